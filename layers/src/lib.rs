@@ -1,0 +1,8 @@
+//! FoundationDB layers written against an abstract transaction contract.
+//!
+//! [`tx`] is the contract: two traits that cover the FoundationDB client API a layer needs. Every
+//! other module is a layer, generic over [`tx::Transaction`], so that the same code runs on the
+//! simulated cluster and on a real one. A layer has no clock, no randomness and no runtime of its
+//! own; what it needs of these a backend hands it as an [`tx::Env`].
+
+pub mod tx;

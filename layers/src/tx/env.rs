@@ -1,0 +1,57 @@
+//! Time and chance as values that a backend hands out.
+//!
+//! A layer that needs neither takes neither. Ids are drawn from here *before* a retry loop, never
+//! inside it: an id drawn inside is another id in each attempt, and an attempt whose commit result
+//! is unknown then leaves its twin behind.
+
+use futures::future::BoxFuture;
+use std::{fmt, sync::Arc, time::Duration};
+
+/// What a backend implements to hand out time and chance.
+pub trait Environment: Send + Sync + 'static {
+    /// Monotonic time since some fixed point of the run.
+    fn now(&self) -> Duration;
+    /// Fills `bytes` with random bytes.
+    fn fill(&self, bytes: &mut [u8]);
+    /// Completes after `duration`.
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
+}
+
+/// A cheap handle on a backend's time and chance.
+#[derive(Clone)]
+pub struct Env(Arc<dyn Environment>);
+
+impl Env {
+    /// A handle on `environment`.
+    pub fn new(environment: impl Environment) -> Env {
+        Env(Arc::new(environment))
+    }
+
+    /// Monotonic time since some fixed point of the run.
+    pub fn now(&self) -> Duration {
+        self.0.now()
+    }
+
+    /// Completes after `duration`.
+    pub fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        self.0.sleep(duration)
+    }
+
+    /// A random 64-bit number.
+    pub fn random_u64(&self) -> u64 {
+        u64::from_le_bytes(self.random_bytes())
+    }
+
+    /// `N` random bytes.
+    pub fn random_bytes<const N: usize>(&self) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.0.fill(&mut bytes);
+        bytes
+    }
+}
+
+impl fmt::Debug for Env {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Env")
+    }
+}

@@ -1,0 +1,223 @@
+//! FoundationDB error codes and the three predicates that decide what a retry loop may do.
+//!
+//! Codes and names are those of `flow/error_definitions.h`; the predicates are those of
+//! `fdb_error_predicate` in `bindings/c/fdb_c.cpp` (release 7.4).
+
+use std::fmt;
+
+/// An error as a FoundationDB client reports it: a numeric code, nothing else.
+///
+/// The code decides everything a caller can do about it; see the three predicates.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Error(i32);
+
+/// The result of a call of the transaction contract.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $konst:ident = $code:literal, $name:literal;)*) => {
+        impl Error {
+            $($(#[$doc])* pub const $konst: Error = Error($code);)*
+
+            /// Every error that has a name here, in the order of their codes.
+            pub const ALL: &'static [Error] = &[$(Error($code)),*];
+
+            /// The name FoundationDB gives the code, or `unknown_error` for a code not listed.
+            pub const fn name(self) -> &'static str {
+                match self.0 {
+                    $($code => $name,)*
+                    _ => "unknown_error",
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    /// A storage server no longer keeps the read version, or a resolver's window has passed it.
+    TRANSACTION_TOO_OLD = 1007, "transaction_too_old";
+    /// A storage server has not reached the read version in time.
+    FUTURE_VERSION = 1009, "future_version";
+    /// The transaction conflicts with one that committed before it.
+    NOT_COMMITTED = 1020, "not_committed";
+    /// The commit's fate is not known to the client, but is already decided.
+    COMMIT_UNKNOWN_RESULT = 1021, "commit_unknown_result";
+    /// The commit's fate is not known and can no longer be looked up.
+    COMMIT_UNKNOWN_RESULT_FATAL = 1022, "commit_unknown_result_fatal";
+    /// The transaction was cancelled, or reset while an operation was under way.
+    TRANSACTION_CANCELLED = 1025, "transaction_cancelled";
+    /// The timeout option's time has passed. During a commit the outcome is unknown.
+    TRANSACTION_TIMED_OUT = 1031, "transaction_timed_out";
+    /// More watches are set than the `max_watches` option allows.
+    TOO_MANY_WATCHES = 1032, "too_many_watches";
+    /// Watches need read-your-writes.
+    WATCHES_DISABLED = 1034, "watches_disabled";
+    /// The key may yet receive a versionstamp of this transaction.
+    ACCESSED_UNREADABLE = 1036, "accessed_unreadable";
+    /// The storage server's process lags.
+    PROCESS_BEHIND = 1037, "process_behind";
+    /// An operator has locked the database.
+    DATABASE_LOCKED = 1038, "database_locked";
+    /// The cluster's protocol version changed. During a commit the outcome is unknown.
+    CLUSTER_VERSION_CHANGED = 1039, "cluster_version_changed";
+    /// A commit proxy has no memory left for the request.
+    COMMIT_PROXY_MEMORY_LIMIT_EXCEEDED = 1042, "commit_proxy_memory_limit_exceeded";
+    /// Batch-priority transactions are being throttled.
+    BATCH_TRANSACTION_THROTTLED = 1051, "batch_transaction_throttled";
+    /// A GRV proxy has no memory left for the request.
+    GRV_PROXY_MEMORY_LIMIT_EXCEEDED = 1078, "grv_proxy_memory_limit_exceeded";
+    /// A blob granule request failed.
+    BLOB_GRANULE_REQUEST_FAILED = 1079, "blob_granule_request_failed";
+    /// The operation was dropped. During a commit the outcome is unknown.
+    OPERATION_CANCELLED = 1101, "operation_cancelled";
+    /// A tag of the transaction is throttled.
+    TAG_THROTTLED = 1213, "tag_throttled";
+    /// A tag of the transaction is throttled by a proxy.
+    PROXY_TAG_THROTTLED = 1223, "proxy_tag_throttled";
+    /// The transaction writes a shard that is too hot (7.4 and later).
+    TRANSACTION_THROTTLED_HOT_SHARD = 1235, "transaction_throttled_hot_shard";
+    /// The transaction writes a range that is locked (7.4 and later).
+    TRANSACTION_REJECTED_RANGE_LOCKED = 1242, "transaction_rejected_range_locked";
+    /// An internal error of the client or the cluster.
+    INTERNAL_ERROR = 4100, "internal_error";
+    /// The call does not fit the transaction's state.
+    CLIENT_INVALID_OPERATION = 2000, "client_invalid_operation";
+    /// The key is outside what the transaction may touch.
+    KEY_OUTSIDE_LEGAL_RANGE = 2004, "key_outside_legal_range";
+    /// A range's begin lies behind its end.
+    INVERTED_RANGE = 2005, "inverted_range";
+    /// An option's value is not valid.
+    INVALID_OPTION_VALUE = 2006, "invalid_option_value";
+    /// The option does not exist or cannot be set now.
+    INVALID_OPTION = 2007, "invalid_option";
+    /// The read version was already fixed.
+    READ_VERSION_ALREADY_SET = 2010, "read_version_already_set";
+    /// The version is not one a transaction can have.
+    VERSION_INVALID = 2011, "version_invalid";
+    /// A range read's limits are not valid.
+    RANGE_LIMITS_INVALID = 2012, "range_limits_invalid";
+    /// A future was read before it was set.
+    FUTURE_NOT_SET = 2015, "future_not_set";
+    /// Another call was made while the transaction was committing.
+    USED_DURING_COMMIT = 2017, "used_during_commit";
+    /// The atomic operation does not exist.
+    INVALID_MUTATION_TYPE = 2018, "invalid_mutation_type";
+    /// The transaction has no usable version.
+    TRANSACTION_INVALID_VERSION = 2020, "transaction_invalid_version";
+    /// A read-only transaction has no commit version.
+    NO_COMMIT_VERSION = 2021, "no_commit_version";
+    /// The transaction may not write.
+    TRANSACTION_READ_ONLY = 2023, "transaction_read_only";
+    /// The transaction exceeds its size limit.
+    TRANSACTION_TOO_LARGE = 2101, "transaction_too_large";
+    /// A key exceeds 10,000 bytes (30,000 for system keys).
+    KEY_TOO_LARGE = 2102, "key_too_large";
+    /// A value exceeds 100,000 bytes.
+    VALUE_TOO_LARGE = 2103, "value_too_large";
+    /// The operation is not supported.
+    UNSUPPORTED_OPERATION = 2108, "unsupported_operation";
+    /// A read of special keys crosses a module.
+    SPECIAL_KEYS_CROSS_MODULE_READ = 2112, "special_keys_cross_module_read";
+    /// A read of special keys touches no module.
+    SPECIAL_KEYS_NO_MODULE_FOUND = 2113, "special_keys_no_module_found";
+    /// Writes to special keys need the option that enables them.
+    SPECIAL_KEYS_WRITE_DISABLED = 2114, "special_keys_write_disabled";
+    /// No module takes writes to these special keys.
+    SPECIAL_KEYS_NO_WRITE_MODULE_FOUND = 2115, "special_keys_no_write_module_found";
+    /// A write to special keys crosses modules.
+    SPECIAL_KEYS_CROSS_MODULE_CLEAR = 2116, "special_keys_cross_module_clear";
+    /// A special-keys call failed; the error message key says why.
+    SPECIAL_KEYS_API_FAILURE = 2117, "special_keys_api_failure";
+    /// Exact mode needs a limit.
+    EXACT_MODE_WITHOUT_LIMITS = 2210, "exact_mode_without_limits";
+}
+
+impl Error {
+    /// The error FoundationDB gives this numeric code. Zero is no error and must not be passed.
+    pub const fn from_code(code: i32) -> Error {
+        Error(code)
+    }
+
+    /// FoundationDB's numeric code.
+    pub const fn code(self) -> i32 {
+        self.0
+    }
+
+    /// True when [`Transaction::on_error`](super::Transaction::on_error) would retry: the union of
+    /// the two predicates below.
+    pub const fn is_retryable(self) -> bool {
+        self.is_maybe_committed() || self.is_retryable_not_committed()
+    }
+
+    /// True when the transaction may have committed although the commit failed with this error,
+    /// and a retry is nevertheless offered (1021 and 1039).
+    pub const fn is_maybe_committed(self) -> bool {
+        matches!(self, Self::COMMIT_UNKNOWN_RESULT | Self::CLUSTER_VERSION_CHANGED)
+    }
+
+    /// True when the transaction certainly did not commit, and a retry may succeed.
+    pub const fn is_retryable_not_committed(self) -> bool {
+        matches!(
+            self,
+            Self::TRANSACTION_TOO_OLD
+                | Self::FUTURE_VERSION
+                | Self::NOT_COMMITTED
+                | Self::PROCESS_BEHIND
+                | Self::DATABASE_LOCKED
+                | Self::COMMIT_PROXY_MEMORY_LIMIT_EXCEEDED
+                | Self::BATCH_TRANSACTION_THROTTLED
+                | Self::GRV_PROXY_MEMORY_LIMIT_EXCEEDED
+                | Self::TAG_THROTTLED
+                | Self::PROXY_TAG_THROTTLED
+                | Self::TRANSACTION_THROTTLED_HOT_SHARD
+                | Self::TRANSACTION_REJECTED_RANGE_LOCKED
+        )
+    }
+
+    /// True when a commit that ended with this error may have happened, retryable or not: beside
+    /// 1021 and 1039 the timeout, the dropped operation and the fatal unknown result. After any of
+    /// these but 1021 the commit may even land *later*.
+    pub const fn leaves_commit_unknown(self) -> bool {
+        self.is_maybe_committed()
+            || matches!(
+                self,
+                Self::COMMIT_UNKNOWN_RESULT_FATAL
+                    | Self::TRANSACTION_TIMED_OUT
+                    | Self::TRANSACTION_CANCELLED
+                    | Self::OPERATION_CANCELLED
+            )
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name(), self.0)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn predicates_agree_with_the_c_client() {
+        let maybe: Vec<i32> =
+            Error::ALL.iter().filter(|e| e.is_maybe_committed()).map(|e| e.code()).collect();
+        assert_eq!(maybe, [1021, 1039]);
+        let not: Vec<i32> =
+            Error::ALL.iter().filter(|e| e.is_retryable_not_committed()).map(|e| e.code()).collect();
+        assert_eq!(not, [1007, 1009, 1020, 1037, 1038, 1042, 1051, 1078, 1213, 1223, 1235, 1242]);
+        for e in Error::ALL {
+            assert_eq!(e.is_retryable(), maybe.contains(&e.code()) || not.contains(&e.code()), "{e}");
+            assert_ne!(e.name(), "unknown_error");
+        }
+    }
+}

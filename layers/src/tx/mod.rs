@@ -1,0 +1,249 @@
+//! The transaction contract: what a FoundationDB client promises, as two traits.
+//!
+//! [`Database`] and [`Transaction`] cover the client API that layers need. Names follow the
+//! `foundationdb` crate. Behaviour is that of a FoundationDB 7.4 client at API version 740; the
+//! simulated cluster and a real one implement the same traits.
+//!
+//! Layer functions take `&T where T: Transaction`, so that they compose inside one transaction;
+//! database-level forms call [`Database::run`].
+
+mod env;
+mod error;
+mod options;
+mod run;
+mod types;
+
+pub use env::{Env, Environment};
+pub use error::{Error, Result};
+pub use options::{DatabaseOption, TransactionOption};
+pub use run::{Attempt, RetryError, RunError};
+pub use types::{
+    ConflictRangeType, Isolation, KeySelector, KeyValue, MutationType, RangeBatch, RangeOption,
+    StreamingMode, key_after, strinc,
+};
+
+use bytes::Bytes;
+use futures::{Stream, future::BoxFuture};
+use std::{collections::VecDeque, future::Future};
+
+/// A database handle: creates transactions, carries their defaults, hands out time and chance.
+pub trait Database: Clone + Send + Sync + 'static {
+    /// The transactions it creates.
+    type Transaction: Transaction;
+
+    /// A new transaction with the database's default options.
+    fn create_transaction(&self) -> Result<Self::Transaction>;
+
+    /// Sets a default for transactions created from now on. 2006 or 2007 for a bad value or option.
+    fn set_option(&self, option: DatabaseOption) -> Result<()>;
+
+    /// Time and chance of this backend.
+    fn env(&self) -> &Env;
+
+    /// Runs `body` in a transaction and commits it, retrying as FoundationDB's bindings do:
+    /// every FoundationDB error goes through [`Transaction::on_error`]; any other error of the
+    /// body ends the loop without a commit.
+    ///
+    /// The body may run many times and must have no effect but through its transaction.
+    /// [`Attempt::maybe_committed`] and [`RunError::maybe_committed`] are sticky.
+    ///
+    /// An async function that calls `run` with borrowed captures, and must itself be `Send`, is
+    /// written `fn f(..) -> impl Future<Output = ..> + Send { async move { .. } }`: rustc cannot
+    /// see that a plain `async fn` is `Send` there (rust-lang/rust#100013).
+    fn run<F, Fut, T, E>(&self, body: F) -> impl Future<Output = Result<T, RunError<E>>> + Send
+    where
+        F: Fn(Self::Transaction, Attempt) -> Fut + Send + Sync,
+        Fut: Future<Output = Result<T, E>> + Send,
+        T: Send,
+        E: RetryError + Send,
+    {
+        run::run(self, body)
+    }
+}
+
+/// A transaction: a cheap handle, clones of which are the same transaction.
+///
+/// A read is *issued* when its method is called, not when its future is first polled: it sees the
+/// writes made before the call and none made after. Commit waits for issued reads that are being
+/// polled. `set`, `clear` and the atomic operations answer nothing; their size and range errors
+/// are given by the next call that answers, or by the commit (as the C API defers them).
+///
+/// After [`commit`](Transaction::commit) has begun every other call answers 2017, and the commit
+/// fails with it too unless option 701 is set; after it has succeeded the transaction must be
+/// [`reset`](Transaction::reset) before it is used again.
+pub trait Transaction: Clone + Send + Sync + 'static {
+    /// The value of `key`, or `None`.
+    fn get(&self, key: &[u8], isolation: Isolation) -> impl Future<Output = Result<Option<Bytes>>> + Send;
+
+    /// The key that `selector` resolves to, clamped to `""` and `\xff`.
+    fn get_key(
+        &self,
+        selector: &KeySelector,
+        isolation: Isolation,
+    ) -> impl Future<Output = Result<Bytes>> + Send;
+
+    /// One batch of a range. `iteration` counts from 1 and sizes the batches of
+    /// [`StreamingMode::Iterator`]. When [`RangeBatch::more`] is set the range continues behind the
+    /// last row: taking the first batch for the whole range is a classic bug, use
+    /// [`get_range_all`](Transaction::get_range_all) or
+    /// [`get_ranges_keyvalues`](Transaction::get_ranges_keyvalues).
+    fn get_range(
+        &self,
+        range: &RangeOption,
+        iteration: usize,
+        isolation: Isolation,
+    ) -> impl Future<Output = Result<RangeBatch>> + Send;
+
+    /// The rows of a range as a stream over as many batches as it takes.
+    fn get_ranges_keyvalues(
+        &self,
+        range: RangeOption,
+        isolation: Isolation,
+    ) -> impl Stream<Item = Result<KeyValue>> + Send {
+        let state = (self.clone(), Some((range, 1)), VecDeque::new());
+        futures::stream::try_unfold(state, move |(tx, mut next, mut rows)| async move {
+            loop {
+                if let Some(row) = rows.pop_front() {
+                    return Ok(Some((row, (tx, next, rows))));
+                }
+                let Some((range, iteration)) = next else {
+                    return Ok(None);
+                };
+                let batch = tx.get_range(&range, iteration, isolation).await?;
+                next = continuation(range, &batch).map(|r| (r, iteration + 1));
+                rows = batch.rows.into();
+            }
+        })
+    }
+
+    /// All rows of a range, over as many batches as it takes.
+    fn get_range_all(
+        &self,
+        mut range: RangeOption,
+        isolation: Isolation,
+    ) -> impl Future<Output = Result<Vec<KeyValue>>> + Send {
+        async move {
+            let mut rows = Vec::new();
+            for iteration in 1.. {
+                let batch = self.get_range(&range, iteration, isolation).await?;
+                let next = continuation(range, &batch);
+                if rows.is_empty() {
+                    rows = batch.rows;
+                } else {
+                    rows.extend(batch.rows);
+                }
+                match next {
+                    Some(r) => range = r,
+                    None => break,
+                }
+            }
+            Ok(rows)
+        }
+    }
+
+    /// Sets `key` to `value`.
+    fn set(&self, key: &[u8], value: &[u8]);
+
+    /// Clears `key`.
+    fn clear(&self, key: &[u8]);
+
+    /// Clears `[begin, end)`. An inverted range is 2005 at the next call that answers.
+    fn clear_range(&self, begin: &[u8], end: &[u8]);
+
+    /// Applies an atomic operation. For the versionstamped ones the last four bytes of the key or
+    /// the operand are the little-endian offset of the ten bytes to replace.
+    fn atomic_op(&self, key: &[u8], operand: &[u8], op: MutationType);
+
+    /// [`atomic_op`](Transaction::atomic_op) by numeric code; 2018 for a code that is no operation.
+    fn atomic_op_code(&self, key: &[u8], operand: &[u8], code: u32) -> Result<()> {
+        let op = MutationType::from_code(code).ok_or(Error::INVALID_MUTATION_TYPE)?;
+        self.atomic_op(key, operand, op);
+        Ok(())
+    }
+
+    /// Adds a conflict range `[begin, end)` without reading or writing it. 2005 if inverted.
+    fn add_conflict_range(&self, begin: &[u8], end: &[u8], kind: ConflictRangeType) -> Result<()>;
+
+    /// Adds a conflict range for `key` alone.
+    fn add_conflict_key(&self, key: &[u8], kind: ConflictRangeType) -> Result<()> {
+        self.add_conflict_range(key, &key_after(key), kind)
+    }
+
+    /// A watch on `key`, armed when the transaction commits. Completes when the value differs from
+    /// what this transaction sees, perhaps late, perhaps not at all for a value that changed back;
+    /// fails with the commit's error, 1025 on reset, 1032 beyond `max_watches`, 1034 without
+    /// read-your-writes.
+    fn watch(&self, key: &[u8]) -> BoxFuture<'static, Result<()>>;
+
+    /// The read version, fetched at the first need. Commits acknowledged before are visible at it.
+    fn get_read_version(&self) -> impl Future<Output = Result<i64>> + Send;
+
+    /// Fixes the read version. 2010 at the next call if it was already fixed.
+    fn set_read_version(&self, version: i64);
+
+    /// The version at which the transaction committed, -1 if it was read-only.
+    fn get_committed_version(&self) -> Result<i64>;
+
+    /// The ten bytes of the versionstamp (8 of commit version, 2 of batch order, big-endian). To be
+    /// requested before the commit, completes with it; 2021 for a read-only transaction, 2020 when
+    /// the commit failed.
+    fn get_versionstamp(&self) -> BoxFuture<'static, Result<[u8; 10]>>;
+
+    /// About how many bytes the commit would send, reckoned locally.
+    fn get_approximate_size(&self) -> impl Future<Output = Result<i64>> + Send;
+
+    /// A sampled estimate of the bytes stored in `[begin, end)`; rough below some 3 MB.
+    fn get_estimated_range_size_bytes(
+        &self,
+        begin: &[u8],
+        end: &[u8],
+    ) -> impl Future<Output = Result<i64>> + Send;
+
+    /// Keys that split `[begin, end)` into pieces of about `chunk_size` bytes, both ends included.
+    fn get_range_split_points(
+        &self,
+        begin: &[u8],
+        end: &[u8],
+        chunk_size: i64,
+    ) -> impl Future<Output = Result<Vec<Bytes>>> + Send;
+
+    /// Sets an option; 2006 or 2007 for a bad value or option, 2000 when it comes too late.
+    fn set_option(&self, option: TransactionOption) -> Result<()>;
+
+    /// Commits. See the trait's documentation for what may be called afterwards, and
+    /// [`Error::leaves_commit_unknown`] for what a failure can mean.
+    fn commit(&self) -> impl Future<Output = Result<()>> + Send;
+
+    /// Waits as FoundationDB's backoff demands and resets the transaction if `error` is worth a
+    /// retry; gives the error back otherwise, and 1031 once the timeout has passed.
+    fn on_error(&self, error: Error) -> impl Future<Output = Result<()>> + Send;
+
+    /// Makes the transaction as new, but for the database's defaults and the backoff.
+    fn reset(&self);
+
+    /// Cancels everything under way with 1025; only `reset` makes the handle usable again.
+    fn cancel(&self);
+}
+
+/// What remains of `range` after `batch`, or `None` when the batch ended it.
+fn continuation(mut range: RangeOption, batch: &RangeBatch) -> Option<RangeOption> {
+    if !batch.more {
+        return None;
+    }
+    if let Some(last) = batch.rows.last() {
+        if range.reverse {
+            range.end = KeySelector::first_greater_or_equal(last.key.clone());
+        } else {
+            range.begin = KeySelector::first_greater_than(last.key.clone());
+        }
+    }
+    if let Some(limit) = &mut range.limit
+        && *limit > 0
+    {
+        *limit -= batch.rows.len().min(*limit);
+        if *limit == 0 {
+            return None;
+        }
+    }
+    Some(range)
+}

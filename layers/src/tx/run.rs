@@ -1,0 +1,92 @@
+//! The retry loop, and what it can say about a transaction whose commit result it never learned.
+
+use super::{Database, Error, Transaction};
+use std::{fmt, future::Future};
+
+/// Which attempt of a retry loop this is, and what earlier ones left behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Attempt {
+    /// 0 for the first attempt.
+    pub number: u32,
+    /// True once any earlier attempt ended with an error after which it may have committed, and
+    /// true from then on: a later attempt's plain conflict says nothing about the earlier one.
+    pub maybe_committed: bool,
+}
+
+/// Why a retry loop gave up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunError<E> {
+    /// The error of the last attempt.
+    pub error: E,
+    /// True when some attempt may have committed, or may still do so. False is a promise that none did.
+    pub maybe_committed: bool,
+    /// How many attempts were made.
+    pub attempts: u32,
+}
+
+impl<E: fmt::Display> fmt::Display for RunError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.error)?;
+        if self.maybe_committed {
+            write!(f, ", and an attempt may have committed")?;
+        }
+        Ok(())
+    }
+}
+
+impl<E: fmt::Debug + fmt::Display> std::error::Error for RunError<E> {}
+
+/// An error type that a transaction's closure may answer with: FoundationDB's own errors, which
+/// the loop may retry, among others, which end it.
+pub trait RetryError: From<Error> {
+    /// The FoundationDB error inside, if this is one.
+    fn fdb(&self) -> Option<Error>;
+}
+
+impl RetryError for Error {
+    fn fdb(&self) -> Option<Error> {
+        Some(*self)
+    }
+}
+
+/// Runs `body` until its transaction commits, its error is not retryable, or the transaction's
+/// retry limit or timeout is reached. See [`Database::run`].
+pub(super) async fn run<D, F, Fut, T, E>(db: &D, body: F) -> Result<T, RunError<E>>
+where
+    D: Database,
+    F: Fn(D::Transaction, Attempt) -> Fut + Send + Sync,
+    Fut: Future<Output = Result<T, E>> + Send,
+    T: Send,
+    E: RetryError + Send,
+{
+    let mut attempt = Attempt::default();
+    let tx = match db.create_transaction() {
+        Ok(tx) => tx,
+        Err(e) => return Err(RunError { error: e.into(), maybe_committed: false, attempts: 0 }),
+    };
+    loop {
+        let failed = match body(tx.clone(), attempt).await {
+            Ok(value) => match tx.commit().await {
+                Ok(()) => return Ok(value),
+                Err(e) => {
+                    attempt.maybe_committed |= e.leaves_commit_unknown();
+                    E::from(e)
+                }
+            },
+            Err(e) => e,
+        };
+        let give_up = |error| RunError {
+            error,
+            maybe_committed: attempt.maybe_committed,
+            attempts: attempt.number + 1,
+        };
+        let Some(error) = failed.fdb() else {
+            return Err(give_up(failed));
+        };
+        // on_error gives the error back when it does not retry: not retryable, limit or timeout.
+        if let Err(e) = tx.on_error(error).await {
+            return Err(give_up(E::from(e)));
+        }
+        attempt.number += 1;
+    }
+}

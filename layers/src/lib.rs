@@ -5,4 +5,5 @@
 //! simulated cluster and on a real one. A layer has no clock, no randomness and no runtime of its
 //! own; what it needs of these a backend hands it as an [`tx::Env`].
 
+pub mod scheduling;
 pub mod tx;

@@ -5,5 +5,11 @@
 //! simulated cluster and on a real one. A layer has no clock, no randomness and no runtime of its
 //! own; what it needs of these a backend hands it as an [`tx::Env`].
 
+#![allow(
+    clippy::manual_async_fn,
+    reason = "a plain async fn that borrows into `Database::run` is not Send (rust-lang/rust#100013)"
+)]
+
+pub mod once;
 pub mod scheduling;
 pub mod tx;

@@ -18,8 +18,8 @@ pub use error::{Error, Result};
 pub use options::{DatabaseOption, TransactionOption};
 pub use run::{Attempt, RetryError, RunError};
 pub use types::{
-    ConflictRangeType, Isolation, KeySelector, KeyValue, MutationType, RangeBatch, RangeOption,
-    StreamingMode, key_after, strinc,
+    ConflictRangeType, Isolation, KEY_SIZE_LIMIT, KeySelector, KeyValue, MutationType, RangeBatch,
+    RangeOption, StreamingMode, VALUE_SIZE_LIMIT, key_after, strinc,
 };
 
 use bytes::Bytes;

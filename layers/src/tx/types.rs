@@ -6,6 +6,12 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+/// The longest key, in bytes (`KEY_SIZE_LIMIT` of `fdbclient/ClientKnobs.cpp`).
+pub const KEY_SIZE_LIMIT: usize = 10_000;
+
+/// The longest value, in bytes (`VALUE_SIZE_LIMIT`).
+pub const VALUE_SIZE_LIMIT: usize = 100_000;
+
 /// Whether a read takes part in conflict detection.
 ///
 /// A type rather than a flag: a published example passes `true` for "snapshot" where it needed

@@ -1,0 +1,128 @@
+//! How answers become bytes in a slot.
+
+use super::Error;
+use bytes::{BufMut, Bytes, BytesMut};
+use foundationdb_tuple::{TuplePack, TupleUnpack, Versionstamp, VersionstampOffset};
+
+/// A value that an operation answers with, and that a slot can hold.
+///
+/// An answer may contain one incomplete versionstamp, which the commit completes: `encode` says where
+/// its ten bytes are, and the caller gets what `decode` makes of the completed bytes.
+pub trait Answer: Send + Sized {
+    /// Appends the answer to `out`, and says at which index of `out` the ten bytes of an incomplete
+    /// versionstamp are, if it contains one.
+    fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, Error>;
+
+    /// The answer these bytes encode, or `None` when they encode none.
+    fn decode(bytes: Bytes) -> Option<Self>;
+}
+
+impl Answer for () {
+    fn encode(&self, _: &mut BytesMut) -> Result<Option<usize>, Error> {
+        Ok(None)
+    }
+    fn decode(bytes: Bytes) -> Option<Self> {
+        bytes.is_empty().then_some(())
+    }
+}
+
+/// Raw bytes, of up to [`MAX_ANSWER_BYTES`](super::MAX_ANSWER_BYTES).
+impl Answer for Bytes {
+    fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, Error> {
+        out.extend_from_slice(self);
+        Ok(None)
+    }
+    fn decode(bytes: Bytes) -> Option<Self> {
+        Some(bytes)
+    }
+}
+
+/// One byte more than the answer inside.
+impl<A: Answer> Answer for Option<A> {
+    fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, Error> {
+        out.put_u8(self.is_some() as u8);
+        self.as_ref().map_or(Ok(None), |answer| answer.encode(out))
+    }
+    fn decode(bytes: Bytes) -> Option<Self> {
+        match bytes.first()? {
+            0 if bytes.len() == 1 => Some(None),
+            1 => A::decode(bytes.slice(1..)).map(Some),
+            _ => None,
+        }
+    }
+}
+
+/// An answer packed by the tuple layer: any tuple, or a single element.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packed<T>(pub T);
+
+impl<T: TuplePack + for<'de> TupleUnpack<'de> + Send> Answer for Packed<T> {
+    fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, Error> {
+        let mut packed = Vec::new();
+        let stamp = match self.0.pack_into_vec(&mut packed) {
+            VersionstampOffset::None { .. } => None,
+            VersionstampOffset::OneIncomplete { offset } => Some(out.len() + offset as usize),
+            VersionstampOffset::MultipleIncomplete => return Err(Error::ManyStamps),
+        };
+        out.extend_from_slice(&packed);
+        Ok(stamp)
+    }
+    fn decode(bytes: Bytes) -> Option<Self> {
+        foundationdb_tuple::unpack(&bytes).ok().map(Packed)
+    }
+}
+
+macro_rules! packed_answers {
+    ($($type:ty),*) => {$(
+        /// Packed by the tuple layer.
+        impl Answer for $type {
+            fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, Error> {
+                Packed(self.clone()).encode(out)
+            }
+            fn decode(bytes: Bytes) -> Option<Self> {
+                Packed::decode(bytes).map(|Packed(value)| value)
+            }
+        }
+    )*};
+}
+packed_answers!(bool, i64, u64, String, Versionstamp);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Debug;
+
+    fn round_trip<A: Answer + PartialEq + Debug>(answer: A) {
+        let mut out = BytesMut::new();
+        assert_eq!(answer.encode(&mut out), Ok(None));
+        assert_eq!(A::decode(out.freeze()), Some(answer));
+    }
+
+    #[test]
+    fn answers_round_trip() {
+        round_trip(());
+        round_trip(true);
+        round_trip(-5i64);
+        round_trip(String::from("a\0b"));
+        round_trip(None::<Bytes>);
+        round_trip(Some(Bytes::new()));
+        round_trip(Some(None::<u64>));
+        round_trip(Packed((1u64, String::from("x"))));
+        assert_eq!(<Option<Bytes>>::decode(Bytes::new()), None);
+        assert_eq!(<()>::decode(Bytes::from_static(b"x")), None);
+        assert_eq!(u64::decode(Bytes::from_static(b"\x02x\0")), None);
+    }
+
+    #[test]
+    fn a_stamp_is_found_behind_what_was_there() {
+        let mut out = BytesMut::from(&b"head"[..]);
+        let at = Packed(("x", Versionstamp::incomplete(3)).1).encode(&mut out).unwrap().unwrap();
+        assert_eq!(&out[at..at + 10], &[0xff; 10]);
+        out[at..at + 10].copy_from_slice(&[7; 10]);
+        let bytes = out.freeze().slice(4..);
+        assert_eq!(Versionstamp::decode(bytes), Some(Versionstamp::complete([7; 10], 3)));
+
+        let two = Packed((Versionstamp::incomplete(0), Versionstamp::incomplete(1)));
+        assert_eq!(two.encode(&mut BytesMut::new()), Err(Error::ManyStamps));
+    }
+}

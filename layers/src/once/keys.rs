@@ -1,0 +1,150 @@
+//! The key schema of slots.
+//!
+//! ```text
+//! (subspace, client)  =  format  epoch  answered.epoch  answered.seq  verdict  answer ..
+//!  tuple layer, u64      u8=1    u64    u64             u64           u8       bytes
+//! ```
+//!
+//! `epoch` counts the incarnations of the client. `answered` is its last decided operation (`0, 0`
+//! before the first one) and `verdict` what became of it: 0 never applied, 1 applied with the answer
+//! that follows. Integers are big-endian. The answer is raw, not a tuple element, so that an answer of
+//! arbitrary bytes needs no escapes and may be as large as a value less the header.
+
+use super::Error;
+use crate::tx::VALUE_SIZE_LIMIT;
+use bytes::{BufMut, Bytes, BytesMut};
+use foundationdb_tuple::Subspace;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+const FORMAT: u8 = 1;
+const HEADER: usize = 26;
+
+/// The largest encoded answer, in bytes: a value less the slot's header and the four bytes that a
+/// versionstamped value needs while it travels.
+pub const MAX_ANSWER_BYTES: usize = VALUE_SIZE_LIMIT - HEADER - 4;
+
+/// Names one operation of one client, for ever and anywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct OpId {
+    /// The client's number, which names its slot.
+    pub client: u64,
+    /// The client's incarnation.
+    pub epoch: u64,
+    /// The operation's number within the incarnation, from 1.
+    pub seq: u64,
+}
+
+impl fmt::Display for OpId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.client, self.epoch, self.seq)
+    }
+}
+
+/// Where slots live: a subspace of their own, with a key for each client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slots {
+    subspace: Subspace,
+}
+
+impl Slots {
+    /// The slots below `subspace`, which nothing else may use.
+    pub fn new(subspace: Subspace) -> Slots {
+        Slots { subspace }
+    }
+
+    /// The key of a client's slot.
+    pub fn key(&self, client: u64) -> Bytes {
+        self.subspace.pack(&client).into()
+    }
+}
+
+/// What became of an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Fenced: it never was applied and never will be.
+    Never,
+    /// Applied, with the encoded answer.
+    Applied(Bytes),
+}
+
+/// A slot's content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Slot {
+    /// The incarnation that may write the slot.
+    pub epoch: u64,
+    /// Epoch and number of the last decided operation; zeros before the first.
+    pub answered: (u64, u64),
+    /// What became of it.
+    pub verdict: Verdict,
+}
+
+impl Slot {
+    /// Before the first incarnation.
+    pub fn vacant() -> Slot {
+        Slot { epoch: 0, answered: (0, 0), verdict: Verdict::Never }
+    }
+
+    /// The header, behind which the answer is to be written.
+    pub fn header(epoch: u64, op: (u64, u64), applied: bool) -> BytesMut {
+        let mut out = BytesMut::with_capacity(HEADER + 16);
+        out.put_u8(FORMAT);
+        out.put_u64(epoch);
+        out.put_u64(op.0);
+        out.put_u64(op.1);
+        out.put_u8(applied as u8);
+        out
+    }
+
+    pub fn encode(&self) -> BytesMut {
+        let mut out = Slot::header(self.epoch, self.answered, matches!(self.verdict, Verdict::Applied(_)));
+        if let Verdict::Applied(answer) = &self.verdict {
+            out.extend_from_slice(answer);
+        }
+        out
+    }
+
+    pub fn decode(value: Bytes) -> Result<Slot, Error> {
+        let word = |at: usize| -> Result<u64, Error> {
+            let bytes = value.get(at..at + 8).ok_or(Error::Unreadable)?;
+            Ok(u64::from_be_bytes(bytes.try_into().map_err(|_| Error::Unreadable)?))
+        };
+        let (epoch, answered) = (word(1)?, (word(9)?, word(17)?));
+        let verdict = match (value[0], value.get(25)) {
+            (FORMAT, Some(0)) => Verdict::Never,
+            (FORMAT, Some(1)) => Verdict::Applied(value.slice(HEADER..)),
+            _ => return Err(Error::Unreadable),
+        };
+        Ok(Slot { epoch, answered, verdict })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_round_trip_and_garbage_is_refused() {
+        for verdict in [
+            Verdict::Never,
+            Verdict::Applied(Bytes::from_static(b"\0\xff\0")),
+            Verdict::Applied(Bytes::new()),
+        ] {
+            let slot = Slot { epoch: 7, answered: (6, u64::MAX), verdict };
+            let bytes = slot.encode().freeze();
+            assert_eq!(Slot::decode(bytes.clone()), Ok(slot));
+            for cut in 0..HEADER {
+                assert_eq!(Slot::decode(bytes.slice(..cut)), Err(Error::Unreadable));
+            }
+        }
+        assert_eq!(Slot::decode(Bytes::from(vec![9; 40])), Err(Error::Unreadable));
+        assert_eq!(Slot::header(1, (2, 3), true).len(), HEADER);
+    }
+
+    #[test]
+    fn each_client_has_its_own_key() {
+        let slots = Slots::new(Subspace::from("once"));
+        assert_eq!(&slots.key(3)[..], &foundationdb_tuple::pack(&("once", 3u64))[..]);
+        assert_ne!(slots.key(3), slots.key(4));
+    }
+}

@@ -1,0 +1,163 @@
+//! The record inside a transaction: check, record, resolve.
+
+use super::{
+    Answer, Error, MAX_ANSWER_BYTES, OpId, Slots,
+    keys::{Slot, Verdict},
+};
+use crate::tx::{self, Database, Isolation, MutationType, Transaction};
+use bytes::{Bytes, BytesMut};
+use futures::future::BoxFuture;
+use std::{fmt, future::Future};
+
+/// What became of an operation, for certain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate<A> {
+    /// It was applied, once, and this is its answer.
+    Applied(A),
+    /// It was not applied and never will be.
+    NotApplied,
+    /// The slot has moved on: a later operation, or a later incarnation's, has overwritten the record.
+    Forgotten,
+}
+
+impl<A> Fate<A> {
+    pub(super) fn try_map<B>(self, f: impl FnOnce(A) -> Option<B>) -> Result<Fate<B>, Error> {
+        Ok(match self {
+            Fate::Applied(answer) => Fate::Applied(f(answer).ok_or(Error::Unreadable)?),
+            Fate::NotApplied => Fate::NotApplied,
+            Fate::Forgotten => Fate::Forgotten,
+        })
+    }
+}
+
+/// What [`check`] found.
+#[derive(Debug)]
+pub enum Check<A> {
+    /// The operation is yet to be done: do it, and [`record`] it in the same transaction.
+    New(Permit),
+    /// An earlier attempt was applied, with this answer: change nothing.
+    Done(A),
+}
+
+/// Leave to apply one operation in one transaction; only [`check`] gives it.
+#[derive(Debug)]
+pub struct Permit {
+    key: Bytes,
+    op: OpId,
+}
+
+/// An answer on its way: it may contain the versionstamp of a transaction that is still to commit.
+pub struct Landing<A>(State<A>);
+
+enum State<A> {
+    Ready(A),
+    Stamped { answer: BytesMut, at: usize, stamp: BoxFuture<'static, tx::Result<[u8; 10]>> },
+}
+
+impl<A: Answer> Landing<A> {
+    /// An answer that needs nothing of the commit.
+    pub fn ready(answer: A) -> Landing<A> {
+        Landing(State::Ready(answer))
+    }
+
+    /// The answer; to be asked for after the transaction has committed.
+    pub async fn landed(self) -> Result<A, Error> {
+        match self.0 {
+            State::Ready(answer) => Ok(answer),
+            State::Stamped { mut answer, at, stamp } => {
+                answer[at..at + 10].copy_from_slice(&stamp.await?);
+                A::decode(answer.freeze()).ok_or(Error::Unreadable)
+            }
+        }
+    }
+}
+
+impl<A> fmt::Debug for Landing<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Landing")
+    }
+}
+
+pub(super) async fn read<T: Transaction>(tx: &T, key: &[u8]) -> Result<Option<Slot>, Error> {
+    tx.get(key, Isolation::Serializable).await?.map(Slot::decode).transpose()
+}
+
+/// Reads the slot, serializably, and says whether `op` is still to be done in this transaction.
+///
+/// [`Error::Superseded`] when a later session has opened the slot, [`Error::Fenced`] when the
+/// operation was resolved as not applied; both are final.
+pub async fn check<T: Transaction, A: Answer>(tx: &T, slots: &Slots, op: OpId) -> Result<Check<A>, Error> {
+    let key = slots.key(op.client);
+    let slot = read(tx, &key).await?.ok_or(Error::Superseded)?;
+    if slot.answered == (op.epoch, op.seq) {
+        return match slot.verdict {
+            Verdict::Applied(answer) => A::decode(answer).map(Check::Done).ok_or(Error::Unreadable),
+            Verdict::Never => Err(Error::Fenced),
+        };
+    }
+    if slot.epoch != op.epoch || slot.answered > (op.epoch, op.seq) {
+        return Err(Error::Superseded);
+    }
+    Ok(Check::New(Permit { key, op }))
+}
+
+/// Writes the operation and its answer into the slot. The slot cannot be read again in this
+/// transaction if the answer contains an incomplete versionstamp (1036).
+pub fn record<T: Transaction, A: Answer>(tx: &T, permit: Permit, answer: A) -> Result<Landing<A>, Error> {
+    let Permit { key, op } = permit;
+    let mut value = Slot::header(op.epoch, (op.epoch, op.seq), true);
+    let header = value.len();
+    let stamp = answer.encode(&mut value)?;
+    let bytes = value.len() - header;
+    if bytes > MAX_ANSWER_BYTES {
+        return Err(Error::AnswerTooLarge { bytes, limit: MAX_ANSWER_BYTES });
+    }
+    let Some(at) = stamp else {
+        tx.set(&key, &value);
+        return Ok(Landing::ready(answer));
+    };
+    let bare = BytesMut::from(&value[header..]);
+    value.extend_from_slice(&(at as u32).to_le_bytes());
+    tx.atomic_op(&key, &value, MutationType::SetVersionstampedValue);
+    Ok(Landing(State::Stamped { answer: bare, at: at - header, stamp: tx.get_versionstamp() }))
+}
+
+/// Finds out what became of `op`, and makes it certain: an operation that is not recorded is fenced,
+/// so that an attempt still under way, or one not yet begun, cannot be applied any more.
+///
+/// Any process may ask. An error means that nothing was learnt and nothing is lost by asking again.
+pub fn resolve<D: Database, A: Answer>(
+    db: &D,
+    slots: &Slots,
+    op: OpId,
+) -> impl Future<Output = Result<Fate<A>, Error>> + Send {
+    async move {
+        let key = slots.key(op.client);
+        let key = &key;
+        let ran = db.run(|tx, _| async move { fence(&tx, key, op).await }).await;
+        ran.map_err(|e| e.error)?.try_map(A::decode)
+    }
+}
+
+async fn fence<T: Transaction>(tx: &T, key: &[u8], op: OpId) -> Result<Fate<Bytes>, Error> {
+    let Some(mut slot) = read(tx, key).await? else {
+        return Ok(Fate::Forgotten);
+    };
+    let asked = (op.epoch, op.seq);
+    if slot.answered == asked {
+        return Ok(match slot.verdict {
+            Verdict::Applied(answer) => Fate::Applied(answer),
+            Verdict::Never => Fate::NotApplied,
+        });
+    }
+    if slot.answered > asked || slot.epoch < op.epoch {
+        return Ok(Fate::Forgotten);
+    }
+    // A later incarnation's `open` has written the slot: every attempt of this epoch read it before,
+    // and conflicts. The current epoch needs the write.
+    if slot.epoch == op.epoch {
+        (slot.answered, slot.verdict) = (asked, Verdict::Never);
+        tx.set(key, &slot.encode());
+    }
+    Ok(Fate::NotApplied)
+}

@@ -1,1 +1,32 @@
-//! placeholder
+//! A simulated FoundationDB cluster on madsim, its faults and its history.
+//!
+//! A run is one call of [`rt::simulate`]: one seed, one virtual clock, one order of events. Inside
+//! it [`Cluster::start`](cluster::Cluster::start) builds machines that exchange messages over
+//! [`net`], shaped like FoundationDB: sequencer, GRV proxies, commit proxies, resolvers,
+//! transaction logs, storage servers and a controller. [`client`] implements the contract of
+//! `shaketable_layers::tx` on top of it. What happened is kept in [`history`] (what judges read)
+//! and [`trace`] (what determinism is checked by).
+
+#[cfg(not(madsim))]
+compile_error!(
+    "shaketable-sim needs madsim's simulated runtime: put `[build] rustflags = [\"--cfg\", \"madsim\"]` into .cargo/config.toml"
+);
+
+#[cfg(madsim)]
+pub mod config;
+#[cfg(madsim)]
+pub mod faults;
+#[cfg(madsim)]
+pub mod history;
+#[cfg(madsim)]
+pub mod net;
+#[cfg(madsim)]
+pub mod proto;
+#[cfg(madsim)]
+pub mod rt;
+#[cfg(madsim)]
+pub mod seed;
+#[cfg(madsim)]
+pub mod trace;
+#[cfg(madsim)]
+pub mod world;

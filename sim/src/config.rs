@@ -1,0 +1,179 @@
+//! The whole configuration of a simulated cluster as plain data, drawn from the seed.
+
+use crate::{
+    net::NetConfig,
+    proto::Version,
+    rt::{MILLISECOND, Nanos, SECOND},
+    seed::Seed,
+};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// What a simulated cluster is made of and how fast its parts are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClusterConfig {
+    /// Transaction logs; every log holds everything, a commit waits for all of them.
+    pub logs: u16,
+    /// Storage servers.
+    pub storage_servers: u16,
+    /// Copies of each shard, at most one a storage server.
+    pub replicas: u16,
+    /// GRV proxies.
+    pub grv_proxies: u16,
+    /// Commit proxies.
+    pub commit_proxies: u16,
+    /// Resolvers, which share the keyspace.
+    pub resolvers: u16,
+    /// Idle machines that a recovery can recruit.
+    pub spares: u16,
+    /// Where shards meet, ascending; none is one shard.
+    pub shard_boundaries: Vec<Bytes>,
+    /// Where the resolvers' shares meet, `resolvers - 1` keys, ascending.
+    pub resolver_boundaries: Vec<Bytes>,
+    /// The network.
+    pub net: NetConfig,
+    /// How long a commit proxy gathers a batch, nanoseconds.
+    pub commit_batch_interval: Nanos,
+    /// At most so many transactions a batch.
+    pub commit_batch_max: usize,
+    /// How long a GRV proxy gathers requests, nanoseconds.
+    pub grv_batch_interval: Nanos,
+    /// How long a log takes to make an entry durable, nanoseconds.
+    pub log_sync: Range<Nanos>,
+    /// How long a storage server takes to answer a read, nanoseconds.
+    pub storage_read: Range<Nanos>,
+    /// How long a storage server waits before it applies what it pulled, nanoseconds.
+    pub storage_lag: Range<Nanos>,
+    /// How often a storage server makes its state durable, nanoseconds.
+    pub storage_durable_interval: Nanos,
+    /// Versions a second.
+    pub versions_per_second: Version,
+    /// How many versions back reads and conflict detection reach (5,000,000 in FoundationDB).
+    pub window: Version,
+    /// How far the version jumps at a recovery (100,000,000 in FoundationDB).
+    pub recovery_jump: Version,
+    /// How often the controller looks after the machines, nanoseconds.
+    pub heartbeat: Nanos,
+    /// After how long without an answer it takes a machine for dead, nanoseconds.
+    pub failure_timeout: Nanos,
+    /// At most so many bytes a reply of a range read carries (80,000 in FoundationDB).
+    pub reply_byte_limit: usize,
+    /// A defect planted in the cluster itself, to see the judges ring.
+    pub sabotage: Option<Sabotage>,
+}
+
+/// Defects of the cluster that the judges of the cluster must catch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sabotage {
+    /// The resolver looks only at the first key of a read range.
+    ResolverIgnoresRanges,
+    /// A log answers a push before the entry is durable.
+    LogAnswersEarly,
+    /// A storage server skips a version now and then.
+    StorageSkipsVersion,
+    /// A recovery ends the old generation one acknowledged version too early.
+    RecoveryForgetsCommit,
+    /// A client's range read does not see one of the transaction's own writes.
+    ClientLosesOwnWrite,
+    /// A commit proxy gives two transactions of a batch the same versionstamp.
+    VersionstampRepeats,
+    /// A GRV proxy answers with a version from before the latest acknowledged commit.
+    StaleReadVersion,
+    /// One replica applies the mutations of a batch in another order.
+    ReplicaReorders,
+}
+
+impl Sabotage {
+    /// All of them.
+    pub const ALL: &'static [Sabotage] = &[
+        Sabotage::ResolverIgnoresRanges,
+        Sabotage::LogAnswersEarly,
+        Sabotage::StorageSkipsVersion,
+        Sabotage::RecoveryForgetsCommit,
+        Sabotage::ClientLosesOwnWrite,
+        Sabotage::VersionstampRepeats,
+        Sabotage::StaleReadVersion,
+        Sabotage::ReplicaReorders,
+    ];
+}
+
+impl ClusterConfig {
+    /// The smallest calm cluster: one of everything, fixed latencies. For conformance and unit tests.
+    pub fn smallest() -> ClusterConfig {
+        ClusterConfig {
+            logs: 1,
+            storage_servers: 1,
+            replicas: 1,
+            grv_proxies: 1,
+            commit_proxies: 1,
+            resolvers: 1,
+            spares: 0,
+            shard_boundaries: Vec::new(),
+            resolver_boundaries: Vec::new(),
+            net: NetConfig::default(),
+            commit_batch_interval: MILLISECOND / 2,
+            commit_batch_max: 1_000,
+            grv_batch_interval: MILLISECOND / 4,
+            log_sync: 100_000..300_000,
+            storage_read: 10_000..50_000,
+            storage_lag: 0..1,
+            storage_durable_interval: SECOND / 2,
+            versions_per_second: 1_000_000,
+            window: 5_000_000,
+            recovery_jump: 100_000_000,
+            heartbeat: 100 * MILLISECOND,
+            failure_timeout: 400 * MILLISECOND,
+            reply_byte_limit: 80_000,
+            sabotage: None,
+        }
+    }
+
+    /// A cluster drawn from the seed. `keys` are samples of the keys that will be used, so that
+    /// shard and resolver boundaries can fall between them.
+    pub fn draw(seed: Seed, keys: &[Bytes]) -> ClusterConfig {
+        let mut rng = seed.stream("cluster");
+        let storage_servers = rng.range(2..6) as u16;
+        let resolvers = rng.range(1..4) as u16;
+        let boundaries = |rng: &mut crate::seed::Stream, n: u64| {
+            let mut found: Vec<Bytes> = (0..n)
+                .map(|_| match keys.len() {
+                    0 => Bytes::copy_from_slice(&[rng.range(1..255) as u8]),
+                    len => keys[rng.index(len)].clone(),
+                })
+                .filter(|key| !key.is_empty())
+                .collect();
+            found.sort();
+            found.dedup();
+            found
+        };
+        let shards = rng.range(0..6);
+        let shard_boundaries = boundaries(&mut rng, shards);
+        let resolver_boundaries = boundaries(&mut rng, u64::from(resolvers) - 1);
+        let fastest = rng.range(20_000..200_000);
+        ClusterConfig {
+            logs: rng.range(1..4) as u16,
+            storage_servers,
+            replicas: rng.range(1..4).min(u64::from(storage_servers)) as u16,
+            grv_proxies: rng.range(1..4) as u16,
+            commit_proxies: rng.range(1..4) as u16,
+            resolvers: resolver_boundaries.len() as u16 + 1,
+            spares: rng.range(1..4) as u16,
+            shard_boundaries,
+            resolver_boundaries,
+            net: NetConfig {
+                latency: fastest..fastest + rng.range(20_000..600_000),
+                detection: 5 * MILLISECOND..rng.range(10..100) * MILLISECOND,
+            },
+            commit_batch_interval: rng.range(100_000..3_000_000),
+            commit_batch_max: *rng.pick(&[1, 2, 10, 1_000, 32_768]),
+            grv_batch_interval: rng.range(50_000..1_000_000),
+            log_sync: 50_000..rng.range(100_000..2_000_000),
+            storage_read: 5_000..rng.range(10_000..200_000),
+            storage_lag: 0..rng.range(1..500_000),
+            storage_durable_interval: rng.range(50..1_000) * MILLISECOND,
+            ..ClusterConfig::smallest()
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Faults: what happens to machines, and what FoundationDB's contract allows anyway.
+//!
+//! A seed draws a [`FaultPlan`]: plain data, which can be printed, saved, edited and cut down. It
+//! holds timed [`Strike`]s for what happens to machines, and a rate for each family of what the
+//! contract allows. Every family says in prose what FoundationDB promises under it and what its
+//! budget is; no family may destroy the last copy of data. While [`Faults`] is off (setup, heal,
+//! check) nothing strikes.
+
+use crate::{
+    rt::Nanos,
+    seed::{Seed, Stream},
+};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+};
+
+macro_rules! families {
+    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
+        /// A family of faults.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum Family { $($(#[$doc])* $name,)* }
+
+        impl Family {
+            /// Every family.
+            pub const ALL: &'static [Family] = &[$(Family::$name),*];
+
+            /// The name by which it is switched off.
+            pub const fn name(self) -> &'static str {
+                match self { $(Family::$name => $text),* }
+            }
+        }
+    };
+}
+
+families! {
+    /// A machine is killed and comes back.
+    Kill = "kill",
+    /// Every machine of the cluster restarts at once.
+    Reboot = "reboot",
+    /// A machine stops for a while.
+    Pause = "pause",
+    /// A client dies in the middle of what it does, and is followed by another incarnation.
+    ClientDeath = "client-death",
+    /// Messages between two machines are held back, one way or both.
+    Clog = "clog",
+    /// Some machines cannot reach the others.
+    Partition = "partition",
+    /// Many links are clogged one by one and opened in another order.
+    Swizzle = "swizzle",
+    /// A link loses messages.
+    Loss = "loss",
+    /// A link becomes slow.
+    Latency = "latency",
+    /// A storage server answers slowly.
+    SlowStorage = "slow-storage",
+    /// A storage server applies late.
+    LaggingStorage = "lagging-storage",
+    /// A log takes long to make entries durable.
+    SlowLogSync = "slow-log-sync",
+    /// A machine's clock is off.
+    ClockSkew = "clock-skew",
+    /// A shard moves to another team.
+    MoveShard = "move-shard",
+    /// 1021 although the commit happened.
+    UnknownCommitted = "unknown-committed",
+    /// 1021 and the commit did not happen.
+    UnknownNotCommitted = "unknown-not-committed",
+    /// 1031 and the commit happens later.
+    LateLanding = "late-landing",
+    /// 1020 without a conflict.
+    SpuriousConflict = "spurious-conflict",
+    /// 1007 at a fresh version.
+    TooOld = "too-old",
+    /// 1009 at a version that exists.
+    FutureVersion = "future-version",
+    /// 1037.
+    ProcessBehind = "process-behind",
+    /// 1039, before, during or after a commit.
+    ClusterVersionChanged = "cluster-version-changed",
+    /// 1042.
+    ProxyMemory = "proxy-memory",
+    /// 1078.
+    GrvMemory = "grv-memory",
+    /// 1051, 1213, 1223 or 1235.
+    Throttled = "throttled",
+    /// 1038 for a while.
+    Locked = "locked",
+    /// Range reads answer one row a batch.
+    OneRowBatches = "one-row-batches",
+    /// A watch fires before anything changed.
+    EarlyWatch = "early-watch",
+    /// A watch fires late.
+    LateWatch = "late-watch",
+    /// A watch fires with an error.
+    SpuriousWatch = "spurious-watch",
+    /// Read versions live for a fraction of five seconds.
+    ShortLifetime = "short-lifetime",
+}
+
+impl Family {
+    /// The family of this name.
+    pub fn named(name: &str) -> Option<Family> {
+        Self::ALL.iter().copied().find(|f| f.name() == name)
+    }
+}
+
+/// How hard a sweep shakes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum Profile {
+    /// No faults; drawn latencies and topology only.
+    Calm,
+    /// What a bad week looks like, compressed.
+    #[default]
+    Standard,
+    /// Much more of everything, as much as liveness allows.
+    Storm,
+}
+
+/// One timed fault. What the numbers mean is the family's matter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Strike {
+    /// When, nanoseconds from the beginning of the act `hurt`.
+    pub at: Nanos,
+    /// Which family.
+    pub family: Family,
+    /// Which victim, taken modulo the number of candidates.
+    pub target: u32,
+    /// Which second victim, likewise.
+    pub other: u32,
+    /// For how long, nanoseconds.
+    pub duration: Nanos,
+    /// How much.
+    pub amount: f64,
+}
+
+/// The faults of a run.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct FaultPlan {
+    /// Timed faults, ascending.
+    pub strikes: Vec<Strike>,
+    /// For each family of what the contract allows, the probability at each occasion.
+    pub rates: BTreeMap<Family, f64>,
+}
+
+/// The fault state of a run: switch, rates, draws and counters.
+pub struct Faults {
+    on: AtomicBool,
+    rates: Vec<f64>,
+    streams: Vec<Mutex<Stream>>,
+    delivered: Vec<AtomicU64>,
+}
+
+impl Faults {
+    /// Faults at these rates, switched off.
+    pub fn new(seed: Seed, rates: &BTreeMap<Family, f64>) -> Faults {
+        Faults {
+            on: AtomicBool::new(false),
+            rates: Family::ALL.iter().map(|f| rates.get(f).copied().unwrap_or(0.0)).collect(),
+            streams: Family::ALL.iter().map(|f| Mutex::new(seed.stream(f.name()))).collect(),
+            delivered: Family::ALL.iter().map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    /// Switches all faults on or off.
+    pub fn switch(&self, on: bool) {
+        self.on.store(on, Ordering::Relaxed);
+    }
+
+    /// Whether faults are on.
+    pub fn are_on(&self) -> bool {
+        self.on.load(Ordering::Relaxed)
+    }
+
+    /// Whether the family strikes at this occasion; counts it when it does.
+    pub fn roll(&self, family: Family) -> bool {
+        let rate = self.rates[family as usize];
+        if rate <= 0.0 || !self.are_on() || !self.streams[family as usize].lock().chance(rate) {
+            return false;
+        }
+        self.count(family);
+        true
+    }
+
+    /// A draw from the family's own stream.
+    pub fn draw<T>(&self, family: Family, draw: impl FnOnce(&mut Stream) -> T) -> T {
+        draw(&mut self.streams[family as usize].lock())
+    }
+
+    /// Counts a fault of the family as delivered.
+    pub fn count(&self, family: Family) {
+        self.delivered[family as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many faults of each family were delivered, those with none left out.
+    pub fn delivered(&self) -> BTreeMap<Family, u64> {
+        Family::ALL
+            .iter()
+            .map(|f| (*f, self.delivered[*f as usize].load(Ordering::Relaxed)))
+            .filter(|(_, n)| *n > 0)
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_agree_with_serde() {
+        for family in Family::ALL {
+            assert_eq!(Family::named(family.name()), Some(*family));
+        }
+    }
+
+    #[test]
+    fn a_family_strikes_only_while_faults_are_on_and_is_counted() {
+        let faults = Faults::new(Seed(1), &BTreeMap::from([(Family::TooOld, 1.0)]));
+        assert!(!faults.roll(Family::TooOld));
+        faults.switch(true);
+        assert!(faults.roll(Family::TooOld));
+        assert!(!faults.roll(Family::FutureVersion));
+        assert_eq!(faults.delivered(), BTreeMap::from([(Family::TooOld, 1)]));
+    }
+}

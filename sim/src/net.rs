@@ -1,0 +1,509 @@
+//! The simulated network: typed messages between machines, with a latency drawn for each, in order
+//! on each link as TCP gives it, and the verbs that faults need.
+//!
+//! It is leaner than madsim's endpoints (no addresses, no boxed payloads, one timer for all
+//! messages that are due together) and runs on madsim's clock, tasks and machines. What it
+//! promises is what FoundationDB's transport promises: a message arrives at most once and in order
+//! or not at all; a caller whose request or reply was lost, or whose server died or dropped the
+//! request, learns [`Broken`] after a while and knows nothing about the request's fate.
+
+use crate::{
+    proto::Message,
+    rt::{Clock, MILLISECOND, Nanos},
+    seed::Stream,
+    trace::{Kind, Trace},
+};
+use parking_lot::Mutex;
+use std::{
+    cmp::Ordering,
+    collections::{BTreeSet, BinaryHeap, VecDeque},
+    future::Future,
+    ops::Range,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+};
+
+/// A machine's number, dense from 0 (the supervisor).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub u16);
+
+/// Where messages go: an inbox on a machine. A role that is recruited anew gets a new token, so
+/// that messages for its predecessor break instead of reaching it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Endpoint {
+    /// The machine.
+    pub node: NodeId,
+    /// The inbox; never used twice in a run.
+    pub token: u32,
+}
+
+/// The request may or may not have been delivered and acted upon (`request_maybe_delivered`,
+/// `broken_promise`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken;
+
+/// A received message.
+pub struct Envelope {
+    /// Who sent it.
+    pub from: NodeId,
+    /// What it says.
+    pub message: Message,
+}
+
+/// Latencies of a link that nothing disturbs, and how long broken connections take to be noticed.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct NetConfig {
+    /// One-way latency, nanoseconds.
+    pub latency: Range<Nanos>,
+    /// Time until a caller learns of a lost message or a dead server, nanoseconds.
+    pub detection: Range<Nanos>,
+}
+
+/// The network of a run: a cheap handle.
+#[derive(Clone)]
+pub struct Net(Arc<Shared>);
+
+struct Shared {
+    clock: Clock,
+    trace: Arc<Trace>,
+    state: Mutex<State>,
+}
+
+struct State {
+    config: NetConfig,
+    rng: Stream,
+    due: BinaryHeap<Due>,
+    sequence: u64,
+    nodes: Vec<Node>,
+    inboxes: Vec<Option<InboxState>>,
+    armed: BTreeSet<Nanos>,
+    pump: Option<Waker>,
+}
+
+struct Node {
+    up: bool,
+    /// Links to every machine, by number; grown when first used.
+    links: Vec<Link>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Link {
+    /// When the last message on this link arrives: the next one may not overtake it.
+    last: Nanos,
+    clogged_until: Nanos,
+    cut: bool,
+    loss: f64,
+    slow: Nanos,
+}
+
+struct InboxState {
+    node: NodeId,
+    queue: VecDeque<Envelope>,
+    waker: Option<Waker>,
+}
+
+struct Due {
+    at: Nanos,
+    sequence: u64,
+    parcel: Parcel,
+}
+
+enum Parcel {
+    Message { from: NodeId, to: Endpoint, message: Message },
+    Reply { from: NodeId, to: NodeId, slot: Arc<dyn Arrive>, kind: Kind },
+}
+
+impl PartialEq for Due {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+impl Eq for Due {}
+impl PartialOrd for Due {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Due {
+    /// The heap's greatest is the earliest.
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.sequence).cmp(&(self.at, self.sequence))
+    }
+}
+
+impl State {
+    fn link(&mut self, from: NodeId, to: NodeId) -> &mut Link {
+        let links = &mut self.nodes[from.0 as usize].links;
+        if links.len() <= to.0 as usize {
+            links.resize(to.0 as usize + 1, Link::default());
+        }
+        &mut links[to.0 as usize]
+    }
+
+    /// When a message sent now arrives, or `None` if it is lost on the way.
+    fn arrival(&mut self, now: Nanos, from: NodeId, to: NodeId) -> Option<Nanos> {
+        let base = if from == to { 1_000 } else { self.rng.range(self.config.latency.clone()) };
+        let loss = self.link(from, to).loss;
+        let lost = loss > 0.0 && self.rng.chance(loss);
+        let link = self.link(from, to);
+        if link.cut || lost {
+            return None;
+        }
+        let at = (now.max(link.clogged_until) + base + link.slow).max(link.last);
+        link.last = at;
+        Some(at)
+    }
+
+    fn schedule(&mut self, at: Nanos, parcel: Parcel) -> Option<Waker> {
+        self.sequence += 1;
+        self.due.push(Due { at, sequence: self.sequence, parcel });
+        match self.armed.first() {
+            Some(first) if *first <= at => None,
+            _ => self.pump.take(),
+        }
+    }
+
+    fn detection(&mut self) -> Nanos {
+        self.rng.range(self.config.detection.clone())
+    }
+}
+
+impl Net {
+    /// A network with no machines but the supervisor, number 0. [`Net::pump`] must be spawned once.
+    pub fn new(clock: Clock, trace: Arc<Trace>, config: NetConfig, rng: Stream) -> Net {
+        let state = State {
+            config,
+            rng,
+            due: BinaryHeap::new(),
+            sequence: 0,
+            nodes: vec![Node { up: true, links: Vec::new() }],
+            inboxes: Vec::new(),
+            armed: BTreeSet::new(),
+            pump: None,
+        };
+        Net(Arc::new(Shared { clock, trace, state: Mutex::new(state) }))
+    }
+
+    /// A number for a new machine, which is up.
+    pub fn add_node(&self) -> NodeId {
+        let mut state = self.0.state.lock();
+        state.nodes.push(Node { up: true, links: Vec::new() });
+        NodeId(state.nodes.len() as u16 - 1)
+    }
+
+    /// A new inbox on `node`.
+    pub fn open(&self, node: NodeId) -> Inbox {
+        let mut state = self.0.state.lock();
+        state.inboxes.push(Some(InboxState { node, queue: VecDeque::new(), waker: None }));
+        let token = state.inboxes.len() as u32 - 1;
+        Inbox { net: self.clone(), endpoint: Endpoint { node, token } }
+    }
+
+    /// Sends a one-way message. Nobody learns whether it arrives.
+    pub fn send(&self, from: NodeId, to: Endpoint, message: Message) {
+        let now = self.0.clock.now();
+        let mut state = self.0.state.lock();
+        let waker = match state.arrival(now, from, to.node) {
+            Some(at) => state.schedule(at, Parcel::Message { from, to, message }),
+            None => {
+                drop(state);
+                self.0.trace.event(now, from, Kind::Lost, u64::from(to.node.0), 0);
+                // Dropping the message breaks the promises in it.
+                drop(message);
+                return;
+            }
+        };
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Sends a request and waits for its reply. The request is sent at the call, not at the first poll.
+    pub fn call<R: Send + 'static>(
+        &self,
+        from: NodeId,
+        to: Endpoint,
+        request: impl FnOnce(ReplyTo<R>) -> Message,
+    ) -> Call<R> {
+        let slot = Arc::new(Slot(Mutex::new(SlotState { value: None, arrived: false, waker: None })));
+        let reply = ReplyTo { net: self.clone(), server: to.node, caller: from, slot: Some(slot.clone()) };
+        self.send(from, to, request(reply));
+        Call(slot)
+    }
+
+    fn reply(&self, server: NodeId, caller: NodeId, slot: Arc<dyn Arrive>) {
+        let now = self.0.clock.now();
+        let mut state = self.0.state.lock();
+        let up = state.nodes[server.0 as usize].up;
+        let arrival = if up { state.arrival(now, server, caller) } else { None };
+        let (at, kind) = match arrival {
+            Some(at) => (at, Kind::Reply),
+            None => {
+                slot.spoil();
+                (now + state.detection(), Kind::Lost)
+            }
+        };
+        let waker = state.schedule(at, Parcel::Reply { from: server, to: caller, slot, kind });
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn broken(&self, server: NodeId, caller: NodeId, slot: Arc<dyn Arrive>) {
+        let now = self.0.clock.now();
+        let mut state = self.0.state.lock();
+        slot.spoil();
+        let at = now + state.detection();
+        let waker = state.schedule(at, Parcel::Reply { from: server, to: caller, slot, kind: Kind::Broken });
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Delivers what is due, for ever. Spawned once, on the supervisor.
+    pub async fn pump(self) {
+        let mut due = Vec::new();
+        let mut wakers = Vec::new();
+        let mut undeliverable = Vec::new();
+        std::future::poll_fn(move |cx| {
+            loop {
+                let now = self.0.clock.now();
+                let mut state = self.0.state.lock();
+                while state.armed.first().is_some_and(|at| *at <= now) {
+                    state.armed.pop_first();
+                }
+                while state.due.peek().is_some_and(|d| d.at <= now) {
+                    due.extend(state.due.pop());
+                }
+                if due.is_empty() {
+                    state.pump = Some(cx.waker().clone());
+                    let next = state.due.peek().map(|d| d.at);
+                    if let Some(next) = next
+                        && state.armed.first().is_none_or(|first| *first > next)
+                    {
+                        state.armed.insert(next);
+                        drop(state);
+                        if self.0.clock.arm(next, cx) {
+                            continue;
+                        }
+                    }
+                    return Poll::Pending;
+                }
+                for parcel in due.drain(..) {
+                    match parcel.parcel {
+                        Parcel::Message { from, to, message } => {
+                            let up = state.nodes[to.node.0 as usize].up;
+                            match &mut state.inboxes[to.token as usize] {
+                                Some(inbox) if up => {
+                                    let b = u64::from(message.tag());
+                                    self.0.trace.event(now, to.node, Kind::Deliver, u64::from(from.0), b);
+                                    inbox.queue.push_back(Envelope { from, message });
+                                    wakers.extend(inbox.waker.take());
+                                }
+                                _ => undeliverable.push(message),
+                            }
+                        }
+                        Parcel::Reply { from, to, slot, kind } => {
+                            self.0.trace.event(now, to, kind, u64::from(from.0), 0);
+                            wakers.extend(slot.arrive());
+                        }
+                    }
+                }
+                drop(state);
+                // Outside of the lock: dropping a message breaks its promises, which sends.
+                undeliverable.clear();
+                wakers.drain(..).for_each(Waker::wake);
+            }
+        })
+        .await
+    }
+
+    /// Whether the machine is up.
+    pub fn is_up(&self, node: NodeId) -> bool {
+        self.0.state.lock().nodes[node.0 as usize].up
+    }
+
+    /// Marks a machine up or down. Going down closes its inboxes: what is in them and on its way
+    /// to them is lost.
+    pub fn set_up(&self, node: NodeId, up: bool) {
+        let mut lost = Vec::new();
+        let mut state = self.0.state.lock();
+        state.nodes[node.0 as usize].up = up;
+        if !up {
+            for inbox in &mut state.inboxes {
+                if inbox.as_ref().is_some_and(|i| i.node == node) {
+                    lost.extend(inbox.take());
+                }
+            }
+        }
+        drop(state);
+    }
+
+    /// Holds back everything sent from `from` to `to` until the virtual time `until`.
+    pub fn clog(&self, from: NodeId, to: NodeId, until: Nanos) {
+        let mut state = self.0.state.lock();
+        let link = state.link(from, to);
+        link.clogged_until = link.clogged_until.max(until);
+    }
+
+    /// Lets messages from `from` to `to` pass at once again.
+    pub fn unclog(&self, from: NodeId, to: NodeId) {
+        self.0.state.lock().link(from, to).clogged_until = 0;
+    }
+
+    /// Cuts or mends the link from `from` to `to`: what is sent over a cut link is lost.
+    pub fn cut(&self, from: NodeId, to: NodeId, cut: bool) {
+        self.0.state.lock().link(from, to).cut = cut;
+    }
+
+    /// Loses each message from `from` to `to` with probability `loss`.
+    pub fn lose(&self, from: NodeId, to: NodeId, loss: f64) {
+        self.0.state.lock().link(from, to).loss = loss;
+    }
+
+    /// Adds `slow` nanoseconds to each message from `from` to `to`.
+    pub fn slow(&self, from: NodeId, to: NodeId, slow: Nanos) {
+        self.0.state.lock().link(from, to).slow = slow;
+    }
+
+    /// Undoes every clog, cut, loss and slowness.
+    pub fn heal(&self) {
+        for node in &mut self.0.state.lock().nodes {
+            for link in &mut node.links {
+                *link = Link { last: link.last, ..Link::default() };
+            }
+        }
+    }
+}
+
+/// Messages for one endpoint, in order of arrival. Dropping it closes the endpoint.
+pub struct Inbox {
+    net: Net,
+    endpoint: Endpoint,
+}
+
+impl Inbox {
+    /// Where senders reach it.
+    pub fn endpoint(&self) -> Endpoint {
+        self.endpoint
+    }
+
+    /// The next message, if one is there.
+    pub fn try_recv(&self) -> Option<Envelope> {
+        self.net.0.state.lock().inboxes[self.endpoint.token as usize].as_mut()?.queue.pop_front()
+    }
+
+    /// The next message. Waits for ever once the endpoint's machine is down.
+    pub fn recv(&self) -> impl Future<Output = Envelope> + '_ {
+        std::future::poll_fn(move |cx| {
+            let mut state = self.net.0.state.lock();
+            let Some(inbox) = &mut state.inboxes[self.endpoint.token as usize] else {
+                return Poll::Pending;
+            };
+            match inbox.queue.pop_front() {
+                Some(envelope) => Poll::Ready(envelope),
+                None => {
+                    inbox.waker = Some(cx.waker().clone());
+                    Poll::Pending
+                }
+            }
+        })
+    }
+}
+
+impl Drop for Inbox {
+    fn drop(&mut self) {
+        let closed = self.net.0.state.lock().inboxes[self.endpoint.token as usize].take();
+        drop(closed);
+    }
+}
+
+/// A request's reply, to be sent once. Dropping it breaks the promise: the caller learns [`Broken`].
+pub struct ReplyTo<R: Send + 'static> {
+    net: Net,
+    server: NodeId,
+    caller: NodeId,
+    slot: Option<Arc<Slot<R>>>,
+}
+
+impl<R: Send + 'static> ReplyTo<R> {
+    /// Sends the reply.
+    pub fn send(mut self, reply: R) {
+        if let Some(slot) = self.slot.take() {
+            slot.0.lock().value = Some(Ok(reply));
+            self.net.reply(self.server, self.caller, slot);
+        }
+    }
+
+    /// The machine that asked.
+    pub fn caller(&self) -> NodeId {
+        self.caller
+    }
+}
+
+impl<R: Send + 'static> Drop for ReplyTo<R> {
+    fn drop(&mut self) {
+        if let Some(slot) = self.slot.take() {
+            self.net.broken(self.server, self.caller, slot);
+        }
+    }
+}
+
+/// A reply on its way: what the pump needs of it.
+trait Arrive: Send + Sync {
+    /// The reply has arrived; gives the caller's waker.
+    fn arrive(&self) -> Option<Waker>;
+    /// The reply is lost; what arrives is [`Broken`].
+    fn spoil(&self);
+}
+
+struct Slot<R>(Mutex<SlotState<R>>);
+
+struct SlotState<R> {
+    value: Option<Result<R, Broken>>,
+    arrived: bool,
+    waker: Option<Waker>,
+}
+
+impl<R: Send> Arrive for Slot<R> {
+    fn arrive(&self) -> Option<Waker> {
+        let mut slot = self.0.lock();
+        slot.arrived = true;
+        slot.waker.take()
+    }
+
+    fn spoil(&self) {
+        let spoiled = self.0.lock().value.replace(Err(Broken));
+        drop(spoiled);
+    }
+}
+
+/// A reply to come.
+#[must_use = "a call's answer is only learned by awaiting it"]
+pub struct Call<R>(Arc<Slot<R>>);
+
+impl<R> Future for Call<R> {
+    type Output = Result<R, Broken>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut slot = self.0.0.lock();
+        if slot.arrived {
+            return Poll::Ready(slot.value.take().unwrap_or(Err(Broken)));
+        }
+        match &mut slot.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+        Poll::Pending
+    }
+}
+
+impl Default for NetConfig {
+    fn default() -> Self {
+        NetConfig { latency: 50_000..400_000, detection: 5 * MILLISECOND..50 * MILLISECOND }
+    }
+}

@@ -1,0 +1,165 @@
+//! The one place that touches madsim's runtime: virtual time, timers, tasks and machines.
+
+use crate::seed::Seed;
+use madsim::{
+    runtime::{Handle, Runtime},
+    task::NodeId as MadsimNode,
+    time::{Sleep, TimeHandle},
+};
+use std::{
+    future::Future,
+    pin::{Pin, pin},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+/// Virtual time since the run's start, in nanoseconds.
+pub type Nanos = u64;
+
+/// Nanoseconds in a millisecond.
+pub const MILLISECOND: Nanos = 1_000_000;
+/// Nanoseconds in a second.
+pub const SECOND: Nanos = 1_000_000_000;
+
+/// Runs `main` to its end in a simulated runtime of its own. Everything inside happens on this
+/// thread, in an order that the seed decides.
+pub fn simulate<F: Future>(seed: Seed, main: F) -> F::Output {
+    Runtime::with_seed_and_config(seed.0, madsim::Config::default()).block_on(main)
+}
+
+/// A handle on the virtual clock.
+#[derive(Clone)]
+pub struct Clock(TimeHandle);
+
+impl Clock {
+    /// The clock of the run this is called in.
+    pub fn current() -> Clock {
+        Clock(TimeHandle::current())
+    }
+
+    /// Virtual time since the run's start.
+    pub fn now(&self) -> Nanos {
+        self.0.elapsed().as_nanos() as Nanos
+    }
+
+    /// Completes after `duration`, to the nanosecond.
+    pub fn sleep(&self, duration: Nanos) -> Sleep {
+        let mut sleep = self.0.sleep(Duration::ZERO);
+        // madsim rounds sleeps up to a millisecond, as tokio does; a reset deadline is exact.
+        let deadline = self.0.now_instant() + Duration::from_nanos(duration);
+        Pin::new(&mut sleep).reset(deadline);
+        sleep
+    }
+
+    /// Completes at the virtual time `at`, at once if it has passed.
+    pub fn sleep_until(&self, at: Nanos) -> Sleep {
+        self.sleep(at.saturating_sub(self.now()))
+    }
+
+    /// The future's answer, or `None` if it takes longer than `duration`. The future is polled first.
+    pub async fn timeout<F: Future>(&self, duration: Nanos, future: F) -> Option<F::Output> {
+        let mut future = pin!(future);
+        let mut sleep = self.sleep(duration);
+        let mut armed = false;
+        std::future::poll_fn(move |cx| {
+            if let Poll::Ready(value) = future.as_mut().poll(cx) {
+                return Poll::Ready(Some(value));
+            }
+            // A madsim sleep adds a timer at every poll: poll it once, then only look at the clock.
+            if !armed {
+                armed = true;
+                return Pin::new(&mut sleep).poll(cx).map(|()| None);
+            }
+            if sleep.is_elapsed() { Poll::Ready(None) } else { Poll::Pending }
+        })
+        .await
+    }
+
+    /// The raw deadline timer, for a future that arms it itself.
+    pub(crate) fn arm(&self, at: Nanos, cx: &mut Context<'_>) -> bool {
+        Pin::new(&mut self.sleep_until(at)).poll(cx).is_ready()
+    }
+}
+
+/// A simulated machine of the runtime.
+#[derive(Clone)]
+pub struct Machine {
+    handle: Handle,
+    id: MadsimNode,
+}
+
+impl Machine {
+    /// Builds a machine that runs `main`, again from its start after each restart.
+    pub fn start<F>(name: &str, main: impl Fn() -> F + Send + Sync + 'static) -> Machine
+    where
+        F: Future + 'static,
+    {
+        let handle = Handle::current();
+        let node = handle
+            .create_node()
+            .name(name)
+            .init(move || {
+                let main = main();
+                async move {
+                    main.await;
+                    // A machine whose main has ended stays up, idle, until it is restarted.
+                    std::future::pending::<()>().await
+                }
+            })
+            .build();
+        Machine { id: node.id(), handle }
+    }
+
+    /// Drops every task of the machine where it stands.
+    pub fn kill(&self) {
+        self.handle.kill(self.id);
+    }
+
+    /// Kills the machine and runs its main again.
+    pub fn restart(&self) {
+        self.handle.restart(self.id);
+    }
+
+    /// Stops polling the machine's tasks.
+    pub fn pause(&self) {
+        self.handle.pause(self.id);
+    }
+
+    /// Goes on polling them.
+    pub fn resume(&self) {
+        self.handle.resume(self.id);
+    }
+}
+
+/// Spawns a task on the machine that runs the caller (the supervisor's, outside of any machine).
+pub fn spawn<F>(future: F)
+where
+    F: Future<Output = ()> + 'static,
+{
+    drop(madsim::task::spawn_local(future));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sleeps_are_exact_below_a_millisecond() {
+        simulate(Seed(1), async {
+            let clock = Clock::current();
+            let before = clock.now();
+            clock.sleep(20_000).await;
+            let slept = clock.now() - before;
+            assert!((20_000..25_000).contains(&slept), "{slept}");
+        });
+    }
+
+    #[test]
+    fn timeout_gives_the_answer_or_none() {
+        simulate(Seed(1), async {
+            let clock = Clock::current();
+            assert_eq!(clock.timeout(1_000_000, clock.sleep(1_000)).await, Some(()));
+            assert_eq!(clock.timeout(1_000, clock.sleep(1_000_000)).await, None);
+        });
+    }
+}

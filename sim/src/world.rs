@@ -1,0 +1,182 @@
+//! What every machine of a run shares: clock, network, trace, history, faults and configuration.
+
+use crate::{
+    config::ClusterConfig,
+    faults::{FaultPlan, Faults},
+    history::History,
+    net::{Net, NodeId},
+    rt::{self, Clock, Machine, Nanos},
+    seed::Seed,
+    trace::{Kind, Trace},
+};
+use parking_lot::Mutex;
+use std::{future::Future, sync::Arc};
+
+/// What runs on a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Class {
+    /// The controller.
+    Controller,
+    /// A worker that a recovery recruits as sequencer, proxy or resolver.
+    Stateless,
+    /// A transaction log, with a disk.
+    Log,
+    /// A storage server, with a disk.
+    Storage,
+    /// A client.
+    Client,
+}
+
+/// An instruction of the controller.
+pub enum Order {}
+
+/// Everything the machines of one run share.
+pub struct World {
+    /// The run's seed.
+    pub seed: Seed,
+    /// Virtual time.
+    pub clock: Clock,
+    /// The network.
+    pub net: Net,
+    /// The event stream.
+    pub trace: Arc<Trace>,
+    /// What happened.
+    pub history: Mutex<History>,
+    /// Faults.
+    pub faults: Faults,
+    /// The cluster's configuration.
+    pub config: ClusterConfig,
+    machines: Mutex<Vec<MachineState>>,
+}
+
+struct MachineState {
+    node: NodeId,
+    class: Class,
+    name: String,
+    machine: Machine,
+    incarnation: u64,
+    up: bool,
+    /// How far this machine's clock is ahead of (or behind) virtual time, nanoseconds.
+    skew: i64,
+}
+
+impl World {
+    /// The world of a run, with its network pumping. To be called inside [`rt::simulate`].
+    pub fn new(seed: Seed, config: ClusterConfig, plan: &FaultPlan, keep_trace: bool) -> Arc<World> {
+        let clock = Clock::current();
+        let trace = Arc::new(Trace::new(keep_trace));
+        let net = Net::new(clock.clone(), trace.clone(), config.net.clone(), seed.stream("network"));
+        rt::spawn(net.clone().pump());
+        Arc::new(World {
+            seed,
+            clock,
+            net,
+            trace,
+            history: Mutex::new(History::default()),
+            faults: Faults::new(seed, &plan.rates),
+            config,
+            machines: Mutex::new(Vec::new()),
+        })
+    }
+
+    /// Adds an event of machine `node` to the stream.
+    pub fn event(&self, node: NodeId, kind: Kind, a: u64, b: u64) {
+        self.trace.event(self.clock.now(), node, kind, a, b);
+    }
+
+    /// Builds a machine that runs `main`, again from its start after each restart.
+    pub fn add_machine<F>(
+        self: &Arc<Self>,
+        class: Class,
+        name: &str,
+        main: impl Fn(Arc<World>, NodeId) -> F + Send + Sync + 'static,
+    ) -> NodeId
+    where
+        F: Future + 'static,
+    {
+        let node = self.net.add_node();
+        let world = self.clone();
+        let machine = Machine::start(name, move || main(world.clone(), node));
+        self.machines.lock().push(MachineState {
+            node,
+            class,
+            name: name.to_owned(),
+            machine,
+            incarnation: 0,
+            up: true,
+            skew: 0,
+        });
+        self.event(node, Kind::Start, 0, 0);
+        node
+    }
+
+    /// The machines of a class, by number.
+    pub fn machines(&self, class: Class) -> Vec<NodeId> {
+        self.machines.lock().iter().filter(|m| m.class == class).map(|m| m.node).collect()
+    }
+
+    /// A machine's name.
+    pub fn name(&self, node: NodeId) -> String {
+        self.with(node, |m| m.name.clone()).unwrap_or_else(|| "supervisor".to_owned())
+    }
+
+    fn with<T>(&self, node: NodeId, f: impl FnOnce(&mut MachineState) -> T) -> Option<T> {
+        self.machines.lock().iter_mut().find(|m| m.node == node).map(f)
+    }
+
+    /// Kills a machine: its tasks and memory are gone, its disk stays. Nothing happens if it is down.
+    pub fn kill(&self, node: NodeId) {
+        let killed = self.with(node, |m| std::mem::replace(&mut m.up, false).then(|| m.machine.clone()));
+        if let Some(Some(machine)) = killed {
+            self.event(node, Kind::Kill, 0, 0);
+            self.net.set_up(node, false);
+            machine.kill();
+        }
+    }
+
+    /// Starts a machine that is down. Nothing happens if it is up.
+    pub fn start(&self, node: NodeId) {
+        let started = self.with(node, |m| {
+            (!std::mem::replace(&mut m.up, true)).then(|| {
+                m.incarnation += 1;
+                (m.machine.clone(), m.incarnation)
+            })
+        });
+        if let Some(Some((machine, incarnation))) = started {
+            self.event(node, Kind::Start, incarnation, 0);
+            self.net.set_up(node, true);
+            machine.restart();
+        }
+    }
+
+    /// Stops a machine's tasks where they stand; its messages wait.
+    pub fn pause(&self, node: NodeId) {
+        if let Some(machine) = self.with(node, |m| m.machine.clone()) {
+            self.event(node, Kind::Pause, 0, 0);
+            machine.pause();
+        }
+    }
+
+    /// Lets a paused machine go on.
+    pub fn resume(&self, node: NodeId) {
+        if let Some(machine) = self.with(node, |m| m.machine.clone()) {
+            self.event(node, Kind::Resume, 0, 0);
+            machine.resume();
+        }
+    }
+
+    /// Whether the machine is up.
+    pub fn is_up(&self, node: NodeId) -> bool {
+        self.net.is_up(node)
+    }
+
+    /// Sets how far a machine's clock is off, nanoseconds.
+    pub fn set_skew(&self, node: NodeId, skew: i64) {
+        self.with(node, |m| m.skew = skew);
+    }
+
+    /// What a machine's own clock shows.
+    pub fn local_time(&self, node: NodeId) -> Nanos {
+        self.clock.now().saturating_add_signed(self.with(node, |m| m.skew).unwrap_or(0))
+    }
+}

@@ -11,5 +11,6 @@
 )]
 
 pub mod once;
+pub mod queue;
 pub mod scheduling;
 pub mod tx;

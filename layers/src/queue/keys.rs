@@ -1,0 +1,194 @@
+//! The key schema of a queue.
+//!
+//! ```text
+//! Order::Index    (queue, index, item id)                    =  value
+//!                         int    16 bytes
+//! Order::Commit   (queue, versionstamp, rank, item id)       =  value
+//!                         12 bytes      int   16 bytes
+//! ```
+//!
+//! The item id is drawn once per operation. It keeps enqueues that computed the same index apart, and
+//! makes it impossible that one item overwrites another. The versionstamp's two user bytes are zero;
+//! `rank` orders the items of one transaction: it is the transaction's approximate size at the call,
+//! which every write makes larger, so that no caller has to count.
+
+use super::Error;
+use crate::{
+    once::Answer,
+    tx::{Env, VALUE_SIZE_LIMIT},
+};
+use bytes::{Bytes, BytesMut};
+use foundationdb_tuple::{Bytes as TupleBytes, Element, Subspace, Versionstamp};
+use serde::{Deserialize, Serialize};
+
+/// The longest value, in bytes: FoundationDB's limit less what a dequeue's record needs around it.
+pub const MAX_VALUE_BYTES: usize = VALUE_SIZE_LIMIT - 100;
+
+/// What "first" means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Order {
+    /// By an index that is one more than the last.
+    Index,
+    /// By the versionstamp of the enqueuing transaction.
+    Commit,
+}
+
+/// What tells one enqueue from all others. Draw it before a retry loop, never inside: an attempt that
+/// committed unseen would leave its item under another id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ItemId(pub [u8; 16]);
+
+impl ItemId {
+    /// A new id from the backend's randomness.
+    pub fn draw(env: &Env) -> ItemId {
+        ItemId(env.random_bytes())
+    }
+}
+
+/// An item's place in its queue; the order of positions is the order in which items leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Position {
+    /// In index order.
+    Index {
+        /// From 1.
+        index: i64,
+        /// Breaks ties.
+        id: ItemId,
+    },
+    /// In commit order.
+    Commit {
+        /// The ten bytes of the transaction's versionstamp; all 0xff while it has not committed.
+        stamp: [u8; 10],
+        /// Orders the items of one transaction.
+        rank: i64,
+        /// The item.
+        id: ItemId,
+    },
+}
+
+const UNSTAMPED: [u8; 10] = [0xff; 10];
+
+impl Position {
+    /// A place in commit order, in a transaction that is still to commit.
+    pub(super) fn unstamped(rank: i64, id: ItemId) -> Position {
+        Position::Commit { stamp: UNSTAMPED, rank, id }
+    }
+
+    fn elements(&self) -> (Element<'_>, Option<i64>, TupleBytes<'_>) {
+        match self {
+            Position::Index { index, id } => (Element::Int(*index), None, id.0[..].into()),
+            Position::Commit { stamp, rank, id } => {
+                (Element::Versionstamp(Versionstamp::complete(*stamp, 0)), Some(*rank), id.0[..].into())
+            }
+        }
+    }
+
+    /// The key below `subspace`; with the little-endian offset of the stamp behind it when that is
+    /// incomplete, as a versionstamped key wants it.
+    pub(super) fn pack(&self, subspace: &Subspace) -> Vec<u8> {
+        match self.elements() {
+            (first, None, id) => subspace.pack(&(first, id)),
+            (first, Some(rank), id) => subspace.pack_with_versionstamp(&(first, rank, id)),
+        }
+    }
+
+    pub(super) fn unpack(subspace: &Subspace, order: Order, key: &[u8]) -> Result<Position, Error> {
+        let id = |id: TupleBytes<'_>| (*id).try_into().map(ItemId).map_err(|_| Error::ForeignKey);
+        match order {
+            Order::Index => {
+                let (index, rest) = subspace.unpack(key).map_err(|_| Error::ForeignKey)?;
+                Ok(Position::Index { index, id: id(rest)? })
+            }
+            Order::Commit => {
+                let (stamp, rank, rest): (Versionstamp, _, _) =
+                    subspace.unpack(key).map_err(|_| Error::ForeignKey)?;
+                let stamp = stamp.transaction_version().try_into().map_err(|_| Error::ForeignKey)?;
+                Ok(Position::Commit { stamp, rank, id: id(rest)? })
+            }
+        }
+    }
+}
+
+/// As the item's key without the queue's prefix; the commit fills in the stamp.
+impl Answer for Position {
+    fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, crate::once::Error> {
+        let start = out.len();
+        let key = self.pack(&Subspace::all());
+        match self {
+            Position::Commit { stamp, .. } if *stamp == UNSTAMPED => {
+                let (key, offset) = key.split_at(key.len() - 4);
+                out.extend_from_slice(key);
+                let offset = offset.try_into().map_or(0, u32::from_le_bytes);
+                Ok(Some(start + offset as usize))
+            }
+            _ => {
+                out.extend_from_slice(&key);
+                Ok(None)
+            }
+        }
+    }
+
+    fn decode(bytes: Bytes) -> Option<Position> {
+        let all = Subspace::all();
+        Position::unpack(&all, Order::Index, &bytes)
+            .or_else(|_| Position::unpack(&all, Order::Commit, &bytes))
+            .ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(byte: u8) -> ItemId {
+        ItemId([byte; 16])
+    }
+
+    #[test]
+    fn keys_sort_as_positions_do_and_round_trip() {
+        let queue = Subspace::from("q");
+        let stamped = |a, rank, i| Position::Commit { stamp: [a; 10], rank, id: id(i) };
+        let index = |index, i| Position::Index { index, id: id(i) };
+        for (order, mut positions) in [
+            (Order::Index, vec![index(300, 0), index(1, 9), index(1, 0), index(2, 255), index(255, 3)]),
+            (Order::Commit, vec![stamped(2, 1, 0), stamped(1, 400, 1), stamped(1, 60, 9), stamped(1, 60, 0)]),
+        ] {
+            positions.sort();
+            let keys: Vec<_> = positions.iter().map(|p| p.pack(&queue)).collect();
+            assert!(keys.is_sorted());
+            for (key, position) in keys.iter().zip(&positions) {
+                assert_eq!(Position::unpack(&queue, order, key).as_ref(), Ok(position));
+                let other = if order == Order::Index { Order::Commit } else { Order::Index };
+                assert_eq!(Position::unpack(&queue, other, key), Err(Error::ForeignKey));
+            }
+        }
+    }
+
+    #[test]
+    fn the_stamp_goes_where_the_offset_says() {
+        let position = Position::unstamped(77, id(5));
+        let mut key = position.pack(&Subspace::from("q"));
+        let offset = u32::from_le_bytes(key.split_off(key.len() - 4).try_into().unwrap()) as usize;
+        key[offset..offset + 10].copy_from_slice(&[1; 10]);
+        let stamped = Position::Commit { stamp: [1; 10], rank: 77, id: id(5) };
+        assert_eq!(Position::unpack(&Subspace::from("q"), Order::Commit, &key), Ok(stamped));
+
+        let mut answer = BytesMut::from(&b"header"[..]);
+        let at = position.encode(&mut answer).unwrap().unwrap();
+        answer[at..at + 10].copy_from_slice(&[1; 10]);
+        assert_eq!(Position::decode(answer.freeze().slice(6..)), Some(stamped));
+    }
+
+    #[test]
+    fn positions_are_answers() {
+        for position in [
+            Position::Index { index: 4, id: id(0) },
+            Position::Commit { stamp: [3; 10], rank: 9, id: id(255) },
+        ] {
+            let mut out = BytesMut::new();
+            assert_eq!(position.encode(&mut out), Ok(None));
+            assert_eq!(Position::decode(out.freeze()), Some(position));
+        }
+        assert_eq!(Position::decode(Bytes::from_static(b"\x15")), None);
+    }
+}

@@ -1,0 +1,38 @@
+//! A first-in, first-out queue of byte strings, in either of two orders.
+//!
+//! # Promise
+//!
+//! * Every item enqueued is dequeued at most once, and none is lost: enqueued = dequeued + remaining, at
+//!   every version.
+//! * [`Order::Index`], the recipe's order: an item's key is one more than the last index, read at
+//!   snapshot, and a suffix drawn for the operation. If the enqueue of one item was *acknowledged before
+//!   another's was called*, the first leaves first. Items whose enqueues overlap may leave in any order.
+//! * [`Order::Commit`]: an item's key is the versionstamp of its transaction. Items leave in the order in
+//!   which their enqueues *committed*, with no exception.
+//! * In both, items enqueued by one transaction leave in the order of the calls.
+//! * Enqueues never conflict with each other, nor with a dequeue unless that finds the queue empty. Two
+//!   dequeues of one item conflict, and one of them retries.
+//! * The functions that take a transaction compose with anything else in it. The forms that take a
+//!   [`Session`](crate::once::Session) are applied exactly once ([`once`](crate::once)).
+//!
+//! # What it does not do
+//!
+//! * Dequeues do not scale: all of them want the same first item, so about one succeeds per round trip.
+//!   There is no staging for high contention, no lease and no acknowledgement: an item that was dequeued
+//!   is the caller's.
+//! * A transaction-level call is as often applied as its transaction commits. Whoever retries after an
+//!   unknown result without [`once`](crate::once) enqueues twice or loses what the first attempt took.
+//! * In commit order a transaction cannot look at what it enqueued itself, which has no key yet: reading
+//!   up to there is [`Error::OwnItemsUnreadable`]. With snapshot read-your-writes disabled (option 601)
+//!   several items of one transaction tie in index order.
+//! * In index order indexes begin again at 1 whenever the queue is empty; they are no identity.
+//! * Commit order holds within one cluster: versionstamps of another cluster do not continue it.
+//! * Values above [`MAX_VALUE_BYTES`] are refused, not split.
+
+mod error;
+mod keys;
+mod ops;
+
+pub use error::Error;
+pub use keys::{ItemId, MAX_VALUE_BYTES, Order, Position};
+pub use ops::{Item, Queue};

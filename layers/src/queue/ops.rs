@@ -1,0 +1,244 @@
+//! The queue's operations: inside a transaction, and exactly once.
+
+use super::{Error, ItemId, MAX_VALUE_BYTES, Order, Position};
+use crate::{
+    once::{Answer, Outcome, Session},
+    tx::{self, Database, Isolation, KeyValue, MutationType, RangeOption, Transaction},
+};
+use bytes::{BufMut, Bytes, BytesMut};
+use foundationdb_tuple::Subspace;
+use std::future::Future;
+
+/// A queue below a subspace of its own.
+#[derive(Clone, Debug)]
+pub struct Queue {
+    subspace: Subspace,
+    order: Order,
+}
+
+/// An item of a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// Its place.
+    pub position: Position,
+    /// Its value.
+    pub value: Bytes,
+}
+
+impl Queue {
+    /// The queue below `subspace`. Its order is part of the data: the same for everybody, for ever.
+    pub fn new(subspace: Subspace, order: Order) -> Queue {
+        Queue { subspace, order }
+    }
+
+    /// The subspace, which nothing else may use.
+    pub fn subspace(&self) -> &Subspace {
+        &self.subspace
+    }
+
+    /// Appends an item. In commit order the position's stamp is filled in by the commit only.
+    pub async fn enqueue<T: Transaction>(&self, tx: &T, id: ItemId, value: &[u8]) -> Result<Position, Error> {
+        fits(value)?;
+        let position = match self.order {
+            Order::Index => {
+                let last = self.last_index(tx).await?;
+                Position::Index { index: last.checked_add(1).ok_or(Error::IndexesExhausted)?, id }
+            }
+            Order::Commit => {
+                // With a read version known, only stamps after it become unreadable here, and the items
+                // that are there stay readable.
+                tx.get_read_version().await?;
+                Position::unstamped(tx.get_approximate_size().await?, id)
+            }
+        };
+        let key = position.pack(&self.subspace);
+        match self.order {
+            Order::Index => tx.set(&key, value),
+            Order::Commit => tx.atomic_op(&key, value, MutationType::SetVersionstampedKey),
+        }
+        Ok(position)
+    }
+
+    /// Removes the first item, or answers that there is none.
+    ///
+    /// The read is serializable and covers everything before the item: a second dequeue of it
+    /// conflicts, an enqueue behind it does not.
+    pub async fn dequeue<T: Transaction>(&self, tx: &T) -> Result<Option<Item>, Error> {
+        let Some(row) = self.first(tx, Isolation::Serializable).await? else {
+            return Ok(None);
+        };
+        tx.clear(&row.key);
+        self.item(row).map(Some)
+    }
+
+    /// The first item, which stays. At [`Isolation::Snapshot`] it may be gone by the commit.
+    pub async fn peek<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Option<Item>, Error> {
+        self.first(tx, isolation).await?.map(|row| self.item(row)).transpose()
+    }
+
+    /// Whether there is no item.
+    pub async fn is_empty<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<bool, Error> {
+        Ok(self.first(tx, isolation).await?.is_none())
+    }
+
+    /// How many items there are. Reads all of them; serializably, it conflicts with every change.
+    pub async fn len<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<usize, Error> {
+        Ok(tx.get_range_all(self.range(), isolation).await.map_err(own)?.len())
+    }
+
+    /// All items, first to last. Reads all of them, as [`len`](Queue::len) does.
+    pub async fn items<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Vec<Item>, Error> {
+        let rows = tx.get_range_all(self.range(), isolation).await.map_err(own)?;
+        rows.into_iter().map(|row| self.item(row)).collect()
+    }
+
+    /// [`enqueue`](Queue::enqueue), exactly once.
+    pub fn enqueue_once<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        value: Bytes,
+    ) -> impl Future<Output = Outcome<Position, Error>> + Send {
+        async move {
+            if let Err(e) = fits(&value) {
+                return Outcome::Refused(e);
+            }
+            let id = ItemId::draw(session.database().env());
+            let value = &value;
+            session.apply(|tx| async move { self.enqueue(&tx, id, value).await }).await
+        }
+    }
+
+    /// Several items in one step, exactly once: they leave in this order, and nothing comes between
+    /// them in commit order. Answers how many.
+    pub fn enqueue_all_once<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        values: Vec<Bytes>,
+    ) -> impl Future<Output = Outcome<u64, Error>> + Send {
+        async move {
+            if let Some(e) = values.iter().find_map(|value| fits(value).err()) {
+                return Outcome::Refused(e);
+            }
+            let env = session.database().env();
+            let items: Vec<_> = values.iter().map(|value| (ItemId::draw(env), value)).collect();
+            let items = &items;
+            session
+                .apply(|tx| async move {
+                    for (id, value) in items {
+                        self.enqueue(&tx, *id, value).await?;
+                    }
+                    Ok(items.len() as u64)
+                })
+                .await
+        }
+    }
+
+    /// [`dequeue`](Queue::dequeue), exactly once: the item is recorded with the operation, so that a
+    /// retry, or [`resolve`](crate::once::resolve), answers with the one that was removed.
+    pub fn dequeue_once<D: Database>(
+        &self,
+        session: &mut Session<D>,
+    ) -> impl Future<Output = Outcome<Option<Item>, Error>> + Send {
+        async move { session.apply(|tx| async move { self.dequeue(&tx).await }).await }
+    }
+
+    /// The largest index, 0 when the queue is empty. At snapshot, so that enqueues do not conflict;
+    /// sees the transaction's own items, so that they do not tie.
+    async fn last_index<T: Transaction>(&self, tx: &T) -> Result<i64, Error> {
+        match self.one(tx, self.range().reversed(), Isolation::Snapshot).await? {
+            None => Ok(0),
+            Some(row) => match self.position(&row.key)? {
+                Position::Index { index, .. } => Ok(index),
+                Position::Commit { .. } => Err(Error::ForeignKey),
+            },
+        }
+    }
+
+    async fn first<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Option<KeyValue>, Error> {
+        self.one(tx, self.range(), isolation).await
+    }
+
+    /// One row, over as many batches as it takes: a batch may be empty and say that there is more.
+    async fn one<T: Transaction>(
+        &self,
+        tx: &T,
+        range: RangeOption,
+        isolation: Isolation,
+    ) -> Result<Option<KeyValue>, Error> {
+        Ok(tx.get_range_all(range.limit(1), isolation).await.map_err(own)?.pop())
+    }
+
+    fn range(&self) -> RangeOption {
+        self.subspace.range().into()
+    }
+
+    fn position(&self, key: &[u8]) -> Result<Position, Error> {
+        Position::unpack(&self.subspace, self.order, key)
+    }
+
+    fn item(&self, row: KeyValue) -> Result<Item, Error> {
+        Ok(Item { position: self.position(&row.key)?, value: row.value })
+    }
+}
+
+fn fits(value: &[u8]) -> Result<(), Error> {
+    match value.len() {
+        bytes if bytes > MAX_VALUE_BYTES => Err(Error::ValueTooLarge { bytes, limit: MAX_VALUE_BYTES }),
+        _ => Ok(()),
+    }
+}
+
+/// A queue's range is unreadable only where its own transaction has stamped it.
+fn own(error: tx::Error) -> Error {
+    match error {
+        tx::Error::ACCESSED_UNREADABLE => Error::OwnItemsUnreadable,
+        e => Error::Fdb(e),
+    }
+}
+
+/// The position's length in one byte, the position, the value.
+impl Answer for Item {
+    fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, crate::once::Error> {
+        let length = out.len();
+        out.put_u8(0);
+        let stamp = self.position.encode(out)?;
+        out[length] = (out.len() - length - 1) as u8;
+        out.extend_from_slice(&self.value);
+        Ok(stamp)
+    }
+
+    fn decode(mut bytes: Bytes) -> Option<Item> {
+        let length = *bytes.first()? as usize;
+        if bytes.len() <= length {
+            return None;
+        }
+        let value = bytes.split_off(1 + length);
+        Some(Item { position: Position::decode(bytes.slice(1..))?, value })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::once::MAX_ANSWER_BYTES;
+
+    #[test]
+    fn the_largest_item_fits_into_an_answer() {
+        for id in [0, 255] {
+            let position = Position::Commit { stamp: [id; 10], rank: i64::MAX, id: ItemId([id; 16]) };
+            let item = Item { position, value: vec![0; MAX_VALUE_BYTES].into() };
+            let mut out = BytesMut::new();
+            Some(item.clone()).encode(&mut out).unwrap();
+            assert!(out.len() <= MAX_ANSWER_BYTES, "{} bytes", out.len());
+            assert_eq!(<Option<Item>>::decode(out.freeze()), Some(Some(item)));
+        }
+        assert_eq!(Item::decode(Bytes::from_static(b"\x09xyz")), None);
+    }
+
+    #[test]
+    fn a_value_above_the_limit_does_not_fit() {
+        assert_eq!(fits(&vec![0; MAX_VALUE_BYTES]), Ok(()));
+        let bytes = MAX_VALUE_BYTES + 1;
+        assert_eq!(fits(&vec![0; bytes]), Err(Error::ValueTooLarge { bytes, limit: MAX_VALUE_BYTES }));
+    }
+}

@@ -1,0 +1,321 @@
+//! An ordered map, and one FoundationDB transaction over it: the model of the `api` workload.
+//!
+//! Written from the documentation of the API, not from the simulated client, so that the two can
+//! disagree. A [`View`] answers what a transaction would read that sees `base` and its own writes;
+//! [`apply`] makes its writes permanent with the versionstamp it was given. Conflicts, sizes and
+//! errors other than 1036 are not modelled.
+
+use bytes::Bytes;
+use shaketable_layers::tx::{KeySelector, KeyValue, MutationType, RangeOption};
+use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Included, Unbounded};
+
+/// The whole content of a database.
+pub type Space = BTreeMap<Bytes, Bytes>;
+
+/// A write of a transaction, in the order written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// Sets the key to the value.
+    Set(Bytes, Bytes),
+    /// Clears `[begin, end)`.
+    Clear(Bytes, Bytes),
+    /// Applies an atomic operation with the operand.
+    Atomic(MutationType, Bytes, Bytes),
+}
+
+/// What one transaction sees: a fixed state and its own writes.
+pub struct View<'a> {
+    base: &'a Space,
+    /// The base with the writes applied, made at the first write.
+    seen: Option<Space>,
+    writes: Vec<Write>,
+    read_your_writes: bool,
+    /// Keys last written with a versionstamped value: what they hold is not known before the commit.
+    unknown: Vec<Bytes>,
+    /// Whether anything was versionstamped: range reads may then meet unreadable keys.
+    stamped: bool,
+}
+
+impl<'a> View<'a> {
+    /// A transaction that reads `base`.
+    pub fn new(base: &'a Space, read_your_writes: bool) -> View<'a> {
+        View { base, seen: None, writes: Vec::new(), read_your_writes, unknown: Vec::new(), stamped: false }
+    }
+
+    /// Writes.
+    pub fn write(&mut self, write: Write) {
+        let seen = self.seen.get_or_insert_with(|| self.base.clone());
+        match &write {
+            Write::Set(key, _) => self.unknown.retain(|k| k != key),
+            Write::Clear(begin, end) => self.unknown.retain(|k| k < begin || k >= end),
+            Write::Atomic(MutationType::SetVersionstampedValue, key, _) => {
+                self.stamped = true;
+                self.unknown.push(key.clone());
+            }
+            Write::Atomic(MutationType::SetVersionstampedKey, ..) => self.stamped = true,
+            Write::Atomic(..) => {}
+        }
+        apply_one(seen, &write, None);
+        self.writes.push(write);
+    }
+
+    /// The writes so far.
+    pub fn into_writes(self) -> Vec<Write> {
+        self.writes
+    }
+
+    /// Whether a read of `key` must fail as unreadable (1036).
+    pub fn must_not_read(&self, key: &[u8]) -> bool {
+        self.read_your_writes && self.unknown.iter().any(|k| k == key)
+    }
+
+    /// Whether reads of this transaction may fail as unreadable (1036).
+    pub fn may_be_unreadable(&self) -> bool {
+        self.read_your_writes && self.stamped
+    }
+
+    fn space(&self) -> &Space {
+        match &self.seen {
+            Some(seen) if self.read_your_writes => seen,
+            _ => self.base,
+        }
+    }
+
+    /// The value of `key`.
+    pub fn get(&self, key: &[u8]) -> Option<Bytes> {
+        self.space().get(key).cloned()
+    }
+
+    /// The key that `selector` resolves to, clamped to `""` and `\xff`.
+    pub fn get_key(&self, selector: &KeySelector) -> Bytes {
+        let space = self.space();
+        let base = selector.key.as_ref();
+        let end = Bytes::from_static(b"\xff");
+        if selector.offset > 0 {
+            let from = if selector.or_equal { Excluded(base) } else { Included(base) };
+            let nth = selector.offset as usize - 1;
+            space.range::<[u8], _>((from, Unbounded)).nth(nth).map_or(end, |(k, _)| k.clone())
+        } else {
+            let to = if selector.or_equal { Included(base) } else { Excluded(base) };
+            let nth = selector.offset.unsigned_abs() as usize;
+            space.range::<[u8], _>((Unbounded, to)).rev().nth(nth).map_or(Bytes::new(), |(k, _)| k.clone())
+        }
+    }
+
+    /// All rows of `range`, its limit and its direction included.
+    pub fn get_range(&self, range: &RangeOption) -> Vec<KeyValue> {
+        let (begin, end) = (self.get_key(&range.begin), self.get_key(&range.end));
+        if begin >= end {
+            return Vec::new();
+        }
+        let limit = range.limit.filter(|l| *l > 0).unwrap_or(usize::MAX);
+        let rows = self.space().range::<[u8], _>((Included(&begin[..]), Excluded(&end[..])));
+        let row = |(k, v): (&Bytes, &Bytes)| KeyValue { key: k.clone(), value: v.clone() };
+        if range.reverse {
+            rows.rev().take(limit).map(row).collect()
+        } else {
+            rows.take(limit).map(row).collect()
+        }
+    }
+}
+
+/// Makes `writes` permanent, versionstamps included.
+pub fn apply(space: &mut Space, writes: &[Write], stamp: &[u8; 10]) {
+    for write in writes {
+        apply_one(space, write, Some(stamp));
+    }
+}
+
+/// Without a stamp a versionstamped key is left out, and a versionstamped value keeps its placeholder.
+fn apply_one(space: &mut Space, write: &Write, stamp: Option<&[u8; 10]>) {
+    match write {
+        Write::Set(key, value) => {
+            space.insert(key.clone(), value.clone());
+        }
+        Write::Clear(begin, end) => {
+            while let Some((key, _)) = space.range::<[u8], _>((Included(&begin[..]), Unbounded)).next()
+                && key < end
+            {
+                let key = key.clone();
+                space.remove(&key);
+            }
+        }
+        Write::Atomic(MutationType::SetVersionstampedKey, key, value) => {
+            if let Some(stamp) = stamp {
+                space.insert(substitute(key, stamp), value.clone());
+            }
+        }
+        Write::Atomic(MutationType::SetVersionstampedValue, key, value) => {
+            let value = stamp.map_or_else(|| value.clone(), |stamp| substitute(value, stamp));
+            space.insert(key.clone(), value);
+        }
+        Write::Atomic(op, key, operand) => match combine(*op, space.get(key), operand) {
+            Some(value) => {
+                space.insert(key.clone(), value);
+            }
+            None => {
+                space.remove(key);
+            }
+        },
+    }
+}
+
+/// Puts the stamp where the trailing little-endian offset says, and drops the offset.
+fn substitute(bytes: &[u8], stamp: &[u8; 10]) -> Bytes {
+    let (content, offset) = bytes.split_at(bytes.len() - 4);
+    let at = u32::from_le_bytes(offset.try_into().expect("four bytes were split off")) as usize;
+    let mut content = content.to_vec();
+    content[at..at + 10].copy_from_slice(stamp);
+    content.into()
+}
+
+/// The value after an atomic operation, `None` when the key is then absent.
+pub fn combine(op: MutationType, existing: Option<&Bytes>, operand: &Bytes) -> Option<Bytes> {
+    use MutationType::*;
+    let Some(existing) = existing else {
+        return if op == CompareAndClear { None } else { Some(operand.clone()) };
+    };
+    // Zero-extended or cut to the operand's length, as the arithmetic operations want it.
+    let fitted = || (0..operand.len()).map(|i| existing.get(i).copied().unwrap_or(0));
+    let bitwise = |f: fn(u8, u8) -> u8| Some(fitted().zip(operand.iter()).map(|(a, b)| f(a, *b)).collect());
+    let larger = |wanted: bool| {
+        let old: Bytes = fitted().collect();
+        let old_is_larger = old.iter().rev().gt(operand.iter().rev());
+        Some(if old_is_larger == wanted { old } else { operand.clone() })
+    };
+    match op {
+        Add => {
+            let mut carry = 0;
+            let sum = fitted().zip(operand.iter()).map(|(a, b)| {
+                let sum = u16::from(a) + u16::from(*b) + carry;
+                carry = sum >> 8;
+                sum as u8
+            });
+            Some(sum.collect())
+        }
+        BitAnd => bitwise(|a, b| a & b),
+        BitOr => bitwise(|a, b| a | b),
+        BitXor => bitwise(|a, b| a ^ b),
+        AppendIfFits if existing.len() + operand.len() > 100_000 => Some(existing.clone()),
+        AppendIfFits => Some([&existing[..], &operand[..]].concat().into()),
+        Max => larger(true),
+        Min => larger(false),
+        ByteMin => Some(existing.min(operand).clone()),
+        ByteMax => Some(existing.max(operand).clone()),
+        CompareAndClear if existing == operand => None,
+        CompareAndClear => Some(existing.clone()),
+        SetVersionstampedKey | SetVersionstampedValue => Some(operand.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use MutationType::*;
+
+    fn b(s: &'static [u8]) -> Bytes {
+        Bytes::from_static(s)
+    }
+
+    fn space(keys: &[&'static [u8]]) -> Space {
+        keys.iter().map(|k| (b(k), b(k))).collect()
+    }
+
+    #[test]
+    fn atomic_operations_follow_the_table() {
+        let run = |op, old: Option<&'static [u8]>, new: &'static [u8]| {
+            combine(op, old.map(b).as_ref(), &b(new)).map(|v| v.to_vec())
+        };
+        assert_eq!(run(Add, None, b"\x05"), Some(vec![5]));
+        assert_eq!(run(Add, Some(b"\xff\x01"), b"\x01\x00"), Some(vec![0, 2]));
+        assert_eq!(run(Add, Some(b"\xff"), b"\x02"), Some(vec![1]));
+        assert_eq!(run(Add, Some(b"\x01\x02\x03"), b"\x01"), Some(vec![2]));
+        assert_eq!(run(Add, Some(b"\x01"), b"\x01\x00\x00"), Some(vec![2, 0, 0]));
+        assert_eq!(run(Add, Some(b"\x01"), b""), Some(vec![]));
+        assert_eq!(run(BitAnd, Some(b"\x0f"), b"\xff\xff"), Some(vec![0x0f, 0]));
+        assert_eq!(run(BitOr, Some(b"\x0f\x01"), b"\xf0"), Some(vec![0xff]));
+        assert_eq!(run(BitXor, Some(b"\x0f"), b"\xff\x01"), Some(vec![0xf0, 1]));
+        assert_eq!(run(AppendIfFits, Some(b"ab"), b"c"), Some(b"abc".to_vec()));
+        // Little-endian: 0x0100 is larger than 0x00ff, although its first byte is smaller.
+        assert_eq!(run(Max, Some(b"\x00\x01"), b"\xff\x00"), Some(vec![0, 1]));
+        assert_eq!(run(Min, Some(b"\x00\x01"), b"\xff\x00"), Some(vec![0xff, 0]));
+        assert_eq!(run(Max, Some(b"\x09\x09"), b"\x05"), Some(vec![9]));
+        assert_eq!(run(Min, Some(b"\x09"), b"\x05\x00"), Some(vec![5, 0]));
+        assert_eq!(run(Min, None, b"\x05"), Some(vec![5]));
+        assert_eq!(run(ByteMin, Some(b"ab"), b"b"), Some(b"ab".to_vec()));
+        assert_eq!(run(ByteMax, Some(b"ab"), b"b"), Some(b"b".to_vec()));
+        assert_eq!(run(CompareAndClear, Some(b"x"), b"x"), None);
+        assert_eq!(run(CompareAndClear, Some(b"y"), b"x"), Some(b"y".to_vec()));
+        assert_eq!(run(CompareAndClear, None, b"x"), None);
+    }
+
+    #[test]
+    fn append_beyond_the_value_limit_is_skipped() {
+        let old = Bytes::from(vec![1; 99_999]);
+        assert_eq!(combine(AppendIfFits, Some(&old), &b(b"x")).unwrap().len(), 100_000);
+        assert_eq!(combine(AppendIfFits, Some(&old), &b(b"xy")), Some(old.clone()));
+    }
+
+    #[test]
+    fn selectors_resolve_and_clamp() {
+        let space = space(&[b"b", b"d", b"f"]);
+        let view = View::new(&space, true);
+        let key = |s: KeySelector| view.get_key(&s);
+        assert_eq!(key(KeySelector::first_greater_or_equal("b")), "b");
+        assert_eq!(key(KeySelector::first_greater_than("b")), "d");
+        assert_eq!(key(KeySelector::last_less_or_equal("d")), "d");
+        assert_eq!(key(KeySelector::last_less_than("d")), "b");
+        assert_eq!(key(KeySelector::new("b", false, 3)), "f");
+        assert_eq!(key(KeySelector::new("b", false, 4)), &b"\xff"[..]);
+        assert_eq!(key(KeySelector::new("f", true, -2)), "b");
+        assert_eq!(key(KeySelector::new("f", true, -3)), "");
+    }
+
+    #[test]
+    fn ranges_honour_limit_direction_and_inversion() {
+        let space = space(&[b"a", b"b", b"c", b"d"]);
+        let view = View::new(&space, true);
+        let keys = |r: RangeOption| view.get_range(&r).into_iter().map(|r| r.key).collect::<Vec<_>>();
+        assert_eq!(keys(RangeOption::new("b", "d")), ["b", "c"]);
+        assert_eq!(keys(RangeOption::new("a", "e").limit(2)), ["a", "b"]);
+        assert_eq!(keys(RangeOption::new("a", "e").limit(2).reversed()), ["d", "c"]);
+        assert!(keys(RangeOption::new("d", "b")).is_empty());
+    }
+
+    #[test]
+    fn own_writes_are_seen_unless_switched_off() {
+        let space = space(&[b"a"]);
+        for ryw in [true, false] {
+            let mut view = View::new(&space, ryw);
+            view.write(Write::Set(b(b"b"), b(b"1")));
+            view.write(Write::Clear(b(b"a"), b(b"b")));
+            view.write(Write::Atomic(Add, b(b"b"), b(b"\x01")));
+            assert_eq!(view.get(b"a"), (!ryw).then(|| b(b"a")));
+            assert_eq!(view.get(b"b"), ryw.then(|| b(b"2")));
+            let mut after = space.clone();
+            apply(&mut after, &view.into_writes(), &[0; 10]);
+            assert_eq!(after, Space::from([(b(b"b"), b(b"2"))]));
+        }
+    }
+
+    #[test]
+    fn stamps_are_unreadable_until_the_commit_and_then_in_place() {
+        let base = Space::new();
+        let mut view = View::new(&base, true);
+        view.write(Write::Atomic(SetVersionstampedKey, b(b"k..........\x01\0\0\0"), b(b"v")));
+        view.write(Write::Atomic(SetVersionstampedValue, b(b"w"), b(b"..........!\0\0\0\0")));
+        assert!(view.must_not_read(b"w") && view.may_be_unreadable());
+        assert_eq!(view.get_range(&RangeOption::new("k", "l")), []);
+        let mut after = base.clone();
+        apply(&mut after, &view.into_writes(), b"0123456789");
+        let expected = [(b(b"k0123456789"), b(b"v")), (b(b"w"), b(b"0123456789!"))];
+        assert_eq!(after, Space::from(expected));
+
+        let mut view = View::new(&base, true);
+        view.write(Write::Atomic(SetVersionstampedValue, b(b"w"), b(b"..........\0\0\0\0")));
+        view.write(Write::Set(b(b"w"), b(b"plain")));
+        assert!(!view.must_not_read(b"w"));
+        assert_eq!(view.get(b"w"), Some(b(b"plain")));
+    }
+}

@@ -1,6 +1,9 @@
 //! What can go wrong in class scheduling: refusals, which are answers, and failures, which are not.
 
-use crate::tx::{self, RetryError};
+use crate::{
+    once,
+    tx::{self, RetryError},
+};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +33,7 @@ pub enum Refusal {
     NameTooLong,
 }
 
-/// Why an operation inside a transaction did not give its answer.
+/// Why an operation did not give its answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The operation was refused.
@@ -39,6 +42,9 @@ pub enum Error {
     /// FoundationDB's error, for the retry loop to judge.
     #[error(transparent)]
     Fdb(#[from] tx::Error),
+    /// The session that should have applied it exactly once could not.
+    #[error(transparent)]
+    Once(#[from] once::Error),
     /// A key or its value is not of the schema: somebody else writes here.
     #[error("not of the scheduling schema: {}", key.escape_ascii())]
     Corrupt {
@@ -57,6 +63,7 @@ impl RetryError for Error {
     fn fdb(&self) -> Option<tx::Error> {
         match self {
             Error::Fdb(e) => Some(*e),
+            Error::Once(once::Error::Fdb(e)) => Some(*e),
             _ => None,
         }
     }

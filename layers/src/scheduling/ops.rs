@@ -1,15 +1,20 @@
-//! The operations inside a transaction: they compose, and see each other's writes.
+//! The operations: inside a transaction, where they compose and see each other's writes, and exactly
+//! once through a session.
 
 use super::{
     catalogue,
     error::{Error, Refusal},
     keys::{self, Keys},
 };
-use crate::tx::{Isolation::Serializable, RangeOption, Transaction};
+use crate::{
+    once::{self, Answer, Outcome, Session},
+    tx::{Database, Isolation::Serializable, RangeOption, Transaction},
+};
+use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::Subspace;
 use futures::{TryStreamExt, future, pin_mut};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, future::Future};
 
 /// How many classes a student may take at once.
 pub const MAX_CLASSES: usize = 5;
@@ -23,10 +28,23 @@ pub enum Change {
     Unneeded,
 }
 
-/// One scheduling application: its functions inside a transaction.
+impl Answer for Change {
+    fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, once::Error> {
+        (*self == Change::Made).encode(out)
+    }
+    fn decode(bytes: Bytes) -> Option<Change> {
+        bool::decode(bytes).map(|made| if made { Change::Made } else { Change::Unneeded })
+    }
+}
+
+/// How many classes [`Scheduling::init_once`] adds in one transaction: some 600 kB of its 10 MB.
+const CLASSES_PER_TRANSACTION: usize = 2_000;
+
+/// One scheduling application.
 ///
-/// Each takes the transaction it runs in, so that several make one step. A refusal has changed
-/// nothing, also when the caller goes on with the transaction.
+/// Most functions take the transaction they run in, so that several make one step; a refusal has
+/// changed nothing, also when the caller goes on with the transaction. Those that end in `_once` run
+/// a transaction of their own, exactly once, through a [`Session`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scheduling {
     keys: Keys,
@@ -197,5 +215,73 @@ impl Scheduling {
         // The seat given up a moment ago is free in this transaction, whoever else wants it.
         self.signup(tx, student, old).await?;
         Err(refusal.into())
+    }
+}
+
+/// The same operations, exactly once through a client's session.
+impl Scheduling {
+    /// [`add_class`](Scheduling::add_class), exactly once.
+    pub fn add_class_once<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        class: &str,
+        seats: u32,
+    ) -> impl Future<Output = Outcome<Change, Error>> + Send {
+        session.apply(move |tx| async move { self.add_class(&tx, class, seats).await })
+    }
+
+    /// [`init`](Scheduling::init) for a catalogue of any size, a few thousand classes in each
+    /// transaction; the number of classes added. Being create-if-absent, it can be begun again
+    /// wherever it stopped, and an unknown outcome of one part leaves nothing to resolve: only a
+    /// part that is certainly there is counted.
+    pub fn init_once<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        classes: &[String],
+        seats: u32,
+    ) -> impl Future<Output = Outcome<u64, Error>> + Send {
+        async move {
+            let mut added = 0;
+            for part in classes.chunks(CLASSES_PER_TRANSACTION) {
+                let init =
+                    session.apply(move |tx| async move { Ok(self.init(&tx, part, seats).await? as u64) });
+                match init.await {
+                    Outcome::Applied(n) => added += n,
+                    ended => return ended,
+                }
+            }
+            Outcome::Applied(added)
+        }
+    }
+
+    /// [`signup`](Scheduling::signup), exactly once.
+    pub fn signup_once<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        student: &str,
+        class: &str,
+    ) -> impl Future<Output = Outcome<Change, Error>> + Send {
+        session.apply(move |tx| async move { self.signup(&tx, student, class).await })
+    }
+
+    /// [`drop`](Scheduling::drop), exactly once.
+    pub fn drop_once<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        student: &str,
+        class: &str,
+    ) -> impl Future<Output = Outcome<Change, Error>> + Send {
+        session.apply(move |tx| async move { self.drop(&tx, student, class).await })
+    }
+
+    /// [`switch`](Scheduling::switch), exactly once.
+    pub fn switch_once<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        student: &str,
+        old: &str,
+        new: &str,
+    ) -> impl Future<Output = Outcome<(), Error>> + Send {
+        session.apply(move |tx| async move { self.switch(&tx, student, old, new).await })
     }
 }

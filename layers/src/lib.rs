@@ -11,6 +11,7 @@
 )]
 
 pub mod once;
+pub mod points;
 pub mod queue;
 pub mod scheduling;
 pub mod tx;

@@ -1,2 +1,11 @@
-//! placeholder
+//! Concurrent workloads that shake FoundationDB layers and check their invariants, replayable from
+//! a seed.
+//!
+//! [`workload`] says what a workload is; [`plan`] draws a run from a seed as plain data;
+//! `runner` performs it on a simulated cluster; `judges` read its history, each making one
+//! claim; `catalogue` lists the workloads that come with the `shaketable` command. `Shake` is
+//! how a crate of one's own runs a workload from an ordinary test.
+
 pub mod models;
+pub mod plan;
+pub mod workload;

@@ -1,0 +1,146 @@
+//! What a workload is: it generates operations, does them, and says what must be true.
+//!
+//! The three are kept apart. [`Workload::operations`] draws plain data, [`Workload::apply`] does
+//! one operation on any [`Database`], and [`Workload::step`], [`Workload::audit`] and
+//! [`Workload::check`] judge. A workload is one file, readable alone.
+
+use bytes::Bytes;
+use proptest::strategy::BoxedStrategy;
+use serde::{Serialize, de::DeserializeOwned};
+use shaketable_layers::tx::{Database, Error};
+use shaketable_sim::seed::Stream;
+use std::{fmt::Debug, future::Future};
+
+/// A planted bug: a sabotaged variant that a sweep must catch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bug {
+    /// The name by which it is chosen, unique within its workload.
+    pub name: &'static str,
+    /// What is wrong, in a line.
+    pub about: &'static str,
+    /// Where such a bug comes from: a document, a published example, a known issue.
+    pub source: &'static str,
+}
+
+/// How an operation ended, as its client learned it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome<A> {
+    /// It has this answer (a refusal is an answer). If it has an effect, it has happened.
+    Answered(A),
+    /// It certainly has no effect and never will: the client gave up.
+    GaveUp(Error),
+    /// Whether it has or will have its effect is not known.
+    Unknown(Error),
+    /// Its answer contradicts what the layer promises, whatever the others did.
+    Violated(String),
+}
+
+/// One operation of the truth, as the sequential model meets it.
+pub struct Step<'a, W: Workload> {
+    /// Which client called it.
+    pub client: usize,
+    /// Its place in the client's list.
+    pub index: usize,
+    /// The operation.
+    pub op: &'a W::Op,
+    /// The answer its client got, if it learned one.
+    pub answer: Option<&'a W::Answer>,
+    /// Whether a transaction of it that writes has committed here. Otherwise it took only a look:
+    /// the model must not change and the answer must fit the model as it stands.
+    pub committed: bool,
+}
+
+/// A concurrent program over a layer, with everything needed to judge it.
+///
+/// The value itself is the workload's drawn configuration: plain data, saved in repro files.
+pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// One operation: plain data.
+    type Op: Clone + Debug + Serialize + DeserializeOwned + Send + Sync + 'static;
+    /// What a client learns from an operation.
+    type Answer: Clone + Debug + Serialize + Send + Sync + 'static;
+    /// What one client holds between operations, such as an exactly-once session. It is lost when
+    /// the client dies.
+    type Session<D: Database>: 'static;
+    /// The sequential model.
+    type Model;
+
+    /// The name on the command line.
+    const NAME: &'static str;
+    /// What it shakes, in a line.
+    const ABOUT: &'static str;
+    /// Whether an operation has at most one committed transaction that writes. The model's judge
+    /// then reports a second one by itself.
+    const ONE_EFFECT: bool = true;
+
+    /// Its planted bugs.
+    fn bugs() -> &'static [Bug] {
+        &[]
+    }
+
+    /// The `sometimes!` and `reachable!` claims that its sweep is expected to reach.
+    fn points() -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Draws a configuration; `bug` is the name of one of [`bugs`](Workload::bugs) to plant.
+    fn draw(rng: &mut Stream, bug: Option<&str>) -> Self;
+
+    /// How many clients run.
+    fn clients(&self) -> usize;
+
+    /// Samples of the keys it uses, so that shards and resolvers can divide them.
+    fn keys(&self) -> Vec<Bytes>;
+
+    /// The operations of client number `client`.
+    fn operations(&self, client: usize) -> BoxedStrategy<Vec<Self::Op>>;
+
+    /// Prepares the empty database. Runs before any fault.
+    fn setup<D: Database>(&self, db: &D) -> impl Future<Output = Result<(), Error>>;
+
+    /// Opens a client's session, again after each death of the client.
+    fn open<D: Database>(
+        &self,
+        db: &D,
+        client: usize,
+    ) -> impl Future<Output = Result<Self::Session<D>, Error>>;
+
+    /// Does one operation. Must end whatever the database does, within the limits of liveness.
+    fn apply<D: Database>(
+        &self,
+        session: &mut Self::Session<D>,
+        op: &Self::Op,
+    ) -> impl Future<Output = Outcome<Self::Answer>>;
+
+    /// Tries to learn what became of the session's last operation, whose outcome was unknown. What
+    /// it writes belongs to no operation.
+    fn resolve<D: Database>(
+        &self,
+        session: &mut Self::Session<D>,
+        op: &Self::Op,
+        error: Error,
+    ) -> impl Future<Output = Outcome<Self::Answer>> {
+        let _ = (session, op);
+        async move { Outcome::Unknown(error) }
+    }
+
+    /// The sequential model of the database after [`setup`](Workload::setup).
+    fn model(&self) -> Self::Model;
+
+    /// Does one operation of the truth on the model, in commit order, and compares the answer.
+    /// `Err` says what does not fit.
+    fn step(&self, model: &mut Self::Model, step: &Step<'_, Self>) -> Result<(), String>;
+
+    /// Invariants that hold at every version, read in one transaction. The outer error is the
+    /// database's; the inner says which invariant is broken.
+    fn audit<D: Database>(
+        &self,
+        tx: &D::Transaction,
+    ) -> impl Future<Output = Result<Result<(), String>, Error>>;
+
+    /// Compares the final database with the final model, read in one transaction or several.
+    fn check<D: Database>(
+        &self,
+        db: &D,
+        model: &Self::Model,
+    ) -> impl Future<Output = Result<Result<(), String>, Error>>;
+}

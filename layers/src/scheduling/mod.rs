@@ -2,7 +2,8 @@
 //!
 //! The application of FoundationDB's class scheduling tutorial. [`Scheduling`] holds its functions
 //! inside a transaction, where they compose ([`switch`](Scheduling::switch) is a drop and a sign-up
-//! in one step).
+//! in one step), and beside them the forms that run exactly once through a session of
+//! [`once`](crate::once), such as [`signup_once`](Scheduling::signup_once).
 //!
 //! Promises, at every version: a class has as many seats left as it was added with, less its
 //! sign-ups; never fewer than none; no student takes more than [`MAX_CLASSES`] classes. Every read

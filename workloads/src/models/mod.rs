@@ -5,3 +5,4 @@
 
 pub mod classes;
 pub mod keyspace;
+pub mod ring;

@@ -48,6 +48,9 @@ pub struct Step<'a, W: Workload> {
     /// Whether a transaction of it that writes has committed here. Otherwise it took only a look:
     /// the model must not change and the answer must fit the model as it stands.
     pub committed: bool,
+    /// The versionstamp of that transaction, when it has committed: eight bytes of commit version,
+    /// two of batch order, big-endian.
+    pub stamp: Option<[u8; 10]>,
 }
 
 /// A concurrent program over a layer, with everything needed to judge it.

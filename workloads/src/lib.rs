@@ -9,3 +9,4 @@
 pub mod models;
 pub mod plan;
 pub mod workload;
+pub mod workloads;

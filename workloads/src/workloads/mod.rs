@@ -1,0 +1,26 @@
+//! The workloads that come with the `shaketable` command, one file each.
+
+/// Declares a workload's planted bugs: an enum for its code to ask about, and `BUGS` for the command.
+macro_rules! flaws {
+    ($($flaw:ident = $name:literal, $about:literal, $source:literal;)+) => {
+        /// A planted bug.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum Flaw { $(#[doc = $about] $flaw),+ }
+
+        const BUGS: &[$crate::workload::Bug] =
+            &[$($crate::workload::Bug { name: $name, about: $about, source: $source }),+];
+
+        impl Flaw {
+            /// The bug of this name.
+            fn named(name: &str) -> Option<Flaw> {
+                match name {
+                    $($name => Some(Flaw::$flaw),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+pub mod cycle;

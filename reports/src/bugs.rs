@@ -1,0 +1,90 @@
+//! The score over planted bugs: which were caught, by whom, and how long it took.
+
+use crate::{
+    run::Outcome,
+    sweep::{Cost, Ending},
+};
+use serde::{Deserialize, Serialize};
+
+/// The run that caught a planted bug.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Catch {
+    /// The workload in whose run it was caught.
+    pub workload: String,
+    /// The seed.
+    pub seed: u64,
+    /// The judge.
+    pub judge: String,
+    /// What it saw.
+    pub message: String,
+    /// The run's event hash, 16 hexadecimal digits.
+    pub event_hash: String,
+    /// The command line that reproduces the run.
+    pub replay: String,
+}
+
+/// One planted bug.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BugReport {
+    /// Where it is planted: a workload's name, or `cluster`.
+    pub place: String,
+    /// Its name.
+    pub bug: String,
+    /// What is wrong.
+    pub about: String,
+    /// Runs made, the catching one included.
+    pub runs: u64,
+    /// CPU time of these, nanoseconds.
+    pub cpu_ns: u64,
+    /// The catch; none when it was missed or not reached.
+    pub caught: Option<Catch>,
+    /// What went wrong instead of a catch: a judge of the wrong kind rang.
+    pub mistaken: Option<String>,
+}
+
+/// The score.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BugsReport {
+    /// The fault profile: calm, standard or storm.
+    pub faults: String,
+    /// Seeds tried on each bug at most, from 0.
+    pub max_seeds: u64,
+    /// Why it ended.
+    pub ending: Ending,
+    /// Every bug, in catalogue order.
+    pub bugs: Vec<BugReport>,
+    /// What it cost.
+    pub cost: Cost,
+}
+
+impl BugsReport {
+    /// How many were caught.
+    pub fn caught(&self) -> usize {
+        self.bugs.iter().filter(|b| b.caught.is_some()).count()
+    }
+
+    /// Missing one bug is a failure of the whole.
+    pub fn outcome(&self) -> Outcome {
+        match self.bugs.len() {
+            0 => Outcome::Vacuous,
+            n if self.caught() == n => Outcome::Passed,
+            _ => Outcome::Violated,
+        }
+    }
+
+    /// The median number of runs to a catch, over those caught.
+    pub fn median_runs(&self) -> Option<u64> {
+        median(self.bugs.iter().filter(|b| b.caught.is_some()).map(|b| b.runs).collect())
+    }
+
+    /// The median CPU time to a catch, nanoseconds, over those caught.
+    pub fn median_cpu_ns(&self) -> Option<u64> {
+        median(self.bugs.iter().filter(|b| b.caught.is_some()).map(|b| b.cpu_ns).collect())
+    }
+}
+
+/// The lower median.
+fn median(mut values: Vec<u64>) -> Option<u64> {
+    values.sort_unstable();
+    values.get(values.len().checked_sub(1)? / 2).copied()
+}

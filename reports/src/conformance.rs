@@ -1,0 +1,63 @@
+//! A comparison with recorded answers of a real FoundationDB cluster.
+
+use crate::run::Outcome;
+use serde::{Deserialize, Serialize};
+
+/// A case that answered differently.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Difference {
+    /// The case's id.
+    pub case: String,
+    /// The step, from 0; none when the final keyspace differs or the case broke off.
+    pub step: Option<usize>,
+    /// What was done there.
+    pub what: String,
+    /// What the real cluster answered.
+    pub expected: String,
+    /// What the simulated one answered.
+    pub actual: String,
+}
+
+/// A case that cannot agree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Impossible {
+    /// The case's id.
+    pub case: String,
+    /// Why not.
+    pub reason: String,
+}
+
+/// One file of recordings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileReport {
+    /// Its name.
+    pub file: String,
+    /// Cases run.
+    pub cases: u64,
+    /// Cases that agreed in every step and in the final keyspace.
+    pub equal: u64,
+    /// Cases that cannot agree, listed by name.
+    pub impossible: Vec<Impossible>,
+    /// The first difference of each case that differs.
+    pub differences: Vec<Difference>,
+}
+
+/// A comparison.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConformanceReport {
+    /// Each file, by name.
+    pub files: Vec<FileReport>,
+}
+
+impl ConformanceReport {
+    /// A difference is a fault of the simulated client. Nothing to compare is vacuous.
+    pub fn outcome(&self) -> Outcome {
+        if self.files.iter().any(|f| !f.differences.is_empty()) {
+            Outcome::Harness
+        } else if self.files.iter().all(|f| f.cases == 0) {
+            Outcome::Vacuous
+        } else {
+            Outcome::Passed
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! The envelope around every report that is written to a file.
+
+use crate::{BenchReport, BugsReport, ConformanceReport, RunReport, SweepReport};
+use serde::{Deserialize, Serialize};
+
+/// The version of the reports' schema. It rises when a field changes its meaning or goes away;
+/// fields may be added without.
+pub const SCHEMA: u32 = 1;
+
+/// What a document reports.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "report", rename_all = "kebab-case")]
+pub enum Body {
+    /// A sweep over seeds.
+    Sweep(SweepReport),
+    /// One run that was replayed.
+    Replay(RunReport),
+    /// The score over planted bugs.
+    Bugs(BugsReport),
+    /// Figures.
+    Bench(BenchReport),
+    /// A comparison with recordings.
+    Conformance(ConformanceReport),
+}
+
+/// A report with what identifies it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Document {
+    /// [`SCHEMA`] of the program that wrote it.
+    pub schema: u32,
+    /// Version of the program.
+    pub version: String,
+    /// Commit of the project that the program was built from.
+    pub commit: String,
+    /// The report.
+    #[serde(flatten)]
+    pub body: Body,
+}

@@ -1,0 +1,151 @@
+//! A sweep: many seeds over some workloads.
+
+use crate::run::{Counters, Outcome, PointReport, RunReport};
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, ops::Range};
+
+/// Why a sweep ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ending {
+    /// Every seed was run.
+    Complete,
+    /// The budget was used up.
+    Budget,
+    /// Somebody asked it to end.
+    Interrupted,
+}
+
+/// What something cost. Differs from machine to machine and from run to run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// CPU time, nanoseconds.
+    pub cpu_ns: u64,
+    /// Time on the wall, nanoseconds.
+    pub wall_ns: u64,
+    /// The process's greatest resident size so far, bytes; 0 where the system does not say.
+    pub peak_memory: u64,
+}
+
+/// A sweep over one workload.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WorkloadReport {
+    /// The workload's name.
+    pub workload: String,
+    /// Seeds run.
+    pub runs: u64,
+    /// Runs in which every judge was content.
+    pub passed: u64,
+    /// Runs in which an invariant of the workload was violated.
+    pub violated: u64,
+    /// Runs that were stuck.
+    pub stuck: u64,
+    /// Runs in which the harness itself was at fault.
+    pub harness: u64,
+    /// Seeds whose runs did not pass, ascending.
+    pub failing_seeds: Vec<u64>,
+    /// The first of these in full, in order of their seeds.
+    pub failures: Vec<RunReport>,
+    /// Seeds that were run twice, to compare.
+    pub run_twice: u64,
+    /// Those among them whose second run differed.
+    pub differing: u64,
+    /// Counters, summed.
+    pub counters: Counters,
+    /// Faults delivered, by family, summed.
+    pub faults_delivered: BTreeMap<String, u64>,
+    /// Coverage points, by name.
+    pub points: Vec<PointReport>,
+    /// Counters that this sweep needed above zero and that are zero, in words.
+    pub vacuous: Vec<String>,
+    /// Virtual time, summed, nanoseconds.
+    pub virtual_ns: u64,
+    /// CPU time, summed, nanoseconds.
+    pub cpu_ns: u64,
+}
+
+impl WorkloadReport {
+    /// The worst of its runs, and whether there was enough to see.
+    pub fn outcome(&self) -> Outcome {
+        if self.harness > 0 {
+            Outcome::Harness
+        } else if self.failed() > 0 {
+            Outcome::Violated
+        } else if self.vacuous.is_empty() {
+            Outcome::Passed
+        } else {
+            Outcome::Vacuous
+        }
+    }
+
+    /// Runs that did not pass.
+    pub fn failed(&self) -> u64 {
+        self.violated + self.stuck + self.harness
+    }
+
+    /// Runs a core would do in a minute, at this sweep's speed.
+    pub fn runs_per_core_minute(&self) -> f64 {
+        per_core_minute(self.runs + self.run_twice, self.cpu_ns)
+    }
+}
+
+/// How many a core does in a minute when `count` took `cpu_ns`; 0 when nothing was measured.
+pub(crate) fn per_core_minute(count: u64, cpu_ns: u64) -> f64 {
+    if cpu_ns == 0 { 0.0 } else { count as f64 * 60e9 / cpu_ns as f64 }
+}
+
+/// A sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SweepReport {
+    /// The fault profile: calm, standard or storm.
+    pub faults: String,
+    /// Fault families that were switched off.
+    pub without: Vec<String>,
+    /// The seeds asked for: from the first, up to the second without it.
+    pub seeds: Range<u64>,
+    /// The share of them that was this sweep's: its number from 1, and of how many.
+    pub shard: Option<(u64, u64)>,
+    /// Threads.
+    pub jobs: u64,
+    /// Why it ended.
+    pub ending: Ending,
+    /// The outcome over all workloads.
+    pub outcome: Outcome,
+    /// Each workload, in the order asked for.
+    pub workloads: Vec<WorkloadReport>,
+    /// What it cost.
+    pub cost: Cost,
+}
+
+impl SweepReport {
+    /// Runs over all workloads.
+    pub fn runs(&self) -> u64 {
+        self.workloads.iter().map(|w| w.runs).sum()
+    }
+
+    /// All failures kept in full, workload by workload.
+    pub fn failures(&self) -> impl Iterator<Item = &RunReport> {
+        self.workloads.iter().flat_map(|w| &w.failures)
+    }
+
+    /// Everything summed, under the name `all`. Failures and points are left out.
+    pub fn total(&self) -> WorkloadReport {
+        let mut total = WorkloadReport { workload: "all".to_owned(), ..WorkloadReport::default() };
+        for w in &self.workloads {
+            total.runs += w.runs;
+            total.passed += w.passed;
+            total.violated += w.violated;
+            total.stuck += w.stuck;
+            total.harness += w.harness;
+            total.run_twice += w.run_twice;
+            total.differing += w.differing;
+            total.counters.add(&w.counters);
+            total.virtual_ns += w.virtual_ns;
+            total.cpu_ns += w.cpu_ns;
+            for (family, n) in &w.faults_delivered {
+                *total.faults_delivered.entry(family.clone()).or_default() += n;
+            }
+        }
+        total
+    }
+}

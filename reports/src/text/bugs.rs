@@ -1,0 +1,90 @@
+//! The score over planted bugs: a table, the score, and for each catch the line that replays it.
+
+use super::{
+    count, plural, seconds,
+    table::{Align, Table},
+};
+use crate::{
+    bugs::{BugReport, BugsReport},
+    sweep::Ending,
+};
+use std::fmt::Write;
+
+/// The score as text.
+pub fn bugs(report: &BugsReport, commit: &str) -> String {
+    use Align::{Left, Right};
+    let mut out = format!(
+        "faults {}, at most {} on each bug, commit {commit}\n\n",
+        report.faults,
+        plural(report.max_seeds, "seed", "seeds")
+    );
+    let mut table = Table::new(&[
+        ("planted in", Left),
+        ("bug", Left),
+        ("", Left),
+        ("seeds", Right),
+        ("CPU seconds", Right),
+        ("judge", Left),
+    ]);
+    for bug in &report.bugs {
+        table.row(vec![
+            bug.place.clone(),
+            bug.bug.clone(),
+            state(bug, report).to_owned(),
+            count(bug.runs),
+            seconds(bug.cpu_ns),
+            bug.caught.as_ref().map_or(String::new(), |c| c.judge.clone()),
+        ]);
+    }
+    out.push_str(&table.render());
+    out.push('\n');
+    for bug in &report.bugs {
+        if let Some(mistaken) = &bug.mistaken {
+            let _ = writeln!(out, "{} of {}: {mistaken}", bug.bug, bug.place);
+        }
+    }
+    let catches: Vec<&str> =
+        report.bugs.iter().filter_map(|b| b.caught.as_ref()).map(|c| c.replay.as_str()).collect();
+    if !catches.is_empty() {
+        let _ = write!(out, "replay with\n{}\n\n", catches.join("\n"));
+    }
+    if report.ending != Ending::Complete {
+        out.push_str("The sweep ended early; this is what is known so far.\n");
+    }
+    let total = report.bugs.len() as u64;
+    let missed = total - report.caught() as u64;
+    let _ = write!(out, "{} CPU seconds. ", seconds(report.cost.cpu_ns));
+    if let (Some(runs), Some(cpu)) = (report.median_runs(), report.median_cpu_ns()) {
+        let _ = write!(
+            out,
+            "Median to the first catch: {}, {} CPU seconds.",
+            plural(runs, "seed", "seeds"),
+            seconds(cpu)
+        );
+    }
+    out.truncate(out.trim_end().len());
+    out.push('\n');
+    let _ = match (total, missed) {
+        (0, _) => writeln!(out, "VACUOUS: no bug was planted."),
+        (_, 0) => writeln!(out, "PASSED: {} caught.", all(total)),
+        _ => writeln!(out, "FAILED: {} of {} not caught.", count(missed), plural(total, "bug", "bugs")),
+    };
+    out
+}
+
+fn all(n: u64) -> String {
+    if n == 1 { "the planted bug was".to_owned() } else { format!("all {} planted bugs were", count(n)) }
+}
+
+fn state(bug: &BugReport, report: &BugsReport) -> &'static str {
+    match bug.caught {
+        Some(_) => "caught",
+        None if bug.mistaken.is_none()
+            && report.ending != Ending::Complete
+            && bug.runs < report.max_seeds =>
+        {
+            "not done"
+        }
+        None => "MISSED",
+    }
+}

@@ -1,0 +1,102 @@
+//! Reports as text for a terminal: tables, a verdict, and for a failure the line that replays it,
+//! last. Plain characters and no colours, so that a log reads the same.
+
+mod bench;
+mod bugs;
+mod conformance;
+mod run;
+mod sweep;
+mod table;
+
+pub use self::{
+    bench::bench,
+    bugs::bugs,
+    conformance::conformance,
+    run::{failure, replay},
+    sweep::sweep,
+    table::{Align, Table},
+};
+
+/// A number with its thousands set apart.
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `n` things, in words: `1 run`, `2,000 runs`.
+pub fn plural(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(n), if n == 1 { one } else { many })
+}
+
+/// Nanoseconds as seconds, with as many digits as say something.
+pub fn seconds(ns: u64) -> String {
+    let s = ns as f64 / 1e9;
+    match s {
+        s if s >= 1000.0 => count(s.round() as u64),
+        s if s >= 10.0 => format!("{s:.1}"),
+        s if s >= 0.1 => format!("{s:.2}"),
+        s => format!("{s:.4}"),
+    }
+}
+
+/// A measured value, with as many digits as say something.
+fn figure(value: f64) -> String {
+    match value {
+        v if v >= 1000.0 => count(v.round() as u64),
+        v if v >= 10.0 => format!("{v:.1}"),
+        v if v == v.trunc() => format!("{v}"),
+        v => format!("{v:.2}"),
+    }
+}
+
+/// The faults that were asked for: `standard`, `storm without clog and loss`.
+fn faults(profile: &str, without: &[String]) -> String {
+    match without {
+        [] => profile.to_owned(),
+        [one] => format!("{profile} without {one}"),
+        [most @ .., last] => format!("{profile} without {} and {last}", most.join(", ")),
+    }
+}
+
+/// Every line of `text` behind `by`, empty ones left empty.
+fn indent(text: &str, by: &str) -> String {
+    text.lines().map(|line| if line.is_empty() { "\n".to_owned() } else { format!("{by}{line}\n") }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(
+            ["0", "999", "1,000", "12,345,678"],
+            [0, 999, 1000, 12_345_678].map(count).map(|s| s).as_slice()
+        );
+        assert_eq!(plural(1, "run", "runs"), "1 run");
+        assert_eq!(plural(2000, "run", "runs"), "2,000 runs");
+        assert_eq!(seconds(1_234_567), "0.0012");
+        assert_eq!(seconds(1_234_567_890), "1.23");
+        assert_eq!(seconds(61_000_000_000), "61.0");
+        assert_eq!(seconds(4_000_000_000_000), "4,000");
+        assert_eq!(figure(20.0), "20.0");
+        assert_eq!(figure(0.0), "0");
+        assert_eq!(figure(3.14159), "3.14");
+        assert_eq!(figure(21_456.7), "21,457");
+    }
+
+    #[test]
+    fn faults_switched_off_are_listed() {
+        let without = |n: usize| ["clog", "loss", "kill"].map(str::to_owned)[..n].to_vec();
+        assert_eq!(faults("calm", &without(0)), "calm");
+        assert_eq!(faults("storm", &without(1)), "storm without clog");
+        assert_eq!(faults("storm", &without(3)), "storm without clog, loss and kill");
+    }
+}

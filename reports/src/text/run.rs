@@ -1,0 +1,91 @@
+//! One run: the block that a failure prints, and what a replay prints.
+
+use super::{count, faults, indent, seconds};
+use crate::run::{RunReport, Verdict};
+use std::fmt::Write;
+
+/// A failure's block: what failed, what the judge saw, what was drawn, and the replay line last.
+pub fn failure(run: &RunReport, commit: &str) -> String {
+    let mut out = format!("{}\n", headline(run));
+    if let Some(message) = run.verdict.message() {
+        out.push_str(&indent(message, "  "));
+    }
+    out.push('\n');
+    out.push_str(&facts(run, commit));
+    let _ = write!(out, "\nreplay with\n{}\n", run.replay);
+    out
+}
+
+/// What a replay prints: its verdict and everything known of the run; a failure ends with its
+/// replay line.
+pub fn replay(run: &RunReport, commit: &str) -> String {
+    match run.verdict {
+        Verdict::Passed => format!("{}\n\n{}", headline(run), facts(run, commit)),
+        _ => failure(run, commit),
+    }
+}
+
+fn headline(run: &RunReport) -> String {
+    let place = format!("{}, seed {}", run.workload, run.seed);
+    match &run.verdict {
+        Verdict::Passed => format!("PASSED {place}"),
+        Verdict::Violated { judge, .. } => format!("FAILED {place}: {judge}"),
+        Verdict::Stuck { .. } => format!("STUCK {place}: operations are still pending"),
+        Verdict::Harness { judge, .. } => {
+            format!("HARNESS FAULT {place}: {judge} (shaketable is at fault here, not the layer)")
+        }
+    }
+}
+
+fn facts(run: &RunReport, commit: &str) -> String {
+    let mut rows = vec![("commit", commit.to_owned()), ("faults", faults(&run.faults, &run.without))];
+    if let Some(bug) = &run.bug {
+        rows.push(("planted bug", bug.clone()));
+    }
+    if let Some(repro) = &run.repro {
+        rows.push(("repro file", repro.clone()));
+    }
+    rows.push(("event hash", format!("{} over {} events", run.event_hash, count(run.events))));
+    rows.push(("virtual time", format!("{} s", seconds(run.virtual_ns))));
+    let happened: Vec<String> = run
+        .counters
+        .named()
+        .into_iter()
+        .filter(|(_, n)| *n > 0)
+        .map(|(name, n)| format!("{name} {}", count(n)))
+        .collect();
+    rows.push(("happened", listed(happened)));
+    let struck = run.faults_delivered.iter().map(|(family, n)| format!("{family} {}", count(*n))).collect();
+    rows.push(("struck", listed(struck)));
+    rows.push(("drawn", run.configuration.clone()));
+
+    let mut out = String::new();
+    for (name, text) in rows {
+        let mut name = name;
+        for line in text.lines() {
+            let _ = writeln!(out, "{}", format!("  {name:<13} {line}").trim_end());
+            name = "";
+        }
+    }
+    out
+}
+
+fn listed(items: Vec<String>) -> String {
+    if items.is_empty() { "nothing".to_owned() } else { wrap(&items, 84) }
+}
+
+/// Items separated by commas, in lines of at most `width` characters where items allow it.
+pub(super) fn wrap(items: &[String], width: usize) -> String {
+    let mut lines = vec![String::new()];
+    for (i, item) in items.iter().enumerate() {
+        let comma = if i + 1 < items.len() { "," } else { "" };
+        let line = lines.last_mut().expect("never empty");
+        if !line.is_empty() && line.len() + item.len() + 2 > width {
+            lines.push(format!("{item}{comma}"));
+        } else {
+            let blank = if line.is_empty() { "" } else { " " };
+            let _ = write!(line, "{blank}{item}{comma}");
+        }
+    }
+    lines.join("\n")
+}

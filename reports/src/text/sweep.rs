@@ -1,0 +1,176 @@
+//! A sweep: one table over all workloads, what was not reached, a verdict, and failures with their
+//! replay lines last.
+
+use super::{
+    count, failure, faults, indent, plural,
+    run::wrap,
+    seconds,
+    table::{Align, Table},
+};
+use crate::{
+    run::Outcome,
+    sweep::{Ending, SweepReport, WorkloadReport},
+};
+use std::fmt::Write;
+
+/// So many failures are printed in full; the report file holds more.
+const FAILURES_IN_FULL: usize = 3;
+/// So many failing seeds are listed by number.
+const SEEDS_LISTED: usize = 20;
+
+/// The sweep as text.
+pub fn sweep(report: &SweepReport, commit: &str) -> String {
+    let mut out = format!(
+        "faults {}, seeds {}..{}",
+        faults(&report.faults, &report.without),
+        report.seeds.start,
+        report.seeds.end
+    );
+    if let Some((number, of)) = report.shard {
+        let _ = write!(out, ", shard {number} of {of}");
+    }
+    let _ = write!(out, ", commit {commit}\n\n{}\n", table(report));
+    let total = report.total();
+    let struck: Vec<String> =
+        total.faults_delivered.iter().map(|(family, n)| format!("{family} {}", count(*n))).collect();
+    if !struck.is_empty() {
+        let _ = write!(out, "faults delivered:\n{}\n", indent(&wrap(&struck, 100), "  "));
+    }
+    out.push_str(&unreached(report));
+    out.push_str(&cost(report));
+    match report.ending {
+        Ending::Complete => {}
+        Ending::Budget => out.push_str("The budget ended the sweep before its last seed.\n"),
+        Ending::Interrupted => out.push_str("The sweep was interrupted; this is what is known so far.\n"),
+    }
+    out.push('\n');
+    out.push_str(&verdict(report));
+    out.push_str(&failures(report, commit));
+    out
+}
+
+fn table(report: &SweepReport) -> String {
+    use Align::{Left, Right};
+    let mut table = Table::new(&[
+        ("workload", Left),
+        ("seeds", Right),
+        ("failed", Right),
+        ("commits", Right),
+        ("conflicts", Right),
+        ("1021\ncommitted", Right),
+        ("1021 not\ncommitted", Right),
+        ("late\nlandings", Right),
+        ("retries", Right),
+        ("faults", Right),
+        ("audits", Right),
+        ("virtual\nseconds", Right),
+        ("seeds per\ncore min", Right),
+    ]);
+    let total = (report.workloads.len() > 1).then(|| report.total());
+    for w in report.workloads.iter().chain(&total) {
+        let c = &w.counters;
+        table.row(vec![
+            w.workload.clone(),
+            count(w.runs),
+            count(w.failed()),
+            count(c.committed),
+            count(c.conflicts),
+            count(c.unknown_committed),
+            count(c.unknown_not_committed),
+            count(c.late_landings),
+            count(c.retries),
+            count(c.faults),
+            count(c.audits),
+            seconds(w.virtual_ns),
+            count(w.runs_per_core_minute().round() as u64),
+        ]);
+    }
+    table.render()
+}
+
+/// Coverage points that were never met.
+fn unreached(report: &SweepReport) -> String {
+    let mut out = String::new();
+    for w in &report.workloads {
+        for point in w.points.iter().filter(|p| !p.was_reached()) {
+            let _ = writeln!(out, "  {} {} \"{}\"", w.workload, point.kind, point.name);
+        }
+    }
+    if out.is_empty() { out } else { format!("never reached:\n{out}\n") }
+}
+
+fn cost(report: &SweepReport) -> String {
+    let mut out = format!(
+        "{} CPU seconds, {} s on the wall, {}",
+        seconds(report.cost.cpu_ns),
+        seconds(report.cost.wall_ns),
+        plural(report.jobs, "job", "jobs")
+    );
+    if report.cost.peak_memory > 0 {
+        let _ = write!(out, ", {} MB at most", count(report.cost.peak_memory.div_ceil(1_000_000)));
+    }
+    out.push_str(".\n");
+    out
+}
+
+fn verdict(report: &SweepReport) -> String {
+    let total = report.total();
+    let runs = plural(total.runs, "run", "runs");
+    let mut out = match report.outcome {
+        Outcome::Passed => format!("PASSED: every invariant held in {runs}.\n"),
+        Outcome::Vacuous if total.runs == 0 => "VACUOUS: no seed was run.\n".to_owned(),
+        Outcome::Vacuous => format!("VACUOUS: every invariant held in {runs}, but too little happened.\n"),
+        Outcome::Violated => {
+            let mut what = Vec::new();
+            if total.violated > 0 {
+                what.push(format!("{} violated an invariant", count(total.violated)));
+            }
+            if total.stuck > 0 {
+                what.push(format!("{} got stuck", count(total.stuck)));
+            }
+            format!("FAILED: of {runs}, {}.\n", what.join(" and "))
+        }
+        Outcome::Harness => format!(
+            "HARNESS FAULT: in {} of {runs} shaketable itself failed; rely on none of its other verdicts.\n",
+            count(total.harness)
+        ),
+    };
+    if total.run_twice > 0 {
+        let _ = match total.differing {
+            0 => writeln!(
+                out,
+                "{} twice and did the same both times.",
+                plural(total.run_twice, "seed ran", "seeds ran")
+            ),
+            n => writeln!(
+                out,
+                "{} twice, {} of them not the same way.",
+                plural(total.run_twice, "seed ran", "seeds ran"),
+                count(n)
+            ),
+        };
+    }
+    for w in report.workloads.iter().filter(|w| !w.vacuous.is_empty()) {
+        let _ = writeln!(out, "  {} saw no {}", w.workload, w.vacuous.join(", no "));
+    }
+    out
+}
+
+fn failures(report: &SweepReport, commit: &str) -> String {
+    let mut out = String::new();
+    for w in report.workloads.iter().filter(|w| w.failing_seeds.len() > 1) {
+        let _ = writeln!(out, "  {} fails with seeds {}", w.workload, seeds(w));
+    }
+    for run in report.failures().take(FAILURES_IN_FULL) {
+        let _ = write!(out, "\n{}", failure(run, commit));
+    }
+    out
+}
+
+fn seeds(w: &WorkloadReport) -> String {
+    let listed: Vec<String> = w.failing_seeds.iter().take(SEEDS_LISTED).map(u64::to_string).collect();
+    match w.failing_seeds.len().saturating_sub(SEEDS_LISTED) {
+        0 => listed.join(", "),
+        more => format!("{} and {} more", listed.join(", "), count(more as u64)),
+    }
+}

@@ -1,0 +1,358 @@
+//! Everything that a person or a machine reads, as snapshots over made-up reports.
+
+use insta::assert_snapshot;
+use shaketable_reports::{
+    BenchReport, Body, BugReport, BugsReport, Catch, ConformanceReport, Cost, Counters, Difference, Document,
+    Ending, Figure, FileReport, Impossible, Outcome, PointReport, RunReport, SCHEMA, SweepReport, Verdict,
+    WorkloadReport, json, text,
+};
+use std::collections::BTreeMap;
+
+const COMMIT: &str = "0123456789ab";
+
+fn counters(scale: u64) -> Counters {
+    Counters {
+        operations: 5_100 * scale,
+        committed: 4_012 * scale,
+        conflicts: 811 * scale,
+        unknown_committed: 42 * scale,
+        unknown_not_committed: 37 * scale,
+        late_landings: 9 * scale,
+        retries: 1_204 * scale,
+        faults: 350 * scale,
+        audits: 240 * scale,
+        recoveries: 3 * scale,
+    }
+}
+
+fn families(scale: u64) -> BTreeMap<String, u64> {
+    ["clog", "client-death", "kill", "late-landing", "one-row-batches", "partition", "unknown-committed"]
+        .into_iter()
+        .zip(1..)
+        .map(|(family, n)| (family.to_owned(), n * 10 * scale))
+        .collect()
+}
+
+fn run(seed: u64, verdict: Verdict) -> RunReport {
+    RunReport {
+        workload: "queue".into(),
+        seed,
+        faults: "standard".into(),
+        without: vec!["clog".into()],
+        bug: Some("recipe-dequeue".into()),
+        repro: None,
+        verdict,
+        event_hash: "00c0ffee12345678".into(),
+        events: 48_211,
+        virtual_ns: 12_345_678_901,
+        counters: counters(1),
+        faults_delivered: families(1),
+        configuration: "4 clients, 80 operations\n2 logs, 3 storage servers, 2 copies".into(),
+        replay: format!(
+            "shaketable replay queue {seed} --faults standard --without clog --bug recipe-dequeue"
+        ),
+    }
+}
+
+fn violated() -> Verdict {
+    Verdict::Violated {
+        judge: "model".into(),
+        message: "operation 17 of client 2: dequeue answered item 9\n\nthe model answers item 4".into(),
+    }
+}
+
+fn workload(name: &str, runs: u64) -> WorkloadReport {
+    WorkloadReport {
+        workload: name.into(),
+        runs,
+        passed: runs,
+        counters: counters(runs),
+        faults_delivered: families(runs),
+        points: vec![
+            PointReport {
+                kind: "always".into(),
+                name: "seats are never negative".into(),
+                passed: 9,
+                held: 9,
+            },
+            PointReport { kind: "sometimes".into(), name: "the queue was empty".into(), passed: 5, held: 0 },
+            PointReport { kind: "reachable".into(), name: "the sixth class".into(), passed: 0, held: 0 },
+        ],
+        virtual_ns: runs * 12_000_000_000,
+        cpu_ns: runs * 31_000_000,
+        ..WorkloadReport::default()
+    }
+}
+
+fn sweep(outcome: Outcome, workloads: Vec<WorkloadReport>) -> SweepReport {
+    SweepReport {
+        faults: "standard".into(),
+        without: Vec::new(),
+        seeds: 0..200,
+        shard: None,
+        jobs: 2,
+        ending: Ending::Complete,
+        outcome,
+        workloads,
+        cost: Cost { cpu_ns: 12_400_000_000, wall_ns: 6_300_000_000, peak_memory: 101_500_000 },
+    }
+}
+
+fn failing() -> SweepReport {
+    let seeds = [3, 17, 90, 91];
+    let broken = WorkloadReport {
+        passed: 196,
+        violated: 3,
+        stuck: 1,
+        failing_seeds: seeds.to_vec(),
+        failures: vec![
+            run(3, violated()),
+            run(17, Verdict::Stuck { message: "client 2 waits for get_range of operation 44".into() }),
+            run(90, violated()),
+            run(91, violated()),
+        ],
+        ..workload("queue", 200)
+    };
+    sweep(Outcome::Violated, vec![workload("cycle", 200), broken])
+}
+
+fn document(body: Body) -> Document {
+    Document { schema: SCHEMA, version: "0.1.0".into(), commit: COMMIT.into(), body }
+}
+
+#[test]
+fn a_sweep_that_passed() {
+    let mut report = sweep(Outcome::Passed, vec![workload("cycle", 200), workload("queue", 200)]);
+    report.workloads.iter_mut().for_each(|w| w.run_twice = 20);
+    assert_snapshot!(text::sweep(&report, COMMIT));
+}
+
+#[test]
+fn a_sweep_that_failed() {
+    assert_snapshot!(text::sweep(&failing(), COMMIT));
+}
+
+#[test]
+fn a_vacuous_shard_whose_budget_ran_out() {
+    let mut quiet = workload("index", 3);
+    quiet.vacuous = vec!["conflicts".into(), "late landings".into()];
+    quiet.points.clear();
+    let mut report = sweep(Outcome::Vacuous, vec![quiet]);
+    report.shard = Some((2, 8));
+    report.ending = Ending::Budget;
+    report.without = vec!["kill".into(), "late-landing".into()];
+    assert_snapshot!(text::sweep(&report, COMMIT));
+}
+
+#[test]
+fn an_interrupted_sweep_before_its_first_run() {
+    let mut report = sweep(Outcome::Vacuous, vec![WorkloadReport::default()]);
+    report.workloads[0].workload = "cycle".into();
+    report.ending = Ending::Interrupted;
+    report.cost = Cost::default();
+    assert_snapshot!(text::sweep(&report, COMMIT));
+}
+
+#[test]
+fn a_sweep_whose_harness_failed() {
+    let verdict = Verdict::Harness {
+        judge: "determinism".into(),
+        message: "the second run differs at event 1,204".into(),
+    };
+    let broken = WorkloadReport {
+        passed: 199,
+        harness: 1,
+        run_twice: 200,
+        differing: 1,
+        failing_seeds: vec![5],
+        failures: vec![run(5, verdict)],
+        ..workload("queue", 200)
+    };
+    assert_snapshot!(text::sweep(&sweep(Outcome::Harness, vec![broken]), COMMIT));
+}
+
+#[test]
+fn the_outcome_is_the_worst_of_a_workload() {
+    let mut w = workload("queue", 10);
+    assert_eq!(w.outcome(), Outcome::Passed);
+    w.vacuous = vec!["conflicts".into()];
+    assert_eq!(w.outcome(), Outcome::Vacuous);
+    w.stuck = 1;
+    assert_eq!(w.outcome(), Outcome::Violated);
+    w.harness = 1;
+    assert_eq!(w.outcome(), Outcome::Harness);
+    assert!([Outcome::Passed, Outcome::Vacuous, Outcome::Violated, Outcome::Harness].is_sorted());
+}
+
+#[test]
+fn a_replay_that_passed() {
+    let mut run = run(7, Verdict::Passed);
+    run.bug = None;
+    run.repro = Some("small.json".into());
+    assert_snapshot!(text::replay(&run, COMMIT));
+}
+
+#[test]
+fn a_replay_that_failed() {
+    assert_snapshot!(text::replay(&run(7, violated()), COMMIT));
+}
+
+fn bug(place: &str, name: &str, runs: u64, caught: Option<Catch>) -> BugReport {
+    BugReport {
+        place: place.into(),
+        bug: name.into(),
+        about: "what is wrong".into(),
+        runs,
+        cpu_ns: runs * 30_000_000,
+        caught,
+        mistaken: None,
+    }
+}
+
+fn catch(workload: &str, seed: u64, judge: &str, bug: &str) -> Option<Catch> {
+    Some(Catch {
+        workload: workload.into(),
+        seed,
+        judge: judge.into(),
+        message: "two students in one seat".into(),
+        event_hash: "00c0ffee12345678".into(),
+        replay: format!("shaketable replay {workload} {seed} --faults standard --bug {bug}"),
+    })
+}
+
+fn bugs() -> BugsReport {
+    BugsReport {
+        faults: "standard".into(),
+        max_seeds: 200,
+        ending: Ending::Complete,
+        bugs: vec![
+            bug("queue", "recipe-dequeue", 3, catch("queue", 2, "model", "recipe-dequeue")),
+            bug("signup", "snapshot-seats", 12, catch("signup", 11, "audits", "snapshot-seats")),
+            bug("cluster", "log-answers-early", 40, catch("cycle", 39, "durable", "log-answers-early")),
+        ],
+        cost: Cost { cpu_ns: 1_650_000_000, ..Cost::default() },
+    }
+}
+
+#[test]
+fn all_planted_bugs_caught() {
+    assert_eq!(bugs().outcome(), Outcome::Passed);
+    assert_snapshot!(text::bugs(&bugs(), COMMIT));
+}
+
+#[test]
+fn a_planted_bug_missed() {
+    let mut report = bugs();
+    report.bugs[1].caught = None;
+    report.bugs[1].mistaken = Some("seed 11: convergent rang, which judges the cluster".into());
+    report.bugs.push(bug("index", "unread-old-zip", 17, None));
+    report.ending = Ending::Interrupted;
+    assert_eq!(report.outcome(), Outcome::Violated);
+    assert_snapshot!(text::bugs(&report, COMMIT));
+}
+
+#[test]
+fn no_planted_bug_is_vacuous() {
+    let report = BugsReport { bugs: Vec::new(), ..bugs() };
+    assert_eq!(report.outcome(), Outcome::Vacuous);
+    assert_snapshot!(text::bugs(&report, COMMIT));
+}
+
+#[test]
+fn a_benchmark() {
+    let figure = |name: &str, value, unit: &str, reach, at_most, profile: &str| Figure {
+        name: name.into(),
+        value,
+        unit: unit.into(),
+        reach,
+        at_most,
+        profile: profile.into(),
+    };
+    let report = BenchReport {
+        processors: 2,
+        figures: vec![
+            figure(
+                "cycle, calm",
+                21_456.0,
+                "commits per CPU second",
+                Some(20_000.0),
+                false,
+                "10 clients\n1 log",
+            ),
+            figure("cycle, standard", 8_456.0, "commits per CPU second", Some(10_000.0), false, "10 clients"),
+            figure("start and end of an empty run", 1.24, "CPU ms", Some(5.0), true, ""),
+            figure("peak memory", 301.5, "MB", Some(300.0), true, ""),
+            figure("virtual seconds per CPU second", 0.0, "", None, false, ""),
+        ],
+        cost: Cost { cpu_ns: 60_000_000_000, wall_ns: 61_000_000_000, peak_memory: 0 },
+    };
+    assert_snapshot!(text::bench(&report, COMMIT));
+}
+
+fn conformance() -> ConformanceReport {
+    let file = |name: &str, cases, equal| FileReport {
+        file: name.into(),
+        cases,
+        equal,
+        impossible: Vec::new(),
+        differences: Vec::new(),
+    };
+    let mut atomic = file("atomic.jsonl", 600, 598);
+    atomic.impossible = vec![Impossible { case: "atomic-9".into(), reason: "waits for real time".into() }];
+    atomic.differences = vec![Difference {
+        case: "atomic-17".into(),
+        step: Some(3),
+        what: "get 61".into(),
+        expected: "null".into(),
+        actual: "62".into(),
+    }];
+    ConformanceReport { files: vec![atomic, file("ryw.jsonl", 1_500, 1_500)] }
+}
+
+#[test]
+fn a_conformance_check() {
+    assert_eq!(conformance().outcome(), Outcome::Harness);
+    assert_snapshot!("conformance_different", text::conformance(&conformance()));
+    let mut report = conformance();
+    report.files.remove(0);
+    assert_eq!(report.outcome(), Outcome::Passed);
+    assert_snapshot!("conformance_equal", text::conformance(&report));
+    report.files.clear();
+    assert_eq!(report.outcome(), Outcome::Vacuous);
+    assert_snapshot!("conformance_empty", text::conformance(&report));
+}
+
+#[test]
+fn json_of_a_failing_sweep() {
+    let mut report = failing();
+    report.workloads.remove(0);
+    report.workloads[0].failures.truncate(2);
+    assert_snapshot!(json::render(&document(Body::Sweep(report))));
+}
+
+#[test]
+fn every_report_reads_back_as_it_was_written() {
+    let large = RunReport { seed: u64::MAX, ..run(1, violated()) };
+    let bench = BenchReport { processors: 2, figures: Vec::new(), cost: Cost::default() };
+    for body in [
+        Body::Sweep(failing()),
+        Body::Replay(large),
+        Body::Bugs(bugs()),
+        Body::Bench(bench),
+        Body::Conformance(conformance()),
+    ] {
+        let document = document(body);
+        assert_eq!(json::parse(&json::render(&document)), Ok(document));
+    }
+}
+
+#[test]
+fn a_torn_or_foreign_report_is_refused_in_one_line() {
+    let whole = json::render(&document(Body::Bugs(bugs())));
+    let foreign = whole.replace("\"schema\": 1", "\"schema\": 99");
+    for text in [&whole[..whole.len() / 2], "", "{}", &foreign] {
+        let refusal = json::parse(text).expect_err("must be refused");
+        assert_eq!(refusal.lines().count(), 1, "{refusal}");
+    }
+    assert_eq!(json::parse(&foreign), Err("report of schema 99, this program reads schema 1".into()));
+}

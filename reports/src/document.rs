@@ -14,7 +14,7 @@ pub enum Body {
     /// A sweep over seeds.
     Sweep(SweepReport),
     /// One run that was replayed.
-    Replay(RunReport),
+    Replay(Box<RunReport>),
     /// The score over planted bugs.
     Bugs(BugsReport),
     /// Figures.

@@ -336,7 +336,7 @@ fn every_report_reads_back_as_it_was_written() {
     let bench = BenchReport { processors: 2, figures: Vec::new(), cost: Cost::default() };
     for body in [
         Body::Sweep(failing()),
-        Body::Replay(large),
+        Body::Replay(Box::new(large)),
         Body::Bugs(bugs()),
         Body::Bench(bench),
         Body::Conformance(conformance()),

@@ -40,7 +40,7 @@ pub fn conformance(report: &ConformanceReport) -> String {
     if report.files.len() > 1 {
         table.row(["all".to_owned()].into_iter().chain(totals.map(count)).collect());
     }
-    let _ = write!(out, "{}\n", table.render());
+    let _ = writeln!(out, "{}", table.render());
     let cases = plural(totals[0], "case", "cases");
     let _ = match report.outcome() {
         Outcome::Vacuous => writeln!(out, "VACUOUS: there were no cases."),

@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(seconds(4_000_000_000_000), "4,000");
         assert_eq!(figure(20.0), "20.0");
         assert_eq!(figure(0.0), "0");
-        assert_eq!(figure(3.14159), "3.14");
+        assert_eq!(figure(7.128), "7.13");
         assert_eq!(figure(21_456.7), "21,457");
     }
 

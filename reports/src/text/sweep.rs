@@ -93,7 +93,7 @@ fn unreached(report: &SweepReport) -> String {
     let mut out = String::new();
     for w in &report.workloads {
         for point in w.points.iter().filter(|p| !p.was_reached()) {
-            let _ = writeln!(out, "  {} {} \"{}\"", w.workload, point.kind, point.name);
+            let _ = writeln!(out, "  {}: {}", w.workload, point.name);
         }
     }
     if out.is_empty() { out } else { format!("never reached:\n{out}\n") }

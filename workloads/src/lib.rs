@@ -8,5 +8,6 @@
 
 pub mod models;
 pub mod plan;
+mod sabotage;
 pub mod workload;
 pub mod workloads;

@@ -24,3 +24,4 @@ macro_rules! flaws {
 }
 
 pub mod cycle;
+pub mod signup;

@@ -13,8 +13,6 @@ compile_error!(
 );
 
 #[cfg(madsim)]
-pub mod atomic;
-#[cfg(madsim)]
 pub mod config;
 #[cfg(madsim)]
 pub mod faults;

@@ -2,12 +2,20 @@
 //! a seed.
 //!
 //! [`workload`] says what a workload is; [`plan`] draws a run from a seed as plain data;
-//! `runner` performs it on a simulated cluster; `judges` read its history, each making one
-//! claim; `catalogue` lists the workloads that come with the `shaketable` command. `Shake` is
+//! [`runner`] performs it on a simulated cluster; [`judges`] read its history, each making one
+//! claim; [`catalogue`] lists the workloads that come with the `shaketable` command. [`Shake`] is
 //! how a crate of one's own runs a workload from an ordinary test.
 
+pub mod catalogue;
+pub mod determinism;
+pub mod judges;
 pub mod models;
 pub mod plan;
-mod sabotage;
+pub mod runner;
+pub mod shake;
 pub mod workload;
 pub mod workloads;
+
+pub use shake::Shake;
+pub use workload::{Bug, Outcome, Step, Workload};
+pub mod stub;

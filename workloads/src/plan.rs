@@ -88,6 +88,98 @@ impl<W: Workload> Plan<W> {
     }
 }
 
+/// Why a repro file cannot be replayed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// It is no JSON, or not the JSON of a plan.
+    #[error("not a repro file, or a torn one: {0}")]
+    Torn(String),
+    /// It was written by another version.
+    #[error("schema version {found}, this program reads version {SCHEMA}")]
+    Schema {
+        /// The version it says.
+        found: u64,
+    },
+    /// It belongs to another workload.
+    #[error("a repro file of the workload {found}, not of {wanted}")]
+    Workload {
+        /// The workload it says.
+        found: String,
+        /// The workload that was asked to replay it.
+        wanted: &'static str,
+    },
+}
+
+/// What every repro file says first, whatever the workload.
+#[derive(Deserialize)]
+struct Header {
+    schema: u64,
+    workload: String,
+}
+
+/// The workload that a repro file is for.
+pub fn workload_of(repro: &str) -> Result<String, PlanError> {
+    let header: Header = serde_json::from_str(repro).map_err(|e| PlanError::Torn(e.to_string()))?;
+    if header.schema != u64::from(SCHEMA) {
+        return Err(PlanError::Schema { found: header.schema });
+    }
+    Ok(header.workload)
+}
+
+impl<W: Workload> Plan<W> {
+    /// The plan as a repro file.
+    pub fn to_json(&self) -> String {
+        // Plain data with text keys only: serializing it cannot fail.
+        serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+
+    /// The plan of a repro file.
+    pub fn from_json(repro: &str) -> Result<Plan<W>, PlanError> {
+        let found = workload_of(repro)?;
+        if found != W::NAME {
+            return Err(PlanError::Workload { found, wanted: W::NAME });
+        }
+        serde_json::from_str(repro).map_err(|e| PlanError::Torn(e.to_string()))
+    }
+
+    /// What was drawn, in a few lines.
+    pub fn summary(&self) -> String {
+        let c = &self.cluster;
+        let operations: usize = self.operations.iter().map(Vec::len).sum();
+        let mut text = format!(
+            "clients {}, operations {operations}, pause {:.1} ms, hurt at most {:.1} s\n\
+             cluster: {} logs, {} storage servers, {} copies, {} shards, {} GRV proxies, {} commit proxies, \
+             {} resolvers\n",
+            self.operations.len(),
+            self.pause as f64 / MILLISECOND as f64,
+            self.hurt as f64 / 1e9,
+            c.logs,
+            c.storage_servers,
+            c.replicas,
+            c.shard_boundaries.len() + 1,
+            c.grv_proxies,
+            c.commit_proxies,
+            c.resolvers,
+        );
+        let rates: Vec<String> =
+            self.faults.rates.iter().map(|(f, p)| format!("{} {:.2} %", f.name(), p * 100.0)).collect();
+        if !rates.is_empty() {
+            text += &format!("rates: {}\n", rates.join(", "));
+        }
+        let strikes: Vec<String> = self
+            .faults
+            .strikes
+            .iter()
+            .map(|s| format!("{} at {:.3} s", s.family.name(), s.at as f64 / 1e9))
+            .collect();
+        if !strikes.is_empty() {
+            text += &format!("strikes: {}\n", strikes.join(", "));
+        }
+        text += &format!("workload: {:?}\n", self.configuration);
+        text
+    }
+}
+
 /// One value of a strategy, drawn from the seed's own ChaCha stream for this client.
 fn generate<T>(seed: Seed, client: usize, strategy: impl Strategy<Value = Vec<T>>) -> Vec<T> {
     let mut key = [0; 32];

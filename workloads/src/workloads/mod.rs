@@ -24,4 +24,3 @@ macro_rules! flaws {
 }
 
 pub mod cycle;
-pub mod signup;

@@ -1,0 +1,109 @@
+//! The workloads of the `shaketable` command, as a plain list, behind a face that does not know
+//! their types.
+
+use crate::{
+    plan::{Demands, Plan, PlanError},
+    runner::{self, RunResult},
+    workload::{Bug, Workload},
+};
+use shaketable_sim::seed::Seed;
+use std::marker::PhantomData;
+
+/// A workload of the catalogue.
+pub trait Entry: Send + Sync {
+    /// Its name on the command line.
+    fn name(&self) -> &'static str;
+    /// What it shakes, in a line.
+    fn about(&self) -> &'static str;
+    /// Its planted bugs.
+    fn bugs(&self) -> &'static [Bug];
+    /// The claims its sweep is expected to reach.
+    fn points(&self) -> &'static [&'static str];
+    /// Draws the plan of a seed and performs it.
+    fn run(&self, seed: Seed, demands: &Demands, keep_trace: bool) -> RunResult;
+    /// The plan of a seed as a repro file.
+    fn plan(&self, seed: Seed, demands: &Demands) -> String;
+    /// The plan of a seed in a few lines: what was drawn.
+    fn summary(&self, seed: Seed, demands: &Demands) -> String;
+    /// Performs the plan of a repro file.
+    fn replay(&self, repro: &str, keep_trace: bool) -> Result<RunResult, PlanError>;
+}
+
+/// A workload's entry.
+struct Of<W>(PhantomData<fn() -> W>);
+
+/// The entry of a workload.
+pub fn entry<W: Workload>() -> Box<dyn Entry> {
+    Box::new(Of::<W>(PhantomData))
+}
+
+impl<W: Workload> Entry for Of<W> {
+    fn name(&self) -> &'static str {
+        W::NAME
+    }
+    fn about(&self) -> &'static str {
+        W::ABOUT
+    }
+    fn bugs(&self) -> &'static [Bug] {
+        W::bugs()
+    }
+    fn points(&self) -> &'static [&'static str] {
+        W::points()
+    }
+    fn run(&self, seed: Seed, demands: &Demands, keep_trace: bool) -> RunResult {
+        runner::run(&Plan::<W>::draw(seed, demands), keep_trace)
+    }
+    fn plan(&self, seed: Seed, demands: &Demands) -> String {
+        Plan::<W>::draw(seed, demands).to_json()
+    }
+    fn summary(&self, seed: Seed, demands: &Demands) -> String {
+        Plan::<W>::draw(seed, demands).summary()
+    }
+    fn replay(&self, repro: &str, keep_trace: bool) -> Result<RunResult, PlanError> {
+        Ok(runner::run(&Plan::<W>::from_json(repro)?, keep_trace))
+    }
+}
+
+/// Every workload, in the order of `shaketable list`.
+pub fn catalogue() -> Vec<Box<dyn Entry>> {
+    use crate::workloads::*;
+    vec![entry::<cycle::Cycle>()]
+}
+
+/// The entry of this name.
+pub fn find(name: &str) -> Option<Box<dyn Entry>> {
+    catalogue().into_iter().find(|e| e.name() == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_every_file_of_the_folder_is_listed() {
+        let listed: Vec<_> = catalogue().iter().map(|e| e.name()).collect();
+        let mut unique = listed.clone();
+        unique.sort_unstable();
+        unique.dedup();
+        assert_eq!(unique.len(), listed.len());
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/workloads");
+        let files = std::fs::read_dir(folder).expect("the folder of workloads");
+        for file in files {
+            let path = file.expect("a file of it").path();
+            let name = path.file_stem().and_then(|s| s.to_str()).expect("a file name");
+            if name != "mod" && path.is_file() {
+                assert!(listed.contains(&name), "{name} is not in the catalogue");
+            }
+        }
+    }
+
+    #[test]
+    fn bugs_have_unique_names_within_their_workload() {
+        for entry in catalogue() {
+            let mut names: Vec<_> = entry.bugs().iter().map(|b| b.name).collect();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), entry.bugs().len(), "{}", entry.name());
+        }
+    }
+}

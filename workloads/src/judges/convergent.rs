@@ -1,0 +1,30 @@
+//! Convergent: all replicas of a shard hold the same.
+
+use super::{ClusterJudge, Evidence, show};
+
+/// The judge.
+pub const JUDGE: ClusterJudge =
+    ClusterJudge { name: "convergent", claim: "all replicas of a shard hold the same", judge };
+
+fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
+    for (i, one) in evidence.replicas.iter().enumerate() {
+        for other in &evidence.replicas[i + 1..] {
+            if one.range != other.range || one.rows == other.rows {
+                continue;
+            }
+            let differs = one.rows.iter().zip(&other.rows).find(|(a, b)| a != b).map(|(a, _)| &a.0);
+            let key = differs.or_else(|| {
+                let shorter = one.rows.len().min(other.rows.len());
+                one.rows.get(shorter).or(other.rows.get(shorter)).map(|row| &row.0)
+            });
+            return Err(format!(
+                "{} and {} disagree about {} in the shard from {}",
+                one.server,
+                other.server,
+                key.map_or_else(String::new, |key| show(key)),
+                show(&one.range.begin)
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! Durable: what was acknowledged is in the log, once, under the versionstamp that was told, and
+//! the final keyspace is the replay of the log.
+
+use super::{ClusterJudge, Evidence, Keyspace, show};
+use shaketable_sim::history::Told;
+use std::collections::BTreeSet;
+
+/// The judge.
+pub const JUDGE: ClusterJudge = ClusterJudge {
+    name: "durable",
+    claim: "what was acknowledged is in the log, and the final keyspace is the replay of the log",
+    judge,
+};
+
+fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
+    if let Some((generation, version, log)) = evidence.history.disagreements.first() {
+        return Err(format!("log {} holds another version {version} of generation {generation}", log.0));
+    }
+    if let Some(attempt) = evidence.truth.twice() {
+        return Err(format!("attempt {} is in the log twice", attempt.0));
+    }
+    let mut stamps = BTreeSet::new();
+    let mut state = Keyspace::default();
+    for entry in &evidence.truth.entries {
+        for tx in &entry.transactions {
+            if !stamps.insert((entry.version, tx.batch_index)) {
+                return Err(format!(
+                    "two transactions have the versionstamp of version {} and order {}",
+                    entry.version, tx.batch_index
+                ));
+            }
+            tx.mutations.iter().for_each(|mutation| state.apply(mutation, None));
+        }
+    }
+    for (i, attempt) in evidence.history.attempts.iter().enumerate() {
+        let Some(attempt) = attempt else { continue };
+        if let Told::Committed { version, batch_index } = attempt.told {
+            let place = evidence.truth.place(shaketable_sim::history::AttemptId(i as u32));
+            if place != Some((version, batch_index)) {
+                let found = match place {
+                    Some((v, b)) => format!("the log has it at version {v}, order {b}"),
+                    None => "the log does not have it".to_owned(),
+                };
+                return Err(format!(
+                    "attempt {i} of client {} was told that it committed at version {version}, order \
+                     {batch_index}, and {found}",
+                    attempt.client.0
+                ));
+            }
+        }
+    }
+    for replica in evidence.replicas {
+        let mut expected = state.0.range(replica.range.begin.clone()..replica.range.end.clone());
+        let mut rows = replica.rows.iter();
+        loop {
+            match (expected.next(), rows.next()) {
+                (None, None) => break,
+                (Some((key, value)), Some((k, v))) if key == k && value == v => {}
+                (expected, found) => {
+                    let row = |row: Option<(&bytes::Bytes, &bytes::Bytes)>| {
+                        row.map_or("nothing".to_owned(), |(k, v)| format!("{} = {}", show(k), show(v)))
+                    };
+                    return Err(format!(
+                        "{} holds {} where the replay of the log has {}",
+                        replica.server,
+                        row(found.map(|(k, v)| (k, v))),
+                        row(expected)
+                    ));
+                }
+            }
+        }
+    }
+    Ok(())
+}

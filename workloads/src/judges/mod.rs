@@ -1,0 +1,81 @@
+//! The judges: each reads what a run left behind and makes one claim.
+//!
+//! Four judge the simulated cluster itself, on every seed: [`serializable`], [`real_time`],
+//! [`durable`], [`convergent`]. What they find is the harness's own fault, never the layer's. The
+//! others judge the workload: [`model`], [`audits`], [`live`]. Whether a sweep was vacuous is judged over all its
+//! runs, by [`vacuous`].
+
+#[cfg(test)]
+mod alarms;
+pub mod audits;
+pub mod convergent;
+pub mod durable;
+mod keyspace;
+pub mod live;
+pub mod model;
+pub mod real_time;
+pub mod serializable;
+mod snapshot;
+mod truth;
+pub mod vacuous;
+
+pub use keyspace::Keyspace;
+pub use snapshot::Snapshot;
+pub use truth::{Replica, Truth};
+
+use serde::{Deserialize, Serialize};
+use shaketable_sim::history::History;
+
+/// What a judge found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The judge's name.
+    pub judge: String,
+    /// Whether it convicts the harness rather than the workload's layer.
+    pub harness: bool,
+    /// What it found.
+    pub message: String,
+}
+
+impl Finding {
+    /// A finding about the workload's layer.
+    pub fn layer(judge: &str, message: impl Into<String>) -> Finding {
+        Finding { judge: judge.to_owned(), harness: false, message: message.into() }
+    }
+
+    /// A finding about the simulated cluster.
+    pub fn harness(judge: &str, message: impl Into<String>) -> Finding {
+        Finding { judge: judge.to_owned(), harness: true, message: message.into() }
+    }
+}
+
+/// What the judges of the cluster read.
+pub struct Evidence<'a> {
+    /// Everything recorded.
+    pub history: &'a History,
+    /// What committed.
+    pub truth: &'a Truth,
+    /// What each storage server holds at the end.
+    pub replicas: &'a [Replica],
+}
+
+/// A judge of the cluster.
+pub struct ClusterJudge {
+    /// Its name.
+    pub name: &'static str,
+    /// What it claims of every run.
+    pub claim: &'static str,
+    /// Judges.
+    pub judge: fn(&Evidence<'_>) -> Result<(), String>,
+}
+
+/// The judges of the cluster.
+pub const CLUSTER: &[ClusterJudge] =
+    &[serializable::JUDGE, real_time::JUDGE, durable::JUDGE, convergent::JUDGE];
+
+/// A key or value as a person reads it: printable ASCII as it is, the rest escaped, cut at 64 bytes.
+pub(crate) fn show(bytes: &[u8]) -> String {
+    let cut = &bytes[..bytes.len().min(64)];
+    let rest = if cut.len() < bytes.len() { format!("… ({} bytes)", bytes.len()) } else { String::new() };
+    format!("\"{}{rest}\"", cut.escape_ascii())
+}

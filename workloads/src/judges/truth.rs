@@ -1,0 +1,57 @@
+//! What committed: the entries of the logs, of each generation what its end left valid.
+
+use bytes::Bytes;
+use shaketable_sim::{
+    history::{AttemptId, History},
+    proto::{KeyRange, LogEntry, Version},
+};
+use std::{collections::BTreeMap, sync::Arc};
+
+/// What one storage server holds of one shard at the end.
+#[derive(Clone, Debug)]
+pub struct Replica {
+    /// The server's name.
+    pub server: String,
+    /// The shard.
+    pub range: KeyRange,
+    /// Its rows.
+    pub rows: Vec<(Bytes, Bytes)>,
+}
+
+/// The committed entries in order, and where each attempt of the history stands in them.
+pub struct Truth {
+    /// Entries by version, ascending.
+    pub entries: Vec<Arc<LogEntry>>,
+    places: BTreeMap<AttemptId, (Version, u16)>,
+    twice: Option<AttemptId>,
+}
+
+impl Truth {
+    /// The truth of a run.
+    pub fn of(history: &History) -> Truth {
+        let mut entries: Vec<Arc<LogEntry>> = history.committed().cloned().collect();
+        entries.sort_by_key(|e| e.version);
+        let mut places = BTreeMap::new();
+        let mut twice = None;
+        for entry in &entries {
+            for tx in &entry.transactions {
+                if let Some(attempt) = tx.attempt
+                    && places.insert(attempt, (entry.version, tx.batch_index)).is_some()
+                {
+                    twice = twice.or(Some(attempt));
+                }
+            }
+        }
+        Truth { entries, places, twice }
+    }
+
+    /// The version and batch index at which an attempt committed, if it did.
+    pub fn place(&self, attempt: AttemptId) -> Option<(Version, u16)> {
+        self.places.get(&attempt).copied()
+    }
+
+    /// An attempt that the logs hold twice, if there is one.
+    pub fn twice(&self) -> Option<AttemptId> {
+        self.twice
+    }
+}

@@ -1,0 +1,41 @@
+//! Not vacuous: a sweep that never met a conflict, an unknown result or an audit has proved
+//! nothing.
+
+use crate::runner::Counters;
+use shaketable_sim::faults::Profile;
+
+/// The names of the counters that a sweep over `seeds` seeds needed and that are zero.
+///
+/// A handful of seeds may well draw no unknown result; only what a sweep of that size cannot miss
+/// is asked of it.
+pub fn judge(counters: &Counters, profile: Profile, seeds: u64) -> Vec<&'static str> {
+    let mut needed = vec![("committed", counters.committed), ("audits", counters.audits)];
+    if seeds >= 10 {
+        needed.push(("conflicts", counters.conflicts));
+    }
+    if seeds >= 20 && profile != Profile::Calm {
+        needed.extend([
+            ("faults", counters.faults.values().sum()),
+            ("retries", counters.retries),
+            ("unknown results that committed", counters.unknown_committed),
+            ("unknown results that did not commit", counters.unknown_not_committed),
+        ]);
+    }
+    needed.into_iter().filter(|(_, n)| *n == 0).map(|(name, _)| name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_sweep_is_vacuous_and_a_small_one_is_not_asked_for_rarities() {
+        let mut counters = Counters::default();
+        assert_eq!(judge(&counters, Profile::Calm, 1), ["committed", "audits"]);
+        counters.committed = 1;
+        counters.audits = 1;
+        assert!(judge(&counters, Profile::Standard, 5).is_empty());
+        assert_eq!(judge(&counters, Profile::Calm, 100), ["conflicts"]);
+        assert_eq!(judge(&counters, Profile::Standard, 100).len(), 5);
+    }
+}

@@ -1,0 +1,91 @@
+//! What a run leaves behind, as plain data.
+
+use crate::judges::Finding;
+use serde::{Deserialize, Serialize};
+use shaketable_layers::points::Seen;
+use shaketable_sim::{faults::Family, rt::Nanos, trace::Event};
+use std::collections::BTreeMap;
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, PartialOrd, Ord)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Every judge agreed.
+    Passed,
+    /// The workload's layer broke a promise.
+    Violated,
+    /// Something pending did not finish although nothing hurt any more.
+    Stuck,
+    /// The simulated cluster itself failed.
+    Harness,
+}
+
+/// What was counted in a run, or over a sweep.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Operations called.
+    pub operations: u64,
+    /// Operations whose outcome stayed unknown to their client.
+    pub unknown_operations: u64,
+    /// Transactions that committed and wrote.
+    pub committed: u64,
+    /// Attempts.
+    pub attempts: u64,
+    /// Attempts that followed a failed one of the same operation.
+    pub retries: u64,
+    /// 1020 told.
+    pub conflicts: u64,
+    /// 1021 told, and it had committed.
+    pub unknown_committed: u64,
+    /// 1021 told, and it had not.
+    pub unknown_not_committed: u64,
+    /// 1031, 1039 or a dropped commit, and it committed all the same.
+    pub late_landings: u64,
+    /// Audits evaluated.
+    pub audits: u64,
+    /// Recoveries of the cluster beyond the first generation.
+    pub recoveries: u64,
+    /// Faults delivered, by family.
+    pub faults: BTreeMap<Family, u64>,
+}
+
+impl Counters {
+    /// Adds another run's.
+    pub fn add(&mut self, other: &Counters) {
+        self.operations += other.operations;
+        self.unknown_operations += other.unknown_operations;
+        self.committed += other.committed;
+        self.attempts += other.attempts;
+        self.retries += other.retries;
+        self.conflicts += other.conflicts;
+        self.unknown_committed += other.unknown_committed;
+        self.unknown_not_committed += other.unknown_not_committed;
+        self.late_landings += other.late_landings;
+        self.audits += other.audits;
+        self.recoveries += other.recoveries;
+        for (family, n) in &other.faults {
+            *self.faults.entry(*family).or_default() += n;
+        }
+    }
+}
+
+/// Everything a run leaves behind.
+#[derive(Clone, Debug)]
+pub struct RunResult {
+    /// How it ended: the gravest of its findings.
+    pub verdict: Verdict,
+    /// What the judges found.
+    pub findings: Vec<Finding>,
+    /// What was counted.
+    pub counters: Counters,
+    /// The hash over the whole event stream, the final keyspace included.
+    pub event_hash: u64,
+    /// How many events there were.
+    pub events: u64,
+    /// The virtual time of the run, nanoseconds.
+    pub virtual_time: Nanos,
+    /// What was seen of the claims in layer and workload code.
+    pub points: BTreeMap<&'static str, Seen>,
+    /// The events, if they were kept.
+    pub trace: Vec<Event>,
+}

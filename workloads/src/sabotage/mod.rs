@@ -1,3 +1,0 @@
-//! Layers with bugs planted in them: what a sweep of the `bugs` command must catch.
-
-pub mod scheduling;

@@ -1,0 +1,171 @@
+//! Running a workload from an ordinary `#[test]`.
+//!
+//! ```ignore
+//! #[test]
+//! fn my_layer_stands() {
+//!     Shake::<MyWorkload>::new().seeds(0..100).assert();
+//! }
+//! ```
+//!
+//! `SHAKETABLE_SEEDS` (`17`, `5..10`) overrides the seeds of every such test; a failure's message
+//! ends with the line that replays it.
+
+use crate::{
+    judges::vacuous,
+    plan::{Demands, Plan},
+    runner::{self, Counters, RunResult, Verdict},
+    workload::Workload,
+};
+use shaketable_sim::{
+    config::Sabotage,
+    faults::{Family, Profile},
+    seed::Seed,
+};
+use std::{marker::PhantomData, ops::Range};
+
+/// The environment variable that overrides the seeds.
+pub const SEEDS_VARIABLE: &str = "SHAKETABLE_SEEDS";
+
+/// A sweep of one workload over a range of seeds.
+#[derive(Clone, Debug)]
+pub struct Shake<W> {
+    seeds: Range<u64>,
+    demands: Demands,
+    workload: PhantomData<fn() -> W>,
+}
+
+/// A sweep that ended.
+#[derive(Clone, Debug)]
+pub struct Swept {
+    /// The seeds that were run.
+    pub seeds: Range<u64>,
+    /// The first run that did not pass, with its seed.
+    pub failed: Option<(u64, RunResult)>,
+    /// What was counted over all runs.
+    pub counters: Counters,
+    /// Needed counters that stayed zero.
+    pub vacuous: Vec<&'static str>,
+}
+
+impl<W: Workload> Default for Shake<W> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<W: Workload> Shake<W> {
+    /// Seeds 0 to 49 with standard faults.
+    pub fn new() -> Self {
+        Shake { seeds: 0..50, demands: Demands::default(), workload: PhantomData }
+    }
+
+    /// Other seeds.
+    pub fn seeds(mut self, seeds: Range<u64>) -> Self {
+        self.seeds = seeds;
+        self
+    }
+
+    /// Another fault profile.
+    pub fn faults(mut self, profile: Profile) -> Self {
+        self.demands.profile = profile;
+        self
+    }
+
+    /// Leaves a fault family out.
+    pub fn without(mut self, family: Family) -> Self {
+        self.demands.without.push(family);
+        self
+    }
+
+    /// Plants one of the workload's bugs.
+    pub fn bug(mut self, name: &str) -> Self {
+        self.demands.bug = Some(name.to_owned());
+        self
+    }
+
+    /// Plants a defect in the simulated cluster.
+    pub fn sabotage(mut self, sabotage: Sabotage) -> Self {
+        self.demands.sabotage = Some(sabotage);
+        self
+    }
+
+    /// Runs the seeds up to the first that does not pass.
+    pub fn run(&self) -> Swept {
+        let seeds = seeds_from_environment().unwrap_or_else(|| self.seeds.clone());
+        let mut counters = Counters::default();
+        for seed in seeds.clone() {
+            let result = runner::run(&Plan::<W>::draw(Seed(seed), &self.demands), false);
+            counters.add(&result.counters);
+            if result.verdict != Verdict::Passed {
+                return Swept { seeds, failed: Some((seed, result)), counters, vacuous: Vec::new() };
+            }
+        }
+        let vacuous = vacuous::judge(&counters, self.demands.profile, seeds.end.saturating_sub(seeds.start));
+        Swept { seeds, failed: None, counters, vacuous }
+    }
+
+    /// Runs the seeds and panics if one does not pass, or if the sweep was vacuous.
+    pub fn assert(&self) {
+        let swept = self.run();
+        if let Some((seed, result)) = &swept.failed {
+            panic!("{}", self.describe(*seed, result));
+        }
+        assert!(swept.vacuous.is_empty(), "{} was vacuous: no {}", W::NAME, swept.vacuous.join(", no "));
+    }
+
+    /// Runs the seeds and panics if none of them catches the planted bug. Gives the seed that did.
+    pub fn assert_caught(&self) -> (u64, RunResult) {
+        let swept = self.run();
+        swept.failed.unwrap_or_else(|| {
+            let planted = self.demands.bug.as_deref().unwrap_or("nothing planted");
+            panic!("{}: {planted} was not caught by seeds {:?}", W::NAME, swept.seeds)
+        })
+    }
+
+    /// What a person needs to know of a failed run; its last line replays it.
+    fn describe(&self, seed: u64, result: &RunResult) -> String {
+        let mut text = format!("{} failed with seed {seed}, {:?}\n", W::NAME, result.verdict);
+        for finding in &result.findings {
+            text += &format!("  {}: {}\n", finding.judge, finding.message);
+        }
+        text += &Plan::<W>::draw(Seed(seed), &self.demands).summary();
+        text += &format!("event hash {:016x}\n", result.event_hash);
+        let test = std::thread::current().name().unwrap_or("").to_owned();
+        text += &format!("{SEEDS_VARIABLE}={seed} cargo test {test}");
+        text
+    }
+}
+
+fn seeds_from_environment() -> Option<Range<u64>> {
+    let text = std::env::var(SEEDS_VARIABLE).ok()?;
+    match parse_seeds(&text) {
+        Some(seeds) => Some(seeds),
+        None => panic!("{SEEDS_VARIABLE}={text} is neither a seed nor a range of seeds like 5..10"),
+    }
+}
+
+/// One seed (`17`) or a half-open range of them (`5..10`), not empty.
+pub fn parse_seeds(text: &str) -> Option<Range<u64>> {
+    let range = match text.split_once("..") {
+        Some((from, to)) => from.trim().parse().ok()?..to.trim().parse().ok()?,
+        None => {
+            let seed: u64 = text.trim().parse().ok()?;
+            seed..seed.checked_add(1)?
+        }
+    };
+    (range.start < range.end).then_some(range)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_are_one_or_a_range() {
+        assert_eq!(parse_seeds("17"), Some(17..18));
+        assert_eq!(parse_seeds("5..10"), Some(5..10));
+        for bad in ["", "x", "5..", "..5", "5..5", "9..5", "-1", "18446744073709551615"] {
+            assert_eq!(parse_seeds(bad), None, "{bad}");
+        }
+    }
+}

@@ -10,6 +10,7 @@
     reason = "a plain async fn that borrows into `Database::run` is not Send (rust-lang/rust#100013)"
 )]
 
+pub mod index;
 pub mod once;
 pub mod points;
 pub mod queue;

@@ -1,0 +1,61 @@
+//! Why an operation on an indexed table did not happen.
+
+use crate::{
+    once,
+    tx::{self, RetryError},
+};
+
+/// What an operation on a table can fail with; nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// FoundationDB's error.
+    #[error(transparent)]
+    Fdb(#[from] tx::Error),
+    /// The exactly-once mechanism let the operation not through.
+    #[error(transparent)]
+    Once(#[from] once::Error),
+    /// The record and its id are larger than [`MAX_RECORD_BYTES`](super::MAX_RECORD_BYTES).
+    #[error("a record of {bytes} bytes exceeds the limit of {limit}")]
+    RecordTooLarge {
+        /// The size of the packed id and the record.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The record's key, or its entry's in an index, is longer than FoundationDB takes.
+    #[error("a key of {bytes} bytes in `{index}` exceeds the limit of {limit}")]
+    KeyTooLarge {
+        /// The index, or `records`.
+        index: &'static str,
+        /// The key's size.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// What the index covers of the record is longer than FoundationDB takes as a value.
+    #[error("{bytes} bytes covered by `{index}` exceed the limit of {limit}")]
+    CoveredTooLarge {
+        /// The index.
+        index: &'static str,
+        /// The covered value's size.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// No index of that name is declared.
+    #[error("the table has no index `{0}`")]
+    UnknownIndex(&'static str),
+    /// The table's subspace holds something that this table does not write.
+    #[error("what is stored in `{0}` is not this table's")]
+    Foreign(&'static str),
+}
+
+impl RetryError for Error {
+    fn fdb(&self) -> Option<tx::Error> {
+        match self {
+            Error::Fdb(e) => Some(*e),
+            Error::Once(e) => e.fdb(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The key schema of an indexed table, and what a record has to say for it.
+//!
+//! ```text
+//! (table, "records", id)              =  record
+//! (table, "index", name, key .., id)  =  ''                    an index
+//! (table, "index", name, key .., id)  =  covered part          a covering index
+//! ```
+//!
+//! `key ..` are the tuple elements that the index derives from the record.
+
+use super::Error;
+use crate::{
+    once::MAX_ANSWER_BYTES,
+    tx::{KEY_SIZE_LIMIT, VALUE_SIZE_LIMIT},
+};
+use bytes::Bytes;
+use foundationdb_tuple::{Subspace, TuplePack, TupleUnpack};
+use std::{collections::BTreeMap, fmt::Debug};
+
+/// The largest record, in bytes of its packed id and its encoding together: an operation that replaces
+/// or deletes it must be able to record it.
+pub const MAX_RECORD_BYTES: usize = MAX_ANSWER_BYTES - 8;
+
+/// The name that errors give the records themselves.
+pub(super) const RECORDS: &str = "records";
+
+/// What a table stores.
+pub trait Record: Clone + Debug + Send + Sync + 'static {
+    /// Names a record: a tuple-layer element, or a tuple.
+    type Id: TuplePack + for<'de> TupleUnpack<'de> + Clone + Debug + Ord + Send + Sync;
+
+    /// The indexes of the table, each with a name of its own.
+    const INDEXES: &'static [Index<Self>];
+
+    /// This record's id.
+    fn id(&self) -> &Self::Id;
+
+    /// The rest of the record as bytes.
+    fn encode(&self) -> Vec<u8>;
+
+    /// The record of that id whose [`encode`](Record::encode) gave `bytes`.
+    fn decode(id: Self::Id, bytes: &[u8]) -> Option<Self>;
+}
+
+/// An index over records.
+#[derive(Clone, Copy, Debug)]
+pub struct Index<R> {
+    /// Its name, part of its keys.
+    pub name: &'static str,
+    /// The packed tuple under which a record is found, or `None` to leave the record out.
+    pub key: fn(&R) -> Option<Vec<u8>>,
+    /// What is stored beside the entry, for lookups that then need no record.
+    pub covers: fn(&R) -> Vec<u8>,
+}
+
+/// For [`Index::covers`]: nothing.
+pub fn covers_nothing<R>(_: &R) -> Vec<u8> {
+    Vec::new()
+}
+
+/// Where a table keeps what.
+#[derive(Clone, Debug)]
+pub(super) struct Keys {
+    records: Subspace,
+    indexes: Vec<Subspace>,
+}
+
+impl Keys {
+    pub fn new<R: Record>(table: &Subspace) -> Keys {
+        Keys {
+            records: table.subspace(&RECORDS),
+            indexes: R::INDEXES.iter().map(|index| table.subspace(&("index", index.name))).collect(),
+        }
+    }
+
+    pub fn records(&self) -> (Vec<u8>, Vec<u8>) {
+        self.records.range()
+    }
+
+    pub fn record<I: TuplePack>(&self, id: &I) -> Vec<u8> {
+        self.records.pack(id)
+    }
+
+    pub fn record_id<R: Record>(&self, key: &[u8]) -> Result<R::Id, Error> {
+        self.records.unpack(key).map_err(|_| Error::Foreign(RECORDS))
+    }
+
+    /// The entries of one index under one key.
+    pub fn under(&self, index: usize, key: &[u8]) -> Subspace {
+        Subspace::from_bytes([self.indexes[index].bytes(), key].concat())
+    }
+
+    /// The entries that `record` has, over all indexes.
+    pub fn entries<R: Record>(&self, record: &R) -> BTreeMap<Vec<u8>, Bytes> {
+        let entry = |(at, index): (usize, &Index<R>)| {
+            let key = self.under(at, &(index.key)(record)?).pack(record.id());
+            Some((key, (index.covers)(record).into()))
+        };
+        R::INDEXES.iter().enumerate().filter_map(entry).collect()
+    }
+
+    /// Refuses a record that FoundationDB would refuse, or that could not be replaced later.
+    pub fn fits<R: Record>(&self, record: &R) -> Result<(), Error> {
+        let key_fits = |index, bytes| match bytes {
+            ..=KEY_SIZE_LIMIT => Ok(()),
+            _ => Err(Error::KeyTooLarge { index, bytes, limit: KEY_SIZE_LIMIT }),
+        };
+        let key = self.record(record.id()).len();
+        key_fits(RECORDS, key)?;
+        let bytes = key - self.records.bytes().len() + record.encode().len();
+        if bytes > MAX_RECORD_BYTES {
+            return Err(Error::RecordTooLarge { bytes, limit: MAX_RECORD_BYTES });
+        }
+        for (at, index) in R::INDEXES.iter().enumerate() {
+            let Some(key) = (index.key)(record) else { continue };
+            key_fits(index.name, self.under(at, &key).pack(record.id()).len())?;
+            let bytes = (index.covers)(record).len();
+            if bytes > VALUE_SIZE_LIMIT {
+                return Err(Error::CoveredTooLarge { index: index.name, bytes, limit: VALUE_SIZE_LIMIT });
+            }
+        }
+        Ok(())
+    }
+}

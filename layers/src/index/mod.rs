@@ -1,0 +1,34 @@
+//! A table of records with secondary indexes, some of which cover what a lookup wants to know.
+//!
+//! # Promise
+//!
+//! * At every version each index is exactly the projection of the records: an entry for each record
+//!   that has a key in it, and none besides. One function writes records and entries, and it learns
+//!   what to remove from the stored record, which it reads serializably, not from its caller.
+//! * There is at most one record with an id; [`Table::set`] replaces it, and says what it replaced.
+//! * A record without a key in an index (`None`) has no entry there, on every path alike.
+//! * A lookup answers all entries, over as many batches as it takes, ordered by id. A covering index
+//!   answers without reading the records.
+//! * Two writes of one record conflict; writes of different records do not, whatever they share.
+//! * What does not fit FoundationDB's limits is refused by name before anything is written.
+//! * The `_once` forms are applied exactly once ([`once`](crate::once)).
+//!
+//! [`users`] is the table of the simple index recipe: users by id, found by zip code and by name.
+//!
+//! # What it does not do
+//!
+//! * It does not enforce uniqueness of index keys, nor index several values of one record in one index.
+//! * It does not build an index over records that are already there: an index declared later misses
+//!   them until they are set again. Removing a declaration leaves its entries behind.
+//! * It does not check that two processes declare the same indexes; records written by one that lacks
+//!   an index are missing in it.
+//! * Lookups are unbounded: an index key shared by very many records is read in one transaction.
+
+mod error;
+mod keys;
+mod ops;
+pub mod users;
+
+pub use error::Error;
+pub use keys::{Index, MAX_RECORD_BYTES, Record, covers_nothing};
+pub use ops::Table;

@@ -1,0 +1,198 @@
+//! The table's operations: inside a transaction, and exactly once.
+
+use super::{Error, Record, keys::Keys};
+use crate::{
+    once::{Answer, Outcome, Session},
+    tx::{Database, Isolation, KeyValue, RangeOption, Transaction},
+};
+use bytes::{BufMut, Bytes, BytesMut};
+use foundationdb_tuple::{Subspace, TuplePack};
+use std::{future::Future, marker::PhantomData};
+
+/// A table of records with indexes, below a subspace of its own.
+#[derive(Clone, Debug)]
+pub struct Table<R: Record> {
+    keys: Keys,
+    record: PhantomData<fn() -> R>,
+}
+
+impl<R: Record> Table<R> {
+    /// The table below `subspace`, which nothing else may use.
+    pub fn new(subspace: &Subspace) -> Table<R> {
+        Table { keys: Keys::new::<R>(subspace), record: PhantomData }
+    }
+
+    /// Stores a record in the place of the one with its id, which it answers.
+    pub async fn set<T: Transaction>(&self, tx: &T, record: &R) -> Result<Option<R>, Error> {
+        self.keys.fits(record)?;
+        self.replace(tx, record.id(), Some(record)).await
+    }
+
+    /// Removes the record with that id and answers it, or that there was none.
+    pub async fn delete<T: Transaction>(&self, tx: &T, id: &R::Id) -> Result<Option<R>, Error> {
+        self.replace(tx, id, None).await
+    }
+
+    /// The record with that id.
+    pub async fn get<T: Transaction>(
+        &self,
+        tx: &T,
+        id: &R::Id,
+        isolation: Isolation,
+    ) -> Result<Option<R>, Error> {
+        match tx.get(&self.keys.record(id), isolation).await? {
+            None => Ok(None),
+            Some(value) => decode(id.clone(), &value).map(Some),
+        }
+    }
+
+    /// The ids of the records that the index has under `key`, in the order of ids.
+    pub async fn find<T: Transaction, K: TuplePack>(
+        &self,
+        tx: &T,
+        index: &'static str,
+        key: &K,
+        isolation: Isolation,
+    ) -> Result<Vec<R::Id>, Error> {
+        let found = self.find_covered(tx, index, key, isolation).await?;
+        Ok(found.into_iter().map(|(id, _)| id).collect())
+    }
+
+    /// [`find`](Table::find), with what the index covers of each record.
+    pub async fn find_covered<T: Transaction, K: TuplePack>(
+        &self,
+        tx: &T,
+        index: &'static str,
+        key: &K,
+        isolation: Isolation,
+    ) -> Result<Vec<(R::Id, Bytes)>, Error> {
+        let at = R::INDEXES.iter().position(|i| i.name == index).ok_or(Error::UnknownIndex(index))?;
+        let under = self.keys.under(at, &foundationdb_tuple::pack(key));
+        let rows = tx.get_range_all(RangeOption::from(under.range()), isolation).await?;
+        let entry =
+            |row: KeyValue| Ok((under.unpack(&row.key).map_err(|_| Error::Foreign(index))?, row.value));
+        rows.into_iter().map(entry).collect()
+    }
+
+    /// All records, in the order of ids.
+    pub async fn records<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Vec<R>, Error> {
+        let rows = tx.get_range_all(RangeOption::from(self.keys.records()), isolation).await?;
+        rows.iter().map(|row| decode(self.keys.record_id::<R>(&row.key)?, &row.value)).collect()
+    }
+
+    /// [`set`](Table::set), exactly once.
+    pub fn set_once<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        record: &R,
+    ) -> impl Future<Output = Outcome<Option<R>, Error>> + Send {
+        async move {
+            let run = session.apply(|tx| async move { Ok(self.set(&tx, record).await?.map(Old)) });
+            run.await.map(|old| old.map(|Old(record)| record))
+        }
+    }
+
+    /// [`delete`](Table::delete), exactly once.
+    pub fn delete_once<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        id: &R::Id,
+    ) -> impl Future<Output = Outcome<Option<R>, Error>> + Send {
+        async move {
+            let run = session.apply(|tx| async move { Ok(self.delete(&tx, id).await?.map(Old)) });
+            run.await.map(|old| old.map(|Old(record)| record))
+        }
+    }
+
+    /// The only writer of records and entries. The old record is read serializably, so that two writers
+    /// of one id conflict and each removes the entries that are really there.
+    async fn replace<T: Transaction>(&self, tx: &T, id: &R::Id, new: Option<&R>) -> Result<Option<R>, Error> {
+        let old = self.get(tx, id, Isolation::Serializable).await?;
+        let before = old.as_ref().map(|r| self.keys.entries(r)).unwrap_or_default();
+        let after = new.map(|r| self.keys.entries(r)).unwrap_or_default();
+        for key in before.keys().filter(|key| !after.contains_key(*key)) {
+            tx.clear(key);
+        }
+        for (key, covered) in after.iter().filter(|(key, covered)| before.get(*key) != Some(covered)) {
+            tx.set(key, covered);
+        }
+        let key = self.keys.record(id);
+        match (new, &old) {
+            (Some(record), _) => tx.set(&key, &record.encode()),
+            (None, Some(_)) => tx.clear(&key),
+            (None, None) => {}
+        }
+        Ok(old)
+    }
+}
+
+fn decode<R: Record>(id: R::Id, bytes: &[u8]) -> Result<R, Error> {
+    R::decode(id, bytes).ok_or(Error::Foreign(super::keys::RECORDS))
+}
+
+/// A replaced record as an answer: the packed id's length in two bytes, the id, the record.
+struct Old<R>(R);
+
+impl<R: Record> Answer for Old<R> {
+    fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, crate::once::Error> {
+        let id = foundationdb_tuple::pack(self.0.id());
+        out.put_u16(id.len() as u16);
+        out.extend_from_slice(&id);
+        out.extend_from_slice(&self.0.encode());
+        Ok(None)
+    }
+
+    fn decode(bytes: Bytes) -> Option<Old<R>> {
+        let (length, rest) = bytes.split_at_checked(2)?;
+        let (id, record) = rest.split_at_checked(u16::from_be_bytes(length.try_into().ok()?) as usize)?;
+        R::decode(foundationdb_tuple::unpack(id).ok()?, record).map(Old)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::users::User, *};
+    use crate::index::MAX_RECORD_BYTES;
+
+    fn user(id: &str, name: &str, zipcode: Option<&str>) -> User {
+        User { id: id.into(), name: name.into(), zipcode: zipcode.map(Into::into) }
+    }
+
+    #[test]
+    fn replaced_records_are_answers() {
+        for old in [user("a\0b", "", None), user("", "name", Some("1"))] {
+            let mut out = BytesMut::new();
+            assert_eq!(Old(old.clone()).encode(&mut out), Ok(None));
+            assert_eq!(Old::decode(out.freeze()).map(|Old(r): Old<User>| r), Some(old));
+        }
+        assert!(Old::<User>::decode(Bytes::from_static(b"\0\x09x")).is_none());
+    }
+
+    #[test]
+    fn entries_are_the_projection() {
+        let keys = Keys::new::<User>(&Subspace::from("t"));
+        let with = keys.entries(&user("u", "n", Some("z")));
+        let without = keys.entries(&user("u", "n", None));
+        assert_eq!((with.len(), without.len()), (3, 1));
+        assert!(without.iter().all(|(key, value)| with.get(key) == Some(value)));
+        let covering = Subspace::from(("t", "index", "zipcode_name", "z", "u"));
+        assert_eq!(with.get(covering.bytes()).map(|b| &b[..]), Some(&b"n"[..]));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_by_name() {
+        let keys = Keys::new::<User>(&Subspace::from("t"));
+        let long = "x".repeat(10_001);
+        assert!(matches!(
+            keys.fits(&user(&long, "n", None)),
+            Err(Error::KeyTooLarge { index: "records", .. })
+        ));
+        assert!(matches!(keys.fits(&user("u", &long, None)), Err(Error::KeyTooLarge { index: "name", .. })));
+        assert!(matches!(
+            keys.fits(&user("u", "n", Some(&long))),
+            Err(Error::KeyTooLarge { index: "zipcode", .. })
+        ));
+        assert_eq!(keys.fits(&user("u", "n", Some("z"))), Ok(()));
+        const { assert!(MAX_RECORD_BYTES < crate::tx::VALUE_SIZE_LIMIT) }
+    }
+}

@@ -63,40 +63,54 @@ pub struct ClusterConfig {
     pub sabotage: Option<Sabotage>,
 }
 
-/// Defects of the cluster that the judges of the cluster must catch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Sabotage {
+macro_rules! sabotages {
+    ($($(#[doc = $doc:literal])+ $name:ident = $text:literal,)*) => {
+        /// Defects of the cluster that the judges of the cluster must catch.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum Sabotage { $($(#[doc = $doc])+ $name,)* }
+
+        impl Sabotage {
+            /// All of them.
+            pub const ALL: &'static [Sabotage] = &[$(Sabotage::$name),*];
+
+            /// The name by which it is planted.
+            pub const fn name(self) -> &'static str {
+                match self { $(Sabotage::$name => $text),* }
+            }
+
+            /// What is wrong, in a line.
+            pub fn about(self) -> &'static str {
+                match self { $(Sabotage::$name => concat!($($doc),+).trim_ascii()),* }
+            }
+        }
+    };
+}
+
+sabotages! {
     /// The resolver looks only at the first key of a read range.
-    ResolverIgnoresRanges,
+    ResolverIgnoresRanges = "resolver-ignores-ranges",
     /// A log answers a push before the entry is durable.
-    LogAnswersEarly,
+    LogAnswersEarly = "log-answers-early",
     /// A storage server skips a version now and then.
-    StorageSkipsVersion,
+    StorageSkipsVersion = "storage-skips-version",
     /// A recovery ends the old generation one acknowledged version too early.
-    RecoveryForgetsCommit,
+    RecoveryForgetsCommit = "recovery-forgets-commit",
     /// A client's range read does not see one of the transaction's own writes.
-    ClientLosesOwnWrite,
+    ClientLosesOwnWrite = "client-loses-own-write",
     /// A commit proxy gives two transactions of a batch the same versionstamp.
-    VersionstampRepeats,
+    VersionstampRepeats = "versionstamp-repeats",
     /// A GRV proxy answers with a version from before the latest acknowledged commit.
-    StaleReadVersion,
+    StaleReadVersion = "stale-read-version",
     /// One replica applies the mutations of a batch in another order.
-    ReplicaReorders,
+    ReplicaReorders = "replica-reorders",
 }
 
 impl Sabotage {
-    /// All of them.
-    pub const ALL: &'static [Sabotage] = &[
-        Sabotage::ResolverIgnoresRanges,
-        Sabotage::LogAnswersEarly,
-        Sabotage::StorageSkipsVersion,
-        Sabotage::RecoveryForgetsCommit,
-        Sabotage::ClientLosesOwnWrite,
-        Sabotage::VersionstampRepeats,
-        Sabotage::StaleReadVersion,
-        Sabotage::ReplicaReorders,
-    ];
+    /// The defect of this name.
+    pub fn named(name: &str) -> Option<Sabotage> {
+        Self::ALL.iter().copied().find(|s| s.name() == name)
+    }
 }
 
 impl ClusterConfig {

@@ -18,11 +18,11 @@ use std::{
 };
 
 macro_rules! families {
-    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
+    ($($(#[doc = $doc:literal])+ $name:ident = $text:literal,)*) => {
         /// A family of faults.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
-        pub enum Family { $($(#[$doc])* $name,)* }
+        pub enum Family { $($(#[doc = $doc])+ $name,)* }
 
         impl Family {
             /// Every family.
@@ -31,6 +31,11 @@ macro_rules! families {
             /// The name by which it is switched off.
             pub const fn name(self) -> &'static str {
                 match self { $(Family::$name => $text),* }
+            }
+
+            /// What it does, in a line or two.
+            pub fn about(self) -> &'static str {
+                match self { $(Family::$name => concat!($($doc),+).trim_ascii()),* }
             }
         }
     };

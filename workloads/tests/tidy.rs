@@ -1,0 +1,156 @@
+//! House rules as tests: each names the better choice when it fails.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+const CRATES: &[&str] = &["layers", "sim", "workloads", "reports"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace's folder").to_owned()
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// Every Rust file below `folder`, in order.
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for entry in entries {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() && path.file_name().is_some_and(|n| n != "target") {
+                open.push(path);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn crates_depend_in_one_direction() {
+    let allowed = BTreeMap::from([
+        ("layers", vec![]),
+        ("sim", vec!["shaketable-layers"]),
+        ("workloads", vec!["shaketable-layers", "shaketable-sim", "shaketable-reports"]),
+        ("reports", vec![]),
+    ]);
+    for (name, allowed) in allowed {
+        let manifest = read(&root().join(name).join("Cargo.toml"));
+        let used = manifest.lines().filter_map(|line| {
+            line.starts_with("shaketable-").then(|| line.split(['.', ' ', '=']).next().expect("a name"))
+        });
+        for used in used {
+            assert!(allowed.contains(&used), "{name} must not depend on {used}: layers <- sim <- workloads -> reports");
+        }
+        if name == "layers" || name == "reports" {
+            assert!(!manifest.contains("madsim"), "{name} must build without madsim");
+        }
+    }
+}
+
+#[test]
+fn every_module_says_first_what_it_is_for() {
+    for name in CRATES {
+        for file in rust_files(&root().join(name)) {
+            let text = read(&file);
+            assert!(text.starts_with("//!"), "{} does not open with //! and what it is for", file.display());
+        }
+    }
+}
+
+#[test]
+fn layers_have_the_same_files() {
+    let layers = root().join("layers/src");
+    for entry in fs::read_dir(&layers).expect("the layers") {
+        let folder = entry.expect("an entry").path();
+        if !folder.is_dir() || folder.file_name().is_some_and(|n| n == "tx") {
+            continue;
+        }
+        for file in ["mod.rs", "keys.rs", "ops.rs", "error.rs"] {
+            assert!(folder.join(file).is_file(), "{} has no {file}", folder.display());
+        }
+    }
+}
+
+#[test]
+fn layers_know_no_runtime_and_no_simulation() {
+    for file in rust_files(&root().join("layers/src")) {
+        let text = read(&file);
+        for word in ["madsim", "tokio::", "shaketable_sim", "std::time::Instant"] {
+            assert!(!text.contains(word), "{} names {word}: take a tx::Env instead", file.display());
+        }
+    }
+}
+
+#[test]
+fn only_one_file_of_the_simulator_touches_the_runtime() {
+    for file in rust_files(&root().join("sim/src")) {
+        if file.ends_with("rt.rs") || file.ends_with("lib.rs") {
+            continue;
+        }
+        assert!(!read(&file).contains("madsim::"), "{} names madsim: go through sim::rt", file.display());
+    }
+}
+
+/// The claims a workload lists are those its layers make, so that a claim nobody lists (and nobody
+/// would miss) cannot be written.
+#[test]
+fn every_claim_is_listed_by_a_workload() {
+    let listed: Vec<&str> =
+        shaketable_workloads::catalogue::catalogue().iter().flat_map(|e| e.points().to_vec()).collect();
+    for name in ["layers", "workloads"] {
+        for file in rust_files(&root().join(name).join("src")) {
+            if file.ends_with("points.rs") {
+                continue;
+            }
+            for point in points_in(&read(&file)) {
+                assert!(listed.contains(&&*point), "{}: no workload lists the claim {point:?}", file.display());
+            }
+        }
+    }
+}
+
+/// The names in `reachable!("...")` and `sometimes!(.., "...")`.
+fn points_in(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (marker, skip) in [("reachable!(", false), ("sometimes!(", true)] {
+        for (at, _) in text.match_indices(marker) {
+            let call = &text[at + marker.len()..];
+            let call = &call[..call.find(");").unwrap_or(call.len())];
+            let name = if skip { call.rsplit(", ").next() } else { Some(call) };
+            if let Some(name) = name.and_then(|n| n.trim().strip_prefix('"')?.strip_suffix('"')) {
+                found.push(name.to_owned());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn points_are_found_in_source() {
+    let text = "sometimes!(a > b, \"x y\");\nfoo::reachable!(\"z\");";
+    assert_eq!(points_in(text), ["z", "x y"]);
+}
+
+#[test]
+fn documents_name_only_paths_that_exist() {
+    for document in ["README.md", "ARCHITECTURE.md"] {
+        let text = read(&root().join(document));
+        for word in text.split('`').skip(1).step_by(2) {
+            let first = word.split('/').next().unwrap_or("");
+            let is_path = word.contains('/')
+                && !word.contains([' ', '*', '<', '{', ':', '$'])
+                && (CRATES.contains(&first) || [".ci", ".cargo", ".github", "scripts"].contains(&first));
+            assert!(!is_path || root().join(word).exists(), "{document} names {word}, which does not exist");
+        }
+    }
+}

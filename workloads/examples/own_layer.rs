@@ -91,7 +91,11 @@ struct Transfer {
 
 const BUGS: &[Bug] = &[
     Bug { name: "snapshot-read", about: "balances are read at snapshot", source: "a lost update" },
-    Bug { name: "no-record", about: "a retry after an unknown result pays again", source: "the tutorial style" },
+    Bug {
+        name: "no-record",
+        about: "a retry after an unknown result pays again",
+        source: "the tutorial style",
+    },
 ];
 
 impl Workload for Ledger {
@@ -152,16 +156,19 @@ impl Workload for Ledger {
         let snapshot = self.bug.as_deref() == Some("snapshot-read");
         let isolation = if snapshot { Isolation::Snapshot } else { Isolation::Serializable };
         if self.bug.as_deref() == Some("no-record") {
-            let run = session.database().run(|tx, _| async move { transfer(&tx, from, to, amount, isolation).await });
+            let run = session
+                .database()
+                .run(|tx, _| async move { transfer(&tx, from, to, amount, isolation).await });
             return match run.await {
                 Ok(()) => Outcome::Answered(true),
-                Err(e) if e.maybe_committed => Outcome::Unknown(e.error.fdb().unwrap_or(Error::INTERNAL_ERROR)),
+                Err(e) if e.maybe_committed => {
+                    Outcome::Unknown(e.error.fdb().unwrap_or(Error::INTERNAL_ERROR))
+                }
                 Err(e) => refused(e.error),
             };
         }
-        let applied = session
-            .apply(move |tx| async move { transfer(&tx, from, to, amount, isolation).await })
-            .await;
+        let applied =
+            session.apply(move |tx| async move { transfer(&tx, from, to, amount, isolation).await }).await;
         match applied {
             once::Outcome::Applied(()) => Outcome::Answered(true),
             once::Outcome::Refused(why) => refused(why),
@@ -180,7 +187,10 @@ impl Workload for Ledger {
             return Err(format!("the account held {}", model[from as usize]));
         }
         if step.committed != possible {
-            return Err(format!("the account held {}, and committed is {}", model[from as usize], step.committed));
+            return Err(format!(
+                "the account held {}, and committed is {}",
+                model[from as usize], step.committed
+            ));
         }
         if possible {
             model[from as usize] -= amount;
@@ -197,7 +207,11 @@ impl Workload for Ledger {
 
     async fn check<D: Database>(&self, db: &D, model: &Vec<u64>) -> Result<Result<(), String>, Error> {
         let found = db.run(|tx, _| async move { balances(&tx).await }).await.map_err(|e| e.error)?;
-        Ok(if found == *model { Ok(()) } else { Err(format!("accounts hold {found:?}, the model {model:?}")) })
+        Ok(if found == *model {
+            Ok(())
+        } else {
+            Err(format!("accounts hold {found:?}, the model {model:?}"))
+        })
     }
 }
 

@@ -67,7 +67,7 @@ impl<W: Workload> Entry for Of<W> {
 /// Every workload, in the order of `shaketable list`.
 pub fn catalogue() -> Vec<Box<dyn Entry>> {
     use crate::workloads::*;
-    vec![entry::<cycle::Cycle>()]
+    vec![entry::<cycle::Cycle>(), entry::<api::Api>(), entry::<signup::Signup>()]
 }
 
 /// The entry of this name.

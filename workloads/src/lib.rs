@@ -12,6 +12,7 @@ pub mod judges;
 pub mod models;
 pub mod plan;
 pub mod runner;
+mod sabotage;
 pub mod shake;
 pub mod workload;
 pub mod workloads;

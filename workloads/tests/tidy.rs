@@ -49,7 +49,10 @@ fn crates_depend_in_one_direction() {
             line.starts_with("shaketable-").then(|| line.split(['.', ' ', '=']).next().expect("a name"))
         });
         for used in used {
-            assert!(allowed.contains(&used), "{name} must not depend on {used}: layers <- sim <- workloads -> reports");
+            assert!(
+                allowed.contains(&used),
+                "{name} must not depend on {used}: layers <- sim <- workloads -> reports"
+            );
         }
         if name == "layers" || name == "reports" {
             assert!(!manifest.contains("madsim"), "{name} must build without madsim");
@@ -113,7 +116,11 @@ fn every_claim_is_listed_by_a_workload() {
                 continue;
             }
             for point in points_in(&read(&file)) {
-                assert!(listed.contains(&&*point), "{}: no workload lists the claim {point:?}", file.display());
+                assert!(
+                    listed.contains(&&*point),
+                    "{}: no workload lists the claim {point:?}",
+                    file.display()
+                );
             }
         }
     }

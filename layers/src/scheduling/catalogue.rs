@@ -6,13 +6,20 @@ pub const SEATS: u32 = 100;
 const LEVELS: [&str; 9] =
     ["intro", "for dummies", "remedial", "101", "201", "301", "mastery", "lab", "seminar"];
 const TYPES: [&str; 10] = ["chem", "bio", "cs", "geometry", "calc", "alg", "film", "music", "art", "dance"];
-const HOURS: std::ops::Range<u32> = 2..20;
+/// How many classes there are.
+pub const CLASSES: usize = 18 * TYPES.len() * LEVELS.len();
 
-/// Every class name: 18 times, 10 types, 9 levels, in the tutorial's order.
+/// The name of a class by its place in the tutorial's order: by time (2:00 to 19:00), then type, then
+/// level. Places behind the last class go on into the night.
+pub fn class_name(place: usize) -> String {
+    let (rest, level) = (place / LEVELS.len(), LEVELS[place % LEVELS.len()]);
+    let (hour, kind) = (2 + rest / TYPES.len(), TYPES[rest % TYPES.len()]);
+    format!("{hour}:00 {kind} {level}")
+}
+
+/// Every class name, in the tutorial's order.
 pub fn class_names() -> impl Iterator<Item = String> {
-    HOURS.flat_map(|hour| {
-        TYPES.iter().flat_map(move |ty| LEVELS.iter().map(move |level| format!("{hour}:00 {ty} {level}")))
-    })
+    (0..CLASSES).map(class_name)
 }
 
 #[cfg(test)]

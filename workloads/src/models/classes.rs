@@ -35,9 +35,44 @@ impl Classes {
         self.taken.get(student).into_iter().flatten().cloned().collect()
     }
 
+    /// What a database holds: the seats left in each class, and who takes what.
+    pub fn found(
+        seats_left: BTreeMap<String, u32>,
+        taken: impl IntoIterator<Item = (String, String)>,
+    ) -> Classes {
+        let mut classes = Classes { seats_left, taken: BTreeMap::new() };
+        for (student, class) in taken {
+            classes.taken.entry(student).or_default().insert(class);
+        }
+        classes
+    }
+
     /// Every class with the seats it has left.
     pub fn seats(&self) -> impl Iterator<Item = (&str, u32)> {
         self.seats_left.iter().map(|(c, left)| (c.as_str(), *left))
+    }
+
+    /// How this differs from what the committed operations lead to, if it does.
+    pub fn difference(&self, expected: &Classes) -> Option<String> {
+        let classes = self.seats_left.keys().chain(expected.seats_left.keys());
+        for class in classes {
+            let (found, expected) = (self.seats_left.get(class), expected.seats_left.get(class));
+            if found != expected {
+                return Some(format!(
+                    "{class} has {found:?} seats left; the committed operations leave {expected:?}"
+                ));
+            }
+        }
+        let students = self.taken.keys().chain(expected.taken.keys());
+        for student in students {
+            let (found, expected) = (self.classes_of(student), expected.classes_of(student));
+            if found != expected {
+                return Some(format!(
+                    "{student} takes {found:?}; the committed operations lead to {expected:?}"
+                ));
+            }
+        }
+        None
     }
 
     /// Signs up.
@@ -134,6 +169,23 @@ mod tests {
         assert_eq!(m.switch("s", "a", "b"), Err(Refusal::NoRemainingSeats));
         assert_eq!(m.switch("s", "a", "x"), Err(Refusal::UnknownClass));
         assert_eq!(m, before);
+    }
+
+    #[test]
+    fn differences_are_named() {
+        let mut m = model(2);
+        m.signup("s", "a").unwrap();
+        m.signup("t", "b").unwrap();
+        m.drop("t", "b");
+        let seats = m.seats().map(|(c, n)| (c.to_owned(), n)).collect::<BTreeMap<_, _>>();
+        let found = |taken: &[(&str, &str)]| {
+            Classes::found(seats.clone(), taken.iter().map(|(s, c)| (s.to_string(), c.to_string())))
+        };
+        assert_eq!(found(&[("s", "a")]).difference(&m), None);
+        assert!(found(&[]).difference(&m).unwrap().contains("s takes []"));
+        assert!(found(&[("s", "a"), ("u", "b")]).difference(&m).unwrap().contains("u takes [\"b\"]"));
+        assert!(model(2).difference(&m).unwrap().contains("a has Some(2) seats"));
+        assert!(Classes::default().difference(&m).unwrap().contains("a has None"));
     }
 
     #[test]

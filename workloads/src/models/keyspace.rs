@@ -33,7 +33,7 @@ pub struct View<'a> {
     read_your_writes: bool,
     /// Keys last written with a versionstamped value: what they hold is not known before the commit.
     unknown: Vec<Bytes>,
-    /// Whether anything was versionstamped: range reads may then meet unreadable keys.
+    /// Whether anything was versionstamped: reads may then meet unreadable keys.
     stamped: bool,
 }
 

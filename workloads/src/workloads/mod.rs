@@ -23,4 +23,6 @@ macro_rules! flaws {
     };
 }
 
+pub mod api;
 pub mod cycle;
+pub mod signup;

@@ -1,0 +1,3 @@
+//! Layers with bugs planted in them: what a sweep of the `bugs` command must catch.
+
+pub mod scheduling;

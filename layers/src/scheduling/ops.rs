@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     once::{self, Answer, Outcome, Session},
+    reachable, sometimes,
     tx::{Database, Isolation::Serializable, RangeOption, Transaction},
 };
 use bytes::{Bytes, BytesMut};
@@ -165,10 +166,15 @@ impl Scheduling {
         if taken.iter().any(|row| row.key == attendance) {
             return Ok(Change::Unneeded);
         }
-        let left = seats.ok_or(Refusal::UnknownClass)?.checked_sub(1).ok_or(Refusal::NoRemainingSeats)?;
+        let Some(left) = seats.ok_or(Refusal::UnknownClass)?.checked_sub(1) else {
+            reachable!("scheduling: a class is full");
+            return Err(Refusal::NoRemainingSeats.into());
+        };
         if taken.len() >= MAX_CLASSES {
+            reachable!("scheduling: a sixth class is refused");
             return Err(Refusal::TooManyClasses.into());
         }
+        sometimes!(left == 0, "scheduling: the last seat is taken");
         tx.set(&self.keys.course(class), &keys::pack_seats(left));
         tx.set(&attendance, b"");
         Ok(Change::Made)
@@ -212,6 +218,7 @@ impl Scheduling {
             Err(Error::Refused(refusal)) => refusal,
             Err(failure) => return Err(failure),
         };
+        reachable!("scheduling: a refused switch keeps the old class");
         // The seat given up a moment ago is free in this transaction, whoever else wants it.
         self.signup(tx, student, old).await?;
         Err(refusal.into())

@@ -205,6 +205,15 @@ impl Workload for Signup {
         BUGS
     }
 
+    fn points() -> &'static [&'static str] {
+        &[
+            "scheduling: a class is full",
+            "scheduling: a sixth class is refused",
+            "scheduling: the last seat is taken",
+            "scheduling: a refused switch keeps the old class",
+        ]
+    }
+
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Signup {
         let whole_catalogue = rng.chance(0.1);
         let clients = rng.range(2..9) as u8;

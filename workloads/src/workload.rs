@@ -8,7 +8,10 @@ use bytes::Bytes;
 use proptest::strategy::BoxedStrategy;
 use serde::{Serialize, de::DeserializeOwned};
 use shaketable_layers::tx::{Database, Error};
-use shaketable_sim::seed::Stream;
+use shaketable_sim::{
+    proto::{Mutation, Version},
+    seed::Stream,
+};
 use std::{fmt::Debug, future::Future};
 
 /// A planted bug: a sabotaged variant that a sweep must catch.
@@ -51,6 +54,8 @@ pub struct Step<'a, W: Workload> {
     /// The versionstamp of that transaction, when it has committed: eight bytes of commit version,
     /// two of batch order, big-endian.
     pub stamp: Option<[u8; 10]>,
+    /// The read version of that transaction, or of the look.
+    pub read_version: Option<Version>,
 }
 
 /// A concurrent program over a layer, with everything needed to judge it.
@@ -74,6 +79,13 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     /// Whether an operation has at most one committed transaction that writes. The model's judge
     /// then reports a second one by itself.
     const ONE_EFFECT: bool = true;
+
+    /// Whether a committed transaction of an operation is its effect. One that only makes sure that the
+    /// operation has none, as the fence of an exactly-once record does, is not.
+    fn is_effect(&self, mutations: &[Mutation]) -> bool {
+        let _ = mutations;
+        true
+    }
 
     /// Its planted bugs.
     fn bugs() -> &'static [Bug] {

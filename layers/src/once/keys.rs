@@ -57,6 +57,13 @@ impl Slots {
     pub fn key(&self, client: u64) -> Bytes {
         self.subspace.pack(&client).into()
     }
+
+    /// Whether this write marks an operation as never applied: what [`resolve`](super::resolve) writes
+    /// when it finds no record. Its transaction has no other effect.
+    pub fn is_fence(&self, key: &[u8], value: &[u8]) -> bool {
+        let slot = || Slot::decode(Bytes::copy_from_slice(value));
+        self.subspace.is_start_of(key) && slot().is_ok_and(|slot| slot.verdict == Verdict::Never)
+    }
 }
 
 /// What became of an operation.
@@ -146,5 +153,15 @@ mod tests {
         let slots = Slots::new(Subspace::from("once"));
         assert_eq!(&slots.key(3)[..], &foundationdb_tuple::pack(&("once", 3u64))[..]);
         assert_ne!(slots.key(3), slots.key(4));
+    }
+
+    #[test]
+    fn a_fence_is_told_from_a_record() {
+        let slots = Slots::new(Subspace::from("once"));
+        let slot = |verdict| Slot { epoch: 1, answered: (1, 1), verdict }.encode();
+        assert!(slots.is_fence(&slots.key(3), &slot(Verdict::Never)));
+        assert!(!slots.is_fence(&slots.key(3), &slot(Verdict::Applied(Bytes::new()))));
+        assert!(!slots.is_fence(b"else", &slot(Verdict::Never)));
+        assert!(!slots.is_fence(&slots.key(3), b"no slot"));
     }
 }

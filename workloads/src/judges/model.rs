@@ -2,7 +2,7 @@
 //! clients got.
 //!
 //! An operation stands where its writing transaction committed, or, if none did, where its last
-//! transaction read. An operation that was reported to have no effect must have none; one whose
+//! transaction read. A transaction that the workload calls no effect does not count. An operation that was reported to have no effect must have none; one whose
 //! outcome is unknown may have one.
 
 use super::Truth;
@@ -23,16 +23,19 @@ pub fn judge<W: Workload>(
 ) -> Result<W::Model, String> {
     /// Where an operation stands: behind everything of lower version and order.
     type Place = (Version, u32);
-    let mut effects: BTreeMap<(usize, usize), Vec<Place>> = BTreeMap::new();
+    let mut effects: BTreeMap<(usize, usize), Vec<(Place, Option<Version>)>> = BTreeMap::new();
     let mut looks: BTreeMap<(usize, usize), Place> = BTreeMap::new();
     for entry in &truth.entries {
         for tx in &entry.transactions {
             let Some(attempt) = tx.attempt.and_then(|id| history.attempts[id.0 as usize].as_ref()) else {
                 continue;
             };
-            if let Some(operation) = attempt.operation {
+            if let Some(operation) = attempt.operation
+                && workload.is_effect(&tx.mutations)
+            {
                 let key = (attempt.client.0 as usize, operation as usize);
-                effects.entry(key).or_default().push((entry.version, u32::from(tx.batch_index)));
+                let place = (entry.version, u32::from(tx.batch_index));
+                effects.entry(key).or_default().push((place, attempt.read_version));
             }
         }
     }
@@ -50,7 +53,9 @@ pub fn judge<W: Workload>(
                 _ => None,
             };
             let places = effects.get(&key).map_or(&[][..], Vec::as_slice);
-            if let (Some(Outcome::GaveUp(error)), Some((version, _))) = (&operation.outcome, places.first()) {
+            if let (Some(Outcome::GaveUp(error)), Some(((version, _), _))) =
+                (&operation.outcome, places.first())
+            {
                 return Err(format!(
                     "client {client} was told that its operation {index} ({:?}) failed with {error} and has no \
                      effect, but it committed at version {version}",
@@ -62,23 +67,23 @@ pub fn judge<W: Workload>(
                     "operation {index} of client {client} ({:?}) took effect {} times: at versions {}",
                     plan[client][index],
                     places.len(),
-                    places.iter().map(|(v, _)| v.to_string()).collect::<Vec<_>>().join(", ")
+                    places.iter().map(|((v, _), _)| v.to_string()).collect::<Vec<_>>().join(", ")
                 ));
             }
-            for place in places {
-                order.push((*place, client, index, answer, true));
+            for (place, read_version) in places {
+                order.push((*place, client, index, answer, true, *read_version));
             }
             if let (true, Some(answer), Some(place)) = (places.is_empty(), answer, looks.get(&key)) {
-                order.push((*place, client, index, Some(answer), false));
+                order.push((*place, client, index, Some(answer), false, Some(place.0)));
             }
         }
     }
     order.sort_by_key(|(place, client, index, ..)| (*place, *client, *index));
     let mut model = workload.model();
-    for ((version, batch), client, index, answer, committed) in order {
+    for ((version, batch), client, index, answer, committed, read_version) in order {
         let op = &plan[client][index];
         let stamp = committed.then(|| versionstamp(version, batch));
-        let step = Step { client, index, op, answer, committed, stamp };
+        let step = Step { client, index, op, answer, committed, stamp, read_version };
         workload.step(&mut model, &step).map_err(|why| {
             let how = if committed { "committed" } else { "read" };
             format!("operation {index} of client {client} ({op:?}), which {how} at version {version}: {why}")

@@ -13,6 +13,8 @@ compile_error!(
 );
 
 #[cfg(madsim)]
+pub mod atomic;
+#[cfg(madsim)]
 pub mod config;
 #[cfg(madsim)]
 pub mod faults;

@@ -25,8 +25,21 @@ pub trait Entry: Send + Sync {
     fn plan(&self, seed: Seed, demands: &Demands) -> String;
     /// The plan of a seed in a few lines: what was drawn.
     fn summary(&self, seed: Seed, demands: &Demands) -> String;
+    /// What a repro file is about.
+    fn head(&self, repro: &str) -> Result<Head, PlanError>;
     /// Performs the plan of a repro file.
     fn replay(&self, repro: &str, keep_trace: bool) -> Result<RunResult, PlanError>;
+}
+
+/// What a repro file is about.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Head {
+    /// The seed it was drawn from.
+    pub seed: u64,
+    /// What was asked for when it was drawn.
+    pub demands: Demands,
+    /// What it holds, in a few lines.
+    pub summary: String,
 }
 
 /// A workload's entry.
@@ -58,6 +71,10 @@ impl<W: Workload> Entry for Of<W> {
     }
     fn summary(&self, seed: Seed, demands: &Demands) -> String {
         Plan::<W>::draw(seed, demands).summary()
+    }
+    fn head(&self, repro: &str) -> Result<Head, PlanError> {
+        let plan = Plan::<W>::from_json(repro)?;
+        Ok(Head { seed: plan.seed, summary: plan.summary(), demands: plan.demands })
     }
     fn replay(&self, repro: &str, keep_trace: bool) -> Result<RunResult, PlanError> {
         Ok(runner::run(&Plan::<W>::from_json(repro)?, keep_trace))

@@ -1,7 +1,14 @@
 //! Two runs of one seed must be one run: the same events and the same final keyspace.
 
-use crate::{catalogue::Entry, plan::Demands};
+use crate::{catalogue::Entry, plan::Demands, runner::RunResult};
 use shaketable_sim::{seed::Seed, trace::Event};
+
+/// Whether two runs told the same: events, by their hash, findings and counters.
+pub fn same(one: &RunResult, other: &RunResult) -> bool {
+    (one.event_hash, one.events) == (other.event_hash, other.events)
+        && one.findings == other.findings
+        && one.counters == other.counters
+}
 
 /// Runs a seed twice. `None` if both runs were the same, to the event; otherwise what differed first.
 pub fn check(entry: &dyn Entry, seed: Seed, demands: &Demands) -> Option<String> {
@@ -9,9 +16,7 @@ pub fn check(entry: &dyn Entry, seed: Seed, demands: &Demands) -> Option<String>
     if let Some(difference) = first_difference(&one.trace, &other.trace) {
         return Some(difference);
     }
-    let told =
-        |r: &crate::runner::RunResult| (r.event_hash, r.events, r.findings.clone(), r.counters.clone());
-    (told(&one) != told(&other)).then(|| "the same events, but different findings or counters".to_owned())
+    (!same(&one, &other)).then(|| "the same events, but different findings or counters".to_owned())
 }
 
 fn first_difference(one: &[Event], other: &[Event]) -> Option<String> {

@@ -1,2 +1,7 @@
-//! placeholder
-fn main() {}
+//! The `shaketable` command.
+
+mod cli;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

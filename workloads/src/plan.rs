@@ -61,8 +61,12 @@ pub struct Plan<W: Workload> {
 impl<W: Workload> Plan<W> {
     /// The plan of a seed.
     pub fn draw(seed: Seed, demands: &Demands) -> Plan<W> {
+        Self::around(W::draw(&mut seed.stream("workload"), demands.bug.as_deref()), seed, demands)
+    }
+
+    /// The plan of a seed around a configuration that was not drawn.
+    pub fn around(configuration: W, seed: Seed, demands: &Demands) -> Plan<W> {
         let mut rng = seed.stream("plan");
-        let configuration = W::draw(&mut seed.stream("workload"), demands.bug.as_deref());
         let operations: Vec<Vec<W::Op>> = (0..configuration.clients())
             .map(|client| generate(seed, client, configuration.operations(client)))
             .collect();

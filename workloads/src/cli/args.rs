@@ -1,0 +1,210 @@
+//! The command line: what can be said, and how it is read.
+
+use super::{Refusal, choose, output};
+use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
+use shaketable_reports::Outcome;
+use shaketable_sim::faults::Profile;
+use std::{ops::Range, path::PathBuf, time::Duration};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  every invariant held, and the sweep was not vacuous
+  1  a workload's invariant was violated, a run was stuck, or a planted bug was missed
+  2  bad usage, configuration or input file (one line on stderr, nothing written)
+  3  the harness failed: its own judges, non-determinism, a recording answered differently;
+     none of its other verdicts can be relied on
+  4  the sweep was vacuous: nothing was violated, but too little happened";
+
+/// Shakes FoundationDB layers on a simulated FoundationDB cluster, reproducibly from a seed.
+///
+/// Without a subcommand every workload is run over some seeds with standard faults, and a report is
+/// left in target/shaketable/report.json.
+#[derive(Debug, Parser)]
+#[command(name = "shaketable", version, after_help = EXIT_CODES, disable_help_subcommand = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run workloads over many seeds and judge every run
+    #[command(after_help = EXIT_CODES)]
+    Run(RunArguments),
+    /// Run one seed, or the plan of a repro file, once more
+    #[command(after_help = EXIT_CODES)]
+    Replay(ReplayArguments),
+    /// Run every planted bug until it is caught
+    #[command(after_help = EXIT_CODES)]
+    Bugs(BugsArguments),
+    /// List workloads, fault families or planted bugs
+    List(ListArguments),
+    /// Measure how fast runs are
+    Bench(BenchArguments),
+}
+
+/// What decides a run beside its workload and seed.
+#[derive(Clone, Debug, Args)]
+pub struct Shaking {
+    /// How hard to shake: calm, standard or storm
+    #[arg(long, value_name = "PROFILE", default_value = "standard", value_parser = choose::profile)]
+    pub faults: Profile,
+    /// Switch a fault family off; may be repeated (`shaketable list faults` names them)
+    #[arg(long, value_name = "FAMILY", value_delimiter = ',')]
+    pub without: Vec<String>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct RunArguments {
+    /// Which workloads; all of them if none is named
+    #[arg(value_name = "WORKLOAD")]
+    pub workloads: Vec<String>,
+    /// How many seeds from 0, or a range of them without its end [default: 200, or N of
+    /// --check-determinism]
+    #[arg(long, value_name = "N|A..B", value_parser = choose::seeds)]
+    pub seeds: Option<Range<u64>>,
+    /// How many threads [default: one a processor]
+    #[arg(long, value_name = "N", value_parser = choose::jobs)]
+    pub jobs: Option<usize>,
+    /// Begin no further seed after this time on the wall: 60s, 5m, 2h
+    #[arg(long, value_name = "TIME", value_parser = choose::duration)]
+    pub budget: Option<Duration>,
+    #[command(flatten)]
+    pub shaking: Shaking,
+    /// Run the first N seeds of each workload twice and compare every event
+    #[arg(long, value_name = "N", value_parser = choose::at_least_one)]
+    pub check_determinism: Option<u64>,
+    /// Run only the I-th of N shares of the seeds, counted from 1
+    #[arg(long, value_name = "I/N", value_parser = choose::shard)]
+    pub shard: Option<(u64, u64)>,
+    /// Write the report as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct ReplayArguments {
+    /// The workload, or a repro file
+    #[arg(value_name = "WORKLOAD|REPRO-FILE")]
+    pub what: String,
+    /// The seed; none for a repro file
+    #[arg(value_name = "SEED", value_parser = choose::seed)]
+    pub seed: Option<u64>,
+    #[command(flatten)]
+    pub shaking: Shaking,
+    /// Switch a planted bug on (`shaketable list bugs` names them)
+    #[arg(long, value_name = "NAME")]
+    pub bug: Option<String>,
+    /// Print every event first
+    #[arg(long)]
+    pub trace: bool,
+    /// Write the plan, to be edited and replayed
+    #[arg(long, short, value_name = "REPRO-FILE")]
+    pub output: Option<PathBuf>,
+    /// Write the report as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct BugsArguments {
+    /// Whose planted bugs; `cluster` for those of the simulated cluster. All if none is named
+    #[arg(value_name = "WORKLOAD")]
+    pub workloads: Vec<String>,
+    /// Seeds to try on each bug before it counts as missed
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = choose::at_least_one)]
+    pub max_seeds: u64,
+    /// How many threads [default: one a processor]
+    #[arg(long, value_name = "N", value_parser = choose::jobs)]
+    pub jobs: Option<usize>,
+    #[command(flatten)]
+    pub shaking: Shaking,
+    /// Write the score as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// What can be listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Listing {
+    Workloads,
+    Faults,
+    Bugs,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct ListArguments {
+    /// What to list; everything if left out
+    pub what: Option<Listing>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct BenchArguments {
+    /// Write the figures as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// Answers a command line that is no command: help and version are printed, everything else is
+/// refused in one line.
+pub fn answer(error: &clap::Error) -> Result<Outcome, Refusal> {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            output::print(&error.render().to_string());
+            Ok(Outcome::Passed)
+        }
+        _ => Err(Refusal(one_line(&error.render().to_string()))),
+    }
+}
+
+/// The part of clap's message that says what is wrong, with its hints in brackets.
+fn one_line(message: &str) -> String {
+    let mut parts: Vec<&str> = message
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
+        .filter(|line| !line.is_empty())
+        .collect();
+    if parts.is_empty() {
+        return "bad usage".to_owned();
+    }
+    let first = parts.remove(0);
+    let mut line = first.strip_prefix("error: ").unwrap_or(first).to_owned();
+    for part in parts {
+        let part = part.strip_prefix("tip: ").unwrap_or(part);
+        line.push(' ');
+        match part.starts_with('[') {
+            true => line.push_str(part),
+            false => line.push_str(&format!("[{part}]")),
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn a_refusal_is_one_line() {
+        for line in [
+            &["shaketable", "shake"][..],
+            &["shaketable", "run", "--seed", "3"],
+            &["shaketable", "run", "--seeds", "x"],
+            &["shaketable", "run", "--jobs"],
+            &["shaketable", "replay"],
+            &["shaketable", "list", "judges"],
+        ] {
+            let error = Arguments::try_parse_from(line).expect_err("bad usage");
+            let refusal = answer(&error).expect_err("refused").to_string();
+            assert_eq!(refusal.lines().count(), 1, "{refusal}");
+            assert!(!refusal.contains("Usage"), "{refusal}");
+        }
+    }
+}

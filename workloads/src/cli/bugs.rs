@@ -1,0 +1,178 @@
+//! `shaketable bugs`: every planted bug, seed after seed, until a judge catches it.
+
+use super::{
+    COMMIT, Refusal,
+    args::BugsArguments,
+    choose::{self, CLUSTER},
+    cost,
+    interrupt::Interrupt,
+    output::{self, Target},
+    panics,
+    pool::{self, News},
+    progress::Progress,
+    report::{self, Origin},
+    run::{processors, settle, tell_written},
+};
+use shaketable_reports::{Body, BugReport, BugsReport, Catch, Ending, Outcome, text};
+use shaketable_sim::{config::Sabotage, seed::Seed};
+use shaketable_workloads::{
+    catalogue::{Entry, catalogue},
+    plan::Demands,
+    runner::{RunResult, Verdict},
+};
+
+/// A bug to be planted, and the workloads that take turns at it.
+struct Planted {
+    place: &'static str,
+    name: &'static str,
+    about: &'static str,
+    workloads: Vec<usize>,
+    demands: Demands,
+}
+
+/// Runs them, prints and writes.
+pub fn bugs(arguments: &BugsArguments) -> Result<Outcome, Refusal> {
+    let without = choose::families(&arguments.shaking.without)?;
+    let demands = Demands { profile: arguments.shaking.faults, without, ..Demands::default() };
+    let entries = catalogue();
+    let planted = planted(&entries, &arguments.workloads, &demands)?;
+    let json = Target::check_named(arguments.json.as_deref())?;
+    let interrupt = Interrupt::listen()?;
+
+    let meter = cost::Meter::start();
+    let mut progress =
+        Progress::new(&[("bugs", planted.len() as u64)], ("planted bug", "planted bugs"), "missed");
+    let mut found: Vec<Option<BugReport>> = planted.iter().map(|_| None).collect();
+    pool::over(
+        planted.len() as u64,
+        arguments.jobs.unwrap_or_else(processors),
+        || interrupt.is_set(),
+        |n| chase(&entries, &planted[n as usize], arguments.max_seeds, &interrupt),
+        |news| match news {
+            News::Tick => progress.tick(),
+            News::Done(n, bug) => {
+                progress.done(0, bug.caught.is_some());
+                found[n as usize] = Some(bug);
+            }
+        },
+    );
+    progress.end();
+    let report = BugsReport {
+        faults: choose::name_of(demands.profile).to_owned(),
+        max_seeds: arguments.max_seeds,
+        ending: if interrupt.is_set() { Ending::Interrupted } else { Ending::Complete },
+        bugs: found.into_iter().zip(&planted).map(|(bug, p)| bug.unwrap_or_else(|| p.report())).collect(),
+        cost: meter.cost(),
+    };
+    let outcome = report.outcome();
+    let printed = text::bugs(&report, COMMIT);
+    let written = json.map_or(Ok(()), |json| json.write_report(Body::Bugs(report)));
+    if let (Ok(()), Some(path)) = (&written, arguments.json.as_deref()) {
+        tell_written(path);
+    }
+    output::print(&printed);
+    settle(outcome, written)
+}
+
+/// The bugs of these places, or of all of them.
+fn planted(
+    entries: &[Box<dyn Entry>],
+    places: &[String],
+    demands: &Demands,
+) -> Result<Vec<Planted>, Refusal> {
+    for place in places.iter().filter(|place| *place != CLUSTER) {
+        choose::workload(place)?;
+    }
+    let wanted = |place: &str| places.is_empty() || places.iter().any(|p| p == place);
+    let mut planted = Vec::new();
+    for (n, entry) in entries.iter().enumerate().filter(|(_, entry)| wanted(entry.name())) {
+        planted.extend(entry.bugs().iter().map(|bug| Planted {
+            place: entry.name(),
+            name: bug.name,
+            about: bug.about,
+            workloads: vec![n],
+            demands: Demands { bug: Some(bug.name.to_owned()), ..demands.clone() },
+        }));
+    }
+    if wanted(CLUSTER) {
+        planted.extend(Sabotage::ALL.iter().map(|sabotage| Planted {
+            place: CLUSTER,
+            name: sabotage.name(),
+            about: sabotage.about(),
+            workloads: (0..entries.len()).collect(),
+            demands: Demands { sabotage: Some(*sabotage), ..demands.clone() },
+        }));
+    }
+    Ok(planted)
+}
+
+impl Planted {
+    fn report(&self) -> BugReport {
+        BugReport {
+            place: self.place.to_owned(),
+            bug: self.name.to_owned(),
+            about: self.about.to_owned(),
+            runs: 0,
+            cpu_ns: 0,
+            caught: None,
+            mistaken: None,
+        }
+    }
+
+    /// The verdict that a catch must have: a bug of a layer is the layer's fault, a defect of the
+    /// cluster is the harness's.
+    fn is_caught_by(&self, verdict: Verdict) -> bool {
+        match verdict {
+            Verdict::Passed => false,
+            Verdict::Violated | Verdict::Stuck => self.place != CLUSTER,
+            Verdict::Harness => self.place == CLUSTER,
+        }
+    }
+}
+
+/// Seed after seed until the bug is caught.
+fn chase(entries: &[Box<dyn Entry>], planted: &Planted, max_seeds: u64, interrupt: &Interrupt) -> BugReport {
+    let mut bug = planted.report();
+    let before = cost::thread_cpu();
+    while bug.runs < max_seeds && !interrupt.is_set() {
+        let seed = bug.runs;
+        let turn = (seed % planted.workloads.len() as u64) as usize;
+        let entry = entries[planted.workloads[turn]].as_ref();
+        let result = panics::quietly(|| entry.run(Seed(seed), &planted.demands, false));
+        bug.runs += 1;
+        let origin = Origin { workload: entry.name(), seed, demands: &planted.demands, repro: None };
+        if planted.is_caught_by(result.verdict) {
+            bug.caught = Some(catch(&origin, &result));
+            bug.mistaken = None;
+            break;
+        }
+        let unfair = result.verdict == Verdict::Harness;
+        if result.verdict != Verdict::Passed && bug.mistaken.is_none() {
+            let verdict = report::verdict(&result);
+            bug.mistaken = Some(format!(
+                "seed {seed} was blamed on {} by {}: {}",
+                if planted.place == CLUSTER { "the layer" } else { "the cluster" },
+                verdict.judge().unwrap_or_default(),
+                verdict.message().unwrap_or_default()
+            ));
+        }
+        if unfair {
+            // A harness that fails proves nothing about the layer, whatever later seeds say.
+            break;
+        }
+    }
+    bug.cpu_ns = cost::thread_cpu() - before;
+    bug
+}
+
+fn catch(origin: &Origin<'_>, result: &RunResult) -> Catch {
+    let verdict = report::verdict(result);
+    Catch {
+        workload: origin.workload.to_owned(),
+        seed: origin.seed,
+        judge: verdict.judge().unwrap_or_default().to_owned(),
+        message: verdict.message().unwrap_or_default().to_owned(),
+        event_hash: report::hash(result),
+        replay: origin.replay_line(),
+    }
+}

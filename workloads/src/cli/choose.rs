@@ -1,0 +1,239 @@
+//! What a person names: workloads, bugs, families, seeds, times. Each is taken or refused in one
+//! line, with the nearest name where there is one.
+
+use super::{Refusal, refuse};
+use shaketable_sim::{
+    config::Sabotage,
+    faults::{Family, Profile},
+};
+use shaketable_workloads::{
+    catalogue::{Entry, catalogue},
+    plan::Demands,
+};
+use std::{ops::Range, time::Duration};
+
+/// The place name of bugs that are planted in the simulated cluster.
+pub const CLUSTER: &str = "cluster";
+
+/// Below this similarity a name is no help.
+const NEAR: f64 = 0.7;
+
+/// ` (did you mean X?)`, or nothing when no name is near.
+fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    known
+        .into_iter()
+        .map(|k| (strsim::jaro_winkler(&name.to_lowercase(), k), k))
+        .filter(|(similarity, _)| *similarity >= NEAR)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map_or(String::new(), |(_, k)| format!(" (did you mean {k}?)"))
+}
+
+/// The workloads of these names, in the order named and each once; all of them for no name.
+pub fn workloads(names: &[String]) -> Result<Vec<Box<dyn Entry>>, Refusal> {
+    if names.is_empty() {
+        return Ok(catalogue());
+    }
+    let mut chosen: Vec<Box<dyn Entry>> = Vec::new();
+    for name in names {
+        if chosen.iter().all(|e| e.name() != name) {
+            chosen.push(workload(name)?);
+        }
+    }
+    Ok(chosen)
+}
+
+/// The workload of this name.
+pub fn workload(name: &str) -> Result<Box<dyn Entry>, Refusal> {
+    let all = catalogue();
+    let near = did_you_mean(name, all.iter().map(|e| e.name()));
+    match all.into_iter().find(|e| e.name() == name) {
+        Some(entry) => Ok(entry),
+        None => refuse!("unknown workload {name:?}{near}: `shaketable list workloads` names them"),
+    }
+}
+
+/// The fault families of these names, each once and in the order of the list.
+pub fn families(names: &[String]) -> Result<Vec<Family>, Refusal> {
+    let mut chosen = Vec::new();
+    for name in names {
+        match Family::named(name) {
+            Some(family) => chosen.push(family),
+            None => {
+                let near = did_you_mean(name, Family::ALL.iter().map(|f| f.name()));
+                refuse!("unknown fault family {name:?}{near}: `shaketable list faults` names them")
+            }
+        }
+    }
+    chosen.sort_unstable();
+    chosen.dedup();
+    Ok(chosen)
+}
+
+/// Demands with a planted bug switched on: one of the workload's own, or one of the cluster's.
+pub fn plant(demands: &mut Demands, entry: &dyn Entry, name: &str) -> Result<(), Refusal> {
+    if entry.bugs().iter().any(|b| b.name == name) {
+        demands.bug = Some(name.to_owned());
+    } else if let Some(sabotage) = Sabotage::named(name) {
+        demands.sabotage = Some(sabotage);
+    } else {
+        let known = entry.bugs().iter().map(|b| b.name).chain(Sabotage::ALL.iter().map(|s| s.name()));
+        let near = did_you_mean(name, known);
+        refuse!("{} has no planted bug {name:?}{near}: `shaketable list bugs` names them", entry.name())
+    }
+    Ok(())
+}
+
+/// A fault profile by its name.
+pub fn profile(text: &str) -> Result<Profile, String> {
+    match text {
+        "calm" => Ok(Profile::Calm),
+        "standard" => Ok(Profile::Standard),
+        "storm" => Ok(Profile::Storm),
+        other => Err(format!("calm, standard and storm there are{}", did_you_mean(other, PROFILES))),
+    }
+}
+
+const PROFILES: [&str; 3] = ["calm", "standard", "storm"];
+
+/// The name of a fault profile.
+pub fn name_of(profile: Profile) -> &'static str {
+    match profile {
+        Profile::Calm => PROFILES[0],
+        Profile::Standard => PROFILES[1],
+        Profile::Storm => PROFILES[2],
+    }
+}
+
+/// A seed, decimal or hexadecimal behind `0x`.
+pub fn seed(text: &str) -> Result<u64, String> {
+    let parsed = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|_| "a seed is a whole number from 0 to 2^64 - 1".to_owned())
+}
+
+/// `N` for the seeds 0 to N - 1, or `A..B` for those from A to B - 1.
+pub fn seeds(text: &str) -> Result<Range<u64>, String> {
+    let (from, to) = text.split_once("..").unwrap_or(("0", text));
+    let range = seed(from)?..seed(to)?;
+    if range.is_empty() { Err("there are no seeds in this range".to_owned()) } else { Ok(range) }
+}
+
+/// How many threads.
+pub fn jobs(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("at least one job is needed".to_owned()),
+        Ok(n) if n <= 1024 => Ok(n),
+        Ok(_) => Err("at most 1024 jobs".to_owned()),
+        Err(_) => Err("not a whole number".to_owned()),
+    }
+}
+
+/// A whole number above zero.
+pub fn at_least_one(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(0) => Err("at least 1".to_owned()),
+        Ok(n) => Ok(n),
+        Err(_) => Err("not a whole number".to_owned()),
+    }
+}
+
+/// `60s`, `90`, `5m`, `1.5h`, `500ms`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err("a time is a number with ms, s, m or h".to_owned()),
+    };
+    let seconds: f64 = digits.parse().map_err(|_| "a time is a number with ms, s, m or h".to_owned())?;
+    match Duration::try_from_secs_f64(seconds * unit) {
+        Ok(time) if time.is_zero() => Err("no time at all".to_owned()),
+        Ok(time) => Ok(time),
+        Err(_) => Err("a time is positive and not endless".to_owned()),
+    }
+}
+
+/// `I/N` with I from 1 to N.
+pub fn shard(text: &str) -> Result<(u64, u64), String> {
+    let parsed = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+    match parsed {
+        Some((i, n)) if 1 <= i && i <= n => Ok((i, n)),
+        Some(_) => Err("I counts from 1 to N".to_owned()),
+        None => Err("a shard is two numbers, as in 1/4".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_are_a_count_or_a_range() {
+        assert_eq!(seeds("10"), Ok(0..10));
+        assert_eq!(seeds("5..8"), Ok(5..8));
+        assert_eq!(seeds("0x10..0xff"), Ok(16..255));
+        for bad in
+            ["", "0", "x", "8..5", "5..5", "..5", "5..", "-1", "1..2..3", "1.5", "18446744073709551616"]
+        {
+            assert!(seeds(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(duration("60s"), Ok(Duration::from_secs(60)));
+        assert_eq!(duration("90"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("1.5h"), Ok(Duration::from_secs(5400)));
+        for bad in ["", "s", "0", "0s", "-5s", "5d", "1e400", "nan", "inf", "5 s"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn shards_count_from_one() {
+        assert_eq!(shard("1/1"), Ok((1, 1)));
+        assert_eq!(shard("3/4"), Ok((3, 4)));
+        for bad in ["", "0/4", "5/4", "1", "a/b", "1/0", "1/2/3"] {
+            assert!(shard(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn jobs_are_at_least_one() {
+        assert_eq!(jobs("2"), Ok(2));
+        for bad in ["0", "-1", "x", "", "100000"] {
+            assert!(jobs(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_name_is_offered_and_nonsense_gets_none() {
+        let known = ["cycle", "api", "queue", "signup", "index"];
+        assert_eq!(did_you_mean("Cylce", known), " (did you mean cycle?)");
+        assert_eq!(did_you_mean("quue", known), " (did you mean queue?)");
+        assert_eq!(did_you_mean("zzz", known), "");
+    }
+
+    #[test]
+    fn families_come_once_and_in_order() {
+        let names = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
+        assert_eq!(families(&names(&["loss", "kill", "loss"])), Ok(vec![Family::Kill, Family::Loss]));
+        let refusal = families(&names(&["klog"])).expect_err("unknown").to_string();
+        assert!(refusal.contains("did you mean clog?"), "{refusal}");
+    }
+
+    #[test]
+    fn a_workload_is_named_once_and_no_bug_of_the_cluster_hides_behind_one_of_a_workload() {
+        for entry in catalogue() {
+            assert_ne!(entry.name(), CLUSTER);
+            for bug in entry.bugs() {
+                assert_eq!(Sabotage::named(bug.name), None, "{} of {}", bug.name, entry.name());
+            }
+        }
+    }
+}

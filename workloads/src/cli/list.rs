@@ -1,0 +1,58 @@
+//! `shaketable list`: workloads, fault families and planted bugs, by the names that the command
+//! takes.
+
+use super::{
+    Refusal,
+    args::{ListArguments, Listing},
+    choose::{self, CLUSTER},
+    output,
+};
+use shaketable_reports::{
+    Outcome,
+    text::{Align, Table},
+};
+use shaketable_sim::{config::Sabotage, faults::Family};
+use shaketable_workloads::catalogue::Entry;
+
+/// Prints what was asked for.
+pub fn list(arguments: &ListArguments) -> Result<Outcome, Refusal> {
+    let entries = choose::workloads(&[])?;
+    output::print(&match arguments.what {
+        Some(Listing::Workloads) => workloads(&entries),
+        Some(Listing::Faults) => faults(),
+        Some(Listing::Bugs) => bugs(&entries),
+        None => [workloads(&entries), faults(), bugs(&entries)].join("\n"),
+    });
+    Ok(Outcome::Passed)
+}
+
+fn workloads(entries: &[Box<dyn Entry>]) -> String {
+    let mut table = Table::new(&[("workload", Align::Left), ("what it shakes", Align::Left)]);
+    for entry in entries {
+        table.row(vec![entry.name().to_owned(), entry.about().to_owned()]);
+    }
+    table.render()
+}
+
+fn faults() -> String {
+    let mut table = Table::new(&[("fault family", Align::Left), ("what it does", Align::Left)]);
+    for family in Family::ALL {
+        table.row(vec![family.name().to_owned(), family.about().to_owned()]);
+    }
+    table.render()
+}
+
+fn bugs(entries: &[Box<dyn Entry>]) -> String {
+    let mut table =
+        Table::new(&[("planted in", Align::Left), ("bug", Align::Left), ("what is wrong", Align::Left)]);
+    for entry in entries {
+        for bug in entry.bugs() {
+            let about = format!("{} ({})", bug.about, bug.source);
+            table.row(vec![entry.name().to_owned(), bug.name.to_owned(), about]);
+        }
+    }
+    for sabotage in Sabotage::ALL {
+        table.row(vec![CLUSTER.to_owned(), sabotage.name().to_owned(), sabotage.about().to_owned()]);
+    }
+    table.render()
+}

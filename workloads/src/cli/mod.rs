@@ -1,0 +1,75 @@
+//! The `shaketable` command: arguments in, a report out, and an exit code.
+//!
+//! Nothing here decides what is right or wrong in a run: judges do. The command chooses what to
+//! run, spreads it over threads, adds it up and hands it to `shaketable_reports`. Each subcommand
+//! is one file; what they share is [`choose`] (names and values given by a person), [`pool`]
+//! (threads), [`progress`], [`output`] (files and the terminal), [`cost`] and [`interrupt`].
+
+mod args;
+mod bench;
+mod bugs;
+mod choose;
+mod cost;
+mod interrupt;
+mod list;
+mod output;
+mod panics;
+mod pool;
+mod progress;
+mod replay;
+mod report;
+mod run;
+
+use args::{Arguments, Command};
+use clap::Parser;
+use shaketable_reports::Outcome;
+use std::{fmt, process::ExitCode};
+
+/// The commit that the program was built from.
+const COMMIT: &str = env!("SHAKETABLE_COMMIT");
+
+/// Bad usage, configuration or input: one line on stderr, exit code 2.
+#[derive(Debug, PartialEq, Eq)]
+struct Refusal(String);
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Whatever a message quotes (a file name, a parser's words), it stays one line.
+        f.write_str(&self.0.split_whitespace().collect::<Vec<_>>().join(" "))
+    }
+}
+
+/// Refuses with a formatted line.
+macro_rules! refuse {
+    ($($message:tt)+) => {
+        return Err($crate::cli::Refusal(format!($($message)+)))
+    };
+}
+use refuse;
+
+/// Runs the command that the process was started with.
+pub fn main() -> ExitCode {
+    panics::install();
+    let done = match Arguments::try_parse() {
+        Ok(arguments) => dispatch(arguments),
+        Err(error) => args::answer(&error),
+    };
+    match done {
+        Ok(outcome) => ExitCode::from(outcome.exit_code()),
+        Err(refusal) => {
+            output::complain(&format!("shaketable: {refusal}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn dispatch(arguments: Arguments) -> Result<Outcome, Refusal> {
+    match arguments.command {
+        None => run::main_job(),
+        Some(Command::Run(arguments)) => run::run(&arguments),
+        Some(Command::Replay(arguments)) => replay::replay(&arguments),
+        Some(Command::Bugs(arguments)) => bugs::bugs(&arguments),
+        Some(Command::List(arguments)) => list::list(&arguments),
+        Some(Command::Bench(arguments)) => bench::bench(&arguments),
+    }
+}

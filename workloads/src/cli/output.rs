@@ -1,0 +1,147 @@
+//! Where words go: the terminal, which may go away, and files, which are whole or absent.
+
+use super::{COMMIT, Refusal, refuse};
+use shaketable_reports::{Body, Document, SCHEMA, json};
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+/// Prints to stdout. A reader that has gone away (`| head`) is no error.
+pub fn print(text: &str) {
+    let mut out = io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Prints a line to stderr.
+pub fn complain(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// A file to be written at the end, found writable at the beginning.
+pub struct Target {
+    path: PathBuf,
+    /// Devices and pipes are written to; they cannot be replaced.
+    special: bool,
+}
+
+impl Target {
+    /// Checks that the file can be written, without leaving a trace.
+    pub fn check(path: &Path) -> Result<Target, Refusal> {
+        // A link is followed, so that what it points at is replaced, not the link.
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let special = match fs::metadata(&path) {
+            Ok(found) if found.is_dir() => refuse!("cannot write {}: it is a directory", path.display()),
+            Ok(found) => !found.is_file(),
+            Err(_) => false,
+        };
+        let target = Target { path, special };
+        let probe = if special {
+            File::options().write(true).open(&target.path).map(drop)
+        } else {
+            let draft = target.draft();
+            File::create(&draft).and_then(|_| fs::remove_file(&draft))
+        };
+        match probe {
+            Ok(()) => Ok(target),
+            Err(error) => refuse!("cannot write {}: {error}", target.path.display()),
+        }
+    }
+
+    /// Checks the file if one was named.
+    pub fn check_named(path: Option<&Path>) -> Result<Option<Target>, Refusal> {
+        path.map(Target::check).transpose()
+    }
+
+    /// Beside the file, so that moving it into place is one step.
+    fn draft(&self) -> PathBuf {
+        let mut name = self.path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}.tmp", std::process::id()));
+        self.path.with_file_name(name)
+    }
+
+    /// Writes the whole file or leaves what was there.
+    pub fn write(&self, text: &str) -> Result<(), Refusal> {
+        let written = if self.special {
+            File::options().write(true).open(&self.path).and_then(|mut file| file.write_all(text.as_bytes()))
+        } else {
+            let draft = self.draft();
+            let moved = File::create(&draft)
+                .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
+                .and_then(|()| fs::rename(&draft, &self.path));
+            if moved.is_err() {
+                let _ = fs::remove_file(&draft);
+            }
+            moved
+        };
+        match written {
+            Ok(()) => Ok(()),
+            Err(error) => refuse!("cannot write {}: {error}", self.path.display()),
+        }
+    }
+
+    /// Writes a report as JSON.
+    pub fn write_report(&self, body: Body) -> Result<(), Refusal> {
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        self.write(&json::render(&Document { schema: SCHEMA, version, commit: COMMIT.to_owned(), body }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("shaketable-output-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).expect("a folder for the test");
+        folder
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).expect("the folder");
+        entries.map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn checking_leaves_no_trace_and_writing_leaves_one_file() {
+        let folder = folder("plain");
+        let target = Target::check(&folder.join("report.json")).expect("writable");
+        assert!(names(&folder).is_empty());
+        target.write("one").expect("written");
+        target.write("two").expect("written again");
+        assert_eq!(names(&folder), ["report.json"]);
+        assert_eq!(fs::read_to_string(folder.join("report.json")).expect("readable"), "two");
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn a_folder_and_a_missing_folder_are_refused() {
+        let folder = folder("refused");
+        assert!(Target::check(&folder).is_err());
+        assert!(Target::check(&folder.join("missing").join("report.json")).is_err());
+        assert!(Target::check(Path::new("")).is_err());
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_device_is_an_error_and_is_not_replaced() {
+        let target = Target::check(Path::new("/dev/full")).expect("it can be opened");
+        assert!(target.write("text").is_err());
+        assert!(!fs::metadata("/dev/full").expect("still there").is_file());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stays_a_link() {
+        let folder = folder("link");
+        fs::write(folder.join("real"), "old").expect("written");
+        std::os::unix::fs::symlink(folder.join("real"), folder.join("link")).expect("linked");
+        Target::check(&folder.join("link")).expect("writable").write("new").expect("written");
+        assert!(fs::symlink_metadata(folder.join("link")).expect("there").is_symlink());
+        assert_eq!(fs::read_to_string(folder.join("real")).expect("readable"), "new");
+        fs::remove_dir_all(folder).expect("removed");
+    }
+}

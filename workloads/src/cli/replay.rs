@@ -1,0 +1,85 @@
+//! `shaketable replay`: one run again, from its seed or from a repro file.
+
+use super::{
+    COMMIT, Refusal,
+    args::ReplayArguments,
+    choose,
+    output::{self, Target},
+    refuse,
+    report::Origin,
+    run::{settle, tell_written},
+};
+use shaketable_reports::{Body, Outcome, RunReport, text};
+use shaketable_sim::seed::Seed;
+use shaketable_workloads::{
+    plan::{self, Demands, PlanError},
+    runner::RunResult,
+};
+
+/// Runs it, prints and writes.
+pub fn replay(arguments: &ReplayArguments) -> Result<Outcome, Refusal> {
+    let json = Target::check_named(arguments.json.as_deref())?;
+    let repro = Target::check_named(arguments.output.as_deref())?;
+    let Ran { result, report, plan } = match arguments.seed {
+        Some(seed) => from_seed(arguments, seed)?,
+        None => from_file(arguments)?,
+    };
+    if arguments.trace {
+        let mut events = String::new();
+        for event in &result.trace {
+            events += &format!("{event}\n");
+        }
+        output::print(&(events + "\n"));
+    }
+    let outcome = report.verdict.outcome();
+    let printed = text::replay(&report, COMMIT);
+    let written = repro
+        .map_or(Ok(()), |repro| repro.write(&plan))
+        .and_then(|()| json.map_or(Ok(()), |json| json.write_report(Body::Replay(Box::new(report)))));
+    if written.is_ok() {
+        arguments.output.iter().for_each(|path| output::complain(&format!("plan in {}", path.display())));
+        arguments.json.iter().for_each(|path| tell_written(path));
+    }
+    output::print(&printed);
+    settle(outcome, written)
+}
+
+struct Ran {
+    result: RunResult,
+    report: RunReport,
+    plan: String,
+}
+
+fn from_seed(arguments: &ReplayArguments, seed: u64) -> Result<Ran, Refusal> {
+    let entry = choose::workload(&arguments.what)?;
+    let without = choose::families(&arguments.shaking.without)?;
+    let mut demands = Demands { profile: arguments.shaking.faults, without, ..Demands::default() };
+    if let Some(bug) = &arguments.bug {
+        choose::plant(&mut demands, entry.as_ref(), bug)?;
+    }
+    let result = entry.run(Seed(seed), &demands, arguments.trace);
+    let origin = Origin { workload: entry.name(), seed, demands: &demands, repro: None };
+    let report = origin.report(&result, entry.summary(Seed(seed), &demands));
+    Ok(Ran { result, report, plan: entry.plan(Seed(seed), &demands) })
+}
+
+fn from_file(arguments: &ReplayArguments) -> Result<Ran, Refusal> {
+    let path = &arguments.what;
+    let repro = match std::fs::read_to_string(path) {
+        Ok(repro) => repro,
+        Err(_) if !path.contains(['/', '.']) => {
+            choose::workload(path)?;
+            refuse!("replay of the workload {path} needs a seed")
+        }
+        Err(error) => refuse!("cannot read {path}: {error}"),
+    };
+    let told = |error: PlanError| Refusal(format!("{path}: {error}"));
+    let workload = plan::workload_of(&repro).map_err(told)?;
+    let entry = choose::workload(&workload).map_err(|refusal| Refusal(format!("{path}: {refusal}")))?;
+    let head = entry.head(&repro).map_err(told)?;
+    let result = entry.replay(&repro, arguments.trace).map_err(told)?;
+    let origin =
+        Origin { workload: entry.name(), seed: head.seed, demands: &head.demands, repro: Some(path) };
+    let report = origin.report(&result, head.summary);
+    Ok(Ran { result, report, plan: repro })
+}

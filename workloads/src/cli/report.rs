@@ -1,0 +1,203 @@
+//! From what a run leaves behind to what a report says.
+
+use super::choose;
+use shaketable_reports::{Counters, RunReport, Verdict, run};
+use shaketable_workloads::{
+    judges::Finding,
+    plan::Demands,
+    runner::{self, RunResult},
+};
+use std::collections::BTreeMap;
+
+/// Where a run came from.
+pub struct Origin<'a> {
+    /// The workload's name.
+    pub workload: &'a str,
+    /// The seed.
+    pub seed: u64,
+    /// What was asked for.
+    pub demands: &'a Demands,
+    /// The repro file that was replayed.
+    pub repro: Option<&'a str>,
+}
+
+impl Origin<'_> {
+    /// The planted bug's name, if one is planted.
+    fn bug(&self) -> Option<&str> {
+        self.demands.bug.as_deref().or(self.demands.sabotage.map(|s| s.name()))
+    }
+
+    /// The command line that reproduces the run.
+    pub fn replay_line(&self) -> String {
+        if let Some(repro) = self.repro {
+            return format!("shaketable replay {}", quoted(repro));
+        }
+        let profile = choose::name_of(self.demands.profile);
+        let mut line = format!("shaketable replay {} {} --faults {profile}", self.workload, self.seed);
+        let without: Vec<&str> = self.demands.without.iter().map(|f| f.name()).collect();
+        if !without.is_empty() {
+            line += &format!(" --without {}", without.join(","));
+        }
+        if let Some(bug) = self.bug() {
+            line += &format!(" --bug {bug}");
+        }
+        line
+    }
+
+    /// The run as a report says it; `drawn` is what the seed drew, in words.
+    pub fn report(&self, result: &RunResult, drawn: String) -> RunReport {
+        RunReport {
+            workload: self.workload.to_owned(),
+            seed: self.seed,
+            faults: choose::name_of(self.demands.profile).to_owned(),
+            without: self.demands.without.iter().map(|f| f.name().to_owned()).collect(),
+            bug: self.bug().map(str::to_owned),
+            repro: self.repro.map(str::to_owned),
+            verdict: verdict(result),
+            event_hash: hash(result),
+            events: result.events,
+            virtual_ns: result.virtual_time,
+            counters: counters(&result.counters),
+            faults_delivered: families(&result.counters),
+            configuration: drawn,
+            replay: self.replay_line(),
+        }
+    }
+}
+
+/// A word as a shell reads it back.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// The event hash in words.
+pub fn hash(result: &RunResult) -> String {
+    format!("{:016x}", result.event_hash)
+}
+
+/// The gravest finding decides; the others are told after it.
+pub fn verdict(result: &RunResult) -> Verdict {
+    let decides = |finding: &&Finding| match result.verdict {
+        runner::Verdict::Harness => finding.harness,
+        runner::Verdict::Violated => !finding.harness && finding.judge != "live",
+        _ => true,
+    };
+    let first = result.findings.iter().find(decides);
+    let judge = first.map_or(String::new(), |f| f.judge.clone());
+    let mut message = first.map_or(String::new(), |f| f.message.clone());
+    for other in result.findings.iter().filter(|f| !first.is_some_and(|first| std::ptr::eq(first, *f))) {
+        message += &format!("\nalso {}: {}", other.judge, other.message);
+    }
+    match result.verdict {
+        runner::Verdict::Passed => Verdict::Passed,
+        runner::Verdict::Violated => Verdict::Violated { judge, message },
+        runner::Verdict::Stuck => Verdict::Stuck { message },
+        runner::Verdict::Harness => Verdict::Harness { judge, message },
+    }
+}
+
+/// The counters of a report.
+pub fn counters(counted: &runner::Counters) -> Counters {
+    Counters {
+        operations: counted.operations,
+        unknown_operations: counted.unknown_operations,
+        attempts: counted.attempts,
+        committed: counted.committed,
+        conflicts: counted.conflicts,
+        unknown_committed: counted.unknown_committed,
+        unknown_not_committed: counted.unknown_not_committed,
+        late_landings: counted.late_landings,
+        retries: counted.retries,
+        faults: counted.faults.values().sum(),
+        audits: counted.audits,
+        recoveries: counted.recoveries,
+    }
+}
+
+/// Faults delivered, by the family's name.
+pub fn families(counted: &runner::Counters) -> BTreeMap<String, u64> {
+    counted.faults.iter().map(|(family, n)| (family.name().to_owned(), *n)).collect()
+}
+
+/// Points that were expected or seen, with what was seen of them.
+pub fn points(expected: &[&'static str], seen: &BTreeMap<&'static str, (u64, u64)>) -> Vec<run::PointReport> {
+    let mut names: Vec<&str> = expected.iter().chain(seen.keys()).copied().collect();
+    names.sort_unstable();
+    names.dedup();
+    let point = |name: &str| {
+        let (passed, held) = seen.get(name).copied().unwrap_or_default();
+        run::PointReport { name: name.to_owned(), passed, held }
+    };
+    names.into_iter().map(point).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shaketable_sim::{
+        config::Sabotage,
+        faults::{Family, Profile},
+    };
+
+    #[test]
+    fn a_replay_line_says_everything_that_was_demanded() {
+        let mut demands = Demands { profile: Profile::Storm, ..Demands::default() };
+        let line =
+            |demands: &Demands, repro| Origin { workload: "queue", seed: 17, demands, repro }.replay_line();
+        assert_eq!(line(&demands, None), "shaketable replay queue 17 --faults storm");
+        demands.without = vec![Family::Kill, Family::OneRowBatches];
+        demands.bug = Some("recipe".into());
+        assert_eq!(
+            line(&demands, None),
+            "shaketable replay queue 17 --faults storm --without kill,one-row-batches --bug recipe"
+        );
+        demands = Demands { sabotage: Some(Sabotage::LogAnswersEarly), ..Demands::default() };
+        assert_eq!(
+            line(&demands, None),
+            "shaketable replay queue 17 --faults standard --bug log-answers-early"
+        );
+        assert_eq!(line(&demands, Some("it's small.json")), r"shaketable replay 'it'\''s small.json'");
+    }
+
+    #[test]
+    fn the_gravest_finding_decides_and_the_others_follow() {
+        let finding =
+            |judge: &str, harness| Finding { judge: judge.into(), harness, message: format!("{judge} says") };
+        let mut result = RunResult {
+            verdict: runner::Verdict::Harness,
+            findings: vec![finding("live", false), finding("durable", true), finding("model", false)],
+            counters: runner::Counters::default(),
+            event_hash: 0,
+            events: 0,
+            virtual_time: 0,
+            points: BTreeMap::new(),
+            trace: Vec::new(),
+        };
+        let told = |result: &RunResult| {
+            let verdict = verdict(result);
+            (verdict.judge().map(str::to_owned), verdict.message().map(|m| m.lines().count()))
+        };
+        assert_eq!(told(&result), (Some("durable".into()), Some(3)));
+        result.findings.remove(1);
+        result.verdict = runner::Verdict::Violated;
+        assert_eq!(told(&result), (Some("model".into()), Some(2)));
+        result.findings.remove(1);
+        result.verdict = runner::Verdict::Stuck;
+        assert_eq!(told(&result), (Some("live".into()), Some(1)));
+        result.findings.clear();
+        result.verdict = runner::Verdict::Passed;
+        assert_eq!(told(&result), (None, None));
+    }
+
+    #[test]
+    fn expected_points_are_listed_even_when_never_passed() {
+        let points = points(&["b", "a"], &BTreeMap::from([("a", (3, 1)), ("c", (2, 0))]));
+        let told: Vec<_> = points.iter().map(|p| (p.name.as_str(), p.passed, p.was_reached())).collect();
+        assert_eq!(told, [("a", 3, true), ("b", 0, false), ("c", 2, false)]);
+    }
+}

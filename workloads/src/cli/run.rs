@@ -1,0 +1,377 @@
+//! `shaketable run`, and what the command does without a subcommand: many seeds over workloads.
+
+use super::{
+    COMMIT, Refusal,
+    args::{RunArguments, Shaking},
+    choose, cost,
+    interrupt::Interrupt,
+    output::{self, Target},
+    panics,
+    pool::{self, News},
+    progress::Progress,
+    refuse,
+    report::{self, Origin},
+};
+use shaketable_reports::{Body, Ending, Outcome, RunReport, SweepReport, WorkloadReport, text};
+use shaketable_sim::{
+    faults::{Family, Profile},
+    seed::Seed,
+};
+use shaketable_workloads::{
+    catalogue::Entry,
+    determinism,
+    judges::{Finding, vacuous},
+    plan::Demands,
+    runner::{self, RunResult},
+};
+use std::{
+    collections::BTreeMap,
+    ops::Range,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// Seeds of a sweep that names none.
+pub const SEEDS: u64 = 200;
+/// So many failures of a workload are kept in full.
+const FAILURES_KEPT: usize = 10;
+/// Where the main job leaves its report.
+const FOLDER: &str = "target/shaketable";
+
+/// What is to be swept.
+pub struct Sweep {
+    /// The workloads.
+    pub entries: Vec<Box<dyn Entry>>,
+    /// What is asked of each run.
+    pub demands: Demands,
+    /// The seeds, all shards together.
+    pub seeds: Range<u64>,
+    /// Which share of them, from 1, and of how many.
+    pub shard: Option<(u64, u64)>,
+    /// So many of the first seeds are run twice.
+    pub run_twice: u64,
+    /// Threads.
+    pub jobs: usize,
+    /// No further run begins after this time on the wall.
+    pub budget: Option<Duration>,
+}
+
+/// Every workload, some seeds, a table, and a report in the build folder.
+pub fn main_job() -> Result<Outcome, Refusal> {
+    if let Err(error) = std::fs::create_dir_all(FOLDER) {
+        refuse!("cannot write {FOLDER}: {error}");
+    }
+    run(&RunArguments {
+        workloads: Vec::new(),
+        seeds: None,
+        jobs: None,
+        budget: None,
+        shaking: Shaking { faults: Profile::Standard, without: Vec::new() },
+        check_determinism: None,
+        shard: None,
+        json: Some(PathBuf::from(FOLDER).join("report.json")),
+    })
+}
+
+/// Sweeps, prints and writes.
+pub fn run(arguments: &RunArguments) -> Result<Outcome, Refusal> {
+    let run_twice = arguments.check_determinism.unwrap_or(0);
+    let sweep = Sweep {
+        entries: choose::workloads(&arguments.workloads)?,
+        demands: Demands {
+            profile: arguments.shaking.faults,
+            without: choose::families(&arguments.shaking.without)?,
+            ..Demands::default()
+        },
+        seeds: arguments.seeds.clone().unwrap_or(0..if run_twice > 0 { run_twice } else { SEEDS }),
+        shard: arguments.shard,
+        run_twice,
+        jobs: arguments.jobs.unwrap_or_else(processors),
+        budget: arguments.budget,
+    };
+    if sweep.share() == 0 {
+        refuse!("this shard has no seeds: there are fewer seeds than shards");
+    }
+    let json = Target::check_named(arguments.json.as_deref())?;
+    let report = sweep.perform(&Interrupt::listen()?);
+    let outcome = report.outcome;
+    let printed = text::sweep(&report, COMMIT);
+    let written = json.map_or(Ok(()), |json| json.write_report(Body::Sweep(report)));
+    if let (Ok(()), Some(path)) = (&written, arguments.json.as_deref()) {
+        tell_written(path);
+    }
+    output::print(&printed);
+    settle(outcome, written)
+}
+
+/// Says where a report is.
+pub fn tell_written(path: &Path) {
+    output::complain(&format!("report in {}\n", path.display()));
+}
+
+/// An outcome that is no success outweighs a report that could not be written.
+pub fn settle(outcome: Outcome, written: Result<(), Refusal>) -> Result<Outcome, Refusal> {
+    match (outcome, written) {
+        (Outcome::Passed, Err(refusal)) => Err(refusal),
+        (_, Err(refusal)) => {
+            output::complain(&format!("shaketable: {refusal}"));
+            Ok(outcome)
+        }
+        _ => Ok(outcome),
+    }
+}
+
+/// Logical processors of the machine.
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// One run, as a thread hands it over.
+struct Ran {
+    result: RunResult,
+    /// In full, when it did not pass.
+    failure: Option<RunReport>,
+    twice: bool,
+    differed: bool,
+    cpu: u64,
+}
+
+impl Sweep {
+    /// How many of the seeds are this shard's.
+    fn share(&self) -> u64 {
+        let (number, of) = self.shard.unwrap_or((1, 1));
+        (self.seeds.end - self.seeds.start).saturating_sub(number - 1).div_ceil(of)
+    }
+
+    /// Which seed and which workload a piece is. Workloads take turns, so that a sweep that ends
+    /// early has run as much of each.
+    fn piece(&self, piece: u64) -> (u64, usize) {
+        let (number, of) = self.shard.unwrap_or((1, 1));
+        let workloads = self.entries.len() as u64;
+        (self.seeds.start + (number - 1) + (piece / workloads) * of, (piece % workloads) as usize)
+    }
+
+    /// Runs the seeds and adds up.
+    pub fn perform(&self, interrupt: &Interrupt) -> SweepReport {
+        let meter = cost::Meter::start();
+        let deadline = self.budget.map(|b| cost::wall().saturating_add(b.as_nanos() as u64));
+        let over_budget = || deadline.is_some_and(|deadline| cost::wall() >= deadline);
+        let pieces = self.share().saturating_mul(self.entries.len() as u64);
+        let parts: Vec<_> = self.entries.iter().map(|e| (e.name(), self.share())).collect();
+        let mut progress = Progress::new(&parts, ("run", "runs"), "failed");
+        let mut tallies: Vec<Tally> = self.entries.iter().map(|_| Tally::default()).collect();
+        let done = pool::over(
+            pieces,
+            self.jobs,
+            || interrupt.is_set() || over_budget(),
+            |piece| self.one(piece),
+            |news| match news {
+                News::Tick => progress.tick(),
+                News::Done(piece, ran) => {
+                    let (seed, workload) = self.piece(piece);
+                    progress.done(workload, ran.failure.is_none());
+                    progress.tick();
+                    tallies[workload].add(seed, ran);
+                }
+            },
+        );
+        progress.end();
+        let workloads: Vec<_> = self
+            .entries
+            .iter()
+            .zip(tallies)
+            .map(|(entry, tally)| tally.report(entry.as_ref(), &self.demands))
+            .collect();
+        SweepReport {
+            faults: choose::name_of(self.demands.profile).to_owned(),
+            without: self.demands.without.iter().map(|f| f.name().to_owned()).collect(),
+            seeds: self.seeds.clone(),
+            shard: self.shard,
+            jobs: self.jobs as u64,
+            ending: match done {
+                done if done == pieces => Ending::Complete,
+                _ if interrupt.is_set() => Ending::Interrupted,
+                _ => Ending::Budget,
+            },
+            outcome: workloads.iter().map(WorkloadReport::outcome).max().unwrap_or(Outcome::Vacuous),
+            workloads,
+            cost: meter.cost(),
+        }
+    }
+
+    fn one(&self, piece: u64) -> Ran {
+        let (seed, workload) = self.piece(piece);
+        let entry = self.entries[workload].as_ref();
+        let before = cost::thread_cpu();
+        let twice = piece / (self.entries.len() as u64) < self.run_twice;
+        let (mut result, mut differed) =
+            (panics::quietly(|| entry.run(Seed(seed), &self.demands, false)), false);
+        if twice {
+            let second = panics::quietly(|| entry.run(Seed(seed), &self.demands, false));
+            if !determinism::same(&result, &second) {
+                differed = true;
+                let difference = panics::quietly(|| determinism::check(entry, Seed(seed), &self.demands));
+                result.verdict = runner::Verdict::Harness;
+                result.findings.insert(
+                    0,
+                    Finding::harness(
+                        "determinism",
+                        difference.unwrap_or_else(|| {
+                            "two runs differed, but two further ones with their events kept did not"
+                                .to_owned()
+                        }),
+                    ),
+                );
+            }
+        }
+        let failure = (result.verdict != runner::Verdict::Passed).then(|| {
+            let origin = Origin { workload: entry.name(), seed, demands: &self.demands, repro: None };
+            origin.report(&result, entry.summary(Seed(seed), &self.demands))
+        });
+        Ran { result, failure, twice, differed, cpu: cost::thread_cpu() - before }
+    }
+}
+
+/// A workload's runs, added up as they end.
+#[derive(Default)]
+struct Tally {
+    report: WorkloadReport,
+    counters: runner::Counters,
+    points: BTreeMap<&'static str, (u64, u64)>,
+    failing: Vec<u64>,
+    failures: BTreeMap<u64, RunReport>,
+}
+
+impl Tally {
+    fn add(&mut self, seed: u64, ran: Ran) {
+        let report = &mut self.report;
+        report.runs += 1;
+        report.run_twice += u64::from(ran.twice);
+        report.differing += u64::from(ran.differed);
+        report.virtual_ns += ran.result.virtual_time;
+        report.cpu_ns += ran.cpu;
+        match ran.result.verdict {
+            runner::Verdict::Passed => report.passed += 1,
+            runner::Verdict::Violated => report.violated += 1,
+            runner::Verdict::Stuck => report.stuck += 1,
+            runner::Verdict::Harness => report.harness += 1,
+        }
+        self.counters.add(&ran.result.counters);
+        for (name, seen) in &ran.result.points {
+            let sum = self.points.entry(name).or_default();
+            *sum = (sum.0 + seen.passed, sum.1 + seen.held);
+        }
+        if let Some(failure) = ran.failure {
+            self.failing.push(seed);
+            self.failures.insert(seed, failure);
+            if self.failures.len() > FAILURES_KEPT {
+                self.failures.pop_last();
+            }
+        }
+    }
+
+    fn report(mut self, entry: &dyn Entry, demands: &Demands) -> WorkloadReport {
+        self.failing.sort_unstable();
+        WorkloadReport {
+            workload: entry.name().to_owned(),
+            counters: report::counters(&self.counters),
+            faults_delivered: report::families(&self.counters),
+            points: report::points(entry.points(), &self.points),
+            vacuous: vacuous(&self.counters, demands, self.report.runs),
+            failing_seeds: self.failing,
+            failures: self.failures.into_values().collect(),
+            ..self.report
+        }
+    }
+}
+
+/// Counters that the sweep needed and that are zero. What was switched off is not missed.
+fn vacuous(counters: &runner::Counters, demands: &Demands, runs: u64) -> Vec<String> {
+    let switched_off = |name: &str| match name {
+        "unknown results that committed" => demands.without.contains(&Family::UnknownCommitted),
+        "unknown results that did not commit" => demands.without.contains(&Family::UnknownNotCommitted),
+        _ => false,
+    };
+    let missing = vacuous::judge(counters, demands.profile, runs);
+    missing.into_iter().filter(|name| !switched_off(name)).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sweep(seeds: Range<u64>, shard: Option<(u64, u64)>) -> Sweep {
+        Sweep {
+            entries: choose::workloads(&[]).expect("all"),
+            demands: Demands::default(),
+            seeds,
+            shard,
+            run_twice: 0,
+            jobs: 1,
+            budget: None,
+        }
+    }
+
+    #[test]
+    fn shards_share_the_seeds_among_them() {
+        let seeds_of = |shard| {
+            let sweep = sweep(10..31, shard);
+            let step = sweep.entries.len() as u64;
+            (0..sweep.share()).map(|k| sweep.piece(k * step).0).collect::<Vec<_>>()
+        };
+        let mut all: Vec<u64> = (1..=4).flat_map(|number| seeds_of(Some((number, 4)))).collect();
+        all.sort_unstable();
+        assert_eq!(all, (10..31).collect::<Vec<_>>());
+        assert_eq!(seeds_of(None), (10..31).collect::<Vec<_>>());
+        assert_eq!(sweep(0..2, Some((3, 4))).share(), 0);
+    }
+
+    #[test]
+    fn a_sweep_over_all_seeds_there_are_does_not_overflow() {
+        assert_eq!(sweep(0..u64::MAX, None).share(), u64::MAX);
+        assert_eq!(sweep(u64::MAX - 1..u64::MAX, None).piece(0).0, u64::MAX - 1);
+    }
+
+    #[test]
+    fn an_outcome_outweighs_a_report_that_could_not_be_written() {
+        let refused = || Err(Refusal("disk full".into()));
+        assert_eq!(settle(Outcome::Passed, refused()), Err(Refusal("disk full".into())));
+        assert_eq!(settle(Outcome::Violated, refused()), Ok(Outcome::Violated));
+        assert_eq!(settle(Outcome::Passed, Ok(())), Ok(Outcome::Passed));
+    }
+
+    #[test]
+    fn what_was_switched_off_is_not_missed() {
+        let counters =
+            runner::Counters { committed: 1, audits: 1, conflicts: 1, retries: 1, ..Default::default() };
+        let mut demands = Demands::default();
+        let missed = |demands: &Demands| vacuous(&counters, demands, 100).len();
+        let all = missed(&demands);
+        demands.without = vec![Family::UnknownCommitted];
+        assert_eq!(missed(&demands), all - 1);
+    }
+
+    #[test]
+    fn only_the_first_failures_are_kept_in_full_whatever_their_order() {
+        let mut tally = Tally::default();
+        let origin = |seed| Origin { workload: "w", seed, demands: &DEMANDS, repro: None };
+        static DEMANDS: Demands =
+            Demands { profile: Profile::Calm, without: Vec::new(), bug: None, sabotage: None };
+        for seed in (0..30).rev() {
+            let result = RunResult {
+                verdict: runner::Verdict::Violated,
+                findings: vec![Finding::layer("model", "wrong")],
+                counters: runner::Counters::default(),
+                event_hash: seed,
+                events: 0,
+                virtual_time: 1,
+                points: BTreeMap::new(),
+                trace: Vec::new(),
+            };
+            let failure = Some(origin(seed).report(&result, String::new()));
+            tally.add(seed, Ran { result, failure, twice: false, differed: false, cpu: 1 });
+        }
+        assert_eq!(tally.failures.keys().copied().collect::<Vec<_>>(), (0..10).collect::<Vec<_>>());
+        assert_eq!((tally.failing.len(), tally.report.violated, tally.report.cpu_ns), (30, 30, 30));
+    }
+}

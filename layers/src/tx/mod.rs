@@ -7,6 +7,7 @@
 //! Layer functions take `&T where T: Transaction`, so that they compose inside one transaction;
 //! database-level forms call [`Database::run`].
 
+pub mod contract;
 mod env;
 mod error;
 mod options;

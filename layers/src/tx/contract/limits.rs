@@ -1,0 +1,306 @@
+//! 5.5: how large the batches of a range read are, and what `more` says.
+
+use super::{
+    Case, Ctx, Outcome,
+    expect::{fails, holds, same},
+    world::Snapshot,
+};
+use crate::tx::{Database, Error, RangeBatch, RangeOption, Result, StreamingMode, Transaction};
+use StreamingMode::*;
+use bytes::Bytes;
+
+const SECTION: &str = "5.5";
+
+/// Bytes that a batch of iterator mode aims for, by iteration (the first ones).
+const PROGRESSION: [usize; 9] = [4_096, 6_144, 9_216, 13_824, 20_736, 31_104, 46_656, 69_984, 80_000];
+
+/// What the modes without an iteration aim for.
+const MODES: &[(&str, StreamingMode, usize)] = &[
+    ("small", Small, 256),
+    ("medium", Medium, 1_000),
+    ("large", Large, 4_096),
+    ("serial", Serial, 80_000),
+    ("want-all", WantAll, 80_000),
+];
+
+pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
+    let mut cases = vec![
+        Case::new(
+            SECTION,
+            "limit/rows",
+            "A limit bounds the rows over all batches, from either end.",
+            limit_rows,
+        ),
+        Case::new(SECTION, "limit/zero", "A limit of 0 is none.", limit_zero),
+        Case::new(SECTION, "limit/beyond", "A limit above the number of rows changes nothing.", limit_beyond),
+        Case::new(
+            SECTION,
+            "limit/own-writes",
+            "Own writes count toward the limit, own clears do not.",
+            limit_own,
+        ),
+        Case::new(
+            SECTION,
+            "more/limit-reached",
+            "A batch that reaches its limit says that there may be more.",
+            more_at_limit,
+        ),
+        Case::new(
+            SECTION,
+            "more/range-ended",
+            "A batch that ends its range says that there is no more.",
+            more_at_end,
+        ),
+        Case::new(
+            SECTION,
+            "more/own-writes",
+            "A batch of own writes that reaches its limit says that there may be more.",
+            more_own,
+        ),
+        Case::new(SECTION, "exact/without-limit", "Exact mode without a limit is 2210.", exact_without),
+        Case::new(SECTION, "exact/zero", "Exact mode with a limit of 0, which is none, is 2210.", exact_zero),
+        Case::new(SECTION, "exact/limit", "Exact mode returns its limit's rows.", exact_limit),
+        Case::new(
+            SECTION,
+            "exact/target-bytes",
+            "Exact mode is content with a target of bytes.",
+            exact_bytes,
+        ),
+        Case::new(
+            SECTION,
+            "iterator/iteration-zero",
+            "Iterator mode counts iterations from 1; 0 is 2000.",
+            iteration_zero,
+        ),
+        Case::new(
+            SECTION,
+            "iterator/grows",
+            "Batches of iterator mode grow with the iteration, up to its target.",
+            iterator_grows,
+        ),
+        Case::new(
+            SECTION,
+            "target-bytes",
+            "A batch stops at the target of bytes, when that is below the mode's.",
+            target_bytes,
+        ),
+        Case::new(
+            SECTION,
+            "large-rows",
+            "A row larger than the target makes a batch of its own.",
+            large_rows,
+        ),
+    ];
+    for (topic, mode, target) in MODES {
+        let promise = format!(
+            "A batch of {topic} mode stops once it holds {target} bytes, and batches add up to the range."
+        );
+        cases.push(Case::new(SECTION, &format!("mode/{topic}"), promise, move |c| {
+            mode_bytes(c, *mode, *target)
+        }));
+    }
+    cases
+}
+
+const ROWS: usize = 1_200;
+
+/// Rows of 100 bytes of value each, 120,000 bytes and more in all.
+async fn fill<D: Database>(c: &Ctx<D>) -> Result<()> {
+    c.commit(|tx| {
+        for i in 0..ROWS {
+            tx.set(&c.key(format!("{i:04}")), &[7; 100]);
+        }
+    })
+    .await
+    .map(drop)
+}
+
+/// The bytes of a batch without its last row: what it held when it went on.
+fn before_last(batch: &RangeBatch) -> usize {
+    let rows = batch.rows.split_last().map_or(&[][..], |(_, rows)| rows);
+    rows.iter().map(|row| row.key.len() + row.value.len()).sum()
+}
+
+fn stops_at(what: &str, batch: &RangeBatch, target: usize) -> Outcome {
+    let held = before_last(batch);
+    holds(held < target, || format!("{what}: a batch goes on only below {target} bytes; it held {held}"))?;
+    holds(batch.more, || format!("{what}: there is more"))
+}
+
+async fn mode_bytes<D: Database>(c: Ctx<D>, mode: StreamingMode, target: usize) -> Outcome {
+    fill(&c).await?;
+    for reverse in [false, true] {
+        let tx = c.tx()?;
+        let range = RangeOption { reverse, ..c.everything().mode(mode) };
+        stops_at("stored rows", &tx.get_range(&range, 1, Snapshot).await?, target)?;
+        stops_at("the hundredth iteration", &tx.get_range(&range, 100, Snapshot).await?, target)?;
+        tx.set(&c.key("0003"), b"own");
+        stops_at("with an own write", &tx.get_range(&range, 1, Snapshot).await?, target)?;
+        let rows = tx.get_range_all(range, Snapshot).await?;
+        let mut seen: Vec<Bytes> = rows.into_iter().map(|row| c.strip(&row.key)).collect();
+        if reverse {
+            seen.reverse();
+        }
+        let promised: Vec<Bytes> = (0..ROWS).map(|i| format!("{i:04}").into()).collect();
+        same("the keys of all batches", seen, promised)?;
+    }
+    Ok(())
+}
+
+async fn iterator_grows<D: Database>(c: Ctx<D>) -> Outcome {
+    fill(&c).await?;
+    let tx = c.tx()?;
+    for (iteration, target) in (1..).zip(PROGRESSION) {
+        let batch = tx.get_range(&c.everything(), iteration, Snapshot).await?;
+        stops_at(&format!("iteration {iteration}"), &batch, target)?;
+    }
+    let rows = tx.get_range_all(c.everything(), Snapshot).await?;
+    same("how many rows all batches hold", rows.len(), ROWS)
+}
+
+async fn target_bytes<D: Database>(c: Ctx<D>) -> Outcome {
+    fill(&c).await?;
+    let tx = c.tx()?;
+    for mode in [WantAll, Serial, Large, Iterator] {
+        let range = RangeOption { target_bytes: 500, ..c.everything().mode(mode) };
+        stops_at(&format!("{mode:?}"), &tx.get_range(&range, 1, Snapshot).await?, 500)?;
+    }
+    let range = RangeOption { target_bytes: 5_000, ..c.everything().mode(Small) };
+    stops_at("a target above the mode's", &tx.get_range(&range, 1, Snapshot).await?, 256)?;
+    let rows = tx.get_range_all(RangeOption { target_bytes: 2_000, ..c.everything() }, Snapshot).await?;
+    same("how many rows all batches hold", rows.len(), ROWS)
+}
+
+async fn large_rows<D: Database>(c: Ctx<D>) -> Outcome {
+    c.commit(|tx| (0..5_u8).for_each(|i| tx.set(&c.key([i]), &[7; 90_000]))).await?;
+    let tx = c.tx()?;
+    for mode in [Small, Iterator, WantAll] {
+        let batch = tx.get_range(&c.everything().mode(mode), 1, Snapshot).await?;
+        holds(batch.rows.len() <= 1 && batch.more, || {
+            format!("{mode:?}: at most one of five rows of 90,000 bytes, and more; seen {}", batch.rows.len())
+        })?;
+        let rows = tx.get_range_all(c.everything().mode(mode), Snapshot).await?;
+        same("how many rows all batches hold", rows.len(), 5)?;
+    }
+    Ok(())
+}
+
+async fn keys<D: Database>(c: &Ctx<D>, range: RangeOption) -> Result<Vec<Bytes>> {
+    let rows = c.tx()?.get_range_all(range, Snapshot).await?;
+    Ok(rows.into_iter().map(|row| c.strip(&row.key)).collect())
+}
+
+fn list(keys: &[&'static str]) -> Vec<Bytes> {
+    keys.iter().map(|key| Bytes::from(*key)).collect()
+}
+
+async fn limit_rows<D: Database>(c: Ctx<D>) -> Outcome {
+    c.put_all(&["a", "b", "c", "d"]).await?;
+    for mode in [Iterator, WantAll, Small, Exact, Serial] {
+        let range = c.everything().mode(mode);
+        same("the first three", keys(&c, range.clone().limit(3)).await?, list(&["a", "b", "c"]))?;
+        same("the last three", keys(&c, range.limit(3).reversed()).await?, list(&["d", "c", "b"]))?;
+    }
+    Ok(())
+}
+
+async fn limit_zero<D: Database>(c: Ctx<D>) -> Outcome {
+    c.put_all(&["a", "b", "c"]).await?;
+    same("a limit of 0", keys(&c, c.everything().limit(0)).await?, list(&["a", "b", "c"]))
+}
+
+async fn limit_beyond<D: Database>(c: Ctx<D>) -> Outcome {
+    c.put_all(&["a", "b"]).await?;
+    for mode in [Iterator, WantAll, Exact] {
+        same("a limit of 9", keys(&c, c.everything().limit(9).mode(mode)).await?, list(&["a", "b"]))?;
+    }
+    Ok(())
+}
+
+async fn limit_own<D: Database>(c: Ctx<D>) -> Outcome {
+    c.put_all(&["a", "b", "d", "e"]).await?;
+    let tx = c.tx()?;
+    tx.clear(&c.key("a"));
+    tx.set(&c.key("c"), b"own");
+    let forward = tx.get_range_all(c.everything().limit(3), Snapshot).await?;
+    let seen: Vec<Bytes> = forward.into_iter().map(|row| c.strip(&row.key)).collect();
+    same("the first three", seen, list(&["b", "c", "d"]))
+}
+
+/// The batches of a range up to the one that has `rows` rows in all, or says that there is no more.
+async fn batches<D: Database>(
+    tx: &D::Transaction,
+    mut range: RangeOption,
+    rows: usize,
+) -> Result<(usize, bool)> {
+    let mut seen = 0;
+    loop {
+        range.limit = range.limit.map(|limit| limit.min(rows - seen));
+        let batch = tx.get_range(&range, 1, Snapshot).await?;
+        seen += batch.rows.len();
+        if !batch.more || seen >= rows {
+            return Ok((seen, batch.more));
+        }
+        if let Some(last) = batch.rows.last() {
+            range.begin = crate::tx::KeySelector::first_greater_than(last.key.clone());
+        }
+    }
+}
+
+async fn more_at_limit<D: Database>(c: Ctx<D>) -> Outcome {
+    c.put_all(&["a", "b", "c", "d"]).await?;
+    let tx = c.tx()?;
+    for limit in 1..=3 {
+        let seen = batches::<D>(&tx, c.everything().limit(limit), limit).await?;
+        same(&format!("rows and more at a limit of {limit}"), seen, (limit, true))?;
+    }
+    Ok(())
+}
+
+async fn more_at_end<D: Database>(c: Ctx<D>) -> Outcome {
+    c.put_all(&["a", "b", "c"]).await?;
+    let tx = c.tx()?;
+    same("rows and more", batches::<D>(&tx, c.everything(), 99).await?, (3, false))?;
+    let nine = c.everything().limit(9);
+    same("rows and more at a limit of 9", batches::<D>(&tx, nine, 9).await?, (3, false))
+}
+
+async fn more_own<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    for key in ["a", "b", "c"] {
+        tx.set(&c.key(key), b"own");
+    }
+    same("rows and more", batches::<D>(&tx, c.everything().limit(2), 2).await?, (2, true))
+}
+
+async fn exact_without<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    let read = tx.get_range(&c.everything().mode(Exact), 1, Snapshot).await;
+    fails("the read", read, Error::EXACT_MODE_WITHOUT_LIMITS)
+}
+
+async fn exact_zero<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    let read = tx.get_range(&c.everything().mode(Exact).limit(0), 1, Snapshot).await;
+    fails("the read", read, Error::EXACT_MODE_WITHOUT_LIMITS)
+}
+
+async fn exact_limit<D: Database>(c: Ctx<D>) -> Outcome {
+    fill(&c).await?;
+    let tx = c.tx()?;
+    let rows = tx.get_range_all(c.everything().mode(Exact).limit(50), Snapshot).await?;
+    same("how many rows", rows.len(), 50)
+}
+
+async fn exact_bytes<D: Database>(c: Ctx<D>) -> Outcome {
+    fill(&c).await?;
+    let tx = c.tx()?;
+    let range = RangeOption { target_bytes: 1_000, ..c.everything().mode(Exact) };
+    stops_at("exact", &tx.get_range(&range, 1, Snapshot).await?, 1_000)
+}
+
+async fn iteration_zero<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    let read = tx.get_range(&c.everything(), 0, Snapshot).await;
+    fails("the read", read, Error::CLIENT_INVALID_OPERATION)
+}

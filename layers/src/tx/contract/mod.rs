@@ -1,0 +1,212 @@
+//! The transaction contract as a test suite: what FoundationDB promises its clients, one case for
+//! each promise that can be observed through [`Database`] and [`Transaction`].
+//!
+//! The suite is generic and runs unchanged on every backend. It needs nothing of the database but
+//! a key prefix of its own: each case works under a fresh prefix, cleared before and after, beside
+//! whatever else is stored. Two things reach further: the `\xff/metadataVersion` cases write that
+//! one key (which only invalidates caches), and cases of database options change a default of the
+//! handle and put it back.
+//!
+//! Cases are named after sections of the contract:
+//!
+//! | section | promises |
+//! |---|---|
+//! | 5.1 | error predicates and `on_error` |
+//! | 5.2 | commit: read-only commits, size, deferred errors, use during a commit |
+//! | 5.3 | conflicts and the window of read versions |
+//! | 5.4 | options and what outlives `on_error` |
+//! | 5.5 | reads, read-your-writes, selectors, ranges, extents of conflict ranges |
+//! | 5.6 | atomic operations |
+//! | 5.7 | versionstamps and unreadable keys |
+//! | 5.8 | watches |
+//! | 5.9 | sizes, special keys, the metadata version |
+//!
+//! [`NOT_OBSERVABLE`] lists the promises that no case can check, and why.
+//!
+//! A retryable error where a case promised success says nothing about the promise (a recovery
+//! may strike a real cluster at any time): the case is run again, a few times.
+
+mod atomic;
+mod commit;
+mod conflicts;
+mod errors;
+mod expect;
+mod extents;
+mod limits;
+#[cfg(test)]
+mod nowhere;
+mod options;
+mod ranges;
+mod reads;
+mod sizes;
+mod special;
+mod stamps;
+mod unobservable;
+mod watches;
+mod world;
+
+pub use expect::{Broken, Outcome};
+pub use unobservable::{NOT_OBSERVABLE, NotObservable};
+pub use world::Ctx;
+
+use super::Database;
+use bytes::Bytes;
+use futures::{
+    FutureExt,
+    future::{BoxFuture, Either, select},
+};
+use std::{future::Future, panic::AssertUnwindSafe, pin::pin, time::Duration};
+
+/// The sections of the contract that have cases, in order.
+pub const SECTIONS: &[&str] = &["5.1", "5.2", "5.3", "5.4", "5.5", "5.6", "5.7", "5.8", "5.9"];
+
+/// How often a case is run again after a retryable error that it did not ask for.
+const ATTEMPTS: u32 = 4;
+
+/// How long one attempt of a case may take before it counts as stuck. Cases that wait for a read
+/// version to grow old need most of a minute on a database that forgets slowly.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+type Run<D> = Box<dyn Fn(Ctx<D>) -> BoxFuture<'static, Outcome> + Send + Sync>;
+
+/// One promise and the test of it.
+pub struct Case<D: Database> {
+    /// Section and topic, such as `5.5/conflict-range/get`. Unique in the catalogue.
+    pub name: String,
+    /// The section of the contract, one of [`SECTIONS`].
+    pub section: &'static str,
+    /// The promise, as one sentence.
+    pub promise: String,
+    run: Run<D>,
+}
+
+impl<D: Database> Case<D> {
+    /// A case named `section/topic`.
+    fn new<F, Fut>(section: &'static str, topic: &str, promise: impl Into<String>, run: F) -> Case<D>
+    where
+        F: Fn(Ctx<D>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Outcome> + Send + 'static,
+    {
+        Case {
+            name: format!("{section}/{topic}"),
+            section,
+            promise: promise.into(),
+            run: Box::new(move |c| run(c).boxed()),
+        }
+    }
+}
+
+/// What came of one case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// The case's name.
+    pub name: String,
+    /// The promise it tests.
+    pub promise: String,
+    /// `Err` says what was promised and what was seen.
+    pub result: Result<(), String>,
+}
+
+/// Every case, in the order of the sections.
+pub fn cases<D: Database>() -> Vec<Case<D>> {
+    [
+        errors::cases(),
+        commit::cases(),
+        conflicts::cases(),
+        options::cases(),
+        reads::cases(),
+        ranges::cases(),
+        limits::cases(),
+        extents::cases(),
+        atomic::cases(),
+        stamps::cases(),
+        watches::cases(),
+        sizes::cases(),
+        special::cases(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Runs the cases whose name contains `filter` (all for the empty one), one after the other, each
+/// under a prefix of its own below `prefix`. A case that fails, panics or gets stuck stops no other.
+///
+/// `prefix` must be shorter than 1,000 bytes, must not begin with `\xff`, and must not be used by
+/// anybody else meanwhile.
+pub async fn run_all<D: Database>(db: &D, prefix: &[u8], filter: &str) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    for (number, case) in cases::<D>().into_iter().enumerate() {
+        if case.name.contains(filter) {
+            let result = run_case(db, prefix, number, &case).await;
+            verdicts.push(Verdict { name: case.name, promise: case.promise, result });
+        }
+    }
+    verdicts
+}
+
+/// Runs one case until an attempt says something about its promise.
+async fn run_case<D: Database>(db: &D, prefix: &[u8], number: usize, case: &Case<D>) -> Result<(), String> {
+    let mut last = String::new();
+    for attempt in 0..ATTEMPTS {
+        let mut own = prefix.to_vec();
+        own.extend_from_slice(format!("{number:03}.{attempt}/").as_bytes());
+        let ctx = Ctx::new(db.clone(), Bytes::from(own));
+        match attempt_case(&ctx, case).await {
+            Ok(()) => return Ok(()),
+            Err(broken) if broken.is_inconclusive() => last = broken.to_string(),
+            Err(broken) => return Err(broken.to_string()),
+        }
+    }
+    Err(format!("{last}, in each of {ATTEMPTS} attempts"))
+}
+
+/// One attempt: clears the prefix, runs the case within bounds, clears the prefix again.
+async fn attempt_case<D: Database>(ctx: &Ctx<D>, case: &Case<D>) -> Outcome {
+    ctx.clear_all().await?;
+    let guarded = AssertUnwindSafe((case.run)(ctx.clone())).catch_unwind();
+    let outcome = match select(pin!(guarded), ctx.db.env().sleep(PATIENCE)).await {
+        Either::Left((Ok(outcome), _)) => outcome,
+        Either::Left((Err(panic), _)) => Err(Broken::from_panic(panic.as_ref())),
+        Either::Right(_) => Err(Broken::new(format!("did not finish within {PATIENCE:?}"))),
+    };
+    ctx.clear_all().await?;
+    outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nowhere::Nowhere;
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_are_unique_and_every_section_has_cases() {
+        let all = cases::<Nowhere>();
+        let names: BTreeSet<&str> = all.iter().map(|c| c.name.as_str()).collect();
+        assert_eq!(names.len(), all.len(), "two cases share a name");
+        for section in SECTIONS {
+            assert!(all.iter().any(|c| c.section == *section), "section {section} has no case");
+        }
+        for case in &all {
+            assert!(SECTIONS.contains(&case.section), "{} is in no section", case.name);
+            assert!(!case.promise.is_empty(), "{} promises nothing", case.name);
+        }
+    }
+
+    #[test]
+    fn a_case_that_fails_stops_no_other() {
+        let verdicts =
+            run_all(&Nowhere::new(), b"contract/", "5.3/").now_or_never().expect("nothing to wait for");
+        assert_eq!(verdicts.len(), cases::<Nowhere>().iter().filter(|c| c.section == "5.3").count());
+        assert!(verdicts.iter().all(|v| v.result.is_err()));
+    }
+
+    #[test]
+    fn what_is_not_observable_names_a_section_and_a_reason() {
+        for row in NOT_OBSERVABLE {
+            assert!(SECTIONS.contains(&row.section), "{}", row.section);
+            assert!(!row.promise.is_empty() && !row.reason.is_empty());
+        }
+    }
+}

@@ -1,0 +1,584 @@
+//! 5.4: what options do, and which of them outlive `on_error`.
+
+use super::{
+    Case, Ctx, Outcome,
+    expect::{fails, fails_with, holds, same, succeeds},
+    world::{CONFLICTING_KEYS, Serializable, Snapshot, ranges, some},
+};
+use crate::tx::{Database, DatabaseOption, Error, MutationType, Result, Transaction, TransactionOption};
+use TransactionOption::*;
+use std::{future::Future, time::Duration};
+
+const SECTION: &str = "5.4";
+
+pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
+    let mut cases = vec![
+        Case::new(SECTION, "timeout/read", "After the timeout a read is 1031.", timeout_read),
+        Case::new(
+            SECTION,
+            "timeout/commit",
+            "After the timeout a commit is 1031, and writes nothing if it had not begun.",
+            timeout_commit,
+        ),
+        Case::new(
+            SECTION,
+            "timeout/over-retries",
+            "The timeout counts from the creation, over all retries.",
+            timeout_over_retries,
+        ),
+        Case::new(SECTION, "timeout/zero", "A timeout of 0 disables it.", timeout_zero),
+        Case::new(
+            SECTION,
+            "timeout/latest-counts",
+            "The timeout that was set last is the one that counts.",
+            timeout_latest,
+        ),
+        Case::new(
+            SECTION,
+            "timeout/reset",
+            "reset drops the timeout, and makes one that has passed usable again.",
+            timeout_reset,
+        ),
+        Case::new(
+            SECTION,
+            "persistent/retry-limit",
+            "retry_limit outlives on_error.",
+            persistent_retry_limit,
+        ),
+        Case::new(
+            SECTION,
+            "persistent/max-retry-delay",
+            "max_retry_delay outlives on_error.",
+            persistent_max_delay,
+        ),
+        Case::new(
+            SECTION,
+            "lost/read-your-writes-disable",
+            "Option 51 must be set again in each attempt.",
+            lost_ryw,
+        ),
+        Case::new(
+            SECTION,
+            "lost/snapshot-ryw-disable",
+            "Option 601 must be set again in each attempt.",
+            lost_snapshot_ryw,
+        ),
+        Case::new(
+            SECTION,
+            "lost/next-write",
+            "Option 30 must be set again in each attempt.",
+            lost_next_write,
+        ),
+        Case::new(SECTION, "lost/access-system-keys", "Option 301 must be set again in each attempt.", |c| {
+            lost_system(c, AccessSystemKeys)
+        }),
+        Case::new(SECTION, "lost/read-system-keys", "Option 302 must be set again in each attempt.", |c| {
+            lost_system(c, ReadSystemKeys)
+        }),
+        Case::new(
+            SECTION,
+            "lost/size-limit",
+            "Option 503 must be set again in each attempt.",
+            lost_size_limit,
+        ),
+        Case::new(
+            SECTION,
+            "lost/report-conflicting-keys",
+            "Option 712 must be set again in each attempt.",
+            lost_report,
+        ),
+        Case::new(
+            SECTION,
+            "lost/special-relaxed",
+            "Option 713 must be set again in each attempt.",
+            lost_relaxed,
+        ),
+        Case::new(
+            SECTION,
+            "lost/bypass-unreadable",
+            "Option 1100 must be set again in each attempt.",
+            lost_bypass,
+        ),
+        Case::new(SECTION, "lost/reset", "reset drops every option.", lost_by_reset),
+        Case::new(SECTION, "ryw-disable/after-read", "Option 51 after a read is 2000.", |c| {
+            late_ryw(c, false)
+        }),
+        Case::new(SECTION, "ryw-disable/after-write", "Option 51 after a write is 2000.", |c| {
+            late_ryw(c, true)
+        }),
+        Case::new(
+            SECTION,
+            "snapshot-ryw/default",
+            "Snapshot reads see own writes by default.",
+            snapshot_default,
+        ),
+        Case::new(
+            SECTION,
+            "snapshot-ryw/disable",
+            "With 601 snapshot reads ignore own writes, and serializable reads see them.",
+            snapshot_disable,
+        ),
+        Case::new(
+            SECTION,
+            "snapshot-ryw/counter",
+            "600 and 601 count: as many enables as disables restore it.",
+            snapshot_counter,
+        ),
+        Case::new(
+            SECTION,
+            "snapshot-ryw/surplus",
+            "An enable more than disables is not lost: one disable then only balances it.",
+            snapshot_surplus,
+        ),
+        Case::new(
+            SECTION,
+            "next-write/one-only",
+            "Option 30 suppresses the write conflict range of the next write only.",
+            next_write,
+        ),
+        Case::new(
+            SECTION,
+            "next-write/no-conflict",
+            "A write whose conflict range is suppressed does not conflict with readers.",
+            next_write_no_conflict,
+        ),
+        Case::new(
+            SECTION,
+            "system-keys/read",
+            "With 302 system keys can be read and not written.",
+            system_read,
+        ),
+        Case::new(SECTION, "system-keys/access", "With 301 system keys can be read.", system_access),
+        Case::new(
+            SECTION,
+            "database/timeout",
+            "The handle's default timeout holds for new transactions, and after their reset.",
+            db_timeout,
+        ),
+        Case::new(
+            SECTION,
+            "database/retry-limit",
+            "The handle's default retry limit holds for new transactions.",
+            db_retry_limit,
+        ),
+        Case::new(
+            SECTION,
+            "database/size-limit",
+            "The handle's default size limit holds for new transactions, in every attempt.",
+            db_size_limit,
+        ),
+        Case::new(
+            SECTION,
+            "database/max-retry-delay",
+            "The handle's default max_retry_delay holds for new transactions.",
+            db_max_delay,
+        ),
+        Case::new(
+            SECTION,
+            "database/snapshot-ryw",
+            "The handle's options 26 and 27 set where the counter of 600 and 601 begins.",
+            db_snapshot_ryw,
+        ),
+        Case::new(
+            SECTION,
+            "database/overridden",
+            "A transaction's own option wins over the handle's default.",
+            db_overridden,
+        ),
+    ];
+    for (topic, option, errors) in REFUSED {
+        let promise = format!("{topic} is refused with {errors:?}.");
+        cases.push(Case::new(SECTION, &format!("refused/{topic}"), promise, move |c| {
+            refused(c, option.clone(), errors)
+        }));
+    }
+    for (topic, option) in HARMLESS {
+        let promise = format!("With {topic} an undisturbed transaction reads and commits as ever.");
+        cases.push(Case::new(SECTION, &format!("harmless/{topic}"), promise, move |c| {
+            harmless(c, option.clone())
+        }));
+    }
+    cases
+}
+
+const REFUSED: &[(&str, TransactionOption, &[Error])] = &[
+    ("timeout-negative", Timeout(-1), &[Error::INVALID_OPTION_VALUE]),
+    ("retry-limit-below-minus-one", RetryLimit(-2), &[Error::INVALID_OPTION_VALUE]),
+    ("max-retry-delay-negative", MaxRetryDelay(-1), &[Error::INVALID_OPTION_VALUE]),
+    ("size-limit-31", SizeLimit(31), &[Error::INVALID_OPTION_VALUE]),
+    ("size-limit-above-default", SizeLimit(10_000_001), &[Error::INVALID_OPTION_VALUE]),
+];
+
+const HARMLESS: &[(&str, TransactionOption)] = &[
+    ("causal-read-risky", CausalReadRisky),
+    ("priority-batch", PriorityBatch),
+    ("priority-system-immediate", PrioritySystemImmediate),
+    ("lock-aware", LockAware),
+    ("raw-access", RawAccess),
+    ("report-conflicting-keys", ReportConflictingKeys),
+    ("size-limit-10000000", SizeLimit(10_000_000)),
+    ("max-retry-delay-0", MaxRetryDelay(0)),
+];
+
+/// How an option was refused: at the call, or, as the C client defers it, at the next read.
+async fn set_then_read<D: Database>(
+    c: &Ctx<D>,
+    tx: &D::Transaction,
+    option: TransactionOption,
+) -> Result<()> {
+    tx.set_option(option)?;
+    tx.get(&c.key("a"), Serializable).await.map(drop)
+}
+
+async fn refused<D: Database>(c: Ctx<D>, option: TransactionOption, errors: &[Error]) -> Outcome {
+    let tx = c.tx()?;
+    fails_with("the option or the next read", set_then_read(&c, &tx, option).await, errors)
+}
+
+async fn harmless<D: Database>(c: Ctx<D>, option: TransactionOption) -> Outcome {
+    c.put("a", "1").await?;
+    let tx = c.tx()?;
+    succeeds("the option", tx.set_option(option))?;
+    same("the read", tx.get(&c.key("a"), Serializable).await?, some("1"))?;
+    tx.set(&c.key("b"), b"2");
+    succeeds("the commit", tx.commit().await)?;
+    same("the value", c.value("b").await?, some("2"))
+}
+
+async fn timeout_read<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.set_option(Timeout(50))?;
+    c.pause(200).await;
+    fails("get", tx.get(&c.key("a"), Serializable).await, Error::TRANSACTION_TIMED_OUT)?;
+    fails("get_read_version", tx.get_read_version().await, Error::TRANSACTION_TIMED_OUT)?;
+    let range = tx.get_range(&c.everything(), 1, Snapshot).await;
+    fails("get_range", range, Error::TRANSACTION_TIMED_OUT)
+}
+
+async fn timeout_commit<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.set_option(Timeout(50))?;
+    tx.set(&c.key("a"), b"1");
+    c.pause(200).await;
+    fails("the commit", tx.commit().await, Error::TRANSACTION_TIMED_OUT)?;
+    same("the value", c.value("a").await?, None)
+}
+
+async fn timeout_over_retries<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.set_option(Timeout(1_000))?;
+    let begin = c.db.env().now();
+    loop {
+        c.pause(100).await;
+        let answer = tx.on_error(Error::TRANSACTION_TOO_OLD).await;
+        let took = c.db.env().now() - begin;
+        match answer {
+            Ok(()) => holds(took < Duration::from_secs(5), || format!("no retry succeeds after {took:?}"))?,
+            answer => {
+                holds(took >= Duration::from_millis(900), || {
+                    format!("no timeout before 1 s; after {took:?}")
+                })?;
+                return fails("on_error", answer, Error::TRANSACTION_TIMED_OUT);
+            }
+        }
+    }
+}
+
+async fn timeout_zero<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.set_option(Timeout(300))?;
+    tx.set_option(Timeout(0))?;
+    c.pause(600).await;
+    succeeds("a read", tx.get(&c.key("a"), Serializable).await).map(drop)
+}
+
+async fn timeout_latest<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.set_option(Timeout(300))?;
+    tx.set_option(Timeout(30_000))?;
+    c.pause(600).await;
+    succeeds("a read", tx.get(&c.key("a"), Serializable).await)?;
+    tx.set_option(Timeout(100))?;
+    let read = tx.get(&c.key("a"), Serializable).await;
+    fails("a read after a timeout that has already passed", read, Error::TRANSACTION_TIMED_OUT)
+}
+
+async fn timeout_reset<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.set_option(Timeout(50))?;
+    c.pause(200).await;
+    tx.reset();
+    succeeds("a read after reset", tx.get(&c.key("a"), Serializable).await)?;
+    c.pause(200).await;
+    succeeds("a later read", tx.get(&c.key("b"), Serializable).await).map(drop)
+}
+
+async fn persistent_retry_limit<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.set_option(RetryLimit(1))?;
+    succeeds("the retry", tx.on_error(Error::NOT_COMMITTED).await)?;
+    tx.get(&c.key("a"), Serializable).await?;
+    fails("one more", tx.on_error(Error::NOT_COMMITTED).await, Error::NOT_COMMITTED)
+}
+
+/// How long 32 retries take, nearly all of whose backoffs would be about half a second each.
+async fn long_backoff<D: Database>(c: &Ctx<D>, tx: &D::Transaction) -> Result<Duration> {
+    let begin = c.db.env().now();
+    for _ in 0..32 {
+        tx.on_error(Error::NOT_COMMITTED).await?;
+    }
+    Ok(c.db.env().now() - begin)
+}
+
+async fn persistent_max_delay<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.set_option(MaxRetryDelay(2))?;
+    let took = long_backoff(&c, &tx).await?;
+    holds(took < Duration::from_secs(1), || format!("32 backoffs of at most 0.002 s; they took {took:?}"))
+}
+
+/// A transaction that set `option` and then was retried.
+async fn retried<D: Database>(c: &Ctx<D>, option: TransactionOption) -> Result<D::Transaction> {
+    let tx = c.tx()?;
+    tx.set_option(option)?;
+    tx.on_error(Error::NOT_COMMITTED).await?;
+    Ok(tx)
+}
+
+async fn lost_ryw<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = retried(&c, ReadYourWritesDisable).await?;
+    tx.set(&c.key("a"), b"1");
+    same("a read of an own write", tx.get(&c.key("a"), Serializable).await?, some("1"))
+}
+
+async fn lost_snapshot_ryw<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = retried(&c, SnapshotRywDisable).await?;
+    tx.set(&c.key("a"), b"1");
+    same("a snapshot read of an own write", tx.get(&c.key("a"), Snapshot).await?, some("1"))
+}
+
+async fn lost_next_write<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = retried(&c, NextWriteNoWriteConflictRange).await?;
+    tx.set(&c.key("a"), b"1");
+    c.writes_are(&tx, &[("a", "a\0")]).await
+}
+
+async fn lost_system<D: Database>(c: Ctx<D>, option: TransactionOption) -> Outcome {
+    let tx = retried(&c, option).await?;
+    let read = tx.get(b"\xff/shaketable", Snapshot).await;
+    fails("a read of a system key", read, Error::KEY_OUTSIDE_LEGAL_RANGE)
+}
+
+async fn lost_size_limit<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = retried(&c, SizeLimit(100)).await?;
+    tx.set(&c.key("a"), &[0; 500]);
+    succeeds("the commit", tx.commit().await)
+}
+
+async fn lost_report<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = retried(&c, ReportConflictingKeys).await?;
+    tx.get(&c.key("a"), Serializable).await?;
+    c.put("a", "theirs").await?;
+    c.touch(&tx)?;
+    fails("the commit", tx.commit().await, Error::NOT_COMMITTED)?;
+    same("conflicting keys", c.listed(&tx, CONFLICTING_KEYS).await?, ranges(&[]))
+}
+
+async fn lost_relaxed<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = retried(&c, SpecialKeySpaceRelaxed).await?;
+    let read = tx.get(b"\xff\xff/no/such/module", Snapshot).await;
+    fails("a read of no module", read, Error::SPECIAL_KEYS_NO_MODULE_FOUND)
+}
+
+async fn lost_bypass<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = retried(&c, BypassUnreadable).await?;
+    tx.atomic_op(&c.key("a"), &[0; 14], MutationType::SetVersionstampedValue);
+    let read = tx.get(&c.key("a"), Serializable).await;
+    fails("a read of the stamped value", read, Error::ACCESSED_UNREADABLE)
+}
+
+async fn lost_by_reset<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.set_option(ReadYourWritesDisable)?;
+    tx.set_option(AccessSystemKeys)?;
+    tx.set_option(SizeLimit(100))?;
+    tx.reset();
+    tx.set(&c.key("a"), &[b'1'; 500]);
+    let own = tx.get(&c.key("a"), Serializable).await?;
+    holds(own.is_some(), || "a read sees an own write after reset".into())?;
+    let system = tx.get(b"\xff/shaketable", Snapshot).await;
+    fails("a read of a system key", system, Error::KEY_OUTSIDE_LEGAL_RANGE)?;
+    succeeds("the commit", tx.commit().await)
+}
+
+async fn late_ryw<D: Database>(c: Ctx<D>, write: bool) -> Outcome {
+    let tx = c.tx()?;
+    if write {
+        tx.set(&c.key("a"), b"1");
+    } else {
+        tx.get(&c.key("a"), Serializable).await?;
+    }
+    let seen = set_then_read(&c, &tx, ReadYourWritesDisable).await;
+    fails("the option or the next read", seen, Error::CLIENT_INVALID_OPERATION)
+}
+
+/// What snapshot and serializable reads see of an own write over `old`.
+async fn own_write<D: Database>(c: &Ctx<D>, options: &[TransactionOption]) -> Result<(bool, bool)> {
+    c.put("a", "old").await?;
+    let tx = c.tx()?;
+    for option in options {
+        tx.set_option(option.clone())?;
+    }
+    tx.set(&c.key("a"), b"own");
+    let mut sees = [false; 2];
+    for (sees, isolation) in sees.iter_mut().zip([Snapshot, Serializable]) {
+        *sees = tx.get(&c.key("a"), isolation).await? == some("own");
+        let rows = tx.get_range_all(c.everything(), isolation).await?;
+        let key = tx.get_key(&c.selector("a", false, 1), isolation).await?;
+        *sees &= rows.iter().any(|row| row.value == "own") && key == c.key("a");
+    }
+    Ok((sees[0], sees[1]))
+}
+
+async fn snapshot_default<D: Database>(c: Ctx<D>) -> Outcome {
+    same("snapshot and serializable reads see it", own_write(&c, &[]).await?, (true, true))
+}
+
+async fn snapshot_disable<D: Database>(c: Ctx<D>) -> Outcome {
+    let seen = own_write(&c, &[SnapshotRywDisable]).await?;
+    same("snapshot and serializable reads see it", seen, (false, true))
+}
+
+async fn snapshot_counter<D: Database>(c: Ctx<D>) -> Outcome {
+    let two = [SnapshotRywDisable, SnapshotRywDisable, SnapshotRywEnable];
+    same("two disables, one enable", own_write(&c, &two).await?, (false, true))?;
+    let all = [two.as_slice(), &[SnapshotRywEnable]].concat();
+    same("two disables, two enables", own_write(&c, &all).await?, (true, true))
+}
+
+async fn snapshot_surplus<D: Database>(c: Ctx<D>) -> Outcome {
+    let one = [SnapshotRywEnable, SnapshotRywDisable];
+    same("an enable, a disable", own_write(&c, &one).await?, (true, true))?;
+    let more = [one.as_slice(), &[SnapshotRywDisable]].concat();
+    same("an enable, two disables", own_write(&c, &more).await?, (false, true))
+}
+
+async fn next_write<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.set_option(NextWriteNoWriteConflictRange)?;
+    tx.set(&c.key("a"), b"1");
+    tx.set(&c.key("b"), b"1");
+    c.writes_are(&tx, &[("b", "b\0")]).await?;
+    tx.commit().await?;
+    same("the write without a conflict range", c.value("a").await?, some("1"))
+}
+
+async fn next_write_no_conflict<D: Database>(c: Ctx<D>) -> Outcome {
+    let reader = c.tx()?;
+    reader.get(&c.key("a"), Serializable).await?;
+    let tx = c.tx()?;
+    tx.set_option(NextWriteNoWriteConflictRange)?;
+    tx.clear_range(&c.key(""), &c.key("b"));
+    tx.commit().await?;
+    c.touch(&reader)?;
+    succeeds("the reader's commit", reader.commit().await)
+}
+
+async fn system_read<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.set_option(ReadSystemKeys)?;
+    same("a system key that is absent", tx.get(b"\xff/shaketable/absent", Snapshot).await?, None)?;
+    tx.set(b"\xff/shaketable", b"");
+    let read = tx.get(&c.key("a"), Snapshot).await;
+    fails("after a write of a system key", read, Error::KEY_OUTSIDE_LEGAL_RANGE)
+}
+
+async fn system_access<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.set_option(AccessSystemKeys)?;
+    same("a system key that is absent", tx.get(b"\xff/shaketable/absent", Snapshot).await?, None)
+}
+
+/// Runs `case` with a default of the handle changed, and puts it back whatever comes of it.
+async fn with_default<D: Database>(
+    c: &Ctx<D>,
+    set: DatabaseOption,
+    restore: DatabaseOption,
+    case: impl Future<Output = Outcome> + Send,
+) -> Outcome {
+    c.db.set_option(set)?;
+    let outcome = case.await;
+    c.db.set_option(restore)?;
+    outcome
+}
+
+async fn db_timeout<D: Database>(c: Ctx<D>) -> Outcome {
+    let earlier = c.tx()?;
+    let case = async {
+        let tx = c.tx()?;
+        for what in ["a read of a new transaction", "a read after its reset"] {
+            c.pause(400).await;
+            let read = tx.get(&c.key("a"), Serializable).await;
+            fails(what, read, Error::TRANSACTION_TIMED_OUT)?;
+            tx.reset();
+        }
+        succeeds("a read of an earlier transaction", earlier.get(&c.key("a"), Serializable).await).map(drop)
+    };
+    let (set, restore) = (DatabaseOption::TransactionTimeout(100), DatabaseOption::TransactionTimeout(0));
+    with_default(&c, set, restore, case).await
+}
+
+async fn db_retry_limit<D: Database>(c: Ctx<D>) -> Outcome {
+    let case = async {
+        let tx = c.tx()?;
+        succeeds("the retry", tx.on_error(Error::NOT_COMMITTED).await)?;
+        fails("one more", tx.on_error(Error::NOT_COMMITTED).await, Error::NOT_COMMITTED)
+    };
+    let set = DatabaseOption::TransactionRetryLimit(1);
+    with_default(&c, set, DatabaseOption::TransactionRetryLimit(-1), case).await
+}
+
+async fn db_size_limit<D: Database>(c: Ctx<D>) -> Outcome {
+    let case = async {
+        let tx = c.tx()?;
+        for attempt in ["the first attempt's commit", "the second attempt's commit"] {
+            tx.set(&c.key("a"), &[0; 500]);
+            fails(attempt, tx.commit().await, Error::TRANSACTION_TOO_LARGE)?;
+            tx.on_error(Error::NOT_COMMITTED).await?;
+        }
+        Ok(())
+    };
+    let set = DatabaseOption::TransactionSizeLimit(300);
+    with_default(&c, set, DatabaseOption::TransactionSizeLimit(10_000_000), case).await
+}
+
+async fn db_max_delay<D: Database>(c: Ctx<D>) -> Outcome {
+    let case = async {
+        let took = long_backoff(&c, &c.tx()?).await?;
+        holds(took < Duration::from_secs(1), || format!("32 backoffs of at most 0.002 s; they took {took:?}"))
+    };
+    let set = DatabaseOption::TransactionMaxRetryDelay(2);
+    with_default(&c, set, DatabaseOption::TransactionMaxRetryDelay(1_000), case).await
+}
+
+async fn db_snapshot_ryw<D: Database>(c: Ctx<D>) -> Outcome {
+    let case = async {
+        same("a new transaction", own_write(&c, &[]).await?, (false, true))?;
+        same("one that enables it", own_write(&c, &[SnapshotRywEnable]).await?, (true, true))
+    };
+    let (set, restore) = (DatabaseOption::SnapshotRywDisable, DatabaseOption::SnapshotRywEnable);
+    with_default(&c, set, restore, case).await
+}
+
+async fn db_overridden<D: Database>(c: Ctx<D>) -> Outcome {
+    let case = async {
+        let tx = c.tx()?;
+        tx.set_option(RetryLimit(3))?;
+        for _ in 0..3 {
+            succeeds("a retry", tx.on_error(Error::NOT_COMMITTED).await)?;
+        }
+        fails("one more", tx.on_error(Error::NOT_COMMITTED).await, Error::NOT_COMMITTED)
+    };
+    let set = DatabaseOption::TransactionRetryLimit(0);
+    with_default(&c, set, DatabaseOption::TransactionRetryLimit(-1), case).await
+}

@@ -1,0 +1,310 @@
+//! 5.9: size limits, the approximate size, estimated range sizes and split points.
+
+use super::{
+    Case, Ctx, Outcome,
+    expect::{fails, fails_with, holds, same, succeeds},
+    world::{Serializable, Snapshot},
+};
+use crate::tx::{
+    ConflictRangeType::{Read, Write},
+    Database, Error, MutationType, RangeOption, Result, Transaction, TransactionOption,
+};
+use bytes::Bytes;
+
+const SECTION: &str = "5.9";
+
+/// What a 64-bit FoundationDB client counts for a mutation beside its key and value.
+const MUTATION: usize = 44;
+/// What it counts for a conflict range beside its two keys.
+const RANGE: usize = 24;
+
+pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
+    let mut cases = vec![
+        Case::new(SECTION, "limit/key", "A key has at most 10,000 bytes; longer ones are 2102.", key_limit),
+        Case::new(
+            SECTION,
+            "limit/value",
+            "A value has at most 100,000 bytes; longer ones are 2103.",
+            value_limit,
+        ),
+        Case::new(SECTION, "limit/raw-access", "With raw access (303) keys have 8 bytes more.", raw_access),
+        Case::new(
+            SECTION,
+            "approximate-size/new",
+            "The approximate size of a new transaction is 0.",
+            size_of_new,
+        ),
+        Case::new(SECTION, "approximate-size/reset", "reset and on_error return it to 0.", size_of_reset),
+        Case::new(SECTION, "approximate-size/sum", "It only grows, by what each call adds.", size_sum),
+        Case::new(
+            SECTION,
+            "estimated-size/empty",
+            "The estimate of an empty range is small, and no error.",
+            estimate_empty,
+        ),
+        Case::new(
+            SECTION,
+            "estimated-size/large",
+            "The estimate of some megabytes is roughly right.",
+            estimate_large,
+        ),
+        Case::new(SECTION, "estimated-size/own-writes", "The estimate ignores own writes.", estimate_own),
+        Case::new(
+            SECTION,
+            "estimated-size/inverted",
+            "The estimate of an inverted range is 2005.",
+            estimate_inverted,
+        ),
+        Case::new(
+            SECTION,
+            "split-points/ends",
+            "Split points begin with the range's begin, end with its end, and rise.",
+            split_ends,
+        ),
+        Case::new(
+            SECTION,
+            "split-points/pieces",
+            "Some megabytes are split into several pieces.",
+            split_pieces,
+        ),
+        Case::new(
+            SECTION,
+            "split-points/inverted",
+            "Split points of an inverted range are 2005.",
+            split_inverted,
+        ),
+        Case::new(SECTION, "split-points/system", "Split points beyond \\xff are 2004.", split_system),
+    ];
+    for (topic, step, size) in SIZES {
+        let promise = format!("{topic} adds what it costs to send to the approximate size.");
+        cases.push(Case::new(SECTION, &format!("approximate-size/{topic}"), promise, move |c| {
+            sized(c, *step, *size)
+        }));
+    }
+    cases
+}
+
+async fn key_limit<D: Database>(c: Ctx<D>) -> Outcome {
+    let filler = |length: usize| vec![b'k'; length - c.key("").len()];
+    let tx = c.tx()?;
+    let longest = c.key(filler(10_000));
+    tx.set(&longest, b"1");
+    same("an own read", tx.get(&longest, Serializable).await?, Some("1".into()))?;
+    succeeds("the commit", tx.commit().await)?;
+    same("the stored keys", c.rows().await?.len(), 1)?;
+    let tx = c.tx()?;
+    tx.set(&c.key(filler(10_001)), b"1");
+    fails("the commit of one byte more", tx.commit().await, Error::KEY_TOO_LARGE)
+}
+
+async fn value_limit<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    let longest = vec![7; 100_000];
+    tx.set(&c.key("a"), &longest);
+    succeeds("the commit", tx.commit().await)?;
+    same("the value", c.value("a").await?, Some(longest.into()))?;
+    let tx = c.tx()?;
+    tx.set(&c.key("a"), &[7; 100_001]);
+    fails("the commit of one byte more", tx.commit().await, Error::VALUE_TOO_LARGE)
+}
+
+async fn raw_access<D: Database>(c: Ctx<D>) -> Outcome {
+    for (length, fits) in [(10_008, true), (10_009, false)] {
+        let tx = c.tx()?;
+        tx.set_option(TransactionOption::RawAccess)?;
+        tx.set(&c.key(vec![b'k'; length - c.key("").len()]), b"1");
+        // Reading it back shows whether it was taken; committing it is not needed for that.
+        let read = tx.get(&c.key("a"), Serializable).await;
+        if fits {
+            succeeds("a read after the write", read)?;
+        } else {
+            fails("a read after the write", read, Error::KEY_TOO_LARGE)?;
+        }
+    }
+    Ok(())
+}
+
+/// One call that adds to the approximate size.
+#[derive(Clone, Copy)]
+enum Step {
+    Set,
+    SetWithoutRange,
+    Clear,
+    ClearRange,
+    Atomic,
+    AddRead,
+    AddWrite,
+    Get,
+    GetTwice,
+    GetSnapshot,
+    GetOwn,
+    Range,
+}
+
+/// A step, and its size given the length of the key `a`, which is that of `b` too.
+type Size = (&'static str, Step, fn(usize) -> usize);
+
+const SIZES: &[Size] = &[
+    ("set", Step::Set, |k| set(k, 5)),
+    ("set-without-conflict-range", Step::SetWithoutRange, |k| k + 5 + MUTATION),
+    ("clear", Step::Clear, |k| 2 * (2 * k + 1 + RANGE)),
+    ("clear_range", Step::ClearRange, |k| 2 * 2 * k + MUTATION + RANGE),
+    ("atomic_op", Step::Atomic, |k| set(k, 8)),
+    ("add_read_conflict_range", Step::AddRead, |k| 2 * k + RANGE),
+    ("add_write_conflict_range", Step::AddWrite, |k| 2 * k + RANGE),
+    ("get", Step::Get, |k| 2 * k + 1 + RANGE),
+    ("get-twice", Step::GetTwice, |k| 2 * (2 * k + 1 + RANGE)),
+    ("get-snapshot", Step::GetSnapshot, |_| 0),
+    ("get-own-write", Step::GetOwn, |k| set(k, 5)),
+    ("get_range", Step::Range, |k| 2 * k + RANGE),
+];
+
+/// The size of a set of a key and a value of these lengths.
+fn set(key: usize, value: usize) -> usize {
+    key + value + MUTATION + 2 * key + 1 + RANGE
+}
+
+async fn take<D: Database>(c: &Ctx<D>, tx: &D::Transaction, step: Step) -> Result<()> {
+    let (a, b) = (c.key("a"), c.key("b"));
+    match step {
+        Step::Set => tx.set(&a, b"value"),
+        Step::SetWithoutRange => {
+            tx.set_option(TransactionOption::NextWriteNoWriteConflictRange)?;
+            tx.set(&a, b"value");
+        }
+        Step::Clear => tx.clear(&a),
+        Step::ClearRange => tx.clear_range(&a, &b),
+        Step::Atomic => tx.atomic_op(&a, &[1; 8], MutationType::Add),
+        Step::AddRead => tx.add_conflict_range(&a, &b, Read)?,
+        Step::AddWrite => tx.add_conflict_range(&a, &b, Write)?,
+        Step::Get => drop(tx.get(&a, Serializable).await?),
+        Step::GetTwice => {
+            tx.get(&a, Serializable).await?;
+            tx.get(&a, Serializable).await?;
+        }
+        Step::GetSnapshot => drop(tx.get(&a, Snapshot).await?),
+        Step::GetOwn => {
+            tx.set(&a, b"value");
+            tx.get(&a, Serializable).await?;
+        }
+        Step::Range => drop(tx.get_range(&RangeOption::new(a, b), 1, Serializable).await?),
+    }
+    Ok(())
+}
+
+async fn sized<D: Database>(c: Ctx<D>, step: Step, size: fn(usize) -> usize) -> Outcome {
+    let tx = c.tx()?;
+    take(&c, &tx, step).await?;
+    let promised = size(c.key("a").len()) as i64;
+    same("the approximate size", tx.get_approximate_size().await?, promised)
+}
+
+async fn size_of_new<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    same("the size", tx.get_approximate_size().await?, 0)?;
+    tx.get_read_version().await?;
+    same("the size with a read version", tx.get_approximate_size().await?, 0)
+}
+
+async fn size_of_reset<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.set(&c.key("a"), b"1");
+    tx.reset();
+    same("the size after reset", tx.get_approximate_size().await?, 0)?;
+    tx.set(&c.key("a"), b"1");
+    tx.on_error(Error::NOT_COMMITTED).await?;
+    same("the size after on_error", tx.get_approximate_size().await?, 0)
+}
+
+async fn size_sum<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    let length = c.key("a").len();
+    let mut promised = 0;
+    for value in [0, 10, 1_000] {
+        tx.set(&c.key("a"), &vec![7; value]);
+        promised += set(length, value) as i64;
+        same("the size after another set of one key", tx.get_approximate_size().await?, promised)?;
+    }
+    tx.clear(&c.key("a"));
+    holds(tx.get_approximate_size().await? > promised, || "a clear adds to the size".into())
+}
+
+/// Some four megabytes under the prefix.
+async fn fill<D: Database>(c: &Ctx<D>) -> Result<()> {
+    let value = vec![7; 50_000];
+    for part in 0..8_u8 {
+        c.commit(|tx| (0..10).for_each(|i| tx.set(&c.key([part, i]), &value))).await?;
+    }
+    Ok(())
+}
+
+async fn estimate_empty<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    let bytes = tx.get_estimated_range_size_bytes(&c.key("a"), &c.key("b")).await?;
+    holds((0..1_000_000).contains(&bytes), || format!("a small estimate of nothing, seen {bytes}"))
+}
+
+async fn estimate_large<D: Database>(c: Ctx<D>) -> Outcome {
+    fill(&c).await?;
+    let tx = c.tx()?;
+    let bytes = tx.get_estimated_range_size_bytes(&c.key(""), &c.end()).await?;
+    holds((1_500_000..12_000_000).contains(&bytes), || {
+        format!("an estimate of 4,000,000 bytes within a factor of three, seen {bytes}")
+    })
+}
+
+async fn estimate_own<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    let before = tx.get_estimated_range_size_bytes(&c.key(""), &c.end()).await?;
+    for i in 0..50_u8 {
+        tx.set(&c.key([i]), &[7; 100_000]);
+    }
+    let after = tx.get_estimated_range_size_bytes(&c.key(""), &c.end()).await?;
+    holds(after - before < 1_000_000, || {
+        format!("5,000,000 own bytes do not count; the estimate went from {before} to {after}")
+    })
+}
+
+async fn estimate_inverted<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    let bytes = tx.get_estimated_range_size_bytes(&c.key("b"), &c.key("a")).await;
+    fails("the estimate", bytes, Error::INVERTED_RANGE)
+}
+
+/// Split points must begin and end with the range, and rise.
+fn well_formed(c_begin: &Bytes, c_end: &Bytes, points: &[Bytes]) -> Outcome {
+    same("the first point", points.first(), Some(c_begin))?;
+    same("the last point", points.last(), Some(c_end))?;
+    holds(points.windows(2).all(|pair| pair[0] < pair[1]), || format!("rising points, seen {points:?}"))
+}
+
+async fn split_ends<D: Database>(c: Ctx<D>) -> Outcome {
+    c.put_all(&["a", "b", "c"]).await?;
+    let tx = c.tx()?;
+    let (begin, end) = (c.key("a"), c.key("c"));
+    let points = tx.get_range_split_points(&begin, &end, 100_000_000).await?;
+    well_formed(&begin, &end, &points)
+}
+
+async fn split_pieces<D: Database>(c: Ctx<D>) -> Outcome {
+    fill(&c).await?;
+    let tx = c.tx()?;
+    let (begin, end) = (c.key(""), c.end());
+    let points = tx.get_range_split_points(&begin, &end, 500_000).await?;
+    well_formed(&begin, &end, &points)?;
+    holds((3..60).contains(&points.len()), || {
+        format!("4,000,000 bytes in pieces of about 500,000, seen {} points", points.len())
+    })
+}
+
+async fn split_inverted<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    let points = tx.get_range_split_points(&c.key("b"), &c.key("a"), 1_000).await;
+    fails("the split points", points, Error::INVERTED_RANGE)
+}
+
+async fn split_system<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    let points = tx.get_range_split_points(&c.key("a"), b"\xff\x01", 1_000).await;
+    fails_with("the split points", points, &[Error::KEY_OUTSIDE_LEGAL_RANGE])
+}

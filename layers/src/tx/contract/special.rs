@@ -1,0 +1,361 @@
+//! 5.9: special keys, and the metadata version key.
+
+use super::{
+    Case, Ctx, Outcome,
+    expect::{fails, holds, same, succeeds},
+    world::{CONFLICTING_KEYS, READ_CONFLICTS, Serializable, Snapshot, WRITE_CONFLICTS, ranges, some},
+};
+use crate::tx::{
+    ConflictRangeType::Read, Database, Error, MutationType, MutationType::*, RangeOption, Result,
+    Transaction, TransactionOption,
+};
+use bytes::Bytes;
+use futures::future::join;
+
+const SECTION: &str = "5.9";
+
+/// The key whose value clients compare to know that their caches are fresh.
+const METADATA_VERSION: &[u8] = b"\xff/metadataVersion";
+/// The only operand it accepts.
+const REQUIRED: &[u8] = &[0; 14];
+
+pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
+    vec![
+        Case::new(
+            SECTION,
+            "special/boundaries",
+            "Conflict ranges are listed as boundaries, each with 1 where a range begins and 0 where it ends.",
+            boundaries,
+        ),
+        Case::new(SECTION, "special/get", "A single boundary can be read with get.", boundary_get),
+        Case::new(
+            SECTION,
+            "special/limit-reverse",
+            "Special keys obey limits and the reverse order.",
+            limit_reverse,
+        ),
+        Case::new(
+            SECTION,
+            "special/no-conflict-range",
+            "Reading special keys adds no conflict range.",
+            no_conflict_range,
+        ),
+        Case::new(
+            SECTION,
+            "special/pending-reads",
+            "The list of read conflict ranges waits for pending reads.",
+            pending_reads,
+        ),
+        Case::new(SECTION, "special/empty", "A new transaction lists nothing.", empty),
+        Case::new(
+            SECTION,
+            "special/conflicting-keys",
+            "With option 712 a failed commit lists the ranges it conflicted on, and no others.",
+            conflicting_keys,
+        ),
+        Case::new(
+            SECTION,
+            "special/conflicting-range",
+            "A range that was read and then written in part is listed as conflicting.",
+            conflicting_range,
+        ),
+        Case::new(
+            SECTION,
+            "special/conflicting-keys-off",
+            "Without option 712 nothing is listed.",
+            conflicting_off,
+        ),
+        Case::new(SECTION, "special/cross-module", "A range across modules is 2112.", cross_module),
+        Case::new(SECTION, "special/no-module", "A read that touches no module is 2113.", no_module),
+        Case::new(SECTION, "special/relaxed", "With option 713 both are allowed.", relaxed),
+        Case::new(SECTION, "special/write", "A write of special keys is 2114.", |c| {
+            write(c, None, Error::SPECIAL_KEYS_WRITE_DISABLED)
+        }),
+        Case::new(
+            SECTION,
+            "special/write-enabled",
+            "With option 714 a write where no module takes any is 2115.",
+            |c| {
+                write(
+                    c,
+                    Some(TransactionOption::SpecialKeySpaceEnableWrites),
+                    Error::SPECIAL_KEYS_NO_WRITE_MODULE_FOUND,
+                )
+            },
+        ),
+        Case::new(SECTION, "special/status", "The status of the cluster can be read, as JSON.", status),
+        Case::new(
+            SECTION,
+            "metadata-version/readable",
+            "Every transaction may read the metadata version.",
+            metadata_readable,
+        ),
+        Case::new(
+            SECTION,
+            "metadata-version/stamped",
+            "A versionstamped value with fourteen zero bytes sets it to the commit's stamp.",
+            metadata_stamped,
+        ),
+        Case::new(SECTION, "metadata-version/set", "A plain set of it is 2000.", metadata_set),
+        Case::new(
+            SECTION,
+            "metadata-version/operand",
+            "Another operand, or another operation, is 2000.",
+            metadata_operand,
+        ),
+        Case::new(
+            SECTION,
+            "metadata-version/unreadable",
+            "Read in the transaction that set it, it is 1036.",
+            metadata_unreadable,
+        ),
+        Case::new(
+            SECTION,
+            "metadata-version/conflict",
+            "A serializable read of it conflicts with a change.",
+            metadata_conflict,
+        ),
+        Case::new(
+            SECTION,
+            "metadata-version/consistent",
+            "Its value is that of the read version.",
+            metadata_consistent,
+        ),
+    ]
+}
+
+async fn boundaries<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.get(&c.key("a"), Serializable).await?;
+    tx.add_conflict_range(&c.key("c"), &c.key("e"), Read)?;
+    tx.set(&c.key("x"), b"1");
+    let boundaries = |module: &'static [u8], keys: &[(&str, &'static str)]| -> Vec<(Bytes, Bytes)> {
+        keys.iter().map(|(key, value)| ([module, &c.key(key)].concat().into(), Bytes::from(*value))).collect()
+    };
+    for (module, promised) in [
+        (READ_CONFLICTS, boundaries(READ_CONFLICTS, &[("a", "1"), ("a\0", "0"), ("c", "1"), ("e", "0")])),
+        (WRITE_CONFLICTS, boundaries(WRITE_CONFLICTS, &[("x", "1"), ("x\0", "0")])),
+    ] {
+        let range = RangeOption::new(module, [module, b"\xff"].concat());
+        let rows = tx.get_range_all(range, Serializable).await?;
+        let seen: Vec<(Bytes, Bytes)> = rows.into_iter().map(|row| (row.key, row.value)).collect();
+        same("the boundaries", seen, promised)?;
+    }
+    Ok(())
+}
+
+async fn boundary_get<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.get(&c.key("a"), Serializable).await?;
+    for (key, promised) in [("a", some("1")), ("a\0", some("0")), ("b", None)] {
+        let special = [READ_CONFLICTS, &c.key(key)].concat();
+        same(&format!("the boundary at {key:?}"), tx.get(&special, Snapshot).await?, promised)?;
+    }
+    Ok(())
+}
+
+async fn limit_reverse<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    for key in ["a", "b", "c"] {
+        tx.set(&c.key(key), b"1");
+    }
+    let all = RangeOption::new(WRITE_CONFLICTS, [WRITE_CONFLICTS, b"\xff"].concat());
+    let keys = async |range: RangeOption| -> Result<Vec<Bytes>> {
+        let rows = tx.get_range_all(range, Snapshot).await?;
+        Ok(rows.iter().map(|row| c.strip(&row.key[WRITE_CONFLICTS.len()..])).collect())
+    };
+    same("the first three", keys(all.clone().limit(3)).await?, vec!["a".into(), "a\0".into(), "b".into()])?;
+    same("the last two", keys(all.reversed().limit(2)).await?, vec!["c\0".into(), "c".into()])
+}
+
+async fn no_conflict_range<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    c.listed(&tx, READ_CONFLICTS).await?;
+    c.listed(&tx, WRITE_CONFLICTS).await?;
+    c.reads_are(&tx, &[]).await?;
+    tx.commit().await?;
+    same("the committed version", tx.get_committed_version()?, -1)
+}
+
+async fn pending_reads<D: Database>(c: Ctx<D>) -> Outcome {
+    let (tx, key) = (c.tx()?, c.key("a"));
+    let read = tx.get(&key, Serializable);
+    let (read, listed) = join(read, c.listed(&tx, READ_CONFLICTS)).await;
+    read?;
+    same("read conflict ranges", listed?, ranges(&[("a", "a\0")]))
+}
+
+async fn empty<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    for module in [READ_CONFLICTS, WRITE_CONFLICTS, CONFLICTING_KEYS] {
+        same("a list", c.listed(&tx, module).await?, ranges(&[]))?;
+    }
+    Ok(())
+}
+
+async fn conflicting_keys<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.set_option(TransactionOption::ReportConflictingKeys)?;
+    for key in ["a", "b", "c"] {
+        tx.get(&c.key(key), Serializable).await?;
+    }
+    c.put("b", "theirs").await?;
+    c.put("x", "theirs").await?;
+    c.touch(&tx)?;
+    fails("the commit", tx.commit().await, Error::NOT_COMMITTED)?;
+    same("conflicting keys", c.listed(&tx, CONFLICTING_KEYS).await?, ranges(&[("b", "b\0")]))
+}
+
+async fn conflicting_range<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.set_option(TransactionOption::ReportConflictingKeys)?;
+    tx.get_range_all(c.range("a", "f"), Serializable).await?;
+    c.put("c", "theirs").await?;
+    c.touch(&tx)?;
+    fails("the commit", tx.commit().await, Error::NOT_COMMITTED)?;
+    // Where resolvers meet a range is cut: the piece that holds the key is listed at the least.
+    let listed = c.listed(&tx, CONFLICTING_KEYS).await?;
+    let within = |r: &(Bytes, Bytes)| r.0 >= "a" && r.1 <= "f" && r.0 <= "c" && r.1 > "c";
+    holds(listed.len() == 1 && listed.iter().all(within), || {
+        format!("one range within [a, f) that holds c, seen {listed:?}")
+    })
+}
+
+async fn conflicting_off<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.get(&c.key("a"), Serializable).await?;
+    c.put("a", "theirs").await?;
+    c.touch(&tx)?;
+    fails("the commit", tx.commit().await, Error::NOT_COMMITTED)?;
+    same("conflicting keys", c.listed(&tx, CONFLICTING_KEYS).await?, ranges(&[]))
+}
+
+/// A range from within a module to behind it.
+fn across() -> RangeOption {
+    RangeOption::new(READ_CONFLICTS, &b"\xff\xff/transaction1"[..])
+}
+
+const NO_MODULE: &[u8] = b"\xff\xff/no/such/module";
+
+async fn cross_module<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    let rows = tx.get_range(&across(), 1, Snapshot).await;
+    fails("the range", rows, Error::SPECIAL_KEYS_CROSS_MODULE_READ)
+}
+
+async fn no_module<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    fails("get", tx.get(NO_MODULE, Snapshot).await, Error::SPECIAL_KEYS_NO_MODULE_FOUND)
+}
+
+async fn relaxed<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.set_option(TransactionOption::SpecialKeySpaceRelaxed)?;
+    tx.set(&c.key("a"), b"1");
+    same("get of no module", tx.get(NO_MODULE, Snapshot).await?, None)?;
+    let rows = tx.get_range_all(across(), Snapshot).await?;
+    same("how many rows of a range across", rows.len(), 2)
+}
+
+async fn write<D: Database>(c: Ctx<D>, option: Option<TransactionOption>, error: Error) -> Outcome {
+    let key = [READ_CONFLICTS, b"a"].concat();
+    let end = [READ_CONFLICTS, b"b"].concat();
+    for wrong in 0..3 {
+        let tx = c.tx()?;
+        if let Some(option) = &option {
+            tx.set_option(option.clone())?;
+        }
+        match wrong {
+            0 => tx.set(&key, b"1"),
+            1 => tx.clear(&key),
+            _ => tx.clear_range(&key, &end),
+        }
+        let what = ["after set", "after clear", "after clear_range"][wrong];
+        fails(what, tx.get(&c.key("a"), Snapshot).await, error)?;
+    }
+    Ok(())
+}
+
+async fn status<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    let status = tx.get(b"\xff\xff/status/json", Snapshot).await?.unwrap_or_default();
+    holds(status.starts_with(b"{") && status.ends_with(b"}"), || {
+        format!("a JSON object, seen {} bytes", status.len())
+    })
+}
+
+/// Changes the metadata version; the stamp it now is.
+async fn change_metadata<D: Database>(c: &Ctx<D>) -> Result<[u8; 10]> {
+    let tx = c.tx()?;
+    tx.atomic_op(METADATA_VERSION, REQUIRED, SetVersionstampedValue);
+    let stamp = tx.get_versionstamp();
+    tx.commit().await?;
+    stamp.await
+}
+
+async fn metadata_readable<D: Database>(c: Ctx<D>) -> Outcome {
+    for isolation in [Serializable, Snapshot] {
+        let tx = c.tx()?;
+        let value = succeeds("get", tx.get(METADATA_VERSION, isolation).await)?;
+        holds(value.as_ref().is_none_or(|v| v.len() == 10), || {
+            format!("nothing or a stamp, seen {value:?}")
+        })?;
+    }
+    Ok(())
+}
+
+async fn metadata_stamped<D: Database>(c: Ctx<D>) -> Outcome {
+    for _ in 0..2 {
+        let stamp = change_metadata(&c).await?;
+        let tx = c.tx()?;
+        let value = tx.get(METADATA_VERSION, Snapshot).await?;
+        // Others may have changed it since, which only takes it further.
+        holds(value.as_ref().is_some_and(|v| v.as_ref() >= stamp.as_slice()), || {
+            format!("the stamp {stamp:?} or a later one, seen {value:?}")
+        })?;
+    }
+    Ok(())
+}
+
+async fn metadata_set<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.set(METADATA_VERSION, b"1");
+    fails("the commit", tx.commit().await, Error::CLIENT_INVALID_OPERATION)
+}
+
+async fn metadata_operand<D: Database>(c: Ctx<D>) -> Outcome {
+    let wrong: [(MutationType, &[u8]); 3] =
+        [(SetVersionstampedValue, &[1; 14]), (SetVersionstampedValue, &[0; 15]), (Add, REQUIRED)];
+    for (op, operand) in wrong {
+        let tx = c.tx()?;
+        tx.atomic_op(METADATA_VERSION, operand, op);
+        fails(&format!("{op:?}"), tx.commit().await, Error::CLIENT_INVALID_OPERATION)?;
+    }
+    Ok(())
+}
+
+async fn metadata_unreadable<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.atomic_op(METADATA_VERSION, REQUIRED, SetVersionstampedValue);
+    fails("get", tx.get(METADATA_VERSION, Snapshot).await, Error::ACCESSED_UNREADABLE)
+}
+
+async fn metadata_conflict<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.get(METADATA_VERSION, Serializable).await?;
+    change_metadata(&c).await?;
+    c.touch(&tx)?;
+    fails("the commit", tx.commit().await, Error::NOT_COMMITTED)
+}
+
+async fn metadata_consistent<D: Database>(c: Ctx<D>) -> Outcome {
+    let first = change_metadata(&c).await?;
+    let tx = c.tx()?;
+    tx.get_read_version().await?;
+    let second = change_metadata(&c).await?;
+    let value = tx.get(METADATA_VERSION, Snapshot).await?;
+    holds(
+        value.as_ref().is_some_and(|v| v.as_ref() >= first.as_slice() && v.as_ref() < second.as_slice()),
+        || format!("a stamp from {first:?} on and before {second:?}, seen {value:?}"),
+    )
+}

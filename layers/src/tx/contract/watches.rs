@@ -1,0 +1,397 @@
+//! 5.8: watches. A watch may be late and may miss a change that is taken back; cases wait for one
+//! that must fire for a bounded time, and never demand that one fires for such a change.
+
+use super::{
+    Broken, Case, Ctx, Outcome,
+    expect::{fails, holds, same, succeeds},
+    world::{Serializable, some},
+};
+use crate::tx::{Database, DatabaseOption, Error, Result, Transaction, TransactionOption};
+use futures::future::{BoxFuture, Either, select};
+use std::time::Duration;
+
+const SECTION: &str = "5.8";
+
+/// How late a watch may be before it counts as lost.
+const LATE: Duration = Duration::from_secs(60);
+
+type Watch = BoxFuture<'static, Result<()>>;
+
+pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
+    vec![
+        Case::new(SECTION, "fires/set", "A watch fires when another transaction changes the value.", |c| {
+            fires(c, Some("old"), Some("new"))
+        }),
+        Case::new(SECTION, "fires/insert", "A watch on an absent key fires when it is set.", |c| {
+            fires(c, None, Some("new"))
+        }),
+        Case::new(SECTION, "fires/empty-insert", "So it does when it is set to the empty value.", |c| {
+            fires(c, None, Some(""))
+        }),
+        Case::new(SECTION, "fires/clear", "A watch fires when the key is cleared.", |c| {
+            fires(c, Some("old"), None)
+        }),
+        Case::new(
+            SECTION,
+            "fires/range-clear",
+            "A watch fires when a range around the key is cleared.",
+            fires_range_clear,
+        ),
+        Case::new(
+            SECTION,
+            "fires/atomic",
+            "A watch fires when an atomic operation changes the value.",
+            fires_atomic,
+        ),
+        Case::new(
+            SECTION,
+            "fires/changed-before-commit",
+            "A watch whose key was changed between its read and its commit fires.",
+            changed_before_commit,
+        ),
+        Case::new(SECTION, "fires/several", "Every watch on a key fires.", several),
+        Case::new(
+            SECTION,
+            "fires/after-reset",
+            "Once its transaction has committed a watch outlives the reset and the end of the handle.",
+            after_reset,
+        ),
+        Case::new(SECTION, "quiet/unchanged", "A watch does not fire while nothing changes.", unchanged),
+        Case::new(
+            SECTION,
+            "quiet/same-value",
+            "A write of the value that is there does not fire it.",
+            same_value,
+        ),
+        Case::new(
+            SECTION,
+            "quiet/clear-of-absent",
+            "A clear of an absent key does not fire it.",
+            clear_of_absent,
+        ),
+        Case::new(SECTION, "quiet/other-key", "A write of another key does not fire it.", other_key),
+        Case::new(
+            SECTION,
+            "quiet/own-earlier-write",
+            "The transaction's own earlier write does not fire it.",
+            own_earlier,
+        ),
+        Case::new(
+            SECTION,
+            "own/earlier-write-is-compared",
+            "After an own write the watch compares with what was written.",
+            own_compared,
+        ),
+        Case::new(
+            SECTION,
+            "own/later-write",
+            "An own later write that changes the value fires it at once, before the commit.",
+            own_later,
+        ),
+        Case::new(
+            SECTION,
+            "own/later-same-value",
+            "An own later write of the same value does not.",
+            own_later_same,
+        ),
+        Case::new(SECTION, "own/later-clear", "An own later clear fires it.", own_later_clear),
+        Case::new(SECTION, "conflict/listed", "watch adds its key to the read conflict ranges.", listed),
+        Case::new(
+            SECTION,
+            "conflict/real",
+            "A transaction that watches a key conflicts when it was written.",
+            conflicts,
+        ),
+        Case::new(SECTION, "fails/commit", "The error of the commit is the watch's.", commit_error),
+        Case::new(SECTION, "fails/reset", "A reset before the commit is 1025 for the watch.", |c| {
+            ended(c, D::Transaction::reset)
+        }),
+        Case::new(SECTION, "fails/cancel", "A cancel before the commit is 1025 for the watch.", |c| {
+            ended(c, D::Transaction::cancel)
+        }),
+        Case::new(SECTION, "fails/on_error", "on_error before the commit is 1025 for the watch.", on_error),
+        Case::new(
+            SECTION,
+            "fails/dropped",
+            "The end of the last handle before the commit is 1025 for the watch.",
+            dropped,
+        ),
+        Case::new(SECTION, "fails/ryw-off", "With option 51 a watch is 1034.", ryw_off),
+        Case::new(SECTION, "fails/long-key", "A watch on a key longer than 10,000 bytes is 2102.", |c| {
+            refused(c, &[b'x'; 10_001], Error::KEY_TOO_LARGE)
+        }),
+        Case::new(SECTION, "fails/system-key", "A watch on a key at or above \\xff is 2004.", |c| {
+            refused(c, b"\xff/shaketable", Error::KEY_OUTSIDE_LEGAL_RANGE)
+        }),
+        Case::new(SECTION, "fails/too-many", "One watch more than max_watches is 1032.", too_many),
+        Case::new(
+            SECTION,
+            "read-only",
+            "A transaction that only watches is read-only: its commit never fails.",
+            read_only,
+        ),
+    ]
+}
+
+/// The watch's answer; broken if there is none within [`LATE`].
+async fn answer<D: Database>(c: &Ctx<D>, watch: Watch) -> std::result::Result<Result<()>, Broken> {
+    match select(watch, c.db.env().sleep(LATE)).await {
+        Either::Left((answer, _)) => Ok(answer),
+        Either::Right(_) => Err(Broken::new(format!("the watch answers; it had not within {LATE:?}"))),
+    }
+}
+
+async fn must_fire<D: Database>(c: &Ctx<D>, watch: Watch) -> Outcome {
+    succeeds("the watch", answer(c, watch).await?)
+}
+
+/// The watch must not have answered a third of a second from now.
+async fn must_be_quiet<D: Database>(c: &Ctx<D>, watch: &mut Watch) -> Outcome {
+    match select(watch, c.db.env().sleep(Duration::from_millis(300))).await {
+        Either::Left((Ok(()), _)) => Err(Broken::new("the watch does not fire, and it did")),
+        Either::Left((Err(e), _)) => Err(e.into()),
+        Either::Right(_) => Ok(()),
+    }
+}
+
+/// A committed watch on `a`.
+async fn armed<D: Database>(c: &Ctx<D>) -> Result<Watch> {
+    let tx = c.tx()?;
+    let watch = tx.watch(&c.key("a"));
+    tx.commit().await?;
+    Ok(watch)
+}
+
+async fn fires<D: Database>(c: Ctx<D>, before: Option<&'static str>, after: Option<&'static str>) -> Outcome {
+    if let Some(value) = before {
+        c.put("a", value).await?;
+    }
+    let watch = armed(&c).await?;
+    c.commit(|tx| match after {
+        Some(value) => tx.set(&c.key("a"), value.as_bytes()),
+        None => tx.clear(&c.key("a")),
+    })
+    .await?;
+    must_fire(&c, watch).await?;
+    same("the value afterwards", c.value("a").await?, after.and_then(some))
+}
+
+async fn fires_range_clear<D: Database>(c: Ctx<D>) -> Outcome {
+    c.put("a", "old").await?;
+    let watch = armed(&c).await?;
+    c.commit(|tx| tx.clear_range(&c.key(""), &c.key("z"))).await?;
+    must_fire(&c, watch).await
+}
+
+async fn fires_atomic<D: Database>(c: Ctx<D>) -> Outcome {
+    c.put("a", "old").await?;
+    let watch = armed(&c).await?;
+    c.commit(|tx| tx.atomic_op(&c.key("a"), b"!", crate::tx::MutationType::AppendIfFits)).await?;
+    must_fire(&c, watch).await
+}
+
+async fn changed_before_commit<D: Database>(c: Ctx<D>) -> Outcome {
+    c.put("a", "old").await?;
+    let tx = c.tx()?;
+    tx.get(&c.key("a"), Serializable).await?;
+    let watch = tx.watch(&c.key("a"));
+    c.put("a", "new").await?;
+    tx.commit().await?;
+    must_fire(&c, watch).await
+}
+
+async fn several<D: Database>(c: Ctx<D>) -> Outcome {
+    c.put("a", "old").await?;
+    let tx = c.tx()?;
+    let (first, second) = (tx.watch(&c.key("a")), tx.watch(&c.key("a")));
+    tx.commit().await?;
+    let third = armed(&c).await?;
+    c.put("a", "new").await?;
+    for watch in [first, second, third] {
+        must_fire(&c, watch).await?;
+    }
+    Ok(())
+}
+
+async fn after_reset<D: Database>(c: Ctx<D>) -> Outcome {
+    c.put("a", "old").await?;
+    let tx = c.tx()?;
+    let mut watch = tx.watch(&c.key("a"));
+    tx.commit().await?;
+    tx.reset();
+    must_be_quiet(&c, &mut watch).await?;
+    drop(tx);
+    must_be_quiet(&c, &mut watch).await?;
+    c.put("a", "new").await?;
+    must_fire(&c, watch).await
+}
+
+async fn unchanged<D: Database>(c: Ctx<D>) -> Outcome {
+    c.put("a", "old").await?;
+    must_be_quiet(&c, &mut armed(&c).await?).await
+}
+
+async fn same_value<D: Database>(c: Ctx<D>) -> Outcome {
+    c.put("a", "old").await?;
+    let mut watch = armed(&c).await?;
+    c.put("a", "old").await?;
+    must_be_quiet(&c, &mut watch).await?;
+    c.put("a", "new").await?;
+    must_fire(&c, watch).await
+}
+
+async fn clear_of_absent<D: Database>(c: Ctx<D>) -> Outcome {
+    let mut watch = armed(&c).await?;
+    c.commit(|tx| tx.clear(&c.key("a"))).await?;
+    must_be_quiet(&c, &mut watch).await
+}
+
+async fn other_key<D: Database>(c: Ctx<D>) -> Outcome {
+    let mut watch = armed(&c).await?;
+    c.put("a\0", "new").await?;
+    must_be_quiet(&c, &mut watch).await
+}
+
+async fn own_earlier<D: Database>(c: Ctx<D>) -> Outcome {
+    c.put("a", "old").await?;
+    let tx = c.tx()?;
+    tx.set(&c.key("a"), b"own");
+    let mut watch = tx.watch(&c.key("a"));
+    tx.commit().await?;
+    must_be_quiet(&c, &mut watch).await
+}
+
+async fn own_compared<D: Database>(c: Ctx<D>) -> Outcome {
+    c.put("a", "old").await?;
+    let tx = c.tx()?;
+    tx.set(&c.key("a"), b"own");
+    let watch = tx.watch(&c.key("a"));
+    tx.commit().await?;
+    c.put("a", "old").await?;
+    must_fire(&c, watch).await
+}
+
+async fn own_later<D: Database>(c: Ctx<D>) -> Outcome {
+    c.put("a", "old").await?;
+    let tx = c.tx()?;
+    let watch = tx.watch(&c.key("a"));
+    tx.set(&c.key("a"), b"own");
+    must_fire(&c, watch).await?;
+    succeeds("the commit", tx.commit().await)
+}
+
+async fn own_later_same<D: Database>(c: Ctx<D>) -> Outcome {
+    c.put("a", "old").await?;
+    let tx = c.tx()?;
+    let mut watch = tx.watch(&c.key("a"));
+    tx.set(&c.key("a"), b"old");
+    must_be_quiet(&c, &mut watch).await?;
+    tx.commit().await?;
+    must_be_quiet(&c, &mut watch).await
+}
+
+async fn own_later_clear<D: Database>(c: Ctx<D>) -> Outcome {
+    c.put("a", "old").await?;
+    let tx = c.tx()?;
+    let watch = tx.watch(&c.key("a"));
+    tx.clear_range(&c.key(""), &c.key("b"));
+    must_fire(&c, watch).await
+}
+
+async fn listed<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    let watch = tx.watch(&c.key("a"));
+    c.reads_are(&tx, &[("a", "a\0")]).await?;
+    tx.commit().await?;
+    same("the committed version", tx.get_committed_version()?, -1)?;
+    c.put("a", "new").await?;
+    must_fire(&c, watch).await
+}
+
+async fn conflicts<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.get_read_version().await?;
+    let watch = tx.watch(&c.key("a"));
+    c.put("a", "theirs").await?;
+    c.touch(&tx)?;
+    fails("the commit", tx.commit().await, Error::NOT_COMMITTED)?;
+    fails("the watch", answer(&c, watch).await?, Error::NOT_COMMITTED)
+}
+
+async fn commit_error<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.get(&c.key("b"), Serializable).await?;
+    let watch = tx.watch(&c.key("a"));
+    c.put("b", "theirs").await?;
+    c.touch(&tx)?;
+    fails("the commit", tx.commit().await, Error::NOT_COMMITTED)?;
+    fails("the watch", answer(&c, watch).await?, Error::NOT_COMMITTED)
+}
+
+async fn ended<D: Database>(c: Ctx<D>, end: impl Fn(&D::Transaction) + Send) -> Outcome {
+    // Ended both before the watch has read its key and after.
+    for pause in [0, 200] {
+        let tx = c.tx()?;
+        let mut watch = tx.watch(&c.key("a"));
+        if pause > 0 {
+            must_be_quiet(&c, &mut watch).await?;
+        }
+        end(&tx);
+        fails("the watch", answer(&c, watch).await?, Error::TRANSACTION_CANCELLED)?;
+    }
+    Ok(())
+}
+
+async fn on_error<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    let mut watch = tx.watch(&c.key("a"));
+    must_be_quiet(&c, &mut watch).await?;
+    tx.on_error(Error::NOT_COMMITTED).await?;
+    fails("the watch", answer(&c, watch).await?, Error::TRANSACTION_CANCELLED)
+}
+
+async fn dropped<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    let mut watch = tx.watch(&c.key("a"));
+    must_be_quiet(&c, &mut watch).await?;
+    drop(tx);
+    fails("the watch", answer(&c, watch).await?, Error::TRANSACTION_CANCELLED)
+}
+
+async fn ryw_off<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.set_option(TransactionOption::ReadYourWritesDisable)?;
+    let watch = tx.watch(&c.key("a"));
+    succeeds("the commit", tx.commit().await)?;
+    fails("the watch", answer(&c, watch).await?, Error::WATCHES_DISABLED)
+}
+
+async fn refused<D: Database>(c: Ctx<D>, key: &'static [u8], error: Error) -> Outcome {
+    let tx = c.tx()?;
+    let watch = tx.watch(key);
+    fails("the watch", answer(&c, watch).await?, error)?;
+    succeeds("a read after it", tx.get(&c.key("a"), Serializable).await).map(drop)
+}
+
+async fn too_many<D: Database>(c: Ctx<D>) -> Outcome {
+    c.db.set_option(DatabaseOption::MaxWatches(0))?;
+    let outcome = async {
+        let tx = c.tx()?;
+        let watch = tx.watch(&c.key("a"));
+        fails("the watch", answer(&c, watch).await?, Error::TOO_MANY_WATCHES)
+    };
+    let outcome = outcome.await;
+    c.db.set_option(DatabaseOption::MaxWatches(10_000))?;
+    outcome?;
+    must_be_quiet(&c, &mut armed(&c).await?).await
+}
+
+async fn read_only<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.get_read_version().await?;
+    let watch = tx.watch(&c.key("a"));
+    c.put("a", "new").await?;
+    succeeds("the commit", tx.commit().await)?;
+    same("the committed version", tx.get_committed_version()?, -1)?;
+    holds(answer(&c, watch).await?.is_ok(), || "the watch fires: the value is another by now".into())
+}

@@ -17,6 +17,8 @@ pub mod atomic;
 #[cfg(madsim)]
 pub mod config;
 #[cfg(madsim)]
+pub mod data_distribution;
+#[cfg(madsim)]
 pub mod faults;
 #[cfg(madsim)]
 pub mod history;
@@ -30,5 +32,7 @@ pub mod rt;
 pub mod seed;
 #[cfg(madsim)]
 pub mod trace;
+#[cfg(madsim)]
+pub mod tunables;
 #[cfg(madsim)]
 pub mod world;

@@ -141,8 +141,9 @@ impl State {
         &mut links[to.0 as usize]
     }
 
-    /// When a message sent now arrives, or `None` if it is lost on the way.
-    fn arrival(&mut self, now: Nanos, from: NodeId, to: NodeId) -> Option<Nanos> {
+    /// When a message that is sent `work` from now arrives, or `None` if it is lost on the way. Only
+    /// what is sent at once holds back what follows.
+    fn arrival(&mut self, now: Nanos, from: NodeId, to: NodeId, work: Nanos) -> Option<Nanos> {
         let base = if from == to { 1_000 } else { self.rng.range(self.config.latency.clone()) };
         let loss = self.link(from, to).loss;
         let lost = loss > 0.0 && self.rng.chance(loss);
@@ -150,8 +151,10 @@ impl State {
         if link.cut || lost {
             return None;
         }
-        let at = (now.max(link.clogged_until) + base + link.slow).max(link.last);
-        link.last = at;
+        let at = ((now + work).max(link.clogged_until) + base + link.slow).max(link.last);
+        if work == 0 {
+            link.last = at;
+        }
         Some(at)
     }
 
@@ -204,7 +207,7 @@ impl Net {
     pub fn send(&self, from: NodeId, to: Endpoint, message: Message) {
         let now = self.0.clock.now();
         let mut state = self.0.state.lock();
-        let waker = match state.arrival(now, from, to.node) {
+        let waker = match state.arrival(now, from, to.node, 0) {
             Some(at) => state.schedule(at, Parcel::Message { from, to, message }),
             None => {
                 drop(state);
@@ -233,11 +236,11 @@ impl Net {
         Call(slot)
     }
 
-    fn reply(&self, server: NodeId, caller: NodeId, slot: Arc<dyn Arrive>) {
+    fn reply(&self, server: NodeId, caller: NodeId, slot: Arc<dyn Arrive>, work: Nanos) {
         let now = self.0.clock.now();
         let mut state = self.0.state.lock();
         let up = state.nodes[server.0 as usize].up;
-        let arrival = if up { state.arrival(now, server, caller) } else { None };
+        let arrival = if up { state.arrival(now, server, caller, work) } else { None };
         let (at, kind) = match arrival {
             Some(at) => (at, Kind::Reply),
             None => {
@@ -435,7 +438,16 @@ impl<R: Send + 'static> ReplyTo<R> {
     pub fn send(mut self, reply: R) {
         if let Some(slot) = self.slot.take() {
             slot.0.lock().value = Some(Ok(reply));
-            self.net.reply(self.server, self.caller, slot);
+            self.net.reply(self.server, self.caller, slot, 0);
+        }
+    }
+
+    /// Sends the reply as if the server took `work` nanoseconds to find it. Replies that are sent
+    /// later may overtake it, as with a server that works on several requests at once.
+    pub fn send_after(mut self, reply: R, work: Nanos) {
+        if let Some(slot) = self.slot.take() {
+            slot.0.lock().value = Some(Ok(reply));
+            self.net.reply(self.server, self.caller, slot, work);
         }
     }
 

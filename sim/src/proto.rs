@@ -4,11 +4,11 @@
 
 use crate::{
     history::AttemptId,
-    net::{Endpoint, ReplyTo},
+    net::{Endpoint, NodeId, ReplyTo},
 };
 use bytes::Bytes;
 use shaketable_layers::tx::{Error, KeySelector, KeyValue, MutationType};
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// A version: advances about a million a second.
 pub type Version = i64;
@@ -171,6 +171,30 @@ pub struct GetKeyValuesReply {
     pub more: bool,
 }
 
+/// A storage server's answer to a selector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ResolvedKey {
+    /// The key that the selector names.
+    Found(Bytes),
+    /// It lies outside of the shard: the same selector, said from the shard's edge (its end with an
+    /// offset of 1 or more, or its begin with one of 0 or less).
+    Beyond(KeySelector),
+}
+
+/// What storage servers must know of the logs (`LogSystemConfig`): the current generation's, and
+/// where each earlier generation ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogSystem {
+    /// The current generation.
+    pub generation: Generation,
+    /// Its logs. Each holds every entry, those of earlier generations that some storage server has
+    /// not popped included; the first entry of a generation follows (`previous`) its predecessor's end.
+    pub logs: Vec<Endpoint>,
+    /// Where each earlier generation ended: the last of its versions that counts (the recovery
+    /// version). A storage server that has applied more of that generation rolls back to it.
+    pub ends: BTreeMap<Generation, Version>,
+}
+
 macro_rules! messages {
     ($($(#[$doc:meta])* $name:ident { $($(#[$fdoc:meta])* $field:ident : $ty:ty,)* })*) => {
         /// Every message of the cluster.
@@ -217,9 +241,8 @@ messages! {
     /// A value at a version.
     GetValue { key: Bytes, version: Version, reply: ReplyTo<Result<Option<Bytes>, Error>>, }
     /// A selector at a version, resolved within the server's shard that holds (or, for an offset
-    /// of 0 or less, ends at) its base key: the key with offset 1 and or_equal false when found;
-    /// otherwise the shard's edge with the offset that remains.
-    GetKey { selector: KeySelector, version: Version, reply: ReplyTo<Result<KeySelector, Error>>, }
+    /// of 0 or less, holds the keys just before) its base key.
+    GetKey { selector: KeySelector, version: Version, reply: ReplyTo<Result<ResolvedKey, Error>>, }
     /// The rows of `range` at a version, all within one shard: at most `limit` rows and about
     /// `limit_bytes` bytes, from the end when `reverse`.
     GetKeyValues {
@@ -261,13 +284,24 @@ messages! {
     ConfirmRunning { reply: ReplyTo<()>, }
 
     // Storage server to log, and back.
-    /// Streams entries from version `from` (exclusive) on to `to`, one way, until the log dies.
+    /// The log system, answered when its generation is newer than `known`. Sent to the controller.
+    GetLogSystem { known: Generation, reply: ReplyTo<Arc<LogSystem>>, }
+    /// Streams entries from version `from` (exclusive) on to `to`, one way, until the log dies. A
+    /// second one for the same `to` replaces the first.
     Subscribe { from: Version, to: Endpoint, }
     /// A stretch of the log, in order. A gap before the first entry means that messages were lost.
     LogData { generation: Generation, entries: Vec<Arc<LogEntry>>, }
     /// Entries up to this version are durable at storage server `server` and may be forgotten
     /// once every server has said so.
     Pop { server: u16, version: Version, }
+
+    // Data distributor to storage server.
+    /// Makes the server fetch a shard from the storage servers `sources` and keep it from then on.
+    /// Answered once it is readable, and durable beyond the version it was fetched at. Asking again
+    /// joins a fetch under way.
+    AddShard { range: KeyRange, sources: Vec<NodeId>, reply: ReplyTo<()>, }
+    /// Makes the server forget a shard, durably. Answered when it has.
+    DropShard { range: KeyRange, reply: ReplyTo<()>, }
 
     // Controller to everybody.
     /// Answered while the machine lives.

@@ -2,15 +2,17 @@
 
 use crate::{
     config::ClusterConfig,
+    data_distribution::ShardMap,
     faults::{FaultPlan, Faults},
     history::History,
-    net::{Net, NodeId},
+    net::{Endpoint, Net, NodeId},
     rt::{self, Clock, Machine, Nanos},
     seed::Seed,
     trace::{Kind, Trace},
+    tunables::Tunables,
 };
 use parking_lot::Mutex;
-use std::{future::Future, sync::Arc};
+use std::{collections::BTreeMap, future::Future, sync::Arc};
 
 /// What runs on a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -46,7 +48,12 @@ pub struct World {
     pub faults: Faults,
     /// The cluster's configuration.
     pub config: ClusterConfig,
+    /// What faults turn at machines while they run.
+    pub tunables: Tunables,
+    /// Which storage servers hold which shard.
+    pub shards: Mutex<ShardMap>,
     machines: Mutex<Vec<MachineState>>,
+    addresses: Mutex<BTreeMap<NodeId, Endpoint>>,
 }
 
 struct MachineState {
@@ -74,8 +81,11 @@ impl World {
             trace,
             history: Mutex::new(History::default()),
             faults: Faults::new(seed, &plan.rates),
+            tunables: Tunables::new(config.window),
+            shards: Mutex::new(ShardMap::new(&config)),
             config,
             machines: Mutex::new(Vec::new()),
+            addresses: Mutex::new(BTreeMap::new()),
         })
     }
 
@@ -163,6 +173,16 @@ impl World {
             self.event(node, Kind::Resume, 0, 0);
             machine.resume();
         }
+    }
+
+    /// Makes an inbox the one that is reached at its machine's well-known address.
+    pub fn publish(&self, endpoint: Endpoint) {
+        self.addresses.lock().insert(endpoint.node, endpoint);
+    }
+
+    /// The inbox at a machine's well-known address: the one published last.
+    pub fn address(&self, node: NodeId) -> Option<Endpoint> {
+        self.addresses.lock().get(&node).copied()
     }
 
     /// Whether the machine is up.

@@ -1,0 +1,27 @@
+//! Data distribution: which storage servers hold which shard, and moving shards between them.
+
+mod map;
+
+pub use map::{END_OF_KEYSPACE, Shard, ShardMap};
+
+use crate::{
+    proto::{KeyRange, Location},
+    world::{Class, World},
+};
+
+/// The shards that meet `range` with their replicas' addresses, in order (from its end when
+/// `reverse`), at most `limit`: what a commit proxy answers to `GetKeyLocations`.
+pub fn locations(world: &World, range: &KeyRange, limit: usize, reverse: bool) -> Vec<Location> {
+    let nodes = world.machines(Class::Storage);
+    let map = world.shards.lock();
+    map.intersecting(range, limit, reverse)
+        .map(|shard| Location {
+            range: shard.range.clone(),
+            servers: shard
+                .team
+                .iter()
+                .filter_map(|server| world.address(*nodes.get(usize::from(*server))?))
+                .collect(),
+        })
+        .collect()
+}

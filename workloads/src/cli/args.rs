@@ -4,6 +4,7 @@ use super::{Refusal, choose, output};
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 use shaketable_reports::Outcome;
 use shaketable_sim::faults::Profile;
+use shaketable_workloads::plan::Demands;
 use std::{ops::Range, path::PathBuf, time::Duration};
 
 const EXIT_CODES: &str = "\
@@ -44,14 +45,22 @@ pub enum Command {
 }
 
 /// What decides a run beside its workload and seed.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct Shaking {
-    /// How hard to shake: calm, standard or storm
-    #[arg(long, value_name = "PROFILE", default_value = "standard", value_parser = choose::profile)]
-    pub faults: Profile,
+    /// How hard to shake: calm, standard or storm [default: standard]
+    #[arg(long, value_name = "PROFILE", value_parser = choose::profile)]
+    pub faults: Option<Profile>,
     /// Switch a fault family off; may be repeated (`shaketable list faults` names them)
     #[arg(long, value_name = "FAMILY", value_delimiter = ',')]
     pub without: Vec<String>,
+}
+
+impl Shaking {
+    /// What is asked of each run.
+    pub fn demands(&self) -> Result<Demands, Refusal> {
+        let without = choose::families(&self.without)?;
+        Ok(Demands { profile: self.faults.unwrap_or_default(), without, ..Demands::default() })
+    }
 }
 
 #[derive(Clone, Debug, Args)]

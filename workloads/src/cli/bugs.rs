@@ -32,8 +32,7 @@ struct Planted {
 
 /// Runs them, prints and writes.
 pub fn bugs(arguments: &BugsArguments) -> Result<Outcome, Refusal> {
-    let without = choose::families(&arguments.shaking.without)?;
-    let demands = Demands { profile: arguments.shaking.faults, without, ..Demands::default() };
+    let demands = arguments.shaking.demands()?;
     let entries = catalogue();
     let planted = planted(&entries, &arguments.workloads, &demands)?;
     let json = Target::check_named(arguments.json.as_deref())?;

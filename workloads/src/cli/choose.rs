@@ -89,7 +89,7 @@ pub fn profile(text: &str) -> Result<Profile, String> {
         "calm" => Ok(Profile::Calm),
         "standard" => Ok(Profile::Standard),
         "storm" => Ok(Profile::Storm),
-        other => Err(format!("calm, standard and storm there are{}", did_you_mean(other, PROFILES))),
+        other => Err(format!("one of calm, standard and storm is needed{}", did_you_mean(other, PROFILES))),
     }
 }
 

@@ -29,6 +29,9 @@ pub struct Target {
 impl Target {
     /// Checks that the file can be written, without leaving a trace.
     pub fn check(path: &Path) -> Result<Target, Refusal> {
+        if path.file_name().is_none() {
+            refuse!("cannot write {:?}: it names no file", path);
+        }
         // A link is followed, so that what it points at is replaced, not the link.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let special = match fs::metadata(&path) {

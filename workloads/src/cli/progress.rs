@@ -2,7 +2,7 @@
 
 use super::{cost, output};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use shaketable_reports::text::{count, plural, seconds};
+use shaketable_reports::text::{count, plural};
 use std::io::{IsTerminal, stderr};
 
 /// Between two lines where there is no terminal, nanoseconds.
@@ -44,8 +44,13 @@ impl Progress {
             bar.tick();
             Part { total: *total, done: 0, bad: 0, bar }
         };
+        let parts = parts.iter().map(part).collect();
         let now = cost::wall();
-        Progress { parts: parts.iter().map(part).collect(), what, bad, bars, begun: now, told: now }
+        let progress = Progress { parts, what, bad, bars, begun: now, told: now };
+        if progress.bars.is_none() {
+            output::complain(&progress.line(0));
+        }
+        progress
     }
 
     /// A piece of part number `part` is done.
@@ -73,12 +78,12 @@ impl Progress {
     fn line(&self, elapsed: u64) -> String {
         let sum = |f: fn(&Part) -> u64| self.parts.iter().map(f).sum::<u64>();
         format!(
-            "{} of {}, {} {}, after {} s",
+            "{} of {}, {} {}, {:.0} s",
             count(sum(|p| p.done)),
             plural(sum(|p| p.total), self.what.0, self.what.1),
             count(sum(|p| p.bad)),
             self.bad,
-            seconds(elapsed)
+            elapsed as f64 / 1e9
         )
     }
 
@@ -100,7 +105,7 @@ mod tests {
         let mut progress = Progress::new(&[("cycle", 1000), ("queue", 1000)], ("run", "runs"), "failed");
         progress.done(0, true);
         progress.done(1, false);
-        assert_eq!(progress.line(12_000_000_000), "2 of 2,000 runs, 1 failed, after 12.0 s");
+        assert_eq!(progress.line(12_000_000_000), "2 of 2,000 runs, 1 failed, 12 s");
         progress.end();
     }
 }

@@ -12,7 +12,7 @@ use super::{
 use shaketable_reports::{Body, Outcome, RunReport, text};
 use shaketable_sim::seed::Seed;
 use shaketable_workloads::{
-    plan::{self, Demands, PlanError},
+    plan::{self, PlanError},
     runner::RunResult,
 };
 
@@ -52,8 +52,7 @@ struct Ran {
 
 fn from_seed(arguments: &ReplayArguments, seed: u64) -> Result<Ran, Refusal> {
     let entry = choose::workload(&arguments.what)?;
-    let without = choose::families(&arguments.shaking.without)?;
-    let mut demands = Demands { profile: arguments.shaking.faults, without, ..Demands::default() };
+    let mut demands = arguments.shaking.demands()?;
     if let Some(bug) = &arguments.bug {
         choose::plant(&mut demands, entry.as_ref(), bug)?;
     }
@@ -73,6 +72,10 @@ fn from_file(arguments: &ReplayArguments) -> Result<Ran, Refusal> {
         }
         Err(error) => refuse!("cannot read {path}: {error}"),
     };
+    if arguments.shaking.faults.is_some() || !arguments.shaking.without.is_empty() || arguments.bug.is_some()
+    {
+        refuse!("{path} says itself which faults and bugs: leave --faults, --without and --bug out");
+    }
     let told = |error: PlanError| Refusal(format!("{path}: {error}"));
     let workload = plan::workload_of(&repro).map_err(told)?;
     let entry = choose::workload(&workload).map_err(|refusal| Refusal(format!("{path}: {refusal}")))?;

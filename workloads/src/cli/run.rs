@@ -13,10 +13,7 @@ use super::{
     report::{self, Origin},
 };
 use shaketable_reports::{Body, Ending, Outcome, RunReport, SweepReport, WorkloadReport, text};
-use shaketable_sim::{
-    faults::{Family, Profile},
-    seed::Seed,
-};
+use shaketable_sim::{faults::Family, seed::Seed};
 use shaketable_workloads::{
     catalogue::Entry,
     determinism,
@@ -66,7 +63,7 @@ pub fn main_job() -> Result<Outcome, Refusal> {
         seeds: None,
         jobs: None,
         budget: None,
-        shaking: Shaking { faults: Profile::Standard, without: Vec::new() },
+        shaking: Shaking::default(),
         check_determinism: None,
         shard: None,
         json: Some(PathBuf::from(FOLDER).join("report.json")),
@@ -78,11 +75,7 @@ pub fn run(arguments: &RunArguments) -> Result<Outcome, Refusal> {
     let run_twice = arguments.check_determinism.unwrap_or(0);
     let sweep = Sweep {
         entries: choose::workloads(&arguments.workloads)?,
-        demands: Demands {
-            profile: arguments.shaking.faults,
-            without: choose::families(&arguments.shaking.without)?,
-            ..Demands::default()
-        },
+        demands: arguments.shaking.demands()?,
         seeds: arguments.seeds.clone().unwrap_or(0..if run_twice > 0 { run_twice } else { SEEDS }),
         shard: arguments.shard,
         run_twice,
@@ -355,8 +348,12 @@ mod tests {
     fn only_the_first_failures_are_kept_in_full_whatever_their_order() {
         let mut tally = Tally::default();
         let origin = |seed| Origin { workload: "w", seed, demands: &DEMANDS, repro: None };
-        static DEMANDS: Demands =
-            Demands { profile: Profile::Calm, without: Vec::new(), bug: None, sabotage: None };
+        static DEMANDS: Demands = Demands {
+            profile: shaketable_sim::faults::Profile::Calm,
+            without: Vec::new(),
+            bug: None,
+            sabotage: None,
+        };
         for seed in (0..30).rev() {
             let result = RunResult {
                 verdict: runner::Verdict::Violated,

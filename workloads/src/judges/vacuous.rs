@@ -9,7 +9,7 @@ use shaketable_sim::faults::Profile;
 /// A handful of seeds may well draw no unknown result; only what a sweep of that size cannot miss
 /// is asked of it.
 pub fn judge(counters: &Counters, profile: Profile, seeds: u64) -> Vec<&'static str> {
-    let mut needed = vec![("committed", counters.committed), ("audits", counters.audits)];
+    let mut needed = vec![("commits", counters.committed), ("audits", counters.audits)];
     if seeds >= 10 {
         needed.push(("conflicts", counters.conflicts));
     }
@@ -31,7 +31,7 @@ mod tests {
     #[test]
     fn an_empty_sweep_is_vacuous_and_a_small_one_is_not_asked_for_rarities() {
         let mut counters = Counters::default();
-        assert_eq!(judge(&counters, Profile::Calm, 1), ["committed", "audits"]);
+        assert_eq!(judge(&counters, Profile::Calm, 1), ["commits", "audits"]);
         counters.committed = 1;
         counters.audits = 1;
         assert!(judge(&counters, Profile::Standard, 5).is_empty());

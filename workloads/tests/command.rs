@@ -1,0 +1,183 @@
+//! The command as a person meets it: what it prints, what it refuses, how it exits.
+
+use insta::assert_snapshot;
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+};
+
+fn shaketable(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_shaketable"));
+    command.args(arguments).env_remove("COLUMNS").stdin(Stdio::null());
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    shaketable(arguments).output().expect("the command starts")
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().expect("it ended by itself")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("text")
+}
+
+/// An empty folder of the test's own.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("a folder for the test");
+    folder
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("the folder");
+    let mut names: Vec<_> =
+        entries.map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn help() {
+    for (name, arguments) in [
+        ("help", &["--help"][..]),
+        ("help_run", &["run", "--help"]),
+        ("help_replay", &["replay", "--help"]),
+        ("help_bugs", &["bugs", "--help"]),
+        ("help_list", &["list", "--help"]),
+        ("help_bench", &["bench", "--help"]),
+    ] {
+        let output = run(arguments);
+        assert_eq!(code(&output), 0);
+        assert_snapshot!(name, stdout(&output));
+    }
+}
+
+#[test]
+fn bad_usage_is_one_line_and_exit_code_2() {
+    let folder = folder("bad-usage");
+    let file = |name: &str, text: &str| {
+        let path = folder.join(name);
+        fs::write(&path, text).expect("written");
+        path.to_str().expect("a plain path").to_owned()
+    };
+    let torn = file("torn.json", "{\"schema\": 1, \"workload\": \"cycle\", \"se");
+    let half = file("half.json", "{\"schema\": 1, \"workload\": \"cycle\", \"seed\": 5}");
+    let other_schema = file("schema.json", "{\"schema\": 99, \"workload\": \"cycle\"}");
+    let other_workload = file("workload.json", "{\"schema\": 1, \"workload\": \"cyclone\"}");
+    let binary = folder.join("binary.json");
+    fs::write(&binary, [0xff, 0xfe, 0x00]).expect("written");
+    let before = names(&folder);
+    let place = folder.to_str().expect("a plain path");
+    let missing = format!("{place}/missing/report.json");
+    let report = format!("{place}/report.json");
+    let cases: &[&[&str]] = &[
+        &["shake"],
+        &["run", "cylce"],
+        &["run", "zzz", "--json", &report],
+        &["run", "--seeds", "0"],
+        &["run", "--seeds", "7..7"],
+        &["run", "--seeds", "9..7"],
+        &["run", "--seeds", "many"],
+        &["run", "--seeds", ""],
+        &["run", "--jobs", "0"],
+        &["run", "--jobs", "two"],
+        &["run", "--budget", "soon"],
+        &["run", "--budget", "0s"],
+        &["run", "--shard", "0/3"],
+        &["run", "--shard", "3/3", "--seeds", "2"],
+        &["run", "--check-determinism", "0"],
+        &["run", "--faults", "strom"],
+        &["run", "--without", "klog"],
+        &["run", "--seed", "3"],
+        &["run", "cycle", "--seeds", "1", "--json", place],
+        &["run", "cycle", "--seeds", "1", "--json", &missing],
+        &["run", "cycle", "--seeds", "1", "--json", ""],
+        &["replay"],
+        &["replay", "cycle"],
+        &["replay", "cylce"],
+        &["replay", "cycle", "x"],
+        &["replay", "cylce", "5"],
+        &["replay", "cycle", "5", "--bug", "snapshot-raed"],
+        &["replay", "cycle", "5", "--output", &missing],
+        &["replay", "missing.json"],
+        &["replay", place],
+        &["replay", &torn],
+        &["replay", &half],
+        &["replay", &other_schema],
+        &["replay", &half, "--faults", "storm"],
+        &["replay", &other_workload],
+        &["replay", binary.to_str().expect("a plain path")],
+        &["bugs", "quue"],
+        &["bugs", "--max-seeds", "0"],
+        &["list", "judges"],
+    ];
+    let mut told = String::new();
+    for arguments in cases {
+        let output = run(arguments);
+        let line = stderr(&output);
+        assert_eq!(code(&output), 2, "{arguments:?}: {line}");
+        assert_eq!(line.lines().count(), 1, "{arguments:?}: {line}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+        told += &format!("{}\n  {line}", arguments.join(" "));
+    }
+    assert_eq!(names(&folder), before, "a refusal writes nothing");
+    assert_snapshot!(told.replace(place, "PLACE"));
+}
+
+#[test]
+fn lists_name_everything_that_the_command_takes() {
+    let all = stdout(&run(&["list"]));
+    let parts: String = ["workloads", "faults", "bugs"].map(|what| stdout(&run(&["list", what]))).join("\n");
+    assert_eq!(all, parts);
+    for entry in shaketable_workloads::catalogue::catalogue() {
+        assert!(all.lines().any(|l| l.starts_with(entry.name())), "{} is not listed", entry.name());
+        for bug in entry.bugs() {
+            assert!(all.contains(bug.name), "{} is not listed", bug.name);
+        }
+    }
+    for family in shaketable_sim::faults::Family::ALL {
+        assert!(all.contains(family.name()), "{} is not listed", family.name());
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let mut child =
+        shaketable(&["list"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!((code(&output), stderr(&output)), (0, String::new()));
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_a_sweep_with_what_is_known_so_far() {
+    let folder = folder("ctrl-c");
+    let report = folder.join("report.json");
+    let mut child = shaketable(&["run", "cycle", "--seeds", "1000000000", "--jobs", "1", "--json"])
+        .arg(&report)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+    let first = lines.next().expect("a first line").expect("readable");
+    assert!(first.starts_with("0 of 1,000,000,000 runs"), "{first}");
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
+    assert!(kill.success());
+    let output = child.wait_with_output().expect("it ends");
+    assert!([0, 1, 3, 4].contains(&code(&output)));
+    assert!(stdout(&output).contains("interrupted; this is what is known so far"), "{}", stdout(&output));
+    let report = fs::read_to_string(report).expect("a report was written");
+    assert!(report.contains("\"ending\": \"interrupted\""));
+}

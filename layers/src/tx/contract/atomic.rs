@@ -94,58 +94,28 @@ const ROWS: &[Row] = &[
 ];
 
 pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
-    let mut cases = vec![
-        Case::new(
-            SECTION,
-            "stacked",
-            "Atomic operations on one key apply in the order they were made.",
-            stacked,
-        ),
-        Case::new(
-            SECTION,
-            "after-set",
-            "An atomic operation after an own set combines with what was set.",
-            after_set,
-        ),
-        Case::new(
-            SECTION,
-            "after-clear",
-            "An atomic operation after an own clear finds an absent value.",
-            after_clear,
-        ),
-        Case::new(SECTION, "before-set", "A set after an atomic operation replaces its result.", before_set),
-        Case::new(
-            SECTION,
-            "before-clear",
-            "A clear after an atomic operation removes its result.",
-            before_clear,
-        ),
-        Case::new(
-            SECTION,
-            "at-commit-version",
-            "An atomic operation applies to the value at its commit, not at its read version.",
-            at_commit_version,
-        ),
-        Case::new(
-            SECTION,
-            "no-read-conflict",
-            "An atomic operation on its own does not conflict with another's write of the key.",
-            no_read_conflict,
-        ),
-        Case::new(SECTION, "read-conflicts", "A read after an atomic operation does.", read_conflicts),
-        Case::new(
-            SECTION,
-            "range-clear-and-atomic",
-            "In a range cleared by the same transaction every atomic operation finds absent values.",
-            in_cleared_range,
-        ),
-        Case::new(
-            SECTION,
-            "order-among-keys",
-            "Mutations of several keys in one transaction do not touch each other.",
-            several_keys,
-        ),
-    ];
+    let mut cases = catalogue! {
+        "stacked", stacked,
+            "Atomic operations on one key apply in the order they were made.";
+        "after-set", after_set,
+            "An atomic operation after an own set combines with what was set.";
+        "after-clear", after_clear,
+            "An atomic operation after an own clear finds an absent value.";
+        "before-set", before_set,
+            "A set after an atomic operation replaces its result.";
+        "before-clear", before_clear,
+            "A clear after an atomic operation removes its result.";
+        "at-commit-version", at_commit_version,
+            "An atomic operation applies to the value at its commit, not at its read version.";
+        "no-read-conflict", no_read_conflict,
+            "An atomic operation on its own does not conflict with another's write of the key.";
+        "read-conflicts", read_conflicts,
+            "A read after an atomic operation does.";
+        "range-clear-and-atomic", in_cleared_range,
+            "In a range cleared by the same transaction every atomic operation finds absent values.";
+        "order-among-keys", several_keys,
+            "Mutations of several keys in one transaction do not touch each other.";
+    };
     for row in ROWS {
         let (op, topic, ..) = row;
         let name = format!("{op:?}/{topic}").to_lowercase();

@@ -13,154 +13,62 @@ use futures::future::{join, join_all};
 const SECTION: &str = "5.3";
 
 pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
-    let mut cases = vec![
-        Case::new(
-            SECTION,
-            "conflict/read-then-written",
-            "A commit fails with 1020 when a key it read was written after its read version.",
-            |c| read_then(c, Serializable, false),
-        ),
-        Case::new(
-            SECTION,
-            "conflict/same-value",
-            "Writing the value that is already there conflicts like any write.",
-            same_value,
-        ),
-        Case::new(
-            SECTION,
-            "conflict/written-before-read-version",
-            "Writes committed before the read version do not conflict.",
-            written_before,
-        ),
-        Case::new(
-            SECTION,
-            "conflict/other-keys",
-            "Writes of keys that were not read do not conflict.",
-            other_keys,
-        ),
-        Case::new(
-            SECTION,
-            "conflict/blind-writes",
-            "Two blind writes of one key both commit; the later one stays.",
-            blind_writes,
-        ),
-        Case::new(SECTION, "conflict/snapshot-read", "A snapshot read does not conflict.", |c| {
-            read_then(c, Snapshot, true)
-        }),
-        Case::new(
-            SECTION,
-            "conflict/phantom",
-            "An insertion into a range that was read, and was empty there, conflicts.",
-            phantom,
-        ),
-        Case::new(
-            SECTION,
-            "conflict/added-range",
-            "A read conflict range conflicts as a read would.",
-            added_range,
-        ),
-        Case::new(
-            SECTION,
-            "conflict/aborted-writer",
-            "The writes of a transaction that failed conflict with nobody.",
-            aborted_writer,
-        ),
-        Case::new(
-            SECTION,
-            "conflict/lost-update",
-            "Of transactions that increment one key at once, none loses another's increment.",
-            lost_update,
-        ),
-        Case::new(
-            SECTION,
-            "conflict/write-skew",
-            "Two transactions that read what the other writes do not both commit.",
-            |c| write_skew(c, Serializable),
-        ),
-        Case::new(SECTION, "conflict/write-skew-snapshot", "With snapshot reads they both commit.", |c| {
-            write_skew(c, Snapshot)
-        }),
-        Case::new(
-            SECTION,
-            "conflict/atomic-writers",
-            "Concurrent atomic operations on one key do not conflict, and all count.",
-            atomic_writers,
-        ),
-        Case::new(
-            SECTION,
-            "version/lazy",
-            "The read version is fetched at the first need, not at creation.",
-            lazy,
-        ),
-        Case::new(
-            SECTION,
-            "version/stable",
-            "A transaction's read version never changes, and its reads are of one version.",
-            stable,
-        ),
-        Case::new(
-            SECTION,
-            "version/set",
-            "Reads at a version that was set see the database as of then.",
-            set_version,
-        ),
-        Case::new(
-            SECTION,
-            "version/set-conflicts",
-            "A version that was set is what conflicts are judged from.",
-            set_version_conflicts,
-        ),
-        Case::new(SECTION, "version/set-twice", "Setting the read version twice is 2010.", set_twice),
-        Case::new(
-            SECTION,
-            "version/set-after-get",
-            "Setting the read version after it was fetched is 2010.",
-            set_after_get,
-        ),
-        Case::new(SECTION, "version/invalid", "A read version of 0 or below is 2011.", invalid_version),
-        Case::new(
-            SECTION,
-            "version/future",
-            "A read far ahead of the database gives up with 1009.",
-            future_version,
-        ),
-        Case::new(
-            SECTION,
-            "too-old/read",
-            "A read at a version that storage no longer keeps is 1007.",
-            too_old_read,
-        ),
-        Case::new(
-            SECTION,
-            "too-old/cached-read",
-            "A read that the client has cached succeeds although its version is too old.",
-            too_old_cached,
-        ),
-        Case::new(
-            SECTION,
-            "too-old/commit",
-            "A commit with read conflict ranges at a version beyond the window is 1007.",
-            too_old_commit,
-        ),
-        Case::new(
-            SECTION,
-            "too-old/blind-write",
-            "A blind write at such a version is 1007 as well: it reads its own private key.",
-            too_old_blind,
-        ),
-        Case::new(
-            SECTION,
-            "too-old/no-read-ranges",
-            "Without any read conflict range (causal_write_risky) no version is too old to commit at.",
-            too_old_risky,
-        ),
-        Case::new(
-            SECTION,
-            "too-old/retry",
-            "After 1007 on_error makes the transaction succeed at a new version.",
-            too_old_retry,
-        ),
-    ];
+    let mut cases = catalogue! {
+        "conflict/read-then-written", |c| read_then(c, Serializable, false),
+            "A commit fails with 1020 when a key it read was written after its read version.";
+        "conflict/same-value", same_value,
+            "Writing the value that is already there conflicts like any write.";
+        "conflict/written-before-read-version", written_before,
+            "Writes committed before the read version do not conflict.";
+        "conflict/other-keys", other_keys,
+            "Writes of keys that were not read do not conflict.";
+        "conflict/blind-writes", blind_writes,
+            "Two blind writes of one key both commit; the later one stays.";
+        "conflict/snapshot-read", |c| read_then(c, Snapshot, true),
+            "A snapshot read does not conflict.";
+        "conflict/phantom", phantom,
+            "An insertion into a range that was read, and was empty there, conflicts.";
+        "conflict/added-range", added_range,
+            "A read conflict range conflicts as a read would.";
+        "conflict/aborted-writer", aborted_writer,
+            "The writes of a transaction that failed conflict with nobody.";
+        "conflict/lost-update", lost_update,
+            "Of transactions that increment one key at once, none loses another's increment.";
+        "conflict/write-skew", |c| write_skew(c, Serializable),
+            "Two transactions that read what the other writes do not both commit.";
+        "conflict/write-skew-snapshot", |c| write_skew(c, Snapshot),
+            "With snapshot reads they both commit.";
+        "conflict/atomic-writers", atomic_writers,
+            "Concurrent atomic operations on one key do not conflict, and all count.";
+        "version/lazy", lazy,
+            "The read version is fetched at the first need, not at creation.";
+        "version/stable", stable,
+            "A transaction's read version never changes, and its reads are of one version.";
+        "version/set", set_version,
+            "Reads at a version that was set see the database as of then.";
+        "version/set-conflicts", set_version_conflicts,
+            "A version that was set is what conflicts are judged from.";
+        "version/set-twice", set_twice,
+            "Setting the read version twice is 2010.";
+        "version/set-after-get", set_after_get,
+            "Setting the read version after it was fetched is 2010.";
+        "version/invalid", invalid_version,
+            "A read version of 0 or below is 2011.";
+        "version/future", future_version,
+            "A read far ahead of the database gives up with 1009.";
+        "too-old/read", too_old_read,
+            "A read at a version that storage no longer keeps is 1007.";
+        "too-old/cached-read", too_old_cached,
+            "A read that the client has cached succeeds although its version is too old.";
+        "too-old/commit", too_old_commit,
+            "A commit with read conflict ranges at a version beyond the window is 1007.";
+        "too-old/blind-write", too_old_blind,
+            "A blind write at such a version is 1007 as well: it reads its own private key.";
+        "too-old/no-read-ranges", too_old_risky,
+            "Without any read conflict range (causal_write_risky) no version is too old to commit at.";
+        "too-old/retry", too_old_retry,
+            "After 1007 on_error makes the transaction succeed at a new version.";
+    };
     for (topic, write) in WRITES {
         let promise = format!("A read conflicts with a later {topic} of its key.");
         cases.push(Case::new(SECTION, &format!("conflict/with-{topic}"), promise, move |c| {

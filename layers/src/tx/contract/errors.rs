@@ -38,105 +38,48 @@ fn answer(error: Error) -> Answer {
 }
 
 pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
-    let mut cases = vec![
-        Case::new(
-            SECTION,
-            "predicates",
-            "Retryable, maybe committed and certainly not committed are the C client's sets of codes.",
-            predicates,
-        ),
-        Case::new(
-            SECTION,
-            "on_error/success",
-            "No error passed to on_error is client_invalid_operation (2000).",
-            on_success,
-        ),
-        Case::new(
-            SECTION,
-            "on_error/failed-cancels",
-            "After a failed on_error everything answers 1025 until a reset.",
-            failed_cancels,
-        ),
-        Case::new(
-            SECTION,
-            "on_error/cancelled",
-            "on_error on a cancelled transaction answers 1025, whatever the error.",
-            on_cancelled,
-        ),
-        Case::new(
-            SECTION,
-            "on_error/discards-writes",
-            "A successful on_error forgets the attempt's writes.",
-            discards_writes,
-        ),
-        Case::new(
-            SECTION,
-            "on_error/discards-reads",
-            "A successful on_error forgets the attempt's read conflict ranges.",
-            discards_reads,
-        ),
-        Case::new(
-            SECTION,
-            "on_error/new-read-version",
-            "The attempt after on_error reads at a new version.",
-            new_read_version,
-        ),
-        Case::new(
-            SECTION,
-            "on_error/after-conflict",
-            "After a real conflict on_error makes the same handle commit.",
-            after_conflict,
-        ),
-        Case::new(
-            SECTION,
-            "on_error/deferred-error",
-            "on_error clears an error that a void call left behind.",
-            clears_deferred,
-        ),
-        Case::new(
-            SECTION,
-            "retry-limit/counts",
-            "retry_limit counts calls of on_error; at the limit the given error comes back.",
-            limit_counts,
-        ),
-        Case::new(
-            SECTION,
-            "retry-limit/any-error",
-            "Every retryable error counts against the limit.",
-            limit_any_error,
-        ),
-        Case::new(SECTION, "retry-limit/zero", "A retry_limit of 0 refuses the first retry.", limit_zero),
-        Case::new(SECTION, "retry-limit/unlimited", "A retry_limit of -1 lifts a limit.", limit_unlimited),
-        Case::new(SECTION, "retry-limit/reset", "reset drops the limit and the count.", limit_reset),
-        Case::new(
-            SECTION,
-            "backoff/grows",
-            "The backoff doubles from attempt to attempt and survives on_error.",
-            backoff_grows,
-        ),
-        Case::new(
-            SECTION,
-            "backoff/first-is-short",
-            "The first backoff is below 0.01 s, and reset returns to it.",
-            backoff_reset,
-        ),
-        Case::new(SECTION, "backoff/max-retry-delay", "No backoff exceeds max_retry_delay.", backoff_capped),
-        Case::new(
-            SECTION,
-            "backoff/too-old",
-            "After 1007 the delay is a fixed 0.01 s, however many retries there were.",
-            |c| fixed_delay(c, Error::TRANSACTION_TOO_OLD),
-        ),
-        Case::new(SECTION, "backoff/future-version", "After 1009 the delay is a fixed 0.01 s.", |c| {
-            fixed_delay(c, Error::FUTURE_VERSION)
-        }),
-        Case::new(
-            SECTION,
-            "timeout/on_error",
-            "After the timeout on_error answers 1031, whatever the error.",
-            after_timeout,
-        ),
-    ];
+    let mut cases = catalogue! {
+        "predicates", predicates,
+            "Retryable, maybe committed and certainly not committed are the C client's sets of codes.";
+        "on_error/success", on_success,
+            "No error passed to on_error is client_invalid_operation (2000).";
+        "on_error/failed-cancels", failed_cancels,
+            "After a failed on_error everything answers 1025 until a reset.";
+        "on_error/cancelled", on_cancelled,
+            "on_error on a cancelled transaction answers 1025, whatever the error.";
+        "on_error/discards-writes", discards_writes,
+            "A successful on_error forgets the attempt's writes.";
+        "on_error/discards-reads", discards_reads,
+            "A successful on_error forgets the attempt's read conflict ranges.";
+        "on_error/new-read-version", new_read_version,
+            "The attempt after on_error reads at a new version.";
+        "on_error/after-conflict", after_conflict,
+            "After a real conflict on_error makes the same handle commit.";
+        "on_error/deferred-error", clears_deferred,
+            "on_error clears an error that a void call left behind.";
+        "retry-limit/counts", limit_counts,
+            "retry_limit counts calls of on_error; at the limit the given error comes back.";
+        "retry-limit/any-error", limit_any_error,
+            "Every retryable error counts against the limit.";
+        "retry-limit/zero", limit_zero,
+            "A retry_limit of 0 refuses the first retry.";
+        "retry-limit/unlimited", limit_unlimited,
+            "A retry_limit of -1 lifts a limit.";
+        "retry-limit/reset", limit_reset,
+            "reset drops the limit and the count.";
+        "backoff/grows", backoff_grows,
+            "The backoff doubles from attempt to attempt and survives on_error.";
+        "backoff/first-is-short", backoff_reset,
+            "The first backoff is below 0.01 s, and reset returns to it.";
+        "backoff/max-retry-delay", backoff_capped,
+            "No backoff exceeds max_retry_delay.";
+        "backoff/too-old", |c| fixed_delay(c, Error::TRANSACTION_TOO_OLD),
+            "After 1007 the delay is a fixed 0.01 s, however many retries there were.";
+        "backoff/future-version", |c| fixed_delay(c, Error::FUTURE_VERSION),
+            "After 1009 the delay is a fixed 0.01 s.";
+        "timeout/on_error", after_timeout,
+            "After the timeout on_error answers 1031, whatever the error.";
+    };
     let unnamed = UNNAMED.iter().map(|code| Error::from_code(*code));
     for error in Error::ALL.iter().copied().chain(unnamed) {
         let promise = match answer(error) {

@@ -24,73 +24,38 @@ const MODES: &[(&str, StreamingMode, usize)] = &[
 ];
 
 pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
-    let mut cases = vec![
-        Case::new(
-            SECTION,
-            "limit/rows",
-            "A limit bounds the rows over all batches, from either end.",
-            limit_rows,
-        ),
-        Case::new(SECTION, "limit/zero", "A limit of 0 is none.", limit_zero),
-        Case::new(SECTION, "limit/beyond", "A limit above the number of rows changes nothing.", limit_beyond),
-        Case::new(
-            SECTION,
-            "limit/own-writes",
-            "Own writes count toward the limit, own clears do not.",
-            limit_own,
-        ),
-        Case::new(
-            SECTION,
-            "more/limit-reached",
-            "A batch that reaches its limit says that there may be more.",
-            more_at_limit,
-        ),
-        Case::new(
-            SECTION,
-            "more/range-ended",
-            "A batch that ends its range says that there is no more.",
-            more_at_end,
-        ),
-        Case::new(
-            SECTION,
-            "more/own-writes",
-            "A batch of own writes that reaches its limit says that there may be more.",
-            more_own,
-        ),
-        Case::new(SECTION, "exact/without-limit", "Exact mode without a limit is 2210.", exact_without),
-        Case::new(SECTION, "exact/zero", "Exact mode with a limit of 0, which is none, is 2210.", exact_zero),
-        Case::new(SECTION, "exact/limit", "Exact mode returns its limit's rows.", exact_limit),
-        Case::new(
-            SECTION,
-            "exact/target-bytes",
-            "Exact mode is content with a target of bytes.",
-            exact_bytes,
-        ),
-        Case::new(
-            SECTION,
-            "iterator/iteration-zero",
-            "Iterator mode counts iterations from 1; 0 is 2000.",
-            iteration_zero,
-        ),
-        Case::new(
-            SECTION,
-            "iterator/grows",
-            "Batches of iterator mode grow with the iteration, up to its target.",
-            iterator_grows,
-        ),
-        Case::new(
-            SECTION,
-            "target-bytes",
-            "A batch stops at the target of bytes, when that is below the mode's.",
-            target_bytes,
-        ),
-        Case::new(
-            SECTION,
-            "large-rows",
-            "A row larger than the target makes a batch of its own.",
-            large_rows,
-        ),
-    ];
+    let mut cases = catalogue! {
+        "limit/rows", limit_rows,
+            "A limit bounds the rows over all batches, from either end.";
+        "limit/zero", limit_zero,
+            "A limit of 0 is none.";
+        "limit/beyond", limit_beyond,
+            "A limit above the number of rows changes nothing.";
+        "limit/own-writes", limit_own,
+            "Own writes count toward the limit, own clears do not.";
+        "more/limit-reached", more_at_limit,
+            "A batch that reaches its limit says that there may be more.";
+        "more/range-ended", more_at_end,
+            "A batch that ends its range says that there is no more.";
+        "more/own-writes", more_own,
+            "A batch of own writes that reaches its limit says that there may be more.";
+        "exact/without-limit", exact_without,
+            "Exact mode without a limit is 2210.";
+        "exact/zero", exact_zero,
+            "Exact mode with a limit of 0, which is none, is 2210.";
+        "exact/limit", exact_limit,
+            "Exact mode returns its limit's rows.";
+        "exact/target-bytes", exact_bytes,
+            "Exact mode is content with a target of bytes.";
+        "iterator/iteration-zero", iteration_zero,
+            "Iterator mode counts iterations from 1; 0 is 2000.";
+        "iterator/grows", iterator_grows,
+            "Batches of iterator mode grow with the iteration, up to its target.";
+        "target-bytes", target_bytes,
+            "A batch stops at the target of bytes, when that is below the mode's.";
+        "large-rows", large_rows,
+            "A row larger than the target makes a batch of its own.";
+    };
     for (topic, mode, target) in MODES {
         let promise = format!(
             "A batch of {topic} mode stops once it holds {target} bytes, and batches add up to the range."

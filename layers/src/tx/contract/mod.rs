@@ -26,12 +26,21 @@
 //! A retryable error where a case promised success says nothing about the promise (a recovery
 //! may strike a real cluster at any time): the case is run again, a few times.
 
+/// What a file checks: topic, the function that checks it, and the promise.
+macro_rules! catalogue {
+    ($($topic:literal, $run:expr, $promise:literal;)*) => {
+        vec![$(Case::new(SECTION, $topic, $promise, $run)),*]
+    };
+}
+
 mod atomic;
 mod commit;
 mod conflicts;
+mod deferred;
 mod errors;
 mod expect;
 mod extents;
+mod handle;
 mod limits;
 #[cfg(test)]
 mod nowhere;
@@ -42,6 +51,7 @@ mod sizes;
 mod special;
 mod stamps;
 mod unobservable;
+mod unreadable;
 mod watches;
 mod world;
 
@@ -112,6 +122,8 @@ pub fn cases<D: Database>() -> Vec<Case<D>> {
     [
         errors::cases(),
         commit::cases(),
+        handle::cases(),
+        deferred::cases(),
         conflicts::cases(),
         options::cases(),
         reads::cases(),
@@ -120,6 +132,7 @@ pub fn cases<D: Database>() -> Vec<Case<D>> {
         extents::cases(),
         atomic::cases(),
         stamps::cases(),
+        unreadable::cases(),
         watches::cases(),
         sizes::cases(),
         special::cases(),

@@ -3,7 +3,7 @@
 use super::{
     Case, Ctx, Outcome,
     expect::{fails, fails_with, holds, same, succeeds},
-    world::{CONFLICTING_KEYS, Serializable, Snapshot, ranges, some},
+    world::{CONFLICTING_KEYS, READ_CONFLICTS, Serializable, Snapshot, ranges, some},
 };
 use crate::tx::{Database, DatabaseOption, Error, MutationType, Result, Transaction, TransactionOption};
 use TransactionOption::*;
@@ -12,180 +12,78 @@ use std::{future::Future, time::Duration};
 const SECTION: &str = "5.4";
 
 pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
-    let mut cases = vec![
-        Case::new(SECTION, "timeout/read", "After the timeout a read is 1031.", timeout_read),
-        Case::new(
-            SECTION,
-            "timeout/commit",
-            "After the timeout a commit is 1031, and writes nothing if it had not begun.",
-            timeout_commit,
-        ),
-        Case::new(
-            SECTION,
-            "timeout/over-retries",
-            "The timeout counts from the creation, over all retries.",
-            timeout_over_retries,
-        ),
-        Case::new(SECTION, "timeout/zero", "A timeout of 0 disables it.", timeout_zero),
-        Case::new(
-            SECTION,
-            "timeout/latest-counts",
-            "The timeout that was set last is the one that counts.",
-            timeout_latest,
-        ),
-        Case::new(
-            SECTION,
-            "timeout/reset",
-            "reset drops the timeout, and makes one that has passed usable again.",
-            timeout_reset,
-        ),
-        Case::new(
-            SECTION,
-            "persistent/retry-limit",
-            "retry_limit outlives on_error.",
-            persistent_retry_limit,
-        ),
-        Case::new(
-            SECTION,
-            "persistent/max-retry-delay",
-            "max_retry_delay outlives on_error.",
-            persistent_max_delay,
-        ),
-        Case::new(
-            SECTION,
-            "lost/read-your-writes-disable",
-            "Option 51 must be set again in each attempt.",
-            lost_ryw,
-        ),
-        Case::new(
-            SECTION,
-            "lost/snapshot-ryw-disable",
-            "Option 601 must be set again in each attempt.",
-            lost_snapshot_ryw,
-        ),
-        Case::new(
-            SECTION,
-            "lost/next-write",
-            "Option 30 must be set again in each attempt.",
-            lost_next_write,
-        ),
-        Case::new(SECTION, "lost/access-system-keys", "Option 301 must be set again in each attempt.", |c| {
-            lost_system(c, AccessSystemKeys)
-        }),
-        Case::new(SECTION, "lost/read-system-keys", "Option 302 must be set again in each attempt.", |c| {
-            lost_system(c, ReadSystemKeys)
-        }),
-        Case::new(
-            SECTION,
-            "lost/size-limit",
-            "Option 503 must be set again in each attempt.",
-            lost_size_limit,
-        ),
-        Case::new(
-            SECTION,
-            "lost/report-conflicting-keys",
-            "Option 712 must be set again in each attempt.",
-            lost_report,
-        ),
-        Case::new(
-            SECTION,
-            "lost/special-relaxed",
-            "Option 713 must be set again in each attempt.",
-            lost_relaxed,
-        ),
-        Case::new(
-            SECTION,
-            "lost/bypass-unreadable",
-            "Option 1100 must be set again in each attempt.",
-            lost_bypass,
-        ),
-        Case::new(SECTION, "lost/reset", "reset drops every option.", lost_by_reset),
-        Case::new(SECTION, "ryw-disable/after-read", "Option 51 after a read is 2000.", |c| {
-            late_ryw(c, false)
-        }),
-        Case::new(SECTION, "ryw-disable/after-write", "Option 51 after a write is 2000.", |c| {
-            late_ryw(c, true)
-        }),
-        Case::new(
-            SECTION,
-            "snapshot-ryw/default",
-            "Snapshot reads see own writes by default.",
-            snapshot_default,
-        ),
-        Case::new(
-            SECTION,
-            "snapshot-ryw/disable",
-            "With 601 snapshot reads ignore own writes, and serializable reads see them.",
-            snapshot_disable,
-        ),
-        Case::new(
-            SECTION,
-            "snapshot-ryw/counter",
-            "600 and 601 count: as many enables as disables restore it.",
-            snapshot_counter,
-        ),
-        Case::new(
-            SECTION,
-            "snapshot-ryw/surplus",
-            "An enable more than disables is not lost: one disable then only balances it.",
-            snapshot_surplus,
-        ),
-        Case::new(
-            SECTION,
-            "next-write/one-only",
-            "Option 30 suppresses the write conflict range of the next write only.",
-            next_write,
-        ),
-        Case::new(
-            SECTION,
-            "next-write/no-conflict",
-            "A write whose conflict range is suppressed does not conflict with readers.",
-            next_write_no_conflict,
-        ),
-        Case::new(
-            SECTION,
-            "system-keys/read",
-            "With 302 system keys can be read and not written.",
-            system_read,
-        ),
-        Case::new(SECTION, "system-keys/access", "With 301 system keys can be read.", system_access),
-        Case::new(
-            SECTION,
-            "database/timeout",
-            "The handle's default timeout holds for new transactions, and after their reset.",
-            db_timeout,
-        ),
-        Case::new(
-            SECTION,
-            "database/retry-limit",
-            "The handle's default retry limit holds for new transactions.",
-            db_retry_limit,
-        ),
-        Case::new(
-            SECTION,
-            "database/size-limit",
-            "The handle's default size limit holds for new transactions, in every attempt.",
-            db_size_limit,
-        ),
-        Case::new(
-            SECTION,
-            "database/max-retry-delay",
-            "The handle's default max_retry_delay holds for new transactions.",
-            db_max_delay,
-        ),
-        Case::new(
-            SECTION,
-            "database/snapshot-ryw",
-            "The handle's options 26 and 27 set where the counter of 600 and 601 begins.",
-            db_snapshot_ryw,
-        ),
-        Case::new(
-            SECTION,
-            "database/overridden",
-            "A transaction's own option wins over the handle's default.",
-            db_overridden,
-        ),
-    ];
+    let mut cases = catalogue! {
+        "timeout/read", timeout_read,
+            "After the timeout a read is 1031.";
+        "timeout/commit", timeout_commit,
+            "After the timeout a commit is 1031, and writes nothing if it had not begun.";
+        "timeout/over-retries", timeout_over_retries,
+            "The timeout counts from the creation, over all retries.";
+        "timeout/zero", timeout_zero,
+            "A timeout of 0 disables it.";
+        "timeout/latest-counts", timeout_latest,
+            "The timeout that was set last is the one that counts.";
+        "timeout/reset", timeout_reset,
+            "reset drops the timeout, and makes one that has passed usable again.";
+        "persistent/retry-limit", persistent_retry_limit,
+            "retry_limit outlives on_error.";
+        "persistent/max-retry-delay", persistent_max_delay,
+            "max_retry_delay outlives on_error.";
+        "lost/read-your-writes-disable", lost_ryw,
+            "Option 51 must be set again in each attempt.";
+        "lost/snapshot-ryw-disable", lost_snapshot_ryw,
+            "Option 601 must be set again in each attempt.";
+        "lost/next-write", lost_next_write,
+            "Option 30 must be set again in each attempt.";
+        "lost/access-system-keys", |c| lost_system(c, AccessSystemKeys),
+            "Option 301 must be set again in each attempt.";
+        "lost/read-system-keys", |c| lost_system(c, ReadSystemKeys),
+            "Option 302 must be set again in each attempt.";
+        "lost/size-limit", lost_size_limit,
+            "Option 503 must be set again in each attempt.";
+        "lost/report-conflicting-keys", lost_report,
+            "Option 712 must be set again in each attempt.";
+        "lost/special-relaxed", lost_relaxed,
+            "Option 713 must be set again in each attempt.";
+        "lost/special-writes", lost_special_writes,
+            "Option 714 must be set again in each attempt.";
+        "lost/bypass-unreadable", lost_bypass,
+            "Option 1100 must be set again in each attempt.";
+        "lost/reset", lost_by_reset,
+            "reset drops every option.";
+        "ryw-disable/after-read", |c| late_ryw(c, false),
+            "Option 51 after a read is 2000.";
+        "ryw-disable/after-write", |c| late_ryw(c, true),
+            "Option 51 after a write is 2000.";
+        "snapshot-ryw/default", snapshot_default,
+            "Snapshot reads see own writes by default.";
+        "snapshot-ryw/disable", snapshot_disable,
+            "With 601 snapshot reads ignore own writes, and serializable reads see them.";
+        "snapshot-ryw/counter", snapshot_counter,
+            "600 and 601 count: as many enables as disables restore it.";
+        "snapshot-ryw/surplus", snapshot_surplus,
+            "An enable more than disables is not lost: one disable then only balances it.";
+        "next-write/one-only", next_write,
+            "Option 30 suppresses the write conflict range of the next write only.";
+        "next-write/no-conflict", next_write_no_conflict,
+            "A write whose conflict range is suppressed does not conflict with readers.";
+        "system-keys/read", system_read,
+            "With 302 system keys can be read and not written.";
+        "system-keys/access", system_access,
+            "With 301 system keys can be read.";
+        "database/timeout", db_timeout,
+            "The handle's default timeout holds for new transactions, and after their reset.";
+        "database/retry-limit", db_retry_limit,
+            "The handle's default retry limit holds for new transactions.";
+        "database/size-limit", db_size_limit,
+            "The handle's default size limit holds for new transactions, in every attempt.";
+        "database/max-retry-delay", db_max_delay,
+            "The handle's default max_retry_delay holds for new transactions.";
+        "database/snapshot-ryw", db_snapshot_ryw,
+            "The handle's options 26 and 27 set where the counter of 600 and 601 begins.";
+        "database/overridden", db_overridden,
+            "A transaction's own option wins over the handle's default.";
+    };
     for (topic, option, errors) in REFUSED {
         let promise = format!("{topic} is refused with {errors:?}.");
         cases.push(Case::new(SECTION, &format!("refused/{topic}"), promise, move |c| {
@@ -388,6 +286,13 @@ async fn lost_relaxed<D: Database>(c: Ctx<D>) -> Outcome {
     let tx = retried(&c, SpecialKeySpaceRelaxed).await?;
     let read = tx.get(b"\xff\xff/no/such/module", Snapshot).await;
     fails("a read of no module", read, Error::SPECIAL_KEYS_NO_MODULE_FOUND)
+}
+
+async fn lost_special_writes<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = retried(&c, SpecialKeySpaceEnableWrites).await?;
+    tx.clear(&[READ_CONFLICTS, b"a"].concat());
+    let read = tx.get(&c.key("a"), Snapshot).await;
+    fails("a read after a write of special keys", read, Error::SPECIAL_KEYS_WRITE_DISABLED)
 }
 
 async fn lost_bypass<D: Database>(c: Ctx<D>) -> Outcome {

@@ -13,68 +13,40 @@ use bytes::Bytes;
 const SECTION: &str = "5.5";
 
 pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
-    vec![
-        Case::new(SECTION, "range/half-open", "A range contains its begin and not its end.", half_open),
-        Case::new(
-            SECTION,
-            "range/empty",
-            "A range without keys, or with equal bounds, is empty and has no more.",
-            empty,
-        ),
-        Case::new(
-            SECTION,
-            "range/inverted",
-            "A range whose begin lies behind its end is empty, and no error.",
-            inverted,
-        ),
-        Case::new(SECTION, "range/reverse", "A reverse range yields the same rows from the end.", reverse),
-        Case::new(
-            SECTION,
-            "range/selectors",
-            "Bounds given as selectors with offsets resolve like get_key.",
-            selectors,
-        ),
-        Case::new(
-            SECTION,
-            "range/own-writes",
-            "A range merges own sets, clears and atomic operations into what is stored.",
-            own_writes,
-        ),
-        Case::new(SECTION, "range/own-writes-only", "A range may consist of own writes alone.", own_only),
-        Case::new(SECTION, "range/own-clears", "A range over an own clear is empty.", own_clears),
-        Case::new(
-            SECTION,
-            "range/compare-and-clear",
-            "A key that an own compare_and_clear removes is not in the range.",
-            compare_and_clear,
-        ),
-        Case::new(
-            SECTION,
-            "range/issued-before-write",
-            "A range read does not see own writes made after it was issued.",
-            issued_before,
-        ),
-        Case::new(SECTION, "range/system-begin", "A range that begins above \\xff is 2004.", |c| {
-            system(c, b"\xff\x01", b"\xff\x02")
-        }),
-        Case::new(SECTION, "range/system-end", "A range that ends above \\xff is 2004.", |c| {
-            system(c, b"a", b"\xff\x01")
-        }),
-        Case::new(SECTION, "range/end-at-ff", "A range may end at \\xff.", end_at_ff),
-        Case::new(SECTION, "range/one-version", "All batches of a range are of one version.", one_version),
-        Case::new(
-            SECTION,
-            "range/keys-that-are-prefixes",
-            "Keys are ordered as bytes, a prefix before what it begins.",
-            byte_order,
-        ),
-        Case::new(
-            SECTION,
-            "range/after-commit",
-            "A range read sees what was committed before its read version, and nothing later.",
-            after_commit,
-        ),
-    ]
+    catalogue! {
+        "range/half-open", half_open,
+            "A range contains its begin and not its end.";
+        "range/empty", empty,
+            "A range without keys, or with equal bounds, is empty and has no more.";
+        "range/inverted", inverted,
+            "A range whose begin lies behind its end is empty, and no error.";
+        "range/reverse", reverse,
+            "A reverse range yields the same rows from the end.";
+        "range/selectors", selectors,
+            "Bounds given as selectors with offsets resolve like get_key.";
+        "range/own-writes", own_writes,
+            "A range merges own sets, clears and atomic operations into what is stored.";
+        "range/own-writes-only", own_only,
+            "A range may consist of own writes alone.";
+        "range/own-clears", own_clears,
+            "A range over an own clear is empty.";
+        "range/compare-and-clear", compare_and_clear,
+            "A key that an own compare_and_clear removes is not in the range.";
+        "range/issued-before-write", issued_before,
+            "A range read does not see own writes made after it was issued.";
+        "range/system-begin", |c| system(c, b"\xff\x01", b"\xff\x02"),
+            "A range that begins above \\xff is 2004.";
+        "range/system-end", |c| system(c, b"a", b"\xff\x01"),
+            "A range that ends above \\xff is 2004.";
+        "range/end-at-ff", end_at_ff,
+            "A range may end at \\xff.";
+        "range/one-version", one_version,
+            "All batches of a range are of one version.";
+        "range/keys-that-are-prefixes", byte_order,
+            "Keys are ordered as bytes, a prefix before what it begins.";
+        "range/after-commit", after_commit,
+            "A range read sees what was committed before its read version, and nothing later.";
+    }
 }
 
 /// The keys that a range read returns, over all batches.

@@ -15,150 +15,64 @@ use futures::{TryStreamExt, future::join};
 const SECTION: &str = "5.5";
 
 pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
-    vec![
-        Case::new(
-            SECTION,
-            "get/absent-empty-present",
-            "get tells absent, empty and present values apart.",
-            get,
-        ),
-        Case::new(
-            SECTION,
-            "get/own-writes",
-            "get sees own sets, clears, range clears and atomic operations.",
-            get_own,
-        ),
-        Case::new(SECTION, "get/order-of-writes", "The last own write of a key counts.", get_order),
-        Case::new(
-            SECTION,
-            "get/issued-before-write",
-            "A read does not see own writes made after it was issued.",
-            issued_before,
-        ),
-        Case::new(
-            SECTION,
-            "get/issued-not-polled",
-            "A read is issued when its method is called: a write before its first poll is not seen.",
-            issued_not_polled,
-        ),
-        Case::new(
-            SECTION,
-            "get/system-key",
-            "get of a key at or above \\xff without system access is 2004.",
-            get_system,
-        ),
-        Case::new(
-            SECTION,
-            "get/over-long-key",
-            "get of a key longer than any can be finds nothing, without an error or a conflict range.",
-            get_long,
-        ),
-        Case::new(
-            SECTION,
-            "get/rereads",
-            "A key read twice gives the same answer, whatever others commit.",
-            rereads,
-        ),
-        Case::new(
-            SECTION,
-            "get_key/named-selectors",
-            "The four named selectors resolve around a key that exists and around one that does not.",
-            named_selectors,
-        ),
-        Case::new(
-            SECTION,
-            "get_key/offsets",
-            "A selector's offset moves by that many existing keys, in both directions.",
-            |c| all_selectors(c, Own::Nothing),
-        ),
-        Case::new(SECTION, "get_key/own-writes", "Selectors count own sets and skip own clears.", |c| {
-            all_selectors(c, Own::Some)
-        }),
-        Case::new(SECTION, "get_key/only-own-writes", "Selectors resolve among own writes alone.", |c| {
-            all_selectors(c, Own::All)
-        }),
-        Case::new(
-            SECTION,
-            "get_key/own-atomics",
-            "Selectors count keys that an own atomic operation creates, and skip one that it clears.",
-            own_atomics,
-        ),
-        Case::new(
-            SECTION,
-            "get_key/clamped-begin",
-            "A selector before the first key resolves to the empty key.",
-            clamped_begin,
-        ),
-        Case::new(
-            SECTION,
-            "get_key/clamped-end",
-            "A selector behind the last key resolves to \\xff.",
-            clamped_end,
-        ),
-        Case::new(
-            SECTION,
-            "get_key/system-key",
-            "get_key with a base above \\xff is 2004; \\xff itself is allowed.",
-            get_key_system,
-        ),
-        Case::new(
-            SECTION,
-            "get_key/snapshot",
-            "Snapshot get_key answers like a serializable one.",
-            snapshot_key,
-        ),
-        Case::new(SECTION, "ryw-disabled/get", "With option 51 get ignores own writes.", unread_get),
-        Case::new(SECTION, "ryw-disabled/get_key", "With option 51 get_key ignores own writes.", unread_key),
-        Case::new(
-            SECTION,
-            "ryw-disabled/get_range",
-            "With option 51 get_range ignores own writes.",
-            unread_range,
-        ),
-        Case::new(
-            SECTION,
-            "ryw-disabled/commit",
-            "With option 51 writes are committed as ever.",
-            unread_commit,
-        ),
-        Case::new(
-            SECTION,
-            "clear_range/half-open",
-            "clear_range clears its begin and not its end.",
-            clear_half_open,
-        ),
-        Case::new(SECTION, "clear_range/empty", "An empty clear_range clears nothing.", clear_empty),
-        Case::new(
-            SECTION,
-            "clear_range/over-long-bounds",
-            "Bounds longer than any key are cut off; the range clears what lies between.",
-            clear_long_bounds,
-        ),
-        Case::new(
-            SECTION,
-            "clear/over-long-key",
-            "Clearing a key longer than any can be does nothing and is no error.",
-            clear_long,
-        ),
-        Case::new(
-            SECTION,
-            "clear/then-set",
-            "A key cleared and then set holds what was set.",
-            clear_then_set,
-        ),
-        Case::new(
-            SECTION,
-            "conflict-range/over-long-bounds",
-            "Conflict ranges may have bounds longer than any key.",
-            conflict_long_bounds,
-        ),
-        Case::new(
-            SECTION,
-            "stream/all-rows",
-            "The stream over a range yields every row once, in order.",
-            stream,
-        ),
-    ]
+    catalogue! {
+        "get/absent-empty-present", get,
+            "get tells absent, empty and present values apart.";
+        "get/own-writes", get_own,
+            "get sees own sets, clears, range clears and atomic operations.";
+        "get/order-of-writes", get_order,
+            "The last own write of a key counts.";
+        "get/issued-before-write", issued_before,
+            "A read does not see own writes made after it was issued.";
+        "get/issued-not-polled", issued_not_polled,
+            "A read is issued when its method is called: a write before its first poll is not seen.";
+        "get/system-key", get_system,
+            "get of a key at or above \\xff without system access is 2004.";
+        "get/over-long-key", get_long,
+            "get of a key longer than any can be finds nothing, without an error or a conflict range.";
+        "get/rereads", rereads,
+            "A key read twice gives the same answer, whatever others commit.";
+        "get_key/named-selectors", named_selectors,
+            "The four named selectors resolve around a key that exists and around one that does not.";
+        "get_key/offsets", |c| all_selectors(c, Own::Nothing),
+            "A selector's offset moves by that many existing keys, in both directions.";
+        "get_key/own-writes", |c| all_selectors(c, Own::Some),
+            "Selectors count own sets and skip own clears.";
+        "get_key/only-own-writes", |c| all_selectors(c, Own::All),
+            "Selectors resolve among own writes alone.";
+        "get_key/own-atomics", own_atomics,
+            "Selectors count keys that an own atomic operation creates, and skip one that it clears.";
+        "get_key/clamped-begin", clamped_begin,
+            "A selector before the first key resolves to the empty key.";
+        "get_key/clamped-end", clamped_end,
+            "A selector behind the last key resolves to \\xff.";
+        "get_key/system-key", get_key_system,
+            "get_key with a base above \\xff is 2004; \\xff itself is allowed.";
+        "get_key/snapshot", snapshot_key,
+            "Snapshot get_key answers like a serializable one.";
+        "ryw-disabled/get", unread_get,
+            "With option 51 get ignores own writes.";
+        "ryw-disabled/get_key", unread_key,
+            "With option 51 get_key ignores own writes.";
+        "ryw-disabled/get_range", unread_range,
+            "With option 51 get_range ignores own writes.";
+        "ryw-disabled/commit", unread_commit,
+            "With option 51 writes are committed as ever.";
+        "clear_range/half-open", clear_half_open,
+            "clear_range clears its begin and not its end.";
+        "clear_range/empty", clear_empty,
+            "An empty clear_range clears nothing.";
+        "clear_range/over-long-bounds", clear_long_bounds,
+            "Bounds longer than any key are cut off; the range clears what lies between.";
+        "clear/over-long-key", clear_long,
+            "Clearing a key longer than any can be does nothing and is no error.";
+        "clear/then-set", clear_then_set,
+            "A key cleared and then set holds what was set.";
+        "conflict-range/over-long-bounds", conflict_long_bounds,
+            "Conflict ranges may have bounds longer than any key.";
+        "stream/all-rows", stream,
+            "The stream over a range yields every row once, in order.";
+    }
 }
 
 async fn get<D: Database>(c: Ctx<D>) -> Outcome {

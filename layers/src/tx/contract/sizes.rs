@@ -19,62 +19,36 @@ const MUTATION: usize = 44;
 const RANGE: usize = 24;
 
 pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
-    let mut cases = vec![
-        Case::new(SECTION, "limit/key", "A key has at most 10,000 bytes; longer ones are 2102.", key_limit),
-        Case::new(
-            SECTION,
-            "limit/value",
-            "A value has at most 100,000 bytes; longer ones are 2103.",
-            value_limit,
-        ),
-        Case::new(SECTION, "limit/raw-access", "With raw access (303) keys have 8 bytes more.", raw_access),
-        Case::new(
-            SECTION,
-            "approximate-size/new",
-            "The approximate size of a new transaction is 0.",
-            size_of_new,
-        ),
-        Case::new(SECTION, "approximate-size/reset", "reset and on_error return it to 0.", size_of_reset),
-        Case::new(SECTION, "approximate-size/sum", "It only grows, by what each call adds.", size_sum),
-        Case::new(
-            SECTION,
-            "estimated-size/empty",
-            "The estimate of an empty range is small, and no error.",
-            estimate_empty,
-        ),
-        Case::new(
-            SECTION,
-            "estimated-size/large",
-            "The estimate of some megabytes is roughly right.",
-            estimate_large,
-        ),
-        Case::new(SECTION, "estimated-size/own-writes", "The estimate ignores own writes.", estimate_own),
-        Case::new(
-            SECTION,
-            "estimated-size/inverted",
-            "The estimate of an inverted range is 2005.",
-            estimate_inverted,
-        ),
-        Case::new(
-            SECTION,
-            "split-points/ends",
-            "Split points begin with the range's begin, end with its end, and rise.",
-            split_ends,
-        ),
-        Case::new(
-            SECTION,
-            "split-points/pieces",
-            "Some megabytes are split into several pieces.",
-            split_pieces,
-        ),
-        Case::new(
-            SECTION,
-            "split-points/inverted",
-            "Split points of an inverted range are 2005.",
-            split_inverted,
-        ),
-        Case::new(SECTION, "split-points/system", "Split points beyond \\xff are 2004.", split_system),
-    ];
+    let mut cases = catalogue! {
+        "limit/key", key_limit,
+            "A key has at most 10,000 bytes; longer ones are 2102.";
+        "limit/value", value_limit,
+            "A value has at most 100,000 bytes; longer ones are 2103.";
+        "limit/raw-access", raw_access,
+            "With raw access (303) keys have 8 bytes more.";
+        "approximate-size/new", size_of_new,
+            "The approximate size of a new transaction is 0.";
+        "approximate-size/reset", size_of_reset,
+            "reset and on_error return it to 0.";
+        "approximate-size/sum", size_sum,
+            "It only grows, by what each call adds.";
+        "estimated-size/empty", estimate_empty,
+            "The estimate of an empty range is small, and no error.";
+        "estimated-size/large", estimate_large,
+            "The estimate of some megabytes is roughly right.";
+        "estimated-size/own-writes", estimate_own,
+            "The estimate ignores own writes.";
+        "estimated-size/inverted", estimate_inverted,
+            "The estimate of an inverted range is 2005.";
+        "split-points/ends", split_ends,
+            "Split points begin with the range's begin, end with its end, and rise.";
+        "split-points/pieces", split_pieces,
+            "Some megabytes are split into several pieces.";
+        "split-points/inverted", split_inverted,
+            "Split points of an inverted range are 2005.";
+        "split-points/system", split_system,
+            "Split points beyond \\xff are 2004.";
+    };
     for (topic, step, size) in SIZES {
         let promise = format!("{topic} adds what it costs to send to the approximate size.");
         cases.push(Case::new(SECTION, &format!("approximate-size/{topic}"), promise, move |c| {

@@ -6,8 +6,11 @@ use super::{
     world::{CONFLICTING_KEYS, READ_CONFLICTS, Serializable, Snapshot, WRITE_CONFLICTS, ranges, some},
 };
 use crate::tx::{
-    ConflictRangeType::Read, Database, Error, MutationType, MutationType::*, RangeOption, Result,
-    Transaction, TransactionOption,
+    ConflictRangeType::Read,
+    Database, Error, MutationType,
+    MutationType::*,
+    RangeOption, Result, Transaction,
+    TransactionOption::{self, *},
 };
 use bytes::Bytes;
 use futures::future::join;
@@ -20,108 +23,52 @@ const METADATA_VERSION: &[u8] = b"\xff/metadataVersion";
 const REQUIRED: &[u8] = &[0; 14];
 
 pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
-    vec![
-        Case::new(
-            SECTION,
-            "special/boundaries",
-            "Conflict ranges are listed as boundaries, each with 1 where a range begins and 0 where it ends.",
-            boundaries,
-        ),
-        Case::new(SECTION, "special/get", "A single boundary can be read with get.", boundary_get),
-        Case::new(
-            SECTION,
-            "special/limit-reverse",
-            "Special keys obey limits and the reverse order.",
-            limit_reverse,
-        ),
-        Case::new(
-            SECTION,
-            "special/no-conflict-range",
-            "Reading special keys adds no conflict range.",
-            no_conflict_range,
-        ),
-        Case::new(
-            SECTION,
-            "special/pending-reads",
-            "The list of read conflict ranges waits for pending reads.",
-            pending_reads,
-        ),
-        Case::new(SECTION, "special/empty", "A new transaction lists nothing.", empty),
-        Case::new(
-            SECTION,
-            "special/conflicting-keys",
-            "With option 712 a failed commit lists the ranges it conflicted on, and no others.",
-            conflicting_keys,
-        ),
-        Case::new(
-            SECTION,
-            "special/conflicting-range",
-            "A range that was read and then written in part is listed as conflicting.",
-            conflicting_range,
-        ),
-        Case::new(
-            SECTION,
-            "special/conflicting-keys-off",
-            "Without option 712 nothing is listed.",
-            conflicting_off,
-        ),
-        Case::new(SECTION, "special/cross-module", "A range across modules is 2112.", cross_module),
-        Case::new(SECTION, "special/no-module", "A read that touches no module is 2113.", no_module),
-        Case::new(SECTION, "special/relaxed", "With option 713 both are allowed.", relaxed),
-        Case::new(SECTION, "special/write", "A write of special keys is 2114.", |c| {
-            write(c, None, Error::SPECIAL_KEYS_WRITE_DISABLED)
-        }),
-        Case::new(
-            SECTION,
-            "special/write-enabled",
-            "With option 714 a write where no module takes any is 2115.",
-            |c| {
-                write(
-                    c,
-                    Some(TransactionOption::SpecialKeySpaceEnableWrites),
-                    Error::SPECIAL_KEYS_NO_WRITE_MODULE_FOUND,
-                )
-            },
-        ),
-        Case::new(SECTION, "special/status", "The status of the cluster can be read, as JSON.", status),
-        Case::new(
-            SECTION,
-            "metadata-version/readable",
-            "Every transaction may read the metadata version.",
-            metadata_readable,
-        ),
-        Case::new(
-            SECTION,
-            "metadata-version/stamped",
-            "A versionstamped value with fourteen zero bytes sets it to the commit's stamp.",
-            metadata_stamped,
-        ),
-        Case::new(SECTION, "metadata-version/set", "A plain set of it is 2000.", metadata_set),
-        Case::new(
-            SECTION,
-            "metadata-version/operand",
-            "Another operand, or another operation, is 2000.",
-            metadata_operand,
-        ),
-        Case::new(
-            SECTION,
-            "metadata-version/unreadable",
-            "Read in the transaction that set it, it is 1036.",
-            metadata_unreadable,
-        ),
-        Case::new(
-            SECTION,
-            "metadata-version/conflict",
-            "A serializable read of it conflicts with a change.",
-            metadata_conflict,
-        ),
-        Case::new(
-            SECTION,
-            "metadata-version/consistent",
-            "Its value is that of the read version.",
-            metadata_consistent,
-        ),
-    ]
+    catalogue! {
+        "special/boundaries", boundaries,
+            "Conflict ranges are listed as boundaries, each with 1 where a range begins and 0 where it ends.";
+        "special/get", boundary_get,
+            "A single boundary can be read with get.";
+        "special/limit-reverse", limit_reverse,
+            "Special keys obey limits and the reverse order.";
+        "special/no-conflict-range", no_conflict_range,
+            "Reading special keys adds no conflict range.";
+        "special/pending-reads", pending_reads,
+            "The list of read conflict ranges waits for pending reads.";
+        "special/empty", empty,
+            "A new transaction lists nothing.";
+        "special/conflicting-keys", conflicting_keys,
+            "With option 712 a failed commit lists the ranges it conflicted on, and no others.";
+        "special/conflicting-range", conflicting_range,
+            "A range that was read and then written in part is listed as conflicting.";
+        "special/conflicting-keys-off", conflicting_off,
+            "Without option 712 nothing is listed.";
+        "special/cross-module", cross_module,
+            "A range across modules is 2112.";
+        "special/no-module", no_module,
+            "A read that touches no module is 2113.";
+        "special/relaxed", relaxed,
+            "With option 713 both are allowed.";
+        "special/write", |c| write(c, None, Error::SPECIAL_KEYS_WRITE_DISABLED),
+            "A write of special keys is 2114.";
+        "special/write-enabled", |c| write(c, Some(SpecialKeySpaceEnableWrites), Error::SPECIAL_KEYS_NO_WRITE_MODULE_FOUND),
+            "With option 714 a write where no module takes any is 2115.";
+        "special/status", status,
+            "The status of the cluster can be read, as JSON.";
+        "metadata-version/readable", metadata_readable,
+            "Every transaction may read the metadata version.";
+        "metadata-version/stamped", metadata_stamped,
+            "A versionstamped value with fourteen zero bytes sets it to the commit's stamp.";
+        "metadata-version/set", metadata_set,
+            "A plain set of it is 2000.";
+        "metadata-version/operand", metadata_operand,
+            "Another operand, or another operation, is 2000.";
+        "metadata-version/unreadable", metadata_unreadable,
+            "Read in the transaction that set it, it is 1036.";
+        "metadata-version/conflict", metadata_conflict,
+            "A serializable read of it conflicts with a change.";
+        "metadata-version/consistent", metadata_consistent,
+            "Its value is that of the read version.";
+    }
 }
 
 async fn boundaries<D: Database>(c: Ctx<D>) -> Outcome {
@@ -195,7 +142,7 @@ async fn empty<D: Database>(c: Ctx<D>) -> Outcome {
 
 async fn conflicting_keys<D: Database>(c: Ctx<D>) -> Outcome {
     let tx = c.tx()?;
-    tx.set_option(TransactionOption::ReportConflictingKeys)?;
+    tx.set_option(ReportConflictingKeys)?;
     for key in ["a", "b", "c"] {
         tx.get(&c.key(key), Serializable).await?;
     }
@@ -208,7 +155,7 @@ async fn conflicting_keys<D: Database>(c: Ctx<D>) -> Outcome {
 
 async fn conflicting_range<D: Database>(c: Ctx<D>) -> Outcome {
     let tx = c.tx()?;
-    tx.set_option(TransactionOption::ReportConflictingKeys)?;
+    tx.set_option(ReportConflictingKeys)?;
     tx.get_range_all(c.range("a", "f"), Serializable).await?;
     c.put("c", "theirs").await?;
     c.touch(&tx)?;
@@ -250,7 +197,7 @@ async fn no_module<D: Database>(c: Ctx<D>) -> Outcome {
 
 async fn relaxed<D: Database>(c: Ctx<D>) -> Outcome {
     let tx = c.tx()?;
-    tx.set_option(TransactionOption::SpecialKeySpaceRelaxed)?;
+    tx.set_option(SpecialKeySpaceRelaxed)?;
     tx.set(&c.key("a"), b"1");
     same("get of no module", tx.get(NO_MODULE, Snapshot).await?, None)?;
     let rows = tx.get_range_all(across(), Snapshot).await?;

@@ -53,7 +53,7 @@ pub const NOT_OBSERVABLE: &[NotObservable] = &[
     row(
         "5.3",
         "A transaction conflicts with an accepted earlier one of its own batch",
-        "which commits share a batch is up to the proxies; that two crossing ones never both commit is checked",
+        "proxies choose what shares a batch; that two crossing ones do not both commit is checked",
     ),
     row("5.3", "A read at a storage server that lags is 1037", NEEDS_A_FAULT),
     row(
@@ -70,11 +70,6 @@ pub const NOT_OBSERVABLE: &[NotObservable] = &[
         "5.4",
         "Tags, priorities and lock awareness must be set again in each attempt",
         "their effect shows only on a throttled or locked cluster",
-    ),
-    row(
-        "5.4",
-        "701 and 714 must be set again in each attempt",
-        "they are kept with the options whose loss is checked, and add nothing to what a client sees",
     ),
     row(
         "5.4",

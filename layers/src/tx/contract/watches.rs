@@ -18,119 +18,68 @@ const LATE: Duration = Duration::from_secs(60);
 type Watch = BoxFuture<'static, Result<()>>;
 
 pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
-    vec![
-        Case::new(SECTION, "fires/set", "A watch fires when another transaction changes the value.", |c| {
-            fires(c, Some("old"), Some("new"))
-        }),
-        Case::new(SECTION, "fires/insert", "A watch on an absent key fires when it is set.", |c| {
-            fires(c, None, Some("new"))
-        }),
-        Case::new(SECTION, "fires/empty-insert", "So it does when it is set to the empty value.", |c| {
-            fires(c, None, Some(""))
-        }),
-        Case::new(SECTION, "fires/clear", "A watch fires when the key is cleared.", |c| {
-            fires(c, Some("old"), None)
-        }),
-        Case::new(
-            SECTION,
-            "fires/range-clear",
-            "A watch fires when a range around the key is cleared.",
-            fires_range_clear,
-        ),
-        Case::new(
-            SECTION,
-            "fires/atomic",
-            "A watch fires when an atomic operation changes the value.",
-            fires_atomic,
-        ),
-        Case::new(
-            SECTION,
-            "fires/changed-before-commit",
-            "A watch whose key was changed between its read and its commit fires.",
-            changed_before_commit,
-        ),
-        Case::new(SECTION, "fires/several", "Every watch on a key fires.", several),
-        Case::new(
-            SECTION,
-            "fires/after-reset",
-            "Once its transaction has committed a watch outlives the reset and the end of the handle.",
-            after_reset,
-        ),
-        Case::new(SECTION, "quiet/unchanged", "A watch does not fire while nothing changes.", unchanged),
-        Case::new(
-            SECTION,
-            "quiet/same-value",
-            "A write of the value that is there does not fire it.",
-            same_value,
-        ),
-        Case::new(
-            SECTION,
-            "quiet/clear-of-absent",
-            "A clear of an absent key does not fire it.",
-            clear_of_absent,
-        ),
-        Case::new(SECTION, "quiet/other-key", "A write of another key does not fire it.", other_key),
-        Case::new(
-            SECTION,
-            "quiet/own-earlier-write",
-            "The transaction's own earlier write does not fire it.",
-            own_earlier,
-        ),
-        Case::new(
-            SECTION,
-            "own/earlier-write-is-compared",
-            "After an own write the watch compares with what was written.",
-            own_compared,
-        ),
-        Case::new(
-            SECTION,
-            "own/later-write",
-            "An own later write that changes the value fires it at once, before the commit.",
-            own_later,
-        ),
-        Case::new(
-            SECTION,
-            "own/later-same-value",
-            "An own later write of the same value does not.",
-            own_later_same,
-        ),
-        Case::new(SECTION, "own/later-clear", "An own later clear fires it.", own_later_clear),
-        Case::new(SECTION, "conflict/listed", "watch adds its key to the read conflict ranges.", listed),
-        Case::new(
-            SECTION,
-            "conflict/real",
-            "A transaction that watches a key conflicts when it was written.",
-            conflicts,
-        ),
-        Case::new(SECTION, "fails/commit", "The error of the commit is the watch's.", commit_error),
-        Case::new(SECTION, "fails/reset", "A reset before the commit is 1025 for the watch.", |c| {
-            ended(c, D::Transaction::reset)
-        }),
-        Case::new(SECTION, "fails/cancel", "A cancel before the commit is 1025 for the watch.", |c| {
-            ended(c, D::Transaction::cancel)
-        }),
-        Case::new(SECTION, "fails/on_error", "on_error before the commit is 1025 for the watch.", on_error),
-        Case::new(
-            SECTION,
-            "fails/dropped",
-            "The end of the last handle before the commit is 1025 for the watch.",
-            dropped,
-        ),
-        Case::new(SECTION, "fails/ryw-off", "With option 51 a watch is 1034.", ryw_off),
-        Case::new(SECTION, "fails/long-key", "A watch on a key longer than 10,000 bytes is 2102.", |c| {
-            refused(c, &[b'x'; 10_001], Error::KEY_TOO_LARGE)
-        }),
-        Case::new(SECTION, "fails/system-key", "A watch on a key at or above \\xff is 2004.", |c| {
-            refused(c, b"\xff/shaketable", Error::KEY_OUTSIDE_LEGAL_RANGE)
-        }),
-        Case::new(SECTION, "fails/too-many", "One watch more than max_watches is 1032.", too_many),
-        Case::new(
-            SECTION,
-            "read-only",
-            "A transaction that only watches is read-only: its commit never fails.",
-            read_only,
-        ),
-    ]
+    catalogue! {
+        "fires/set", |c| fires(c, Some("old"), Some("new")),
+            "A watch fires when another transaction changes the value.";
+        "fires/insert", |c| fires(c, None, Some("new")),
+            "A watch on an absent key fires when it is set.";
+        "fires/empty-insert", |c| fires(c, None, Some("")),
+            "So it does when it is set to the empty value.";
+        "fires/clear", |c| fires(c, Some("old"), None),
+            "A watch fires when the key is cleared.";
+        "fires/range-clear", fires_range_clear,
+            "A watch fires when a range around the key is cleared.";
+        "fires/atomic", fires_atomic,
+            "A watch fires when an atomic operation changes the value.";
+        "fires/changed-before-commit", changed_before_commit,
+            "A watch whose key was changed between its read and its commit fires.";
+        "fires/several", several,
+            "Every watch on a key fires.";
+        "fires/after-reset", after_reset,
+            "Once its transaction has committed a watch outlives the reset and the end of the handle.";
+        "quiet/unchanged", unchanged,
+            "A watch does not fire while nothing changes.";
+        "quiet/same-value", same_value,
+            "A write of the value that is there does not fire it.";
+        "quiet/clear-of-absent", clear_of_absent,
+            "A clear of an absent key does not fire it.";
+        "quiet/other-key", other_key,
+            "A write of another key does not fire it.";
+        "quiet/own-earlier-write", own_earlier,
+            "The transaction's own earlier write does not fire it.";
+        "own/earlier-write-is-compared", own_compared,
+            "After an own write the watch compares with what was written.";
+        "own/later-write", own_later,
+            "An own later write that changes the value fires it at once, before the commit.";
+        "own/later-same-value", own_later_same,
+            "An own later write of the same value does not.";
+        "own/later-clear", own_later_clear,
+            "An own later clear fires it.";
+        "conflict/listed", listed,
+            "watch adds its key to the read conflict ranges.";
+        "conflict/real", conflicts,
+            "A transaction that watches a key conflicts when it was written.";
+        "fails/commit", commit_error,
+            "The error of the commit is the watch's.";
+        "fails/reset", |c| ended(c, D::Transaction::reset),
+            "A reset before the commit is 1025 for the watch.";
+        "fails/cancel", |c| ended(c, D::Transaction::cancel),
+            "A cancel before the commit is 1025 for the watch.";
+        "fails/on_error", on_error,
+            "on_error before the commit is 1025 for the watch.";
+        "fails/dropped", dropped,
+            "The end of the last handle before the commit is 1025 for the watch.";
+        "fails/ryw-off", ryw_off,
+            "With option 51 a watch is 1034.";
+        "fails/long-key", |c| refused(c, &[b'x'; 10_001], Error::KEY_TOO_LARGE),
+            "A watch on a key longer than 10,000 bytes is 2102.";
+        "fails/system-key", |c| refused(c, b"\xff/shaketable", Error::KEY_OUTSIDE_LEGAL_RANGE),
+            "A watch on a key at or above \\xff is 2004.";
+        "fails/too-many", too_many,
+            "One watch more than max_watches is 1032.";
+        "read-only", read_only,
+            "A transaction that only watches is read-only: its commit never fails.";
+    }
 }
 
 /// The watch's answer; broken if there is none within [`LATE`].

@@ -8,7 +8,6 @@ use super::{
     choose, cost,
     interrupt::Interrupt,
     output::{self, Target},
-    panics,
     pool::{self, News},
     progress::Progress,
     refuse,
@@ -194,7 +193,7 @@ fn measure(
         |seed| {
             let plan = plan(seed);
             let before = cost::thread_cpu();
-            let result = panics::quietly(|| runner::run(&plan, false));
+            let result = runner::run(&plan, false);
             (result, cost::thread_cpu() - before)
         },
         |news| match news {

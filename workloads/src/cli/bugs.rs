@@ -7,7 +7,6 @@ use super::{
     cost,
     interrupt::Interrupt,
     output::{self, Target},
-    panics,
     pool::{self, News},
     progress::Progress,
     report::{self, Origin},
@@ -137,7 +136,7 @@ fn chase(entries: &[Box<dyn Entry>], planted: &Planted, max_seeds: u64, interrup
         let seed = bug.runs;
         let turn = (seed % planted.workloads.len() as u64) as usize;
         let entry = entries[planted.workloads[turn]].as_ref();
-        let result = panics::quietly(|| entry.run(Seed(seed), &planted.demands, false));
+        let result = entry.run(Seed(seed), &planted.demands, false);
         bug.runs += 1;
         let origin = Origin { workload: entry.name(), seed, demands: &planted.demands, repro: None };
         if planted.is_caught_by(result.verdict) {

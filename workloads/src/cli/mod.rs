@@ -13,7 +13,6 @@ mod cost;
 mod interrupt;
 mod list;
 mod output;
-mod panics;
 mod pool;
 mod progress;
 mod replay;
@@ -49,16 +48,20 @@ use refuse;
 
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
-    panics::install();
-    let done = match Arguments::try_parse() {
+    // Runs catch their own panics; any other is a defect of the command, told by the panic's hook.
+    let done = std::panic::catch_unwind(|| match Arguments::try_parse() {
         Ok(arguments) => dispatch(arguments),
         Err(error) => args::answer(&error),
-    };
+    });
     match done {
-        Ok(outcome) => ExitCode::from(outcome.exit_code()),
-        Err(refusal) => {
+        Ok(Ok(outcome)) => ExitCode::from(outcome.exit_code()),
+        Ok(Err(refusal)) => {
             output::complain(&format!("shaketable: {refusal}"));
             ExitCode::from(2)
+        }
+        Err(_) => {
+            output::complain("shaketable: this is a defect of shaketable itself");
+            ExitCode::from(Outcome::Harness.exit_code())
         }
     }
 }

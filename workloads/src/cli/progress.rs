@@ -6,7 +6,9 @@ use shaketable_reports::text::{count, plural};
 use std::io::{IsTerminal, stderr};
 
 /// Between two lines where there is no terminal, nanoseconds.
-const EVERY: u64 = 10_000_000_000;
+const LINE_EVERY: u64 = 10_000_000_000;
+/// Between two drawings of the bars, nanoseconds.
+const DRAW_EVERY: u64 = 100_000_000;
 
 /// How far some named pieces of work are.
 pub struct Progress {
@@ -32,7 +34,7 @@ impl Progress {
         let bars =
             stderr().is_terminal().then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr()));
         let width = parts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-        let style = ProgressStyle::with_template("{prefix} {bar:32} {human_pos}/{human_len} {msg} {eta}")
+        let style = ProgressStyle::with_template("{prefix} {bar:32} {human_pos}/{human_len} {msg}{eta} left")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         let part = |(name, total): &(&str, u64)| {
             let bar = match &bars {
@@ -58,20 +60,25 @@ impl Progress {
         let part = &mut self.parts[part];
         part.done += 1;
         part.bad += u64::from(!well);
-        if part.bad > 0 {
-            part.bar.set_message(format!("{} {}", count(part.bad), self.bad));
-        }
-        part.bar.inc(1);
+        self.tick();
     }
 
     /// Time has passed.
     pub fn tick(&mut self) {
         let now = cost::wall();
-        if self.bars.is_some() {
-            self.parts.iter().for_each(|p| p.bar.tick());
-        } else if now - self.told >= EVERY {
-            self.told = now;
+        let every = if self.bars.is_some() { DRAW_EVERY } else { LINE_EVERY };
+        if now - self.told < every {
+            return;
+        }
+        self.told = now;
+        if self.bars.is_none() {
             output::complain(&self.line(now - self.begun));
+        }
+        for part in &self.parts {
+            part.bar.set_position(part.done);
+            if part.bad > 0 {
+                part.bar.set_message(format!("{} {}, ", count(part.bad), self.bad));
+            }
         }
     }
 

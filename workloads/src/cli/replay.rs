@@ -13,11 +13,12 @@ use shaketable_reports::{Body, Outcome, RunReport, text};
 use shaketable_sim::seed::Seed;
 use shaketable_workloads::{
     plan::{self, PlanError},
-    runner::RunResult,
+    runner::{self, RunResult},
 };
 
 /// Runs it, prints and writes.
 pub fn replay(arguments: &ReplayArguments) -> Result<Outcome, Refusal> {
+    runner::print_panics();
     let json = Target::check_named(arguments.json.as_deref())?;
     let repro = Target::check_named(arguments.output.as_deref())?;
     let Ran { result, report, plan } = match arguments.seed {

@@ -6,7 +6,6 @@ use super::{
     choose, cost,
     interrupt::Interrupt,
     output::{self, Target},
-    panics,
     pool::{self, News},
     progress::Progress,
     refuse,
@@ -163,7 +162,6 @@ impl Sweep {
                 News::Done(piece, ran) => {
                     let (seed, workload) = self.piece(piece);
                     progress.done(workload, ran.failure.is_none());
-                    progress.tick();
                     tallies[workload].add(seed, ran);
                 }
             },
@@ -197,13 +195,12 @@ impl Sweep {
         let entry = self.entries[workload].as_ref();
         let before = cost::thread_cpu();
         let twice = piece / (self.entries.len() as u64) < self.run_twice;
-        let (mut result, mut differed) =
-            (panics::quietly(|| entry.run(Seed(seed), &self.demands, false)), false);
+        let (mut result, mut differed) = (entry.run(Seed(seed), &self.demands, false), false);
         if twice {
-            let second = panics::quietly(|| entry.run(Seed(seed), &self.demands, false));
+            let second = entry.run(Seed(seed), &self.demands, false);
             if !determinism::same(&result, &second) {
                 differed = true;
-                let difference = panics::quietly(|| determinism::check(entry, Seed(seed), &self.demands));
+                let difference = determinism::check(entry, Seed(seed), &self.demands);
                 result.verdict = runner::Verdict::Harness;
                 result.findings.insert(
                     0,

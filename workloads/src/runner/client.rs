@@ -1,6 +1,7 @@
 //! A client of a run: opens a session, does its operations one after the other, dies and comes
 //! back with the next one.
 
+use super::panics;
 use crate::stub::*;
 use crate::{
     judges::Finding,
@@ -110,7 +111,7 @@ async fn open<W: Workload>(world: &World, db: &SimDatabase, job: &Job<W>) -> Opt
             Ok(Err(_)) => world.clock.sleep(10 * MILLISECOND).await,
             Err(panic) => {
                 let mut progress = job.progress.lock();
-                progress.findings.push(Finding::layer("panic", message_of(&*panic)));
+                progress.findings.push(Finding::layer("panic", panics::words(&*panic)));
                 progress.done = true;
                 return None;
             }
@@ -139,7 +140,7 @@ fn finish<W: Workload>(
                 "operation {index} of client {} ({:?}) panicked: {}",
                 job.client,
                 job.operations[index],
-                message_of(&*panic)
+                panics::words(&*panic)
             );
             progress.findings.push(Finding::layer("panic", message));
             Outcome::Unknown(Error::OPERATION_CANCELLED)
@@ -150,11 +151,4 @@ fn finish<W: Workload>(
     op.returned = world.clock.now();
     op.outcome = Some(outcome);
     world.event(db.node(), Kind::Return, index as u64, answer);
-}
-
-/// What a panic said.
-pub(super) fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without words".to_owned())
 }

@@ -3,8 +3,10 @@
 
 mod client;
 mod outcome;
+mod panics;
 mod perform;
 
 pub use client::Operation;
 pub use outcome::{Counters, RunResult, Verdict};
+pub use panics::print_panics;
 pub use perform::run;

@@ -2,7 +2,8 @@
 
 use super::{
     Counters, Operation, RunResult, Verdict,
-    client::{Job, Progress, live, message_of},
+    client::{Job, Progress, live},
+    panics,
 };
 use crate::stub::*;
 use crate::{
@@ -47,13 +48,15 @@ const LOOK: Nanos = 10 * MILLISECOND;
 /// simulated cluster is a finding about the harness.
 pub fn run<W: Workload>(plan: &Plan<W>, keep_trace: bool) -> RunResult {
     points::install();
-    let performed = std::panic::catch_unwind(AssertUnwindSafe(|| {
-        rt::simulate(Seed(plan.seed), perform(plan, keep_trace))
-    }));
+    let performed = panics::listen(|| {
+        std::panic::catch_unwind(AssertUnwindSafe(|| {
+            rt::simulate(Seed(plan.seed), perform(plan, keep_trace))
+        }))
+    });
     let recorder = points::take();
     let mut result = performed.unwrap_or_else(|panic| RunResult {
         verdict: Verdict::Harness,
-        findings: vec![Finding::harness("panic", message_of(&*panic))],
+        findings: vec![Finding::harness("panic", panics::words(&*panic))],
         counters: Counters::default(),
         event_hash: 0,
         events: 0,

@@ -1,7 +1,7 @@
 //! How answers become bytes in a slot.
 
 use super::Error;
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use foundationdb_tuple::{TuplePack, TupleUnpack, Versionstamp, VersionstampOffset};
 
 /// A value that an operation answers with, and that a slot can hold.
@@ -49,6 +49,37 @@ impl<A: Answer> Answer for Option<A> {
             1 => A::decode(bytes.slice(1..)).map(Some),
             _ => None,
         }
+    }
+}
+
+/// Each answer behind its length in four bytes. One of them may contain the incomplete versionstamp.
+impl<A: Answer> Answer for Vec<A> {
+    fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, Error> {
+        let mut stamp = None;
+        for answer in self {
+            let start = out.len();
+            out.put_u32(0);
+            let found = answer.encode(out)?;
+            if found.is_some() && stamp.is_some() {
+                return Err(Error::ManyStamps);
+            }
+            stamp = stamp.or(found);
+            let length = (out.len() - start - 4) as u32;
+            out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+        }
+        Ok(stamp)
+    }
+    fn decode(mut bytes: Bytes) -> Option<Self> {
+        let mut answers = Vec::new();
+        while !bytes.is_empty() {
+            let length = u32::from_be_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
+            bytes.advance(4);
+            if length > bytes.len() {
+                return None;
+            }
+            answers.push(A::decode(bytes.split_to(length))?);
+        }
+        Some(answers)
     }
 }
 
@@ -107,6 +138,10 @@ mod tests {
         round_trip(None::<Bytes>);
         round_trip(Some(Bytes::new()));
         round_trip(Some(None::<u64>));
+        round_trip(Vec::<u64>::new());
+        round_trip(vec![(); 3]);
+        round_trip(vec![Bytes::from_static(b"ab"), Bytes::new()]);
+        assert_eq!(<Vec<Bytes>>::decode(Bytes::from_static(b"\0\0\0\x09x")), None);
         round_trip(Packed((1u64, String::from("x"))));
         assert_eq!(<Option<Bytes>>::decode(Bytes::new()), None);
         assert_eq!(<()>::decode(Bytes::from_static(b"x")), None);

@@ -23,7 +23,9 @@ pub fn judge<W: Workload>(
 ) -> Result<W::Model, String> {
     /// Where an operation stands: behind everything of lower version and order.
     type Place = (Version, u32);
-    let mut effects: BTreeMap<(usize, usize), Vec<(Place, Option<Version>)>> = BTreeMap::new();
+    /// Where an effect stands, and what its transaction read at.
+    type Effect = (Place, Option<Version>);
+    let mut effects: BTreeMap<(usize, usize), Vec<Effect>> = BTreeMap::new();
     let mut looks: BTreeMap<(usize, usize), Place> = BTreeMap::new();
     for entry in &truth.entries {
         for tx in &entry.transactions {

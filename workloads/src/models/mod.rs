@@ -5,4 +5,5 @@
 
 pub mod classes;
 pub mod keyspace;
+pub mod queue;
 pub mod ring;

@@ -1,3 +1,4 @@
 //! Layers with bugs planted in them: what a sweep of the `bugs` command must catch.
 
+pub mod queue;
 pub mod scheduling;

@@ -25,4 +25,5 @@ macro_rules! flaws {
 
 pub mod api;
 pub mod cycle;
+pub mod queue;
 pub mod signup;

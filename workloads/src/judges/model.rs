@@ -1,9 +1,11 @@
 //! Model: the workload's sequential model, replayed in commit order, gives the answers that
 //! clients got.
 //!
-//! An operation stands where its writing transaction committed, or, if none did, where its last
-//! transaction read. A transaction that the workload calls no effect does not count. An operation that was reported to have no effect must have none; one whose
-//! outcome is unknown may have one.
+//! An operation stands where its writing transaction committed, or, if none did, where one of its
+//! transactions read: which one gave the answer only the layer knows, that may have looked again to make
+//! sure that an earlier attempt is without effect. A transaction that the workload calls no effect does
+//! not count. An operation that was reported to have no effect must have none; one whose outcome is
+//! unknown may have one.
 
 use super::Truth;
 use crate::{
@@ -26,7 +28,7 @@ pub fn judge<W: Workload>(
     /// Where an effect stands, and what its transaction read at.
     type Effect = (Place, Option<Version>);
     let mut effects: BTreeMap<(usize, usize), Vec<Effect>> = BTreeMap::new();
-    let mut looks: BTreeMap<(usize, usize), Place> = BTreeMap::new();
+    let mut looks: BTreeMap<(usize, usize), Vec<Version>> = BTreeMap::new();
     for entry in &truth.entries {
         for tx in &entry.transactions {
             let Some(attempt) = tx.attempt.and_then(|id| history.attempts[id.0 as usize].as_ref()) else {
@@ -43,7 +45,7 @@ pub fn judge<W: Workload>(
     }
     for attempt in history.attempts.iter().flatten() {
         if let (Some(operation), Some(version)) = (attempt.operation, attempt.read_version) {
-            looks.insert((attempt.client.0 as usize, operation as usize), (version, u32::MAX));
+            looks.entry((attempt.client.0 as usize, operation as usize)).or_default().push(version);
         }
     }
     let mut order = Vec::new();
@@ -75,23 +77,35 @@ pub fn judge<W: Workload>(
             for (place, read_version) in places {
                 order.push((*place, client, index, answer, true, *read_version));
             }
-            if let (true, Some(answer), Some(place)) = (places.is_empty(), answer, looks.get(&key)) {
-                order.push((*place, client, index, Some(answer), false, Some(place.0)));
+            if let (true, Some(answer), Some(versions)) = (places.is_empty(), answer, looks.get_mut(&key)) {
+                versions.sort_unstable();
+                versions.dedup();
+                let looks =
+                    versions.iter().map(|v| ((*v, u32::MAX), client, index, Some(answer), false, Some(*v)));
+                order.extend(looks);
             }
         }
     }
     order.sort_by_key(|(place, client, index, ..)| (*place, *client, *index));
     let mut model = workload.model();
+    // Operations without effect: what does not fit, `None` once a look has fitted.
+    let mut unfit: BTreeMap<(usize, usize), Option<String>> = BTreeMap::new();
     for ((version, batch), client, index, answer, committed, read_version) in order {
         let op = &plan[client][index];
         let stamp = committed.then(|| versionstamp(version, batch));
         let step = Step { client, index, op, answer, committed, stamp, read_version };
-        workload.step(&mut model, &step).map_err(|why| {
+        let fits = workload.step(&mut model, &step).map_err(|why| {
             let how = if committed { "committed" } else { "read" };
             format!("operation {index} of client {client} ({op:?}), which {how} at version {version}: {why}")
-        })?;
+        });
+        match fits {
+            Err(why) if committed => return Err(why),
+            Err(why) => drop(unfit.entry((client, index)).or_insert(Some(why))),
+            Ok(()) if committed => {}
+            Ok(()) => drop(unfit.insert((client, index), None)),
+        }
     }
-    Ok(model)
+    unfit.into_values().flatten().next().map_or(Ok(model), Err)
 }
 
 /// Eight bytes of commit version, two of batch order, big-endian.

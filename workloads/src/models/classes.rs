@@ -77,19 +77,19 @@ impl Classes {
 
     /// Signs up.
     pub fn signup(&mut self, student: &str, class: &str) -> Result<Change, Refusal> {
-        let taken = self.taken.entry(student.into()).or_default();
-        if taken.contains(class) {
+        let taken = self.taken.get(student);
+        if taken.is_some_and(|taken| taken.contains(class)) {
             return Ok(Change::Unneeded);
         }
         let left = self.seats_left.get_mut(class).ok_or(Refusal::UnknownClass)?;
         if *left == 0 {
             return Err(Refusal::NoRemainingSeats);
         }
-        if taken.len() >= MAX_CLASSES {
+        if taken.is_some_and(|taken| taken.len() >= MAX_CLASSES) {
             return Err(Refusal::TooManyClasses);
         }
         *left -= 1;
-        taken.insert(class.into());
+        self.taken.entry(student.into()).or_default().insert(class.into());
         Ok(Change::Made)
     }
 
@@ -104,13 +104,12 @@ impl Classes {
 
     /// Drops `old` and signs up for `new`, or neither.
     pub fn switch(&mut self, student: &str, old: &str, new: &str) -> Result<(), Refusal> {
-        let taken = self.taken.entry(student.into()).or_default();
         if old == new {
             return Err(Refusal::SameClass);
         }
-        if !taken.contains(old) {
+        let Some(taken) = self.taken.get_mut(student).filter(|taken| taken.contains(old)) else {
             return Err(Refusal::NotTakingOld);
-        }
+        };
         if taken.contains(new) {
             return Err(Refusal::AlreadyTakingNew);
         }

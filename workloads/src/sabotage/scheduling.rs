@@ -5,6 +5,7 @@ use crate::{
     workload::Outcome,
     workloads::signup::{Answer, Client, Flaw, Op, Signup, applied, listed, refused, student},
 };
+use futures::TryStreamExt;
 use parking_lot::Mutex;
 use shaketable_layers::{
     once,
@@ -18,7 +19,7 @@ use shaketable_layers::{
         RangeOption, RetryError, RunError, Transaction, TransactionOption,
     },
 };
-use std::future::Future;
+use std::{future::Future, pin::pin};
 
 /// Does an operation that the bug touches; `None` when it leaves this one as it is.
 pub async fn apply<D: Database>(
@@ -91,8 +92,13 @@ pub async fn apply<D: Database>(
             let list = &Mutex::new(Vec::new());
             let limit = if *limit == 0 { usize::MAX } else { (*limit).into() };
             let ran = db.run(|tx, _| async move {
-                for class in scheduling.available_classes_up_to(&tx, limit).await? {
-                    list.lock().push(class);
+                let mut rows = pin!(tx.get_ranges_keyvalues(scheduling.keys().courses(), Serializable));
+                while list.lock().len() < limit
+                    && let Some(row) = rows.try_next().await?
+                {
+                    if unpack_seats(&row.key, &row.value)? > 0 {
+                        list.lock().push(scheduling.keys().class_of_course(&row.key)?);
+                    }
                 }
                 Ok(list.lock().clone())
             });

@@ -10,6 +10,7 @@
 //! one right answer too. Every transaction that writes carries an operation record, so that it takes
 //! effect once and no attempt of an earlier operation lands behind a later one.
 
+use super::is_fence;
 use crate::{
     models::keyspace::{Space, View, Write, apply as make_permanent},
     workload::{Bug, Outcome, Step, Workload},
@@ -26,12 +27,12 @@ use shaketable_layers::{
         RangeOption, Result, RetryError, StreamingMode, Transaction, TransactionOption, key_after,
     },
 };
-use shaketable_sim::seed::Stream;
-use std::{ops::Range as Numbers, sync::Arc, time::Duration};
+use shaketable_sim::{proto::Mutation, seed::Stream};
+use std::{ops::Range as Numbers, sync::Arc};
 
 flaws! {
     CapturedAnswers = "captured-answers", "answers are gathered in a list outside the retry loop", "TRAPS X8";
-    LastAnswers = "last-attempt-answers", "the last attempt's answers are given although an earlier one committed", "TRAPS X3";
+    AnswersAnew = "answers-anew", "a retry that finds the operation done computes its answer anew", "TRAPS X3";
     FirstBatch = "first-batch", "the first batch of a range read is taken for the whole", "TRAPS X13";
     OwnWritesUnseen = "own-writes-unseen", "read-your-writes is disabled where calls build on each other", "TRAPS X11";
     OptionSetOnce = "option-set-once", "a transaction option is set in the first attempt only", "TRAPS X6";
@@ -408,15 +409,6 @@ pub struct Api {
     flaw: Option<Flaw>,
 }
 
-/// What an operation answered.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Answer {
-    /// What each call answered, in the attempt that committed.
-    Seen(Vec<Seen>),
-    /// Its outcome was unknown, and it turned out to have no effect.
-    NotApplied,
-}
-
 /// What a client holds.
 pub struct Client<D: Database> {
     session: Session<D>,
@@ -430,6 +422,10 @@ pub struct Client<D: Database> {
 pub struct Model {
     space: Space,
     layout: Layout,
+}
+
+fn sessions() -> Slots {
+    Slots::new(Subspace::from("sessions"))
 }
 
 impl Api {
@@ -502,12 +498,16 @@ impl Api {
 
 impl Workload for Api {
     type Op = Op;
-    type Answer = Answer;
+    type Answer = Vec<Seen>;
     type Session<D: Database> = Client<D>;
     type Model = Model;
 
     const NAME: &'static str = "api";
     const ABOUT: &'static str = "random transactions answer as an in-memory model does";
+
+    fn is_effect(&self, mutations: &[Mutation]) -> bool {
+        !is_fence(&sessions(), mutations)
+    }
 
     fn bugs() -> &'static [Bug] {
         BUGS
@@ -561,13 +561,13 @@ impl Workload for Api {
         if let Some(timeout) = self.timeout {
             db.set_option(DatabaseOption::TransactionTimeout(timeout))?;
         }
-        let session = Session::open(db, &Slots::new(Subspace::from("sessions")), client as u64).await;
+        let session = Session::open(db, &sessions(), client as u64).await;
         let session = session.map_err(|e| e.fdb().unwrap_or(Error::INTERNAL_ERROR))?;
         let layout = Arc::new(Layout::new(self.clients()));
         Ok(Client { session, client, layout, attempts: Arc::default() })
     }
 
-    async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
+    async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Vec<Seen>> {
         let Client { session, client, layout, attempts } = client;
         attempts.lock().clear();
         let (client, layout, attempts, flaw) = (*client, &**layout, &**attempts, self.flaw);
@@ -606,6 +606,11 @@ impl Workload for Api {
         let ran = db.run(|tx, attempt| async move {
             options(&tx, attempt.number)?;
             match once::check(&tx, slots, id).await? {
+                Check::Done(_) if flaw == Some(Flaw::AnswersAnew) => {
+                    let anew = calls(tx.clone()).await?;
+                    tx.reset();
+                    Ok(Landing::ready(anew))
+                }
                 Check::Done(n) => Ok(Landing::ready(n)),
                 Check::New(permit) => once::record(&tx, permit, calls(tx.clone()).await?),
             }
@@ -620,17 +625,16 @@ impl Workload for Api {
         }
     }
 
-    async fn resolve<D: Database>(&self, client: &mut Client<D>, _: &Op, error: Error) -> Outcome<Answer> {
+    async fn resolve<D: Database>(&self, client: &mut Client<D>, _: &Op, error: Error) -> Outcome<Vec<Seen>> {
         let Client { session, attempts, .. } = client;
-        // Nothing else may be done before it is settled, see the signup workload.
-        while let Some(pending) = session.pending() {
-            match session.resolve::<u64>(pending).await {
-                Ok(Fate::Applied(n)) => return self.answer(&attempts.lock(), n),
-                Ok(_) => return Outcome::Answered(Answer::NotApplied),
-                Err(_) => session.database().env().sleep(Duration::from_millis(10)).await,
-            }
+        let Some(pending) = session.pending() else {
+            return Outcome::Unknown(error);
+        };
+        match session.resolve::<u64>(pending).await {
+            Ok(Fate::Applied(n)) => self.answer(&attempts.lock(), n),
+            Ok(_) => Outcome::GaveUp(error),
+            Err(_) => Outcome::Unknown(error),
         }
-        Outcome::Unknown(error)
     }
 
     fn model(&self) -> Model {
@@ -638,11 +642,7 @@ impl Workload for Api {
     }
 
     fn step(&self, Model { space, layout }: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
-        let seen = match step.answer {
-            Some(Answer::NotApplied) => return Ok(()),
-            Some(Answer::Seen(seen)) => Some(&seen[..]),
-            None => None,
-        };
+        let seen = step.answer.map(Vec::as_slice);
         let (writes, verdict) = replay(space, layout, step.client, step.op, seen);
         if let Some(stamp) = &step.stamp {
             make_permanent(space, &writes, stamp);
@@ -680,15 +680,14 @@ impl Workload for Api {
 
 impl Api {
     /// The answer of the attempt that counts.
-    fn answer(&self, attempts: &[Vec<Seen>], committed: u64) -> Outcome<Answer> {
+    fn answer(&self, attempts: &[Vec<Seen>], committed: u64) -> Outcome<Vec<Seen>> {
         let seen = match self.flaw {
             Some(Flaw::CapturedAnswers) => Some(attempts.concat()),
-            Some(Flaw::LastAnswers) => attempts.last().cloned(),
             _ => attempts.get(committed as usize).cloned(),
         };
         seen.map_or_else(
             || Outcome::Violated(format!("attempt {committed} is recorded, but was never made")),
-            |seen| Outcome::Answered(Answer::Seen(seen)),
+            Outcome::Answered,
         )
     }
 }

@@ -24,7 +24,7 @@ use shaketable_sim::seed::Stream;
 use std::{ops::Range, sync::Arc};
 
 flaws! {
-    SnapshotRead = "snapshot-read", "the middle link is read at snapshot", "TRAPS CS3, its general form";
+    SnapshotRead = "snapshot-read", "the last link is read at snapshot", "TRAPS CS3, its general form";
     TwoTransactions = "two-transactions", "the first link is written in a transaction of its own", "TRAPS Q7";
     KeptReads = "kept-reads", "links read in the first attempt are kept for the retries", "TRAPS X17";
 }
@@ -85,10 +85,10 @@ fn lead<T: Transaction>(tx: &T, keys: &[Bytes], node: u32, to: u32) {
     }
 }
 
-async fn rotate<T: Transaction>(tx: &T, keys: &[Bytes], first: u32, middle: Isolation) -> Result<()> {
+async fn rotate<T: Transaction>(tx: &T, keys: &[Bytes], first: u32, last: Isolation) -> Result<()> {
     let second = follow(tx, keys, first, Isolation::Serializable).await?;
-    let third = follow(tx, keys, second, middle).await?;
-    let fourth = follow(tx, keys, third, Isolation::Serializable).await?;
+    let third = follow(tx, keys, second, Isolation::Serializable).await?;
+    let fourth = follow(tx, keys, third, last).await?;
     lead(tx, keys, first, third);
     lead(tx, keys, second, fourth);
     lead(tx, keys, third, second);

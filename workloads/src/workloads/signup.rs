@@ -7,6 +7,7 @@
 //! switch gives up. Every answer is what the sequential model says in commit order; at every version
 //! seats and sign-ups add up, and nobody takes more than five classes.
 
+use super::is_fence;
 use crate::{
     models::classes::Classes,
     sabotage::scheduling as sabotage,
@@ -25,8 +26,8 @@ use shaketable_layers::{
     scheduling::{Change, Error, MAX_CLASSES, Refusal, Scheduling, catalogue, keys::unpack_seats},
     tx::{self, Database, DatabaseOption, Isolation::Serializable, RetryError, RunError, Transaction},
 };
-use shaketable_sim::seed::Stream;
-use std::{collections::BTreeMap, ops::Range, sync::Arc, time::Duration};
+use shaketable_sim::{proto::Mutation, seed::Stream};
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 flaws! {
     AddClassAsPrinted = "add-class-as-printed", "add_class sets the seats of a class that students have signed up for", "the tutorial's add_class, TRAPS CS1";
@@ -95,8 +96,6 @@ pub enum Answer {
     Refused(Refusal),
     /// A list of classes.
     Classes(Vec<String>),
-    /// Its outcome was unknown, and it turned out to have no effect.
-    NotApplied,
 }
 
 /// What a client holds.
@@ -106,12 +105,22 @@ pub struct Client<D: Database> {
     pub(crate) names: Arc<[String]>,
 }
 
+fn sessions() -> Slots {
+    Slots::new(Subspace::from("sessions"))
+}
+
 fn scheduling() -> Scheduling {
     Scheduling::new(&Subspace::from("scheduling"))
 }
 
 pub(crate) fn student(n: u8) -> String {
     format!("s{n}")
+}
+
+impl Op {
+    fn mutates(&self) -> bool {
+        !matches!(self, Op::Available(_) | Op::ClassesOf(_))
+    }
 }
 
 impl Signup {
@@ -186,10 +195,11 @@ struct Mood {
 }
 
 /// The model, and the names that operations mean.
+#[derive(Clone)]
 pub struct Model {
     classes: Classes,
-    initial: Vec<String>,
-    names: Vec<String>,
+    initial: Arc<[String]>,
+    names: Arc<[String]>,
 }
 
 impl Workload for Signup {
@@ -200,6 +210,10 @@ impl Workload for Signup {
 
     const NAME: &'static str = "signup";
     const ABOUT: &'static str = "class scheduling: seats and sign-ups always add up, five classes a student";
+
+    fn is_effect(&self, mutations: &[Mutation]) -> bool {
+        !is_fence(&sessions(), mutations)
+    }
 
     fn bugs() -> &'static [Bug] {
         BUGS
@@ -261,7 +275,7 @@ impl Workload for Signup {
         if let Some(timeout) = self.timeout {
             db.set_option(DatabaseOption::TransactionTimeout(timeout))?;
         }
-        let session = Session::open(db, &Slots::new(Subspace::from("sessions")), client as u64).await;
+        let session = Session::open(db, &sessions(), client as u64).await;
         let session = session.map_err(|e| e.fdb().unwrap_or(tx::Error::INTERNAL_ERROR))?;
         Ok(Client { session, scheduling: scheduling(), names: self.names().into() })
     }
@@ -282,44 +296,42 @@ impl Workload for Signup {
         error: tx::Error,
     ) -> Outcome<Answer> {
         let session = &mut client.session;
-        // Until it is settled nothing else may be done: settling writes, and what it writes must not be
-        // taken for the next operation's effect. Every attempt to learn it is bounded by the database's
-        // timeout or by the cluster's recovery.
-        while let Some(pending) = session.pending() {
-            let fate = match op {
-                Op::Switch(..) => {
-                    session.resolve::<()>(pending).await.map(|f| fate(f, |()| Answer::Switched))
-                }
-                Op::Init => session.resolve::<u64>(pending).await.map(|f| fate(f, Answer::Added)),
-                _ => session.resolve::<Change>(pending).await.map(|f| fate(f, Answer::Change)),
-            };
-            match fate {
-                Ok(answer) => return Outcome::Answered(answer),
-                Err(_) => session.database().env().sleep(Duration::from_millis(10)).await,
-            }
+        let Some(pending) = session.pending() else {
+            return Outcome::Unknown(error);
+        };
+        let fate = match op {
+            Op::Switch(..) => session.resolve::<()>(pending).await.map(|f| fate(f, |()| Answer::Switched)),
+            Op::Init => session.resolve::<u64>(pending).await.map(|f| fate(f, Answer::Added)),
+            _ => session.resolve::<Change>(pending).await.map(|f| fate(f, Answer::Change)),
+        };
+        match fate {
+            Ok(Some(answer)) => Outcome::Answered(answer),
+            Ok(None) => Outcome::GaveUp(error),
+            Err(_) => Outcome::Unknown(error),
         }
-        Outcome::Unknown(error)
     }
 
     fn model(&self) -> Model {
         let initial = self.initial();
-        Model { classes: Classes::new(initial.iter().cloned(), self.seats), initial, names: self.names() }
+        Model {
+            classes: Classes::new(initial.iter().cloned(), self.seats),
+            initial: initial.into(),
+            names: self.names().into(),
+        }
     }
 
     fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
-        match step.answer {
-            Some(Answer::NotApplied) => return Ok(()),
-            // The refused attempts committed nothing: this is the fence behind them.
-            Some(Answer::Refused(_)) if step.committed => return Ok(()),
+        // An operation that changed nothing must fit where it stands, and leaves the model as it is.
+        let mut aside = (!step.committed && step.op.mutates()).then(|| model.clone());
+        let expected = match step.answer {
             None if !step.committed => return Ok(()),
-            _ => {}
-        }
-        let expected = self.replay(model, step.op);
+            _ => self.replay(aside.as_mut().unwrap_or(model), step.op),
+        };
         match step.answer {
             Some(answer) if *answer != expected => {
                 Err(format!("answered {answer:?} where the model answers {expected:?}"))
             }
-            Some(_) if !step.committed && has_effect(&expected) => {
+            Some(_) if aside.is_some_and(|aside| aside.classes != model.classes) => {
                 Err(format!("answered {expected:?}, but nothing was committed"))
             }
             _ => Ok(()),
@@ -451,16 +463,6 @@ impl Signup {
     }
 }
 
-/// Whether an answer says that something was changed.
-fn has_effect(answer: &Answer) -> bool {
-    match answer {
-        Answer::Change(change) => *change == Change::Made,
-        Answer::Added(n) => *n > 0,
-        Answer::Switched => true,
-        Answer::Refused(_) | Answer::Classes(_) | Answer::NotApplied => false,
-    }
-}
-
 pub(crate) fn applied<A>(
     outcome: once::Outcome<A, Error>,
     answer: impl FnOnce(A) -> Answer,
@@ -483,10 +485,10 @@ pub(crate) fn listed(ran: Result<Vec<String>, RunError<Error>>) -> Outcome<Answe
     ran.map_or_else(|e| refused(e.error), |classes| Outcome::Answered(Answer::Classes(classes)))
 }
 
-fn fate<A>(fate: Fate<A>, answer: impl FnOnce(A) -> Answer) -> Answer {
+fn fate<A>(fate: Fate<A>, answer: impl FnOnce(A) -> Answer) -> Option<Answer> {
     match fate {
-        Fate::Applied(a) => answer(a),
-        Fate::NotApplied | Fate::Forgotten => Answer::NotApplied,
+        Fate::Applied(a) => Some(answer(a)),
+        Fate::NotApplied | Fate::Forgotten => None,
     }
 }
 

@@ -174,3 +174,64 @@ fn catch(origin: &Origin<'_>, result: &RunResult) -> Catch {
         replay: origin.replay_line(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::fake::fake;
+
+    fn entries() -> Vec<Box<dyn Entry>> {
+        let layer = |seed: u64, demands: &Demands| match (demands.bug.as_deref(), demands.sabotage) {
+            (Some("early"), _) if seed == 2 => Verdict::Violated,
+            (Some("late"), _) if seed == 40 => Verdict::Stuck,
+            (None, Some(Sabotage::LogAnswersEarly)) if seed == 3 => Verdict::Harness,
+            (None, Some(Sabotage::StaleReadVersion)) if seed == 6 => Verdict::Violated,
+            _ => Verdict::Passed,
+        };
+        vec![fake("one", layer), fake("two", |_, _| Verdict::Passed), fake("three", |_, _| Verdict::Passed)]
+    }
+
+    fn chased(place: &str, name: &str, max_seeds: u64) -> BugReport {
+        let entries = entries();
+        let all = planted(&entries, &[], &Demands::default()).expect("all");
+        let planted = all.iter().find(|p| p.place == place && p.name == name).expect("planted");
+        chase(&entries, planted, max_seeds, &Interrupt::default())
+    }
+
+    #[test]
+    fn a_bug_is_chased_to_its_first_catch() {
+        let bug = chased("one", "early", 500);
+        let caught = bug.caught.expect("caught");
+        assert_eq!((bug.runs, caught.seed, caught.judge.as_str()), (3, 2, "model"));
+        assert_eq!(caught.replay, "shaketable replay one 2 --faults standard --bug early");
+        assert_eq!(chased("one", "late", 500).caught.expect("caught").judge, "live");
+    }
+
+    #[test]
+    fn a_bug_that_no_seed_catches_is_missed() {
+        let bug = chased("one", "late", 40);
+        assert_eq!((bug.runs, bug.caught, bug.mistaken), (40, None, None));
+    }
+
+    #[test]
+    fn a_defect_of_the_cluster_must_be_caught_by_the_cluster_s_judges() {
+        let bug = chased(CLUSTER, "log-answers-early", 100);
+        let caught = bug.caught.expect("caught");
+        assert_eq!((caught.seed, caught.workload.as_str()), (3, "one"), "workloads take turns");
+        let bug = chased(CLUSTER, "stale-read-version", 100);
+        assert_eq!((bug.runs, &bug.caught), (100, &None));
+        assert!(bug.mistaken.expect("a reason").contains("blamed on the layer by model"));
+    }
+
+    #[test]
+    fn a_harness_that_fails_catches_no_bug_of_a_layer() {
+        let ends = |_: u64, _: &Demands| Verdict::Harness;
+        let entries = vec![fake("unfair", ends)];
+        let all = planted(&entries, &["unfair".to_owned()], &Demands::default());
+        assert!(all.is_err(), "not in the catalogue");
+        let all = planted(&entries, &[], &Demands::default()).expect("all");
+        let bug = chase(&entries, &all[0], 100, &Interrupt::default());
+        assert_eq!((bug.runs, &bug.caught), (1, &None));
+        assert!(bug.mistaken.expect("a reason").contains("blamed on the cluster by durable"));
+    }
+}

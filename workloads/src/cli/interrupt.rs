@@ -26,6 +26,14 @@ impl Interrupt {
         Ok(interrupt)
     }
 
+    /// One that has happened.
+    #[cfg(test)]
+    pub fn already() -> Interrupt {
+        let interrupt = Interrupt::default();
+        interrupt.0.store(true, Ordering::Relaxed);
+        interrupt
+    }
+
     /// Whether it happened.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)

@@ -10,6 +10,8 @@ mod bench;
 mod bugs;
 mod choose;
 mod cost;
+#[cfg(test)]
+mod fake;
 mod interrupt;
 mod list;
 mod output;

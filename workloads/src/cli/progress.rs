@@ -83,7 +83,7 @@ impl Progress {
     }
 
     fn line(&self, elapsed: u64) -> String {
-        let sum = |f: fn(&Part) -> u64| self.parts.iter().map(f).sum::<u64>();
+        let sum = |f: fn(&Part) -> u64| self.parts.iter().map(f).fold(0, u64::saturating_add);
         format!(
             "{} of {}, {} {}, {:.0} s",
             count(sum(|p| p.done)),

@@ -289,6 +289,8 @@ fn vacuous(counters: &runner::Counters, demands: &Demands, runs: u64) -> Vec<Str
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::fake::{fake, wavering};
+    use shaketable_workloads::runner::Verdict;
 
     fn sweep(seeds: Range<u64>, shard: Option<(u64, u64)>) -> Sweep {
         Sweep {
@@ -341,31 +343,79 @@ mod tests {
         assert_eq!(missed(&demands), all - 1);
     }
 
-    #[test]
-    fn only_the_first_failures_are_kept_in_full_whatever_their_order() {
-        let mut tally = Tally::default();
-        let origin = |seed| Origin { workload: "w", seed, demands: &DEMANDS, repro: None };
-        static DEMANDS: Demands = Demands {
-            profile: shaketable_sim::faults::Profile::Calm,
-            without: Vec::new(),
-            bug: None,
-            sabotage: None,
+    fn over(entries: Vec<Box<dyn Entry>>, seeds: u64, jobs: usize) -> Sweep {
+        Sweep { entries, jobs, ..sweep(0..seeds, None) }
+    }
+
+    /// A report without what it cost.
+    fn free(mut report: SweepReport) -> SweepReport {
+        report.cost = Default::default();
+        report.jobs = 0;
+        report.workloads.iter_mut().for_each(|w| w.cpu_ns = 0);
+        report
+    }
+
+    fn mixed() -> Vec<Box<dyn Entry>> {
+        let ends = |seed: u64, _: &Demands| match seed % 20 {
+            3 => Verdict::Violated,
+            7 => Verdict::Stuck,
+            _ => Verdict::Passed,
         };
-        for seed in (0..30).rev() {
-            let result = RunResult {
-                verdict: runner::Verdict::Violated,
-                findings: vec![Finding::layer("model", "wrong")],
-                counters: runner::Counters::default(),
-                event_hash: seed,
-                events: 0,
-                virtual_time: 1,
-                points: BTreeMap::new(),
-                trace: Vec::new(),
-            };
-            let failure = Some(origin(seed).report(&result, String::new()));
-            tally.add(seed, Ran { result, failure, twice: false, differed: false, cpu: 1 });
-        }
-        assert_eq!(tally.failures.keys().copied().collect::<Vec<_>>(), (0..10).collect::<Vec<_>>());
-        assert_eq!((tally.failing.len(), tally.report.violated, tally.report.cpu_ns), (30, 30, 30));
+        vec![fake("sound", |_, _| Verdict::Passed), fake("broken", ends)]
+    }
+
+    #[test]
+    fn a_report_is_the_same_whatever_the_jobs() {
+        let one = free(over(mixed(), 300, 1).perform(&Interrupt::default()));
+        assert_eq!(free(over(mixed(), 300, 7).perform(&Interrupt::default())), one);
+        assert_eq!((one.outcome, one.ending), (Outcome::Violated, Ending::Complete));
+        let [sound, broken] = &one.workloads[..] else { panic!("two workloads") };
+        assert_eq!((sound.runs, sound.passed, sound.failed()), (300, 300, 0));
+        assert_eq!((broken.passed, broken.violated, broken.stuck), (270, 15, 15));
+        assert_eq!(broken.failing_seeds.len(), 30);
+        let kept: Vec<u64> = broken.failures.iter().map(|f| f.seed).collect();
+        assert_eq!(kept, [3, 7, 23, 27, 43, 47, 63, 67, 83, 87]);
+        assert_eq!(broken.failures[1].configuration, "drawn from 7");
+        assert_eq!(sound.faults_delivered["kill"], (1..=300).sum::<u64>());
+        assert_eq!(sound.points.iter().map(|p| p.name.as_str()).collect::<Vec<_>>(), ["met", "never met"]);
+    }
+
+    #[test]
+    fn a_harness_fault_outweighs_a_violation() {
+        let ends = |seed: u64, _: &Demands| if seed == 5 { Verdict::Harness } else { Verdict::Violated };
+        let report = over(vec![fake("both", ends)], 10, 2).perform(&Interrupt::default());
+        assert_eq!((report.outcome, report.outcome.exit_code()), (Outcome::Harness, 3));
+    }
+
+    #[test]
+    fn runs_that_differ_are_the_harness_s_fault() {
+        let mut sweep = over(vec![wavering("wavering", 7)], 10, 1);
+        assert_eq!(sweep.perform(&Interrupt::default()).outcome, Outcome::Passed);
+        sweep.run_twice = 10;
+        let report = sweep.perform(&Interrupt::default());
+        let workload = &report.workloads[0];
+        assert_eq!(report.outcome, Outcome::Harness);
+        assert!(workload.run_twice == 10 && (1..10).contains(&workload.differing), "{}", workload.differing);
+        assert_eq!(workload.failures[0].verdict.judge(), Some("determinism"));
+    }
+
+    #[test]
+    fn an_interrupted_sweep_runs_nothing_more_and_shows_nothing() {
+        let report = over(mixed(), 300, 2).perform(&Interrupt::already());
+        assert_eq!(
+            (report.ending, report.outcome, report.runs()),
+            (Ending::Interrupted, Outcome::Vacuous, 0)
+        );
+    }
+
+    #[test]
+    fn a_budget_ends_a_sweep_after_the_seeds_under_way() {
+        let mut sweep = over(mixed(), u64::MAX, 2);
+        sweep.budget = Some(Duration::from_millis(50));
+        let report = sweep.perform(&Interrupt::default());
+        assert_eq!(report.ending, Ending::Budget);
+        assert!(report.runs() > 0);
+        let [sound, broken] = &report.workloads[..] else { panic!("two workloads") };
+        assert!(sound.runs.abs_diff(broken.runs) <= 1, "workloads take turns");
     }
 }

@@ -1,0 +1,97 @@
+//! A workload that needs no cluster: its runs end as a function of the seed says.
+
+use shaketable_sim::seed::Seed;
+use shaketable_workloads::{
+    Bug,
+    catalogue::{Entry, Head},
+    judges::Finding,
+    plan::{Demands, PlanError},
+    runner::{Counters, RunResult, Verdict},
+};
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+/// How a run of a seed ends.
+pub type Ends = fn(u64, &Demands) -> Verdict;
+
+/// The workload.
+pub struct Fake {
+    name: &'static str,
+    ends: Ends,
+    /// Every so manieth run has another event hash; 0 for none.
+    wavers: u64,
+    runs: AtomicU64,
+}
+
+/// A workload of this name whose runs end so.
+pub fn fake(name: &'static str, ends: Ends) -> Box<dyn Entry> {
+    Box::new(Fake { name, ends, wavers: 0, runs: AtomicU64::new(0) })
+}
+
+/// A workload that is not deterministic: every so manieth run differs.
+pub fn wavering(name: &'static str, wavers: u64) -> Box<dyn Entry> {
+    Box::new(Fake { name, ends: |_, _| Verdict::Passed, wavers, runs: AtomicU64::new(0) })
+}
+
+impl Entry for Fake {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn about(&self) -> &'static str {
+        "nothing"
+    }
+    fn bugs(&self) -> &'static [Bug] {
+        &[
+            Bug { name: "early", about: "rings soon", source: "a test" },
+            Bug { name: "late", about: "rings late", source: "a test" },
+        ]
+    }
+    fn points(&self) -> &'static [&'static str] {
+        &["met", "never met"]
+    }
+    fn run(&self, seed: Seed, demands: &Demands, _keep_trace: bool) -> RunResult {
+        let run = self.runs.fetch_add(1, Ordering::Relaxed) + 1;
+        let verdict = (self.ends)(seed.0, demands);
+        let finding = |judge: &str, harness| {
+            vec![Finding { judge: judge.to_owned(), harness, message: format!("seed {} is bad", seed.0) }]
+        };
+        RunResult {
+            verdict,
+            findings: match verdict {
+                Verdict::Passed => Vec::new(),
+                Verdict::Violated => finding("model", false),
+                Verdict::Stuck => finding("live", false),
+                Verdict::Harness => finding("durable", true),
+            },
+            counters: Counters {
+                committed: 10,
+                audits: 2,
+                conflicts: 3,
+                retries: 4,
+                unknown_committed: 1,
+                unknown_not_committed: 1,
+                faults: BTreeMap::from([(shaketable_sim::faults::Family::Kill, seed.0 + 1)]),
+                ..Counters::default()
+            },
+            event_hash: if self.wavers > 0 && run.is_multiple_of(self.wavers) { 1 } else { seed.0 },
+            events: 100,
+            virtual_time: 2_000_000_000,
+            points: BTreeMap::from([("met", Default::default())]),
+            trace: Vec::new(),
+        }
+    }
+    fn plan(&self, _seed: Seed, _demands: &Demands) -> String {
+        String::new()
+    }
+    fn summary(&self, seed: Seed, _demands: &Demands) -> String {
+        format!("drawn from {}", seed.0)
+    }
+    fn head(&self, _repro: &str) -> Result<Head, PlanError> {
+        Err(PlanError::Torn("a fake".to_owned()))
+    }
+    fn replay(&self, _repro: &str, _keep_trace: bool) -> Result<RunResult, PlanError> {
+        Err(PlanError::Torn("a fake".to_owned()))
+    }
+}

@@ -27,6 +27,8 @@ pub enum Class {
     Storage,
     /// A client.
     Client,
+    /// A client that no fault touches: it sets up and checks.
+    Observer,
 }
 
 /// An instruction of the controller.

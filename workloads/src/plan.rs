@@ -76,7 +76,7 @@ impl<W: Workload> Plan<W> {
         let pause = if rng.chance(0.5) { 0 } else { hurt / longest.max(1) };
         let mut cluster = ClusterConfig::draw(seed, &configuration.keys());
         cluster.sabotage = demands.sabotage;
-        let faults = FaultPlan::default();
+        let faults = FaultPlan::draw(seed, demands.profile, hurt, &demands.without);
         Plan {
             schema: SCHEMA,
             workload: W::NAME.to_owned(),

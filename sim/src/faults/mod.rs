@@ -6,6 +6,31 @@
 //! budget is; no family may destroy the last copy of data. While [`Faults`] is off (setup, heal,
 //! check) nothing strikes.
 
+mod client_death;
+mod clock_skew;
+mod clog;
+mod contract;
+mod driver;
+mod family;
+mod kill;
+mod lagging_storage;
+mod latency;
+mod locked;
+mod loss;
+mod move_shard;
+mod partition;
+mod pause;
+mod plan;
+mod reboot;
+mod short_lifetime;
+mod slow_log_sync;
+mod slow_storage;
+mod swizzle;
+mod victims;
+
+pub use driver::{begin, heal};
+pub use family::{Dosage, FaultFamily};
+
 use crate::{
     rt::Nanos,
     seed::{Seed, Stream},
@@ -111,6 +136,31 @@ impl Family {
     pub fn named(name: &str) -> Option<Family> {
         Self::ALL.iter().copied().find(|f| f.name() == name)
     }
+}
+
+/// The families whose strikes are timed, one file each.
+const TIMED: &[&dyn FaultFamily] = &[
+    &kill::Kill,
+    &reboot::Reboot,
+    &pause::Pause,
+    &client_death::ClientDeath,
+    &clog::Clog,
+    &partition::Partition,
+    &swizzle::Swizzle,
+    &loss::Loss,
+    &latency::Latency,
+    &slow_storage::SlowStorage,
+    &lagging_storage::LaggingStorage,
+    &slow_log_sync::SlowLogSync,
+    &clock_skew::ClockSkew,
+    &move_shard::MoveShard,
+    &locked::Locked,
+    &short_lifetime::ShortLifetime,
+];
+
+/// Every family, those with timed strikes first.
+pub fn catalogue() -> impl Iterator<Item = &'static dyn FaultFamily> {
+    TIMED.iter().chain(contract::ALL).copied()
 }
 
 /// How hard a sweep shakes.
@@ -219,6 +269,16 @@ mod tests {
     fn names_are_unique_and_agree_with_serde() {
         for family in Family::ALL {
             assert_eq!(Family::named(family.name()), Some(*family));
+        }
+    }
+
+    #[test]
+    fn every_family_has_its_entry_and_says_what_it_owes() {
+        let mut listed: Vec<Family> = catalogue().map(FaultFamily::family).collect();
+        listed.sort();
+        assert_eq!(listed, Family::ALL);
+        for family in catalogue() {
+            assert!(family.promise().ends_with('.') && family.budget().ends_with('.'));
         }
     }
 

@@ -1,0 +1,38 @@
+//! A client dies in the middle of what it does, and is followed by another incarnation.
+
+use super::{Dosage, Family, FaultFamily, Strike, victims};
+use crate::world::{Class, World};
+use std::sync::Arc;
+
+/// The family.
+pub struct ClientDeath;
+
+impl FaultFamily for ClientDeath {
+    fn family(&self) -> Family {
+        Family::ClientDeath
+    }
+    fn promise(&self) -> &'static str {
+        "A commit that was on its way may have happened, or may happen until its read version leaves the window; \
+         nobody is told."
+    }
+    fn budget(&self) -> &'static str {
+        "Clients hold no data. Each comes back within half a second."
+    }
+    fn dosage(&self) -> Dosage {
+        Dosage::Timed { strikes: 1..6, lasts: 1..500, amount: 0.0..1.0 }
+    }
+    fn strike(&self, world: &Arc<World>, strike: &Strike) -> bool {
+        match victims::one(world, &[Class::Client], strike) {
+            Some(victim) if world.is_up(victim) => {
+                world.kill(victim);
+                true
+            }
+            _ => false,
+        }
+    }
+    fn end(&self, world: &Arc<World>, strike: &Strike) {
+        if let Some(victim) = victims::one(world, &[Class::Client], strike) {
+            world.start(victim);
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! A machine's clock is off.
+
+use super::{Dosage, Family, FaultFamily, Strike, victims};
+use crate::{rt::MILLISECOND, world::World};
+use std::sync::Arc;
+
+/// The family. The amount is seconds ahead, or behind when negative.
+pub struct ClockSkew;
+
+fn set(world: &World, strike: &Strike, seconds: f64) -> bool {
+    let Some(victim) = victims::one(world, victims::EVERYBODY, strike) else { return false };
+    world.set_skew(victim, (seconds * 1e3) as i64 * MILLISECOND as i64);
+    true
+}
+
+impl FaultFamily for ClockSkew {
+    fn family(&self) -> Family {
+        Family::ClockSkew
+    }
+    fn promise(&self) -> &'static str {
+        "No promise of FoundationDB depends on clocks that agree; a layer's must not either."
+    }
+    fn budget(&self) -> &'static str {
+        "At most a minute ahead or behind, until the strike ends."
+    }
+    fn dosage(&self) -> Dosage {
+        Dosage::Timed { strikes: 1..4, lasts: 100..3_000, amount: -60.0..60.0 }
+    }
+    fn strike(&self, world: &Arc<World>, strike: &Strike) -> bool {
+        set(world, strike, strike.amount)
+    }
+    fn end(&self, world: &Arc<World>, strike: &Strike) {
+        set(world, strike, 0.0);
+    }
+}

@@ -1,0 +1,32 @@
+//! Messages between two machines are held back, one way or both.
+
+use super::{Dosage, Family, FaultFamily, Strike, victims};
+use crate::world::World;
+use std::sync::Arc;
+
+/// The family. An amount below a half clogs one way, above it both.
+pub struct Clog;
+
+impl FaultFamily for Clog {
+    fn family(&self) -> Family {
+        Family::Clog
+    }
+    fn promise(&self) -> &'static str {
+        "Messages come late and in order. A machine that cannot be heard may be taken for dead."
+    }
+    fn budget(&self) -> &'static str {
+        "One pair of machines a strike, for at most a second and a half."
+    }
+    fn dosage(&self) -> Dosage {
+        Dosage::Timed { strikes: 1..6, lasts: 5..1_500, amount: 0.0..1.0 }
+    }
+    fn strike(&self, world: &Arc<World>, strike: &Strike) -> bool {
+        let Some((from, to)) = victims::two(world, victims::EVERYBODY, strike) else { return false };
+        let until = world.clock.now() + strike.duration;
+        world.net.clog(from, to, until);
+        if strike.amount > 0.5 {
+            world.net.clog(to, from, until);
+        }
+        true
+    }
+}

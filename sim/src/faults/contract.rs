@@ -1,0 +1,69 @@
+//! What FoundationDB's contract allows at any time, with or without a cause that a client could see.
+//!
+//! These families have a rate: at each occasion (a commit, a read, a read version, a watch) the
+//! client, a proxy or a storage server asks whether it strikes. They never break the contract: an
+//! unknown result is settled before it is reported, an error that says "not committed" means it.
+
+use super::{Dosage, Family, FaultFamily};
+
+struct Allowed {
+    family: Family,
+    rate: f64,
+    promise: &'static str,
+}
+
+impl FaultFamily for Allowed {
+    fn family(&self) -> Family {
+        self.family
+    }
+    fn promise(&self) -> &'static str {
+        self.promise
+    }
+    fn budget(&self) -> &'static str {
+        "A rate of at most 15 % at each occasion; ends with the act."
+    }
+    fn dosage(&self) -> Dosage {
+        Dosage::Rate(self.rate)
+    }
+}
+
+macro_rules! allowed {
+    ($($family:ident, $rate:literal, $promise:literal;)*) => {
+        /// The families with a rate.
+        pub(super) const ALL: &[&dyn FaultFamily] =
+            &[$(&Allowed { family: Family::$family, rate: $rate, promise: $promise }),*];
+    };
+}
+
+allowed! {
+    UnknownCommitted, 0.015,
+        "The outcome is decided when commit_unknown_result is reported, and the next read version is later.";
+    UnknownNotCommitted, 0.015,
+        "The outcome is decided when commit_unknown_result is reported: the transaction never lands.";
+    LateLanding, 0.006,
+        "After transaction_timed_out a commit may land until its read version leaves the window.";
+    SpuriousConflict, 0.02,
+        "not_committed may come without a conflict, and means that nothing was committed.";
+    TooOld, 0.004,
+        "transaction_too_old may come at any read or commit; nothing was committed.";
+    FutureVersion, 0.003,
+        "future_version may come at any read while a storage server is behind.";
+    ProcessBehind, 0.003,
+        "process_behind may come at any read while a storage server lags.";
+    ClusterVersionChanged, 0.004,
+        "cluster_version_changed may come before, during or after a commit, which then may land.";
+    ProxyMemory, 0.006,
+        "A commit proxy may refuse a commit; nothing was committed.";
+    GrvMemory, 0.004,
+        "A GRV proxy may refuse a read version.";
+    Throttled, 0.004,
+        "The cluster may throttle a transaction, a tag of it or a hot shard; nothing was committed.";
+    OneRowBatches, 0.05,
+        "A batch of a range read may be as short as one row and say that more remains.";
+    EarlyWatch, 0.05,
+        "A watch may fire although nothing changed.";
+    LateWatch, 0.05,
+        "A watch may fire long after the change.";
+    SpuriousWatch, 0.03,
+        "A watch may fail with a retryable error.";
+}

@@ -1,0 +1,46 @@
+//! A machine of the cluster is killed where it stands and comes back.
+
+use super::{Dosage, Family, FaultFamily, Strike, victims};
+use crate::world::World;
+use std::sync::Arc;
+
+/// The family.
+pub struct Kill;
+
+/// Never more machines down at once: recoveries need somebody to recruit.
+const MOST_DOWN: usize = 2;
+
+impl FaultFamily for Kill {
+    fn family(&self) -> Family {
+        Family::Kill
+    }
+    fn promise(&self) -> &'static str {
+        "What was acknowledged stays; commits under way end with an unknown result; a recovery follows when the \
+         machine had a role in the current generation."
+    }
+    fn budget(&self) -> &'static str {
+        "At most two machines of the cluster are down at once, each for at most two seconds. Disks survive: no \
+         copy of anything is lost."
+    }
+    fn dosage(&self) -> Dosage {
+        Dosage::Timed { strikes: 1..4, lasts: 50..2_000, amount: 0.0..1.0 }
+    }
+    fn strike(&self, world: &Arc<World>, strike: &Strike) -> bool {
+        let machines = victims::machines(world, victims::CLUSTER);
+        if machines.iter().filter(|n| !world.is_up(**n)).count() >= MOST_DOWN {
+            return false;
+        }
+        match victims::one(world, victims::CLUSTER, strike) {
+            Some(victim) if world.is_up(victim) => {
+                world.kill(victim);
+                true
+            }
+            _ => false,
+        }
+    }
+    fn end(&self, world: &Arc<World>, strike: &Strike) {
+        if let Some(victim) = victims::one(world, victims::CLUSTER, strike) {
+            world.start(victim);
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! A storage server applies late.
+
+use super::{Dosage, Family, FaultFamily, Strike, victims};
+use crate::{
+    rt::MILLISECOND,
+    world::{Class, World},
+};
+use std::sync::Arc;
+
+/// The family. The amount is milliseconds.
+pub struct LaggingStorage;
+
+fn set(world: &World, strike: &Strike, milliseconds: f64) -> bool {
+    let Some(victim) = victims::one(world, &[Class::Storage], strike) else { return false };
+    world.tunables.machine(victim).set_apply_lag((milliseconds * MILLISECOND as f64) as u64);
+    true
+}
+
+impl FaultFamily for LaggingStorage {
+    fn family(&self) -> Family {
+        Family::LaggingStorage
+    }
+    fn promise(&self) -> &'static str {
+        "Reads at a version it has not reached wait, or fail with future_version or process_behind; none answers from an older version."
+    }
+    fn budget(&self) -> &'static str {
+        "One storage server a strike, at most 1.2 s behind, for at most two seconds."
+    }
+    fn dosage(&self) -> Dosage {
+        Dosage::Timed { strikes: 1..4, lasts: 50..2_000, amount: 5.0..1_200.0 }
+    }
+    fn strike(&self, world: &Arc<World>, strike: &Strike) -> bool {
+        set(world, strike, strike.amount)
+    }
+    fn end(&self, world: &Arc<World>, strike: &Strike) {
+        set(world, strike, 0.0);
+    }
+}

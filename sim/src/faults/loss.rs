@@ -1,0 +1,36 @@
+//! A link loses messages.
+
+use super::{Dosage, Family, FaultFamily, Strike, victims};
+use crate::world::World;
+use std::sync::Arc;
+
+/// The family. The amount is the share of messages lost.
+pub struct Loss;
+
+fn set(world: &World, strike: &Strike, loss: f64) -> bool {
+    let Some((a, b)) = victims::two(world, victims::EVERYBODY, strike) else { return false };
+    world.net.lose(a, b, loss);
+    world.net.lose(b, a, loss);
+    true
+}
+
+impl FaultFamily for Loss {
+    fn family(&self) -> Family {
+        Family::Loss
+    }
+    fn promise(&self) -> &'static str {
+        "A lost request or reply is noticed by its caller after a while, who knows nothing of its fate."
+    }
+    fn budget(&self) -> &'static str {
+        "One pair of machines a strike, at most half of their messages, for at most two seconds."
+    }
+    fn dosage(&self) -> Dosage {
+        Dosage::Timed { strikes: 1..6, lasts: 50..2_000, amount: 0.01..0.5 }
+    }
+    fn strike(&self, world: &Arc<World>, strike: &Strike) -> bool {
+        set(world, strike, strike.amount)
+    }
+    fn end(&self, world: &Arc<World>, strike: &Strike) {
+        set(world, strike, 0.0);
+    }
+}

@@ -1,0 +1,50 @@
+//! Some machines cannot reach the others.
+
+use super::{Dosage, Family, FaultFamily, Strike, victims};
+use crate::{net::NodeId, seed::Seed, world::World};
+use std::sync::Arc;
+
+/// The family. The amount is the share of machines on the smaller side.
+pub struct Partition;
+
+/// Who stands on the smaller side: drawn from the strike alone, so that its end mends the same links.
+fn side(world: &World, strike: &Strike) -> (Vec<NodeId>, Vec<NodeId>) {
+    let mut nodes = victims::machines(world, victims::EVERYBODY);
+    Seed(u64::from(strike.target)).stream("partition").shuffle(&mut nodes);
+    let few = ((nodes.len() as f64 * strike.amount) as usize).clamp(1, nodes.len().max(1));
+    let many = nodes.split_off(few.min(nodes.len()));
+    (nodes, many)
+}
+
+fn set(world: &World, strike: &Strike, cut: bool) -> bool {
+    let (few, many) = side(world, strike);
+    for a in &few {
+        for b in &many {
+            world.net.cut(*a, *b, cut);
+            world.net.cut(*b, *a, cut);
+        }
+    }
+    !few.is_empty() && !many.is_empty()
+}
+
+impl FaultFamily for Partition {
+    fn family(&self) -> Family {
+        Family::Partition
+    }
+    fn promise(&self) -> &'static str {
+        "The side with the controller goes on, after a recovery if a role of the generation is on the other; the \
+         other side acknowledges nothing."
+    }
+    fn budget(&self) -> &'static str {
+        "At most half of the machines are cut off, for at most a second and a half; links mend by themselves."
+    }
+    fn dosage(&self) -> Dosage {
+        Dosage::Timed { strikes: 1..3, lasts: 20..1_500, amount: 0.05..0.5 }
+    }
+    fn strike(&self, world: &Arc<World>, strike: &Strike) -> bool {
+        set(world, strike, true)
+    }
+    fn end(&self, world: &Arc<World>, strike: &Strike) {
+        set(world, strike, false);
+    }
+}

@@ -1,0 +1,38 @@
+//! A machine stops for a while, as a process does that pages or is being debugged.
+
+use super::{Dosage, Family, FaultFamily, Strike, victims};
+use crate::world::World;
+use std::sync::Arc;
+
+/// The family.
+pub struct Pause;
+
+impl FaultFamily for Pause {
+    fn family(&self) -> Family {
+        Family::Pause
+    }
+    fn promise(&self) -> &'static str {
+        "Nothing is lost; what the machine would have said comes late, and if it is taken for dead meanwhile its \
+         generation ends and what it says afterwards counts for nothing."
+    }
+    fn budget(&self) -> &'static str {
+        "A machine or a client at a time, for at most a second and a half."
+    }
+    fn dosage(&self) -> Dosage {
+        Dosage::Timed { strikes: 1..4, lasts: 5..1_500, amount: 0.0..1.0 }
+    }
+    fn strike(&self, world: &Arc<World>, strike: &Strike) -> bool {
+        match victims::one(world, victims::EVERYBODY, strike) {
+            Some(victim) if world.is_up(victim) => {
+                world.pause(victim);
+                true
+            }
+            _ => false,
+        }
+    }
+    fn end(&self, world: &Arc<World>, strike: &Strike) {
+        if let Some(victim) = victims::one(world, victims::EVERYBODY, strike) {
+            world.resume(victim);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Drawing a run's faults from its seed.
+
+use super::{Family, FaultPlan, Profile, catalogue};
+use crate::{rt::Nanos, seed::Seed};
+
+impl FaultPlan {
+    /// The faults of a seed in an act of length `hurt`: its own subset of the families, each with a
+    /// weight of its own. Some seeds of the standard profile are calm.
+    pub fn draw(seed: Seed, profile: Profile, hurt: Nanos, without: &[Family]) -> FaultPlan {
+        let mut plan = FaultPlan::default();
+        let (on, calm, strength) = match profile {
+            Profile::Calm => return plan,
+            Profile::Standard => (0.4, 0.1, 1.0),
+            Profile::Storm => (0.8, 0.0, 2.5),
+        };
+        if seed.stream("faults").chance(calm) {
+            return plan;
+        }
+        for family in catalogue() {
+            let name = family.family();
+            // A stream for each family: leaving one out leaves the others as they are.
+            let mut rng = seed.stream(&format!("plan-{}", name.name()));
+            let weight = strength * 4f64.powf(2.0 * rng.f64() - 1.0);
+            if !rng.chance(on) || without.contains(&name) {
+                continue;
+            }
+            let dosage = family.dosage();
+            let rate = dosage.rate(weight);
+            if rate > 0.0 {
+                plan.rates.insert(name, rate);
+            }
+            plan.strikes.extend(dosage.strikes(name, &mut rng, profile, hurt));
+        }
+        plan.strikes.sort_by_key(|s| (s.at, s.family));
+        plan
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rt::SECOND;
+
+    #[test]
+    fn a_plan_is_its_seeds_and_survives_being_saved() {
+        let draw = |seed| FaultPlan::draw(Seed(seed), Profile::Storm, 3 * SECOND, &[]);
+        assert_eq!(draw(4), draw(4));
+        assert_ne!(draw(4), draw(5));
+        assert!(draw(4).strikes.is_sorted_by_key(|s| s.at));
+    }
+
+    #[test]
+    fn leaving_a_family_out_leaves_the_others_as_they_are() {
+        for seed in 0..50 {
+            let whole = FaultPlan::draw(Seed(seed), Profile::Standard, 3 * SECOND, &[]);
+            let without = FaultPlan::draw(Seed(seed), Profile::Standard, 3 * SECOND, &[Family::Kill]);
+            let others = whole.strikes.iter().filter(|s| s.family != Family::Kill);
+            assert!(others.eq(without.strikes.iter()));
+            assert_eq!(whole.rates, without.rates);
+        }
+    }
+
+    #[test]
+    fn calm_is_calm_and_every_family_is_drawn_by_some_seed() {
+        assert_eq!(FaultPlan::draw(Seed(1), Profile::Calm, SECOND, &[]), FaultPlan::default());
+        let plans: Vec<_> =
+            (0..60).map(|s| FaultPlan::draw(Seed(s), Profile::Standard, 3 * SECOND, &[])).collect();
+        for family in Family::ALL {
+            let drawn =
+                |p: &FaultPlan| p.rates.contains_key(family) || p.strikes.iter().any(|s| s.family == *family);
+            assert!(plans.iter().any(drawn), "{} is never drawn", family.name());
+        }
+        assert!(plans.iter().any(|p| *p == FaultPlan::default()), "some seeds are calm");
+    }
+}

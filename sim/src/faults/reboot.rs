@@ -1,0 +1,32 @@
+//! Every machine of the cluster restarts at once.
+
+use super::{Dosage, Family, FaultFamily, Strike, victims};
+use crate::world::World;
+use std::sync::Arc;
+
+/// The family.
+pub struct Reboot;
+
+impl FaultFamily for Reboot {
+    fn family(&self) -> Family {
+        Family::Reboot
+    }
+    fn promise(&self) -> &'static str {
+        "What was acknowledged was durable before, so it is there afterwards; everything under way ends unknown or \
+         is retried."
+    }
+    fn budget(&self) -> &'static str {
+        "Once or twice in a run, for at most half a second. Disks survive."
+    }
+    fn dosage(&self) -> Dosage {
+        Dosage::Timed { strikes: 1..2, lasts: 1..500, amount: 0.0..1.0 }
+    }
+    fn strike(&self, world: &Arc<World>, _: &Strike) -> bool {
+        let machines = victims::machines(world, victims::CLUSTER);
+        machines.iter().for_each(|node| world.kill(*node));
+        !machines.is_empty()
+    }
+    fn end(&self, world: &Arc<World>, _: &Strike) {
+        victims::machines(world, victims::CLUSTER).iter().for_each(|node| world.start(*node));
+    }
+}

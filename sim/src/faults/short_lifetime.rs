@@ -1,0 +1,30 @@
+//! Read versions live for a fraction of five seconds.
+
+use super::{Dosage, Family, FaultFamily, Strike};
+use crate::{proto::Version, world::World};
+use std::sync::Arc;
+
+/// The family. The amount is the share of the window that is left.
+pub struct ShortLifetime;
+
+impl FaultFamily for ShortLifetime {
+    fn family(&self) -> Family {
+        Family::ShortLifetime
+    }
+    fn promise(&self) -> &'static str {
+        "A transaction that outlives the window fails with transaction_too_old, certainly uncommitted."
+    }
+    fn budget(&self) -> &'static str {
+        "At least a tenth of a second is left, for at most three seconds."
+    }
+    fn dosage(&self) -> Dosage {
+        Dosage::Timed { strikes: 1..3, lasts: 200..3_000, amount: 0.02..0.2 }
+    }
+    fn strike(&self, world: &Arc<World>, strike: &Strike) -> bool {
+        world.tunables.set_window((world.config.window as f64 * strike.amount) as Version);
+        true
+    }
+    fn end(&self, world: &Arc<World>, _: &Strike) {
+        world.tunables.set_window(world.config.window);
+    }
+}

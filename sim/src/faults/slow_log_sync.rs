@@ -1,0 +1,38 @@
+//! A log takes long to make entries durable.
+
+use super::{Dosage, Family, FaultFamily, Strike, victims};
+use crate::{
+    rt::MILLISECOND,
+    world::{Class, World},
+};
+use std::sync::Arc;
+
+/// The family. The amount is milliseconds.
+pub struct SlowLogSync;
+
+fn set(world: &World, strike: &Strike, milliseconds: f64) -> bool {
+    let Some(victim) = victims::one(world, &[Class::Log], strike) else { return false };
+    world.tunables.machine(victim).set_sync_delay((milliseconds * MILLISECOND as f64) as u64);
+    true
+}
+
+impl FaultFamily for SlowLogSync {
+    fn family(&self) -> Family {
+        Family::SlowLogSync
+    }
+    fn promise(&self) -> &'static str {
+        "Commits take as long as the slowest log; none is acknowledged before."
+    }
+    fn budget(&self) -> &'static str {
+        "One log a strike, at most 200 ms a sync, for at most two seconds."
+    }
+    fn dosage(&self) -> Dosage {
+        Dosage::Timed { strikes: 1..4, lasts: 50..2_000, amount: 1.0..200.0 }
+    }
+    fn strike(&self, world: &Arc<World>, strike: &Strike) -> bool {
+        set(world, strike, strike.amount)
+    }
+    fn end(&self, world: &Arc<World>, strike: &Strike) {
+        set(world, strike, 0.0);
+    }
+}

@@ -1,0 +1,38 @@
+//! A storage server answers slowly.
+
+use super::{Dosage, Family, FaultFamily, Strike, victims};
+use crate::{
+    rt::MILLISECOND,
+    world::{Class, World},
+};
+use std::sync::Arc;
+
+/// The family. The amount is milliseconds.
+pub struct SlowStorage;
+
+fn set(world: &World, strike: &Strike, milliseconds: f64) -> bool {
+    let Some(victim) = victims::one(world, &[Class::Storage], strike) else { return false };
+    world.tunables.machine(victim).set_read_delay((milliseconds * MILLISECOND as f64) as u64);
+    true
+}
+
+impl FaultFamily for SlowStorage {
+    fn family(&self) -> Family {
+        Family::SlowStorage
+    }
+    fn promise(&self) -> &'static str {
+        "Reads take longer; a read version may grow too old meanwhile."
+    }
+    fn budget(&self) -> &'static str {
+        "One storage server a strike, at most 60 ms a read, for at most two seconds."
+    }
+    fn dosage(&self) -> Dosage {
+        Dosage::Timed { strikes: 1..4, lasts: 50..2_000, amount: 1.0..60.0 }
+    }
+    fn strike(&self, world: &Arc<World>, strike: &Strike) -> bool {
+        set(world, strike, strike.amount)
+    }
+    fn end(&self, world: &Arc<World>, strike: &Strike) {
+        set(world, strike, 0.0);
+    }
+}

@@ -1,0 +1,50 @@
+//! Many machines are clogged one by one and opened in another order.
+
+use super::{Dosage, Family, FaultFamily, Strike, victims};
+use crate::{rt, seed::Seed, world::World};
+use std::sync::Arc;
+
+/// The family. The amount is the share of machines that are clogged.
+pub struct Swizzle;
+
+impl FaultFamily for Swizzle {
+    fn family(&self) -> Family {
+        Family::Swizzle
+    }
+    fn promise(&self) -> &'static str {
+        "Messages come late; machines see each other come and go in different orders, and agree in the end."
+    }
+    fn budget(&self) -> &'static str {
+        "At most two thirds of the cluster's machines, each for at most a second."
+    }
+    fn dosage(&self) -> Dosage {
+        Dosage::Timed { strikes: 1..3, lasts: 50..1_000, amount: 0.1..0.66 }
+    }
+    fn strike(&self, world: &Arc<World>, strike: &Strike) -> bool {
+        let mut nodes = victims::machines(world, victims::CLUSTER);
+        let mut rng = Seed(u64::from(strike.target)).stream("swizzle");
+        rng.shuffle(&mut nodes);
+        nodes.truncate(((nodes.len() as f64 * strike.amount) as usize).max(1));
+        let everybody = victims::machines(world, victims::EVERYBODY);
+        let any = !nodes.is_empty();
+        let step = strike.duration / (2 * nodes.len() as u64).max(1);
+        let mut opening: Vec<u64> = (0..nodes.len() as u64).collect();
+        rng.shuffle(&mut opening);
+        let world = world.clone();
+        let (from, half) = (world.clock.now(), strike.duration / 2);
+        rt::spawn(async move {
+            for (place, (node, opens)) in nodes.into_iter().zip(opening).enumerate() {
+                world.clock.sleep_until(from + place as u64 * step).await;
+                if !world.faults.are_on() {
+                    return;
+                }
+                let until = from + half + opens * step;
+                for other in everybody.iter().filter(|n| **n != node) {
+                    world.net.clog(node, *other, until);
+                    world.net.clog(*other, node, until);
+                }
+            }
+        });
+        any
+    }
+}

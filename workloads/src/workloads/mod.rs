@@ -5,7 +5,7 @@ use shaketable_sim::proto::Mutation;
 
 /// Whether a transaction of these mutations only made sure that an operation is without effect.
 fn is_fence(slots: &Slots, mutations: &[Mutation]) -> bool {
-    mutations.iter().any(|m| matches!(m, Mutation::Set(key, value) if slots.is_fence(key, value)))
+    matches!(mutations, [Mutation::Set(key, value)] if slots.is_fence(key, value))
 }
 
 /// Declares a workload's planted bugs: an enum for its code to ask about, and `BUGS` for the command.

@@ -84,7 +84,13 @@ impl<W: Workload> Entry for Of<W> {
 /// Every workload, in the order of `shaketable list`.
 pub fn catalogue() -> Vec<Box<dyn Entry>> {
     use crate::workloads::*;
-    vec![entry::<cycle::Cycle>(), entry::<api::Api>(), entry::<queue::Queue>(), entry::<signup::Signup>()]
+    vec![
+        entry::<cycle::Cycle>(),
+        entry::<api::Api>(),
+        entry::<queue::Queue>(),
+        entry::<signup::Signup>(),
+        entry::<index::Index>(),
+    ]
 }
 
 /// The entry of this name.

@@ -31,4 +31,4 @@ pub mod users;
 
 pub use error::Error;
 pub use keys::{Index, MAX_RECORD_BYTES, Record, covers_nothing};
-pub use ops::Table;
+pub use ops::{Old, Table};

@@ -80,7 +80,7 @@ impl<R: Record> Table<R> {
         rows.iter().map(|row| decode(self.keys.record_id::<R>(&row.key)?, &row.value)).collect()
     }
 
-    /// [`set`](Table::set), exactly once.
+    /// [`set`](Table::set), exactly once. The recorded answer is an `Option<`[`Old`]`>`.
     pub fn set_once<D: Database>(
         &self,
         session: &mut Session<D>,
@@ -92,7 +92,7 @@ impl<R: Record> Table<R> {
         }
     }
 
-    /// [`delete`](Table::delete), exactly once.
+    /// [`delete`](Table::delete), exactly once. The recorded answer is an `Option<`[`Old`]`>`.
     pub fn delete_once<D: Database>(
         &self,
         session: &mut Session<D>,
@@ -130,8 +130,12 @@ fn decode<R: Record>(id: R::Id, bytes: &[u8]) -> Result<R, Error> {
     R::decode(id, bytes).ok_or(Error::Foreign(super::keys::RECORDS))
 }
 
-/// A replaced record as an answer: the packed id's length in two bytes, the id, the record.
-struct Old<R>(R);
+/// A replaced or deleted record as a recorded answer: what [`resolve`](crate::once::resolve) is asked
+/// for, as `Option<Old<R>>`, about a [`Table::set_once`] or a [`Table::delete_once`].
+///
+/// The packed id's length in two bytes, the packed id, the record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Old<R>(pub R);
 
 impl<R: Record> Answer for Old<R> {
     fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, crate::once::Error> {

@@ -1,4 +1,5 @@
 //! Layers with bugs planted in them: what a sweep of the `bugs` command must catch.
 
+pub mod index;
 pub mod queue;
 pub mod scheduling;

@@ -33,5 +33,6 @@ macro_rules! flaws {
 
 pub mod api;
 pub mod cycle;
+pub mod index;
 pub mod queue;
 pub mod signup;

@@ -174,17 +174,22 @@ async fn run_case<D: Database>(db: &D, prefix: &[u8], number: usize, case: &Case
     Err(format!("{last}, in each of {ATTEMPTS} attempts"))
 }
 
-/// One attempt: clears the prefix, runs the case within bounds, clears the prefix again.
+/// One attempt: clears the prefix, runs the case, clears the prefix again, all within bounds.
 async fn attempt_case<D: Database>(ctx: &Ctx<D>, case: &Case<D>) -> Outcome {
-    ctx.clear_all().await?;
-    let guarded = AssertUnwindSafe((case.run)(ctx.clone())).catch_unwind();
-    let outcome = match select(pin!(guarded), ctx.db.env().sleep(PATIENCE)).await {
+    bounded(ctx, async { Ok(ctx.clear_all().await.map(drop)?) }).await?;
+    let outcome = bounded(ctx, (case.run)(ctx.clone())).await;
+    bounded(ctx, async { Ok(ctx.clear_all().await.map(drop)?) }).await?;
+    outcome
+}
+
+/// Turns a panic, and patience that has run out, into an outcome.
+async fn bounded<D: Database>(ctx: &Ctx<D>, work: impl Future<Output = Outcome> + Send) -> Outcome {
+    let guarded = pin!(AssertUnwindSafe(work).catch_unwind());
+    match select(guarded, ctx.db.env().sleep(PATIENCE)).await {
         Either::Left((Ok(outcome), _)) => outcome,
         Either::Left((Err(panic), _)) => Err(Broken::from_panic(panic.as_ref())),
         Either::Right(_) => Err(Broken::new(format!("did not finish within {PATIENCE:?}"))),
-    };
-    ctx.clear_all().await?;
-    outcome
+    }
 }
 
 #[cfg(test)]

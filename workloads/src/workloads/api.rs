@@ -558,11 +558,12 @@ impl Workload for Api {
     }
 
     async fn open<D: Database>(&self, db: &D, client: usize) -> Result<Client<D>> {
+        let session = Session::open(db, &sessions(), client as u64).await;
+        let session = session.map_err(|e| e.fdb().unwrap_or(Error::INTERNAL_ERROR))?;
+        // Only operations time out: a client that can never open a session says nothing about the layer.
         if let Some(timeout) = self.timeout {
             db.set_option(DatabaseOption::TransactionTimeout(timeout))?;
         }
-        let session = Session::open(db, &sessions(), client as u64).await;
-        let session = session.map_err(|e| e.fdb().unwrap_or(Error::INTERNAL_ERROR))?;
         let layout = Arc::new(Layout::new(self.clients()));
         Ok(Client { session, client, layout, attempts: Arc::default() })
     }

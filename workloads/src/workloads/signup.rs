@@ -272,11 +272,12 @@ impl Workload for Signup {
     }
 
     async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Client<D>> {
+        let session = Session::open(db, &sessions(), client as u64).await;
+        let session = session.map_err(|e| e.fdb().unwrap_or(tx::Error::INTERNAL_ERROR))?;
+        // Only operations time out: a client that can never open a session says nothing about the layer.
         if let Some(timeout) = self.timeout {
             db.set_option(DatabaseOption::TransactionTimeout(timeout))?;
         }
-        let session = Session::open(db, &sessions(), client as u64).await;
-        let session = session.map_err(|e| e.fdb().unwrap_or(tx::Error::INTERNAL_ERROR))?;
         Ok(Client { session, scheduling: scheduling(), names: self.names().into() })
     }
 

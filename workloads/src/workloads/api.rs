@@ -17,6 +17,7 @@ use crate::{
 };
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
+use futures::{FutureExt, future::BoxFuture};
 use parking_lot::Mutex;
 use proptest::{collection::vec, prelude::*, strategy::Union};
 use serde::{Deserialize, Serialize};
@@ -409,13 +410,25 @@ pub struct Api {
     flaw: Option<Flaw>,
 }
 
+/// What an operation answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// What each call answered, in the attempt that committed.
+    pub seen: Vec<Seen>,
+    /// The versionstamp that attempt was told, if it was.
+    pub stamp: Option<[u8; 10]>,
+}
+
+/// An attempt: what its calls answered, and its versionstamp once it has committed.
+type Try = (Vec<Seen>, BoxFuture<'static, Result<[u8; 10]>>);
+
 /// What a client holds.
 pub struct Client<D: Database> {
     session: Session<D>,
     client: usize,
     layout: Arc<Layout>,
     /// What each attempt of the last operation saw; the operation record says which one counts.
-    attempts: Arc<Mutex<Vec<Vec<Seen>>>>,
+    attempts: Arc<Mutex<Vec<Try>>>,
 }
 
 /// The model, and the names of the keys.
@@ -498,7 +511,7 @@ impl Api {
 
 impl Workload for Api {
     type Op = Op;
-    type Answer = Vec<Seen>;
+    type Answer = Answer;
     type Session<D: Database> = Client<D>;
     type Model = Model;
 
@@ -568,7 +581,7 @@ impl Workload for Api {
         Ok(Client { session, client, layout, attempts: Arc::default() })
     }
 
-    async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Vec<Seen>> {
+    async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
         let Client { session, client, layout, attempts } = client;
         attempts.lock().clear();
         let (client, layout, attempts, flaw) = (*client, &**layout, &**attempts, self.flaw);
@@ -577,7 +590,7 @@ impl Workload for Api {
         let calls = |tx: D::Transaction| async move {
             let seen = run_calls(&tx, layout, client, op, flaw).await?;
             let mut attempts = attempts.lock();
-            attempts.push(seen);
+            attempts.push((seen, tx.get_versionstamp()));
             Ok::<u64, Error>(attempts.len() as u64 - 1)
         };
         let options = |tx: &D::Transaction, attempt: u32| {
@@ -594,7 +607,7 @@ impl Workload for Api {
                 calls(tx).await
             });
             return match ran.await {
-                Ok(n) => self.answer(&attempts.lock(), n),
+                Ok(n) => self.answer(&mut attempts.lock(), n),
                 Err(e) if e.maybe_committed && !op.reads_only() => Outcome::Unknown(e.error),
                 Err(e) => Outcome::GaveUp(e.error),
             };
@@ -618,7 +631,7 @@ impl Workload for Api {
         });
         let ran = ran.await;
         match session.conclude(id, ran).await {
-            once::Outcome::Applied(n) => self.answer(&attempts.lock(), n),
+            once::Outcome::Applied(n) => self.answer(&mut attempts.lock(), n),
             once::Outcome::Refused(e) => {
                 e.fdb().map_or_else(|| Outcome::Violated(e.to_string()), Outcome::GaveUp)
             }
@@ -626,13 +639,13 @@ impl Workload for Api {
         }
     }
 
-    async fn resolve<D: Database>(&self, client: &mut Client<D>, _: &Op, error: Error) -> Outcome<Vec<Seen>> {
+    async fn resolve<D: Database>(&self, client: &mut Client<D>, _: &Op, error: Error) -> Outcome<Answer> {
         let Client { session, attempts, .. } = client;
         let Some(pending) = session.pending() else {
             return Outcome::Unknown(error);
         };
         match session.resolve::<u64>(pending).await {
-            Ok(Fate::Applied(n)) => self.answer(&attempts.lock(), n),
+            Ok(Fate::Applied(n)) => self.answer(&mut attempts.lock(), n),
             Ok(_) => Outcome::GaveUp(error),
             Err(_) => Outcome::Unknown(error),
         }
@@ -643,12 +656,18 @@ impl Workload for Api {
     }
 
     fn step(&self, Model { space, layout }: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
-        let seen = step.answer.map(Vec::as_slice);
+        let seen = step.answer.map(|answer| answer.seen.as_slice());
         let (writes, verdict) = replay(space, layout, step.client, step.op, seen);
         if let Some(stamp) = &step.stamp {
             make_permanent(space, &writes, stamp);
         }
-        verdict
+        verdict?;
+        match step.answer.and_then(|answer| answer.stamp) {
+            told @ Some(_) if told != step.stamp => {
+                Err(format!("was told the versionstamp {told:?}, but has {:?}", step.stamp))
+            }
+            _ => Ok(()),
+        }
     }
 
     async fn audit<D: Database>(&self, tx: &D::Transaction) -> Result<Result<(), String>> {
@@ -681,15 +700,15 @@ impl Workload for Api {
 
 impl Api {
     /// The answer of the attempt that counts.
-    fn answer(&self, attempts: &[Vec<Seen>], committed: u64) -> Outcome<Vec<Seen>> {
-        let seen = match self.flaw {
-            Some(Flaw::CapturedAnswers) => Some(attempts.concat()),
-            _ => attempts.get(committed as usize).cloned(),
+    fn answer(&self, attempts: &mut [Try], committed: u64) -> Outcome<Answer> {
+        let all = (self.flaw == Some(Flaw::CapturedAnswers))
+            .then(|| attempts.iter().flat_map(|t| t.0.clone()).collect());
+        let Some((seen, stamp)) = attempts.get_mut(committed as usize) else {
+            return Outcome::Violated(format!("attempt {committed} is recorded, but was never made"));
         };
-        seen.map_or_else(
-            || Outcome::Violated(format!("attempt {committed} is recorded, but was never made")),
-            Outcome::Answered,
-        )
+        // There at once if this attempt was told that it committed, and else never.
+        let stamp = stamp.now_or_never().and_then(Result::ok);
+        Outcome::Answered(Answer { seen: all.unwrap_or_else(|| std::mem::take(seen)), stamp })
     }
 }
 

@@ -15,6 +15,8 @@ compile_error!(
 #[cfg(madsim)]
 pub mod atomic;
 #[cfg(madsim)]
+pub mod client;
+#[cfg(madsim)]
 pub mod config;
 #[cfg(madsim)]
 pub mod data_distribution;

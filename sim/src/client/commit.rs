@@ -1,0 +1,415 @@
+//! Commits: what is sent, what comes of it, and what a client does when it cannot know.
+
+use super::{
+    conflict::{clip, common_key},
+    connection::{Commit, Connection, VersionFlags},
+    guard::{guarded, idle},
+    keys::{ALL_END, Edge, SELF_CONFLICT_PREFIX, single_key},
+    sizes, stamp,
+    transaction::{Inner, Native, SimTransaction, State},
+    version::read_version,
+    write_map::{Op, Segment, conflict_ranges},
+};
+use crate::{
+    atomic,
+    faults::Family,
+    history::Told,
+    proto::{CommitData, CommitReply, KeyRange, Mutation, Version},
+    rt::{self, MILLISECOND, Nanos, SECOND},
+};
+use bytes::Bytes;
+use shaketable_layers::tx::{Error, KeySelector, MutationType, Result, key_after};
+use std::{future::Future, sync::Arc};
+
+/// Where the ids of transactions that ask for idempotency are kept, by versionstamp.
+const IDEMPOTENCY_PREFIX: &[u8] = b"\xff\x02/idmp/";
+/// How many versions after its read version a transaction can still commit.
+const LIFE: Version = 5_000_000;
+
+impl State {
+    /// Moves the writes of `range` to what is sent, clears first.
+    pub fn flush(&mut self, range: &KeyRange) {
+        let end = Edge::at(&range.end);
+        let mut cursor = self.writes.cursor_at(&range.begin);
+        let mut cleared: Option<Bytes> = None;
+        let begin = |edge: Edge<'_>| match edge < Edge::at(&range.begin) {
+            true => range.begin.clone(),
+            false => edge.to_bytes(),
+        };
+        let mutations = &mut self.native.mutations;
+        while cursor.begin() < end {
+            if cursor.segment() == Segment::Cleared {
+                cleared.get_or_insert_with(|| begin(cursor.begin()));
+            } else if let Some(from) = cleared.take() {
+                mutations
+                    .push(Mutation::ClearRange(KeyRange { begin: from, end: cursor.begin().to_bytes() }));
+            }
+            cursor.next();
+        }
+        if let Some(from) = cleared {
+            mutations.push(Mutation::ClearRange(KeyRange { begin: from, end: range.end.clone() }));
+        }
+        let mut cursor = self.writes.cursor_at(&range.begin);
+        while cursor.begin() < end {
+            if cursor.is_operation() {
+                let key = cursor.key_bytes();
+                mutations.extend(cursor.stack().ops().iter().map(|op| match op {
+                    Op::Set(Some(value)) => Mutation::Set(key.clone(), value.clone()),
+                    Op::Set(None) => Mutation::ClearRange(single_key(&key)),
+                    Op::Atomic(op, operand) => Mutation::Atomic(key.clone(), operand.clone(), *op),
+                }));
+            }
+            cursor.next();
+        }
+        for conflict in conflict_ranges(&self.writes, &range.end) {
+            let begin = conflict.begin.max(range.begin.clone());
+            if begin < conflict.end {
+                self.native.write_ranges.push(KeyRange { begin, end: conflict.end });
+            }
+        }
+    }
+
+    /// Everything to be sent; its size is that of what the transaction asked for.
+    fn build(&mut self) -> (CommitData, i64) {
+        if !self.options.ryw_disabled && !self.writes.is_untouched() {
+            self.flush(&KeyRange { begin: Bytes::new(), end: ALL_END });
+        }
+        let Native { mutations, mut read_ranges, extra_reads, write_ranges } =
+            std::mem::take(&mut self.native);
+        if self.options.ryw_disabled {
+            // What the special keys show of it stays.
+            self.native.read_ranges = read_ranges.clone();
+            self.native.extra_reads = extra_reads.clone();
+            self.native.write_ranges = write_ranges.clone();
+        } else {
+            read_ranges = self.reads.ranges().to_vec();
+        }
+        let size = sizes::commit(&mutations, &read_ranges, &write_ranges);
+        read_ranges.extend(extra_reads.into_iter().filter_map(|r| clip(&r.begin, &r.end)));
+        let data = CommitData {
+            mutations,
+            read_ranges,
+            write_ranges,
+            report_conflicting_keys: self.options.report_conflicting_keys,
+            lock_aware: self.options.lock_aware,
+            idempotency_id: self.idempotency_id.clone(),
+            ..CommitData::default()
+        };
+        (data, size)
+    }
+}
+
+/// How a fault lets a commit end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    /// Nothing is sent; this is the answer.
+    Refuse(Error),
+    /// Nothing is sent, and the outcome is unknown.
+    Lose,
+    /// It is really committed, and the outcome is unknown.
+    Hide,
+    /// This is the answer, and it is sent so much later.
+    Land(Error, Nanos),
+}
+
+impl Connection {
+    fn commit_fault(&self, timeout: bool) -> Option<Fault> {
+        let faults = &self.world.faults;
+        if !faults.are_on() {
+            return None;
+        }
+        let life = self.world.tunables.window() as u64 * SECOND
+            / self.world.config.versions_per_second.max(1) as u64;
+        let late = |family| faults.draw(family, |chance| chance.below(life.clamp(1, 5 * SECOND)));
+        if faults.roll(Family::SpuriousConflict) {
+            return Some(Fault::Refuse(Error::NOT_COMMITTED));
+        }
+        if faults.roll(Family::ProxyMemory) {
+            return Some(Fault::Refuse(Error::COMMIT_PROXY_MEMORY_LIMIT_EXCEEDED));
+        }
+        if faults.roll(Family::Throttled) {
+            return Some(Fault::Refuse(Error::TRANSACTION_THROTTLED_HOT_SHARD));
+        }
+        if faults.roll(Family::UnknownNotCommitted) {
+            return Some(Fault::Lose);
+        }
+        if faults.roll(Family::UnknownCommitted) {
+            return Some(Fault::Hide);
+        }
+        // Only a transaction with a timeout can time out.
+        if timeout && faults.roll(Family::LateLanding) {
+            return Some(Fault::Land(Error::TRANSACTION_TIMED_OUT, late(Family::LateLanding)));
+        }
+        if faults.roll(Family::ClusterVersionChanged) {
+            let error = Error::CLUSTER_VERSION_CHANGED;
+            let sent = faults.draw(Family::ClusterVersionChanged, |chance| chance.chance(0.6));
+            return Some(match sent {
+                true => Fault::Land(error, late(Family::ClusterVersionChanged)),
+                false => Fault::Refuse(error),
+            });
+        }
+        None
+    }
+
+    /// Commits a transaction that conflicts with one that reads and writes `key`: when this is done
+    /// the other has happened, or never will.
+    async fn settle(self: &Arc<Self>, key: &Bytes) {
+        let mut backoff = 10 * MILLISECOND;
+        loop {
+            let flags = VersionFlags { causal_read_risky: true, lock_aware: true, ..VersionFlags::default() };
+            if let Ok(read) = self.read_version(flags).await {
+                let range = single_key(key);
+                let data = CommitData {
+                    read_version: read.version,
+                    read_ranges: vec![range.clone()],
+                    write_ranges: vec![range],
+                    lock_aware: true,
+                    ..CommitData::default()
+                };
+                if let Commit::Answered(Ok(CommitReply::Committed { .. })) = self.commit(Arc::new(data)).await
+                {
+                    return;
+                }
+            }
+            self.sleep((backoff as f64 * self.draw(|chance| chance.f64())) as Nanos).await;
+            backoff = (backoff * 2).min(SECOND);
+        }
+    }
+
+    /// Whether the transaction with this id has committed after `read_version`, and where.
+    async fn find_idempotency_id(
+        self: &Arc<Self>,
+        id: &Bytes,
+        read_version: Version,
+    ) -> Option<(Version, u16)> {
+        let key = |version: Version| Bytes::from([IDEMPOTENCY_PREFIX, &version.to_be_bytes()[..]].concat());
+        let (mut from, end) = (key(read_version), key(read_version.saturating_add(2 * LIFE)));
+        let mut backoff = 10 * MILLISECOND;
+        loop {
+            match self.idempotency_ids(&from, &end, id).await {
+                Ok(Looked::Found(at)) => return Some(at),
+                Ok(Looked::Nowhere) => return None,
+                Ok(Looked::UpTo(key)) => from = key_after(&key),
+                Err(_) => {
+                    self.sleep(backoff).await;
+                    backoff = (backoff * 2).min(SECOND);
+                }
+            }
+        }
+    }
+
+    async fn idempotency_ids(self: &Arc<Self>, from: &Bytes, end: &Bytes, id: &Bytes) -> Result<Looked> {
+        let flags = VersionFlags { lock_aware: true, ..VersionFlags::default() };
+        let version = self.read_version(flags).await?.version;
+        let fetch = super::range::Fetch {
+            begin: super::selector::Selector::plain(&KeySelector::first_greater_or_equal(from.clone())),
+            end: super::selector::Selector::plain(&KeySelector::first_greater_or_equal(end.clone())),
+            limits: super::limits::Limits { rows: Some(1_000), min_rows: 1, bytes: None },
+            reverse: false,
+        };
+        let batch = self.range(fetch, version).await?;
+        for row in &batch.rows {
+            let stamp = row.key.get(IDEMPOTENCY_PREFIX.len()..).and_then(|s| s.first_chunk::<10>());
+            if let Some(stamp) = stamp
+                && row.value == *id
+            {
+                let (version, index) = stamp.split_at(8);
+                let version = version.iter().fold(0, |n, byte| (n << 8) | i64::from(*byte));
+                return Ok(Looked::Found((version, u16::from_be_bytes([index[0], index[1]]))));
+            }
+        }
+        match (batch.more, batch.rows.last()) {
+            (true, Some(last)) => Ok(Looked::UpTo(last.key.clone())),
+            _ => Ok(Looked::Nowhere),
+        }
+    }
+}
+
+/// How far a search for an idempotency id came.
+enum Looked {
+    Found((Version, u16)),
+    Nowhere,
+    UpTo(Bytes),
+}
+
+impl SimTransaction {
+    /// Begins the commit; the future brings it to its end.
+    pub(super) fn do_commit(&self) -> impl Future<Output = Result<()>> + Send + use<> {
+        let inner = self.0.clone();
+        let begun = {
+            let mut state = inner.state.lock();
+            state.enter(&inner.client).map(|()| {
+                state.commit_started = true;
+                state.epoch
+            })
+        };
+        async move {
+            let epoch = begun?;
+            let committed = guarded(&inner, epoch, false, commit(&inner, epoch)).await;
+            inner.conclude(epoch, committed)
+        }
+    }
+}
+
+impl Inner {
+    /// Tells everybody who waits what came of the commit.
+    fn conclude(&self, epoch: u32, committed: Result<Option<CommitReply>>) -> Result<()> {
+        let mut state = self.state.lock();
+        if state.epoch != epoch {
+            return Err(Error::TRANSACTION_CANCELLED);
+        }
+        let told = match &committed {
+            Ok(Some(CommitReply::Committed { version, batch_index })) => {
+                Told::Committed { version: *version, batch_index: *batch_index }
+            }
+            Ok(_) => Told::ReadOnly,
+            Err(e) => Told::Failed(*e),
+        };
+        match told {
+            Told::Committed { version, .. } => state.record.commit_answered(&self.client, version),
+            Told::Failed(e) => state.record.commit_answered(&self.client, -i64::from(e.code())),
+            Told::ReadOnly | Told::Nothing => {}
+        }
+        state.end(&self.client, told);
+        let watches = std::mem::take(&mut state.watches);
+        let stamp = state.stamp.take();
+        let (answer, stamped) = match committed {
+            Ok(Some(CommitReply::Committed { version, batch_index })) => {
+                state.committed_version = version;
+                (Ok(Some(version)), Ok(atomic::versionstamp(version, batch_index)))
+            }
+            Ok(_) => (Ok(state.version.known()), stamp::READ_ONLY),
+            Err(e) => (Err(e), stamp::FAILED),
+        };
+        state.outcome = committed.ok().flatten();
+        state.switched |= answer == Err(Error::CLUSTER_VERSION_CHANGED);
+        drop(state);
+        if let Some(stamp) = stamp {
+            stamp.set(stamped);
+        }
+        for watch in watches {
+            match answer {
+                Ok(version) => watch.arm(version),
+                Err(e) => watch.fail(e),
+            }
+        }
+        answer.map(|_| ())
+    }
+
+    /// Sends the commit after `delay` from a task of its own, which outlives the transaction.
+    fn land(&self, data: Arc<CommitData>, delay: Nanos) {
+        let connection = self.client.connection.clone();
+        rt::spawn(async move {
+            connection.sleep(delay).await;
+            // Nobody hears of it: the application was told that it does not know.
+            connection.commit(data).await;
+        });
+    }
+}
+
+/// Commits; `None` for a transaction that wrote nothing.
+async fn commit(inner: &Arc<Inner>, epoch: u32) -> Result<Option<CommitReply>> {
+    let connection = &inner.client.connection;
+    let watches = inner.state.lock().watches.clone();
+    for watch in watches {
+        watch.read().await;
+    }
+    idle(inner, epoch).await?;
+    let (mut data, version, fault) = {
+        let mut state = inner.state.lock();
+        state.check(&inner.client, epoch)?;
+        let (data, size) = state.build();
+        if data.mutations.is_empty() && data.write_ranges.is_empty() {
+            return Ok(None);
+        }
+        if state.options.read_only {
+            return Err(Error::TRANSACTION_READ_ONLY);
+        }
+        if size > state.options.size_limit {
+            return Err(Error::TRANSACTION_TOO_LARGE);
+        }
+        let fault = connection.commit_fault(state.options.timeout > 0);
+        if let Some(Fault::Refuse(error)) = fault {
+            return Err(error);
+        }
+        // A transaction that has read nothing needs no causally consistent version.
+        (data, read_version(inner, &mut state, true), fault)
+    };
+    let causal_write_risky = inner.state.lock().options.causal_write_risky;
+    let settle_at = make_settleable(connection, &mut data, causal_write_risky);
+    data.read_version = version.get().await?;
+    let data = {
+        let mut state = inner.state.lock();
+        state.check(&inner.client, epoch)?;
+        data.attempt = Some(state.record.id(&inner.client));
+        state.record.commit_sent(connection.world.clock.now(), &data.read_ranges);
+        Arc::new(data)
+    };
+    let answer = match fault {
+        Some(Fault::Land(error, delay)) => {
+            inner.land(data, delay);
+            if error == Error::TRANSACTION_TIMED_OUT {
+                inner.state.lock().failure.get_or_insert(error);
+            }
+            return Err(error);
+        }
+        Some(Fault::Lose) => Commit::Unknown,
+        Some(Fault::Hide) => match connection.commit(data.clone()).await {
+            Commit::Answered(Ok(CommitReply::Committed { .. })) => Commit::Unknown,
+            other => other,
+        },
+        _ => connection.commit(data.clone()).await,
+    };
+    match answer {
+        Commit::Answered(Ok(CommitReply::Conflict(which))) => {
+            let mut state = inner.state.lock();
+            if state.epoch == epoch && data.report_conflicting_keys {
+                let ranges = which.iter().filter_map(|i| data.read_ranges.get(*i as usize));
+                ranges.for_each(|range| state.conflicting.insert(range.clone()));
+            }
+            Err(Error::NOT_COMMITTED)
+        }
+        Commit::Answered(answer) => answer.map(Some),
+        Commit::Unknown => {
+            if let Some(key) = &settle_at {
+                connection.settle(key).await;
+                if let Some(id) = &data.idempotency_id {
+                    return match connection.find_idempotency_id(id, data.read_version).await {
+                        Some((version, batch_index)) => {
+                            Ok(Some(CommitReply::Committed { version, batch_index }))
+                        }
+                        // It can no longer happen: as if its read version had been too old.
+                        None => Err(Error::TRANSACTION_TOO_OLD),
+                    };
+                }
+            }
+            Err(Error::COMMIT_UNKNOWN_RESULT)
+        }
+    }
+}
+
+/// Sees to it that a key is both read and written, unless causal write risk is accepted: one with
+/// which a later transaction can make sure that this one is over. Answers that key.
+fn make_settleable(connection: &Connection, data: &mut CommitData, risky: bool) -> Option<Bytes> {
+    let conflict_with_itself = |data: &mut CommitData, id: &[u8]| {
+        let range = single_key(&[SELF_CONFLICT_PREFIX, id].concat());
+        data.read_ranges.push(range.clone());
+        data.write_ranges.push(range.clone());
+        range.begin
+    };
+    if let Some(id) = data.idempotency_id.clone() {
+        // The id is kept where the versionstamp says when it happened.
+        let offset = (IDEMPOTENCY_PREFIX.len() as u32).to_le_bytes();
+        let key = [IDEMPOTENCY_PREFIX, &[0; 10], &offset].concat();
+        data.mutations.push(Mutation::Atomic(key.into(), id.clone(), MutationType::SetVersionstampedKey));
+        return Some(conflict_with_itself(data, &id));
+    }
+    if risky {
+        return None;
+    }
+    common_key(&data.write_ranges, &data.read_ranges).or_else(|| {
+        let mut id = [0; 16];
+        connection.draw(|chance| chance.fill(&mut id));
+        Some(conflict_with_itself(data, &id))
+    })
+}

@@ -1,0 +1,215 @@
+//! Conflict ranges: sets of them, and which range a read makes.
+
+use super::{
+    keys::{ALL_END, Edge, clipped},
+    range::Batch,
+    selector::Selector,
+    sizes,
+    write_map::WriteMap,
+};
+use crate::proto::KeyRange;
+use bytes::Bytes;
+use shaketable_layers::tx::{KeySelector, key_after};
+
+/// A set of keys as ranges: ascending, joined where they meet.
+#[derive(Clone, Debug, Default)]
+pub struct RangeSet(Vec<KeyRange>);
+
+impl RangeSet {
+    /// The ranges.
+    pub fn ranges(&self) -> &[KeyRange] {
+        &self.0
+    }
+
+    /// Adds a range; an empty one changes nothing.
+    pub fn insert(&mut self, mut range: KeyRange) {
+        if range.is_empty() {
+            return;
+        }
+        if self.0.last().is_none_or(|last| last.end < range.begin) {
+            return self.0.push(range);
+        }
+        let from = self.0.partition_point(|r| r.end < range.begin);
+        let to = self.0.partition_point(|r| r.begin <= range.end);
+        if from < to {
+            range.begin = range.begin.min(self.0[from].begin.clone());
+            range.end = range.end.max(self.0[to - 1].end.clone());
+        }
+        self.0.splice(from..to, [range]);
+    }
+}
+
+/// Adds to `set` what a serializable read of `range` makes: all of it but what the transaction had
+/// written, independently of what was there, when the read was issued. Answers what this adds to
+/// the transaction's approximate size.
+pub fn add_read(set: &mut RangeSet, writes: &WriteMap, range: KeyRange) -> i64 {
+    if range.begin >= range.end {
+        return 0;
+    }
+    let size = sizes::range(range.begin.len(), range.end.len());
+    if writes.is_untouched() {
+        set.insert(range);
+        return size;
+    }
+    let mut added = 0;
+    let mut cursor = writes.cursor_at(&range.begin);
+    while cursor.begin() < Edge::at(&range.end) {
+        if cursor.reads_snapshot() {
+            let (begin, end) = (cursor.begin(), cursor.end());
+            let begin = match begin > Edge::at(&range.begin) {
+                true => begin.to_bytes(),
+                false => range.begin.clone(),
+            };
+            let end = match end < Edge::at(&range.end) {
+                true => end.to_bytes(),
+                false => range.end.clone(),
+            };
+            if begin < end {
+                set.insert(KeyRange { begin, end });
+                added += size;
+            }
+        }
+        cursor.next();
+    }
+    added
+}
+
+/// What resolving a selector to `key` has read.
+pub fn of_key(selector: &KeySelector, key: &Bytes) -> KeyRange {
+    let base = match selector.or_equal {
+        true => key_after(&selector.key),
+        false => selector.key.clone(),
+    };
+    match selector.offset <= 0 {
+        true => KeyRange { begin: key.clone(), end: base },
+        false => KeyRange { begin: base, end: key_after(key) },
+    }
+}
+
+/// What a range read that answered `batch` has read, when own writes were visible to it.
+pub fn of_range(begin: &Selector, end: &Selector, reverse: bool, batch: &Batch, max: &Bytes) -> KeyRange {
+    let (mut from, mut to) = match (begin.key < end.key, reverse) {
+        (false, _) => (end.key.clone(), begin.key.clone()),
+        // Nothing behind the last row can change the answer when the batch ended before its range.
+        (true, false) if end.offset > 0 && batch.more => (begin.key.clone(), begin.key.clone()),
+        (true, true) if begin.offset <= 1 && batch.more => (end.key.clone(), end.key.clone()),
+        (true, _) => (begin.key.clone(), end.key.clone()),
+    };
+    if batch.read_to_begin && begin.offset <= 0 {
+        from = Bytes::new();
+    }
+    if batch.read_through_end && end.offset > 0 {
+        to = max.clone();
+    }
+    if let (Some(first), Some(last)) = (batch.rows.first(), batch.rows.last()) {
+        if reverse {
+            from = from.min(last.key.clone());
+            if end.offset > 0 && to <= first.key {
+                to = key_after(&first.key);
+            }
+        } else {
+            if begin.offset <= 0 {
+                from = from.min(first.key.clone());
+            }
+            if to <= last.key {
+                to = key_after(&last.key);
+            }
+        }
+    }
+    KeyRange { begin: from, end: to }
+}
+
+/// What a range read that answered `batch` has read, when read-your-writes is off.
+pub fn of_native_range(begin: &Selector, end: &Selector, reverse: bool, batch: &Batch) -> KeyRange {
+    let more = batch.more;
+    let mut from = match (&batch.rows[..], reverse) {
+        _ if batch.read_to_begin => Bytes::new(),
+        ([.., last], true) if !(begin.offset > 0 && (!more || begin.offset > 1)) => last.key.clone(),
+        ([first, ..], false) if begin.offset <= 0 => first.key.clone(),
+        _ => begin.key.clone(),
+    };
+    if end.offset > begin.offset && end.key < from {
+        from = end.key.clone();
+    }
+    let mut to = match (&batch.rows[..], reverse) {
+        _ if batch.read_through_end => ALL_END,
+        ([first, ..], true) if end.offset > 1 => key_after(&first.key),
+        ([.., last], false) if !(end.offset <= 1 && (!more || end.offset <= 0)) => key_after(&last.key),
+        _ => end.key.clone(),
+    };
+    if begin.offset < end.offset && begin.key > to {
+        to = begin.key.clone();
+    }
+    KeyRange { begin: from, end: to }
+}
+
+/// `[begin, end)` with over-long keys cut; `None` when nothing can lie inside.
+pub fn clip(begin: &[u8], end: &[u8]) -> Option<KeyRange> {
+    let (begin, end) = (clipped(begin), clipped(end));
+    (begin < end).then(|| KeyRange::new(Bytes::copy_from_slice(begin), Bytes::copy_from_slice(end)))
+}
+
+/// A key in some range of both lists, the smallest.
+pub fn common_key(a: &[KeyRange], b: &[KeyRange]) -> Option<Bytes> {
+    let sorted = |list: &[KeyRange]| {
+        let mut list: Vec<KeyRange> = list.to_vec();
+        list.sort();
+        list
+    };
+    let ascending = |list: &[KeyRange]| list.is_sorted();
+    if !ascending(a) || !ascending(b) {
+        return common_key(&sorted(a), &sorted(b));
+    }
+    let (mut i, mut j) = (0, 0);
+    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
+        if x.end <= y.begin {
+            i += 1;
+        } else if y.end <= x.begin {
+            j += 1;
+        } else {
+            return Some(x.begin.clone().max(y.begin.clone()));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn key(k: u8) -> Bytes {
+        Bytes::copy_from_slice(&[k])
+    }
+
+    proptest! {
+        #[test]
+        fn a_set_holds_the_union(ranges in prop::collection::vec((0u8..40, 0u8..40), 0..20)) {
+            let mut set = RangeSet::default();
+            let mut all = [false; 40];
+            for (a, b) in &ranges {
+                set.insert(KeyRange::new(key(*a), key(*b)));
+                (*a..*b).for_each(|k| all[k as usize] = true);
+            }
+            for k in 0..40 {
+                prop_assert_eq!(set.ranges().iter().any(|r| r.contains(&[k])), all[k as usize]);
+            }
+            prop_assert!(set.ranges().windows(2).all(|w| w[0].end < w[1].begin));
+        }
+
+        #[test]
+        fn a_common_key_is_found_when_there_is_one(
+            a in prop::collection::vec((0u8..20, 1u8..4), 0..6),
+            b in prop::collection::vec((0u8..20, 1u8..4), 0..6),
+        ) {
+            let list = |l: &[(u8, u8)]| l.iter().map(|(k, n)| KeyRange::new(key(*k), key(k + n))).collect::<Vec<_>>();
+            let (a, b) = (list(&a), list(&b));
+            let any = a.iter().any(|x| b.iter().any(|y| x.intersects(y)));
+            let found = common_key(&a, &b);
+            prop_assert_eq!(found.is_some(), any);
+            if let Some(k) = found {
+                prop_assert!(a.iter().any(|r| r.contains(&k)) && b.iter().any(|r| r.contains(&k)));
+            }
+        }
+    }
+}

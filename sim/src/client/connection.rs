@@ -1,0 +1,335 @@
+//! The one place from which a client sends messages: to proxies and to storage servers, with the
+//! choice of a replica, the locality cache and the retries that no layer ever sees.
+
+use super::{locations::Locations, proxies::Proxies};
+use crate::{
+    faults::Family,
+    net::{Broken, Call, Endpoint, NodeId, ReplyTo},
+    proto::{
+        ClientInfo, CommitData, CommitReply, KeyRange, Location, Message, Priority, ReadVersionReply,
+        Version, WRONG_SHARD_SERVER,
+    },
+    rt::{MILLISECOND, Nanos},
+    seed::Stream,
+    world::World,
+};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use shaketable_layers::tx::{Error, Result};
+use std::{future::Future, sync::Arc};
+
+/// How long a client waits before it asks again where a shard is (`WRONG_SHARD_SERVER_DELAY`).
+const WRONG_SHARD_DELAY: Nanos = 10 * MILLISECOND;
+/// How long it waits before it tries another proxy of the same generation.
+const PROXY_RETRY_DELAY: Nanos = 20 * MILLISECOND;
+
+/// A client's connection to the cluster.
+pub struct Connection {
+    /// The run.
+    pub world: Arc<World>,
+    /// The client's machine.
+    pub node: NodeId,
+    proxies: Arc<Proxies>,
+    locations: Mutex<Locations>,
+    chance: Mutex<Stream>,
+}
+
+/// What came of a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Commit {
+    /// The proxy's answer.
+    Answered(Result<CommitReply>),
+    /// No answer: it may have happened, or may still.
+    Unknown,
+}
+
+/// Why no replica answered a read.
+enum Unread {
+    /// The shard has moved.
+    WrongShard,
+    /// None could be reached.
+    Unreachable,
+    /// They answered with an error.
+    Failed(Error),
+}
+
+/// What the flags of a read version request say.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct VersionFlags {
+    /// Its priority.
+    pub priority: Priority,
+    /// Skip the check that the generation still lives.
+    pub causal_read_risky: bool,
+    /// Works although the database is locked.
+    pub lock_aware: bool,
+}
+
+impl Connection {
+    /// A connection of the client on `node`, whose chance is `chance`. Runs its monitor on the
+    /// caller's machine.
+    pub fn new(world: Arc<World>, node: NodeId, controller: Endpoint, chance: Stream) -> Arc<Connection> {
+        let proxies = Proxies::follow(&world, node, controller);
+        Arc::new(Connection {
+            world,
+            node,
+            proxies,
+            locations: Mutex::new(Locations::default()),
+            chance: Mutex::new(chance),
+        })
+    }
+
+    /// A draw from the client's own stream.
+    pub fn draw<T>(&self, draw: impl FnOnce(&mut Stream) -> T) -> T {
+        draw(&mut self.chance.lock())
+    }
+
+    /// Completes after `duration`.
+    pub async fn sleep(&self, duration: Nanos) {
+        self.world.clock.sleep(duration).await;
+    }
+
+    /// Sets how many shards are remembered.
+    pub fn set_location_capacity(&self, capacity: usize) {
+        self.locations.lock().set_capacity(capacity);
+    }
+
+    fn pick(&self, endpoints: &[Endpoint]) -> Option<Endpoint> {
+        match endpoints {
+            [] => None,
+            [one] => Some(*one),
+            many => Some(many[self.draw(|chance| chance.index(many.len()))]),
+        }
+    }
+
+    /// A read version. The first request is sent at the call.
+    pub fn read_version(
+        self: &Arc<Self>,
+        flags: VersionFlags,
+    ) -> impl Future<Output = Result<ReadVersionReply>> + Send + use<> {
+        let this = self.clone();
+        let ask = move |info: &ClientInfo| {
+            let to = this.pick(&info.grv_proxies)?;
+            let VersionFlags { priority, causal_read_risky, lock_aware } = flags;
+            Some(this.world.net.call(this.node, to, |reply| Message::GetReadVersion {
+                priority,
+                causal_read_risky,
+                lock_aware,
+                reply,
+            }))
+        };
+        let mut info = self.proxies.current();
+        let mut call = ask(&info);
+        let this = self.clone();
+        async move {
+            loop {
+                let Some(asked) = call.take() else {
+                    this.proxies.changed(info.generation).await;
+                    info = this.proxies.current();
+                    call = ask(&info);
+                    continue;
+                };
+                match this.proxies.unless_changed(info.generation, asked).await {
+                    Some(Ok(answer)) => return answer,
+                    Some(Err(Broken)) => this.pause(info.generation).await,
+                    None => {}
+                }
+                info = this.proxies.current();
+                call = ask(&info);
+            }
+        }
+    }
+
+    /// Waits a little, or until there are other proxies.
+    async fn pause(&self, generation: u64) {
+        self.proxies.unless_changed(generation, self.sleep(PROXY_RETRY_DELAY)).await;
+    }
+
+    /// Sends a commit to a proxy, once there is one, and waits for what comes of it.
+    pub async fn commit(&self, data: Arc<CommitData>) -> Commit {
+        loop {
+            let info = self.proxies.current();
+            let Some(to) = self.pick(&info.commit_proxies) else {
+                self.proxies.changed(info.generation).await;
+                continue;
+            };
+            let sent = self.world.net.call(self.node, to, |reply| Message::Commit { data, reply });
+            return match self.proxies.unless_changed(info.generation, sent).await {
+                Some(Ok(answer)) => Commit::Answered(answer),
+                Some(Err(Broken)) | None => Commit::Unknown,
+            };
+        }
+    }
+
+    fn known_location(&self, key: &[u8], before: bool) -> Option<Arc<Location>> {
+        self.locations.lock().find(key, before).cloned()
+    }
+
+    /// The shard that holds `key`, or the keys just before it.
+    pub async fn location(&self, key: &Bytes, before: bool) -> Arc<Location> {
+        loop {
+            if let Some(location) = self.known_location(key, before) {
+                return location;
+            }
+            let info = self.proxies.current();
+            let Some(to) = self.pick(&info.commit_proxies) else {
+                self.proxies.changed(info.generation).await;
+                continue;
+            };
+            let range = match before {
+                true => KeyRange { begin: Bytes::new(), end: key.clone() },
+                false => super::keys::single_key(key),
+            };
+            let asked = self.world.net.call(self.node, to, |reply| Message::GetKeyLocations {
+                range,
+                limit: 1,
+                reverse: before,
+                reply,
+            });
+            match self.proxies.unless_changed(info.generation, asked).await {
+                Some(Ok(found)) if !found.is_empty() => {
+                    let mut locations = self.locations.lock();
+                    for location in found {
+                        locations.insert(location);
+                    }
+                }
+                Some(_) => self.pause(info.generation).await,
+                None => {}
+            }
+        }
+    }
+
+    /// Errors that the contract allows at any read.
+    fn read_fault(&self) -> Result<()> {
+        let faults = &self.world.faults;
+        for (family, error) in [
+            (Family::TooOld, Error::TRANSACTION_TOO_OLD),
+            (Family::FutureVersion, Error::FUTURE_VERSION),
+            (Family::ProcessBehind, Error::PROCESS_BEHIND),
+        ] {
+            if faults.roll(family) {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn send<R: Send + 'static>(
+        &self,
+        to: Endpoint,
+        request: impl FnOnce(ReplyTo<Result<R>>) -> Message,
+    ) -> Call<Result<R>> {
+        self.world.net.call(self.node, to, request)
+    }
+
+    /// Asks the shard's replicas in turn, beginning with a random one (`sent`, if that was asked already).
+    async fn ask<R: Send + 'static>(
+        &self,
+        location: &Location,
+        mut sent: Option<(usize, Call<Result<R>>)>,
+        request: impl Fn(ReplyTo<Result<R>>) -> Message,
+    ) -> Result<R, Unread> {
+        let servers = &location.servers;
+        let mut failed = None;
+        let mut first = None;
+        for turn in 0..servers.len() {
+            let (at, call) = match sent.take() {
+                Some(sent) => sent,
+                None => {
+                    let first = *first.get_or_insert_with(|| self.first_replica(location));
+                    let at = (first + turn) % servers.len();
+                    (at, self.send(servers[at], &request))
+                }
+            };
+            first.get_or_insert(at);
+            match call.await {
+                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Err(WRONG_SHARD_SERVER)) => return Err(Unread::WrongShard),
+                Ok(Err(e @ (Error::PROCESS_BEHIND | Error::FUTURE_VERSION))) => failed = Some(e),
+                Ok(Err(e)) => return Err(Unread::Failed(e)),
+                Err(Broken) => {}
+            }
+        }
+        Err(failed.map_or(Unread::Unreachable, Unread::Failed))
+    }
+
+    fn first_replica(&self, location: &Location) -> usize {
+        match location.servers.len() {
+            0 | 1 => 0,
+            n => self.draw(|chance| chance.index(n)),
+        }
+    }
+
+    /// After a read that no replica answered: forgets the location and waits, or gives the error.
+    async fn recover(&self, location: &Arc<Location>, unread: Unread) -> Result<()> {
+        if let Unread::Failed(error) = unread {
+            return Err(error);
+        }
+        self.locations.lock().forget(location);
+        self.sleep(WRONG_SHARD_DELAY).await;
+        Ok(())
+    }
+
+    /// Reads from the shard that holds `key` (or the keys just before it); `shard` picks out of the
+    /// request's making what depends on the shard. Answers the shard with the reply.
+    pub async fn read<R: Send + 'static>(
+        &self,
+        key: &Bytes,
+        before: bool,
+        request: impl Fn(&Location, ReplyTo<Result<R>>) -> Message,
+    ) -> Result<(Arc<Location>, R)> {
+        self.read_fault()?;
+        self.read_from(key, before, request).await
+    }
+
+    /// [`read`](Connection::read) without the errors that faults make.
+    pub async fn read_from<R: Send + 'static>(
+        &self,
+        key: &Bytes,
+        before: bool,
+        request: impl Fn(&Location, ReplyTo<Result<R>>) -> Message,
+    ) -> Result<(Arc<Location>, R)> {
+        loop {
+            let location = self.location(key, before).await;
+            match self.ask(&location, None, |reply| request(&location, reply)).await {
+                Ok(answer) => return Ok((location, answer)),
+                Err(unread) => self.recover(&location, unread).await?,
+            }
+        }
+    }
+
+    /// The value of `key` at `version`. When its location is known the request is sent at the call.
+    pub fn value(
+        self: &Arc<Self>,
+        key: Bytes,
+        version: Version,
+    ) -> impl Future<Output = Result<Option<Bytes>>> + Send + use<> {
+        let this = self.clone();
+        let fault = self.read_fault();
+        let request = {
+            let key = key.clone();
+            move |reply| Message::GetValue { key: key.clone(), version, reply }
+        };
+        let sent = match fault {
+            Ok(()) => self.known_location(&key, false).filter(|l| !l.servers.is_empty()).map(|location| {
+                let at = self.first_replica(&location);
+                let call = self.send(location.servers[at], &request);
+                (location, at, call)
+            }),
+            Err(_) => None,
+        };
+        async move {
+            fault?;
+            let mut next = sent.map(|(location, at, call)| (location, Some((at, call))));
+            loop {
+                let (location, sent) = match next.take() {
+                    Some(next) => next,
+                    None => (this.location(&key, false).await, None),
+                };
+                match this.ask(&location, sent, &request).await {
+                    Ok(answer) => return Ok(answer),
+                    Err(unread) => this.recover(&location, unread).await?,
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The transaction contract, call by call.
+
+use super::{transaction::SimTransaction, version};
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use shaketable_layers::tx::{
+    ConflictRangeType, Error, Isolation, KeySelector, MutationType, RangeBatch, RangeOption, Result,
+    Transaction, TransactionOption,
+};
+use std::future::Future;
+
+/// `min` and `bit_and` in the form that newer clients put in their place.
+const MIN_V2: u32 = 18;
+const AND_V2: u32 = 19;
+
+impl Transaction for SimTransaction {
+    fn get(&self, key: &[u8], isolation: Isolation) -> impl Future<Output = Result<Option<Bytes>>> + Send {
+        self.do_get(key, isolation)
+    }
+
+    fn get_key(
+        &self,
+        selector: &KeySelector,
+        isolation: Isolation,
+    ) -> impl Future<Output = Result<Bytes>> + Send {
+        self.do_get_key(selector, isolation)
+    }
+
+    fn get_range(
+        &self,
+        range: &RangeOption,
+        iteration: usize,
+        isolation: Isolation,
+    ) -> impl Future<Output = Result<RangeBatch>> + Send {
+        self.do_get_range(range, iteration, isolation)
+    }
+
+    fn set(&self, key: &[u8], value: &[u8]) {
+        self.do_set(key, value);
+    }
+
+    fn clear(&self, key: &[u8]) {
+        self.do_clear(key);
+    }
+
+    fn clear_range(&self, begin: &[u8], end: &[u8]) {
+        self.do_clear_range(begin, end);
+    }
+
+    fn atomic_op(&self, key: &[u8], operand: &[u8], op: MutationType) {
+        // Deferred to the next call that answers.
+        let _ = self.do_atomic_op(key, operand, Some(op));
+    }
+
+    fn atomic_op_code(&self, key: &[u8], operand: &[u8], code: u32) -> Result<()> {
+        let op = match code {
+            MIN_V2 => Some(MutationType::Min),
+            AND_V2 => Some(MutationType::BitAnd),
+            code => MutationType::from_code(code),
+        };
+        let answer = self.do_atomic_op(key, operand, op);
+        op.map_or(answer, |_| Ok(()))
+    }
+
+    fn add_conflict_range(&self, begin: &[u8], end: &[u8], kind: ConflictRangeType) -> Result<()> {
+        self.do_add_conflict_range(begin, end, kind)
+    }
+
+    fn watch(&self, key: &[u8]) -> BoxFuture<'static, Result<()>> {
+        self.do_watch(key)
+    }
+
+    fn get_read_version(&self) -> impl Future<Output = Result<i64>> + Send {
+        self.do_get_read_version()
+    }
+
+    fn set_read_version(&self, version: i64) {
+        let mut state = self.0.state.lock();
+        if let Err(e) = version::set_read_version(&self.0, &mut state, version) {
+            state.defer(e);
+        }
+    }
+
+    fn get_committed_version(&self) -> Result<i64> {
+        Ok(self.0.state.lock().committed_version)
+    }
+
+    fn get_versionstamp(&self) -> BoxFuture<'static, Result<[u8; 10]>> {
+        self.do_get_versionstamp()
+    }
+
+    fn get_approximate_size(&self) -> impl Future<Output = Result<i64>> + Send {
+        let state = self.0.state.lock();
+        std::future::ready(state.deferred().map(|()| state.size))
+    }
+
+    fn get_estimated_range_size_bytes(
+        &self,
+        begin: &[u8],
+        end: &[u8],
+    ) -> impl Future<Output = Result<i64>> + Send {
+        self.do_estimate(begin, end)
+    }
+
+    fn get_range_split_points(
+        &self,
+        begin: &[u8],
+        end: &[u8],
+        chunk_size: i64,
+    ) -> impl Future<Output = Result<Vec<Bytes>>> + Send {
+        self.do_split_points(begin, end, chunk_size)
+    }
+
+    fn set_option(&self, option: TransactionOption) -> Result<()> {
+        let mut state = self.0.state.lock();
+        let answer = state.set_option(&self.0.client, &option);
+        if let Err(e) = answer {
+            state.defer(e);
+        }
+        answer
+    }
+
+    fn commit(&self) -> impl Future<Output = Result<()>> + Send {
+        self.do_commit()
+    }
+
+    fn on_error(&self, error: Error) -> impl Future<Output = Result<()>> + Send {
+        self.do_on_error(error)
+    }
+
+    fn reset(&self) {
+        self.do_reset();
+    }
+
+    fn cancel(&self) {
+        self.do_cancel();
+    }
+}

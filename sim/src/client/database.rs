@@ -1,0 +1,151 @@
+//! The database handle: what all transactions of a client share.
+
+use super::{
+    connection::Connection,
+    options::{Options, default_of},
+    transaction::{Inner, SimTransaction},
+    watch,
+    write_map::WriteMap,
+};
+use crate::{
+    history::ClientId,
+    net::{Endpoint, NodeId},
+    proto::Version,
+    rt::Nanos,
+    world::World,
+};
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use shaketable_layers::tx::{Database, DatabaseOption, Env, Environment, Error, Result, TransactionOption};
+use std::{
+    sync::{Arc, atomic::AtomicI64},
+    time::Duration,
+};
+
+/// The largest `max_watches` (`ABSOLUTE_MAX_WATCHES`).
+const ABSOLUTE_MAX_WATCHES: i64 = 1_000_000;
+
+/// A simulated client's database: a cheap handle, clones of which are the same client.
+#[derive(Clone)]
+pub struct SimDatabase(Arc<Shared>);
+
+struct Shared {
+    client: Arc<Client>,
+    env: Env,
+    operation: Mutex<Option<u32>>,
+}
+
+/// What all transactions of a client share.
+pub struct Client {
+    /// Its connection.
+    pub connection: Arc<Connection>,
+    /// Its number in the history.
+    pub id: ClientId,
+    /// Defaults of its transactions.
+    pub defaults: Mutex<Defaults>,
+    /// How many watches are outstanding.
+    pub watches: watch::Count,
+    /// The newest read version, and when it came.
+    pub version_cache: Mutex<Option<(Nanos, Version)>>,
+    /// No writes at all, for transactions to begin with.
+    pub empty_writes: Arc<WriteMap>,
+}
+
+impl Client {
+    /// Virtual time.
+    pub fn now(&self) -> Nanos {
+        self.connection.world.clock.now()
+    }
+}
+
+/// Defaults of a client's transactions.
+pub struct Defaults {
+    /// Options each of them begins with.
+    pub options: Vec<TransactionOption>,
+    /// Their snapshot counter.
+    pub snapshot_ryw: i32,
+    /// How many watches may be outstanding.
+    pub max_watches: i64,
+}
+
+/// Time as the client's machine shows it, and chance from the client's own stream.
+struct MachineEnvironment {
+    connection: Arc<Connection>,
+}
+
+impl Environment for MachineEnvironment {
+    fn now(&self) -> Duration {
+        Duration::from_nanos(self.connection.world.local_time(self.connection.node))
+    }
+
+    fn fill(&self, bytes: &mut [u8]) {
+        self.connection.draw(|chance| chance.fill(bytes));
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(Nanos::MAX);
+        Box::pin(self.connection.world.clock.sleep(nanos))
+    }
+}
+
+impl SimDatabase {
+    /// The database as client `client` on machine `node` sees it; `controller` says where the proxies
+    /// are. To be called on that machine: what the client does in the background runs there.
+    pub fn new(world: Arc<World>, node: NodeId, client: ClientId, controller: Endpoint) -> SimDatabase {
+        let chance = world.seed.stream(&format!("client-{}", client.0));
+        let connection = Connection::new(world, node, controller, chance);
+        let env = Env::new(MachineEnvironment { connection: connection.clone() });
+        let client = Arc::new(Client {
+            connection,
+            id: client,
+            defaults: Mutex::new(Defaults { options: Vec::new(), snapshot_ryw: 1, max_watches: 10_000 }),
+            watches: AtomicI64::new(0),
+            version_cache: Mutex::new(None),
+            empty_writes: Arc::default(),
+        });
+        SimDatabase(Arc::new(Shared { client, env, operation: Mutex::new(None) }))
+    }
+
+    /// Labels the transactions created from now on with the operation they belong to.
+    pub fn set_operation(&self, operation: Option<u32>) {
+        *self.0.operation.lock() = operation;
+    }
+}
+
+impl Database for SimDatabase {
+    type Transaction = SimTransaction;
+
+    fn create_transaction(&self) -> Result<SimTransaction> {
+        let operation = *self.0.operation.lock();
+        Ok(SimTransaction(Inner::new(self.0.client.clone(), operation)))
+    }
+
+    fn set_option(&self, option: DatabaseOption) -> Result<()> {
+        let client = &self.0.client;
+        if let Some(default) = default_of(&option) {
+            // A bad value is refused now, not when a transaction is made.
+            Options::new(0).set(&default)?;
+            client.defaults.lock().options.push(default);
+            return Ok(());
+        }
+        match option {
+            DatabaseOption::LocationCacheSize(size) if size >= 0 => {
+                client.connection.set_location_capacity(size as usize);
+            }
+            DatabaseOption::MaxWatches(n) if (0..=ABSOLUTE_MAX_WATCHES).contains(&i64::from(n)) => {
+                client.defaults.lock().max_watches = i64::from(n);
+            }
+            DatabaseOption::LocationCacheSize(_) | DatabaseOption::MaxWatches(_) => {
+                return Err(Error::INVALID_OPTION_VALUE);
+            }
+            DatabaseOption::SnapshotRywEnable => client.defaults.lock().snapshot_ryw += 1,
+            DatabaseOption::SnapshotRywDisable => client.defaults.lock().snapshot_ryw -= 1,
+            _ => return Err(Error::INVALID_OPTION),
+        }
+        Ok(())
+    }
+
+    fn env(&self) -> &Env {
+        &self.0.env
+    }
+}

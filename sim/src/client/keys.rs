@@ -1,0 +1,138 @@
+//! Bounds of the keyspace, size limits, and key positions that need no copy.
+
+use crate::proto::KeyRange;
+use bytes::Bytes;
+use shaketable_layers::tx::KEY_SIZE_LIMIT;
+use std::cmp::Ordering;
+
+/// The end of the keys a plain transaction may touch.
+pub const USER_END: Bytes = Bytes::from_static(b"\xff");
+/// The end of all stored keys, and the beginning of the special ones.
+pub const ALL_END: Bytes = Bytes::from_static(b"\xff\xff");
+/// The end of the special keys.
+pub const SPECIAL_END: Bytes = Bytes::from_static(b"\xff\xff\xff");
+/// The key whose value changes with the cluster's metadata; readable by everybody.
+pub const METADATA_VERSION: &[u8] = b"\xff/metadataVersion";
+/// The only operand with which [`METADATA_VERSION`] may be set.
+pub const METADATA_VERSION_OPERAND: &[u8] = &[0; 14];
+/// Where keys that exist only as conflict ranges live.
+pub const SELF_CONFLICT_PREFIX: &[u8] = b"\xff/SC/";
+
+const SYSTEM_KEY_SIZE_LIMIT: usize = 30_000;
+
+/// The longest key that can exist, and by which longer ones are cut.
+pub fn max_key_size(key: &[u8]) -> usize {
+    max_write_key_size(key, true)
+}
+
+/// The longest key that may be written; raw access adds a tenant's prefix.
+pub fn max_write_key_size(key: &[u8], raw_access: bool) -> usize {
+    match key.first() {
+        Some(0xff) => SYSTEM_KEY_SIZE_LIMIT,
+        _ => KEY_SIZE_LIMIT + if raw_access { 8 } else { 0 },
+    }
+}
+
+/// `key`, cut to one byte more than a key can have: nothing lies between the two.
+pub fn clipped(key: &[u8]) -> &[u8] {
+    &key[..key.len().min(max_key_size(key) + 1)]
+}
+
+/// The range that holds `key` alone; both ends share one buffer.
+pub fn single_key(key: &[u8]) -> KeyRange {
+    let mut buffer = Vec::with_capacity(key.len() + 1);
+    buffer.extend_from_slice(key);
+    buffer.push(0);
+    let end = Bytes::from(buffer);
+    KeyRange { begin: end.slice(..key.len()), end }
+}
+
+/// A position in the keyspace: a key, or the place just after it.
+#[derive(Clone, Copy, Debug)]
+pub struct Edge<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// Whether the position is the key followed by a zero byte.
+    pub after: bool,
+}
+
+impl<'a> Edge<'a> {
+    /// The position of `key`.
+    pub fn at(key: &'a [u8]) -> Self {
+        Edge { key, after: false }
+    }
+
+    /// The position just after `key`.
+    pub fn after(key: &'a [u8]) -> Self {
+        Edge { key, after: true }
+    }
+
+    /// The position as a key.
+    pub fn to_bytes(self) -> Bytes {
+        if !self.after {
+            return Bytes::copy_from_slice(self.key);
+        }
+        let mut key = Vec::with_capacity(self.key.len() + 1);
+        key.extend_from_slice(self.key);
+        key.push(0);
+        key.into()
+    }
+
+    /// How many bytes the position has as a key.
+    pub fn len(self) -> usize {
+        self.key.len() + usize::from(self.after)
+    }
+
+    /// Whether this is the first position after `other`.
+    pub fn is_key_after(self, other: Edge<'_>) -> bool {
+        self.len() == other.len() + 1 && (self.after || self.key.last() == Some(&0)) && {
+            let n = other.len();
+            let byte = |e: Edge<'_>, i: usize| e.key.get(i).copied().unwrap_or(0);
+            let common = self.key.len().min(other.key.len());
+            self.key[..common] == other.key[..common] && (common..n).all(|i| byte(self, i) == byte(other, i))
+        }
+    }
+}
+
+impl PartialEq for Edge<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+impl Eq for Edge<'_> {}
+impl PartialOrd for Edge<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Edge<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let n = self.key.len().min(other.key.len());
+        let rest = |e: &Self| e.key[n..].iter().any(|b| *b != 0);
+        self.key[..n]
+            .cmp(&other.key[..n])
+            // One of the rests is empty: the other is greater at its first byte that is not zero.
+            .then_with(|| rest(self).cmp(&rest(other)))
+            .then_with(|| self.len().cmp(&other.len()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn edges_compare_as_the_keys_they_stand_for(
+            a in prop::collection::vec(0u8..3, 0..4), aa in any::<bool>(),
+            b in prop::collection::vec(0u8..3, 0..4), bb in any::<bool>(),
+        ) {
+            let (x, y) = (Edge { key: &a, after: aa }, Edge { key: &b, after: bb });
+            let (kx, ky) = (x.to_bytes(), y.to_bytes());
+            prop_assert_eq!(x.cmp(&y), kx.cmp(&ky));
+            prop_assert_eq!(x.is_key_after(y), kx == Edge::after(&ky).to_bytes());
+            prop_assert_eq!(x.len(), kx.len());
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Options of a transaction, and which of them outlive a retry.
+
+use super::sizes::TRANSACTION_SIZE_LIMIT;
+use crate::{
+    proto::Priority,
+    rt::{MILLISECOND, Nanos, SECOND},
+};
+use shaketable_layers::tx::{DatabaseOption, Error, Result, TransactionOption};
+
+/// A tag is longer than 16 bytes.
+const TAG_TOO_LONG: Error = Error::from_code(2110);
+/// A transaction has more than five tags.
+const TOO_MANY_TAGS: Error = Error::from_code(2109);
+
+/// The options that are in force.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub causal_write_risky: bool,
+    pub causal_read_risky: bool,
+    pub next_write_no_conflict: bool,
+    pub ryw_disabled: bool,
+    pub priority: Priority,
+    pub read_system_keys: bool,
+    pub write_system_keys: bool,
+    pub raw_access: bool,
+    pub timeout: Nanos,
+    pub retry_limit: i32,
+    pub max_retry_delay: Nanos,
+    pub size_limit: i64,
+    pub automatic_idempotency: bool,
+    /// Snapshot reads see own writes while this is positive.
+    pub snapshot_ryw: i32,
+    pub lock_aware: bool,
+    pub read_only: bool,
+    pub used_during_commit_allowed: bool,
+    pub report_conflicting_keys: bool,
+    pub special_keys_relaxed: bool,
+    pub special_keys_writes: bool,
+    pub tags: u8,
+    pub bypass_unreadable: bool,
+    pub use_grv_cache: bool,
+}
+
+impl Options {
+    /// The options of a new transaction of a database whose snapshot counter is `snapshot_ryw`.
+    pub fn new(snapshot_ryw: i32) -> Options {
+        Options {
+            causal_write_risky: false,
+            causal_read_risky: false,
+            next_write_no_conflict: false,
+            ryw_disabled: false,
+            priority: Priority::Default,
+            read_system_keys: false,
+            write_system_keys: false,
+            raw_access: false,
+            timeout: 0,
+            retry_limit: -1,
+            max_retry_delay: SECOND,
+            size_limit: TRANSACTION_SIZE_LIMIT,
+            automatic_idempotency: false,
+            snapshot_ryw,
+            lock_aware: false,
+            read_only: false,
+            used_during_commit_allowed: false,
+            report_conflicting_keys: false,
+            special_keys_relaxed: false,
+            special_keys_writes: false,
+            tags: 0,
+            bypass_unreadable: false,
+            use_grv_cache: false,
+        }
+    }
+
+    /// Whether snapshot reads see own writes.
+    pub fn snapshot_ryw(&self) -> bool {
+        self.snapshot_ryw > 0
+    }
+
+    /// Sets one option. Whether [`TransactionOption::ReadYourWritesDisable`] comes too late is the
+    /// caller's matter.
+    pub fn set(&mut self, option: &TransactionOption) -> Result<()> {
+        use TransactionOption::*;
+        let at_least = |value: i32, least: i32| {
+            if value < least { Err(Error::INVALID_OPTION_VALUE) } else { Ok(value) }
+        };
+        let milliseconds = |value: i32| Ok(at_least(value, 0)? as Nanos * MILLISECOND);
+        match option {
+            CausalWriteRisky => self.causal_write_risky = true,
+            CausalReadRisky => self.causal_read_risky = true,
+            NextWriteNoWriteConflictRange => self.next_write_no_conflict = true,
+            ReadYourWritesDisable => self.ryw_disabled = true,
+            PrioritySystemImmediate => self.priority = Priority::Immediate,
+            PriorityBatch => self.priority = Priority::Batch,
+            AccessSystemKeys => {
+                self.read_system_keys = true;
+                self.write_system_keys = true;
+                self.raw_access = true;
+            }
+            ReadSystemKeys => {
+                self.read_system_keys = true;
+                self.raw_access = true;
+            }
+            RawAccess => self.raw_access = true,
+            Timeout(value) => self.timeout = milliseconds(*value)?,
+            RetryLimit(value) => self.retry_limit = at_least(*value, -1)?,
+            MaxRetryDelay(value) => self.max_retry_delay = milliseconds(*value)?,
+            SizeLimit(value) if i64::from(*value) > TRANSACTION_SIZE_LIMIT => {
+                return Err(Error::INVALID_OPTION_VALUE);
+            }
+            SizeLimit(value) => self.size_limit = i64::from(at_least(*value, 32)?),
+            AutomaticIdempotency => self.automatic_idempotency = true,
+            SnapshotRywEnable => self.snapshot_ryw += 1,
+            SnapshotRywDisable => self.snapshot_ryw -= 1,
+            LockAware => {
+                self.lock_aware = true;
+                self.read_only = false;
+            }
+            ReadLockAware if !self.lock_aware => {
+                self.lock_aware = true;
+                self.read_only = true;
+            }
+            ReadLockAware => {}
+            UsedDuringCommitProtectionDisable => self.used_during_commit_allowed = true,
+            ReportConflictingKeys => self.report_conflicting_keys = true,
+            SpecialKeySpaceRelaxed => self.special_keys_relaxed = true,
+            SpecialKeySpaceEnableWrites => self.special_keys_writes = true,
+            Tag(tag) | AutoThrottleTag(tag) if tag.len() > 16 => return Err(TAG_TOO_LONG),
+            Tag(_) | AutoThrottleTag(_) if self.tags >= 5 => return Err(TOO_MANY_TAGS),
+            Tag(_) | AutoThrottleTag(_) => self.tags += 1,
+            BypassUnreadable => self.bypass_unreadable = true,
+            UseGrvCache => self.use_grv_cache = true,
+            _ => return Err(Error::INVALID_OPTION),
+        }
+        Ok(())
+    }
+}
+
+/// Whether an option outlives `on_error`.
+pub fn is_persistent(option: &TransactionOption) -> bool {
+    use TransactionOption::*;
+    matches!(option, Timeout(_) | RetryLimit(_) | MaxRetryDelay(_))
+}
+
+/// The transaction option that a database option is the default of.
+pub fn default_of(option: &DatabaseOption) -> Option<TransactionOption> {
+    use DatabaseOption::*;
+    Some(match option {
+        TransactionTimeout(v) => TransactionOption::Timeout(*v),
+        TransactionRetryLimit(v) => TransactionOption::RetryLimit(*v),
+        TransactionMaxRetryDelay(v) => TransactionOption::MaxRetryDelay(*v),
+        TransactionSizeLimit(v) => TransactionOption::SizeLimit(*v),
+        TransactionCausalReadRisky => TransactionOption::CausalReadRisky,
+        TransactionAutomaticIdempotency => TransactionOption::AutomaticIdempotency,
+        TransactionBypassUnreadable => TransactionOption::BypassUnreadable,
+        TransactionUsedDuringCommitProtectionDisable => TransactionOption::UsedDuringCommitProtectionDisable,
+        TransactionReportConflictingKeys => TransactionOption::ReportConflictingKeys,
+        _ => return None,
+    })
+}

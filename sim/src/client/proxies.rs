@@ -1,0 +1,112 @@
+//! Where the current generation's proxies are, kept up to date by one task for each client.
+
+use super::wakers::Wakers;
+use crate::{
+    net::{Endpoint, NodeId},
+    proto::{ClientInfo, Generation, Message},
+    rt::{self, MILLISECOND},
+    world::World,
+};
+use parking_lot::Mutex;
+use std::{
+    future::Future,
+    pin::{Pin, pin},
+    sync::{Arc, Weak},
+    task::{Context, Poll, Waker},
+};
+
+/// The proxies a client knows of.
+#[derive(Default)]
+pub struct Proxies(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    info: Arc<ClientInfo>,
+    waiting: Wakers,
+}
+
+impl Proxies {
+    /// Proxies that follow what the controller says for as long as anybody uses them. The task that
+    /// asks runs on the caller's machine.
+    pub fn follow(world: &Arc<World>, node: NodeId, controller: Endpoint) -> Arc<Proxies> {
+        let proxies = Arc::new(Proxies::default());
+        rt::spawn(monitor(world.clone(), node, controller, Arc::downgrade(&proxies)));
+        proxies
+    }
+
+    /// What is known now.
+    pub fn current(&self) -> Arc<ClientInfo> {
+        self.0.lock().info.clone()
+    }
+
+    /// Completes when a generation other than `known` is known.
+    pub fn changed(&self, known: Generation) -> Changed<'_> {
+        Changed { proxies: self, known, place: None }
+    }
+
+    /// The answer of `call`, or `None` if another generation than `known` comes first.
+    pub async fn unless_changed<T>(&self, known: Generation, call: impl Future<Output = T>) -> Option<T> {
+        let mut call = pin!(call);
+        let mut changed = self.changed(known);
+        std::future::poll_fn(|cx| match call.as_mut().poll(cx) {
+            Poll::Ready(answer) => Poll::Ready(Some(answer)),
+            Poll::Pending => Pin::new(&mut changed).poll(cx).map(|()| None),
+        })
+        .await
+    }
+
+    fn update(&self, info: Arc<ClientInfo>) {
+        let mut state = self.0.lock();
+        state.info = info;
+        let woken = state.waiting.take();
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+    }
+}
+
+async fn monitor(world: Arc<World>, node: NodeId, controller: Endpoint, proxies: Weak<Proxies>) {
+    loop {
+        let Some(known) = proxies.upgrade().map(|p| p.current().generation) else { return };
+        // A controller that was restarted has another inbox at the same address.
+        let to = world.address(controller.node).unwrap_or(controller);
+        let asked = world.net.call(node, to, |reply| Message::GetClientInfo { known, reply });
+        match world.clock.timeout(5_000 * MILLISECOND, asked).await {
+            Some(Ok(info)) if info.generation != known => match proxies.upgrade() {
+                Some(proxies) => proxies.update(info),
+                None => return,
+            },
+            Some(Ok(_)) | None => {}
+            Some(Err(_)) => world.clock.sleep(20 * MILLISECOND).await,
+        }
+    }
+}
+
+/// Completes when another generation is known; see [`Proxies::changed`].
+pub struct Changed<'a> {
+    proxies: &'a Proxies,
+    known: Generation,
+    place: Option<usize>,
+}
+
+impl Future for Changed<'_> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.proxies.0.lock();
+        if state.info.generation != self.known {
+            return Poll::Ready(());
+        }
+        let place = state.waiting.register(self.place, cx);
+        drop(state);
+        self.place = Some(place);
+        Poll::Pending
+    }
+}
+
+impl Drop for Changed<'_> {
+    fn drop(&mut self) {
+        if let Some(place) = self.place {
+            self.proxies.0.lock().waiting.forget(place);
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! A range read over own writes and snapshot, as a machine that says what it needs.
+//!
+//! [`RangeRead::advance`] walks the segments until the batch is complete or something unknown is in
+//! the way; the caller fetches it and calls again. What is fetched, where a batch ends and what it
+//! says about `more` follow FoundationDB's client, because layers and conflict ranges see them.
+
+mod backward;
+mod forward;
+
+use super::{
+    keys::{ALL_END, Edge},
+    limits::Limits,
+    segments::{Kind, Segments},
+    selector::{Reached, Selector},
+    snapshot_cache::SnapshotCache,
+    write_map::WriteMap,
+};
+use bytes::Bytes;
+use shaketable_layers::tx::{KeyValue, Result, key_after};
+
+/// What a range read answers, and how far it reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// The rows, in the order asked for.
+    pub rows: Vec<KeyValue>,
+    /// Whether rows may remain behind the last one.
+    pub more: bool,
+    /// The batch begins at the beginning of the keyspace.
+    pub read_to_begin: bool,
+    /// The batch ends at the end of the keyspace.
+    pub read_through_end: bool,
+    /// With `more`: everything up to here (down to here, in reverse) has been read.
+    pub read_through: Option<Bytes>,
+}
+
+/// A range of the snapshot to be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fetch {
+    /// Where it begins.
+    pub begin: Selector,
+    /// Where it ends.
+    pub end: Selector,
+    /// How much of it.
+    pub limits: Limits,
+    /// From the end.
+    pub reverse: bool,
+}
+
+/// What a range read needs next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing: this is the answer.
+    Done(Batch),
+    /// A range of the snapshot, to be handed to [`RangeRead::fetched`].
+    Fetch(Fetch),
+    /// The key of a selector, own writes included, to be handed to [`RangeRead::resolved`].
+    Resolve(Selector),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Nothing was done yet.
+    Start,
+    /// The far end's selector lies before the near one: it is being resolved.
+    Inverted,
+    /// Walking.
+    Walk,
+    /// The walk is over; the far end is being resolved to cut the batch there.
+    Closing,
+}
+
+/// A range read under way.
+#[derive(Debug)]
+pub struct RangeRead {
+    begin: Selector,
+    end: Selector,
+    limits: Limits,
+    reverse: bool,
+    /// The end of what the transaction may read.
+    max: Bytes,
+    stage: Stage,
+    rows: Vec<KeyValue>,
+    more: bool,
+    reached: Reached,
+    begin_offset: i32,
+    end_offset: i32,
+    additional: i64,
+    past: i64,
+    requests: u32,
+    resolved: Option<Bytes>,
+    pending: Option<(Selector, Selector)>,
+}
+
+type Known<'a> = (&'a SnapshotCache, &'a WriteMap);
+
+impl RangeRead {
+    /// A read of the range between two selectors, at most up to `max`.
+    pub fn new(begin: Selector, end: Selector, limits: Limits, reverse: bool, max: Bytes) -> RangeRead {
+        RangeRead {
+            begin_offset: begin.offset,
+            end_offset: end.offset,
+            begin,
+            end,
+            limits,
+            reverse,
+            max,
+            stage: Stage::Start,
+            rows: Vec::new(),
+            more: false,
+            reached: Reached::default(),
+            additional: 0,
+            past: 0,
+            requests: 0,
+            resolved: None,
+            pending: None,
+        }
+    }
+
+    /// The read that resolves a selector; see [`key_of`].
+    pub fn of_key(selector: Selector, max: Bytes) -> RangeRead {
+        if selector.offset > 0 {
+            let end = Selector::first_at(max.clone());
+            return RangeRead::new(selector, end, Limits::ONE, false, max);
+        }
+        let end = Selector { offset: selector.offset + 1, ..selector };
+        RangeRead::new(Selector::first_at(Bytes::new()), end, Limits::ONE, true, max)
+    }
+
+    /// Walks on as far as possible. 1036 when the walk meets something unreadable.
+    pub fn advance(&mut self, known: Known<'_>) -> Result<Step> {
+        if self.reverse { self.backward(known) } else { self.forward(known) }
+    }
+
+    /// Takes the key that [`Step::Resolve`] asked for.
+    pub fn resolved(&mut self, key: Bytes) {
+        self.reached.begin |= key.is_empty();
+        self.reached.end |= key == self.max;
+        self.resolved = Some(key);
+    }
+
+    /// Takes what [`Step::Fetch`] asked for into the cache.
+    pub fn fetched(&mut self, cache: &mut SnapshotCache, batch: Batch) {
+        let Some((begin, end)) = self.pending.take() else { return };
+        let Some((begin, end)) = known_range(&batch, &begin, &end, self.reverse) else { return };
+        let mut rows = batch.rows;
+        if self.reverse {
+            rows.reverse();
+        }
+        cache.insert_range(begin, end, rows);
+    }
+
+    fn fetch(&mut self, begin: Selector, end: Selector, offset: i32) -> Step {
+        let limits = self.limits.for_request(self.additional, i64::from(offset), self.requests);
+        self.requests += 1;
+        self.additional = 0;
+        self.pending = Some((begin.clone(), end.clone()));
+        Step::Fetch(Fetch { begin, end, limits, reverse: self.reverse })
+    }
+
+    fn clear_limit(&self) -> i64 {
+        if self.requests > 0 { 1 << self.requests.min(20) } else { 0 }
+    }
+
+    /// Takes the row of a segment, or counts it as past what the limits allow.
+    fn take(&mut self, row: Option<(Bytes, Bytes)>) {
+        let Some((key, value)) = row else { return };
+        if self.limits.is_reached() {
+            self.past += 1;
+            return;
+        }
+        let row = KeyValue { key, value };
+        self.limits.take(&row);
+        self.rows.push(row);
+    }
+
+    /// No rows, and nothing is said about the ends.
+    fn nothing(&self) -> Result<Step> {
+        Ok(Step::Done(Batch::default()))
+    }
+
+    /// No rows, but ends were reached.
+    fn nothing_here(&self) -> Result<Step> {
+        Ok(Step::Done(Batch {
+            read_to_begin: self.reached.begin,
+            read_through_end: self.reached.end,
+            ..Batch::default()
+        }))
+    }
+
+    /// The selectors are inverted, whatever lies between them.
+    fn is_inverted(&self) -> bool {
+        self.begin_offset >= self.end_offset && self.begin.key >= self.end.key
+    }
+
+    /// Cuts the batch at the far end, if that is a key by now.
+    fn finish(&mut self) -> Result<Step> {
+        let mut more = self.more || self.limits.is_reached();
+        let far = if self.reverse { &self.begin } else { &self.end };
+        if far.is_key() {
+            let keep = match self.reverse {
+                true => self.rows.partition_point(|row| row.key >= far.key),
+                false => self.rows.partition_point(|row| row.key < far.key),
+            };
+            more &= keep == self.rows.len();
+            self.rows.truncate(keep);
+        }
+        Ok(Step::Done(Batch {
+            rows: std::mem::take(&mut self.rows),
+            more,
+            read_to_begin: self.reached.begin && !(self.reverse && more),
+            read_through_end: self.reached.end && (self.reverse || !more),
+            read_through: None,
+        }))
+    }
+}
+
+/// The key that a read made by [`RangeRead::of_key`] has found.
+pub fn key_of(batch: &Batch, forward: bool, max: &Bytes) -> Bytes {
+    match (forward, batch.read_to_begin, batch.read_through_end, batch.rows.first()) {
+        (true, true, ..) => Bytes::new(),
+        (true, _, true, _) | (true, _, _, None) | (false, _, true, _) => max.clone(),
+        (false, true, ..) | (false, _, _, None) => Bytes::new(),
+        (_, _, _, Some(row)) => row.key.clone(),
+    }
+}
+
+/// The range of the snapshot that an answer has made known.
+fn known_range(batch: &Batch, begin: &Selector, end: &Selector, reverse: bool) -> Option<(Bytes, Bytes)> {
+    let complete = !batch.more;
+    let mut from = match begin.offset <= 1 && (complete || !reverse) {
+        true => begin.key.clone(),
+        false => ALL_END,
+    };
+    let mut to = match end.offset >= 1 && (complete || reverse) {
+        true => end.key.clone(),
+        false => Bytes::new(),
+    };
+    if batch.read_to_begin {
+        from = Bytes::new();
+    }
+    if batch.read_through_end {
+        to = ALL_END;
+    }
+    if let (Some(first), Some(last)) = (batch.rows.first(), batch.rows.last()) {
+        match (reverse, &batch.read_through) {
+            (false, Some(read)) => to = to.max(read.clone()),
+            (false, None) if complete && last.key < to => {}
+            (false, None) => to = key_after(&last.key),
+            (true, Some(read)) => from = from.min(read.clone()),
+            (true, None) if complete && last.key > from => {}
+            (true, None) => from = last.key.clone(),
+        }
+        if reverse {
+            if first.key >= to {
+                to = key_after(&first.key);
+            }
+        } else {
+            from = from.min(first.key.clone());
+        }
+    }
+    (from < to).then_some((from, to))
+}
+
+/// Moves `it`, which stands on an unknown segment, over unknown ones, rows and empty single keys to
+/// the last unknown one before anything else, at most `limit` segments and not beyond `end`. Answers
+/// how many empty keys it went over.
+fn skip_uncached(it: &mut Segments<'_>, end: &Segments<'_>, mut limit: i64, back: bool) -> Result<i64> {
+    let (mut near, mut far) = edges(it, back);
+    let mut empty = 0;
+    while !it.is(end) && limit > 0 {
+        limit -= 1;
+        if it.is_unreadable() || it.kind()? == Kind::Empty {
+            if it.is_unreadable() || !single(near, far, back) {
+                break;
+            }
+            empty += 1;
+        } else {
+            near = far;
+        }
+        step(it, back);
+        far = edges(it, back).1;
+    }
+    while it.is_unreadable() || it.kind()? != Kind::Unknown {
+        step(it, !back);
+    }
+    Ok(empty)
+}
+
+/// How many empty single keys follow `it` before anything else that is known, at most `most`.
+fn count_uncached(mut it: Segments<'_>, end: Edge<'_>, most: i64, back: bool) -> Result<i64> {
+    let mut empty = 0;
+    if most <= 0 {
+        return Ok(0);
+    }
+    let (mut near, mut far) = edges(&it, back);
+    while if back { far > end } else { far < end } {
+        if it.is_unreadable() || it.kind()? == Kind::Empty {
+            if it.is_unreadable() || !single(near, far, back) {
+                return Ok(empty);
+            }
+            empty += 1;
+            if empty >= most {
+                return Ok(most);
+            }
+        } else {
+            near = far;
+        }
+        step(&mut it, back);
+        far = edges(&it, back).1;
+    }
+    Ok(empty)
+}
+
+/// The edge a walk comes from, and the one it goes to.
+fn edges<'a>(it: &Segments<'a>, back: bool) -> (Edge<'a>, Edge<'a>) {
+    if back { (it.end(), it.begin()) } else { (it.begin(), it.end()) }
+}
+
+fn single(near: Edge<'_>, far: Edge<'_>, back: bool) -> bool {
+    if back { near.is_key_after(far) } else { far.is_key_after(near) }
+}
+
+fn step(it: &mut Segments<'_>, back: bool) {
+    if back { it.prev() } else { it.next() }
+}

@@ -1,0 +1,140 @@
+//! The walk in descending order.
+
+use super::{Kind, Known, RangeRead, Stage, Step, count_uncached, skip_uncached};
+use crate::client::{
+    keys::Edge,
+    segments::Segments,
+    selector::{Selector, resolve},
+};
+use shaketable_layers::tx::Result;
+
+impl RangeRead {
+    pub(super) fn backward(&mut self, known: Known<'_>) -> Result<Step> {
+        if self.stage == Stage::Closing {
+            self.begin = Selector::first_at(self.resolved.take().unwrap_or_default());
+            return self.finish();
+        }
+        let mut it = resolve(&mut self.end, known, &self.max, &mut self.reached, &mut self.end_offset)?;
+        let it_end = resolve(&mut self.begin, known, &self.max, &mut self.reached, &mut self.begin_offset)?;
+        match self.stage {
+            Stage::Start => {
+                if self.is_inverted() {
+                    return self.nothing();
+                }
+                if (self.begin.is_key() && self.begin.key == self.max)
+                    || (self.end.is_key() && self.end.key.is_empty())
+                {
+                    return self.nothing_here();
+                }
+                if !self.begin.is_key() && self.begin.key > self.end.key {
+                    self.stage = Stage::Inverted;
+                    return Ok(Step::Resolve(self.begin.clone()));
+                }
+            }
+            Stage::Inverted => {
+                let begin = self.resolved.take().unwrap_or_default();
+                if begin >= self.end.key && self.end.offset <= 1 {
+                    return self.nothing();
+                }
+                if begin == self.max {
+                    return self.nothing_here();
+                }
+            }
+            Stage::Walk | Stage::Closing => {}
+        }
+        self.stage = Stage::Walk;
+        loop {
+            let past_enough = self.past >= i64::from(self.begin.offset - 1);
+            if self.rows.is_empty() && self.is_inverted() {
+                return self.nothing();
+            }
+            if !self.begin.is_backward() && self.begin.key >= self.max {
+                return self.nothing_here();
+            }
+            if (self.begin.offset >= self.end.offset && self.begin.key >= self.end.key)
+                || (self.end.offset <= 1 && self.end.key.is_empty())
+            {
+                if self.begin.is_key() || self.rows.is_empty() {
+                    return self.finish();
+                }
+                self.stage = Stage::Closing;
+                return Ok(Step::Resolve(self.begin.clone()));
+            }
+            if past_enough && it.is_known() && it.begin() < it_end.begin() {
+                if self.begin.is_key() {
+                    return self.finish();
+                }
+                return self.nothing_here();
+            }
+            if self.limits.is_reached() && past_enough {
+                return self.finish();
+            }
+            if self.end.is_key() && Edge::at(&self.end.key) == it.begin() {
+                if past_enough && it.is(&it_end) {
+                    return self.finish();
+                }
+                it.prev();
+            }
+            match it.kind()? {
+                Kind::Unknown => {
+                    if self.limits.bytes.is_some() && !self.rows.is_empty() && past_enough {
+                        self.more = true;
+                        return self.finish();
+                    }
+                    return self.fetch_backward(&it, &it_end);
+                }
+                Kind::Row => self.take(it.row()),
+                Kind::Empty => {}
+            }
+            if it.is(&it_end) {
+                return self.finish();
+            }
+            it.prev();
+        }
+    }
+
+    /// Asks for the unknown range at `it` and what lies before it, down to the next thing that is known.
+    fn fetch_backward(&mut self, it: &Segments<'_>, it_end: &Segments<'_>) -> Result<Step> {
+        let clear_limit = self.clear_limit();
+        let mut last = *it;
+        let mut empty = 0;
+        if it.begin() > it_end.begin() {
+            empty = skip_uncached(&mut last, it_end, clear_limit + 100, true)?.min(clear_limit);
+        }
+        let mut read_begin;
+        if !last.is(it_end) {
+            read_begin = Selector::first_at(last.begin().to_bytes());
+            self.additional += i64::from((self.begin.offset - 1).max(0));
+        } else if self.begin.offset > 1 {
+            read_begin = Selector::first_at(self.begin.key.clone());
+            self.additional += i64::from(self.begin.offset - 1);
+        } else {
+            read_begin = self.begin.clone();
+            if self.begin.offset < 1 {
+                empty += count_uncached(last, Edge::at(b""), clear_limit - empty, true)?;
+                read_begin.offset -= empty as i32;
+            }
+        }
+        self.additional += empty;
+        let mut read_end;
+        if self.end.is_key() {
+            if it.end() < Edge::at(&self.end.key) {
+                self.end.key = it.end().to_bytes();
+            }
+            read_end = self.end.clone();
+        } else if self.end.offset < 1 {
+            read_end = Selector::first_at(self.end.key.clone());
+            self.additional += i64::from(1 - self.end.offset);
+        } else {
+            read_end = self.end.clone();
+            let empty = count_uncached(*it, Edge::at(&self.max), clear_limit, false)?;
+            read_end.offset += empty as i32;
+            self.additional += empty;
+        }
+        if read_begin.key > read_end.key {
+            read_begin.key = read_end.key.clone();
+        }
+        let offset = read_end.offset;
+        Ok(self.fetch(read_begin, read_end, offset))
+    }
+}

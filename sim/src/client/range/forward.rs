@@ -1,0 +1,138 @@
+//! The walk in ascending order.
+
+use super::{Kind, Known, RangeRead, Stage, Step, count_uncached, skip_uncached};
+use crate::client::{
+    keys::Edge,
+    segments::Segments,
+    selector::{Selector, resolve},
+};
+use shaketable_layers::tx::Result;
+
+impl RangeRead {
+    pub(super) fn forward(&mut self, known: Known<'_>) -> Result<Step> {
+        if self.stage == Stage::Closing {
+            self.end = Selector::first_at(self.resolved.take().unwrap_or_default());
+            return self.finish();
+        }
+        let mut it = resolve(&mut self.begin, known, &self.max, &mut self.reached, &mut self.begin_offset)?;
+        let it_end = resolve(&mut self.end, known, &self.max, &mut self.reached, &mut self.end_offset)?;
+        match self.stage {
+            Stage::Start => {
+                if self.is_inverted() {
+                    return self.nothing();
+                }
+                if (self.begin.is_key() && self.begin.key == self.max)
+                    || (self.end.is_key() && self.end.key.is_empty())
+                {
+                    return self.nothing_here();
+                }
+                if !self.end.is_key() && self.begin.key > self.end.key {
+                    self.stage = Stage::Inverted;
+                    return Ok(Step::Resolve(self.end.clone()));
+                }
+            }
+            Stage::Inverted => {
+                let end = self.resolved.take().unwrap_or_default();
+                if self.begin.key >= end && !self.begin.is_backward() {
+                    return self.nothing();
+                }
+                if end.is_empty() {
+                    return self.nothing_here();
+                }
+            }
+            Stage::Walk | Stage::Closing => {}
+        }
+        self.stage = Stage::Walk;
+        loop {
+            let past_enough = self.past >= i64::from(1 - self.end.offset);
+            if self.rows.is_empty() && self.is_inverted() {
+                return self.nothing();
+            }
+            if self.end.offset <= 1 && self.end.key.is_empty() {
+                return self.nothing_here();
+            }
+            if (self.begin.offset >= self.end.offset && self.begin.key >= self.end.key)
+                || (self.begin.offset >= 1 && self.begin.key >= self.max)
+            {
+                if self.end.is_key() || self.rows.is_empty() {
+                    return self.finish();
+                }
+                self.stage = Stage::Closing;
+                return Ok(Step::Resolve(self.end.clone()));
+            }
+            if it.is_known() && it.begin() > it_end.begin() {
+                if self.end.is_key() {
+                    return self.finish();
+                }
+                return self.nothing_here();
+            }
+            if self.limits.is_reached() && past_enough {
+                return self.finish();
+            }
+            let at_end =
+                || self.begin.offset > 0 && self.end.is_key() && Edge::at(&self.end.key) == it.begin();
+            if it.is(&it_end) && (it.is_known() || at_end()) {
+                return self.finish();
+            }
+            match it.kind()? {
+                Kind::Unknown => {
+                    if self.limits.may_end() && !self.rows.is_empty() && past_enough {
+                        self.more = true;
+                        return self.finish();
+                    }
+                    return self.fetch_forward(&it, &it_end);
+                }
+                Kind::Row => {
+                    self.take(it.row());
+                    it.next();
+                }
+                Kind::Empty => it.next(),
+            }
+        }
+    }
+
+    /// Asks for the unknown range at `it` and what follows it, up to the next thing that is known.
+    fn fetch_forward(&mut self, it: &Segments<'_>, it_end: &Segments<'_>) -> Result<Step> {
+        let clear_limit = self.clear_limit();
+        let mut last = *it;
+        let mut empty = 0;
+        if it.begin() < it_end.begin() {
+            empty = skip_uncached(&mut last, it_end, clear_limit + 100, false)?.min(clear_limit);
+        }
+        let mut read_end;
+        if !last.is(it_end) {
+            read_end = Selector::first_at(last.end().to_bytes());
+            self.additional += i64::from((1 - self.end.offset).max(0));
+        } else if self.end.offset < 1 {
+            read_end = Selector::first_at(self.end.key.clone());
+            self.additional += i64::from(1 - self.end.offset);
+        } else {
+            read_end = self.end.clone();
+            if self.end.offset > 1 {
+                empty += count_uncached(last, Edge::at(&self.max), clear_limit - empty, false)?;
+                read_end.offset += empty as i32;
+            }
+        }
+        self.additional += empty;
+        let mut read_begin;
+        if self.begin.is_key() {
+            if it.begin() > Edge::at(&self.begin.key) {
+                self.begin.key = it.begin().to_bytes();
+            }
+            read_begin = self.begin.clone();
+        } else if self.begin.offset > 1 {
+            read_begin = Selector::first_at(self.begin.key.clone());
+            self.additional += i64::from(self.begin.offset - 1);
+        } else {
+            read_begin = self.begin.clone();
+            let empty = count_uncached(*it, Edge::at(b""), clear_limit, true)?;
+            read_begin.offset -= empty as i32;
+            self.additional += empty;
+        }
+        if read_end.key < read_begin.key {
+            read_end.key = read_begin.key.clone();
+        }
+        let offset = 2 - read_begin.offset;
+        Ok(self.fetch(read_begin, read_end, offset))
+    }
+}

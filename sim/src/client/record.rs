@@ -1,0 +1,128 @@
+//! What one attempt leaves in the history.
+
+use super::database::Client;
+use crate::{
+    history::{Attempt, AttemptId, Call, Told},
+    proto::{KeyRange, Version},
+    rt::Nanos,
+    trace::Kind,
+};
+use bytes::Bytes;
+use shaketable_layers::tx::KeyValue;
+use std::sync::Arc;
+
+/// The attempt so far.
+#[derive(Debug, Default)]
+pub struct Record {
+    operation: Option<u32>,
+    id: Option<AttemptId>,
+    calls: Vec<Call>,
+    asked: Nanos,
+    read_version: Option<Version>,
+    fresh: bool,
+    commit_sent: Option<Nanos>,
+    read_ranges: Vec<KeyRange>,
+    ended: bool,
+}
+
+impl Record {
+    /// A record of an attempt of this operation.
+    pub fn new(operation: Option<u32>) -> Record {
+        Record { operation, ..Record::default() }
+    }
+
+    /// The operation it belongs to.
+    pub fn operation(&self) -> Option<u32> {
+        self.operation
+    }
+
+    /// Notes a call; the number is for its answer.
+    pub fn call(&mut self, call: Call) -> usize {
+        self.calls.push(call);
+        self.calls.len() - 1
+    }
+
+    /// The answer of a point read.
+    pub fn value(&mut self, at: usize, value: &Option<Bytes>) {
+        if let Some(Call::Get { answer, .. }) = self.calls.get_mut(at) {
+            *answer = Some(value.clone());
+        }
+    }
+
+    /// The answer of a selector's resolution.
+    pub fn key(&mut self, at: usize, key: &Bytes) {
+        if let Some(Call::GetKey { answer, .. }) = self.calls.get_mut(at) {
+            *answer = Some(key.clone());
+        }
+    }
+
+    /// The answer of a range read.
+    pub fn rows(&mut self, at: usize, rows: &[KeyValue], more: bool) {
+        if let Some(Call::GetRange { answer, .. }) = self.calls.get_mut(at) {
+            *answer = Some((Arc::from(rows), more));
+        }
+    }
+
+    /// The read version was asked for, with or without the promise that it is fresh.
+    pub fn asked(&mut self, now: Nanos, fresh: bool) {
+        self.asked = now;
+        self.fresh = fresh;
+    }
+
+    /// The attempt's number, made when it is first needed.
+    pub fn id(&mut self, client: &Client) -> AttemptId {
+        let operation = self.operation.map_or(u64::MAX, u64::from);
+        *self.id.get_or_insert_with(|| {
+            let world = &client.connection.world;
+            let id = world.history.lock().reserve();
+            world.event(client.connection.node, Kind::Attempt, u64::from(id.0), operation);
+            id
+        })
+    }
+
+    /// The read version is known.
+    pub fn read_version(&mut self, client: &Client, version: Version) {
+        self.read_version = Some(version);
+        let id = self.id(client);
+        let connection = &client.connection;
+        connection.world.event(connection.node, Kind::ReadVersion, u64::from(id.0), version as u64);
+    }
+
+    /// The commit is being sent.
+    pub fn commit_sent(&mut self, now: Nanos, read_ranges: &[KeyRange]) {
+        self.commit_sent = Some(now);
+        self.read_ranges = read_ranges.to_vec();
+    }
+
+    /// The commit was answered: the version, or the negated error code.
+    pub fn commit_answered(&mut self, client: &Client, answer: i64) {
+        let id = self.id(client);
+        let connection = &client.connection;
+        connection.world.event(connection.node, Kind::Commit, u64::from(id.0), answer as u64);
+    }
+
+    /// The attempt has ended. Nothing is recorded twice, nor of an attempt that did nothing.
+    pub fn end(&mut self, client: &Client, told: Told, (ryw, snapshot_ryw): (bool, bool)) {
+        let idle = self.calls.is_empty() && self.read_version.is_none() && self.commit_sent.is_none();
+        if std::mem::replace(&mut self.ended, true) || (idle && self.id.is_none()) {
+            return;
+        }
+        let id = self.id(client);
+        let world = &client.connection.world;
+        let attempt = Attempt {
+            client: client.id,
+            operation: self.operation,
+            asked: self.asked,
+            read_version: self.read_version,
+            fresh: self.fresh,
+            read_your_writes: ryw,
+            snapshot_read_your_writes: snapshot_ryw,
+            calls: std::mem::take(&mut self.calls),
+            commit_sent: self.commit_sent,
+            read_ranges: std::mem::take(&mut self.read_ranges),
+            told,
+            ended: world.clock.now(),
+        };
+        world.history.lock().record(id, attempt);
+    }
+}

@@ -1,0 +1,248 @@
+//! What a transaction knows of its snapshot: ranges of the keyspace whose rows it has read.
+//!
+//! A second read of a known key asks nobody. The cache also decides where a batch of a range read
+//! ends, so that its segments are FoundationDB's (`fdbclient/SnapshotCache.h`).
+
+use super::keys::Edge;
+use bytes::Bytes;
+use shaketable_layers::tx::KeyValue;
+use std::{
+    collections::BTreeMap,
+    ops::Bound::{Excluded, Included, Unbounded},
+};
+
+/// A known range: it holds these rows and no others.
+#[derive(Clone, Debug)]
+struct Known {
+    end: Bytes,
+    rows: Vec<KeyValue>,
+}
+
+/// Sentinels at both ends of the keyspace: known, and empty.
+static FIRST: Known = Known { end: Bytes::new(), rows: Vec::new() };
+static LAST: Known = Known { end: Bytes::from_static(b"\xff\xff\x00"), rows: Vec::new() };
+const LAST_KEY: &[u8] = b"\xff\xff";
+
+/// What kind of segment a cursor stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Segment {
+    /// Not read yet.
+    Unknown,
+    /// Read, and no row there.
+    Empty,
+    /// A row.
+    Row,
+}
+
+/// The known ranges of a snapshot.
+#[derive(Clone, Debug, Default)]
+pub struct SnapshotCache {
+    known: BTreeMap<Bytes, Known>,
+}
+
+impl SnapshotCache {
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    /// What is known of one key: nothing, or its value.
+    pub fn get(&self, key: &[u8]) -> Option<Option<&Bytes>> {
+        let (_, known) = self.known.range::<[u8], _>((Unbounded, Included(key))).next_back()?;
+        if key >= &known.end[..] {
+            return None;
+        }
+        let found = known.rows.binary_search_by(|row| row.key[..].cmp(key)).ok();
+        Some(found.map(|i| &known.rows[i].value))
+    }
+
+    /// The key whose range is `[key, after)` has this value. What is known already stays.
+    pub fn insert(&mut self, key: Bytes, after: Bytes, value: Option<Bytes>) {
+        if self.get(&key).is_none() {
+            let rows = value.map(|value| KeyValue { key: key.clone(), value }).into_iter().collect();
+            self.known.insert(key, Known { end: after, rows });
+        }
+    }
+
+    /// `[begin, end)` holds exactly these rows, ascending. What is known already stays.
+    pub fn insert_range(&mut self, mut begin: Bytes, mut end: Bytes, mut rows: Vec<KeyValue>) {
+        if let Some((from, known)) = self.known.range(..=begin.clone()).next_back()
+            && begin < known.end
+            && *from != begin
+        {
+            begin = known.end.clone();
+            rows.drain(..rows.partition_point(|row| row.key < begin));
+        }
+        if let Some((from, known)) = self.known.range(..=end.clone()).next_back()
+            && end < known.end
+        {
+            end = from.clone();
+            rows.truncate(rows.partition_point(|row| row.key < end));
+        }
+        if begin >= end {
+            return;
+        }
+        while let Some((key, _)) =
+            self.known.range::<[u8], _>((Included(&begin[..]), Excluded(&end[..]))).next()
+        {
+            let key = key.clone();
+            self.known.remove(&key);
+        }
+        self.known.insert(begin, Known { end, rows });
+    }
+
+    fn entry(&self, key: &[u8]) -> (&[u8], &Known) {
+        match self.known.range::<[u8], _>((Unbounded, Included(key))).next_back() {
+            _ if key >= LAST_KEY => (LAST_KEY, &LAST),
+            Some((begin, known)) => (begin, known),
+            None => (&[], &FIRST),
+        }
+    }
+
+    fn entry_after(&self, key: &[u8]) -> (&[u8], &Known) {
+        match self.known.range::<[u8], _>((Excluded(key), Unbounded)).next() {
+            Some((begin, known)) => (begin, known),
+            None => (LAST_KEY, &LAST),
+        }
+    }
+
+    fn entry_before(&self, key: &[u8]) -> (&[u8], &Known) {
+        match self.known.range::<[u8], _>((Unbounded, Excluded(key))).next_back() {
+            Some((begin, known)) => (begin, known),
+            None => (&[], &FIRST),
+        }
+    }
+
+    /// A cursor on the segment that holds `key`.
+    pub fn cursor_at(&self, key: &[u8]) -> CacheCursor<'_> {
+        let (begin, known) = self.entry(key);
+        if key >= &known.end[..] {
+            let (begin, known) = self.entry_after(begin);
+            return CacheCursor { cache: self, begin, known, place: 0 };
+        }
+        let row = known.rows.partition_point(|row| row.key[..] < *key);
+        let on = known.rows.get(row).is_some_and(|r| r.key[..] == *key);
+        CacheCursor { cache: self, begin, known, place: row * 2 + 1 + usize::from(on) }
+    }
+}
+
+/// A place among the segments of a [`SnapshotCache`]. Segments cover the keyspace without gaps.
+#[derive(Clone, Copy)]
+pub struct CacheCursor<'a> {
+    cache: &'a SnapshotCache,
+    begin: &'a [u8],
+    known: &'a Known,
+    /// 0 is the unknown range before `known`; then gaps (odd) and rows (even) of it alternate.
+    place: usize,
+}
+
+impl<'a> CacheCursor<'a> {
+    /// The segment's kind.
+    pub fn segment(&self) -> Segment {
+        match self.place {
+            0 => Segment::Unknown,
+            n if n % 2 == 1 => Segment::Empty,
+            _ => Segment::Row,
+        }
+    }
+
+    /// The row it stands on.
+    pub fn row(&self) -> Option<&'a KeyValue> {
+        (self.segment() == Segment::Row).then(|| &self.known.rows[self.place / 2 - 1])
+    }
+
+    /// Where the segment begins.
+    pub fn begin(&self) -> Edge<'a> {
+        match self.place {
+            0 => Edge::at(&self.cache.entry_before(self.begin).1.end),
+            1 => Edge::at(self.begin),
+            n => Edge { key: &self.known.rows[(n - 2) / 2].key, after: n % 2 == 1 },
+        }
+    }
+
+    /// Where the segment ends.
+    pub fn end(&self) -> Edge<'a> {
+        match self.place {
+            0 => Edge::at(self.begin),
+            n if n == self.known.rows.len() * 2 + 1 => Edge::at(&self.known.end),
+            n => Edge { key: &self.known.rows[(n - 1) / 2].key, after: n % 2 == 0 },
+        }
+    }
+
+    /// Moves on to the next segment.
+    pub fn next(&mut self) {
+        let end = self.end();
+        loop {
+            self.place += 1;
+            if self.place == self.known.rows.len() * 2 + 2 {
+                (self.begin, self.known) = self.cache.entry_after(self.begin);
+                self.place = 0;
+            }
+            if self.end() != end || self.begin == LAST_KEY && self.place == 1 {
+                return;
+            }
+        }
+    }
+
+    /// Moves back to the segment before. Not to be called at the beginning of the keyspace.
+    pub fn prev(&mut self) {
+        let begin = self.begin();
+        loop {
+            if self.place == 0 {
+                (self.begin, self.known) = self.cache.entry_before(self.begin);
+                self.place = self.known.rows.len() * 2 + 1;
+            } else {
+                self.place -= 1;
+            }
+            if self.begin() != begin || self.begin.is_empty() && self.place <= 1 {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        #[test]
+        fn knows_what_it_was_told(
+            inserts in prop::collection::vec((0u8..30, 0u8..30), 1..12),
+            truth in prop::collection::btree_map(0u8..30, any::<u8>(), 0..20),
+        ) {
+            let key = |k: u8| Bytes::copy_from_slice(&[k]);
+            let mut cache = SnapshotCache::default();
+            let mut known = BTreeMap::new();
+            for (a, b) in inserts {
+                let (a, b) = (a.min(b), a.max(b) + 1);
+                let rows = truth.range(a..b).map(|(k, v)| KeyValue::new(key(*k), key(*v))).collect();
+                cache.insert_range(key(a), key(b), rows);
+                known.extend((a..b).map(|k| (k, ())));
+            }
+            for k in 0..31 {
+                let got = cache.get(&[k]).map(|v| v.map(|v| v[0]));
+                let expected = known.contains_key(&k).then(|| truth.get(&k).copied());
+                prop_assert_eq!(got, expected);
+                let cursor = cache.cursor_at(&[k]);
+                prop_assert!(cursor.begin() <= Edge::at(&[k]) && Edge::at(&[k]) < cursor.end());
+            }
+            // Forth and back over all segments meets the same edges.
+            let mut cursor = cache.cursor_at(b"");
+            let mut edges = vec![cursor.begin().to_bytes()];
+            while cursor.end() < Edge::at(LAST_KEY) {
+                cursor.next();
+                prop_assert_eq!(cursor.begin().to_bytes() > edges[edges.len() - 1], true);
+                edges.push(cursor.begin().to_bytes());
+            }
+            while let Some(edge) = edges.pop() {
+                prop_assert_eq!(cursor.begin().to_bytes(), edge);
+                if !edges.is_empty() {
+                    cursor.prev();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! A transaction's state, and its life: fresh, committing, failed, reset.
+
+use super::{
+    backoff,
+    conflict::RangeSet,
+    database::Client,
+    keys::{ALL_END, USER_END},
+    options::{Options, is_persistent},
+    record::Record,
+    snapshot_cache::SnapshotCache,
+    stamp::StampCell,
+    version::ReadVersion,
+    wakers::Wakers,
+    watch::WatchCell,
+    write_map::WriteMap,
+};
+use crate::{
+    history::Told,
+    proto::{CommitReply, KeyRange, Mutation, Version},
+    rt::Nanos,
+};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use shaketable_layers::tx::{Error, Result, TransactionOption};
+use std::{sync::Arc, task::Waker};
+
+/// A transaction's handle; clones are the same transaction.
+#[derive(Clone)]
+pub struct SimTransaction(pub(super) Arc<Inner>);
+
+/// What the handles share.
+pub struct Inner {
+    /// The database's.
+    pub client: Arc<Client>,
+    /// Everything that changes.
+    pub state: Mutex<State>,
+}
+
+/// What goes to the commit proxy as it is: everything while read-your-writes is off, and what a
+/// versionstamped key has pushed out of the write map otherwise.
+#[derive(Debug, Default)]
+pub struct Native {
+    pub mutations: Vec<Mutation>,
+    pub read_ranges: Vec<KeyRange>,
+    /// Ranges of reads that are answered; they do not count towards the size.
+    pub extra_reads: Vec<KeyRange>,
+    pub write_ranges: Vec<KeyRange>,
+}
+
+/// What changes in a transaction.
+pub struct State {
+    /// Counts resets: a call of an earlier life ends with 1025.
+    pub epoch: u32,
+    pub options: Options,
+    persistent: Vec<TransactionOption>,
+    created: Nanos,
+    retries: i32,
+    backoff: Nanos,
+    /// The error with which every call ends until a reset.
+    pub failure: Option<Error>,
+    /// The error of a call that answers nothing, for the next one that does.
+    pub deferred: Option<Error>,
+    pub commit_started: bool,
+    /// Whether a read was ever begun.
+    pub has_read: bool,
+    pub writes: Arc<WriteMap>,
+    pub cache: SnapshotCache,
+    pub reads: RangeSet,
+    pub native: Native,
+    pub stamp_keys: Vec<Bytes>,
+    /// The approximate size.
+    pub size: i64,
+    pub version: ReadVersion,
+    /// Reads under way, tasks that wait for there to be none, and the first error of one.
+    pub reading: usize,
+    pub idle: Vec<Waker>,
+    pub reading_error: Option<Error>,
+    /// Tasks of calls under way.
+    pub waiting: Wakers,
+    pub watches: Vec<Arc<WatchCell>>,
+    pub stamp: Option<Arc<StampCell>>,
+    pub committed_version: Version,
+    /// What the commit was answered.
+    pub outcome: Option<CommitReply>,
+    /// After 1020, the read ranges that conflicted.
+    pub conflicting: RangeSet,
+    pub idempotency_id: Option<Bytes>,
+    /// Whether 1039 was met: the client's library was switched, and `on_error` takes it up.
+    pub switched: bool,
+    pub record: Record,
+}
+
+impl Inner {
+    /// A transaction with the client's defaults.
+    pub fn new(client: Arc<Client>, operation: Option<u32>) -> Arc<Inner> {
+        let state = State::new(&client, operation);
+        Arc::new(Inner { client, state: Mutex::new(state) })
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let Inner { client, state } = self;
+        let state = state.get_mut();
+        state.end(client, Told::Nothing);
+        let woken = state.abandon(Error::TRANSACTION_CANCELLED);
+        woken.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl State {
+    fn new(client: &Client, operation: Option<u32>) -> State {
+        let mut state = State {
+            epoch: 0,
+            options: Options::new(1),
+            persistent: Vec::new(),
+            created: client.connection.world.clock.now(),
+            retries: 0,
+            backoff: backoff::FIRST,
+            failure: None,
+            deferred: None,
+            commit_started: false,
+            has_read: false,
+            writes: client.empty_writes.clone(),
+            cache: SnapshotCache::default(),
+            reads: RangeSet::default(),
+            native: Native::default(),
+            stamp_keys: Vec::new(),
+            size: 0,
+            version: ReadVersion::Unasked,
+            reading: 0,
+            idle: Vec::new(),
+            reading_error: None,
+            waiting: Wakers::default(),
+            watches: Vec::new(),
+            stamp: None,
+            committed_version: -1,
+            outcome: None,
+            conflicting: RangeSet::default(),
+            idempotency_id: None,
+            switched: false,
+            record: Record::new(operation),
+        };
+        state.restore_options(client);
+        state
+    }
+
+    /// The options of a fresh attempt: the database's defaults, and what outlives a retry.
+    fn restore_options(&mut self, client: &Client) {
+        let defaults = client.defaults.lock();
+        self.options = Options::new(defaults.snapshot_ryw);
+        for option in defaults.options.iter().chain(&self.persistent) {
+            // Each was valid when it was set.
+            let _ = self.options.set(option);
+        }
+    }
+
+    /// The end of what the transaction may read.
+    pub fn max_read(&self) -> Bytes {
+        if self.options.read_system_keys { ALL_END } else { USER_END }
+    }
+
+    /// The end of what it may write.
+    pub fn max_write(&self) -> Bytes {
+        if self.options.write_system_keys { ALL_END } else { USER_END }
+    }
+
+    /// When the timeout strikes.
+    pub fn deadline(&self) -> Option<Nanos> {
+        (self.options.timeout > 0).then(|| self.created + self.options.timeout)
+    }
+
+    /// The error with which a call made in the life `epoch` must end by now.
+    pub fn check(&mut self, client: &Client, epoch: u32) -> Result<()> {
+        if self.epoch != epoch {
+            return Err(Error::TRANSACTION_CANCELLED);
+        }
+        self.alive(client)
+    }
+
+    /// The error that a failed transaction answers every call with.
+    pub fn alive(&mut self, client: &Client) -> Result<()> {
+        if self.failure.is_none() && self.deadline().is_some_and(|deadline| client.now() >= deadline) {
+            self.failure = Some(Error::TRANSACTION_TIMED_OUT);
+        }
+        self.failure.map_or(Ok(()), Err)
+    }
+
+    /// The error that an earlier call has left behind.
+    pub fn deferred(&self) -> Result<()> {
+        self.deferred.map_or(Ok(()), Err)
+    }
+
+    /// Leaves an error behind, unless there is one already.
+    pub fn defer(&mut self, error: Error) {
+        self.deferred.get_or_insert(error);
+    }
+
+    /// 2017 once a commit has begun, which makes that commit fail as well.
+    pub fn unused(&mut self) -> Result<()> {
+        if !self.commit_started {
+            return Ok(());
+        }
+        if !self.options.used_during_commit_allowed && self.failure.is_none() {
+            self.failure = Some(Error::USED_DURING_COMMIT);
+            self.waiting.take().into_iter().for_each(Waker::wake);
+        }
+        Err(Error::USED_DURING_COMMIT)
+    }
+
+    /// What every call that answers checks first.
+    pub fn enter(&mut self, client: &Client) -> Result<()> {
+        self.deferred()?;
+        self.unused()?;
+        self.alive(client)
+    }
+
+    /// A read has failed: the commit will fail likewise.
+    pub fn read_failed(&mut self, error: Error) {
+        self.reading_error.get_or_insert(error);
+        self.switched |= error == Error::CLUSTER_VERSION_CHANGED;
+    }
+
+    /// Records the attempt's end.
+    pub fn end(&mut self, client: &Client, told: Told) {
+        let flags = (!self.options.ryw_disabled, self.options.snapshot_ryw());
+        self.record.end(client, told, flags);
+    }
+
+    /// Lets go of everything that waits, with `error`.
+    fn abandon(&mut self, error: Error) -> Vec<Waker> {
+        for watch in self.watches.drain(..) {
+            watch.fail(error);
+        }
+        if let Some(stamp) = self.stamp.take() {
+            stamp.set(Err(error));
+        }
+        let mut woken = self.waiting.take();
+        woken.append(&mut self.idle);
+        woken
+    }
+
+    /// Sets an option.
+    pub fn set_option(&mut self, client: &Client, option: &TransactionOption) -> Result<()> {
+        if *option == TransactionOption::ReadYourWritesDisable
+            && (self.has_read || !self.cache.is_empty() || !self.writes.is_empty())
+        {
+            return Err(Error::CLIENT_INVALID_OPERATION);
+        }
+        self.options.set(option)?;
+        if is_persistent(option) {
+            self.persistent.push(option.clone());
+        }
+        if *option == TransactionOption::AutomaticIdempotency && self.idempotency_id.is_none() {
+            let mut id = [0; 16];
+            client.connection.draw(|chance| chance.fill(&mut id));
+            self.idempotency_id = Some(Bytes::copy_from_slice(&id));
+        }
+        Ok(())
+    }
+
+    /// Begins the next life: options that do not persist are lost, everything under way ends with
+    /// 1025.
+    fn renew(&mut self, client: &Client) -> Vec<Waker> {
+        self.end(client, Told::Nothing);
+        let woken = self.abandon(Error::TRANSACTION_CANCELLED);
+        let mut next = State::new(client, self.record.operation());
+        next.epoch = self.epoch + 1;
+        next.persistent = std::mem::take(&mut self.persistent);
+        next.created = self.created;
+        next.retries = self.retries;
+        next.backoff = self.backoff;
+        next.restore_options(client);
+        if next.options.automatic_idempotency {
+            // A new attempt is another transaction: it has an id of its own.
+            let _ = next.set_option(client, &TransactionOption::AutomaticIdempotency);
+        }
+        *self = next;
+        woken
+    }
+}
+
+impl SimTransaction {
+    /// Makes the transaction as new.
+    pub(super) fn do_reset(&self) {
+        let mut state = self.0.state.lock();
+        state.persistent.clear();
+        state.created = self.0.client.now();
+        state.retries = 0;
+        state.backoff = backoff::FIRST;
+        let woken = state.renew(&self.0.client);
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// Ends every call with 1025 until a reset.
+    pub(super) fn do_cancel(&self) {
+        let mut state = self.0.state.lock();
+        state.failure.get_or_insert(Error::TRANSACTION_CANCELLED);
+        let woken = state.waiting.take();
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// Waits and begins the next attempt, or gives the error back and leaves the transaction cancelled.
+    pub(super) async fn do_on_error(&self, error: Error) -> Result<()> {
+        let inner = &self.0;
+        let answer = self.retry(error).await;
+        let mut state = inner.state.lock();
+        let woken = match answer {
+            Ok(()) => state.renew(&inner.client),
+            Err(_) => {
+                state.failure.get_or_insert(Error::TRANSACTION_CANCELLED);
+                state.end(&inner.client, Told::Failed(error));
+                state.waiting.take()
+            }
+        };
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+        answer
+    }
+
+    async fn retry(&self, error: Error) -> Result<()> {
+        let inner = &self.0;
+        let (delay, epoch) = {
+            let mut state = inner.state.lock();
+            state.alive(&inner.client)?;
+            state.end(&inner.client, Told::Failed(error));
+            if error == Error::CLUSTER_VERSION_CHANGED && state.switched {
+                return Ok(());
+            }
+            let limit = state.options.retry_limit;
+            let limit_hit = limit != -1 && state.retries >= limit;
+            state.retries = state.retries.saturating_add(1);
+            if limit_hit {
+                return Err(error);
+            }
+            if error.code() == 0 {
+                return Err(Error::CLIENT_INVALID_OPERATION);
+            }
+            let draw = || inner.client.connection.draw(|chance| chance.f64());
+            let retry = backoff::delay(error, state.backoff, state.options.max_retry_delay, draw);
+            let (delay, next) = retry.ok_or(error)?;
+            state.backoff = next;
+            (delay, state.epoch)
+        };
+        let sleep = async {
+            inner.client.connection.sleep(delay).await;
+            Ok(())
+        };
+        super::guard::guarded(inner, epoch, false, sleep).await
+    }
+}

@@ -1,0 +1,145 @@
+//! The read version: asked for at the first need, once, for all who wait for it.
+
+use super::{
+    connection::VersionFlags,
+    transaction::{Inner, State},
+};
+use crate::{
+    faults::Family,
+    proto::{Priority, Version},
+    rt::MILLISECOND,
+};
+use futures::{
+    FutureExt,
+    future::{BoxFuture, Shared},
+};
+use shaketable_layers::tx::{Error, Result};
+use std::{future::Future, sync::Arc};
+
+/// How old a cached read version may be (`MAX_VERSION_CACHE_LAG`).
+const CACHE_LAG: u64 = 100 * MILLISECOND;
+
+/// What is known of the read version.
+pub enum ReadVersion {
+    /// Nobody needed it yet.
+    Unasked,
+    /// It is on its way.
+    Asked(Shared<BoxFuture<'static, Result<Version>>>),
+    /// It is this.
+    Known(Version),
+}
+
+impl ReadVersion {
+    /// The version, if it has arrived.
+    pub fn known(&self) -> Option<Version> {
+        match self {
+            ReadVersion::Known(version) => Some(*version),
+            ReadVersion::Unasked => None,
+            ReadVersion::Asked(asked) => asked.peek().and_then(|answer| answer.ok()),
+        }
+    }
+}
+
+/// A read version to come, or one that is there.
+pub enum Awaited {
+    /// It is there.
+    Known(Version),
+    /// It is on its way.
+    Asked(Shared<BoxFuture<'static, Result<Version>>>),
+}
+
+impl Awaited {
+    /// The version.
+    pub async fn get(self) -> Result<Version> {
+        match self {
+            Awaited::Known(version) => Ok(version),
+            Awaited::Asked(asked) => asked.await,
+        }
+    }
+}
+
+/// The transaction's read version, asked for now if it was not before; `risky` adds to the options
+/// that it need not be causally consistent, as for a transaction that has read nothing.
+pub fn read_version(inner: &Arc<Inner>, state: &mut State, risky: bool) -> Awaited {
+    match &state.version {
+        ReadVersion::Known(version) => return Awaited::Known(*version),
+        ReadVersion::Asked(asked) => return Awaited::Asked(asked.clone()),
+        ReadVersion::Unasked => {}
+    }
+    let connection = &inner.client.connection;
+    let options = &state.options;
+    let now = connection.world.clock.now();
+    if options.use_grv_cache
+        && let Some((at, version)) = *inner.client.version_cache.lock()
+        && now - at <= CACHE_LAG
+    {
+        state.record.asked(now, false);
+        state.record.read_version(&inner.client, version);
+        state.version = ReadVersion::Known(version);
+        return Awaited::Known(version);
+    }
+    let causal_read_risky = options.causal_read_risky || risky;
+    state.record.asked(now, !causal_read_risky);
+    let flags =
+        VersionFlags { priority: options.priority, causal_read_risky, lock_aware: options.lock_aware };
+    let asked: BoxFuture<'static, Result<Version>> = match fault(inner, state) {
+        Some(error) => std::future::ready(Err(error)).boxed(),
+        None => ask(inner, state.epoch, flags).boxed(),
+    };
+    let asked = asked.shared();
+    state.version = ReadVersion::Asked(asked.clone());
+    Awaited::Asked(asked)
+}
+
+fn ask(inner: &Arc<Inner>, epoch: u32, flags: VersionFlags) -> impl Future<Output = Result<Version>> + use<> {
+    let asked = inner.client.connection.read_version(flags);
+    let weak = Arc::downgrade(inner);
+    async move {
+        let reply = asked.await?;
+        if reply.locked && !flags.lock_aware {
+            return Err(Error::DATABASE_LOCKED);
+        }
+        if let Some(inner) = weak.upgrade() {
+            *inner.client.version_cache.lock() =
+                Some((inner.client.connection.world.clock.now(), reply.version));
+            let mut state = inner.state.lock();
+            if state.epoch == epoch {
+                state.version = ReadVersion::Known(reply.version);
+                state.record.read_version(&inner.client, reply.version);
+            }
+        }
+        Ok(reply.version)
+    }
+}
+
+/// Errors that the contract allows when a read version is asked for.
+fn fault(inner: &Inner, state: &State) -> Option<Error> {
+    let faults = &inner.client.connection.world.faults;
+    if faults.roll(Family::GrvMemory) {
+        return Some(Error::GRV_PROXY_MEMORY_LIMIT_EXCEEDED);
+    }
+    // Only batch priority and tags are throttled here.
+    let batch = state.options.priority == Priority::Batch;
+    if (batch || state.options.tags > 0) && faults.roll(Family::Throttled) {
+        let errors: &[Error] = match batch {
+            true => &[Error::BATCH_TRANSACTION_THROTTLED],
+            false => &[Error::TAG_THROTTLED, Error::PROXY_TAG_THROTTLED],
+        };
+        return Some(faults.draw(Family::Throttled, |chance| *chance.pick(errors)));
+    }
+    None
+}
+
+/// Fixes the read version by hand.
+pub fn set_read_version(inner: &Inner, state: &mut State, version: Version) -> Result<()> {
+    if !matches!(state.version, ReadVersion::Unasked) {
+        return Err(Error::READ_VERSION_ALREADY_SET);
+    }
+    if version <= 0 {
+        return Err(Error::VERSION_INVALID);
+    }
+    state.version = ReadVersion::Known(version);
+    state.record.asked(inner.client.connection.world.clock.now(), false);
+    state.record.read_version(&inner.client, version);
+    Ok(())
+}

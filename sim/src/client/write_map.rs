@@ -1,0 +1,547 @@
+//! What a transaction has written so far: cleared ranges, written keys with their stacks of
+//! operations, write conflict ranges and unreadable ranges, as segments of the keyspace.
+//!
+//! Segments are FoundationDB's (`fdbclient/WriteMap.h`), boundaries included: the approximate size
+//! of a transaction depends on them.
+
+use super::keys::{ALL_END, Edge};
+use crate::atomic;
+use bytes::Bytes;
+use shaketable_layers::tx::MutationType;
+use std::{
+    collections::BTreeMap,
+    ops::Bound::{Excluded, Included, Unbounded},
+};
+
+/// One operation on a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Its value is this, or it is absent.
+    Set(Option<Bytes>),
+    /// An atomic operation.
+    Atomic(MutationType, Bytes),
+}
+
+impl Op {
+    /// Whether what the key holds afterwards depends on what it held before.
+    fn is_dependent(&self) -> bool {
+        !matches!(
+            self,
+            Op::Set(_)
+                | Op::Atomic(MutationType::SetVersionstampedKey | MutationType::SetVersionstampedValue, _)
+        )
+    }
+
+    /// What the key holds afterwards, when it held `before`.
+    fn value(&self, before: Option<&Bytes>) -> Option<Bytes> {
+        match self {
+            Op::Set(value) => value.clone(),
+            Op::Atomic(op, operand) => atomic::apply(*op, before, operand),
+        }
+    }
+}
+
+/// The operations on one key, oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Stack {
+    /// None: the entry only begins a range.
+    #[default]
+    Empty,
+    /// One.
+    One(Op),
+    /// More.
+    Many(Vec<Op>),
+}
+
+impl Stack {
+    /// The operations.
+    pub fn ops(&self) -> &[Op] {
+        match self {
+            Stack::Empty => &[],
+            Stack::One(op) => std::slice::from_ref(op),
+            Stack::Many(ops) => ops,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        matches!(self, Stack::Empty)
+    }
+
+    fn is_dependent(&self) -> bool {
+        self.ops().first().is_some_and(Op::is_dependent)
+    }
+
+    fn push(&mut self, op: Op) {
+        *self = match std::mem::take(self) {
+            Stack::Empty => Stack::One(op),
+            Stack::One(first) => Stack::Many(vec![first, op]),
+            Stack::Many(mut ops) => {
+                ops.push(op);
+                Stack::Many(ops)
+            }
+        };
+    }
+
+    /// Puts `op` over the newest operation, as one operation where both together are one.
+    fn coalesce(&mut self, op: Op) {
+        let top = match self {
+            Stack::Empty => return self.push(op),
+            Stack::One(top) => top,
+            Stack::Many(ops) => match ops.last_mut() {
+                Some(top) => top,
+                None => return self.push(op),
+            },
+        };
+        let merged = match (&*top, &op) {
+            (_, Op::Set(_)) => op,
+            (Op::Set(value), Op::Atomic(..)) => Op::Set(op.value(value.as_ref())),
+            (Op::Atomic(a, old), Op::Atomic(b, new)) if a == b && merges(*a, old.len(), new.len()) => {
+                Op::Atomic(*a, atomic::apply(*a, Some(old), new).unwrap_or_default())
+            }
+            _ => return self.push(op),
+        };
+        *top = merged;
+    }
+
+    /// What the key holds when the snapshot holds `below`.
+    pub fn over(&self, below: Option<&Bytes>) -> Option<Bytes> {
+        match self {
+            Stack::Empty => below.cloned(),
+            Stack::One(Op::Atomic(_, placeholder)) if !self.is_dependent() => Some(placeholder.clone()),
+            Stack::One(op) => op.value(below),
+            Stack::Many(ops) => ops.iter().fold(below.cloned(), |value, op| op.value(value.as_ref())),
+        }
+    }
+}
+
+/// Whether two equal atomic operations in a row are one with a combined operand.
+fn merges(op: MutationType, old: usize, new: usize) -> bool {
+    use MutationType::*;
+    match op {
+        CompareAndClear => false,
+        Add | BitOr | BitXor | Max | Min | SetVersionstampedKey | SetVersionstampedValue => old == new,
+        BitAnd | AppendIfFits | ByteMin | ByteMax => true,
+    }
+}
+
+/// Properties of a key or a range.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Marks {
+    conflict: bool,
+    unreadable: bool,
+}
+
+/// A key at which a segment begins.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
+    stack: Stack,
+    /// Of the key itself; means nothing without operations.
+    own: Marks,
+    /// Of the keys that follow, up to the next entry.
+    following: Marks,
+    following_cleared: bool,
+}
+
+impl Entry {
+    fn range(cleared: bool, marks: Marks) -> Entry {
+        Entry { stack: Stack::Empty, own: marks, following: marks, following_cleared: cleared }
+    }
+}
+
+static UNTOUCHED: Entry = Entry {
+    stack: Stack::Empty,
+    own: Marks { conflict: false, unreadable: false },
+    following: Marks { conflict: false, unreadable: false },
+    following_cleared: false,
+};
+
+const ALL_END_KEY: &[u8] = b"\xff\xff";
+const BEYOND: &[u8] = b"\xff\xff\x00";
+
+/// What kind of segment a cursor stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Segment {
+    /// A range that was not written.
+    Unmodified,
+    /// A cleared range.
+    Cleared,
+    /// A written key whose value the transaction knows.
+    Independent,
+    /// A written key whose value depends on the snapshot's.
+    Dependent,
+}
+
+/// The writes of a transaction. Cloning it is a copy; clients share it until they write again.
+#[derive(Clone, Debug, Default)]
+pub struct WriteMap {
+    entries: BTreeMap<Bytes, Entry>,
+    touched: bool,
+}
+
+impl WriteMap {
+    /// Whether nothing was written and no write conflict range added.
+    pub fn is_empty(&self) -> bool {
+        !self.touched
+    }
+
+    /// Whether there is nothing at all in it.
+    pub fn is_untouched(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Writes `key`. An operation without a conflict range leaves one that is there already.
+    pub fn mutate(&mut self, key: Bytes, op: Op, add_conflict: bool) {
+        self.touched = true;
+        let stamped = matches!(
+            op,
+            Op::Atomic(MutationType::SetVersionstampedKey | MutationType::SetVersionstampedValue, _)
+        );
+        let replaces = matches!(op, Op::Set(_) | Op::Atomic(MutationType::SetVersionstampedValue, _));
+        if let Some(entry) = self.entries.get_mut(&key) {
+            let (cleared_here, marks) = match entry.stack.is_empty() {
+                true => (entry.following_cleared, entry.following),
+                false => (false, entry.own),
+            };
+            let readable = !marks.unreadable;
+            entry.own =
+                Marks { conflict: add_conflict || marks.conflict, unreadable: marks.unreadable || stamped };
+            if readable && replaces {
+                entry.stack = Stack::One(op);
+            } else if cleared_here && op.is_dependent() {
+                entry.stack = Stack::One(Op::Set(None));
+                entry.stack.coalesce(op);
+            } else if !entry.own.unreadable && !entry.stack.is_empty() {
+                entry.stack.coalesce(op);
+            } else {
+                entry.stack.push(op);
+            }
+            return;
+        }
+        let around = self.floor(&key).1;
+        let (marks, cleared) = (around.following, around.following_cleared);
+        let mut stack = Stack::Empty;
+        if cleared && op.is_dependent() {
+            stack.push(Op::Set(None));
+            stack.coalesce(op);
+        } else {
+            stack.push(op);
+        }
+        let own = Marks { conflict: add_conflict || marks.conflict, unreadable: marks.unreadable || stamped };
+        self.entries.insert(key, Entry { stack, own, following: marks, following_cleared: cleared });
+    }
+
+    /// Clears `[begin, end)`, which is not empty.
+    pub fn clear(&mut self, begin: Bytes, end: Bytes, add_conflict: bool) {
+        self.touched = true;
+        if add_conflict {
+            let marks = Marks { conflict: true, unreadable: false };
+            return self.overwrite(begin, end, Entry::range(true, marks));
+        }
+        // Conflict ranges inside stay as they are: one cleared entry for each of their runs.
+        let mut cursor = self.cursor_at(&begin);
+        let mut insertions = Vec::new();
+        let insert_begin = cursor.segment() != Segment::Cleared || cursor.is_unreadable();
+        let mut last = cursor.is_conflict();
+        let mut conflict = last;
+        if insert_begin {
+            insertions.push(begin.clone());
+        } else {
+            conflict = !conflict;
+        }
+        while cursor.end() < Edge::at(&end) {
+            cursor.next();
+            if last != cursor.is_conflict() {
+                insertions.push(cursor.begin().to_bytes());
+                last = cursor.is_conflict();
+            }
+        }
+        if cursor.end() == Edge::at(&end) {
+            cursor.next();
+        }
+        let at_key = cursor.begin() == Edge::at(&end);
+        let insert_end = ((cursor.segment() == Segment::Unmodified || cursor.is_unreadable())
+            && !(cursor.key_at_begin() && at_key))
+            || (cursor.entry.own.conflict
+                && !cursor.entry.following.conflict
+                && at_key
+                && !cursor.key_at_begin());
+        let coalesce_end = cursor.segment() == Segment::Cleared
+            && at_key
+            && cursor.is_conflict() == last
+            && !cursor.is_unreadable();
+        let end_entry = Entry::range(cursor.segment() == Segment::Cleared, cursor.marks());
+        self.remove(&begin, !insert_begin, &end, coalesce_end);
+        for key in insertions {
+            self.entries.insert(key, Entry::range(true, Marks { conflict, unreadable: false }));
+            conflict = !conflict;
+        }
+        if insert_end {
+            self.entries.insert(end, end_entry);
+        }
+    }
+
+    /// Forgets what was written in `[begin, end)` and makes it unreadable: a versionstamped key may
+    /// land anywhere in it.
+    pub fn make_unreadable(&mut self, begin: Bytes, end: Bytes) {
+        let marks = Marks { conflict: false, unreadable: true };
+        self.overwrite(begin, end, Entry::range(false, marks));
+    }
+
+    /// Makes `[begin, end)` one segment like `with`, joined with equal neighbours.
+    fn overwrite(&mut self, begin: Bytes, end: Bytes, with: Entry) {
+        let kind = if with.following_cleared { Segment::Cleared } else { Segment::Unmodified };
+        let alike = |c: &WriteCursor<'_>| c.segment() == kind && c.marks() == with.following;
+        let mut cursor = self.cursor_at(&begin);
+        let insert_begin = !alike(&cursor);
+        if cursor.end() == Edge::at(&end) {
+            cursor.next();
+        } else if cursor.end() < Edge::at(&end) {
+            cursor = self.cursor_at(&end);
+        }
+        let at_key = cursor.begin() == Edge::at(&end);
+        // A clear needs no end inside cleared keys or before written ones; neither does the other kind.
+        let open = match with.following_cleared {
+            true => {
+                cursor.segment() == Segment::Unmodified || !cursor.is_conflict() || cursor.is_unreadable()
+            }
+            false => cursor.segment() == Segment::Cleared || cursor.is_conflict() || !cursor.is_unreadable(),
+        };
+        let insert_end = open && !(cursor.key_at_begin() && at_key);
+        let coalesce_end = alike(&cursor) && at_key;
+        let end_entry = Entry::range(cursor.segment() == Segment::Cleared, cursor.marks());
+        self.remove(&begin, !insert_begin, &end, coalesce_end);
+        if insert_begin {
+            self.entries.insert(begin, with);
+        }
+        if insert_end {
+            self.entries.insert(end, end_entry);
+        }
+    }
+
+    /// Adds the write conflict range `[begin, end)`, which is not empty.
+    pub fn add_conflict(&mut self, begin: Bytes, end: Bytes) {
+        self.touched = true;
+        let full = |e: &Entry| e.following.conflict && e.own.conflict;
+        let mut insertions: Vec<(Bytes, Entry)> = Vec::new();
+        let mut cursor = self.cursor_at(&begin);
+        if !full(cursor.entry) {
+            let mut entry = Entry {
+                stack: Stack::Empty,
+                own: Marks { conflict: true, unreadable: cursor.entry.own.unreadable },
+                following: Marks { conflict: true, ..cursor.entry.following },
+                following_cleared: cursor.entry.following_cleared,
+            };
+            if cursor.is_operation() {
+                entry.stack = cursor.entry.stack.clone();
+            }
+            insertions.push((begin, entry));
+        }
+        while cursor.end() < Edge::at(&end) {
+            cursor.next();
+            if cursor.key_at_begin() && !full(cursor.entry) {
+                let mut entry = cursor.entry.clone();
+                entry.own.conflict = true;
+                entry.following.conflict = true;
+                insertions.push((Bytes::copy_from_slice(cursor.key), entry));
+            }
+        }
+        if !full(cursor.entry) {
+            let Entry { own, following, following_cleared, .. } = *cursor.entry;
+            cursor.next();
+            if !cursor.key_at_begin() || cursor.begin() != Edge::at(&end) {
+                let entry = Entry {
+                    stack: Stack::Empty,
+                    own: Marks { conflict: false, ..own },
+                    following: Marks { conflict: false, ..following },
+                    following_cleared,
+                };
+                insertions.push((end, entry));
+            }
+        }
+        self.entries.extend(insertions);
+    }
+
+    /// Forgets the operations on one written key. Only a planted defect does that.
+    pub fn forget_key(&mut self, which: u64) {
+        let written: Vec<Bytes> =
+            self.entries.iter().filter(|(_, e)| !e.stack.is_empty()).map(|(key, _)| key.clone()).collect();
+        if !written.is_empty() {
+            self.entries.remove(&written[(which % written.len() as u64) as usize]);
+        }
+    }
+
+    fn remove(&mut self, begin: &Bytes, keep_begin: bool, end: &Bytes, with_end: bool) {
+        let from = if keep_begin { Excluded(begin.clone()) } else { Included(begin.clone()) };
+        let to = if with_end { Included(end.clone()) } else { Excluded(end.clone()) };
+        if begin >= end {
+            return;
+        }
+        while let Some((key, _)) = self.entries.range((from.clone(), to.clone())).next() {
+            let key = key.clone();
+            self.entries.remove(&key);
+        }
+    }
+
+    fn floor<'a>(&'a self, key: &[u8]) -> (&'a [u8], &'a Entry) {
+        match self.entries.range::<[u8], _>((Unbounded, Included(key))).next_back() {
+            _ if key >= ALL_END_KEY => (ALL_END_KEY, &UNTOUCHED),
+            Some((key, entry)) => (key, entry),
+            None => (&[], &UNTOUCHED),
+        }
+    }
+
+    fn after<'a>(&'a self, key: &[u8]) -> &'a [u8] {
+        if key == ALL_END_KEY {
+            return BEYOND;
+        }
+        match self.entries.range::<[u8], _>((Excluded(key), Unbounded)).next() {
+            Some((key, _)) => key,
+            None => ALL_END_KEY,
+        }
+    }
+
+    /// A cursor on the segment that holds `key`.
+    pub fn cursor_at(&self, key: &[u8]) -> WriteCursor<'_> {
+        let (at, entry) = self.floor(key);
+        let next = self.after(at);
+        WriteCursor { map: self, key: at, entry, next, behind: entry.stack.is_empty() || at != key }
+    }
+}
+
+/// A place among the segments of a [`WriteMap`]. Segments cover the keyspace without gaps.
+#[derive(Clone, Copy)]
+pub struct WriteCursor<'a> {
+    map: &'a WriteMap,
+    key: &'a [u8],
+    entry: &'a Entry,
+    next: &'a [u8],
+    /// On the range that follows the entry's key, not on its operations.
+    behind: bool,
+}
+
+impl<'a> WriteCursor<'a> {
+    /// The segment's kind.
+    pub fn segment(&self) -> Segment {
+        match (self.behind, self.entry.following_cleared) {
+            (true, true) => Segment::Cleared,
+            (true, false) => Segment::Unmodified,
+            (false, _) if self.entry.stack.is_dependent() => Segment::Dependent,
+            (false, _) => Segment::Independent,
+        }
+    }
+
+    fn marks(&self) -> Marks {
+        if self.behind { self.entry.following } else { self.entry.own }
+    }
+
+    /// Whether the segment is a written key.
+    pub fn is_operation(&self) -> bool {
+        !self.behind
+    }
+
+    /// Whether a serializable read of the segment takes part in conflict detection: a range that was
+    /// not written, or a key whose value depends on what was there.
+    pub fn reads_snapshot(&self) -> bool {
+        match self.segment() {
+            Segment::Unmodified => true,
+            Segment::Dependent => !self.entry.following_cleared,
+            Segment::Cleared | Segment::Independent => false,
+        }
+    }
+
+    /// Whether the segment is in a write conflict range.
+    pub fn is_conflict(&self) -> bool {
+        self.marks().conflict
+    }
+
+    /// Whether the segment may yet receive a versionstamp.
+    pub fn is_unreadable(&self) -> bool {
+        self.marks().unreadable
+    }
+
+    /// The operations on the key.
+    pub fn stack(&self) -> &'a Stack {
+        &self.entry.stack
+    }
+
+    /// The key whose operations these are, sharing the map's own bytes.
+    pub fn key_bytes(&self) -> Bytes {
+        match self.map.entries.get_key_value(self.key) {
+            Some((key, _)) => key.clone(),
+            None => Bytes::copy_from_slice(self.key),
+        }
+    }
+
+    /// Where the segment begins.
+    pub fn begin(&self) -> Edge<'a> {
+        Edge { key: self.key, after: self.behind && !self.entry.stack.is_empty() }
+    }
+
+    /// Where the segment ends.
+    pub fn end(&self) -> Edge<'a> {
+        if self.behind { Edge::at(self.next) } else { Edge::after(self.key) }
+    }
+
+    fn key_at_begin(&self) -> bool {
+        !self.behind || self.entry.stack.is_empty()
+    }
+
+    fn adjoins_next(&self) -> bool {
+        self.next.len() == self.key.len() + 1 && self.next.starts_with(self.key) && self.next.ends_with(&[0])
+    }
+
+    /// Moves on to the next segment.
+    pub fn next(&mut self) {
+        if !self.behind && !self.adjoins_next() {
+            self.behind = true;
+            return;
+        }
+        self.key = self.next;
+        self.entry = match self.key {
+            ALL_END_KEY | BEYOND => &UNTOUCHED,
+            key => self.map.entries.get(key).unwrap_or(&UNTOUCHED),
+        };
+        self.next = self.map.after(self.key);
+        self.behind = self.entry.stack.is_empty();
+    }
+
+    /// Moves back to the segment before. Not to be called at the beginning of the keyspace.
+    pub fn prev(&mut self) {
+        if self.behind && !self.entry.stack.is_empty() {
+            self.behind = false;
+            return;
+        }
+        let before = self.map.entries.range::<[u8], _>((Unbounded, Excluded(self.key))).next_back();
+        self.next = self.key;
+        (self.key, self.entry) = match before {
+            Some((key, entry)) => (&key[..], entry),
+            None => (&[][..], &UNTOUCHED),
+        };
+        self.behind = self.entry.stack.is_empty() || !self.adjoins_next();
+    }
+}
+
+/// The write conflict ranges of `map` below `end`, in order, joined where they meet.
+pub fn conflict_ranges(map: &WriteMap, end: &Bytes) -> Vec<crate::proto::KeyRange> {
+    let mut ranges = Vec::new();
+    let mut from: Option<Bytes> = None;
+    let mut cursor = map.cursor_at(b"");
+    while cursor.begin() < Edge::at(end) {
+        match (&from, cursor.is_conflict()) {
+            (None, true) => from = Some(cursor.begin().to_bytes()),
+            (Some(_), false) => {
+                let begin = from.take().unwrap_or_default();
+                ranges.push(crate::proto::KeyRange { begin, end: cursor.begin().to_bytes() });
+            }
+            _ => {}
+        }
+        cursor.next();
+    }
+    if let Some(begin) = from {
+        ranges.push(crate::proto::KeyRange { begin, end: end.clone() });
+    }
+    ranges
+}
+
+/// The whole keyspace's end, as a bound for [`conflict_ranges`].
+pub const EVERYTHING: Bytes = ALL_END;

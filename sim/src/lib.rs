@@ -33,6 +33,8 @@ pub mod rt;
 #[cfg(madsim)]
 pub mod seed;
 #[cfg(madsim)]
+pub mod storage;
+#[cfg(madsim)]
 pub mod trace;
 #[cfg(madsim)]
 pub mod tunables;

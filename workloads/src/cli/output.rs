@@ -11,7 +11,12 @@ use std::{
 /// Prints to stdout. A reader that has gone away (`| head`) is no error.
 pub fn print(text: &str) {
     let mut out = io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            complain(&format!("shaketable: cannot print: {error}"));
+        }
+        _ => {}
+    }
 }
 
 /// Prints a line to stderr.

@@ -18,5 +18,5 @@ pub use bench::{BenchReport, Figure};
 pub use bugs::{BugReport, BugsReport, Catch};
 pub use conformance::{ConformanceReport, Difference, FileReport, Impossible};
 pub use document::{Body, Document, SCHEMA};
-pub use run::{Counters, Outcome, PointReport, RunReport, Verdict};
+pub use run::{Counters, FindingReport, Outcome, PointReport, RunReport, Verdict};
 pub use sweep::{Cost, Ending, SweepReport, WorkloadReport};

@@ -152,6 +152,15 @@ impl PointReport {
     }
 }
 
+/// What a judge found beside what decided the verdict.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FindingReport {
+    /// The judge.
+    pub judge: String,
+    /// What it saw.
+    pub message: String,
+}
+
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunReport {
@@ -170,6 +179,8 @@ pub struct RunReport {
     /// What the judges say.
     #[serde(flatten)]
     pub verdict: Verdict,
+    /// What judges found beside what decided the verdict.
+    pub also: Vec<FindingReport>,
     /// The hash over the event stream and the final keyspace, 16 hexadecimal digits.
     pub event_hash: String,
     /// How many events the hash covers.

@@ -3,8 +3,8 @@
 use insta::assert_snapshot;
 use shaketable_reports::{
     BenchReport, Body, BugReport, BugsReport, Catch, ConformanceReport, Cost, Counters, Difference, Document,
-    Ending, Figure, FileReport, Impossible, Outcome, PointReport, RunReport, SCHEMA, SweepReport, Verdict,
-    WorkloadReport, json, text,
+    Ending, Figure, FileReport, FindingReport, Impossible, Outcome, PointReport, RunReport, SCHEMA,
+    SweepReport, Verdict, WorkloadReport, json, text,
 };
 use std::collections::BTreeMap;
 
@@ -35,6 +35,10 @@ fn families(scale: u64) -> BTreeMap<String, u64> {
         .collect()
 }
 
+fn also(judge: &str, message: &str) -> FindingReport {
+    FindingReport { judge: judge.into(), message: message.into() }
+}
+
 fn run(seed: u64, verdict: Verdict) -> RunReport {
     RunReport {
         workload: "queue".into(),
@@ -43,6 +47,13 @@ fn run(seed: u64, verdict: Verdict) -> RunReport {
         without: vec!["clog".into()],
         bug: Some("recipe-dequeue".into()),
         repro: None,
+        also: match verdict {
+            Verdict::Stuck { .. } => {
+                (0..7).map(|n| also("answer", &format!("operation {n} is wrong"))).collect()
+            }
+            Verdict::Violated { .. } => vec![also("check", "item 4 is left over")],
+            _ => Vec::new(),
+        },
         verdict,
         event_hash: "00c0ffee12345678".into(),
         events: 48_211,

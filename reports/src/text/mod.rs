@@ -65,6 +65,27 @@ fn faults(profile: &str, without: &[String]) -> String {
     }
 }
 
+/// Words in lines of at most `width` characters where words allow it, each behind `by`.
+pub fn fill(text: &str, width: usize, by: &str) -> String {
+    indent(&lines(text, width).join("\n"), by)
+}
+
+/// Words in lines of at most `width` characters where words allow it; one line at least.
+fn lines(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 /// Every line of `text` behind `by`, empty ones left empty.
 fn indent(text: &str, by: &str) -> String {
     text.lines().map(|line| if line.is_empty() { "\n".to_owned() } else { format!("{by}{line}\n") }).collect()
@@ -90,6 +111,12 @@ mod tests {
         assert_eq!(figure(0.0), "0");
         assert_eq!(figure(7.128), "7.13");
         assert_eq!(figure(21_456.7), "21,457");
+    }
+
+    #[test]
+    fn words_fill_lines() {
+        assert_eq!(fill("one two  three four", 9, "  "), "  one two\n  three\n  four\n");
+        assert_eq!(fill("unbreakable", 4, ""), "unbreakable\n");
     }
 
     #[test]

@@ -1,14 +1,23 @@
 //! One run: the block that a failure prints, and what a replay prints.
 
-use super::{count, faults, indent, seconds};
+use super::{count, faults, indent, lines, seconds};
 use crate::run::{RunReport, Verdict};
 use std::fmt::Write;
+
+/// So many further findings are printed.
+const ALSO_PRINTED: usize = 4;
 
 /// A failure's block: what failed, what the judge saw, what was drawn, and the replay line last.
 pub fn failure(run: &RunReport, commit: &str) -> String {
     let mut out = format!("{}\n", headline(run));
     if let Some(message) = run.verdict.message() {
         out.push_str(&indent(message, "  "));
+    }
+    for other in run.also.iter().take(ALSO_PRINTED) {
+        out.push_str(&indent(&format!("also {}: {}", other.judge, other.message), "  "));
+    }
+    if let Some(more @ 1..) = run.also.len().checked_sub(ALSO_PRINTED) {
+        let _ = writeln!(out, "  and {} more", count(more as u64));
     }
     out.push('\n');
     out.push_str(&facts(run, commit));
@@ -37,6 +46,9 @@ fn headline(run: &RunReport) -> String {
     }
 }
 
+/// Characters of a line beside the names of facts.
+const WIDTH: usize = 100;
+
 fn facts(run: &RunReport, commit: &str) -> String {
     let mut rows = vec![("commit", commit.to_owned()), ("faults", faults(&run.faults, &run.without))];
     if let Some(bug) = &run.bug {
@@ -62,7 +74,7 @@ fn facts(run: &RunReport, commit: &str) -> String {
     let mut out = String::new();
     for (name, text) in rows {
         let mut name = name;
-        for line in text.lines() {
+        for line in text.lines().flat_map(|line| lines(line, WIDTH)) {
             let _ = writeln!(out, "{}", format!("  {name:<13} {line}").trim_end());
             name = "";
         }
@@ -71,7 +83,7 @@ fn facts(run: &RunReport, commit: &str) -> String {
 }
 
 fn listed(items: Vec<String>) -> String {
-    if items.is_empty() { "nothing".to_owned() } else { wrap(&items, 84) }
+    if items.is_empty() { "nothing".to_owned() } else { wrap(&items, WIDTH) }
 }
 
 /// Items separated by commas, in lines of at most `width` characters where items allow it.

@@ -9,9 +9,9 @@ use super::{
 };
 use shaketable_reports::{
     Outcome,
-    text::{Align, Table},
+    text::{self, Align, Table},
 };
-use shaketable_sim::{config::Sabotage, faults::Family};
+use shaketable_sim::{config::Sabotage, faults};
 use shaketable_workloads::catalogue::Entry;
 
 /// Prints what was asked for.
@@ -34,12 +34,18 @@ fn workloads(entries: &[Box<dyn Entry>]) -> String {
     table.render()
 }
 
+/// Each family with what it does, what FoundationDB promises under it, and what bounds it.
 fn faults() -> String {
-    let mut table = Table::new(&[("fault family", Align::Left), ("what it does", Align::Left)]);
-    for family in Family::ALL {
-        table.row(vec![family.name().to_owned(), family.about().to_owned()]);
+    let mut out = String::from("fault families\n");
+    for family in faults::catalogue() {
+        let prose =
+            [("", family.family().about()), ("promise: ", family.promise()), ("budget: ", family.budget())];
+        out += &format!("  {}\n", family.family().name());
+        for (head, text) in prose {
+            out += &text::fill(&format!("{head}{text}"), 96, "    ");
+        }
     }
-    table.render()
+    out
 }
 
 fn bugs(entries: &[Box<dyn Entry>]) -> String {

@@ -1,7 +1,7 @@
 //! From what a run leaves behind to what a report says.
 
 use super::choose;
-use shaketable_reports::{Counters, RunReport, Verdict, run};
+use shaketable_reports::{Counters, FindingReport, RunReport, Verdict, run};
 use shaketable_workloads::{
     judges::Finding,
     plan::Demands,
@@ -54,6 +54,7 @@ impl Origin<'_> {
             bug: self.bug().map(str::to_owned),
             repro: self.repro.map(str::to_owned),
             verdict: verdict(result),
+            also: also(result),
             event_hash: hash(result),
             events: result.events,
             virtual_ns: result.virtual_time,
@@ -80,25 +81,32 @@ pub fn hash(result: &RunResult) -> String {
     format!("{:016x}", result.event_hash)
 }
 
-/// The gravest finding decides; the others are told after it.
+/// The gravest finding decides.
 pub fn verdict(result: &RunResult) -> Verdict {
-    let decides = |finding: &&Finding| match result.verdict {
-        runner::Verdict::Harness => finding.harness,
-        runner::Verdict::Violated => !finding.harness && finding.judge != "live",
-        _ => true,
-    };
-    let first = result.findings.iter().find(decides);
+    let first = deciding(result);
     let judge = first.map_or(String::new(), |f| f.judge.clone());
-    let mut message = first.map_or(String::new(), |f| f.message.clone());
-    for other in result.findings.iter().filter(|f| !first.is_some_and(|first| std::ptr::eq(first, *f))) {
-        message += &format!("\nalso {}: {}", other.judge, other.message);
-    }
+    let message = first.map_or(String::new(), |f| f.message.clone());
     match result.verdict {
         runner::Verdict::Passed => Verdict::Passed,
         runner::Verdict::Violated => Verdict::Violated { judge, message },
         runner::Verdict::Stuck => Verdict::Stuck { message },
         runner::Verdict::Harness => Verdict::Harness { judge, message },
     }
+}
+
+fn deciding(result: &RunResult) -> Option<&Finding> {
+    result.findings.iter().find(|finding| match result.verdict {
+        runner::Verdict::Harness => finding.harness,
+        runner::Verdict::Violated => !finding.harness && finding.judge != "live",
+        _ => true,
+    })
+}
+
+/// The findings that do not decide.
+fn also(result: &RunResult) -> Vec<FindingReport> {
+    let first = deciding(result);
+    let others = result.findings.iter().filter(|f| !first.is_some_and(|first| std::ptr::eq(first, *f)));
+    others.map(|f| FindingReport { judge: f.judge.clone(), message: f.message.clone() }).collect()
 }
 
 /// The counters of a report.
@@ -180,18 +188,18 @@ mod tests {
         };
         let told = |result: &RunResult| {
             let verdict = verdict(result);
-            (verdict.judge().map(str::to_owned), verdict.message().map(|m| m.lines().count()))
+            (verdict.judge().map(str::to_owned), also(result).len())
         };
-        assert_eq!(told(&result), (Some("durable".into()), Some(3)));
+        assert_eq!(told(&result), (Some("durable".into()), 2));
         result.findings.remove(1);
         result.verdict = runner::Verdict::Violated;
-        assert_eq!(told(&result), (Some("model".into()), Some(2)));
+        assert_eq!(told(&result), (Some("model".into()), 1));
         result.findings.remove(1);
         result.verdict = runner::Verdict::Stuck;
-        assert_eq!(told(&result), (Some("live".into()), Some(1)));
+        assert_eq!(told(&result), (Some("live".into()), 0));
         result.findings.clear();
         result.verdict = runner::Verdict::Passed;
-        assert_eq!(told(&result), (None, None));
+        assert_eq!(told(&result), (None, 0));
     }
 
     #[test]

@@ -17,26 +17,44 @@ pub mod atomic;
 #[cfg(madsim)]
 pub mod client;
 #[cfg(madsim)]
+pub mod cluster;
+#[cfg(madsim)]
+pub mod commit_proxy;
+#[cfg(madsim)]
 pub mod config;
+#[cfg(madsim)]
+pub mod controller;
 #[cfg(madsim)]
 pub mod data_distribution;
 #[cfg(madsim)]
 pub mod faults;
 #[cfg(madsim)]
+pub mod gathering;
+#[cfg(madsim)]
+pub mod grv_proxy;
+#[cfg(madsim)]
 pub mod history;
+#[cfg(madsim)]
+pub mod log;
 #[cfg(madsim)]
 pub mod net;
 #[cfg(madsim)]
 pub mod proto;
 #[cfg(madsim)]
+pub mod resolver;
+#[cfg(madsim)]
 pub mod rt;
 #[cfg(madsim)]
 pub mod seed;
+#[cfg(madsim)]
+pub mod sequencer;
 #[cfg(madsim)]
 pub mod storage;
 #[cfg(madsim)]
 pub mod trace;
 #[cfg(madsim)]
 pub mod tunables;
+#[cfg(madsim)]
+pub mod worker;
 #[cfg(madsim)]
 pub mod world;

@@ -79,6 +79,7 @@ struct State {
     inboxes: Vec<Option<InboxState>>,
     armed: BTreeSet<Nanos>,
     pump: Option<Waker>,
+    closed: bool,
 }
 
 struct Node {
@@ -159,6 +160,9 @@ impl State {
     }
 
     fn schedule(&mut self, at: Nanos, parcel: Parcel) -> Option<Waker> {
+        if self.closed {
+            return None;
+        }
         self.sequence += 1;
         self.due.push(Due { at, sequence: self.sequence, parcel });
         match self.armed.first() {
@@ -184,6 +188,7 @@ impl Net {
             inboxes: Vec::new(),
             armed: BTreeSet::new(),
             pump: None,
+            closed: false,
         };
         Net(Arc::new(Shared { clock, trace, state: Mutex::new(state) }))
     }
@@ -201,6 +206,41 @@ impl Net {
         state.inboxes.push(Some(InboxState { node, queue: VecDeque::new(), waker: None }));
         let token = state.inboxes.len() as u32 - 1;
         Inbox { net: self.clone(), endpoint: Endpoint { node, token } }
+    }
+
+    /// A well-known endpoint on `node`: one at which an inbox can be opened again and again.
+    pub fn reserve(&self, node: NodeId) -> Endpoint {
+        let mut state = self.0.state.lock();
+        state.inboxes.push(None);
+        Endpoint { node, token: state.inboxes.len() as u32 - 1 }
+    }
+
+    /// Opens the inbox at a reserved endpoint, which must not be open.
+    pub fn open_at(&self, endpoint: Endpoint) -> Inbox {
+        let inbox = InboxState { node: endpoint.node, queue: VecDeque::new(), waker: None };
+        let before = self.0.state.lock().inboxes[endpoint.token as usize].replace(inbox);
+        debug_assert!(before.is_none(), "two inboxes at one endpoint");
+        Inbox { net: self.clone(), endpoint }
+    }
+
+    /// Ends the pump and forgets every message, so that nothing refers to anything any more.
+    pub fn close(&self) {
+        let mut state = self.0.state.lock();
+        state.closed = true;
+        let due = std::mem::take(&mut state.due);
+        let inboxes: Vec<_> = state.inboxes.iter_mut().filter_map(Option::take).collect();
+        let pump = state.pump.take();
+        drop(state);
+        // Outside of the lock: dropping a message breaks its promises, which sends.
+        drop((due, inboxes));
+        if let Some(pump) = pump {
+            pump.wake();
+        }
+        let due = std::mem::take(&mut self.0.state.lock().due);
+        due.into_iter().for_each(|due| match due.parcel {
+            Parcel::Reply { slot, .. } => drop(slot.arrive()),
+            Parcel::Message { .. } => {}
+        });
     }
 
     /// Sends a one-way message. Nobody learns whether it arrives.
@@ -267,7 +307,7 @@ impl Net {
         }
     }
 
-    /// Delivers what is due, for ever. Spawned once, on the supervisor.
+    /// Delivers what is due, until the network is closed. Spawned once, on the supervisor.
     pub async fn pump(self) {
         let mut due = Vec::new();
         let mut wakers = Vec::new();
@@ -276,6 +316,9 @@ impl Net {
             loop {
                 let now = self.0.clock.now();
                 let mut state = self.0.state.lock();
+                if state.closed {
+                    return Poll::Ready(());
+                }
                 while state.armed.first().is_some_and(|at| *at <= now) {
                     state.armed.pop_first();
                 }
@@ -398,6 +441,21 @@ impl Inbox {
     /// The next message, if one is there.
     pub fn try_recv(&self) -> Option<Envelope> {
         self.net.0.state.lock().inboxes[self.endpoint.token as usize].as_mut()?.queue.pop_front()
+    }
+
+    /// Moves every message that is there to the end of `into`; otherwise wakes the task at the next.
+    pub fn poll_drain(&self, cx: &mut Context<'_>, into: &mut VecDeque<Envelope>) -> Poll<()> {
+        let mut state = self.net.0.state.lock();
+        let Some(inbox) = &mut state.inboxes[self.endpoint.token as usize] else { return Poll::Pending };
+        if inbox.queue.is_empty() {
+            match &mut inbox.waker {
+                Some(waker) => waker.clone_from(cx.waker()),
+                none => *none = Some(cx.waker().clone()),
+            }
+            return Poll::Pending;
+        }
+        into.append(&mut inbox.queue);
+        Poll::Ready(())
     }
 
     /// The next message. Waits for ever once the endpoint's machine is down.

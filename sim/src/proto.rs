@@ -195,6 +195,66 @@ pub struct LogSystem {
     pub ends: BTreeMap<Generation, Version>,
 }
 
+/// What a worker is recruited as, with what the role must know.
+#[derive(Clone, Debug)]
+pub enum Role {
+    /// The sequencer, which begins behind the last generation's end.
+    Sequencer {
+        /// Where the last generation ended.
+        recovery_version: Version,
+    },
+    /// A resolver.
+    Resolver {
+        /// Its share of the keyspace.
+        share: KeyRange,
+        /// Where the last generation ended.
+        recovery_version: Version,
+    },
+    /// A transaction log.
+    Log(Arc<LogSeed>),
+    /// A commit proxy.
+    CommitProxy(Arc<TransactionSystem>),
+    /// A GRV proxy.
+    GrvProxy(Arc<TransactionSystem>),
+}
+
+/// What a new generation's log begins with.
+#[derive(Clone, Debug, Default)]
+pub struct LogSeed {
+    /// Where the last generation ended.
+    pub recovery_version: Version,
+    /// The earlier generations' entries up to there that some storage server may still need.
+    pub entries: Vec<Arc<LogEntry>>,
+    /// Up to which version each storage server has said that it needs no more.
+    pub popped: Vec<Version>,
+}
+
+/// What is left of a log that was locked.
+#[derive(Clone, Debug)]
+pub struct LockedLog {
+    /// Its durable entries that are not popped, those of earlier generations included.
+    pub entries: Vec<Arc<LogEntry>>,
+    /// Up to where it is durable.
+    pub durable: Version,
+    /// The highest version it knows to be committed.
+    pub known_committed: Version,
+    /// Up to which version each storage server has said that it needs no more.
+    pub popped: Vec<Version>,
+}
+
+/// The roles of a generation that proxies talk to.
+#[derive(Clone, Debug)]
+pub struct TransactionSystem {
+    /// Where the last generation ended.
+    pub recovery_version: Version,
+    /// The sequencer.
+    pub sequencer: Endpoint,
+    /// The resolvers; every one looks at every batch, and each only at its share of the keyspace.
+    pub resolvers: Vec<Endpoint>,
+    /// The logs.
+    pub logs: Vec<Endpoint>,
+}
+
 macro_rules! messages {
     ($($(#[$doc:meta])* $name:ident { $($(#[$fdoc:meta])* $field:ident : $ty:ty,)* })*) => {
         /// Every message of the cluster.
@@ -306,8 +366,19 @@ messages! {
     // Controller to everybody.
     /// Answered while the machine lives.
     Ping { reply: ReplyTo<()>, }
-    /// The controller's instruction to a machine; the pipeline's own matter.
-    Control { order: crate::world::Order, }
+    /// Never answered: the promise breaks when the role ends.
+    WaitFailure { reply: ReplyTo<()>, }
+
+    // Controller to workers (the well-known inbox of a machine).
+    /// Starts a role of a generation, ending those of earlier ones (but a log's stored entries,
+    /// which stay until `EndGenerations`). Answered with the role's inbox, by a log once what it
+    /// was given is durable.
+    Recruit { generation: Generation, role: Box<Role>, reply: ReplyTo<Endpoint>, }
+    /// Ends the log of a generation on this machine for good, so that no commit of the generation
+    /// can be acknowledged any more. Broken when the machine never was a log of that generation.
+    LockLog { generation: Generation, reply: ReplyTo<LockedLog>, }
+    /// Generations before this one are over: their roles end, their logs' entries are forgotten.
+    EndGenerations { before: Generation, }
 }
 
 /// What a resolver says about one transaction of a batch.

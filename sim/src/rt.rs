@@ -1,6 +1,10 @@
 //! The one place that touches madsim's runtime: virtual time, timers, tasks and machines.
 
 use crate::seed::Seed;
+use futures::{
+    FutureExt,
+    future::{AbortHandle, abortable},
+};
 use madsim::{
     runtime::{Handle, Runtime},
     task::NodeId as MadsimNode,
@@ -81,6 +85,28 @@ impl Clock {
     }
 }
 
+/// A deadline inside a hand-written poll function. It arms a timer only when none is armed that
+/// fires as early: a timer cannot be taken back, and each costs a wake-up.
+#[derive(Debug, Default)]
+pub struct Alarm {
+    armed: Option<Nanos>,
+}
+
+impl Alarm {
+    /// Whether virtual time has reached `at`; if not, the task will be woken then.
+    pub fn poll(&mut self, clock: &Clock, at: Nanos, cx: &mut Context<'_>) -> bool {
+        let now = clock.now();
+        if now >= at {
+            return true;
+        }
+        if self.armed.is_none_or(|armed| armed <= now || armed > at) {
+            self.armed = Some(at);
+            return clock.arm(at, cx);
+        }
+        false
+    }
+}
+
 /// A simulated machine of the runtime.
 #[derive(Clone)]
 pub struct Machine {
@@ -137,6 +163,26 @@ where
     F: Future<Output = ()> + 'static,
 {
     drop(madsim::task::spawn_local(future));
+}
+
+/// A task that ends when this is dropped.
+pub struct Task(AbortHandle);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Spawns a task, as [`spawn`] does, that ends at the latest when the answer is dropped.
+#[must_use = "dropping the task ends it"]
+pub fn spawn_task<F>(future: F) -> Task
+where
+    F: Future<Output = ()> + 'static,
+{
+    let (future, handle) = abortable(future);
+    spawn(future.map(|_| ()));
+    Task(handle)
 }
 
 #[cfg(test)]

@@ -31,9 +31,6 @@ pub enum Class {
     Observer,
 }
 
-/// An instruction of the controller.
-pub enum Order {}
-
 /// Everything the machines of one run share.
 pub struct World {
     /// The run's seed.
@@ -122,6 +119,26 @@ impl World {
         node
     }
 
+    /// Builds a machine as [`World::add_machine`] does, with a well-known endpoint that it opens at
+    /// each of its starts. Answers that endpoint.
+    pub fn add_machine_at_home<F>(
+        self: &Arc<Self>,
+        class: Class,
+        name: &str,
+        main: impl Fn(Arc<World>, Endpoint) -> F + Send + Sync + 'static,
+    ) -> Endpoint
+    where
+        F: Future + 'static,
+    {
+        let home = Arc::new(std::sync::OnceLock::new());
+        let known = home.clone();
+        let node = self.add_machine(class, name, move |world, node| {
+            let home = *known.get_or_init(|| world.net.reserve(node));
+            main(world, home)
+        });
+        *home.get_or_init(|| self.net.reserve(node))
+    }
+
     /// The machines of a class, by number.
     pub fn machines(&self, class: Class) -> Vec<NodeId> {
         self.machines.lock().iter().filter(|m| m.class == class).map(|m| m.node).collect()
@@ -175,6 +192,17 @@ impl World {
             self.event(node, Kind::Resume, 0, 0);
             machine.resume();
         }
+    }
+
+    /// Forgets the machines, which must have been killed: their closures hold the world.
+    pub fn forget_machines(&self) {
+        let machines = std::mem::take(&mut *self.machines.lock());
+        drop(machines);
+    }
+
+    /// Every machine's number, in order.
+    pub fn nodes(&self) -> Vec<NodeId> {
+        self.machines.lock().iter().map(|m| m.node).collect()
     }
 
     /// Makes an inbox the one that is reached at its machine's well-known address.

@@ -1,0 +1,87 @@
+//! A whole cluster: builds its machines, and takes them down again.
+
+use crate::{
+    controller::{self, Assets, ControllerDisk},
+    log::LogDisk,
+    net::{Endpoint, NodeId},
+    proto::Message,
+    worker,
+    world::{Class, World},
+};
+use std::sync::Arc;
+
+/// A running cluster.
+pub struct Cluster {
+    world: Arc<World>,
+    controller: Endpoint,
+}
+
+impl Cluster {
+    /// Builds the cluster that the world's configuration describes. Returns when its first
+    /// generation accepts commits.
+    pub async fn start(world: Arc<World>) -> Cluster {
+        let config = &world.config;
+        let stateless =
+            1 + config.resolver_boundaries.len() as u16 + 1 + config.commit_proxies + config.grv_proxies;
+        let workers = add_workers(&world, Class::Stateless, "worker", stateless + config.spares);
+        let log_machines = add_workers(&world, Class::Log, "log", config.logs.max(1) + config.spares.min(1));
+        let controller = add_controller(&world, workers, log_machines);
+        let cluster = Cluster { world, controller };
+        cluster.wait_for_generation().await;
+        cluster
+    }
+
+    /// What the cluster's machines share.
+    pub fn world(&self) -> &Arc<World> {
+        &self.world
+    }
+
+    /// Where the controller is asked for the current generation's proxies, through all of its
+    /// restarts.
+    pub fn controller(&self) -> Endpoint {
+        self.controller
+    }
+
+    /// Waits until some generation accepts commits.
+    async fn wait_for_generation(&self) {
+        let supervisor = NodeId(0);
+        let ask = || {
+            let request = |reply| Message::GetClientInfo { known: 0, reply };
+            self.world.net.call(supervisor, self.controller, request)
+        };
+        while ask().await.is_err() {}
+    }
+
+    /// Kills every machine and lets go of everything, so that the world's memory is freed. Tasks of
+    /// the supervisor's that hold the world must have ended.
+    pub async fn shutdown(self) {
+        for node in self.world.nodes() {
+            self.world.kill(node);
+        }
+        self.world.net.close();
+        // The executor drops the killed tasks before any timer fires.
+        self.world.clock.sleep(1_000).await;
+        self.world.net.close();
+        self.world.forget_machines();
+    }
+}
+
+/// Machines that roles are recruited on.
+fn add_workers(world: &Arc<World>, class: Class, name: &str, count: u16) -> Vec<Endpoint> {
+    (0..count)
+        .map(|i| {
+            let disk = Arc::new(LogDisk::default());
+            world.add_machine_at_home(class, &format!("{name} {i}"), move |world, home| {
+                worker::run(world, home, disk.clone())
+            })
+        })
+        .collect()
+}
+
+fn add_controller(world: &Arc<World>, workers: Vec<Endpoint>, log_machines: Vec<Endpoint>) -> Endpoint {
+    let disk = Arc::new(ControllerDisk::default());
+    world.add_machine_at_home(Class::Controller, "controller", move |world, home| {
+        let (workers, log_machines) = (workers.clone(), log_machines.clone());
+        controller::run(world, Assets { home, disk: disk.clone(), workers, log_machines })
+    })
+}

@@ -1,0 +1,181 @@
+//! The commit proxy: takes batches of transactions through the pipeline, several at a time, and
+//! answers where keys are.
+//!
+//! A batch gets its version from the sequencer, its verdicts from the resolvers, becomes durable on
+//! every log, is reported committed to the sequencer, and is answered: in that order, so that what
+//! a client is told is durable and visible to every read version asked for afterwards. If any of
+//! these steps fails the chain of versions has a hole: the proxy ends, and with it the generation.
+
+mod state;
+
+pub use state::{IDEMPOTENCY_PREFIX, combine, idempotency_key, logged, stamp};
+
+use crate::{
+    config::Sabotage,
+    data_distribution,
+    gathering::Gathering,
+    net::{Broken, Inbox, NodeId, ReplyTo},
+    proto::{CommitData, CommitReply, LogEntry, Message, TransactionSystem, Verdict, Version},
+    rt::{Alarm, MILLISECOND, Nanos},
+    trace::Kind,
+    world::World,
+};
+use futures::{StreamExt, stream::FuturesUnordered};
+use shaketable_layers::tx::{Error, Result};
+use std::{cell::Cell, collections::VecDeque, future::poll_fn, sync::Arc, task::Poll};
+
+/// How soon an empty batch follows the last transaction, so that logs and storage servers learn
+/// that it is committed.
+const SETTLE: Nanos = 100 * MILLISECOND;
+/// How often an idle proxy sends an empty batch (`MAX_COMMIT_BATCH_INTERVAL`).
+const IDLE: Nanos = 2_000 * MILLISECOND;
+
+struct Request {
+    data: Arc<CommitData>,
+    reply: ReplyTo<Result<CommitReply>>,
+}
+
+struct Proxy {
+    world: Arc<World>,
+    node: NodeId,
+    system: Arc<TransactionSystem>,
+    /// The highest version of this proxy's that is durable on every log.
+    committed: Cell<Version>,
+}
+
+/// Serves as a commit proxy of a generation, until a step of a batch fails.
+pub async fn serve(world: Arc<World>, inbox: Inbox, system: Arc<TransactionSystem>) {
+    let config = &world.config;
+    let most = config.commit_batch_max.min(32_768);
+    let proxy = Proxy {
+        world: world.clone(),
+        node: inbox.endpoint().node,
+        committed: Cell::new(system.recovery_version),
+        system,
+    };
+    let mut gathering = Gathering::<Request>::new(config.commit_batch_interval, most);
+    let mut flights = FuturesUnordered::new();
+    let mut failure = Vec::new();
+    let mut messages = VecDeque::new();
+    let mut alarm = Alarm::default();
+    let mut idle_at = world.clock.now() + IDLE;
+    poll_fn(|cx| {
+        loop {
+            let mut progress = inbox.poll_drain(cx, &mut messages).is_ready();
+            for envelope in messages.drain(..) {
+                match envelope.message {
+                    Message::Commit { data, reply } => {
+                        gathering.add(world.clock.now(), Request { data, reply });
+                    }
+                    Message::GetKeyLocations { range, limit, reverse, reply } => {
+                        reply.send(data_distribution::locations(&world, &range, limit, reverse));
+                    }
+                    Message::Ping { reply } => reply.send(()),
+                    Message::WaitFailure { reply } => failure.push(reply),
+                    _ => {}
+                }
+            }
+            if alarm.poll(&world.clock, gathering.due().unwrap_or(idle_at), cx) {
+                let batch = gathering.take();
+                idle_at = world.clock.now() + if batch.is_empty() { IDLE } else { SETTLE };
+                flights.push(proxy.commit(batch));
+                progress = true;
+            }
+            while let Poll::Ready(Some(done)) = flights.poll_next_unpin(cx) {
+                progress = true;
+                if let Err(Broken) = done {
+                    return Poll::Ready(());
+                }
+            }
+            if !progress {
+                return Poll::Pending;
+            }
+        }
+    })
+    .await
+}
+
+impl Proxy {
+    /// Takes one batch through the pipeline.
+    async fn commit(&self, batch: Vec<Request>) -> std::result::Result<(), Broken> {
+        let (net, node, system) = (&self.world.net, self.node, &self.system);
+        let (previous, version) =
+            net.call(node, system.sequencer, |reply| Message::GetCommitVersion { reply }).await?;
+        self.world.event(node, Kind::Batch, version as u64, batch.len() as u64);
+
+        let (mut transactions, mut replies) =
+            (Vec::with_capacity(batch.len()), Vec::with_capacity(batch.len()));
+        for (i, Request { mut data, reply }) in batch.into_iter().enumerate() {
+            stamp(&mut data, version, self.index(i));
+            transactions.push(data);
+            replies.push(reply);
+        }
+        let transactions = Arc::new(transactions);
+        let verdicts = self.resolve(previous, version, &transactions).await?;
+
+        let locked = self.world.tunables.locked();
+        let accepted = transactions.iter().zip(&verdicts).enumerate().filter_map(|(i, (data, verdict))| {
+            let accepted = *verdict == Verdict::Committed && (!locked || data.lock_aware);
+            accepted.then(|| logged(data, version, i as u16))
+        });
+        let known_committed = self.committed.get();
+        let entry =
+            Arc::new(LogEntry { previous, version, known_committed, transactions: accepted.collect() });
+        let pushes: Vec<_> = system
+            .logs
+            .iter()
+            .map(|log| net.call(node, *log, |reply| Message::Push { entry: entry.clone(), reply }))
+            .collect();
+        for durable in pushes {
+            durable.await?;
+        }
+        self.committed.set(version.max(known_committed.max(self.committed.get())));
+        net.call(node, system.sequencer, |reply| Message::ReportCommitted { version, reply }).await?;
+
+        for (i, ((reply, verdict), data)) in replies.into_iter().zip(verdicts).zip(&*transactions).enumerate()
+        {
+            reply.send(match verdict {
+                Verdict::Committed if locked && !data.lock_aware => Err(Error::DATABASE_LOCKED),
+                Verdict::Committed => Ok(CommitReply::Committed { version, batch_index: self.index(i) }),
+                Verdict::Conflict(ranges) => Ok(CommitReply::Conflict(ranges)),
+                Verdict::TooOld => Err(Error::TRANSACTION_TOO_OLD),
+            });
+        }
+        Ok(())
+    }
+
+    async fn resolve(
+        &self,
+        previous: Version,
+        version: Version,
+        transactions: &Arc<Vec<Arc<CommitData>>>,
+    ) -> std::result::Result<Vec<Verdict>, Broken> {
+        let ask =
+            |reply| Message::ResolveBatch { previous, version, transactions: transactions.clone(), reply };
+        let asked: Vec<_> = self
+            .system
+            .resolvers
+            .iter()
+            .map(|resolver| self.world.net.call(self.node, *resolver, ask))
+            .collect();
+        let mut all: Option<Vec<Verdict>> = None;
+        for verdicts in asked {
+            let verdicts = verdicts.await?;
+            all = Some(match all {
+                None => verdicts,
+                Some(all) => {
+                    all.into_iter().zip(verdicts).map(|(a, b)| combine([a, b].into_iter())).collect()
+                }
+            });
+        }
+        Ok(all.unwrap_or_default())
+    }
+
+    /// The place in the batch that a transaction's versionstamp carries.
+    fn index(&self, i: usize) -> u16 {
+        match self.world.config.sabotage {
+            Some(Sabotage::VersionstampRepeats) => i as u16 & !1,
+            _ => i as u16,
+        }
+    }
+}

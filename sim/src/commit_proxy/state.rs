@@ -1,0 +1,114 @@
+//! What a commit proxy does to a batch: stamps before, verdicts after the resolvers.
+
+use crate::{
+    atomic,
+    proto::{CommitData, KeyRange, LoggedTransaction, Mutation, Verdict, Version},
+};
+use bytes::Bytes;
+use shaketable_layers::tx::{MutationType, key_after};
+use std::sync::Arc;
+
+/// Where the idempotency ids of committed transactions are kept: the id behind this prefix, its
+/// commit version and place in the batch (a versionstamp) as the value.
+pub const IDEMPOTENCY_PREFIX: &[u8] = b"\xff\x02/idmp/";
+
+/// The key that an idempotency id is kept under.
+pub fn idempotency_key(id: &[u8]) -> Bytes {
+    [IDEMPOTENCY_PREFIX, id].concat().into()
+}
+
+/// Fills in the versionstamp of a transaction that asks for one, and adds the write conflict ranges
+/// of keys that only now are known. Others are left as they are, shared with whoever sent them.
+pub fn stamp(transaction: &mut Arc<CommitData>, version: Version, batch_index: u16) {
+    let is_stamped = |m: &Mutation| {
+        matches!(
+            m,
+            Mutation::Atomic(_, _, MutationType::SetVersionstampedKey | MutationType::SetVersionstampedValue)
+        )
+    };
+    if !transaction.mutations.iter().any(is_stamped) {
+        return;
+    }
+    let stamp = atomic::versionstamp(version, batch_index);
+    let data = Arc::make_mut(transaction);
+    for mutation in &mut data.mutations {
+        let is_key = matches!(mutation, Mutation::Atomic(_, _, MutationType::SetVersionstampedKey));
+        *mutation = atomic::stamped(mutation, &stamp);
+        if let (true, Mutation::Set(key, _)) = (is_key, &*mutation) {
+            data.write_ranges.push(KeyRange { begin: key.clone(), end: key_after(key) });
+        }
+    }
+}
+
+/// What the resolvers together say about one transaction: a conflict that any sees counts most,
+/// then being too old (`determineCommittedTransactions` takes the least of FoundationDB's codes).
+pub fn combine(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
+    verdicts.fold(Verdict::Committed, |all, one| match (all, one) {
+        (Verdict::Conflict(mut all), Verdict::Conflict(one)) => {
+            all.extend(one);
+            all.sort_unstable();
+            all.dedup();
+            Verdict::Conflict(all)
+        }
+        (conflict @ Verdict::Conflict(_), _) | (_, conflict @ Verdict::Conflict(_)) => conflict,
+        (Verdict::TooOld, _) | (_, Verdict::TooOld) => Verdict::TooOld,
+        (Verdict::Committed, Verdict::Committed) => Verdict::Committed,
+    })
+}
+
+/// An accepted transaction as it is logged.
+pub fn logged(data: &CommitData, version: Version, batch_index: u16) -> LoggedTransaction {
+    let mut mutations = Vec::with_capacity(data.mutations.len() + 1);
+    mutations.extend_from_slice(&data.mutations);
+    if let Some(id) = &data.idempotency_id {
+        let stamp = Bytes::copy_from_slice(&atomic::versionstamp(version, batch_index));
+        mutations.push(Mutation::Set(idempotency_key(id), stamp));
+    }
+    LoggedTransaction { attempt: data.attempt, batch_index, mutations }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamped_key_becomes_a_set_with_a_conflict_range() {
+        let key = Bytes::from_static(b"q__________\x01\0\0\0");
+        let plain = Mutation::Set(Bytes::from_static(b"a"), Bytes::from_static(b"b"));
+        let op = Mutation::Atomic(key, Bytes::from_static(b"v"), MutationType::SetVersionstampedKey);
+        let mut data = Arc::new(CommitData { mutations: vec![plain.clone(), op], ..CommitData::default() });
+        stamp(&mut data, 0x0102, 3);
+        let stamped = Bytes::from_static(b"q\0\0\0\0\0\0\x01\x02\0\x03");
+        assert_eq!(data.mutations[0], plain);
+        assert_eq!(data.mutations[1], Mutation::Set(stamped.clone(), Bytes::from_static(b"v")));
+        assert_eq!(data.write_ranges, [KeyRange::new(stamped.clone(), key_after(&stamped))]);
+    }
+
+    #[test]
+    fn transactions_without_a_stamp_are_not_copied() {
+        let mut data = Arc::new(CommitData::default());
+        let before = data.clone();
+        stamp(&mut data, 1, 1);
+        assert!(Arc::ptr_eq(&before, &data));
+    }
+
+    #[test]
+    fn the_gravest_verdict_counts() {
+        use Verdict::*;
+        let all = |v: Vec<Verdict>| combine(v.into_iter());
+        assert_eq!(all(vec![]), Committed);
+        assert_eq!(all(vec![Committed, TooOld]), TooOld);
+        assert_eq!(all(vec![TooOld, Conflict(vec![2]), Committed]), Conflict(vec![2]));
+        assert_eq!(all(vec![Conflict(vec![2, 3]), Conflict(vec![0, 3])]), Conflict(vec![0, 2, 3]));
+    }
+
+    #[test]
+    fn an_idempotency_id_is_logged_with_its_stamp() {
+        let data = CommitData { idempotency_id: Some(Bytes::from_static(b"me")), ..CommitData::default() };
+        let expected = Mutation::Set(
+            Bytes::from_static(b"\xff\x02/idmp/me"),
+            Bytes::from_static(b"\0\0\0\0\0\0\0\x09\0\x04"),
+        );
+        assert_eq!(logged(&data, 9, 4).mutations, [expected]);
+    }
+}

@@ -1,0 +1,181 @@
+//! The controller: looks after the transaction system's roles, and runs a recovery when one of
+//! them dies. It also tells clients and storage servers where the current generation is.
+
+mod recovery;
+mod state;
+
+pub use state::{ControllerDisk, Record};
+
+use crate::{
+    net::{Call, Endpoint, Inbox, NodeId, ReplyTo},
+    proto::{ClientInfo, Generation, LogSystem, Message},
+    rt::{Alarm, MILLISECOND, Nanos},
+    world::World,
+};
+use futures::FutureExt;
+use std::{cell::RefCell, future::poll_fn, sync::Arc, task::Poll};
+
+/// How long the controller waits after a recovery that failed.
+const RETRY: Nanos = 50 * MILLISECOND;
+
+/// What the controller is given at each start of its machine.
+#[derive(Clone)]
+pub struct Assets {
+    /// Its well-known endpoint.
+    pub home: Endpoint,
+    /// Its disk.
+    pub disk: Arc<ControllerDisk>,
+    /// The workers that sequencers, proxies and resolvers are recruited on.
+    pub workers: Vec<Endpoint>,
+    /// The workers that logs are recruited on.
+    pub log_machines: Vec<Endpoint>,
+}
+
+struct Controller {
+    world: Arc<World>,
+    home: Endpoint,
+    disk: Arc<ControllerDisk>,
+    workers: Vec<Endpoint>,
+    log_machines: Vec<Endpoint>,
+    published: RefCell<Published>,
+}
+
+/// What others are told, and who waits to be told something newer.
+#[derive(Default)]
+struct Published {
+    clients: Arc<ClientInfo>,
+    logs: Arc<LogSystem>,
+    client_waiters: Vec<(Generation, ReplyTo<Arc<ClientInfo>>)>,
+    log_waiters: Vec<(Generation, ReplyTo<Arc<LogSystem>>)>,
+}
+
+impl Published {
+    fn publish_clients(&mut self, clients: ClientInfo) {
+        self.clients = Arc::new(clients);
+        for (_, reply) in self.client_waiters.drain(..) {
+            reply.send(self.clients.clone());
+        }
+    }
+
+    fn publish_logs(&mut self, logs: LogSystem) {
+        self.logs = Arc::new(logs);
+        for (_, reply) in self.log_waiters.drain(..) {
+            reply.send(self.logs.clone());
+        }
+    }
+}
+
+/// Serves as the controller.
+pub async fn run(world: Arc<World>, assets: Assets) {
+    let inbox = world.net.open_at(assets.home);
+    let Assets { home, disk, workers, log_machines } = assets;
+    let controller = Controller { world, home, disk, workers, log_machines, published: RefCell::default() };
+    futures::join!(controller.serve(&inbox), controller.lead());
+}
+
+impl Controller {
+    async fn serve(&self, inbox: &Inbox) {
+        loop {
+            let message = inbox.recv().await.message;
+            let mut published = self.published.borrow_mut();
+            match message {
+                Message::GetClientInfo { known, reply } if published.clients.generation > known => {
+                    reply.send(published.clients.clone());
+                }
+                Message::GetClientInfo { known, reply } => published.client_waiters.push((known, reply)),
+                Message::GetLogSystem { known, reply } if published.logs.generation > known => {
+                    reply.send(published.logs.clone());
+                }
+                Message::GetLogSystem { known, reply } => published.log_waiters.push((known, reply)),
+                Message::Ping { reply } => reply.send(()),
+                _ => {}
+            }
+        }
+    }
+
+    async fn lead(&self) {
+        loop {
+            match self.recover().await {
+                Ok(formed) => {
+                    self.published.borrow_mut().publish_clients(formed.clients);
+                    self.watch(&formed.roles).await;
+                }
+                Err(_) => self.world.clock.sleep(RETRY).await,
+            }
+        }
+    }
+
+    /// Returns when one of the roles is dead or does not answer any more.
+    async fn watch(&self, roles: &[Endpoint]) {
+        let (clock, config) = (&self.world.clock, &self.world.config);
+        let mut watched: Vec<_> = roles.iter().map(|role| Watched::new(self, *role)).collect();
+        let mut alarm = Alarm::default();
+        let mut tick = clock.now() + config.heartbeat;
+        poll_fn(|cx| {
+            loop {
+                let now = clock.now();
+                let mut progress = false;
+                for role in &mut watched {
+                    while role.wait.poll_unpin(cx).is_ready() {
+                        role.broken += 1;
+                        role.wait = role.ask(|reply| Message::WaitFailure { reply });
+                        progress = true;
+                    }
+                    if let Some((sent, ping)) = &mut role.ping {
+                        match ping.poll_unpin(cx) {
+                            Poll::Ready(Ok(())) => (role.ping, role.broken) = (None, 0),
+                            Poll::Ready(Err(_)) => {
+                                role.broken += 1;
+                                let again = role.ask(|reply| Message::Ping { reply });
+                                role.ping = Some((now, again));
+                                progress = true;
+                            }
+                            Poll::Pending if now >= *sent + config.failure_timeout => return Poll::Ready(()),
+                            Poll::Pending => {}
+                        }
+                    }
+                    // A message may be lost; a role that is dead breaks the next promise too.
+                    if role.broken >= 3 {
+                        return Poll::Ready(());
+                    }
+                }
+                if alarm.poll(clock, tick, cx) {
+                    tick = clock.now() + config.heartbeat;
+                    for role in watched.iter_mut().filter(|role| role.ping.is_none()) {
+                        role.ping = Some((now, role.ask(|reply| Message::Ping { reply })));
+                    }
+                    progress = true;
+                }
+                if !progress {
+                    return Poll::Pending;
+                }
+            }
+        })
+        .await
+    }
+}
+
+/// A role that is looked after.
+struct Watched<'a> {
+    world: &'a World,
+    me: NodeId,
+    role: Endpoint,
+    /// Breaks when the role ends.
+    wait: Call<()>,
+    /// When it was sent, and its answer to come.
+    ping: Option<(Nanos, Call<()>)>,
+    /// Promises broken since it last answered.
+    broken: u32,
+}
+
+impl<'a> Watched<'a> {
+    fn new(controller: &'a Controller, role: Endpoint) -> Watched<'a> {
+        let (world, me) = (&*controller.world, controller.home.node);
+        let wait = world.net.call(me, role, |reply| Message::WaitFailure { reply });
+        Watched { world, me, role, wait, ping: None, broken: 0 }
+    }
+
+    fn ask(&self, request: impl FnOnce(ReplyTo<()>) -> Message) -> Call<()> {
+        self.world.net.call(self.me, self.role, request)
+    }
+}

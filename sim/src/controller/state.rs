@@ -1,0 +1,150 @@
+//! What the controller keeps on its disk, and what it decides in a recovery.
+
+use crate::{
+    net::Endpoint,
+    proto::{Generation, KeyRange, LockedLog, LogSeed, Role, Version},
+};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+
+/// The controller's disk (FoundationDB's coordinated state): it survives a kill.
+#[derive(Debug, Default)]
+pub struct ControllerDisk(Mutex<Record>);
+
+/// What is on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// The last generation that a recovery tried to begin. Every attempt has a number of its own,
+    /// so that what an abandoned one left behind is never taken for another's.
+    pub attempt: Generation,
+    /// The last generation that may have accepted commits; 0 before the first.
+    pub generation: Generation,
+    /// The machines (their workers' endpoints) that hold its logs.
+    pub logs: Vec<Endpoint>,
+    /// Where each earlier generation ended.
+    pub ends: BTreeMap<Generation, Version>,
+}
+
+impl ControllerDisk {
+    /// What is on the disk.
+    pub fn read(&self) -> Record {
+        self.0.lock().clone()
+    }
+
+    /// Replaces it.
+    pub fn write(&self, record: Record) {
+        *self.0.lock() = record;
+    }
+}
+
+/// Where the old generation ends, and what the new one's logs begin with, by those of the old
+/// logs that could be locked: one is enough.
+///
+/// An acknowledged commit is durable on every log, thus on each of these, so that the least of
+/// their ends is behind all of them; the tails that go beyond it were never acknowledged.
+pub fn end_of_generation(locked: &[LockedLog]) -> Option<LogSeed> {
+    let recovery_version = locked.iter().map(|log| log.durable).min()?;
+    let log = &locked[0];
+    let entries = log.entries.iter().filter(|entry| entry.version <= recovery_version).cloned().collect();
+    Some(LogSeed { recovery_version, entries, popped: log.popped.clone() })
+}
+
+/// Plants [`Sabotage::RecoveryForgetsCommit`](crate::config::Sabotage::RecoveryForgetsCommit): ends
+/// the generation before its last version that holds a transaction.
+pub fn forget_last_commit(seed: &mut LogSeed) {
+    if let Some(last) = seed.entries.iter().rposition(|entry| !entry.transactions.is_empty()) {
+        seed.recovery_version = seed.entries[last].previous;
+        seed.entries.truncate(last);
+    }
+}
+
+/// The resolvers' roles: the keyspace is shared out at `boundaries`.
+pub fn resolvers(boundaries: &[Bytes], recovery_version: Version) -> Vec<Role> {
+    let begins = std::iter::once(Bytes::new()).chain(boundaries.iter().cloned());
+    let ends = boundaries.iter().cloned().chain([Bytes::from_static(b"\xff\xff\xff")]);
+    begins
+        .zip(ends)
+        .map(|(begin, end)| Role::Resolver { share: KeyRange { begin, end }, recovery_version })
+        .collect()
+}
+
+/// Deals `count` roles out over the machines in turn, from another machine in each generation,
+/// behind the `taken` roles that have been dealt out before.
+pub fn assign(
+    machines: &[Endpoint],
+    generation: Generation,
+    taken: usize,
+    count: usize,
+) -> impl Iterator<Item = Endpoint> + '_ {
+    (0..count).map(move |i| machines[(generation as usize + taken + i) % machines.len()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        net::NodeId,
+        proto::{LogEntry, LoggedTransaction},
+    };
+    use std::sync::Arc;
+
+    fn locked(durable: Version, versions: &[Version]) -> LockedLog {
+        let entries = versions
+            .iter()
+            .map(|version| {
+                let transaction = LoggedTransaction { attempt: None, batch_index: 0, mutations: Vec::new() };
+                Arc::new(LogEntry {
+                    previous: version - 1,
+                    version: *version,
+                    known_committed: 0,
+                    transactions: if version % 2 == 0 { vec![transaction] } else { Vec::new() },
+                })
+            })
+            .collect();
+        LockedLog { entries, durable, known_committed: 0, popped: vec![0] }
+    }
+
+    #[test]
+    fn a_generation_ends_where_its_shortest_log_does() {
+        let seed = end_of_generation(&[locked(4, &[2, 3, 4]), locked(3, &[2, 3])]).unwrap();
+        assert_eq!(seed.recovery_version, 3);
+        assert_eq!(seed.entries.iter().map(|e| e.version).collect::<Vec<_>>(), [2, 3]);
+        assert!(end_of_generation(&[]).is_none());
+    }
+
+    #[test]
+    fn the_sabotaged_recovery_loses_the_last_commit() {
+        let mut seed = end_of_generation(&[locked(5, &[2, 3, 4, 5])]).unwrap();
+        forget_last_commit(&mut seed);
+        assert_eq!((seed.recovery_version, seed.entries.len()), (3, 2));
+    }
+
+    #[test]
+    fn resolvers_share_the_keyspace_without_gaps() {
+        let roles = resolvers(&[Bytes::from_static(b"g"), Bytes::from_static(b"p")], 0);
+        let shares: Vec<_> = roles
+            .iter()
+            .map(|role| match role {
+                Role::Resolver { share, .. } => share.clone(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(
+            shares,
+            [KeyRange::new("", "g"), KeyRange::new("g", "p"), KeyRange::new("p", &b"\xff\xff\xff"[..])]
+        );
+    }
+
+    #[test]
+    fn roles_share_machines_when_these_are_few() {
+        let machine = |n| Endpoint { node: NodeId(n), token: 0 };
+        let machines = [machine(1), machine(2)];
+        let nodes = |generation, taken, count| -> Vec<u16> {
+            assign(&machines, generation, taken, count).map(|e| e.node.0).collect()
+        };
+        assert_eq!(nodes(0, 0, 3), [1, 2, 1]);
+        assert_eq!(nodes(1, 0, 3), [2, 1, 2]);
+        assert_eq!(nodes(0, 3, 1), [2]);
+    }
+}

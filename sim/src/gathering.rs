@@ -1,0 +1,74 @@
+//! Gathering requests into batches, as GRV and commit proxies do.
+
+use crate::rt::Nanos;
+
+/// Requests that are waiting to be answered together.
+#[derive(Debug)]
+pub struct Gathering<R> {
+    interval: Nanos,
+    most: usize,
+    requests: Vec<R>,
+    due: Nanos,
+    last: Nanos,
+}
+
+impl<R> Gathering<R> {
+    /// Gathers at most `most` requests for `interval` nanoseconds; for a quarter of that when no
+    /// batch has left lately.
+    pub fn new(interval: Nanos, most: usize) -> Gathering<R> {
+        Gathering { interval, most: most.max(1), requests: Vec::new(), due: 0, last: 0 }
+    }
+
+    /// A request has come at `now`.
+    pub fn add(&mut self, now: Nanos, request: R) {
+        if self.requests.is_empty() {
+            self.due = (now + self.interval / 4).max(self.last + self.interval);
+        }
+        self.requests.push(request);
+        if self.requests.len() >= self.most {
+            self.due = now;
+        }
+    }
+
+    /// When the requests should leave, if there are any.
+    pub fn due(&self) -> Option<Nanos> {
+        (!self.requests.is_empty()).then_some(self.due)
+    }
+
+    /// Takes the requests, as many as fit; more than that are due at once.
+    pub fn take(&mut self) -> Vec<R> {
+        self.last = self.due;
+        let rest = self.requests.split_off(self.most.min(self.requests.len()));
+        std::mem::replace(&mut self.requests, rest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_leaves_soon_after_a_pause_and_an_interval_apart_otherwise() {
+        let mut gathering = Gathering::new(400, 100);
+        assert_eq!(gathering.due(), None);
+        gathering.add(10_000, 'a');
+        gathering.add(10_050, 'b');
+        assert_eq!(gathering.due(), Some(10_100));
+        assert_eq!(gathering.take(), ['a', 'b']);
+        gathering.add(10_150, 'c');
+        assert_eq!(gathering.due(), Some(10_500));
+        assert_eq!(gathering.take(), ['c']);
+        assert_eq!(gathering.due(), None);
+    }
+
+    #[test]
+    fn a_full_batch_leaves_at_once_and_the_rest_behind() {
+        let mut gathering = Gathering::new(400, 3);
+        (0..5).for_each(|i| gathering.add(10_000 + i, i));
+        assert_eq!(gathering.due(), Some(10_004));
+        assert_eq!(gathering.take(), [0, 1, 2]);
+        assert_eq!(gathering.due(), Some(10_004));
+        assert_eq!(gathering.take(), [3, 4]);
+        assert_eq!(gathering.due(), None);
+    }
+}

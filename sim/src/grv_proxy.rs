@@ -1,0 +1,93 @@
+//! The GRV proxy: answers read versions, many requests with one.
+//!
+//! A version is at least every one acknowledged before it was asked for: the sequencer's highest
+//! committed version, taken after the request came, and only given out when every log confirms
+//! that its generation was not locked by a recovery meanwhile (`causal_read_risky` skips that).
+
+use crate::{
+    config::Sabotage,
+    gathering::Gathering,
+    net::{Broken, Inbox},
+    proto::{Message, ReadVersionReply, TransactionSystem},
+    rt::Alarm,
+    world::World,
+};
+use futures::{StreamExt, stream::FuturesUnordered};
+use shaketable_layers::tx::Error;
+use std::{collections::VecDeque, future::poll_fn, sync::Arc, task::Poll};
+
+type Reply = crate::net::ReplyTo<Result<ReadVersionReply, Error>>;
+
+/// Serves as a GRV proxy of a generation.
+pub async fn serve(world: Arc<World>, inbox: Inbox, system: Arc<TransactionSystem>) {
+    let node = inbox.endpoint().node;
+    let stale = world.config.sabotage == Some(Sabotage::StaleReadVersion);
+    let mut rng = world.seed.stream(&format!("grv proxy {}", inbox.endpoint().token));
+    let mut before: Option<ReadVersionReply> = None;
+    let mut gathering = Gathering::<(bool, Reply)>::new(world.config.grv_batch_interval, usize::MAX);
+    let mut flights = FuturesUnordered::new();
+    let mut failure = Vec::new();
+    let mut messages = VecDeque::new();
+    let mut alarm = Alarm::default();
+    poll_fn(|cx| {
+        loop {
+            let mut progress = inbox.poll_drain(cx, &mut messages).is_ready();
+            for envelope in messages.drain(..) {
+                match envelope.message {
+                    Message::GetReadVersion { causal_read_risky, reply, .. } => {
+                        gathering.add(world.clock.now(), (causal_read_risky, reply));
+                    }
+                    Message::Ping { reply } => reply.send(()),
+                    Message::WaitFailure { reply } => failure.push(reply),
+                    _ => {}
+                }
+            }
+            if gathering.due().is_some_and(|at| alarm.poll(&world.clock, at, cx)) {
+                let batch = gathering.take();
+                let risky = batch.iter().all(|(risky, _)| *risky);
+                let (world, system) = (world.clone(), system.clone());
+                flights.push(async move {
+                    // A lost message is asked for again: asking twice changes nothing.
+                    loop {
+                        if let Ok(answer) = read_version(&world, node, &system, risky).await {
+                            return (batch, answer);
+                        }
+                    }
+                });
+                progress = true;
+            }
+            while let Poll::Ready(Some((batch, fresh))) = flights.poll_next_unpin(cx) {
+                progress = true;
+                let mut answer = fresh;
+                if let (true, Some(before)) = (stale && rng.chance(0.25), before) {
+                    answer.version = before.version;
+                }
+                before = Some(fresh);
+                batch.into_iter().for_each(|(_, reply)| reply.send(Ok(answer)));
+            }
+            if !progress {
+                return Poll::<()>::Pending;
+            }
+        }
+    })
+    .await
+}
+
+async fn read_version(
+    world: &World,
+    node: crate::net::NodeId,
+    system: &TransactionSystem,
+    risky: bool,
+) -> Result<ReadVersionReply, Broken> {
+    let live = world.net.call(node, system.sequencer, |reply| Message::GetLiveCommittedVersion { reply });
+    let logs = if risky { &[] } else { &system.logs[..] };
+    let running: Vec<_> = logs
+        .iter()
+        .map(|log| world.net.call(node, *log, |reply| Message::ConfirmRunning { reply }))
+        .collect();
+    let live = live.await?;
+    for confirmed in running {
+        confirmed.await?;
+    }
+    Ok(live)
+}

@@ -1,0 +1,268 @@
+//! Conflict detection: when each key of the resolver's share was last written.
+//!
+//! FoundationDB's rules (`fdbserver/SkipList.cpp`): a transaction conflicts when one of its read
+//! ranges meets a write range of a transaction that committed after its read version, or of an
+//! accepted earlier one of its batch. It is too old when its read version lies before the window
+//! and it has a read range.
+
+use crate::proto::{CommitData, KeyRange, Verdict, Version};
+use bytes::Bytes;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    ops::Bound,
+    sync::Arc,
+};
+
+/// The conflict window of a resolver's share of the keyspace.
+pub struct ConflictSet {
+    share: KeyRange,
+    /// Conflicts are known from here on.
+    oldest: Version,
+    /// The version of the last write of each key, as a step function: a step reaches from its key
+    /// to the next one's. Keys before the first step, and steps up to `oldest`, count as never written.
+    steps: BTreeMap<Bytes, Version>,
+    /// The steps' keys by the version at which they came to be, so that they can be merged when it
+    /// leaves the window.
+    born: VecDeque<(Version, Bytes)>,
+    /// The sabotaged resolver looks only at the first key of a read range.
+    first_keys_only: bool,
+}
+
+impl ConflictSet {
+    /// A resolver for the keys of `share` that knows of every conflict from version `oldest` on.
+    pub fn new(share: KeyRange, oldest: Version) -> ConflictSet {
+        ConflictSet { share, oldest, steps: BTreeMap::new(), born: VecDeque::new(), first_keys_only: false }
+    }
+
+    /// Plants [`Sabotage::ResolverIgnoresRanges`](crate::config::Sabotage::ResolverIgnoresRanges).
+    pub fn ignoring_ranges(self) -> ConflictSet {
+        ConflictSet { first_keys_only: true, ..self }
+    }
+
+    /// Decides about a batch at `version`, and remembers what its accepted transactions write.
+    /// Read versions before `oldest` are too old from now on. Both never go back.
+    pub fn resolve(
+        &mut self,
+        version: Version,
+        oldest: Version,
+        transactions: &[Arc<CommitData>],
+    ) -> Vec<Verdict> {
+        self.oldest = self.oldest.max(oldest);
+        let verdicts = transactions
+            .iter()
+            .map(|transaction| {
+                let verdict = self.check(version, transaction);
+                if verdict == Verdict::Committed {
+                    for range in &transaction.write_ranges {
+                        let begin = range.begin.max_with(&self.share.begin);
+                        let end = range.end.min_with(&self.share.end);
+                        if begin < end {
+                            self.write(begin.clone(), end.clone(), version);
+                        }
+                    }
+                }
+                verdict
+            })
+            .collect();
+        self.expire();
+        verdicts
+    }
+
+    fn check(&self, version: Version, transaction: &CommitData) -> Verdict {
+        let mine = |range: &&KeyRange| range.intersects(&self.share) && !range.is_empty();
+        if transaction.read_version < self.oldest && transaction.read_ranges.iter().any(|r| mine(&r)) {
+            return Verdict::TooOld;
+        }
+        let mut conflicts = transaction
+            .read_ranges
+            .iter()
+            .enumerate()
+            .filter(|(_, range)| mine(range) && self.written(range, transaction.read_version, version));
+        let Some((first, _)) = conflicts.next() else { return Verdict::Committed };
+        if !transaction.report_conflicting_keys {
+            return Verdict::Conflict(Vec::new());
+        }
+        Verdict::Conflict(std::iter::once(first).chain(conflicts.map(|(i, _)| i)).map(|i| i as u32).collect())
+    }
+
+    /// Whether a key of the range was written behind `read_version`, or by the batch at `version`.
+    fn written(&self, range: &KeyRange, read_version: Version, version: Version) -> bool {
+        let later = |(_, written): (&Bytes, &Version)| {
+            *written > self.oldest && (*written > read_version || *written == version)
+        };
+        let begin: &[u8] = range.begin.max_with(&self.share.begin);
+        let at = (Bound::Unbounded, Bound::Included(begin));
+        if self.steps.range::<[u8], _>(at).next_back().is_some_and(later) {
+            return true;
+        }
+        if self.first_keys_only {
+            return false;
+        }
+        let end: &[u8] = range.end.min_with(&self.share.end);
+        if begin >= end {
+            return false;
+        }
+        self.steps.range::<[u8], _>((Bound::Excluded(begin), Bound::Excluded(end))).any(later)
+    }
+
+    fn write(&mut self, begin: Bytes, end: Bytes, version: Version) {
+        // The step behind the range keeps what was there.
+        let before = |steps: &BTreeMap<Bytes, Version>, key: &[u8]| {
+            steps
+                .range::<[u8], _>((Bound::Unbounded, Bound::Included(key)))
+                .next_back()
+                .map(|(key, version)| (key.clone(), *version))
+        };
+        match before(&self.steps, &end) {
+            Some((key, _)) if key == end => {}
+            step => {
+                let written = step.map_or(0, |(_, version)| version);
+                self.steps.insert(end.clone(), written);
+                self.born.push_back((version, end.clone()));
+            }
+        }
+        let inside = (Bound::Excluded(&begin[..]), Bound::Excluded(&end[..]));
+        while let Some((key, _)) = self.steps.range::<[u8], _>(inside).next() {
+            let key = key.clone();
+            self.steps.remove(&key);
+        }
+        self.steps.insert(begin.clone(), version);
+        self.born.push_back((version, begin));
+    }
+
+    /// Merges steps that nobody can ask about any more.
+    fn expire(&mut self) {
+        while self.born.front().is_some_and(|(version, _)| *version <= self.oldest) {
+            let Some((_, key)) = self.born.pop_front() else { return };
+            let mut upto = self.steps.range::<[u8], _>((Bound::Unbounded, Bound::Included(&key[..]))).rev();
+            let mine = upto.next().is_some_and(|(k, version)| *k == key && *version <= self.oldest);
+            if mine && upto.next().is_none_or(|(_, version)| *version <= self.oldest) {
+                self.steps.remove(&key);
+            }
+        }
+    }
+}
+
+/// The larger and the smaller of two keys without copying them.
+trait Between {
+    fn max_with<'a>(&'a self, other: &'a Self) -> &'a Self;
+    fn min_with<'a>(&'a self, other: &'a Self) -> &'a Self;
+}
+
+impl Between for Bytes {
+    fn max_with<'a>(&'a self, other: &'a Bytes) -> &'a Bytes {
+        if self < other { other } else { self }
+    }
+    fn min_with<'a>(&'a self, other: &'a Bytes) -> &'a Bytes {
+        if other < self { other } else { self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Remembers every accepted write and compares each read range with each of them.
+    struct BruteForce {
+        share: KeyRange,
+        oldest: Version,
+        writes: Vec<(Version, KeyRange)>,
+    }
+
+    impl BruteForce {
+        fn resolve(&mut self, version: Version, oldest: Version, batch: &[Arc<CommitData>]) -> Vec<Verdict> {
+            self.oldest = self.oldest.max(oldest);
+            let clip = |r: &KeyRange| {
+                let clipped = KeyRange::new(
+                    r.begin.clone().max(self.share.begin.clone()),
+                    r.end.clone().min(self.share.end.clone()),
+                );
+                (!r.is_empty() && !clipped.is_empty()).then_some(clipped)
+            };
+            let mut verdicts = Vec::new();
+            for t in batch {
+                if t.read_version < self.oldest && t.read_ranges.iter().any(|r| clip(r).is_some()) {
+                    verdicts.push(Verdict::TooOld);
+                    continue;
+                }
+                let mut conflicts = Vec::new();
+                for (i, range) in t.read_ranges.iter().enumerate() {
+                    let Some(range) = clip(range) else { continue };
+                    let later = |v: Version| v > t.read_version || v == version;
+                    if self.writes.iter().any(|(v, w)| later(*v) && w.intersects(&range)) {
+                        conflicts.push(i as u32);
+                    }
+                }
+                if conflicts.is_empty() {
+                    let writes = t.write_ranges.iter().filter_map(clip);
+                    self.writes.extend(writes.map(|range| (version, range)));
+                    verdicts.push(Verdict::Committed);
+                } else {
+                    conflicts.truncate(if t.report_conflicting_keys { usize::MAX } else { 0 });
+                    verdicts.push(Verdict::Conflict(conflicts));
+                }
+            }
+            verdicts
+        }
+    }
+
+    fn key() -> impl Strategy<Value = Bytes> {
+        prop::collection::vec(prop::sample::select(vec![0u8, 1, 7, 0xff]), 0..3).prop_map(Bytes::from)
+    }
+
+    fn ranges() -> impl Strategy<Value = Vec<KeyRange>> {
+        let range = (key(), key(), any::<bool>()).prop_map(|(a, b, point)| match point {
+            true => KeyRange::new(a.clone(), shaketable_layers::tx::key_after(&a)),
+            false => KeyRange { begin: a, end: b },
+        });
+        prop::collection::vec(range, 0..4)
+    }
+
+    fn transaction() -> impl Strategy<Value = (Version, Arc<CommitData>)> {
+        (0..40i64, ranges(), ranges(), any::<bool>()).prop_map(|(age, read_ranges, write_ranges, report)| {
+            let data = CommitData {
+                read_ranges,
+                write_ranges,
+                report_conflicting_keys: report,
+                ..CommitData::default()
+            };
+            (age, Arc::new(data))
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(600))]
+        #[test]
+        fn agrees_with_brute_force(
+            share in (key(), key()),
+            whole in any::<bool>(),
+            batches in prop::collection::vec((1..10i64, prop::collection::vec(transaction(), 0..5)), 1..12),
+        ) {
+            let share = match whole {
+                true => KeyRange::new("", &b"\xff\xff"[..]),
+                false => KeyRange { begin: share.0, end: share.1 },
+            };
+            let mut set = ConflictSet::new(share.clone(), 100);
+            let mut brute = BruteForce { share, oldest: 100, writes: Vec::new() };
+            let mut version = 100;
+            for (step, batch) in batches {
+                version += step;
+                let batch: Vec<_> = batch
+                    .into_iter()
+                    .map(|(age, mut data)| {
+                        Arc::make_mut(&mut data).read_version = version + 3 - age;
+                        data
+                    })
+                    .collect();
+                let oldest = version - 25;
+                let verdicts = set.resolve(version, oldest, &batch);
+                prop_assert_eq!(verdicts, brute.resolve(version, oldest, &batch));
+            }
+            // What has left the window leaves nothing behind.
+            set.resolve(version + 100, version + 50, &[]);
+            prop_assert!(set.steps.is_empty(), "{:?}", set.steps);
+            prop_assert!(set.born.is_empty());
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The sequencer: gives out commit versions in a chain, and knows the highest committed one.
+
+mod state;
+
+pub use state::Versions;
+
+use crate::{
+    net::Inbox,
+    proto::{Message, ReadVersionReply, Version},
+    world::World,
+};
+use std::sync::Arc;
+
+/// Serves as the sequencer of the generation that follows `recovery_version`.
+pub async fn serve(world: Arc<World>, inbox: Inbox, recovery_version: Version) {
+    let config = &world.config;
+    let mut versions = Versions::new(recovery_version, config.recovery_jump, config.versions_per_second);
+    let mut failure = Vec::new();
+    // Asked for before anything was committed in this generation.
+    let mut waiting = Vec::new();
+    loop {
+        match inbox.recv().await.message {
+            Message::GetCommitVersion { reply } => reply.send(versions.next(world.clock.now())),
+            Message::GetLiveCommittedVersion { reply } => match versions.live() {
+                Some(version) => {
+                    reply.send(ReadVersionReply { version, locked: world.tunables.locked() });
+                }
+                None => waiting.push(reply),
+            },
+            Message::ReportCommitted { version, reply } => {
+                versions.committed(version);
+                reply.send(());
+                for reply in waiting.drain(..) {
+                    reply.send(ReadVersionReply { version, locked: world.tunables.locked() });
+                }
+            }
+            Message::Ping { reply } => reply.send(()),
+            Message::WaitFailure { reply } => failure.push(reply),
+            _ => {}
+        }
+    }
+}

@@ -2,9 +2,11 @@
 
 use crate::{
     controller::{self, Assets, ControllerDisk},
+    data_distribution,
     log::LogDisk,
     net::{Endpoint, NodeId},
     proto::Message,
+    storage::{self, Replica, StorageDisk},
     worker,
     world::{Class, World},
 };
@@ -14,6 +16,7 @@ use std::sync::Arc;
 pub struct Cluster {
     world: Arc<World>,
     controller: Endpoint,
+    storage: Vec<Arc<StorageDisk>>,
 }
 
 impl Cluster {
@@ -26,7 +29,9 @@ impl Cluster {
         let workers = add_workers(&world, Class::Stateless, "worker", stateless + config.spares);
         let log_machines = add_workers(&world, Class::Log, "log", config.logs.max(1) + config.spares.min(1));
         let controller = add_controller(&world, workers, log_machines);
-        let cluster = Cluster { world, controller };
+        let storage = storage::add_servers(&world);
+        data_distribution::add(&world);
+        let cluster = Cluster { world, controller, storage };
         cluster.wait_for_generation().await;
         cluster
     }
@@ -40,6 +45,22 @@ impl Cluster {
     /// restarts.
     pub fn controller(&self) -> Endpoint {
         self.controller
+    }
+
+    /// The storage servers' disks, by number.
+    pub fn storage(&self) -> &[Arc<StorageDisk>] {
+        &self.storage
+    }
+
+    /// Waits until every storage server has applied what is committed now and no shard moves. It
+    /// takes for ever while faults keep them from it.
+    pub async fn settle(&self) {
+        storage::settle(&self.world, &self.storage).await;
+    }
+
+    /// What every replica of every shard holds, all at one version; meant for a settled cluster.
+    pub fn final_state(&self) -> Vec<Replica> {
+        storage::replicas(&self.world, &self.storage)
     }
 
     /// Waits until some generation accepts commits.

@@ -136,7 +136,9 @@ impl World {
             let home = *known.get_or_init(|| world.net.reserve(node));
             main(world, home)
         });
-        *home.get_or_init(|| self.net.reserve(node))
+        let home = *home.get_or_init(|| self.net.reserve(node));
+        self.publish(home);
+        home
     }
 
     /// The machines of a class, by number.

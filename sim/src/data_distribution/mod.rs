@@ -1,8 +1,10 @@
 //! Data distribution: which storage servers hold which shard, and moving shards between them.
 
 mod map;
+mod serve;
 
 pub use map::{END_OF_KEYSPACE, Shard, ShardMap};
+pub use serve::add;
 
 use crate::{
     proto::{KeyRange, Location},

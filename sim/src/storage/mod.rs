@@ -1,9 +1,72 @@
 //! Storage servers: sharded, replicated, multi-version, fed from the logs.
 //!
-//! [`state`] is what a server holds, [`versions`] the map under it;
-//! `serve` is the loop that
-//! connects it with logs, clients, controller and data distributor.
+//! [`state`] is what a server holds, [`versions`] the map under it; [`serve`] is the loop that
+//! connects it with the logs ([`pull`]), with clients ([`requests`], [`watches`]) and with the data
+//! distributor ([`fetch`]).
 
+pub mod fetch;
+pub mod pull;
+mod replicas;
+pub mod requests;
 pub mod sample;
+pub mod serve;
 pub mod state;
 pub mod versions;
+pub mod watches;
+
+pub use replicas::{Replica, replicas, settle};
+
+use crate::{
+    data_distribution::ShardMap,
+    proto::{KeyRange, Version},
+    world::{Class, World},
+};
+use parking_lot::Mutex;
+use shaketable_layers::tx::KeyValue;
+use state::State;
+use std::sync::Arc;
+
+/// A storage server's disk, with what the server has in memory on top: both are one [`State`],
+/// which a restart takes back to what was durable.
+#[derive(Debug)]
+pub struct StorageDisk {
+    server: u16,
+    state: Mutex<State>,
+}
+
+impl StorageDisk {
+    /// The disk of server number `server`, with the shards that the map gives it, all empty.
+    pub fn new(server: u16, map: &ShardMap) -> StorageDisk {
+        StorageDisk { server, state: Mutex::new(State::new(map.held_by(server))) }
+    }
+
+    /// The server's number.
+    pub fn server(&self) -> u16 {
+        self.server
+    }
+
+    /// The last version that the server has applied.
+    pub fn version(&self) -> Version {
+        self.state.lock().version()
+    }
+
+    /// Every row of a shard at a version, for comparing replicas; `None` when the server does not
+    /// hold the shard or cannot read that version.
+    pub fn snapshot(&self, shard: &KeyRange, version: Version) -> Option<Vec<KeyValue>> {
+        self.state.lock().snapshot(shard, version)
+    }
+}
+
+/// Adds the storage servers that the world's configuration asks for. Answers their disks, by number.
+pub fn add_servers(world: &Arc<World>) -> Vec<Arc<StorageDisk>> {
+    (0..world.config.storage_servers.max(1))
+        .map(|server| {
+            let disk = Arc::new(StorageDisk::new(server, &world.shards.lock()));
+            let kept = disk.clone();
+            world.add_machine_at_home(Class::Storage, &format!("storage {server}"), move |world, home| {
+                serve::run(world, home, kept.clone())
+            });
+            disk
+        })
+        .collect()
+}

@@ -1,0 +1,72 @@
+//! The data distributor's task: carries out the moves that were asked for, one at a time.
+//!
+//! What it has done so far is in the shard map, which survives it: after a restart it goes on from
+//! there, asking again what may have been asked before. The order of the steps is what keeps the
+//! data: the new team has the shard durably, then clients are sent there, then the old one forgets.
+
+use crate::{
+    net::{Broken, Call, NodeId, ReplyTo},
+    proto::{KeyRange, Message},
+    rt::{MILLISECOND, Nanos},
+    trace::Kind,
+    world::{Class, World},
+};
+use futures::future::try_join_all;
+use std::sync::Arc;
+
+/// How often the distributor looks for something to do, and tries again what failed.
+const INTERVAL: Nanos = 100 * MILLISECOND;
+
+/// Adds the data distributor's machine.
+pub fn add(world: &Arc<World>) {
+    world.add_machine(Class::Stateless, "data distributor", run);
+}
+
+async fn run(world: Arc<World>, node: NodeId) {
+    loop {
+        let next = world.shards.lock().next_move();
+        let done = match next {
+            Some(shard) => step(&world, node, shard).await,
+            None => Err(Broken),
+        };
+        if done.is_err() {
+            world.clock.sleep(INTERVAL).await;
+        }
+    }
+}
+
+/// Carries a shard's move on, as far as the servers answer.
+async fn step(world: &World, node: NodeId, shard: usize) -> Result<(), Broken> {
+    let servers = world.machines(Class::Storage);
+    let node_of = |server: &u16| servers[usize::from(*server)];
+    let at = world.shards.lock().shards()[shard].clone();
+    if let Some(team) = &at.moving_to {
+        let sources: Vec<NodeId> = at.team.iter().map(node_of).collect();
+        let fetches = team.iter().filter(|server| !at.team.contains(server)).map(|server| {
+            let add = |reply| Message::AddShard { range: at.range.clone(), sources: sources.clone(), reply };
+            ask(world, node, node_of(server), add)
+        });
+        try_join_all(fetches).await?;
+        let team = team.first().copied().unwrap_or_default();
+        world.shards.lock().switch(shard);
+        world.event(node, Kind::ShardMoved, shard as u64, u64::from(team));
+    }
+    let leaving = world.shards.lock().shards()[shard].leaving.clone();
+    for server in leaving {
+        let range: KeyRange = at.range.clone();
+        ask(world, node, node_of(&server), |reply| Message::DropShard { range, reply }).await?;
+        world.shards.lock().left(shard, server);
+    }
+    Ok(())
+}
+
+/// Asks a storage server; there is no answer while its machine has never been up.
+async fn ask(
+    world: &World,
+    node: NodeId,
+    server: NodeId,
+    request: impl FnOnce(ReplyTo<()>) -> Message,
+) -> Result<(), Broken> {
+    let call: Call<()> = world.net.call(node, world.address(server).ok_or(Broken)?, request);
+    call.await
+}

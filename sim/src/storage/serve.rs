@@ -1,0 +1,327 @@
+//! The storage server's loop: one task that receives, applies, answers and makes durable.
+
+use super::{
+    StorageDisk,
+    fetch::{Fetched, Fetches},
+    pull::Pull,
+    requests::{self, Waiting},
+    state::{Holds, Readable, State},
+    watches::Watches,
+};
+use crate::{
+    config::Sabotage,
+    net::{Call, Endpoint},
+    proto::{LogEntry, LogSystem, Message, Version},
+    rt::{Alarm, MILLISECOND, Nanos},
+    seed::Stream,
+    trace::Kind,
+    tunables::MachineTunables,
+    world::{Class, World},
+};
+use futures::FutureExt;
+use shaketable_layers::tx::Error;
+use std::{
+    collections::VecDeque,
+    future::poll_fn,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+/// How long the server waits before it asks a controller that did not answer again.
+const RETRY: Nanos = 20 * MILLISECOND;
+/// How often the sabotaged server skips a version.
+const SKIPS: f64 = 0.02;
+
+/// Serves as the storage server of this disk, from what is durable on it.
+pub async fn run(world: Arc<World>, home: Endpoint, disk: Arc<StorageDisk>) {
+    let inbox = world.net.open_at(home);
+    let mut server = Server::new(world, home, disk);
+    let mut messages = VecDeque::new();
+    let mut alarm = Alarm::default();
+    poll_fn(|cx| {
+        loop {
+            let received = inbox.poll_drain(cx, &mut messages).is_ready();
+            messages.drain(..).for_each(|envelope| server.receive(envelope.message));
+            let told = server.poll_controller(cx);
+            let fetched = server.poll_fetches(cx);
+            let due = alarm.poll(&server.world.clock, server.due(), cx);
+            if due {
+                server.tick();
+            }
+            if !(received || told || fetched || due) {
+                return Poll::<()>::Pending;
+            }
+        }
+    })
+    .await
+}
+
+struct Server {
+    world: Arc<World>,
+    home: Endpoint,
+    disk: Arc<StorageDisk>,
+    tunables: Arc<MachineTunables>,
+    rng: Stream,
+    pull: Pull,
+    waiting: Waiting,
+    watches: Watches,
+    fetches: Fetches,
+    /// The question for a newer log system, and when to ask again if there is none.
+    question: Option<Call<Arc<LogSystem>>>,
+    ask_at: Nanos,
+    /// When the next version becomes durable, and which: the one that was applied the last time.
+    durable_at: Nanos,
+    syncing: Version,
+}
+
+impl Server {
+    fn new(world: Arc<World>, home: Endpoint, disk: Arc<StorageDisk>) -> Server {
+        let mut state = disk.state.lock();
+        state.restart();
+        let syncing = state.version();
+        drop(state);
+        let now = world.clock.now();
+        Server {
+            tunables: world.tunables.machine(home.node),
+            // Two incarnations never start at the same time.
+            rng: world.seed.stream(&format!("storage {} {now}", disk.server)),
+            pull: Pull::new(disk.server),
+            waiting: Waiting::default(),
+            watches: Watches::default(),
+            fetches: Fetches::default(),
+            question: None,
+            ask_at: now,
+            durable_at: now + world.config.storage_durable_interval,
+            syncing,
+            world,
+            home,
+            disk,
+        }
+    }
+
+    fn receive(&mut self, message: Message) {
+        match message {
+            Message::LogData { generation, entries } => {
+                let lag =
+                    || self.rng.range(self.world.config.storage_lag.clone()) + self.tunables.apply_lag();
+                self.pull.receive(self.world.clock.now(), generation, entries, lag);
+                self.apply();
+            }
+            Message::AddShard { range, sources, reply } => {
+                if self.disk.state.lock().holds(&range) == Holds::Durably {
+                    return reply.send(());
+                }
+                self.fetches.want(self.world.clock.now(), range, sources, reply);
+                self.begin_fetches();
+            }
+            Message::DropShard { range, reply } => {
+                self.fetches.forget(&range);
+                self.disk.state.lock().forget(&range);
+                self.watches.forget(&range);
+                reply.send(());
+            }
+            Message::Ping { reply } => reply.send(()),
+            read => self.read(read),
+        }
+    }
+
+    /// Answers a read now, or has it wait for its version.
+    fn read(&mut self, read: Message) {
+        let state = self.disk.state.lock();
+        let version = requests::version_of(&read).unwrap_or(state.version());
+        let is_watch = matches!(read, Message::WatchValue { .. });
+        match state.readable(version) {
+            Readable::TooOld if !is_watch => requests::refuse(read, Error::TRANSACTION_TOO_OLD),
+            Readable::Later if self.is_behind(&state) => requests::refuse(read, Error::PROCESS_BEHIND),
+            Readable::Later => {
+                drop(state);
+                self.waiting.push(self.world.clock.now(), version, read);
+            }
+            _ => answer(&self.world, &self.tunables, &mut self.rng, &mut self.watches, &state, read),
+        }
+    }
+
+    /// Whether what was received is so far ahead of what was applied that waiting is pointless.
+    fn is_behind(&self, state: &State) -> bool {
+        self.pull.received() - state.version() > 2 * self.world.tunables.window()
+    }
+
+    /// Applies what is due, and answers the reads that waited for it.
+    fn apply(&mut self) {
+        let now = self.world.clock.now();
+        let disk = self.disk.clone();
+        let mut state = disk.state.lock();
+        let before = state.version();
+        while let Some(entries) = self.pull.take(now) {
+            for entry in entries {
+                if entry.version <= state.version() {
+                    continue;
+                }
+                if entry.previous != state.version() {
+                    if self.pull.is_impatient(now) {
+                        self.subscribe(state.version());
+                    }
+                    break;
+                }
+                let sabotage = self.sabotage(&entry);
+                state.apply(&entry, self.world.tunables.window(), sabotage);
+                self.watches.applied(&state, &entry);
+                self.world.trace.event(now, self.home.node, Kind::Applied, entry.version as u64, 0);
+            }
+        }
+        if state.version() > before {
+            for read in self.waiting.take_up_to(state.version()) {
+                let version = requests::version_of(&read).unwrap_or_default();
+                match state.readable(version) {
+                    Readable::TooOld if !matches!(read, Message::WatchValue { .. }) => {
+                        requests::refuse(read, Error::TRANSACTION_TOO_OLD);
+                    }
+                    _ => answer(&self.world, &self.tunables, &mut self.rng, &mut self.watches, &state, read),
+                }
+            }
+        }
+    }
+
+    fn sabotage(&mut self, entry: &LogEntry) -> Option<Sabotage> {
+        let planted = self.world.config.sabotage?;
+        let strikes = match planted {
+            Sabotage::StorageSkipsVersion => !entry.transactions.is_empty() && self.rng.chance(SKIPS),
+            Sabotage::ReplicaReorders => self.disk.server == 0,
+            _ => false,
+        };
+        strikes.then_some(planted)
+    }
+
+    /// Asks a log for everything behind `from`.
+    fn subscribe(&mut self, from: Version) {
+        if let Some(log) = self.pull.ask(self.world.clock.now()) {
+            self.world.net.send(self.home.node, log, Message::Subscribe { from, to: self.home });
+        }
+    }
+
+    /// Keeps asking the controller for the next log system; whether one has come.
+    fn poll_controller(&mut self, cx: &mut Context<'_>) -> bool {
+        let now = self.world.clock.now();
+        if self.question.is_none() && now >= self.ask_at {
+            let controller = self.world.machines(Class::Controller).first().copied();
+            match controller.and_then(|node| self.world.address(node)) {
+                None => self.ask_at = now + RETRY,
+                Some(controller) => {
+                    let known = self.pull.generation();
+                    let ask = |reply| Message::GetLogSystem { known, reply };
+                    self.question = Some(self.world.net.call(self.home.node, controller, ask));
+                }
+            }
+        }
+        let Some(question) = &mut self.question else { return false };
+        let Poll::Ready(answer) = question.poll_unpin(cx) else { return false };
+        self.question = None;
+        match answer {
+            Ok(system) if system.generation > self.pull.generation() => self.change(system),
+            _ => self.ask_at = now + RETRY,
+        }
+        true
+    }
+
+    /// A new generation has begun: what does not count of the old one is undone.
+    fn change(&mut self, system: Arc<LogSystem>) {
+        let disk = self.disk.clone();
+        let mut state = disk.state.lock();
+        let before = state.version();
+        if let Some(end) = self.pull.change(system)
+            && before > end
+        {
+            self.world.event(self.home.node, Kind::Rollback, end as u64, before as u64);
+            state.rollback(end);
+            self.syncing = self.syncing.min(end);
+            self.watches.check_all(&state);
+            self.fetches.again(self.world.clock.now(), |range| state.holds(range) == Holds::Not);
+        }
+        self.subscribe(state.version());
+        drop(state);
+        self.begin_fetches();
+    }
+
+    fn begin_fetches(&mut self) {
+        for range in self.fetches.take_due(self.world.clock.now()) {
+            let mut state = self.disk.state.lock();
+            if matches!(state.holds(&range), Holds::Not | Holds::Fetching(_)) {
+                let since = state.begin_fetch(&range);
+                self.fetches.begin(&self.world, self.home.node, range, since);
+            }
+        }
+    }
+
+    fn poll_fetches(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut any = false;
+        while let Some(Fetched { range, since, rows }) = self.fetches.poll(cx) {
+            any = true;
+            let mut state = self.disk.state.lock();
+            if state.holds(&range) != Holds::Fetching(since) {
+                continue;
+            }
+            match rows {
+                Some(rows) => state.end_fetch(&range, since, rows),
+                None => self.fetches.failed(self.world.clock.now(), &range),
+            }
+        }
+        any
+    }
+
+    /// When the clock alone gives something to do.
+    fn due(&self) -> Nanos {
+        let mut due = self.durable_at.min(self.pull.due());
+        if self.question.is_none() {
+            due = due.min(self.ask_at);
+        }
+        [self.waiting.due(), self.fetches.due()].into_iter().flatten().fold(due, Nanos::min)
+    }
+
+    /// Does what is due by the clock.
+    fn tick(&mut self) {
+        let now = self.world.clock.now();
+        if now >= self.durable_at {
+            self.durable_at = now + self.world.config.storage_durable_interval;
+            self.make_durable();
+        }
+        if self.pull.is_silent(now) {
+            let version = self.disk.state.lock().version();
+            self.subscribe(version);
+        }
+        self.apply();
+        self.waiting.take_expired(now).for_each(|read| requests::refuse(read, Error::FUTURE_VERSION));
+        self.begin_fetches();
+    }
+
+    fn make_durable(&mut self) {
+        let mut state = self.disk.state.lock();
+        let before = state.durable();
+        state.make_durable(self.syncing);
+        self.syncing = state.version();
+        if state.durable() > before {
+            let (server, version) = (self.disk.server, state.durable());
+            for log in self.pull.logs() {
+                self.world.net.send(self.home.node, *log, Message::Pop { server, version });
+            }
+        }
+        self.fetches.settle(|range| state.holds(range) == Holds::Durably);
+    }
+}
+
+/// Answers a read whose version is there, after the time that reads take on this machine.
+fn answer(
+    world: &World,
+    tunables: &MachineTunables,
+    rng: &mut Stream,
+    watches: &mut Watches,
+    state: &State,
+    read: Message,
+) {
+    match read {
+        Message::WatchValue { key, value, reply, .. } => watches.set(state, key, value, reply),
+        read => {
+            let work = rng.range(world.config.storage_read.clone()) + tunables.read_delay();
+            requests::answer(state, read, work);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Watches: who wants to know when a key's value is another.
+//!
+//! A watch fires when the value that is applied differs from the one it was set with. A value that
+//! changes and changes back in between may go unnoticed; a watch that outlives its server or its
+//! shard is broken, and the client sets it again.
+
+use super::state::State;
+use crate::{
+    net::ReplyTo,
+    proto::{KeyRange, LogEntry, Mutation, Version, WRONG_SHARD_SERVER},
+};
+use bytes::Bytes;
+use shaketable_layers::tx::Error;
+use std::collections::BTreeMap;
+
+/// The watches set on a server.
+#[derive(Default)]
+pub struct Watches {
+    keys: BTreeMap<Bytes, Vec<Watch>>,
+}
+
+/// A watch: the value it was set with, and whom to tell.
+struct Watch {
+    value: Option<Bytes>,
+    reply: ReplyTo<Result<Version, Error>>,
+}
+
+impl Watches {
+    /// Sets a watch, which fires at once if the value differs already.
+    pub fn set(
+        &mut self,
+        state: &State,
+        key: Bytes,
+        value: Option<Bytes>,
+        reply: ReplyTo<Result<Version, Error>>,
+    ) {
+        match state.latest(&key) {
+            Err(error) => reply.send(Err(error)),
+            Ok(current) if current != value.as_ref() => reply.send(Ok(state.version())),
+            Ok(_) => self.keys.entry(key).or_default().push(Watch { value, reply }),
+        }
+    }
+
+    /// An entry was applied: fires the watches of the keys that it wrote.
+    pub fn applied(&mut self, state: &State, entry: &LogEntry) {
+        if self.keys.is_empty() {
+            return;
+        }
+        for mutation in entry.transactions.iter().flat_map(|t| &t.mutations) {
+            match mutation {
+                Mutation::Set(key, _) | Mutation::Atomic(key, _, _) => self.check(state, key),
+                Mutation::ClearRange(range) => {
+                    self.inside(range).iter().for_each(|key| self.check(state, key))
+                }
+            }
+        }
+    }
+
+    /// Fires every watch whose value differs, after a rollback.
+    pub fn check_all(&mut self, state: &State) {
+        let keys: Vec<Bytes> = self.keys.keys().cloned().collect();
+        keys.iter().for_each(|key| self.check(state, key));
+    }
+
+    /// The server gives a shard up: its watches are to be set elsewhere.
+    pub fn forget(&mut self, range: &KeyRange) {
+        for key in self.inside(range) {
+            for watch in self.keys.remove(&key).into_iter().flatten() {
+                watch.reply.send(Err(WRONG_SHARD_SERVER));
+            }
+        }
+    }
+
+    fn inside(&self, range: &KeyRange) -> Vec<Bytes> {
+        match range.is_empty() {
+            true => Vec::new(),
+            false => {
+                self.keys.range::<Bytes, _>(&range.begin..&range.end).map(|(key, _)| key.clone()).collect()
+            }
+        }
+    }
+
+    fn check(&mut self, state: &State, key: &Bytes) {
+        let Some(watches) = self.keys.get_mut(key) else { return };
+        let current = state.latest(key);
+        for watch in watches.extract_if(.., |watch| current != Ok(watch.value.as_ref())) {
+            watch.reply.send(current.map(|_| state.version()));
+        }
+        if watches.is_empty() {
+            self.keys.remove(key);
+        }
+    }
+}

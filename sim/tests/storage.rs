@@ -1,0 +1,204 @@
+//! Storage servers in a whole cluster: what replicas hold is what the logs say, through kills,
+//! recoveries, moving shards and lagging servers.
+
+use bytes::Bytes;
+use shaketable_layers::tx::{Database, Error, Isolation, MutationType, Transaction};
+use shaketable_sim::{
+    client::SimDatabase,
+    cluster::Cluster,
+    config::{ClusterConfig, Sabotage},
+    faults::{self, Family, FaultPlan, Profile, Strike},
+    history::ClientId,
+    proto::{KeyRange, Mutation},
+    rt::{self, MILLISECOND, SECOND},
+    seed::{Seed, Stream},
+    storage::Replica,
+    world::{Class, World},
+};
+use std::collections::BTreeMap;
+
+type Rows = BTreeMap<Bytes, Bytes>;
+
+fn config() -> ClusterConfig {
+    ClusterConfig {
+        logs: 2,
+        storage_servers: 4,
+        replicas: 2,
+        spares: 2,
+        shard_boundaries: vec![Bytes::from_static(b"d"), Bytes::from_static(b"m")],
+        storage_lag: 0..400_000,
+        storage_durable_interval: 100 * MILLISECOND,
+        ..ClusterConfig::smallest()
+    }
+}
+
+fn key(n: u64) -> Bytes {
+    Bytes::from(vec![b'a' + n as u8])
+}
+
+/// The logs' committed entries, replayed.
+fn replay(world: &World) -> Rows {
+    let mut rows = Rows::new();
+    let history = world.history.lock();
+    for mutation in history.committed().flat_map(|e| &e.transactions).flat_map(|t| &t.mutations) {
+        match mutation {
+            Mutation::Set(k, v) => drop(rows.insert(k.clone(), v.clone())),
+            Mutation::ClearRange(range) => rows.retain(|k, _| !range.contains(k)),
+            Mutation::Atomic(k, operand, op) => {
+                match shaketable_sim::atomic::apply(*op, rows.get(k), operand) {
+                    Some(v) => drop(rows.insert(k.clone(), v)),
+                    None => drop(rows.remove(k)),
+                }
+            }
+        }
+    }
+    rows
+}
+
+/// The replicas that do not hold what the logs say.
+fn wrong(replicas: &[Replica], truth: &Rows) -> Vec<String> {
+    let expected = |range: &KeyRange| -> Vec<(Bytes, Bytes)> {
+        truth.iter().filter(|(k, _)| range.contains(k)).map(|(k, v)| (k.clone(), v.clone())).collect()
+    };
+    replicas.iter().filter(|r| r.rows != expected(&r.range)).map(|r| r.server.clone()).collect()
+}
+
+/// Writes and reads for as long as `until` is in the future; answers how many transactions committed.
+async fn write(world: &World, db: SimDatabase, mut rng: Stream, until: u64) -> u64 {
+    let mut committed = 0;
+    while world.clock.now() < until {
+        let tx = db.create_transaction().expect("a transaction");
+        let (a, b, c) = (rng.below(20), rng.below(20), rng.below(20));
+        let done: Result<(), Error> = async {
+            tx.get(&key(a), Isolation::Serializable).await?;
+            match rng.below(4) {
+                0 => tx.clear_range(&key(b.min(c)), &key(b.max(c))),
+                1 => tx.clear(&key(b)),
+                _ => tx.set(&key(b), &c.to_le_bytes()),
+            }
+            tx.atomic_op(&key(c), &[1, 0], MutationType::Add);
+            tx.atomic_op(&key(c), b"two", MutationType::AppendIfFits);
+            tx.commit().await.map(drop).map_err(Into::into)
+        }
+        .await;
+        match done {
+            Ok(()) => committed += 1,
+            Err(_) => world.clock.sleep(10 * MILLISECOND).await,
+        }
+    }
+    committed
+}
+
+struct Ran {
+    committed: u64,
+    wrong: Vec<String>,
+    delivered: BTreeMap<Family, u64>,
+    hash: (u64, u64),
+}
+
+/// Four clients write for three seconds under a plan; then the cluster heals and settles.
+fn run(seed: u64, config: ClusterConfig, plan: FaultPlan) -> Ran {
+    rt::simulate(Seed(seed), async move {
+        let world = World::new(Seed(seed), config, &plan, false);
+        let cluster = Cluster::start(world.clone()).await;
+        let until = world.clock.now() + 3 * SECOND;
+        let writers: Vec<_> = (0..4)
+            .map(|i| {
+                let node =
+                    world.add_machine(Class::Client, &format!("client {i}"), |_, _| std::future::ready(()));
+                let db = SimDatabase::new(world.clone(), node, ClientId(i), cluster.controller());
+                write(&world, db, Seed(seed).stream(&format!("writer {i}")), until)
+            })
+            .collect();
+        world.faults.switch(true);
+        faults::begin(&world, &plan);
+        let committed = futures::future::join_all(writers).await.into_iter().sum();
+        world.faults.switch(false);
+        faults::heal(&world);
+        let settled = world.clock.timeout(30 * SECOND, cluster.settle()).await;
+        assert_eq!(settled, Some(()), "seed {seed}: a healed cluster settles");
+        let wrong = wrong(&cluster.final_state(), &replay(&world));
+        let delivered = world.faults.delivered();
+        let hash = world.trace.hash();
+        cluster.shutdown().await;
+        Ran { committed, wrong, delivered, hash }
+    })
+}
+
+fn strike(at: u64, family: Family, target: u32, duration: u64, amount: f64) -> Strike {
+    let (at, duration) = (at * MILLISECOND, duration * MILLISECOND);
+    Strike { at, family, target, other: target + 1, duration, amount }
+}
+
+#[test]
+fn replicas_hold_what_the_logs_say() {
+    let ran = run(1, config(), FaultPlan::default());
+    assert!(ran.committed > 300, "{}", ran.committed);
+    assert_eq!(ran.wrong, [""; 0]);
+}
+
+#[test]
+fn they_do_after_moves_kills_and_recoveries() {
+    for seed in 0..12 {
+        let mut rng = Seed(seed).stream("plan");
+        let mut strikes: Vec<Strike> = (0..15)
+            .map(|i| {
+                let (at, target) = (rng.below(2_800), rng.u64() as u32 >> 1);
+                match i {
+                    0..6 => strike(at, Family::MoveShard, target, 1, 0.0),
+                    6..14 => strike(at, Family::Kill, target, rng.below(400), 0.0),
+                    _ => strike(at, Family::LaggingStorage, target, 600, 300.0),
+                }
+            })
+            .collect();
+        strikes.sort_by_key(|s| s.at);
+        let ran = run(seed, config(), FaultPlan { strikes, ..FaultPlan::default() });
+        assert_eq!(ran.wrong, [""; 0], "seed {seed}");
+        assert!(ran.delivered.contains_key(&Family::MoveShard), "seed {seed}");
+    }
+}
+
+#[test]
+fn they_do_in_a_storm_and_the_storm_repeats_itself() {
+    for seed in 0..6 {
+        let plan = FaultPlan::draw(Seed(seed), Profile::Storm, 3 * SECOND, &[]);
+        let first = run(seed, config(), plan.clone());
+        assert_eq!(first.wrong, [""; 0], "seed {seed}");
+        let second = run(seed, config(), plan);
+        assert_eq!(first.hash, second.hash, "seed {seed}");
+    }
+}
+
+#[test]
+fn sabotaged_servers_do_not() {
+    for sabotage in [Sabotage::StorageSkipsVersion, Sabotage::ReplicaReorders] {
+        let caught = (0..3)
+            .filter(|seed| {
+                let config = ClusterConfig { sabotage: Some(sabotage), ..config() };
+                !run(*seed, config, FaultPlan::default()).wrong.is_empty()
+            })
+            .count();
+        assert!(caught > 0, "{sabotage:?}");
+    }
+}
+
+#[test]
+fn a_read_of_the_future_fails_after_a_second_and_one_of_the_past_at_once() {
+    rt::simulate(Seed(3), async {
+        let world = World::new(Seed(3), config(), &FaultPlan::default(), false);
+        let cluster = Cluster::start(world.clone()).await;
+        let node = world.add_machine(Class::Client, "client", |_, _| std::future::ready(()));
+        let storage = world.address(world.machines(Class::Storage)[0]).expect("it has started");
+        let get = |version| {
+            let ask = |reply| shaketable_sim::proto::Message::GetValue { key: key(0), version, reply };
+            world.net.call(node, storage, ask)
+        };
+        world.clock.sleep(SECOND).await;
+        let before = world.clock.now();
+        assert_eq!(get(1 << 60).await, Ok(Err(Error::FUTURE_VERSION)));
+        let waited = world.clock.now() - before;
+        assert!((SECOND..SECOND + 10 * MILLISECOND).contains(&waited), "{waited}");
+        assert_eq!(get(-1).await, Ok(Err(Error::TRANSACTION_TOO_OLD)));
+        cluster.shutdown().await;
+    });
+}

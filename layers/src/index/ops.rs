@@ -3,6 +3,7 @@
 use super::{Error, Record, keys::Keys};
 use crate::{
     once::{Answer, Outcome, Session},
+    sometimes,
     tx::{Database, Isolation, KeyValue, RangeOption, Transaction},
 };
 use bytes::{BufMut, Bytes, BytesMut};
@@ -110,6 +111,14 @@ impl<R: Record> Table<R> {
         let old = self.get(tx, id, Isolation::Serializable).await?;
         let before = old.as_ref().map(|r| self.keys.entries(r)).unwrap_or_default();
         let after = new.map(|r| self.keys.entries(r)).unwrap_or_default();
+        sometimes!(
+            old.is_some() && new.is_some() && before.keys().ne(after.keys()),
+            "index: a record moves to another key of an index"
+        );
+        sometimes!(
+            before.iter().any(|(key, covered)| after.get(key).is_some_and(|new| new != covered)),
+            "index: a covered part changes under its key"
+        );
         for key in before.keys().filter(|key| !after.contains_key(*key)) {
             tx.clear(key);
         }

@@ -4,7 +4,10 @@ use super::{
     Answer, Error, MAX_ANSWER_BYTES, OpId, Slots,
     keys::{Slot, Verdict},
 };
-use crate::tx::{self, Database, Isolation, MutationType, Transaction};
+use crate::{
+    reachable, sometimes,
+    tx::{self, Database, Isolation, MutationType, Transaction},
+};
 use bytes::{Bytes, BytesMut};
 use futures::future::BoxFuture;
 use std::{fmt, future::Future};
@@ -91,7 +94,10 @@ pub async fn check<T: Transaction, A: Answer>(tx: &T, slots: &Slots, op: OpId) -
     let slot = read(tx, &key).await?.ok_or(Error::Superseded)?;
     if slot.answered == (op.epoch, op.seq) {
         return match slot.verdict {
-            Verdict::Applied(answer) => A::decode(answer).map(Check::Done).ok_or(Error::Unreadable),
+            Verdict::Applied(answer) => {
+                reachable!("once: a retry finds its operation recorded");
+                A::decode(answer).map(Check::Done).ok_or(Error::Unreadable)
+            }
             Verdict::Never => Err(Error::Fenced),
         };
     }
@@ -145,6 +151,7 @@ async fn fence<T: Transaction>(tx: &T, key: &[u8], op: OpId) -> Result<Fate<Byte
     };
     let asked = (op.epoch, op.seq);
     if slot.answered == asked {
+        sometimes!(slot.verdict != Verdict::Never, "once: an unknown operation turns out applied");
         return Ok(match slot.verdict {
             Verdict::Applied(answer) => Fate::Applied(answer),
             Verdict::Never => Fate::NotApplied,
@@ -156,6 +163,7 @@ async fn fence<T: Transaction>(tx: &T, key: &[u8], op: OpId) -> Result<Fate<Byte
     // A later incarnation's `open` has written the slot: every attempt of this epoch read it before,
     // and conflicts. The current epoch needs the write.
     if slot.epoch == op.epoch {
+        reachable!("once: an unknown operation is ruled out");
         (slot.answered, slot.verdict) = (asked, Verdict::Never);
         tx.set(key, &slot.encode());
     }

@@ -6,7 +6,10 @@ use super::{
     ops::read,
     record, resolve,
 };
-use crate::tx::{Database, RetryError, RunError};
+use crate::{
+    reachable, sometimes,
+    tx::{Database, RetryError, RunError},
+};
 use bytes::Bytes;
 use std::future::Future;
 
@@ -66,6 +69,7 @@ impl<D: Database> Session<D> {
                 })
                 .await;
             let slot = opened.map_err(|e| e.error)?;
+            sometimes!(slot.epoch > 1, "once: a client comes back");
             let (epoch, seq) = slot.answered;
             let fate = match slot.verdict {
                 Verdict::Applied(answer) => Fate::Applied(answer),
@@ -189,6 +193,7 @@ impl<D: Database> Session<D> {
                 Err(e) => Some(e.error),
             };
             // An earlier attempt may have landed, or may still: a refusal is one only behind a fence.
+            reachable!("once: a refusal needs a fence");
             match (self.resolve(op).await, refusal) {
                 (Ok(Fate::Applied(answer)), _) => Outcome::Applied(answer),
                 (Ok(Fate::NotApplied), Some(e)) => Outcome::Refused(e),

@@ -3,6 +3,7 @@
 use super::{Error, ItemId, MAX_VALUE_BYTES, Order, Position};
 use crate::{
     once::{Answer, Outcome, Session},
+    reachable,
     tx::{self, Database, Isolation, KeyValue, MutationType, RangeOption, Transaction},
 };
 use bytes::{BufMut, Bytes, BytesMut};
@@ -65,6 +66,7 @@ impl Queue {
     /// conflicts, an enqueue behind it does not.
     pub async fn dequeue<T: Transaction>(&self, tx: &T) -> Result<Option<Item>, Error> {
         let Some(row) = self.first(tx, Isolation::Serializable).await? else {
+            reachable!("queue: a dequeue finds no item");
             return Ok(None);
         };
         tx.clear(&row.key);
@@ -191,7 +193,10 @@ fn fits(value: &[u8]) -> Result<(), Error> {
 /// A queue's range is unreadable only where its own transaction has stamped it.
 fn own(error: tx::Error) -> Error {
     match error {
-        tx::Error::ACCESSED_UNREADABLE => Error::OwnItemsUnreadable,
+        tx::Error::ACCESSED_UNREADABLE => {
+            reachable!("queue: a transaction comes to its own items");
+            Error::OwnItemsUnreadable
+        }
         e => Error::Fdb(e),
     }
 }

@@ -170,6 +170,10 @@ impl Workload for Index {
         BUGS
     }
 
+    fn points() -> &'static [&'static str] {
+        &["index: a record moves to another key of an index", "index: a covered part changes under its key"]
+    }
+
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Index {
         let most = rng.range(8..40) as usize;
         Index {
@@ -218,11 +222,9 @@ impl Workload for Index {
     }
 
     async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Client<D>> {
-        if let Some(timeout) = self.timeout {
-            db.set_option(DatabaseOption::TransactionTimeout(timeout))?;
-        }
         let session = Session::open(db, &slots(), client as u64).await;
         let session = session.map_err(|e| e.fdb().unwrap_or(tx::Error::INTERNAL_ERROR))?;
+        self.limit(db)?;
         Ok(Client { session, users: Users::new(&table()), wrote: BTreeMap::new() })
     }
 
@@ -241,27 +243,18 @@ impl Workload for Index {
         op: &Op,
         error: tx::Error,
     ) -> Outcome<Answer> {
-        let session = &mut client.session;
-        while let Some(pending) = session.pending() {
-            let fate = match op {
-                Op::Swap(..) => session.resolve(pending).await.map(|f| fate(f, Answer::Swapped)),
-                _ => session.resolve(pending).await.map(|f| fate(f, |old: Option<Old<User>>| old_user(old))),
-            };
-            match fate {
-                Ok(Some(outcome)) => return outcome,
-                Ok(None) => return Outcome::GaveUp(error),
-                // Who must know asks again: the answer is there as soon as the database is.
-                Err(e) if e.fdb().is_some() => {
-                    session.database().env().sleep(Duration::from_millis(10)).await
-                }
-                Err(e) => return Outcome::Violated(e.to_string()),
-            }
+        // Who must know waits for as long as it takes.
+        let db = client.session.database().clone();
+        let unlimited = db.set_option(DatabaseOption::TransactionTimeout(0));
+        let outcome = self.settle(client, op, error).await;
+        match unlimited.and_then(|()| self.limit(&db)) {
+            Ok(()) => outcome,
+            Err(e) => Outcome::Violated(format!("a timeout was refused: {e}")),
         }
-        Outcome::Unknown(error)
     }
 
     fn is_effect(&self, mutations: &[Mutation]) -> bool {
-        !matches!(mutations, [Mutation::Set(key, value)] if slots().is_fence(key, value))
+        !super::is_fence(&slots(), mutations)
     }
 
     fn model(&self) -> Model {
@@ -304,6 +297,36 @@ impl Workload for Index {
 }
 
 impl Index {
+    /// Learns what became of the session's last operation.
+    async fn settle<D: Database>(
+        &self,
+        client: &mut Client<D>,
+        op: &Op,
+        error: tx::Error,
+    ) -> Outcome<Answer> {
+        let session = &mut client.session;
+        while let Some(pending) = session.pending() {
+            let fate = match op {
+                Op::Swap(..) => session.resolve(pending).await.map(|f| fate(f, Answer::Swapped)),
+                _ => session.resolve(pending).await.map(|f| fate(f, |old: Option<Old<User>>| old_user(old))),
+            };
+            match fate {
+                Ok(Some(outcome)) => return outcome,
+                Ok(None) => return Outcome::GaveUp(error),
+                Err(e) if e.fdb().is_some() => {
+                    session.database().env().sleep(Duration::from_millis(10)).await
+                }
+                Err(e) => return Outcome::Violated(e.to_string()),
+            }
+        }
+        Outcome::Unknown(error)
+    }
+
+    /// Sets the clients' timeout on their database.
+    fn limit<D: Database>(&self, db: &D) -> tx::Result<()> {
+        self.timeout.map_or(Ok(()), |timeout| db.set_option(DatabaseOption::TransactionTimeout(timeout)))
+    }
+
     /// One operation, done right.
     pub(crate) async fn apply_right<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
         let Client { session, users, .. } = client;

@@ -161,6 +161,17 @@ impl Workload for Queue {
         BUGS
     }
 
+    fn points() -> &'static [&'static str] {
+        &[
+            "queue: a dequeue finds no item",
+            "queue: a transaction comes to its own items",
+            "once: a retry finds its operation recorded",
+            "once: an unknown operation turns out applied",
+            "once: an unknown operation is ruled out",
+            "once: a client comes back",
+        ]
+    }
+
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Queue {
         let flaw = bug.and_then(Flaw::named);
         let (drawn, most) = (*rng.pick(&[Order::Index, Order::Commit]), rng.range(8..40) as usize);
@@ -223,11 +234,9 @@ impl Workload for Queue {
     }
 
     async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Client<D>> {
-        if let Some(timeout) = self.timeout {
-            db.set_option(DatabaseOption::TransactionTimeout(timeout))?;
-        }
         let session = Session::open(db, &slots(), client as u64).await;
         let session = session.map_err(|e| e.fdb().unwrap_or(tx::Error::INTERNAL_ERROR))?;
+        self.limit(db)?;
         Ok(Client { session, queue: queue(self.order) })
     }
 
@@ -246,33 +255,18 @@ impl Workload for Queue {
         op: &Op,
         error: tx::Error,
     ) -> Outcome<Answer> {
-        let session = &mut client.session;
-        while let Some(pending) = session.pending() {
-            let fate = match op {
-                Op::Enqueue(Batch { items: 1, .. }) => {
-                    session.resolve(pending).await.map(|f| fate(f, |p| Ok(Answer::Enqueued(Some(p)))))
-                }
-                Op::Enqueue(_) => {
-                    session.resolve(pending).await.map(|f| fate(f, |_: u64| Ok(Answer::Enqueued(None))))
-                }
-                Op::Dequeue(1) => session.resolve::<Option<Item>>(pending).await.map(|f| fate(f, taken)),
-                _ => session.resolve::<Vec<Item>>(pending).await.map(|f| fate(f, taken)),
-            };
-            match fate {
-                Ok(Some(outcome)) => return outcome,
-                Ok(None) => return Outcome::GaveUp(error),
-                // Who must know asks again: the answer is there as soon as the database is.
-                Err(e) if e.fdb().is_some() => {
-                    session.database().env().sleep(Duration::from_millis(10)).await
-                }
-                Err(e) => return Outcome::Violated(e.to_string()),
-            }
+        // Who must know waits for as long as it takes.
+        let db = client.session.database().clone();
+        let unlimited = db.set_option(DatabaseOption::TransactionTimeout(0));
+        let outcome = self.settle(client, op, error).await;
+        match unlimited.and_then(|()| self.limit(&db)) {
+            Ok(()) => outcome,
+            Err(e) => Outcome::Violated(format!("a timeout was refused: {e}")),
         }
-        Outcome::Unknown(error)
     }
 
     fn is_effect(&self, mutations: &[Mutation]) -> bool {
-        !matches!(mutations, [Mutation::Set(key, value)] if slots().is_fence(key, value))
+        !super::is_fence(&slots(), mutations)
     }
 
     fn model(&self) -> Self::Model {
@@ -349,6 +343,42 @@ impl Workload for Queue {
 }
 
 impl Queue {
+    /// Learns what became of the session's last operation.
+    async fn settle<D: Database>(
+        &self,
+        client: &mut Client<D>,
+        op: &Op,
+        error: tx::Error,
+    ) -> Outcome<Answer> {
+        let session = &mut client.session;
+        while let Some(pending) = session.pending() {
+            let fate = match op {
+                Op::Enqueue(Batch { items: 1, .. }) => {
+                    session.resolve(pending).await.map(|f| fate(f, |p| Ok(Answer::Enqueued(Some(p)))))
+                }
+                Op::Enqueue(_) => {
+                    session.resolve(pending).await.map(|f| fate(f, |_: u64| Ok(Answer::Enqueued(None))))
+                }
+                Op::Dequeue(1) => session.resolve::<Option<Item>>(pending).await.map(|f| fate(f, taken)),
+                _ => session.resolve::<Vec<Item>>(pending).await.map(|f| fate(f, taken)),
+            };
+            match fate {
+                Ok(Some(outcome)) => return outcome,
+                Ok(None) => return Outcome::GaveUp(error),
+                Err(e) if e.fdb().is_some() => {
+                    session.database().env().sleep(Duration::from_millis(10)).await
+                }
+                Err(e) => return Outcome::Violated(e.to_string()),
+            }
+        }
+        Outcome::Unknown(error)
+    }
+
+    /// Sets the clients' timeout on their database.
+    fn limit<D: Database>(&self, db: &D) -> tx::Result<()> {
+        self.timeout.map_or(Ok(()), |timeout| db.set_option(DatabaseOption::TransactionTimeout(timeout)))
+    }
+
     /// One operation, done right.
     pub(crate) async fn apply_right<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
         let Client { session, queue } = client;

@@ -178,8 +178,8 @@ async fn run_case<D: Database>(db: &D, prefix: &[u8], number: usize, case: &Case
 async fn attempt_case<D: Database>(ctx: &Ctx<D>, case: &Case<D>) -> Outcome {
     bounded(ctx, async { Ok(ctx.clear_all().await.map(drop)?) }).await?;
     let outcome = bounded(ctx, (case.run)(ctx.clone())).await;
-    bounded(ctx, async { Ok(ctx.clear_all().await.map(drop)?) }).await?;
-    outcome
+    let cleared = bounded(ctx, async { Ok(ctx.clear_all().await.map(drop)?) }).await;
+    outcome.and(cleared)
 }
 
 /// Turns a panic, and patience that has run out, into an outcome.

@@ -7,6 +7,7 @@
 //! how a crate of one's own runs a workload from an ordinary test.
 
 pub mod catalogue;
+pub mod conformance;
 pub mod determinism;
 pub mod judges;
 pub mod models;

@@ -106,6 +106,11 @@ impl SimDatabase {
         SimDatabase(Arc::new(Shared { client, env, operation: Mutex::new(None) }))
     }
 
+    /// The client's machine.
+    pub fn node(&self) -> NodeId {
+        self.0.client.connection.node
+    }
+
     /// Labels the transactions created from now on with the operation they belong to.
     pub fn set_operation(&self, operation: Option<u32>) {
         *self.0.operation.lock() = operation;

@@ -12,7 +12,15 @@ use crate::{
     proto::{GetKeyValuesReply, KeyRange, Location, Message, ResolvedKey, Version},
 };
 use bytes::Bytes;
-use shaketable_layers::tx::{KeySelector, Result, key_after};
+use shaketable_layers::tx::{KeySelector, KeyValue, Result, key_after};
+
+/// `sizeof(KeyValueRef)`.
+const ROW_OVERHEAD: usize = 24;
+
+/// The bytes of rows as a storage server counts them against a reply's limit.
+fn reply_bytes(rows: &[KeyValue]) -> usize {
+    rows.iter().map(|row| ROW_OVERHEAD + row.key.len() + row.value.len()).sum()
+}
 
 impl Connection {
     /// The key that `selector` names at `version`, between the beginning and the end of all keys.
@@ -78,8 +86,10 @@ impl Connection {
                 limits.take(row);
             }
             let last = reply.rows.last().map(|row| row.key.clone());
+            // A storage server that has reached its limits says that there is more without looking.
+            let full = reply.rows.len() >= limit || reply_bytes(&reply.rows) >= limit_bytes;
             batch.rows.extend(reply.rows);
-            let exhausted = !reply.more;
+            let exhausted = !reply.more && !full;
             // What has been read so far ends here.
             let through = match (exhausted, last, reverse) {
                 (false, Some(last), true) => last,
@@ -96,7 +106,7 @@ impl Connection {
                 batch.more = true;
                 break;
             }
-            if from < to && limits.may_end() && !batch.rows.is_empty() {
+            if (from < to || !exhausted) && limits.may_end() && !batch.rows.is_empty() {
                 batch.more = true;
                 batch.read_through = exhausted.then_some(through);
                 break;

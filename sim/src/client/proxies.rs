@@ -4,7 +4,7 @@ use super::wakers::Wakers;
 use crate::{
     net::{Endpoint, NodeId},
     proto::{ClientInfo, Generation, Message},
-    rt::{self, MILLISECOND},
+    rt::{self, Clock, MILLISECOND, SECOND},
     world::World,
 };
 use parking_lot::Mutex;
@@ -30,7 +30,13 @@ impl Proxies {
     /// asks runs on the caller's machine.
     pub fn follow(world: &Arc<World>, node: NodeId, controller: Endpoint) -> Arc<Proxies> {
         let proxies = Arc::new(Proxies::default());
-        rt::spawn(monitor(world.clone(), node, controller, Arc::downgrade(&proxies)));
+        rt::spawn(monitor(
+            Arc::downgrade(world),
+            world.clock.clone(),
+            node,
+            controller,
+            Arc::downgrade(&proxies),
+        ));
         proxies
     }
 
@@ -64,19 +70,29 @@ impl Proxies {
     }
 }
 
-async fn monitor(world: Arc<World>, node: NodeId, controller: Endpoint, proxies: Weak<Proxies>) {
+/// Asks again and again; while it waits it keeps neither the world nor the proxies alive.
+async fn monitor(
+    world: Weak<World>,
+    clock: Clock,
+    node: NodeId,
+    controller: Endpoint,
+    proxies: Weak<Proxies>,
+) {
     loop {
-        let Some(known) = proxies.upgrade().map(|p| p.current().generation) else { return };
-        // A controller that was restarted has another inbox at the same address.
-        let to = world.address(controller.node).unwrap_or(controller);
-        let asked = world.net.call(node, to, |reply| Message::GetClientInfo { known, reply });
-        match world.clock.timeout(5_000 * MILLISECOND, asked).await {
+        let (known, asked) = {
+            let (Some(world), Some(proxies)) = (world.upgrade(), proxies.upgrade()) else { return };
+            let known = proxies.current().generation;
+            // A controller that was restarted has another inbox at the same address.
+            let to = world.address(controller.node).unwrap_or(controller);
+            (known, world.net.call(node, to, |reply| Message::GetClientInfo { known, reply }))
+        };
+        match clock.timeout(5 * SECOND, asked).await {
             Some(Ok(info)) if info.generation != known => match proxies.upgrade() {
                 Some(proxies) => proxies.update(info),
                 None => return,
             },
             Some(Ok(_)) | None => {}
-            Some(Err(_)) => world.clock.sleep(20 * MILLISECOND).await,
+            Some(Err(_)) => clock.sleep(20 * MILLISECOND).await,
         }
     }
 }

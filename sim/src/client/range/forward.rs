@@ -14,6 +14,15 @@ impl RangeRead {
             self.end = Selector::first_at(self.resolved.take().unwrap_or_default());
             return self.finish();
         }
+        if self.stage == Stage::Inverted {
+            let end = self.resolved.take().unwrap_or_default();
+            if self.begin.key >= end && !self.begin.is_backward() {
+                return self.nothing();
+            }
+            if end.is_empty() {
+                return self.nothing_here();
+            }
+        }
         let mut it = resolve(&mut self.begin, known, &self.max, &mut self.reached, &mut self.begin_offset)?;
         let it_end = resolve(&mut self.end, known, &self.max, &mut self.reached, &mut self.end_offset)?;
         match self.stage {
@@ -31,16 +40,7 @@ impl RangeRead {
                     return Ok(Step::Resolve(self.end.clone()));
                 }
             }
-            Stage::Inverted => {
-                let end = self.resolved.take().unwrap_or_default();
-                if self.begin.key >= end && !self.begin.is_backward() {
-                    return self.nothing();
-                }
-                if end.is_empty() {
-                    return self.nothing_here();
-                }
-            }
-            Stage::Walk | Stage::Closing => {}
+            Stage::Inverted | Stage::Walk | Stage::Closing => {}
         }
         self.stage = Stage::Walk;
         loop {

@@ -1,0 +1,131 @@
+//! A recorded case as plain data.
+
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Bytes as recordings spell them: hex, `"61*1500"` for a byte repeated, `{A}` for transaction A's
+/// versionstamp.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Deserialize)]
+#[serde(transparent)]
+pub struct Bytes(pub String);
+
+impl Bytes {
+    /// The bytes, given the versionstamps known so far; `None` when they are not well spelled or need
+    /// a stamp that there is not.
+    pub fn decode(&self, stamps: &BTreeMap<String, [u8; 10]>) -> Option<Vec<u8>> {
+        let text = &self.0;
+        if let Some((byte, times)) = text.split_once('*') {
+            return Some(vec![u8::from_str_radix(byte, 16).ok()?; times.parse().ok()?]);
+        }
+        let mut bytes = Vec::with_capacity(text.len() / 2);
+        let mut rest = &text[..];
+        while !rest.is_empty() {
+            if let Some(named) = rest.strip_prefix('{') {
+                let (name, after) = named.split_once('}')?;
+                bytes.extend_from_slice(stamps.get(name)?);
+                rest = after;
+            } else {
+                bytes.push(u8::from_str_radix(rest.get(..2)?, 16).ok()?);
+                rest = &rest[2..];
+            }
+        }
+        Some(bytes)
+    }
+
+    /// The shortest spelling of bytes without a stamp.
+    pub fn encode(bytes: &[u8]) -> Bytes {
+        if let [first, rest @ ..] = bytes
+            && rest.len() > 8
+            && rest.iter().all(|b| b == first)
+        {
+            return Bytes(format!("{first:02x}*{}", bytes.len()));
+        }
+        Bytes(bytes.iter().map(|b| format!("{b:02x}")).collect())
+    }
+}
+
+/// A recorded key selector.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Selector {
+    /// The base key.
+    pub key: Bytes,
+    /// Whether the base key itself counts as before.
+    pub or_equal: bool,
+    /// How far to go.
+    pub offset: i32,
+}
+
+/// One call of a case, and what it answered.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// The transaction's name.
+    pub tx: String,
+    /// The call.
+    pub op: String,
+    /// The recorded answer.
+    pub expect: Value,
+    /// The key.
+    pub key: Option<Bytes>,
+    /// The value.
+    pub value: Option<Bytes>,
+    /// How often key and value are to be repeated.
+    pub repeat: Option<[usize; 2]>,
+    /// A range's begin: a key, or a selector.
+    pub begin: Option<Value>,
+    /// A range's end.
+    pub end: Option<Value>,
+    /// The selector.
+    pub selector: Option<Selector>,
+    /// Whether the read is a snapshot read.
+    #[serde(default)]
+    pub snapshot: bool,
+    /// Rows at most; 0 and -1 are any number.
+    pub limit: Option<i64>,
+    /// The streaming mode's name.
+    pub mode: Option<String>,
+    /// The streaming mode's iteration.
+    pub iteration: Option<usize>,
+    /// Descending order.
+    #[serde(default)]
+    pub reverse: bool,
+    /// The atomic operation's name.
+    pub mutation: Option<String>,
+    /// A numeric code of an atomic operation or an error.
+    pub code: Option<i32>,
+    /// The atomic operation's operand.
+    pub operand: Option<Bytes>,
+    /// The option's name.
+    pub option: Option<String>,
+    /// The option's value.
+    pub param: Option<i32>,
+    /// A read version.
+    pub version: Option<i64>,
+    /// Whether the versionstamp is asked for before committing.
+    #[serde(default)]
+    pub stamp: bool,
+    /// A watch's name.
+    pub id: Option<String>,
+    /// The answer depends on how old the cluster is.
+    #[serde(default)]
+    pub may_be_old: bool,
+}
+
+/// One recorded case.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// Its name.
+    pub id: String,
+    /// What it is about.
+    pub kind: String,
+    /// The keyspace before.
+    pub setup: Vec<(Bytes, Bytes)>,
+    /// The calls.
+    pub steps: Vec<Step>,
+    /// The keyspace after.
+    #[serde(rename = "final")]
+    pub last: Vec<(Bytes, Bytes)>,
+}

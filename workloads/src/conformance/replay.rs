@@ -1,0 +1,398 @@
+//! One case replayed on a database, step by step, against its recorded answers.
+
+use super::cases::{Bytes, Case, Selector, Step};
+use futures::future::{BoxFuture, Either, FutureExt, MaybeDone, maybe_done, select};
+use serde_json::{Value, json};
+use shaketable_layers::tx::{
+    ConflictRangeType, Database, Error, Isolation, KeySelector, KeyValue, MutationType, RangeOption, Result,
+    StreamingMode, Transaction, TransactionOption,
+};
+use shaketable_reports::Difference;
+use std::{collections::BTreeMap, pin::Pin, time::Duration};
+
+/// How a case went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Replayed {
+    /// Every answer and the final keyspace agree.
+    Equal,
+    /// The first difference.
+    Different(Difference),
+}
+
+const READ_CONFLICTS: &[u8] = b"\xff\xff/transaction/read_conflict_range/";
+const WRITE_CONFLICTS: &[u8] = b"\xff\xff/transaction/write_conflict_range/";
+const CONFLICTING: &[u8] = b"\xff\xff/transaction/conflicting_keys/";
+
+/// A transaction of a case, and what it has under way.
+struct Handle<T> {
+    tx: T,
+    commit: Option<Pin<Box<MaybeDone<BoxFuture<'static, Result<()>>>>>>,
+    watches: BTreeMap<String, Watch>,
+}
+
+enum Watch {
+    Waiting(BoxFuture<'static, Result<()>>),
+    Over(Result<()>),
+}
+
+/// Replays `case` on `db`: clears the user keyspace, sets the case's, performs its steps in order and
+/// compares.
+pub async fn replay<D: Database>(db: &D, case: &Case) -> Result<Replayed> {
+    set_up(db, case).await?;
+    let mut replay = Replay { db, handles: BTreeMap::new(), stamps: BTreeMap::new() };
+    for (number, step) in case.steps.iter().enumerate() {
+        let actual = replay.perform(step).await;
+        if !replay.agrees(step, &actual) {
+            return Ok(Replayed::Different(Difference {
+                case: case.id.clone(),
+                step: Some(number),
+                what: describe(step),
+                expected: step.expect.to_string(),
+                actual: actual.to_string(),
+            }));
+        }
+    }
+    let rows = keyspace(db).await?;
+    let expected: Option<Vec<(Vec<u8>, Vec<u8>)>> =
+        case.last.iter().map(|(k, v)| Some((k.decode(&replay.stamps)?, v.decode(&replay.stamps)?))).collect();
+    let expected = expected.map(|mut rows| {
+        // A stamp sorts where it sorts here, which need not be where it sorted in the recording.
+        rows.sort();
+        rows
+    });
+    let actual: Vec<_> = rows.iter().map(|row| (row.key.to_vec(), row.value.to_vec())).collect();
+    if expected.as_ref() == Some(&actual) {
+        return Ok(Replayed::Equal);
+    }
+    Ok(Replayed::Different(Difference {
+        case: case.id.clone(),
+        step: None,
+        what: "final keyspace".to_owned(),
+        expected: json!(case.last.iter().map(|(k, v)| [&k.0, &v.0]).collect::<Vec<_>>()).to_string(),
+        actual: json!(rows_value(&rows)).to_string(),
+    }))
+}
+
+/// Gives the cluster keys of its own behind the user's, as many as the recorded cluster had at least:
+/// a selector that runs past the user's keys counts them, and a batch that is cut after so many rows
+/// or bytes of the snapshot has read some. To be called once, before any case.
+pub async fn prepare<D: Database>(db: &D) -> Result<()> {
+    db.run(|tx, _| async move {
+        tx.set_option(TransactionOption::AccessSystemKeys)?;
+        tx.set(b"\xff\x02/fdbClientInfo/migrated/", b"");
+        tx.set(b"\xff\x02/serverMetadataChanges", &[b'0'; 32]);
+        for n in 0..60u32 {
+            let time = (0x6b01_0cce + 10 * n).to_be_bytes();
+            tx.set(&[&b"\xff\x02/timeKeeper/map/\x18"[..], &time].concat(), &[0; 8]);
+        }
+        Ok::<_, Error>(())
+    })
+    .await
+    .map_err(|e| e.error)
+}
+
+/// Makes the user keyspace what it was before the case.
+async fn set_up<D: Database>(db: &D, case: &Case) -> Result<()> {
+    let none = BTreeMap::new();
+    let set = |tx: D::Transaction, _| async move {
+        tx.clear_range(b"", b"\xff");
+        for (key, value) in &case.setup {
+            if let (Some(key), Some(value)) = (key.decode(&BTreeMap::new()), value.decode(&BTreeMap::new())) {
+                tx.set(&key, &value);
+            }
+        }
+        Ok::<_, Error>(())
+    };
+    debug_assert!(case.setup.iter().all(|(k, v)| k.decode(&none).is_some() && v.decode(&none).is_some()));
+    db.run(set).await.map_err(|e| e.error)
+}
+
+async fn keyspace<D: Database>(db: &D) -> Result<Vec<KeyValue>> {
+    let all = RangeOption::new(&b""[..], &b"\xff"[..]).mode(StreamingMode::WantAll);
+    db.run(|tx, _| {
+        let all = all.clone();
+        async move { tx.get_range_all(all, Isolation::Snapshot).await }
+    })
+    .await
+    .map_err(|e| e.error)
+}
+
+struct Replay<'a, D: Database> {
+    db: &'a D,
+    handles: BTreeMap<String, Handle<D::Transaction>>,
+    stamps: BTreeMap<String, [u8; 10]>,
+}
+
+/// A step that does not say what its call needs.
+const INCOMPLETE: Error = Error::CLIENT_INVALID_OPERATION;
+
+impl<D: Database> Replay<'_, D> {
+    /// Performs a step; its answer in the form of the recordings.
+    async fn perform(&mut self, step: &Step) -> Value {
+        match self.call(step).await {
+            Ok(value) => value,
+            Err(e) => json!({ "error": e.code() }),
+        }
+    }
+
+    async fn call(&mut self, step: &Step) -> Result<Value> {
+        if !self.handles.contains_key(&step.tx) {
+            let tx = self.db.create_transaction()?;
+            self.handles.insert(step.tx.clone(), Handle { tx, commit: None, watches: BTreeMap::new() });
+        }
+        let handle = self.handles.get_mut(&step.tx).ok_or(INCOMPLETE)?;
+        let tx = handle.tx.clone();
+        let repeat = step.repeat.unwrap_or([1, 1]);
+        let bytes = |b: &Option<Bytes>, times: usize| {
+            b.as_ref().and_then(|b| b.decode(&self.stamps)).map(|b| b.repeat(times)).ok_or(INCOMPLETE)
+        };
+        let key = || bytes(&step.key, repeat[0]);
+        let edge = |value: &Option<Value>| {
+            let text = value.as_ref().and_then(Value::as_str).ok_or(INCOMPLETE)?;
+            Bytes(text.to_owned()).decode(&self.stamps).ok_or(INCOMPLETE)
+        };
+        let isolation = if step.snapshot { Isolation::Snapshot } else { Isolation::Serializable };
+        Ok(match step.op.as_str() {
+            "get" => {
+                let value = tx.get(&key()?, isolation).await?;
+                json!({ "value": value.map(|v| Bytes::encode(&v).0) })
+            }
+            "get_key" => {
+                let selector =
+                    step.selector.as_ref().and_then(|s| selector(s, &self.stamps)).ok_or(INCOMPLETE)?;
+                json!({ "key": Bytes::encode(&tx.get_key(&selector, isolation).await?).0 })
+            }
+            "get_range" => {
+                let range = range(step, &self.stamps).ok_or(INCOMPLETE)?;
+                let batch = tx.get_range(&range, step.iteration.unwrap_or(1), isolation).await?;
+                json!({ "rows": rows_value(&batch.rows), "more": batch.more })
+            }
+            "set" => {
+                tx.set(&key()?, &bytes(&step.value, repeat[1])?);
+                json!({})
+            }
+            "clear" => {
+                tx.clear(&key()?);
+                json!({})
+            }
+            "clear_range" => {
+                tx.clear_range(&edge(&step.begin)?, &edge(&step.end)?);
+                json!({})
+            }
+            "atomic" => {
+                let code = mutation(step).ok_or(INCOMPLETE)?;
+                void(step, tx.atomic_op_code(&key()?, &bytes(&step.operand, 1)?, code))?
+            }
+            "add_read_conflict_range" => {
+                let (begin, end) = (edge(&step.begin)?, edge(&step.end)?);
+                void(step, tx.add_conflict_range(&begin, &end, ConflictRangeType::Read))?
+            }
+            "add_write_conflict_range" => {
+                let (begin, end) = (edge(&step.begin)?, edge(&step.end)?);
+                void(step, tx.add_conflict_range(&begin, &end, ConflictRangeType::Write))?
+            }
+            "conflict_ranges" => json!({
+                "read": boundaries(&tx, READ_CONFLICTS).await?,
+                "write": boundaries(&tx, WRITE_CONFLICTS).await?,
+            }),
+            "conflicting_keys" => json!({ "conflicting": boundaries(&tx, CONFLICTING).await? }),
+            "set_option" => void(step, tx.set_option(option(step).ok_or(INCOMPLETE)?))?,
+            "get_read_version" => {
+                tx.get_read_version().await?;
+                json!({ "ok": true })
+            }
+            "set_read_version" => {
+                tx.set_read_version(step.version.ok_or(INCOMPLETE)?);
+                json!({})
+            }
+            "approximate_size" => json!({ "size": tx.get_approximate_size().await? }),
+            "commit" => {
+                let stamp = step.stamp.then(|| tx.get_versionstamp());
+                tx.commit().await?;
+                let read_only = tx.get_committed_version()? == -1;
+                let Some(stamp) = stamp else {
+                    return Ok(json!({ "committed": true, "read_only": read_only }));
+                };
+                match stamp.await {
+                    Ok(stamp) => {
+                        self.stamps.insert(step.tx.clone(), stamp);
+                        json!({ "committed": true, "read_only": read_only })
+                    }
+                    Err(e) => json!({ "committed": true, "stamp_error": e.code() }),
+                }
+            }
+            "commit_start" => {
+                let commit = async move { tx.commit().await }.boxed();
+                let mut commit = Box::pin(maybe_done(commit));
+                // It begins now; its answer is awaited later.
+                let _ = futures::poll!(commit.as_mut());
+                handle.commit = Some(commit);
+                json!({})
+            }
+            "commit_wait" => {
+                let mut commit = handle.commit.take().ok_or(INCOMPLETE)?;
+                commit.as_mut().await;
+                commit.as_mut().take_output().ok_or(INCOMPLETE)??;
+                json!({ "committed": true })
+            }
+            "on_error" => {
+                tx.on_error(Error::from_code(step.code.ok_or(INCOMPLETE)?)).await?;
+                json!({ "retry": true })
+            }
+            "reset" => {
+                tx.reset();
+                json!({})
+            }
+            "cancel" => {
+                tx.cancel();
+                json!({})
+            }
+            "watch" => {
+                let watch = Watch::Waiting(tx.watch(&key()?));
+                handle.watches.insert(step.id.clone().ok_or(INCOMPLETE)?, watch);
+                json!({})
+            }
+            "watch_wait" => {
+                let id = step.id.as_ref().ok_or(INCOMPLETE)?;
+                match handle.watches.remove(id).ok_or(INCOMPLETE)? {
+                    Watch::Waiting(watch) => watch.await?,
+                    Watch::Over(answer) => answer?,
+                }
+                json!({ "fired": true })
+            }
+            "watch_ready" => {
+                let id = step.id.as_ref().ok_or(INCOMPLETE)?;
+                let mut watch = handle.watches.remove(id).ok_or(INCOMPLETE)?;
+                let patience = self.db.env().sleep(Duration::from_millis(300));
+                if let Watch::Waiting(waiting) = watch {
+                    watch = match select(waiting, patience).await {
+                        Either::Left((answer, _)) => Watch::Over(answer),
+                        Either::Right(((), waiting)) => Watch::Waiting(waiting),
+                    };
+                }
+                let ready = matches!(watch, Watch::Over(_));
+                handle.watches.insert(id.clone(), watch);
+                json!({ "ready": ready })
+            }
+            _ => return Err(INCOMPLETE),
+        })
+    }
+
+    fn agrees(&self, step: &Step, actual: &Value) -> bool {
+        self.normal(&step.expect) == self.normal(actual)
+    }
+
+    /// The answer with every string that names bytes spelled one way.
+    fn normal(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => match Bytes(text.clone()).decode(&self.stamps) {
+                Some(bytes) => Value::String(Bytes::encode(&bytes).0),
+                None => value.clone(),
+            },
+            Value::Array(items) => items.iter().map(|item| self.normal(item)).collect(),
+            Value::Object(fields) => {
+                Value::Object(fields.iter().map(|(name, field)| (name.clone(), self.normal(field))).collect())
+            }
+            other => other.clone(),
+        }
+    }
+}
+
+/// A call that answers nothing in the C API: where this one already tells its error, what follows
+/// must still agree.
+fn void(step: &Step, answer: Result<()>) -> Result<Value> {
+    match answer {
+        Err(e) if step.expect.get("error").is_some() => Err(e),
+        _ => Ok(json!({})),
+    }
+}
+
+async fn boundaries<T: Transaction>(tx: &T, prefix: &[u8]) -> Result<Value> {
+    let end = [&prefix[..prefix.len() - 1], b"0"].concat();
+    let range = RangeOption::new(prefix.to_vec(), end).mode(StreamingMode::WantAll);
+    let batch = tx.get_range(&range, 1, Isolation::Serializable).await?;
+    let row = |row: &KeyValue| {
+        json!([Bytes::encode(&row.key[prefix.len()..]).0, String::from_utf8_lossy(&row.value)])
+    };
+    Ok(batch.rows.iter().map(row).collect())
+}
+
+fn rows_value(rows: &[KeyValue]) -> Value {
+    rows.iter().map(|row| json!([Bytes::encode(&row.key).0, Bytes::encode(&row.value).0])).collect()
+}
+
+fn selector(selector: &Selector, stamps: &BTreeMap<String, [u8; 10]>) -> Option<KeySelector> {
+    Some(KeySelector::new(selector.key.decode(stamps)?, selector.or_equal, selector.offset))
+}
+
+fn range(step: &Step, stamps: &BTreeMap<String, [u8; 10]>) -> Option<RangeOption> {
+    let end_of = |value: &Option<Value>| {
+        let parsed: Selector = serde_json::from_value(value.clone()?).ok()?;
+        selector(&parsed, stamps)
+    };
+    let mut range = RangeOption::between(end_of(&step.begin)?, end_of(&step.end)?);
+    range.limit = step.limit.and_then(|n| usize::try_from(n).ok());
+    range.reverse = step.reverse;
+    range.mode = match step.mode.as_deref()? {
+        "want_all" => StreamingMode::WantAll,
+        "iterator" => StreamingMode::Iterator,
+        "exact" => StreamingMode::Exact,
+        "small" => StreamingMode::Small,
+        "medium" => StreamingMode::Medium,
+        "large" => StreamingMode::Large,
+        "serial" => StreamingMode::Serial,
+        _ => return None,
+    };
+    Some(range)
+}
+
+fn mutation(step: &Step) -> Option<u32> {
+    let op = match step.mutation.as_deref()? {
+        "?" => return u32::try_from(step.code?).ok(),
+        "add" => MutationType::Add,
+        "bit_and" => MutationType::BitAnd,
+        "bit_or" => MutationType::BitOr,
+        "bit_xor" => MutationType::BitXor,
+        "append_if_fits" => MutationType::AppendIfFits,
+        "max" => MutationType::Max,
+        "min" => MutationType::Min,
+        "byte_min" => MutationType::ByteMin,
+        "byte_max" => MutationType::ByteMax,
+        "compare_and_clear" => MutationType::CompareAndClear,
+        "set_versionstamped_key" => MutationType::SetVersionstampedKey,
+        "set_versionstamped_value" => MutationType::SetVersionstampedValue,
+        _ => return None,
+    };
+    Some(op.code())
+}
+
+fn option(step: &Step) -> Option<TransactionOption> {
+    use TransactionOption::*;
+    Some(match step.option.as_deref()? {
+        "bypass_unreadable" => BypassUnreadable,
+        "next_write_no_write_conflict_range" => NextWriteNoWriteConflictRange,
+        "read_system_keys" => ReadSystemKeys,
+        "read_your_writes_disable" => ReadYourWritesDisable,
+        "report_conflicting_keys" => ReportConflictingKeys,
+        "retry_limit" => RetryLimit(step.param?),
+        "size_limit" => SizeLimit(step.param?),
+        "snapshot_ryw_disable" => SnapshotRywDisable,
+        "snapshot_ryw_enable" => SnapshotRywEnable,
+        "used_during_commit_protection_disable" => UsedDuringCommitProtectionDisable,
+        _ => return None,
+    })
+}
+
+/// A step in a few words.
+fn describe(step: &Step) -> String {
+    let mut words = vec![step.tx.clone(), step.op.clone()];
+    let texts = [&step.key, &step.value, &step.operand];
+    words.extend(texts.into_iter().flatten().map(|b| b.0.clone()));
+    words.extend([&step.begin, &step.end].into_iter().flatten().map(Value::to_string));
+    words.extend(step.selector.iter().map(|s| format!("{} {} {}", s.key.0, s.or_equal, s.offset)));
+    words.extend([&step.mutation, &step.option, &step.mode].into_iter().flatten().cloned());
+    words.extend(step.limit.map(|n| format!("limit {n}")));
+    words.extend(step.reverse.then(|| "reverse".to_owned()));
+    words.extend(step.snapshot.then(|| "snapshot".to_owned()));
+    words.join(" ")
+}

@@ -1,0 +1,23 @@
+//! The simulated client answers as a real FoundationDB 7.4 cluster was recorded to answer.
+
+use shaketable_workloads::conformance::check;
+use std::path::Path;
+
+#[test]
+fn every_recorded_case_is_answered_alike() {
+    let report = check(&Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance")).expect("recordings");
+    let text = shaketable_reports::text::conformance(&report);
+    assert!(report.files.iter().all(|f| f.differences.is_empty() && f.impossible.is_empty()), "{text}");
+    let equal: Vec<(&str, u64)> = report.files.iter().map(|f| (&*f.file, f.equal)).collect();
+    assert_eq!(
+        equal,
+        [
+            ("ryw.jsonl", 1500),
+            ("conflict.jsonl", 1500),
+            ("range.jsonl", 400),
+            ("atomic.jsonl", 600),
+            ("stamp.jsonl", 400),
+            ("errors.jsonl", 93),
+        ]
+    );
+}

@@ -20,4 +20,3 @@ pub mod workloads;
 
 pub use shake::Shake;
 pub use workload::{Bug, Outcome, Step, Workload};
-pub mod stub;

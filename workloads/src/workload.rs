@@ -69,8 +69,8 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     /// What one client holds between operations, such as an exactly-once session. It is lost when
     /// the client dies.
     type Session<D: Database>: 'static;
-    /// The sequential model.
-    type Model;
+    /// The sequential model: plain data.
+    type Model: Send + Sync + 'static;
 
     /// The name on the command line.
     const NAME: &'static str;

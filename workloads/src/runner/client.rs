@@ -2,7 +2,6 @@
 //! back with the next one.
 
 use super::panics;
-use crate::stub::*;
 use crate::{
     judges::Finding,
     workload::{Outcome, Workload},
@@ -11,6 +10,9 @@ use futures::FutureExt;
 use parking_lot::Mutex;
 use shaketable_layers::tx::Error;
 use shaketable_sim::{
+    client::SimDatabase,
+    history::ClientId,
+    net::{Endpoint, NodeId},
     rt::{MILLISECOND, Nanos},
     seed::Stream,
     trace::Kind,
@@ -53,7 +55,14 @@ pub(super) struct Job<W: Workload> {
 }
 
 /// One life of a client.
-pub(super) async fn live<W: Workload>(world: Arc<World>, db: SimDatabase, job: Arc<Job<W>>) {
+pub(super) async fn live<W: Workload>(
+    world: Arc<World>,
+    node: NodeId,
+    controller: Endpoint,
+    job: Arc<Job<W>>,
+) {
+    let client = ClientId(job.client as u16);
+    let db = SimDatabase::new(world.clone(), node, client, controller);
     bury(&world, &job);
     while !job.progress.lock().done {
         let Some(mut session) = open(&world, &db, &job).await else { return };
@@ -68,7 +77,7 @@ pub(super) async fn live<W: Workload>(world: Arc<World>, db: SimDatabase, job: A
                 world.clock.sleep(pause).await;
             }
             let called = world.clock.now();
-            world.event(db.node(), Kind::Call, index as u64, 0);
+            world.event(node, Kind::Call, index as u64, 0);
             job.progress.lock().operations.push(Operation { called, returned: called, outcome: None });
             db.set_operation(Some(index as u32));
             let outcome =
@@ -82,7 +91,7 @@ pub(super) async fn live<W: Workload>(world: Arc<World>, db: SimDatabase, job: A
                 other => other,
             };
             let survived = outcome.is_ok();
-            finish(&world, &db, &job, outcome);
+            finish(&world, node, &job, outcome);
             if !survived {
                 // What the session holds after a panic is anybody's guess: open another.
                 break;
@@ -121,7 +130,7 @@ async fn open<W: Workload>(world: &World, db: &SimDatabase, job: &Job<W>) -> Opt
 
 fn finish<W: Workload>(
     world: &World,
-    db: &SimDatabase,
+    node: NodeId,
     job: &Job<W>,
     outcome: Result<Outcome<W::Answer>, Box<dyn std::any::Any + Send>>,
 ) {
@@ -150,5 +159,5 @@ fn finish<W: Workload>(
     let op = &mut progress.operations[index];
     op.returned = world.clock.now();
     op.outcome = Some(outcome);
-    world.event(db.node(), Kind::Return, index as u64, answer);
+    world.event(node, Kind::Return, index as u64, answer);
 }

@@ -5,7 +5,6 @@ use super::{
     client::{Job, Progress, live},
     panics,
 };
-use crate::stub::*;
 use crate::{
     judges::{self, Evidence, Finding, Replica, Truth},
     plan::Plan,
@@ -17,7 +16,11 @@ use shaketable_layers::{
     tx::{Database, DatabaseOption, Error, Transaction},
 };
 use shaketable_sim::{
+    client::SimDatabase,
+    cluster::Cluster,
+    faults,
     history::{ClientId, History, Told},
+    net::{Endpoint, NodeId},
     proto::Version,
     rt::{self, MILLISECOND, Nanos, SECOND},
     seed::Seed,
@@ -35,9 +38,12 @@ enum Act {
     Check = 4,
 }
 
-/// The client numbers of those who set up, audit and check, far from the workload's own.
+/// The client numbers of those who audit, set up and check, far from the workload's own.
 const AUDITOR: ClientId = ClientId(1_000);
-const CHECKER: ClientId = ClientId(1_001);
+/// See [`AUDITOR`].
+const SETTER: ClientId = ClientId(1_001);
+/// See [`AUDITOR`].
+const CHECKER: ClientId = ClientId(1_002);
 
 /// How long the auditor rests between two audits, nanoseconds.
 const AUDIT_PAUSE: Nanos = 100 * MILLISECOND;
@@ -91,22 +97,30 @@ struct Audits {
 
 async fn perform<W: Workload>(plan: &Plan<W>, keep_trace: bool) -> RunResult {
     let world = World::new(Seed(plan.seed), plan.cluster.clone(), &plan.faults, keep_trace);
-    let supervisor = shaketable_sim::net::NodeId(0);
+    let supervisor = NodeId(0);
     let act = |act: Act| world.event(supervisor, Kind::Act, act as u64, 0);
     let mut findings = Vec::new();
 
     act(Act::Setup);
     let cluster = Cluster::start(world.clone()).await;
-    let checker = world.add_machine(Class::Client, "checker", |_, _| std::future::pending::<()>());
-    let checker = SimDatabase::new(world.clone(), checker, CHECKER, cluster.controller());
-    if let Err(error) = plan.configuration.setup(&checker).await {
-        findings.push(Finding::harness("setup", format!("setup failed on a calm cluster: {error}")));
-    }
+    let observe = Observe { world: &world, controller: cluster.controller() };
+    let workload = plan.configuration.clone();
+    let set_up = observe.run("setup", SETTER, move |db| {
+        let workload = workload.clone();
+        async move { workload.setup(&db).await }
+    });
+    let failed = match set_up.await {
+        Some(Ok(())) => None,
+        Some(Err(error)) => Some(error.to_string()),
+        None => Some("it does not end".to_owned()),
+    };
+    findings.extend(failed.map(|why| Finding::harness("setup", format!("setup on a calm cluster: {why}"))));
     let sound_from = latest_commit(&world);
 
     act(Act::Hurt);
     let audits = Arc::new(Mutex::new(Audits::default()));
-    let progress = start_clients(plan, &world, &cluster, &audits);
+    let progress = start_clients(plan, &world, &cluster);
+    let auditor = start_auditor(plan, &world, &cluster, &audits);
     let all_done = || progress.iter().all(|p| p.lock().done);
     world.faults.switch(true);
     faults::begin(&world, &plan.faults);
@@ -124,6 +138,7 @@ async fn perform<W: Workload>(plan: &Plan<W>, keep_trace: bool) -> RunResult {
     }
 
     act(Act::Check);
+    world.kill(auditor);
     // What was reported as unknown may land until its read version has left the window.
     let window = plan.cluster.window as u64 * SECOND / plan.cluster.versions_per_second.max(1) as u64;
     world.clock.sleep(window + SECOND).await;
@@ -149,7 +164,12 @@ async fn perform<W: Workload>(plan: &Plan<W>, keep_trace: bool) -> RunResult {
     let model = judge(plan, &world, &operations, &replicas, sound_from, &mut evaluated, &mut findings);
     // Only a cluster that is sound itself, with everything finished, is worth a last look.
     if let (Some(model), false) = (model, findings.iter().any(|f| f.harness || f.judge == "live")) {
-        match world.clock.timeout(judges::live::BOUND, plan.configuration.check(&checker, &model)).await {
+        let (workload, model) = (plan.configuration.clone(), Arc::new(model));
+        let checked = observe.run("check", CHECKER, move |db| {
+            let (workload, model) = (workload.clone(), model.clone());
+            async move { workload.check(&db, &model).await }
+        });
+        match checked.await {
             Some(Ok(Ok(()))) => {}
             Some(Ok(Err(why))) => findings.push(Finding::layer("check", why)),
             Some(Err(error)) => findings.push(Finding::layer("check", format!("could not be read: {error}"))),
@@ -184,11 +204,48 @@ fn latest_commit(world: &World) -> Version {
     world.history.lock().logged.values().map(|e| e.version).max().unwrap_or(0)
 }
 
+/// Runs things on machines of their own that no fault touches.
+struct Observe<'a> {
+    world: &'a Arc<World>,
+    controller: Endpoint,
+}
+
+impl Observe<'_> {
+    /// The job's answer, or `None` if it takes longer than the bound of liveness.
+    async fn run<T, F>(
+        &self,
+        name: &str,
+        id: ClientId,
+        job: impl Fn(SimDatabase) -> F + Send + Sync + 'static,
+    ) -> Option<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + 'static,
+    {
+        let (answer, job) = (Arc::new(Mutex::new(None)), Arc::new(job));
+        let (slot, controller) = (answer.clone(), self.controller);
+        self.world.add_machine(Class::Observer, name, move |world, node| {
+            let (slot, job) = (slot.clone(), job.clone());
+            async move {
+                let done = job(SimDatabase::new(world, node, id, controller)).await;
+                *slot.lock() = Some(done);
+            }
+        });
+        let bound = self.world.clock.now() + judges::live::BOUND;
+        while self.world.clock.now() < bound {
+            self.world.clock.sleep(MILLISECOND).await;
+            if let Some(done) = answer.lock().take() {
+                return Some(done);
+            }
+        }
+        None
+    }
+}
+
 fn start_clients<W: Workload>(
     plan: &Plan<W>,
     world: &Arc<World>,
     cluster: &Cluster,
-    audits: &Arc<Mutex<Audits>>,
 ) -> Vec<Arc<Mutex<Progress<W>>>> {
     let controller = cluster.controller();
     let progress: Vec<_> = (0..plan.operations.len())
@@ -206,20 +263,37 @@ fn start_clients<W: Workload>(
             progress: progress.clone(),
         });
         world.add_machine(Class::Client, &format!("client-{client}"), move |world, node| {
-            let db = SimDatabase::new(world.clone(), node, ClientId(client as u16), controller);
-            live(world, db, job.clone())
+            live(world, node, controller, job.clone())
         });
     }
-    let (workload, audits) = (plan.configuration.clone(), audits.clone());
-    world.add_machine(Class::Client, "auditor", move |world, node| {
-        let db = SimDatabase::new(world.clone(), node, AUDITOR, controller);
-        audit(world, db, workload.clone(), audits.clone())
-    });
     progress
 }
 
+fn start_auditor<W: Workload>(
+    plan: &Plan<W>,
+    world: &Arc<World>,
+    cluster: &Cluster,
+    audits: &Arc<Mutex<Audits>>,
+) -> NodeId {
+    let controller = cluster.controller();
+    let (workload, audits) = (plan.configuration.clone(), audits.clone());
+    world.add_machine(Class::Client, "auditor", move |world, node| {
+        let (workload, audits) = (workload.clone(), audits.clone());
+        async move {
+            let db = SimDatabase::new(world.clone(), node, AUDITOR, controller);
+            audit(world, node, db, workload, audits).await;
+        }
+    })
+}
+
 /// Audits the cluster again and again, until an invariant is broken.
-async fn audit<W: Workload>(world: Arc<World>, db: SimDatabase, workload: W, audits: Arc<Mutex<Audits>>) {
+async fn audit<W: Workload>(
+    world: Arc<World>,
+    node: NodeId,
+    db: SimDatabase,
+    workload: W,
+    audits: Arc<Mutex<Audits>>,
+) {
     // An auditor that cannot read gives up on this audit, not on its work.
     if db.set_option(DatabaseOption::TransactionRetryLimit(20)).is_err() {
         return;
@@ -239,7 +313,7 @@ async fn audit<W: Workload>(world: Arc<World>, db: SimDatabase, workload: W, aud
         };
         let Some(verdict) = verdict else { continue };
         let version = tx.get_read_version().await.unwrap_or(-1);
-        world.event(db.node(), Kind::Audit, version as u64, u64::from(verdict.is_err()));
+        world.event(node, Kind::Audit, version as u64, u64::from(verdict.is_err()));
         let mut audits = audits.lock();
         audits.evaluated += 1;
         audits.broken = verdict.err().map(|why| format!("at version {version}: {why}"));

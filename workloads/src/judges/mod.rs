@@ -20,8 +20,9 @@ mod truth;
 pub mod vacuous;
 
 pub use keyspace::Keyspace;
+pub use shaketable_sim::storage::Replica;
 pub use snapshot::Snapshot;
-pub use truth::{Replica, Truth};
+pub use truth::Truth;
 
 use serde::{Deserialize, Serialize};
 use shaketable_sim::history::History;

@@ -1,22 +1,10 @@
 //! What committed: the entries of the logs, of each generation what its end left valid.
 
-use bytes::Bytes;
 use shaketable_sim::{
     history::{AttemptId, History},
-    proto::{KeyRange, LogEntry, Version},
+    proto::{LogEntry, Version},
 };
 use std::{collections::BTreeMap, sync::Arc};
-
-/// What one storage server holds of one shard at the end.
-#[derive(Clone, Debug)]
-pub struct Replica {
-    /// The server's name.
-    pub server: String,
-    /// The shard.
-    pub range: KeyRange,
-    /// Its rows.
-    pub rows: Vec<(Bytes, Bytes)>,
-}
 
 /// The committed entries in order, and where each attempt of the history stands in them.
 pub struct Truth {

@@ -78,7 +78,7 @@ async fn write(world: &World, db: SimDatabase, mut rng: Stream, until: u64) -> u
             }
             tx.atomic_op(&key(c), &[1, 0], MutationType::Add);
             tx.atomic_op(&key(c), b"two", MutationType::AppendIfFits);
-            tx.commit().await.map(drop).map_err(Into::into)
+            tx.commit().await.map(drop)
         }
         .await;
         match done {

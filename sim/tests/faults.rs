@@ -1,0 +1,165 @@
+//! Every family of faults strikes a small cluster, is counted, and is over after healing.
+
+use bytes::Bytes;
+use shaketable_layers::tx::{Database, Isolation, RangeOption, Result, Transaction, TransactionOption};
+use shaketable_sim::{
+    client::SimDatabase,
+    cluster::Cluster,
+    config::ClusterConfig,
+    faults::{self, Dosage, Family, FaultPlan, Strike, catalogue},
+    history::ClientId,
+    rt::{self, MILLISECOND, SECOND},
+    seed::{Seed, Stream},
+    world::{Class, World},
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+fn config() -> ClusterConfig {
+    ClusterConfig {
+        logs: 2,
+        storage_servers: 3,
+        replicas: 2,
+        spares: 1,
+        shard_boundaries: vec![Bytes::from_static(b"key5")],
+        storage_durable_interval: 50 * MILLISECOND,
+        ..ClusterConfig::smallest()
+    }
+}
+
+fn key(n: u64) -> Bytes {
+    Bytes::from(format!("key{}", n % 10))
+}
+
+/// One transaction of every kind of call, so that each family of the contract has its occasion.
+async fn work(db: &SimDatabase, rng: &mut Stream, watches: bool) -> Result<()> {
+    let tx = db.create_transaction()?;
+    tx.set_option(TransactionOption::Timeout(2_000))?;
+    tx.get(&key(rng.u64()), Isolation::Serializable).await?;
+    tx.get_range(&RangeOption::from((b"key0".to_vec(), b"key9".to_vec())), 1, Isolation::Serializable)
+        .await?;
+    tx.set(&key(rng.u64()), &rng.u64().to_le_bytes());
+    let watch = (watches && rng.chance(0.3)).then(|| tx.watch(&key(rng.u64())));
+    tx.commit().await?;
+    if let Some(watch) = watch {
+        watch.await?;
+    }
+    Ok(())
+}
+
+/// Works until `until`; a client that is stuck in an operation gives it up after half a second.
+async fn client(world: &World, db: SimDatabase, mut rng: Stream, watches: bool, until: u64) {
+    while world.clock.now() < until {
+        if !matches!(world.clock.timeout(SECOND / 2, work(&db, &mut rng, watches)).await, Some(Ok(()))) {
+            world.clock.sleep(5 * MILLISECOND).await;
+        }
+    }
+}
+
+/// Three clients work for `length` under a plan, then the cluster heals and one more transaction
+/// must commit. Answers what was delivered, and the hash over all events.
+fn shake(seed: u64, plan: FaultPlan, length: u64) -> (BTreeMap<Family, u64>, (u64, u64)) {
+    rt::simulate(Seed(seed), async move {
+        let world = World::new(Seed(seed), config(), &plan, false);
+        let cluster = Cluster::start(world.clone()).await;
+        let until = world.clock.now() + length;
+        let open = |i: u16, class| {
+            let node = world.add_machine(class, &format!("client {i}"), |_, _| std::future::ready(()));
+            SimDatabase::new(world.clone(), node, ClientId(i), cluster.controller())
+        };
+        let clients: Vec<_> = (0..3)
+            .map(|i| {
+                let rng = Seed(seed).stream(&format!("client {i}"));
+                client(&world, open(i, Class::Client), rng, i > 0, until)
+            })
+            .collect();
+        world.faults.switch(true);
+        faults::begin(&world, &plan);
+        futures::future::join_all(clients).await;
+        world.faults.switch(false);
+        faults::heal(&world);
+        let db = open(9, Class::Observer);
+        let healed = db.run(|tx, _| async move {
+            tx.set(b"healed", b"yes");
+            Ok::<(), shaketable_layers::tx::Error>(())
+        });
+        let healed = world.clock.timeout(20 * SECOND, healed).await;
+        assert!(matches!(healed, Some(Ok(()))), "{plan:?}");
+        assert_eq!(world.clock.timeout(20 * SECOND, cluster.settle()).await, Some(()), "{plan:?}");
+        let (delivered, hash) = (world.faults.delivered(), world.trace.hash());
+        cluster.shutdown().await;
+        (delivered, hash)
+    })
+}
+
+/// The family alone, as strong as it gets.
+fn alone(family: &dyn faults::FaultFamily) -> FaultPlan {
+    let name = family.family();
+    let mut plan = FaultPlan::default();
+    match family.dosage() {
+        Dosage::Rate(_) => drop(plan.rates.insert(name, 0.15)),
+        Dosage::Timed { lasts, amount, .. } => plan.strikes.extend((0..4).map(|i| Strike {
+            at: i * 300 * MILLISECOND,
+            family: name,
+            target: 7 * i as u32 + 3,
+            other: 5 * i as u32 + 1,
+            duration: lasts.end * MILLISECOND,
+            amount: amount.end,
+        })),
+    }
+    plan
+}
+
+#[test]
+fn each_family_strikes_is_counted_repeats_itself_and_heals() {
+    for family in catalogue() {
+        let plan = alone(family);
+        let (delivered, hash) = shake(11, plan.clone(), 3 * SECOND / 2);
+        assert_eq!(delivered.keys().collect::<Vec<_>>(), [&family.family()]);
+        assert_eq!(shake(11, plan, 3 * SECOND / 2).1, hash, "{}", family.family().name());
+    }
+}
+
+#[test]
+fn all_of_them_at_once_heal_too() {
+    let mut plan = FaultPlan::default();
+    for family in catalogue() {
+        let one = alone(family);
+        plan.strikes.extend(one.strikes);
+        plan.rates.extend(one.rates);
+    }
+    plan.strikes.sort_by_key(|s| (s.at, s.family));
+    for seed in 0..4 {
+        let (delivered, _) = shake(seed, plan.clone(), 3 * SECOND);
+        assert!(delivered.len() > 20, "{delivered:?}");
+    }
+}
+
+#[test]
+fn a_strike_on_nobody_is_not_counted() {
+    let config = ClusterConfig { storage_servers: 2, ..config() };
+    rt::simulate(Seed(1), async {
+        let world = World::new(Seed(1), config, &FaultPlan::default(), false);
+        for family in catalogue().filter(|f| !matches!(f.family(), Family::Locked | Family::ShortLifetime)) {
+            let strike =
+                Strike { at: 0, family: family.family(), target: 0, other: 1, duration: 1, amount: 0.5 };
+            assert!(!family.strike(&world, &strike), "{} has nobody to strike", family.family().name());
+        }
+    });
+}
+
+#[test]
+fn every_timed_family_has_its_file() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/faults");
+    let files: BTreeSet<String> = std::fs::read_dir(folder)
+        .expect("the folder of families")
+        .filter_map(|entry| {
+            entry.ok()?.file_name().into_string().ok()?.strip_suffix(".rs").map(str::to_owned)
+        })
+        .filter(|name| !["mod", "contract", "driver", "family", "plan", "victims"].contains(&name.as_str()))
+        .collect();
+    let timed: BTreeSet<String> = catalogue()
+        .filter(|f| matches!(f.dosage(), Dosage::Timed { .. }))
+        .map(|f| f.family().name().replace('-', "_"))
+        .collect();
+    assert_eq!(files, timed);
+}

@@ -31,7 +31,8 @@ enum Step {
     /// All batches of `[begin, end)`.
     Range(&'static str, &'static str),
     RangeSnapshot(&'static str, &'static str),
-    /// One batch of `[begin, end)` with this limit, reversed if so.
+    /// `[begin, end)` with this limit, reversed if so. Batches may end at the edges of shards, which
+    /// parts the conflict range and does not change what it covers.
     Limited(&'static str, &'static str, usize, bool),
     /// All of a range between two selectors, with this limit (0 for none), reversed if so.
     Between((&'static str, bool, i32), (&'static str, bool, i32), usize, bool),
@@ -387,13 +388,13 @@ async fn take<D: Database>(c: &Ctx<D>, tx: &D::Transaction, step: Step) -> Resul
         RangeSnapshot(begin, end) => tx.get_range_all(c.range(begin, end), snapshot).await.map(drop),
         Limited(begin, end, limit, reverse) => {
             let range = c.range(begin, end).limit(limit).mode(StreamingMode::WantAll);
-            tx.get_range(&RangeOption { reverse, ..range }, 1, serializable).await.map(drop)
+            tx.get_range_all(RangeOption { reverse, ..range }, serializable).await.map(drop)
         }
         Between((key, or_equal, offset), (end, end_or_equal, end_offset), limit, reverse) => {
             let begin = c.selector(key, or_equal, offset);
             let range = RangeOption::between(begin, c.selector(end, end_or_equal, end_offset));
             let range = range.limit(limit).mode(StreamingMode::WantAll);
-            tx.get_range(&RangeOption { reverse, ..range }, 1, serializable).await.map(drop)
+            tx.get_range_all(RangeOption { reverse, ..range }, serializable).await.map(drop)
         }
         AddRead(begin, end) => tx.add_conflict_range(&c.key(begin), &c.key(end), Read),
         AddWrite(begin, end) => tx.add_conflict_range(&c.key(begin), &c.key(end), Write),

@@ -1,5 +1,5 @@
 //! The transaction contract as a test suite: what FoundationDB promises its clients, one case for
-//! each promise that can be observed through [`Database`] and [`Transaction`].
+//! each promise that can be observed through [`Database`] and [`Transaction`](super::Transaction).
 //!
 //! The suite is generic and runs unchanged on every backend. It needs nothing of the database but
 //! a key prefix of its own: each case works under a fresh prefix, cleared before and after, beside

@@ -1,0 +1,94 @@
+//! The contract suite of `layers::tx` on a calm simulated cluster.
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use shaketable_layers::tx::contract::{self, Verdict};
+use shaketable_sim::{
+    client::SimDatabase,
+    cluster::Cluster,
+    config::ClusterConfig,
+    faults::FaultPlan,
+    history::ClientId,
+    rt,
+    rt::SECOND,
+    seed::Seed,
+    world::{Class, World},
+};
+use std::sync::Arc;
+
+/// The verdicts of the cases whose name contains `filter`, run by a client on a machine of its own.
+fn run(seed: Seed, config: ClusterConfig, filter: &'static str) -> Vec<Verdict> {
+    rt::simulate(seed, async move {
+        let world = World::new(seed, config, &FaultPlan::default(), false);
+        let cluster = Cluster::start(world.clone()).await;
+        let controller = cluster.controller();
+        let verdicts = Arc::new(Mutex::new(None));
+        let answer = verdicts.clone();
+        world.add_machine(Class::Client, "client", move |world, node| {
+            let answer = answer.clone();
+            async move {
+                let db = SimDatabase::new(world, node, ClientId(0), controller);
+                let verdicts = contract::run_all(&db, b"contract/", filter).await;
+                *answer.lock() = Some(verdicts);
+            }
+        });
+        loop {
+            if let Some(verdicts) = verdicts.lock().take() {
+                break verdicts;
+            }
+            world.clock.sleep(SECOND).await;
+        }
+    })
+}
+
+/// Promises that the simulated cluster does not keep, and why.
+const NOT_SIMULATED: &[(&str, &str)] =
+    &[("5.9/special/status", "the simulated cluster has no status document")];
+
+/// Exactly the promises listed above are broken.
+fn judge(verdicts: &[Verdict], cluster: &str) {
+    let mut broken: Vec<String> = Vec::new();
+    for verdict in verdicts {
+        let known = NOT_SIMULATED.iter().find(|(name, _)| *name == verdict.name);
+        match (&verdict.result, known) {
+            (Ok(()), None) | (Err(_), Some(_)) => {}
+            (Ok(()), Some((name, why))) => broken.push(format!("{name} holds, and is listed because {why}")),
+            (Err(why), None) => broken.push(format!("{}: {}\n    {why}", verdict.name, verdict.promise)),
+        }
+    }
+    let (n, of) = (broken.len(), verdicts.len());
+    assert!(broken.is_empty(), "{n} of {of} promises on {cluster}:\n{}", broken.join("\n"));
+}
+
+#[test]
+fn the_smallest_cluster_keeps_every_promise() {
+    judge(&run(Seed(1), ClusterConfig::smallest(), ""), "the smallest cluster");
+}
+
+/// The keys `suffix` of every case.
+fn keys_of_cases(suffix: &str) -> Vec<Bytes> {
+    let count = contract::cases::<SimDatabase>().len();
+    (0..count).map(|number| format!("contract/{number:03}.0/{suffix}").into()).collect()
+}
+
+#[test]
+fn clusters_with_several_of_each_role_keep_every_promise() {
+    let keys = [keys_of_cases("c"), keys_of_cases("d\0"), keys_of_cases("m")].concat();
+    for seed in 0..3 {
+        let config = ClusterConfig::draw(Seed(seed), &keys);
+        judge(&run(Seed(seed), config, ""), &format!("the cluster of seed {seed}"));
+    }
+}
+
+#[test]
+fn shards_that_part_every_cases_keys_keep_every_promise() {
+    let config = ClusterConfig {
+        storage_servers: 3,
+        replicas: 2,
+        resolvers: 2,
+        resolver_boundaries: vec!["contract/300.0/c".into()],
+        shard_boundaries: keys_of_cases("d"),
+        ..ClusterConfig::smallest()
+    };
+    judge(&run(Seed(1), config, ""), "a cluster of many shards");
+}

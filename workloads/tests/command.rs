@@ -55,6 +55,7 @@ fn help() {
         ("help_bugs", &["bugs", "--help"]),
         ("help_list", &["list", "--help"]),
         ("help_bench", &["bench", "--help"]),
+        ("help_conformance", &["conformance", "check", "--help"]),
     ] {
         let output = run(arguments);
         assert_eq!(code(&output), 0);
@@ -76,6 +77,10 @@ fn bad_usage_is_one_line_and_exit_code_2() {
     let other_workload = file("workload.json", "{\"schema\": 1, \"workload\": \"cyclone\"}");
     let binary = folder.join("binary.json");
     fs::write(&binary, [0xff, 0xfe, 0x00]).expect("written");
+    fs::create_dir(folder.join("recordings")).expect("created");
+    let recordings = folder.join("recordings");
+    fs::write(recordings.join("bad.jsonl"), "{\"id\": 3}\n").expect("written");
+    let recordings = recordings.to_str().expect("a plain path");
     let before = names(&folder);
     let place = folder.to_str().expect("a plain path");
     let missing = format!("{place}/missing/report.json");
@@ -120,6 +125,11 @@ fn bad_usage_is_one_line_and_exit_code_2() {
         &["bugs", "quue"],
         &["bugs", "--max-seeds", "0"],
         &["list", "judges"],
+        &["conformance"],
+        &["conformance", "check"],
+        &["conformance", "check", &missing],
+        &["conformance", "check", place],
+        &["conformance", "check", recordings],
     ];
     let mut told = String::new();
     for arguments in cases {
@@ -132,6 +142,30 @@ fn bad_usage_is_one_line_and_exit_code_2() {
     }
     assert_eq!(names(&folder), before, "a refusal writes nothing");
     assert_snapshot!(told.replace(place, "PLACE"));
+}
+
+#[test]
+fn recordings_are_replayed_and_what_differs_is_told() {
+    let folder = folder("conformance");
+    let whole = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/errors.jsonl"));
+    let some: Vec<String> =
+        whole.expect("recordings").lines().take(5).map(|line| format!("{line}\n")).collect();
+    fs::write(folder.join("some.jsonl"), some.concat()).expect("written");
+    let place = folder.to_str().expect("a plain path");
+    let output = run(&["conformance", "check", place]);
+    assert_eq!(code(&output), 0, "{}", stdout(&output));
+    assert!(stdout(&output).ends_with("PASSED: 5 cases answered as the real cluster did.\n"));
+
+    // The keyspace after the case is made up.
+    let wrong = some[0].replacen("\"final\":[", "\"final\":[[\"7a7a\",\"79\"],", 1);
+    let wrong = wrong.replace("],]", "]]");
+    assert_ne!(wrong, some[0]);
+    fs::write(folder.join("wrong.jsonl"), wrong).expect("written");
+    let report = folder.join("report.json");
+    let output = run(&["conformance", "check", place, "--json", report.to_str().expect("a plain path")]);
+    assert_eq!(code(&output), 3, "{}", stdout(&output));
+    assert!(stdout(&output).contains("HARNESS FAULT: of 6 cases, 1 answered differently."));
+    assert!(fs::read_to_string(report).expect("a report").contains("\"report\": \"conformance\""));
 }
 
 #[test]

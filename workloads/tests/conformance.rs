@@ -12,12 +12,12 @@ fn every_recorded_case_is_answered_alike() {
     assert_eq!(
         equal,
         [
-            ("ryw.jsonl", 1500),
-            ("conflict.jsonl", 1500),
-            ("range.jsonl", 400),
             ("atomic.jsonl", 600),
-            ("stamp.jsonl", 400),
+            ("conflict.jsonl", 1500),
             ("errors.jsonl", 93),
+            ("range.jsonl", 400),
+            ("ryw.jsonl", 1500),
+            ("stamp.jsonl", 400),
         ]
     );
 }

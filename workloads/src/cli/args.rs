@@ -42,6 +42,26 @@ pub enum Command {
     List(ListArguments),
     /// Measure how fast runs are
     Bench(BenchArguments),
+    /// Compare the simulated client with recordings of a real one
+    #[command(subcommand)]
+    Conformance(Conformance),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Conformance {
+    /// Replay every recording of a folder and print what differs
+    #[command(after_help = EXIT_CODES)]
+    Check(CheckArguments),
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct CheckArguments {
+    /// The folder: files of scripted transactions with their answers, ending in .jsonl
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+    /// Write the report as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
 }
 
 /// What decides a run beside its workload and seed.
@@ -162,6 +182,9 @@ pub fn answer(error: &clap::Error) -> Result<Outcome, Refusal> {
             output::print(&error.render().to_string());
             Ok(Outcome::Passed)
         }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            Err(Refusal("a subcommand is missing: --help lists them".to_owned()))
+        }
         _ => Err(Refusal(one_line(&error.render().to_string()))),
     }
 }
@@ -209,6 +232,7 @@ mod tests {
             &["shaketable", "run", "--jobs"],
             &["shaketable", "replay"],
             &["shaketable", "list", "judges"],
+            &["shaketable", "conformance"],
         ] {
             let error = Arguments::try_parse_from(line).expect_err("bad usage");
             let refusal = answer(&error).expect_err("refused").to_string();

@@ -9,6 +9,7 @@ mod args;
 mod bench;
 mod bugs;
 mod choose;
+mod conformance;
 mod cost;
 #[cfg(test)]
 mod fake;
@@ -21,7 +22,7 @@ mod replay;
 mod report;
 mod run;
 
-use args::{Arguments, Command};
+use args::{Arguments, Command, Conformance};
 use clap::Parser;
 use shaketable_reports::Outcome;
 use std::{fmt, process::ExitCode};
@@ -76,5 +77,6 @@ fn dispatch(arguments: Arguments) -> Result<Outcome, Refusal> {
         Some(Command::Bugs(arguments)) => bugs::bugs(&arguments),
         Some(Command::List(arguments)) => list::list(&arguments),
         Some(Command::Bench(arguments)) => bench::bench(&arguments),
+        Some(Command::Conformance(Conformance::Check(arguments))) => conformance::check(&arguments),
     }
 }

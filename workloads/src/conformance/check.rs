@@ -17,8 +17,9 @@ use shaketable_sim::{
 use std::{fs, io, path::Path, sync::Arc};
 use thiserror::Error;
 
-/// The recordings that a client answers for, without their ending.
-pub const CASE_FILES: &[&str] = &["ryw", "conflict", "range", "atomic", "stamp", "errors"];
+/// Recordings of the directory layer and of the tuple layer: in formats of their own, and no matter
+/// of a client.
+const OTHER_FORMATS: &[&str] = &["directories.jsonl", "tuples.jsonl"];
 
 /// Cases that cannot agree, and why.
 const IMPOSSIBLE: &[(&str, &str)] = &[];
@@ -41,6 +42,12 @@ pub enum CheckError {
         path: String,
         /// Where and why.
         error: FormatError,
+    },
+    /// There is nothing to compare with.
+    #[error("{path}: no recordings (files that end in .jsonl)")]
+    Empty {
+        /// The folder.
+        path: String,
     },
     /// The cluster failed outside of the steps that are compared.
     #[error("the simulated cluster failed between cases: {0}")]
@@ -83,23 +90,39 @@ async fn replay_all(db: &SimDatabase, cases: &[Case]) -> tx::Result<Vec<Replayed
     Ok(replayed)
 }
 
-/// Replays every recording of the folder `dir` on calm simulated clusters.
+/// Replays every recording of the folder `dir`, by name, on calm simulated clusters.
 pub fn check(dir: &Path) -> Result<ConformanceReport, CheckError> {
     let mut files = Vec::new();
-    for name in CASE_FILES {
-        let path = dir.join(format!("{name}.jsonl"));
-        let shown = path.display().to_string();
-        let text = fs::read_to_string(&path)
-            .map_err(|error| CheckError::Unreadable { path: shown.clone(), error })?;
-        let cases = parse(&text).map_err(|error| CheckError::Malformed { path: shown, error })?;
-        files.push(report(name, &cases, simulate(&cases)?));
+    for name in recordings(dir)? {
+        let path = dir.join(&name);
+        let text = fs::read_to_string(&path).map_err(|error| unreadable(&path, error))?;
+        let cases = parse(&text)
+            .map_err(|error| CheckError::Malformed { path: path.display().to_string(), error })?;
+        files.push((name, cases));
     }
-    Ok(ConformanceReport { files })
+    // Everything is read before anything is run.
+    let report = |(name, cases): (String, Vec<Case>)| Ok(report(&name, &cases, simulate(&cases)?));
+    Ok(ConformanceReport { files: files.into_iter().map(report).collect::<Result<_, _>>()? })
+}
+
+fn unreadable(path: &Path, error: io::Error) -> CheckError {
+    CheckError::Unreadable { path: path.display().to_string(), error }
+}
+
+fn recordings(dir: &Path) -> Result<Vec<String>, CheckError> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(dir).map_err(|error| unreadable(dir, error))? {
+        let name = entry.map_err(|error| unreadable(dir, error))?.file_name();
+        names.extend(name.to_str().map(str::to_owned));
+    }
+    names.retain(|name| name.ends_with(".jsonl") && !OTHER_FORMATS.contains(&name.as_str()));
+    names.sort_unstable();
+    if names.is_empty() { Err(CheckError::Empty { path: dir.display().to_string() }) } else { Ok(names) }
 }
 
 fn report(name: &str, cases: &[Case], replayed: Vec<Replayed>) -> FileReport {
     let mut report = FileReport {
-        file: format!("{name}.jsonl"),
+        file: name.to_owned(),
         cases: cases.len() as u64,
         equal: 0,
         impossible: Vec::new(),

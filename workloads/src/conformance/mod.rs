@@ -9,6 +9,6 @@ mod format;
 mod replay;
 
 pub use cases::{Bytes, Case, Selector, Step};
-pub use check::{CASE_FILES, CheckError, check};
+pub use check::{CheckError, check};
 pub use format::{FormatError, parse};
 pub use replay::{Replayed, prepare, replay};

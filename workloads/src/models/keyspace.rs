@@ -103,6 +103,15 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Whether FoundationDB's client resolves the selector as this view does. It counts a key that the
+    /// transaction itself has emptied by `CompareAndClear` as one that is there
+    /// (`resolveKeySelectorFromCache` looks at the kind of the write, not at its result).
+    pub fn resolves_surely(&self, selector: &KeySelector) -> bool {
+        let is_plain = selector.offset == 1 && !selector.or_equal;
+        let emptied = |w: &Write| matches!(w, Write::Atomic(MutationType::CompareAndClear, ..));
+        is_plain || !self.read_your_writes || !self.writes.iter().any(emptied)
+    }
+
     /// All rows of `range`, its limit and its direction included.
     pub fn get_range(&self, range: &RangeOption) -> Vec<KeyValue> {
         let (begin, end) = (self.get_key(&range.begin), self.get_key(&range.end));

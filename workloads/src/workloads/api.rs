@@ -368,8 +368,21 @@ fn agrees(view: &View, layout: &Layout, client: usize, call: &Call, seen: &Seen)
             let key = layout.point(client, *at, *isolation);
             if view.must_not_read(key) { Seen::Unreadable } else { Seen::Value(view.get(key)) }
         }
-        Call::GetKey(selector) => Seen::Key(view.get_key(&layout.selector(client, *selector))),
+        Call::GetKey(selector) => {
+            // Even the plain selector of a get_key is resolved; that of a range only bounds it.
+            let mut selector = layout.selector(client, *selector);
+            let expected = view.get_key(&selector);
+            selector.or_equal = true;
+            if !view.resolves_surely(&selector) {
+                return Ok(());
+            }
+            Seen::Key(expected)
+        }
         Call::GetRange(range, isolation) => {
+            let option = layout.range(client, *range, *isolation);
+            if !view.resolves_surely(&option.begin) || !view.resolves_surely(&option.end) {
+                return Ok(());
+            }
             let expected = all(&layout.range(client, *range, *isolation));
             if let Seen::Rows(rows, true) = seen
                 && range.one_batch

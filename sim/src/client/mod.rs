@@ -7,6 +7,8 @@
 //! inner workings (conflict ranges, batches, sizes, unreadable ranges), this one works alike.
 
 mod backoff;
+#[cfg(test)]
+mod brute_force;
 mod commit;
 mod conflict;
 mod connection;

@@ -19,6 +19,7 @@ use crate::{
     proto::{KeyRange, Version},
 };
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use shaketable_layers::tx::{Error, Isolation, KeySelector, KeyValue, RangeBatch, RangeOption, Result};
 use std::{
     future::Future,
@@ -42,7 +43,7 @@ pub struct Asked {
     range: KeyRange,
     version: Awaited,
     /// Sent already, when the read version was known.
-    sent: Option<Pin<Box<dyn Future<Output = Result<Option<Bytes>>> + Send>>>,
+    sent: Option<BoxFuture<'static, Result<Option<Bytes>>>>,
     /// Operations to apply to what is found.
     stack: Stack,
     through: bool,
@@ -138,7 +139,7 @@ fn issue_get(inner: &Arc<Inner>, key: &[u8], isolation: Isolation) -> Get {
     let sent = match version {
         Awaited::Known(version) => {
             let value = inner.client.connection.value(range.begin.clone(), version);
-            Some(Box::pin(value) as Pin<Box<dyn Future<Output = _> + Send>>)
+            Some(Box::pin(value) as BoxFuture<'static, _>)
         }
         Awaited::Asked(_) => None,
     };

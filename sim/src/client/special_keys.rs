@@ -5,6 +5,7 @@
 
 use super::{
     conflict::RangeSet,
+    database::Client,
     guard::{guarded, idle},
     keys::{ALL_END, SPECIAL_END, single_key},
     limits::Limits,
@@ -38,6 +39,7 @@ const MODULES: &[(&[u8], &[u8])] = &[
     (b"\xff\xff/worker_interfaces/", b"\xff\xff/worker_interfaces0"),
 ];
 
+const STATUS: &[u8] = b"\xff\xff/status/json";
 const CONFLICTING: &[u8] = b"\xff\xff/transaction/conflicting_keys/";
 const READ: &[u8] = b"\xff\xff/transaction/read_conflict_range/";
 const WRITE: &[u8] = b"\xff\xff/transaction/write_conflict_range/";
@@ -91,8 +93,8 @@ impl State {
         set
     }
 
-    fn special_rows(&self) -> Vec<KeyValue> {
-        let mut rows = Vec::new();
+    fn special_rows(&self, client: &Client) -> Vec<KeyValue> {
+        let mut rows = vec![KeyValue::new(STATUS, client.connection.status())];
         boundaries(CONFLICTING, &self.conflicting, &mut rows);
         boundaries(READ, &self.read_conflicts(), &mut rows);
         let committed = match &self.outcome {
@@ -153,7 +155,7 @@ async fn read(
         };
         guarded(&inner, epoch, false, pending).await?;
     }
-    let mut rows = inner.state.lock().special_rows();
+    let mut rows = inner.state.lock().special_rows(&inner.client);
     rows.retain(|row| *from <= *row.key && *row.key < *to);
     let (first, last) = (position(&begin, &rows, (from, to)), position(&end, &rows, (from, to)));
     let mut chosen: Vec<KeyValue> = rows.drain(first..last.max(first)).collect();

@@ -26,9 +26,12 @@ const CONFLICTING: &[u8] = b"\xff\xff/transaction/conflicting_keys/";
 /// A transaction of a case, and what it has under way.
 struct Handle<T> {
     tx: T,
-    commit: Option<Pin<Box<MaybeDone<BoxFuture<'static, Result<()>>>>>>,
+    commit: Option<Commit>,
     watches: BTreeMap<String, Watch>,
 }
+
+/// A commit that has begun.
+type Commit = Pin<Box<MaybeDone<BoxFuture<'static, Result<()>>>>>;
 
 enum Watch {
     Waiting(BoxFuture<'static, Result<()>>),

@@ -100,6 +100,7 @@ struct Link {
 
 struct InboxState {
     node: NodeId,
+    opened: u64,
     queue: VecDeque<Envelope>,
     waker: Option<Waker>,
 }
@@ -203,9 +204,10 @@ impl Net {
     /// A new inbox on `node`.
     pub fn open(&self, node: NodeId) -> Inbox {
         let mut state = self.0.state.lock();
-        state.inboxes.push(Some(InboxState { node, queue: VecDeque::new(), waker: None }));
+        state.inboxes.push(None);
         let token = state.inboxes.len() as u32 - 1;
-        Inbox { net: self.clone(), endpoint: Endpoint { node, token } }
+        drop(state);
+        self.open_at(Endpoint { node, token })
     }
 
     /// A well-known endpoint on `node`: one at which an inbox can be opened again and again.
@@ -217,10 +219,14 @@ impl Net {
 
     /// Opens the inbox at a reserved endpoint, which must not be open.
     pub fn open_at(&self, endpoint: Endpoint) -> Inbox {
-        let inbox = InboxState { node: endpoint.node, queue: VecDeque::new(), waker: None };
-        let before = self.0.state.lock().inboxes[endpoint.token as usize].replace(inbox);
+        let mut state = self.0.state.lock();
+        state.sequence += 1;
+        let opened = state.sequence;
+        let inbox = InboxState { node: endpoint.node, opened, queue: VecDeque::new(), waker: None };
+        let before = state.inboxes[endpoint.token as usize].replace(inbox);
+        drop(state);
         debug_assert!(before.is_none(), "two inboxes at one endpoint");
-        Inbox { net: self.clone(), endpoint }
+        Inbox { net: self.clone(), endpoint, opened }
     }
 
     /// Ends the pump and forgets every message, so that nothing refers to anything any more.
@@ -430,6 +436,7 @@ impl Net {
 pub struct Inbox {
     net: Net,
     endpoint: Endpoint,
+    opened: u64,
 }
 
 impl Inbox {
@@ -478,7 +485,9 @@ impl Inbox {
 
 impl Drop for Inbox {
     fn drop(&mut self) {
-        let closed = self.net.0.state.lock().inboxes[self.endpoint.token as usize].take();
+        // The task of a killed machine may be dropped after the machine's next one has opened its inbox.
+        let closed = self.net.0.state.lock().inboxes[self.endpoint.token as usize]
+            .take_if(|inbox| inbox.opened == self.opened);
         drop(closed);
     }
 }

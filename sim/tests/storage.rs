@@ -202,3 +202,54 @@ fn a_read_of_the_future_fails_after_a_second_and_one_of_the_past_at_once() {
         cluster.shutdown().await;
     });
 }
+
+#[test]
+fn a_server_that_lags_by_more_than_two_windows_says_so() {
+    rt::simulate(Seed(4), async {
+        let world = World::new(Seed(4), config(), &FaultPlan::default(), false);
+        let cluster = Cluster::start(world.clone()).await;
+        let node = world.add_machine(Class::Client, "client", |_, _| std::future::ready(()));
+        let db = SimDatabase::new(world.clone(), node, ClientId(0), cluster.controller());
+        let server = world.machines(Class::Storage)[0];
+        world.tunables.set_window(20_000);
+        world.tunables.machine(server).set_apply_lag(SECOND);
+        let mut version = 0;
+        let until = world.clock.now() + SECOND / 5;
+        while world.clock.now() < until {
+            let tx = db.create_transaction().expect("a transaction");
+            tx.set(&key(0), b"value");
+            if tx.commit().await.is_ok() {
+                version = tx.get_committed_version().expect("it has committed");
+            }
+        }
+        let storage = world.address(server).expect("it has started");
+        let get = |reply| shaketable_sim::proto::Message::GetValue { key: key(0), version, reply };
+        assert_eq!(world.net.call(node, storage, get).await, Ok(Err(Error::PROCESS_BEHIND)));
+        world.tunables.heal(world.config.window);
+        cluster.shutdown().await;
+    });
+}
+
+#[test]
+fn a_watch_outlives_its_servers() {
+    rt::simulate(Seed(5), async {
+        let world = World::new(Seed(5), config(), &FaultPlan::default(), false);
+        let cluster = Cluster::start(world.clone()).await;
+        let node = world.add_machine(Class::Client, "client", |_, _| std::future::ready(()));
+        let db = SimDatabase::new(world.clone(), node, ClientId(0), cluster.controller());
+        let tx = db.create_transaction().expect("a transaction");
+        let watch = tx.watch(&key(0));
+        tx.commit().await.expect("nothing disturbs it");
+        world.clock.sleep(100 * MILLISECOND).await;
+        for server in world.machines(Class::Storage) {
+            world.kill(server);
+            world.start(server);
+        }
+        world.clock.sleep(100 * MILLISECOND).await;
+        let tx = db.create_transaction().expect("a transaction");
+        tx.set(&key(0), b"changed");
+        tx.commit().await.expect("nothing disturbs it");
+        assert_eq!(world.clock.timeout(2 * SECOND, watch).await, Some(Ok(())));
+        cluster.shutdown().await;
+    });
+}

@@ -5,7 +5,6 @@ use crate::{
     workload::Outcome,
     workloads::signup::{Answer, Client, Flaw, Op, Signup, applied, listed, refused, student},
 };
-use futures::TryStreamExt;
 use parking_lot::Mutex;
 use shaketable_layers::{
     once,
@@ -19,7 +18,7 @@ use shaketable_layers::{
         RangeOption, RetryError, RunError, Transaction, TransactionOption,
     },
 };
-use std::{future::Future, pin::pin};
+use std::future::Future;
 
 /// Does an operation that the bug touches; `None` when it leaves this one as it is.
 pub async fn apply<D: Database>(
@@ -87,22 +86,6 @@ pub async fn apply<D: Database>(
             let (s, old, new) = (&student(*s), name(*old), name(*new));
             let ran = db.run(|tx, _| async move { scheduling.switch(&tx, s, old, new).await });
             bare(ran.await, |()| Answer::Switched)
-        }
-        (Flaw::ListAccumulates, Op::Available(limit)) => {
-            let list = &Mutex::new(Vec::new());
-            let limit = if *limit == 0 { usize::MAX } else { (*limit).into() };
-            let ran = db.run(|tx, _| async move {
-                let mut rows = pin!(tx.get_ranges_keyvalues(scheduling.keys().courses(), Serializable));
-                while list.lock().len() < limit
-                    && let Some(row) = rows.try_next().await?
-                {
-                    if unpack_seats(&row.key, &row.value)? > 0 {
-                        list.lock().push(scheduling.keys().class_of_course(&row.key)?);
-                    }
-                }
-                Ok(list.lock().clone())
-            });
-            listed(ran.await)
         }
         (Flaw::FirstBatch, Op::Available(limit)) => {
             let mut range = scheduling.keys().courses();

@@ -33,7 +33,6 @@ use std::{ops::Range as Numbers, sync::Arc};
 
 flaws! {
     CapturedAnswers = "captured-answers", "answers are gathered in a list outside the retry loop", "TRAPS X8";
-    AnswersAnew = "answers-anew", "a retry that finds the operation done computes its answer anew", "TRAPS X3";
     FirstBatch = "first-batch", "the first batch of a range read is taken for the whole", "TRAPS X13";
     OwnWritesUnseen = "own-writes-unseen", "read-your-writes is disabled where calls build on each other", "TRAPS X11";
     OptionSetOnce = "option-set-once", "a transaction option is set in the first attempt only", "TRAPS X6";
@@ -554,7 +553,7 @@ impl Workload for Api {
             shared: *rng.pick(&[20, 50, 90]),
             keys: *rng.pick(&[2, 5, KEYS]),
             repeat: *rng.pick(&[1, 20, 300]),
-            timeout: rng.chance(0.3).then(|| rng.range(50..1_000) as i32),
+            timeout: super::draw_timeout(rng),
             flaw: bug.and_then(Flaw::named),
         }
     }
@@ -633,11 +632,6 @@ impl Workload for Api {
         let ran = db.run(|tx, attempt| async move {
             options(&tx, attempt.number)?;
             match once::check(&tx, slots, id).await? {
-                Check::Done(_) if flaw == Some(Flaw::AnswersAnew) => {
-                    let anew = calls(tx.clone()).await?;
-                    tx.reset();
-                    Ok(Landing::ready(anew))
-                }
                 Check::Done(n) => Ok(Landing::ready(n)),
                 Check::New(permit) => once::record(&tx, permit, calls(tx.clone()).await?),
             }

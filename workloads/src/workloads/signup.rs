@@ -42,7 +42,6 @@ flaws! {
     OwnWritesUnseen = "own-writes-unseen", "switch runs with read-your-writes disabled", "TRAPS X11";
     TimeoutIsRefusal = "timeout-is-refusal", "an unknown outcome is reported as a failure", "TRAPS X19";
     RetryAsNew = "retry-as-new", "an operation whose outcome is unknown is done again as a new one", "TRAPS X7";
-    ListAccumulates = "list-accumulates", "available_classes adds to a list outside the retry loop", "TRAPS X8";
     SeatsKept = "seats-kept", "the seats read in the first attempt are kept for the retries", "TRAPS X17";
 }
 
@@ -241,7 +240,7 @@ impl Workload for Signup {
             students: rng.range(1..u64::from(clients) + 1) as u8,
             clients,
             operations: most / 2..most,
-            timeout: rng.chance(0.3).then(|| rng.range(50..1_000) as i32),
+            timeout: super::draw_timeout(rng),
             flaw: bug.and_then(Flaw::named),
         }
     }

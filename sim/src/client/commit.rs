@@ -121,26 +121,26 @@ impl Connection {
         let life = self.world.tunables.window() as u64 * SECOND
             / self.world.config.versions_per_second.max(1) as u64;
         let late = |family| faults.draw(family, |chance| chance.below(life.clamp(1, 5 * SECOND)));
-        if faults.roll(Family::SpuriousConflict) {
+        if self.strikes(Family::SpuriousConflict) {
             return Some(Fault::Refuse(Error::NOT_COMMITTED));
         }
-        if faults.roll(Family::ProxyMemory) {
+        if self.strikes(Family::ProxyMemory) {
             return Some(Fault::Refuse(Error::COMMIT_PROXY_MEMORY_LIMIT_EXCEEDED));
         }
-        if faults.roll(Family::Throttled) {
+        if self.strikes(Family::Throttled) {
             return Some(Fault::Refuse(Error::TRANSACTION_THROTTLED_HOT_SHARD));
         }
-        if faults.roll(Family::UnknownNotCommitted) {
+        if self.strikes(Family::UnknownNotCommitted) {
             return Some(Fault::Lose);
         }
-        if faults.roll(Family::UnknownCommitted) {
+        if self.strikes(Family::UnknownCommitted) {
             return Some(Fault::Hide);
         }
         // Only a transaction with a timeout can time out.
-        if timeout && faults.roll(Family::LateLanding) {
+        if timeout && self.strikes(Family::LateLanding) {
             return Some(Fault::Land(Error::TRANSACTION_TIMED_OUT, late(Family::LateLanding)));
         }
-        if faults.roll(Family::ClusterVersionChanged) {
+        if self.strikes(Family::ClusterVersionChanged) {
             let error = Error::CLUSTER_VERSION_CHANGED;
             let sent = faults.draw(Family::ClusterVersionChanged, |chance| chance.chance(0.6));
             return Some(match sent {

@@ -11,6 +11,7 @@ use crate::{
     },
     rt::{MILLISECOND, Nanos},
     seed::Stream,
+    trace::Kind,
     world::World,
 };
 use bytes::Bytes;
@@ -215,15 +216,23 @@ impl Connection {
         }
     }
 
+    /// Whether a family of what the contract allows strikes here.
+    pub fn strikes(&self, family: Family) -> bool {
+        let strikes = self.world.faults.roll(family);
+        if strikes {
+            self.world.event(self.node, Kind::Fault, family as u64, 0);
+        }
+        strikes
+    }
+
     /// Errors that the contract allows at any read.
     fn read_fault(&self) -> Result<()> {
-        let faults = &self.world.faults;
         for (family, error) in [
             (Family::TooOld, Error::TRANSACTION_TOO_OLD),
             (Family::FutureVersion, Error::FUTURE_VERSION),
             (Family::ProcessBehind, Error::PROCESS_BEHIND),
         ] {
-            if faults.roll(family) {
+            if self.strikes(family) {
                 return Err(error);
             }
         }

@@ -114,18 +114,18 @@ fn ask(inner: &Arc<Inner>, epoch: u32, flags: VersionFlags) -> impl Future<Outpu
 
 /// Errors that the contract allows when a read version is asked for.
 fn fault(inner: &Inner, state: &State) -> Option<Error> {
-    let faults = &inner.client.connection.world.faults;
-    if faults.roll(Family::GrvMemory) {
+    let connection = &inner.client.connection;
+    if connection.strikes(Family::GrvMemory) {
         return Some(Error::GRV_PROXY_MEMORY_LIMIT_EXCEEDED);
     }
     // Only batch priority and tags are throttled here.
     let batch = state.options.priority == Priority::Batch;
-    if (batch || state.options.tags > 0) && faults.roll(Family::Throttled) {
+    if (batch || state.options.tags > 0) && connection.strikes(Family::Throttled) {
         let errors: &[Error] = match batch {
             true => &[Error::BATCH_TRANSACTION_THROTTLED],
             false => &[Error::TAG_THROTTLED, Error::PROXY_TAG_THROTTLED],
         };
-        return Some(faults.draw(Family::Throttled, |chance| *chance.pick(errors)));
+        return Some(connection.world.faults.draw(Family::Throttled, |chance| *chance.pick(errors)));
     }
     None
 }

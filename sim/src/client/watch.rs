@@ -265,11 +265,11 @@ impl Connection {
         version: Option<Version>,
     ) -> Result<()> {
         let faults = &self.world.faults;
-        if faults.roll(Family::EarlyWatch) {
+        if self.strikes(Family::EarlyWatch) {
             self.sleep(faults.draw(Family::EarlyWatch, |chance| chance.below(SECOND))).await;
             return Ok(());
         }
-        if faults.roll(Family::SpuriousWatch) {
+        if self.strikes(Family::SpuriousWatch) {
             self.sleep(faults.draw(Family::SpuriousWatch, |chance| chance.below(SECOND))).await;
             return Err(Error::CLUSTER_VERSION_CHANGED);
         }
@@ -298,7 +298,7 @@ impl Connection {
                 }
             }
         }
-        if faults.roll(Family::LateWatch) {
+        if self.strikes(Family::LateWatch) {
             self.sleep(faults.draw(Family::LateWatch, |chance| chance.below(5 * SECOND))).await;
         }
         Ok(())

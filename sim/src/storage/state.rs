@@ -112,6 +112,8 @@ impl State {
         self.data.rollback(to);
         self.version = to;
         self.known_committed = self.known_committed.min(to);
+        // Only a recovery that forgets commits goes back behind what was known to be committed.
+        self.durable = self.durable.min(to);
         self.shards.retain_mut(|shard| {
             if let Some(buffered) = &mut shard.fetching {
                 buffered.retain(|entry| entry.version <= to);

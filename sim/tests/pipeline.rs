@@ -4,7 +4,7 @@ use bytes::Bytes;
 use shaketable_layers::tx::key_after;
 use shaketable_sim::{
     cluster::Cluster,
-    config::ClusterConfig,
+    config::{ClusterConfig, Sabotage},
     faults::FaultPlan,
     net::{Broken, NodeId},
     proto::*,
@@ -243,4 +243,176 @@ fn nothing_acknowledged_is_lost_when_the_controller_dies() {
 fn two_runs_of_a_seed_are_the_same_and_others_are_not() {
     assert_eq!(survives(7, Class::Log, false), survives(7, Class::Log, false));
     assert_ne!(survives(7, Class::Log, false), survives(8, Class::Log, false));
+    (100..104).for_each(|seed| assert_eq!(chaos(seed), chaos(seed)));
+}
+
+/// Everything at once: machines of every class die or stop, links are cut, clogged, slow or lossy,
+/// all drawn. Afterwards the cluster must commit again soon, with everything acknowledged in its log.
+fn chaos(seed: u64) -> u64 {
+    let mut config = ClusterConfig::draw(Seed(seed), &[Bytes::from("d"), Bytes::from("m")]);
+    config.window = 1_000_000_000;
+    let (_, hash) = run(seed, config, async |cluster| {
+        let world = cluster.world();
+        let mut rng = Seed(seed).stream("chaos");
+        let mut raw = Raw::new(cluster);
+        let classes = [Class::Stateless, Class::Log, Class::Controller, Class::Storage];
+        let nodes: Vec<_> = classes.iter().flat_map(|class| world.machines(*class)).collect();
+        let mut acknowledged: BTreeMap<Bytes, Bytes> = BTreeMap::new();
+        let mut count = 0u32;
+        for _ in 0..12 {
+            let (a, b) = (*rng.pick(&nodes), *rng.pick(&nodes));
+            let until = world.clock.now() + rng.range(1..1_000) * MILLISECOND;
+            match rng.below(7) {
+                0 => world.kill(a),
+                1 => world.pause(a),
+                2 => world.net.cut(a, b, true),
+                3 => world.net.lose(a, b, 0.3),
+                4 => world.net.clog(a, b, until),
+                5 => nodes.iter().filter(|n| n.0 % 3 == a.0 % 3).for_each(|n| world.net.cut(*n, b, true)),
+                _ => world.net.slow(a, b, 20 * MILLISECOND),
+            }
+            while world.clock.now() < until {
+                count += 1;
+                let key = Bytes::from(format!("{}{}", char::from(b'a' + (count % 26) as u8), count % 5));
+                let value = Bytes::from(count.to_string());
+                acknowledged.remove(&key);
+                let attempt = async {
+                    let version = raw.read_version().await;
+                    raw.commit(set(version, &key, &value)).await
+                };
+                let told = world.clock.timeout(until.saturating_sub(world.clock.now()).max(1), attempt).await;
+                if let Some(Ok(Ok(CommitReply::Committed { .. }))) = told {
+                    acknowledged.insert(key, value);
+                } else {
+                    raw.refresh().await;
+                }
+            }
+            if rng.chance(0.5) {
+                nodes.iter().for_each(|node| world.start(*node));
+                nodes.iter().for_each(|node| world.resume(*node));
+                world.net.heal();
+            }
+        }
+        nodes.iter().for_each(|node| world.start(*node));
+        nodes.iter().for_each(|node| world.resume(*node));
+        world.net.heal();
+        let healed = world.clock.now();
+        let version =
+            world.clock.timeout(20 * SECOND, raw.read_version()).await.expect("read versions again");
+        let mut last = set(version, &Bytes::from("last"), &Bytes::from("last"));
+        while !matches!(raw.commit(last.clone()).await, Ok(Ok(CommitReply::Committed { .. }))) {
+            assert!(world.clock.now() < healed + 20 * SECOND, "seed {seed}: no commit after the faults");
+            raw.refresh().await;
+            last.read_version = raw.read_version().await;
+        }
+        let state = replay(world);
+        assert_eq!(state.get(&b"last"[..]), Some(&Bytes::from("last")));
+        // What was told late, or not at all, may have overwritten a key after its acknowledgement.
+        let written: BTreeMap<Bytes, Vec<Bytes>> = {
+            let history = world.history.lock();
+            let mut written: BTreeMap<Bytes, Vec<Bytes>> = BTreeMap::new();
+            for mutation in history.committed().flat_map(|e| &e.transactions).flat_map(|t| &t.mutations) {
+                if let Mutation::Set(key, value) = mutation {
+                    written.entry(key.clone()).or_default().push(value.clone());
+                }
+            }
+            written
+        };
+        for (key, value) in &acknowledged {
+            assert!(
+                written.get(key).is_some_and(|w| w.contains(value)),
+                "seed {seed}: {key:?} {value:?} lost"
+            );
+        }
+        assert!(world.history.lock().disagreements.is_empty());
+        cluster.settle().await;
+    });
+    hash
+}
+
+#[test]
+fn everything_at_once_loses_nothing_and_ends() {
+    (100..140).for_each(|seed| assert_ne!(chaos(seed), 0));
+}
+
+/// A run of a sabotaged cluster, which syncs slowly and gathers long.
+fn sabotaged<T>(sabotage: Sabotage, main: impl AsyncFnOnce(&Cluster, &mut Raw) -> T) -> T {
+    let config = ClusterConfig {
+        sabotage: Some(sabotage),
+        commit_batch_interval: 5 * MILLISECOND,
+        log_sync: 10 * MILLISECOND..20 * MILLISECOND,
+        ..ClusterConfig::smallest()
+    };
+    run(3, config, async |cluster| main(cluster, &mut Raw::new(cluster)).await).0
+}
+
+/// Commits `value`, which must be acknowledged.
+async fn acknowledged(raw: &mut Raw, key: &Bytes, value: &Bytes) -> (Version, u16) {
+    let version = raw.read_version().await;
+    match raw.commit(set(version, key, value)).await {
+        Ok(Ok(CommitReply::Committed { version, batch_index })) => (version, batch_index),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_sabotaged_resolver_misses_conflicts_inside_ranges() {
+    let told = sabotaged(Sabotage::ResolverIgnoresRanges, async |_, raw| {
+        let (key, value) = (Bytes::from("m"), Bytes::from("v"));
+        let version = raw.read_version().await;
+        acknowledged(raw, &key, &value).await;
+        let scan = CommitData {
+            read_ranges: vec![KeyRange::new("a", "z")],
+            ..set(version, &Bytes::from("n"), &value)
+        };
+        raw.commit(scan).await
+    });
+    assert!(matches!(told, Ok(Ok(CommitReply::Committed { .. }))));
+}
+
+#[test]
+fn sabotaged_versionstamps_repeat() {
+    let (one, two) = sabotaged(Sabotage::VersionstampRepeats, async |_, raw| {
+        raw.read_version().await;
+        futures::join!(raw.commit(CommitData::default()), raw.commit(CommitData::default()))
+    });
+    assert_eq!(one, two);
+}
+
+#[test]
+fn a_sabotaged_grv_proxy_is_stale_now_and_then() {
+    let stale = sabotaged(Sabotage::StaleReadVersion, async |_, raw| {
+        let mut stale = 0;
+        for i in 0..20 {
+            let (version, _) = acknowledged(raw, &Bytes::from(format!("k{i}")), &Bytes::from("v")).await;
+            stale += u32::from(raw.read_version().await < version);
+        }
+        stale
+    });
+    assert!((1..20).contains(&stale), "{stale}");
+}
+
+#[test]
+fn a_sabotaged_recovery_loses_an_acknowledged_commit() {
+    lost(Sabotage::RecoveryForgetsCommit, Class::Stateless);
+}
+
+#[test]
+fn a_log_that_answers_early_loses_acknowledged_commits() {
+    lost(Sabotage::LogAnswersEarly, Class::Log);
+}
+
+/// Kills the machines of a class right after an acknowledgement, which is lost by that.
+fn lost(sabotage: Sabotage, class: Class) {
+    sabotaged(sabotage, async |cluster, raw| {
+        let world = cluster.world();
+        let (key, value) = (Bytes::from("k"), Bytes::from("v"));
+        acknowledged(raw, &key, &value).await;
+        world.machines(class).iter().for_each(|node| world.kill(*node));
+        world.machines(class).iter().for_each(|node| world.start(*node));
+        raw.info = Arc::default();
+        world.clock.sleep(2 * SECOND).await;
+        raw.read_version().await;
+        assert_eq!(replay(world).get(&key), None);
+    });
 }

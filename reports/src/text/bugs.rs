@@ -1,4 +1,4 @@
-//! The score over planted bugs: a table, the score, and for each catch the line that replays it.
+//! The score over planted bugs: a table with the line that replays each catch, and the score.
 
 use super::{
     count, plural, seconds,
@@ -25,6 +25,7 @@ pub fn bugs(report: &BugsReport, commit: &str) -> String {
         ("seeds", Right),
         ("CPU seconds", Right),
         ("judge", Left),
+        ("replay with", Left),
     ]);
     for bug in &report.bugs {
         table.row(vec![
@@ -34,19 +35,15 @@ pub fn bugs(report: &BugsReport, commit: &str) -> String {
             count(bug.runs),
             seconds(bug.cpu_ns),
             bug.caught.as_ref().map_or(String::new(), |c| c.judge.clone()),
+            bug.caught.as_ref().map_or(String::new(), |c| c.replay.clone()),
         ]);
     }
     out.push_str(&table.render());
     out.push('\n');
     for bug in &report.bugs {
         if let Some(mistaken) = &bug.mistaken {
-            let _ = writeln!(out, "{} of {}: {mistaken}", bug.bug, bug.place);
+            let _ = writeln!(out, "{} of {}: {mistaken}\n", bug.bug, bug.place);
         }
-    }
-    let catches: Vec<&str> =
-        report.bugs.iter().filter_map(|b| b.caught.as_ref()).map(|c| c.replay.as_str()).collect();
-    if !catches.is_empty() {
-        let _ = write!(out, "replay with\n{}\n\n", catches.join("\n"));
     }
     if report.ending != Ending::Complete {
         out.push_str("The sweep ended early; this is what is known so far.\n");

@@ -18,7 +18,8 @@ use std::{collections::VecDeque, future::poll_fn, sync::Arc, task::Poll};
 
 type Reply = crate::net::ReplyTo<Result<ReadVersionReply, Error>>;
 
-/// Serves as a GRV proxy of a generation.
+/// Serves as a GRV proxy of a generation, until it cannot reach the sequencer or a log for longer
+/// than the failure timeout: the controller, which may reach both, must then recruit anew.
 pub async fn serve(world: Arc<World>, inbox: Inbox, system: Arc<TransactionSystem>) {
     let node = inbox.endpoint().node;
     let stale = world.config.sabotage == Some(Sabotage::StaleReadVersion);
@@ -48,16 +49,20 @@ pub async fn serve(world: Arc<World>, inbox: Inbox, system: Arc<TransactionSyste
                 let (world, system) = (world.clone(), system.clone());
                 flights.push(async move {
                     // A lost message is asked for again: asking twice changes nothing.
+                    let patience = world.clock.now() + world.config.failure_timeout;
                     loop {
-                        if let Ok(answer) = read_version(&world, node, &system, risky).await {
-                            return (batch, answer);
+                        match read_version(&world, node, &system, risky).await {
+                            Ok(answer) => return Some((batch, answer)),
+                            Err(Broken) if world.clock.now() > patience => return None,
+                            Err(Broken) => {}
                         }
                     }
                 });
                 progress = true;
             }
-            while let Poll::Ready(Some((batch, fresh))) = flights.poll_next_unpin(cx) {
+            while let Poll::Ready(Some(answered)) = flights.poll_next_unpin(cx) {
                 progress = true;
+                let Some((batch, fresh)) = answered else { return Poll::Ready(()) };
                 let mut answer = fresh;
                 if let (true, Some(before)) = (stale && rng.chance(0.25), before) {
                     answer.version = before.version;
@@ -66,7 +71,7 @@ pub async fn serve(world: Arc<World>, inbox: Inbox, system: Arc<TransactionSyste
                 batch.into_iter().for_each(|(_, reply)| reply.send(Ok(answer)));
             }
             if !progress {
-                return Poll::<()>::Pending;
+                return Poll::Pending;
             }
         }
     })

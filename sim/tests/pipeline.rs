@@ -416,3 +416,17 @@ fn lost(sabotage: Sabotage, class: Class) {
         assert_eq!(replay(world).get(&key), None);
     });
 }
+
+#[test]
+fn a_grv_proxy_that_is_cut_off_from_the_logs_is_replaced() {
+    let config = ClusterConfig { spares: 2, ..ClusterConfig::smallest() };
+    run(5, config, async |cluster| {
+        let world = cluster.world();
+        let mut raw = Raw::new(cluster);
+        raw.read_version().await;
+        let (proxy, first) = (raw.info.grv_proxies[0].node, raw.info.generation);
+        world.machines(Class::Log).iter().for_each(|log| world.net.cut(proxy, *log, true));
+        let again = world.clock.timeout(10 * SECOND, raw.read_version()).await;
+        assert!(again.is_some() && raw.info.generation > first);
+    });
+}

@@ -46,7 +46,12 @@ mod tests {
         let draw = |seed| FaultPlan::draw(Seed(seed), Profile::Storm, 3 * SECOND, &[]);
         assert_eq!(draw(4), draw(4));
         assert_ne!(draw(4), draw(5));
-        assert!(draw(4).strikes.is_sorted_by_key(|s| s.at));
+        for seed in 0..50 {
+            let plan = draw(seed);
+            assert!(plan.strikes.is_sorted_by_key(|s| s.at));
+            let saved = serde_json::to_string(&plan).expect("plain data");
+            assert_eq!(serde_json::from_str::<FaultPlan>(&saved).expect("what was saved"), plan);
+        }
     }
 
     #[test]

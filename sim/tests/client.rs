@@ -142,6 +142,11 @@ fn an_idempotency_id_resolves_unknown_results() {
         assert_eq!(stamp[..8], version.to_be_bytes());
         assert_eq!(value(&db).await.as_deref(), Some(&stamp[..]));
     });
+    with(&[Family::UnknownCommitted], |world, db| async move {
+        db.set_option(DatabaseOption::TransactionAutomaticIdempotency).expect("an option");
+        world.faults.switch(true);
+        assert_eq!(set(&db, b"1").commit().await, Ok(()));
+    });
     with(&[Family::UnknownNotCommitted], |world, db| async move {
         world.faults.switch(true);
         let tx = set(&db, b"1");

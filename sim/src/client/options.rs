@@ -12,7 +12,8 @@ const TAG_TOO_LONG: Error = Error::from_code(2110);
 /// A transaction has more than five tags.
 const TOO_MANY_TAGS: Error = Error::from_code(2109);
 
-/// The options that are in force.
+/// The options that are in force, named after what they set; see [`TransactionOption`]. Times are in
+/// nanoseconds; a timeout of 0 and a retry limit of -1 are none.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub causal_write_risky: bool,

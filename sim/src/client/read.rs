@@ -1,17 +1,16 @@
-//! Point reads, selectors and ranges: own writes over the snapshot, conflict ranges, history.
+//! Selectors and ranges: own writes over the snapshot, conflict ranges, history.
 
 use super::{
     conflict,
     database::Client,
-    guard::{Guard, guard, guarded},
-    keys::{METADATA_VERSION, max_key_size, single_key},
+    guard::guarded,
     limits::Limits,
     range::{Batch, Fetch, RangeRead, Step, key_of},
     selector::Selector,
     transaction::{Inner, SimTransaction, State},
-    version::{Awaited, read_version},
+    version::read_version,
     write::is_special,
-    write_map::{Segment, Stack, WriteMap},
+    write_map::WriteMap,
 };
 use crate::{
     config::Sabotage,
@@ -19,41 +18,12 @@ use crate::{
     proto::{KeyRange, Version},
 };
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use shaketable_layers::tx::{Error, Isolation, KeySelector, KeyValue, RangeBatch, RangeOption, Result};
-use std::{
-    future::Future,
-    pin::Pin,
-    sync::{Arc, Weak},
-};
-
-/// A point read that has been issued.
-pub enum Get {
-    /// It is answered already.
-    Ready(Result<Option<Bytes>>),
-    /// The snapshot has to be asked.
-    Asked(Box<Asked>),
-}
-
-/// A point read that waits for the snapshot.
-pub struct Asked {
-    inner: Weak<Inner>,
-    client: Arc<Client>,
-    epoch: u32,
-    range: KeyRange,
-    version: Awaited,
-    /// Sent already, when the read version was known.
-    sent: Option<BoxFuture<'static, Result<Option<Bytes>>>>,
-    /// Operations to apply to what is found.
-    stack: Stack,
-    through: bool,
-    conflict: bool,
-    call: usize,
-}
+use std::{future::Future, pin::Pin, sync::Arc};
 
 /// How a read sees own writes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum View {
+pub enum View {
     /// Not, and the client keeps nothing of it: read-your-writes is off.
     Through,
     /// Not, but what was read before is known.
@@ -63,134 +33,12 @@ enum View {
 }
 
 impl State {
-    fn view(&self, isolation: Isolation) -> View {
+    /// How a read of this isolation sees own writes.
+    pub fn view(&self, isolation: Isolation) -> View {
         match isolation {
             _ if self.options.ryw_disabled => View::Through,
             Isolation::Snapshot if !self.options.snapshot_ryw() => View::Snapshot,
             _ => View::Own,
-        }
-    }
-
-    /// Adds the conflict range of a point read.
-    fn read_key(&mut self, range: KeyRange) {
-        self.size += super::sizes::range(range.begin.len(), range.end.len());
-        self.reads.insert(range);
-    }
-}
-
-/// Issues a point read.
-fn issue_get(inner: &Arc<Inner>, key: &[u8], isolation: Isolation) -> Get {
-    let mut state = inner.state.lock();
-    if let Err(e) = state.enter(&inner.client) {
-        return Get::Ready(Err(e));
-    }
-    if *key >= state.max_read()[..] && key != METADATA_VERSION {
-        return Get::Ready(Err(Error::KEY_OUTSIDE_LEGAL_RANGE));
-    }
-    if key.len() > max_key_size(key) {
-        return Get::Ready(Ok(None));
-    }
-    state.has_read = true;
-    let range = single_key(key);
-    let serializable = isolation == Isolation::Serializable;
-    let call = state.record.call(Call::Get { key: range.begin.clone(), isolation, answer: None });
-    let view = state.view(isolation);
-    let mut conflict = serializable;
-    let mut stack = Stack::Empty;
-    let mut known = None;
-    match view {
-        View::Through => {
-            if serializable {
-                state.native.read_ranges.push(range.clone());
-            }
-            conflict = false;
-        }
-        View::Snapshot => known = state.cache.get(key).map(|value| value.cloned()),
-        View::Own => {
-            if !state.writes.is_untouched() {
-                let segment = state.writes.cursor_at(key);
-                if segment.is_unreadable() && !state.options.bypass_unreadable {
-                    state.read_failed(Error::ACCESSED_UNREADABLE);
-                    return Get::Ready(Err(Error::ACCESSED_UNREADABLE));
-                }
-                conflict &= segment.reads_snapshot();
-                match segment.segment() {
-                    Segment::Cleared => known = Some(None),
-                    Segment::Independent => known = Some(segment.stack().over(None)),
-                    Segment::Dependent => stack = segment.stack().clone(),
-                    Segment::Unmodified => {}
-                }
-            }
-            if known.is_none() {
-                known = state.cache.get(key).map(|value| stack.over(value));
-            }
-        }
-    }
-    if let Some(value) = known {
-        if conflict {
-            state.read_key(range);
-        }
-        state.record.value(call, &value);
-        return Get::Ready(Ok(value));
-    }
-    let version = read_version(inner, &mut state, false);
-    let epoch = state.epoch;
-    drop(state);
-    let sent = match version {
-        Awaited::Known(version) => {
-            let value = inner.client.connection.value(range.begin.clone(), version);
-            Some(Box::pin(value) as BoxFuture<'static, _>)
-        }
-        Awaited::Asked(_) => None,
-    };
-    Get::Asked(Box::new(Asked {
-        inner: Arc::downgrade(inner),
-        client: inner.client.clone(),
-        epoch,
-        range,
-        version,
-        sent,
-        stack,
-        through: view == View::Through,
-        conflict,
-        call,
-    }))
-}
-
-impl Asked {
-    async fn value(&mut self) -> Result<Option<Bytes>> {
-        if let Some(sent) = self.sent.take() {
-            return sent.await;
-        }
-        let version = std::mem::replace(&mut self.version, Awaited::Known(0)).get().await?;
-        self.client.connection.value(self.range.begin.clone(), version).await
-    }
-
-    /// The answer, once it is there.
-    async fn finish(mut self, reading: bool) -> Result<Option<Bytes>> {
-        let guarded = Guard::weak(self.inner.clone(), self.epoch, reading);
-        let answer = guard(guarded, self.value()).await;
-        let inner = self.inner.upgrade().ok_or(Error::TRANSACTION_CANCELLED)?;
-        let mut state = inner.state.lock();
-        state.check(&inner.client, self.epoch)?;
-        match answer {
-            Ok(below) => {
-                let value = self.stack.over(below.as_ref());
-                state.record.value(self.call, &value);
-                if !self.through {
-                    state.cache.insert(self.range.begin.clone(), self.range.end.clone(), below);
-                }
-                if self.conflict {
-                    state.read_key(self.range);
-                }
-                Ok(value)
-            }
-            Err(e) => {
-                if reading {
-                    state.read_failed(e);
-                }
-                Err(e)
-            }
         }
     }
 }
@@ -385,41 +233,6 @@ impl SimTransaction {
             call: state.record.call(call),
             view,
             serializable: isolation == Isolation::Serializable,
-        }
-    }
-
-    pub(super) fn do_get(
-        &self,
-        key: &[u8],
-        isolation: Isolation,
-    ) -> impl Future<Output = Result<Option<Bytes>>> + Send + use<> {
-        let special = is_special(key).then(|| self.special_get(key));
-        let get = match special {
-            Some(_) => None,
-            None => Some(issue_get(&self.0, key, isolation)),
-        };
-        async move {
-            match (get, special) {
-                (Some(Get::Ready(answer)), _) => answer,
-                (Some(Get::Asked(asked)), _) => asked.finish(true).await,
-                (None, Some(special)) => special.await,
-                (None, None) => Ok(None),
-            }
-        }
-    }
-
-    /// A read that ends when the transaction is dropped and does not make its commit fail.
-    pub(super) fn weak_get(
-        &self,
-        key: &[u8],
-        isolation: Isolation,
-    ) -> impl Future<Output = Result<Option<Bytes>>> + Send + use<> {
-        let get = issue_get(&self.0, key, isolation);
-        async move {
-            match get {
-                Get::Ready(answer) => answer,
-                Get::Asked(asked) => asked.finish(false).await,
-            }
         }
     }
 

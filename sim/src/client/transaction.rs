@@ -40,10 +40,13 @@ pub struct Inner {
 /// versionstamped key has pushed out of the write map otherwise.
 #[derive(Debug, Default)]
 pub struct Native {
+    /// Writes, in order.
     pub mutations: Vec<Mutation>,
+    /// Read conflict ranges.
     pub read_ranges: Vec<KeyRange>,
     /// Ranges of reads that are answered; they do not count towards the size.
     pub extra_reads: Vec<KeyRange>,
+    /// Write conflict ranges.
     pub write_ranges: Vec<KeyRange>,
 }
 
@@ -51,7 +54,9 @@ pub struct Native {
 pub struct State {
     /// Counts resets: a call of an earlier life ends with 1025.
     pub epoch: u32,
+    /// The options in force.
     pub options: Options,
+    /// Those set on this transaction that outlive `on_error`.
     persistent: Vec<TransactionOption>,
     created: Nanos,
     retries: i32,
@@ -60,16 +65,23 @@ pub struct State {
     pub failure: Option<Error>,
     /// The error of a call that answers nothing, for the next one that does.
     pub deferred: Option<Error>,
+    /// Whether a commit has begun: nothing else may be called until a reset.
     pub commit_started: bool,
     /// Whether a read was ever begun.
     pub has_read: bool,
+    /// Own writes; reads under way keep the ones they were issued with.
     pub writes: Arc<WriteMap>,
+    /// What is known of the snapshot.
     pub cache: SnapshotCache,
+    /// Read conflict ranges.
     pub reads: RangeSet,
+    /// What goes to the commit proxy as it is.
     pub native: Native,
+    /// Versionstamped keys, as they were given.
     pub stamp_keys: Vec<Bytes>,
     /// The approximate size.
     pub size: i64,
+    /// The read version.
     pub version: ReadVersion,
     /// Reads under way, tasks that wait for there to be none, and the first error of one.
     pub reading: usize,
@@ -77,16 +89,21 @@ pub struct State {
     pub reading_error: Option<Error>,
     /// Tasks of calls under way.
     pub waiting: Wakers,
+    /// Watches that the commit will arm.
     pub watches: Vec<Arc<WatchCell>>,
+    /// Where those wait who asked for the versionstamp.
     pub stamp: Option<Arc<StampCell>>,
+    /// The version of the commit, -1 before and for a read-only one.
     pub committed_version: Version,
     /// What the commit was answered.
     pub outcome: Option<CommitReply>,
     /// After 1020, the read ranges that conflicted.
     pub conflicting: RangeSet,
+    /// The id by which an unknown result is looked up.
     pub idempotency_id: Option<Bytes>,
     /// Whether 1039 was met: the client's library was switched, and `on_error` takes it up.
     pub switched: bool,
+    /// What the history will know of this attempt.
     pub record: Record,
 }
 
@@ -142,7 +159,17 @@ impl State {
             record: Record::new(operation),
         };
         state.restore_options(client);
+        state.identify(client);
         state
+    }
+
+    /// Draws the id of a transaction that asks for idempotency.
+    fn identify(&mut self, client: &Client) {
+        if self.options.automatic_idempotency && self.idempotency_id.is_none() {
+            let mut id = [0; 16];
+            client.connection.draw(|chance| chance.fill(&mut id));
+            self.idempotency_id = Some(Bytes::copy_from_slice(&id));
+        }
     }
 
     /// The options of a fresh attempt: the database's defaults, and what outlives a retry.
@@ -251,11 +278,7 @@ impl State {
         if is_persistent(option) {
             self.persistent.push(option.clone());
         }
-        if *option == TransactionOption::AutomaticIdempotency && self.idempotency_id.is_none() {
-            let mut id = [0; 16];
-            client.connection.draw(|chance| chance.fill(&mut id));
-            self.idempotency_id = Some(Bytes::copy_from_slice(&id));
-        }
+        self.identify(client);
         Ok(())
     }
 
@@ -271,10 +294,6 @@ impl State {
         next.retries = self.retries;
         next.backoff = self.backoff;
         next.restore_options(client);
-        if next.options.automatic_idempotency {
-            // A new attempt is another transaction: it has an id of its own.
-            let _ = next.set_option(client, &TransactionOption::AutomaticIdempotency);
-        }
         *self = next;
         woken
     }

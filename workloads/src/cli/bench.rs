@@ -110,16 +110,12 @@ fn sweep(interrupt: &Interrupt) -> Result<Vec<Figure>, Refusal> {
         at_most: true,
         ..figure("peak memory", cost.peak_memory as f64 / 1e6, "MB", &format!("{whole}, {jobs} jobs"))
     });
-    figures.push(Figure {
-        reach: Some(0.0),
-        at_most: true,
-        ..figure(
-            &format!("differing in {} double runs", total.run_twice),
-            total.differing as f64,
-            "runs",
-            &whole,
-        )
-    });
+    let mut at_most_none = |name: String, count: u64| {
+        let figure = figure(&name, count as f64, "runs", &whole);
+        figures.push(Figure { reach: Some(0.0), at_most: true, ..figure });
+    };
+    at_most_none(format!("differing in {} double runs", text::count(total.run_twice)), total.differing);
+    at_most_none(format!("failing in {} runs", text::count(total.runs)), total.failed());
     Ok(figures)
 }
 
@@ -162,7 +158,8 @@ fn cycle(name: &str, profile: Profile, reach: f64, interrupt: &Interrupt) -> Res
 fn empty(interrupt: &Interrupt) -> Result<Figure, Refusal> {
     let demands = Demands { profile: Profile::Calm, ..Demands::default() };
     let name = "start and end of an empty run";
-    let (cpu, runs) = measure(name, EMPTY_RUNS, interrupt, |seed| cycle_plan(seed, &demands, SMALLEST, 0), |_| {})?;
+    let (cpu, runs) =
+        measure(name, EMPTY_RUNS, interrupt, |seed| cycle_plan(seed, &demands, SMALLEST, 0), |_| {})?;
     let what = format!(
         "{runs} seeds, a drawn topology, {CLIENTS} clients that do nothing, a ring of {SMALLEST} set up and checked"
     );

@@ -17,6 +17,7 @@ use shaketable_layers::{
     },
 };
 
+use shaketable_sim::proto::Mutation;
 use std::time::Duration;
 
 /// Does an operation that the bug touches; `None` when it leaves this one as it is.
@@ -40,7 +41,7 @@ pub async fn apply<D: Database>(
     match op {
         Op::Enqueue(batch) => {
             let values = &batch.values();
-            let record = &Subspace::from("done").pack(&batch.number());
+            let record = &done().pack(&batch.number());
             let ids: &Vec<_> = &values.iter().map(|_| ItemId::draw(db.env())).collect();
             let enqueued = |_| Ok(Answer::Enqueued(None));
             Some(match flaw {
@@ -56,7 +57,7 @@ pub async fn apply<D: Database>(
                 Flaw::IdInside => {
                     let ran = db.run(|tx, _| async move {
                         let id = ItemId::draw(db.env());
-                        let record = Subspace::from("done").pack(&TupleBytes::from(&id.0[..]));
+                        let record = done().pack(&TupleBytes::from(&id.0[..]));
                         recorded(&tx, &record, Serializable, enqueue_all(&tx, queue, ids, values)).await
                     });
                     bare(ran.await, enqueued)
@@ -109,6 +110,12 @@ pub async fn apply<D: Database>(
                 _ => return None,
             })
         }
+        Op::Dequeue(most)
+            if matches!(flaw, Flaw::OverwrittenFlag | Flaw::AnswerOfRetry | Flaw::RecordCleanedUp) =>
+        {
+            let record = done().pack(&TupleBytes::from(&ItemId::draw(db.env()).0[..]));
+            Some(bare(dequeue_recorded(flaw, db, queue, &record, (*most).into()).await, taken))
+        }
         Op::Dequeue(1) => Some(match flaw {
             Flaw::DequeueAsPrinted => {
                 bare(db.run(|tx, _| async move { queue.dequeue(&tx).await }).await, taken)
@@ -134,10 +141,6 @@ pub async fn apply<D: Database>(
                 });
                 applied(ran.await, taken)
             }
-            Flaw::OverwrittenFlag | Flaw::AnswerOfRetry | Flaw::RecordCleanedUp => {
-                let record = Subspace::from("done").pack(&TupleBytes::from(&ItemId::draw(db.env()).0[..]));
-                bare(dequeue_recorded(flaw, db, queue, &record).await, taken)
-            }
             _ => return None,
         }),
         Op::Count if flaw == Flaw::FirstBatch => {
@@ -149,6 +152,17 @@ pub async fn apply<D: Database>(
         }
         _ => None,
     }
+}
+
+/// Where buggy operations keep their records.
+fn done() -> Subspace {
+    Subspace::from("done")
+}
+
+/// Whether a transaction does nothing but tidy such records up.
+pub fn only_tidies_up(mutations: &[Mutation]) -> bool {
+    let tidies = |m: &Mutation| matches!(m, Mutation::ClearRange(range) if done().is_start_of(&range.begin));
+    mutations.iter().all(tidies)
 }
 
 async fn enqueue_all<T: Transaction>(
@@ -178,13 +192,14 @@ async fn recorded<T: Transaction>(
     Ok(())
 }
 
-/// A dequeue with a record of its own, in a retry loop of its own.
+/// Up to so many dequeues with a record of its own, in a retry loop of its own.
 async fn dequeue_recorded<D: Database>(
     flaw: Flaw,
     db: &D,
     queue: &layer::Queue,
     record: &[u8],
-) -> Result<Option<Item>, RunError<Error>> {
+    most: usize,
+) -> Result<Vec<Item>, RunError<Error>> {
     let fail = |error: Error, maybe_committed| RunError { error, maybe_committed, attempts: 0 };
     let tx = db.create_transaction().map_err(|e| fail(e.into(), false))?;
     let (mut last_failure, mut ever) = (false, false);
@@ -194,21 +209,35 @@ async fn dequeue_recorded<D: Database>(
                 tx.clear(record);
             }
             let consult = flaw != Flaw::OverwrittenFlag || last_failure;
+            // Whoever overwrites the flag looks at the queue first, and tidies its record up when it has
+            // served: a commit that can conflict.
+            if flaw == Flaw::OverwrittenFlag {
+                queue.peek(&tx, Serializable).await?;
+            }
             if consult && let Some(answer) = tx.get(record, Serializable).await? {
+                if flaw == Flaw::OverwrittenFlag {
+                    tx.clear(record);
+                    tx.commit().await?;
+                }
                 return match flaw {
-                    Flaw::AnswerOfRetry => queue.peek(&tx, Serializable).await,
-                    _ => <Option<Item>>::decode(answer).ok_or(Error::ForeignKey),
+                    Flaw::AnswerOfRetry => Ok(queue.peek(&tx, Serializable).await?.into_iter().collect()),
+                    _ => Vec::decode(answer).ok_or(Error::ForeignKey),
                 };
             }
-            let item = queue.dequeue(&tx).await?;
+            let mut items = Vec::new();
+            while items.len() < most
+                && let Some(item) = queue.dequeue(&tx).await?
+            {
+                items.push(item);
+            }
             let mut answer = BytesMut::new();
-            item.encode(&mut answer)?;
+            items.encode(&mut answer)?;
             tx.set(record, &answer);
             tx.commit().await?;
-            Ok(item)
+            Ok(items)
         };
         let error: Error = match ran.await {
-            Ok(item) => return Ok(item),
+            Ok(items) => return Ok(items),
             Err(e) => e,
         };
         let Some(fdb) = error.fdb() else { return Err(fail(error, ever)) };

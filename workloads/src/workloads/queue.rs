@@ -181,7 +181,8 @@ impl Workload for Queue {
             operations: most / 2..most,
             mix: [rng.range(2..10), rng.range(2..10), rng.range(0..3), rng.range(1..4)].map(|w| w as u32),
             padding: *rng.pick(&[0, 100, 3_000]),
-            timeout: rng.chance(0.3).then(|| rng.range(50..1_000) as i32),
+            timeout: (rng.chance(0.5) || flaw.is_some_and(Flaw::needs_timeout))
+                .then(|| rng.range(50..1_000) as i32),
             flaw,
         }
     }
@@ -266,7 +267,7 @@ impl Workload for Queue {
     }
 
     fn is_effect(&self, mutations: &[Mutation]) -> bool {
-        !super::is_fence(&slots(), mutations)
+        !super::is_fence(&slots(), mutations) && !sabotage::only_tidies_up(mutations)
     }
 
     fn model(&self) -> Self::Model {
@@ -449,6 +450,13 @@ impl Flaw {
     }
 }
 
+impl Flaw {
+    /// Whether the bug is in what is made of a timeout.
+    fn needs_timeout(self) -> bool {
+        matches!(self, Flaw::TimeoutIsRefusal | Flaw::RetryAsNew | Flaw::RecordAtSnapshot)
+    }
+}
+
 /// An operation that committed nothing: its answer must fit the model as it stands.
 fn looked(order: Order, model: &models::queue::Queue<Name>, step: &Step<'_, Queue>) -> Result<(), String> {
     let Some(answer) = step.answer else { return Ok(()) };
@@ -456,6 +464,7 @@ fn looked(order: Order, model: &models::queue::Queue<Name>, step: &Step<'_, Queu
         (Op::Peek, Answer::First(None)) => model.is_empty(),
         (Op::Peek, Answer::First(Some(name))) => model.may_be_first(name),
         (Op::Count, Answer::Count(n)) => *n == model.len(),
+        (Op::Dequeue(_), Answer::Taken(names)) if names.is_empty() => model.is_empty(),
         (Op::Oversized(_), Answer::TooLarge) => true,
         (Op::Pass(_), Answer::OwnItems) => order == Order::Commit && model.is_empty(),
         _ => return Err(format!("answered {answer:?}, but nothing was committed")),

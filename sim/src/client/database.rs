@@ -92,7 +92,8 @@ impl SimDatabase {
     /// The database as client `client` on machine `node` sees it; `controller` says where the proxies
     /// are. To be called on that machine: what the client does in the background runs there.
     pub fn new(world: Arc<World>, node: NodeId, client: ClientId, controller: Endpoint) -> SimDatabase {
-        let chance = world.seed.stream(&format!("client-{}", client.0));
+        // Each incarnation draws anew: one that repeated its predecessor's ids would be no other client.
+        let chance = world.seed.stream(&format!("client-{}-{}", client.0, world.clock.now()));
         let connection = Connection::new(world, node, controller, chance);
         let env = Env::new(MachineEnvironment { connection: connection.clone() });
         let client = Arc::new(Client {

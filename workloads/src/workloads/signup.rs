@@ -224,6 +224,7 @@ impl Workload for Signup {
             "scheduling: a sixth class is refused",
             "scheduling: the last seat is taken",
             "scheduling: a refused switch keeps the old class",
+            "once: a refusal needs a fence",
         ]
     }
 

@@ -10,6 +10,7 @@ use crate::{
     plan::Plan,
     workload::{Outcome, Workload},
 };
+use futures::FutureExt;
 use parking_lot::Mutex;
 use shaketable_layers::{
     points,
@@ -109,12 +110,14 @@ async fn perform<W: Workload>(plan: &Plan<W>, keep_trace: bool) -> RunResult {
         let workload = workload.clone();
         async move { workload.setup(&db).await }
     });
-    let failed = match set_up.await {
-        Some(Ok(())) => None,
-        Some(Err(error)) => Some(error.to_string()),
-        None => Some("it does not end".to_owned()),
-    };
-    findings.extend(failed.map(|why| Finding::harness("setup", format!("setup on a calm cluster: {why}"))));
+    match set_up.await {
+        Some(Ok(Ok(()))) => {}
+        Some(Ok(Err(error))) => {
+            findings.push(Finding::harness("setup", format!("on a calm cluster: {error}")))
+        }
+        Some(Err(panic)) => findings.push(Finding::layer("panic", format!("in setup: {panic}"))),
+        None => findings.push(Finding::harness("setup", "it does not end on a calm cluster")),
+    }
     let sound_from = latest_commit(&world);
 
     act(Act::Hurt);
@@ -171,9 +174,14 @@ async fn perform<W: Workload>(plan: &Plan<W>, keep_trace: bool) -> RunResult {
             async move { workload.check(&db, &model).await }
         });
         match checked.await {
-            Some(Ok(Ok(()))) => {}
-            Some(Ok(Err(why))) => findings.push(Finding::layer("check", why)),
-            Some(Err(error)) => findings.push(Finding::layer("check", format!("could not be read: {error}"))),
+            Some(Ok(Ok(Ok(())))) => {}
+            Some(Ok(Ok(Err(why)))) => findings.push(Finding::layer("check", why)),
+            Some(Ok(Err(error))) => {
+                findings.push(Finding::layer("check", format!("could not be read: {error}")));
+            }
+            Some(Err(panic)) => {
+                findings.push(Finding::layer("panic", format!("in the final check: {panic}")))
+            }
             None => findings.push(Finding::layer("live", "the final check does not end")),
         }
     }
@@ -226,13 +234,13 @@ struct Observe<'a> {
 }
 
 impl Observe<'_> {
-    /// The job's answer, or `None` if it takes longer than the bound of liveness.
+    /// The job's answer or the words of its panic; `None` if it takes longer than the bound of liveness.
     async fn run<T, F>(
         &self,
         name: &str,
         id: ClientId,
         job: impl Fn(SimDatabase) -> F + Send + Sync + 'static,
-    ) -> Option<T>
+    ) -> Option<Result<T, String>>
     where
         T: Send + 'static,
         F: Future<Output = T> + 'static,
@@ -242,8 +250,9 @@ impl Observe<'_> {
         self.world.add_machine(Class::Observer, name, move |world, node| {
             let (slot, job) = (slot.clone(), job.clone());
             async move {
-                let done = job(SimDatabase::new(world, node, id, controller)).await;
-                *slot.lock() = Some(done);
+                let job = AssertUnwindSafe(job(SimDatabase::new(world, node, id, controller)));
+                let done = job.catch_unwind().await;
+                *slot.lock() = Some(done.map_err(|panic| panics::words(&*panic)));
             }
         });
         let bound = self.world.clock.now() + judges::live::BOUND;
@@ -317,9 +326,10 @@ async fn audit<W: Workload>(
         world.clock.sleep(AUDIT_PAUSE).await;
         let Ok(tx) = db.create_transaction() else { return };
         let verdict = loop {
-            match workload.audit::<SimDatabase>(&tx).await {
-                Ok(verdict) => break Some(verdict),
-                Err(error) => {
+            match AssertUnwindSafe(workload.audit::<SimDatabase>(&tx)).catch_unwind().await {
+                Ok(Ok(verdict)) => break Some(verdict),
+                Err(panic) => break Some(Err(format!("the audit panicked: {}", panics::words(&*panic)))),
+                Ok(Err(error)) => {
                     if tx.on_error(error).await.is_err() {
                         break None;
                     }
@@ -353,14 +363,28 @@ fn judge<W: Workload>(
             findings.push(Finding::harness(judge.name, why));
         }
     }
-    let model = judges::model::judge(&plan.configuration, &plan.operations, operations, &history, &truth);
-    let (evaluated, audits) = judges::audits::judge(&plan.configuration, &truth, sound_from);
-    *audited += evaluated;
-    findings.extend(audits.err().map(|why| Finding::layer("audit", why)));
-    match model {
+    let (workload, plan) = (&plan.configuration, &plan.operations);
+    let model = caught(|| judges::model::judge(workload, plan, operations, &history, &truth), findings);
+    let audits = caught(|| judges::audits::judge(workload, &truth, sound_from), findings);
+    if let Some((evaluated, audits)) = audits {
+        *audited += evaluated;
+        findings.extend(audits.err().map(|why| Finding::layer("audit", why)));
+    }
+    match model? {
         Ok(model) => Some(model),
         Err(why) => {
             findings.push(Finding::layer("model", why));
+            None
+        }
+    }
+}
+
+/// What the workload's own judging says; a panic in it is the workload's, not the harness's.
+fn caught<T>(judge: impl FnOnce() -> T, findings: &mut Vec<Finding>) -> Option<T> {
+    match std::panic::catch_unwind(AssertUnwindSafe(judge)) {
+        Ok(judged) => Some(judged),
+        Err(panic) => {
+            findings.push(Finding::layer("panic", panics::words(&*panic)));
             None
         }
     }

@@ -17,19 +17,23 @@ use crate::{
 };
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
-use futures::{FutureExt, future::BoxFuture};
+use futures::{
+    FutureExt,
+    future::{BoxFuture, Either, select},
+};
 use parking_lot::Mutex;
 use proptest::{collection::vec, prelude::*, strategy::Union};
 use serde::{Deserialize, Serialize};
 use shaketable_layers::{
     once::{self, Check, Fate, Landing, Session, Slots},
+    sometimes,
     tx::{
         ConflictRangeType, Database, DatabaseOption, Error, Isolation, KeySelector, KeyValue, MutationType,
         RangeOption, Result, RetryError, StreamingMode, Transaction, TransactionOption, key_after,
     },
 };
 use shaketable_sim::{proto::Mutation, seed::Stream};
-use std::{ops::Range as Numbers, sync::Arc};
+use std::{ops::Range as Numbers, sync::Arc, time::Duration};
 
 flaws! {
     CapturedAnswers = "captured-answers", "answers are gathered in a list outside the retry loop", "TRAPS X8";
@@ -117,6 +121,9 @@ pub struct Op {
     pub read_your_writes: bool,
     /// The calls, in their order.
     pub calls: Vec<Call>,
+    /// A key to watch for a moment afterwards, if the transaction writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch: Option<Spot>,
 }
 
 impl Op {
@@ -521,79 +528,9 @@ impl Api {
     }
 }
 
-impl Workload for Api {
-    type Op = Op;
-    type Answer = Answer;
-    type Session<D: Database> = Client<D>;
-    type Model = Model;
-
-    const NAME: &'static str = "api";
-    const ABOUT: &'static str = "random transactions answer as an in-memory model does";
-
-    fn is_effect(&self, mutations: &[Mutation]) -> bool {
-        !is_fence(&sessions(), mutations)
-    }
-
-    fn bugs() -> &'static [Bug] {
-        BUGS
-    }
-
-    fn draw(rng: &mut Stream, bug: Option<&str>) -> Api {
-        // Reads and sets are always there; every other kind is left out of some seeds, common in others.
-        let mut weights = [8, 2, 6, 1, 6, 2, 1, 1, 4, 1, 1, 1];
-        for kind in [1, 3, 5, 6, 7, 8, 9, 10, 11] {
-            weights[kind] *= *rng.pick(&[0, 1, 1, 3]);
-        }
-        let most = rng.range(8..32) as usize;
-        Api {
-            clients: rng.range(1..7) as u8,
-            operations: most / 2..most,
-            calls: rng.range(2..10) as usize,
-            weights,
-            shared: *rng.pick(&[20, 50, 90]),
-            keys: *rng.pick(&[2, 5, KEYS]),
-            repeat: *rng.pick(&[1, 20, 300]),
-            timeout: super::draw_timeout(rng),
-            flaw: bug.and_then(Flaw::named),
-        }
-    }
-
-    fn clients(&self) -> usize {
-        self.clients.into()
-    }
-
-    fn keys(&self) -> Vec<Bytes> {
-        Layout::new(self.clients()).regions.into_iter().flatten().step_by(4).collect()
-    }
-
-    fn operations(&self, _: usize) -> BoxedStrategy<Vec<Op>> {
-        let calls = vec(self.call(), 1..self.calls + 1);
-        let op = (prop::bool::weighted(0.85), calls);
-        let op = op.prop_map(|(read_your_writes, calls)| Op { read_your_writes, calls });
-        vec(op, self.operations.clone()).boxed()
-    }
-
-    async fn setup<D: Database>(&self, db: &D) -> Result<()> {
-        let initial = &Layout::initial();
-        let filled = db.run(|tx, _| async move {
-            initial.iter().for_each(|(key, value)| tx.set(key, value));
-            Ok::<_, Error>(())
-        });
-        filled.await.map_err(|e| e.error)
-    }
-
-    async fn open<D: Database>(&self, db: &D, client: usize) -> Result<Client<D>> {
-        let session = Session::open(db, &sessions(), client as u64).await;
-        let session = session.map_err(|e| e.fdb().unwrap_or(Error::INTERNAL_ERROR))?;
-        // Only operations time out: a client that can never open a session says nothing about the layer.
-        if let Some(timeout) = self.timeout {
-            db.set_option(DatabaseOption::TransactionTimeout(timeout))?;
-        }
-        let layout = Arc::new(Layout::new(self.clients()));
-        Ok(Client { session, client, layout, attempts: Arc::default() })
-    }
-
-    async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
+impl Api {
+    /// The operation's transaction, exactly once if it writes.
+    async fn transact<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
         let Client { session, client, layout, attempts } = client;
         attempts.lock().clear();
         let (client, layout, attempts, flaw) = (*client, &**layout, &**attempts, self.flaw);
@@ -644,6 +581,109 @@ impl Workload for Api {
             }
             once::Outcome::Unknown(_) => Outcome::Unknown(Error::COMMIT_UNKNOWN_RESULT),
         }
+    }
+}
+
+/// How long a key is watched, at most.
+const WATCHED: Duration = Duration::from_millis(30);
+
+/// Watches a key for a moment. A watch may fire for nothing, late, or fail; it must not hang a client
+/// that does not wait for it, nor disturb what comes after.
+async fn watch<D: Database>(db: &D, key: &Bytes) {
+    let armed = db.run(|tx, _| async move { Ok::<_, Error>(tx.watch(key)) }).await;
+    if let Ok(changed) = armed {
+        let fired = matches!(select(changed, db.env().sleep(WATCHED)).await, Either::Left((Ok(()), _)));
+        sometimes!(fired, "api: a watch fires");
+    }
+}
+
+impl Workload for Api {
+    type Op = Op;
+    type Answer = Answer;
+    type Session<D: Database> = Client<D>;
+    type Model = Model;
+
+    const NAME: &'static str = "api";
+    const ABOUT: &'static str = "random transactions answer as an in-memory model does";
+
+    fn is_effect(&self, mutations: &[Mutation]) -> bool {
+        !is_fence(&sessions(), mutations)
+    }
+
+    fn bugs() -> &'static [Bug] {
+        BUGS
+    }
+
+    fn points() -> &'static [&'static str] {
+        &["api: a watch fires"]
+    }
+
+    fn draw(rng: &mut Stream, bug: Option<&str>) -> Api {
+        // Reads and sets are always there; every other kind is left out of some seeds, common in others.
+        let mut weights = [8, 2, 6, 1, 6, 2, 1, 1, 4, 1, 1, 1];
+        for kind in [1, 3, 5, 6, 7, 8, 9, 10, 11] {
+            weights[kind] *= *rng.pick(&[0, 1, 1, 3]);
+        }
+        let most = rng.range(8..32) as usize;
+        Api {
+            clients: rng.range(1..7) as u8,
+            operations: most / 2..most,
+            calls: rng.range(2..10) as usize,
+            weights,
+            shared: *rng.pick(&[20, 50, 90]),
+            keys: *rng.pick(&[2, 5, KEYS]),
+            repeat: *rng.pick(&[1, 20, 300]),
+            timeout: super::draw_timeout(rng),
+            flaw: bug.and_then(Flaw::named),
+        }
+    }
+
+    fn clients(&self) -> usize {
+        self.clients.into()
+    }
+
+    fn keys(&self) -> Vec<Bytes> {
+        Layout::new(self.clients()).regions.into_iter().flatten().step_by(4).collect()
+    }
+
+    fn operations(&self, _: usize) -> BoxedStrategy<Vec<Op>> {
+        let calls = vec(self.call(), 1..self.calls + 1);
+        let (keys, shared) = (self.keys, self.shared);
+        let spot = (0..100u32, 0..keys).prop_map(move |(p, n)| Spot { own: p >= shared, n });
+        let watch = prop::option::weighted(0.15, spot);
+        let op = (prop::bool::weighted(0.85), calls, watch);
+        let op = op.prop_map(|(read_your_writes, calls, watch)| Op { read_your_writes, calls, watch });
+        vec(op, self.operations.clone()).boxed()
+    }
+
+    async fn setup<D: Database>(&self, db: &D) -> Result<()> {
+        let initial = &Layout::initial();
+        let filled = db.run(|tx, _| async move {
+            initial.iter().for_each(|(key, value)| tx.set(key, value));
+            Ok::<_, Error>(())
+        });
+        filled.await.map_err(|e| e.error)
+    }
+
+    async fn open<D: Database>(&self, db: &D, client: usize) -> Result<Client<D>> {
+        let session = Session::open(db, &sessions(), client as u64).await;
+        let session = session.map_err(|e| e.fdb().unwrap_or(Error::INTERNAL_ERROR))?;
+        // Only operations time out: a client that can never open a session says nothing about the layer.
+        if let Some(timeout) = self.timeout {
+            db.set_option(DatabaseOption::TransactionTimeout(timeout))?;
+        }
+        let layout = Arc::new(Layout::new(self.clients()));
+        Ok(Client { session, client, layout, attempts: Arc::default() })
+    }
+
+    async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
+        let outcome = self.transact(client, op).await;
+        // Not after a transaction that only reads: its place is where one of its transactions read.
+        if let (Outcome::Answered(_), Some(at), false) = (&outcome, op.watch, op.reads_only()) {
+            let key = client.layout.key(client.client, at).clone();
+            watch(client.session.database(), &key).await;
+        }
+        outcome
     }
 
     async fn resolve<D: Database>(&self, client: &mut Client<D>, _: &Op, error: Error) -> Outcome<Answer> {
@@ -772,6 +812,7 @@ mod tests {
         use Isolation::Serializable;
         let op = Op {
             read_your_writes: true,
+            watch: None,
             calls: vec![
                 Call::Set(own(1), data(b"x")),
                 Call::Get(own(1), Serializable),
@@ -823,7 +864,7 @@ mod tests {
             Call::Set(own(2), data(b"2")),
             Call::GetRange(range, Isolation::Snapshot),
         ];
-        let op = Op { read_your_writes: true, calls };
+        let op = Op { read_your_writes: true, calls, watch: None };
         let row = |n: u8| (Bytes::from(format!("api/02/0{n}")), Bytes::from(n.to_string()));
         let verdict = |rows, more| verdict(&op, &[Seen::Nothing, Seen::Nothing, Seen::Rows(rows, more)]);
         assert_eq!(verdict(vec![row(2), row(1)], false), Ok(()));

@@ -36,12 +36,12 @@ use shaketable_sim::{proto::Mutation, seed::Stream};
 use std::{ops::Range as Numbers, sync::Arc, time::Duration};
 
 flaws! {
-    CapturedAnswers = "captured-answers", "answers are gathered in a list outside the retry loop", "TRAPS X8";
-    FirstBatch = "first-batch", "the first batch of a range read is taken for the whole", "TRAPS X13";
-    OwnWritesUnseen = "own-writes-unseen", "read-your-writes is disabled where calls build on each other", "TRAPS X11";
-    OptionSetOnce = "option-set-once", "a transaction option is set in the first attempt only", "TRAPS X6";
-    SnapshotReads = "snapshot-reads", "every read is a snapshot read", "TRAPS CS3";
-    NoOpRecord = "no-op-record", "writes are retried after an unknown result without an operation record", "TRAPS C1";
+    CapturedAnswers = "captured-answers", "answers are gathered in a list outside the retry loop", "a closure with side effects";
+    FirstBatch = "first-batch", "the first batch of a range read is taken for the whole", "a range that is longer than a batch";
+    OwnWritesUnseen = "own-writes-unseen", "read-your-writes is disabled where calls build on each other", "a transaction that cannot see itself";
+    OptionSetOnce = "option-set-once", "a transaction option is set in the first attempt only", "options do not outlive on_error";
+    SnapshotReads = "snapshot-reads", "every read is a snapshot read", "foundationdb-rs examples/class-scheduling.rs";
+    NoOpRecord = "no-op-record", "writes are retried after an unknown result without an operation record", "the atomic counter of the API documentation";
 }
 
 /// Keys of a region that calls name by number.

@@ -24,9 +24,9 @@ use shaketable_sim::seed::Stream;
 use std::{ops::Range, sync::Arc};
 
 flaws! {
-    SnapshotRead = "snapshot-read", "the last link is read at snapshot", "TRAPS CS3, its general form";
-    TwoTransactions = "two-transactions", "the first link is written in a transaction of its own", "TRAPS Q7";
-    KeptReads = "kept-reads", "links read in the first attempt are kept for the retries", "TRAPS X17";
+    SnapshotRead = "snapshot-read", "the last link is read at snapshot", "foundationdb-rs examples/class-scheduling.rs, its general form";
+    TwoTransactions = "two-transactions", "the first link is written in a transaction of its own", "foundationdb-rs examples/micro-queue.rs";
+    KeptReads = "kept-reads", "links read in the first attempt are kept for the retries", "state that survives a retry";
 }
 
 /// The workload, drawn.

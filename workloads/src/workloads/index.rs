@@ -28,20 +28,20 @@ use shaketable_sim::{proto::Mutation, seed::Stream};
 use std::{collections::BTreeMap, ops::Range, time::Duration};
 
 flaws! {
-    AsPrinted = "as-printed", "the zip code is part of the user's key, and old index entries stay", "the recipe's set_user, TRAPS I1 and I2";
-    OldAtSnapshot = "old-at-snapshot", "the record to be replaced is read at snapshot", "TRAPS I3";
-    DeleteForgets = "delete-forgets", "deleting a user leaves the zip code's entries", "TRAPS I5";
-    DeleteByMemory = "delete-by-memory", "deleting a user removes the entries of what the client wrote last, not of what is stored", "TRAPS I5";
-    NameForgotten = "name-forgotten", "the index of names is maintained for new users, not for renamed ones", "TRAPS I6";
-    CoveredStale = "covered-stale", "a new name does not reach the covering index unless the zip code changes", "TRAPS I6, covering";
-    NullIndexed = "null-indexed", "an unknown zip code is indexed when set and not when removed", "TRAPS I8";
-    FirstBatch = "first-batch", "the first batch of a range read is taken for the whole lookup", "TRAPS X13";
-    NoOpRecord = "no-op-record", "a write is retried after an unknown result without an operation record", "TRAPS X20";
-    TwoTransactions = "two-transactions", "index entries are written in a transaction of their own", "TRAPS X16";
-    KeptOld = "kept-old", "the old record read in the first attempt is kept for the retries", "TRAPS X17";
-    AnswerOfRetry = "answer-of-retry", "a retry answers with what it replaced itself", "TRAPS X3";
-    TimeoutIsRefusal = "timeout-is-refusal", "an unknown outcome is reported as a failure", "TRAPS X19";
-    LookupThenGet = "lookup-then-get", "a lookup reads entries and records in two transactions", "TRAPS P8, its general form";
+    AsPrinted = "as-printed", "the zip code is part of the user's key, and old index entries stay", "the recipe's set_user";
+    OldAtSnapshot = "old-at-snapshot", "the record to be replaced is read at snapshot", "a read without isolation";
+    DeleteForgets = "delete-forgets", "deleting a user leaves the zip code's entries", "an index forgotten on delete";
+    DeleteByMemory = "delete-by-memory", "deleting a user removes the entries of what the client wrote last, not of what is stored", "an index forgotten on delete";
+    NameForgotten = "name-forgotten", "the index of names is maintained for new users, not for renamed ones", "an index forgotten on one path";
+    CoveredStale = "covered-stale", "a new name does not reach the covering index unless the zip code changes", "an index forgotten on one path, covering";
+    NullIndexed = "null-indexed", "an unknown zip code is indexed when set and not when removed", "unset values, decided twice";
+    FirstBatch = "first-batch", "the first batch of a range read is taken for the whole lookup", "a range that is longer than a batch";
+    NoOpRecord = "no-op-record", "a write is retried after an unknown result without an operation record", "a blind write done twice";
+    TwoTransactions = "two-transactions", "index entries are written in a transaction of their own", "a database handed where a transaction belongs";
+    KeptOld = "kept-old", "the old record read in the first attempt is kept for the retries", "state that survives a retry";
+    AnswerOfRetry = "answer-of-retry", "a retry answers with what it replaced itself", "the answer of the last attempt";
+    TimeoutIsRefusal = "timeout-is-refusal", "an unknown outcome is reported as a failure", "a timeout reported as a failure";
+    LookupThenGet = "lookup-then-get", "a lookup reads entries and records in two transactions", "an answer used in another transaction, its general form";
 }
 
 /// The workload, drawn.

@@ -28,22 +28,22 @@ use shaketable_sim::{proto::Mutation, seed::Stream};
 use std::{collections::BTreeMap, ops::Range, time::Duration};
 
 flaws! {
-    EnqueueAsPrinted = "enqueue-as-printed", "the random part of the key is drawn in the transaction function, and nothing is recorded", "the recipe's enqueue, TRAPS Q1";
-    DequeueAsPrinted = "dequeue-as-printed", "an item whose removal committed unseen is lost to a retry", "the recipe's dequeue, TRAPS Q2";
-    SnapshotDequeue = "snapshot-dequeue", "the first item is read at snapshot and cleared blindly", "TRAPS Q5";
-    OverwrittenFlag = "overwritten-flag", "the record is consulted only if the last failure may have committed", "foundationdb-rs 0.11 MaybeCommitted, TRAPS X1";
-    IdInside = "id-inside", "the record is kept under an id that each attempt draws anew", "TRAPS X2";
-    AnswerOfRetry = "answer-of-retry", "a retry that finds its record answers with what it sees itself", "TRAPS X3";
-    RecordAtSnapshot = "record-at-snapshot", "the record is read at snapshot, so that a late attempt does not conflict", "TRAPS X4";
-    RecordCleanedUp = "record-cleaned-up", "the record is removed as soon as the result is unknown", "TRAPS X5";
-    TimeoutIsRefusal = "timeout-is-refusal", "an unknown outcome is reported as a failure", "TRAPS X19";
-    RetryAsNew = "retry-as-new", "an operation whose outcome is unknown is done again as a new one", "TRAPS X7";
-    FirstBatch = "first-batch", "the first batch of a range read is taken for the whole queue", "TRAPS X13";
-    TwoTransactions = "two-transactions", "the item is read in one transaction and cleared in another", "foundationdb-rs examples/micro-queue.rs, TRAPS Q7";
-    CountIsIndex = "count-is-index", "the index of a new item is the number of items", "foundationdb-rs examples/micro-queue.rs, TRAPS Q7";
-    ShortSuffix = "short-suffix", "the random part of the key has one of two values", "TRAPS Q12";
-    TiesInside = "ties-inside", "the last index does not see the transaction's own items", "TRAPS Q4";
-    SameRank = "same-rank", "items of one transaction have nothing but the versionstamp to order them", "TRAPS Q4 in commit order";
+    EnqueueAsPrinted = "enqueue-as-printed", "the random part of the key is drawn in the transaction function, and nothing is recorded", "the recipe's enqueue";
+    DequeueAsPrinted = "dequeue-as-printed", "an item whose removal committed unseen is lost to a retry", "the recipe's dequeue";
+    SnapshotDequeue = "snapshot-dequeue", "the first item is read at snapshot and cleared blindly", "a blind clear";
+    OverwrittenFlag = "overwritten-flag", "the record is consulted only if the last failure may have committed", "foundationdb-rs 0.11 MaybeCommitted";
+    IdInside = "id-inside", "the record is kept under an id that each attempt draws anew", "an id made where it is used";
+    AnswerOfRetry = "answer-of-retry", "a retry that finds its record answers with what it sees itself", "the answer of the last attempt";
+    RecordAtSnapshot = "record-at-snapshot", "the record is read at snapshot, so that a late attempt does not conflict", "a record read without isolation";
+    RecordCleanedUp = "record-cleaned-up", "the record is removed as soon as the result is unknown", "a record cleaned up too soon";
+    TimeoutIsRefusal = "timeout-is-refusal", "an unknown outcome is reported as a failure", "a timeout reported as a failure";
+    RetryAsNew = "retry-as-new", "an operation whose outcome is unknown is done again as a new one", "a timeout taken for a failure";
+    FirstBatch = "first-batch", "the first batch of a range read is taken for the whole queue", "a range that is longer than a batch";
+    TwoTransactions = "two-transactions", "the item is read in one transaction and cleared in another", "foundationdb-rs examples/micro-queue.rs";
+    CountIsIndex = "count-is-index", "the index of a new item is the number of items", "foundationdb-rs examples/micro-queue.rs";
+    ShortSuffix = "short-suffix", "the random part of the key has one of two values", "a suffix that is not random enough";
+    TiesInside = "ties-inside", "the last index does not see the transaction's own items", "several items in one transaction";
+    SameRank = "same-rank", "items of one transaction have nothing but the versionstamp to order them", "several items in one transaction in commit order";
 }
 
 /// The workload, drawn.

@@ -30,19 +30,19 @@ use shaketable_sim::{proto::Mutation, seed::Stream};
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 flaws! {
-    AddClassAsPrinted = "add-class-as-printed", "add_class sets the seats of a class that students have signed up for", "the tutorial's add_class, TRAPS CS1";
-    InitAsPrinted = "init-as-printed", "init clears everything before it adds the classes", "the tutorial's init, TRAPS CS1";
-    NoOpRecord = "no-op-record", "signup, drop and switch are retried without an operation record", "the tutorial's \"all of the transactions are idempotent\", TRAPS CS2";
-    SnapshotReads = "snapshot-reads", "sign-ups and seats are read at snapshot", "foundationdb-rs examples/class-scheduling.rs, TRAPS CS3";
-    SwitchAsPrinted = "switch-as-printed", "switch does not ask whether the old class is held", "the tutorial's switch, TRAPS CS6";
-    SwitchKeepsHalf = "switch-keeps-half", "switch swallows the refusal of the new class after dropping the old one", "TRAPS CS7";
-    SixthAtSnapshot = "sixth-class-at-snapshot", "a student's classes are counted at snapshot", "TRAPS CS3, write skew";
-    FirstBatch = "first-batch", "the first batch of a range read is taken for the whole", "TRAPS X13";
-    NestedDatabase = "nested-database", "switch drops the old class in a transaction of its own", "addClass of the older guide (S2), TRAPS X16";
-    OwnWritesUnseen = "own-writes-unseen", "switch runs with read-your-writes disabled", "TRAPS X11";
-    TimeoutIsRefusal = "timeout-is-refusal", "an unknown outcome is reported as a failure", "TRAPS X19";
-    RetryAsNew = "retry-as-new", "an operation whose outcome is unknown is done again as a new one", "TRAPS X7";
-    SeatsKept = "seats-kept", "the seats read in the first attempt are kept for the retries", "TRAPS X17";
+    AddClassAsPrinted = "add-class-as-printed", "add_class sets the seats of a class that students have signed up for", "the tutorial's add_class";
+    InitAsPrinted = "init-as-printed", "init clears everything before it adds the classes", "the tutorial's init";
+    NoOpRecord = "no-op-record", "signup, drop and switch are retried without an operation record", "the tutorial's \"all of the transactions are idempotent\"";
+    SnapshotReads = "snapshot-reads", "sign-ups and seats are read at snapshot", "foundationdb-rs examples/class-scheduling.rs";
+    SwitchAsPrinted = "switch-as-printed", "switch does not ask whether the old class is held", "the tutorial's switch";
+    SwitchKeepsHalf = "switch-keeps-half", "switch swallows the refusal of the new class after dropping the old one", "an error swallowed in a composed call";
+    SixthAtSnapshot = "sixth-class-at-snapshot", "a student's classes are counted at snapshot", "foundationdb-rs examples/class-scheduling.rs, write skew";
+    FirstBatch = "first-batch", "the first batch of a range read is taken for the whole", "a range that is longer than a batch";
+    NestedDatabase = "nested-database", "switch drops the old class in a transaction of its own", "addClass of the older guide of the data modeling guide";
+    OwnWritesUnseen = "own-writes-unseen", "switch runs with read-your-writes disabled", "a transaction that cannot see itself";
+    TimeoutIsRefusal = "timeout-is-refusal", "an unknown outcome is reported as a failure", "a timeout reported as a failure";
+    RetryAsNew = "retry-as-new", "an operation whose outcome is unknown is done again as a new one", "a timeout taken for a failure";
+    SeatsKept = "seats-kept", "the seats read in the first attempt are kept for the retries", "state that survives a retry";
 }
 
 /// The workload, drawn.

@@ -224,6 +224,21 @@ mod tests {
     }
 
     #[test]
+    fn the_commands_of_the_readme_are_commands() {
+        let readme = include_str!("../../../README.md");
+        let lines = readme.lines().filter_map(|line| {
+            let line = line.split('#').next()?.trim();
+            line.strip_prefix("cargo run --release -- ").or_else(|| line.strip_prefix("shaketable "))
+        });
+        let commands: Vec<&str> = lines.collect();
+        assert!(commands.len() > 8, "{commands:?}");
+        for command in commands {
+            let words = std::iter::once("shaketable").chain(command.split_whitespace());
+            assert!(Arguments::try_parse_from(words).is_ok(), "README.md: {command}");
+        }
+    }
+
+    #[test]
     fn a_refusal_is_one_line() {
         for line in [
             &["shaketable", "shake"][..],

@@ -1,11 +1,7 @@
 //! What the storage servers hold when a run is over, shard by shard, for comparing replicas.
 
 use super::StorageDisk;
-use crate::{
-    proto::{KeyRange, Version},
-    rt::MILLISECOND,
-    world::World,
-};
+use crate::{proto::KeyRange, rt::MILLISECOND, world::World};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -30,16 +26,18 @@ pub async fn settle(world: &World, disks: &[Arc<StorageDisk>]) {
     }
 }
 
-/// What each member of each shard's team holds, all at one version. A member that cannot say is
-/// shown without a row.
+/// What each member of each shard's team holds at the last version it has applied: on a settled cluster
+/// that nobody writes to, these versions hold the same (one server may be a recovery's jump ahead of
+/// another, so that no single version need be readable on both). A member that cannot say is shown
+/// without a row.
 pub fn replicas(world: &World, disks: &[Arc<StorageDisk>]) -> Vec<Replica> {
-    let version: Version = disks.iter().map(|disk| disk.version()).min().unwrap_or(0);
     let map = world.shards.lock();
     let members =
         map.shards().iter().flat_map(|shard| shard.team.iter().map(|member| (&shard.range, *member)));
     members
         .map(|(range, member)| {
-            let rows = disks[usize::from(member)].snapshot(range, version).unwrap_or_default();
+            let disk = &disks[usize::from(member)];
+            let rows = disk.snapshot(range, disk.version()).unwrap_or_default();
             Replica {
                 server: format!("storage {member}"),
                 range: range.clone(),

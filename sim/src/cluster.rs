@@ -76,6 +76,7 @@ impl Cluster {
     /// Kills every machine and lets go of everything, so that the world's memory is freed. Tasks of
     /// the supervisor's that hold the world must have ended.
     pub async fn shutdown(self) {
+        self.world.end_tasks();
         for node in self.world.nodes() {
             self.world.kill(node);
         }

@@ -52,6 +52,8 @@ pub struct World {
     /// Which storage servers hold which shard.
     pub shards: Mutex<ShardMap>,
     machines: Mutex<Vec<MachineState>>,
+    /// What the supervisor does in the background, such as striking: it ends with the world.
+    tasks: Mutex<Vec<rt::Task>>,
     addresses: Mutex<BTreeMap<NodeId, Endpoint>>,
 }
 
@@ -84,6 +86,7 @@ impl World {
             shards: Mutex::new(ShardMap::new(&config)),
             config,
             machines: Mutex::new(Vec::new()),
+            tasks: Mutex::new(Vec::new()),
             addresses: Mutex::new(BTreeMap::new()),
         })
     }
@@ -200,6 +203,17 @@ impl World {
     pub fn forget_machines(&self) {
         let machines = std::mem::take(&mut *self.machines.lock());
         drop(machines);
+    }
+
+    /// Runs something on the supervisor, until it ends or the world does.
+    pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        self.tasks.lock().push(rt::spawn_task(task));
+    }
+
+    /// Ends what [`spawn`](World::spawn) began: such a task holds the world.
+    pub fn end_tasks(&self) {
+        let tasks = std::mem::take(&mut *self.tasks.lock());
+        drop(tasks);
     }
 
     /// Every machine's number, in order.

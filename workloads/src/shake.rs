@@ -1,6 +1,6 @@
 //! Running a workload from an ordinary `#[test]`.
 //!
-//! ```ignore
+//! ```text
 //! #[test]
 //! fn my_layer_stands() {
 //!     Shake::<MyWorkload>::new().seeds(0..100).assert();

@@ -3,7 +3,7 @@
 use super::{FaultPlan, Strike, catalogue};
 use crate::{
     net::NodeId,
-    rt::{self, Nanos},
+    rt::Nanos,
     trace::Kind,
     world::{Class, World},
 };
@@ -23,7 +23,7 @@ pub fn begin(world: &Arc<World>, plan: &FaultPlan) {
         moments.push((from + strike.at + strike.duration, false, strike.clone()));
     }
     moments.sort_by_key(|(at, begins, strike)| (*at, *begins, strike.family));
-    rt::spawn(drive(world.clone(), moments));
+    world.spawn(drive(world.clone(), moments));
 }
 
 async fn drive(world: Arc<World>, moments: Vec<(Nanos, bool, Strike)>) {

@@ -1,7 +1,7 @@
 //! Many machines are clogged one by one and opened in another order.
 
 use super::{Dosage, Family, FaultFamily, Strike, victims};
-use crate::{rt, seed::Seed, world::World};
+use crate::{seed::Seed, world::World};
 use std::sync::Arc;
 
 /// The family. The amount is the share of machines that are clogged.
@@ -30,9 +30,10 @@ impl FaultFamily for Swizzle {
         let step = strike.duration / (2 * nodes.len() as u64).max(1);
         let mut opening: Vec<u64> = (0..nodes.len() as u64).collect();
         rng.shuffle(&mut opening);
+        let spawner = world.clone();
         let world = world.clone();
         let (from, half) = (world.clock.now(), strike.duration / 2);
-        rt::spawn(async move {
+        spawner.spawn(async move {
             for (place, (node, opens)) in nodes.into_iter().zip(opening).enumerate() {
                 world.clock.sleep_until(from + place as u64 * step).await;
                 if !world.faults.are_on() {

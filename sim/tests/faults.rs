@@ -12,7 +12,10 @@ use shaketable_sim::{
     seed::{Seed, Stream},
     world::{Class, World},
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 fn config() -> ClusterConfig {
     ClusterConfig {
@@ -132,6 +135,26 @@ fn all_of_them_at_once_heal_too() {
         let (delivered, _) = shake(seed, plan.clone(), 3 * SECOND);
         assert!(delivered.len() > 20, "{delivered:?}");
     }
+}
+
+/// A task of the supervisor's that sleeps past the end of its run must not keep the run's world.
+#[test]
+fn a_run_frees_its_world_though_a_strike_is_still_to_come() {
+    let mut plan = FaultPlan::default();
+    for (family, at) in [(Family::Kill, 3_600 * SECOND), (Family::Swizzle, 0)] {
+        let duration = 3_600 * SECOND;
+        plan.strikes.push(Strike { at, family, target: 0, other: 1, duration, amount: 1.0 });
+    }
+    let world = rt::simulate(Seed(1), async move {
+        let world = World::new(Seed(1), config(), &plan, false);
+        let cluster = Cluster::start(world.clone()).await;
+        world.faults.switch(true);
+        faults::begin(&world, &plan);
+        world.clock.sleep(SECOND).await;
+        cluster.shutdown().await;
+        Arc::downgrade(&world)
+    });
+    assert!(world.upgrade().is_none());
 }
 
 #[test]

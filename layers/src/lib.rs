@@ -10,7 +10,12 @@
     reason = "a plain async fn that borrows into `Database::run` is not Send (rust-lang/rust#100013)"
 )]
 
+#[macro_use]
+mod macros;
+
+pub mod array;
 pub mod index;
+pub mod limits;
 pub mod once;
 pub mod points;
 pub mod queue;

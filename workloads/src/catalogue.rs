@@ -4,6 +4,7 @@
 use crate::{
     plan::{Demands, Plan, PlanError},
     runner::{self, RunResult},
+    specimen::Mounted,
     workload::{Bug, Workload},
 };
 use shaketable_sim::seed::Seed;
@@ -90,6 +91,7 @@ pub fn catalogue() -> Vec<Box<dyn Entry>> {
         entry::<queue::Queue>(),
         entry::<signup::Signup>(),
         entry::<index::Index>(),
+        entry::<Mounted<array::Array>>(),
     ]
 }
 

@@ -15,6 +15,7 @@ pub mod plan;
 pub mod runner;
 mod sabotage;
 pub mod shake;
+pub mod specimen;
 pub mod workload;
 pub mod workloads;
 

@@ -109,6 +109,13 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     /// The operations of client number `client`.
     fn operations(&self, client: usize) -> BoxedStrategy<Vec<Self::Op>>;
 
+    /// Whether the layer promises that this operation never conflicts with another one for which this
+    /// is true.
+    fn is_conflict_free(&self, op: &Self::Op) -> bool {
+        let _ = op;
+        false
+    }
+
     /// Prepares the empty database. Runs before any fault.
     fn setup<D: Database>(&self, db: &D) -> impl Future<Output = Result<(), Error>>;
 

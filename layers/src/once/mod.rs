@@ -45,4 +45,4 @@ pub use answer::{Answer, Packed};
 pub use error::Error;
 pub use keys::{MAX_ANSWER_BYTES, OpId, Slots};
 pub use ops::{Check, Fate, Landing, Permit, check, record, resolve};
-pub use session::{Outcome, Session};
+pub use session::{Outcome, Session, converging};

@@ -220,6 +220,26 @@ impl<D: Database> Session<D> {
     }
 }
 
+/// Runs `body` in a transaction without a record: the cheaper form for an operation that may be repeated,
+/// a set or a clear of keys that depend on nothing read.
+///
+/// What it gives up: after an unknown result the operation is done again, so that a value which another
+/// client has overwritten in between comes back. `Err` with `maybe_committed` is the unknown outcome, and
+/// nothing can resolve it.
+pub fn converging<D, F, Fut, A, E>(db: &D, body: F) -> impl Future<Output = Result<A, RunError<E>>> + Send
+where
+    D: Database,
+    F: Fn(D::Transaction) -> Fut + Send + Sync,
+    Fut: Future<Output = Result<A, E>> + Send,
+    A: Send,
+    E: RetryError + Send,
+{
+    async move {
+        let body = &body;
+        db.run(|tx, _| async move { body(tx).await }).await
+    }
+}
+
 /// FoundationDB's errors as themselves, so that the retry loop sees them, and others as the layer's.
 fn lift<E: RetryError + From<Error>>(error: Error) -> E {
     match error {

@@ -2,12 +2,13 @@
 //!
 //! Four judge the simulated cluster itself, on every seed: [`serializable`], [`real_time`],
 //! [`durable`], [`convergent`]. What they find is the harness's own fault, never the layer's. The
-//! others judge the workload: [`model`], [`audits`], [`live`]. Whether a sweep was vacuous is judged over all its
+//! others judge the workload: [`model`], [`audits`], [`conflict_free`], [`live`]. Whether a sweep was vacuous is judged over all its
 //! runs, by [`vacuous`].
 
 #[cfg(test)]
 mod alarms;
 pub mod audits;
+pub mod conflict_free;
 pub mod convergent;
 pub mod durable;
 mod keyspace;
@@ -41,13 +42,24 @@ pub struct Finding {
 impl Finding {
     /// A finding about the workload's layer.
     pub fn layer(judge: &str, message: impl Into<String>) -> Finding {
-        Finding { judge: judge.to_owned(), harness: false, message: message.into() }
+        Finding { judge: judge.to_owned(), harness: false, message: cut(message.into()) }
     }
 
     /// A finding about the simulated cluster.
     pub fn harness(judge: &str, message: impl Into<String>) -> Finding {
-        Finding { judge: judge.to_owned(), harness: true, message: message.into() }
+        Finding { judge: judge.to_owned(), harness: true, message: cut(message.into()) }
     }
+}
+
+/// A message as long as a person reads it: at most 2,000 characters.
+fn cut(mut message: String) -> String {
+    const LONGEST: usize = 2_000;
+    if let Some((at, _)) = message.char_indices().nth(LONGEST) {
+        let rest = message[at..].chars().count();
+        message.truncate(at);
+        message += &format!("… ({rest} characters more)");
+    }
+    message
 }
 
 /// What the judges of the cluster read.

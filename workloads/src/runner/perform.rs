@@ -365,6 +365,8 @@ fn judge<W: Workload>(
     }
     let (workload, plan) = (&plan.configuration, &plan.operations);
     let model = caught(|| judges::model::judge(workload, plan, operations, &history, &truth), findings);
+    let conflicts = caught(|| judges::conflict_free::judge(workload, plan, &history, &truth), findings);
+    findings.extend(conflicts.and_then(Result::err).map(|why| Finding::layer("conflict-free", why)));
     let audits = caught(|| judges::audits::judge(workload, &truth, sound_from), findings);
     if let Some((evaluated, audits)) = audits {
         *audited += evaluated;

@@ -1,5 +1,6 @@
 //! Layers with bugs planted in them: what a sweep of the `bugs` command must catch.
 
+pub mod array;
 pub mod index;
 pub mod queue;
 pub mod scheduling;

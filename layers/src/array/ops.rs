@@ -1,0 +1,86 @@
+//! An array's operations: inside a transaction, and exactly once.
+
+use super::{Error, keys};
+use crate::{
+    limits,
+    tx::{Isolation, RangeOption, Transaction},
+};
+use bytes::Bytes;
+use foundationdb_tuple::Subspace;
+
+/// A sparse array below a subspace of its own.
+#[derive(Clone, Debug)]
+pub struct Array {
+    subspace: Subspace,
+    dimensions: usize,
+}
+
+impl Array {
+    /// The array of one dimension below `subspace`, which nothing else may use.
+    pub fn new(subspace: Subspace) -> Array {
+        Array::with_dimensions(subspace, 1)
+    }
+
+    /// The array of so many dimensions below `subspace`. Their number is part of the data.
+    pub fn with_dimensions(subspace: Subspace, dimensions: usize) -> Array {
+        Array { subspace, dimensions }
+    }
+
+    /// Puts a value into a cell.
+    pub async fn set<T: Transaction>(&self, tx: &T, index: &[i64], value: &[u8]) -> Result<(), Error> {
+        let key = self.cell(index)?;
+        limits::row(&key, value)?;
+        tx.set(&key, value);
+        Ok(())
+    }
+
+    /// The value of a cell, if it has one.
+    pub async fn get<T: Transaction>(
+        &self,
+        tx: &T,
+        index: &[i64],
+        isolation: Isolation,
+    ) -> Result<Option<Bytes>, Error> {
+        Ok(tx.get(&self.cell(index)?, isolation).await?)
+    }
+
+    /// Empties a cell.
+    pub async fn clear<T: Transaction>(&self, tx: &T, index: &[i64]) -> Result<(), Error> {
+        tx.clear(&self.cell(index)?);
+        Ok(())
+    }
+
+    /// The cells whose index begins with `prefix`, in the order of indexes: all cells when it is empty, a
+    /// row of a matrix when it names one.
+    pub async fn cells<T: Transaction>(
+        &self,
+        tx: &T,
+        prefix: &[i64],
+        isolation: Isolation,
+    ) -> Result<Vec<(Vec<i64>, Bytes)>, Error> {
+        if prefix.len() >= self.dimensions {
+            return Err(self.wrong(prefix));
+        }
+        let range = RangeOption::from(keys::under(&self.subspace, prefix)?.range());
+        let rows = tx.get_range_all(range, isolation).await?;
+        rows.into_iter()
+            .map(|row| Ok((keys::index(&self.subspace, self.dimensions, &row.key)?, row.value)))
+            .collect()
+    }
+
+    fn cell(&self, index: &[i64]) -> Result<Vec<u8>, Error> {
+        if index.len() != self.dimensions {
+            return Err(self.wrong(index));
+        }
+        Ok(keys::under(&self.subspace, index)?.into_bytes())
+    }
+
+    fn wrong(&self, index: &[i64]) -> Error {
+        Error::WrongDimensions { given: index.len(), dimensions: self.dimensions }
+    }
+}
+
+once_forms! { impl Array, Error {
+    set_once = set(index: &[i64], value: &[u8]) -> ();
+    clear_once = clear(index: &[i64]) -> ();
+} }

@@ -1,0 +1,101 @@
+//! FoundationDB's limits, checked by the layers before anything is written.
+//!
+//! FoundationDB's client checks most of them only at the commit, where an error no longer tells which
+//! of the writes was too large.
+
+use crate::tx::{KEY_SIZE_LIMIT, VALUE_SIZE_LIMIT};
+
+/// The largest transaction, in bytes of its keys, values and conflict ranges together
+/// (`TRANSACTION_SIZE_LIMIT` of `fdbclient/ClientKnobs.cpp`).
+pub const TRANSACTION_SIZE_LIMIT: usize = 10_000_000;
+
+/// What does not fit; nothing was written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TooLarge {
+    /// A key.
+    #[error("a key of {bytes} bytes exceeds the limit of {limit}: {key}")]
+    Key {
+        /// How the key begins.
+        key: String,
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// A value.
+    #[error("a value of {bytes} bytes exceeds the limit of {limit}, under the key {key}")]
+    Value {
+        /// How the value's key begins.
+        key: String,
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// Everything that one call would write.
+    #[error("{bytes} bytes in one transaction exceed the limit of {limit}")]
+    Transaction {
+        /// The size of the keys and values.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+}
+
+/// Refuses a key that FoundationDB would refuse.
+pub fn key(key: &[u8]) -> Result<(), TooLarge> {
+    match key.len() {
+        ..=KEY_SIZE_LIMIT => Ok(()),
+        bytes => Err(TooLarge::Key { key: start(key), bytes, limit: KEY_SIZE_LIMIT }),
+    }
+}
+
+/// Refuses a value above `limit` bytes; its key names it.
+pub fn value_up_to(limit: usize, key: &[u8], value: &[u8]) -> Result<(), TooLarge> {
+    match value.len() {
+        bytes if bytes > limit => Err(TooLarge::Value { key: start(key), bytes, limit }),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a key or a value that FoundationDB would refuse.
+pub fn row(key: &[u8], value: &[u8]) -> Result<(), TooLarge> {
+    self::key(key)?;
+    value_up_to(VALUE_SIZE_LIMIT, key, value)
+}
+
+/// Refuses writes of so many bytes together.
+pub fn transaction(bytes: usize) -> Result<(), TooLarge> {
+    match bytes {
+        ..=TRANSACTION_SIZE_LIMIT => Ok(()),
+        _ => Err(TooLarge::Transaction { bytes, limit: TRANSACTION_SIZE_LIMIT }),
+    }
+}
+
+/// How a key begins, for a person to read.
+fn start(key: &[u8]) -> String {
+    let cut = &key[..key.len().min(48)];
+    format!("\"{}{}\"", cut.escape_ascii(), if cut.len() < key.len() { "…" } else { "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_fits_and_one_byte_more_is_refused_by_name() {
+        assert_eq!(row(&[b'k'; KEY_SIZE_LIMIT], &[0; VALUE_SIZE_LIMIT]), Ok(()));
+        let long = key(&[b'k'; KEY_SIZE_LIMIT + 1]).unwrap_err();
+        assert_eq!(
+            long.to_string(),
+            format!("a key of 10001 bytes exceeds the limit of 10000: \"{}…\"", "k".repeat(48))
+        );
+        let large = row(b"k\0", &[0; VALUE_SIZE_LIMIT + 1]).unwrap_err();
+        assert_eq!(
+            large.to_string(),
+            "a value of 100001 bytes exceeds the limit of 100000, under the key \"k\\x00\""
+        );
+        assert_eq!(transaction(TRANSACTION_SIZE_LIMIT), Ok(()));
+        assert!(transaction(TRANSACTION_SIZE_LIMIT + 1).is_err());
+    }
+}

@@ -1,0 +1,71 @@
+//! What the layers would otherwise repeat: the reasons that every error has, and the exactly-once form
+//! of each operation.
+
+/// Declares a layer's `Error`: the reasons that every layer has, then its own.
+macro_rules! layer_error {
+    ($(#[$meta:meta])* pub enum Error { $($own:tt)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+        pub enum Error {
+            /// FoundationDB's error, for the retry loop to judge.
+            #[error(transparent)]
+            Fdb(#[from] $crate::tx::Error),
+            /// The exactly-once mechanism did not let the operation through.
+            #[error(transparent)]
+            Once(#[from] $crate::once::Error),
+            /// A key, a value or all of it together is larger than FoundationDB takes.
+            #[error(transparent)]
+            TooLarge(#[from] $crate::limits::TooLarge),
+            /// The subspace holds something that this layer does not write; this is its key.
+            #[error("not of this layer's schema: \"{}\"", .0.escape_ascii())]
+            Foreign(bytes::Bytes),
+            $($own)*
+        }
+
+        impl Error {
+            /// The key is not of the layer's schema, or its value is not.
+            #[allow(dead_code, reason = "a layer whose every key and value can be read has no use for it")]
+            pub(crate) fn foreign(key: &[u8]) -> Error {
+                Error::Foreign(bytes::Bytes::copy_from_slice(key))
+            }
+        }
+
+        impl $crate::tx::RetryError for Error {
+            fn fdb(&self) -> Option<$crate::tx::Error> {
+                match self {
+                    Error::Fdb(e) => Some(*e),
+                    Error::Once(e) => $crate::tx::RetryError::fdb(e),
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+/// Declares the exactly-once forms of a layer's operations: each takes a session in the place of the
+/// transaction. Arguments must be `Copy`, for every attempt gets them.
+///
+/// ```text
+/// once_forms! { impl Vector, Error {
+///     push_once = push(value: &[u8]) -> u64;
+/// } }
+/// ```
+macro_rules! once_forms {
+    (impl $layer:ty, $error:ty { $(
+        $(#[$meta:meta])* $name:ident = $operation:ident($($argument:ident: $type:ty),*) -> $answer:ty;
+    )* }) => {
+        impl $layer { $(
+            #[doc = concat!("[`", stringify!($operation), "`](Self::", stringify!($operation), "), exactly once.")]
+            $(#[$meta])*
+            pub fn $name<D: $crate::tx::Database>(
+                &self,
+                session: &mut $crate::once::Session<D>,
+                $($argument: $type),*
+            ) -> impl Future<Output = $crate::once::Outcome<$answer, $error>> + Send {
+                async move {
+                    session.apply(|tx| async move { self.$operation(&tx, $($argument),*).await }).await
+                }
+            }
+        )* }
+    };
+}

@@ -1,0 +1,72 @@
+//! Conflict-free: operations of which the layer promises that they do not conflict with each other
+//! never could.
+//!
+//! A conflict may be rare, or excused by a fault: this compares what such an operation's attempts read
+//! serializably with what the others' transactions wrote, wherever they stand.
+
+use super::{Truth, show};
+use crate::workload::Workload;
+use bytes::Bytes;
+use shaketable_sim::{
+    history::History,
+    proto::{KeyRange, Mutation},
+};
+use std::collections::BTreeMap;
+
+/// Judges the attempts of the operations that the workload calls conflict-free.
+pub fn judge<W: Workload>(
+    workload: &W,
+    plan: &[Vec<W::Op>],
+    history: &History,
+    truth: &Truth,
+) -> Result<(), String> {
+    let free: Vec<Vec<bool>> =
+        plan.iter().map(|list| list.iter().map(|op| workload.is_conflict_free(op)).collect()).collect();
+    if !free.iter().flatten().any(|free| *free) {
+        return Ok(());
+    }
+    let promised = |client: usize, operation: Option<u32>| {
+        let operation = operation? as usize;
+        free.get(client)?.get(operation)?.then_some(operation)
+    };
+    // What they wrote: keys, and cleared ranges by their begin.
+    let mut written: BTreeMap<Bytes, Vec<(KeyRange, usize, usize)>> = BTreeMap::new();
+    for tx in truth.entries.iter().flat_map(|entry| &entry.transactions) {
+        let Some(attempt) = tx.attempt.and_then(|id| history.attempts[id.0 as usize].as_ref()) else {
+            continue;
+        };
+        let client = attempt.client.0 as usize;
+        let Some(operation) = promised(client, attempt.operation) else { continue };
+        for mutation in &tx.mutations {
+            let range = match mutation {
+                Mutation::Set(key, _) | Mutation::Atomic(key, ..) => {
+                    KeyRange::new(key.clone(), shaketable_layers::tx::key_after(key))
+                }
+                Mutation::ClearRange(range) => range.clone(),
+            };
+            written.entry(range.begin.clone()).or_default().push((range, client, operation));
+        }
+    }
+    for attempt in history.attempts.iter().flatten() {
+        let client = attempt.client.0 as usize;
+        let Some(operation) = promised(client, attempt.operation) else { continue };
+        for read in &attempt.read_ranges {
+            let met = written
+                .range(..read.end.clone())
+                .flat_map(|(_, writes)| writes)
+                .find(|(range, other, _)| *other != client && range.intersects(read));
+            if let Some((range, other, theirs)) = met {
+                return Err(format!(
+                    "operation {operation} of client {client} ({:?}) reads {} to {} serializably, where operation \
+                     {theirs} of client {other} ({:?}) writes {}: they can conflict, and promise not to",
+                    plan[client][operation],
+                    show(&read.begin),
+                    show(&read.end),
+                    plan[*other][*theirs],
+                    show(&range.begin),
+                ));
+            }
+        }
+    }
+    Ok(())
+}

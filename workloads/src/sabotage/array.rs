@@ -1,0 +1,86 @@
+//! A sparse array done wrong, one bug at a time.
+
+use crate::{
+    specimen::Content,
+    workloads::array::{Answer, Cells, Flaw, Op, array},
+};
+use foundationdb_tuple::Subspace;
+use shaketable_layers::{
+    array::Error,
+    tx::{self, Isolation::Serializable, RangeOption, Transaction},
+};
+use std::collections::BTreeMap;
+
+/// Does a call that the bug touches; `None` when it leaves this one as it is.
+pub async fn perform<T: Transaction>(
+    flaw: Flaw,
+    dimensions: usize,
+    tx: &T,
+    op: &Op,
+) -> Option<Result<Answer, Error>> {
+    match (flaw, op) {
+        (Flaw::FirstBatch, Op::Cells(prefix)) => {
+            let range = RangeOption::from(Subspace::from("array").subspace(prefix).range());
+            Some(tx.get_range(&range, 1, Serializable).await.map_err(Error::Fdb).map(|batch| {
+                let cell = |row: &tx::KeyValue| {
+                    let index: Vec<i64> = Subspace::from("array").unpack(&row.key).unwrap_or_default();
+                    (index, Content::from(&row.value))
+                };
+                Answer::Cells(batch.rows.iter().map(cell).collect())
+            }))
+        }
+        (Flaw::EmptyIsAbsent, Op::Get(index)) => {
+            let value = array(dimensions).get(tx, index, Serializable).await;
+            Some(value.map(|value| {
+                Answer::Value(value.as_ref().filter(|value| !value.is_empty()).map(Content::from))
+            }))
+        }
+        (Flaw::TextIndex, op) => text_index(dimensions, tx, op).await,
+        _ => None,
+    }
+}
+
+fn text(index: &[i64]) -> Subspace {
+    Subspace::from("array").subspace(&index.iter().map(i64::to_string).collect::<Vec<_>>())
+}
+
+/// Only calls that the array accepts.
+async fn text_index<T: Transaction>(dimensions: usize, tx: &T, op: &Op) -> Option<Result<Answer, Error>> {
+    match op {
+        Op::Set(index, ..) | Op::Clear(index) if index.len() != dimensions || index[0] < 0 => None,
+        Op::Set(index, byte, length) => {
+            tx.set(text(index).bytes(), &vec![*byte; *length]);
+            Some(Ok(Answer::Written))
+        }
+        Op::Clear(index) => {
+            tx.clear(text(index).bytes());
+            Some(Ok(Answer::Written))
+        }
+        Op::Get(index) => Some(
+            tx.get(text(index).bytes(), Serializable)
+                .await
+                .map(|v| Answer::Value(v.as_ref().map(Content::from)))
+                .map_err(Error::Fdb),
+        ),
+        Op::Cells(prefix) => {
+            let cells = cells_as_text(tx, text(prefix)).await;
+            Some(cells.map(Answer::Cells).map_err(Error::Fdb))
+        }
+    }
+}
+
+async fn cells_as_text<T: Transaction>(tx: &T, under: Subspace) -> tx::Result<Cells> {
+    let rows = tx.get_range_all(RangeOption::from(under.range()), Serializable).await?;
+    let cell = |row: tx::KeyValue| {
+        let index: Vec<String> = Subspace::from("array").unpack(&row.key).unwrap_or_default();
+        (index.iter().filter_map(|part| part.parse().ok()).collect(), Content::from(&row.value))
+    };
+    Ok(rows.into_iter().map(cell).collect())
+}
+
+/// All cells as the text encoding stores them.
+pub async fn stored_as_text<T: Transaction>(
+    tx: &T,
+) -> tx::Result<Result<BTreeMap<Vec<i64>, Content>, String>> {
+    Ok(Ok(cells_as_text(tx, text(&[])).await?.into_iter().collect()))
+}

@@ -1,0 +1,458 @@
+//! Workloads over a layer whose operations each run in one transaction.
+//!
+//! A shake table is built once and takes any building. [`Specimen`] is what such a workload has to say
+//! of its layer: operations as plain data, how each is done in a transaction, a sequential model that
+//! answers the same, and how what is stored becomes a model again. [`Mounted`] makes a [`Workload`] of
+//! it: clients with exactly-once sessions and timeouts, several operations composed in one transaction,
+//! refusals compared word by word, unknown outcomes resolved, the model's judge, the audit and the check.
+
+use crate::workload::{Bug, Outcome, Step, Workload};
+use bytes::{BufMut, Bytes, BytesMut};
+use foundationdb_tuple::Subspace;
+use proptest::{
+    collection::vec,
+    strategy::{BoxedStrategy, Strategy},
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use shaketable_layers::{
+    once::{self, Fate, OpId, Session, Slots},
+    tx::{self, Database, DatabaseOption, Env, RetryError, RunError, Transaction},
+};
+use shaketable_sim::{
+    proto::{Mutation, Version},
+    seed::Stream,
+};
+use std::{
+    fmt::{Debug, Display},
+    future::Future,
+    ops::Range,
+    time::Duration,
+};
+
+/// The planted bug that every specimen may list: operations are retried without a record of what an
+/// earlier attempt has done.
+pub const UNRECORDED: &str = "unrecorded";
+
+/// Where an operation stands among all others, as the sequential model meets it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct At {
+    /// The versionstamp of its transaction, when that has committed: eight bytes of commit version, two
+    /// of batch order, big-endian.
+    pub stamp: Option<[u8; 10]>,
+    /// The read version of its transaction.
+    pub read_version: Option<Version>,
+}
+
+/// A layer on the shake table. The value itself is the drawn configuration of a run.
+pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// One call of the layer: plain data.
+    type Op: Clone + Debug + Serialize + DeserializeOwned + Send + Sync + 'static;
+    /// What it answers.
+    type Answer: Clone + Debug + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static;
+    /// Why the layer refuses; compared by its words.
+    type Error: RetryError + From<once::Error> + Display + Debug + Send + 'static;
+    /// The sequential model: what the layer should hold.
+    type Model: Clone + Debug + PartialEq + Send + Sync + 'static;
+
+    /// The name on the command line.
+    const NAME: &'static str;
+    /// What it shakes, in a line.
+    const ABOUT: &'static str;
+    /// How many clients a run has.
+    const CLIENTS: Range<u64> = 2..9;
+    /// How many transactions a client has at most.
+    const TRANSACTIONS: Range<u64> = 8..40;
+    /// How many calls are composed in one transaction.
+    const TOGETHER: Range<u64> = 1..5;
+
+    /// Its planted bugs. One named [`UNRECORDED`] is planted by [`Mounted`] itself.
+    fn bugs() -> &'static [Bug] {
+        &[]
+    }
+
+    /// The `sometimes!` and `reachable!` claims that its sweep is expected to reach, beside those of the
+    /// exactly-once mechanism.
+    fn points() -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Draws a configuration; `bug` is the name of one of [`bugs`](Specimen::bugs) to plant.
+    fn draw(rng: &mut Stream, bug: Option<&str>) -> Self;
+
+    /// Samples of the keys it uses, so that shards and resolvers can divide them.
+    fn keys(&self) -> Vec<Bytes>;
+
+    /// One call by client number `client`.
+    fn operation(&self, client: usize) -> BoxedStrategy<Self::Op>;
+
+    /// Tells a drawn call what names it among all of its run: its client, and its number there.
+    fn number(op: &mut Self::Op, client: usize, number: usize) {
+        let _ = (op, client, number);
+    }
+
+    /// Whether a call never writes.
+    fn is_look(op: &Self::Op) -> bool;
+
+    /// Whether the layer promises that this call never conflicts with another one for which this is
+    /// true. A judge holds it to that.
+    fn is_conflict_free(&self, op: &Self::Op) -> bool {
+        let _ = op;
+        false
+    }
+
+    /// Prepares the empty database. Runs before any fault.
+    fn setup<D: Database>(&self, db: &D) -> impl Future<Output = Result<(), tx::Error>> {
+        let _ = db;
+        async { Ok(()) }
+    }
+
+    /// Does one call in a transaction. A planted bug that lives inside a transaction does it wrong here.
+    fn perform<T: Transaction>(
+        &self,
+        tx: &T,
+        env: &Env,
+        op: &Self::Op,
+    ) -> impl Future<Output = Result<Self::Answer, Self::Error>> + Send;
+
+    /// Where a planted bug that is more than one transaction does the calls its own way; `None` for
+    /// everything that it leaves alone.
+    fn divert<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        ops: &[Self::Op],
+    ) -> impl Future<Output = Option<Outcome<Answer<Self::Answer>>>> {
+        let _ = (session, ops);
+        async { None }
+    }
+
+    /// The sequential model after [`setup`](Specimen::setup).
+    fn model(&self) -> Self::Model;
+
+    /// Does one call on the model and answers what the layer should. A refusal undoes the whole
+    /// transaction, whatever it leaves in the model.
+    fn replay(&self, model: &mut Self::Model, op: &Self::Op, at: &At) -> Result<Self::Answer, Self::Error>;
+
+    /// Everything stored, read in one transaction and written as a model. The inner error says which
+    /// structural invariant is broken; it must hold at every version.
+    fn stored<T: Transaction>(
+        &self,
+        tx: &T,
+    ) -> impl Future<Output = Result<Result<Self::Model, String>, tx::Error>> + Send;
+}
+
+/// What the calls of one transaction answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Answer<A> {
+    /// All were done; their answers, in order.
+    Done(Vec<A>),
+    /// One was refused, in these words, and with it all of them.
+    Refused(String),
+}
+
+/// A specimen as a workload.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct Mounted<S: Specimen> {
+    specimen: S,
+    clients: usize,
+    transactions: Range<usize>,
+    together: Range<usize>,
+    /// The timeout that clients set on their database, milliseconds.
+    timeout: Option<i32>,
+    unrecorded: bool,
+}
+
+/// A value as answers and models hold it: enough to tell it from another, and no more than a person
+/// wants to read or a session can record.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Content {
+    length: usize,
+    hash: u64,
+    start: Vec<u8>,
+}
+
+impl Content {
+    /// Of so many equal bytes.
+    pub fn of(byte: u8, length: usize) -> Content {
+        Content::from(&vec![byte; length][..])
+    }
+
+    /// The value's length, in bytes.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+}
+
+impl<B: AsRef<[u8]> + ?Sized> From<&B> for Content {
+    fn from(bytes: &B) -> Content {
+        let bytes = bytes.as_ref();
+        let start = bytes[..bytes.len().min(12)].to_vec();
+        Content { length: bytes.len(), hash: shaketable_sim::trace::hash_bytes(0, bytes), start }
+    }
+}
+
+impl Debug for Content {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.length > self.start.len() {
+            true => write!(
+                f,
+                "\"{}…\" ({} bytes, {:08x})",
+                self.start.escape_ascii(),
+                self.length,
+                self.hash as u32
+            ),
+            false => write!(f, "\"{}\"", self.start.escape_ascii()),
+        }
+    }
+}
+
+/// The answers of one transaction as they are recorded with it.
+struct Recorded<A>(Vec<A>);
+
+impl<A: Serialize + DeserializeOwned + Send> once::Answer for Recorded<A> {
+    fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, once::Error> {
+        // Plain data with text keys only: serializing it cannot fail.
+        serde_json::to_writer(out.writer(), &self.0).map_err(|_| once::Error::Unreadable)?;
+        Ok(None)
+    }
+
+    fn decode(bytes: Bytes) -> Option<Self> {
+        serde_json::from_slice(&bytes).ok().map(Recorded)
+    }
+}
+
+/// Where the sessions of a workload's clients live.
+pub(crate) fn slots() -> Slots {
+    Slots::new(Subspace::from("sessions"))
+}
+
+/// Opens the session of a client.
+pub(crate) async fn open<D: Database>(db: &D, client: usize) -> tx::Result<Session<D>> {
+    let session = Session::open(db, &slots(), client as u64).await;
+    session.map_err(|e| e.fdb().unwrap_or(tx::Error::INTERNAL_ERROR))
+}
+
+/// Sets the clients' timeout on their database.
+pub(crate) fn limit<D: Database>(db: &D, timeout: Option<i32>) -> tx::Result<()> {
+    timeout.map_or(Ok(()), |timeout| db.set_option(DatabaseOption::TransactionTimeout(timeout)))
+}
+
+/// Learns what became of the session's last operation, however long it takes: `ask` resolves it and
+/// says its answer. Timeouts do not strike meanwhile.
+pub(crate) async fn settle<D: Database, A>(
+    session: &mut Session<D>,
+    timeout: Option<i32>,
+    error: tx::Error,
+    ask: impl AsyncFn(&mut Session<D>, OpId) -> Result<Fate<A>, once::Error>,
+) -> Outcome<A> {
+    let db = session.database().clone();
+    let unlimited = db.set_option(DatabaseOption::TransactionTimeout(0));
+    let mut outcome = Outcome::Unknown(error);
+    while let Some(pending) = session.pending() {
+        outcome = match ask(session, pending).await {
+            Ok(Fate::Applied(answer)) => Outcome::Answered(answer),
+            Ok(Fate::NotApplied) => Outcome::GaveUp(error),
+            Ok(Fate::Forgotten) => Outcome::Violated("a session's own operation was forgotten".into()),
+            Err(e) if e.fdb().is_some() => {
+                db.env().sleep(Duration::from_millis(10)).await;
+                continue;
+            }
+            Err(e) => Outcome::Violated(e.to_string()),
+        };
+        break;
+    }
+    match unlimited.and_then(|()| limit(&db, timeout)) {
+        Ok(()) => outcome,
+        Err(e) => Outcome::Violated(format!("a timeout was refused: {e}")),
+    }
+}
+
+/// Does the calls of one transaction, in order.
+fn perform_all<'a, S: Specimen, T: Transaction>(
+    specimen: &'a S,
+    tx: T,
+    env: &'a Env,
+    ops: &'a [S::Op],
+) -> impl Future<Output = Result<Vec<S::Answer>, S::Error>> + Send + 'a {
+    async move {
+        let mut answers = Vec::with_capacity(ops.len());
+        for op in ops {
+            answers.push(specimen.perform(&tx, env, op).await?);
+        }
+        Ok(answers)
+    }
+}
+
+/// What a refusal says to the client: FoundationDB's errors end an operation, the layer's are answers.
+fn refused<A, E: RetryError + Display>(error: &E) -> Outcome<Answer<A>> {
+    error.fdb().map_or_else(|| Outcome::Answered(Answer::Refused(error.to_string())), Outcome::GaveUp)
+}
+
+/// What a bare retry loop says to the client.
+pub(crate) fn ran<A, E: RetryError + Display>(ran: Result<Vec<A>, RunError<E>>) -> Outcome<Answer<A>> {
+    match ran {
+        Ok(answers) => Outcome::Answered(Answer::Done(answers)),
+        Err(e) => match e.error.fdb() {
+            Some(error) if e.maybe_committed => Outcome::Unknown(error),
+            _ => refused(&e.error),
+        },
+    }
+}
+
+impl<S: Specimen> Mounted<S> {
+    /// The model behind a transaction, and what its calls should answer.
+    fn expect(&self, model: &S::Model, ops: &[S::Op], at: &At) -> (S::Model, Answer<S::Answer>) {
+        let mut after = model.clone();
+        let mut answers = Vec::with_capacity(ops.len());
+        for op in ops {
+            match self.specimen.replay(&mut after, op, at) {
+                Ok(answer) => answers.push(answer),
+                Err(refusal) => return (model.clone(), Answer::Refused(refusal.to_string())),
+            }
+        }
+        (after, Answer::Done(answers))
+    }
+}
+
+impl<S: Specimen> Workload for Mounted<S> {
+    type Op = Vec<S::Op>;
+    type Answer = Answer<S::Answer>;
+    type Session<D: Database> = Session<D>;
+    type Model = S::Model;
+
+    const NAME: &'static str = S::NAME;
+    const ABOUT: &'static str = S::ABOUT;
+
+    fn is_effect(&self, mutations: &[Mutation]) -> bool {
+        !crate::workloads::is_fence(&slots(), mutations)
+    }
+
+    fn bugs() -> &'static [Bug] {
+        S::bugs()
+    }
+
+    fn points() -> &'static [&'static str] {
+        S::points()
+    }
+
+    fn draw(rng: &mut Stream, bug: Option<&str>) -> Self {
+        let most = rng.range(S::TRANSACTIONS) as usize;
+        let together = rng.range(S::TOGETHER) as usize;
+        Mounted {
+            clients: rng.range(S::CLIENTS) as usize,
+            transactions: most / 2..most + 1,
+            together: 1..together + 1,
+            timeout: crate::workloads::draw_timeout(rng),
+            unrecorded: bug == Some(UNRECORDED),
+            specimen: S::draw(rng, bug),
+        }
+    }
+
+    fn clients(&self) -> usize {
+        self.clients
+    }
+
+    fn keys(&self) -> Vec<Bytes> {
+        let slots = (0..self.clients as u64).map(|client| slots().key(client));
+        slots.chain(self.specimen.keys()).collect()
+    }
+
+    fn operations(&self, client: usize) -> BoxedStrategy<Vec<Vec<S::Op>>> {
+        let transaction = vec(self.specimen.operation(client), self.together.clone());
+        let numbered = move |mut list: Vec<Vec<S::Op>>| {
+            for (number, op) in list.iter_mut().flatten().enumerate() {
+                S::number(op, client, number);
+            }
+            list
+        };
+        vec(transaction, self.transactions.clone()).prop_map(numbered).boxed()
+    }
+
+    fn is_conflict_free(&self, ops: &Vec<S::Op>) -> bool {
+        ops.iter().all(|op| self.specimen.is_conflict_free(op))
+    }
+
+    async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
+        self.specimen.setup(db).await
+    }
+
+    async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Session<D>> {
+        let session = open(db, client).await?;
+        limit(db, self.timeout)?;
+        Ok(session)
+    }
+
+    async fn apply<D: Database>(&self, session: &mut Session<D>, ops: &Vec<S::Op>) -> Outcome<Self::Answer> {
+        if let Some(outcome) = self.specimen.divert(session, ops).await {
+            return outcome;
+        }
+        let (specimen, db) = (&self.specimen, session.database().clone());
+        let (env, ops) = (db.env(), &ops[..]);
+        if self.unrecorded || ops.iter().all(S::is_look) {
+            return ran(db.run(|tx, _| perform_all(specimen, tx, env, ops)).await);
+        }
+        let applied =
+            session.apply(|tx| async move { perform_all(specimen, tx, env, ops).await.map(Recorded) });
+        match applied.await {
+            once::Outcome::Applied(Recorded(answers)) => Outcome::Answered(Answer::Done(answers)),
+            once::Outcome::Refused(e) => refused(&e),
+            once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
+        }
+    }
+
+    async fn resolve<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        _: &Vec<S::Op>,
+        error: tx::Error,
+    ) -> Outcome<Self::Answer> {
+        settle(session, self.timeout, error, async |session, pending| {
+            Ok(match session.resolve(pending).await? {
+                Fate::Applied(Recorded(answers)) => Fate::Applied(Answer::Done(answers)),
+                Fate::NotApplied => Fate::NotApplied,
+                Fate::Forgotten => Fate::Forgotten,
+            })
+        })
+        .await
+    }
+
+    fn model(&self) -> S::Model {
+        self.specimen.model()
+    }
+
+    fn step(&self, model: &mut S::Model, step: &Step<'_, Self>) -> Result<(), String> {
+        let at = At { stamp: step.stamp, read_version: step.read_version };
+        if !step.committed && step.answer.is_none() {
+            return Ok(());
+        }
+        let (after, expected) = self.expect(model, step.op, &at);
+        if let Some(answer) = step.answer
+            && *answer != expected
+        {
+            return Err(format!("answered {answer:?} where the model answers {expected:?}"));
+        }
+        let looks = step.op.iter().all(S::is_look);
+        match (&expected, step.committed) {
+            (Answer::Done(_), false) if !looks => Err("answered, but nothing was committed".into()),
+            (Answer::Done(_), true) if looks => Err("committed a write".into()),
+            (Answer::Refused(why), true) => Err(format!("committed where the model refuses: {why}")),
+            _ => {
+                *model = after;
+                Ok(())
+            }
+        }
+    }
+
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), String>> {
+        Ok(self.specimen.stored(tx).await?.map(|_| ()))
+    }
+
+    async fn check<D: Database>(&self, db: &D, model: &S::Model) -> tx::Result<Result<(), String>> {
+        let specimen = &self.specimen;
+        let stored = db.run(|tx, _| async move { specimen.stored(&tx).await }).await.map_err(|e| e.error)?;
+        Ok(stored.and_then(|stored| match stored == *model {
+            true => Ok(()),
+            false => Err(format!("the database holds {stored:?}, should hold {model:?}")),
+        }))
+    }
+}

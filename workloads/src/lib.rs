@@ -14,6 +14,7 @@ pub mod models;
 pub mod plan;
 pub mod runner;
 mod sabotage;
+mod sessions;
 pub mod shake;
 pub mod specimen;
 pub mod workload;

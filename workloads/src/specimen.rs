@@ -6,17 +6,19 @@
 //! it: clients with exactly-once sessions and timeouts, several operations composed in one transaction,
 //! refusals compared word by word, unknown outcomes resolved, the model's judge, the audit and the check.
 
-use crate::workload::{Bug, Outcome, Step, Workload};
+use crate::{
+    sessions::{self, slots},
+    workload::{Bug, Outcome, Step, Workload},
+};
 use bytes::{BufMut, Bytes, BytesMut};
-use foundationdb_tuple::Subspace;
 use proptest::{
     collection::vec,
     strategy::{BoxedStrategy, Strategy},
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use shaketable_layers::{
-    once::{self, Fate, OpId, Session, Slots},
-    tx::{self, Database, DatabaseOption, Env, RetryError, RunError, Transaction},
+    once::{self, Session},
+    tx::{self, Database, Env, RetryError, RunError, Transaction},
 };
 use shaketable_sim::{
     proto::{Mutation, Version},
@@ -26,7 +28,6 @@ use std::{
     fmt::{Debug, Display},
     future::Future,
     ops::Range,
-    time::Duration,
 };
 
 /// The planted bug that every specimen may list: operations are retried without a record of what an
@@ -221,52 +222,6 @@ impl<A: Serialize + DeserializeOwned + Send> once::Answer for Recorded<A> {
     }
 }
 
-/// Where the sessions of a workload's clients live.
-pub(crate) fn slots() -> Slots {
-    Slots::new(Subspace::from("sessions"))
-}
-
-/// Opens the session of a client.
-pub(crate) async fn open<D: Database>(db: &D, client: usize) -> tx::Result<Session<D>> {
-    let session = Session::open(db, &slots(), client as u64).await;
-    session.map_err(|e| e.fdb().unwrap_or(tx::Error::INTERNAL_ERROR))
-}
-
-/// Sets the clients' timeout on their database.
-pub(crate) fn limit<D: Database>(db: &D, timeout: Option<i32>) -> tx::Result<()> {
-    timeout.map_or(Ok(()), |timeout| db.set_option(DatabaseOption::TransactionTimeout(timeout)))
-}
-
-/// Learns what became of the session's last operation, however long it takes: `ask` resolves it and
-/// says its answer. Timeouts do not strike meanwhile.
-pub(crate) async fn settle<D: Database, A>(
-    session: &mut Session<D>,
-    timeout: Option<i32>,
-    error: tx::Error,
-    ask: impl AsyncFn(&mut Session<D>, OpId) -> Result<Fate<A>, once::Error>,
-) -> Outcome<A> {
-    let db = session.database().clone();
-    let unlimited = db.set_option(DatabaseOption::TransactionTimeout(0));
-    let mut outcome = Outcome::Unknown(error);
-    while let Some(pending) = session.pending() {
-        outcome = match ask(session, pending).await {
-            Ok(Fate::Applied(answer)) => Outcome::Answered(answer),
-            Ok(Fate::NotApplied) => Outcome::GaveUp(error),
-            Ok(Fate::Forgotten) => Outcome::Violated("a session's own operation was forgotten".into()),
-            Err(e) if e.fdb().is_some() => {
-                db.env().sleep(Duration::from_millis(10)).await;
-                continue;
-            }
-            Err(e) => Outcome::Violated(e.to_string()),
-        };
-        break;
-    }
-    match unlimited.and_then(|()| limit(&db, timeout)) {
-        Ok(()) => outcome,
-        Err(e) => Outcome::Violated(format!("a timeout was refused: {e}")),
-    }
-}
-
 /// Does the calls of one transaction, in order.
 fn perform_all<'a, S: Specimen, T: Transaction>(
     specimen: &'a S,
@@ -324,7 +279,7 @@ impl<S: Specimen> Workload for Mounted<S> {
     const ABOUT: &'static str = S::ABOUT;
 
     fn is_effect(&self, mutations: &[Mutation]) -> bool {
-        !crate::workloads::is_fence(&slots(), mutations)
+        !sessions::is_fence(mutations)
     }
 
     fn bugs() -> &'static [Bug] {
@@ -342,7 +297,7 @@ impl<S: Specimen> Workload for Mounted<S> {
             clients: rng.range(S::CLIENTS) as usize,
             transactions: most / 2..most + 1,
             together: 1..together + 1,
-            timeout: crate::workloads::draw_timeout(rng),
+            timeout: sessions::draw_timeout(rng),
             unrecorded: bug == Some(UNRECORDED),
             specimen: S::draw(rng, bug),
         }
@@ -377,9 +332,7 @@ impl<S: Specimen> Workload for Mounted<S> {
     }
 
     async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Session<D>> {
-        let session = open(db, client).await?;
-        limit(db, self.timeout)?;
-        Ok(session)
+        sessions::open(db, client, self.timeout).await
     }
 
     async fn apply<D: Database>(&self, session: &mut Session<D>, ops: &Vec<S::Op>) -> Outcome<Self::Answer> {
@@ -406,12 +359,9 @@ impl<S: Specimen> Workload for Mounted<S> {
         _: &Vec<S::Op>,
         error: tx::Error,
     ) -> Outcome<Self::Answer> {
-        settle(session, self.timeout, error, async |session, pending| {
-            Ok(match session.resolve(pending).await? {
-                Fate::Applied(Recorded(answers)) => Fate::Applied(Answer::Done(answers)),
-                Fate::NotApplied => Fate::NotApplied,
-                Fate::Forgotten => Fate::Forgotten,
-            })
+        sessions::settle(session, self.timeout, error, async |session, pending| {
+            let fate = session.resolve(pending).await?;
+            Ok(fate.map(|Recorded(answers)| Outcome::Answered(Answer::Done(answers))))
         })
         .await
     }

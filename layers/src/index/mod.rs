@@ -8,10 +8,30 @@
 //! * There is at most one record with an id; [`Table::set`] replaces it, and says what it replaced.
 //! * A record without a key in an index (`None`) has no entry there, on every path alike.
 //! * A lookup answers all entries, over as many batches as it takes, ordered by id. A covering index
-//!   answers without reading the records.
+//!   answers without reading the records, and a range of keys is one range read.
 //! * Two writes of one record conflict; writes of different records do not, whatever they share.
 //! * What does not fit FoundationDB's limits is refused by name before anything is written.
 //! * The `_once` forms are applied exactly once ([`once`](crate::once)).
+//!
+//! # What it costs
+//!
+//! | operation | reads | writes | conflicts with |
+//! |---|---|---|---|
+//! | set, delete | the record | the record, and the entries that change | writers of the record |
+//! | get | the record | – | writers of the record |
+//! | find, find_covered, find_between | one range of the index | – | writers whose entries come to or leave the range |
+//!
+//! ```
+//! use shaketable_layers::{index::{Error, users::{User, Users}}, tx::Transaction};
+//!
+//! async fn move_house<T: Transaction>(tx: &T, users: &Users, id: &str) -> Result<Vec<String>, Error> {
+//!     if let Some(user) = users.get_user(tx, id).await? {
+//!         users.set_user(tx, &User { zipcode: Some("94110".into()), ..user }).await?;
+//!     }
+//!     // Sees the move already, and will never see the old zip code again.
+//!     users.get_user_ids_in_region(tx, "94110").await
+//! }
+//! ```
 //!
 //! [`users`] is the table of the simple index recipe: users by id, found by zip code and by name.
 //!
@@ -31,4 +51,4 @@ pub mod users;
 
 pub use error::Error;
 pub use keys::{Index, MAX_RECORD_BYTES, Record, covers_nothing};
-pub use ops::{Old, Table};
+pub use ops::{IndexKey, Old, Table};

@@ -7,8 +7,13 @@ use crate::{
     tx::{Database, Isolation, KeyValue, RangeOption, Transaction},
 };
 use bytes::{BufMut, Bytes, BytesMut};
-use foundationdb_tuple::{Subspace, TuplePack};
+use foundationdb_tuple::{Element, Subspace, TuplePack, TupleUnpack};
 use std::{future::Future, marker::PhantomData};
+
+/// The tuple under which an index holds a record, as a look-up gives it back.
+pub trait IndexKey: TuplePack + for<'de> TupleUnpack<'de> + Sync {}
+
+impl<K: TuplePack + for<'de> TupleUnpack<'de> + Sync> IndexKey for K {}
 
 /// A table of records with indexes, below a subspace of its own.
 #[derive(Clone, Debug)]
@@ -73,6 +78,35 @@ impl<R: Record> Table<R> {
         let entry =
             |row: KeyValue| Ok((under.unpack(&row.key).map_err(|_| Error::Foreign(index))?, row.value));
         rows.into_iter().map(entry).collect()
+    }
+
+    /// The entries of an index from key `from` on, before key `to`: each key, id and what the index covers,
+    /// in the order of keys, then of ids. None when `to` is not behind `from`.
+    pub async fn find_between<T: Transaction, K: IndexKey>(
+        &self,
+        tx: &T,
+        index: &'static str,
+        from: &K,
+        to: &K,
+        isolation: Isolation,
+    ) -> Result<Vec<(K, R::Id, Bytes)>, Error> {
+        let at = R::INDEXES.iter().position(|i| i.name == index).ok_or(Error::UnknownIndex(index))?;
+        let from = foundationdb_tuple::pack(from);
+        let parts = foundationdb_tuple::unpack::<Vec<Element<'_>>>(&from).map_or(0, |parts| parts.len());
+        let begin = self.keys.under(at, &from).into_bytes();
+        let end = self.keys.under(at, &foundationdb_tuple::pack(to)).into_bytes();
+        if begin >= end {
+            return Ok(Vec::new());
+        }
+        let rows = tx.get_range_all(RangeOption::from((begin, end)), isolation).await?;
+        let all = self.keys.under(at, b"");
+        let entry = |row: KeyValue| {
+            let mut key: Vec<Element<'_>> = all.unpack(&row.key).ok()?;
+            let id = key.split_off(parts.min(key.len()));
+            let key = foundationdb_tuple::unpack(&foundationdb_tuple::pack(&key)).ok()?;
+            Some((key, foundationdb_tuple::unpack(&foundationdb_tuple::pack(&id)).ok()?, row.value.clone()))
+        };
+        rows.into_iter().map(|row| entry(row).ok_or(Error::Foreign(index))).collect()
     }
 
     /// All records, in the order of ids.

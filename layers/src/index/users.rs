@@ -105,6 +105,18 @@ impl Users {
         found.into_iter().map(named).collect()
     }
 
+    /// Zip codes and ids of the users with a zip code from `from` on, before `to`: by zip code, then by id.
+    pub async fn get_user_ids_in_regions<T: Transaction>(
+        &self,
+        tx: &T,
+        from: &str,
+        to: &str,
+    ) -> Result<Vec<(String, String)>, Error> {
+        let (from, to) = (from.to_owned(), to.to_owned());
+        let found = self.0.find_between(tx, "zipcode", &from, &to, Isolation::Serializable).await?;
+        Ok(found.into_iter().map(|(zipcode, id, _)| (zipcode, id)).collect())
+    }
+
     /// The ids of the users with this name, ascending.
     pub async fn get_user_ids_by_name<T: Transaction>(
         &self,

@@ -24,6 +24,15 @@ pub enum Fate<A> {
 }
 
 impl<A> Fate<A> {
+    /// Another answer in place of this one.
+    pub fn map<B>(self, f: impl FnOnce(A) -> B) -> Fate<B> {
+        match self {
+            Fate::Applied(answer) => Fate::Applied(f(answer)),
+            Fate::NotApplied => Fate::NotApplied,
+            Fate::Forgotten => Fate::Forgotten,
+        }
+    }
+
     pub(super) fn try_map<B>(self, f: impl FnOnce(A) -> Option<B>) -> Result<Fate<B>, Error> {
         Ok(match self {
             Fate::Applied(answer) => Fate::Applied(f(answer).ok_or(Error::Unreadable)?),

@@ -326,6 +326,21 @@ async fn as_printed<D: Database>(
                 Answer::Region(named.iter().map(|(id, _)| id.clone()).collect(), named)
             })
         }
+        Op::InRegions(from, to) => {
+            let (from, to) = (&zipcode(from), &zipcode(to));
+            let ran = db.run(|tx, _| async move {
+                let index = Subspace::from("zipcode_index");
+                let range = (index.pack(&(from,)), index.pack(&(to,)));
+                if range.0 >= range.1 {
+                    return Ok(Vec::new());
+                }
+                let rows = tx.get_range_all(RangeOption::from(range), Serializable).await?;
+                let entry =
+                    |row: &tx::KeyValue| index.unpack(&row.key).map_err(|_| Error::Foreign("zipcode_index"));
+                rows.iter().map(entry).collect::<Result<Vec<(String, String)>, Error>>()
+            });
+            looked_up(ran.await, Answer::Regions)
+        }
         Op::ByName(name) => {
             let name = &workload.name(name);
             let ran = db.run(|tx, _| async move {

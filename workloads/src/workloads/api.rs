@@ -10,13 +10,12 @@
 //! one right answer too. Every transaction that writes carries an operation record, so that it takes
 //! effect once and no attempt of an earlier operation lands behind a later one.
 
-use super::is_fence;
 use crate::{
     models::keyspace::{Space, View, Write, apply as make_permanent},
+    sessions,
     workload::{Bug, Outcome, Step, Workload},
 };
 use bytes::Bytes;
-use foundationdb_tuple::Subspace;
 use futures::{
     FutureExt,
     future::{BoxFuture, Either, select},
@@ -25,11 +24,11 @@ use parking_lot::Mutex;
 use proptest::{collection::vec, prelude::*, strategy::Union};
 use serde::{Deserialize, Serialize};
 use shaketable_layers::{
-    once::{self, Check, Fate, Landing, Session, Slots},
+    once::{self, Check, Landing, Session},
     sometimes,
     tx::{
-        ConflictRangeType, Database, DatabaseOption, Error, Isolation, KeySelector, KeyValue, MutationType,
-        RangeOption, Result, RetryError, StreamingMode, Transaction, TransactionOption, key_after,
+        ConflictRangeType, Database, Error, Isolation, KeySelector, KeyValue, MutationType, RangeOption,
+        Result, RetryError, StreamingMode, Transaction, TransactionOption, key_after,
     },
 };
 use shaketable_sim::{proto::Mutation, seed::Stream};
@@ -456,10 +455,6 @@ pub struct Model {
     layout: Layout,
 }
 
-fn sessions() -> Slots {
-    Slots::new(Subspace::from("sessions"))
-}
-
 impl Api {
     fn call(&self) -> BoxedStrategy<Call> {
         use proptest::prelude::any;
@@ -607,7 +602,7 @@ impl Workload for Api {
     const ABOUT: &'static str = "random transactions answer as an in-memory model does";
 
     fn is_effect(&self, mutations: &[Mutation]) -> bool {
-        !is_fence(&sessions(), mutations)
+        !sessions::is_fence(mutations)
     }
 
     fn bugs() -> &'static [Bug] {
@@ -633,7 +628,7 @@ impl Workload for Api {
             shared: *rng.pick(&[20, 50, 90]),
             keys: *rng.pick(&[2, 5, KEYS]),
             repeat: *rng.pick(&[1, 20, 300]),
-            timeout: super::draw_timeout(rng),
+            timeout: sessions::draw_timeout(rng),
             flaw: bug.and_then(Flaw::named),
         }
     }
@@ -666,12 +661,7 @@ impl Workload for Api {
     }
 
     async fn open<D: Database>(&self, db: &D, client: usize) -> Result<Client<D>> {
-        let session = Session::open(db, &sessions(), client as u64).await;
-        let session = session.map_err(|e| e.fdb().unwrap_or(Error::INTERNAL_ERROR))?;
-        // Only operations time out: a client that can never open a session says nothing about the layer.
-        if let Some(timeout) = self.timeout {
-            db.set_option(DatabaseOption::TransactionTimeout(timeout))?;
-        }
+        let session = sessions::open(db, client, self.timeout).await?;
         let layout = Arc::new(Layout::new(self.clients()));
         Ok(Client { session, client, layout, attempts: Arc::default() })
     }
@@ -688,14 +678,11 @@ impl Workload for Api {
 
     async fn resolve<D: Database>(&self, client: &mut Client<D>, _: &Op, error: Error) -> Outcome<Answer> {
         let Client { session, attempts, .. } = client;
-        let Some(pending) = session.pending() else {
-            return Outcome::Unknown(error);
+        let ask = async |session: &mut Session<D>, pending| {
+            let fate = session.resolve::<u64>(pending).await?;
+            Ok(fate.map(|n| self.answer(&mut attempts.lock(), n)))
         };
-        match session.resolve::<u64>(pending).await {
-            Ok(Fate::Applied(n)) => self.answer(&mut attempts.lock(), n),
-            Ok(_) => Outcome::GaveUp(error),
-            Err(_) => Outcome::Unknown(error),
-        }
+        sessions::settle(session, self.timeout, error, ask).await
     }
 
     fn model(&self) -> Model {

@@ -7,6 +7,7 @@
 
 use crate::{
     sabotage::index as sabotage,
+    sessions::{self, slots},
     workload::{Bug, Outcome, Step, Workload},
 };
 use bytes::Bytes;
@@ -18,14 +19,11 @@ use shaketable_layers::{
         Error, Old,
         users::{User, Users},
     },
-    once::{self, Fate, Session, Slots},
-    tx::{
-        self, Database, DatabaseOption, Isolation::Serializable, RangeOption, RetryError, RunError,
-        Transaction,
-    },
+    once::{self, Session},
+    tx::{self, Database, Isolation::Serializable, RangeOption, RetryError, RunError, Transaction},
 };
 use shaketable_sim::{proto::Mutation, seed::Stream};
-use std::{collections::BTreeMap, ops::Range, time::Duration};
+use std::{collections::BTreeMap, ops::Range};
 
 flaws! {
     AsPrinted = "as-printed", "the zip code is part of the user's key, and old index entries stay", "the recipe's set_user";
@@ -74,6 +72,8 @@ pub enum Op {
     Get(u8),
     /// Finds the users with a zip code, by the index and by the covering one.
     InRegion(u8),
+    /// Finds the users with a zip code from the first on, before the second.
+    InRegions(u8, u8),
     /// Finds the users with a name.
     ByName(u8),
     /// Tries to store a user whose name is too long to be indexed.
@@ -93,6 +93,8 @@ pub enum Answer {
     User(Option<User>),
     /// These ids have the zip code, and these ids with names, by the covering index.
     Region(Vec<String>, Vec<(String, String)>),
+    /// These zip codes of the range have these ids.
+    Regions(Vec<(String, String)>),
     /// These ids have the name.
     Ids(Vec<String>),
     /// Refused: too large.
@@ -115,10 +117,6 @@ pub type Model = BTreeMap<String, User>;
 
 pub(crate) fn table() -> Subspace {
     Subspace::from("users")
-}
-
-fn slots() -> Slots {
-    Slots::new(Subspace::from("sessions"))
 }
 
 /// The entries of a user over all indexes, by the key schema.
@@ -212,7 +210,8 @@ impl Workload for Index {
             3 * write => user.clone().prop_map(Op::Delete),
             2 * write => (user.clone(), user.clone()).prop_map(|(a, b)| Op::Swap(a, b)),
             3 * look => user.clone().prop_map(Op::Get),
-            3 * look => zip.prop_map(Op::InRegion),
+            3 * look => zip.clone().prop_map(Op::InRegion),
+            2 * look => (zip.clone(), 0..=self.zipcodes).prop_map(|(from, to)| Op::InRegions(from, to)),
             2 * look => name.prop_map(Op::ByName),
             1 => user.prop_map(Op::Oversized),
         ];
@@ -224,9 +223,7 @@ impl Workload for Index {
     }
 
     async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Client<D>> {
-        let session = Session::open(db, &slots(), client as u64).await;
-        let session = session.map_err(|e| e.fdb().unwrap_or(tx::Error::INTERNAL_ERROR))?;
-        self.limit(db)?;
+        let session = sessions::open(db, client, self.timeout).await?;
         Ok(Client { session, users: Users::new(&table()), wrote: BTreeMap::new() })
     }
 
@@ -245,18 +242,18 @@ impl Workload for Index {
         op: &Op,
         error: tx::Error,
     ) -> Outcome<Answer> {
-        // Who must know waits for as long as it takes.
-        let db = client.session.database().clone();
-        let unlimited = db.set_option(DatabaseOption::TransactionTimeout(0));
-        let outcome = self.settle(client, op, error).await;
-        match unlimited.and_then(|()| self.limit(&db)) {
-            Ok(()) => outcome,
-            Err(e) => Outcome::Violated(format!("a timeout was refused: {e}")),
-        }
+        let ask = async |session: &mut Session<D>, pending| {
+            let answer = match op {
+                Op::Swap(..) => session.resolve(pending).await?.map(Answer::Swapped),
+                _ => session.resolve(pending).await?.map(old_user),
+            };
+            Ok(answer.map(Outcome::Answered))
+        };
+        sessions::settle(&mut client.session, self.timeout, error, ask).await
     }
 
     fn is_effect(&self, mutations: &[Mutation]) -> bool {
-        !super::is_fence(&slots(), mutations)
+        !sessions::is_fence(mutations)
     }
 
     fn model(&self) -> Model {
@@ -282,7 +279,7 @@ impl Workload for Index {
         };
         match (step.committed, step.op) {
             (false, _) if changes => Err(format!("answered {expected:?}, but nothing was committed")),
-            (true, Op::Get(_) | Op::InRegion(_) | Op::ByName(_) | Op::Oversized(_)) => {
+            (true, Op::Get(_) | Op::InRegion(_) | Op::InRegions(..) | Op::ByName(_) | Op::Oversized(_)) => {
                 Err("committed a write".into())
             }
             _ => Ok(()),
@@ -307,36 +304,6 @@ impl Workload for Index {
 }
 
 impl Index {
-    /// Learns what became of the session's last operation.
-    async fn settle<D: Database>(
-        &self,
-        client: &mut Client<D>,
-        op: &Op,
-        error: tx::Error,
-    ) -> Outcome<Answer> {
-        let session = &mut client.session;
-        while let Some(pending) = session.pending() {
-            let fate = match op {
-                Op::Swap(..) => session.resolve(pending).await.map(|f| fate(f, Answer::Swapped)),
-                _ => session.resolve(pending).await.map(|f| fate(f, |old: Option<Old<User>>| old_user(old))),
-            };
-            match fate {
-                Ok(Some(outcome)) => return outcome,
-                Ok(None) => return Outcome::GaveUp(error),
-                Err(e) if e.fdb().is_some() => {
-                    session.database().env().sleep(Duration::from_millis(10)).await
-                }
-                Err(e) => return Outcome::Violated(e.to_string()),
-            }
-        }
-        Outcome::Unknown(error)
-    }
-
-    /// Sets the clients' timeout on their database.
-    fn limit<D: Database>(&self, db: &D) -> tx::Result<()> {
-        self.timeout.map_or(Ok(()), |timeout| db.set_option(DatabaseOption::TransactionTimeout(timeout)))
-    }
-
     /// One operation, done right.
     pub(crate) async fn apply_right<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
         let Client { session, users, .. } = client;
@@ -371,6 +338,11 @@ impl Index {
                     Ok::<_, Error>((ids, users.get_users_in_region(&tx, zip).await?))
                 });
                 looked_up(found.await, |(ids, named)| Answer::Region(ids, named))
+            }
+            Op::InRegions(from, to) => {
+                let (from, to) = (&zipcode(from), &zipcode(to));
+                let found = db.run(|tx, _| async move { users.get_user_ids_in_regions(&tx, from, to).await });
+                looked_up(found.await, Answer::Regions)
             }
             Op::ByName(name) => {
                 let name = &self.name(name);
@@ -411,6 +383,15 @@ impl Index {
                 let found = having(model, &|user| user.zipcode.as_ref() == Some(&zip));
                 let ids = found.iter().map(|user| user.id.clone()).collect();
                 Answer::Region(ids, found.into_iter().map(|user| (user.id, user.name)).collect())
+            }
+            Op::InRegions(from, to) => {
+                let range = (zipcode(from), zipcode(to));
+                let within =
+                    |user: &User| user.zipcode.as_ref().is_some_and(|zip| range.0 <= *zip && *zip < range.1);
+                let found = having(model, &within).into_iter();
+                let mut found: Vec<_> = found.filter_map(|user| Some((user.zipcode?, user.id))).collect();
+                found.sort();
+                Answer::Regions(found)
             }
             Op::ByName(name) => {
                 let name = self.name(name);
@@ -501,15 +482,6 @@ pub(crate) fn looked_up<A>(
     answer: impl FnOnce(A) -> Answer,
 ) -> Outcome<Answer> {
     ran.map_or_else(|e| refused(e.error), |a| Outcome::Answered(answer(a)))
-}
-
-/// What resolving found; `None` when the operation was not applied.
-fn fate<A>(fate: Fate<A>, answer: impl FnOnce(A) -> Answer) -> Option<Outcome<Answer>> {
-    match fate {
-        Fate::Applied(a) => Some(Outcome::Answered(answer(a))),
-        Fate::NotApplied => None,
-        Fate::Forgotten => Some(Outcome::Violated("a session's own operation was forgotten".into())),
-    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@
 use crate::{
     models,
     sabotage::queue as sabotage,
+    sessions::{self, slots},
     workload::{Bug, Outcome, Step, Workload},
 };
 use bytes::Bytes;
@@ -16,16 +17,16 @@ use foundationdb_tuple::{Bytes as TupleBytes, Subspace, Versionstamp, pack, unpa
 use proptest::{collection::vec, prelude::*};
 use serde::{Deserialize, Serialize};
 use shaketable_layers::{
-    once::{self, Fate, Session, Slots},
+    once::{self, Session},
     queue::{Error, Item, ItemId, MAX_VALUE_BYTES, Order, Position},
     tx::{
-        self, Database, DatabaseOption,
+        self, Database,
         Isolation::{self, Serializable},
         RangeOption, RetryError, RunError, Transaction,
     },
 };
 use shaketable_sim::{proto::Mutation, seed::Stream};
-use std::{collections::BTreeMap, ops::Range, time::Duration};
+use std::{collections::BTreeMap, ops::Range};
 
 flaws! {
     EnqueueAsPrinted = "enqueue-as-printed", "the random part of the key is drawn in the transaction function, and nothing is recorded", "the recipe's enqueue";
@@ -144,10 +145,6 @@ pub(crate) fn queue(order: Order) -> shaketable_layers::queue::Queue {
     shaketable_layers::queue::Queue::new(Subspace::from("queue"), order)
 }
 
-fn slots() -> Slots {
-    Slots::new(Subspace::from("sessions"))
-}
-
 impl Workload for Queue {
     type Op = Op;
     type Answer = Answer;
@@ -235,9 +232,7 @@ impl Workload for Queue {
     }
 
     async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Client<D>> {
-        let session = Session::open(db, &slots(), client as u64).await;
-        let session = session.map_err(|e| e.fdb().unwrap_or(tx::Error::INTERNAL_ERROR))?;
-        self.limit(db)?;
+        let session = sessions::open(db, client, self.timeout).await?;
         Ok(Client { session, queue: queue(self.order) })
     }
 
@@ -256,18 +251,25 @@ impl Workload for Queue {
         op: &Op,
         error: tx::Error,
     ) -> Outcome<Answer> {
-        // Who must know waits for as long as it takes.
-        let db = client.session.database().clone();
-        let unlimited = db.set_option(DatabaseOption::TransactionTimeout(0));
-        let outcome = self.settle(client, op, error).await;
-        match unlimited.and_then(|()| self.limit(&db)) {
-            Ok(()) => outcome,
-            Err(e) => Outcome::Violated(format!("a timeout was refused: {e}")),
-        }
+        let ask = async |session: &mut Session<D>, pending| {
+            Ok(match op {
+                Op::Enqueue(Batch { items: 1, .. }) => {
+                    session.resolve(pending).await?.map(|p| Outcome::Answered(Answer::Enqueued(Some(p))))
+                }
+                Op::Enqueue(_) => {
+                    session.resolve(pending).await?.map(|_: u64| Outcome::Answered(Answer::Enqueued(None)))
+                }
+                Op::Dequeue(1) => {
+                    session.resolve::<Option<Item>>(pending).await?.map(|item| told(taken(item)))
+                }
+                _ => session.resolve::<Vec<Item>>(pending).await?.map(|items| told(taken(items))),
+            })
+        };
+        sessions::settle(&mut client.session, self.timeout, error, ask).await
     }
 
     fn is_effect(&self, mutations: &[Mutation]) -> bool {
-        !super::is_fence(&slots(), mutations) && !sabotage::only_tidies_up(mutations)
+        !sessions::is_fence(mutations) && !sabotage::only_tidies_up(mutations)
     }
 
     fn model(&self) -> Self::Model {
@@ -344,42 +346,6 @@ impl Workload for Queue {
 }
 
 impl Queue {
-    /// Learns what became of the session's last operation.
-    async fn settle<D: Database>(
-        &self,
-        client: &mut Client<D>,
-        op: &Op,
-        error: tx::Error,
-    ) -> Outcome<Answer> {
-        let session = &mut client.session;
-        while let Some(pending) = session.pending() {
-            let fate = match op {
-                Op::Enqueue(Batch { items: 1, .. }) => {
-                    session.resolve(pending).await.map(|f| fate(f, |p| Ok(Answer::Enqueued(Some(p)))))
-                }
-                Op::Enqueue(_) => {
-                    session.resolve(pending).await.map(|f| fate(f, |_: u64| Ok(Answer::Enqueued(None))))
-                }
-                Op::Dequeue(1) => session.resolve::<Option<Item>>(pending).await.map(|f| fate(f, taken)),
-                _ => session.resolve::<Vec<Item>>(pending).await.map(|f| fate(f, taken)),
-            };
-            match fate {
-                Ok(Some(outcome)) => return outcome,
-                Ok(None) => return Outcome::GaveUp(error),
-                Err(e) if e.fdb().is_some() => {
-                    session.database().env().sleep(Duration::from_millis(10)).await
-                }
-                Err(e) => return Outcome::Violated(e.to_string()),
-            }
-        }
-        Outcome::Unknown(error)
-    }
-
-    /// Sets the clients' timeout on their database.
-    fn limit<D: Database>(&self, db: &D) -> tx::Result<()> {
-        self.timeout.map_or(Ok(()), |timeout| db.set_option(DatabaseOption::TransactionTimeout(timeout)))
-    }
-
     /// One operation, done right.
     pub(crate) async fn apply_right<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
         let Client { session, queue } = client;
@@ -538,15 +504,6 @@ pub(crate) fn looked_up<A>(
     answer: impl FnOnce(A) -> Result<Answer, String>,
 ) -> Outcome<Answer> {
     ran.map_or_else(|e| refused(e.error), |a| told(answer(a)))
-}
-
-/// What resolving found; `None` when the operation was not applied.
-fn fate<A>(fate: Fate<A>, answer: impl FnOnce(A) -> Result<Answer, String>) -> Option<Outcome<Answer>> {
-    match fate {
-        Fate::Applied(a) => Some(told(answer(a))),
-        Fate::NotApplied => None,
-        Fate::Forgotten => Some(Outcome::Violated("a session's own operation was forgotten".into())),
-    }
 }
 
 #[cfg(test)]

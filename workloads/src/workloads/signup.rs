@@ -7,10 +7,10 @@
 //! switch gives up. Every answer is what the sequential model says in commit order; at every version
 //! seats and sign-ups add up, and nobody takes more than five classes.
 
-use super::is_fence;
 use crate::{
     models::classes::Classes,
     sabotage::scheduling as sabotage,
+    sessions,
     workload::{Bug, Outcome, Step, Workload},
 };
 use bytes::Bytes;
@@ -22,9 +22,9 @@ use proptest::{
 };
 use serde::{Deserialize, Serialize};
 use shaketable_layers::{
-    once::{self, Fate, Session, Slots},
+    once::{self, Session},
     scheduling::{Change, Error, MAX_CLASSES, Refusal, Scheduling, catalogue, keys::unpack_seats},
-    tx::{self, Database, DatabaseOption, Isolation::Serializable, RetryError, RunError, Transaction},
+    tx::{self, Database, Isolation::Serializable, RetryError, RunError, Transaction},
 };
 use shaketable_sim::{proto::Mutation, seed::Stream};
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
@@ -102,10 +102,6 @@ pub struct Client<D: Database> {
     pub(crate) session: Session<D>,
     pub(crate) scheduling: Scheduling,
     pub(crate) names: Arc<[String]>,
-}
-
-fn sessions() -> Slots {
-    Slots::new(Subspace::from("sessions"))
 }
 
 fn scheduling() -> Scheduling {
@@ -211,7 +207,7 @@ impl Workload for Signup {
     const ABOUT: &'static str = "class scheduling: seats and sign-ups always add up, five classes a student";
 
     fn is_effect(&self, mutations: &[Mutation]) -> bool {
-        !is_fence(&sessions(), mutations)
+        !sessions::is_fence(mutations)
     }
 
     fn bugs() -> &'static [Bug] {
@@ -241,7 +237,7 @@ impl Workload for Signup {
             students: rng.range(1..u64::from(clients) + 1) as u8,
             clients,
             operations: most / 2..most,
-            timeout: super::draw_timeout(rng),
+            timeout: sessions::draw_timeout(rng),
             flaw: bug.and_then(Flaw::named),
         }
     }
@@ -272,12 +268,7 @@ impl Workload for Signup {
     }
 
     async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Client<D>> {
-        let session = Session::open(db, &sessions(), client as u64).await;
-        let session = session.map_err(|e| e.fdb().unwrap_or(tx::Error::INTERNAL_ERROR))?;
-        // Only operations time out: a client that can never open a session says nothing about the layer.
-        if let Some(timeout) = self.timeout {
-            db.set_option(DatabaseOption::TransactionTimeout(timeout))?;
-        }
+        let session = sessions::open(db, client, self.timeout).await?;
         Ok(Client { session, scheduling: scheduling(), names: self.names().into() })
     }
 
@@ -296,20 +287,15 @@ impl Workload for Signup {
         op: &Op,
         error: tx::Error,
     ) -> Outcome<Answer> {
-        let session = &mut client.session;
-        let Some(pending) = session.pending() else {
-            return Outcome::Unknown(error);
+        let ask = async |session: &mut Session<D>, pending| {
+            let answer = match op {
+                Op::Switch(..) => session.resolve(pending).await?.map(|()| Answer::Switched),
+                Op::Init => session.resolve(pending).await?.map(Answer::Added),
+                _ => session.resolve(pending).await?.map(Answer::Change),
+            };
+            Ok(answer.map(Outcome::Answered))
         };
-        let fate = match op {
-            Op::Switch(..) => session.resolve::<()>(pending).await.map(|f| fate(f, |()| Answer::Switched)),
-            Op::Init => session.resolve::<u64>(pending).await.map(|f| fate(f, Answer::Added)),
-            _ => session.resolve::<Change>(pending).await.map(|f| fate(f, Answer::Change)),
-        };
-        match fate {
-            Ok(Some(answer)) => Outcome::Answered(answer),
-            Ok(None) => Outcome::GaveUp(error),
-            Err(_) => Outcome::Unknown(error),
-        }
+        sessions::settle(&mut client.session, self.timeout, error, ask).await
     }
 
     fn model(&self) -> Model {
@@ -484,13 +470,6 @@ pub(crate) fn refused(error: Error) -> Outcome<Answer> {
 
 pub(crate) fn listed(ran: Result<Vec<String>, RunError<Error>>) -> Outcome<Answer> {
     ran.map_or_else(|e| refused(e.error), |classes| Outcome::Answered(Answer::Classes(classes)))
-}
-
-fn fate<A>(fate: Fate<A>, answer: impl FnOnce(A) -> Answer) -> Option<Answer> {
-    match fate {
-        Fate::Applied(a) => Some(answer(a)),
-        Fate::NotApplied | Fate::Forgotten => None,
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,70 @@
+//! What workloads whose clients have exactly-once sessions share: where the sessions live, how they are
+//! opened and limited, and how an unknown outcome becomes known.
+
+use crate::workload::Outcome;
+use foundationdb_tuple::Subspace;
+use shaketable_layers::{
+    once::{self, Fate, OpId, Session, Slots},
+    tx::{self, Database, DatabaseOption, RetryError},
+};
+use shaketable_sim::{proto::Mutation, seed::Stream};
+use std::time::Duration;
+
+/// Where the sessions of a workload's clients live.
+pub(crate) fn slots() -> Slots {
+    Slots::new(Subspace::from("sessions"))
+}
+
+/// Opens the session of a client, and sets its timeout on its database.
+pub(crate) async fn open<D: Database>(db: &D, client: usize, timeout: Option<i32>) -> tx::Result<Session<D>> {
+    let session = Session::open(db, &slots(), client as u64).await;
+    let session = session.map_err(|e| e.fdb().unwrap_or(tx::Error::INTERNAL_ERROR))?;
+    limit(db, timeout)?;
+    Ok(session)
+}
+
+/// Sets the clients' timeout on their database.
+fn limit<D: Database>(db: &D, timeout: Option<i32>) -> tx::Result<()> {
+    timeout.map_or(Ok(()), |timeout| db.set_option(DatabaseOption::TransactionTimeout(timeout)))
+}
+
+/// Learns what became of the session's last operation, however long it takes: `ask` resolves it and
+/// says how it ended if it was applied. Timeouts do not strike meanwhile.
+pub(crate) async fn settle<D: Database, A>(
+    session: &mut Session<D>,
+    timeout: Option<i32>,
+    error: tx::Error,
+    ask: impl AsyncFn(&mut Session<D>, OpId) -> Result<Fate<Outcome<A>>, once::Error>,
+) -> Outcome<A> {
+    let db = session.database().clone();
+    let unlimited = db.set_option(DatabaseOption::TransactionTimeout(0));
+    let mut outcome = Outcome::Unknown(error);
+    while let Some(pending) = session.pending() {
+        outcome = match ask(session, pending).await {
+            Ok(Fate::Applied(outcome)) => outcome,
+            Ok(Fate::NotApplied) => Outcome::GaveUp(error),
+            Ok(Fate::Forgotten) => Outcome::Violated("a session's own operation was forgotten".into()),
+            Err(e) if e.fdb().is_some() => {
+                db.env().sleep(Duration::from_millis(10)).await;
+                continue;
+            }
+            Err(e) => Outcome::Violated(e.to_string()),
+        };
+        break;
+    }
+    match unlimited.and_then(|()| limit(&db, timeout)) {
+        Ok(()) => outcome,
+        Err(e) => Outcome::Violated(format!("a timeout was refused: {e}")),
+    }
+}
+
+/// Whether a transaction of these mutations only made sure that an operation is without effect.
+pub(crate) fn is_fence(mutations: &[Mutation]) -> bool {
+    matches!(mutations, [Mutation::Set(key, value)] if slots().is_fence(key, value))
+}
+
+/// The timeout that a seed's clients set on their database, milliseconds: in some seeds none, in others
+/// one so short that it strikes in the middle of commits.
+pub(crate) fn draw_timeout(rng: &mut Stream) -> Option<i32> {
+    rng.chance(0.5).then(|| *rng.pick(&[10, 20, 40, 80, 200, 1_000]))
+}

@@ -14,8 +14,10 @@
 mod macros;
 
 pub mod array;
+pub mod id;
 pub mod index;
 pub mod limits;
+pub mod list;
 pub mod once;
 pub mod points;
 pub mod queue;

@@ -92,6 +92,7 @@ pub fn catalogue() -> Vec<Box<dyn Entry>> {
         entry::<signup::Signup>(),
         entry::<index::Index>(),
         entry::<Mounted<array::Array>>(),
+        entry::<Mounted<list::List>>(),
     ]
 }
 

@@ -2,5 +2,6 @@
 
 pub mod array;
 pub mod index;
+pub mod list;
 pub mod queue;
 pub mod scheduling;

@@ -24,5 +24,6 @@ pub mod api;
 pub mod array;
 pub mod cycle;
 pub mod index;
+pub mod list;
 pub mod queue;
 pub mod signup;

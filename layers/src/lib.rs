@@ -23,3 +23,4 @@ pub mod points;
 pub mod queue;
 pub mod scheduling;
 pub mod tx;
+pub mod vector;

@@ -93,6 +93,7 @@ pub fn catalogue() -> Vec<Box<dyn Entry>> {
         entry::<index::Index>(),
         entry::<Mounted<array::Array>>(),
         entry::<Mounted<list::List>>(),
+        entry::<Mounted<vector::Vector>>(),
     ]
 }
 

@@ -5,3 +5,4 @@ pub mod index;
 pub mod list;
 pub mod queue;
 pub mod scheduling;
+pub mod vector;

@@ -27,3 +27,4 @@ pub mod index;
 pub mod list;
 pub mod queue;
 pub mod signup;
+pub mod vector;

@@ -1,6 +1,7 @@
 //! The examples that FoundationDB's own guides and recipes print, done with the layers, one file a topic.
 
 mod indirection;
+mod vectors;
 
 use parking_lot::Mutex;
 use shaketable_layers::tx::Database;

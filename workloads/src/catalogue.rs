@@ -94,6 +94,7 @@ pub fn catalogue() -> Vec<Box<dyn Entry>> {
         entry::<Mounted<array::Array>>(),
         entry::<Mounted<list::List>>(),
         entry::<Mounted<vector::Vector>>(),
+        entry::<Mounted<graph::Graph>>(),
     ]
 }
 

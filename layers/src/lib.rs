@@ -14,6 +14,7 @@
 mod macros;
 
 pub mod array;
+pub mod entity;
 pub mod graph;
 pub mod id;
 pub mod index;

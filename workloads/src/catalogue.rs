@@ -95,6 +95,7 @@ pub fn catalogue() -> Vec<Box<dyn Entry>> {
         entry::<Mounted<list::List>>(),
         entry::<Mounted<vector::Vector>>(),
         entry::<Mounted<graph::Graph>>(),
+        entry::<Mounted<entity::Entity>>(),
     ]
 }
 

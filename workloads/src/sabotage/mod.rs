@@ -1,6 +1,7 @@
 //! Layers with bugs planted in them: what a sweep of the `bugs` command must catch.
 
 pub mod array;
+pub mod entity;
 pub mod graph;
 pub mod index;
 pub mod list;

@@ -23,6 +23,7 @@ macro_rules! flaws {
 pub mod api;
 pub mod array;
 pub mod cycle;
+pub mod entity;
 pub mod graph;
 pub mod index;
 pub mod list;

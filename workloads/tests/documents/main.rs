@@ -1,5 +1,6 @@
 //! The examples that FoundationDB's own guides and recipes print, done with the layers, one file a topic.
 
+mod entities;
 mod graphs;
 mod indirection;
 mod vectors;

@@ -14,15 +14,11 @@
 mod macros;
 
 pub mod array;
-pub mod entity;
-pub mod graph;
-pub mod id;
+pub mod blob;
 pub mod index;
 pub mod limits;
-pub mod list;
 pub mod once;
 pub mod points;
 pub mod queue;
 pub mod scheduling;
 pub mod tx;
-pub mod vector;

@@ -1,10 +1,8 @@
 //! Layers with bugs planted in them: what a sweep of the `bugs` command must catch.
 
 pub mod array;
-pub mod entity;
-pub mod graph;
+pub mod blob;
 pub mod index;
-pub mod list;
 pub mod queue;
 pub mod scheduling;
-pub mod vector;
+pub mod upload;

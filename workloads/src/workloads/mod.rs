@@ -22,11 +22,9 @@ macro_rules! flaws {
 
 pub mod api;
 pub mod array;
+pub mod blob;
 pub mod cycle;
-pub mod entity;
-pub mod graph;
 pub mod index;
-pub mod list;
 pub mod queue;
 pub mod signup;
-pub mod vector;
+pub mod upload;

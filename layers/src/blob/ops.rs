@@ -1,0 +1,394 @@
+//! A blob's operations in one transaction, and exactly once.
+
+use super::{
+    Error, Expect, Generation, MAX_PART_BYTES,
+    keys::{self, Manifest, Place},
+};
+use crate::{
+    limits, sometimes,
+    tx::{Isolation, RangeOption, Transaction, VALUE_SIZE_LIMIT},
+};
+use bytes::{Bytes, BytesMut};
+use foundationdb_tuple::Subspace;
+
+/// Blobs below a subspace of their own.
+#[derive(Clone, Debug)]
+pub struct Blobs {
+    pub(super) subspace: Subspace,
+    pub(super) chunk: u64,
+    pub(super) part: u64,
+}
+
+/// What is known of a blob without reading its content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// How many bytes it has.
+    pub size: u64,
+    /// Which of its states this is.
+    pub generation: Generation,
+}
+
+impl Blobs {
+    /// The blobs below `subspace`, which nothing else may use; chunks of 10,000 bytes, parts of a million.
+    pub fn new(subspace: Subspace) -> Blobs {
+        Blobs { subspace, chunk: 10_000, part: 1_000_000 }
+    }
+
+    /// The same with other sizes: `chunk` bytes under a key, and up to `part` bytes, which are whole
+    /// chunks, in one transaction of an upload or of [`Pages`](super::Pages).
+    pub fn with_sizes(subspace: Subspace, chunk: usize, part: usize) -> Result<Blobs, Error> {
+        if !(1..=VALUE_SIZE_LIMIT).contains(&chunk) {
+            return Err(Error::ChunkSize(chunk));
+        }
+        if !(chunk..=MAX_PART_BYTES).contains(&part) || !part.is_multiple_of(chunk) {
+            return Err(Error::PartSize { part, chunk });
+        }
+        Ok(Blobs { subspace, chunk: chunk as u64, part: part as u64 })
+    }
+
+    /// Replaces a blob, or makes it.
+    pub async fn write<T: Transaction>(&self, tx: &T, blob: &[u8], data: &[u8]) -> Result<Generation, Error> {
+        self.fits(blob, Place::Own, self.chunk, data.len())?;
+        let old = self.manifest(tx, blob, Isolation::Serializable).await?;
+        let generation = next(tx, old).await?;
+        if let Some(old) = old {
+            self.clear(tx, blob, &old, 0);
+        }
+        let new = Manifest { size: data.len() as u64, chunk: self.chunk, generation, place: Place::Own };
+        self.put(tx, blob, &new, 0, data);
+        tx.set(&keys::manifest(&self.subspace, blob), &new.encode());
+        Ok(generation)
+    }
+
+    /// Writes behind the end; makes a blob that is missing.
+    pub async fn append<T: Transaction>(
+        &self,
+        tx: &T,
+        blob: &[u8],
+        data: &[u8],
+    ) -> Result<Generation, Error> {
+        let old = self.manifest_to_write(tx, blob).await?;
+        self.splice(tx, blob, old, old.map_or(0, |old| old.size), data).await
+    }
+
+    /// Writes over the bytes from `start`, and behind the end what does not fit; makes a blob that is
+    /// missing, from 0.
+    pub async fn write_at<T: Transaction>(
+        &self,
+        tx: &T,
+        blob: &[u8],
+        start: u64,
+        data: &[u8],
+    ) -> Result<Generation, Error> {
+        end(start, data.len() as u64)?;
+        let old = self.manifest_to_write(tx, blob).await?;
+        match old.map_or(0, |old| old.size) {
+            size if start > size => Err(Error::BeyondEnd { offset: start, size }),
+            _ => self.splice(tx, blob, old, start, data).await,
+        }
+    }
+
+    /// Cuts a blob off behind `size` bytes.
+    pub async fn truncate<T: Transaction>(
+        &self,
+        tx: &T,
+        blob: &[u8],
+        size: u64,
+    ) -> Result<Generation, Error> {
+        let old = self.manifest_to_write(tx, blob).await?.ok_or(Error::Missing)?;
+        if size > old.size {
+            return Err(Error::BeyondEnd { offset: size, size: old.size });
+        }
+        let last = size - size % old.chunk;
+        let kept = match last < size {
+            true => self.chunk(tx, blob, &old, last).await?.slice(..(size - last) as usize),
+            false => Bytes::new(),
+        };
+        let new = Manifest { size, generation: next(tx, Some(old)).await?, ..old };
+        self.clear(tx, blob, &old, last);
+        self.put(tx, blob, &new, last, &kept);
+        tx.set(&keys::manifest(&self.subspace, blob), &new.encode());
+        Ok(new.generation)
+    }
+
+    /// Removes a blob; whether there was one.
+    pub async fn delete<T: Transaction>(&self, tx: &T, blob: &[u8]) -> Result<bool, Error> {
+        let Some(old) = self.manifest_to_write(tx, blob).await? else { return Ok(false) };
+        self.clear(tx, blob, &old, 0);
+        tx.clear(&keys::manifest(&self.subspace, blob));
+        Ok(true)
+    }
+
+    /// The whole content. What takes longer than a transaction lives is for [`Pages`](super::Pages).
+    pub async fn read<T: Transaction>(
+        &self,
+        tx: &T,
+        blob: &[u8],
+        isolation: Isolation,
+    ) -> Result<Option<Bytes>, Error> {
+        self.read_range(tx, blob, 0, u64::MAX, isolation).await
+    }
+
+    /// Up to `length` bytes from `start`: fewer where the blob ends before, none from its end on.
+    pub async fn read_range<T: Transaction>(
+        &self,
+        tx: &T,
+        blob: &[u8],
+        start: u64,
+        length: u64,
+        isolation: Isolation,
+    ) -> Result<Option<Bytes>, Error> {
+        let end = end(start, length)?;
+        let Some(manifest) = self.manifest(tx, blob, isolation).await? else { return Ok(None) };
+        self.slice(tx, blob, &manifest, start, end, isolation).await.map(Some)
+    }
+
+    /// [`read_range`](Blobs::read_range) of a blob that must be in this generation.
+    pub async fn read_range_of<T: Transaction>(
+        &self,
+        tx: &T,
+        blob: &[u8],
+        generation: Generation,
+        start: u64,
+        length: u64,
+        isolation: Isolation,
+    ) -> Result<Bytes, Error> {
+        let end = end(start, length)?;
+        let manifest = self.manifest(tx, blob, isolation).await?;
+        match manifest.filter(|manifest| manifest.generation == generation) {
+            Some(manifest) => self.slice(tx, blob, &manifest, start, end, isolation).await,
+            None => Err(Error::Changed {
+                expected: Expect::Generation(generation),
+                found: manifest.map(|manifest| manifest.generation),
+            }),
+        }
+    }
+
+    /// How many bytes the blob has.
+    pub async fn size<T: Transaction>(
+        &self,
+        tx: &T,
+        blob: &[u8],
+        isolation: Isolation,
+    ) -> Result<Option<u64>, Error> {
+        Ok(self.stat(tx, blob, isolation).await?.map(|stat| stat.size))
+    }
+
+    /// Whether there is such a blob. An empty one is there.
+    pub async fn exists<T: Transaction>(
+        &self,
+        tx: &T,
+        blob: &[u8],
+        isolation: Isolation,
+    ) -> Result<bool, Error> {
+        Ok(self.stat(tx, blob, isolation).await?.is_some())
+    }
+
+    /// Size and generation.
+    pub async fn stat<T: Transaction>(
+        &self,
+        tx: &T,
+        blob: &[u8],
+        isolation: Isolation,
+    ) -> Result<Option<Stat>, Error> {
+        let manifest = self.manifest(tx, blob, isolation).await?;
+        Ok(manifest.map(|manifest| Stat { size: manifest.size, generation: manifest.generation }))
+    }
+
+    /// Writes `data` from `start`, which is not beyond the end. The chunks at both ends keep what of them
+    /// is outside.
+    async fn splice<T: Transaction>(
+        &self,
+        tx: &T,
+        blob: &[u8],
+        old: Option<Manifest>,
+        start: u64,
+        data: &[u8],
+    ) -> Result<Generation, Error> {
+        let generation = next(tx, old).await?;
+        let fresh = Manifest { size: 0, chunk: self.chunk, generation, place: Place::Own };
+        let old = old.unwrap_or(fresh);
+        let end = end(start, data.len() as u64)?;
+        self.fits(blob, old.place, old.chunk, data.len())?;
+        let (first, last) = (start - start % old.chunk, end - end % old.chunk);
+        let mut bytes = BytesMut::with_capacity(data.len() + 2 * old.chunk as usize);
+        if first < start {
+            let chunk = self.chunk(tx, blob, &old, first).await?;
+            bytes.extend_from_slice(&chunk[..(start - first) as usize]);
+        }
+        bytes.extend_from_slice(data);
+        if last < end && end < old.size {
+            let chunk = self.chunk(tx, blob, &old, last).await?;
+            bytes.extend_from_slice(&chunk[(end - last) as usize..]);
+        }
+        sometimes!(first < start && last > first, "blob: a write begins and ends in different chunks");
+        let new = Manifest { size: old.size.max(end), generation, ..old };
+        self.put(tx, blob, &new, first, &bytes);
+        tx.set(&keys::manifest(&self.subspace, blob), &new.encode());
+        Ok(generation)
+    }
+
+    /// The content from `start` to `end`, or to where it ends.
+    async fn slice<T: Transaction>(
+        &self,
+        tx: &T,
+        blob: &[u8],
+        manifest: &Manifest,
+        start: u64,
+        end: u64,
+        isolation: Isolation,
+    ) -> Result<Bytes, Error> {
+        let end = end.min(manifest.size);
+        if start >= end {
+            return Ok(Bytes::new());
+        }
+        let content = keys::content(&self.subspace, blob, manifest.place);
+        let first = start - start % manifest.chunk;
+        let range = RangeOption::new(content.pack(&(first,)), content.pack(&(end,)));
+        let rows = tx.get_range_all(range, isolation).await?;
+        let mut bytes = BytesMut::with_capacity((end - first) as usize);
+        let mut offset = first;
+        for row in rows {
+            let (found,): (u64,) = content.unpack(&row.key).map_err(|_| Error::foreign(&row.key))?;
+            if found != offset || row.value.len() as u64 != manifest.chunk.min(manifest.size - offset) {
+                return Err(Error::Damaged(offset));
+            }
+            bytes.extend_from_slice(&row.value);
+            offset += row.value.len() as u64;
+        }
+        match offset < end {
+            true => Err(Error::Damaged(offset)),
+            false => Ok(bytes.freeze().slice((start - first) as usize..(end - first) as usize)),
+        }
+    }
+
+    /// The chunk at `offset`, as a write must know it.
+    async fn chunk<T: Transaction>(
+        &self,
+        tx: &T,
+        blob: &[u8],
+        manifest: &Manifest,
+        offset: u64,
+    ) -> Result<Bytes, Error> {
+        let key = keys::content(&self.subspace, blob, manifest.place).pack(&(offset,));
+        let length = manifest.chunk.min(manifest.size.saturating_sub(offset));
+        let chunk = tx.get(&key, Isolation::Serializable).await?;
+        chunk.filter(|chunk| chunk.len() as u64 == length).ok_or(Error::Damaged(offset))
+    }
+
+    pub(super) async fn manifest<T: Transaction>(
+        &self,
+        tx: &T,
+        blob: &[u8],
+        isolation: Isolation,
+    ) -> Result<Option<Manifest>, Error> {
+        let key = keys::manifest(&self.subspace, blob);
+        limits::key(&key)?;
+        tx.get(&key, isolation).await?.map(|value| Manifest::decode(&key, &value)).transpose()
+    }
+
+    /// The manifest of a blob whose keys were found short enough to be written.
+    async fn manifest_to_write<T: Transaction>(
+        &self,
+        tx: &T,
+        blob: &[u8],
+    ) -> Result<Option<Manifest>, Error> {
+        self.fits(blob, Place::Own, self.chunk, 0)?;
+        self.manifest(tx, blob, Isolation::Serializable).await
+    }
+
+    /// Whether so many bytes can be written in one transaction.
+    pub(super) fn fits(&self, blob: &[u8], place: Place, chunk: u64, bytes: usize) -> Result<(), Error> {
+        let key = keys::content(&self.subspace, blob, place).pack(&(u64::MAX,));
+        limits::key(&key)?;
+        // A key is sent with its value and twice more for its conflict range. Up to two chunks of the
+        // blob are written again.
+        let chunks = bytes / chunk as usize + 2;
+        Ok(limits::transaction(bytes + 2 * chunk as usize + chunks * (3 * key.len() + 16))?)
+    }
+
+    /// Writes `bytes` as chunks from `offset`, where one begins.
+    pub(super) fn put<T: Transaction>(
+        &self,
+        tx: &T,
+        blob: &[u8],
+        manifest: &Manifest,
+        mut offset: u64,
+        bytes: &[u8],
+    ) {
+        let content = keys::content(&self.subspace, blob, manifest.place);
+        for chunk in bytes.chunks(manifest.chunk as usize) {
+            tx.set(&content.pack(&(offset,)), chunk);
+            offset += manifest.chunk;
+        }
+    }
+
+    /// Clears the chunks from `offset` on.
+    pub(super) fn clear<T: Transaction>(&self, tx: &T, blob: &[u8], manifest: &Manifest, offset: u64) {
+        let content = keys::content(&self.subspace, blob, manifest.place);
+        tx.clear_range(&content.pack(&(offset,)), &content.range().1);
+    }
+}
+
+once_forms! { impl Blobs, Error {
+    write_once = write(blob: &[u8], data: &[u8]) -> Generation;
+    append_once = append(blob: &[u8], data: &[u8]) -> Generation;
+    write_at_once = write_at(blob: &[u8], start: u64, data: &[u8]) -> Generation;
+    truncate_once = truncate(blob: &[u8], size: u64) -> Generation;
+    delete_once = delete(blob: &[u8]) -> bool;
+} }
+
+/// The generation behind `old`.
+pub(super) async fn next<T: Transaction>(tx: &T, old: Option<Manifest>) -> Result<Generation, Error> {
+    let version = tx.get_read_version().await?;
+    // What another transaction wrote was written at a lower read version.
+    let step = match old {
+        Some(old) if old.generation.version == version => old.generation.step + 1,
+        _ => 0,
+    };
+    Ok(Generation { version, step })
+}
+
+/// Where `length` bytes from `start` end.
+fn end(start: u64, length: u64) -> Result<u64, Error> {
+    start.checked_add(length).ok_or(Error::Overflow { start, length })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::TooLarge;
+
+    #[test]
+    fn sizes_are_validated() {
+        let sizes = |chunk, part| Blobs::with_sizes(Subspace::from("b"), chunk, part).map(drop);
+        assert_eq!(sizes(1, 1), Ok(()));
+        assert_eq!(sizes(VALUE_SIZE_LIMIT, MAX_PART_BYTES), Ok(()));
+        assert_eq!(sizes(0, 1), Err(Error::ChunkSize(0)));
+        assert_eq!(sizes(VALUE_SIZE_LIMIT + 1, 1), Err(Error::ChunkSize(VALUE_SIZE_LIMIT + 1)));
+        assert_eq!(sizes(10, 25), Err(Error::PartSize { part: 25, chunk: 10 }));
+        assert_eq!(sizes(10, 5), Err(Error::PartSize { part: 5, chunk: 10 }));
+        let part = MAX_PART_BYTES + 10;
+        assert_eq!(sizes(10, part), Err(Error::PartSize { part, chunk: 10 }));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_before_it_is_written() {
+        let blobs = Blobs::new(Subspace::from("b"));
+        assert_eq!(blobs.fits(b"x", Place::Own, 10_000, 9_900_000), Ok(()));
+        let whole = blobs.fits(b"x", Place::Own, 10_000, 9_990_000);
+        assert!(matches!(whole, Err(Error::TooLarge(TooLarge::Transaction { .. }))), "{whole:?}");
+        // A byte under each key: the keys are most of it.
+        let keys = blobs.fits(b"x", Place::Own, 1, 200_000);
+        assert!(matches!(keys, Err(Error::TooLarge(TooLarge::Transaction { .. }))), "{keys:?}");
+        let long = blobs.fits(&[b'k'; 9_995], Place::Own, 10_000, 0);
+        assert!(matches!(long, Err(Error::TooLarge(TooLarge::Key { .. }))), "{long:?}");
+    }
+
+    #[test]
+    fn a_slice_ends_at_the_last_offset() {
+        assert_eq!(end(5, 0), Ok(5));
+        assert_eq!(end(0, u64::MAX), Ok(u64::MAX));
+        assert_eq!(end(1, u64::MAX), Err(Error::Overflow { start: 1, length: u64::MAX }));
+    }
+}

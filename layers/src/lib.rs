@@ -15,10 +15,15 @@ mod macros;
 
 pub mod array;
 pub mod blob;
+pub mod entity;
+pub mod graph;
+pub mod id;
 pub mod index;
 pub mod limits;
+pub mod list;
 pub mod once;
 pub mod points;
 pub mod queue;
 pub mod scheduling;
 pub mod tx;
+pub mod vector;

@@ -72,6 +72,16 @@ pub fn transaction(bytes: usize) -> Result<(), TooLarge> {
     }
 }
 
+/// What clearing `[begin, end)` adds to a transaction: a mutation and a conflict range, each with the
+/// structure around it, as FoundationDB counts them. A key alone is the range up to [`key_after`] it.
+///
+/// [`key_after`]: crate::tx::key_after
+pub fn clear(begin: &[u8], end: &[u8]) -> usize {
+    const MUTATION: usize = 44;
+    const RANGE: usize = 24;
+    MUTATION + RANGE + 2 * (begin.len() + end.len())
+}
+
 /// How a key begins, for a person to read.
 fn start(key: &[u8]) -> String {
     let cut = &key[..key.len().min(48)];

@@ -92,6 +92,10 @@ pub fn catalogue() -> Vec<Box<dyn Entry>> {
         entry::<signup::Signup>(),
         entry::<index::Index>(),
         entry::<Mounted<array::Array>>(),
+        entry::<Mounted<list::List>>(),
+        entry::<Mounted<vector::Vector>>(),
+        entry::<Mounted<graph::Graph>>(),
+        entry::<Mounted<entity::Entity>>(),
         entry::<Mounted<blob::Blob>>(),
         entry::<upload::Upload>(),
     ]

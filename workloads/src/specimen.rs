@@ -208,7 +208,7 @@ impl Debug for Content {
 }
 
 /// The answers of one transaction as they are recorded with it.
-struct Recorded<A>(Vec<A>);
+pub(crate) struct Recorded<A>(pub(crate) Vec<A>);
 
 impl<A: Serialize + DeserializeOwned + Send> once::Answer for Recorded<A> {
     fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, once::Error> {
@@ -223,6 +223,10 @@ impl<A: Serialize + DeserializeOwned + Send> once::Answer for Recorded<A> {
 }
 
 /// Does the calls of one transaction, in order.
+#[allow(
+    clippy::manual_async_fn,
+    reason = "a plain async fn that borrows into `Database::run` is not Send (rust-lang/rust#100013)"
+)]
 fn perform_all<'a, S: Specimen, T: Transaction>(
     specimen: &'a S,
     tx: T,
@@ -241,6 +245,15 @@ fn perform_all<'a, S: Specimen, T: Transaction>(
 /// What a refusal says to the client: FoundationDB's errors end an operation, the layer's are answers.
 fn refused<A, E: RetryError + Display>(error: &E) -> Outcome<Answer<A>> {
     error.fdb().map_or_else(|| Outcome::Answered(Answer::Refused(error.to_string())), Outcome::GaveUp)
+}
+
+/// What an exactly-once operation says to the client.
+pub(crate) fn told<A, E: RetryError + Display>(outcome: once::Outcome<Recorded<A>, E>) -> Outcome<Answer<A>> {
+    match outcome {
+        once::Outcome::Applied(Recorded(answers)) => Outcome::Answered(Answer::Done(answers)),
+        once::Outcome::Refused(e) => refused(&e),
+        once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
+    }
 }
 
 /// What a bare retry loop says to the client.
@@ -346,11 +359,7 @@ impl<S: Specimen> Workload for Mounted<S> {
         }
         let applied =
             session.apply(|tx| async move { perform_all(specimen, tx, env, ops).await.map(Recorded) });
-        match applied.await {
-            once::Outcome::Applied(Recorded(answers)) => Outcome::Answered(Answer::Done(answers)),
-            once::Outcome::Refused(e) => refused(&e),
-            once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
-        }
+        told(applied.await)
     }
 
     async fn resolve<D: Database>(

@@ -32,7 +32,7 @@ mod tests {
     #[test]
     fn keys_sort_as_indexes_do_and_round_trip() {
         let array = Subspace::from("a");
-        let mut cells = vec![vec![0, 300], vec![1, 0], vec![0, 0], vec![256, 1], vec![0, i64::MAX]];
+        let mut cells = [vec![0, 300], vec![1, 0], vec![0, 0], vec![256, 1], vec![0, i64::MAX]];
         cells.sort();
         let keys: Vec<_> = cells.iter().map(|i| under(&array, i).unwrap().into_bytes()).collect();
         assert!(keys.is_sorted());

@@ -14,8 +14,7 @@
 //!
 //! * It has no length and no bounds: a vector has both.
 //! * It does not split values: one above 100,000 bytes is refused.
-//! * Reading by a later index alone reads everything: store the cells in that order too
-//!  .
+//! * Reading by a later index alone reads everything: store the cells in that order too.
 //!
 //! # What it costs
 //!

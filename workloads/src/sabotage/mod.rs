@@ -2,7 +2,11 @@
 
 pub mod array;
 pub mod blob;
+pub mod entity;
+pub mod graph;
 pub mod index;
+pub mod list;
 pub mod queue;
 pub mod scheduling;
 pub mod upload;
+pub mod vector;

@@ -1,8 +1,13 @@
 //! The examples that FoundationDB's own guides and recipes print, done with the layers, one file a topic.
 
 mod blobs;
+mod entities;
+mod graphs;
+mod indirection;
+mod vectors;
 
 use parking_lot::Mutex;
+use shaketable_layers::tx::Database;
 use shaketable_sim::{
     client::SimDatabase,
     cluster::Cluster,
@@ -40,4 +45,9 @@ pub fn on_cluster<F: Future<Output = ()> + 'static>(
         }
         panic!("the client does not end");
     });
+}
+
+/// A transaction that the test commits itself.
+pub fn begin(db: &SimDatabase) -> <SimDatabase as Database>::Transaction {
+    db.create_transaction().expect("a transaction")
 }

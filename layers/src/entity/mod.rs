@@ -1,0 +1,52 @@
+//! Entities with attributes, and relationships between them.
+//!
+//! # Promise
+//!
+//! * An attribute holds what was set last. An empty value is a value.
+//! * A relationship is a set of pairs, a primary entity and a foreign one. Adding a pair twice is adding it
+//!   once. Each pair is found from both sides: the inverse index changes in the same transaction.
+//! * A [`Cardinality`] is kept under concurrency too: where an entity may be related to one other only, a
+//!   second one is refused with [`Error::Cardinality`], which says whom it is related to.
+//! * [`delete_entity`](Entities::delete_entity) leaves no attribute, and no pair on either side.
+//! * Attributes are set, pairs removed, and pairs of many-to-many relationships added, without a read: such
+//!   operations never conflict.
+//! * The forms that end in `_once` take effect exactly once ([`once`](crate::once)).
+//!
+//! # What it does not do
+//!
+//! * It keeps no list of entities: an entity exists through what is stored of it, and whoever says something
+//!   about it after its deletion makes it anew.
+//! * It does not find entities by the value of an attribute. An index does.
+//! * Relationships are declared by the program, not stored; everybody must declare the same ones. A deletion
+//!   looks in those that are declared.
+//!
+//! # What it costs
+//!
+//! | operation | reads | writes | conflicts with |
+//! |---|---|---|---|
+//! | add attribute value, remove attribute | – | 1 | readers of the attribute |
+//! | get attribute value, is related entity | 1 key | – | writers of it |
+//! | get attributes, get related entities, get relationships | 1 range | – | writers of the range |
+//! | add relationship | 1 row for each side that is limited | 2 | pairs of the limited entity |
+//! | remove relationship | – | 2 | readers of the pair |
+//! | delete entity | 2 ranges for each relationship | these, the attributes, 1 for each pair | its pairs |
+//!
+//! ```
+//! use shaketable_layers::{entity::{Direction, Entities, Error}, id::Id, tx::{Isolation, Transaction}};
+//! use std::collections::BTreeSet;
+//!
+//! async fn members<T: Transaction>(tx: &T, er: &Entities) -> Result<BTreeSet<Id>, Error> {
+//!     // Declared with `Entities::new(subspace, [("belongs_to", Cardinality::ManyToMany)])`.
+//!     let (smith, tennis) = ("smith".into(), "tennis".into());
+//!     er.add_attribute_value(tx, &smith, "region", b"north").await?;
+//!     er.add_relationship(tx, "belongs_to", &smith, &tennis).await?;
+//!     er.get_related_entities(tx, "belongs_to", Direction::Inverse, &tennis, Isolation::Serializable).await
+//! }
+//! ```
+
+mod error;
+mod keys;
+mod ops;
+
+pub use error::Error;
+pub use ops::{Cardinality, Direction, Entities};

@@ -1,0 +1,285 @@
+//! The operations on entities: inside a transaction, and exactly once.
+
+use super::{Error, keys};
+use crate::{
+    id::Id,
+    limits, reachable, sometimes,
+    tx::{Isolation, RangeOption, Transaction, key_after},
+};
+use bytes::Bytes;
+use foundationdb_tuple::Subspace;
+use futures::future::try_join_all;
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+/// How many foreign entities a primary one may be related to, and the other way round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Cardinality {
+    /// One, and one.
+    OneToOne,
+    /// Many; each foreign entity has one primary.
+    OneToMany,
+    /// One; each foreign entity has many primaries.
+    ManyToOne,
+    /// Many, and many.
+    ManyToMany,
+}
+
+/// From which side a relationship is seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Direction {
+    /// From the primary entity to the foreign ones.
+    Forward,
+    /// From the foreign entity to the primary ones.
+    Inverse,
+}
+
+/// Entities below a subspace of its own, and the relationships that there are.
+#[derive(Clone, Debug)]
+pub struct Entities {
+    subspace: Subspace,
+    relationships: BTreeMap<String, Cardinality>,
+}
+
+impl Cardinality {
+    /// Whether an entity seen from this side can be related to one other only.
+    pub fn limits(self, direction: Direction) -> bool {
+        match direction {
+            Direction::Forward => matches!(self, Cardinality::OneToOne | Cardinality::ManyToOne),
+            Direction::Inverse => matches!(self, Cardinality::OneToOne | Cardinality::OneToMany),
+        }
+    }
+}
+
+impl fmt::Display for Cardinality {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Cardinality::OneToOne => "one-to-one",
+            Cardinality::OneToMany => "one-to-many",
+            Cardinality::ManyToOne => "many-to-one",
+            Cardinality::ManyToMany => "many-to-many",
+        })
+    }
+}
+
+impl Entities {
+    /// The entities below `subspace`, which nothing else may use, with these relationships.
+    pub fn new<N: Into<String>>(
+        subspace: Subspace,
+        relationships: impl IntoIterator<Item = (N, Cardinality)>,
+    ) -> Entities {
+        let relationships = relationships.into_iter().map(|(name, of)| (name.into(), of)).collect();
+        Entities { subspace, relationships }
+    }
+
+    /// Gives an entity's attribute a value, in the place of the one it had.
+    pub async fn add_attribute_value<T: Transaction>(
+        &self,
+        tx: &T,
+        entity: &Id,
+        attribute: &str,
+        value: &[u8],
+    ) -> Result<(), Error> {
+        let key = keys::attribute(&self.subspace, entity, attribute);
+        limits::row(&key, value)?;
+        tx.set(&key, value);
+        Ok(())
+    }
+
+    /// Removes an entity's attribute, if it has it.
+    pub async fn remove_attribute<T: Transaction>(
+        &self,
+        tx: &T,
+        entity: &Id,
+        attribute: &str,
+    ) -> Result<(), Error> {
+        let key = keys::attribute(&self.subspace, entity, attribute);
+        limits::key(&key)?;
+        tx.clear(&key);
+        Ok(())
+    }
+
+    /// The value of an entity's attribute, if it has it.
+    pub async fn get_attribute_value<T: Transaction>(
+        &self,
+        tx: &T,
+        entity: &Id,
+        attribute: &str,
+        isolation: Isolation,
+    ) -> Result<Option<Bytes>, Error> {
+        Ok(tx.get(&keys::attribute(&self.subspace, entity, attribute), isolation).await?)
+    }
+
+    /// All attributes of an entity, in the order of their names.
+    pub async fn get_attributes<T: Transaction>(
+        &self,
+        tx: &T,
+        entity: &Id,
+        isolation: Isolation,
+    ) -> Result<Vec<(String, Bytes)>, Error> {
+        let range = RangeOption::from(keys::attributes(&self.subspace, entity).range());
+        let rows = tx.get_range_all(range, isolation).await?;
+        rows.into_iter().map(|row| Ok((keys::name(&self.subspace, entity, &row.key)?, row.value))).collect()
+    }
+
+    /// Relates a primary entity to a foreign one. A pair that is there stays.
+    pub async fn add_relationship<T: Transaction>(
+        &self,
+        tx: &T,
+        relationship: &str,
+        primary: &Id,
+        foreign: &Id,
+    ) -> Result<(), Error> {
+        let cardinality = self.cardinality(relationship)?;
+        let keys = keys::both(&self.subspace, relationship, primary, foreign)?;
+        for (direction, entity, other) in
+            [(Direction::Forward, primary, foreign), (Direction::Inverse, foreign, primary)]
+        {
+            if !cardinality.limits(direction) {
+                continue;
+            }
+            let of = keys::related(&self.subspace, direction, relationship, entity);
+            let range = RangeOption::from(of.range()).limit(1);
+            let Some(row) = tx.get_range_all(range, Isolation::Serializable).await?.pop() else { continue };
+            let (related,) = of.unpack(&row.key).map_err(|_| Error::foreign(&row.key))?;
+            if related != *other {
+                reachable!("entity: a second relationship is one too many");
+                let (relationship, entity) = (relationship.into(), entity.clone());
+                return Err(Error::Cardinality { relationship, cardinality, entity, related });
+            }
+        }
+        for key in &keys {
+            tx.set(key, b"");
+        }
+        Ok(())
+    }
+
+    /// Ends what relates a primary entity to a foreign one. Where nothing does, nothing happens.
+    pub async fn remove_relationship<T: Transaction>(
+        &self,
+        tx: &T,
+        relationship: &str,
+        primary: &Id,
+        foreign: &Id,
+    ) -> Result<(), Error> {
+        self.cardinality(relationship)?;
+        for key in keys::both(&self.subspace, relationship, primary, foreign)? {
+            tx.clear(&key);
+        }
+        Ok(())
+    }
+
+    /// All pairs of a relationship, primary and foreign, in their order.
+    pub async fn get_relationships<T: Transaction>(
+        &self,
+        tx: &T,
+        relationship: &str,
+        isolation: Isolation,
+    ) -> Result<Vec<(Id, Id)>, Error> {
+        self.cardinality(relationship)?;
+        let all = keys::pairs(&self.subspace, Direction::Forward, relationship);
+        let rows = tx.get_range_all(RangeOption::from(all.range()), isolation).await?;
+        rows.iter().map(|row| keys::ends(&all, &row.key)).collect()
+    }
+
+    /// Whom an entity is related to: the foreign entities of a primary one, or the other way round.
+    pub async fn get_related_entities<T: Transaction>(
+        &self,
+        tx: &T,
+        relationship: &str,
+        direction: Direction,
+        entity: &Id,
+        isolation: Isolation,
+    ) -> Result<BTreeSet<Id>, Error> {
+        self.cardinality(relationship)?;
+        let of = keys::related(&self.subspace, direction, relationship, entity);
+        let rows = tx.get_range_all(RangeOption::from(of.range()), isolation).await?;
+        let id = |key: &[u8]| of.unpack(key).map(|(id,)| id).map_err(|_| Error::foreign(key));
+        rows.iter().map(|row| id(&row.key)).collect()
+    }
+
+    /// Whether a primary entity is related to a foreign one.
+    pub async fn is_related_entity<T: Transaction>(
+        &self,
+        tx: &T,
+        relationship: &str,
+        primary: &Id,
+        foreign: &Id,
+        isolation: Isolation,
+    ) -> Result<bool, Error> {
+        self.cardinality(relationship)?;
+        let key = keys::pair(&self.subspace, Direction::Forward, relationship, primary, foreign);
+        Ok(tx.get(&key, isolation).await?.is_some())
+    }
+
+    /// Deletes an entity: its attributes, and every pair it is in. Answers how many pairs there were.
+    pub async fn delete_entity<T: Transaction>(&self, tx: &T, entity: &Id) -> Result<u64, Error> {
+        let declared = self.relationships.keys();
+        let sides: Vec<_> =
+            declared.flat_map(|name| [(name, Direction::Forward), (name, Direction::Inverse)]).collect();
+        let related = try_join_all(sides.iter().map(|(name, direction)| {
+            self.get_related_entities(tx, name, *direction, entity, Isolation::Serializable)
+        }));
+        let (mut ranges, mut mirrors) = (vec![keys::attributes(&self.subspace, entity)], Vec::new());
+        let mut pairs = 0;
+        for ((name, direction), others) in sides.iter().zip(related.await?) {
+            ranges.push(keys::related(&self.subspace, *direction, name, entity));
+            for other in others {
+                // What relates an entity to itself is met from both sides.
+                pairs += u64::from(other != *entity || *direction == Direction::Forward);
+                mirrors.push(keys::pair(&self.subspace, direction.turned(), name, &other, entity));
+            }
+        }
+        let ranges: Vec<_> = ranges.iter().map(Subspace::range).collect();
+        let keys = mirrors.iter().map(|key| limits::clear(key, &key_after(key)));
+        limits::transaction(keys.chain(ranges.iter().map(|(begin, end)| limits::clear(begin, end))).sum())?;
+        sometimes!(pairs > 1, "entity: a deletion ends several relationships");
+        mirrors.iter().for_each(|key| tx.clear(key));
+        for (begin, end) in &ranges {
+            tx.clear_range(begin, end);
+        }
+        Ok(pairs)
+    }
+
+    fn cardinality(&self, relationship: &str) -> Result<Cardinality, Error> {
+        let known = self.relationships.get(relationship);
+        known.copied().ok_or_else(|| Error::UnknownRelationship(relationship.into()))
+    }
+}
+
+once_forms! { impl Entities, Error {
+    add_attribute_value_once = add_attribute_value(entity: &Id, attribute: &str, value: &[u8]) -> ();
+    remove_attribute_once = remove_attribute(entity: &Id, attribute: &str) -> ();
+    add_relationship_once = add_relationship(relationship: &str, primary: &Id, foreign: &Id) -> ();
+    remove_relationship_once = remove_relationship(relationship: &str, primary: &Id, foreign: &Id) -> ();
+    delete_entity_once = delete_entity(entity: &Id) -> u64;
+} }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cardinality_limits_its_sides() {
+        use Cardinality::*;
+        let limited = |of: Cardinality| [Direction::Forward, Direction::Inverse].map(|side| of.limits(side));
+        assert_eq!(
+            [OneToOne, OneToMany, ManyToOne, ManyToMany].map(limited),
+            [[true, true], [false, true], [true, false], [false, false]]
+        );
+    }
+
+    #[test]
+    fn a_refusal_names_the_entities() {
+        let refusal = Error::Cardinality {
+            relationship: "owns".into(),
+            cardinality: Cardinality::OneToMany,
+            entity: 7.into(),
+            related: "smith".into(),
+        };
+        assert_eq!(refusal.to_string(), "\"owns\" is one-to-many: 7 is related to \"smith\" already");
+    }
+}

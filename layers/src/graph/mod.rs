@@ -1,0 +1,51 @@
+//! Graphs of users: mutual friends, and followers.
+//!
+//! # Promise
+//!
+//! * Friendship is undirected: adding or ending it changes both users, in one transaction. Whoever is a
+//!   friend has a friend.
+//! * Following is directed, and both ends know of it: who follows whom, and who is followed by whom, are the
+//!   same edges.
+//! * [`friends_of_friends`](Graph::friends_of_friends) is read in one transaction, at one version: who is one
+//!   step away from a friend, without the friends and without the user.
+//! * [`remove_user`](Graph::remove_user) leaves no edge at anybody else.
+//! * Nobody is connected with themselves: [`Error::SelfEdge`].
+//! * Edges are added and removed without a read. Two such operations never conflict.
+//! * The forms that end in `_once` take effect exactly once ([`once`](crate::once)).
+//!
+//! # What it does not do
+//!
+//! * It keeps no list of users: a user exists through edges, and may get new ones after a removal.
+//! * It does not divide what is large: a user's edges are read at once, and removed in one transaction. A
+//!   removal that does not fit into one is refused before anything is written.
+//!
+//! # What it costs
+//!
+//! | operation | reads | writes | conflicts with |
+//! |---|---|---|---|
+//! | add and remove friend, follow, unfollow | – | 2 | readers of either user's edges |
+//! | are friends, follows | 1 key | – | writers of the edge |
+//! | friends, following, followers | 1 range | – | writers of the user's edges of that kind |
+//! | friends of friends | 1 range, and 1 for each friend | – | writers of all of these |
+//! | remove user | 1 range | a range, and 1 for each edge | writers of the user's edges |
+//!
+//! ```
+//! use shaketable_layers::{graph::{Error, Graph}, id::Id, tx::{Isolation, Transaction}};
+//! use std::collections::BTreeSet;
+//!
+//! async fn introduce<T: Transaction>(tx: &T, users: &Graph) -> Result<BTreeSet<Id>, Error> {
+//!     let (alice, bob, carol) = ("alice".into(), "bob".into(), "carol".into());
+//!     users.add_friend(tx, &alice, &bob).await?;
+//!     users.add_friend(tx, &bob, &carol).await?;
+//!     users.follow(tx, &carol, &alice).await?;
+//!     // Carol, whom Alice knows through Bob.
+//!     users.friends_of_friends(tx, &alice, Isolation::Serializable).await
+//! }
+//! ```
+
+mod error;
+mod keys;
+mod ops;
+
+pub use error::Error;
+pub use ops::Graph;

@@ -1,0 +1,271 @@
+//! A linked list's operations: inside a transaction, and exactly once.
+
+use super::{Error, keys};
+use crate::{
+    id::Id,
+    limits, reachable,
+    tx::{Isolation, RangeOption, Transaction},
+};
+use bytes::Bytes;
+use foundationdb_tuple::Subspace;
+use std::collections::BTreeSet;
+
+/// A linked list below a subspace of its own.
+#[derive(Clone, Debug)]
+pub struct List {
+    subspace: Subspace,
+}
+
+/// A node, as a walk meets it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its name.
+    pub id: Id,
+    /// Its value.
+    pub value: Bytes,
+}
+
+impl List {
+    /// The list below `subspace`, which nothing else may use.
+    pub fn new(subspace: Subspace) -> List {
+        List { subspace }
+    }
+
+    /// Puts a new node before all others.
+    pub async fn push_front<T: Transaction>(&self, tx: &T, id: &Id, value: &[u8]) -> Result<(), Error> {
+        self.insert(tx, &keys::head(&self.subspace), id, value).await
+    }
+
+    /// Puts a new node behind the node `after`.
+    pub async fn insert_after<T: Transaction>(
+        &self,
+        tx: &T,
+        after: &Id,
+        id: &Id,
+        value: &[u8],
+    ) -> Result<(), Error> {
+        self.must_exist(tx, after, Isolation::Serializable).await?;
+        self.insert(tx, &keys::next(&self.subspace, after), id, value).await
+    }
+
+    /// Removes the first node with everything about it, and says which one that was.
+    pub async fn remove_first<T: Transaction>(&self, tx: &T) -> Result<Option<Id>, Error> {
+        self.unlink(tx, &keys::head(&self.subspace)).await
+    }
+
+    /// Removes the node behind `node` with everything about it, and says which one that was; `None` when
+    /// `node` is the last one.
+    pub async fn remove_next_node<T: Transaction>(&self, tx: &T, node: &Id) -> Result<Option<Id>, Error> {
+        self.must_exist(tx, node, Isolation::Serializable).await?;
+        self.unlink(tx, &keys::next(&self.subspace, node)).await
+    }
+
+    /// [`remove_next_node`](List::remove_next_node) if the next node is the one the caller expects:
+    /// [`Error::NextChanged`] otherwise. `None` expects the end, and removes nothing.
+    pub async fn remove_next_node_if<T: Transaction>(
+        &self,
+        tx: &T,
+        node: &Id,
+        expected: Option<&Id>,
+    ) -> Result<(), Error> {
+        let found = self.next(tx, node, Isolation::Serializable).await?;
+        if found.as_ref() != expected {
+            reachable!("list: what comes next is not what was expected");
+            return Err(Error::NextChanged { node: node.clone(), expected: expected.cloned(), found });
+        }
+        self.unlink(tx, &keys::next(&self.subspace, node)).await?;
+        Ok(())
+    }
+
+    /// The first node, if there is one.
+    pub async fn first<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Option<Id>, Error> {
+        self.follow(tx, &keys::head(&self.subspace), isolation).await
+    }
+
+    /// The node behind `node`; `None` when that is the last one.
+    pub async fn next<T: Transaction>(
+        &self,
+        tx: &T,
+        node: &Id,
+        isolation: Isolation,
+    ) -> Result<Option<Id>, Error> {
+        self.must_exist(tx, node, isolation).await?;
+        self.follow(tx, &keys::next(&self.subspace, node), isolation).await
+    }
+
+    /// Whether there is such a node.
+    pub async fn contains<T: Transaction>(
+        &self,
+        tx: &T,
+        node: &Id,
+        isolation: Isolation,
+    ) -> Result<bool, Error> {
+        Ok(tx.get(keys::node(&self.subspace, node).bytes(), isolation).await?.is_some())
+    }
+
+    /// The nodes from the first one on, or behind the node `after`, at most `limit` of them.
+    pub async fn walk<T: Transaction>(
+        &self,
+        tx: &T,
+        after: Option<&Id>,
+        limit: usize,
+        isolation: Isolation,
+    ) -> Result<Vec<Node>, Error> {
+        let mut met = BTreeSet::new();
+        let mut nodes = Vec::new();
+        let mut link = match after {
+            None => self.first(tx, isolation).await?,
+            Some(node) => {
+                met.insert(node.clone());
+                self.next(tx, node, isolation).await?
+            }
+        };
+        while nodes.len() < limit
+            && let Some(id) = link
+        {
+            if !met.insert(id.clone()) {
+                return Err(Error::Cycle(id));
+            }
+            let (own, next) = (keys::node(&self.subspace, &id), keys::next(&self.subspace, &id));
+            let (value, next_link) =
+                futures::future::try_join(tx.get(own.bytes(), isolation), tx.get(&next, isolation)).await?;
+            let Some(value) = value else { return Err(Error::Dangling(id)) };
+            link = keys::follow(&next, next_link)?;
+            nodes.push(Node { id, value });
+        }
+        Ok(nodes)
+    }
+
+    /// Replaces a node's value.
+    pub async fn set_value<T: Transaction>(&self, tx: &T, node: &Id, value: &[u8]) -> Result<(), Error> {
+        keys::fits(&self.subspace, node, value)?;
+        self.must_exist(tx, node, Isolation::Serializable).await?;
+        tx.set(keys::node(&self.subspace, node).bytes(), value);
+        Ok(())
+    }
+
+    /// A node's value.
+    pub async fn value<T: Transaction>(
+        &self,
+        tx: &T,
+        node: &Id,
+        isolation: Isolation,
+    ) -> Result<Bytes, Error> {
+        let value = tx.get(keys::node(&self.subspace, node).bytes(), isolation).await?;
+        value.ok_or_else(|| Error::NoSuchNode(node.clone()))
+    }
+
+    /// Sets an attribute of a node. The node's own key is read serializably: its removal and this cannot
+    /// both be right, and nothing is left on a node that is gone.
+    pub async fn set_attribute<T: Transaction>(
+        &self,
+        tx: &T,
+        node: &Id,
+        name: &str,
+        value: &[u8],
+    ) -> Result<(), Error> {
+        let key = keys::attribute(&self.subspace, node, name)?;
+        limits::row(&key, value)?;
+        self.must_exist(tx, node, Isolation::Serializable).await?;
+        tx.set(&key, value);
+        Ok(())
+    }
+
+    /// Removes an attribute of a node, if it has it.
+    pub async fn clear_attribute<T: Transaction>(&self, tx: &T, node: &Id, name: &str) -> Result<(), Error> {
+        let key = keys::attribute(&self.subspace, node, name)?;
+        self.must_exist(tx, node, Isolation::Serializable).await?;
+        tx.clear(&key);
+        Ok(())
+    }
+
+    /// An attribute of a node, if it has it.
+    pub async fn attribute<T: Transaction>(
+        &self,
+        tx: &T,
+        node: &Id,
+        name: &str,
+        isolation: Isolation,
+    ) -> Result<Option<Bytes>, Error> {
+        let key = keys::attribute(&self.subspace, node, name)?;
+        self.must_exist(tx, node, isolation).await?;
+        Ok(tx.get(&key, isolation).await?)
+    }
+
+    /// All attributes of a node, in the order of their names.
+    pub async fn attributes<T: Transaction>(
+        &self,
+        tx: &T,
+        node: &Id,
+        isolation: Isolation,
+    ) -> Result<Vec<(String, Bytes)>, Error> {
+        self.must_exist(tx, node, isolation).await?;
+        let range = RangeOption::from(keys::node(&self.subspace, node).range());
+        let rows = tx.get_range_all(range, isolation).await?;
+        let named = rows.into_iter().map(|row| Ok((keys::name(&self.subspace, node, &row.key)?, row.value)));
+        named.filter(|attribute| !matches!(attribute, Ok((name, _)) if name == keys::NEXT)).collect()
+    }
+
+    /// Puts a new node where the link stored under `link` leads, and the link before it.
+    async fn insert<T: Transaction>(&self, tx: &T, link: &[u8], id: &Id, value: &[u8]) -> Result<(), Error> {
+        keys::fits(&self.subspace, id, value)?;
+        if self.contains(tx, id, Isolation::Serializable).await? {
+            return Err(Error::NodeExists(id.clone()));
+        }
+        let behind = self.follow(tx, link, Isolation::Serializable).await?;
+        tx.set(keys::node(&self.subspace, id).bytes(), value);
+        tx.set(&keys::next(&self.subspace, id), &keys::link(behind.as_ref()));
+        tx.set(link, &keys::link(Some(id)));
+        Ok(())
+    }
+
+    /// Removes the node that the link stored under `link` leads to. Both links are read serializably: one
+    /// that changes meanwhile, because a neighbour goes or comes, is a conflict.
+    async fn unlink<T: Transaction>(&self, tx: &T, link: &[u8]) -> Result<Option<Id>, Error> {
+        let Some(id) = self.follow(tx, link, Isolation::Serializable).await? else {
+            reachable!("list: nothing to remove at the end");
+            return Ok(None);
+        };
+        if !self.contains(tx, &id, Isolation::Serializable).await? {
+            return Err(Error::Dangling(id));
+        }
+        let behind = self.follow(tx, &keys::next(&self.subspace, &id), Isolation::Serializable).await?;
+        tx.set(link, &keys::link(behind.as_ref()));
+        let (begin, end) = keys::whole(&self.subspace, &id);
+        tx.clear_range(&begin, &end);
+        Ok(Some(id))
+    }
+
+    async fn follow<T: Transaction>(
+        &self,
+        tx: &T,
+        link: &[u8],
+        isolation: Isolation,
+    ) -> Result<Option<Id>, Error> {
+        let stored = tx.get(link, isolation).await?;
+        match &stored {
+            None => reachable!("list: an absent link is the end"),
+            Some(stored) if stored.is_empty() => reachable!("list: an empty link is the end"),
+            Some(_) => (),
+        }
+        keys::follow(link, stored)
+    }
+
+    async fn must_exist<T: Transaction>(&self, tx: &T, node: &Id, isolation: Isolation) -> Result<(), Error> {
+        match self.contains(tx, node, isolation).await? {
+            true => Ok(()),
+            false => Err(Error::NoSuchNode(node.clone())),
+        }
+    }
+}
+
+once_forms! { impl List, Error {
+    push_front_once = push_front(id: &Id, value: &[u8]) -> ();
+    insert_after_once = insert_after(after: &Id, id: &Id, value: &[u8]) -> ();
+    remove_first_once = remove_first() -> Option<Id>;
+    remove_next_node_once = remove_next_node(node: &Id) -> Option<Id>;
+    remove_next_node_if_once = remove_next_node_if(node: &Id, expected: Option<&Id>) -> ();
+    set_value_once = set_value(node: &Id, value: &[u8]) -> ();
+    set_attribute_once = set_attribute(node: &Id, name: &str, value: &[u8]) -> ();
+    clear_attribute_once = clear_attribute(node: &Id, name: &str) -> ();
+} }

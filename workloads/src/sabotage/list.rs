@@ -1,0 +1,116 @@
+//! A linked list done wrong, one bug at a time.
+
+use crate::workloads::list::{Answer, Flaw, Op, space};
+use bytes::Bytes;
+use shaketable_layers::{
+    id::Id,
+    list::{Error, List},
+    tx::{
+        Isolation::{self, Serializable, Snapshot},
+        Transaction,
+    },
+};
+
+/// Does a call that the bug touches; `None` when it leaves this one as it is.
+pub async fn perform<T: Transaction>(flaw: Flaw, tx: &T, op: &Op) -> Option<Result<Answer, Error>> {
+    let list = List::new(space());
+    match (flaw, op) {
+        (
+            Flaw::NullLink | Flaw::EmptyLink | Flaw::BytesLink | Flaw::OwnKeyStays | Flaw::SnapshotLinks,
+            Op::RemoveNext(node),
+        ) => Some(remove_next_node(flaw, tx, node).await.map(Answer::Node)),
+        (Flaw::SnapshotLinks, Op::InsertAfter(after, id, byte, length)) if *length <= 2_000 => {
+            Some(insert_after(tx, after, id, &vec![*byte; *length]).await.map(|()| Answer::Written))
+        }
+        (Flaw::BlindAttribute, Op::SetAttribute(node, name, byte, length))
+            if name != "next" && *length <= 2_000 =>
+        {
+            tx.set(&space().pack(&("node", node, name)), &vec![*byte; *length]);
+            Some(Ok(Answer::Written))
+        }
+        (Flaw::UncheckedInsert, Op::PushFront(id, byte, length)) if *length <= 2_000 => {
+            let first = list.first(tx, Serializable).await;
+            Some(first.map(|first| {
+                insert(tx, &space().pack(&("head",)), first.as_ref(), id, &vec![*byte; *length]);
+                Answer::Written
+            }))
+        }
+        (Flaw::UncheckedNext, Op::RemoveNextIf(node, _)) => {
+            Some(list.remove_next_node(tx, node).await.map(|_| Answer::Written))
+        }
+        _ => None,
+    }
+}
+
+fn next(node: &Id) -> Vec<u8> {
+    space().pack(&("node", node, "next"))
+}
+
+fn packed(id: Option<&Id>) -> Vec<u8> {
+    id.map(foundationdb_tuple::pack).unwrap_or_default()
+}
+
+fn insert<T: Transaction>(tx: &T, link: &[u8], behind: Option<&Id>, id: &Id, value: &[u8]) {
+    tx.set(&space().pack(&("node", id)), value);
+    tx.set(&next(id), &packed(behind));
+    tx.set(link, &packed(Some(id)));
+}
+
+async fn insert_after<T: Transaction>(tx: &T, after: &Id, id: &Id, value: &[u8]) -> Result<(), Error> {
+    let list = List::new(space());
+    let behind = list.next(tx, after, Snapshot).await?;
+    if list.contains(tx, id, Snapshot).await? {
+        return Err(Error::NodeExists(id.clone()));
+    }
+    insert(tx, &next(after), behind.as_ref(), id, value);
+    Ok(())
+}
+
+/// The guide's `remove_next_node`: the next node's link becomes this one's, and the next node is cleared.
+async fn remove_next_node<T: Transaction>(flaw: Flaw, tx: &T, node: &Id) -> Result<Option<Id>, Error> {
+    let isolation = match flaw {
+        Flaw::SnapshotLinks => Snapshot,
+        _ => Serializable,
+    };
+    if !List::new(space()).contains(tx, node, isolation).await? {
+        return Err(Error::NoSuchNode(node.clone()));
+    }
+    let Some((packed, removed)) = link(flaw, tx, node, isolation).await? else { return Ok(None) };
+    let below = space().subspace(&"node");
+    let of = |parts: &[u8]| [below.bytes(), &packed[..], parts].concat();
+    let behind = tx.get(&of(&foundationdb_tuple::pack(&"next")), isolation).await?;
+    let null = || Bytes::from(foundationdb_tuple::pack(&None::<i64>));
+    tx.set(
+        &next(node),
+        &behind.unwrap_or_else(|| if flaw == Flaw::NullLink { null() } else { Bytes::new() }),
+    );
+    let begin = match flaw {
+        Flaw::OwnKeyStays => of(b"\0"),
+        _ => of(b""),
+    };
+    tx.clear_range(&begin, &of(b"\xff"));
+    Ok(Some(removed))
+}
+
+/// Where a node's link leads: as it is packed in keys, and as an id.
+async fn link<T: Transaction>(
+    flaw: Flaw,
+    tx: &T,
+    node: &Id,
+    isolation: Isolation,
+) -> Result<Option<(Vec<u8>, Id)>, Error> {
+    let stored = tx.get(&next(node), isolation).await?;
+    let pair = |id: Id| (foundationdb_tuple::pack(&id), id);
+    Ok(match (flaw, stored) {
+        (Flaw::NullLink, None) => Some((foundationdb_tuple::pack(&None::<i64>), "".into())),
+        (_, None) => None,
+        (Flaw::EmptyLink, Some(link)) if link.is_empty() => Some(pair(Id::from(""))),
+        (_, Some(link)) if link.is_empty() => None,
+        (flaw, Some(link)) => match (flaw, foundationdb_tuple::unpack(&link)) {
+            // What the database gives back has no type.
+            (Flaw::BytesLink, Ok(Id::Text(text))) => Some(pair(Id::Bytes(text.into()))),
+            (_, Ok(id)) => Some(pair(id)),
+            (_, Err(_)) => return Err(Error::Foreign(link)),
+        },
+    })
+}

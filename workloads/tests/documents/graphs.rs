@@ -1,0 +1,125 @@
+//! The data modeling guide, "Graphs": friends, friends of friends, and followers.
+
+use crate::{begin, on_cluster};
+use foundationdb_tuple::{Subspace, pack};
+use shaketable_layers::{
+    graph::{Error, Graph},
+    id::Id,
+    limits::TooLarge,
+    tx::{Isolation::Serializable, Transaction},
+};
+use std::collections::BTreeSet;
+
+fn users() -> Graph {
+    Graph::new(Subspace::from("users"))
+}
+
+fn ids<const N: usize>(names: [&str; N]) -> BTreeSet<Id> {
+    names.map(Id::from).into()
+}
+
+async fn befriend<T: Transaction>(tx: &T, pairs: &[(&str, &str)]) {
+    for (u, v) in pairs {
+        users().add_friend(tx, &(*u).into(), &(*v).into()).await.expect("two users");
+    }
+}
+
+#[test]
+fn a_friendship_is_stored_with_both_users() {
+    on_cluster(|db| async move {
+        let tx = begin(&db);
+        befriend(&tx, &[("alice", "bob"), ("alice", "carol")]).await;
+        for key in [("users", "alice", "friendsWith", "bob"), ("users", "bob", "friendsWith", "alice")] {
+            assert_eq!(tx.get(&pack(&key), Serializable).await.unwrap().as_deref(), Some(&b""[..]));
+        }
+        assert_eq!(users().friends(&tx, &"alice".into(), Serializable).await, Ok(ids(["bob", "carol"])));
+        assert_eq!(users().friends(&tx, &"bob".into(), Serializable).await, Ok(ids(["alice"])));
+        users().remove_friend(&tx, &"bob".into(), &"alice".into()).await.unwrap();
+        assert_eq!(users().friends(&tx, &"alice".into(), Serializable).await, Ok(ids(["carol"])));
+        assert_eq!(users().are_friends(&tx, &"bob".into(), &"alice".into(), Serializable).await, Ok(false));
+    });
+}
+
+#[test]
+fn friends_of_friends_are_second_degree_connections() {
+    on_cluster(|db| async move {
+        let tx = begin(&db);
+        // Bob and Carol are friends of Alice and of each other; Dave is Bob's, Erin is Dave's.
+        befriend(&tx, &[("alice", "bob"), ("alice", "carol"), ("bob", "carol")]).await;
+        befriend(&tx, &[("bob", "dave"), ("dave", "erin")]).await;
+        let second = async |user: &str| users().friends_of_friends(&tx, &user.into(), Serializable).await;
+        assert_eq!(second("alice").await, Ok(ids(["dave"])));
+        assert_eq!(second("bob").await, Ok(ids(["erin"])));
+        assert_eq!(second("erin").await, Ok(ids(["bob"])));
+        // Someone without friends has none of second degree either.
+        assert_eq!(second("frank").await, Ok(ids([])));
+    });
+}
+
+#[test]
+fn whom_a_user_follows_and_who_follows_are_the_same_edges() {
+    on_cluster(|db| async move {
+        let tx = begin(&db);
+        let (alice, bob, carol) = (&"alice".into(), &"bob".into(), &"carol".into());
+        for (u, v) in [(alice, bob), (carol, bob), (bob, alice)] {
+            users().follow(&tx, u, v).await.unwrap();
+        }
+        for key in [("users", "alice", "hasFollowed", "bob"), ("users", "bob", "followedBy", "alice")] {
+            assert_eq!(tx.get(&pack(&key), Serializable).await.unwrap().as_deref(), Some(&b""[..]));
+        }
+        assert_eq!(users().following(&tx, alice, Serializable).await, Ok(ids(["bob"])));
+        assert_eq!(users().followers(&tx, bob, Serializable).await, Ok(ids(["alice", "carol"])));
+        assert_eq!(users().followers(&tx, carol, Serializable).await, Ok(ids([])));
+        users().unfollow(&tx, alice, bob).await.unwrap();
+        assert_eq!(users().followers(&tx, bob, Serializable).await, Ok(ids(["carol"])));
+        assert_eq!(users().follows(&tx, bob, alice, Serializable).await, Ok(true));
+        assert_eq!(users().follow(&tx, bob, bob).await, Err(Error::SelfEdge("bob".into())));
+    });
+}
+
+#[test]
+fn a_user_who_leaves_is_nobodys_friend_and_follows_nobody() {
+    on_cluster(|db| async move {
+        let tx = begin(&db);
+        befriend(&tx, &[("alice", "bob"), ("bob", "carol")]).await;
+        users().follow(&tx, &"bob".into(), &"carol".into()).await.unwrap();
+        users().follow(&tx, &"alice".into(), &"bob".into()).await.unwrap();
+        assert_eq!(users().remove_user(&tx, &"bob".into()).await, Ok(4));
+        let all = tx.get_range_all(Subspace::from("users").range().into(), Serializable).await;
+        assert_eq!(all, Ok(Vec::new()));
+    });
+}
+
+#[test]
+fn a_removal_that_does_not_fit_into_a_transaction_is_refused_before_it_writes() {
+    on_cluster(|db| async move {
+        let follow = async |from: usize, to: usize| {
+            for some in (from..to).collect::<Vec<_>>().chunks(200) {
+                let tx = begin(&db);
+                for fan in some {
+                    let fan = Id::from(format!("{fan}{}", "x".repeat(4_000)));
+                    users().follow(&tx, &fan, &"star".into()).await.unwrap();
+                }
+                tx.commit().await.unwrap();
+            }
+        };
+        follow(0, 640).await;
+        let tx = begin(&db);
+        let refused = users().remove_user(&tx, &"star".into()).await;
+        assert!(matches!(refused, Err(Error::TooLarge(TooLarge::Transaction { .. }))), "{refused:?}");
+        let fan = Id::from(format!("7{}", "x".repeat(4_000)));
+        assert_eq!(users().follows(&tx, &fan, &"star".into(), Serializable).await, Ok(true));
+        assert_eq!(users().remove_user(&tx, &fan).await, Ok(1));
+        tx.commit().await.unwrap();
+        // A few less fit, to the last byte or nearly.
+        let tx = begin(&db);
+        for fan in 600..640 {
+            let fan = Id::from(format!("{fan}{}", "x".repeat(4_000)));
+            users().unfollow(&tx, &fan, &"star".into()).await.unwrap();
+        }
+        tx.commit().await.unwrap();
+        let tx = begin(&db);
+        assert_eq!(users().remove_user(&tx, &"star".into()).await, Ok(599));
+        assert_eq!(tx.commit().await, Ok(()));
+    });
+}

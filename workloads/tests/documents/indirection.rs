@@ -1,0 +1,117 @@
+//! The data modeling guide, "Indirection": a singly linked list.
+
+use crate::{begin, on_cluster};
+use foundationdb_tuple::{Subspace, pack};
+use shaketable_layers::{
+    id::Id,
+    list::{Error, List},
+    tx::{self, Isolation::Serializable, Transaction},
+};
+
+/// Below nothing: its keys are those that the guide prints, `("node", nodeID, attribute)`.
+fn list() -> List {
+    List::new(Subspace::all())
+}
+
+fn ids<const N: usize>(names: [&str; N]) -> Vec<Id> {
+    names.map(Id::from).into()
+}
+
+async fn walk<T: Transaction>(tx: &T) -> Vec<Id> {
+    let nodes = list().walk(tx, None, 100, Serializable).await.expect("a list");
+    nodes.into_iter().map(|node| node.id).collect()
+}
+
+/// The nodes a, b and c, of which b has an attribute.
+async fn three<T: Transaction>(tx: &T) -> Result<(), Error> {
+    list().push_front(tx, &"a".into(), b"").await?;
+    list().insert_after(tx, &"a".into(), &"c".into(), b"").await?;
+    list().insert_after(tx, &"a".into(), &"b".into(), b"").await?;
+    list().set_attribute(tx, &"b".into(), "color", b"red").await
+}
+
+#[test]
+fn remove_next_node_links_over_the_node_and_clears_everything_about_it() {
+    on_cluster(|db| async move {
+        let tx = begin(&db);
+        three(&tx).await.unwrap();
+        assert_eq!(walk(&tx).await, ids(["a", "b", "c"]));
+        let next = pack(&("node", "a", "next"));
+        assert_eq!(tx.get(&next, Serializable).await.unwrap().as_deref(), Some(&pack(&"b")[..]));
+        assert_eq!(list().remove_next_node(&tx, &"a".into()).await, Ok(Some("b".into())));
+        assert_eq!(tx.get(&next, Serializable).await.unwrap().as_deref(), Some(&pack(&"c")[..]));
+        for gone in [pack(&("node", "b")), pack(&("node", "b", "next")), pack(&("node", "b", "color"))] {
+            assert_eq!(tx.get(&gone, Serializable).await, Ok(None));
+        }
+        assert_eq!(walk(&tx).await, ids(["a", "c"]));
+        tx.commit().await.unwrap();
+    });
+}
+
+#[test]
+fn the_end_is_an_empty_link_or_none() {
+    on_cluster(|db| async move {
+        let tx = begin(&db);
+        three(&tx).await.unwrap();
+        let last = pack(&("node", "c", "next"));
+        assert_eq!(tx.get(&last, Serializable).await.unwrap().as_deref(), Some(&b""[..]));
+        assert_eq!(list().remove_next_node(&tx, &"c".into()).await, Ok(None));
+        // Another program has written no link at all.
+        tx.clear(&last);
+        assert_eq!(list().remove_next_node(&tx, &"c".into()).await, Ok(None));
+        assert_eq!(walk(&tx).await, ids(["a", "b", "c"]));
+        assert_eq!(list().remove_next_node(&tx, &"b".into()).await, Ok(Some("c".into())));
+        assert_eq!(walk(&tx).await, ids(["a", "b"]));
+    });
+}
+
+#[test]
+fn the_structure_is_maintained_when_clients_modify_it_at_once() {
+    on_cluster(|db| async move {
+        let tx = begin(&db);
+        three(&tx).await.unwrap();
+        tx.commit().await.unwrap();
+        // One removes b, behind a; the other removes c, behind b.
+        let (one, other) = (begin(&db), begin(&db));
+        assert_eq!(list().remove_next_node(&one, &"a".into()).await, Ok(Some("b".into())));
+        assert_eq!(list().remove_next_node(&other, &"b".into()).await, Ok(Some("c".into())));
+        assert_eq!(one.commit().await, Ok(()));
+        assert_eq!(other.commit().await, Err(tx::Error::NOT_COMMITTED));
+        assert_eq!(other.on_error(tx::Error::NOT_COMMITTED).await, Ok(()));
+        let gone = list().remove_next_node(&other, &"b".into()).await;
+        assert_eq!(gone, Err(Error::NoSuchNode("b".into())));
+        assert_eq!(walk(&begin(&db)).await, ids(["a", "c"]));
+    });
+}
+
+#[test]
+fn a_removal_that_names_the_node_removes_no_second_one() {
+    on_cluster(|db| async move {
+        let tx = begin(&db);
+        three(&tx).await.unwrap();
+        let (node, b) = (Id::from("a"), Id::from("b"));
+        assert_eq!(list().remove_next_node_if(&tx, &node, Some(&b)).await, Ok(()));
+        let again = list().remove_next_node_if(&tx, &node, Some(&b)).await;
+        assert_eq!(again, Err(Error::NextChanged { node, expected: Some(b), found: Some("c".into()) }));
+        assert_eq!(walk(&tx).await, ids(["a", "c"]));
+    });
+}
+
+#[test]
+fn walks_say_what_is_wrong_with_a_list_that_others_wrote() {
+    on_cluster(|db| async move {
+        let tx = begin(&db);
+        three(&tx).await.unwrap();
+        tx.set(&pack(&("node", "c", "next")), &pack(&"a"));
+        let walked = list().walk(&tx, None, 100, Serializable).await;
+        assert_eq!(walked, Err(Error::Cycle("a".into())));
+        tx.set(&pack(&("node", "c", "next")), &pack(&"d"));
+        let walked = list().walk(&tx, None, 100, Serializable).await;
+        assert_eq!(walked, Err(Error::Dangling("d".into())));
+        assert_eq!(list().remove_next_node(&tx, &"c".into()).await, Err(Error::Dangling("d".into())));
+        let key = pack(&("node", "c", "next"));
+        tx.set(&key, b"c");
+        let walked = list().walk(&tx, None, 100, Serializable).await;
+        assert_eq!(walked, Err(Error::Foreign(key.into())));
+    });
+}

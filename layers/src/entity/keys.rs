@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn pairs_round_trip_from_both_sides() {
         let er = Subspace::from("ER");
-        let ids = [Id::from("a"), Bytes::from_static(b"a").into(), "belongs_to".into(), "".into(), 7.into()];
+        let ids = [Id::from("a"), Bytes::from_static(b"a").into(), "a\0".into(), "".into(), 7.into()];
         for direction in [Direction::Forward, Direction::Inverse] {
             let all = pairs(&er, direction, "belongs_to");
             for one in &ids {
@@ -105,7 +105,10 @@ mod tests {
                     assert_eq!(ends(&all, &key), Ok((one.clone(), other.clone())));
                     assert!(ends(&pairs(&er, direction.turned(), "belongs_to"), &key).is_err());
                     assert!(ends(&pairs(&er, direction, "belongs"), &key).is_err());
-                    let holds = |id| related(&er, direction, "belongs_to", id).is_start_of(&key);
+                    let holds = |id| {
+                        let (begin, end) = related(&er, direction, "belongs_to", id).range();
+                        begin <= key && key < end
+                    };
                     assert!(ids.iter().all(|id| holds(id) == (id == one)));
                 }
             }

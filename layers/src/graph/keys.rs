@@ -91,7 +91,10 @@ mod tests {
                 for v in &ids {
                     let key = edge(&users, u, kind, v);
                     assert_eq!(end(&users, u, &key), Ok((kind, v.clone())));
-                    let holds = |id| user(&users, id).is_start_of(&key);
+                    let holds = |id| {
+                        let (begin, end) = user(&users, id).range();
+                        begin <= key && key < end
+                    };
                     assert!(ids.iter().all(|other| holds(other) == (other == u)), "{u} {v}");
                 }
             }

@@ -87,7 +87,7 @@ pub async fn friends_of_friends<D: Database>(db: &D, user: &Id) -> Result<BTreeS
     let friends = friends(db, user).await?;
     let mut second = BTreeSet::new();
     for friend in &friends {
-        db.env().sleep(Duration::from_millis(5)).await;
+        db.env().sleep(Duration::from_millis(40)).await;
         second.extend(self::friends(db, friend).await?);
     }
     second.retain(|id| id != user && !friends.contains(id));

@@ -1,6 +1,6 @@
 //! The data modeling guide, "Entity-relationship models": users, their regions and their groups.
 
-use crate::{begin, on_cluster};
+use crate::{begin, on_cluster, session};
 use foundationdb_tuple::Subspace;
 use shaketable_layers::{
     entity::{
@@ -9,6 +9,7 @@ use shaketable_layers::{
         Entities, Error,
     },
     id::Id,
+    once::Outcome::{Applied, Refused},
     tx::{Isolation::Serializable, Transaction},
 };
 use std::collections::BTreeSet;
@@ -112,5 +113,20 @@ fn cardinalities_are_enforced() {
         assert_eq!(relate("spouse", "smith", "baker").await, refused("spouse", OneToOne, "smith", "jones"));
         assert_eq!(relate("spouse", "baker", "jones").await, refused("spouse", OneToOne, "jones", "smith"));
         assert_eq!(relate("knows", "a", "b").await, Err(Error::UnknownRelationship("knows".into())));
+    });
+}
+
+#[test]
+fn a_group_is_joined_and_deleted_exactly_once() {
+    on_cluster(|db| async move {
+        let (mut session, smith, chess) = (session(&db).await, Id::from("smith"), Id::from("chess"));
+        let er = er();
+        let region = er.add_attribute_value_once(&mut session, &smith, "region", b"north").await;
+        assert_eq!(region, Applied(()));
+        assert_eq!(er.add_relationship_once(&mut session, "belongs_to", &smith, &chess).await, Applied(()));
+        let unknown = er.add_relationship_once(&mut session, "knows", &smith, &chess).await;
+        assert_eq!(unknown, Refused(Error::UnknownRelationship("knows".into())));
+        assert_eq!(er.delete_entity_once(&mut session, &chess).await, Applied(1));
+        assert_eq!(get_users_groups(&begin(&db), &smith).await, Ok(ids([])));
     });
 }

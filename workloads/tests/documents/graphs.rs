@@ -1,11 +1,12 @@
 //! The data modeling guide, "Graphs": friends, friends of friends, and followers.
 
-use crate::{begin, on_cluster};
+use crate::{begin, on_cluster, session};
 use foundationdb_tuple::{Subspace, pack};
 use shaketable_layers::{
     graph::{Error, Graph},
     id::Id,
     limits::TooLarge,
+    once::Outcome::{Applied, Refused},
     tx::{Isolation::Serializable, Transaction},
 };
 use std::collections::BTreeSet;
@@ -121,5 +122,18 @@ fn a_removal_that_does_not_fit_into_a_transaction_is_refused_before_it_writes() 
         let tx = begin(&db);
         assert_eq!(users().remove_user(&tx, &"star".into()).await, Ok(599));
         assert_eq!(tx.commit().await, Ok(()));
+    });
+}
+
+#[test]
+fn edges_come_and_go_exactly_once() {
+    on_cluster(|db| async move {
+        let (mut session, alice, bob) = (session(&db).await, Id::from("alice"), Id::from("bob"));
+        assert_eq!(users().add_friend_once(&mut session, &alice, &bob).await, Applied(()));
+        assert_eq!(users().follow_once(&mut session, &bob, &alice).await, Applied(()));
+        let refused = users().follow_once(&mut session, &bob, &bob).await;
+        assert_eq!(refused, Refused(Error::SelfEdge(bob.clone())));
+        assert_eq!(users().remove_user_once(&mut session, &alice).await, Applied(2));
+        assert_eq!(users().friends(&begin(&db), &bob, Serializable).await, Ok(ids([])));
     });
 }

@@ -1,10 +1,11 @@
 //! The data modeling guide, "Indirection": a singly linked list.
 
-use crate::{begin, on_cluster};
+use crate::{begin, on_cluster, session};
 use foundationdb_tuple::{Subspace, pack};
 use shaketable_layers::{
     id::Id,
     list::{Error, List},
+    once::Outcome::{Applied, Refused},
     tx::{self, Isolation::Serializable, Transaction},
 };
 
@@ -113,5 +114,21 @@ fn walks_say_what_is_wrong_with_a_list_that_others_wrote() {
         tx.set(&key, b"c");
         let walked = list().walk(&tx, None, 100, Serializable).await;
         assert_eq!(walked, Err(Error::Foreign(key.into())));
+    });
+}
+
+#[test]
+fn a_removal_is_recorded_with_the_node_it_removed() {
+    on_cluster(|db| async move {
+        let tx = begin(&db);
+        three(&tx).await.unwrap();
+        tx.commit().await.unwrap();
+        let (mut session, a) = (session(&db).await, Id::from("a"));
+        assert_eq!(list().remove_next_node_once(&mut session, &a).await, Applied(Some("b".into())));
+        assert_eq!(list().push_front_once(&mut session, &"z".into(), b"").await, Applied(()));
+        let refused = list().push_front_once(&mut session, &a, b"").await;
+        assert_eq!(refused, Refused(Error::NodeExists(a)));
+        assert_eq!(list().remove_first_once(&mut session).await, Applied(Some("z".into())));
+        assert_eq!(walk(&begin(&db)).await, ids(["a", "c"]));
     });
 }

@@ -6,8 +6,12 @@ mod graphs;
 mod indirection;
 mod vectors;
 
+use foundationdb_tuple::Subspace;
 use parking_lot::Mutex;
-use shaketable_layers::tx::Database;
+use shaketable_layers::{
+    once::{Session, Slots},
+    tx::Database,
+};
 use shaketable_sim::{
     client::SimDatabase,
     cluster::Cluster,
@@ -50,4 +54,9 @@ pub fn on_cluster<F: Future<Output = ()> + 'static>(
 /// A transaction that the test commits itself.
 pub fn begin(db: &SimDatabase) -> <SimDatabase as Database>::Transaction {
     db.create_transaction().expect("a transaction")
+}
+
+/// The session of a client, for operations that take effect exactly once.
+pub async fn session(db: &SimDatabase) -> Session<SimDatabase> {
+    Session::open(db, &Slots::new(Subspace::from("sessions")), 0).await.expect("a calm cluster answers")
 }

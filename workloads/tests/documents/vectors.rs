@@ -1,12 +1,13 @@
 //! The design recipes, "Vectors": get, set, push, size, scan and truncate, and what they extend to.
 
-use crate::{begin, on_cluster};
+use crate::{begin, on_cluster, session};
 use bytes::Bytes;
 use foundationdb_tuple::{Subspace, pack};
 use shaketable_layers::{
     limits::TooLarge,
+    once::Outcome::{Applied, Refused},
     tx::{Isolation::Serializable, Transaction},
-    vector::{Error, MAX_SCAN, Matrix, Vector},
+    vector::{Error, MAX_SCAN, MAX_VALUE_BYTES, Matrix, Vector},
 };
 
 fn vector() -> Vector {
@@ -157,5 +158,20 @@ fn of_two_pushes_at_once_one_is_done_again() {
         assert_eq!(other.commit().await, Ok(()));
         let all = vector().scan(&begin(&db), 0, None, Serializable).await;
         assert_eq!(all, Ok(values(["1", "2"])));
+    });
+}
+
+#[test]
+fn the_largest_element_is_pushed_and_popped_exactly_once() {
+    on_cluster(|db| async move {
+        let (mut session, largest) = (session(&db).await, vec![7; MAX_VALUE_BYTES]);
+        assert_eq!(vector().push_once(&mut session, &largest).await, Applied(0));
+        assert_eq!(vector().push_once(&mut session, b"").await, Applied(1));
+        assert_eq!(vector().swap_once(&mut session, 0, 1).await, Applied(()));
+        assert_eq!(vector().pop_once(&mut session).await, Applied(Some(largest.into())));
+        let refused = vector().swap_once(&mut session, 0, 1).await;
+        assert_eq!(refused, Refused(Error::OutOfRange { index: 1, size: 1 }));
+        assert_eq!(vector().resize_once(&mut session, 0).await, Applied(()));
+        assert_eq!(vector().pop_once(&mut session).await, Applied(None));
     });
 }

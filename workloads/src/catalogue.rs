@@ -98,6 +98,8 @@ pub fn catalogue() -> Vec<Box<dyn Entry>> {
         entry::<Mounted<entity::Entity>>(),
         entry::<Mounted<blob::Blob>>(),
         entry::<upload::Upload>(),
+        entry::<Mounted<multimap::Multimap>>(),
+        entry::<Mounted<table::Table>>(),
     ]
 }
 

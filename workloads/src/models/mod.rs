@@ -5,5 +5,6 @@
 
 pub mod classes;
 pub mod keyspace;
+pub mod labels;
 pub mod queue;
 pub mod ring;

@@ -1,9 +1,12 @@
 //! The examples that FoundationDB's own guides and recipes print, done with the layers, one file a topic.
 
+mod arrays;
 mod blobs;
 mod entities;
 mod graphs;
 mod indirection;
+mod multimaps;
+mod tables;
 mod vectors;
 
 use foundationdb_tuple::Subspace;

@@ -1,0 +1,165 @@
+//! Labels: what names a row, a column, an index or a value inside a key, with its type.
+
+use foundationdb_tuple::{
+    Bytes as TupleBytes, Element, PackResult, TupleDepth, TuplePack, TupleUnpack, VersionstampOffset, unpack,
+};
+use std::{fmt, io};
+
+/// One element of the tuple layer, as it stands in a key.
+///
+/// Labels of different types are different labels: the text `"1"`, the integer 1, the float 1.0 and `true`
+/// name four rows. They are equal, and sort, as their keys do: nothing first, then byte strings, text,
+/// tuples, integers, floats of 32 and of 64 bits, truth values. -0.0 and 0.0 are two labels, and NaN is
+/// equal to itself.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Label(Vec<u8>);
+
+impl Label {
+    /// The null label, which sorts before all others.
+    pub fn nil() -> Label {
+        Label::of(None::<()>)
+    }
+
+    /// Several labels as one.
+    pub fn tuple(labels: &[Label]) -> Label {
+        Label::of(labels)
+    }
+
+    /// The label as a key holds it.
+    pub fn packed(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The label as a value of this type, if it is one: `i64`, `String`, `f64`, ..
+    pub fn to<'a, T: TupleUnpack<'a>>(&'a self) -> Option<T> {
+        unpack::<(T,)>(&self.0).ok().map(|(value,)| value)
+    }
+
+    // Private, because no type that a label is made of can be an incomplete versionstamp.
+    fn of(element: impl TuplePack) -> Label {
+        Label((element,).pack_to_vec())
+    }
+}
+
+macro_rules! labels {
+    ($($type:ty),*) => {$(
+        impl From<$type> for Label {
+            fn from(value: $type) -> Label {
+                Label::of(value)
+            }
+        }
+    )*};
+}
+labels!(&str, String, i32, u32, i64, f32, f64, bool);
+
+impl From<&[u8]> for Label {
+    fn from(bytes: &[u8]) -> Label {
+        Label::of(TupleBytes::from(bytes))
+    }
+}
+
+impl TuplePack for Label {
+    fn pack<W: io::Write>(&self, w: &mut W, depth: TupleDepth) -> io::Result<VersionstampOffset> {
+        // Null is the one element that looks otherwise inside a tuple.
+        if depth.depth() > 1 && *self == Label::nil() {
+            return None::<()>.pack(w, depth);
+        }
+        w.write_all(&self.0)?;
+        Ok(VersionstampOffset::None { size: self.0.len() as u32 })
+    }
+}
+
+impl<'de> TupleUnpack<'de> for Label {
+    fn unpack(input: &'de [u8], depth: TupleDepth) -> PackResult<(&'de [u8], Label)> {
+        let (rest, element) = Element::unpack(input, depth)?;
+        // A key's own bytes are kept; an element inside a tuple is written anew, as it would stand alone.
+        Ok(match depth.depth() {
+            0 | 1 => (rest, Label(input[..input.len() - rest.len()].to_vec())),
+            _ => (rest, Label::of(element)),
+        })
+    }
+}
+
+impl fmt::Debug for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.to::<Element<'_>>() {
+            Some(Element::Nil) => f.write_str("nil"),
+            Some(Element::String(text)) => write!(f, "{text:?}"),
+            Some(Element::Int(n)) => write!(f, "{n}"),
+            Some(Element::Float(x)) => write!(f, "{x:?}f32"),
+            Some(Element::Double(x)) => write!(f, "{x:?}"),
+            Some(Element::Bool(b)) => write!(f, "{b}"),
+            Some(Element::Bytes(bytes)) => write!(f, "b\"{}\"", bytes.escape_ascii()),
+            _ => match self.to::<Vec<Label>>() {
+                Some(labels) => f.debug_list().entries(labels).finish(),
+                None => write!(f, "\"{}\"", self.0.escape_ascii()),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foundationdb_tuple::Subspace;
+
+    fn some() -> Vec<Label> {
+        vec![
+            Label::nil(),
+            (&b""[..]).into(),
+            (&b"\0\xff"[..]).into(),
+            "".into(),
+            "1".into(),
+            "a\0b".into(),
+            "ab".into(),
+            Label::tuple(&[]),
+            Label::tuple(&[Label::nil(), "a".into()]),
+            i64::MIN.into(),
+            (-1).into(),
+            0.into(),
+            1.into(),
+            256.into(),
+            i64::MAX.into(),
+            1.5f32.into(),
+            (-f64::NAN).into(),
+            f64::NEG_INFINITY.into(),
+            (-0.0).into(),
+            0.0.into(),
+            1.0.into(),
+            f64::NAN.into(),
+            false.into(),
+            true.into(),
+        ]
+    }
+
+    #[test]
+    fn labels_sort_as_keys_do_and_come_back_from_them() {
+        let labels = some();
+        assert!(labels.is_sorted_by(|a, b| a < b));
+        let space = Subspace::from("t");
+        let keys: Vec<_> = labels.iter().map(|label| space.pack(&(label, "end"))).collect();
+        assert!(keys.is_sorted());
+        for (key, label) in keys.iter().zip(&labels) {
+            let (found, end): (Label, String) = space.unpack(key).unwrap();
+            assert_eq!((&found, &*end), (label, "end"));
+            assert_eq!(space.unpack::<Vec<Label>>(key).unwrap().len(), 2);
+        }
+    }
+
+    #[test]
+    fn labels_inside_a_label_come_back() {
+        let labels = some();
+        let tuple = Label::tuple(&labels);
+        assert_eq!(tuple.to::<Vec<Label>>(), Some(labels));
+        assert_eq!(tuple.packed(), foundationdb_tuple::pack(&(tuple.to::<Element<'_>>(),)));
+    }
+
+    #[test]
+    fn labels_know_their_type() {
+        assert_eq!(Label::from(1).to::<i64>(), Some(1));
+        assert_eq!(Label::from("1").to::<i64>(), None);
+        assert_eq!(Label::from("1").to::<String>().as_deref(), Some("1"));
+        let shown = Label::tuple(&[1.into(), "1".into(), 1.0.into(), true.into(), Label::nil()]);
+        assert_eq!(format!("{shown:?}"), r#"[1, "1", 1.0, true, nil]"#);
+    }
+}

@@ -1,0 +1,47 @@
+//! Multimaps: several values under each index, as a set or with a count of each.
+//!
+//! # Promise
+//!
+//! * [`Multimap`] holds each pair of an index and a value once, however often it is added: one removal
+//!   undoes any number of additions. [`Multiset`] counts them: so many copies are there as were added and
+//!   not removed, and never fewer than none.
+//! * Everything under an index is adjacent: one range read, in the order of the values' labels.
+//! * Additions never conflict with each other, in either of them, nor do the removals of a [`Multimap`].
+//! * A value that has no copies left has no key.
+//! * The forms that end in `_once` take effect exactly once ([`once`](crate::once)). A bare addition to a
+//!   [`Multiset`] whose result is unknown must not be repeated: it would count twice.
+//!
+//! # What it does not do
+//!
+//! * It does not find indexes by a value: a relation has both directions.
+//! * It holds values in keys: an index and a value together fit into 10,000 bytes, less the prefix.
+//! * It knows nothing about the number of values under an index; who lists them counts them.
+//!
+//! # What it costs
+//!
+//! | operation | reads | writes | conflicts with |
+//! |---|---|---|---|
+//! | add, remove of a set | – | 1 | readers of the pair |
+//! | add of a multiset | – | 1 atomic | readers of the pair |
+//! | remove of a multiset | 1 key | 2 atomic | writers of the pair |
+//! | remove all | – | 1 range | readers under the index |
+//! | is element, count | 1 key | – | writers of the pair |
+//! | get | 1 range | – | writers under the index |
+//!
+//! ```
+//! use shaketable_layers::{multimap::{Error, Multimap}, tx::{Isolation, Transaction}};
+//!
+//! async fn classes<T: Transaction>(tx: &T, enroll: &Multimap) -> Result<usize, Error> {
+//!     let student = "s1".into();
+//!     enroll.add(tx, &student, &"2:00 chem lab".into()).await?;
+//!     enroll.add(tx, &student, &"2:00 chem lab".into()).await?;
+//!     Ok(enroll.get(tx, &student, Isolation::Serializable).await?.len())
+//! }
+//! ```
+
+mod error;
+mod keys;
+mod ops;
+
+pub use error::Error;
+pub use ops::{Multimap, Multiset};

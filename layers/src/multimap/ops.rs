@@ -1,0 +1,194 @@
+//! The operations of multimaps: inside a transaction, and exactly once.
+
+use super::{Error, keys};
+use crate::{
+    label::Label,
+    limits, sometimes,
+    tx::{Isolation, KeyValue, MutationType, RangeOption, Transaction},
+};
+use foundationdb_tuple::Subspace;
+
+/// A set of values under each index, below a subspace of its own.
+#[derive(Clone, Debug)]
+pub struct Multimap {
+    subspace: Subspace,
+}
+
+/// A count of each value under each index, below a subspace of its own.
+#[derive(Clone, Debug)]
+pub struct Multiset {
+    subspace: Subspace,
+}
+
+impl Multimap {
+    /// The multimap below `subspace`, which nothing else may use.
+    pub fn new(subspace: Subspace) -> Multimap {
+        Multimap { subspace }
+    }
+
+    /// Puts a value under an index; nothing changes if it is there.
+    pub async fn add<T: Transaction>(&self, tx: &T, index: &Label, value: &Label) -> Result<(), Error> {
+        let key = keys::pair(&self.subspace, index, value);
+        limits::key(&key)?;
+        tx.set(&key, b"");
+        Ok(())
+    }
+
+    /// Takes a value away from an index; nothing changes if it is not there.
+    pub async fn remove<T: Transaction>(&self, tx: &T, index: &Label, value: &Label) -> Result<(), Error> {
+        tx.clear(&keys::pair(&self.subspace, index, value));
+        Ok(())
+    }
+
+    /// Takes all values away from an index.
+    pub async fn remove_all<T: Transaction>(&self, tx: &T, index: &Label) -> Result<(), Error> {
+        let (begin, end) = keys::under(&self.subspace, index).range();
+        tx.clear_range(&begin, &end);
+        Ok(())
+    }
+
+    /// Whether a value is under an index.
+    pub async fn is_element<T: Transaction>(
+        &self,
+        tx: &T,
+        index: &Label,
+        value: &Label,
+        isolation: Isolation,
+    ) -> Result<bool, Error> {
+        // The stored value is empty: that there is one is what counts.
+        Ok(tx.get(&keys::pair(&self.subspace, index, value), isolation).await?.is_some())
+    }
+
+    /// The values under an index, in order.
+    pub async fn get<T: Transaction>(
+        &self,
+        tx: &T,
+        index: &Label,
+        isolation: Isolation,
+    ) -> Result<Vec<Label>, Error> {
+        let rows = rows(tx, &keys::under(&self.subspace, index), isolation).await?;
+        rows.iter().map(|row| Ok(keys::member(&self.subspace, row)?.1)).collect()
+    }
+
+    /// All indexes with their values, in order.
+    pub async fn all<T: Transaction>(
+        &self,
+        tx: &T,
+        isolation: Isolation,
+    ) -> Result<Vec<(Label, Label)>, Error> {
+        let rows = rows(tx, &self.subspace, isolation).await?;
+        rows.iter().map(|row| keys::member(&self.subspace, row)).collect()
+    }
+}
+
+once_forms! { impl Multimap, Error {
+    add_once = add(index: &Label, value: &Label) -> ();
+    remove_once = remove(index: &Label, value: &Label) -> ();
+    remove_all_once = remove_all(index: &Label) -> ();
+} }
+
+impl Multiset {
+    /// The multiset below `subspace`, which nothing else may use.
+    pub fn new(subspace: Subspace) -> Multiset {
+        Multiset { subspace }
+    }
+
+    /// Adds so many copies of a value to an index, without looking how many there are.
+    pub async fn add<T: Transaction>(
+        &self,
+        tx: &T,
+        index: &Label,
+        value: &Label,
+        copies: u32,
+    ) -> Result<(), Error> {
+        let key = keys::pair(&self.subspace, index, value);
+        limits::key(&key)?;
+        // To add nothing to an absent key would make it.
+        if copies > 0 {
+            tx.atomic_op(&key, &i64::from(copies).to_le_bytes(), MutationType::Add);
+        }
+        Ok(())
+    }
+
+    /// Takes so many copies of a value away from an index, or none if there are fewer. Answers how many
+    /// are left.
+    pub async fn remove<T: Transaction>(
+        &self,
+        tx: &T,
+        index: &Label,
+        value: &Label,
+        copies: u32,
+    ) -> Result<u64, Error> {
+        let have = self.count(tx, index, value, Isolation::Serializable).await?;
+        let left = have.checked_sub(copies.into());
+        sometimes!(left.is_none(), "multimap: there are fewer copies than are to be removed");
+        let left = left.ok_or(Error::TooFew { have, asked: copies })?;
+        if copies > 0 {
+            let key = keys::pair(&self.subspace, index, value);
+            tx.atomic_op(&key, &(-i64::from(copies)).to_le_bytes(), MutationType::Add);
+            tx.atomic_op(&key, &0i64.to_le_bytes(), MutationType::CompareAndClear);
+            sometimes!(left == 0, "multimap: the last copy takes its key along");
+        }
+        Ok(left)
+    }
+
+    /// Takes all copies of all values away from an index.
+    pub async fn remove_all<T: Transaction>(&self, tx: &T, index: &Label) -> Result<(), Error> {
+        let (begin, end) = keys::under(&self.subspace, index).range();
+        tx.clear_range(&begin, &end);
+        Ok(())
+    }
+
+    /// How many copies of a value an index has.
+    pub async fn count<T: Transaction>(
+        &self,
+        tx: &T,
+        index: &Label,
+        value: &Label,
+        isolation: Isolation,
+    ) -> Result<u64, Error> {
+        let key = keys::pair(&self.subspace, index, value);
+        tx.get(&key, isolation).await?.map_or(Ok(0), |copies| keys::copies(&key, &copies))
+    }
+
+    /// The values under an index, in order, and how many copies there are of each.
+    pub async fn get<T: Transaction>(
+        &self,
+        tx: &T,
+        index: &Label,
+        isolation: Isolation,
+    ) -> Result<Vec<(Label, u64)>, Error> {
+        let rows = rows(tx, &keys::under(&self.subspace, index), isolation).await?;
+        let value = |row: &KeyValue| {
+            Ok((keys::parts(&self.subspace, &row.key)?.1, keys::copies(&row.key, &row.value)?))
+        };
+        rows.iter().map(value).collect()
+    }
+
+    /// All indexes with their values, in order, and how many copies there are of each.
+    pub async fn all<T: Transaction>(
+        &self,
+        tx: &T,
+        isolation: Isolation,
+    ) -> Result<Vec<((Label, Label), u64)>, Error> {
+        let rows = rows(tx, &self.subspace, isolation).await?;
+        let pair = |row: &KeyValue| {
+            Ok((keys::parts(&self.subspace, &row.key)?, keys::copies(&row.key, &row.value)?))
+        };
+        rows.iter().map(pair).collect()
+    }
+}
+
+once_forms! { impl Multiset, Error {
+    add_once = add(index: &Label, value: &Label, copies: u32) -> ();
+    remove_once = remove(index: &Label, value: &Label, copies: u32) -> u64;
+    remove_all_once = remove_all(index: &Label) -> ();
+} }
+
+async fn rows<T: Transaction>(
+    tx: &T,
+    subspace: &Subspace,
+    isolation: Isolation,
+) -> Result<Vec<KeyValue>, Error> {
+    Ok(tx.get_range_all(RangeOption::from(subspace.range()), isolation).await?)
+}

@@ -1,0 +1,287 @@
+//! The operations of tables: inside a transaction, and exactly once.
+
+use super::{Error, Order};
+use crate::{
+    label::Label,
+    limits, sometimes,
+    tx::{Isolation, RangeOption, Transaction},
+};
+use bytes::Bytes;
+use foundationdb_tuple::Subspace;
+use std::collections::BTreeMap;
+
+/// Cells with their labels by axis.
+pub type Cells = BTreeMap<Vec<Label>, Bytes>;
+
+/// A row by its columns, or a column by its rows.
+pub type Line = BTreeMap<Label, Bytes>;
+
+const ROW: usize = 0;
+const COLUMN: usize = 1;
+
+/// A table of any number of dimensions. Dimensions are numbered from 0, and called axes.
+#[derive(Clone, Debug)]
+pub struct Grid {
+    dimensions: usize,
+    orders: Vec<Order>,
+}
+
+/// A table of rows and columns.
+#[derive(Clone, Debug)]
+pub struct Table {
+    grid: Grid,
+}
+
+impl Grid {
+    /// The table that keeps these orders. They are part of the data: the same for everybody, for ever.
+    pub fn new(dimensions: usize, orders: Vec<Order>) -> Result<Grid, Error> {
+        if orders.is_empty() {
+            return Err(Error::NotAnOrder { axes: Vec::new(), dimensions });
+        }
+        orders.iter().try_for_each(|order| order.check(dimensions))?;
+        Ok(Grid { dimensions, orders })
+    }
+
+    /// Puts a value into a cell.
+    pub async fn set<T: Transaction>(&self, tx: &T, cell: &[Label], value: &[u8]) -> Result<(), Error> {
+        let mut bytes = 0;
+        let keys = self.keys(cell)?;
+        for key in &keys {
+            limits::row(key, value)?;
+            bytes += key.len() + value.len();
+        }
+        limits::transaction(bytes)?;
+        keys.iter().for_each(|key| tx.set(key, value));
+        Ok(())
+    }
+
+    /// The value of a cell, if it has one.
+    pub async fn get<T: Transaction>(
+        &self,
+        tx: &T,
+        cell: &[Label],
+        isolation: Isolation,
+    ) -> Result<Option<Bytes>, Error> {
+        Ok(tx.get(&self.keys(cell)?[0], isolation).await?)
+    }
+
+    /// Empties a cell.
+    pub async fn delete<T: Transaction>(&self, tx: &T, cell: &[Label]) -> Result<(), Error> {
+        self.keys(cell)?.iter().for_each(|key| tx.clear(key));
+        Ok(())
+    }
+
+    /// The cells with these labels on these axes, with the labels on all axes. All cells when nothing is
+    /// fixed.
+    pub async fn slice<T: Transaction>(
+        &self,
+        tx: &T,
+        fixed: &[(usize, &Label)],
+        isolation: Isolation,
+    ) -> Result<Cells, Error> {
+        let (order, below) = self.orders_below(fixed).next().ok_or_else(|| no_order(fixed))?;
+        let rows = tx.get_range_all(RangeOption::from(below.range()), isolation).await?;
+        rows.into_iter().map(|row| Ok((order.cell(&row.key)?, row.value))).collect()
+    }
+
+    /// Replaces the cells with these labels on these axes. The new ones are given by their labels on the
+    /// other axes, in the order of axes.
+    ///
+    /// Cells that are not adjacent in every order are read first, serializably: a cell that somebody else
+    /// sets here meanwhile would be left in the others.
+    pub async fn replace<T: Transaction>(
+        &self,
+        tx: &T,
+        fixed: &[(usize, &Label)],
+        cells: &Cells,
+    ) -> Result<(), Error> {
+        let (mut bytes, mut sets) = (0, Vec::new());
+        let mut ranges: Vec<_> = self.orders_below(fixed).map(|(_, below)| below.range()).collect();
+        if ranges.is_empty() {
+            return Err(no_order(fixed));
+        }
+        for (labels, value) in cells {
+            for key in self.keys(&self.complete(fixed, labels)?)? {
+                limits::row(&key, value)?;
+                bytes += key.len() + value.len();
+                sets.push((key, value));
+            }
+        }
+        limits::transaction(bytes)?;
+        let scattered: Vec<&Order> =
+            self.orders.iter().filter(|order| order.below(fixed).is_none()).collect();
+        let mut clears = Vec::new();
+        if !scattered.is_empty() {
+            let old = self.slice(tx, fixed, Isolation::Serializable).await?;
+            sometimes!(!old.is_empty(), "table: what is replaced is found in another order");
+            clears.extend(old.keys().flat_map(|cell| scattered.iter().map(|order| order.key(cell))));
+        }
+        let cleared: usize = clears.iter().map(Vec::len).sum();
+        limits::transaction(bytes + 2 * cleared)?;
+        ranges.drain(..).for_each(|(begin, end)| tx.clear_range(&begin, &end));
+        clears.iter().for_each(|key| tx.clear(key));
+        sets.iter().for_each(|(key, value)| tx.set(key, value));
+        Ok(())
+    }
+
+    /// The orders in which what is fixed is adjacent.
+    fn orders_below(&self, fixed: &[(usize, &Label)]) -> impl Iterator<Item = (&Order, Subspace)> {
+        self.orders.iter().filter_map(|order| Some((order, order.below(fixed)?)))
+    }
+
+    /// The cell's keys, one for each order.
+    fn keys(&self, cell: &[Label]) -> Result<Vec<Vec<u8>>, Error> {
+        match cell.len() == self.dimensions {
+            true => Ok(self.orders.iter().map(|order| order.key(cell)).collect()),
+            false => Err(Error::WrongDimensions { given: cell.len(), dimensions: self.dimensions }),
+        }
+    }
+
+    /// A cell of which some axes are fixed and the labels of the others are given.
+    fn complete(&self, fixed: &[(usize, &Label)], free: &[Label]) -> Result<Vec<Label>, Error> {
+        let needed = self.dimensions - fixed.len();
+        if free.len() != needed {
+            return Err(Error::WrongDimensions { given: free.len(), dimensions: needed });
+        }
+        let mut free = free.iter();
+        let label = |axis| match fixed.iter().find(|(fixed, _)| *fixed == axis) {
+            Some((_, label)) => Some((*label).clone()),
+            None => free.next().cloned(),
+        };
+        Ok((0..self.dimensions).filter_map(label).collect())
+    }
+}
+
+once_forms! { impl Grid, Error {
+    set_once = set(cell: &[Label], value: &[u8]) -> ();
+    delete_once = delete(cell: &[Label]) -> ();
+    replace_once = replace(fixed: &[(usize, &Label)], cells: &Cells) -> ();
+} }
+
+impl Table {
+    /// The table below `subspace` that is kept by row only.
+    pub fn by_row(subspace: Subspace) -> Table {
+        Table::of(vec![Order::new(subspace, &[ROW, COLUMN])])
+    }
+
+    /// The table below `subspace` that is kept by column only.
+    pub fn by_column(subspace: Subspace) -> Table {
+        Table::of(vec![Order::new(subspace, &[COLUMN, ROW])])
+    }
+
+    /// The table below `subspace` that is kept by row and by column.
+    pub fn both(subspace: Subspace) -> Table {
+        Table::of(vec![
+            Order::new(subspace.subspace(&"R"), &[ROW, COLUMN]),
+            Order::new(subspace.subspace(&"C"), &[COLUMN, ROW]),
+        ])
+    }
+
+    fn of(orders: Vec<Order>) -> Table {
+        Table { grid: Grid { dimensions: 2, orders } }
+    }
+
+    /// The table as a grid: rows are axis 0, columns axis 1.
+    pub fn grid(&self) -> &Grid {
+        &self.grid
+    }
+
+    /// Puts a value into a cell.
+    pub async fn set_cell<T: Transaction>(
+        &self,
+        tx: &T,
+        row: &Label,
+        column: &Label,
+        value: &[u8],
+    ) -> Result<(), Error> {
+        self.grid.set(tx, &[row.clone(), column.clone()], value).await
+    }
+
+    /// The value of a cell, if it has one.
+    pub async fn get_cell<T: Transaction>(
+        &self,
+        tx: &T,
+        row: &Label,
+        column: &Label,
+        isolation: Isolation,
+    ) -> Result<Option<Bytes>, Error> {
+        self.grid.get(tx, &[row.clone(), column.clone()], isolation).await
+    }
+
+    /// Empties a cell.
+    pub async fn delete_cell<T: Transaction>(
+        &self,
+        tx: &T,
+        row: &Label,
+        column: &Label,
+    ) -> Result<(), Error> {
+        self.grid.delete(tx, &[row.clone(), column.clone()]).await
+    }
+
+    /// The cells of a row.
+    pub async fn get_row<T: Transaction>(
+        &self,
+        tx: &T,
+        row: &Label,
+        isolation: Isolation,
+    ) -> Result<Line, Error> {
+        Ok(line(self.grid.slice(tx, &[(ROW, row)], isolation).await?, COLUMN))
+    }
+
+    /// The cells of a column.
+    pub async fn get_column<T: Transaction>(
+        &self,
+        tx: &T,
+        column: &Label,
+        isolation: Isolation,
+    ) -> Result<Line, Error> {
+        Ok(line(self.grid.slice(tx, &[(COLUMN, column)], isolation).await?, ROW))
+    }
+
+    /// Replaces a row: of what it held nothing is left.
+    pub async fn set_row<T: Transaction>(&self, tx: &T, row: &Label, cells: &Line) -> Result<(), Error> {
+        self.grid.replace(tx, &[(ROW, row)], &lined(cells)).await
+    }
+
+    /// Replaces a column.
+    pub async fn set_column<T: Transaction>(
+        &self,
+        tx: &T,
+        column: &Label,
+        cells: &Line,
+    ) -> Result<(), Error> {
+        self.grid.replace(tx, &[(COLUMN, column)], &lined(cells)).await
+    }
+
+    /// Empties a row.
+    pub async fn delete_row<T: Transaction>(&self, tx: &T, row: &Label) -> Result<(), Error> {
+        self.grid.replace(tx, &[(ROW, row)], &Cells::new()).await
+    }
+
+    /// Empties a column.
+    pub async fn delete_column<T: Transaction>(&self, tx: &T, column: &Label) -> Result<(), Error> {
+        self.grid.replace(tx, &[(COLUMN, column)], &Cells::new()).await
+    }
+}
+
+once_forms! { impl Table, Error {
+    set_cell_once = set_cell(row: &Label, column: &Label, value: &[u8]) -> ();
+    delete_cell_once = delete_cell(row: &Label, column: &Label) -> ();
+    set_row_once = set_row(row: &Label, cells: &Line) -> ();
+    set_column_once = set_column(column: &Label, cells: &Line) -> ();
+    delete_row_once = delete_row(row: &Label) -> ();
+    delete_column_once = delete_column(column: &Label) -> ();
+} }
+
+fn no_order(fixed: &[(usize, &Label)]) -> Error {
+    Error::NoOrder(fixed.iter().map(|(axis, _)| *axis).collect())
+}
+
+/// Cells by their label on one axis.
+fn line(cells: Cells, axis: usize) -> Line {
+    cells.into_iter().map(|(mut cell, value)| (cell.swap_remove(axis), value)).collect()
+}
+
+fn lined(cells: &Line) -> Cells {
+    cells.iter().map(|(label, value)| (vec![label.clone()], value.clone())).collect()
+}

@@ -1,0 +1,93 @@
+//! Families of labels that are easily confused: a text and the longer one that it begins, the integer 1
+//! and the text "1" and the float 1.0, the zeros, NaN, nothing and an empty text, integers on both sides
+//! of where the tuple layer needs another byte, and long ones that fill several batches of a range read.
+
+use proptest::{
+    sample::select,
+    strategy::{BoxedStrategy, Strategy},
+};
+use serde::{Deserialize, Serialize};
+use shaketable_layers::label::Label;
+use shaketable_sim::seed::Stream;
+
+/// Which label, as plain data: its family, and its number there.
+pub type Which = (u8, u8);
+
+const LONG: u8 = 4;
+const OVERSIZE: u8 = 5;
+
+/// The labels that a run draws from: the first members of a family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Family {
+    family: u8,
+    members: u8,
+}
+
+impl Family {
+    /// Draws a family and how many of its members there are.
+    pub fn draw(rng: &mut Stream) -> Family {
+        Family { family: rng.below(u64::from(OVERSIZE)) as u8, members: rng.range(2..7) as u8 }
+    }
+
+    /// The members.
+    pub fn all(self) -> Vec<Which> {
+        (0..self.members).map(|member| (self.family, member)).collect()
+    }
+
+    /// One of them.
+    pub fn one(self) -> BoxedStrategy<Which> {
+        select(self.all()).boxed()
+    }
+
+    /// One that fits into no key.
+    pub fn oversize() -> Which {
+        (OVERSIZE, 0)
+    }
+}
+
+/// The label itself.
+pub fn label(which: Which) -> Label {
+    match which {
+        (0, 0) => "a".into(),
+        (0, 1) => "ab".into(),
+        (0, 2) => "a\0b".into(),
+        (0, 3) => "".into(),
+        (0, 4) => Label::nil(),
+        (0, _) => (&b"a"[..]).into(),
+        (1, 0) => 1.into(),
+        (1, 1) => "1".into(),
+        (1, 2) => 1.0.into(),
+        (1, 3) => 1.0f32.into(),
+        (1, 4) => true.into(),
+        (1, _) => (&b"1"[..]).into(),
+        (2, 0) => (-0.0).into(),
+        (2, 1) => 0.0.into(),
+        (2, 2) => f64::NAN.into(),
+        (2, 3) => (-f64::NAN).into(),
+        (2, 4) => 0.into(),
+        (2, _) => false.into(),
+        (3, 0) => 255.into(),
+        (3, 1) => 256.into(),
+        (3, 2) => (-1).into(),
+        (3, 3) => i64::MIN.into(),
+        (3, 4) => (&b"\xff\x00\xff"[..]).into(),
+        (3, _) => Label::tuple(&["a".into(), Label::nil()]),
+        (LONG, member) => format!("{}{member}", "long".repeat(400)).as_str().into(),
+        _ => "long".repeat(2_500).as_str().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn all_labels_differ_and_one_is_too_long() {
+        let families = (0..OVERSIZE).map(|family| Family { family, members: 6 });
+        let labels: BTreeSet<Label> = families.flat_map(Family::all).map(label).collect();
+        assert_eq!(labels.len(), 6 * usize::from(OVERSIZE));
+        assert!(labels.iter().all(|label| label.packed().len() < 5_000));
+        assert!(label(Family::oversize()).packed().len() > shaketable_layers::tx::KEY_SIZE_LIMIT);
+    }
+}

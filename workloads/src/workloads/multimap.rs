@@ -1,0 +1,290 @@
+//! `multimap`: values are put under indexes, once each or counted, and taken away again.
+//!
+//! Each run has a set and a multiset. Indexes and values are drawn from families of labels that are easily
+//! confused: a text and the longer one it begins, the integer 1 and the text "1" and the float 1.0, the
+//! zeros, NaN, nothing and an empty text, long ones that fill several batches of a range read. Now and then
+//! a label fits into no key, and more copies are to be removed than there are.
+
+use crate::{
+    models::labels::{Family, Which, label},
+    sabotage::multimap as sabotage,
+    specimen::{self, At, Content, Specimen, UNRECORDED},
+    workload::{Bug, Outcome},
+};
+use bytes::Bytes;
+use foundationdb_tuple::Subspace;
+use proptest::prelude::*;
+use serde::{Deserialize, Serialize};
+use shaketable_layers::{
+    label::Label,
+    limits,
+    multimap::{self, Error, Multiset},
+    once::Session,
+    tx::{self, Database, Env, Isolation::Serializable, Transaction},
+};
+use shaketable_sim::seed::Stream;
+use std::collections::{BTreeMap, BTreeSet};
+
+flaws! {
+    Unrecorded = UNRECORDED, "an addition is retried after an unknown result without an operation record", "the counter of the documentation's own example";
+    OwnTransaction = "own-transaction", "an addition inside a transaction is given the database and commits by itself", "the older guide's add_class";
+    FirstBatch = "first-batch", "the first batch of a range read is taken for all values", "a range that is longer than a batch";
+    TextLabels = "text-labels", "labels are stored as text, so that 1 and \"1\" are one", "labels without their types";
+    BarePrefix = "bare-prefix", "the values of an index are those of every key that its bytes begin", "a prefix without its end";
+    EmptyIsNoElement = "empty-is-no-element", "whether a value is there is judged by the stored value, which is empty", "absent and empty taken for one";
+    Latest = "latest", "an index holds the value that was added last, and no other", "a map taken for a multimap";
+    ReadAddWrite = "read-add-write", "copies are added to a count read at snapshot, and the sum is stored", "an update that is lost";
+    AddReads = "add-reads", "an addition reads the count serializably", "isolation gone too far";
+    SnapshotRemove = "snapshot-remove", "whether there are copies to remove is read at snapshot", "a decision on a snapshot read";
+    ZeroStays = "zero-stays", "the last copy leaves a count of zero behind", "a counter nobody clears";
+    ZeroAppears = "zero-appears", "adding no copies makes a count of zero", "an atomic addition makes its key";
+    RemovesAll = "removes-all", "removing a copy removes all copies", "a multiset taken for a set";
+}
+
+/// The workload, drawn.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Multimap {
+    indexes: Family,
+    values: Family,
+    flaw: Option<Flaw>,
+}
+
+/// One call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Op {
+    /// Puts a value into the set of an index.
+    Add(Which, Which),
+    /// Takes one out.
+    Remove(Which, Which),
+    /// Empties the set of an index.
+    RemoveAll(Which),
+    /// Whether the set has a value.
+    IsElement(Which, Which),
+    /// The set of an index.
+    Get(Which),
+    /// Adds copies to the multiset.
+    AddCopies(Which, Which, u32),
+    /// Takes copies out.
+    RemoveCopies(Which, Which, u32),
+    /// Empties the multiset of an index.
+    RemoveAllCopies(Which),
+    /// Counts the copies of a value.
+    Count(Which, Which),
+    /// The multiset of an index.
+    Counts(Which),
+}
+
+/// What it answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Answer {
+    /// Written.
+    Written,
+    /// Whether there is such an element.
+    Is(bool),
+    /// The values of a set.
+    Values(Vec<Content>),
+    /// How many copies there are, or are left.
+    Copies(u64),
+    /// The values of a multiset.
+    Counts(Vec<(Content, u64)>),
+}
+
+/// What should be there.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Model {
+    set: BTreeSet<(Label, Label)>,
+    copies: BTreeMap<(Label, Label), u64>,
+}
+
+pub(crate) fn set_space() -> Subspace {
+    Subspace::from("enroll")
+}
+
+pub(crate) fn copies_space() -> Subspace {
+    Subspace::from("stock")
+}
+
+pub(crate) fn content(label: &Label) -> Content {
+    Content::from(label.packed())
+}
+
+/// What a key says of its size.
+fn fits(space: Subspace, index: &Label, value: &Label) -> Result<(), Error> {
+    Ok(limits::key(&[space.bytes(), index.packed(), value.packed()].concat())?)
+}
+
+impl Specimen for Multimap {
+    type Op = Op;
+    type Answer = Answer;
+    type Error = Error;
+    type Model = Model;
+
+    const NAME: &'static str = "multimap";
+    const ABOUT: &'static str = "values under indexes, as sets and counted";
+
+    fn bugs() -> &'static [Bug] {
+        BUGS
+    }
+
+    fn points() -> &'static [&'static str] {
+        &[
+            "multimap: there are fewer copies than are to be removed",
+            "multimap: the last copy takes its key along",
+        ]
+    }
+
+    fn draw(rng: &mut Stream, bug: Option<&str>) -> Multimap {
+        Multimap { indexes: Family::draw(rng), values: Family::draw(rng), flaw: bug.and_then(Flaw::named) }
+    }
+
+    fn keys(&self) -> Vec<Bytes> {
+        let under = |i: Label| [set_space(), copies_space()].map(|space| Bytes::from(space.pack(&(&i,))));
+        self.indexes.all().into_iter().map(label).flat_map(under).collect()
+    }
+
+    fn operation(&self, _: usize) -> BoxedStrategy<Op> {
+        let index = || self.indexes.one();
+        let pair = || (index(), self.values.one());
+        prop_oneof![
+            6 => pair().prop_map(|(i, v)| Op::Add(i, v)),
+            3 => pair().prop_map(|(i, v)| Op::Remove(i, v)),
+            1 => index().prop_map(Op::RemoveAll),
+            2 => pair().prop_map(|(i, v)| Op::IsElement(i, v)),
+            3 => index().prop_map(Op::Get),
+            6 => (pair(), 0u32..4).prop_map(|((i, v), n)| Op::AddCopies(i, v, n)),
+            5 => (pair(), 0u32..4).prop_map(|((i, v), n)| Op::RemoveCopies(i, v, n)),
+            1 => index().prop_map(Op::RemoveAllCopies),
+            2 => pair().prop_map(|(i, v)| Op::Count(i, v)),
+            3 => index().prop_map(Op::Counts),
+            1 => self.values.one().prop_map(|v| Op::Add(Family::oversize(), v)),
+            1 => index().prop_map(|i| Op::AddCopies(i, Family::oversize(), 1)),
+        ]
+        .boxed()
+    }
+
+    fn is_look(op: &Op) -> bool {
+        matches!(op, Op::IsElement(..) | Op::Get(_) | Op::Count(..) | Op::Counts(_))
+    }
+
+    fn is_conflict_free(&self, op: &Op) -> bool {
+        matches!(
+            op,
+            Op::Add(..) | Op::Remove(..) | Op::RemoveAll(_) | Op::AddCopies(..) | Op::RemoveAllCopies(_)
+        )
+    }
+
+    async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op) -> Result<Answer, Error> {
+        match self.flaw {
+            Some(flaw) => sabotage::perform(flaw, tx, op).await,
+            None => perform(tx, op).await,
+        }
+    }
+
+    async fn divert<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        ops: &[Op],
+    ) -> Option<Outcome<specimen::Answer<Answer>>> {
+        match self.flaw {
+            Some(Flaw::OwnTransaction) => sabotage::own_transactions(session, ops).await,
+            _ => None,
+        }
+    }
+
+    fn model(&self) -> Model {
+        Model::default()
+    }
+
+    fn replay(&self, model: &mut Model, op: &Op, _: &At) -> Result<Answer, Error> {
+        Ok(match op {
+            Op::Add(i, v) => {
+                let pair = (label(*i), label(*v));
+                fits(set_space(), &pair.0, &pair.1)?;
+                model.set.insert(pair);
+                Answer::Written
+            }
+            Op::Remove(i, v) => {
+                model.set.remove(&(label(*i), label(*v)));
+                Answer::Written
+            }
+            Op::RemoveAll(i) => {
+                let index = label(*i);
+                model.set.retain(|(of, _)| *of != index);
+                Answer::Written
+            }
+            Op::IsElement(i, v) => Answer::Is(model.set.contains(&(label(*i), label(*v)))),
+            Op::Get(i) => {
+                let index = label(*i);
+                let values = model.set.iter().filter(|(of, _)| *of == index);
+                Answer::Values(values.map(|(_, value)| content(value)).collect())
+            }
+            Op::AddCopies(i, v, copies) => {
+                let pair = (label(*i), label(*v));
+                fits(copies_space(), &pair.0, &pair.1)?;
+                if *copies > 0 {
+                    *model.copies.entry(pair).or_default() += u64::from(*copies);
+                }
+                Answer::Written
+            }
+            Op::RemoveCopies(i, v, asked) => {
+                let pair = (label(*i), label(*v));
+                let have = model.copies.get(&pair).copied().unwrap_or(0);
+                let left = have.checked_sub((*asked).into()).ok_or(Error::TooFew { have, asked: *asked })?;
+                match left {
+                    0 => drop(model.copies.remove(&pair)),
+                    _ => drop(model.copies.insert(pair, left)),
+                }
+                Answer::Copies(left)
+            }
+            Op::RemoveAllCopies(i) => {
+                let index = label(*i);
+                model.copies.retain(|(of, _), _| *of != index);
+                Answer::Written
+            }
+            Op::Count(i, v) => {
+                Answer::Copies(model.copies.get(&(label(*i), label(*v))).copied().unwrap_or(0))
+            }
+            Op::Counts(i) => {
+                let index = label(*i);
+                let values = model.copies.iter().filter(|((of, _), _)| *of == index);
+                Answer::Counts(values.map(|((_, value), copies)| (content(value), *copies)).collect())
+            }
+        })
+    }
+
+    async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
+        let set = multimap::Multimap::new(set_space()).all(tx, Serializable).await;
+        let copies = Multiset::new(copies_space()).all(tx, Serializable).await;
+        match (set, copies) {
+            (Ok(set), Ok(copies)) => {
+                Ok(Ok(Model { set: set.into_iter().collect(), copies: copies.into_iter().collect() }))
+            }
+            (Err(Error::Fdb(e)), _) | (_, Err(Error::Fdb(e))) => Err(e),
+            (Err(e), _) | (_, Err(e)) => Ok(Err(e.to_string())),
+        }
+    }
+}
+
+/// Does a call right.
+pub(crate) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, Error> {
+    let (set, stock) = (multimap::Multimap::new(set_space()), Multiset::new(copies_space()));
+    let written = |()| Answer::Written;
+    match op {
+        Op::Add(i, v) => set.add(tx, &label(*i), &label(*v)).await.map(written),
+        Op::Remove(i, v) => set.remove(tx, &label(*i), &label(*v)).await.map(written),
+        Op::RemoveAll(i) => set.remove_all(tx, &label(*i)).await.map(written),
+        Op::IsElement(i, v) => set.is_element(tx, &label(*i), &label(*v), Serializable).await.map(Answer::Is),
+        Op::Get(i) => {
+            let values = set.get(tx, &label(*i), Serializable).await?;
+            Ok(Answer::Values(values.iter().map(content).collect()))
+        }
+        Op::AddCopies(i, v, n) => stock.add(tx, &label(*i), &label(*v), *n).await.map(written),
+        Op::RemoveCopies(i, v, n) => stock.remove(tx, &label(*i), &label(*v), *n).await.map(Answer::Copies),
+        Op::RemoveAllCopies(i) => stock.remove_all(tx, &label(*i)).await.map(written),
+        Op::Count(i, v) => stock.count(tx, &label(*i), &label(*v), Serializable).await.map(Answer::Copies),
+        Op::Counts(i) => {
+            let values = stock.get(tx, &label(*i), Serializable).await?;
+            Ok(Answer::Counts(values.iter().map(|(value, n)| (content(value), *n)).collect()))
+        }
+    }
+}

@@ -15,6 +15,7 @@ mod macros;
 
 pub mod array;
 pub mod blob;
+pub mod directory;
 pub mod entity;
 pub mod graph;
 pub mod id;

@@ -100,6 +100,7 @@ pub fn catalogue() -> Vec<Box<dyn Entry>> {
         entry::<upload::Upload>(),
         entry::<Mounted<multimap::Multimap>>(),
         entry::<Mounted<table::Table>>(),
+        entry::<Mounted<directory::Directory>>(),
     ]
 }
 

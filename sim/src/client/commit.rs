@@ -342,7 +342,7 @@ async fn commit(inner: &Arc<Inner>, epoch: u32) -> Result<Option<CommitReply>> {
         let mut state = inner.state.lock();
         state.check(&inner.client, epoch)?;
         data.attempt = Some(state.record.id(&inner.client));
-        state.record.commit_sent(connection.world.clock.now(), &data.read_ranges);
+        state.record.commit_sent(connection.world.clock.now(), &data.read_ranges, &data.write_ranges);
         Arc::new(data)
     };
     let answer = match fault {

@@ -22,6 +22,7 @@ pub struct Record {
     fresh: bool,
     commit_sent: Option<Nanos>,
     read_ranges: Vec<KeyRange>,
+    write_ranges: Vec<KeyRange>,
     ended: bool,
 }
 
@@ -89,9 +90,10 @@ impl Record {
     }
 
     /// The commit is being sent.
-    pub fn commit_sent(&mut self, now: Nanos, read_ranges: &[KeyRange]) {
+    pub fn commit_sent(&mut self, now: Nanos, read_ranges: &[KeyRange], write_ranges: &[KeyRange]) {
         self.commit_sent = Some(now);
         self.read_ranges = read_ranges.to_vec();
+        self.write_ranges = write_ranges.to_vec();
     }
 
     /// The commit was answered: the version, or the negated error code.
@@ -120,6 +122,7 @@ impl Record {
             calls: std::mem::take(&mut self.calls),
             commit_sent: self.commit_sent,
             read_ranges: std::mem::take(&mut self.read_ranges),
+            write_ranges: std::mem::take(&mut self.write_ranges),
             told,
             ended: world.clock.now(),
         };

@@ -1,6 +1,8 @@
 //! Reading recordings: one case a line, with errors that name the line.
 
-use super::cases::Case;
+use super::{cases::Case, directories::DirectoryCase, tuples::TupleCase};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use thiserror::Error;
 
 /// A line that is no case.
@@ -13,8 +15,32 @@ pub struct FormatError {
     pub error: serde_json::Error,
 }
 
-/// The cases of a recording, in order.
-pub fn parse(text: &str) -> Result<Vec<Case>, FormatError> {
+/// A recording: its cases, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Recording {
+    /// Of the client.
+    Client(Vec<Case>),
+    /// Of the directory layer.
+    Directories(Vec<DirectoryCase>),
+    /// Of the tuple layer.
+    Tuples(Vec<TupleCase>),
+}
+
+/// Reads a recording; what its first case has tells which it is.
+pub fn parse(text: &str) -> Result<Recording, FormatError> {
+    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let first = serde_json::from_str::<Value>(first).unwrap_or_default();
+    let has = |field| first.get(field).is_some();
+    Ok(if has("manual_prefixes") {
+        Recording::Directories(cases(text)?)
+    } else if has("packed") {
+        Recording::Tuples(cases(text)?)
+    } else {
+        Recording::Client(cases(text)?)
+    })
+}
+
+fn cases<C: DeserializeOwned>(text: &str) -> Result<Vec<C>, FormatError> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines
         .map(|(i, line)| serde_json::from_str(line).map_err(|error| FormatError { line: i + 1, error }))
@@ -44,5 +70,15 @@ mod tests {
     fn a_bad_line_is_named() {
         let error = parse("\n{\"id\": 3}\n").unwrap_err();
         assert_eq!(error.line, 2);
+    }
+
+    #[test]
+    fn the_first_case_tells_what_is_recorded() {
+        let tuples = parse("{\"tuple\":[{\"int\":\"7\"}],\"packed\":\"1507\"}\n").unwrap();
+        assert!(matches!(tuples, Recording::Tuples(cases) if cases.len() == 1));
+        let directories =
+            parse("{\"id\":\"d-1\",\"manual_prefixes\":true,\"steps\":[],\"final\":[]}").unwrap();
+        assert!(matches!(directories, Recording::Directories(cases) if cases.len() == 1));
+        assert_eq!(parse("\n").unwrap(), Recording::Client(Vec::new()));
     }
 }

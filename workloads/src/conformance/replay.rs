@@ -97,20 +97,26 @@ pub async fn prepare<D: Database>(db: &D) -> Result<()> {
 /// Makes the user keyspace what it was before the case.
 async fn set_up<D: Database>(db: &D, case: &Case) -> Result<()> {
     let none = BTreeMap::new();
+    let rows: Option<Vec<_>> =
+        case.setup.iter().map(|(key, value)| Some((key.decode(&none)?, value.decode(&none)?))).collect();
+    debug_assert!(rows.is_some());
+    set_keyspace(db, &rows.unwrap_or_default()).await
+}
+
+/// Makes these rows all that the user keyspace holds.
+pub(super) async fn set_keyspace<D: Database>(db: &D, rows: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
     let set = |tx: D::Transaction, _| async move {
         tx.clear_range(b"", b"\xff");
-        for (key, value) in &case.setup {
-            if let (Some(key), Some(value)) = (key.decode(&BTreeMap::new()), value.decode(&BTreeMap::new())) {
-                tx.set(&key, &value);
-            }
+        for (key, value) in rows {
+            tx.set(key, value);
         }
         Ok::<_, Error>(())
     };
-    debug_assert!(case.setup.iter().all(|(k, v)| k.decode(&none).is_some() && v.decode(&none).is_some()));
     db.run(set).await.map_err(|e| e.error)
 }
 
-async fn keyspace<D: Database>(db: &D) -> Result<Vec<KeyValue>> {
+/// All rows of the user keyspace.
+pub(super) async fn keyspace<D: Database>(db: &D) -> Result<Vec<KeyValue>> {
     let all = RangeOption::new(&b""[..], &b"\xff"[..]).mode(StreamingMode::WantAll);
     db.run(|tx, _| {
         let all = all.clone();

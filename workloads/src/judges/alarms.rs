@@ -32,6 +32,7 @@ impl Story {
             calls,
             commit_sent: None,
             read_ranges: Vec::new(),
+            write_ranges: vec![KeyRange::new(&b""[..], &b"\xff"[..])],
             told: Told::Nothing,
             ended: 0,
         };

@@ -1,16 +1,17 @@
 //! Serializable: every attempt read the state at its read version, and each committed transaction
 //! read serializably what the state just before it holds; own writes included, in the order of the
-//! calls.
+//! calls. What others wrote meanwhile without a write conflict range, as they may, is no conflict: reads
+//! of it are passed over.
 
 use super::{
     ClusterJudge, Evidence,
     keyspace::{Keyspace, Undo},
     show,
 };
-use shaketable_layers::tx::{Isolation, KeySelector, MutationType};
+use shaketable_layers::tx::{Isolation, KeySelector, MutationType, key_after};
 use shaketable_sim::{
     history::{Attempt, AttemptId, Call},
-    proto::{Mutation, Version},
+    proto::{KeyRange, Mutation, Version},
 };
 
 /// The judge.
@@ -31,11 +32,12 @@ fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
     let mut readers = by_version.into_iter().peekable();
     let mut state = Keyspace::default();
     let mut undo = Undo::new();
+    let mut unguarded: Vec<(Version, KeyRange)> = Vec::new();
     let get = |id: AttemptId| attempts[id.0 as usize].as_ref();
     for entry in &evidence.truth.entries {
         while let Some((version, id)) = readers.next_if(|(version, _)| *version < entry.version) {
             if let Some(attempt) = get(id) {
-                check(attempt, &mut state, &mut undo, false)
+                check(attempt, &mut state, &mut undo, None)
                     .map_err(|why| format!("{} read at version {version}: {why}", who(id, attempt)))?;
             }
         }
@@ -45,19 +47,24 @@ fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
                 let moved = attempt.read_version.is_none_or(|v| v < entry.previous)
                     || entry.transactions.first().map(|t| t.batch_index) != Some(tx.batch_index);
                 if moved {
-                    check(attempt, &mut state, &mut undo, true).map_err(|why| {
+                    check(attempt, &mut state, &mut undo, Some(&unguarded)).map_err(|why| {
                         format!("{} committed at version {}: {why}", who(id, attempt), entry.version)
                     })?;
                 }
             }
+            let written = tx.attempt.and_then(get).map(|attempt| &attempt.write_ranges[..]);
             for mutation in &tx.mutations {
                 state.apply(mutation, None);
+                let range = touched(mutation);
+                if written.is_some_and(|written| !covers(written, &range)) {
+                    unguarded.push((entry.version, range));
+                }
             }
         }
     }
     for (version, id) in readers {
         if let Some(attempt) = get(id) {
-            check(attempt, &mut state, &mut undo, false)
+            check(attempt, &mut state, &mut undo, None)
                 .map_err(|why| format!("{} read at version {version}: {why}", who(id, attempt)))?;
         }
     }
@@ -69,14 +76,55 @@ fn who(id: AttemptId, attempt: &Attempt) -> String {
     format!("attempt {} (client {}, {op})", id.0, attempt.client.0)
 }
 
-/// Replays an attempt's calls on `state` and takes its writes back. With `serializable_only`,
-/// snapshot reads are passed over: they need not hold at the commit.
+/// The keys that a mutation may change.
+fn touched(mutation: &Mutation) -> KeyRange {
+    match mutation {
+        Mutation::Set(key, _) | Mutation::Atomic(key, ..) => KeyRange::new(key.clone(), key_after(key)),
+        Mutation::ClearRange(range) => range.clone(),
+    }
+}
+
+/// Whether each key of `range` lies in one of `ranges`.
+fn covers(ranges: &[KeyRange], range: &KeyRange) -> bool {
+    let mut begin = &range.begin;
+    while *begin < range.end {
+        match ranges.iter().filter(|r| r.begin <= *begin && *begin < r.end).map(|r| &r.end).max() {
+            Some(end) => begin = end,
+            None => return false,
+        }
+    }
+    true
+}
+
+/// Whether a read may touch one of these ranges.
+fn may_touch(call: &Call, ranges: &[&KeyRange]) -> bool {
+    match call {
+        Call::Get { key, .. } => ranges.iter().any(|range| range.contains(key)),
+        Call::GetRange { begin, end, .. } if is_plain(begin) && is_plain(end) => {
+            let read = KeyRange::new(begin.key.clone(), end.key.clone());
+            ranges.iter().any(|range| range.intersects(&read))
+        }
+        // Where other selectors lead depends on all keys.
+        _ => !ranges.is_empty(),
+    }
+}
+
+/// Whether a selector resolves to the first key from its own on.
+fn is_plain(selector: &KeySelector) -> bool {
+    selector.offset == 1 && !selector.or_equal
+}
+
+/// Replays an attempt's calls on `state` and takes its writes back. At the commit, snapshot reads are
+/// passed over, which need not hold there, and reads of what was written unguarded since.
 fn check(
     attempt: &Attempt,
     state: &mut Keyspace,
     undo: &mut Undo,
-    serializable_only: bool,
+    at_commit: Option<&[(Version, KeyRange)]>,
 ) -> Result<(), String> {
+    let since = |(version, _): &&(Version, KeyRange)| attempt.read_version.is_none_or(|read| read < *version);
+    let unguarded: Vec<&KeyRange> =
+        at_commit.unwrap_or_default().iter().filter(since).map(|(_, range)| range).collect();
     let mut written = Vec::new();
     let mut wrong = Ok(());
     for call in &attempt.calls {
@@ -90,7 +138,7 @@ fn check(
             | Call::GetKey { isolation, .. }
             | Call::GetRange { isolation, .. } => *isolation,
         };
-        if serializable_only && isolation == Isolation::Snapshot {
+        if at_commit.is_some() && (isolation == Isolation::Snapshot || may_touch(call, &unguarded)) {
             continue;
         }
         let sees_own = attempt.read_your_writes
@@ -117,10 +165,9 @@ fn check(
 /// the write, not at its result), and so does the simulated one. What a selector names then is not
 /// what the state says.
 fn counts_emptied_keys(call: &Call, written: &[&Mutation]) -> bool {
-    let plain = |s: &KeySelector| s.offset == 1 && !s.or_equal;
     let resolves = match call {
         Call::GetKey { .. } => true,
-        Call::GetRange { begin, end, .. } => !plain(begin) || !plain(end),
+        Call::GetRange { begin, end, .. } => !is_plain(begin) || !is_plain(end),
         _ => false,
     };
     resolves && written.iter().any(|m| matches!(m, Mutation::Atomic(_, _, MutationType::CompareAndClear)))
@@ -195,4 +242,20 @@ fn compare(call: &Call, state: &Keyspace) -> Result<(), String> {
 /// System and special keys are not part of the state that the log replays.
 fn is_system(key: &[u8]) -> bool {
     key.len() > 1 && key[0] == 0xff
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_covered_by_pieces_without_a_gap() {
+        let range = |begin: &'static str, end: &'static str| KeyRange::new(begin, end);
+        let pieces = [range("c", "f"), range("a", "c"), range("b", "d")];
+        assert!(covers(&pieces, &range("a", "f")));
+        assert!(covers(&pieces, &range("b", "e")));
+        assert!(!covers(&pieces, &range("a", "g")));
+        assert!(!covers(&[range("a", "b"), range("c", "d")], &range("a", "d")));
+        assert!(covers(&[], &range("a", "a")));
+    }
 }

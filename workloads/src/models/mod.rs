@@ -4,6 +4,7 @@
 //! operations through one in commit order and compares the answers.
 
 pub mod classes;
+pub mod directories;
 pub mod keyspace;
 pub mod labels;
 pub mod queue;

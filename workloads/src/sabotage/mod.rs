@@ -2,6 +2,7 @@
 
 pub mod array;
 pub mod blob;
+pub mod directory;
 pub mod entity;
 pub mod graph;
 pub mod index;

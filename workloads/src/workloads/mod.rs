@@ -24,6 +24,7 @@ pub mod api;
 pub mod array;
 pub mod blob;
 pub mod cycle;
+pub mod directory;
 pub mod entity;
 pub mod graph;
 pub mod index;

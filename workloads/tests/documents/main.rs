@@ -2,6 +2,7 @@
 
 mod arrays;
 mod blobs;
+mod directories;
 mod entities;
 mod graphs;
 mod indirection;

@@ -1,0 +1,171 @@
+//! The high-contention allocator: short prefixes, each given once, by many at a time.
+//!
+//! Candidates are drawn at random from a window of integers, so that two who allocate at the same time
+//! seldom draw the same one; a candidate that was drawn is marked. Once half of a window has been given
+//! away the next one begins behind it, and the marks of the old one are cleared.
+
+use super::Error;
+use crate::{
+    reachable, sometimes,
+    tx::{ConflictRangeType, Env, Isolation, MutationType, RangeOption, Transaction, TransactionOption},
+};
+use bytes::Bytes;
+use foundationdb_tuple::Subspace;
+use futures::future::try_join;
+use serde::{Deserialize, Serialize};
+
+/// A number drawn for one operation, from which all its candidates follow.
+///
+/// It is drawn before the retry loop, so that the operation is the same in every attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Chance(pub u64);
+
+impl Chance {
+    /// Draws one.
+    pub fn draw(env: &Env) -> Chance {
+        Chance(env.random_u64())
+    }
+
+    /// The next number below `n`: a splitmix64 sequence.
+    fn below(&mut self, n: i64) -> i64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^= mixed >> 31;
+        ((u128::from(mixed) * n as u128) >> 64) as i64
+    }
+}
+
+/// An allocator below a subspace of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Allocator {
+    counters: Subspace,
+    recent: Subspace,
+}
+
+impl Allocator {
+    /// The allocator below `subspace`.
+    pub fn new(subspace: Subspace) -> Allocator {
+        Allocator { counters: subspace.subspace(&0i64), recent: subspace.subspace(&1i64) }
+    }
+
+    /// The key of the window that begins at `start`: how often it was drawn from.
+    pub fn counter(&self, start: i64) -> Vec<u8> {
+        self.counters.pack(&start)
+    }
+
+    /// The mark of a candidate that was drawn.
+    pub fn mark(&self, candidate: i64) -> Vec<u8> {
+        self.recent.pack(&candidate)
+    }
+
+    /// A prefix that no other call has been given or ever will be.
+    ///
+    /// Several calls may run concurrently in one transaction, within one task.
+    ///
+    /// Windows and counts are read at snapshot: they only steer where to look. What makes a prefix unique
+    /// is its mark, which is read serializably and declared written, so that of two transactions that take
+    /// one candidate the second conflicts.
+    pub async fn allocate<T: Transaction>(&self, tx: &T, mut chance: Chance) -> Result<Bytes, Error> {
+        self.allocate_from(tx, &mut chance).await
+    }
+
+    pub(super) async fn allocate_from<T: Transaction>(
+        &self,
+        tx: &T,
+        chance: &mut Chance,
+    ) -> Result<Bytes, Error> {
+        'windows: loop {
+            let (start, size) = self.window(tx).await?;
+            loop {
+                let candidate = start + chance.below(size);
+                let mark = self.mark(candidate);
+                // The read is issued before the write and without a pause between them: of two calls in
+                // one transaction the second sees the first one's mark.
+                let marked = tx.get(&mark, Isolation::Serializable);
+                tx.set_option(TransactionOption::NextWriteNoWriteConflictRange)?;
+                tx.set(&mark, b"");
+                let (marked, latest) = try_join(marked, async { Ok(self.latest(tx).await) }).await?;
+                if latest? > start {
+                    continue 'windows;
+                }
+                sometimes!(marked.is_some(), "directory: a candidate is taken");
+                if marked.is_none() {
+                    tx.add_conflict_key(&mark, ConflictRangeType::Write)?;
+                    return Ok(foundationdb_tuple::pack(&(candidate,)).into());
+                }
+            }
+        }
+    }
+
+    /// The window to draw from, its start and size, with this draw counted: the latest one, or a later one
+    /// when half of that is given away.
+    async fn window<T: Transaction>(&self, tx: &T) -> Result<(i64, i64), Error> {
+        let mut start = self.latest(tx).await?;
+        loop {
+            let counter = self.counter(start);
+            tx.atomic_op(&counter, &1i64.to_le_bytes(), MutationType::Add);
+            let count = match tx.get(&counter, Isolation::Snapshot).await? {
+                None => 0,
+                Some(count) => {
+                    let count = count.as_ref().try_into().map_err(|_| Error::foreign(&counter))?;
+                    i64::from_le_bytes(count)
+                }
+            };
+            let size = size(start);
+            if count.saturating_mul(2) < size {
+                return Ok((start, size));
+            }
+            reachable!("directory: a window is used up");
+            start += size;
+            tx.clear_range(self.counters.bytes(), &self.counter(start));
+            tx.set_option(TransactionOption::NextWriteNoWriteConflictRange)?;
+            tx.clear_range(self.recent.bytes(), &self.mark(start));
+        }
+    }
+
+    /// The start of the latest window.
+    async fn latest<T: Transaction>(&self, tx: &T) -> Result<i64, Error> {
+        let last = RangeOption::from(self.counters.range()).reversed().limit(1);
+        match tx.get_range_all(last, Isolation::Snapshot).await?.pop() {
+            None => Ok(0),
+            Some(row) => self.counters.unpack(&row.key).map_err(|_| Error::foreign(&row.key)),
+        }
+    }
+}
+
+/// How large the window is that begins at `start`: small as long as that keeps prefixes short, and never
+/// so large that its marks become many.
+fn size(start: i64) -> i64 {
+    match start {
+        ..255 => 64,
+        255..65_535 => 1_024,
+        _ => 8_192,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn candidates_follow_from_the_chance_and_fill_the_window() {
+        let draw = |chance: u64| {
+            let mut chance = Chance(chance);
+            (0..2_000).map(|_| chance.below(64)).collect::<Vec<_>>()
+        };
+        assert_eq!(draw(7), draw(7));
+        assert_ne!(draw(7), draw(8));
+        let mut seen = draw(7);
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen, (0..64).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn windows_grow_where_integers_do() {
+        assert_eq!([0, 254, 255, 65_534, 65_535].map(size), [64, 64, 1_024, 1_024, 8_192]);
+    }
+}

@@ -1,0 +1,645 @@
+//! The operations on directories: inside a transaction, and exactly once.
+
+use super::{
+    Chance, Directory, Error, PARTITION, Path,
+    keys::{self, Node, Nodes, VERSION},
+};
+use crate::{
+    limits,
+    once::{Outcome, Session},
+    reachable, sometimes,
+    tx::{ConflictRangeType, Database, Isolation, MutationType, RangeOption, Transaction, strinc},
+};
+use bytes::Bytes;
+use foundationdb_tuple::Subspace;
+use futures::future::{BoxFuture, FutureExt, try_join};
+use std::future::Future;
+
+/// A place from which paths lead to directories: the root of a directory layer, or
+/// [`below`](Directory::below) a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Directories {
+    /// Where the nodes of this layer lie.
+    pub(super) nodes: Nodes,
+    /// What allocated prefixes begin with.
+    pub(super) content: Bytes,
+    /// The partition whose directories these are; empty for a layer of its own.
+    pub(super) partition: Path,
+    /// Whether prefixes may be given by hand.
+    pub(super) manual: bool,
+    /// From where paths lead, below the partition.
+    pub(super) base: Vec<String>,
+}
+
+/// The official layer: nodes below `\xfe`, allocated prefixes as short as they can be.
+impl Default for Directories {
+    fn default() -> Directories {
+        Directories::new(Subspace::from_bytes([0xfe]), Subspace::all())
+    }
+}
+
+/// How a path is followed.
+#[derive(Clone, Copy)]
+struct Way {
+    isolation: Isolation,
+    /// Whether the call is to write.
+    writes: bool,
+    /// Whether a path that ends at a partition leads into it.
+    enters: bool,
+    /// Whether the call gives a prefix.
+    gives_prefix: bool,
+}
+
+const OPENING: Way =
+    Way { isolation: Isolation::Serializable, writes: false, enters: false, gives_prefix: false };
+const CHANGING: Way = Way { writes: true, ..OPENING };
+
+/// Where a path leads within one layer.
+struct Found {
+    /// The last node there is on the path.
+    node: Node,
+    /// The one before.
+    parent: Node,
+    /// Its tag.
+    tag: Bytes,
+    /// How many names lead to it.
+    depth: usize,
+}
+
+impl Found {
+    fn is_partition(&self) -> bool {
+        self.tag == PARTITION
+    }
+}
+
+/// The end of a path: the layer it lies in, which partitions on the way decide, and what is there.
+struct End {
+    layer: Directories,
+    /// The names within the layer.
+    names: Vec<String>,
+    found: Found,
+    /// The version keys that a write is to set.
+    unversioned: Vec<Vec<u8>>,
+}
+
+impl End {
+    fn exists(&self) -> bool {
+        self.found.depth == self.names.len()
+    }
+
+    fn path(&self) -> Path {
+        self.layer.partition.join(&self.names)
+    }
+
+    /// The directory there, if it has the tag that is asked for; an empty one asks for none.
+    fn open(self, tag: &[u8]) -> Result<Directory, Error> {
+        let found = self.found.tag.clone();
+        if !tag.is_empty() && found != tag {
+            return Err(Error::WrongTag { path: self.path(), asked: Bytes::copy_from_slice(tag), found });
+        }
+        let path = self.path();
+        Ok(self.layer.directory(path, self.found.node.prefix().clone(), found))
+    }
+}
+
+/// What a call that may create does.
+#[derive(Clone, Copy)]
+struct Creation<'a> {
+    tag: &'a [u8],
+    prefix: Option<&'a [u8]>,
+    /// Whether a directory that is there is the answer.
+    opens: bool,
+}
+
+/// A directory to be written.
+struct Plot {
+    parent: Node,
+    name: String,
+    node: Node,
+    tag: Bytes,
+}
+
+impl Directories {
+    /// The directories whose nodes lie below `nodes` and whose allocated prefixes lie below `content`.
+    /// Both are part of the data: the same for everybody, for ever.
+    pub fn new(nodes: Subspace, content: Subspace) -> Directories {
+        Directories {
+            nodes: Nodes::new(nodes),
+            content: content.into_bytes().into(),
+            partition: Path::default(),
+            manual: false,
+            base: Vec::new(),
+        }
+    }
+
+    /// The same directories, with prefixes given by hand allowed.
+    pub fn with_manual_prefixes(self) -> Directories {
+        Directories { manual: true, ..self }
+    }
+
+    /// The nodes, for whoever reads or repairs them by hand.
+    pub fn nodes(&self) -> &Nodes {
+        &self.nodes
+    }
+
+    /// What the prefixes that are allocated begin with.
+    pub fn content(&self) -> &Bytes {
+        &self.content
+    }
+
+    /// Opens a directory. `tag` is its layer tag if it is not empty, else any is right.
+    pub async fn open<T: Transaction>(&self, tx: &T, path: &[&str], tag: &[u8]) -> Result<Directory, Error> {
+        let end = self.follow(tx, path, OPENING).await?;
+        match () {
+            () if end.names.is_empty() => Err(Error::Root("opened")),
+            () if end.exists() => end.open(tag),
+            () => Err(Error::NotFound(end.path())),
+        }
+    }
+
+    /// Refuses if a directory's path, which begins here, no longer leads to it. What the transaction writes
+    /// below its prefix is then sure to be the directory's: a concurrent removal or move conflicts.
+    pub async fn check<T: Transaction>(&self, tx: &T, directory: &Directory) -> Result<(), Error> {
+        let stale = || Error::Stale(directory.path.clone());
+        let names = directory.path.names().strip_prefix(self.partition.names()).ok_or_else(stale)?;
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let here = Directories { base: Vec::new(), ..self.clone() };
+        match here.open(tx, &names, b"").await {
+            Ok(now) if now.prefix == directory.prefix && now.tag == directory.tag => Ok(()),
+            Ok(_) | Err(Error::NotFound(_)) => Err(stale()),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Creates a directory, and those on the way to it that are not there, which have no tag.
+    pub async fn create<T: Transaction>(
+        &self,
+        tx: &T,
+        path: &[&str],
+        tag: &[u8],
+        chance: Chance,
+    ) -> Result<Directory, Error> {
+        self.make(tx, path, Creation { tag, prefix: None, opens: false }, chance).await
+    }
+
+    /// Creates a directory with a prefix of the caller's choice, and those on the way to it, which get
+    /// allocated ones. What the prefix holds already becomes the directory's.
+    pub async fn create_with_prefix<T: Transaction>(
+        &self,
+        tx: &T,
+        path: &[&str],
+        tag: &[u8],
+        prefix: &[u8],
+        chance: Chance,
+    ) -> Result<Directory, Error> {
+        self.make(tx, path, Creation { tag, prefix: Some(prefix), opens: false }, chance).await
+    }
+
+    /// Opens a directory, and creates it if it is not there.
+    pub async fn create_or_open<T: Transaction>(
+        &self,
+        tx: &T,
+        path: &[&str],
+        tag: &[u8],
+        chance: Chance,
+    ) -> Result<Directory, Error> {
+        self.make(tx, path, Creation { tag, prefix: None, opens: true }, chance).await
+    }
+
+    /// Moves a directory, with all below it, to another path of its partition. Its prefix, and so its
+    /// content, stays where it is.
+    pub async fn rename<T: Transaction>(
+        &self,
+        tx: &T,
+        from: &[&str],
+        to: &[&str],
+    ) -> Result<Directory, Error> {
+        let (mut layer, mut unversioned) = (self.clone(), Vec::new());
+        let (mut from, mut to) = (self.names(from), self.names(to));
+        loop {
+            let (source, destination) = (layer.partition.join(&from), layer.partition.join(&to));
+            unversioned.extend(layer.check_version(tx, CHANGING).await?);
+            if to.starts_with(&from) {
+                return Err(Error::BelowItself { from: source, to: destination });
+            }
+            let old = layer.find(tx, &from, Isolation::Serializable).await?;
+            let new = layer.find(tx, &to, Isolation::Serializable).await?;
+            let leaves = |found: &Found, names: &[String]| found.is_partition() && found.depth < names.len();
+            match (leaves(&old, &from), leaves(&new, &to)) {
+                (false, _) if old.depth < from.len() => return Err(Error::NotFound(source)),
+                (true, true) if old.node == new.node => {
+                    reachable!("directory: a move within a partition");
+                    (layer, from) = layer.enter(&old, &from);
+                    to.drain(..new.depth);
+                    continue;
+                }
+                (false, false) => {}
+                _ => return Err(Error::BetweenPartitions { from: source, to: destination }),
+            }
+            if new.depth == to.len() {
+                return Err(Error::AlreadyExists(destination));
+            }
+            let (Some(old_name), Some(new_name)) = (from.last(), to.last()) else {
+                return Err(Error::Root("moved"));
+            };
+            if new.depth + 1 < to.len() {
+                return Err(Error::NoParent(destination));
+            }
+            let key = new.node.child(new_name);
+            limits::row(&key, old.node.prefix())?;
+            layer.stamp(tx, unversioned);
+            tx.set(&key, old.node.prefix());
+            tx.clear(&old.parent.child(old_name));
+            return Ok(layer.directory(destination, old.node.prefix().clone(), old.tag));
+        }
+    }
+
+    /// Removes a directory, all below it, and what they hold.
+    pub async fn remove<T: Transaction>(&self, tx: &T, path: &[&str]) -> Result<(), Error> {
+        let end = self.follow(tx, path, CHANGING).await?;
+        match end.exists() {
+            true => end.remove(tx).await,
+            false => Err(Error::NotFound(end.path())),
+        }
+    }
+
+    /// [`remove`](Directories::remove), or nothing if there is no such directory. Says whether there was.
+    pub async fn remove_if_exists<T: Transaction>(&self, tx: &T, path: &[&str]) -> Result<bool, Error> {
+        let end = self.follow(tx, path, CHANGING).await?;
+        let exists = end.exists();
+        match exists {
+            true => end.remove(tx).await?,
+            false => end.layer.stamp(tx, end.unversioned),
+        }
+        Ok(exists)
+    }
+
+    /// The names of the directories below a path, in the order of their UTF-8 bytes.
+    pub async fn list<T: Transaction>(
+        &self,
+        tx: &T,
+        path: &[&str],
+        isolation: Isolation,
+    ) -> Result<Vec<String>, Error> {
+        let end = self.follow(tx, path, Way { isolation, enters: true, ..OPENING }).await?;
+        if !end.exists() {
+            return Err(Error::NotFound(end.path()));
+        }
+        let children = end.found.node.children();
+        let rows = tx.get_range_all(children.range().into(), isolation).await?;
+        rows.iter().map(|row| keys::name(&children, &row.key)).collect()
+    }
+
+    /// Whether there is a directory at the path.
+    pub async fn exists<T: Transaction>(
+        &self,
+        tx: &T,
+        path: &[&str],
+        isolation: Isolation,
+    ) -> Result<bool, Error> {
+        Ok(self.follow(tx, path, Way { isolation, ..OPENING }).await?.exists())
+    }
+
+    /// Follows a path through the partitions on its way.
+    async fn follow<T: Transaction>(&self, tx: &T, path: &[&str], way: Way) -> Result<End, Error> {
+        let (mut layer, mut names, mut unversioned) = (self.clone(), self.names(path), Vec::new());
+        loop {
+            unversioned.extend(layer.check_version(tx, way).await?);
+            if way.gives_prefix && !layer.manual {
+                let path = layer.partition.join(&names);
+                return Err(match layer.partition.names() {
+                    [] => Error::ManualPrefix(path),
+                    _ => Error::PrefixInPartition(path),
+                });
+            }
+            if way.writes && names.is_empty() {
+                return Err(Error::Root("removed"));
+            }
+            let found = layer.find(tx, &names, way.isolation).await?;
+            if !found.is_partition() || found.depth == names.len() && !way.enters {
+                return Ok(End { layer, names, found, unversioned });
+            }
+            reachable!("directory: a partition is entered");
+            (layer, names) = layer.enter(&found, &names);
+        }
+    }
+
+    /// Follows a path within this layer.
+    async fn find<T: Transaction>(
+        &self,
+        tx: &T,
+        names: &[String],
+        isolation: Isolation,
+    ) -> Result<Found, Error> {
+        let root = self.nodes.root();
+        let mut found = Found { node: root.clone(), parent: root, tag: Bytes::new(), depth: 0 };
+        for name in names {
+            let Some(prefix) = tx.get(&found.node.child(name), isolation).await? else { break };
+            let node = self.nodes.of(&prefix);
+            let tag = tx.get(&node.tag(), isolation).await?.unwrap_or_default();
+            found = Found { parent: found.node, node, tag, depth: found.depth + 1 };
+            if found.is_partition() {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Refuses what a later version has written. Answers with the version's key if a call that writes is
+    /// to set it.
+    async fn check_version<T: Transaction>(&self, tx: &T, way: Way) -> Result<Option<Vec<u8>>, Error> {
+        let key = self.nodes.version();
+        let Some(value) = tx.get(&key, way.isolation).await? else {
+            return Ok(way.writes.then_some(key));
+        };
+        let version = keys::version(&key, &value)?;
+        match version {
+            [major, ..] if major > VERSION[0] => Err(Error::TooNew { path: self.partition.clone(), version }),
+            [_, minor, _] if minor > VERSION[1] && way.writes => {
+                Err(Error::ReadOnly { path: self.partition.clone(), version })
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Sets the version where there is none.
+    fn stamp<T: Transaction>(&self, tx: &T, unversioned: Vec<Vec<u8>>) {
+        for key in unversioned {
+            tx.set(&key, &keys::version_value());
+        }
+    }
+
+    /// The layer within the partition that a path leads through, and the names behind it.
+    fn enter(&self, found: &Found, names: &[String]) -> (Directories, Vec<String>) {
+        let (partition, rest) = names.split_at(found.depth);
+        (self.within(found.node.prefix(), self.partition.join(partition)), rest.to_vec())
+    }
+
+    /// The layer within the partition of this prefix and path.
+    pub(super) fn within(&self, prefix: &Bytes, partition: Path) -> Directories {
+        Directories {
+            nodes: Nodes::new(Subspace::from_bytes([prefix, &b"\xfe"[..]].concat())),
+            content: prefix.clone(),
+            partition,
+            manual: false,
+            base: Vec::new(),
+        }
+    }
+
+    fn directory(self, path: Path, prefix: Bytes, tag: Bytes) -> Directory {
+        Directory { layer: Directories { base: Vec::new(), ..self }, path, prefix, tag }
+    }
+
+    fn names(&self, path: &[&str]) -> Vec<String> {
+        self.base.iter().cloned().chain(path.iter().map(|name| (*name).to_owned())).collect()
+    }
+
+    /// Opens or creates, as asked. Boxed, because a caller may have many under way on one stack.
+    fn make<'a, T: Transaction>(
+        &'a self,
+        tx: &'a T,
+        path: &'a [&'a str],
+        creation: Creation<'a>,
+        chance: Chance,
+    ) -> BoxFuture<'a, Result<Directory, Error>> {
+        self.make_inline(tx, path, creation, chance).boxed()
+    }
+
+    async fn make_inline<T: Transaction>(
+        &self,
+        tx: &T,
+        path: &[&str],
+        creation: Creation<'_>,
+        mut chance: Chance,
+    ) -> Result<Directory, Error> {
+        let gives_prefix = creation.prefix.is_some();
+        loop {
+            let mut end = self.follow(tx, path, Way { gives_prefix, ..OPENING }).await?;
+            if end.names.is_empty() {
+                return Err(Error::Root("opened"));
+            }
+            if end.exists() {
+                return match creation.opens {
+                    true => end.open(creation.tag),
+                    false => Err(Error::AlreadyExists(end.path())),
+                };
+            }
+            let version = end.layer.check_version(tx, CHANGING).await?;
+            let plots = end.plan(tx, creation, &mut chance).await?;
+            end.unversioned.extend(version);
+            if let Some(directory) = end.settle(tx, plots).await? {
+                return Ok(directory);
+            }
+            // A concurrent call in this transaction was first with a directory on the path.
+            reachable!("directory: another call of the transaction is first");
+        }
+    }
+
+    /// A prefix of the allocator's, which nobody else has.
+    async fn allocate<T: Transaction>(
+        &self,
+        tx: &T,
+        path: impl Fn() -> Path,
+        chance: &mut Chance,
+    ) -> Result<Bytes, Error> {
+        let allocated = self.nodes.allocator().allocate_from(tx, chance).await?;
+        let prefix = Bytes::from([&self.content[..], &allocated].concat());
+        let range = RangeOption::from(self.content_of(&prefix)?).limit(1);
+        let held = tx.get_range_all(range, Isolation::Serializable).await?;
+        if !held.is_empty() {
+            return Err(Error::PrefixNotEmpty { path: path(), prefix });
+        }
+        if !self.is_free(tx, &prefix, Isolation::Snapshot).await? {
+            return Err(Error::PrefixClash { path: path(), prefix });
+        }
+        // Nodes are read at snapshot, because neighbours are being created all the time. Those whose
+        // prefix would clash with this one are none of them: should one appear, this conflicts.
+        for length in 1..prefix.len() {
+            let (begin, end) = self.nodes.of(&prefix[..length]).range();
+            tx.add_conflict_range(&begin, &end, ConflictRangeType::Read)?;
+        }
+        if let Some((begin, end)) = self.nodes.beginning_with(&prefix) {
+            tx.add_conflict_range(&begin, &end, ConflictRangeType::Read)?;
+        }
+        Ok(prefix)
+    }
+
+    /// Whether no directory's prefix begins with this one or is begun by it, and the nodes neither.
+    async fn is_free<T: Transaction>(
+        &self,
+        tx: &T,
+        prefix: &[u8],
+        isolation: Isolation,
+    ) -> Result<bool, Error> {
+        let nodes = self.nodes.key();
+        let is_system = prefix.first() == Some(&0xff);
+        if prefix.starts_with(nodes) || nodes.starts_with(prefix) || is_system {
+            return Ok(false);
+        }
+        let Some(beginning) = self.nodes.beginning_with(prefix) else { return Ok(false) };
+        let before = tx.get_range_all(self.nodes.last_before(prefix), isolation);
+        let behind = tx.get_range_all(RangeOption::from(beginning).limit(1), isolation);
+        let (before, behind) = try_join(before, behind).await?;
+        // Prefixes do not nest, so that only the one right before can begin this one.
+        let begun = match before.first() {
+            None => false,
+            Some(row) => prefix.starts_with(&self.nodes.prefix_of(&row.key)?),
+        };
+        Ok(!begun && behind.is_empty())
+    }
+
+    /// All keys that begin with a directory's prefix.
+    fn content_of(&self, prefix: &Bytes) -> Result<(Vec<u8>, Vec<u8>), Error> {
+        match strinc(prefix) {
+            Some(end) => Ok((prefix.to_vec(), end.to_vec())),
+            None => Err(Error::foreign(&self.nodes.of(prefix).tag())),
+        }
+    }
+}
+
+impl End {
+    /// The directories that are missing at the end of the path, each with a prefix that is free.
+    async fn plan<T: Transaction>(
+        &self,
+        tx: &T,
+        creation: Creation<'_>,
+        chance: &mut Chance,
+    ) -> Result<Vec<Plot>, Error> {
+        let End { layer, names, found, .. } = self;
+        let tag = Bytes::copy_from_slice(creation.tag);
+        if let Some(prefix) = creation.prefix
+            && !layer.is_free(tx, prefix, Isolation::Serializable).await?
+        {
+            reachable!("directory: a prefix by hand is in use");
+            return Err(Error::PrefixInUse { path: self.path(), prefix: Bytes::copy_from_slice(prefix) });
+        }
+        let mut plots: Vec<Plot> = Vec::new();
+        for (depth, name) in names.iter().enumerate().skip(found.depth) {
+            let last = depth + 1 == names.len();
+            let path = || layer.partition.join(&names[..=depth]);
+            let prefix = match creation.prefix {
+                Some(prefix) if last => Bytes::copy_from_slice(prefix),
+                _ => layer.allocate(tx, path, chance).await?,
+            };
+            let clashes = |plot: &Plot| {
+                prefix.starts_with(plot.node.prefix()) || plot.node.prefix().starts_with(&prefix)
+            };
+            if plots.iter().any(clashes) {
+                return Err(Error::PrefixClash { path: path(), prefix });
+            }
+            let parent = plots.last().map_or(&found.node, |plot| &plot.node).clone();
+            let node = layer.nodes.of(&prefix);
+            let tag = if last { tag.clone() } else { Bytes::new() };
+            limits::row(&node.tag(), &tag)?;
+            limits::key(&parent.claim(name))?;
+            plots.push(Plot { parent, name: name.clone(), node, tag });
+        }
+        Ok(plots)
+    }
+
+    /// Writes the directories, from the first on. Answers with the last one, or with nothing as soon as
+    /// another call of the transaction was first with one of them.
+    ///
+    /// Two calls that find a directory missing both go on to create it. They meet at its claim: each
+    /// appends what it would write and reads what is there. Whoever comes first has the directory; who
+    /// comes later writes the same in its place, should it not have done so yet, and begins anew.
+    async fn settle<T: Transaction>(self, tx: &T, plots: Vec<Plot>) -> Result<Option<Directory>, Error> {
+        let path = self.path();
+        let End { layer, mut unversioned, .. } = self;
+        let mut last = None;
+        for Plot { parent, name, node, tag } in plots {
+            let (key, claim) = (parent.child(&name), parent.claim(&name));
+            tx.atomic_op(&claim, &keys::claim(node.prefix(), &tag), MutationType::AppendIfFits);
+            let written = tx.get(&key, Isolation::Serializable);
+            let claims = tx.get(&claim, Isolation::Serializable);
+            let (written, claims) = try_join(written, claims).await?;
+            if written.is_some() {
+                tx.clear(&claim);
+                return Ok(None);
+            }
+            let (prefix, first_tag) = keys::first_claim(&claim, &claims.unwrap_or_default())?;
+            let first = layer.nodes.of(&prefix);
+            layer.stamp(tx, std::mem::take(&mut unversioned));
+            tx.set(&key, &prefix);
+            tx.set(&first.tag(), &first_tag);
+            tx.clear(&claim);
+            if first != node {
+                return Ok(None);
+            }
+            last = Some((prefix, tag));
+        }
+        Ok(last.map(|(prefix, tag)| layer.directory(path, prefix, tag)))
+    }
+
+    /// Removes the directory there is, what it holds, and all below it.
+    async fn remove<T: Transaction>(self, tx: &T) -> Result<(), Error> {
+        let End { layer, names, found, unversioned } = self;
+        let Some(name) = names.last() else { return Err(Error::Root("removed")) };
+        let (mut open, mut doomed) = (vec![found.node], Vec::new());
+        while let Some(node) = open.pop() {
+            // Serializably: a directory that is created below meanwhile must not be forgotten.
+            let below = tx.get_range_all(node.children().range().into(), Isolation::Serializable).await?;
+            open.extend(below.iter().map(|row| layer.nodes.of(&row.value)));
+            doomed.push((layer.content_of(node.prefix())?, node.range()));
+        }
+        sometimes!(doomed.len() > 1, "directory: a removal takes others with it");
+        layer.stamp(tx, unversioned);
+        for ((begin, end), (first, last)) in &doomed {
+            tx.clear_range(begin, end);
+            tx.clear_range(first, last);
+        }
+        tx.clear(&found.parent.child(name));
+        Ok(())
+    }
+}
+
+once_forms! { impl Directories, Error {
+    rename_once = rename(from: &[&str], to: &[&str]) -> Directory;
+    remove_once = remove(path: &[&str]) -> ();
+    remove_if_exists_once = remove_if_exists(path: &[&str]) -> bool;
+} }
+
+impl Directories {
+    /// [`create`](Directories::create), exactly once.
+    pub fn create_once<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        path: &[&str],
+        tag: &[u8],
+    ) -> impl Future<Output = Outcome<Directory, Error>> + Send {
+        async move { self.make_once(session, path, Creation { tag, prefix: None, opens: false }).await }
+    }
+
+    /// [`create_with_prefix`](Directories::create_with_prefix), exactly once.
+    pub fn create_with_prefix_once<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        path: &[&str],
+        tag: &[u8],
+        prefix: &[u8],
+    ) -> impl Future<Output = Outcome<Directory, Error>> + Send {
+        async move { self.make_once(session, path, Creation { tag, prefix: Some(prefix), opens: false }).await }
+    }
+
+    /// [`create_or_open`](Directories::create_or_open), exactly once.
+    pub fn create_or_open_once<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        path: &[&str],
+        tag: &[u8],
+    ) -> impl Future<Output = Outcome<Directory, Error>> + Send {
+        async move { self.make_once(session, path, Creation { tag, prefix: None, opens: true }).await }
+    }
+
+    fn make_once<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        path: &[&str],
+        creation: Creation<'_>,
+    ) -> impl Future<Output = Outcome<Directory, Error>> + Send {
+        async move {
+            let chance = Chance::draw(session.database().env());
+            session.apply(|tx| async move { self.make(&tx, path, creation, chance).await }).await
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Directories: the class scheduling tutorial's, and what the developer guide says of them.
+
+use super::on_cluster;
+use bytes::Bytes;
+use foundationdb_tuple::Subspace;
+use shaketable_layers::{
+    directory::{Allocator, Chance, Directories, Directory, Error, Node, Path},
+    limits::TooLarge,
+    once::{Outcome, Session, Slots},
+    tx::{self, Database, Isolation::Serializable, RangeOption, Transaction},
+};
+use shaketable_sim::client::SimDatabase;
+use std::{collections::BTreeSet, future::Future};
+
+type Tx = <SimDatabase as Database>::Transaction;
+
+/// Runs a body that is not refused.
+async fn done<A: Send, F: Future<Output = Result<A, Error>> + Send>(
+    db: &SimDatabase,
+    body: impl Fn(Tx) -> F + Send + Sync,
+) -> A {
+    let body = &body;
+    db.run(|tx, _| async move { body(tx).await }).await.expect("a calm cluster and no refusal")
+}
+
+async fn keys(tx: &Tx) -> Vec<Bytes> {
+    let all = RangeOption::new(&b""[..], &b"\xff"[..]);
+    let rows = tx.get_range_all(all, Serializable).await.expect("rows");
+    rows.into_iter().map(|row| row.key).collect()
+}
+
+fn all() -> Directories {
+    Directories::default().with_manual_prefixes()
+}
+
+#[test]
+fn the_tutorial_opens_its_directory_and_clears_it() {
+    on_cluster(|db| async move {
+        let scheduling = done(&db, |tx| async move {
+            Directories::default().create_or_open(&tx, &["scheduling"], b"", Chance(1)).await
+        })
+        .await;
+        let again = done(&db, |tx| async move {
+            let scheduling =
+                Directories::default().create_or_open(&tx, &["scheduling"], b"", Chance(2)).await?;
+            let (course, attends) = (scheduling.subspace()?.subspace(&"class"), "attends");
+            tx.set(&course.pack(&("class1",)), b"100");
+            tx.set(&scheduling.subspace()?.pack(&(attends, "s", "class1")), b"");
+            Ok(scheduling)
+        })
+        .await;
+        assert_eq!(again, scheduling);
+        let (begin, end) = scheduling.subspace().expect("no partition").range();
+        let (begin, end) = (&begin, &end);
+        done(&db, |tx| async move {
+            assert_eq!(
+                keys(&tx).await.iter().filter(|key| key[..] > begin[..] && key[..] < end[..]).count(),
+                2
+            );
+            tx.clear_range(begin, end);
+            Ok(())
+        })
+        .await;
+        let exists =
+            done(
+                &db,
+                |tx| async move { Directories::default().exists(&tx, &["scheduling"], Serializable).await },
+            );
+        assert!(exists.await);
+    });
+}
+
+#[test]
+fn concurrent_creates_in_one_transaction_agree_on_one_prefix() {
+    on_cluster(|db| async move {
+        let directories = done(&db, |tx| async move {
+            let all = all();
+            let one = |chance| all.create_or_open(&tx, &["a", "b"], b"t", Chance(chance));
+            let (x, y, z) = (one(1), one(2), one(3));
+            let other = all.create_or_open(&tx, &["a"], b"", Chance(4));
+            let (x, y, z, other) = futures::join!(x, y, z, other);
+            Ok([x?, y?, z?, other?])
+        })
+        .await;
+        let [x, y, z, other] = &directories;
+        assert_eq!((x, x), (y, z));
+        assert_ne!(x, other);
+        done(&db, |tx| async move {
+            let nodes = Directories::default().nodes().clone();
+            let tags = keys(&tx).await.into_iter().filter(|key| key.ends_with(b"\x01layer\0"));
+            let mut expected: Vec<Node> = [x, other].map(|directory| nodes.of(directory.prefix())).into();
+            expected.sort_by_key(Node::tag);
+            assert_eq!(tags.collect::<Vec<_>>(), expected.iter().map(Node::tag).collect::<Vec<_>>());
+            assert!(keys(&tx).await.iter().all(|key| !key.windows(5).any(|part| part == b"claim")));
+            Ok(())
+        })
+        .await;
+    });
+}
+
+#[test]
+fn of_two_transactions_that_draw_one_candidate_the_second_conflicts() {
+    on_cluster(|db| async move {
+        let allocator = &Allocator::new(Subspace::from("hca"));
+        let (one, other) = (db.create_transaction().expect("a"), db.create_transaction().expect("b"));
+        let first = allocator.allocate(&one, Chance(7)).await.expect("a prefix");
+        assert_eq!(allocator.allocate(&other, Chance(7)).await.as_ref(), Ok(&first));
+        assert_eq!(one.commit().await, Ok(()));
+        assert_eq!(other.commit().await, Err(tx::Error::NOT_COMMITTED));
+        let (one, other) = (db.create_transaction().expect("a"), db.create_transaction().expect("b"));
+        let second = allocator.allocate(&one, Chance(7)).await.expect("a prefix");
+        let third = allocator.allocate(&other, Chance(8)).await.expect("a prefix");
+        assert_eq!(BTreeSet::from([&first, &second, &third]).len(), 3);
+        assert_eq!((one.commit().await, other.commit().await), (Ok(()), Ok(())));
+    });
+}
+
+#[test]
+fn a_thousand_prefixes_are_short_and_apart() {
+    on_cluster(|db| async move {
+        let mut given = BTreeSet::new();
+        for number in 0..100 {
+            let ten = done(&db, |tx| async move {
+                let allocator = Allocator::new(Subspace::from("hca"));
+                let mut ten = Vec::new();
+                for n in 0..10 {
+                    ten.push(allocator.allocate(&tx, Chance(10 * number + n)).await?);
+                }
+                Ok(ten)
+            });
+            for prefix in ten.await {
+                assert!(prefix.len() <= 3, "{prefix:?}");
+                assert!(given.insert(prefix));
+            }
+        }
+    });
+}
+
+/// The first key of a prefix by hand that the allocator is about to choose as well.
+#[test]
+fn a_prefix_by_hand_and_an_allocated_one_do_not_meet() {
+    on_cluster(|db| async move {
+        let candidate = {
+            let probe = db.create_transaction().expect("a transaction");
+            all().create(&probe, &["probe"], b"", Chance(5)).await.expect("a directory").prefix().clone()
+        };
+        for by_hand in [candidate.to_vec(), candidate[..1].to_vec(), [&candidate[..], b"x"].concat()] {
+            done(&db, |tx| async move {
+                tx.clear_range(b"", b"\xff");
+                tx.set(&all().nodes().version(), &[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+                Ok(())
+            })
+            .await;
+            let (one, other) = (db.create_transaction().expect("a"), db.create_transaction().expect("b"));
+            let allocated = all().create(&one, &["a"], b"", Chance(5)).await.expect("a directory");
+            assert_eq!(allocated.prefix(), &candidate);
+            let given = all().create_with_prefix(&other, &["b"], b"", &by_hand, Chance(5)).await;
+            assert_eq!(given.map(|directory| directory.prefix().to_vec()), Ok(by_hand));
+            assert_eq!(other.commit().await, Ok(()));
+            assert_eq!(one.commit().await, Err(tx::Error::NOT_COMMITTED));
+        }
+    });
+}
+
+#[test]
+fn refusals_name_the_path_and_write_nothing() {
+    on_cluster(|db| async move {
+        done(&db, |tx| async move {
+            all().create_with_prefix(&tx, &["p"], b"partition", b"1", Chance(0)).await?;
+            all().create(&tx, &["p", "d"], b"", Chance(1)).await?;
+            all().create(&tx, &["a", "b"], b"t", Chance(2)).await
+        })
+        .await;
+        let tx = db.create_transaction().expect("a transaction");
+        let all = &all();
+        let path = |names: &[&str]| Path::from(names);
+        let before = keys(&tx).await;
+        let long = "n".repeat(10_000);
+        let long = &long[..];
+        let refused = |result: Result<Directory, Error>| result.expect_err("a refusal");
+        let (from, to) = (path(&["p", "d"]), path(&["d"]));
+        assert_eq!(
+            refused(all.rename(&tx, &["p", "d"], &["d"]).await),
+            Error::BetweenPartitions { from, to }
+        );
+        let (from, to) = (path(&["a"]), path(&["a", "b", "c"]));
+        assert_eq!(refused(all.rename(&tx, &["a"], &["a", "b", "c"]).await), Error::BelowItself { from, to });
+        assert_eq!(refused(all.rename(&tx, &["a"], &["x", "a"]).await), Error::NoParent(path(&["x", "a"])));
+        let error = refused(all.open(&tx, &["a", "b"], b"u").await);
+        assert_eq!(error.to_string(), r#"the directory /"a"/"b" has the layer tag "t", not "u""#);
+        for prefix in [&b""[..], b"1", b"1A", b"\xfe", b"\xff\x01"] {
+            let given = refused(all.create_with_prefix(&tx, &["c"], b"", prefix, Chance(3)).await);
+            let prefix = Bytes::copy_from_slice(prefix);
+            assert_eq!(given, Error::PrefixInUse { path: path(&["c"]), prefix });
+        }
+        let within = refused(all.create_with_prefix(&tx, &["p", "c"], b"", b"2", Chance(3)).await);
+        assert_eq!(within, Error::PrefixInPartition(path(&["p", "c"])));
+        assert!(matches!(all.rename(&tx, &["a"], &[long]).await, Err(Error::TooLarge(TooLarge::Key { .. }))));
+        assert_eq!(all.remove(&tx, &[]).await, Err(Error::Root("removed")));
+        assert_eq!(keys(&tx).await, before);
+        // A create may have drawn candidates before it is refused, and nothing else.
+        assert!(matches!(refused(all.create(&tx, &["c", long], b"", Chance(3)).await), Error::TooLarge(_)));
+        let nodes = keys(&tx).await.into_iter().filter(|key| !key.windows(3).any(|part| part == b"hca"));
+        let old = before.into_iter().filter(|key| !key.windows(3).any(|part| part == b"hca"));
+        assert!(nodes.eq(old));
+    });
+}
+
+#[test]
+fn a_handle_is_good_until_its_directory_moves() {
+    on_cluster(|db| async move {
+        let handle = done(&db, |tx| async move {
+            all().create(&tx, &["p"], b"partition", Chance(1)).await?;
+            all().create(&tx, &["p", "d"], b"", Chance(2)).await
+        })
+        .await;
+        let handle = &handle;
+        done(&db, |tx| async move {
+            all().check(&tx, handle).await?;
+            all().rename(&tx, &["p"], &["q"]).await?;
+            let stale = Error::Stale(Path::from(&["p", "d"][..]));
+            assert_eq!(all().check(&tx, handle).await, Err(stale.clone()));
+            all().create(&tx, &["p", "d"], b"", Chance(3)).await?;
+            assert_eq!(all().check(&tx, handle).await, Err(stale));
+            let moved = all().open(&tx, &["q", "d"], b"").await?;
+            assert_eq!(moved.prefix(), handle.prefix());
+            moved.move_to(&tx, &["q", "e"]).await?;
+            assert_eq!(all().list(&tx, &["q"], Serializable).await?, ["e"]);
+            let across = all().open(&tx, &["q", "e"], b"").await?.move_to(&tx, &["e"]).await;
+            assert!(matches!(across, Err(Error::BetweenPartitions { .. })));
+            Ok(())
+        })
+        .await;
+    });
+}
+
+#[test]
+fn the_forms_that_take_effect_once_answer_with_directories() {
+    on_cluster(|db| async move {
+        let slots = Slots::new(Subspace::from("sessions"));
+        let mut session = Session::open(&db, &slots, 1).await.expect("a session");
+        let all = Directories::default();
+        let created = match all.create_once(&mut session, &["a"], b"t").await {
+            Outcome::Applied(created) => created,
+            other => panic!("{other:?}"),
+        };
+        let (path, tag) = (Path::from(&["a"][..]), Bytes::from_static(b"t"));
+        assert_eq!((created.path(), created.tag()), (&path, &tag));
+        let again = all.create_once(&mut session, &["a"], b"t").await;
+        assert_eq!(again, Outcome::Refused(Error::AlreadyExists(path)));
+        let open = all.create_or_open_once(&mut session, &["a"], b"t").await;
+        assert_eq!(open, Outcome::Applied(created.clone()));
+        let Outcome::Applied(moved) = created.move_to_once(&mut session, &["b"]).await else {
+            panic!("not moved")
+        };
+        assert_eq!(moved.prefix(), created.prefix());
+        assert_eq!(created.remove_if_exists_once(&mut session).await, Outcome::Applied(false));
+        assert_eq!(moved.remove_once(&mut session).await, Outcome::Applied(()));
+    });
+}

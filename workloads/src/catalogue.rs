@@ -101,6 +101,8 @@ pub fn catalogue() -> Vec<Box<dyn Entry>> {
         entry::<Mounted<multimap::Multimap>>(),
         entry::<Mounted<table::Table>>(),
         entry::<Mounted<directory::Directory>>(),
+        entry::<Mounted<hierarchy::Hierarchy>>(),
+        entry::<Mounted<document::Document>>(),
     ]
 }
 

@@ -5,6 +5,7 @@
 
 pub mod classes;
 pub mod directories;
+pub mod json;
 pub mod keyspace;
 pub mod labels;
 pub mod queue;

@@ -3,8 +3,10 @@
 pub mod array;
 pub mod blob;
 pub mod directory;
+pub mod document;
 pub mod entity;
 pub mod graph;
+pub mod hierarchy;
 pub mod index;
 pub mod list;
 pub mod multimap;

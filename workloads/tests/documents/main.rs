@@ -3,8 +3,10 @@
 mod arrays;
 mod blobs;
 mod directories;
+mod documents;
 mod entities;
 mod graphs;
+mod hierarchies;
 mod indirection;
 mod multimaps;
 mod tables;

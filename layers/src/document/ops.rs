@@ -1,0 +1,290 @@
+//! The operations on documents: inside a transaction, and exactly once.
+
+use super::{
+    DOC_ID, Error, Id,
+    keys::{MAX_ID_BYTES, entries},
+};
+use crate::{
+    hierarchy::{
+        self, Step, pointer,
+        tree::{Absent, Place, Tree},
+    },
+    limits,
+    once::{Outcome, Session},
+    reachable,
+    tx::{Database, Env, Isolation, RangeOption, Transaction},
+};
+use foundationdb_tuple::Subspace;
+use serde_json::Value;
+
+/// Texts of more bytes are stored in pieces: FoundationDB advises values below this.
+const LONGEST_VALUE: usize = 10_000;
+
+/// Documents below a subspace of their own.
+#[derive(Clone, Debug)]
+pub struct Documents {
+    subspace: Subspace,
+    longest: usize,
+    indexes: Vec<Index>,
+}
+
+#[derive(Clone, Debug)]
+struct Index {
+    subspace: Subspace,
+    path: Vec<Step>,
+}
+
+impl Documents {
+    /// The documents below `subspace`, which nothing else may use.
+    pub fn new(subspace: Subspace) -> Documents {
+        Documents { subspace, longest: LONGEST_VALUE, indexes: Vec::new() }
+    }
+
+    /// The same with texts of more than so many bytes in pieces of that size. Any other is read as well.
+    pub fn with_pieces_of(mut self, bytes: usize) -> Documents {
+        self.longest = bytes.max(1);
+        self
+    }
+
+    /// The same with an index on the leaves at `path`, below a subspace of its own. Indexes are part of the
+    /// data: the same for everybody, from the first document on.
+    pub fn with_index(mut self, subspace: Subspace, path: Vec<Step>) -> Documents {
+        self.indexes.push(Index { subspace, path });
+        self
+    }
+
+    /// The id of a document, and the document that holds it: the one that an object has as its `doc_id`, or
+    /// a drawn one. A document that is no object holds none. To be called before the retry loop.
+    pub fn identify(env: &Env, doc: &Value) -> Result<(Id, Value), Error> {
+        match doc.get(DOC_ID) {
+            Some(inside) => match Id::of(inside) {
+                Some(id) => Ok((id, doc.clone())),
+                None => Err(Error::NotAnId(inside.to_string())),
+            },
+            None => {
+                let (id, mut doc) = (Id::draw(env), doc.clone());
+                if let Value::Object(members) = &mut doc {
+                    members.insert(DOC_ID.to_owned(), id.to_value());
+                }
+                Ok((id, doc))
+            }
+        }
+    }
+
+    /// Adds a document; one that is there already is left alone and the insert refused.
+    pub async fn insert<T: Transaction>(&self, tx: &T, id: &Id, doc: &Value) -> Result<(), Error> {
+        let tree = self.tree(id)?;
+        agree(id, &[], doc)?;
+        if tree.shape(tx, &[]).await?.is_some() {
+            return Err(Error::Exists(id.clone()));
+        }
+        self.indexed(tx, id, &tree, tree.put(tx, &[], doc, Absent::Create)).await?;
+        Ok(())
+    }
+
+    /// Puts a document in the place of all that there was under its id.
+    pub async fn replace<T: Transaction>(&self, tx: &T, id: &Id, doc: &Value) -> Result<(), Error> {
+        let tree = self.tree(id)?;
+        agree(id, &[], doc)?;
+        self.indexed(tx, id, &tree, tree.put(tx, &[], doc, Absent::Create)).await?;
+        Ok(())
+    }
+
+    /// Changes a part of a document: puts a value at a path in the place of all that is there. An element of
+    /// a list is one that is there, or the next.
+    pub async fn patch<T: Transaction>(
+        &self,
+        tx: &T,
+        id: &Id,
+        path: &[Step],
+        item: &Value,
+    ) -> Result<(), Error> {
+        let tree = self.tree(id)?;
+        agree(id, path, item)?;
+        self.needed(id, self.indexed(tx, id, &tree, tree.put(tx, path, item, Absent::Leave)).await?)
+    }
+
+    /// Changes a part of a document: objects become one with what is there, member by member; any other
+    /// value takes the place of what is there.
+    pub async fn merge<T: Transaction>(
+        &self,
+        tx: &T,
+        id: &Id,
+        path: &[Step],
+        item: &Value,
+    ) -> Result<(), Error> {
+        let tree = self.tree(id)?;
+        agree(id, path, item)?;
+        self.needed(id, self.indexed(tx, id, &tree, tree.merge(tx, path, item, Absent::Leave)).await?)
+    }
+
+    /// Removes what is at a path of a document, the document when that is empty, and says whether there was
+    /// something. The elements behind one of a list move up; an object or list that loses all it has stays,
+    /// empty.
+    pub async fn remove<T: Transaction>(&self, tx: &T, id: &Id, path: &[Step]) -> Result<bool, Error> {
+        let tree = self.tree(id)?;
+        self.indexed(tx, id, &tree, tree.remove(tx, path)).await
+    }
+
+    /// What is at a path of a document, the document when that is empty. An empty object or list is
+    /// something.
+    pub async fn get<T: Transaction>(
+        &self,
+        tx: &T,
+        id: &Id,
+        path: &[Step],
+        isolation: Isolation,
+    ) -> Result<Option<Value>, Error> {
+        Ok(self.tree(id)?.get(tx, path, isolation).await?)
+    }
+
+    /// The documents that have this leaf at a path that is indexed, in the order of their ids.
+    pub async fn find<T: Transaction>(
+        &self,
+        tx: &T,
+        path: &[Step],
+        leaf: &Value,
+        isolation: Isolation,
+    ) -> Result<Vec<Id>, Error> {
+        let index = self.indexes.iter().find(|index| index.path == path);
+        let index = index.ok_or_else(|| Error::NoIndex(pointer(path)))?;
+        let Some((begin, is_shared)) = entries(&index.subspace, leaf) else { return Ok(Vec::new()) };
+        let rows = tx.get_range_all(RangeOption::from(Subspace::from_bytes(&begin[..]).range()), isolation);
+        let mut ids = Vec::new();
+        for row in rows.await? {
+            let id = Id::unpack(&row.key[begin.len()..]).ok_or_else(|| Error::foreign(&row.key))?;
+            let is_found = !is_shared || self.get(tx, &id, path, isolation).await?.as_ref() == Some(leaf);
+            ids.extend(is_found.then_some(id));
+        }
+        Ok(ids)
+    }
+
+    /// Adds a document under the id that it holds, or a drawn one that it then holds ([`identify`]), exactly
+    /// once. One under a drawn id that is taken is refused, and may be inserted again.
+    ///
+    /// [`identify`]: Documents::identify
+    pub fn insert_new_once<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        doc: &Value,
+    ) -> impl Future<Output = Outcome<Id, Error>> + Send {
+        async move {
+            let (id, doc) = match Documents::identify(session.database().env(), doc) {
+                Ok(identified) => identified,
+                Err(e) => return Outcome::Refused(e),
+            };
+            let (id, doc) = (&id, &doc);
+            session
+                .apply(|tx| async move {
+                    self.insert(&tx, id, doc).await?;
+                    Ok(id.clone())
+                })
+                .await
+        }
+    }
+
+    /// The rows of a document.
+    fn tree(&self, id: &Id) -> Result<Tree, Error> {
+        if let Id::Text(text) = id
+            && text.len() > MAX_ID_BYTES
+        {
+            return Err(Error::LongId(text.len()));
+        }
+        let mut root = self.subspace.bytes().to_vec();
+        id.push(&mut root);
+        limits::key(&root)?;
+        Ok(Tree { root, place: Place::Value(self.longest) })
+    }
+
+    fn needed(&self, id: &Id, was_there: bool) -> Result<(), Error> {
+        if was_there { Ok(()) } else { Err(Error::Missing(id.clone())) }
+    }
+
+    /// Does a change of a document and brings the indexes after it. Reads what the transaction has written.
+    async fn indexed<T: Transaction, A>(
+        &self,
+        tx: &T,
+        id: &Id,
+        tree: &Tree,
+        change: impl Future<Output = Result<A, hierarchy::Error>>,
+    ) -> Result<A, Error> {
+        let before = self.entries(tx, id, tree).await?;
+        let answer = change.await?;
+        for (old, new) in before.into_iter().zip(self.entries(tx, id, tree).await?) {
+            if old != new {
+                reachable!("document: an index follows");
+                old.iter().for_each(|key| tx.clear(key));
+                new.iter().for_each(|key| tx.set(key, b""));
+            }
+        }
+        Ok(answer)
+    }
+
+    /// The key that each index has for the document now.
+    async fn entries<T: Transaction>(
+        &self,
+        tx: &T,
+        id: &Id,
+        tree: &Tree,
+    ) -> Result<Vec<Option<Vec<u8>>>, Error> {
+        let mut keys = Vec::with_capacity(self.indexes.len());
+        for index in &self.indexes {
+            let leaf = tree.leaf(tx, &index.path).await?;
+            keys.push(leaf.and_then(|leaf| entries(&index.subspace, &leaf)).map(|(mut key, _)| {
+                id.push(&mut key);
+                key
+            }));
+        }
+        Ok(keys)
+    }
+}
+
+once_forms! { impl Documents, Error {
+    insert_once = insert(id: &Id, doc: &Value) -> ();
+    replace_once = replace(id: &Id, doc: &Value) -> ();
+    patch_once = patch(id: &Id, path: &[Step], item: &Value) -> ();
+    merge_once = merge(id: &Id, path: &[Step], item: &Value) -> ();
+    remove_once = remove(id: &Id, path: &[Step]) -> bool;
+} }
+
+/// Refuses a write after which a document would hold another id than its own.
+fn agree(id: &Id, path: &[Step], item: &Value) -> Result<(), Error> {
+    let inside = match path {
+        [] => item.get(DOC_ID),
+        [Step::Key(name)] if name == DOC_ID => Some(item),
+        [Step::Key(name), ..] if name == DOC_ID => Some(&Value::Null),
+        _ => None,
+    };
+    match inside {
+        Some(inside) if Id::of(inside).as_ref() != Some(id) => {
+            Err(Error::OtherId { id: id.clone(), inside: inside.to_string() })
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_document_never_holds_the_id_of_another() {
+        let inside = |inside: &str| Err(Error::OtherId { id: 7.into(), inside: inside.into() });
+        assert_eq!(agree(&7.into(), &[], &json!({"doc_id": 7})), Ok(()));
+        assert_eq!(agree(&7.into(), &[], &json!({"id": 8})), Ok(()));
+        assert_eq!(agree(&7.into(), &["a".into()], &json!({"doc_id": 8})), Ok(()));
+        assert_eq!(agree(&7.into(), &[], &json!(["doc_id"])), Ok(()));
+        assert_eq!(agree(&7.into(), &[], &json!({"doc_id": "7"})), inside("\"7\""));
+        assert_eq!(agree(&7.into(), &["doc_id".into()], &json!(7.0)), inside("7.0"));
+        assert_eq!(agree(&7.into(), &["doc_id".into(), 0.into()], &json!(7)), inside("null"));
+    }
+
+    #[test]
+    fn an_id_is_limited() {
+        let documents = Documents::new(Subspace::from("d"));
+        assert!(documents.tree(&Id::Text("\0".repeat(MAX_ID_BYTES))).is_ok());
+        let long = documents.tree(&Id::Text("x".repeat(MAX_ID_BYTES + 1)));
+        assert_eq!(long.unwrap_err(), Error::LongId(MAX_ID_BYTES + 1));
+    }
+}

@@ -1,0 +1,546 @@
+//! A nested value as rows below a key: what hierarchies and documents share.
+
+use super::{
+    EMPTY_ARRAY, EMPTY_OBJECT, Error, Step,
+    keys::{
+        Leaf, Shape, Tuple, build, first_length, leaves, pointer, push_scalar, push_step, scalars, shape,
+    },
+};
+use crate::{
+    limits, reachable,
+    tx::{Isolation, KeyValue, RangeOption, Transaction},
+};
+use serde_json::Value;
+
+/// Stands in a path for a text that is stored in pieces, numbered from 0.
+const PIECES: i64 = -3;
+
+/// What FoundationDB counts for a mutation beside its bytes (`sizeof(MutationRef)`).
+const MUTATION_BYTES: usize = 44;
+
+/// Where the leaf of a path is stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place {
+    /// As the last element of the key; the value is empty.
+    Key,
+    /// As the value, in pieces where it is a text of more bytes than these.
+    Value(usize),
+}
+
+/// What a write does where there is no value at all yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Absent {
+    /// It makes one.
+    Create,
+    /// Nothing.
+    Leave,
+}
+
+/// The rows of one nested value, the root.
+#[derive(Clone, Debug)]
+pub(crate) struct Tree {
+    pub(crate) root: Vec<u8>,
+    pub(crate) place: Place,
+}
+
+/// What has to go before a write at a path that what is there leads to.
+struct Ground {
+    /// The marker of an empty object or list that stops being empty.
+    marker: Option<Vec<u8>>,
+}
+
+impl Tree {
+    /// The value at a path.
+    pub(crate) async fn get<T: Transaction>(
+        &self,
+        tx: &T,
+        path: &[Step],
+        isolation: Isolation,
+    ) -> Result<Option<Value>, Error> {
+        let rows = tx.get_range_all(self.range(path)?.into(), isolation).await?;
+        let (tuples, keys) = self.tuples(self.at(path).len(), &rows)?;
+        build(&tuples).map_err(|odd| {
+            let odd = tuples.iter().zip(keys).find(|(tuple, _)| std::ptr::eq(*tuple, odd));
+            Error::foreign(odd.map_or(&[], |(_, key)| key))
+        })
+    }
+
+    /// Puts a value at a path in the place of what is there. Says whether it did.
+    pub(crate) async fn put<T: Transaction>(
+        &self,
+        tx: &T,
+        path: &[Step],
+        item: &Value,
+        absent: Absent,
+    ) -> Result<bool, Error> {
+        let rows = self.rows(path, item)?;
+        let Some(ground) = self.ground(tx, path, absent).await? else { return Ok(false) };
+        ground.prepare(tx);
+        self.overwrite(tx, path, rows)?;
+        Ok(true)
+    }
+
+    /// Puts a value at a path; objects become one with what is there, member by member. Says whether it
+    /// did.
+    pub(crate) async fn merge<T: Transaction>(
+        &self,
+        tx: &T,
+        path: &[Step],
+        item: &Value,
+        absent: Absent,
+    ) -> Result<bool, Error> {
+        self.rows(path, item)?;
+        let Some(ground) = self.ground(tx, path, absent).await? else { return Ok(false) };
+        ground.prepare(tx);
+        let mut open = vec![(path.to_vec(), item)];
+        while let Some((path, item)) = open.pop() {
+            if let Value::Object(members) = item {
+                match self.object(tx, &path, members.keys().next()).await? {
+                    Some(Shape::Object) => {
+                        let below = |(name, member)| (child(&path, Step::Key(String::clone(name))), member);
+                        open.extend(members.iter().map(below));
+                        continue;
+                    }
+                    Some(Shape::Empty(EMPTY_OBJECT)) if members.is_empty() => continue,
+                    _ => {}
+                }
+            }
+            self.overwrite(tx, &path, self.rows(&path, item)?)?;
+        }
+        Ok(true)
+    }
+
+    /// Removes the value at a path. Says whether there was one.
+    pub(crate) async fn remove<T: Transaction>(&self, tx: &T, path: &[Step]) -> Result<bool, Error> {
+        let (begin, end) = self.range(path)?;
+        if self.first(tx, &begin, &end).await?.is_none() {
+            return Ok(false);
+        }
+        let Some((last, above)) = path.split_last() else {
+            tx.clear_range(&begin, &end);
+            return Ok(true);
+        };
+        let (above_begin, above_end) = self.range(above)?;
+        match last {
+            Step::Key(_) => {
+                let alone = self.first(tx, &above_begin, &begin).await?.is_none()
+                    && self.first(tx, &end, &above_end).await?.is_none();
+                tx.clear_range(&begin, &end);
+                if alone {
+                    reachable!("hierarchy: the last member goes");
+                    self.mark(tx, above, EMPTY_OBJECT);
+                }
+            }
+            Step::Index(index) => {
+                let behind = RangeOption::new(end, above_end.clone());
+                let behind = tx.get_range_all(behind, Isolation::Serializable).await?;
+                let moved = self.moved_up(above, *index, behind)?;
+                limits::transaction(bytes(&moved) + MUTATION_BYTES + begin.len() + above_end.len())?;
+                tx.clear_range(&begin, &above_end);
+                if moved.is_empty() {
+                    if *index == 0 {
+                        reachable!("hierarchy: the last element goes");
+                        self.mark(tx, above, EMPTY_ARRAY);
+                    }
+                } else {
+                    reachable!("hierarchy: elements move up");
+                }
+                for (key, value) in moved {
+                    tx.set(&key, &value);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// The tuples of rows below a prefix of this length, in order, each with the key it begins at.
+    pub(crate) fn tuples<'a>(
+        &self,
+        prefix: usize,
+        rows: &'a [KeyValue],
+    ) -> Result<(Vec<Tuple>, Vec<&'a [u8]>), Error> {
+        let (mut tuples, mut keys) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
+        let mut rows = rows.iter().peekable();
+        while let Some(row) = rows.next() {
+            let foreign = || Error::foreign(&row.key);
+            let mut tuple = scalars(&row.key[prefix..]).ok_or_else(foreign)?;
+            keys.push(&row.key[..]);
+            let pieces = [Value::from(PIECES), Value::from(0)];
+            match self.place {
+                Place::Key => {}
+                Place::Value(_) if tuple.ends_with(&pieces) => {
+                    tuple.truncate(tuple.len() - 2);
+                    let start = row.key.len() - 1;
+                    let mut text = row.value.to_vec();
+                    for number in 1u64.. {
+                        let mut key = row.key[..start].to_vec();
+                        push_step(&mut key, &Step::Index(number));
+                        let Some(next) = rows.next_if(|next| next.key == key) else { break };
+                        text.extend_from_slice(&next.value);
+                    }
+                    tuple.push(String::from_utf8(text).map_err(|_| foreign())?.into());
+                }
+                Place::Value(_) => match &scalars(&row.value).ok_or_else(foreign)?[..] {
+                    [leaf] => tuple.push(leaf.clone()),
+                    _ => return Err(foreign()),
+                },
+            }
+            tuples.push(tuple);
+        }
+        Ok((tuples, keys))
+    }
+
+    /// The key at which the rows of a path begin.
+    pub(crate) fn at(&self, path: &[Step]) -> Vec<u8> {
+        let mut key = self.root.clone();
+        path.iter().for_each(|step| push_step(&mut key, step));
+        key
+    }
+
+    /// The rows of a path. A name that continues another one behind a zero byte is not among them: the
+    /// range ends before the 0xff of its escape.
+    pub(crate) fn range(&self, path: &[Step]) -> Result<(Vec<u8>, Vec<u8>), Error> {
+        let mut begin = self.at(path);
+        limits::key(&begin)?;
+        let mut end = begin.clone();
+        end.push(0xff);
+        if let Place::Key = self.place {
+            begin.push(0);
+        }
+        Ok((begin, end))
+    }
+
+    /// The rows of a value at a path, each of which FoundationDB takes, and all of them together.
+    fn rows(&self, path: &[Step], item: &Value) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
+        let mut rows = Vec::new();
+        leaves(path, item, &mut |path, leaf| {
+            let mut key = self.at(path);
+            let mut value = Vec::new();
+            match (self.place, leaf) {
+                (Place::Value(longest), Leaf::Scalar(Value::String(text))) if text.len() > longest => {
+                    reachable!("document: a text is stored in pieces");
+                    push_step_marker(&mut key, PIECES);
+                    for (number, piece) in (0..).zip(text.as_bytes().chunks(longest.max(1))) {
+                        let mut key = key.clone();
+                        push_step(&mut key, &Step::Index(number));
+                        limits::row(&key, piece)?;
+                        rows.push((key, piece.to_vec()));
+                    }
+                    return Ok(());
+                }
+                (Place::Value(_), Leaf::Scalar(scalar)) => push_scalar(&mut value, scalar)?,
+                (Place::Key, Leaf::Scalar(scalar)) => push_scalar(&mut key, scalar)?,
+                (_, Leaf::Empty(marker)) => (key, value) = self.marker(path, marker),
+            }
+            limits::row(&key, &value)?;
+            rows.push((key, value));
+            Ok(())
+        })?;
+        limits::transaction(bytes(&rows))?;
+        Ok(rows)
+    }
+
+    /// Whether what is there leads to `path`, and what must go so that it may; `None` when there is
+    /// nothing and nothing should come of it.
+    ///
+    /// Begins to look where the path ends: rows there prove that all above is as the path has it, and
+    /// then nothing else is read.
+    async fn ground<T: Transaction>(
+        &self,
+        tx: &T,
+        path: &[Step],
+        absent: Absent,
+    ) -> Result<Option<Ground>, Error> {
+        let free = Ground { marker: None };
+        if path.is_empty() && absent == Absent::Create {
+            return Ok(Some(free));
+        }
+        if self.shape(tx, path).await?.is_some() {
+            return Ok(Some(free));
+        }
+        for depth in (0..path.len()).rev() {
+            let above = &path[..depth];
+            let Some(shape) = self.shape(tx, above).await? else { continue };
+            let marker = match (&path[depth], shape) {
+                (Step::Key(_), Shape::Object) => None,
+                (Step::Key(_), Shape::Empty(EMPTY_OBJECT)) => Some(EMPTY_OBJECT),
+                (Step::Key(_), _) => return Err(Error::NotAnObject(pointer(above))),
+                (Step::Index(index), Shape::List) => {
+                    appends(above, *index, self.length(tx, above).await?)?;
+                    None
+                }
+                (Step::Index(index), Shape::Empty(EMPTY_ARRAY)) => {
+                    appends(above, *index, 0)?;
+                    Some(EMPTY_ARRAY)
+                }
+                (Step::Index(_), _) => return Err(Error::NotAList(pointer(above))),
+            };
+            into_nothing(path, depth + 1)?;
+            return Ok(Some(Ground { marker: marker.map(|marker| self.marker(above, marker).0) }));
+        }
+        if absent == Absent::Leave {
+            return Ok(None);
+        }
+        into_nothing(path, 0)?;
+        Ok(Some(free))
+    }
+
+    /// What is at a path that should hold an object. A member, where it is there, proves it, and a change
+    /// of any other then does no harm.
+    async fn object<T: Transaction>(
+        &self,
+        tx: &T,
+        path: &[Step],
+        member: Option<&String>,
+    ) -> Result<Option<Shape>, Error> {
+        if let Some(name) = member {
+            let (begin, end) = self.range(&child(path, Step::Key(name.clone())))?;
+            if self.first(tx, &begin, &end).await?.is_some() {
+                return Ok(Some(Shape::Object));
+            }
+        }
+        let shape = self.shape(tx, path).await?;
+        if shape == Some(Shape::Empty(EMPTY_OBJECT)) {
+            reachable!("hierarchy: an empty object gets members");
+        }
+        Ok(shape)
+    }
+
+    /// The leaf at a path, if there is one.
+    pub(crate) async fn leaf<T: Transaction>(&self, tx: &T, path: &[Step]) -> Result<Option<Value>, Error> {
+        match self.shape(tx, path).await? {
+            Some(Shape::Leaf) => self.get(tx, path, Isolation::Serializable).await,
+            _ => Ok(None),
+        }
+    }
+
+    /// What is at a path.
+    pub(crate) async fn shape<T: Transaction>(&self, tx: &T, path: &[Step]) -> Result<Option<Shape>, Error> {
+        let (begin, end) = self.range(path)?;
+        let Some(row) = self.first(tx, &begin, &end).await? else { return Ok(None) };
+        let mut tuple = scalars(&row.key[self.at(path).len()..]);
+        if let (Place::Value(_), Some(tuple)) = (self.place, &mut tuple) {
+            match tuple.first().and_then(Value::as_i64) {
+                Some(PIECES) => return Ok(Some(Shape::Leaf)),
+                // Completes the tuple, as the value would.
+                _ => tuple.push(Value::Null),
+            }
+        }
+        shape(tuple, &row).map(Some)
+    }
+
+    /// How many elements the list at a path has.
+    async fn length<T: Transaction>(&self, tx: &T, path: &[Step]) -> Result<u64, Error> {
+        let range = RangeOption::from(self.range(path)?).reversed().limit(1);
+        let Some(row) = tx.get_range_all(range, Isolation::Serializable).await?.pop() else { return Ok(0) };
+        let last = scalars(&row.key[self.at(path).len()..]).and_then(|tuple| tuple.first()?.as_u64());
+        Ok(last.ok_or_else(|| Error::foreign(&row.key))? + 1)
+    }
+
+    async fn first<T: Transaction>(
+        &self,
+        tx: &T,
+        begin: &[u8],
+        end: &[u8],
+    ) -> Result<Option<KeyValue>, Error> {
+        let range = RangeOption::new(begin.to_vec(), end.to_vec()).limit(1);
+        Ok(tx.get_range_all(range, Isolation::Serializable).await?.pop())
+    }
+
+    /// The rows of the elements behind the one at `index`, each one place nearer to the list's begin.
+    fn moved_up(
+        &self,
+        list: &[Step],
+        index: u64,
+        rows: Vec<KeyValue>,
+    ) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
+        let prefix = self.at(list);
+        let moved = rows.into_iter().map(|row| {
+            let foreign = || Error::foreign(&row.key);
+            let (element, rest) = first_length(&row.key[prefix.len()..])
+                .and_then(|length| row.key[prefix.len()..].split_at_checked(length))
+                .ok_or_else(foreign)?;
+            let element: u64 = foundationdb_tuple::unpack(element).map_err(|_| foreign())?;
+            let before = element.checked_sub(1).filter(|before| *before >= index).ok_or_else(foreign)?;
+            let mut key = prefix.clone();
+            push_step(&mut key, &Step::Index(before));
+            key.extend_from_slice(rest);
+            Ok((key, row.value.to_vec()))
+        });
+        moved.collect()
+    }
+
+    /// Puts rows in the place of all that is at a path.
+    fn overwrite<T: Transaction>(
+        &self,
+        tx: &T,
+        path: &[Step],
+        rows: Vec<(Vec<u8>, Vec<u8>)>,
+    ) -> Result<(), Error> {
+        let (begin, end) = self.range(path)?;
+        tx.clear_range(&begin, &end);
+        for (key, value) in rows {
+            tx.set(&key, &value);
+        }
+        Ok(())
+    }
+
+    fn mark<T: Transaction>(&self, tx: &T, path: &[Step], marker: i64) {
+        let (key, value) = self.marker(path, marker);
+        tx.set(&key, &value);
+    }
+
+    /// The row of an empty object or list.
+    fn marker(&self, path: &[Step], marker: i64) -> (Vec<u8>, Vec<u8>) {
+        let (mut key, null) = (self.at(path), foundationdb_tuple::pack(&None::<()>));
+        push_step_marker(&mut key, marker);
+        match self.place {
+            Place::Value(_) => (key, null),
+            Place::Key => {
+                key.extend_from_slice(&null);
+                (key, Vec::new())
+            }
+        }
+    }
+}
+
+impl Ground {
+    fn prepare<T: Transaction>(&self, tx: &T) {
+        if let Some(marker) = &self.marker {
+            reachable!("hierarchy: a marker makes room");
+            tx.clear(marker);
+        }
+    }
+}
+
+fn push_step_marker(key: &mut Vec<u8>, marker: i64) {
+    foundationdb_tuple::pack_into(&marker, key);
+}
+
+fn child(path: &[Step], step: Step) -> Vec<Step> {
+    path.iter().cloned().chain([step]).collect()
+}
+
+/// Refuses an element that is not the next of a list of this length.
+fn appends(list: &[Step], index: u64, length: u64) -> Result<(), Error> {
+    match index == length {
+        true => Ok(()),
+        false => Err(Error::Gap { at: pointer(list), index, length }),
+    }
+}
+
+/// Refuses a path that goes on from `depth` into a list that is not there, other than to its begin.
+fn into_nothing(path: &[Step], depth: usize) -> Result<(), Error> {
+    (depth..path.len()).try_for_each(|at| match &path[at] {
+        Step::Index(index) => appends(&path[..at], *index, 0),
+        Step::Key(_) => Ok(()),
+    })
+}
+
+/// What FoundationDB counts for these writes.
+fn bytes(rows: &[(Vec<u8>, Vec<u8>)]) -> usize {
+    rows.iter().map(|(key, value)| MUTATION_BYTES + key.len() + value.len()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::keys::tests::values, *};
+    use crate::{
+        limits::{TRANSACTION_SIZE_LIMIT, TooLarge},
+        tx::KEY_SIZE_LIMIT,
+    };
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn tree(place: Place) -> Tree {
+        Tree { root: b"root".to_vec(), place }
+    }
+
+    /// What a read of these rows would say.
+    fn read(tree: &Tree, rows: Vec<(Vec<u8>, Vec<u8>)>, path: &[Step]) -> Result<Option<Value>, Error> {
+        let (begin, end) = tree.range(path)?;
+        let rows: Vec<_> = rows
+            .into_iter()
+            .filter(|(key, _)| *key >= begin && *key < end)
+            .map(|(key, value)| KeyValue::new(key, value))
+            .collect();
+        let (tuples, keys) = tree.tuples(tree.at(path).len(), &rows)?;
+        assert_eq!(tuples.len(), keys.len());
+        build(&tuples).map_err(|odd| Error::NotAValue(format!("{odd:?}")))
+    }
+
+    fn place() -> impl Strategy<Value = Place> {
+        prop_oneof![Just(Place::Key), (1..9usize).prop_map(Place::Value), Just(Place::Value(10_000))]
+    }
+
+    proptest! {
+        #[test]
+        fn every_value_and_each_part_of_it_is_read_from_its_rows(place in place(), item in values()) {
+            let tree = tree(place);
+            let rows = tree.rows(&[], &item).unwrap();
+            prop_assert!(rows.is_sorted());
+            let again = read(&tree, rows.clone(), &[]).unwrap().unwrap();
+            prop_assert_eq!(again.to_string(), item.to_string());
+            let mut parts: Vec<(Vec<Step>, &Value)> = vec![(Vec::new(), &item)];
+            while let Some((path, part)) = parts.pop() {
+                let again = read(&tree, rows.clone(), &path).unwrap();
+                prop_assert_eq!(again.map(|v| v.to_string()), Some(part.to_string()), "{}", pointer(&path));
+                let at = |step| child(&path, step);
+                match part {
+                    Value::Object(m) => parts.extend(m.iter().map(|(k, v)| (at(Step::Key(k.clone())), v))),
+                    Value::Array(l) => parts.extend((0..).zip(l).map(|(i, v)| (at(Step::Index(i)), v))),
+                    _ => {
+                        let beyond = read(&tree, rows.clone(), &at("a".into())).unwrap();
+                        prop_assert_eq!(beyond, None);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_continues_a_name_is_not_below_it() {
+        let tree = tree(Place::Key);
+        let rows = tree.rows(&[], &json!({"a": 1, "a\0": 2, "a\0b": {"c": 3}, "ab": 4})).unwrap();
+        assert_eq!(read(&tree, rows.clone(), &["a".into()]), Ok(Some(json!(1))));
+        assert_eq!(read(&tree, rows.clone(), &["a\0b".into()]), Ok(Some(json!({"c": 3}))));
+        assert_eq!(read(&tree, rows, &["".into()]), Ok(None));
+    }
+
+    #[test]
+    fn rows_of_no_value_are_foreign_by_key() {
+        let (hierarchy, document) = (tree(Place::Key), tree(Place::Value(10)));
+        let row = |key: &[u8], value: &[u8]| KeyValue::new([b"root", key].concat(), value.to_vec());
+        let foreign = |tree: &Tree, row: KeyValue| {
+            assert_eq!(tree.tuples(4, std::slice::from_ref(&row)).unwrap_err(), Error::foreign(&row.key));
+        };
+        foreign(&hierarchy, row(b"\x01bytes\0", b""));
+        foreign(&hierarchy, row(b"\x02endless", b""));
+        foreign(&document, row(b"\x15\x01", b"\x15\x01\x15\x01"));
+        foreign(&document, row(b"\x15\x01", b""));
+        let mut pieces = vec![0x02, b'a', 0];
+        push_step_marker(&mut pieces, PIECES);
+        push_step(&mut pieces, &Step::Index(0));
+        foreign(&document, row(&pieces, b"\xff"));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_by_its_key() {
+        let key = |error: Error| match error {
+            Error::TooLarge(TooLarge::Key { bytes, .. }) => bytes,
+            other => panic!("{other}"),
+        };
+        // The root, the leaf's type and its end.
+        let longest = KEY_SIZE_LIMIT - 4 - 2;
+        let leaf = |bytes: usize| Value::from("x".repeat(bytes));
+        assert!(tree(Place::Key).rows(&[], &leaf(longest)).is_ok());
+        assert_eq!(key(tree(Place::Key).rows(&[], &leaf(longest + 1)).unwrap_err()), KEY_SIZE_LIMIT + 1);
+        let name = Step::Key("x".repeat(longest));
+        assert!(tree(Place::Value(10)).rows(std::slice::from_ref(&name), &Value::Null).is_ok());
+        assert_eq!(key(tree(Place::Key).rows(&[name], &Value::Null).unwrap_err()), KEY_SIZE_LIMIT + 1);
+
+        let large = Value::from(vec![leaf(9_000); TRANSACTION_SIZE_LIMIT / 9_000]);
+        let refused = tree(Place::Value(10_000)).rows(&[], &large).unwrap_err();
+        assert!(matches!(refused, Error::TooLarge(TooLarge::Transaction { .. })), "{refused}");
+    }
+}

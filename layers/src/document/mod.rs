@@ -17,7 +17,8 @@
 //!
 //! # What it does not do
 //!
-//! * One document is written in one transaction: there are none above 10,000,000 bytes.
+//! * One document is inserted in one transaction: 10,000,000 bytes with what FoundationDB counts beside them,
+//!   some 150 for each leaf.
 //! * Merging is by members: lists are replaced, and null is a value that removes nothing (unlike RFC 7396).
 //! * An index holds one leaf of each document: none for each element of a list, and no order among texts that
 //!   agree in their first 1,000 bytes. It needs transactions that read their own writes.

@@ -18,6 +18,9 @@ const PIECES: i64 = -3;
 /// What FoundationDB counts for a mutation beside its bytes (`sizeof(MutationRef)`).
 const MUTATION_BYTES: usize = 44;
 
+/// What it counts for a conflict range beside its bytes (`sizeof(KeyRangeRef)`).
+const RANGE_BYTES: usize = 24;
+
 /// Where the leaf of a path is stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Place {
@@ -89,7 +92,8 @@ impl Tree {
         item: &Value,
         absent: Absent,
     ) -> Result<bool, Error> {
-        self.rows(path, item)?;
+        let rows = self.rows(path, item)?;
+        limits::transaction(bytes(self.at(path).len(), &rows) + merging(&rows))?;
         let Some(ground) = self.ground(tx, path, absent).await? else { return Ok(false) };
         ground.prepare(tx);
         let mut open = vec![(path.to_vec(), item)];
@@ -135,7 +139,7 @@ impl Tree {
                 let behind = RangeOption::new(end, above_end.clone());
                 let behind = tx.get_range_all(behind, Isolation::Serializable).await?;
                 let moved = self.moved_up(above, *index, behind)?;
-                limits::transaction(bytes(&moved) + MUTATION_BYTES + begin.len() + above_end.len())?;
+                limits::transaction(bytes(begin.len(), &moved))?;
                 tx.clear_range(&begin, &above_end);
                 if moved.is_empty() {
                     if *index == 0 {
@@ -236,7 +240,7 @@ impl Tree {
             rows.push((key, value));
             Ok(())
         })?;
-        limits::transaction(bytes(&rows))?;
+        limits::transaction(bytes(self.at(path).len(), &rows))?;
         Ok(rows)
     }
 
@@ -437,9 +441,17 @@ fn into_nothing(path: &[Step], depth: usize) -> Result<(), Error> {
     })
 }
 
-/// What FoundationDB counts for these writes.
-fn bytes(rows: &[(Vec<u8>, Vec<u8>)]) -> usize {
-    rows.iter().map(|(key, value)| MUTATION_BYTES + key.len() + value.len()).sum()
+/// What FoundationDB counts for rows in the place of a range that begins with a key of so many bytes: it
+/// clears what is between them, piece by piece.
+fn bytes(begin: usize, rows: &[(Vec<u8>, Vec<u8>)]) -> usize {
+    let gap = |length: usize| MUTATION_BYTES + 2 * length + 1;
+    let row = |(key, value): &(Vec<u8>, Vec<u8>)| gap(key.len()) + MUTATION_BYTES + key.len() + value.len();
+    RANGE_BYTES + 2 * begin + 2 + gap(begin) + rows.iter().map(row).sum::<usize>()
+}
+
+/// What merging adds to it at most: what was read to come to each row, and its own range.
+fn merging(rows: &[(Vec<u8>, Vec<u8>)]) -> usize {
+    rows.iter().map(|(key, _)| MUTATION_BYTES + 3 * RANGE_BYTES + 8 * (key.len() + 1)).sum()
 }
 
 #[cfg(test)]

@@ -170,6 +170,13 @@ pub(crate) fn assemble(rows: &[KeyValue]) -> Result<BTreeMap<Id, Json>, String> 
     documents.into_iter().map(whole).collect()
 }
 
+impl Flaw {
+    /// Whether it writes rows itself. An index beside them would only show that it was forgotten.
+    fn writes_rows(self) -> bool {
+        matches!(self, Flaw::BlindReplace | Flaw::SnapshotPatch | Flaw::OtherId | Flaw::BytePrefix)
+    }
+}
+
 impl Document {
     pub(crate) fn layer(&self) -> Documents {
         let documents = self.layer_without_index();
@@ -259,7 +266,8 @@ impl Specimen for Document {
             names: rng.range(2..5) as usize,
             longest: rng.range(1..4) as usize,
             piece: *rng.pick(&[4, 200, 10_000]),
-            indexed: rng.chance(0.5) || flaw == Some(Flaw::StaleIndex),
+            indexed: rng.chance(0.5) && !flaw.is_some_and(Flaw::writes_rows)
+                || flaw == Some(Flaw::StaleIndex),
             flaw,
         }
     }

@@ -21,6 +21,9 @@ const MUTATION_BYTES: usize = 44;
 /// What it counts for a conflict range beside its bytes (`sizeof(KeyRangeRef)`).
 const RANGE_BYTES: usize = 24;
 
+/// A key and its value.
+type Row = (Vec<u8>, Vec<u8>);
+
 /// Where the leaf of a path is stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Place {
@@ -215,7 +218,7 @@ impl Tree {
     }
 
     /// The rows of a value at a path, each of which FoundationDB takes, and all of them together.
-    fn rows(&self, path: &[Step], item: &Value) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
+    fn rows(&self, path: &[Step], item: &Value) -> Result<Vec<Row>, Error> {
         let mut rows = Vec::new();
         leaves(path, item, &mut |path, leaf| {
             let mut key = self.at(path);
@@ -352,12 +355,7 @@ impl Tree {
     }
 
     /// The rows of the elements behind the one at `index`, each one place nearer to the list's begin.
-    fn moved_up(
-        &self,
-        list: &[Step],
-        index: u64,
-        rows: Vec<KeyValue>,
-    ) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
+    fn moved_up(&self, list: &[Step], index: u64, rows: Vec<KeyValue>) -> Result<Vec<Row>, Error> {
         let prefix = self.at(list);
         let moved = rows.into_iter().map(|row| {
             let foreign = || Error::foreign(&row.key);
@@ -375,12 +373,7 @@ impl Tree {
     }
 
     /// Puts rows in the place of all that is at a path.
-    fn overwrite<T: Transaction>(
-        &self,
-        tx: &T,
-        path: &[Step],
-        rows: Vec<(Vec<u8>, Vec<u8>)>,
-    ) -> Result<(), Error> {
+    fn overwrite<T: Transaction>(&self, tx: &T, path: &[Step], rows: Vec<Row>) -> Result<(), Error> {
         let (begin, end) = self.range(path)?;
         tx.clear_range(&begin, &end);
         for (key, value) in rows {
@@ -443,14 +436,14 @@ fn into_nothing(path: &[Step], depth: usize) -> Result<(), Error> {
 
 /// What FoundationDB counts for rows in the place of a range that begins with a key of so many bytes: it
 /// clears what is between them, piece by piece.
-fn bytes(begin: usize, rows: &[(Vec<u8>, Vec<u8>)]) -> usize {
+fn bytes(begin: usize, rows: &[Row]) -> usize {
     let gap = |length: usize| MUTATION_BYTES + 2 * length + 1;
-    let row = |(key, value): &(Vec<u8>, Vec<u8>)| gap(key.len()) + MUTATION_BYTES + key.len() + value.len();
+    let row = |(key, value): &Row| gap(key.len()) + MUTATION_BYTES + key.len() + value.len();
     RANGE_BYTES + 2 * begin + 2 + gap(begin) + rows.iter().map(row).sum::<usize>()
 }
 
 /// What merging adds to it at most: what was read to come to each row, and its own range.
-fn merging(rows: &[(Vec<u8>, Vec<u8>)]) -> usize {
+fn merging(rows: &[Row]) -> usize {
     rows.iter().map(|(key, _)| MUTATION_BYTES + 3 * RANGE_BYTES + 8 * (key.len() + 1)).sum()
 }
 
@@ -469,7 +462,7 @@ mod tests {
     }
 
     /// What a read of these rows would say.
-    fn read(tree: &Tree, rows: Vec<(Vec<u8>, Vec<u8>)>, path: &[Step]) -> Result<Option<Value>, Error> {
+    fn read(tree: &Tree, rows: Vec<Row>, path: &[Step]) -> Result<Option<Value>, Error> {
         let (begin, end) = tree.range(path)?;
         let rows: Vec<_> = rows
             .into_iter()

@@ -22,7 +22,8 @@ pub struct Json(pub Value);
 
 impl PartialEq for Json {
     fn eq(&self, other: &Json) -> bool {
-        self.0.to_string() == other.0.to_string()
+        let text = |value: &Value| value.to_string();
+        text(&self.0) == text(&other.0)
     }
 }
 

@@ -165,15 +165,15 @@ fn what_is_too_large_is_refused_before_anything_is_written() {
 #[test]
 fn the_largest_that_is_let_through_is_not_refused_later() {
     on_cluster(|db| async move {
-        let text = |tens: u64| json!({"a": 1, "b": "0123456789".repeat(tens as usize)});
-        let list = |numbers: u64| (0..numbers).collect::<Value>();
-        let mut shapes: [(u64, u64, &dyn Fn(u64) -> Value); 2] =
-            [(970_000, 5_000, &text), (70_000, 1_000, &list)];
-        for (id, (size, step, value)) in (0..).map(Id::from).zip(&mut shapes) {
-            while documents().replace(&begin(&db), &id, &value(*size + *step)).await.is_ok() {
-                *size += *step;
+        type Shape = fn(u64) -> Value;
+        let text: Shape = |tens| json!({"a": 1, "b": "0123456789".repeat(tens as usize)});
+        let list: Shape = |numbers| (0..numbers).collect();
+        for (id, mut size, step, value) in [(1, 970_000, 5_000, text), (2, 70_000, 1_000, list)] {
+            let id = Id::from(id);
+            while documents().replace(&begin(&db), &id, &value(size + step)).await.is_ok() {
+                size += step;
             }
-            let (tx, largest) = (begin(&db), value(*size));
+            let (tx, largest) = (begin(&db), value(size));
             documents().replace(&tx, &id, &largest).await.expect("a replace");
             tx.commit().await.expect("a commit");
             let stored = documents().get(&begin(&db), &id, &[], Serializable).await;

@@ -28,6 +28,7 @@ pub mod list;
 pub mod multimap;
 pub mod once;
 pub mod points;
+pub mod priority_queue;
 pub mod queue;
 pub mod scheduling;
 pub mod table;

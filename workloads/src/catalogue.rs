@@ -103,6 +103,7 @@ pub fn catalogue() -> Vec<Box<dyn Entry>> {
         entry::<Mounted<directory::Directory>>(),
         entry::<Mounted<hierarchy::Hierarchy>>(),
         entry::<Mounted<document::Document>>(),
+        entry::<Mounted<priority_queue::Queue>>(),
     ]
 }
 

@@ -10,6 +10,7 @@ pub mod hierarchy;
 pub mod index;
 pub mod list;
 pub mod multimap;
+pub mod priority_queue;
 pub mod queue;
 pub mod scheduling;
 pub mod table;

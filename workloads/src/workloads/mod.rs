@@ -32,6 +32,7 @@ pub mod hierarchy;
 pub mod index;
 pub mod list;
 pub mod multimap;
+pub mod priority_queue;
 pub mod queue;
 pub mod signup;
 pub mod table;

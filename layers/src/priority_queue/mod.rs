@@ -1,0 +1,61 @@
+//! A queue of byte strings with integer priorities, open at both ends.
+//!
+//! # Promise
+//!
+//! * [`pop_min`](PriorityQueue::pop_min) takes an item of the lowest priority,
+//!   [`pop_max`](PriorityQueue::pop_max) one of the highest. Every item pushed is popped at most once, and
+//!   none is lost.
+//! * Among items of one priority *both* ends take the one that was pushed first: if a push was acknowledged
+//!   before another was called, its item leaves first. Pushes that overlap may leave in any order; those of
+//!   one transaction leave in the order of the calls.
+//! * Pushes never conflict with each other. A pop conflicts with a push only if the pushed item would have
+//!   been popped in its place: one with a priority nearer to that end, or any at all when it found none. Two
+//!   pops of one item conflict, and one of them retries.
+//! * [`change`](PriorityQueue::change) moves an item to another priority in one step: no reader sees it at
+//!   both or at neither. It goes behind those that are there.
+//! * The functions that take a transaction compose with anything else in it. The forms that end in `_once`
+//!   are applied exactly once ([`once`](crate::once)).
+//!
+//! # What it does not do
+//!
+//! * Pops do not scale: all of them at one end want the same item.
+//! * It does not find an item by its id: whoever wants to change a priority keeps the [`Place`] that the push
+//!   answered, and the one that each change answers.
+//! * Priorities are integers. FoundationDB sorts every integer before every float, whatever their values, so
+//!   that a queue of both would have no order of priorities.
+//! * Counts begin again at 0 whenever a priority has no item; they are no identity.
+//! * With snapshot read-your-writes disabled (option 601) several items pushed by one transaction tie, and
+//!   its own pushes are not seen by its `pop_max` and `peek_max`.
+//! * Values above [`MAX_VALUE_BYTES`] are refused, not split.
+//!
+//! # What it costs
+//!
+//! | operation | reads | writes | conflicts with |
+//! |---|---|---|---|
+//! | push | 1 range of one row, at snapshot | 1 | pops that it comes before |
+//! | pop min, peek min | 1 range of one row | 1 (a peek: none) | changes at and before the item |
+//! | pop max, peek max | 2 ranges of one row | 1 (a peek: none) | changes at and before the item within its priority, and of higher ones |
+//! | change | 1 key, 1 range of one row at snapshot | 2 | whoever pops or changes the item |
+//! | items, len | everything | – | every change |
+//!
+//! ```
+//! use shaketable_layers::{priority_queue::{Error, PriorityQueue}, queue::ItemId, tx::{Isolation, Transaction}};
+//!
+//! /// Who waits for the most urgent operation goes first; ids are drawn before the retry loop.
+//! async fn triage<T: Transaction>(tx: &T, patients: &PriorityQueue, ids: [ItemId; 2]) -> Result<(), Error> {
+//!     patients.push(tx, ids[0], -1, b"a sprained ankle").await?;
+//!     let bed = patients.push(tx, ids[1], 0, b"a headache").await?;
+//!     patients.change(tx, bed, 10).await?;
+//!     let next = patients.peek_max(tx, Isolation::Serializable).await?;
+//!     assert_eq!(next.unwrap().value, "a headache");
+//!     Ok(())
+//! }
+//! ```
+
+mod error;
+mod keys;
+mod ops;
+
+pub use error::Error;
+pub use keys::{MAX_VALUE_BYTES, Place};
+pub use ops::{End, Item, PriorityQueue};

@@ -1,0 +1,274 @@
+//! A priority queue's operations: inside a transaction, and exactly once.
+
+use super::{Error, MAX_VALUE_BYTES, Place};
+use crate::{
+    limits,
+    once::{self, Answer, Outcome, Session},
+    queue::ItemId,
+    reachable, sometimes,
+    tx::{ConflictRangeType, Database, Isolation, KeySelector, KeyValue, RangeOption, Transaction},
+};
+use bytes::{BufMut, Bytes, BytesMut};
+use foundationdb_tuple::Subspace;
+use serde::{Deserialize, Serialize};
+
+/// An end of a priority queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum End {
+    /// The lowest priority.
+    Min,
+    /// The highest priority.
+    Max,
+}
+
+/// A priority queue below a subspace of its own.
+#[derive(Clone, Debug)]
+pub struct PriorityQueue {
+    subspace: Subspace,
+}
+
+/// An item of a priority queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// Its place.
+    pub place: Place,
+    /// Its value.
+    pub value: Bytes,
+}
+
+impl PriorityQueue {
+    /// The priority queue below `subspace`, which nothing else may use.
+    pub fn new(subspace: Subspace) -> PriorityQueue {
+        PriorityQueue { subspace }
+    }
+
+    /// The subspace, which nothing else may use.
+    pub fn subspace(&self) -> &Subspace {
+        &self.subspace
+    }
+
+    /// Puts an item behind all others of its priority. Draw the id before a retry loop, never inside.
+    pub async fn push<T: Transaction>(
+        &self,
+        tx: &T,
+        id: ItemId,
+        priority: i64,
+        value: &[u8],
+    ) -> Result<Place, Error> {
+        limits::value_up_to(MAX_VALUE_BYTES, self.under(priority).bytes(), value)?;
+        let place = Place { priority, count: self.next_count(tx, priority).await?, id };
+        let key = place.pack(&self.subspace);
+        limits::key(&key)?;
+        tx.set(&key, value);
+        Ok(place)
+    }
+
+    /// Removes the first item at an end, or answers that there is none.
+    pub async fn pop<T: Transaction>(&self, tx: &T, end: End) -> Result<Option<Item>, Error> {
+        let item = self.peek(tx, end, Isolation::Serializable).await?;
+        match &item {
+            Some(item) => tx.clear(&item.place.pack(&self.subspace)),
+            None => reachable!("priority_queue: a pop finds no item"),
+        }
+        Ok(item)
+    }
+
+    /// [`pop`](PriorityQueue::pop) of the lowest priority.
+    pub async fn pop_min<T: Transaction>(&self, tx: &T) -> Result<Option<Item>, Error> {
+        self.pop(tx, End::Min).await
+    }
+
+    /// [`pop`](PriorityQueue::pop) of the highest priority.
+    pub async fn pop_max<T: Transaction>(&self, tx: &T) -> Result<Option<Item>, Error> {
+        self.pop(tx, End::Max).await
+    }
+
+    /// The first item at an end, which stays. At [`Isolation::Snapshot`] it may be gone by the commit, and a
+    /// pop in another transaction may take another one.
+    pub async fn peek<T: Transaction>(
+        &self,
+        tx: &T,
+        end: End,
+        isolation: Isolation,
+    ) -> Result<Option<Item>, Error> {
+        let row = match end {
+            End::Min => self.one(tx, self.range(), isolation).await?,
+            End::Max => self.first_of_highest(tx, isolation).await?,
+        };
+        row.map(|row| self.item(row)).transpose()
+    }
+
+    /// [`peek`](PriorityQueue::peek) at the lowest priority.
+    pub async fn peek_min<T: Transaction>(
+        &self,
+        tx: &T,
+        isolation: Isolation,
+    ) -> Result<Option<Item>, Error> {
+        self.peek(tx, End::Min, isolation).await
+    }
+
+    /// [`peek`](PriorityQueue::peek) at the highest priority.
+    pub async fn peek_max<T: Transaction>(
+        &self,
+        tx: &T,
+        isolation: Isolation,
+    ) -> Result<Option<Item>, Error> {
+        self.peek(tx, End::Max, isolation).await
+    }
+
+    /// Gives the item at `place` another priority and answers its place there, behind all others. One that
+    /// has this priority already stays where it is. [`Error::Gone`] when nothing is at the place.
+    pub async fn change<T: Transaction>(&self, tx: &T, place: Place, priority: i64) -> Result<Place, Error> {
+        let key = place.pack(&self.subspace);
+        let value = tx.get(&key, Isolation::Serializable).await?.ok_or(Error::Gone(place))?;
+        if priority == place.priority {
+            return Ok(place);
+        }
+        reachable!("priority_queue: an item changes its priority");
+        let moved = self.push(tx, place.id, priority, &value).await?;
+        tx.clear(&key);
+        Ok(moved)
+    }
+
+    /// Whether there is no item.
+    pub async fn is_empty<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<bool, Error> {
+        Ok(self.one(tx, self.range(), isolation).await?.is_none())
+    }
+
+    /// How many items there are. Reads all of them; serializably, it conflicts with every change.
+    pub async fn len<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<usize, Error> {
+        Ok(tx.get_range_all(self.range(), isolation).await?.len())
+    }
+
+    /// All items, lowest priority first. Reads all of them, as [`len`](PriorityQueue::len) does.
+    pub async fn items<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Vec<Item>, Error> {
+        let rows = tx.get_range_all(self.range(), isolation).await?;
+        rows.into_iter().map(|row| self.item(row)).collect()
+    }
+
+    /// [`push`](PriorityQueue::push), exactly once.
+    pub fn push_once<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        priority: i64,
+        value: &[u8],
+    ) -> impl Future<Output = Outcome<Place, Error>> + Send {
+        async move {
+            let id = ItemId::draw(session.database().env());
+            session.apply(|tx| async move { self.push(&tx, id, priority, value).await }).await
+        }
+    }
+
+    /// One more than the largest count of a priority, 0 when it has no item. At snapshot, so that pushes do
+    /// not conflict: one that computes the same count has another id. Sees the transaction's own items, so
+    /// that they do not tie.
+    async fn next_count<T: Transaction>(&self, tx: &T, priority: i64) -> Result<i64, Error> {
+        let range = RangeOption::from(self.under(priority).range()).reversed();
+        match self.one(tx, range, Isolation::Snapshot).await? {
+            None => Ok(0),
+            Some(row) => {
+                let last = Place::unpack(&self.subspace, &row.key)?.count;
+                last.checked_add(1).ok_or(Error::CountsExhausted(priority))
+            }
+        }
+    }
+
+    /// The first item of the highest priority, which is not the last item of all: that one was pushed last.
+    ///
+    /// Which priority is the highest is looked up at snapshot, and only what decides it is added to the
+    /// conflict ranges: that there is nothing above. A push behind the item does not conflict.
+    async fn first_of_highest<T: Transaction>(
+        &self,
+        tx: &T,
+        isolation: Isolation,
+    ) -> Result<Option<KeyValue>, Error> {
+        let (begin, end) = self.subspace.range();
+        let mut below = self.range().reversed();
+        loop {
+            let last = self.one(tx, below.clone(), Isolation::Snapshot).await?;
+            let last = last.map(|row| Place::unpack(&self.subspace, &row.key)).transpose()?;
+            let under = last.map(|last| self.under(last.priority).range());
+            if isolation == Isolation::Serializable {
+                let above = under.as_ref().map_or(&begin, |(_, end)| end);
+                tx.add_conflict_range(above, &end, ConflictRangeType::Read)?;
+            }
+            let Some(under) = under else { return Ok(None) };
+            let lowest = KeySelector::first_greater_or_equal(under.0.clone());
+            if let Some(first) = self.one(tx, under.into(), isolation).await? {
+                sometimes!(
+                    last != Some(Place::unpack(&self.subspace, &first.key)?),
+                    "priority_queue: the highest priority has several items"
+                );
+                return Ok(Some(first));
+            }
+            // Only with option 601: the snapshot still has what this transaction has popped.
+            below.end = lowest;
+        }
+    }
+
+    fn under(&self, priority: i64) -> Subspace {
+        self.subspace.subspace(&priority)
+    }
+
+    fn range(&self) -> RangeOption {
+        self.subspace.range().into()
+    }
+
+    async fn one<T: Transaction>(
+        &self,
+        tx: &T,
+        range: RangeOption,
+        isolation: Isolation,
+    ) -> Result<Option<KeyValue>, Error> {
+        Ok(tx.get_range_all(range.limit(1), isolation).await?.pop())
+    }
+
+    fn item(&self, row: KeyValue) -> Result<Item, Error> {
+        Ok(Item { place: Place::unpack(&self.subspace, &row.key)?, value: row.value })
+    }
+}
+
+once_forms! { impl PriorityQueue, Error {
+    pop_once = pop(end: End) -> Option<Item>;
+    change_once = change(place: Place, priority: i64) -> Place;
+} }
+
+/// The place's length in one byte, the place, the value.
+impl Answer for Item {
+    fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, once::Error> {
+        let length = out.len();
+        out.put_u8(0);
+        self.place.encode(out)?;
+        out[length] = (out.len() - length - 1) as u8;
+        out.extend_from_slice(&self.value);
+        Ok(None)
+    }
+
+    fn decode(mut bytes: Bytes) -> Option<Item> {
+        let length = *bytes.first()? as usize;
+        if bytes.len() <= length {
+            return None;
+        }
+        let value = bytes.split_off(1 + length);
+        Some(Item { place: Place::decode(bytes.slice(1..))?, value })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::once::MAX_ANSWER_BYTES;
+
+    #[test]
+    fn the_largest_item_fits_into_an_answer() {
+        for (byte, n) in [(0, i64::MAX), (255, i64::MIN)] {
+            let place = Place { priority: n, count: n, id: ItemId([byte; 16]) };
+            let item = Item { place, value: vec![0; MAX_VALUE_BYTES].into() };
+            let mut out = BytesMut::new();
+            Some(item.clone()).encode(&mut out).unwrap();
+            assert!(out.len() <= MAX_ANSWER_BYTES, "{} bytes", out.len());
+            assert_eq!(<Option<Item>>::decode(out.freeze()), Some(Some(item)));
+        }
+        assert_eq!(Item::decode(Bytes::from_static(b"\x09xyz")), None);
+    }
+}

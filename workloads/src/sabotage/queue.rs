@@ -72,7 +72,11 @@ pub async fn apply<D: Database>(
                         ran => break bare(ran, enqueued),
                     }
                 },
-                Flaw::CountIsIndex | Flaw::ShortSuffix | Flaw::TiesInside | Flaw::SameRank => {
+                Flaw::CountIsIndex
+                | Flaw::ShortSuffix
+                | Flaw::TiesInside
+                | Flaw::SerializableLastIndex
+                | Flaw::SameRank => {
                     let ran = session.apply(|tx| async move {
                         match flaw {
                             Flaw::TiesInside => tx.set_option(TransactionOption::SnapshotRywDisable)?,
@@ -93,6 +97,11 @@ pub async fn apply<D: Database>(
                                     let key = (Versionstamp::incomplete(0), 0, id);
                                     let key = queue.subspace().pack_with_versionstamp(&key);
                                     tx.atomic_op(&key, value, MutationType::SetVersionstampedKey);
+                                }
+                                Flaw::SerializableLastIndex => {
+                                    let range = RangeOption::from(queue.subspace().range());
+                                    tx.get_range_all(range.reversed().limit(1), Serializable).await?;
+                                    queue.enqueue(&tx, *id, value).await?;
                                 }
                                 Flaw::ShortSuffix => {
                                     queue.enqueue(&tx, ItemId([id.0[0] & 1; 16]), value).await?;

@@ -104,6 +104,8 @@ pub fn catalogue() -> Vec<Box<dyn Entry>> {
         entry::<Mounted<hierarchy::Hierarchy>>(),
         entry::<Mounted<document::Document>>(),
         entry::<Mounted<priority_queue::Queue>>(),
+        entry::<staged_queue::Staged>(),
+        entry::<leased_queue::Leased>(),
     ]
 }
 

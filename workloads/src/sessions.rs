@@ -68,3 +68,38 @@ pub(crate) fn is_fence(mutations: &[Mutation]) -> bool {
 pub(crate) fn draw_timeout(rng: &mut Stream) -> Option<i32> {
     rng.chance(0.5).then(|| *rng.pick(&[10, 20, 40, 80, 200, 1_000]))
 }
+
+/// What became of one step of an operation, for certain; `None` when it was not applied and may be done
+/// again. The layer's refusal is the error.
+pub(crate) async fn known<D: Database, A: once::Answer, E: RetryError + From<once::Error>>(
+    session: &mut Session<D>,
+    outcome: once::Outcome<A, E>,
+) -> Result<Option<A>, E> {
+    match outcome {
+        once::Outcome::Applied(answer) => return Ok(Some(answer)),
+        once::Outcome::Refused(e) if e.fdb().is_none() => return Err(e),
+        _ => {}
+    }
+    while let Some(op) = session.pending() {
+        match session.resolve::<A>(op).await {
+            Ok(Fate::Applied(answer)) => return Ok(Some(answer)),
+            Ok(_) => return Ok(None),
+            Err(e) if e.fdb().is_some() => session.database().env().sleep(Duration::from_millis(10)).await,
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(None)
+}
+
+/// Does something that ends when the database lets it, however long that takes: no timeouts strike
+/// meanwhile.
+pub(crate) async fn patiently<D: Database, A>(
+    db: &D,
+    timeout: Option<i32>,
+    work: impl Future<Output = A>,
+) -> tx::Result<A> {
+    db.set_option(DatabaseOption::TransactionTimeout(0))?;
+    let done = work.await;
+    limit(db, timeout)?;
+    Ok(done)
+}

@@ -56,6 +56,8 @@ pub struct Step<'a, W: Workload> {
     pub stamp: Option<[u8; 10]>,
     /// The read version of that transaction, or of the look.
     pub read_version: Option<Version>,
+    /// What that transaction wrote, as it was logged; nothing for a look.
+    pub mutations: &'a [Mutation],
 }
 
 /// A concurrent program over a layer, with everything needed to judge it.

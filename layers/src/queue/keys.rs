@@ -70,7 +70,7 @@ const UNSTAMPED: [u8; 10] = [0xff; 10];
 
 impl Position {
     /// A place in commit order, in a transaction that is still to commit.
-    pub(super) fn unstamped(rank: i64, id: ItemId) -> Position {
+    pub(crate) fn unstamped(rank: i64, id: ItemId) -> Position {
         Position::Commit { stamp: UNSTAMPED, rank, id }
     }
 
@@ -85,14 +85,14 @@ impl Position {
 
     /// The key below `subspace`; with the little-endian offset of the stamp behind it when that is
     /// incomplete, as a versionstamped key wants it.
-    pub(super) fn pack(&self, subspace: &Subspace) -> Vec<u8> {
+    pub(crate) fn pack(&self, subspace: &Subspace) -> Vec<u8> {
         match self.elements() {
             (first, None, id) => subspace.pack(&(first, id)),
             (first, Some(rank), id) => subspace.pack_with_versionstamp(&(first, rank, id)),
         }
     }
 
-    pub(super) fn unpack(subspace: &Subspace, order: Order, key: &[u8]) -> Result<Position, Error> {
+    pub(crate) fn unpack(subspace: &Subspace, order: Order, key: &[u8]) -> Result<Position, Error> {
         let id = |id: TupleBytes<'_>| (*id).try_into().map(ItemId).map_err(|_| Error::ForeignKey);
         match order {
             Order::Index => {

@@ -18,8 +18,10 @@
 //! # What it does not do
 //!
 //! * Dequeues do not scale: all of them want the same first item, so about one succeeds per round trip.
-//!   There is no staging for high contention, no lease and no acknowledgement: an item that was dequeued
-//!   is the caller's.
+//!   A [`staged_queue`](crate::staged_queue) serves many at a time. There is no lease and no acknowledgement
+//!   either, as a [`leased_queue`](crate::leased_queue) has: an item that was dequeued is the caller's.
+//! * It maintains no length: [`len`](Queue::len) counts. A counter would be one key that every enqueue and
+//!   every dequeue writes, for a number that has changed when its reader acts upon it.
 //! * A transaction-level call is as often applied as its transaction commits. Whoever retries after an
 //!   unknown result without [`once`](crate::once) enqueues twice or loses what the first attempt took.
 //! * In commit order a transaction cannot look at what it enqueued itself, which has no key yet: reading

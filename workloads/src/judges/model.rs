@@ -12,7 +12,10 @@ use crate::{
     runner::Operation,
     workload::{Outcome, Step, Workload},
 };
-use shaketable_sim::{history::History, proto::Version};
+use shaketable_sim::{
+    history::History,
+    proto::{Mutation, Version},
+};
 use std::collections::BTreeMap;
 
 /// Replays the operations. `operations` is each client's list as it went. Gives the final model.
@@ -25,9 +28,9 @@ pub fn judge<W: Workload>(
 ) -> Result<W::Model, String> {
     /// Where an operation stands: behind everything of lower version and order.
     type Place = (Version, u32);
-    /// Where an effect stands, and what its transaction read at.
-    type Effect = (Place, Option<Version>);
-    let mut effects: BTreeMap<(usize, usize), Vec<Effect>> = BTreeMap::new();
+    /// Where an effect stands, what its transaction read at, and what it wrote.
+    type Effect<'a> = (Place, Option<Version>, &'a [Mutation]);
+    let mut effects: BTreeMap<(usize, usize), Vec<Effect<'_>>> = BTreeMap::new();
     let mut looks: BTreeMap<(usize, usize), Vec<Version>> = BTreeMap::new();
     for entry in &truth.entries {
         for tx in &entry.transactions {
@@ -39,7 +42,7 @@ pub fn judge<W: Workload>(
             {
                 let key = (attempt.client.0 as usize, operation as usize);
                 let place = (entry.version, u32::from(tx.batch_index));
-                effects.entry(key).or_default().push((place, attempt.read_version));
+                effects.entry(key).or_default().push((place, attempt.read_version, &tx.mutations));
             }
         }
     }
@@ -57,7 +60,7 @@ pub fn judge<W: Workload>(
                 _ => None,
             };
             let places = effects.get(&key).map_or(&[][..], Vec::as_slice);
-            if let (Some(Outcome::GaveUp(error)), Some(((version, _), _))) =
+            if let (Some(Outcome::GaveUp(error)), Some(((version, _), ..))) =
                 (&operation.outcome, places.first())
             {
                 return Err(format!(
@@ -71,17 +74,18 @@ pub fn judge<W: Workload>(
                     "operation {index} of client {client} ({:?}) took effect {} times: at versions {}",
                     plan[client][index],
                     places.len(),
-                    places.iter().map(|((v, _), _)| v.to_string()).collect::<Vec<_>>().join(", ")
+                    places.iter().map(|((v, _), ..)| v.to_string()).collect::<Vec<_>>().join(", ")
                 ));
             }
-            for (place, read_version) in places {
-                order.push((*place, client, index, answer, true, *read_version));
+            for (place, read_version, mutations) in places {
+                order.push((*place, client, index, answer, true, *read_version, *mutations));
             }
             if let (true, Some(answer), Some(versions)) = (places.is_empty(), answer, looks.get_mut(&key)) {
                 versions.sort_unstable();
                 versions.dedup();
-                let looks =
-                    versions.iter().map(|v| ((*v, u32::MAX), client, index, Some(answer), false, Some(*v)));
+                let looks = versions
+                    .iter()
+                    .map(|v| ((*v, u32::MAX), client, index, Some(answer), false, Some(*v), &[][..]));
                 order.extend(looks);
             }
         }
@@ -90,10 +94,10 @@ pub fn judge<W: Workload>(
     let mut model = workload.model();
     // Operations without effect: what does not fit, `None` once a look has fitted.
     let mut unfit: BTreeMap<(usize, usize), Option<String>> = BTreeMap::new();
-    for ((version, batch), client, index, answer, committed, read_version) in order {
+    for ((version, batch), client, index, answer, committed, read_version, mutations) in order {
         let op = &plan[client][index];
         let stamp = committed.then(|| versionstamp(version, batch));
-        let step = Step { client, index, op, answer, committed, stamp, read_version };
+        let step = Step { client, index, op, answer, committed, stamp, read_version, mutations };
         let fits = workload.step(&mut model, &step).map_err(|why| {
             let how = if committed { "committed" } else { "read" };
             format!("operation {index} of client {client} ({op:?}), which {how} at version {version}: {why}")

@@ -1,0 +1,272 @@
+//! A leased queue's operations: inside a transaction, and exactly once.
+
+use super::{
+    Error, Hold, Lease, Row,
+    keys::{Keys, lease_value},
+};
+use crate::{
+    limits,
+    once::{self, Answer, Outcome, Session},
+    queue::{Item, ItemId, Position},
+    reachable,
+    tx::{self, Database, Isolation, KeyValue, MutationType, RangeOption, RunError, Transaction},
+};
+use bytes::{BufMut, Bytes, BytesMut};
+use foundationdb_tuple::Subspace;
+use std::{collections::BTreeSet, time::Duration};
+
+/// The longest value, in bytes: FoundationDB's limit less what a claim's record needs around it.
+pub const MAX_VALUE_BYTES: usize = tx::VALUE_SIZE_LIMIT - 120;
+
+/// A leased queue below a subspace of its own.
+#[derive(Clone, Debug)]
+pub struct LeasedQueue {
+    keys: Keys,
+}
+
+/// An item that a worker has claimed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// What to renew, to acknowledge or to release it with.
+    pub hold: Hold,
+    /// The item's value.
+    pub value: Bytes,
+}
+
+impl LeasedQueue {
+    /// The leased queue below `subspace`, which nothing else may use.
+    pub fn new(subspace: Subspace) -> LeasedQueue {
+        LeasedQueue { keys: Keys::new(subspace) }
+    }
+
+    /// The subspace, which nothing else may use.
+    pub fn subspace(&self) -> &Subspace {
+        &self.keys.all
+    }
+
+    /// What a row of the subspace is.
+    pub fn row(&self, row: &KeyValue) -> Result<Row, Error> {
+        self.keys.row(row)
+    }
+
+    /// Appends an item. The position's stamp is filled in by the commit only. Draw the id before a retry
+    /// loop, never inside.
+    pub async fn enqueue<T: Transaction>(&self, tx: &T, id: ItemId, value: &[u8]) -> Result<Position, Error> {
+        limits::value_up_to(MAX_VALUE_BYTES, self.keys.waiting.bytes(), value)?;
+        // With a read version known, only stamps after it become unreadable here, and what is there stays
+        // readable.
+        tx.get_read_version().await?;
+        let position = Position::unstamped(tx.get_approximate_size().await?, id);
+        let key = position.pack(&self.keys.waiting);
+        // Less the offset of the stamp.
+        limits::key(&key[..key.len() - 4])?;
+        tx.atomic_op(&key, value, MutationType::SetVersionstampedKey);
+        Ok(position)
+    }
+
+    /// Claims the first item that waits, or answers that none does. The lease begins now at the latest: a
+    /// worker's timer for it must have begun before the call.
+    pub async fn claim<T: Transaction>(&self, tx: &T) -> Result<Option<Claim>, Error> {
+        let Some(row) = self.rows(tx, &self.keys.waiting, 1, Isolation::Serializable).await?.pop() else {
+            reachable!("leased_queue: a claim finds no item");
+            return Ok(None);
+        };
+        let Item { position, value } = Keys::item(&self.keys.waiting, &row)?;
+        let before = self.lease(tx, position).await?.map_or(0, |(lease, _)| lease.hold.token);
+        let hold = Hold { position, token: before.saturating_add(1) };
+        tx.clear(&row.key);
+        tx.set(&position.pack(&self.keys.claimed), &value);
+        self.put(tx, &Lease { hold, revision: 0 }, true);
+        Ok(Some(Claim { hold, value }))
+    }
+
+    /// Makes the lease another one, which nobody has watched so far. A worker's timer for it must have begun
+    /// before the call. Answers how often it was renewed.
+    pub async fn renew<T: Transaction>(&self, tx: &T, hold: Hold) -> Result<i64, Error> {
+        let lease = self.held(tx, hold).await?;
+        let revision = lease.revision.saturating_add(1);
+        self.put(tx, &Lease { hold, revision }, true);
+        Ok(revision)
+    }
+
+    /// Removes an item, whose work is done: in this very transaction, if it is work in the database.
+    pub async fn acknowledge<T: Transaction>(&self, tx: &T, hold: Hold) -> Result<(), Error> {
+        self.held(tx, hold).await?;
+        tx.clear(&hold.position.pack(&self.keys.claimed));
+        tx.clear(&hold.position.pack(&self.keys.leases));
+        Ok(())
+    }
+
+    /// Gives an item back undone: it is the first again, or where it stood among others that came back.
+    pub async fn release<T: Transaction>(&self, tx: &T, hold: Hold) -> Result<(), Error> {
+        let lease = self.held(tx, hold).await?;
+        self.give_back(tx, lease).await
+    }
+
+    /// Ends a lease that is still as it was observed, and answers whether it was. To be called by who has
+    /// seen it unchanged for its duration; for anybody else see
+    /// [`expire_unchanged`](LeasedQueue::expire_unchanged).
+    pub async fn expire<T: Transaction>(&self, tx: &T, observed: Lease) -> Result<bool, Error> {
+        match self.lease(tx, observed.hold.position).await? {
+            Some((lease, true)) if lease == observed => {
+                reachable!("leased_queue: a lease ends");
+                self.give_back(tx, lease).await?;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// The leases that are held.
+    pub async fn leases<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Vec<Lease>, Error> {
+        let mut held = Vec::new();
+        for row in self.rows(tx, &self.keys.leases, 0, isolation).await? {
+            if let (lease, true) = self.keys.lease(&row)? {
+                held.push(lease);
+            }
+        }
+        Ok(held)
+    }
+
+    /// How many items wait, and how many are claimed. Reads all of them.
+    pub async fn len<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<(usize, usize), Error> {
+        let waiting = self.rows(tx, &self.keys.waiting, 0, isolation).await?.len();
+        Ok((waiting, self.rows(tx, &self.keys.claimed, 0, isolation).await?.len()))
+    }
+
+    /// [`enqueue`](LeasedQueue::enqueue), exactly once.
+    pub fn enqueue_once<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        value: &[u8],
+    ) -> impl Future<Output = Outcome<Position, Error>> + Send {
+        async move {
+            let id = ItemId::draw(session.database().env());
+            session.apply(|tx| async move { self.enqueue(&tx, id, value).await }).await
+        }
+    }
+
+    /// Watches the leases that are held for the duration of a lease, by this process's own timer, and ends
+    /// those that nobody has renewed. Answers how many. May be repeated at will.
+    pub fn expire_unchanged<D: Database>(
+        &self,
+        db: &D,
+        duration: Duration,
+    ) -> impl Future<Output = Result<usize, RunError<Error>>> + Send {
+        async move {
+            let held = || db.run(|tx, _| async move { self.leases(&tx, Isolation::Snapshot).await });
+            let before: BTreeSet<Lease> = held().await?.into_iter().collect();
+            if before.is_empty() {
+                return Ok(0);
+            }
+            // The timer begins when they have been read: whoever renewed one of them, renewed it before.
+            db.env().sleep(duration).await;
+            let mut ended = 0;
+            for lease in held().await?.into_iter().filter(|lease| before.contains(lease)) {
+                let expired = db.run(|tx, _| async move { self.expire(&tx, lease).await }).await?;
+                ended += usize::from(expired);
+            }
+            Ok(ended)
+        }
+    }
+
+    /// The item's lease, and whether it is held. Serializable: what is done under a lease conflicts with
+    /// whoever ends it.
+    async fn lease<T: Transaction>(
+        &self,
+        tx: &T,
+        position: Position,
+    ) -> Result<Option<(Lease, bool)>, Error> {
+        let key = position.pack(&self.keys.leases);
+        let value = tx.get(&key, Isolation::Serializable).await?;
+        value.map(|value| self.keys.lease(&KeyValue::new(key, value))).transpose()
+    }
+
+    /// The lease of a claim, if this claim still holds it.
+    async fn held<T: Transaction>(&self, tx: &T, hold: Hold) -> Result<Lease, Error> {
+        match self.lease(tx, hold.position).await? {
+            Some((lease, true)) if lease.hold == hold => Ok(lease),
+            _ => {
+                reachable!("leased_queue: who lost the lease is refused");
+                Err(Error::Lost(hold))
+            }
+        }
+    }
+
+    async fn give_back<T: Transaction>(&self, tx: &T, lease: Lease) -> Result<(), Error> {
+        let claimed = lease.hold.position.pack(&self.keys.claimed);
+        let value = tx.get(&claimed, Isolation::Serializable).await?;
+        let value = value.ok_or_else(|| Error::foreign(&lease.hold.position.pack(&self.keys.leases)))?;
+        tx.clear(&claimed);
+        tx.set(&lease.hold.position.pack(&self.keys.waiting), &value);
+        self.put(tx, &lease, false);
+        Ok(())
+    }
+
+    fn put<T: Transaction>(&self, tx: &T, lease: &Lease, held: bool) {
+        tx.set(&lease.hold.position.pack(&self.keys.leases), &lease_value(lease, held));
+    }
+
+    /// The first rows, 0 for all of them.
+    async fn rows<T: Transaction>(
+        &self,
+        tx: &T,
+        of: &Subspace,
+        limit: usize,
+        isolation: Isolation,
+    ) -> Result<Vec<KeyValue>, Error> {
+        let range = RangeOption::from(of.range()).limit(limit);
+        tx.get_range_all(range, isolation).await.map_err(|error| match error {
+            tx::Error::ACCESSED_UNREADABLE => Error::OwnUnreadable,
+            e => Error::Fdb(e),
+        })
+    }
+}
+
+once_forms! { impl LeasedQueue, Error {
+    claim_once = claim() -> Option<Claim>;
+    renew_once = renew(hold: Hold) -> i64;
+    acknowledge_once = acknowledge(hold: Hold) -> ();
+    release_once = release(hold: Hold) -> ();
+} }
+
+/// The hold's length in one byte, the hold, the value.
+impl Answer for Claim {
+    fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, once::Error> {
+        let length = out.len();
+        out.put_u8(0);
+        self.hold.encode(out)?;
+        out[length] = (out.len() - length - 1) as u8;
+        out.extend_from_slice(&self.value);
+        Ok(None)
+    }
+
+    fn decode(mut bytes: Bytes) -> Option<Claim> {
+        let length = *bytes.first()? as usize;
+        if bytes.len() <= length {
+            return None;
+        }
+        let value = bytes.split_off(1 + length);
+        Some(Claim { hold: Hold::decode(bytes.slice(1..))?, value })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::once::MAX_ANSWER_BYTES;
+
+    #[test]
+    fn the_largest_claim_fits_into_an_answer() {
+        for byte in [0, 254] {
+            let position = Position::Commit { stamp: [byte; 10], rank: i64::MAX, id: ItemId([byte; 16]) };
+            let hold = Hold { position, token: i64::MAX };
+            let claim = Claim { hold, value: vec![0; MAX_VALUE_BYTES].into() };
+            let mut out = BytesMut::new();
+            Some(claim.clone()).encode(&mut out).unwrap();
+            assert!(out.len() <= MAX_ANSWER_BYTES, "{} bytes", out.len());
+            assert_eq!(<Option<Claim>>::decode(out.freeze()), Some(Some(claim)));
+        }
+        assert_eq!(Claim::decode(Bytes::from_static(b"\x09xyz")), None);
+    }
+}

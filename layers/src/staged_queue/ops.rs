@@ -1,0 +1,336 @@
+//! A staged queue's operations inside a transaction, and their answers.
+
+use super::{
+    Error, MAX_VALUE_BYTES, Row,
+    keys::{Keys, given, ticket},
+};
+use crate::{
+    limits,
+    once::{self, Answer},
+    queue::{Item, ItemId, Position},
+    reachable, sometimes,
+    tx::{self, ConflictRangeType, Isolation, KeyValue, MutationType, RangeOption, Transaction, key_after},
+};
+use bytes::{BufMut, Bytes, BytesMut};
+use foundationdb_tuple::Subspace;
+
+/// So many bytes of values are moved in one transaction, one item at least.
+const MOST_BYTES: usize = 1_000_000;
+
+/// A staged queue below a subspace of its own.
+#[derive(Clone, Debug)]
+pub struct StagedQueue {
+    pub(super) keys: Keys,
+}
+
+/// What a dequeue came to at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// Nobody waited: this is the first item, or there is none.
+    Now(Option<Item>),
+    /// A request stands at this position.
+    Waiting(Position),
+}
+
+/// How it stands with a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// It waits to be served.
+    Waiting,
+    /// It was given this item, or told that there was none.
+    Given(Option<Item>),
+    /// Neither: it was left, collected, or its item was reclaimed.
+    Gone,
+}
+
+impl StagedQueue {
+    /// The staged queue below `subspace`, which nothing else may use.
+    pub fn new(subspace: Subspace) -> StagedQueue {
+        StagedQueue { keys: Keys::new(subspace) }
+    }
+
+    /// The subspace, which nothing else may use.
+    pub fn subspace(&self) -> &Subspace {
+        &self.keys.all
+    }
+
+    /// What a row of the subspace is.
+    pub fn row(&self, row: &KeyValue) -> Result<Row, Error> {
+        self.keys.row(row)
+    }
+
+    /// Appends an item. The position's stamp is filled in by the commit only.
+    pub async fn enqueue<T: Transaction>(&self, tx: &T, id: ItemId, value: &[u8]) -> Result<Position, Error> {
+        limits::value_up_to(MAX_VALUE_BYTES, self.keys.items.bytes(), value)?;
+        append(tx, &self.keys.items, id, value).await
+    }
+
+    /// Takes the first item if nobody waits, and registers a request otherwise. Draw the ticket before a
+    /// retry loop, never inside.
+    ///
+    /// Both reads are serializable: two of these conflict, and the one that fails should
+    /// [`register`](StagedQueue::register).
+    pub async fn take<T: Transaction>(&self, tx: &T, ticket: ItemId) -> Result<Taken, Error> {
+        let waiting = rows(tx, &self.keys.requests, 1, Isolation::Serializable).await?;
+        if !waiting.is_empty() {
+            reachable!("staged_queue: a dequeue finds others waiting");
+            return self.register(tx, ticket).await;
+        }
+        let first = rows(tx, &self.keys.items, 1, Isolation::Serializable).await?.pop();
+        first.iter().for_each(|row| tx.clear(&row.key));
+        Ok(Taken::Now(first.map(|row| self.keys.item(&row)).transpose()?))
+    }
+
+    /// Registers a request. It conflicts with no other registration and no enqueue.
+    pub async fn register<T: Transaction>(&self, tx: &T, ticket: ItemId) -> Result<Taken, Error> {
+        Ok(Taken::Waiting(append(tx, &self.keys.requests, ticket, b"").await?))
+    }
+
+    /// Serves up to `most` requests, the first ones with the first items, in order; those for which no item
+    /// is left are told so. Answers how many were served. Anybody may do it.
+    ///
+    /// The rows are read at snapshot, and what decides is then added to the conflict ranges: that no other
+    /// request and no other item stands before or among those, and where items run out, that none follows.
+    /// What is appended behind them does not conflict.
+    pub async fn fulfil<T: Transaction>(&self, tx: &T, most: usize) -> Result<usize, Error> {
+        let requests = rows(tx, &self.keys.requests, most.max(1), Isolation::Snapshot).await?;
+        let items = rows(tx, &self.keys.items, requests.len().max(1), Isolation::Snapshot).await?;
+        let served = served(&requests, &items);
+        let requests = &requests[..served];
+        let Some(last) = requests.last() else { return Ok(0) };
+        let (begin, end) = self.keys.items.range();
+        let until = items.get(served - 1).map_or_else(|| end.into(), |item| key_after(&item.key));
+        // Before the writes: what a transaction has written itself is left out of a range added afterwards.
+        let first = self.keys.requests.range().0;
+        tx.add_conflict_range(&first, &key_after(&last.key), ConflictRangeType::Read)?;
+        tx.add_conflict_range(&begin, &until, ConflictRangeType::Read)?;
+        for (n, request) in requests.iter().enumerate() {
+            self.give(tx, request, items.get(n))?;
+        }
+        sometimes!(served > 1, "staged_queue: several requests are served at once");
+        sometimes!(items.len() < served, "staged_queue: a request is told that there is no item");
+        Ok(served)
+    }
+
+    /// How it stands with a request.
+    pub async fn turn<T: Transaction>(
+        &self,
+        tx: &T,
+        request: Position,
+        isolation: Isolation,
+    ) -> Result<Turn, Error> {
+        let key = self.keys.parked(ticket(&request));
+        if let Some(value) = tx.get(&key, isolation).await? {
+            return Ok(Turn::Given(given(&key, value)?));
+        }
+        match tx.get(&request.pack(&self.keys.requests), isolation).await? {
+            Some(_) => Ok(Turn::Waiting),
+            None => Ok(Turn::Gone),
+        }
+    }
+
+    /// Takes what a request was given, if it was served.
+    pub async fn collect<T: Transaction>(&self, tx: &T, request: Position) -> Result<Turn, Error> {
+        let turn = self.turn(tx, request, Isolation::Serializable).await?;
+        if let Turn::Given(_) = turn {
+            tx.clear(&self.keys.parked(ticket(&request)));
+        }
+        Ok(turn)
+    }
+
+    /// Ends a request: takes what it was given, or removes it if it still waits, which answers
+    /// [`Turn::Gone`].
+    pub async fn leave<T: Transaction>(&self, tx: &T, request: Position) -> Result<Turn, Error> {
+        match self.collect(tx, request).await? {
+            Turn::Waiting => {
+                reachable!("staged_queue: a client leaves while it waits");
+                tx.clear(&request.pack(&self.keys.requests));
+                Ok(Turn::Gone)
+            }
+            turn => Ok(turn),
+        }
+    }
+
+    /// Takes back what was parked for the request with this ticket; the item stands where it stood before.
+    /// Answers whether anything was parked. Anybody may do it, once he believes the client dead: one that
+    /// is not finds its request gone.
+    pub async fn reclaim<T: Transaction>(&self, tx: &T, ticket: ItemId) -> Result<bool, Error> {
+        let key = self.keys.parked(ticket);
+        let Some(value) = tx.get(&key, Isolation::Serializable).await? else { return Ok(false) };
+        if let Some(item) = given(&key, value)? {
+            reachable!("staged_queue: an item comes back");
+            tx.set(&item.position.pack(&self.keys.items), &item.value);
+        }
+        tx.clear(&key);
+        Ok(true)
+    }
+
+    /// The tickets for which something is parked.
+    pub async fn parked<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Vec<ItemId>, Error> {
+        let rows = rows(tx, &self.keys.parked, 0, isolation).await?;
+        let ticket = |row: KeyValue| match self.keys.row(&row)? {
+            Row::Parked(ticket, _) => Ok(ticket),
+            _ => Err(Error::foreign(&row.key)),
+        };
+        rows.into_iter().map(ticket).collect()
+    }
+
+    /// The first item, which stays. What is parked is not in the queue.
+    pub async fn peek<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Option<Item>, Error> {
+        let first = rows(tx, &self.keys.items, 1, isolation).await?.pop();
+        first.map(|row| self.keys.item(&row)).transpose()
+    }
+
+    /// How many items there are, without those that are parked. Reads all of them.
+    pub async fn len<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<usize, Error> {
+        Ok(rows(tx, &self.keys.items, 0, isolation).await?.len())
+    }
+
+    fn give<T: Transaction>(&self, tx: &T, request: &KeyValue, item: Option<&KeyValue>) -> Result<(), Error> {
+        let mut parked = BytesMut::new();
+        item.map(|row| self.keys.item(row)).transpose()?.encode(&mut parked)?;
+        tx.clear(&request.key);
+        item.iter().for_each(|row| tx.clear(&row.key));
+        tx.set(&self.keys.parked(ticket(&self.keys.request(&request.key)?)), &parked);
+        Ok(())
+    }
+}
+
+/// How many requests can be served in one transaction.
+fn served(requests: &[KeyValue], items: &[KeyValue]) -> usize {
+    let mut bytes = 0;
+    let fits = |n: &usize| {
+        bytes += items.get(*n).map_or(0, |item| item.value.len());
+        *n == 0 || bytes <= MOST_BYTES
+    };
+    (0..requests.len()).take_while(fits).count()
+}
+
+/// Appends a row in commit order.
+async fn append<T: Transaction>(
+    tx: &T,
+    rows: &Subspace,
+    id: ItemId,
+    value: &[u8],
+) -> Result<Position, Error> {
+    // With a read version known, only stamps after it become unreadable here, and what is there stays
+    // readable.
+    tx.get_read_version().await?;
+    let position = Position::unstamped(tx.get_approximate_size().await?, id);
+    let key = position.pack(rows);
+    // Less the offset of the stamp.
+    limits::key(&key[..key.len() - 4])?;
+    tx.atomic_op(&key, value, MutationType::SetVersionstampedKey);
+    Ok(position)
+}
+
+/// The first rows, 0 for all of them.
+async fn rows<T: Transaction>(
+    tx: &T,
+    of: &Subspace,
+    limit: usize,
+    isolation: Isolation,
+) -> Result<Vec<KeyValue>, Error> {
+    let range = RangeOption::from(of.range()).limit(limit);
+    tx.get_range_all(range, isolation).await.map_err(|error| match error {
+        tx::Error::ACCESSED_UNREADABLE => Error::OwnUnreadable,
+        e => Error::Fdb(e),
+    })
+}
+
+/// A request's position behind 0, the item or none behind 1.
+impl Answer for Taken {
+    fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, once::Error> {
+        match self {
+            Taken::Waiting(request) => {
+                out.put_u8(0);
+                request.encode(out)
+            }
+            Taken::Now(item) => {
+                out.put_u8(1);
+                item.encode(out)
+            }
+        }
+    }
+
+    fn decode(bytes: Bytes) -> Option<Taken> {
+        match bytes.first()? {
+            0 => Position::decode(bytes.slice(1..)).map(Taken::Waiting),
+            1 => <Option<Item>>::decode(bytes.slice(1..)).map(Taken::Now),
+            _ => None,
+        }
+    }
+}
+
+/// 0 waiting, 1 gone, the item or none behind 2.
+impl Answer for Turn {
+    fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, once::Error> {
+        match self {
+            Turn::Waiting => out.put_u8(0),
+            Turn::Gone => out.put_u8(1),
+            Turn::Given(item) => {
+                out.put_u8(2);
+                item.encode(out)?;
+            }
+        }
+        Ok(None)
+    }
+
+    fn decode(bytes: Bytes) -> Option<Turn> {
+        match &bytes[..] {
+            [0] => Some(Turn::Waiting),
+            [1] => Some(Turn::Gone),
+            [2, ..] => <Option<Item>>::decode(bytes.slice(1..)).map(Turn::Given),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{once::MAX_ANSWER_BYTES, tx::VALUE_SIZE_LIMIT};
+    use std::fmt::Debug;
+
+    fn largest(byte: u8) -> Item {
+        let position = Position::Commit { stamp: [byte; 10], rank: i64::MAX, id: ItemId([byte; 16]) };
+        Item { position, value: vec![0; MAX_VALUE_BYTES].into() }
+    }
+
+    fn round_trip<A: Answer + PartialEq + Debug>(answer: A) -> usize {
+        let mut out = BytesMut::new();
+        answer.encode(&mut out).unwrap();
+        let bytes = out.len();
+        assert_eq!(A::decode(out.freeze()), Some(answer));
+        bytes
+    }
+
+    #[test]
+    fn the_largest_item_fits_wherever_it_goes() {
+        for byte in [0, 254] {
+            assert!(round_trip(Taken::Now(Some(largest(byte)))) <= MAX_ANSWER_BYTES);
+            assert!(round_trip(Turn::Given(Some(largest(byte)))) <= MAX_ANSWER_BYTES);
+            assert!(round_trip(Some(largest(byte))) <= VALUE_SIZE_LIMIT);
+        }
+    }
+
+    #[test]
+    fn large_items_are_moved_a_few_at_a_time() {
+        let rows = |n, bytes: usize| vec![KeyValue::new("k", vec![0; bytes]); n];
+        assert_eq!(served(&[], &rows(3, 1)), 0);
+        assert_eq!(served(&rows(5, 0), &rows(2, 10)), 5);
+        assert_eq!(served(&rows(50, 0), &rows(50, MAX_VALUE_BYTES)), 10);
+        assert_eq!(served(&rows(50, 0), &rows(1, 2 * MOST_BYTES)), 1);
+    }
+
+    #[test]
+    fn answers_round_trip_and_garbage_is_refused() {
+        round_trip(Taken::Now(None));
+        round_trip(Taken::Waiting(largest(3).position));
+        for turn in [Turn::Waiting, Turn::Gone, Turn::Given(None)] {
+            round_trip(turn);
+        }
+        assert_eq!(Taken::decode(Bytes::from_static(b"\x07")), None);
+        assert_eq!(Turn::decode(Bytes::from_static(b"\x00x")), None);
+    }
+}

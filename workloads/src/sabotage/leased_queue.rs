@@ -1,0 +1,247 @@
+//! A leased queue done wrong, one bug at a time.
+
+use crate::workloads::leased_queue::{Flaw, Leased, leased};
+use bytes::BytesMut;
+use foundationdb_tuple::Subspace;
+use shaketable_layers::{
+    leased_queue::{Claim, Error, Hold, Lease, Row},
+    once::{Answer as _, Outcome, Session},
+    queue::{Item, ItemId, Position},
+    tx::{
+        Database,
+        Isolation::{self, Serializable, Snapshot},
+        KeyValue, RangeOption, RetryError, RunError, Transaction,
+    },
+};
+use std::{collections::BTreeSet, time::Duration};
+
+fn part(part: i64) -> Subspace {
+    leased().subspace().subspace(&part)
+}
+
+/// The key of the row at this position.
+fn key(of: i64, position: &Position) -> Vec<u8> {
+    let mut key = BytesMut::from(part(of).bytes());
+    // A position is encoded as its key below the subspace, and its stamp is complete.
+    let _ = position.encode(&mut key);
+    key.to_vec()
+}
+
+/// Where the deadlines are that should not be.
+fn deadline(position: &Position) -> Vec<u8> {
+    let mut key = BytesMut::from(Subspace::from("deadlines").bytes());
+    let _ = position.encode(&mut key);
+    key.to_vec()
+}
+
+fn put<T: Transaction>(tx: &T, hold: Hold, revision: i64, held: bool) {
+    tx.set(&key(2, &hold.position), &foundationdb_tuple::pack(&(hold.token, revision, held)));
+}
+
+/// The item's lease, and whether it is held.
+async fn lease<T: Transaction>(
+    tx: &T,
+    position: &Position,
+    isolation: Isolation,
+) -> Result<Option<(Lease, bool)>, Error> {
+    let key = key(2, position);
+    let Some(value) = tx.get(&key, isolation).await? else { return Ok(None) };
+    match leased().row(&KeyValue::new(key, value))? {
+        Row::Lease(lease, held) => Ok(Some((lease, held))),
+        _ => Ok(None),
+    }
+}
+
+/// The end of a lease that begins now, by this client's clock, nanoseconds.
+fn ends<D: Database>(workload: &Leased, db: &D) -> i64 {
+    (db.env().now() + workload.lease()).as_nanos() as i64
+}
+
+/// Claims an item.
+pub async fn claim<D: Database>(
+    flaw: Flaw,
+    workload: &Leased,
+    session: &mut Session<D>,
+) -> Outcome<Option<Claim>, Error> {
+    let ends = ends(workload, session.database());
+    match flaw {
+        Flaw::ClaimsAtSnapshot => session.apply(|tx| async move { claim_at_snapshot(&tx).await }).await,
+        Flaw::StoredDeadline => {
+            let claimed = session.apply(|tx| async move {
+                let claim = leased().claim(&tx).await?;
+                if let Some(claim) = &claim {
+                    tx.set(&deadline(&claim.hold.position), &foundationdb_tuple::pack(&ends));
+                }
+                Ok::<_, Error>(claim)
+            });
+            claimed.await
+        }
+        _ => leased().claim_once(session).await,
+    }
+}
+
+async fn claim_at_snapshot<T: Transaction>(tx: &T) -> Result<Option<Claim>, Error> {
+    let range = RangeOption::from(part(0).range()).limit(1);
+    let Some(row) = tx.get_range_all(range, Snapshot).await?.pop() else { return Ok(None) };
+    let Row::Waiting(Item { position, value }) = leased().row(&row)? else { return Ok(None) };
+    let before = lease(tx, &position, Snapshot).await?.map_or(0, |(lease, _)| lease.hold.token);
+    let hold = Hold { position, token: before + 1 };
+    tx.clear(&row.key);
+    tx.set(&key(1, &position), &value);
+    put(tx, hold, 0, true);
+    Ok(Some(Claim { hold, value }))
+}
+
+/// Renews a lease.
+pub async fn renew<D: Database>(
+    flaw: Flaw,
+    workload: &Leased,
+    session: &mut Session<D>,
+    hold: Hold,
+) -> Outcome<i64, Error> {
+    let ends = ends(workload, session.database());
+    match flaw {
+        Flaw::RenewsUnfenced => {
+            let renewed = session.apply(|tx| async move {
+                match lease(&tx, &hold.position, Serializable).await? {
+                    Some((lease, true)) => {
+                        put(&tx, hold, lease.revision + 1, true);
+                        Ok(lease.revision + 1)
+                    }
+                    _ => Err(Error::Lost(hold)),
+                }
+            });
+            renewed.await
+        }
+        Flaw::StoredDeadline => {
+            let renewed = session.apply(|tx| async move {
+                tx.set(&deadline(&hold.position), &foundationdb_tuple::pack(&ends));
+                leased().renew(&tx, hold).await
+            });
+            renewed.await
+        }
+        _ => leased().renew_once(session, hold).await,
+    }
+}
+
+/// Acknowledges an item.
+pub async fn acknowledge<D: Database>(
+    flaw: Flaw,
+    _: &Leased,
+    session: &mut Session<D>,
+    hold: Hold,
+) -> Outcome<(), Error> {
+    match flaw {
+        Flaw::AcknowledgesUnfenced => {
+            let acknowledged = session.apply(|tx| async move {
+                let claimed = key(1, &hold.position);
+                tx.get(&claimed, Serializable).await?.ok_or(Error::Lost(hold))?;
+                tx.clear(&claimed);
+                tx.clear(&key(2, &hold.position));
+                Ok::<_, Error>(())
+            });
+            acknowledged.await
+        }
+        Flaw::AcknowledgesUnrecorded => {
+            let db = session.database().clone();
+            loop {
+                let ran = db.run(|tx, _| async move { leased().acknowledge(&tx, hold).await }).await;
+                match ran {
+                    Ok(()) => return Outcome::Applied(()),
+                    // Unknown or not, it is done again.
+                    Err(e) if e.error.fdb().is_some() => db.env().sleep(Duration::from_millis(5)).await,
+                    Err(e) => return Outcome::Refused(e.error),
+                }
+            }
+        }
+        _ => leased().acknowledge_once(session, hold).await,
+    }
+}
+
+/// Ends leases.
+pub async fn expire<D: Database>(flaw: Flaw, workload: &Leased, db: &D) -> Result<usize, RunError<Error>> {
+    let held = || db.run(|tx, _| async move { leased().leases(&tx, Snapshot).await });
+    match flaw {
+        Flaw::NeverExpires => Ok(0),
+        Flaw::StoredDeadline => {
+            let held = held().await?;
+            // Whoever looks once more a little later finds all that nobody renews: so the last look does.
+            db.env().sleep(workload.lease()).await;
+            let mut ended = 0;
+            for lease in held {
+                let now = db.env().now().as_nanos() as i64;
+                let expired = db.run(|tx, _| async move {
+                    let ends = tx.get(&deadline(&lease.hold.position), Serializable).await?;
+                    let ends = ends.and_then(|ends| foundationdb_tuple::unpack::<i64>(&ends).ok());
+                    match self::lease(&tx, &lease.hold.position, Serializable).await? {
+                        Some((current, true)) if ends.is_none_or(|ends| ends <= now) => {
+                            leased().expire(&tx, current).await
+                        }
+                        _ => Ok(false),
+                    }
+                });
+                ended += usize::from(expired.await?);
+            }
+            Ok(ended)
+        }
+        Flaw::RevisionIgnored | Flaw::ExpiresBlindly | Flaw::TokenBeginsAgain | Flaw::ComesBackLast => {
+            let before: BTreeSet<Hold> = held().await?.into_iter().map(|lease| lease.hold).collect();
+            let seen: BTreeSet<Lease> = held().await?.into_iter().collect();
+            if before.is_empty() {
+                return Ok(0);
+            }
+            db.env().sleep(workload.lease()).await;
+            let mut ended = 0;
+            for lease in held().await? {
+                let same = match flaw {
+                    Flaw::RevisionIgnored => before.contains(&lease.hold),
+                    _ => seen.contains(&lease),
+                };
+                if same {
+                    let item = db.run(|tx, _| async move {
+                        Ok::<_, Error>(tx.get(&key(1, &lease.hold.position), Serializable).await?)
+                    });
+                    let Some(value) = item.await? else { continue };
+                    let (value, id) = (&value, ItemId::draw(db.env()));
+                    let back = db.run(|tx, _| async move { back(flaw, &tx, lease, id, value).await });
+                    back.await?;
+                    ended += 1;
+                }
+            }
+            Ok(ended)
+        }
+        _ => leased().expire_unchanged(db, workload.lease()).await,
+    }
+}
+
+/// Ends one lease.
+async fn back<T: Transaction>(
+    flaw: Flaw,
+    tx: &T,
+    observed: Lease,
+    id: ItemId,
+    value: &[u8],
+) -> Result<(), Error> {
+    let Lease { hold, revision } = observed;
+    match flaw {
+        Flaw::ExpiresBlindly => {
+            tx.clear(&key(1, &hold.position));
+            tx.set(&key(0, &hold.position), value);
+            put(tx, hold, revision, false);
+        }
+        Flaw::TokenBeginsAgain => {
+            if leased().expire(tx, observed).await? {
+                tx.clear(&key(2, &hold.position));
+            }
+        }
+        Flaw::ComesBackLast => {
+            if lease(tx, &hold.position, Serializable).await? == Some((observed, true)) {
+                tx.clear(&key(1, &hold.position));
+                tx.clear(&key(2, &hold.position));
+                leased().enqueue(tx, id, value).await?;
+            }
+        }
+        _ => drop(leased().expire(tx, observed).await?),
+    }
+    Ok(())
+}

@@ -1,0 +1,246 @@
+//! A staged queue done wrong, one bug at a time.
+
+use crate::{
+    sessions::known,
+    workload::Outcome,
+    workloads::staged_queue::{Answer, Flaw, Op, Staged, refused, staged, taken, wait},
+};
+use bytes::{Bytes, BytesMut};
+use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
+use shaketable_layers::{
+    once::{Answer as _, Session},
+    queue::{Item, ItemId, Position},
+    staged_queue::{Error, Row, Taken, Turn},
+    tx::{
+        ConflictRangeType, Database,
+        Isolation::{self, Serializable, Snapshot},
+        KeyValue, RangeOption, RetryError, RunError, Transaction, key_after,
+    },
+};
+use std::{collections::BTreeSet, time::Duration};
+
+/// Does an operation that the bug touches; `None` when it leaves this one as it is.
+pub async fn apply<D: Database>(
+    flaw: Flaw,
+    workload: &Staged,
+    session: &mut Session<D>,
+    op: &Op,
+) -> Option<Outcome<Answer>> {
+    if *op != Op::Dequeue {
+        return None;
+    }
+    let db = session.database().clone();
+    Some(match flaw {
+        Flaw::AsksAgain => workload.patiently(&db, ask_again(session)).await,
+        Flaw::Overtakes => {
+            let took = session.apply(|tx| async move {
+                let first = rows(&tx, &items(), 1, Serializable).await?.pop();
+                first.iter().for_each(|row| tx.clear(&row.key));
+                first.map(|row| item(&row)).transpose()
+            });
+            let took = took.await;
+            let end = async {
+                match known(session, took).await {
+                    Ok(Some(item)) => taken(item),
+                    _ => register_and_wait(flaw, session).await,
+                }
+            };
+            workload.patiently(&db, end).await
+        }
+        Flaw::RemovesBlindly
+        | Flaw::FulfilsBlindly
+        | Flaw::ConflictsTooLate
+        | Flaw::EmptyAtSnapshot
+        | Flaw::ServesLastFirst => {
+            let asked = staged().ask(session).await;
+            let end = async {
+                match known(session, asked).await {
+                    Ok(Some(Taken::Now(item))) => taken(item),
+                    Ok(Some(Taken::Waiting(request))) => wait_wrongly(flaw, session, request).await,
+                    Ok(None) => register_and_wait(flaw, session).await,
+                    Err(e) => refused(e),
+                }
+            };
+            workload.patiently(&db, end).await
+        }
+        _ => return None,
+    })
+}
+
+/// Brings back what nobody has collected, in the bug's own way.
+pub async fn reclaim<D: Database>(flaw: Flaw, db: &D, patience: Duration) -> Result<usize, RunError<Error>> {
+    match flaw {
+        Flaw::ParkedForEver => Ok(0),
+        Flaw::ReclaimsBlindly | Flaw::ComesBackLast => {
+            let parked = || db.run(|tx, _| async move { rows(&tx, &parked(), 0, Snapshot).await });
+            let before: BTreeSet<Bytes> = parked().await?.into_iter().map(|row| row.key).collect();
+            db.env().sleep(patience).await;
+            let still = parked().await?.into_iter().filter(|row| before.contains(&row.key));
+            let mut reclaimed = 0;
+            for row in still {
+                reclaimed += 1;
+                let (row, id) = (&row, ItemId::draw(db.env()));
+                db.run(|tx, _| async move {
+                    if flaw == Flaw::ComesBackLast && tx.get(&row.key, Serializable).await?.is_none() {
+                        return Ok(());
+                    }
+                    if let Row::Parked(_, Some(item)) = staged().row(row)? {
+                        match flaw {
+                            Flaw::ComesBackLast => drop(staged().enqueue(&tx, id, &item.value).await?),
+                            _ => tx.set(&place(&item.position), &item.value),
+                        }
+                    }
+                    tx.clear(&row.key);
+                    Ok::<_, Error>(())
+                })
+                .await?;
+            }
+            Ok(reclaimed)
+        }
+        _ => staged().reclaim_unchanged(db, patience).await,
+    }
+}
+
+fn items() -> Subspace {
+    staged().subspace().subspace(&0)
+}
+
+fn parked() -> Subspace {
+    staged().subspace().subspace(&2)
+}
+
+/// The key of an item.
+fn place(position: &Position) -> Vec<u8> {
+    let mut key = BytesMut::from(items().bytes());
+    // A position is encoded as its key below the subspace, and its stamp is complete.
+    let _ = position.encode(&mut key);
+    key.to_vec()
+}
+
+async fn rows<T: Transaction>(
+    tx: &T,
+    of: &Subspace,
+    limit: usize,
+    isolation: Isolation,
+) -> Result<Vec<KeyValue>, Error> {
+    Ok(tx.get_range_all(RangeOption::from(of.range()).limit(limit), isolation).await?)
+}
+
+fn item(row: &KeyValue) -> Result<Item, Error> {
+    match staged().row(row)? {
+        Row::Item(item) => Ok(item),
+        _ => Err(Error::Foreign(row.key.clone())),
+    }
+}
+
+/// Takes in a transaction without a record; whatever its error says, a request is registered then.
+async fn ask_again<D: Database>(session: &mut Session<D>) -> Outcome<Answer> {
+    let db = session.database().clone();
+    let ticket = ItemId::draw(db.env());
+    let first = async {
+        let tx = db.create_transaction()?;
+        match staged().take(&tx, ticket).await? {
+            Taken::Now(item) => {
+                tx.commit().await?;
+                Ok::<_, Error>(Some(item))
+            }
+            Taken::Waiting(_) => Ok(None),
+        }
+    };
+    match first.await {
+        Ok(Some(item)) => taken(item),
+        Err(e) if e.fdb().is_none() => refused(e),
+        _ => register_and_wait(Flaw::AsksAgain, session).await,
+    }
+}
+
+async fn register_and_wait<D: Database>(flaw: Flaw, session: &mut Session<D>) -> Outcome<Answer> {
+    loop {
+        let env = session.database().env().clone();
+        let ticket = ItemId::draw(&env);
+        let registered = session.apply(|tx| async move { staged().register(&tx, ticket).await }).await;
+        match known(session, registered).await {
+            Ok(Some(Taken::Waiting(request))) => return wait_wrongly(flaw, session, request).await,
+            Ok(Some(Taken::Now(_)) | None) => env.sleep(Duration::from_millis(5)).await,
+            Err(e) => return refused(e),
+        }
+    }
+}
+
+/// Waits for a request's turn, in the bug's own way.
+async fn wait_wrongly<D: Database>(
+    flaw: Flaw,
+    session: &mut Session<D>,
+    request: Position,
+) -> Outcome<Answer> {
+    if matches!(flaw, Flaw::AsksAgain | Flaw::Overtakes) {
+        return wait(session, request).await;
+    }
+    let db = session.database().clone();
+    loop {
+        let turn = db.run(|tx, _| async move { staged().turn(&tx, request, Snapshot).await }).await;
+        match turn {
+            Ok(Turn::Waiting) => {
+                let served = match flaw {
+                    Flaw::RemovesBlindly => staged().fulfil_all(&db).await.map(drop),
+                    _ => db.run(|tx, _| async move { fulfil(flaw, &tx).await }).await,
+                };
+                if let Err(e) = served
+                    && e.error.fdb().is_none()
+                {
+                    return Outcome::Violated(e.error.to_string());
+                }
+            }
+            Ok(_) if flaw == Flaw::RemovesBlindly => {
+                let collected = db.run(|tx, _| async move { staged().collect(&tx, request).await }).await;
+                match collected {
+                    Ok(Turn::Given(item)) => return taken(item),
+                    Ok(_) => return taken(None),
+                    Err(_) => {}
+                }
+            }
+            Ok(_) => return wait(session, request).await,
+            Err(_) => {}
+        }
+        db.env().sleep(Duration::from_millis(5)).await;
+    }
+}
+
+async fn fulfil<T: Transaction>(flaw: Flaw, tx: &T) -> Result<(), Error> {
+    let waiting = staged().subspace().subspace(&1);
+    let range = RangeOption::from(waiting.range()).limit(20);
+    let (range, isolation) = match flaw {
+        Flaw::ServesLastFirst => (range.reversed(), Serializable),
+        _ => (range, Snapshot),
+    };
+    let requests = tx.get_range_all(range, isolation).await?;
+    let Some(last) = requests.last() else { return Ok(()) };
+    let found = rows(tx, &items(), requests.len(), isolation).await?;
+    let conflicts = || -> Result<(), Error> {
+        let (begin, end) = items().range();
+        let behind = found.last().map_or_else(|| begin.clone().into(), |row| key_after(&row.key));
+        let until = match flaw {
+            Flaw::ConflictsTooLate if found.len() < requests.len() => end.into(),
+            _ => behind,
+        };
+        tx.add_conflict_range(&waiting.range().0, &key_after(&last.key), ConflictRangeType::Read)?;
+        Ok(tx.add_conflict_range(&begin, &until, ConflictRangeType::Read)?)
+    };
+    if flaw == Flaw::EmptyAtSnapshot {
+        conflicts()?;
+    }
+    for (n, request) in requests.iter().enumerate() {
+        let Row::Request(position) = staged().row(request)? else { continue };
+        let given = found.get(n).map(item).transpose()?;
+        let mut value = BytesMut::new();
+        given.encode(&mut value)?;
+        tx.clear(&request.key);
+        found.get(n).iter().for_each(|row| tx.clear(&row.key));
+        let (Position::Commit { id, .. } | Position::Index { id, .. }) = position;
+        tx.set(&parked().pack(&TupleBytes::from(&id.0[..])), &value);
+    }
+    if flaw == Flaw::ConflictsTooLate {
+        conflicts()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,707 @@
+//! `leased_queue`: workers claim, renew, acknowledge, are slow, give up, die.
+//!
+//! A worker's operation is several transactions, and others take his item back when he is silent for the
+//! duration of a lease. The model follows what each transaction wrote: every one must be a step that the
+//! queue allows, by who may do it: only the last claim of an item can be renewed, released or acknowledged,
+//! and by the operation that made it. Each worker holds a timer beside his lease, so that one which was taken
+//! from him before its end shows.
+
+use crate::{
+    judges::Keyspace,
+    sabotage::leased_queue as sabotage,
+    sessions::{self, known, slots},
+    workload::{Bug, Outcome, Step, Workload},
+};
+use bytes::Bytes;
+use foundationdb_tuple::{Bytes as TupleBytes, Subspace, Versionstamp, pack, unpack};
+use futures::{FutureExt, future::BoxFuture};
+use proptest::{collection::vec, prelude::*};
+use serde::{Deserialize, Serialize};
+use shaketable_layers::{
+    leased_queue::{Claim, Error, Hold, LeasedQueue, MAX_VALUE_BYTES, Row},
+    once::{self, Session},
+    queue::Position,
+    tx::{self, Database, Isolation::Serializable, KeyValue, RangeOption, RetryError, Transaction},
+};
+use shaketable_sim::{proto::Mutation, seed::Stream};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+    time::Duration,
+};
+
+flaws! {
+    AcknowledgesUnfenced = "acknowledges-unfenced", "an acknowledgement asks whether the item is claimed, not by whom", "a completion without a fencing token";
+    RenewsUnfenced = "renews-unfenced", "a renewal does not compare the token", "a renewal after a takeover";
+    ClaimsAtSnapshot = "claims-at-snapshot", "the first item is read at snapshot and claimed blindly", "a blind claim";
+    StoredDeadline = "stored-deadline", "the end of a lease is stored by its holder's clock and compared with another's", "an expiry compared with a local clock";
+    RevisionIgnored = "revision-ignored", "a lease that was renewed while it was watched ends all the same", "a watcher of the holder alone";
+    ExpiresBlindly = "expires-blindly", "a watched lease is ended without a look whether it is still the same", "a watcher that does not look again";
+    TokenBeginsAgain = "token-begins-again", "an item that comes back begins with the first token again", "a counter that is cleared with its lease";
+    NeverExpires = "never-expires", "nobody ends the leases of the dead", "a claim without an expiry";
+    AcknowledgesUnrecorded = "acknowledges-unrecorded", "an acknowledgement that committed unseen is retried, and refused", "an acknowledgement without a record";
+    ComesBackLast = "comes-back-last", "an item whose lease has ended is enqueued anew", "a retry at the end of the line";
+}
+
+/// The workload, drawn.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Leased {
+    clients: usize,
+    operations: Range<usize>,
+    /// How often an operation puts in, works, ends leases, looks.
+    mix: [u32; 4],
+    /// How long a lease is, milliseconds.
+    lease: u64,
+    /// Values are padded with up to so many bytes.
+    padding: u16,
+    /// The timeout that clients set on their database, milliseconds.
+    timeout: Option<i32>,
+    pub(crate) flaw: Option<Flaw>,
+}
+
+/// One operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Op {
+    /// Enqueues an item.
+    Enqueue(Batch),
+    /// Claims an item and works at it, in this manner.
+    Work(Manner),
+    /// Ends the leases that nobody renews.
+    Expire,
+    /// Counts the items that wait and those that are claimed.
+    Count,
+    /// Tries to enqueue a value of so many bytes more than fit.
+    Oversized(u16),
+}
+
+/// How a worker works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Manner {
+    /// Acknowledges at once.
+    Prompt,
+    /// Renews so often, in good time, before he acknowledges.
+    Renewing(u8),
+    /// Acknowledges after so many tenths of the lease's duration, most often too late.
+    Slow(u8),
+    /// Sleeps so many tenths of the lease's duration, renews, and acknowledges.
+    Late(u8),
+    /// Gives the item back.
+    Releasing,
+    /// Is never heard of again.
+    Vanishing,
+}
+
+/// What an operation enqueues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Batch {
+    client: u16,
+    number: u16,
+    padding: u16,
+}
+
+/// Names an item: its client, its operation's number.
+pub type Name = (u16, u16);
+
+/// What an operation answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Answer {
+    /// Enqueued.
+    Enqueued,
+    /// There was no item to claim.
+    Nothing,
+    /// Claimed this, and came to this end.
+    Worked(Name, End),
+    /// Ended whatever leases there were to end.
+    Expired,
+    /// So many wait, so many are claimed.
+    Count(usize, usize),
+    /// Refused, in these words.
+    Refused(String),
+}
+
+/// How a worker's lease ended for him.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum End {
+    /// He acknowledged.
+    Acknowledged,
+    /// He was told that he has lost it.
+    Lost,
+    /// He gave it back.
+    Released,
+    /// He did nothing about it, or nothing that came through.
+    Silent,
+}
+
+impl Batch {
+    fn value(&self) -> Bytes {
+        pack(&(self.client, self.number, &vec![0u8; self.padding.into()][..])).into()
+    }
+}
+
+/// The name in a value.
+fn name(value: &[u8]) -> Result<Name, String> {
+    let parts: (u16, u16, TupleBytes<'_>) =
+        unpack(value).map_err(|_| format!("nobody enqueued \"{}\"", value.escape_ascii()))?;
+    Ok((parts.0, parts.1))
+}
+
+pub(crate) fn leased() -> LeasedQueue {
+    LeasedQueue::new(Subspace::from("leased"))
+}
+
+pub(crate) fn refused(error: Error) -> Outcome<Answer> {
+    match error.fdb() {
+        Some(e) => Outcome::GaveUp(e),
+        None => Outcome::Answered(Answer::Refused(error.to_string())),
+    }
+}
+
+/// A worker's timer for his lease.
+struct Timer(BoxFuture<'static, ()>);
+
+impl Timer {
+    /// Begins it.
+    fn new<D: Database>(db: &D, lease: Duration) -> Timer {
+        Timer(db.env().sleep(lease))
+    }
+
+    /// Whether the lease may have ended.
+    fn is_over(&mut self) -> bool {
+        (&mut self.0).now_or_never().is_some()
+    }
+}
+
+impl Leased {
+    /// How long a lease is.
+    pub(crate) fn lease(&self) -> Duration {
+        Duration::from_millis(self.lease)
+    }
+
+    /// Claims an item and works at it.
+    async fn work<D: Database>(&self, session: &mut Session<D>, manner: Manner) -> Outcome<Answer> {
+        let db = session.database().clone();
+        let mut timer = Timer::new(&db, self.lease());
+        let claimed = match self.flaw {
+            Some(flaw) => sabotage::claim(flaw, self, session).await,
+            None => leased().claim_once(session).await,
+        };
+        let Claim { hold, value } = match self.settle(session, claimed).await {
+            Ok(Some(Some(claim))) => claim,
+            Ok(Some(None)) => return Outcome::Answered(Answer::Nothing),
+            Ok(None) => return Outcome::GaveUp(tx::Error::COMMIT_UNKNOWN_RESULT),
+            Err(e) => return refused(e),
+        };
+        let name = match name(&value) {
+            Ok(name) => name,
+            Err(why) => return Outcome::Violated(why),
+        };
+        let end = match self.go_on(session, &mut timer, hold, manner).await {
+            Ok(Some(end)) => end,
+            Ok(None) => End::Silent,
+            Err(Error::Lost(lost)) if lost != hold => {
+                return Outcome::Violated(format!("told that {lost} is lost"));
+            }
+            Err(Error::Lost(_)) => match timer.is_over() {
+                true => End::Lost,
+                false => return Outcome::Violated(format!("lost before the lease ended: {hold}")),
+            },
+            Err(e) => return refused(e),
+        };
+        Outcome::Answered(Answer::Worked(name, end))
+    }
+
+    /// What a worker does with what he holds; `None` if his last step did not come through.
+    async fn go_on<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        timer: &mut Timer,
+        hold: Hold,
+        manner: Manner,
+    ) -> Result<Option<End>, Error> {
+        let db = session.database().clone();
+        let tenths = |n: u8| db.env().sleep(self.lease() * n.into() / 10);
+        match manner {
+            Manner::Prompt => {}
+            Manner::Slow(n) => tenths(n).await,
+            Manner::Renewing(times) => {
+                for _ in 0..times {
+                    tenths(4).await;
+                    if !self.renew(session, timer, hold).await? {
+                        return Ok(None);
+                    }
+                }
+            }
+            Manner::Late(n) => {
+                tenths(n).await;
+                if !self.renew(session, timer, hold).await? {
+                    return Ok(None);
+                }
+                tenths(3).await;
+            }
+            Manner::Releasing => {
+                let released = leased().release_once(session, hold).await;
+                let known = self.settle(session, released).await?;
+                return Ok(known.map(|()| End::Released));
+            }
+            Manner::Vanishing => return Ok(Some(End::Silent)),
+        }
+        let acknowledged = match self.flaw {
+            Some(flaw) => sabotage::acknowledge(flaw, self, session, hold).await,
+            None => leased().acknowledge_once(session, hold).await,
+        };
+        let known = self.settle(session, acknowledged).await?;
+        Ok(known.map(|()| End::Acknowledged))
+    }
+
+    /// Renews a lease, and the timer with it. Whether that came through.
+    async fn renew<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        timer: &mut Timer,
+        hold: Hold,
+    ) -> Result<bool, Error> {
+        let db = session.database().clone();
+        let anew = Timer::new(&db, self.lease());
+        let renewed = match self.flaw {
+            Some(flaw) => sabotage::renew(flaw, self, session, hold).await,
+            None => leased().renew_once(session, hold).await,
+        };
+        let renewed = self.settle(session, renewed).await?.is_some();
+        if renewed {
+            *timer = anew;
+        }
+        Ok(renewed)
+    }
+
+    /// Learns what became of a step, however long that takes.
+    async fn settle<D: Database, A: once::Answer>(
+        &self,
+        session: &mut Session<D>,
+        outcome: once::Outcome<A, Error>,
+    ) -> Result<Option<A>, Error> {
+        let db = session.database().clone();
+        sessions::patiently(&db, self.timeout, known(session, outcome)).await?
+    }
+
+    /// Ends leases that nobody renews.
+    async fn expire<D: Database>(&self, db: &D) -> Result<(), Error> {
+        let expired = match self.flaw {
+            Some(flaw) => sabotage::expire(flaw, self, db).await,
+            None => leased().expire_unchanged(db, self.lease()).await,
+        };
+        expired.map(drop).map_err(|e| e.error)
+    }
+}
+
+/// What is stored, as its rows say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Stage {
+    waiting: BTreeMap<Position, Name>,
+    claimed: BTreeMap<Position, Name>,
+    /// Token, revision, and whether it is held.
+    leases: BTreeMap<Position, (i64, i64, bool)>,
+}
+
+impl Stage {
+    fn of(rows: impl Iterator<Item = KeyValue>) -> Result<Stage, String> {
+        let (queue, mut stage) = (leased(), Stage::default());
+        for row in rows {
+            match queue.row(&row).map_err(|e| e.to_string())? {
+                Row::Waiting(item) => drop(stage.waiting.insert(item.position, name(&item.value)?)),
+                Row::Claimed(item) => drop(stage.claimed.insert(item.position, name(&item.value)?)),
+                Row::Lease(lease, held) => {
+                    let row = (lease.hold.token, lease.revision, held);
+                    stage.leases.insert(lease.hold.position, row);
+                }
+            }
+        }
+        Ok(stage)
+    }
+
+    /// What must hold at every version: an item is in one place, claimed exactly under a lease that is
+    /// held, and no lease is left of an item that is gone.
+    fn check(&self) -> Result<(), String> {
+        let mut names = BTreeSet::new();
+        let twice = self.waiting.iter().chain(&self.claimed).find(|(_, name)| !names.insert(**name));
+        if let Some((position, name)) = twice {
+            return Err(format!("the item {name:?} at {position:?} is there twice"));
+        }
+        let held = |position: &Position| self.leases.get(position).is_some_and(|(_, _, held)| *held);
+        if let Some((position, name)) = self.claimed.iter().find(|(position, _)| !held(position)) {
+            return Err(format!("the item {name:?} at {position:?} is claimed under no lease"));
+        }
+        let orphan = self.leases.keys().find(|position| {
+            !if held(position) {
+                self.claimed.contains_key(position)
+            } else {
+                self.waiting.contains_key(position)
+            }
+        });
+        orphan.map_or(Ok(()), |position| Err(format!("the lease at {position:?} is of no item")))
+    }
+}
+
+/// Names an operation: its client, its place in the client's list.
+type Call = (usize, usize);
+
+/// The model: what is stored, who holds what, and what became of whom.
+#[derive(Clone, Default)]
+pub struct Model {
+    rows: Keyspace,
+    stage: Stage,
+    /// The operation that made the last claim of an item.
+    holders: BTreeMap<Position, Call>,
+    claims: BTreeMap<Call, Name>,
+    ends: BTreeMap<Call, End>,
+    acknowledged: BTreeSet<Name>,
+    told: BTreeMap<Call, (Name, End)>,
+}
+
+impl Model {
+    /// Does what a transaction wrote, and says whether it may.
+    fn commit(&mut self, step: &Step<'_, Leased>) -> Result<(), String> {
+        let space = leased();
+        for mutation in step.mutations {
+            let key = match mutation {
+                Mutation::Set(key, _) | Mutation::Atomic(key, ..) => key,
+                Mutation::ClearRange(range) => &range.begin,
+            };
+            if space.subspace().is_start_of(key) {
+                self.rows.apply(mutation, None);
+            }
+        }
+        let rows = self.rows.0.iter().map(|(k, v)| KeyValue::new(k.clone(), v.clone()));
+        let after = Stage::of(rows)?;
+        let before = std::mem::replace(&mut self.stage, after.clone());
+        let call = (step.client, step.index);
+
+        let new = |map: &BTreeMap<Position, Name>, old: &BTreeMap<Position, Name>| -> Vec<(Position, Name)> {
+            map.iter().filter(|(p, n)| old.get(p) != Some(n)).map(|(p, n)| (*p, *n)).collect()
+        };
+        let (put, left) = (new(&after.waiting, &before.waiting), new(&before.waiting, &after.waiting));
+        let (claimed, ended) = (new(&after.claimed, &before.claimed), new(&before.claimed, &after.claimed));
+        let changed: Vec<Position> = before
+            .leases
+            .keys()
+            .chain(after.leases.keys())
+            .filter(|p| before.leases.get(p) != after.leases.get(p))
+            .copied()
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect();
+        let lease = |stage: &Stage, p: &Position| stage.leases.get(p).copied();
+        let mine = |p: &Position| self.holders.get(p) == Some(&call);
+        match (step.op, &put[..], &left[..], &claimed[..], &ended[..], &changed[..]) {
+            (Op::Work(_) | Op::Expire, [], [], [], [], []) => Ok(()),
+            (Op::Enqueue(batch), [(position, name)], [], [], [], []) => {
+                let stamp = match position {
+                    Position::Commit { stamp, .. } => Some(*stamp),
+                    Position::Index { .. } => None,
+                };
+                match *name == (batch.client, batch.number) && stamp == step.stamp {
+                    true => Ok(()),
+                    false => Err(format!("enqueued {name:?} at {position:?}")),
+                }
+            }
+            (Op::Work(_), [], [item], [same], [], [at]) if item == same && item.0 == *at => {
+                if before.waiting.first_key_value().map(|(p, n)| (*p, *n)) != Some(*item) {
+                    return Err(format!("claimed {item:?} out of turn: {:?}", before.waiting));
+                }
+                let token = lease(&before, at).map_or(0, |(token, ..)| token);
+                match lease(&after, at) {
+                    Some((next, 0, true)) if next > token => {}
+                    other => return Err(format!("the lease {other:?} follows the token {token}")),
+                }
+                self.holders.insert(*at, call);
+                match self.claims.insert(call, item.1) {
+                    None => Ok(()),
+                    Some(other) => Err(format!("claimed {item:?} beside {other:?}")),
+                }
+            }
+            (Op::Work(_), [], [], [], [], [at]) => {
+                let (old, new) = (lease(&before, at), lease(&after, at));
+                let renewed = old.map(|(token, revision, held)| (token, revision + 1, held));
+                match mine(at) && new == renewed && old.is_some_and(|(_, _, held)| held) {
+                    true => Ok(()),
+                    false => Err(format!("made {new:?} of the lease {old:?}, and holds it: {}", mine(at))),
+                }
+            }
+            (Op::Work(_), [], [], [], [item], [at]) if item.0 == *at && lease(&after, at).is_none() => {
+                if !mine(at) {
+                    return Err(format!("acknowledged {item:?}, which {:?} holds", self.holders.get(at)));
+                }
+                if !self.acknowledged.insert(item.1) {
+                    return Err(format!("acknowledged {item:?} again"));
+                }
+                self.end(call, End::Acknowledged)
+            }
+            (Op::Work(_) | Op::Expire, [item], [], [], [same], [at]) if item == same && item.0 == *at => {
+                let unheld = lease(&before, at).map(|(token, revision, _)| (token, revision, false));
+                if lease(&after, at) != unheld {
+                    return Err(format!("{item:?} comes back under the lease {:?}", lease(&after, at)));
+                }
+                match step.op {
+                    Op::Work(_) if !mine(at) => Err(format!("released {item:?}, which another holds")),
+                    Op::Work(_) => self.end(call, End::Released),
+                    _ => Ok(()),
+                }
+            }
+            _ => Err(format!(
+                "no step of the queue: put {put:?}, left {left:?}, claimed {claimed:?}, ended {ended:?}, \
+                 changed the leases {changed:?} from {:?} to {:?}",
+                before.leases, after.leases
+            )),
+        }
+    }
+
+    fn end(&mut self, call: Call, end: End) -> Result<(), String> {
+        match self.ends.insert(call, end) {
+            None => Ok(()),
+            Some(before) => Err(format!("ended as {end:?} and as {before:?}")),
+        }
+    }
+}
+
+impl Workload for Leased {
+    type Op = Op;
+    type Answer = Answer;
+    type Session<D: Database> = Session<D>;
+    type Model = Model;
+
+    const NAME: &'static str = "leased_queue";
+    const ABOUT: &'static str = "items worked at under leases: one holder at a time, one acknowledgement";
+    const ONE_EFFECT: bool = false;
+
+    fn is_effect(&self, mutations: &[Mutation]) -> bool {
+        !sessions::is_fence(mutations)
+    }
+
+    fn bugs() -> &'static [Bug] {
+        BUGS
+    }
+
+    fn points() -> &'static [&'static str] {
+        &[
+            "leased_queue: a claim finds no item",
+            "leased_queue: a lease ends",
+            "leased_queue: who lost the lease is refused",
+        ]
+    }
+
+    fn draw(rng: &mut Stream, bug: Option<&str>) -> Leased {
+        let most = rng.range(8..30) as usize;
+        let mix = [rng.range(3..7), rng.range(3..9), rng.range(1..4), rng.range(0..2)];
+        Leased {
+            clients: rng.range(2..9) as usize,
+            operations: most / 2..most,
+            mix: mix.map(|w| w as u32),
+            lease: *rng.pick(&[30, 100, 300]),
+            padding: *rng.pick(&[0, 100, 3_000]),
+            timeout: sessions::draw_timeout(rng),
+            flaw: bug.and_then(Flaw::named),
+        }
+    }
+
+    fn clients(&self) -> usize {
+        self.clients
+    }
+
+    fn keys(&self) -> Vec<Bytes> {
+        let slots = (0..self.clients as u64).map(|client| slots().key(client));
+        let stamp = |n: u8| Versionstamp::complete([0, 0, 0, 0, n / 4, 64 * (n % 4), 0, 0, 0, 0], 0);
+        let rows = (0..3)
+            .flat_map(|part| (1..5).map(move |n| leased().subspace().subspace(&part).pack(&stamp(n)).into()));
+        slots.chain(rows).collect()
+    }
+
+    fn operations(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
+        let batch =
+            (0..=self.padding).prop_map(|padding| Op::Enqueue(Batch { client: 0, number: 0, padding }));
+        let manner = prop_oneof![
+            4 => Just(Manner::Prompt),
+            2 => (1u8..6).prop_map(Manner::Renewing),
+            3 => (8u8..40).prop_map(Manner::Slow),
+            2 => (8u8..40).prop_map(Manner::Late),
+            1 => Just(Manner::Releasing),
+            2 => Just(Manner::Vanishing),
+        ];
+        let [put, work, end, look] = self.mix;
+        let op = prop_oneof![
+            6 * put => batch,
+            4 * work => manner.prop_map(Op::Work),
+            4 * end => Just(Op::Expire),
+            2 * look => Just(Op::Count),
+            1 => (1u16..500).prop_map(Op::Oversized),
+        ];
+        let named = move |mut ops: Vec<Op>| {
+            for (number, op) in (0..).zip(&mut ops) {
+                if let Op::Enqueue(batch) = op {
+                    (batch.client, batch.number) = (client as u16, number);
+                }
+            }
+            ops
+        };
+        vec(op, self.operations.clone()).prop_map(named).boxed()
+    }
+
+    fn is_conflict_free(&self, op: &Op) -> bool {
+        matches!(op, Op::Enqueue(_))
+    }
+
+    async fn setup<D: Database>(&self, _: &D) -> tx::Result<()> {
+        Ok(())
+    }
+
+    async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Session<D>> {
+        sessions::open(db, client, self.timeout).await
+    }
+
+    async fn apply<D: Database>(&self, session: &mut Session<D>, op: &Op) -> Outcome<Answer> {
+        let enqueued = |outcome: once::Outcome<Position, Error>| match outcome {
+            once::Outcome::Applied(_) => Outcome::Answered(Answer::Enqueued),
+            once::Outcome::Refused(e) => refused(e),
+            once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
+        };
+        let db = session.database().clone();
+        match op {
+            Op::Enqueue(batch) => enqueued(leased().enqueue_once(session, &batch.value()).await),
+            Op::Work(manner) => self.work(session, *manner).await,
+            Op::Expire => match self.expire(&db).await {
+                Err(e) if e.fdb().is_none() => Outcome::Violated(e.to_string()),
+                // Some leases may have ended although others have not: nothing depends on it.
+                _ => Outcome::Answered(Answer::Expired),
+            },
+            Op::Count => {
+                let counted = db.run(|tx, _| async move { leased().len(&tx, Serializable).await }).await;
+                counted.map_or_else(
+                    |e| refused(e.error),
+                    |(waiting, claimed)| Outcome::Answered(Answer::Count(waiting, claimed)),
+                )
+            }
+            Op::Oversized(beyond) => {
+                let value = vec![0; MAX_VALUE_BYTES + usize::from(*beyond)];
+                enqueued(leased().enqueue_once(session, &value).await)
+            }
+        }
+    }
+
+    async fn resolve<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        _: &Op,
+        error: tx::Error,
+    ) -> Outcome<Answer> {
+        sessions::settle(session, self.timeout, error, async |session, pending| {
+            let enqueued = |_: Position| Outcome::Answered(Answer::Enqueued);
+            Ok(session.resolve(pending).await?.map(enqueued))
+        })
+        .await
+    }
+
+    fn model(&self) -> Model {
+        Model::default()
+    }
+
+    fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
+        if let Some(Answer::Worked(name, end)) = step.answer {
+            model.told.insert((step.client, step.index), (*name, *end));
+        }
+        if step.committed {
+            if step.answer == Some(&Answer::Nothing) && !model.stage.waiting.is_empty() {
+                return Err(format!("found nothing, where {:?} wait", model.stage.waiting));
+            }
+            return model.commit(step);
+        }
+        let fits = match (step.op, step.answer) {
+            (_, None) | (Op::Expire, Some(Answer::Expired)) => true,
+            (Op::Count, Some(Answer::Count(waiting, claimed))) => {
+                (*waiting, *claimed) == (model.stage.waiting.len(), model.stage.claimed.len())
+            }
+            (Op::Oversized(_), Some(Answer::Refused(why))) => why.contains("exceeds the limit"),
+            _ => return Err(format!("answered {:?}, but nothing was committed", step.answer)),
+        };
+        match fits {
+            true => Ok(()),
+            false => Err(format!("answered {:?} where the queue is {:?}", step.answer, model.stage)),
+        }
+    }
+
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), String>> {
+        Ok(stored(tx).await?.and_then(|stage| stage.check()))
+    }
+
+    /// Nobody works any more: every lease ends, and everything is there that nobody has acknowledged.
+    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), String>> {
+        for (at, (name, end)) in &model.told {
+            let (claimed, ended) = (model.claims.get(at), model.ends.get(at));
+            let fits = match end {
+                End::Acknowledged | End::Released => ended == Some(end),
+                End::Lost | End::Silent => ended.is_none(),
+            };
+            if claimed != Some(name) || !fits {
+                let call = format!("operation {} of client {}", at.1, at.0);
+                return Ok(Err(format!(
+                    "{call} says it claimed {name:?} and that this ended as {end:?}; it claimed {claimed:?}, \
+                     which ended as {ended:?}"
+                )));
+            }
+        }
+        match self.expire(db).await {
+            Ok(()) => {}
+            Err(e) => return e.fdb().map_or_else(|| Ok(Err(e.to_string())), Err),
+        }
+        let read = db.run(|tx, _| async move { stored(&tx).await }).await.map_err(|e| e.error)?;
+        let mut expected = model.stage.clone();
+        expected.waiting.append(&mut expected.claimed);
+        expected.leases.values_mut().for_each(|(_, _, held)| *held = false);
+        Ok(read.and_then(|stage| match stage == expected {
+            true => Ok(()),
+            false => Err(format!("the database holds {stage:?}, should hold {expected:?}")),
+        }))
+    }
+}
+
+/// Everything stored.
+async fn stored<T: Transaction>(tx: &T) -> tx::Result<Result<Stage, String>> {
+    let range = RangeOption::from(leased().subspace().range());
+    Ok(Stage::of(tx.get_range_all(range, Serializable).await?.into_iter()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shaketable_layers::queue::ItemId;
+
+    #[test]
+    fn items_carry_their_names() {
+        let batch = Batch { client: 3, number: 9, padding: 300 };
+        assert_eq!(name(&batch.value()), Ok((3, 9)));
+        assert!(name(b"else").is_err());
+    }
+
+    #[test]
+    fn a_stage_tells_what_is_broken() {
+        let at = |n: u8| Position::Commit { stamp: [n; 10], rank: 0, id: ItemId([n; 16]) };
+        let mut stage = Stage::default();
+        stage.waiting.insert(at(1), (0, 0));
+        stage.waiting.insert(at(2), (0, 1));
+        stage.claimed.insert(at(3), (0, 2));
+        stage.leases.insert(at(2), (1, 0, false));
+        stage.leases.insert(at(3), (4, 2, true));
+        assert_eq!(stage.check(), Ok(()));
+        stage.leases.insert(at(1), (1, 0, true));
+        assert!(stage.check().unwrap_err().contains("of no item"));
+        stage.leases.remove(&at(1));
+        stage.leases.insert(at(3), (4, 2, false));
+        assert!(stage.check().unwrap_err().contains("under no lease"));
+        stage.claimed.insert(at(3), (0, 0));
+        assert!(stage.check().unwrap_err().contains("twice"));
+    }
+
+    #[test]
+    fn every_bug_has_its_own_name() {
+        for bug in BUGS {
+            assert!(Flaw::named(bug.name).is_some());
+        }
+    }
+}

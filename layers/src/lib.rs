@@ -15,6 +15,7 @@ mod macros;
 
 pub mod array;
 pub mod blob;
+pub mod bulk;
 pub mod directory;
 pub mod document;
 pub mod entity;

@@ -106,6 +106,7 @@ pub fn catalogue() -> Vec<Box<dyn Entry>> {
         entry::<Mounted<priority_queue::Queue>>(),
         entry::<staged_queue::Staged>(),
         entry::<leased_queue::Leased>(),
+        entry::<bulk::Bulk>(),
     ]
 }
 

@@ -2,6 +2,7 @@
 
 pub mod array;
 pub mod blob;
+pub mod bulk;
 pub mod directory;
 pub mod document;
 pub mod entity;

@@ -23,6 +23,7 @@ macro_rules! flaws {
 pub mod api;
 pub mod array;
 pub mod blob;
+pub mod bulk;
 pub mod cycle;
 pub mod directory;
 pub mod document;

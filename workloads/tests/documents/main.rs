@@ -2,6 +2,7 @@
 
 mod arrays;
 mod blobs;
+mod bulk;
 mod directories;
 mod documents;
 mod entities;

@@ -1,0 +1,29 @@
+//! Why a job or a swap did not happen.
+
+use super::BuildId;
+
+layer_error! {
+    /// What a job or a workspace can fail with; nothing was changed.
+    pub enum Error {
+        /// The key is not in the job's range: the job never comes to it.
+        #[error("the key \"{}\" is not in the job's range", .key.escape_ascii())]
+        OutsideRange {
+            /// The key.
+            key: bytes::Bytes,
+        },
+        /// No such build is under way: it was never begun, is published, or was given up.
+        #[error("no build {0} is under way")]
+        NoBuild(BuildId),
+        /// The build is not, or no longer, the current one.
+        #[error("the current build is {}, not {expected}", .found.map_or("none".into(), |b| b.to_string()))]
+        Swapped {
+            /// The build asked for.
+            expected: BuildId,
+            /// The current one.
+            found: Option<BuildId>,
+        },
+        /// Another build has been published since this one began.
+        #[error("another build has been published since {0} began")]
+        Outdated(BuildId),
+    }
+}

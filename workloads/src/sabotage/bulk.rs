@@ -1,0 +1,301 @@
+//! Jobs and swaps done wrong, one bug at a time.
+
+use crate::{
+    workload::Outcome,
+    workloads::bulk::{
+        Answer, Bulk, Client, Flaw, Op, applied, build_id, built, done, job, job_key, put_row, refused, rest,
+        rows, tag, tag_of, work, worked, workspace, workspace_space,
+    },
+};
+use bytes::Bytes;
+use foundationdb_tuple::{Bytes as TupleBytes, pack};
+use shaketable_layers::{
+    bulk::{BuildId, Error, Progress},
+    once::converging,
+    tx::{
+        Database,
+        Isolation::{Serializable, Snapshot},
+        RangeOption, RunError, Transaction, key_after,
+    },
+};
+
+/// More batches than any job of the workload needs: one that does not get on must end all the same.
+const MOST_BATCHES: usize = 60;
+
+/// Does an operation that the bug touches; `None` when it leaves this one as it is.
+pub async fn apply<D: Database>(
+    flaw: Flaw,
+    workload: &Bulk,
+    client: &mut Client<D>,
+    op: &Op,
+) -> Option<Outcome<Answer>> {
+    let db = &client.session.database().clone();
+    match (flaw, op) {
+        (Flaw::WriterUnaware | Flaw::PassedAtSnapshot, Op::Put(..) | Op::Remove(_)) => {
+            let (row, new) = match op {
+                Op::Put(row, new) => (*row, Some(*new)),
+                Op::Remove(row) => (*row, None),
+                _ => return None,
+            };
+            let put = client.session.apply(|tx| async move {
+                let passed = match flaw {
+                    Flaw::WriterUnaware => false,
+                    _ => rows().pack(&(row,))[..] < job().progress(&tx, Snapshot).await?.cursor[..],
+                };
+                put_row(&tx, row, new, passed).await
+            });
+            Some(applied(put.await, Answer::Before))
+        }
+        (
+            Flaw::Unrecorded
+            | Flaw::ProgressAfter
+            | Flaw::ProgressBefore
+            | Flaw::ProgressAtSnapshot
+            | Flaw::RowsAtSnapshot
+            | Flaw::LastAgain
+            | Flaw::ShortBatchIsLast,
+            Op::Work(_) | Op::Finish,
+        ) => {
+            let batches = if let Op::Work(batches) = op { *batches } else { MOST_BATCHES };
+            let worked = run(flaw, workload, db, batches).await.map_err(worked);
+            Some(worked.map_or_else(|e| e, |()| Outcome::Answered(Answer::Done)))
+        }
+        (
+            Flaw::BuiltInPlace | Flaw::PublishedFirst | Flaw::BaseIgnored | Flaw::ClaimedOnce,
+            Op::Build(tag),
+        ) => Some(build(flaw, workload, client, *tag).await.unwrap_or_else(|e| refused(e.error))),
+        (Flaw::ClaimedOnce, Op::Leave(tag, most)) => {
+            Some(done(claimed_once(workload, db, *tag, *most).await))
+        }
+        (Flaw::ReaderRemembers, Op::Pages) => {
+            Some(pages(workload, db, &mut client.remembered).await.unwrap_or_else(|e| refused(e.error)))
+        }
+        _ => None,
+    }
+}
+
+/// Some batches of the job.
+async fn run<D: Database>(
+    flaw: Flaw,
+    workload: &Bulk,
+    db: &D,
+    batches: usize,
+) -> Result<(), RunError<Error>> {
+    let job = &job();
+    let mut known = db.run(|tx, _| async move { job.progress(&tx, Snapshot).await }).await?;
+    for _ in 0..batches {
+        if known.finished {
+            return Ok(());
+        }
+        let remembered = &known;
+        known = match flaw {
+            Flaw::ProgressAfter => {
+                let next = db
+                    .run(|tx, _| async move {
+                        let progress = job.progress(&tx, Serializable).await?;
+                        batch(flaw, workload, &tx, progress, true).await
+                    })
+                    .await?;
+                note(db, &next).await?;
+                next
+            }
+            Flaw::ProgressBefore => {
+                let next = db
+                    .run(|tx, _| async move {
+                        let progress = job.progress(&tx, Serializable).await?;
+                        batch(flaw, workload, &tx, progress, false).await
+                    })
+                    .await?;
+                note(db, &next).await?;
+                db.run(|tx, _| async move { batch(flaw, workload, &tx, remembered.clone(), true).await })
+                    .await?;
+                next
+            }
+            _ => {
+                db.run(|tx, _| async move {
+                    let progress = match flaw {
+                        Flaw::Unrecorded => remembered.clone(),
+                        Flaw::ProgressAtSnapshot => job.progress(&tx, Snapshot).await?,
+                        _ => job.progress(&tx, Serializable).await?,
+                    };
+                    if progress.finished {
+                        return Ok(progress);
+                    }
+                    let next = batch(flaw, workload, &tx, progress, true).await?;
+                    tx.set(&job_key(), &encoded(&next));
+                    Ok::<_, Error>(next)
+                })
+                .await?
+            }
+        };
+    }
+    Ok(())
+}
+
+fn encoded(progress: &Progress) -> Vec<u8> {
+    pack(&(progress.rows, progress.finished, TupleBytes::from(&progress.cursor[..])))
+}
+
+/// Writes the progress in a transaction of its own.
+async fn note<D: Database>(db: &D, progress: &Progress) -> Result<(), RunError<Error>> {
+    db.run(|tx, _| async move {
+        tx.set(&job_key(), &encoded(progress));
+        Ok(())
+    })
+    .await
+}
+
+/// The rows behind `progress`, worked on or only counted. Answers the progress behind them.
+async fn batch<T: Transaction>(
+    flaw: Flaw,
+    workload: &Bulk,
+    tx: &T,
+    progress: Progress,
+    works: bool,
+) -> Result<Progress, Error> {
+    let most = workload.limits().rows;
+    let range = RangeOption::new(progress.cursor.clone(), rows().range().1).limit(most);
+    let isolation = if flaw == Flaw::RowsAtSnapshot { Snapshot } else { Serializable };
+    let found = match flaw {
+        Flaw::ShortBatchIsLast => tx.get_range(&range, 1, isolation).await?.rows,
+        _ => tx.get_range_all(range, isolation).await?,
+    };
+    let finished = found.len() < most;
+    let cursor = match found.last() {
+        _ if finished => rows().range().1.into(),
+        Some(last) if flaw == Flaw::LastAgain => last.key.clone(),
+        Some(last) => key_after(&last.key),
+        None => progress.cursor.clone(),
+    };
+    let rows = progress.rows + found.len() as u64;
+    if works {
+        for row in found {
+            work(tx.clone(), row).await?;
+        }
+    }
+    Ok(Progress { rows, finished, cursor })
+}
+
+/// A build, made and published as the bug does it.
+async fn build<D: Database>(
+    flaw: Flaw,
+    workload: &Bulk,
+    client: &mut Client<D>,
+    tag: u32,
+) -> Result<Outcome<Answer>, RunError<Error>> {
+    let Client { session, base, .. } = client;
+    let (db, workspace, build) = (&session.database().clone(), &workspace(), build_id(tag));
+    Ok(match flaw {
+        Flaw::BuiltInPlace => {
+            let current = db.run(|tx, _| async move { workspace.current(&tx, Snapshot).await }).await?;
+            let Some((found, _)) = current else {
+                *base = claimed_once(workload, db, tag, usize::MAX).await?;
+                let found = *base;
+                let published = workspace.publish_once(session, build).await;
+                return Ok(applied(published, |()| Answer::Published(found)));
+            };
+            write(workload, db, found, tag, usize::MAX).await?;
+            Outcome::Answered(Answer::Published(Some(tag_of(found))))
+        }
+        Flaw::PublishedFirst => {
+            let found = converging(db, |tx| async move { workspace.begin(&tx, build).await }).await?;
+            *base = found.map(tag_of);
+            let found = *base;
+            let published =
+                applied(workspace.publish_once(session, build).await, |()| Answer::Published(found));
+            if published == Outcome::Answered(Answer::Published(found)) {
+                write(workload, db, build, tag, usize::MAX).await?;
+            }
+            published
+        }
+        Flaw::BaseIgnored => {
+            *base = claimed_once(workload, db, tag, usize::MAX).await?;
+            let found = *base;
+            let published = session.apply(|tx| async move { publish(&tx, build).await });
+            applied(published.await, |()| Answer::Published(found))
+        }
+        _ => {
+            *base = claimed_once(workload, db, tag, usize::MAX).await?;
+            let found = *base;
+            let published = workspace.publish_once(session, build).await;
+            applied(published, |()| Answer::Published(found))
+        }
+    })
+}
+
+/// Writes some batches of a build's rows, whatever has become of the build.
+async fn write<D: Database>(
+    workload: &Bulk,
+    db: &D,
+    build: BuildId,
+    tag: u32,
+    most: usize,
+) -> Result<(), RunError<Error>> {
+    let space = &workspace_space().subspace(&(2, TupleBytes::from(&build.0[..])));
+    for batch in workload.batches().iter().take(most) {
+        workload.pause(db).await;
+        converging(db, |tx| async move {
+            for row in batch {
+                tx.set(&space.pack(&(*row,)), &built(tag));
+            }
+            Ok::<_, Error>(())
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// Begins a build and writes some batches of it. Answers the tag of the one it is to replace.
+async fn claimed_once<D: Database>(
+    workload: &Bulk,
+    db: &D,
+    tag: u32,
+    most: usize,
+) -> Result<Option<u32>, RunError<Error>> {
+    let (workspace, build) = (&workspace(), build_id(tag));
+    let base = converging(db, |tx| async move { workspace.begin(&tx, build).await }).await?;
+    write(workload, db, build, tag, most).await?;
+    Ok(base.map(tag_of))
+}
+
+/// Makes a build the current one, whichever was current when it began.
+async fn publish<T: Transaction>(tx: &T, build: BuildId) -> Result<(), Error> {
+    let space = workspace_space();
+    let record = |build: BuildId| space.pack(&(1, TupleBytes::from(&build.0[..])));
+    workspace().claim(tx, build).await?;
+    if let Some((current, _)) = workspace().current(tx, Serializable).await? {
+        tx.set(&record(current), &pack(&(1, 0, TupleBytes::from(&b""[..]))));
+    }
+    tx.clear(&record(build));
+    tx.set(&space.pack(&(0,)), &pack(&(TupleBytes::from(&build.0[..]),)));
+    Ok(())
+}
+
+/// Reads in batches the build that was current when the client looked first.
+async fn pages<D: Database>(
+    workload: &Bulk,
+    db: &D,
+    remembered: &mut Option<BuildId>,
+) -> Result<Outcome<Answer>, RunError<Error>> {
+    let workspace = &workspace();
+    if remembered.is_none() {
+        let current = db.run(|tx, _| async move { workspace.current(&tx, Snapshot).await }).await?;
+        *remembered = current.map(|(build, _)| build);
+    }
+    let Some(build) = *remembered else { return Ok(Outcome::Answered(Answer::Tag(None))) };
+    let space = workspace_space().subspace(&(2, TupleBytes::from(&build.0[..])));
+    let (space, (expected, most)) = (&space, workload.build());
+    let mut found = Vec::new();
+    loop {
+        let last: Option<Bytes> = found.last().map(|row: &shaketable_layers::tx::KeyValue| row.key.clone());
+        let last = &last;
+        let page = db.run(|tx, _| async move { rest(&tx, space, last.as_deref(), Some(most)).await }).await?;
+        let ends = page.len() < most;
+        found.extend(page);
+        workload.pause(db).await;
+        if ends {
+            return Ok(tag(space, &found, expected)
+                .map_or_else(Outcome::Violated, |tag| Outcome::Answered(Answer::Tag(Some(tag)))));
+        }
+    }
+}

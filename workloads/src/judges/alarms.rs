@@ -106,6 +106,24 @@ fn serializable_hears_a_read_that_no_longer_held_at_the_commit() {
 }
 
 #[test]
+fn serializable_passes_over_what_was_written_without_a_conflict_range() {
+    let tell = |guarded: bool| {
+        let mut story = Story::default();
+        story.log(10, vec![(None, 0, vec![set("a", "1")])]);
+        let (writer, attempt) = story.attempt(10, vec![Call::Write(set("a", "2"))]);
+        if !guarded {
+            attempt.write_ranges.clear();
+        }
+        let (reader, _) = story.attempt(10, vec![get("a", Some("1")), Call::Write(set("b", "x"))]);
+        let written = vec![(Some(writer), 0, vec![set("a", "2")]), (Some(reader), 1, vec![set("b", "x")])];
+        story.log(20, written);
+        story.judge(serializable::JUDGE.judge, &[])
+    };
+    assert!(tell(true).unwrap_err().contains("committed at version 20"));
+    assert_eq!(tell(false), Ok(()));
+}
+
+#[test]
 fn serializable_hears_a_range_that_loses_an_own_write_and_one_that_ends_early() {
     let tell = |rows: &[(&'static str, &'static str)], more| {
         let mut story = Story::default();

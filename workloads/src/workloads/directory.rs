@@ -297,7 +297,7 @@ impl Specimen for Directory {
             3 => (path(), path(), chance(), chance()).prop_map(|(p, q, c, d)| Op::Both([p, q], [c, d])),
             2 => (path(), chance(), chance()).prop_map(|(p, c, d)| Op::Both([p.clone(), p], [c, d])),
             3 => (path(), tag()).prop_map(|(p, t)| Op::Open(p, t)),
-            5 => (path(), path()).prop_map(|(p, q)| Op::Rename(p, q)),
+            8 => (path(), path()).prop_map(|(p, q)| Op::Rename(p, q)),
             1 => (path(), select(names)).prop_map(|(p, name)| {
                 Op::Rename(p.clone(), p.into_iter().chain([name.to_owned()]).collect())
             }),
@@ -306,7 +306,7 @@ impl Specimen for Directory {
             3 => path().prop_map(Op::List),
             1 => path().prop_map(Op::Exists),
             6 => (path(), value.clone()).prop_map(|(p, (k, b, n))| Op::Put(p, k, b, n)),
-            4 => (path(), value).prop_map(|(p, (k, b, n))| Op::PutLater(p, k, b, n)),
+            9 => (path(), value).prop_map(|(p, (k, b, n))| Op::PutLater(p, k, b, n)),
             4 => path().prop_map(Op::Read),
         ];
         match versions {

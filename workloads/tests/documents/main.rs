@@ -10,6 +10,7 @@ mod graphs;
 mod hierarchies;
 mod indirection;
 mod multimaps;
+mod queues;
 mod tables;
 mod vectors;
 

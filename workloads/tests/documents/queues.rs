@@ -1,0 +1,107 @@
+//! Queues and priority queues: the recipes' keys, and the order that they promise.
+
+use crate::{on_cluster, session};
+use bytes::Bytes;
+use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
+use shaketable_layers::{
+    once::Outcome,
+    priority_queue::{End, PriorityQueue},
+    queue::{Order, Queue},
+    staged_queue::StagedQueue,
+    tx::{Database, Isolation::Serializable, RangeOption, Transaction},
+};
+use shaketable_sim::client::SimDatabase;
+
+fn applied<A, E: std::fmt::Debug>(outcome: Outcome<A, E>) -> A {
+    match outcome {
+        Outcome::Applied(answer) => answer,
+        Outcome::Refused(e) => panic!("{e:?}"),
+        Outcome::Unknown(op) => panic!("{op} is unknown"),
+    }
+}
+
+async fn keys(db: &SimDatabase, of: Subspace) -> Vec<Bytes> {
+    let range = &RangeOption::from(of.range());
+    let rows = db.run(|tx, _| async move { tx.get_range_all(range.clone(), Serializable).await });
+    rows.await.expect("a look").into_iter().map(|row| row.key).collect()
+}
+
+#[test]
+fn a_queue_is_first_in_first_out_under_index_and_random() {
+    on_cluster(|db| async move {
+        let (q, mut session) = (Subspace::from("Q"), session(&db).await);
+        let queue = Queue::new(q.clone(), Order::Index);
+        for value in ["first", "second", ""] {
+            applied(queue.enqueue_once(&mut session, value.into()).await);
+        }
+        let indexes = keys(&db, q.clone()).await.into_iter().map(|key| {
+            let (index, random): (i64, TupleBytes<'_>) = q.unpack(&key).expect("the recipe's key");
+            assert_eq!(random.len(), 16);
+            index
+        });
+        assert_eq!(indexes.collect::<Vec<_>>(), [1, 2, 3]);
+        for value in ["first", "second", ""] {
+            let item = applied(queue.dequeue_once(&mut session).await).expect("an item");
+            assert_eq!(item.value, value);
+        }
+        assert_eq!(applied(queue.dequeue_once(&mut session).await), None);
+    });
+}
+
+#[test]
+fn a_failed_dequeue_registers_and_is_served_in_its_turn() {
+    on_cluster(|db| async move {
+        let (queue, mut session) = (StagedQueue::new(Subspace::from("S")), session(&db).await);
+        for value in ["first", "second"] {
+            applied(queue.enqueue_once(&mut session, value.as_bytes()).await);
+        }
+        let [first, second] = [1, 2].map(|n| shaketable_layers::queue::ItemId([n; 16]));
+        let queue = &queue;
+        let early = db.run(|tx, _| async move { queue.register(&tx, first).await });
+        early.await.expect("a request");
+        // Somebody waits: this one stands behind, and serves both.
+        let late = db.run(|tx, _| async move { queue.take(&tx, second).await });
+        late.await.expect("another request");
+        assert_eq!(queue.fulfil_all(&db).await, Ok(2));
+        let parked = keys(&db, queue.subspace().subspace(&2)).await;
+        assert_eq!(parked.len(), 2);
+        // Nobody collects: both come back, in their old order.
+        let back = queue.reclaim_unchanged(&db, std::time::Duration::from_secs(1)).await;
+        assert_eq!(back, Ok(2));
+        for value in ["first", "second"] {
+            let item = applied(queue.dequeue(&mut session).await).expect("an item");
+            assert_eq!(item.value, value);
+        }
+        assert_eq!(applied(queue.dequeue(&mut session).await), None);
+    });
+}
+
+#[test]
+fn count_preserves_insertion_order_within_a_priority_at_both_ends() {
+    on_cluster(|db| async move {
+        let (p, mut session) = (Subspace::from("P"), session(&db).await);
+        let queue = PriorityQueue::new(p.clone());
+        for (value, priority) in [("a", 5), ("b", -1), ("c", 5), ("d", -1), ("e", 0)] {
+            applied(queue.push_once(&mut session, priority, value.as_bytes()).await);
+        }
+        let counts = keys(&db, p.clone()).await.into_iter().map(|key| {
+            let (priority, count, _): (i64, i64, TupleBytes<'_>) = p.unpack(&key).expect("the recipe's key");
+            (priority, count)
+        });
+        assert_eq!(counts.collect::<Vec<_>>(), [(-1, 0), (-1, 1), (0, 0), (5, 0), (5, 1)]);
+        for (end, value) in [(End::Max, "a"), (End::Min, "b"), (End::Max, "c"), (End::Min, "d")] {
+            let item = applied(queue.pop_once(&mut session, end).await).expect("an item");
+            assert_eq!(item.value, value);
+        }
+        let queue = &queue;
+        let last = db.run(|tx, _| async move {
+            Ok::<_, shaketable_layers::priority_queue::Error>((
+                queue.peek_min(&tx, Serializable).await?,
+                queue.peek_max(&tx, Serializable).await?,
+            ))
+        });
+        let (min, max) = last.await.expect("a look");
+        assert_eq!(min, max);
+        assert_eq!(min.expect("an item").value, "e");
+    });
+}

@@ -151,9 +151,11 @@ pub(crate) fn assemble(rows: &[KeyValue]) -> Result<BTreeMap<Id, Json>, String> 
             pieces.push(row.value.clone());
             continue;
         }
-        let leaf = match unpack::<Vec<Element<'_>>>(&row.value).as_deref() {
-            Ok([leaf]) => scalar(leaf).ok_or_else(odd)?,
-            _ => unpack::<(u64,)>(&row.value).map_err(|_| odd())?.0.into(),
+        // An element of 64 bits without a sign is more than `Element::Int` holds.
+        let leaf = match (unpack::<(u64,)>(&row.value), unpack::<Vec<Element<'_>>>(&row.value).as_deref()) {
+            (Ok((integer,)), _) => integer.into(),
+            (_, Ok([leaf])) => scalar(leaf).ok_or_else(odd)?,
+            _ => return Err(odd()),
         };
         tuple.push(leaf);
         document.add(&tuple)?;

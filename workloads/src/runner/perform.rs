@@ -287,7 +287,8 @@ fn start_clients<W: Workload>(
             progress: progress.clone(),
         });
         world.add_machine(Class::Client, &format!("client-{client}"), move |world, node| {
-            live(world, node, controller, job.clone())
+            // Boxed: a client is large, and the runtime moves what it starts over the stack several times.
+            Box::pin(live(world, node, controller, job.clone()))
         });
     }
     progress

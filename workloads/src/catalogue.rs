@@ -107,6 +107,9 @@ pub fn catalogue() -> Vec<Box<dyn Entry>> {
         entry::<staged_queue::Staged>(),
         entry::<leased_queue::Leased>(),
         entry::<bulk::Bulk>(),
+        entry::<Mounted<counter::Counter>>(),
+        entry::<Mounted<log::Log>>(),
+        entry::<Mounted<encoding::Encoding>>(),
     ]
 }
 

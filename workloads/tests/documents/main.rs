@@ -3,13 +3,16 @@
 mod arrays;
 mod blobs;
 mod bulk;
+mod counters;
 mod directories;
 mod documents;
 mod entities;
 mod graphs;
 mod hierarchies;
 mod indirection;
+mod logs;
 mod multimaps;
+mod populations;
 mod queues;
 mod tables;
 mod vectors;

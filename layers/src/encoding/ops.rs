@@ -1,0 +1,98 @@
+//! A map from ordered keys to values: inside a transaction, and exactly once.
+
+use super::{Column, Error, Part, keys};
+use crate::{
+    limits,
+    tx::{Isolation, RangeOption, Transaction, strinc},
+};
+use bytes::Bytes;
+use foundationdb_tuple::Subspace;
+
+/// A map whose keys have the order of their columns, below a subspace of its own.
+#[derive(Clone, Debug)]
+pub struct Ordered {
+    subspace: Subspace,
+    columns: Vec<Column>,
+}
+
+/// A key's parts, and its value.
+pub type Row = (Vec<Part>, Bytes);
+
+impl Ordered {
+    /// The map below `subspace`, which nothing else may use.
+    pub fn new(subspace: Subspace, columns: Vec<Column>) -> Result<Ordered, Error> {
+        columns.iter().try_for_each(Column::check)?;
+        Ok(Ordered { subspace, columns })
+    }
+
+    /// Puts a value under a key.
+    pub async fn set<T: Transaction>(&self, tx: &T, key: &[Part], value: &[u8]) -> Result<(), Error> {
+        let key = keys::key(&self.subspace, &self.columns, key)?;
+        limits::row(&key, value)?;
+        tx.set(&key, value);
+        Ok(())
+    }
+
+    /// The value under a key, if there is one.
+    pub async fn get<T: Transaction>(
+        &self,
+        tx: &T,
+        key: &[Part],
+        isolation: Isolation,
+    ) -> Result<Option<Bytes>, Error> {
+        Ok(tx.get(&keys::key(&self.subspace, &self.columns, key)?, isolation).await?)
+    }
+
+    /// Removes a key.
+    pub async fn delete<T: Transaction>(&self, tx: &T, key: &[Part]) -> Result<(), Error> {
+        tx.clear(&keys::key(&self.subspace, &self.columns, key)?);
+        Ok(())
+    }
+
+    /// What is under keys that begin with these parts, in order; everything when there are none.
+    pub async fn under<T: Transaction>(
+        &self,
+        tx: &T,
+        prefix: &[Part],
+        isolation: Isolation,
+    ) -> Result<Vec<Row>, Error> {
+        let begin = keys::prefix(&self.subspace, &self.columns, prefix)?;
+        // Up to the next prefix, not to 0xff behind this one: with that an integer may begin.
+        let end = strinc(&begin).unwrap_or(Bytes::from_static(b"\xff"));
+        self.rows(tx, RangeOption::new(begin, end), isolation).await
+    }
+
+    /// What is under keys from the first one that begins with these parts to the last one before those, in
+    /// order. Nothing when they are the other way round.
+    pub async fn between<T: Transaction>(
+        &self,
+        tx: &T,
+        from: &[Part],
+        to: &[Part],
+        isolation: Isolation,
+    ) -> Result<Vec<Row>, Error> {
+        let begin = keys::prefix(&self.subspace, &self.columns, from)?;
+        let end = keys::prefix(&self.subspace, &self.columns, to)?;
+        if begin >= end {
+            return Ok(Vec::new());
+        }
+        self.rows(tx, RangeOption::new(begin, end), isolation).await
+    }
+
+    async fn rows<T: Transaction>(
+        &self,
+        tx: &T,
+        range: RangeOption,
+        isolation: Isolation,
+    ) -> Result<Vec<Row>, Error> {
+        let rows = tx.get_range_all(range, isolation).await?;
+        rows.into_iter()
+            .map(|row| Ok((keys::parts(&self.subspace, &self.columns, &row.key)?, row.value)))
+            .collect()
+    }
+}
+
+once_forms! { impl Ordered, Error {
+    set_once = set(key: &[Part], value: &[u8]) -> ();
+    delete_once = delete(key: &[Part]) -> ();
+} }

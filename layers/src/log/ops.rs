@@ -1,0 +1,155 @@
+//! The log's operations: inside a transaction, exactly once, and waiting for more.
+
+use super::{Error, Position, keys};
+use crate::{
+    limits,
+    once::{Outcome, Session},
+    reachable, sometimes,
+    tx::{self, Database, Isolation, KeyValue, MutationType, RangeOption, RunError, Transaction, key_after},
+};
+use bytes::Bytes;
+use foundationdb_tuple::Subspace;
+use futures::future::{Either, select};
+use std::{future::Future, pin::pin, time::Duration};
+
+/// A log below a subspace of its own.
+#[derive(Clone, Debug)]
+pub struct Log {
+    subspace: Subspace,
+}
+
+/// An entry of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its place.
+    pub position: Position,
+    /// Its value.
+    pub value: Bytes,
+}
+
+/// How long a tail waits after a watch has failed, before it looks again.
+const PAUSE: Duration = Duration::from_millis(10);
+
+impl Log {
+    /// The log below `subspace`, which nothing else may use.
+    pub fn new(subspace: Subspace) -> Log {
+        Log { subspace }
+    }
+
+    /// Appends an entry. The stamp of its position is filled in by the commit only.
+    pub async fn append<T: Transaction>(&self, tx: &T, value: &[u8]) -> Result<Position, Error> {
+        limits::row(&keys::entry(&self.subspace, &Position { stamp: [0; 10], rank: 0 }), value)?;
+        // With a read version known, only stamps after it become unreadable here, and the entries that
+        // are there stay readable.
+        tx.get_read_version().await?;
+        let position = Position::unstamped(tx.get_approximate_size().await?);
+        tx.atomic_op(&keys::entry(&self.subspace, &position), value, MutationType::SetVersionstampedKey);
+        // Ten bytes to be replaced, from offset 0.
+        tx.atomic_op(&keys::head(&self.subspace), &[0; 14], MutationType::SetVersionstampedValue);
+        Ok(position)
+    }
+
+    /// Up to `limit` entries, first to last, behind `after`, which is not among them; from the beginning
+    /// when there is none.
+    pub async fn scan<T: Transaction>(
+        &self,
+        tx: &T,
+        after: Option<Position>,
+        limit: usize,
+        isolation: Isolation,
+    ) -> Result<Vec<Entry>, Error> {
+        // To FoundationDB a limit of 0 is none.
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        let (begin, end) = keys::entries(&self.subspace).range();
+        let begin = after.map_or(begin.into(), |after| key_after(&keys::entry(&self.subspace, &after)));
+        let rows = tx.get_range_all(RangeOption::new(begin, end).limit(limit), isolation).await;
+        rows.map_err(own)?.into_iter().map(|row| self.entry(row)).collect()
+    }
+
+    /// The last entry.
+    pub async fn last<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Option<Entry>, Error> {
+        let range = RangeOption::from(keys::entries(&self.subspace).range()).reversed().limit(1);
+        let mut rows = tx.get_range_all(range, isolation).await.map_err(own)?;
+        rows.pop().map(|row| self.entry(row)).transpose()
+    }
+
+    /// Removes the entries up to a position, and the one there.
+    pub async fn trim<T: Transaction>(&self, tx: &T, up_to: Position) -> Result<(), Error> {
+        let (begin, _) = keys::entries(&self.subspace).range();
+        tx.clear_range(&begin, &key_after(&keys::entry(&self.subspace, &up_to)));
+        Ok(())
+    }
+
+    /// As [`scan`](Log::scan) at snapshot, but waits for an entry if there is none: for so long, and then
+    /// answers that there is none.
+    pub fn tail<D: Database>(
+        &self,
+        db: &D,
+        after: Option<Position>,
+        limit: usize,
+        patience: Duration,
+    ) -> impl Future<Output = Result<Vec<Entry>, RunError<Error>>> + Send {
+        async move {
+            let env = db.env();
+            let end = env.now() + patience;
+            loop {
+                let looked = db.run(|tx, _| async move {
+                    let entries = self.scan(&tx, after, limit, Isolation::Snapshot).await?;
+                    // In the transaction that has found nothing: what comes behind it wakes the watch.
+                    let change = entries.is_empty().then(|| tx.watch(&keys::head(&self.subspace)));
+                    Ok::<_, Error>((entries, change))
+                });
+                let (entries, change) = looked.await?;
+                let left = end.saturating_sub(env.now());
+                let Some(change) = change.filter(|_| !left.is_zero() && limit > 0) else {
+                    return Ok(entries);
+                };
+                match select(change, pin!(env.sleep(left))).await {
+                    Either::Left((Ok(()), _)) => reachable!("log: a tail is woken"),
+                    Either::Left((Err(e), _)) if e.is_retryable() => env.sleep(PAUSE).await,
+                    Either::Left((Err(e), _)) => {
+                        return Err(RunError { error: e.into(), maybe_committed: false, attempts: 1 });
+                    }
+                    Either::Right(_) => reachable!("log: a tail runs out of patience"),
+                }
+            }
+        }
+    }
+
+    /// Several entries in one step, exactly once: they stand in this order, with nothing between them.
+    /// Answers where the last one is.
+    pub fn append_all_once<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        values: &[&[u8]],
+    ) -> impl Future<Output = Outcome<Option<Position>, Error>> + Send {
+        async move {
+            let appended = session.apply(|tx| async move {
+                let mut last = None;
+                for value in values {
+                    last = Some(self.append(&tx, value).await?);
+                }
+                Ok(last)
+            });
+            appended.await
+        }
+    }
+
+    fn entry(&self, row: KeyValue) -> Result<Entry, Error> {
+        Ok(Entry { position: keys::position(&self.subspace, &row.key)?, value: row.value })
+    }
+}
+
+once_forms! { impl Log, Error {
+    append_once = append(value: &[u8]) -> Position;
+    trim_once = trim(up_to: Position) -> ();
+} }
+
+/// A log's range is unreadable only where its own transaction has appended.
+fn own(error: tx::Error) -> Error {
+    let is_own = error == tx::Error::ACCESSED_UNREADABLE;
+    sometimes!(is_own, "log: a transaction comes to its own entries");
+    if is_own { Error::OwnEntriesUnreadable } else { Error::Fdb(error) }
+}

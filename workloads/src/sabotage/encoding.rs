@@ -1,0 +1,144 @@
+//! Encodings done wrong, one bug at a time.
+//!
+//! What is wrong is the order of keys, or that two are one. So that the wrong keys can be read back all the
+//! same, their values carry the numbers that they were made of.
+
+use crate::workloads::encoding::{Answer, Encoding, Flaw, Op, answer, space};
+use bytes::Bytes;
+use shaketable_layers::{
+    encoding::{Column, Error, Ordered, Part, Row},
+    tx::{self, Isolation::Serializable, RangeOption, Transaction, strinc},
+};
+
+/// Does a call with the bug in it, or as it should be where the bug does not touch it.
+pub async fn perform<T: Transaction>(
+    flaw: Flaw,
+    workload: &Encoding,
+    tx: &T,
+    op: &Op,
+) -> Result<Answer, Error> {
+    let columns = workload.columns()?;
+    let map = Ordered::new(space(), columns.clone())?;
+    let own = flaw.has_own_keys();
+    let key = |numbers: &[u8]| encode(flaw, &columns, &workload.key(numbers));
+    match op {
+        // What is to be refused is refused as it should be.
+        Op::Set(numbers, population) => {
+            let value = population.to_string();
+            match map.get(tx, &workload.key(numbers), tx::Isolation::Snapshot).await {
+                Ok(_) if own => tx.set(&key(numbers), &with(numbers, &value)),
+                Ok(_) => map.set(tx, &workload.key(numbers), value.as_bytes()).await?,
+                Err(e) => return Err(e),
+            }
+            Ok(Answer::Written)
+        }
+        Op::Get(numbers) => {
+            let mut value = map.get(tx, &workload.key(numbers), Serializable).await?;
+            if own {
+                value = tx.get(&key(numbers), Serializable).await?.map(|value| without(&value).1);
+            }
+            Ok(Answer::Population(value.map(|value| String::from_utf8_lossy(&value).into_owned())))
+        }
+        Op::Delete(numbers) => {
+            map.delete(tx, &workload.key(numbers)).await?;
+            if own {
+                tx.clear(&key(numbers));
+            }
+            Ok(Answer::Written)
+        }
+        Op::Under(prefix) => {
+            let right = map.under(tx, &workload.key(prefix), Serializable).await?;
+            if flaw == Flaw::RangeToFf {
+                let begin = key(prefix);
+                let end = [&begin[..], b"\xff"].concat();
+                let to_ff = |(parts, _): &Row| encode(flaw, &columns, parts) < end;
+                return Ok(answer(&right.into_iter().filter(to_ff).collect::<Vec<_>>()));
+            }
+            if !own {
+                return Ok(answer(&right));
+            }
+            let begin = key(prefix);
+            let end = strinc(&begin).unwrap_or_default();
+            Ok(answer(&rows(workload, tx, RangeOption::new(begin, end)).await?))
+        }
+        Op::Between(from, to) => {
+            let right = map.between(tx, &workload.key(from), &workload.key(to), Serializable).await?;
+            let (begin, end) = (key(from), key(to));
+            match own {
+                false => Ok(answer(&right)),
+                true if begin >= end => Ok(answer(&[])),
+                true => Ok(answer(&rows(workload, tx, RangeOption::new(begin, end)).await?)),
+            }
+        }
+    }
+}
+
+/// A key as the bug writes it, or what it begins with.
+fn encode(flaw: Flaw, columns: &[Column], parts: &[Part]) -> Vec<u8> {
+    let mut key = space().into_bytes();
+    for (at, (column, part)) in columns.iter().zip(parts).enumerate() {
+        match (flaw, column, part) {
+            (Flaw::TabJoined, _, part) => {
+                if at > 0 {
+                    key.push(b'\t');
+                }
+                match part {
+                    Part::Text(text) => key.extend(text.as_bytes()),
+                    Part::Unsigned(n) => key.extend(n.to_string().as_bytes()),
+                    Part::Signed(n) => key.extend(n.to_string().as_bytes()),
+                    Part::Single(x) => key.extend(x.to_string().as_bytes()),
+                    Part::Double(x) => key.extend(x.to_string().as_bytes()),
+                }
+            }
+            (Flaw::FloatSignOnly, Column::Double, Part::Double(x)) => {
+                key.extend((x.to_bits() ^ (1 << 63)).to_be_bytes());
+            }
+            (Flaw::SignBitKept, Column::Signed(8), Part::Signed(n)) => key.extend(n.to_be_bytes()),
+            (Flaw::LittleEndian, Column::Unsigned(8), Part::Unsigned(n)) => key.extend(n.to_le_bytes()),
+            (Flaw::Unterminated, Column::Text, Part::Text(text)) => key.extend(text.as_bytes()),
+            (Flaw::TextRunsOn, Column::Text, Part::Text(text)) => key.extend(foundationdb_tuple::pack(text)),
+            (Flaw::Utf16, Column::Text, Part::Text(text)) => {
+                let units = text.encode_utf16().flat_map(u16::to_be_bytes);
+                key.extend(foundationdb_tuple::pack(&foundationdb_tuple::Bytes::from(
+                    units.collect::<Vec<_>>(),
+                )));
+            }
+            (Flaw::LowerCase, Column::Collated(_), Part::Text(text)) => {
+                key.extend(foundationdb_tuple::pack(&text.to_lowercase()));
+            }
+            (Flaw::CollationAlone, Column::Collated(collation), Part::Text(text)) => {
+                key.extend(foundationdb_tuple::pack(&foundationdb_tuple::Bytes::from(collation.key(text))));
+            }
+            // What is refused has been refused before.
+            _ => column.encode(part, &mut key).unwrap_or_default(),
+        }
+    }
+    key
+}
+
+/// A value with the numbers of its key.
+fn with(numbers: &[u8], value: &str) -> Vec<u8> {
+    [&[numbers.len() as u8], numbers, value.as_bytes()].concat()
+}
+
+/// The numbers, and the value.
+fn without(value: &[u8]) -> (Vec<u8>, Bytes) {
+    let (numbers, value) = value[1..].split_at(usize::from(value[0]));
+    (numbers.to_vec(), Bytes::copy_from_slice(value))
+}
+
+async fn rows<T: Transaction>(workload: &Encoding, tx: &T, range: RangeOption) -> tx::Result<Vec<Row>> {
+    let rows = tx.get_range_all(range, Serializable).await?;
+    let row = |row: &tx::KeyValue| {
+        let (numbers, value) = without(&row.value);
+        (workload.key(&numbers), value)
+    };
+    Ok(rows.iter().map(row).collect())
+}
+
+/// Everything, in the order of the wrong keys.
+pub async fn stored<T: Transaction>(workload: &Encoding, tx: &T) -> tx::Result<Vec<Row>> {
+    let begin = space().into_bytes();
+    let end = strinc(&begin).unwrap_or_default();
+    rows(workload, tx, RangeOption::new(begin, end)).await
+}

@@ -1,0 +1,113 @@
+//! A log done wrong, one bug at a time.
+
+use crate::workloads::log::{Answer, Flaw, Op, items, perform as right, skip, space, value};
+use foundationdb_tuple::Versionstamp;
+use shaketable_layers::{
+    limits,
+    log::{Entry, Error, Log, Position},
+    tx::{
+        Isolation::{Serializable, Snapshot},
+        MutationType, RangeOption, Transaction, key_after,
+    },
+};
+
+/// Does a call with the bug in it, or as it should be where the bug does not touch it.
+pub async fn perform<T: Transaction>(flaw: Flaw, tx: &T, op: &Op) -> Result<Answer, Error> {
+    match (flaw, op) {
+        (Flaw::CounterReads, Op::Append(..)) => {
+            Log::new(space()).last(tx, Serializable).await?;
+            right(tx, op).await
+        }
+        (
+            Flaw::SameRank
+            | Flaw::OffsetInTuple
+            | Flaw::HeadForgotten
+            | Flaw::ReadVersion
+            | Flaw::ClientCounter,
+            Op::Append(name, byte, length),
+        ) => append(flaw, tx, &value(*name, *byte, *length)).await,
+        (Flaw::TenBytes | Flaw::Inclusive | Flaw::FirstBatch, Op::Page(skipped, limit)) if *limit > 0 => {
+            let behind = skip(tx, *skipped).await?;
+            let after = behind.map(|(position, _)| position);
+            let (begin, end) = entries_behind(flaw, after);
+            let range = RangeOption::new(begin, end).limit(*limit);
+            let rows = match flaw {
+                Flaw::FirstBatch => tx.get_range(&range, 1, Serializable).await.map(|batch| batch.rows),
+                _ => tx.get_range_all(range, Serializable).await,
+            };
+            let rows = rows.map_err(|e| match e.code() {
+                1036 => Error::OwnEntriesUnreadable,
+                _ => Error::Fdb(e),
+            })?;
+            let entries: Vec<Entry> = rows
+                .into_iter()
+                .map(|row| Entry { position: position(&row.key), value: row.value })
+                .collect();
+            Ok(Answer::Behind(behind.map(|(_, name)| name), items(&entries)))
+        }
+        (Flaw::NoLimit, Op::Page(skipped, 0)) => right(tx, &Op::Page(*skipped, 1_000)).await,
+        _ => right(tx, op).await,
+    }
+}
+
+/// Where a page begins and ends.
+fn entries_behind(flaw: Flaw, after: Option<Position>) -> (Vec<u8>, Vec<u8>) {
+    let entries = space().subspace(&0);
+    let (first, end) = entries.range();
+    let begin = after.map(|after| {
+        let stamp = Versionstamp::complete(after.stamp, 0);
+        match flaw {
+            Flaw::TenBytes => entries.subspace(&stamp).range().1,
+            Flaw::Inclusive => entries.pack(&(stamp, after.rank)),
+            _ => key_after(&entries.pack(&(stamp, after.rank))).to_vec(),
+        }
+    });
+    (begin.unwrap_or(first), end)
+}
+
+fn position(key: &[u8]) -> Position {
+    let mut stamp = [0; 10];
+    let parts: Result<(i64, Versionstamp, i64), _> = space().unpack(key);
+    let rank = parts.map_or(0, |(_, found, rank)| {
+        stamp.copy_from_slice(found.transaction_version());
+        rank
+    });
+    Position { stamp, rank }
+}
+
+async fn append<T: Transaction>(flaw: Flaw, tx: &T, value: &[u8]) -> Result<Answer, Error> {
+    let entries = space().subspace(&0);
+    let complete = |stamp: [u8; 10], rank: i64| entries.pack(&(Versionstamp::complete(stamp, 0), rank));
+    limits::row(&complete([0; 10], 0), value)?;
+    let version = tx.get_read_version().await?;
+    let size = tx.get_approximate_size().await?;
+    let rank = if flaw == Flaw::SameRank { 0 } else { size };
+    let mut key = entries.pack_with_versionstamp(&(Versionstamp::incomplete(0), rank));
+    match flaw {
+        Flaw::OffsetInTuple => {
+            // One byte of the type code, then the stamp.
+            let length = key.len();
+            key[length - 4..].copy_from_slice(&1u32.to_le_bytes());
+            tx.atomic_op(&key, value, MutationType::SetVersionstampedKey);
+        }
+        Flaw::ReadVersion => {
+            let mut stamp = [0; 10];
+            stamp[..8].copy_from_slice(&version.to_be_bytes());
+            tx.set(&complete(stamp, rank), value);
+        }
+        Flaw::ClientCounter => {
+            let range = RangeOption::from(entries.range()).reversed().limit(1);
+            let last = tx.get_range_all(range, Snapshot).await?.pop();
+            let last = last.map_or([0; 10], |row| position(&row.key).stamp);
+            let number = last[..8].try_into().map_or(0, u64::from_be_bytes) + 1;
+            let mut stamp = [0; 10];
+            stamp[..8].copy_from_slice(&number.to_be_bytes());
+            tx.set(&complete(stamp, 0), value);
+        }
+        _ => tx.atomic_op(&key, value, MutationType::SetVersionstampedKey),
+    }
+    if flaw != Flaw::HeadForgotten {
+        tx.atomic_op(&space().pack(&1), &[0; 14], MutationType::SetVersionstampedValue);
+    }
+    Ok(Answer::Written)
+}

@@ -1,0 +1,63 @@
+//! Versionstamps: a log that is appended to without conflicts, scanned, and tailed.
+
+use crate::on_cluster;
+use foundationdb_tuple::Subspace;
+use futures::future::join;
+use shaketable_layers::{
+    log::{Error, Log},
+    once::{Outcome, Session, Slots},
+    tx::{Database, Isolation::Serializable},
+};
+use std::time::Duration;
+
+fn log() -> Log {
+    Log::new(Subspace::from("log"))
+}
+
+#[test]
+fn an_append_answers_where_its_entry_is() {
+    on_cluster(|db| async move {
+        let slots = Slots::new(Subspace::from("sessions"));
+        let mut session = Session::open(&db, &slots, 1).await.expect("a session");
+        let Outcome::Applied(first) = log().append_once(&mut session, b"first").await else {
+            panic!("not applied");
+        };
+        let batch: [&[u8]; 2] = [b"second", b"third"];
+        let Outcome::Applied(Some(third)) = log().append_all_once(&mut session, &batch).await else {
+            panic!("not applied");
+        };
+        let read = db.run(|tx, _| async move {
+            let behind = log().scan(&tx, Some(first), 10, Serializable).await?;
+            Ok::<_, Error>((log().scan(&tx, None, 1, Serializable).await?, behind))
+        });
+        let (start, behind) = read.await.expect("a look");
+        assert_eq!((start[0].position, &start[0].value[..]), (first, &b"first"[..]));
+        let values: Vec<_> = behind.iter().map(|entry| &entry.value[..]).collect();
+        assert_eq!(values, batch);
+        assert_eq!(behind[1].position, third);
+        assert_eq!(behind[0].position.stamp, third.stamp);
+    });
+}
+
+#[test]
+fn a_tail_wakes_when_something_is_appended() {
+    on_cluster(|db| async move {
+        let env = db.env();
+        let began = env.now();
+        let appended = async {
+            env.sleep(Duration::from_secs(2)).await;
+            db.run(|tx, _| async move { log().append(&tx, b"news").await }).await
+        };
+        let log = log();
+        let (tailed, appended) = join(log.tail(&db, None, 10, Duration::from_secs(50)), appended).await;
+        appended.expect("an append");
+        let entries = tailed.expect("a tail");
+        assert_eq!(entries.len(), 1);
+        let waited = env.now() - began;
+        assert!(waited >= Duration::from_secs(2) && waited < Duration::from_secs(10), "{waited:?}");
+
+        let after = Some(entries[0].position);
+        let nothing = log.tail(&db, after, 10, Duration::from_secs(1)).await.expect("a tail");
+        assert!(nothing.is_empty());
+    });
+}

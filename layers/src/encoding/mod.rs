@@ -13,9 +13,9 @@
 //! # What it does not do
 //!
 //! * It does not keep collation keys across versions of the collation's data: they are those of one release
-//!   of `icu_collator`, which the workspace names exactly, and whose data it locks. Under another one, keys that were
-//!   written earlier are [`Error::Foreign`] where they differ. The text is in the key, so that they can be
-//!   written anew.
+//!   of `icu_collator`, which the workspace names exactly, and whose data it locks. Under another one, keys
+//!   that were written earlier are [`Error::Foreign`] where they differ. The text is in the key, so that
+//!   they can be written anew.
 //! * It is no tuple: other programs need the columns to read the keys. Where the tuple layer's own order
 //!   will do, use that.
 //! * An integer that does not fit into its column is refused, not widened.
@@ -31,7 +31,8 @@
 //! An integer takes its column's bytes, text three more than it has, a collated one about twice that.
 //!
 //! ```
-//! use shaketable_layers::{encoding::{Collation, Column, Error, Ordered, Part, Tells}, tx::{Isolation, Transaction}};
+//! use shaketable_layers::encoding::{Collation, Column, Error, Ordered, Part, Tells};
+//! use shaketable_layers::tx::{Isolation, Transaction};
 //! use foundationdb_tuple::Subspace;
 //!
 //! async fn largest<T: Transaction>(tx: &T) -> Result<usize, Error> {

@@ -104,8 +104,8 @@ pub struct Attempt {
     pub commit_sent: Option<Nanos>,
     /// The read conflict ranges it was sent with.
     pub read_ranges: Vec<KeyRange>,
-    /// The write conflict ranges it was sent with.
-    pub write_ranges: Vec<KeyRange>,
+    /// The write conflict ranges it was sent with, if one of its writes was to go without (option 30).
+    pub write_ranges: Option<Vec<KeyRange>>,
     /// What the client was told.
     pub told: Told,
     /// When it was told.

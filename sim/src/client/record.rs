@@ -22,7 +22,8 @@ pub struct Record {
     fresh: bool,
     commit_sent: Option<Nanos>,
     read_ranges: Vec<KeyRange>,
-    write_ranges: Vec<KeyRange>,
+    waives_conflicts: bool,
+    write_ranges: Option<Vec<KeyRange>>,
     ended: bool,
 }
 
@@ -89,11 +90,16 @@ impl Record {
         connection.world.event(connection.node, Kind::ReadVersion, u64::from(id.0), version as u64);
     }
 
+    /// A write goes without a write conflict range, as it was asked to.
+    pub fn waives_conflict(&mut self) {
+        self.waives_conflicts = true;
+    }
+
     /// The commit is being sent.
     pub fn commit_sent(&mut self, now: Nanos, read_ranges: &[KeyRange], write_ranges: &[KeyRange]) {
         self.commit_sent = Some(now);
         self.read_ranges = read_ranges.to_vec();
-        self.write_ranges = write_ranges.to_vec();
+        self.write_ranges = self.waives_conflicts.then(|| write_ranges.to_vec());
     }
 
     /// The commit was answered: the version, or the negated error code.
@@ -122,7 +128,7 @@ impl Record {
             calls: std::mem::take(&mut self.calls),
             commit_sent: self.commit_sent,
             read_ranges: std::mem::take(&mut self.read_ranges),
-            write_ranges: std::mem::take(&mut self.write_ranges),
+            write_ranges: self.write_ranges.take(),
             told,
             ended: world.clock.now(),
         };

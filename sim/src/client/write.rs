@@ -27,7 +27,11 @@ pub fn is_special(key: &[u8]) -> bool {
 
 impl State {
     fn takes_conflict(&mut self) -> bool {
-        !std::mem::take(&mut self.options.next_write_no_conflict)
+        let waived = std::mem::take(&mut self.options.next_write_no_conflict);
+        if waived {
+            self.record.waives_conflict();
+        }
+        !waived
     }
 
     /// No module takes writes.

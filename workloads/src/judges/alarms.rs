@@ -32,7 +32,7 @@ impl Story {
             calls,
             commit_sent: None,
             read_ranges: Vec::new(),
-            write_ranges: vec![KeyRange::new(&b""[..], &b"\xff"[..])],
+            write_ranges: None,
             told: Told::Nothing,
             ended: 0,
         };
@@ -112,7 +112,7 @@ fn serializable_passes_over_what_was_written_without_a_conflict_range() {
         story.log(10, vec![(None, 0, vec![set("a", "1")])]);
         let (writer, attempt) = story.attempt(10, vec![Call::Write(set("a", "2"))]);
         if !guarded {
-            attempt.write_ranges.clear();
+            attempt.write_ranges = Some(Vec::new());
         }
         let (reader, _) = story.attempt(10, vec![get("a", Some("1")), Call::Write(set("b", "x"))]);
         let written = vec![(Some(writer), 0, vec![set("a", "2")]), (Some(reader), 1, vec![set("b", "x")])];

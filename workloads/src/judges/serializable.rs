@@ -1,7 +1,7 @@
 //! Serializable: every attempt read the state at its read version, and each committed transaction
 //! read serializably what the state just before it holds; own writes included, in the order of the
-//! calls. What others wrote meanwhile without a write conflict range, as they may, is no conflict: reads
-//! of it are passed over.
+//! calls. What others wrote meanwhile without a write conflict range, because they asked for that (option
+//! 30), is no conflict: reads of it are passed over.
 
 use super::{
     ClusterJudge, Evidence,
@@ -52,7 +52,7 @@ fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
                     })?;
                 }
             }
-            let written = tx.attempt.and_then(get).map(|attempt| &attempt.write_ranges[..]);
+            let written = tx.attempt.and_then(get).and_then(|attempt| attempt.write_ranges.as_deref());
             for mutation in &tx.mutations {
                 state.apply(mutation, None);
                 let range = touched(mutation);

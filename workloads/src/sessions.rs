@@ -63,6 +63,17 @@ pub(crate) fn is_fence(mutations: &[Mutation]) -> bool {
     matches!(mutations, [Mutation::Set(key, value)] if slots().is_fence(key, value))
 }
 
+/// Whether all mutations are below one of these subspaces.
+pub(crate) fn is_below(spaces: &[Subspace], mutations: &[Mutation]) -> bool {
+    mutations.iter().all(|mutation| {
+        let key = match mutation {
+            Mutation::Set(key, _) | Mutation::Atomic(key, ..) => key,
+            Mutation::ClearRange(range) => &range.begin,
+        };
+        spaces.iter().any(|space| space.is_start_of(key))
+    })
+}
+
 /// The timeout that a seed's clients set on their database, milliseconds: in some seeds none, in others
 /// one so short that it strikes in the middle of commits.
 pub(crate) fn draw_timeout(rng: &mut Stream) -> Option<i32> {

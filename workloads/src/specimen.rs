@@ -20,10 +20,7 @@ use shaketable_layers::{
     once::{self, Session},
     tx::{self, Database, Env, RetryError, RunError, Transaction},
 };
-use shaketable_sim::{
-    proto::{Mutation, Version},
-    seed::Stream,
-};
+use shaketable_sim::{proto::Version, seed::Stream};
 use std::{
     fmt::{Debug, Display},
     future::Future,
@@ -291,10 +288,6 @@ impl<S: Specimen> Workload for Mounted<S> {
     const NAME: &'static str = S::NAME;
     const ABOUT: &'static str = S::ABOUT;
 
-    fn is_effect(&self, mutations: &[Mutation]) -> bool {
-        !sessions::is_fence(mutations)
-    }
-
     fn bugs() -> &'static [Bug] {
         S::bugs()
     }
@@ -348,10 +341,15 @@ impl<S: Specimen> Workload for Mounted<S> {
         sessions::open(db, client, self.timeout).await
     }
 
+    async fn divert<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        ops: &Vec<S::Op>,
+    ) -> Option<Outcome<Self::Answer>> {
+        self.specimen.divert(session, ops).await
+    }
+
     async fn apply<D: Database>(&self, session: &mut Session<D>, ops: &Vec<S::Op>) -> Outcome<Self::Answer> {
-        if let Some(outcome) = self.specimen.divert(session, ops).await {
-            return outcome;
-        }
         let (specimen, db) = (&self.specimen, session.database().clone());
         let (env, ops) = (db.env(), &ops[..]);
         if self.unrecorded || ops.iter().all(S::is_look) {

@@ -4,6 +4,7 @@
 //! one operation on any [`Database`], and [`Workload::step`], [`Workload::audit`] and
 //! [`Workload::check`] judge. A workload is one file, readable alone.
 
+use crate::sessions;
 use bytes::Bytes;
 use proptest::strategy::BoxedStrategy;
 use serde::{Serialize, de::DeserializeOwned};
@@ -83,10 +84,9 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     const ONE_EFFECT: bool = true;
 
     /// Whether a committed transaction of an operation is its effect. One that only makes sure that the
-    /// operation has none, as the fence of an exactly-once record does, is not.
+    /// operation has none is not, as the fence of an exactly-once record.
     fn is_effect(&self, mutations: &[Mutation]) -> bool {
-        let _ = mutations;
-        true
+        !sessions::is_fence(mutations)
     }
 
     /// Its planted bugs.
@@ -119,7 +119,10 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     }
 
     /// Prepares the empty database. Runs before any fault.
-    fn setup<D: Database>(&self, db: &D) -> impl Future<Output = Result<(), Error>>;
+    fn setup<D: Database>(&self, db: &D) -> impl Future<Output = Result<(), Error>> {
+        let _ = db;
+        async { Ok(()) }
+    }
 
     /// Opens a client's session, again after each death of the client.
     fn open<D: Database>(
@@ -127,6 +130,17 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         db: &D,
         client: usize,
     ) -> impl Future<Output = Result<Self::Session<D>, Error>>;
+
+    /// Where a planted bug does an operation its own way; `None` for everything that it leaves alone, which
+    /// is [applied](Workload::apply).
+    fn divert<D: Database>(
+        &self,
+        session: &mut Self::Session<D>,
+        op: &Self::Op,
+    ) -> impl Future<Output = Option<Outcome<Self::Answer>>> {
+        let _ = (session, op);
+        async { None }
+    }
 
     /// Does one operation. Must end whatever the database does, within the limits of liveness.
     fn apply<D: Database>(
@@ -167,4 +181,16 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         db: &D,
         model: &Self::Model,
     ) -> impl Future<Output = Result<Result<(), String>, Error>>;
+}
+
+/// Does one operation: the planted bug's way, if there is one and it does it.
+pub(crate) async fn perform<W: Workload, D: Database>(
+    workload: &W,
+    session: &mut W::Session<D>,
+    op: &W::Op,
+) -> Outcome<W::Answer> {
+    match workload.divert(session, op).await {
+        Some(outcome) => outcome,
+        None => workload.apply(session, op).await,
+    }
 }

@@ -83,6 +83,31 @@ impl<A: Answer> Answer for Vec<A> {
     }
 }
 
+/// An answer of up to 255 bytes behind its length in one byte, then raw bytes. Where an incomplete
+/// versionstamp is, as [`Answer::encode`] says.
+pub(crate) fn encode_headed<A: Answer>(
+    head: &A,
+    body: &[u8],
+    out: &mut BytesMut,
+) -> Result<Option<usize>, Error> {
+    let length = out.len();
+    out.put_u8(0);
+    let stamp = head.encode(out)?;
+    out[length] = (out.len() - length - 1) as u8;
+    out.extend_from_slice(body);
+    Ok(stamp)
+}
+
+/// What [`encode_headed`] has encoded.
+pub(crate) fn decode_headed<A: Answer>(mut bytes: Bytes) -> Option<(A, Bytes)> {
+    let length = *bytes.first()? as usize;
+    if bytes.len() <= length {
+        return None;
+    }
+    let body = bytes.split_off(1 + length);
+    Some((A::decode(bytes.slice(1..))?, body))
+}
+
 /// An answer packed by the tuple layer: any tuple, or a single element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packed<T>(pub T);

@@ -42,6 +42,7 @@ mod ops;
 mod session;
 
 pub use answer::{Answer, Packed};
+pub(crate) use answer::{decode_headed, encode_headed};
 pub use error::Error;
 pub use keys::{MAX_ANSWER_BYTES, OpId, Slots};
 pub use ops::{Check, Fate, Landing, Permit, check, record, resolve};

@@ -3,12 +3,12 @@
 use super::{Error, MAX_VALUE_BYTES, Place};
 use crate::{
     limits,
-    once::{self, Answer, Outcome, Session},
+    once::{self, Answer, Outcome, Session, decode_headed, encode_headed},
     queue::ItemId,
     reachable, sometimes,
     tx::{ConflictRangeType, Database, Isolation, KeySelector, KeyValue, RangeOption, Transaction},
 };
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::Subspace;
 use serde::{Deserialize, Serialize};
 
@@ -236,21 +236,11 @@ once_forms! { impl PriorityQueue, Error {
 /// The place's length in one byte, the place, the value.
 impl Answer for Item {
     fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, once::Error> {
-        let length = out.len();
-        out.put_u8(0);
-        self.place.encode(out)?;
-        out[length] = (out.len() - length - 1) as u8;
-        out.extend_from_slice(&self.value);
-        Ok(None)
+        encode_headed(&self.place, &self.value, out)
     }
 
-    fn decode(mut bytes: Bytes) -> Option<Item> {
-        let length = *bytes.first()? as usize;
-        if bytes.len() <= length {
-            return None;
-        }
-        let value = bytes.split_off(1 + length);
-        Some(Item { place: Place::decode(bytes.slice(1..))?, value })
+    fn decode(bytes: Bytes) -> Option<Item> {
+        decode_headed(bytes).map(|(place, value)| Item { place, value })
     }
 }
 

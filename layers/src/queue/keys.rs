@@ -93,16 +93,17 @@ impl Position {
     }
 
     pub(crate) fn unpack(subspace: &Subspace, order: Order, key: &[u8]) -> Result<Position, Error> {
-        let id = |id: TupleBytes<'_>| (*id).try_into().map(ItemId).map_err(|_| Error::ForeignKey);
+        let foreign = || Error::foreign(key);
+        let id = |id: TupleBytes<'_>| (*id).try_into().map(ItemId).map_err(|_| foreign());
         match order {
             Order::Index => {
-                let (index, rest) = subspace.unpack(key).map_err(|_| Error::ForeignKey)?;
+                let (index, rest) = subspace.unpack(key).map_err(|_| foreign())?;
                 Ok(Position::Index { index, id: id(rest)? })
             }
             Order::Commit => {
                 let (stamp, rank, rest): (Versionstamp, _, _) =
-                    subspace.unpack(key).map_err(|_| Error::ForeignKey)?;
-                let stamp = stamp.transaction_version().try_into().map_err(|_| Error::ForeignKey)?;
+                    subspace.unpack(key).map_err(|_| foreign())?;
+                let stamp = stamp.transaction_version().try_into().map_err(|_| foreign())?;
                 Ok(Position::Commit { stamp, rank, id: id(rest)? })
             }
         }
@@ -159,7 +160,7 @@ mod tests {
             for (key, position) in keys.iter().zip(&positions) {
                 assert_eq!(Position::unpack(&queue, order, key).as_ref(), Ok(position));
                 let other = if order == Order::Index { Order::Commit } else { Order::Index };
-                assert_eq!(Position::unpack(&queue, other, key), Err(Error::ForeignKey));
+                assert_eq!(Position::unpack(&queue, other, key), Err(Error::foreign(key)));
             }
         }
     }

@@ -2,13 +2,18 @@
 
 use super::{Error, ItemId, MAX_VALUE_BYTES, Order, Position};
 use crate::{
-    once::{Answer, Outcome, Session},
+    limits::{self, TooLarge},
+    once::{self, Answer, Outcome, Session, decode_headed, encode_headed},
     reachable,
     tx::{self, Database, Isolation, KeyValue, MutationType, RangeOption, Transaction},
 };
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::Subspace;
 use std::future::Future;
+
+/// How long an item's key may get below the queue's subspace: stamp, rank and an id all of zeros, each of
+/// them two bytes in the tuple layer.
+const MOST_KEY_BYTES: usize = 64;
 
 /// A queue below a subspace of its own.
 #[derive(Clone, Debug)]
@@ -39,7 +44,7 @@ impl Queue {
 
     /// Appends an item. In commit order the position's stamp is filled in by the commit only.
     pub async fn enqueue<T: Transaction>(&self, tx: &T, id: ItemId, value: &[u8]) -> Result<Position, Error> {
-        fits(value)?;
+        self.fits(&[value])?;
         let position = match self.order {
             Order::Index => {
                 let last = self.last_index(tx).await?;
@@ -101,9 +106,6 @@ impl Queue {
         value: Bytes,
     ) -> impl Future<Output = Outcome<Position, Error>> + Send {
         async move {
-            if let Err(e) = fits(&value) {
-                return Outcome::Refused(e);
-            }
             let id = ItemId::draw(session.database().env());
             let value = &value;
             session.apply(|tx| async move { self.enqueue(&tx, id, value).await }).await
@@ -118,14 +120,12 @@ impl Queue {
         values: Vec<Bytes>,
     ) -> impl Future<Output = Outcome<u64, Error>> + Send {
         async move {
-            if let Some(e) = values.iter().find_map(|value| fits(value).err()) {
-                return Outcome::Refused(e);
-            }
             let env = session.database().env();
             let items: Vec<_> = values.iter().map(|value| (ItemId::draw(env), value)).collect();
-            let items = &items;
+            let (items, values) = (&items, &values);
             session
                 .apply(|tx| async move {
+                    self.fits(values)?;
                     for (id, value) in items {
                         self.enqueue(&tx, *id, value).await?;
                     }
@@ -144,6 +144,18 @@ impl Queue {
         async move { session.apply(|tx| async move { self.dequeue(&tx).await }).await }
     }
 
+    /// Refuses values that are too large, each for itself or all together.
+    fn fits(&self, values: &[impl AsRef<[u8]>]) -> Result<(), TooLarge> {
+        let prefix = self.subspace.bytes();
+        let key = prefix.len() + MOST_KEY_BYTES;
+        // Of no item: how long the longest key may be.
+        limits::key(&[prefix, &[0; MOST_KEY_BYTES]].concat())?;
+        for value in values {
+            limits::value_up_to(MAX_VALUE_BYTES, prefix, value.as_ref())?;
+        }
+        limits::transaction(values.iter().map(|value| key + value.as_ref().len()).sum())
+    }
+
     /// The largest index, 0 when the queue is empty. At snapshot, so that enqueues do not conflict;
     /// sees the transaction's own items, so that they do not tie.
     async fn last_index<T: Transaction>(&self, tx: &T) -> Result<i64, Error> {
@@ -151,7 +163,7 @@ impl Queue {
             None => Ok(0),
             Some(row) => match self.position(&row.key)? {
                 Position::Index { index, .. } => Ok(index),
-                Position::Commit { .. } => Err(Error::ForeignKey),
+                Position::Commit { .. } => Err(Error::foreign(&row.key)),
             },
         }
     }
@@ -183,13 +195,6 @@ impl Queue {
     }
 }
 
-fn fits(value: &[u8]) -> Result<(), Error> {
-    match value.len() {
-        bytes if bytes > MAX_VALUE_BYTES => Err(Error::ValueTooLarge { bytes, limit: MAX_VALUE_BYTES }),
-        _ => Ok(()),
-    }
-}
-
 /// A queue's range is unreadable only where its own transaction has stamped it.
 fn own(error: tx::Error) -> Error {
     match error {
@@ -203,22 +208,12 @@ fn own(error: tx::Error) -> Error {
 
 /// The position's length in one byte, the position, the value.
 impl Answer for Item {
-    fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, crate::once::Error> {
-        let length = out.len();
-        out.put_u8(0);
-        let stamp = self.position.encode(out)?;
-        out[length] = (out.len() - length - 1) as u8;
-        out.extend_from_slice(&self.value);
-        Ok(stamp)
+    fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, once::Error> {
+        encode_headed(&self.position, &self.value, out)
     }
 
-    fn decode(mut bytes: Bytes) -> Option<Item> {
-        let length = *bytes.first()? as usize;
-        if bytes.len() <= length {
-            return None;
-        }
-        let value = bytes.split_off(1 + length);
-        Some(Item { position: Position::decode(bytes.slice(1..))?, value })
+    fn decode(bytes: Bytes) -> Option<Item> {
+        decode_headed(bytes).map(|(position, value)| Item { position, value })
     }
 }
 
@@ -241,9 +236,28 @@ mod tests {
     }
 
     #[test]
-    fn a_value_above_the_limit_does_not_fit() {
-        assert_eq!(fits(&vec![0; MAX_VALUE_BYTES]), Ok(()));
-        let bytes = MAX_VALUE_BYTES + 1;
-        assert_eq!(fits(&vec![0; bytes]), Err(Error::ValueTooLarge { bytes, limit: MAX_VALUE_BYTES }));
+    fn what_is_above_a_limit_does_not_fit() {
+        let queue = Queue::new(Subspace::from("q"), Order::Commit);
+        let values = |count, bytes| vec![vec![0; bytes]; count];
+        assert_eq!(queue.fits(&values(100, MAX_VALUE_BYTES)), Ok(()));
+        let large = queue.fits(&values(1, MAX_VALUE_BYTES + 1)).unwrap_err();
+        assert!(matches!(large, TooLarge::Value { limit: MAX_VALUE_BYTES, .. }), "{large}");
+        let many = queue.fits(&values(102, MAX_VALUE_BYTES)).unwrap_err();
+        assert!(matches!(many, TooLarge::Transaction { .. }), "{many}");
+        let deep = Queue::new(Subspace::from("q".repeat(9_990)), Order::Commit).fits(&values(1, 1));
+        assert!(matches!(deep, Err(TooLarge::Key { .. })), "{deep:?}");
+    }
+
+    #[test]
+    fn no_key_is_longer_than_is_counted() {
+        let queue = Subspace::from("q");
+        let id = ItemId([0; 16]);
+        for position in [
+            Position::Index { index: i64::MAX, id },
+            Position::Commit { stamp: [255; 10], rank: i64::MAX, id },
+        ] {
+            let length = position.pack(&queue).len() - queue.bytes().len();
+            assert!(length <= MOST_KEY_BYTES, "{length}");
+        }
     }
 }

@@ -4,7 +4,7 @@
 use super::panics;
 use crate::{
     judges::Finding,
-    workload::{Outcome, Workload},
+    workload::{Outcome, Workload, perform},
 };
 use futures::FutureExt;
 use parking_lot::Mutex;
@@ -80,8 +80,8 @@ pub(super) async fn live<W: Workload>(
             world.event(node, Kind::Call, index as u64, 0);
             job.progress.lock().operations.push(Operation { called, returned: called, outcome: None });
             db.set_operation(Some(index as u32));
-            let outcome =
-                AssertUnwindSafe(job.workload.apply::<SimDatabase>(&mut session, op)).catch_unwind().await;
+            let done = perform::<W, SimDatabase>(&job.workload, &mut session, op);
+            let outcome = AssertUnwindSafe(done).catch_unwind().await;
             db.set_operation(None);
             let outcome = match outcome {
                 Ok(Outcome::Unknown(error)) => {

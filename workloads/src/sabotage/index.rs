@@ -2,7 +2,7 @@
 //! in haste.
 
 use crate::{
-    workload::Outcome,
+    workload::{Outcome, Workload},
     workloads::index::{
         Answer, Client, Entries, Flaw, Index, Model, Op, applied, entries, id, looked_up, old_user,
         record_key, record_value, refused, table, zipcode,
@@ -32,7 +32,7 @@ pub async fn apply<D: Database>(
     match flaw {
         Flaw::AsPrinted => return as_printed(workload, client, op).await,
         Flaw::TimeoutIsRefusal => {
-            return Some(match workload.apply_right(client, op).await {
+            return Some(match workload.apply(client, op).await {
                 Outcome::Unknown(e) => Outcome::GaveUp(e),
                 known => known,
             });

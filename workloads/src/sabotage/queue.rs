@@ -2,7 +2,7 @@
 //! or as one would write them in haste.
 
 use crate::{
-    workload::Outcome,
+    workload::{Outcome, Workload},
     workloads::queue::{Answer, Client, Flaw, Op, Queue, applied, looked_up, refused, taken},
 };
 use bytes::{Bytes, BytesMut};
@@ -28,10 +28,10 @@ pub async fn apply<D: Database>(
     op: &Op,
 ) -> Option<Outcome<Answer>> {
     if matches!(flaw, Flaw::TimeoutIsRefusal | Flaw::RetryAsNew) {
-        let outcome = workload.apply_right(client, op).await;
+        let outcome = workload.apply(client, op).await;
         return Some(match (flaw, outcome) {
             (Flaw::TimeoutIsRefusal, Outcome::Unknown(e)) => Outcome::GaveUp(e),
-            (Flaw::RetryAsNew, Outcome::Unknown(_)) => workload.apply_right(client, op).await,
+            (Flaw::RetryAsNew, Outcome::Unknown(_)) => workload.apply(client, op).await,
             (_, known) => known,
         });
     }
@@ -230,7 +230,7 @@ async fn dequeue_recorded<D: Database>(
                 }
                 return match flaw {
                     Flaw::AnswerOfRetry => Ok(queue.peek(&tx, Serializable).await?.into_iter().collect()),
-                    _ => Vec::decode(answer).ok_or(Error::ForeignKey),
+                    _ => Vec::decode(answer).ok_or_else(|| Error::Foreign(Bytes::copy_from_slice(record))),
                 };
             }
             let mut items = Vec::new();

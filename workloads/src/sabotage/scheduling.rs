@@ -2,7 +2,7 @@
 //! has it, or as one would write it in haste.
 
 use crate::{
-    workload::Outcome,
+    workload::{Outcome, Workload},
     workloads::signup::{Answer, Client, Flaw, Op, Signup, applied, listed, refused, student},
 };
 use parking_lot::Mutex;
@@ -103,12 +103,12 @@ pub async fn apply<D: Database>(
             });
             listed(ran.await)
         }
-        (Flaw::TimeoutIsRefusal, _) => match signup.apply_right(client, op).await {
+        (Flaw::TimeoutIsRefusal, _) => match signup.apply(client, op).await {
             Outcome::Unknown(e) => Outcome::GaveUp(e),
             known => known,
         },
-        (Flaw::RetryAsNew, _) => match signup.apply_right(client, op).await {
-            Outcome::Unknown(_) => signup.apply_right(client, op).await,
+        (Flaw::RetryAsNew, _) => match signup.apply(client, op).await {
+            Outcome::Unknown(_) => signup.apply(client, op).await,
             known => known,
         },
         (_, Op::Signup(s, class)) => {

@@ -31,7 +31,7 @@ use shaketable_layers::{
         Result, RetryError, StreamingMode, Transaction, TransactionOption, key_after,
     },
 };
-use shaketable_sim::{proto::Mutation, seed::Stream};
+use shaketable_sim::seed::Stream;
 use std::{ops::Range as Numbers, sync::Arc, time::Duration};
 
 flaws! {
@@ -600,10 +600,6 @@ impl Workload for Api {
 
     const NAME: &'static str = "api";
     const ABOUT: &'static str = "random transactions answer as an in-memory model does";
-
-    fn is_effect(&self, mutations: &[Mutation]) -> bool {
-        !sessions::is_fence(mutations)
-    }
 
     fn bugs() -> &'static [Bug] {
         BUGS

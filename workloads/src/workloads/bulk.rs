@@ -299,92 +299,6 @@ impl Bulk {
             }
         }
     }
-
-    async fn apply_right<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
-        let Client { session, base, .. } = client;
-        let db = &session.database().clone();
-        let (job, workspace) = (&job(), &workspace());
-        match op {
-            Op::Put(row, value) => {
-                let put = session.apply(|tx| async move { put(&tx, job, *row, Some(*value)).await });
-                applied(put.await, Answer::Before)
-            }
-            Op::Remove(row) => {
-                let put = session.apply(|tx| async move { put(&tx, job, *row, None).await });
-                applied(put.await, Answer::Before)
-            }
-            Op::Work(batches) => {
-                for _ in 0..*batches {
-                    match job.advance(db, &self.limits(), work).await {
-                        Ok(Progress { finished: true, .. }) => break,
-                        Ok(_) => {}
-                        Err(e) => return worked(e),
-                    }
-                }
-                Outcome::Answered(Answer::Done)
-            }
-            Op::Finish => match job.run(db, &self.limits(), work).await {
-                Ok(Progress { finished: true, .. }) => Outcome::Answered(Answer::Done),
-                Ok(progress) => Outcome::Violated(format!("the job has ended at {progress:?}")),
-                Err(e) => worked(e),
-            },
-            Op::Again => {
-                let again = session.apply(|tx| async move {
-                    let finished = job.progress(&tx, Serializable).await?.finished;
-                    if finished {
-                        for space in [counts(), entries()] {
-                            let (begin, end) = space.range();
-                            tx.clear_range(&begin, &end);
-                        }
-                        job.forget(&tx).await?;
-                    }
-                    Ok::<_, Error>(finished)
-                });
-                applied(again.await, Answer::Again)
-            }
-            Op::Build(tag) => match self.make(db, *tag, usize::MAX).await {
-                Ok(found) => {
-                    *base = found;
-                    let published = workspace.publish_once(session, build_id(*tag)).await;
-                    applied(published, |()| Answer::Published(found))
-                }
-                Err(e) => refused(e.error),
-            },
-            Op::Leave(tag, most) => done(self.make(db, *tag, *most).await),
-            Op::Sweep => {
-                let discarded =
-                    converging(db, |tx| async move { workspace.discard_old(&tx, self.age).await }).await;
-                match discarded {
-                    Ok(_) => done(workspace.clear_all_retired(db, self.build.1).await),
-                    Err(e) => refused(e.error),
-                }
-            }
-            Op::Clear => {
-                let most = self.build.1;
-                done(converging(db, |tx| async move { workspace.clear_retired(&tx, most).await }).await)
-            }
-            Op::Read => {
-                let read = db
-                    .run(|tx, _| async move {
-                        let Some((_, space)) = workspace.current(&tx, Serializable).await? else {
-                            return Ok(None);
-                        };
-                        let rows = rest(&tx, &space, None, None).await?;
-                        Ok::<_, Error>(Some((space, rows)))
-                    })
-                    .await;
-                match read {
-                    Ok(None) => Outcome::Answered(Answer::Tag(None)),
-                    Ok(Some((space, rows))) => match tag(&space, &rows, self.build.0) {
-                        Ok(tag) => Outcome::Answered(Answer::Tag(Some(tag))),
-                        Err(why) => Outcome::Violated(why),
-                    },
-                    Err(e) => refused(e.error),
-                }
-            }
-            Op::Pages => self.pages(db).await.unwrap_or_else(|e| refused(e.error)),
-        }
-    }
 }
 
 /// Sets a row or removes it, and keeps the index right if the job has passed it. Answers what was there.
@@ -577,14 +491,7 @@ impl Workload for Bulk {
     fn is_effect(&self, mutations: &[Mutation]) -> bool {
         let space = workspace_space();
         let unseen = [space.subspace(&(1,)), space.subspace(&(2,))];
-        let is_unseen = |mutation: &Mutation| {
-            let key = match mutation {
-                Mutation::Set(key, _) | Mutation::Atomic(key, ..) => key,
-                Mutation::ClearRange(range) => &range.begin,
-            };
-            unseen.iter().any(|space| space.is_start_of(key))
-        };
-        !sessions::is_fence(mutations) && !mutations.iter().all(is_unseen)
+        !sessions::is_fence(mutations) && !sessions::is_below(&unseen, mutations)
     }
 
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Bulk {
@@ -661,13 +568,94 @@ impl Workload for Bulk {
         Ok(Client { session: sessions::open(db, client, self.timeout).await?, base: None, remembered: None })
     }
 
+    async fn divert<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Option<Outcome<Answer>> {
+        sabotage::apply(self.flaw?, self, client, op).await
+    }
+
     async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
-        if let Some(flaw) = self.flaw
-            && let Some(outcome) = sabotage::apply(flaw, self, client, op).await
-        {
-            return outcome;
+        let Client { session, base, .. } = client;
+        let db = &session.database().clone();
+        let (job, workspace) = (&job(), &workspace());
+        match op {
+            Op::Put(row, value) => {
+                let put = session.apply(|tx| async move { put(&tx, job, *row, Some(*value)).await });
+                applied(put.await, Answer::Before)
+            }
+            Op::Remove(row) => {
+                let put = session.apply(|tx| async move { put(&tx, job, *row, None).await });
+                applied(put.await, Answer::Before)
+            }
+            Op::Work(batches) => {
+                for _ in 0..*batches {
+                    match job.advance(db, &self.limits(), work).await {
+                        Ok(Progress { finished: true, .. }) => break,
+                        Ok(_) => {}
+                        Err(e) => return worked(e),
+                    }
+                }
+                Outcome::Answered(Answer::Done)
+            }
+            Op::Finish => match job.run(db, &self.limits(), work).await {
+                Ok(Progress { finished: true, .. }) => Outcome::Answered(Answer::Done),
+                Ok(progress) => Outcome::Violated(format!("the job has ended at {progress:?}")),
+                Err(e) => worked(e),
+            },
+            Op::Again => {
+                let again = session.apply(|tx| async move {
+                    let finished = job.progress(&tx, Serializable).await?.finished;
+                    if finished {
+                        for space in [counts(), entries()] {
+                            let (begin, end) = space.range();
+                            tx.clear_range(&begin, &end);
+                        }
+                        job.forget(&tx).await?;
+                    }
+                    Ok::<_, Error>(finished)
+                });
+                applied(again.await, Answer::Again)
+            }
+            Op::Build(tag) => match self.make(db, *tag, usize::MAX).await {
+                Ok(found) => {
+                    *base = found;
+                    let published = workspace.publish_once(session, build_id(*tag)).await;
+                    applied(published, |()| Answer::Published(found))
+                }
+                Err(e) => refused(e.error),
+            },
+            Op::Leave(tag, most) => done(self.make(db, *tag, *most).await),
+            Op::Sweep => {
+                let discarded =
+                    converging(db, |tx| async move { workspace.discard_old(&tx, self.age).await }).await;
+                match discarded {
+                    Ok(_) => done(workspace.clear_all_retired(db, self.build.1).await),
+                    Err(e) => refused(e.error),
+                }
+            }
+            Op::Clear => {
+                let most = self.build.1;
+                done(converging(db, |tx| async move { workspace.clear_retired(&tx, most).await }).await)
+            }
+            Op::Read => {
+                let read = db
+                    .run(|tx, _| async move {
+                        let Some((_, space)) = workspace.current(&tx, Serializable).await? else {
+                            return Ok(None);
+                        };
+                        let rows = rest(&tx, &space, None, None).await?;
+                        Ok::<_, Error>(Some((space, rows)))
+                    })
+                    .await;
+                match read {
+                    Ok(None) => Outcome::Answered(Answer::Tag(None)),
+                    Ok(Some((space, rows))) => match tag(&space, &rows, self.build.0) {
+                        Ok(tag) => Outcome::Answered(Answer::Tag(Some(tag))),
+                        Err(why) => Outcome::Violated(why),
+                    },
+                    Err(e) => refused(e.error),
+                }
+            }
+            Op::Pages => self.pages(db).await.unwrap_or_else(|e| refused(e.error)),
         }
-        self.apply_right(client, op).await
     }
 
     async fn resolve<D: Database>(

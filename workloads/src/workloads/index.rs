@@ -22,7 +22,7 @@ use shaketable_layers::{
     once::{self, Session},
     tx::{self, Database, Isolation::Serializable, RangeOption, RetryError, RunError, Transaction},
 };
-use shaketable_sim::{proto::Mutation, seed::Stream};
+use shaketable_sim::seed::Stream;
 use std::{collections::BTreeMap, ops::Range};
 
 flaws! {
@@ -218,94 +218,16 @@ impl Workload for Index {
         vec(op, self.operations.clone()).boxed()
     }
 
-    async fn setup<D: Database>(&self, _: &D) -> tx::Result<()> {
-        Ok(())
-    }
-
     async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Client<D>> {
         let session = sessions::open(db, client, self.timeout).await?;
         Ok(Client { session, users: Users::new(&table()), wrote: BTreeMap::new() })
     }
 
+    async fn divert<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Option<Outcome<Answer>> {
+        sabotage::apply(self.flaw?, self, client, op).await
+    }
+
     async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
-        if let Some(flaw) = self.flaw
-            && let Some(outcome) = sabotage::apply(flaw, self, client, op).await
-        {
-            return outcome;
-        }
-        self.apply_right(client, op).await
-    }
-
-    async fn resolve<D: Database>(
-        &self,
-        client: &mut Client<D>,
-        op: &Op,
-        error: tx::Error,
-    ) -> Outcome<Answer> {
-        let ask = async |session: &mut Session<D>, pending| {
-            let answer = match op {
-                Op::Swap(..) => session.resolve(pending).await?.map(Answer::Swapped),
-                _ => session.resolve(pending).await?.map(old_user),
-            };
-            Ok(answer.map(Outcome::Answered))
-        };
-        sessions::settle(&mut client.session, self.timeout, error, ask).await
-    }
-
-    fn is_effect(&self, mutations: &[Mutation]) -> bool {
-        !sessions::is_fence(mutations)
-    }
-
-    fn model(&self) -> Model {
-        Model::new()
-    }
-
-    fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
-        if !step.committed && step.answer.is_none() {
-            return Ok(());
-        }
-        let expected = self.replay(model, step.op, step.committed);
-        match step.answer {
-            Some(Answer::Stored) | None => Ok(()),
-            Some(answer) if *answer == expected => Ok(()),
-            Some(answer) => Err(format!("answered {answer:?} where the model answers {expected:?}")),
-        }?;
-        // What changes nothing may commit nothing.
-        let changes = match (step.op, &expected) {
-            (Op::Set(..), _) => true,
-            (Op::Delete(_), Answer::Old(old)) => old.is_some(),
-            (Op::Swap(..), Answer::Swapped(both)) => *both,
-            _ => false,
-        };
-        match (step.committed, step.op) {
-            (false, _) if changes => Err(format!("answered {expected:?}, but nothing was committed")),
-            (true, Op::Get(_) | Op::InRegion(_) | Op::InRegions(..) | Op::ByName(_) | Op::Oversized(_)) => {
-                Err("committed a write".into())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Each index is the projection of the records, and no id is stored twice.
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), String>> {
-        Ok(self.stored(tx).await?.map(|_| ()))
-    }
-
-    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), String>> {
-        let stored = db.run(|tx, _| async move { self.stored(&tx).await }).await.map_err(|e| e.error)?;
-        Ok(stored.and_then(|stored| match stored.iter().find(|(id, user)| model.get(*id) != Some(*user)) {
-            Some((id, user)) => Err(format!("{user:?} is stored, should be {:?}", model.get(id))),
-            None => match model.keys().find(|id| !stored.contains_key(*id)) {
-                Some(id) => Err(format!("{id} is missing")),
-                None => Ok(()),
-            },
-        }))
-    }
-}
-
-impl Index {
-    /// One operation, done right.
-    pub(crate) async fn apply_right<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
         let Client { session, users, .. } = client;
         let (db, users) = (session.database().clone(), &*users);
         match *op {
@@ -356,6 +278,70 @@ impl Index {
         }
     }
 
+    async fn resolve<D: Database>(
+        &self,
+        client: &mut Client<D>,
+        op: &Op,
+        error: tx::Error,
+    ) -> Outcome<Answer> {
+        let ask = async |session: &mut Session<D>, pending| {
+            let answer = match op {
+                Op::Swap(..) => session.resolve(pending).await?.map(Answer::Swapped),
+                _ => session.resolve(pending).await?.map(old_user),
+            };
+            Ok(answer.map(Outcome::Answered))
+        };
+        sessions::settle(&mut client.session, self.timeout, error, ask).await
+    }
+
+    fn model(&self) -> Model {
+        Model::new()
+    }
+
+    fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
+        if !step.committed && step.answer.is_none() {
+            return Ok(());
+        }
+        let expected = self.replay(model, step.op, step.committed);
+        match step.answer {
+            Some(Answer::Stored) | None => Ok(()),
+            Some(answer) if *answer == expected => Ok(()),
+            Some(answer) => Err(format!("answered {answer:?} where the model answers {expected:?}")),
+        }?;
+        // What changes nothing may commit nothing.
+        let changes = match (step.op, &expected) {
+            (Op::Set(..), _) => true,
+            (Op::Delete(_), Answer::Old(old)) => old.is_some(),
+            (Op::Swap(..), Answer::Swapped(both)) => *both,
+            _ => false,
+        };
+        match (step.committed, step.op) {
+            (false, _) if changes => Err(format!("answered {expected:?}, but nothing was committed")),
+            (true, Op::Get(_) | Op::InRegion(_) | Op::InRegions(..) | Op::ByName(_) | Op::Oversized(_)) => {
+                Err("committed a write".into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Each index is the projection of the records, and no id is stored twice.
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), String>> {
+        Ok(self.stored(tx).await?.map(|_| ()))
+    }
+
+    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), String>> {
+        let stored = db.run(|tx, _| async move { self.stored(&tx).await }).await.map_err(|e| e.error)?;
+        Ok(stored.and_then(|stored| match stored.iter().find(|(id, user)| model.get(*id) != Some(*user)) {
+            Some((id, user)) => Err(format!("{user:?} is stored, should be {:?}", model.get(id))),
+            None => match model.keys().find(|id| !stored.contains_key(*id)) {
+                Some(id) => Err(format!("{id} is missing")),
+                None => Ok(()),
+            },
+        }))
+    }
+}
+
+impl Index {
     /// What an operation does to the model, and answers. One that did not commit does nothing.
     fn replay(&self, model: &mut Model, op: &Op, committed: bool) -> Answer {
         let having = |model: &Model, has: &dyn Fn(&User) -> bool| -> Vec<User> {

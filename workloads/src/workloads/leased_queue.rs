@@ -472,10 +472,6 @@ impl Workload for Leased {
     const ABOUT: &'static str = "items worked at under leases: one holder at a time, one acknowledgement";
     const ONE_EFFECT: bool = false;
 
-    fn is_effect(&self, mutations: &[Mutation]) -> bool {
-        !sessions::is_fence(mutations)
-    }
-
     fn bugs() -> &'static [Bug] {
         BUGS
     }
@@ -546,10 +542,6 @@ impl Workload for Leased {
 
     fn is_conflict_free(&self, op: &Op) -> bool {
         matches!(op, Op::Enqueue(_))
-    }
-
-    async fn setup<D: Database>(&self, _: &D) -> tx::Result<()> {
-        Ok(())
     }
 
     async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Session<D>> {

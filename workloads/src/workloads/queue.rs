@@ -232,22 +232,67 @@ impl Workload for Queue {
         matches!(op, Op::Enqueue(_))
     }
 
-    async fn setup<D: Database>(&self, _: &D) -> tx::Result<()> {
-        Ok(())
-    }
-
     async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Client<D>> {
         let session = sessions::open(db, client, self.timeout).await?;
         Ok(Client { session, queue: queue(self.order) })
     }
 
+    async fn divert<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Option<Outcome<Answer>> {
+        sabotage::apply(self.flaw?, self, client, op).await
+    }
+
     async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
-        if let Some(flaw) = self.flaw
-            && let Some(outcome) = sabotage::apply(flaw, self, client, op).await
-        {
-            return outcome;
+        let Client { session, queue } = client;
+        let (db, queue) = (session.database().clone(), &*queue);
+        match op {
+            Op::Enqueue(batch) => match &batch.values()[..] {
+                [value] => {
+                    let enqueued = queue.enqueue_once(session, value.clone()).await;
+                    applied(enqueued, |position| Ok(Answer::Enqueued(Some(position))))
+                }
+                values => {
+                    let enqueued = queue.enqueue_all_once(session, values.to_vec()).await;
+                    applied(enqueued, |_| Ok(Answer::Enqueued(None)))
+                }
+            },
+            Op::Dequeue(1) => applied(queue.dequeue_once(session).await, taken),
+            Op::Dequeue(most) => {
+                let dequeued = session.apply(|tx| async move {
+                    let mut items = Vec::new();
+                    while items.len() < (*most).into()
+                        && let Some(item) = queue.dequeue(&tx).await?
+                    {
+                        items.push(item);
+                    }
+                    Ok::<_, Error>(items)
+                });
+                applied(dequeued.await, taken)
+            }
+            Op::Pass(batch) => {
+                let ids: Vec<_> = (0..batch.items).map(|_| ItemId::draw(db.env())).collect();
+                let (ids, values) = (&ids, &batch.values());
+                let passed = session.apply(|tx| async move {
+                    for (id, value) in ids.iter().zip(values) {
+                        queue.enqueue(&tx, *id, value).await?;
+                    }
+                    Ok::<Vec<Item>, Error>(queue.dequeue(&tx).await?.into_iter().collect())
+                });
+                applied(passed.await, taken)
+            }
+            Op::Peek => {
+                let first = db.run(|tx, _| async move { queue.peek(&tx, Serializable).await }).await;
+                looked_up(first, |item| Ok(Answer::First(item.map(|item| name(&item.value)).transpose()?)))
+            }
+            Op::Count => {
+                let count = db.run(|tx, _| async move { queue.len(&tx, Serializable).await }).await;
+                looked_up(count, |n| Ok(Answer::Count(n)))
+            }
+            Op::Oversized(beyond) => {
+                let value = vec![0; MAX_VALUE_BYTES + usize::from(*beyond)].into();
+                let enqueued = queue.enqueue_once(session, value).await;
+                applied(enqueued, |position| Ok(Answer::Enqueued(Some(position))))
+            }
         }
-        self.apply_right(client, op).await
     }
 
     async fn resolve<D: Database>(
@@ -350,62 +395,7 @@ impl Workload for Queue {
     }
 }
 
-impl Queue {
-    /// One operation, done right.
-    pub(crate) async fn apply_right<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
-        let Client { session, queue } = client;
-        let (db, queue) = (session.database().clone(), &*queue);
-        match op {
-            Op::Enqueue(batch) => match &batch.values()[..] {
-                [value] => {
-                    let enqueued = queue.enqueue_once(session, value.clone()).await;
-                    applied(enqueued, |position| Ok(Answer::Enqueued(Some(position))))
-                }
-                values => {
-                    let enqueued = queue.enqueue_all_once(session, values.to_vec()).await;
-                    applied(enqueued, |_| Ok(Answer::Enqueued(None)))
-                }
-            },
-            Op::Dequeue(1) => applied(queue.dequeue_once(session).await, taken),
-            Op::Dequeue(most) => {
-                let dequeued = session.apply(|tx| async move {
-                    let mut items = Vec::new();
-                    while items.len() < (*most).into()
-                        && let Some(item) = queue.dequeue(&tx).await?
-                    {
-                        items.push(item);
-                    }
-                    Ok::<_, Error>(items)
-                });
-                applied(dequeued.await, taken)
-            }
-            Op::Pass(batch) => {
-                let ids: Vec<_> = (0..batch.items).map(|_| ItemId::draw(db.env())).collect();
-                let (ids, values) = (&ids, &batch.values());
-                let passed = session.apply(|tx| async move {
-                    for (id, value) in ids.iter().zip(values) {
-                        queue.enqueue(&tx, *id, value).await?;
-                    }
-                    Ok::<Vec<Item>, Error>(queue.dequeue(&tx).await?.into_iter().collect())
-                });
-                applied(passed.await, taken)
-            }
-            Op::Peek => {
-                let first = db.run(|tx, _| async move { queue.peek(&tx, Serializable).await }).await;
-                looked_up(first, |item| Ok(Answer::First(item.map(|item| name(&item.value)).transpose()?)))
-            }
-            Op::Count => {
-                let count = db.run(|tx, _| async move { queue.len(&tx, Serializable).await }).await;
-                looked_up(count, |n| Ok(Answer::Count(n)))
-            }
-            Op::Oversized(beyond) => {
-                let value = vec![0; MAX_VALUE_BYTES + usize::from(*beyond)].into();
-                let enqueued = queue.enqueue_once(session, value).await;
-                applied(enqueued, |position| Ok(Answer::Enqueued(Some(position))))
-            }
-        }
-    }
-}
+impl Queue {}
 
 impl Flaw {
     /// The order that the bug needs, if it needs one.
@@ -500,7 +490,7 @@ pub(crate) fn applied<A>(
 
 pub(crate) fn refused(error: Error) -> Outcome<Answer> {
     match error {
-        Error::ValueTooLarge { .. } => Outcome::Answered(Answer::TooLarge),
+        Error::TooLarge(_) => Outcome::Answered(Answer::TooLarge),
         Error::OwnItemsUnreadable => Outcome::Answered(Answer::OwnItems),
         e => e.fdb().map_or_else(|| Outcome::Violated(e.to_string()), Outcome::GaveUp),
     }

@@ -26,7 +26,7 @@ use shaketable_layers::{
     scheduling::{Change, Error, MAX_CLASSES, Refusal, Scheduling, catalogue, keys::unpack_seats},
     tx::{self, Database, Isolation::Serializable, RetryError, RunError, Transaction},
 };
-use shaketable_sim::{proto::Mutation, seed::Stream};
+use shaketable_sim::seed::Stream;
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 flaws! {
@@ -206,10 +206,6 @@ impl Workload for Signup {
     const NAME: &'static str = "signup";
     const ABOUT: &'static str = "class scheduling: seats and sign-ups always add up, five classes a student";
 
-    fn is_effect(&self, mutations: &[Mutation]) -> bool {
-        !sessions::is_fence(mutations)
-    }
-
     fn bugs() -> &'static [Bug] {
         BUGS
     }
@@ -272,13 +268,42 @@ impl Workload for Signup {
         Ok(Client { session, scheduling: scheduling(), names: self.names().into() })
     }
 
+    async fn divert<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Option<Outcome<Answer>> {
+        sabotage::apply(self.flaw?, self, client, op).await
+    }
+
     async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
-        if let Some(flaw) = self.flaw
-            && let Some(outcome) = sabotage::apply(flaw, self, client, op).await
-        {
-            return outcome;
+        let Client { session, scheduling, names } = client;
+        let name = |class: u16| names[usize::from(class)].as_str();
+        match *op {
+            Op::AddClass(class) => {
+                applied(scheduling.add_class_once(session, name(class), self.seats).await, Answer::Change)
+            }
+            Op::Init => {
+                applied(scheduling.init_once(session, &self.initial(), self.seats).await, Answer::Added)
+            }
+            Op::Signup(s, class) => {
+                applied(scheduling.signup_once(session, &student(s), name(class)).await, Answer::Change)
+            }
+            Op::Drop(s, class) => {
+                applied(scheduling.drop_once(session, &student(s), name(class)).await, Answer::Change)
+            }
+            Op::Switch(s, old, new) => {
+                let switched = scheduling.switch_once(session, &student(s), name(old), name(new)).await;
+                applied(switched, |()| Answer::Switched)
+            }
+            Op::Available(limit) => {
+                let limit = if limit == 0 { usize::MAX } else { limit.into() };
+                let (db, scheduling) = (session.database(), &*scheduling);
+                let list =
+                    db.run(|tx, _| async move { scheduling.available_classes_up_to(&tx, limit).await });
+                listed(list.await)
+            }
+            Op::ClassesOf(s) => {
+                let (db, scheduling, s) = (session.database(), &*scheduling, &student(s));
+                listed(db.run(|tx, _| async move { scheduling.classes_of(&tx, s).await }).await)
+            }
         }
-        self.apply_right(client, op).await
     }
 
     async fn resolve<D: Database>(
@@ -391,41 +416,6 @@ impl Workload for Signup {
 }
 
 impl Signup {
-    /// Does an operation as it should be done.
-    pub(crate) async fn apply_right<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
-        let Client { session, scheduling, names } = client;
-        let name = |class: u16| names[usize::from(class)].as_str();
-        match *op {
-            Op::AddClass(class) => {
-                applied(scheduling.add_class_once(session, name(class), self.seats).await, Answer::Change)
-            }
-            Op::Init => {
-                applied(scheduling.init_once(session, &self.initial(), self.seats).await, Answer::Added)
-            }
-            Op::Signup(s, class) => {
-                applied(scheduling.signup_once(session, &student(s), name(class)).await, Answer::Change)
-            }
-            Op::Drop(s, class) => {
-                applied(scheduling.drop_once(session, &student(s), name(class)).await, Answer::Change)
-            }
-            Op::Switch(s, old, new) => {
-                let switched = scheduling.switch_once(session, &student(s), name(old), name(new)).await;
-                applied(switched, |()| Answer::Switched)
-            }
-            Op::Available(limit) => {
-                let limit = if limit == 0 { usize::MAX } else { limit.into() };
-                let (db, scheduling) = (session.database(), &*scheduling);
-                let list =
-                    db.run(|tx, _| async move { scheduling.available_classes_up_to(&tx, limit).await });
-                listed(list.await)
-            }
-            Op::ClassesOf(s) => {
-                let (db, scheduling, s) = (session.database(), &*scheduling, &student(s));
-                listed(db.run(|tx, _| async move { scheduling.classes_of(&tx, s).await }).await)
-            }
-        }
-    }
-
     /// Does an operation on the model.
     fn replay(&self, Model { classes: model, initial, names }: &mut Model, op: &Op) -> Answer {
         let name = |class: u16| names[usize::from(class)].as_str();

@@ -463,10 +463,6 @@ impl Workload for Staged {
         "dequeues that register and serve each other, in order, whoever dies meanwhile";
     const ONE_EFFECT: bool = false;
 
-    fn is_effect(&self, mutations: &[Mutation]) -> bool {
-        !sessions::is_fence(mutations)
-    }
-
     fn bugs() -> &'static [Bug] {
         BUGS
     }
@@ -540,20 +536,15 @@ impl Workload for Staged {
         matches!(op, Op::Enqueue(_))
     }
 
-    async fn setup<D: Database>(&self, _: &D) -> tx::Result<()> {
-        Ok(())
-    }
-
     async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Session<D>> {
         sessions::open(db, client, self.timeout).await
     }
 
+    async fn divert<D: Database>(&self, session: &mut Session<D>, op: &Op) -> Option<Outcome<Answer>> {
+        sabotage::apply(self.flaw?, self, session, op).await
+    }
+
     async fn apply<D: Database>(&self, session: &mut Session<D>, op: &Op) -> Outcome<Answer> {
-        if let Some(flaw) = self.flaw
-            && let Some(outcome) = sabotage::apply(flaw, self, session, op).await
-        {
-            return outcome;
-        }
         let db = session.database().clone();
         match op {
             Op::Enqueue(batch) => self.enqueue(session, &batch.values()).await,

@@ -209,8 +209,135 @@ impl Upload {
         let rest: Vec<_> = parts.iter().filter(missing).rev().cloned().collect();
         self.put(db, upload, &rest).await
     }
+}
 
-    async fn apply_right<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
+/// What was read.
+pub(crate) fn read_as(generation: Option<Generation>, content: Option<Bytes>) -> Outcome<Answer> {
+    Outcome::Answered(Answer::Content(generation, content.as_ref().map(Content::from)))
+}
+
+pub(crate) fn refused(error: Error) -> Outcome<Answer> {
+    match error {
+        Error::Changed { expected, found } => Outcome::Answered(Answer::Mismatch(expected, found)),
+        Error::NoUpload(_) => Outcome::Answered(Answer::Collected),
+        e => e.fdb().map_or_else(|| Outcome::Violated(e.to_string()), Outcome::GaveUp),
+    }
+}
+
+pub(crate) fn applied<A>(
+    outcome: once::Outcome<A, Error>,
+    answer: impl FnOnce(A) -> Answer,
+) -> Outcome<Answer> {
+    match outcome {
+        once::Outcome::Applied(a) => Outcome::Answered(answer(a)),
+        once::Outcome::Refused(e) => refused(e),
+        once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
+    }
+}
+
+/// Where uploads are as long as nobody reads them.
+fn unseen() -> [Subspace; 3] {
+    [2, 3, 4].map(|kind| blob::space().subspace(&(kind,)))
+}
+
+impl Workload for Upload {
+    type Op = Op;
+    type Answer = Answer;
+    type Session<D: Database> = Client<D>;
+    type Model = blob::Model;
+
+    const NAME: &'static str = "upload";
+    const ABOUT: &'static str = "blobs uploaded in parts, switched in one step, read page by page, collected";
+
+    fn bugs() -> &'static [Bug] {
+        BUGS
+    }
+
+    fn points() -> &'static [&'static str] {
+        &[
+            "blob: an upload takes the place of other content",
+            "blob: an upload that was given up is collected",
+            "blob: a reader notices that the content has changed",
+        ]
+    }
+
+    /// Parts, and what the collector does, are nothing that a reader of blobs could see.
+    fn is_effect(&self, mutations: &[Mutation]) -> bool {
+        let unseen = unseen();
+        !sessions::is_fence(mutations) && !sessions::is_below(&unseen, mutations)
+    }
+
+    fn draw(rng: &mut Stream, bug: Option<&str>) -> Upload {
+        let most = rng.range(6..20) as usize;
+        let (chunk, part) = (*rng.pick(&[4, 16, 100]), rng.range(1..4) as usize);
+        Upload {
+            clients: rng.range(2..7) as usize,
+            operations: most / 2..most,
+            names: rng.range(1..NAMES.len() as u64 + 1) as usize,
+            chunk,
+            part,
+            longest: chunk * part * rng.range(2..6) as usize + 1,
+            age: *rng.pick(&[0, 20_000, 200_000, 5_000_000]),
+            timeout: sessions::draw_timeout(rng),
+            flaw: bug.and_then(Flaw::named),
+        }
+    }
+
+    fn clients(&self) -> usize {
+        self.clients
+    }
+
+    fn keys(&self) -> Vec<Bytes> {
+        let slots = (0..self.clients as u64).map(|client| slots().key(client));
+        let names = NAMES[..self.names].iter().map(|name| blob::places(name).0.into());
+        let uploads = unseen().into_iter().flat_map(|space| {
+            [0u8, 0x55, 0xaa].map(|byte| space.pack(&(TupleBytes::from(&[byte][..]),)).into())
+        });
+        slots.chain(names).chain(uploads).collect()
+    }
+
+    fn operations(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
+        let (name, data, longest) = (|| 0..self.names, || Data::up_to(self.longest), self.longest);
+        let wish =
+            || prop_oneof![2 => Just(Wish::Anything), 1 => Just(Wish::Absent), 4 => Just(Wish::AsSeen)];
+        let op = prop_oneof![
+            6 => (name(), data(), wish()).prop_map(|(name, data, wish)| Op::Upload(name, data, wish)),
+            3 => (name(), data(), wish(), 0..4usize)
+                .prop_map(|(name, data, wish, first)| Op::Relay(name, data, wish, first)),
+            2 => (name(), data(), 0..4usize).prop_map(|(name, data, most)| Op::Leave(name, data, most)),
+            3 => Just(Op::Collect),
+            2 => (name(), Data::up_to(longest / 2)).prop_map(|(name, data)| Op::Write(name, data)),
+            2 => (name(), Data::up_to(longest / 2)).prop_map(|(name, data)| Op::Append(name, data)),
+            1 => name().prop_map(Op::Delete),
+            2 => name().prop_map(Op::Read),
+            5 => name().prop_map(Op::Pages),
+        ];
+        let tagged = move |mut ops: Vec<Op>| {
+            for (number, op) in ops.iter_mut().enumerate() {
+                if let Op::Upload(_, data, _)
+                | Op::Relay(_, data, ..)
+                | Op::Leave(_, data, _)
+                | Op::Write(_, data)
+                | Op::Append(_, data) = op
+                {
+                    data.tag(client, number);
+                }
+            }
+            ops
+        };
+        vec(op, self.operations.clone()).prop_map(tagged).boxed()
+    }
+
+    async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Client<D>> {
+        let session = sessions::open(db, client, self.timeout).await?;
+        Ok(Client { session, expected: Expect::Anything })
+    }
+
+    async fn divert<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Option<Outcome<Answer>> {
+        sabotage::apply(self.flaw?, self, client, op).await
+    }
+
+    async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
         let db = &client.session.database().clone();
         let blobs = &self.blobs();
         match op {
@@ -279,149 +406,6 @@ impl Upload {
                 Err(e) => refused(e.error),
             },
         }
-    }
-}
-
-/// What was read.
-pub(crate) fn read_as(generation: Option<Generation>, content: Option<Bytes>) -> Outcome<Answer> {
-    Outcome::Answered(Answer::Content(generation, content.as_ref().map(Content::from)))
-}
-
-pub(crate) fn refused(error: Error) -> Outcome<Answer> {
-    match error {
-        Error::Changed { expected, found } => Outcome::Answered(Answer::Mismatch(expected, found)),
-        Error::NoUpload(_) => Outcome::Answered(Answer::Collected),
-        e => e.fdb().map_or_else(|| Outcome::Violated(e.to_string()), Outcome::GaveUp),
-    }
-}
-
-pub(crate) fn applied<A>(
-    outcome: once::Outcome<A, Error>,
-    answer: impl FnOnce(A) -> Answer,
-) -> Outcome<Answer> {
-    match outcome {
-        once::Outcome::Applied(a) => Outcome::Answered(answer(a)),
-        once::Outcome::Refused(e) => refused(e),
-        once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
-    }
-}
-
-/// Where uploads are as long as nobody reads them.
-fn unseen() -> [Subspace; 3] {
-    [2, 3, 4].map(|kind| blob::space().subspace(&(kind,)))
-}
-
-impl Workload for Upload {
-    type Op = Op;
-    type Answer = Answer;
-    type Session<D: Database> = Client<D>;
-    type Model = blob::Model;
-
-    const NAME: &'static str = "upload";
-    const ABOUT: &'static str = "blobs uploaded in parts, switched in one step, read page by page, collected";
-
-    fn bugs() -> &'static [Bug] {
-        BUGS
-    }
-
-    fn points() -> &'static [&'static str] {
-        &[
-            "blob: an upload takes the place of other content",
-            "blob: an upload that was given up is collected",
-            "blob: a reader notices that the content has changed",
-        ]
-    }
-
-    /// Parts, and what the collector does, are nothing that a reader of blobs could see.
-    fn is_effect(&self, mutations: &[Mutation]) -> bool {
-        let unseen = unseen();
-        let is_unseen = |mutation: &Mutation| {
-            let key = match mutation {
-                Mutation::Set(key, _) | Mutation::Atomic(key, ..) => key,
-                Mutation::ClearRange(range) => &range.begin,
-            };
-            unseen.iter().any(|space| space.is_start_of(key))
-        };
-        !sessions::is_fence(mutations) && !mutations.iter().all(is_unseen)
-    }
-
-    fn draw(rng: &mut Stream, bug: Option<&str>) -> Upload {
-        let most = rng.range(6..20) as usize;
-        let (chunk, part) = (*rng.pick(&[4, 16, 100]), rng.range(1..4) as usize);
-        Upload {
-            clients: rng.range(2..7) as usize,
-            operations: most / 2..most,
-            names: rng.range(1..NAMES.len() as u64 + 1) as usize,
-            chunk,
-            part,
-            longest: chunk * part * rng.range(2..6) as usize + 1,
-            age: *rng.pick(&[0, 20_000, 200_000, 5_000_000]),
-            timeout: sessions::draw_timeout(rng),
-            flaw: bug.and_then(Flaw::named),
-        }
-    }
-
-    fn clients(&self) -> usize {
-        self.clients
-    }
-
-    fn keys(&self) -> Vec<Bytes> {
-        let slots = (0..self.clients as u64).map(|client| slots().key(client));
-        let names = NAMES[..self.names].iter().map(|name| blob::places(name).0.into());
-        let uploads = unseen().into_iter().flat_map(|space| {
-            [0u8, 0x55, 0xaa].map(|byte| space.pack(&(TupleBytes::from(&[byte][..]),)).into())
-        });
-        slots.chain(names).chain(uploads).collect()
-    }
-
-    fn operations(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
-        let (name, data, longest) = (|| 0..self.names, || Data::up_to(self.longest), self.longest);
-        let wish =
-            || prop_oneof![2 => Just(Wish::Anything), 1 => Just(Wish::Absent), 4 => Just(Wish::AsSeen)];
-        let op = prop_oneof![
-            6 => (name(), data(), wish()).prop_map(|(name, data, wish)| Op::Upload(name, data, wish)),
-            3 => (name(), data(), wish(), 0..4usize)
-                .prop_map(|(name, data, wish, first)| Op::Relay(name, data, wish, first)),
-            2 => (name(), data(), 0..4usize).prop_map(|(name, data, most)| Op::Leave(name, data, most)),
-            3 => Just(Op::Collect),
-            2 => (name(), Data::up_to(longest / 2)).prop_map(|(name, data)| Op::Write(name, data)),
-            2 => (name(), Data::up_to(longest / 2)).prop_map(|(name, data)| Op::Append(name, data)),
-            1 => name().prop_map(Op::Delete),
-            2 => name().prop_map(Op::Read),
-            5 => name().prop_map(Op::Pages),
-        ];
-        let tagged = move |mut ops: Vec<Op>| {
-            for (number, op) in ops.iter_mut().enumerate() {
-                if let Op::Upload(_, data, _)
-                | Op::Relay(_, data, ..)
-                | Op::Leave(_, data, _)
-                | Op::Write(_, data)
-                | Op::Append(_, data) = op
-                {
-                    data.tag(client, number);
-                }
-            }
-            ops
-        };
-        vec(op, self.operations.clone()).prop_map(tagged).boxed()
-    }
-
-    async fn setup<D: Database>(&self, _: &D) -> tx::Result<()> {
-        Ok(())
-    }
-
-    async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Client<D>> {
-        let session = sessions::open(db, client, self.timeout).await?;
-        Ok(Client { session, expected: Expect::Anything })
-    }
-
-    async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
-        if let Some(flaw) = self.flaw
-            && let Some(outcome) = sabotage::apply(flaw, self, client, op).await
-        {
-            return outcome;
-        }
-        self.apply_right(client, op).await
     }
 
     async fn resolve<D: Database>(

@@ -110,4 +110,12 @@ mod tests {
         assert!(!recorded.points.contains_key("before"));
         assert_eq!(take(), Recorder::default());
     }
+
+    #[test]
+    fn the_first_broken_claims_are_kept() {
+        install();
+        (0..2 * MOST_BROKEN).for_each(|n| broken(|| n.to_string()));
+        let first: Vec<String> = (0..MOST_BROKEN).map(|n| n.to_string()).collect();
+        assert_eq!(take().broken, first);
+    }
 }

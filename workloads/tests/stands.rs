@@ -6,18 +6,25 @@ use shaketable_workloads::{
     catalogue::{Entry, catalogue},
     plan::Demands,
 };
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a few seeds of this entry have found.
+/// Whether something has fallen. What is left then need not be waited for.
+static FALLEN: AtomicBool = AtomicBool::new(false);
+
+/// What the first seed of this entry that falls has found.
 fn found(entry: &dyn Entry, profile: Profile, seeds: u64) -> Vec<String> {
     let demands = Demands { profile, ..Demands::default() };
-    let runs = (0..seeds).map(|seed| (seed, entry.run(Seed(seed), &demands, false)));
-    runs.flat_map(|(seed, run)| {
-        let told = move |finding: &shaketable_workloads::judges::Finding| {
-            format!("{} {seed}: {}: {}", entry.name(), finding.judge, finding.message)
-        };
-        run.findings.iter().map(told).collect::<Vec<_>>()
-    })
-    .collect()
+    for seed in (0..seeds).take_while(|_| !FALLEN.load(Ordering::Relaxed)) {
+        let findings = entry.run(Seed(seed), &demands, false).findings;
+        if !findings.is_empty() {
+            FALLEN.store(true, Ordering::Relaxed);
+            let told = |finding: &shaketable_workloads::judges::Finding| {
+                format!("{} {seed}: {}: {}", entry.name(), finding.judge, finding.message)
+            };
+            return findings.iter().map(told).collect();
+        }
+    }
+    Vec::new()
 }
 
 fn stands(profile: Profile, seeds: u64) {

@@ -1,13 +1,13 @@
 //! The recipe for blobs: a large file is written in chunks, read back as a whole and in part.
 
-use crate::on_cluster;
+use crate::{begin, on_cluster};
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
 use shaketable_layers::{
     blob::{Blobs, Error, Expect},
     limits::{TRANSACTION_SIZE_LIMIT, TooLarge},
     once::{Outcome, Session, Slots},
-    tx::{Database, Isolation::Serializable},
+    tx::{Database, Isolation::Serializable, Transaction},
 };
 use shaketable_sim::client::SimDatabase;
 
@@ -127,5 +127,21 @@ fn parts_may_come_in_any_order_and_an_upload_is_finished_only_with_all_of_them()
         assert_eq!(put(1, b"EFGH").await, Err(Error::NoUpload(upload)));
         let again = db.run(|tx, _| async move { blobs.begin_upload(&tx, b"my-blob-id", upload).await });
         assert_eq!(again.await.map_err(|e| e.error), Err(Error::NoUpload(upload)));
+    });
+}
+
+#[test]
+fn a_write_touches_the_chunks_it_covers_and_no_other() {
+    on_cluster(|db| async move {
+        let (blobs, data) = (Blobs::new(Subspace::from("blob")), file(30_000));
+        let mut session = session(&db).await;
+        assert!(matches!(blobs.write_once(&mut session, b"my-blob-id", &data).await, Outcome::Applied(_)));
+        // Chunks are of 10,000 bytes: the first, the second, and parts of both.
+        for (start, length, chunks) in [(0, 10_000, 1), (10_000, 10_000, 1), (9_000, 2_000, 2)] {
+            let tx = begin(&db);
+            blobs.write_at(&tx, b"my-blob-id", start, &data[..length]).await.expect("it is there");
+            let size = tx.get_approximate_size().await.expect("it is counted");
+            assert!((chunks * 10_000..chunks * 10_000 + 3_000).contains(&size), "{size} for {chunks} chunks");
+        }
     });
 }

@@ -1,13 +1,17 @@
 //! Directories: the class scheduling tutorial's, and what the developer guide says of them.
 
-use super::on_cluster;
+use super::{begin, on_cluster};
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
 use shaketable_layers::{
     directory::{Allocator, Chance, Directories, Directory, Error, Node, Path},
     limits::TooLarge,
     once::{Outcome, Session, Slots},
-    tx::{self, Database, Isolation::Serializable, RangeOption, Transaction},
+    tx::{
+        self, Database,
+        Isolation::{Serializable, Snapshot},
+        RangeOption, Transaction,
+    },
 };
 use shaketable_sim::client::SimDatabase;
 use std::{collections::BTreeSet, future::Future};
@@ -231,6 +235,41 @@ fn a_handle_is_good_until_its_directory_moves() {
             Ok(())
         })
         .await;
+    });
+}
+
+#[test]
+fn a_handle_is_as_good_for_those_below_its_parent() {
+    on_cluster(|db| async move {
+        done(&db, |tx| async move {
+            let child = all().create(&tx, &["d", "e"], b"", Chance(1)).await?;
+            let parent = all().open(&tx, &["d"], b"").await?;
+            let opened = parent.below().open(&tx, &["e"], b"").await?;
+            assert_eq!((opened.path(), opened.prefix()), (child.path(), child.prefix()));
+            parent.below().check(&tx, &child).await?;
+            opened.remove(&tx).await?;
+            let stale = Error::Stale(Path::from(&["d", "e"][..]));
+            assert_eq!(parent.below().check(&tx, &child).await, Err(stale));
+            Ok(())
+        })
+        .await;
+    });
+}
+
+#[test]
+fn a_look_at_snapshot_conflicts_with_no_change() {
+    on_cluster(|db| async move {
+        for (isolation, commits) in [(Snapshot, true), (Serializable, false)] {
+            done(&db, |tx| async move { all().create(&tx, &["d", "e"], b"", Chance(1)).await }).await;
+            let (lists, looks) = (begin(&db), begin(&db));
+            assert_eq!(all().list(&lists, &["d"], isolation).await, Ok(vec!["e".to_owned()]));
+            assert_eq!(all().exists(&looks, &["d", "e"], isolation).await, Ok(true));
+            done(&db, |tx| async move { all().remove(&tx, &["d"]).await }).await;
+            for tx in [lists, looks] {
+                tx.set(b"seen", b"");
+                assert_eq!(tx.commit().await.is_ok(), commits, "{isolation:?}");
+            }
+        }
     });
 }
 

@@ -478,6 +478,15 @@ mod tests {
         prop_oneof![Just(Place::Key), (1..9usize).prop_map(Place::Value), Just(Place::Value(10_000))]
     }
 
+    #[test]
+    fn each_byte_of_a_key_counts_as_often_as_foundationdb_counts_it() {
+        // The range that is cleared: as a mutation and as a conflict range, both ends.
+        assert_eq!(bytes(9, &[]) - bytes(8, &[]), 4);
+        // A row: its key in its mutation, and at both ends of what is cleared behind it.
+        let with = |key: usize, value: usize| bytes(8, &[(vec![0; key], vec![0; value])]);
+        assert_eq!((with(9, 5) - with(8, 5), with(8, 6) - with(8, 5)), (3, 1));
+    }
+
     proptest! {
         #[test]
         fn every_value_and_each_part_of_it_is_read_from_its_rows(place in place(), item in values()) {

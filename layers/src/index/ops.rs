@@ -241,5 +241,10 @@ mod tests {
         ));
         assert_eq!(keys.fits(&user("u", "n", Some("z"))), Ok(()));
         const { assert!(MAX_RECORD_BYTES < crate::tx::VALUE_SIZE_LIMIT) }
+        let head = foundationdb_tuple::pack(&"u").len() + user("u", "", None).encode().len();
+        let of = |bytes: usize| keys.fits(&user("u", &"x".repeat(bytes - head), None));
+        let beyond = MAX_RECORD_BYTES + 1;
+        assert_eq!(of(beyond), Err(Error::RecordTooLarge { bytes: beyond, limit: MAX_RECORD_BYTES }));
+        assert!(matches!(of(MAX_RECORD_BYTES), Err(Error::KeyTooLarge { index: "name", .. })));
     }
 }

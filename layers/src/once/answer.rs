@@ -169,6 +169,7 @@ mod tests {
         assert_eq!(<Vec<Bytes>>::decode(Bytes::from_static(b"\0\0\0\x09x")), None);
         round_trip(Packed((1u64, String::from("x"))));
         assert_eq!(<Option<Bytes>>::decode(Bytes::new()), None);
+        assert_eq!(<Option<Bytes>>::decode(Bytes::from_static(b"\0x")), None);
         assert_eq!(<()>::decode(Bytes::from_static(b"x")), None);
         assert_eq!(u64::decode(Bytes::from_static(b"\x02x\0")), None);
     }

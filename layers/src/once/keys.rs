@@ -131,6 +131,11 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_operation_is_named_by_client_incarnation_and_number() {
+        assert_eq!(OpId { client: 3, epoch: 1, seq: 20 }.to_string(), "3.1.20");
+    }
+
+    #[test]
     fn slots_round_trip_and_garbage_is_refused() {
         for verdict in [
             Verdict::Never,

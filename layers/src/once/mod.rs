@@ -34,6 +34,29 @@
 //!   opening it again; clearing it would let an old incarnation's epoch come back.
 //! * It does not tell two processes with one client number apart, except that the later `open` wins and
 //!   the earlier session's operations are refused with [`Error::Superseded`].
+//!
+//! # What it costs
+//!
+//! An operation reads its client's slot and writes it: one key, and the answer's bytes
+//! ([`MAX_ANSWER_BYTES`] at most). Slots of different clients never conflict. [`resolve`] reads the slot, and writes it
+//! when it has to fence.
+//!
+//! ```
+//! use shaketable_layers::{
+//!     once::{Error, Outcome, Session},
+//!     tx::{Database, MutationType, Transaction},
+//! };
+//!
+//! // However often its commit's result is unknown, one more is counted once.
+//! async fn count<D: Database>(session: &mut Session<D>) -> Outcome<(), Error> {
+//!     session
+//!         .apply(|tx| async move {
+//!             tx.atomic_op(b"visits", &1u64.to_le_bytes(), MutationType::Add);
+//!             Ok(())
+//!         })
+//!         .await
+//! }
+//! ```
 
 mod answer;
 mod error;

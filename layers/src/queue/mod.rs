@@ -30,6 +30,32 @@
 //! * In index order indexes begin again at 1 whenever the queue is empty; they are no identity.
 //! * Commit order holds within one cluster: versionstamps of another cluster do not continue it.
 //! * Values above [`MAX_VALUE_BYTES`] are refused, not split.
+//!
+//! # What it costs
+//!
+//! | operation | reads | writes | conflicts with |
+//! |---|---|---|---|
+//! | enqueue, in index order | the last item, at snapshot | one key | a dequeue that found the queue empty |
+//! | enqueue, in commit order | a read version | one key | a dequeue that found the queue empty |
+//! | dequeue | the first item | one key | dequeues; of an empty queue: enqueues |
+//! | peek, is_empty | the first item | – | as a dequeue, when serializable |
+//! | len, items | all items | – | every change, when serializable |
+//!
+//! The keys are drawn in the module `keys`.
+//!
+//! ```
+//! use bytes::Bytes;
+//! use shaketable_layers::{once::{Outcome, Session}, queue::{Error, Item, Position, Queue}, tx::Database};
+//!
+//! // Exactly once: what a session's last operation became of, `resolve` tells after an unknown result.
+//! async fn pass_on<D: Database>(
+//!     session: &mut Session<D>,
+//!     queue: &Queue,
+//! ) -> (Outcome<Position, Error>, Outcome<Option<Item>, Error>) {
+//!     let enqueued = queue.enqueue_once(session, Bytes::from_static(b"order 66")).await;
+//!     (enqueued, queue.dequeue_once(session).await)
+//! }
+//! ```
 
 mod error;
 mod keys;

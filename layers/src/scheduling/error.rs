@@ -68,3 +68,22 @@ impl RetryError for Error {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_foundationdb_said_is_what_a_retry_loop_hears_however_deep_it_is() {
+        let fdb = tx::Error::NOT_COMMITTED;
+        for (error, heard) in [
+            (Error::Fdb(fdb), Some(fdb)),
+            (Error::Once(once::Error::Fdb(fdb)), Some(fdb)),
+            (Error::Once(once::Error::Unreadable), None),
+            (Error::Refused(Refusal::SameClass), None),
+            (Error::corrupt(b"k"), None),
+        ] {
+            assert_eq!(error.fdb(), heard, "{error}");
+        }
+    }
+}

@@ -3,12 +3,14 @@
 mod arrays;
 mod blobs;
 mod bulk;
+mod classes;
 mod counters;
 mod directories;
 mod documents;
 mod entities;
 mod graphs;
 mod hierarchies;
+mod indexes;
 mod indirection;
 mod logs;
 mod multimaps;

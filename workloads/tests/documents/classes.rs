@@ -1,0 +1,72 @@
+//! The class scheduling tutorial: 1,620 classes of a hundred seats, and students who take at most five.
+
+use crate::{begin, on_cluster};
+use foundationdb_tuple::Subspace;
+use shaketable_layers::{
+    scheduling::{Change, Error, Refusal, Scheduling, catalogue},
+    tx::Database,
+};
+use std::collections::BTreeSet;
+
+fn scheduling() -> Scheduling {
+    Scheduling::new(&Subspace::from("scheduling"))
+}
+
+#[test]
+fn the_1620_classes_are_available_until_their_seats_are_taken() {
+    on_cluster(|db| async move {
+        let init = || db.run(|tx, _| async move { scheduling().init_catalogue(&tx).await });
+        assert_eq!(init().await.expect("they fit into one transaction"), 1_620);
+        let available = async || {
+            let read = db.run(|tx, _| async move { scheduling().available_classes(&tx).await });
+            read.await.expect("classes")
+        };
+        // As many as are asked for, of a catalogue that is read in batches.
+        for most in [0, 1, 100, 1_619, 1_620, 2_000] {
+            let some = db.run(|tx, _| async move { scheduling().available_classes_up_to(&tx, most).await });
+            assert_eq!(some.await.expect("classes").len(), most.min(1_620));
+        }
+        let names: BTreeSet<String> = catalogue::class_names().collect();
+        assert_eq!(available().await.into_iter().collect::<BTreeSet<_>>(), names);
+        let class = &catalogue::class_name(0);
+        db.run(|tx, _| async move {
+            for student in 0..catalogue::SEATS {
+                let signed = scheduling().signup(&tx, &format!("s{student}"), class).await?;
+                assert_eq!(signed, Change::Made);
+            }
+            Ok::<_, Error>(())
+        })
+        .await
+        .expect("a hundred seats");
+        assert!(!available().await.contains(class));
+        let tx = begin(&db);
+        let late = scheduling().signup(&tx, "late", class).await;
+        assert_eq!(late, Err(Error::Refused(Refusal::NoRemainingSeats)));
+        assert_eq!(scheduling().drop(&tx, "s7", class).await, Ok(Change::Made));
+        assert_eq!(scheduling().signup(&tx, "late", class).await, Ok(Change::Made));
+        // Initialising again clears nothing: the class is full, as it was.
+        assert_eq!(init().await.expect("they fit"), 0);
+        assert!(!available().await.contains(class));
+    });
+}
+
+#[test]
+fn a_student_takes_five_classes_and_can_switch_one() {
+    on_cluster(|db| async move {
+        let tx = begin(&db);
+        assert_eq!(scheduling().init_catalogue(&tx).await, Ok(1_620));
+        let class = catalogue::class_name;
+        for place in 0..5 {
+            assert_eq!(scheduling().signup(&tx, "s", &class(place)).await, Ok(Change::Made));
+        }
+        assert_eq!(scheduling().signup(&tx, "s", &class(0)).await, Ok(Change::Unneeded));
+        let sixth = scheduling().signup(&tx, "s", &class(5)).await;
+        assert_eq!(sixth, Err(Error::Refused(Refusal::TooManyClasses)));
+        assert_eq!(scheduling().switch(&tx, "s", &class(0), &class(5)).await, Ok(()));
+        let taken: BTreeSet<_> = scheduling().classes_of(&tx, "s").await.expect("five").into_iter().collect();
+        assert_eq!(taken, (1..6).map(class).collect());
+        assert_eq!(scheduling().seats_left(&tx, &class(0)).await, Ok(Some(100)));
+        assert_eq!(scheduling().seats_left(&tx, &class(5)).await, Ok(Some(99)));
+        assert_eq!(scheduling().seats_left(&tx, "no such class").await, Ok(None));
+    });
+}

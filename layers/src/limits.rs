@@ -44,9 +44,14 @@ pub enum TooLarge {
 
 /// Refuses a key that FoundationDB would refuse.
 pub fn key(key: &[u8]) -> Result<(), TooLarge> {
-    match key.len() {
+    key_below(key, 0)
+}
+
+/// Refuses keys of so many `bytes` below a prefix, by the prefix's name.
+pub fn key_below(prefix: &[u8], bytes: usize) -> Result<(), TooLarge> {
+    match prefix.len() + bytes {
         ..=KEY_SIZE_LIMIT => Ok(()),
-        bytes => Err(TooLarge::Key { key: start(key), bytes, limit: KEY_SIZE_LIMIT }),
+        bytes => Err(TooLarge::Key { key: start(prefix), bytes, limit: KEY_SIZE_LIMIT }),
     }
 }
 

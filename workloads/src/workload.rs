@@ -84,7 +84,10 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     const ONE_EFFECT: bool = true;
 
     /// Whether a committed transaction of an operation is its effect. One that only makes sure that the
-    /// operation has none is not, as the fence of an exactly-once record.
+    /// operation has none is not, as the fence of an exactly-once record. By itself this knows the fences
+    /// of sessions that live where this crate's own workloads keep them, in the subspace of the tuple
+    /// `("sessions",)`; a workload with [`Slots`](shaketable_layers::once::Slots) elsewhere says so with
+    /// [`Slots::is_fence`](shaketable_layers::once::Slots::is_fence).
     fn is_effect(&self, mutations: &[Mutation]) -> bool {
         !sessions::is_fence(mutations)
     }

@@ -148,8 +148,7 @@ impl Queue {
     fn fits(&self, values: &[impl AsRef<[u8]>]) -> Result<(), TooLarge> {
         let prefix = self.subspace.bytes();
         let key = prefix.len() + MOST_KEY_BYTES;
-        // Of no item: how long the longest key may be.
-        limits::key(&[prefix, &[0; MOST_KEY_BYTES]].concat())?;
+        limits::key_below(prefix, MOST_KEY_BYTES)?;
         for value in values {
             limits::value_up_to(MAX_VALUE_BYTES, prefix, value.as_ref())?;
         }

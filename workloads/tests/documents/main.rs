@@ -17,6 +17,7 @@ mod multimaps;
 mod populations;
 mod queues;
 mod tables;
+mod unknown_results;
 mod vectors;
 
 use foundationdb_tuple::Subspace;

@@ -1,0 +1,80 @@
+//! The developer guide's "Transactions with unknown results": a deposit that may have been made already.
+
+use crate::{begin, on_cluster, session};
+use bytes::Bytes;
+use shaketable_layers::{
+    once::{Check, Landing, OpId, Outcome, Session, check, record},
+    tx::{self, Database, Isolation::Serializable, MutationType, RetryError, RunError, Transaction},
+};
+use shaketable_sim::client::SimDatabase;
+
+const ACCOUNT: &[u8] = b"account";
+
+/// Why a deposit is not made.
+#[derive(Debug, PartialEq)]
+enum Refusal {
+    Fdb(tx::Error),
+    AccountClosed,
+}
+
+impl From<tx::Error> for Refusal {
+    fn from(e: tx::Error) -> Refusal {
+        Refusal::Fdb(e)
+    }
+}
+
+impl RetryError for Refusal {
+    fn fdb(&self) -> Option<tx::Error> {
+        match self {
+            Refusal::Fdb(e) => Some(*e),
+            Refusal::AccountClosed => None,
+        }
+    }
+}
+
+/// One attempt at a deposit, up to its commit.
+async fn deposit<T: Transaction>(tx: &T, session: &Session<SimDatabase>, op: OpId) -> Landing<u64> {
+    let Ok(Check::New(permit)) = check::<_, u64>(tx, session.slots(), op).await else {
+        panic!("{op} is recorded already");
+    };
+    tx.atomic_op(ACCOUNT, &10u64.to_le_bytes(), MutationType::Add);
+    record(tx, permit, 10).expect("an answer that fits")
+}
+
+/// What a retry loop says that met a refusal after an attempt with an unknown result.
+fn refused_later() -> Result<Landing<u64>, RunError<Refusal>> {
+    Err(RunError { error: Refusal::AccountClosed, maybe_committed: true, attempts: 2 })
+}
+
+async fn balance(db: &SimDatabase) -> Option<Bytes> {
+    db.run(|tx, _| async move { tx.get(ACCOUNT, Serializable).await }).await.expect("a look")
+}
+
+#[test]
+fn a_deposit_that_was_not_made_is_refused_behind_a_fence() {
+    on_cluster(|db| async move {
+        let mut session = session(&db).await;
+        let op = session.begin().await.expect("an id");
+        let late = begin(&db);
+        deposit(&late, &session, op).await;
+        assert_eq!(session.conclude(op, refused_later()).await, Outcome::Refused(Refusal::AccountClosed));
+        assert_eq!(session.pending(), None);
+        // The earlier attempt, which was still under way.
+        assert_eq!(late.commit().await, Err(tx::Error::NOT_COMMITTED));
+        assert_eq!(balance(&db).await, None);
+    });
+}
+
+#[test]
+fn a_deposit_that_was_made_is_no_refusal() {
+    on_cluster(|db| async move {
+        let mut session = session(&db).await;
+        let op = session.begin().await.expect("an id");
+        let early = begin(&db);
+        deposit(&early, &session, op).await;
+        early.commit().await.expect("a calm cluster commits");
+        assert_eq!(session.conclude(op, refused_later()).await, Outcome::Applied(10));
+        assert_eq!(session.pending(), None);
+        assert_eq!(balance(&db).await, Some(Bytes::copy_from_slice(&10u64.to_le_bytes())));
+    });
+}

@@ -57,6 +57,8 @@ fn a_failed_dequeue_registers_and_is_served_in_its_turn() {
         }
         let [first, second] = [1, 2].map(|n| shaketable_layers::queue::ItemId([n; 16]));
         let queue = &queue;
+        let peek = || db.run(|tx, _| async move { queue.peek(&tx, Serializable).await });
+        assert_eq!(peek().await.expect("a look").expect("an item").value, "first");
         let early = db.run(|tx, _| async move { queue.register(&tx, first).await });
         early.await.expect("a request");
         // Somebody waits: this one stands behind, and serves both.
@@ -65,6 +67,7 @@ fn a_failed_dequeue_registers_and_is_served_in_its_turn() {
         assert_eq!(queue.fulfil_all(&db).await, Ok(2));
         let parked = keys(&db, queue.subspace().subspace(&2)).await;
         assert_eq!(parked.len(), 2);
+        assert_eq!(peek().await.expect("a look"), None);
         // Nobody collects: both come back, in their old order.
         let back = queue.reclaim_unchanged(&db, std::time::Duration::from_secs(1)).await;
         assert_eq!(back, Ok(2));

@@ -3,7 +3,7 @@
 use crate::{begin, on_cluster, session};
 use bytes::Bytes;
 use shaketable_layers::{
-    once::{Check, Landing, OpId, Outcome, Session, check, record},
+    once::{Check, Fate, Landing, OpId, Outcome, Session, check, record},
     tx::{self, Database, Isolation::Serializable, MutationType, RetryError, RunError, Transaction},
 };
 use shaketable_sim::client::SimDatabase;
@@ -76,5 +76,21 @@ fn a_deposit_that_was_made_is_no_refusal() {
         assert_eq!(session.conclude(op, refused_later()).await, Outcome::Applied(10));
         assert_eq!(session.pending(), None);
         assert_eq!(balance(&db).await, Some(Bytes::copy_from_slice(&10u64.to_le_bytes())));
+    });
+}
+
+#[test]
+fn each_deposit_has_a_fate_of_its_own() {
+    on_cluster(|db| async move {
+        let mut session = session(&db).await;
+        // Never made; the next operation settles it.
+        let first = session.begin().await.expect("an id");
+        let second = session.begin().await.expect("an id");
+        let tx = begin(&db);
+        let landing = deposit(&tx, &session, second).await;
+        tx.commit().await.expect("a calm cluster commits");
+        assert_eq!(session.conclude::<_, Refusal>(second, Ok(landing)).await, Outcome::Applied(10));
+        assert_eq!(session.resolve::<u64>(first).await, Ok(Fate::NotApplied));
+        assert_eq!(session.resolve::<u64>(second).await, Ok(Fate::Applied(10)));
     });
 }

@@ -21,6 +21,8 @@ pub mod directory;
 pub mod document;
 pub mod encoding;
 pub mod entity;
+#[cfg(any(feature = "fdb-client", test))]
+pub mod fdb;
 pub mod graph;
 pub mod hierarchy;
 pub mod id;

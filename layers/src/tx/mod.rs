@@ -74,14 +74,18 @@ pub trait Database: Clone + Send + Sync + 'static {
 /// [`reset`](Transaction::reset) before it is used again.
 pub trait Transaction: Clone + Send + Sync + 'static {
     /// The value of `key`, or `None`.
-    fn get(&self, key: &[u8], isolation: Isolation) -> impl Future<Output = Result<Option<Bytes>>> + Send;
+    fn get(
+        &self,
+        key: &[u8],
+        isolation: Isolation,
+    ) -> impl Future<Output = Result<Option<Bytes>>> + Send + use<Self>;
 
     /// The key that `selector` resolves to, clamped to `""` and `\xff`.
     fn get_key(
         &self,
         selector: &KeySelector,
         isolation: Isolation,
-    ) -> impl Future<Output = Result<Bytes>> + Send;
+    ) -> impl Future<Output = Result<Bytes>> + Send + use<Self>;
 
     /// One batch of a range. `iteration` counts from 1 and sizes the batches of
     /// [`StreamingMode::Iterator`]. When [`RangeBatch::more`] is set the range continues behind the
@@ -93,7 +97,7 @@ pub trait Transaction: Clone + Send + Sync + 'static {
         range: &RangeOption,
         iteration: usize,
         isolation: Isolation,
-    ) -> impl Future<Output = Result<RangeBatch>> + Send;
+    ) -> impl Future<Output = Result<RangeBatch>> + Send + use<Self>;
 
     /// The rows of a range as a stream over as many batches as it takes.
     fn get_ranges_keyvalues(
@@ -177,7 +181,7 @@ pub trait Transaction: Clone + Send + Sync + 'static {
     fn watch(&self, key: &[u8]) -> BoxFuture<'static, Result<()>>;
 
     /// The read version, fetched at the first need. Commits acknowledged before are visible at it.
-    fn get_read_version(&self) -> impl Future<Output = Result<i64>> + Send;
+    fn get_read_version(&self) -> impl Future<Output = Result<i64>> + Send + use<Self>;
 
     /// Fixes the read version. 2010 at the next call if it was already fixed.
     fn set_read_version(&self, version: i64);
@@ -191,14 +195,14 @@ pub trait Transaction: Clone + Send + Sync + 'static {
     fn get_versionstamp(&self) -> BoxFuture<'static, Result<[u8; 10]>>;
 
     /// About how many bytes the commit would send, reckoned locally.
-    fn get_approximate_size(&self) -> impl Future<Output = Result<i64>> + Send;
+    fn get_approximate_size(&self) -> impl Future<Output = Result<i64>> + Send + use<Self>;
 
     /// A sampled estimate of the bytes stored in `[begin, end)`; rough below some 3 MB.
     fn get_estimated_range_size_bytes(
         &self,
         begin: &[u8],
         end: &[u8],
-    ) -> impl Future<Output = Result<i64>> + Send;
+    ) -> impl Future<Output = Result<i64>> + Send + use<Self>;
 
     /// Keys that split `[begin, end)` into pieces of about `chunk_size` bytes, both ends included.
     fn get_range_split_points(
@@ -206,18 +210,18 @@ pub trait Transaction: Clone + Send + Sync + 'static {
         begin: &[u8],
         end: &[u8],
         chunk_size: i64,
-    ) -> impl Future<Output = Result<Vec<Bytes>>> + Send;
+    ) -> impl Future<Output = Result<Vec<Bytes>>> + Send + use<Self>;
 
     /// Sets an option; 2006 or 2007 for a bad value or option, 2000 when it comes too late.
     fn set_option(&self, option: TransactionOption) -> Result<()>;
 
     /// Commits. See the trait's documentation for what may be called afterwards, and
     /// [`Error::leaves_commit_unknown`] for what a failure can mean.
-    fn commit(&self) -> impl Future<Output = Result<()>> + Send;
+    fn commit(&self) -> impl Future<Output = Result<()>> + Send + use<Self>;
 
     /// Waits as FoundationDB's backoff demands and resets the transaction if `error` is worth a
     /// retry; gives the error back otherwise, and 1031 once the timeout has passed.
-    fn on_error(&self, error: Error) -> impl Future<Output = Result<()>> + Send;
+    fn on_error(&self, error: Error) -> impl Future<Output = Result<()>> + Send + use<Self>;
 
     /// Makes the transaction as new, but for the database's defaults and the backoff.
     fn reset(&self);

@@ -14,7 +14,11 @@ const MIN_V2: u32 = 18;
 const AND_V2: u32 = 19;
 
 impl Transaction for SimTransaction {
-    fn get(&self, key: &[u8], isolation: Isolation) -> impl Future<Output = Result<Option<Bytes>>> + Send {
+    fn get(
+        &self,
+        key: &[u8],
+        isolation: Isolation,
+    ) -> impl Future<Output = Result<Option<Bytes>>> + Send + use<> {
         self.do_get(key, isolation)
     }
 
@@ -22,7 +26,7 @@ impl Transaction for SimTransaction {
         &self,
         selector: &KeySelector,
         isolation: Isolation,
-    ) -> impl Future<Output = Result<Bytes>> + Send {
+    ) -> impl Future<Output = Result<Bytes>> + Send + use<> {
         self.do_get_key(selector, isolation)
     }
 
@@ -31,7 +35,7 @@ impl Transaction for SimTransaction {
         range: &RangeOption,
         iteration: usize,
         isolation: Isolation,
-    ) -> impl Future<Output = Result<RangeBatch>> + Send {
+    ) -> impl Future<Output = Result<RangeBatch>> + Send + use<> {
         self.do_get_range(range, iteration, isolation)
     }
 
@@ -70,7 +74,7 @@ impl Transaction for SimTransaction {
         self.do_watch(key)
     }
 
-    fn get_read_version(&self) -> impl Future<Output = Result<i64>> + Send {
+    fn get_read_version(&self) -> impl Future<Output = Result<i64>> + Send + use<> {
         self.do_get_read_version()
     }
 
@@ -89,7 +93,7 @@ impl Transaction for SimTransaction {
         self.do_get_versionstamp()
     }
 
-    fn get_approximate_size(&self) -> impl Future<Output = Result<i64>> + Send {
+    fn get_approximate_size(&self) -> impl Future<Output = Result<i64>> + Send + use<> {
         let state = self.0.state.lock();
         std::future::ready(state.deferred().map(|()| state.size))
     }
@@ -98,7 +102,7 @@ impl Transaction for SimTransaction {
         &self,
         begin: &[u8],
         end: &[u8],
-    ) -> impl Future<Output = Result<i64>> + Send {
+    ) -> impl Future<Output = Result<i64>> + Send + use<> {
         self.do_estimate(begin, end)
     }
 
@@ -107,7 +111,7 @@ impl Transaction for SimTransaction {
         begin: &[u8],
         end: &[u8],
         chunk_size: i64,
-    ) -> impl Future<Output = Result<Vec<Bytes>>> + Send {
+    ) -> impl Future<Output = Result<Vec<Bytes>>> + Send + use<> {
         self.do_split_points(begin, end, chunk_size)
     }
 
@@ -120,12 +124,13 @@ impl Transaction for SimTransaction {
         answer
     }
 
-    fn commit(&self) -> impl Future<Output = Result<()>> + Send {
+    fn commit(&self) -> impl Future<Output = Result<()>> + Send + use<> {
         self.do_commit()
     }
 
-    fn on_error(&self, error: Error) -> impl Future<Output = Result<()>> + Send {
-        self.do_on_error(error)
+    fn on_error(&self, error: Error) -> impl Future<Output = Result<()>> + Send + use<> {
+        let tx = self.clone();
+        async move { tx.do_on_error(error).await }
     }
 
     fn reset(&self) {

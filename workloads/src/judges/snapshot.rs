@@ -3,7 +3,7 @@
 
 use super::Keyspace;
 use bytes::Bytes;
-use futures::future::{BoxFuture, FutureExt};
+use futures::future::{BoxFuture, FutureExt, ready};
 use parking_lot::Mutex;
 use shaketable_layers::tx::{
     ConflictRangeType, Database, DatabaseOption, Env, Environment, Error, Isolation, KeySelector, KeyValue,
@@ -29,7 +29,7 @@ impl Environment for Still {
         bytes.fill(0);
     }
     fn sleep(&self, _: Duration) -> BoxFuture<'static, ()> {
-        futures::future::ready(()).boxed()
+        ready(()).boxed()
     }
 }
 
@@ -60,12 +60,16 @@ impl Database for Snapshot {
 }
 
 impl Transaction for Snapshot {
-    fn get(&self, key: &[u8], _: Isolation) -> impl Future<Output = Result<Option<Bytes>>> + Send {
-        futures::future::ready(Ok(self.state.lock().get(key).cloned()))
+    fn get(&self, key: &[u8], _: Isolation) -> impl Future<Output = Result<Option<Bytes>>> + Send + use<> {
+        ready(Ok(self.state.lock().get(key).cloned()))
     }
 
-    fn get_key(&self, selector: &KeySelector, _: Isolation) -> impl Future<Output = Result<Bytes>> + Send {
-        futures::future::ready(Ok(self.state.lock().resolve(selector)))
+    fn get_key(
+        &self,
+        selector: &KeySelector,
+        _: Isolation,
+    ) -> impl Future<Output = Result<Bytes>> + Send + use<> {
+        ready(Ok(self.state.lock().resolve(selector)))
     }
 
     fn get_range(
@@ -73,14 +77,14 @@ impl Transaction for Snapshot {
         range: &RangeOption,
         _: usize,
         _: Isolation,
-    ) -> impl Future<Output = Result<RangeBatch>> + Send {
+    ) -> impl Future<Output = Result<RangeBatch>> + Send + use<> {
         let state = self.state.lock();
         let limit = range.limit.filter(|l| *l > 0).unwrap_or(usize::MAX);
         let mut rows = state.range(&range.begin, &range.end, range.reverse);
         let taken: Vec<KeyValue> =
             rows.by_ref().take(limit).map(|(k, v)| KeyValue::new(k.clone(), v.clone())).collect();
         let more = rows.next().is_some();
-        futures::future::ready(Ok(RangeBatch { rows: taken, more }))
+        ready(Ok(RangeBatch { rows: taken, more }))
     }
 
     fn set(&self, _: &[u8], _: &[u8]) {}
@@ -93,11 +97,11 @@ impl Transaction for Snapshot {
     }
 
     fn watch(&self, _: &[u8]) -> BoxFuture<'static, Result<()>> {
-        futures::future::ready(Err(Error::TRANSACTION_READ_ONLY)).boxed()
+        ready(Err(Error::TRANSACTION_READ_ONLY)).boxed()
     }
 
-    async fn get_read_version(&self) -> Result<i64> {
-        Ok(0)
+    fn get_read_version(&self) -> impl Future<Output = Result<i64>> + Send + use<> {
+        ready(Ok(0))
     }
 
     fn set_read_version(&self, _: i64) {}
@@ -107,25 +111,30 @@ impl Transaction for Snapshot {
     }
 
     fn get_versionstamp(&self) -> BoxFuture<'static, Result<[u8; 10]>> {
-        futures::future::ready(Err(Error::NO_COMMIT_VERSION)).boxed()
+        ready(Err(Error::NO_COMMIT_VERSION)).boxed()
     }
 
-    async fn get_approximate_size(&self) -> Result<i64> {
-        Ok(0)
+    fn get_approximate_size(&self) -> impl Future<Output = Result<i64>> + Send + use<> {
+        ready(Ok(0))
     }
 
     fn get_estimated_range_size_bytes(
         &self,
         begin: &[u8],
         end: &[u8],
-    ) -> impl Future<Output = Result<i64>> + Send {
+    ) -> impl Future<Output = Result<i64>> + Send + use<> {
         let state = self.state.lock();
         let range = state.0.range(Bytes::copy_from_slice(begin)..Bytes::copy_from_slice(end));
-        futures::future::ready(Ok(range.map(|(k, v)| (k.len() + v.len()) as i64).sum()))
+        ready(Ok(range.map(|(k, v)| (k.len() + v.len()) as i64).sum()))
     }
 
-    async fn get_range_split_points(&self, begin: &[u8], end: &[u8], _: i64) -> Result<Vec<Bytes>> {
-        Ok(vec![Bytes::copy_from_slice(begin), Bytes::copy_from_slice(end)])
+    fn get_range_split_points(
+        &self,
+        begin: &[u8],
+        end: &[u8],
+        _: i64,
+    ) -> impl Future<Output = Result<Vec<Bytes>>> + Send + use<> {
+        ready(Ok(vec![Bytes::copy_from_slice(begin), Bytes::copy_from_slice(end)]))
     }
 
     fn set_option(&self, _: TransactionOption) -> Result<()> {
@@ -134,12 +143,12 @@ impl Transaction for Snapshot {
 
     /// Ends a transaction that only read. One that wrote has been told nothing so far: an audit
     /// must not write, and what it wrote is gone.
-    async fn commit(&self) -> Result<()> {
-        Ok(())
+    fn commit(&self) -> impl Future<Output = Result<()>> + Send + use<> {
+        ready(Ok(()))
     }
 
-    async fn on_error(&self, error: Error) -> Result<()> {
-        Err(error)
+    fn on_error(&self, error: Error) -> impl Future<Output = Result<()>> + Send + use<> {
+        ready(Err(error))
     }
 
     fn reset(&self) {}

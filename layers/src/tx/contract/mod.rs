@@ -148,11 +148,26 @@ pub fn cases<D: Database>() -> Vec<Case<D>> {
 /// `prefix` must be shorter than 1,000 bytes, must not begin with `\xff`, and must not be used by
 /// anybody else meanwhile.
 pub async fn run_all<D: Database>(db: &D, prefix: &[u8], filter: &str) -> Vec<Verdict> {
+    run_each(db, prefix, filter, |_| true).await
+}
+
+/// [`run_all`], which tells `heard` of each case when it has ended, and runs no more when that says `false`.
+pub async fn run_each<D: Database>(
+    db: &D,
+    prefix: &[u8],
+    filter: &str,
+    mut heard: impl FnMut(&Verdict) -> bool,
+) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     for (number, case) in cases::<D>().into_iter().enumerate() {
         if case.name.contains(filter) {
             let result = run_case(db, prefix, number, &case).await;
-            verdicts.push(Verdict { name: case.name, promise: case.promise, result });
+            let verdict = Verdict { name: case.name, promise: case.promise, result };
+            let goes_on = heard(&verdict);
+            verdicts.push(verdict);
+            if !goes_on {
+                break;
+            }
         }
     }
     verdicts

@@ -4,7 +4,10 @@
 use crate::tx::*;
 use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
-use std::time::Duration;
+use std::{
+    future::{Future, Ready},
+    time::Duration,
+};
 
 /// The database.
 #[derive(Clone, Debug)]
@@ -48,15 +51,24 @@ impl Database for Nowhere {
 #[derive(Clone, Debug)]
 pub(super) enum Never {}
 
+fn never<T>(never: &Never) -> Ready<T> {
+    match *never {}
+}
+
 impl Transaction for Never {
-    async fn get(&self, _: &[u8], _: Isolation) -> Result<Option<Bytes>> {
-        match *self {}
+    fn get(&self, _: &[u8], _: Isolation) -> impl Future<Output = Result<Option<Bytes>>> + Send + use<> {
+        never(self)
     }
-    async fn get_key(&self, _: &KeySelector, _: Isolation) -> Result<Bytes> {
-        match *self {}
+    fn get_key(&self, _: &KeySelector, _: Isolation) -> impl Future<Output = Result<Bytes>> + Send + use<> {
+        never(self)
     }
-    async fn get_range(&self, _: &RangeOption, _: usize, _: Isolation) -> Result<RangeBatch> {
-        match *self {}
+    fn get_range(
+        &self,
+        _: &RangeOption,
+        _: usize,
+        _: Isolation,
+    ) -> impl Future<Output = Result<RangeBatch>> + Send + use<> {
+        never(self)
     }
     fn set(&self, _: &[u8], _: &[u8]) {
         match *self {}
@@ -76,8 +88,8 @@ impl Transaction for Never {
     fn watch(&self, _: &[u8]) -> BoxFuture<'static, Result<()>> {
         match *self {}
     }
-    async fn get_read_version(&self) -> Result<i64> {
-        match *self {}
+    fn get_read_version(&self) -> impl Future<Output = Result<i64>> + Send + use<> {
+        never(self)
     }
     fn set_read_version(&self, _: i64) {
         match *self {}
@@ -88,23 +100,32 @@ impl Transaction for Never {
     fn get_versionstamp(&self) -> BoxFuture<'static, Result<[u8; 10]>> {
         match *self {}
     }
-    async fn get_approximate_size(&self) -> Result<i64> {
-        match *self {}
+    fn get_approximate_size(&self) -> impl Future<Output = Result<i64>> + Send + use<> {
+        never(self)
     }
-    async fn get_estimated_range_size_bytes(&self, _: &[u8], _: &[u8]) -> Result<i64> {
-        match *self {}
+    fn get_estimated_range_size_bytes(
+        &self,
+        _: &[u8],
+        _: &[u8],
+    ) -> impl Future<Output = Result<i64>> + Send + use<> {
+        never(self)
     }
-    async fn get_range_split_points(&self, _: &[u8], _: &[u8], _: i64) -> Result<Vec<Bytes>> {
-        match *self {}
+    fn get_range_split_points(
+        &self,
+        _: &[u8],
+        _: &[u8],
+        _: i64,
+    ) -> impl Future<Output = Result<Vec<Bytes>>> + Send + use<> {
+        never(self)
     }
     fn set_option(&self, _: TransactionOption) -> Result<()> {
         match *self {}
     }
-    async fn commit(&self) -> Result<()> {
-        match *self {}
+    fn commit(&self) -> impl Future<Output = Result<()>> + Send + use<> {
+        never(self)
     }
-    async fn on_error(&self, _: Error) -> Result<()> {
-        match *self {}
+    fn on_error(&self, _: Error) -> impl Future<Output = Result<()>> + Send + use<> {
+        never(self)
     }
     fn reset(&self) {
         match *self {}

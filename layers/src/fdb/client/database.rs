@@ -1,0 +1,119 @@
+//! A database of the real client, as the contract has it.
+
+use super::{
+    Network,
+    raw::RawDatabase,
+    time::RealTime,
+    transaction::{FdbTransaction, error},
+};
+use crate::{
+    fdb::ClusterFile,
+    tx::{Database, DatabaseOption, Env, Error, Result, Transaction, TransactionOption},
+};
+use foundationdb::options;
+use std::{fmt, future::Future, sync::Arc, time::Duration};
+
+/// A database of a real cluster. Clones are the same database, with the same options; another
+/// [`open`](FdbDatabase::open) has options of its own.
+#[derive(Clone)]
+pub struct FdbDatabase {
+    raw: Arc<RawDatabase>,
+    env: Env,
+}
+
+/// Why a cluster does not answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unreachable {
+    /// It gave no read version within this time.
+    #[error("no answer from {coordinators} within {} s: is the cluster up, and reachable from here?", .waited.as_secs())]
+    Silent {
+        /// The coordinators that were asked.
+        coordinators: String,
+        /// How long it was waited for.
+        waited: Duration,
+    },
+    /// An operator has locked it.
+    #[error("the database is locked (its operator holds the lock: `fdbcli --exec unlock`)")]
+    Locked,
+    /// It answered something else.
+    #[error("{coordinators}: {error}")]
+    Failed {
+        /// The coordinators that were asked.
+        coordinators: String,
+        /// What it answered.
+        error: Error,
+    },
+}
+
+impl FdbDatabase {
+    /// The database of a cluster. Nothing is sent yet: [`reach`](FdbDatabase::reach) tells whether the
+    /// cluster answers.
+    pub fn open(_: &Network, cluster: &ClusterFile) -> Result<FdbDatabase> {
+        let raw = RawDatabase::open(cluster.path()).map_err(error)?;
+        Ok(FdbDatabase { raw: Arc::new(raw), env: Env::new(RealTime::new()) })
+    }
+
+    /// Asks for a read version and waits for it, so long at the most.
+    pub fn reach(
+        &self,
+        cluster: &ClusterFile,
+        patience: Duration,
+    ) -> impl Future<Output = Result<i64, Unreachable>> + Send {
+        async move {
+            let coordinators = || cluster.coordinators().to_owned();
+            let asked = async {
+                let tx = self.create_transaction()?;
+                let milliseconds = i32::try_from(patience.as_millis()).unwrap_or(i32::MAX);
+                tx.set_option(TransactionOption::Timeout(milliseconds.max(1)))?;
+                tx.get_read_version().await
+            };
+            asked.await.map_err(|error| match error {
+                Error::TRANSACTION_TIMED_OUT => {
+                    Unreachable::Silent { coordinators: coordinators(), waited: patience }
+                }
+                Error::DATABASE_LOCKED => Unreachable::Locked,
+                error => Unreachable::Failed { coordinators: coordinators(), error },
+            })
+        }
+    }
+}
+
+impl Database for FdbDatabase {
+    type Transaction = FdbTransaction;
+
+    fn create_transaction(&self) -> Result<FdbTransaction> {
+        self.raw.create_transaction().map(FdbTransaction::new).map_err(error)
+    }
+
+    fn set_option(&self, option: DatabaseOption) -> Result<()> {
+        use options::DatabaseOption as Fdb;
+        let option = match option {
+            DatabaseOption::LocationCacheSize(n) => Fdb::LocationCacheSize(n),
+            DatabaseOption::MaxWatches(n) => Fdb::MaxWatches(n),
+            DatabaseOption::SnapshotRywEnable => Fdb::SnapshotRywEnable,
+            DatabaseOption::SnapshotRywDisable => Fdb::SnapshotRywDisable,
+            DatabaseOption::TransactionTimeout(n) => Fdb::TransactionTimeout(n),
+            DatabaseOption::TransactionRetryLimit(n) => Fdb::TransactionRetryLimit(n),
+            DatabaseOption::TransactionMaxRetryDelay(n) => Fdb::TransactionMaxRetryDelay(n),
+            DatabaseOption::TransactionSizeLimit(n) => Fdb::TransactionSizeLimit(n),
+            DatabaseOption::TransactionCausalReadRisky => Fdb::TransactionCausalReadRisky,
+            DatabaseOption::TransactionAutomaticIdempotency => Fdb::TransactionAutomaticIdempotency,
+            DatabaseOption::TransactionBypassUnreadable => Fdb::TransactionBypassUnreadable,
+            DatabaseOption::TransactionUsedDuringCommitProtectionDisable => {
+                Fdb::TransactionUsedDuringCommitProtectionDisable
+            }
+            DatabaseOption::TransactionReportConflictingKeys => Fdb::TransactionReportConflictingKeys,
+        };
+        self.raw.set_option(option).map_err(error)
+    }
+
+    fn env(&self) -> &Env {
+        &self.env
+    }
+}
+
+impl fmt::Debug for FdbDatabase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FdbDatabase")
+    }
+}

@@ -1,0 +1,48 @@
+//! Time and chance outside of a simulation.
+
+use crate::tx::Environment;
+use futures::future::BoxFuture;
+use std::{
+    sync::OnceLock,
+    time::{Duration, Instant},
+};
+
+/// The process's own clock, timers and the system's randomness. Works on any executor. All of a process
+/// count from one moment, so that times of several databases compare.
+#[derive(Clone, Copy, Debug)]
+pub struct RealTime(());
+
+/// The moment that times are counted from.
+#[allow(clippy::disallowed_methods, reason = "a real cluster's time is the wall's")]
+fn began() -> Instant {
+    static BEGAN: OnceLock<Instant> = OnceLock::new();
+    *BEGAN.get_or_init(Instant::now)
+}
+
+impl RealTime {
+    /// The process's time, which begins at the latest now.
+    pub fn new() -> RealTime {
+        began();
+        RealTime(())
+    }
+}
+
+impl Default for RealTime {
+    fn default() -> RealTime {
+        RealTime::new()
+    }
+}
+
+impl Environment for RealTime {
+    fn now(&self) -> Duration {
+        began().elapsed()
+    }
+
+    fn fill(&self, bytes: &mut [u8]) {
+        getrandom::fill(bytes).expect("the system has randomness");
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(futures_timer::Delay::new(duration))
+    }
+}

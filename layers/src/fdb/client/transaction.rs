@@ -1,0 +1,233 @@
+//! A transaction of the real client, as the contract has it.
+
+use super::raw::RawTransaction;
+use crate::tx::{
+    ConflictRangeType, Error, Isolation, KeySelector, KeyValue, MutationType, RangeBatch, RangeOption,
+    Result, StreamingMode, Transaction, TransactionOption,
+};
+use bytes::Bytes;
+use foundationdb::{FdbError, future::FdbValues, options};
+use futures::{FutureExt, future::BoxFuture};
+use std::{future::Future, sync::Arc};
+
+/// A transaction of a [`FdbDatabase`](super::FdbDatabase).
+#[derive(Clone)]
+pub struct FdbTransaction {
+    raw: Arc<RawTransaction>,
+}
+
+pub(super) fn error(error: FdbError) -> Error {
+    Error::from_code(error.code())
+}
+
+impl FdbTransaction {
+    pub(super) fn new(raw: RawTransaction) -> FdbTransaction {
+        FdbTransaction { raw: Arc::new(raw) }
+    }
+
+    /// A call that is under way: the transaction lives until it has ended, for its end would cancel it.
+    async fn answer<A>(self, call: impl Future<Output = Result<A, FdbError>>) -> Result<A> {
+        call.await.map_err(error)
+    }
+}
+
+fn is_snapshot(isolation: Isolation) -> bool {
+    isolation == Isolation::Snapshot
+}
+
+fn selector(selector: &KeySelector) -> foundationdb::KeySelector<'_> {
+    foundationdb::KeySelector::new((&selector.key[..]).into(), selector.or_equal, selector.offset)
+}
+
+fn mode(mode: StreamingMode) -> options::StreamingMode {
+    match mode {
+        StreamingMode::WantAll => options::StreamingMode::WantAll,
+        StreamingMode::Iterator => options::StreamingMode::Iterator,
+        StreamingMode::Exact => options::StreamingMode::Exact,
+        StreamingMode::Small => options::StreamingMode::Small,
+        StreamingMode::Medium => options::StreamingMode::Medium,
+        StreamingMode::Large => options::StreamingMode::Large,
+        StreamingMode::Serial => options::StreamingMode::Serial,
+    }
+}
+
+fn mutation(op: MutationType) -> options::MutationType {
+    match op {
+        MutationType::Add => options::MutationType::Add,
+        MutationType::BitAnd => options::MutationType::BitAnd,
+        MutationType::BitOr => options::MutationType::BitOr,
+        MutationType::BitXor => options::MutationType::BitXor,
+        MutationType::AppendIfFits => options::MutationType::AppendIfFits,
+        MutationType::Max => options::MutationType::Max,
+        MutationType::Min => options::MutationType::Min,
+        MutationType::SetVersionstampedKey => options::MutationType::SetVersionstampedKey,
+        MutationType::SetVersionstampedValue => options::MutationType::SetVersionstampedValue,
+        MutationType::ByteMin => options::MutationType::ByteMin,
+        MutationType::ByteMax => options::MutationType::ByteMax,
+        MutationType::CompareAndClear => options::MutationType::CompareAndClear,
+    }
+}
+
+/// An option's value as the C client takes it: integers in eight bytes, little-endian.
+fn value(option: &TransactionOption) -> Option<Vec<u8>> {
+    match option {
+        TransactionOption::Timeout(n)
+        | TransactionOption::RetryLimit(n)
+        | TransactionOption::MaxRetryDelay(n)
+        | TransactionOption::SizeLimit(n) => Some(i64::from(*n).to_le_bytes().to_vec()),
+        TransactionOption::Tag(tag) | TransactionOption::AutoThrottleTag(tag) => Some(tag.clone().into()),
+        _ => None,
+    }
+}
+
+/// A key or a value of a batch, where the C client has put it.
+struct Part<const VALUE: bool> {
+    batch: Arc<FdbValues>,
+    row: usize,
+}
+
+impl<const VALUE: bool> AsRef<[u8]> for Part<VALUE> {
+    fn as_ref(&self) -> &[u8] {
+        let row = &self.batch[self.row];
+        if VALUE { row.value() } else { row.key() }
+    }
+}
+
+fn rows(values: FdbValues) -> RangeBatch {
+    let (more, batch) = (values.more(), Arc::new(values));
+    let row = |row| KeyValue {
+        key: Bytes::from_owner(Part::<false> { batch: batch.clone(), row }),
+        value: Bytes::from_owner(Part::<true> { batch: batch.clone(), row }),
+    };
+    RangeBatch { rows: (0..batch.len()).map(row).collect(), more }
+}
+
+impl Transaction for FdbTransaction {
+    fn get(
+        &self,
+        key: &[u8],
+        isolation: Isolation,
+    ) -> impl Future<Output = Result<Option<Bytes>>> + Send + use<> {
+        let read = self.raw.get(key, is_snapshot(isolation));
+        self.clone().answer(async { Ok(read.await?.map(Bytes::from_owner)) })
+    }
+
+    fn get_key(
+        &self,
+        key: &KeySelector,
+        isolation: Isolation,
+    ) -> impl Future<Output = Result<Bytes>> + Send + use<> {
+        let read = self.raw.get_key(&selector(key), is_snapshot(isolation));
+        self.clone().answer(async { Ok(Bytes::from_owner(read.await?)) })
+    }
+
+    fn get_range(
+        &self,
+        range: &RangeOption,
+        iteration: usize,
+        isolation: Isolation,
+    ) -> impl Future<Output = Result<RangeBatch>> + Send + use<> {
+        let asked = foundationdb::RangeOption {
+            begin: selector(&range.begin),
+            end: selector(&range.end),
+            limit: range.limit,
+            target_bytes: range.target_bytes,
+            mode: mode(range.mode),
+            reverse: range.reverse,
+            ..Default::default()
+        };
+        let read = self.raw.get_range(&asked, iteration, is_snapshot(isolation));
+        self.clone().answer(async { Ok(rows(read.await?)) })
+    }
+
+    fn set(&self, key: &[u8], value: &[u8]) {
+        self.raw.set(key, value);
+    }
+
+    fn clear(&self, key: &[u8]) {
+        self.raw.clear(key);
+    }
+
+    fn clear_range(&self, begin: &[u8], end: &[u8]) {
+        self.raw.clear_range(begin, end);
+    }
+
+    fn atomic_op(&self, key: &[u8], operand: &[u8], op: MutationType) {
+        self.raw.atomic_op(key, operand, mutation(op));
+    }
+
+    fn add_conflict_range(&self, begin: &[u8], end: &[u8], kind: ConflictRangeType) -> Result<()> {
+        let kind = match kind {
+            ConflictRangeType::Read => options::ConflictRangeType::Read,
+            ConflictRangeType::Write => options::ConflictRangeType::Write,
+        };
+        self.raw.add_conflict_range(begin, end, kind).map_err(error)
+    }
+
+    /// Outlives the transaction, once that has committed.
+    fn watch(&self, key: &[u8]) -> BoxFuture<'static, Result<()>> {
+        self.raw.watch(key).map(|fired| fired.map_err(error)).boxed()
+    }
+
+    fn get_read_version(&self) -> impl Future<Output = Result<i64>> + Send + use<> {
+        self.clone().answer(self.raw.get_read_version())
+    }
+
+    fn set_read_version(&self, version: i64) {
+        self.raw.set_read_version(version);
+    }
+
+    fn get_committed_version(&self) -> Result<i64> {
+        self.raw.committed_version().map_err(error)
+    }
+
+    fn get_versionstamp(&self) -> BoxFuture<'static, Result<[u8; 10]>> {
+        let stamp = self.raw.get_versionstamp();
+        let stamp = async { stamp.await.map_err(error)?[..].try_into().map_err(|_| Error::INTERNAL_ERROR) };
+        stamp.boxed()
+    }
+
+    fn get_approximate_size(&self) -> impl Future<Output = Result<i64>> + Send + use<> {
+        self.clone().answer(self.raw.get_approximate_size())
+    }
+
+    fn get_estimated_range_size_bytes(
+        &self,
+        begin: &[u8],
+        end: &[u8],
+    ) -> impl Future<Output = Result<i64>> + Send + use<> {
+        self.clone().answer(self.raw.get_estimated_range_size_bytes(begin, end))
+    }
+
+    fn get_range_split_points(
+        &self,
+        begin: &[u8],
+        end: &[u8],
+        chunk_size: i64,
+    ) -> impl Future<Output = Result<Vec<Bytes>>> + Send + use<> {
+        let read = self.raw.get_range_split_points(begin, end, chunk_size);
+        let points =
+            async { Ok(read.await?.into_iter().map(|point| Bytes::copy_from_slice(point.key())).collect()) };
+        self.clone().answer(points)
+    }
+
+    fn set_option(&self, option: TransactionOption) -> Result<()> {
+        self.raw.set_raw_option(option.code() as _, value(&option)).map_err(error)
+    }
+
+    fn commit(&self) -> impl Future<Output = Result<()>> + Send + use<> {
+        self.clone().answer(self.raw.commit())
+    }
+
+    fn on_error(&self, error: Error) -> impl Future<Output = Result<()>> + Send + use<> {
+        self.clone().answer(self.raw.on_error(error.code()))
+    }
+
+    fn reset(&self) {
+        self.raw.reset();
+    }
+
+    fn cancel(&self) {
+        self.raw.cancel();
+    }
+}

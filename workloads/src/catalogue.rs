@@ -1,6 +1,8 @@
 //! The workloads of the `shaketable` command, as a plain list, behind a face that does not know
 //! their types.
 
+#[cfg(feature = "fdb-client")]
+use crate::real;
 use crate::{
     plan::{Demands, Plan, PlanError},
     runner::{self, RunResult},
@@ -22,6 +24,16 @@ pub trait Entry: Send + Sync {
     fn points(&self) -> &'static [&'static str];
     /// Draws the plan of a seed and performs it.
     fn run(&self, seed: Seed, demands: &Demands, keep_trace: bool) -> RunResult;
+    /// Draws the plan of a seed and performs it on a real cluster.
+    #[cfg(feature = "fdb-client")]
+    fn run_on(
+        &self,
+        open: real::Open<'_>,
+        site: &real::Site,
+        seed: Seed,
+        demands: &Demands,
+        conditions: real::Conditions<'_>,
+    ) -> Result<RunResult, real::RunError>;
     /// The plan of a seed as a repro file.
     fn plan(&self, seed: Seed, demands: &Demands) -> String;
     /// The plan of a seed in a few lines: what was drawn.
@@ -66,6 +78,17 @@ impl<W: Workload> Entry for Of<W> {
     }
     fn run(&self, seed: Seed, demands: &Demands, keep_trace: bool) -> RunResult {
         runner::run(&Plan::<W>::draw(seed, demands), keep_trace)
+    }
+    #[cfg(feature = "fdb-client")]
+    fn run_on(
+        &self,
+        open: real::Open<'_>,
+        site: &real::Site,
+        seed: Seed,
+        demands: &Demands,
+        conditions: real::Conditions<'_>,
+    ) -> Result<RunResult, real::RunError> {
+        real::run(&Plan::<W>::draw(seed, demands), open, site, conditions)
     }
     fn plan(&self, seed: Seed, demands: &Demands) -> String {
         Plan::<W>::draw(seed, demands).to_json()

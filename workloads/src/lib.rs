@@ -3,15 +3,18 @@
 //!
 //! [`workload`] says what a workload is; [`plan`] draws a run from a seed as plain data;
 //! [`runner`] performs it on a simulated cluster; [`judges`] read its history, each making one
-//! claim; [`catalogue`] lists the workloads that come with the `shaketable` command. [`Shake`] is
-//! how a crate of one's own runs a workload from an ordinary test.
+//! claim; [`real`] performs it on a cluster that nobody can look into; [`catalogue`] lists the
+//! workloads that come with the `shaketable` command. [`Shake`] is how a crate of one's own runs a
+//! workload from an ordinary test.
 
+pub mod calm;
 pub mod catalogue;
 pub mod conformance;
 pub mod determinism;
 pub mod judges;
 pub mod models;
 pub mod plan;
+pub mod real;
 pub mod runner;
 mod sabotage;
 mod sessions;

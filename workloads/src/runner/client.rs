@@ -1,7 +1,7 @@
 //! A client of a run: opens a session, does its operations one after the other, dies and comes
 //! back with the next one.
 
-use super::panics;
+use super::{panics, stage::Stage};
 use crate::{
     judges::Finding,
     workload::{Outcome, Workload, perform},
@@ -10,13 +10,9 @@ use futures::FutureExt;
 use parking_lot::Mutex;
 use shaketable_layers::tx::Error;
 use shaketable_sim::{
-    client::SimDatabase,
-    history::ClientId,
-    net::{Endpoint, NodeId},
     rt::{MILLISECOND, Nanos},
     seed::Stream,
     trace::Kind,
-    world::World,
 };
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
@@ -32,40 +28,33 @@ pub struct Operation<A> {
 }
 
 /// What outlives a client's death: its list, how far it got, what it learned.
-pub(super) struct Progress<W: Workload> {
-    pub(super) operations: Vec<Operation<W::Answer>>,
-    pub(super) findings: Vec<Finding>,
-    pub(super) done: bool,
+pub(crate) struct Progress<W: Workload> {
+    pub(crate) operations: Vec<Operation<W::Answer>>,
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) done: bool,
     rng: Stream,
 }
 
 impl<W: Workload> Progress<W> {
-    pub(super) fn new(rng: Stream) -> Progress<W> {
+    pub(crate) fn new(rng: Stream) -> Progress<W> {
         Progress { operations: Vec::new(), findings: Vec::new(), done: false, rng }
     }
 }
 
 /// What a client needs to know of its run.
-pub(super) struct Job<W: Workload> {
-    pub(super) workload: W,
-    pub(super) client: usize,
-    pub(super) operations: Vec<W::Op>,
-    pub(super) pause: Nanos,
-    pub(super) progress: Arc<Mutex<Progress<W>>>,
+pub(crate) struct Job<W: Workload> {
+    pub(crate) workload: W,
+    pub(crate) client: usize,
+    pub(crate) operations: Vec<W::Op>,
+    pub(crate) pause: Nanos,
+    pub(crate) progress: Arc<Mutex<Progress<W>>>,
 }
 
 /// One life of a client.
-pub(super) async fn live<W: Workload>(
-    world: Arc<World>,
-    node: NodeId,
-    controller: Endpoint,
-    job: Arc<Job<W>>,
-) {
-    let client = ClientId(job.client as u16);
-    let db = SimDatabase::new(world.clone(), node, client, controller);
-    bury(&world, &job);
+pub(crate) async fn live<W: Workload, S: Stage>(stage: S, job: Arc<Job<W>>) {
+    bury(&stage, &job);
     while !job.progress.lock().done {
-        let Some(mut session) = open(&world, &db, &job).await else { return };
+        let Some(mut session) = open(&stage, &job).await else { return };
         loop {
             let index = job.progress.lock().operations.len();
             let Some(op) = job.operations.get(index) else {
@@ -74,24 +63,24 @@ pub(super) async fn live<W: Workload>(
             };
             if job.pause > 0 {
                 let pause = job.progress.lock().rng.below(2 * job.pause);
-                world.clock.sleep(pause).await;
+                stage.sleep(pause).await;
             }
-            let called = world.clock.now();
-            world.event(node, Kind::Call, index as u64, 0);
+            let called = stage.now();
+            stage.event(Kind::Call, index as u64, 0);
             job.progress.lock().operations.push(Operation { called, returned: called, outcome: None });
-            db.set_operation(Some(index as u32));
-            let done = perform::<W, SimDatabase>(&job.workload, &mut session, op);
+            stage.set_operation(Some(index as u32));
+            let done = perform::<W, S::Database>(&job.workload, &mut session, op);
             let outcome = AssertUnwindSafe(done).catch_unwind().await;
-            db.set_operation(None);
+            stage.set_operation(None);
             let outcome = match outcome {
                 Ok(Outcome::Unknown(error)) => {
-                    let resolved = job.workload.resolve::<SimDatabase>(&mut session, op, error);
+                    let resolved = job.workload.resolve::<S::Database>(&mut session, op, error);
                     AssertUnwindSafe(resolved).catch_unwind().await
                 }
                 other => other,
             };
             let survived = outcome.is_ok();
-            finish(&world, node, &job, outcome);
+            finish(&stage, &job, outcome);
             if !survived {
                 // What the session holds after a panic is anybody's guess: open another.
                 break;
@@ -101,23 +90,24 @@ pub(super) async fn live<W: Workload>(
 }
 
 /// An operation that was under way when its client died has an unknown outcome.
-fn bury<W: Workload>(world: &World, job: &Job<W>) {
+fn bury<W: Workload>(stage: &impl Stage, job: &Job<W>) {
     let mut progress = job.progress.lock();
     if let Some(op) = progress.operations.last_mut()
         && op.outcome.is_none()
     {
-        op.returned = world.clock.now();
+        op.returned = stage.now();
         op.outcome = Some(Outcome::Unknown(Error::OPERATION_CANCELLED));
     }
 }
 
-async fn open<W: Workload>(world: &World, db: &SimDatabase, job: &Job<W>) -> Option<W::Session<SimDatabase>> {
+async fn open<W: Workload, S: Stage>(stage: &S, job: &Job<W>) -> Option<W::Session<S::Database>> {
     loop {
-        let opened = AssertUnwindSafe(job.workload.open::<SimDatabase>(db, job.client)).catch_unwind().await;
+        let opened = job.workload.open(stage.database(), job.client);
+        let opened = AssertUnwindSafe(opened).catch_unwind().await;
         match opened {
             Ok(Ok(session)) => return Some(session),
             // A person whose client cannot start tries again a little later.
-            Ok(Err(_)) => world.clock.sleep(10 * MILLISECOND).await,
+            Ok(Err(_)) => stage.sleep(10 * MILLISECOND).await,
             Err(panic) => {
                 let mut progress = job.progress.lock();
                 progress.findings.push(Finding::layer("panic", panics::words(&*panic)));
@@ -129,8 +119,7 @@ async fn open<W: Workload>(world: &World, db: &SimDatabase, job: &Job<W>) -> Opt
 }
 
 fn finish<W: Workload>(
-    world: &World,
-    node: NodeId,
+    stage: &impl Stage,
     job: &Job<W>,
     outcome: Result<Outcome<W::Answer>, Box<dyn std::any::Any + Send>>,
 ) {
@@ -157,7 +146,7 @@ fn finish<W: Workload>(
     };
     let answer = shaketable_sim::trace::hash_bytes(0, format!("{outcome:?}").as_bytes());
     let op = &mut progress.operations[index];
-    op.returned = world.clock.now();
+    op.returned = stage.now();
     op.outcome = Some(outcome);
-    world.event(node, Kind::Return, index as u64, answer);
+    stage.event(Kind::Return, index as u64, answer);
 }

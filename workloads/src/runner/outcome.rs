@@ -7,10 +7,11 @@ use shaketable_sim::{faults::Family, rt::Nanos, trace::Event};
 use std::collections::BTreeMap;
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, PartialOrd, Ord)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Every judge agreed.
+    #[default]
     Passed,
     /// The workload's layer broke a promise.
     Violated,
@@ -70,7 +71,7 @@ impl Counters {
 }
 
 /// Everything a run leaves behind.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct RunResult {
     /// How it ended: the gravest of its findings.
     pub verdict: Verdict,

@@ -47,7 +47,7 @@ pub(super) fn listen<T>(work: impl FnOnce() -> T) -> T {
 }
 
 /// What a caught panic said, and where it happened if it was listened to.
-pub(super) fn words(panic: &(dyn Any + Send)) -> String {
+pub(crate) fn words(panic: &(dyn Any + Send)) -> String {
     HEARD.take().unwrap_or_else(|| payload(panic))
 }
 

@@ -1,26 +1,25 @@
 //! The four acts of a run.
 
 use super::{
-    Counters, Operation, RunResult, Verdict,
+    Operation, RunResult, Verdict,
+    audit::{Audits, audit},
     client::{Job, Progress, live},
     panics,
+    reckon::{count, heard, judge, something_may_land},
+    stage::Machine,
 };
 use crate::{
-    judges::{self, Evidence, Finding, Replica, Truth},
+    judges::{self, Finding},
     plan::Plan,
-    workload::{Outcome, Workload},
+    workload::Workload,
 };
 use futures::FutureExt;
 use parking_lot::Mutex;
-use shaketable_layers::{
-    points,
-    tx::{Database, DatabaseOption, Error, Transaction},
-};
 use shaketable_sim::{
     client::SimDatabase,
     cluster::Cluster,
     faults,
-    history::{ClientId, History, Told},
+    history::ClientId,
     net::{Endpoint, NodeId},
     proto::Version,
     rt::{self, MILLISECOND, Nanos, SECOND},
@@ -28,7 +27,7 @@ use shaketable_sim::{
     trace::{Kind, hash_bytes},
     world::{Class, World},
 };
-use std::{collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc};
+use std::{collections::BTreeMap, convert::Infallible, panic::AssertUnwindSafe, sync::Arc};
 
 /// The four acts, as the event stream names them.
 #[derive(Clone, Copy)]
@@ -40,60 +39,23 @@ enum Act {
 }
 
 /// The client numbers of those who audit, set up and check, far from the workload's own.
-const AUDITOR: ClientId = ClientId(1_000);
+pub(crate) const AUDITOR: ClientId = ClientId(1_000);
 /// See [`AUDITOR`].
-const SETTER: ClientId = ClientId(1_001);
+pub(crate) const SETTER: ClientId = ClientId(1_001);
 /// See [`AUDITOR`].
-const CHECKER: ClientId = ClientId(1_002);
+pub(crate) const CHECKER: ClientId = ClientId(1_002);
 
-/// How long the auditor rests between two audits, nanoseconds.
-const AUDIT_PAUSE: Nanos = 100 * MILLISECOND;
 /// How often a waiting act looks whether it is over, nanoseconds.
 const LOOK: Nanos = 10 * MILLISECOND;
 
 /// Performs a plan. With `keep_trace` the result carries every event. Never panics: a panic of the
 /// simulated cluster is a finding about the harness.
 pub fn run<W: Workload>(plan: &Plan<W>, keep_trace: bool) -> RunResult {
-    points::install();
-    let performed = panics::listen(|| {
-        std::panic::catch_unwind(AssertUnwindSafe(|| {
-            rt::simulate(Seed(plan.seed), perform(plan, keep_trace))
-        }))
-    });
-    let recorder = points::take();
-    let mut result = performed.unwrap_or_else(|panic| RunResult {
-        verdict: Verdict::Harness,
-        findings: vec![Finding::harness("panic", panics::words(&*panic))],
-        counters: Counters::default(),
-        event_hash: 0,
-        events: 0,
-        virtual_time: 0,
-        points: BTreeMap::new(),
-        trace: Vec::new(),
-    });
-    result.points = recorder.points;
-    result.findings.extend(recorder.broken.into_iter().map(|claim| Finding::layer("always", claim)));
-    result.verdict = verdict(&result.findings);
-    result
-}
-
-fn verdict(findings: &[Finding]) -> Verdict {
-    if findings.iter().any(|f| f.harness) {
-        Verdict::Harness
-    } else if findings.iter().any(|f| f.judge != "live") {
-        Verdict::Violated
-    } else if findings.is_empty() {
-        Verdict::Passed
-    } else {
-        Verdict::Stuck
+    let simulated = || Ok::<_, Infallible>(rt::simulate(Seed(plan.seed), perform(plan, keep_trace)));
+    match heard(simulated) {
+        Ok(result) => result,
+        Err(never) => match never {},
     }
-}
-
-/// What the auditor has to say.
-#[derive(Default)]
-struct Audits {
-    evaluated: u64,
-    broken: Option<String>,
 }
 
 async fn perform<W: Workload>(plan: &Plan<W>, keep_trace: bool) -> RunResult {
@@ -142,7 +104,7 @@ async fn perform<W: Workload>(plan: &Plan<W>, keep_trace: bool) -> RunResult {
 
     act(Act::Check);
     world.kill(auditor);
-    if something_may_land(&world) {
+    if something_may_land(&world.history.lock()) {
         let window = plan.cluster.window as u64 * SECOND / plan.cluster.versions_per_second.max(1) as u64;
         world.clock.sleep(window + SECOND).await;
     }
@@ -165,7 +127,8 @@ async fn perform<W: Workload>(plan: &Plan<W>, keep_trace: bool) -> RunResult {
     };
     let mut evaluated = audits.lock().evaluated;
     findings.extend(audits.lock().broken.take().map(|why| Finding::layer("audit", why)));
-    let model = judge(plan, &world, &operations, &replicas, sound_from, &mut evaluated, &mut findings);
+    let model =
+        judge(plan, &world.history.lock(), &operations, &replicas, sound_from, &mut evaluated, &mut findings);
     // Only a cluster that is sound itself, with everything finished, is worth a last look.
     if let (Some(model), false) = (model, findings.iter().any(|f| f.harness || f.judge == "live")) {
         let (workload, model) = (plan.configuration.clone(), Arc::new(model));
@@ -191,7 +154,11 @@ async fn perform<W: Workload>(plan: &Plan<W>, keep_trace: bool) -> RunResult {
         .fold(0, |hash, (key, value)| hash_bytes(hash_bytes(hash, key), value));
     let keys = replicas.iter().map(|r| r.rows.len() as u64).sum();
     world.event(supervisor, Kind::Keyspace, keyspace, keys);
-    let counters = count(&world, &operations, evaluated);
+    let mut counters = count(&world.history.lock(), &operations, evaluated);
+    // Generation 0 is what the first one recovers from.
+    counters.recoveries =
+        world.history.lock().ended.keys().filter(|generation| **generation > 0).count() as u64;
+    counters.faults = world.faults.delivered();
     let (event_hash, events) = world.trace.hash();
     let virtual_time = world.clock.now();
     let trace = world.trace.take();
@@ -206,20 +173,6 @@ async fn perform<W: Workload>(plan: &Plan<W>, keep_trace: bool) -> RunResult {
         points: BTreeMap::new(),
         trace,
     }
-}
-
-/// Whether some commit was left to its fate: it may land until its read version has left the window.
-/// Not so after 1021, which is told only once the outcome is decided.
-fn something_may_land(world: &World) -> bool {
-    world.history.lock().attempts.iter().any(|attempt| match attempt {
-        // Its client died before it could record it.
-        None => true,
-        Some(attempt) => match attempt.told {
-            Told::Nothing => attempt.commit_sent.is_some(),
-            Told::Failed(error) => error.leaves_commit_unknown() && error != Error::COMMIT_UNKNOWN_RESULT,
-            Told::ReadOnly | Told::Committed { .. } => false,
-        },
-    })
 }
 
 /// The last version that committed so far.
@@ -287,8 +240,9 @@ fn start_clients<W: Workload>(
             progress: progress.clone(),
         });
         world.add_machine(Class::Client, &format!("client-{client}"), move |world, node| {
+            let db = SimDatabase::new(world.clone(), node, ClientId(client as u16), controller);
             // Boxed: a client is large, and the runtime moves what it starts over the stack several times.
-            Box::pin(live(world, node, controller, job.clone()))
+            Box::pin(live(Machine { world, node, db }, job.clone()))
         });
     }
     progress
@@ -306,123 +260,7 @@ fn start_auditor<W: Workload>(
         let (workload, audits) = (workload.clone(), audits.clone());
         async move {
             let db = SimDatabase::new(world.clone(), node, AUDITOR, controller);
-            audit(world, node, db, workload, audits).await;
+            audit(Machine { world, node, db }, workload, audits).await;
         }
     })
-}
-
-/// Audits the cluster again and again, until an invariant is broken.
-async fn audit<W: Workload>(
-    world: Arc<World>,
-    node: NodeId,
-    db: SimDatabase,
-    workload: W,
-    audits: Arc<Mutex<Audits>>,
-) {
-    // An auditor that cannot read gives up on this audit, not on its work.
-    if db.set_option(DatabaseOption::TransactionRetryLimit(20)).is_err() {
-        return;
-    }
-    while audits.lock().broken.is_none() {
-        world.clock.sleep(AUDIT_PAUSE).await;
-        let Ok(tx) = db.create_transaction() else { return };
-        let verdict = loop {
-            match AssertUnwindSafe(workload.audit::<SimDatabase>(&tx)).catch_unwind().await {
-                Ok(Ok(verdict)) => break Some(verdict),
-                Err(panic) => break Some(Err(format!("the audit panicked: {}", panics::words(&*panic)))),
-                Ok(Err(error)) => {
-                    if tx.on_error(error).await.is_err() {
-                        break None;
-                    }
-                }
-            }
-        };
-        let Some(verdict) = verdict else { continue };
-        let version = tx.get_read_version().await.unwrap_or(-1);
-        world.event(node, Kind::Audit, version as u64, u64::from(verdict.is_err()));
-        let mut audits = audits.lock();
-        audits.evaluated += 1;
-        audits.broken = verdict.err().map(|why| format!("at version {version}: {why}"));
-    }
-}
-
-/// Lets the judges read the history. Gives the final model if the workload's model agreed.
-fn judge<W: Workload>(
-    plan: &Plan<W>,
-    world: &World,
-    operations: &[Vec<Operation<W::Answer>>],
-    replicas: &[Replica],
-    sound_from: Version,
-    audited: &mut u64,
-    findings: &mut Vec<Finding>,
-) -> Option<W::Model> {
-    let history = world.history.lock();
-    let truth = Truth::of(&history);
-    let evidence = Evidence { history: &history, truth: &truth, replicas };
-    for judge in judges::CLUSTER {
-        if let Err(why) = (judge.judge)(&evidence) {
-            findings.push(Finding::harness(judge.name, why));
-        }
-    }
-    let (workload, plan) = (&plan.configuration, &plan.operations);
-    let model = caught(|| judges::model::judge(workload, plan, operations, &history, &truth), findings);
-    let conflicts = caught(|| judges::conflict_free::judge(workload, plan, &history, &truth), findings);
-    findings.extend(conflicts.and_then(Result::err).map(|why| Finding::layer("conflict-free", why)));
-    let audits = caught(|| judges::audits::judge(workload, &truth, sound_from), findings);
-    if let Some((evaluated, audits)) = audits {
-        *audited += evaluated;
-        findings.extend(audits.err().map(|why| Finding::layer("audit", why)));
-    }
-    match model? {
-        Ok(model) => Some(model),
-        Err(why) => {
-            findings.push(Finding::layer("model", why));
-            None
-        }
-    }
-}
-
-/// What the workload's own judging says; a panic in it is the workload's, not the harness's.
-fn caught<T>(judge: impl FnOnce() -> T, findings: &mut Vec<Finding>) -> Option<T> {
-    match std::panic::catch_unwind(AssertUnwindSafe(judge)) {
-        Ok(judged) => Some(judged),
-        Err(panic) => {
-            findings.push(Finding::layer("panic", panics::words(&*panic)));
-            None
-        }
-    }
-}
-
-fn count<A>(world: &World, operations: &[Vec<Operation<A>>], audits: u64) -> Counters {
-    let history: &History = &world.history.lock();
-    let truth = Truth::of(history);
-    let mut counters = Counters {
-        operations: operations.iter().map(|o| o.len() as u64).sum(),
-        audits,
-        // Generation 0 is what the first one recovers from.
-        recoveries: history.ended.keys().filter(|generation| **generation > 0).count() as u64,
-        faults: world.faults.delivered(),
-        ..Counters::default()
-    };
-    let unknown = |o: &&Operation<A>| matches!(o.outcome, Some(Outcome::Unknown(_)) | None);
-    counters.unknown_operations = operations.iter().flatten().filter(unknown).count() as u64;
-    counters.committed = truth.entries.iter().map(|e| e.transactions.len() as u64).sum();
-    let mut last = None;
-    for (i, attempt) in history.attempts.iter().enumerate() {
-        let Some(attempt) = attempt else { continue };
-        counters.attempts += 1;
-        let operation = attempt.operation.map(|op| (attempt.client, op));
-        counters.retries += u64::from(operation.is_some() && operation == last);
-        last = operation;
-        let committed = truth.place(shaketable_sim::history::AttemptId(i as u32)).is_some();
-        match (attempt.told, committed) {
-            (Told::Failed(Error::NOT_COMMITTED), _) => counters.conflicts += 1,
-            (Told::Failed(Error::COMMIT_UNKNOWN_RESULT), true) => counters.unknown_committed += 1,
-            (Told::Failed(Error::COMMIT_UNKNOWN_RESULT), false) => counters.unknown_not_committed += 1,
-            (Told::Failed(error), true) if error.leaves_commit_unknown() => counters.late_landings += 1,
-            (Told::Nothing, true) => counters.late_landings += 1,
-            _ => {}
-        }
-    }
-    counters
 }

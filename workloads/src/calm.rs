@@ -1,0 +1,45 @@
+//! One client on a calm simulated cluster.
+
+use parking_lot::Mutex;
+use shaketable_sim::{
+    client::SimDatabase,
+    cluster::Cluster,
+    config::ClusterConfig,
+    faults::FaultPlan,
+    history::ClientId,
+    rt::{self, MILLISECOND},
+    seed::Seed,
+    world::{Class, World},
+};
+use std::{future::Future, sync::Arc};
+
+/// What `job` answers, as a client of the smallest cluster, which is empty.
+pub fn simulate<T, F>(job: impl Fn(SimDatabase) -> F + Send + Sync + 'static) -> T
+where
+    T: Send + 'static,
+    F: Future<Output = T> + 'static,
+{
+    rt::simulate(Seed(0), async {
+        let world = World::new(Seed(0), ClusterConfig::smallest(), &FaultPlan::default(), false);
+        let cluster = Cluster::start(world.clone()).await;
+        let (controller, job) = (cluster.controller(), Arc::new(job));
+        let done = Arc::new(Mutex::new(None));
+        let answer = done.clone();
+        world.add_machine(Class::Client, "client", move |world, node| {
+            let db = SimDatabase::new(world, node, ClientId(0), controller);
+            let (job, answer) = (job.clone(), answer.clone());
+            async move {
+                let answered = job(db).await;
+                *answer.lock() = Some(answered);
+            }
+        });
+        let answered = loop {
+            if let Some(answered) = done.lock().take() {
+                break answered;
+            }
+            world.clock.sleep(100 * MILLISECOND).await;
+        };
+        cluster.shutdown().await;
+        answered
+    })
+}

@@ -1,0 +1,525 @@
+//! A client of a cluster that nobody can look into: what it was told is the history.
+//!
+//! Every call is noted as the simulated client notes it, and each transaction that writes also writes an
+//! entry of a log, under its own versionstamp: which attempt it was. Whether an attempt of unknown
+//! outcome has committed, and where, the log says. From both, [`Witness::history`] makes what the judges
+//! read of a simulated run.
+//!
+//! What is asked of the database is on the heap: a layer's futures hold it many times over, and threads'
+//! stacks are small.
+
+use super::prefixed::{Prefixed, PrefixedTransaction, Space};
+use crate::runner::something_may_land;
+use bytes::Bytes;
+use futures::{FutureExt, future::BoxFuture};
+use parking_lot::Mutex;
+use shaketable_layers::tx::{
+    ConflictRangeType, Database, DatabaseOption, Env, Error, Isolation, KeySelector, MutationType,
+    RangeBatch, RangeOption, Result, Transaction, TransactionOption,
+};
+use shaketable_sim::{
+    atomic,
+    history::{Attempt, AttemptId, Call, ClientId, History, Told},
+    proto::{Generation, KeyRange, LogEntry, LoggedTransaction, Mutation, Version},
+    rt::Nanos,
+};
+use std::{collections::BTreeMap, future::Future, sync::Arc};
+
+/// What all clients of a run have seen.
+#[derive(Default)]
+pub struct Witness(Mutex<History>);
+
+impl Witness {
+    /// The last version at which a client was told that it had committed.
+    pub fn latest_commit(&self) -> Version {
+        let told = |attempt: &Attempt| match attempt.told {
+            Told::Committed { version, .. } => version,
+            _ => 0,
+        };
+        self.0.lock().attempts.iter().flatten().map(told).max().unwrap_or(0)
+    }
+
+    /// Whether a commit may still land: see [`something_may_land`].
+    pub fn awaits_landing(&self) -> bool {
+        something_may_land(&self.0.lock())
+    }
+
+    /// The history, with the log's word for what committed: for each entry its versionstamp and its attempt.
+    pub fn history(&self, log: &[([u8; 10], AttemptId)]) -> History {
+        let mut seen = self.0.lock();
+        let mut history = History { attempts: std::mem::take(&mut seen.attempts), ..History::default() };
+        let mut versions: BTreeMap<Version, Vec<LoggedTransaction>> = BTreeMap::new();
+        for (stamp, attempt) in log {
+            let (version, batch_index) = place(stamp);
+            let calls = history.attempts.get(attempt.0 as usize).and_then(Option::as_ref);
+            let mutations =
+                calls.into_iter().flat_map(|attempt| &attempt.calls).filter_map(|call| match call {
+                    Call::Write(mutation) => Some(atomic::stamped(mutation, stamp)),
+                    _ => None,
+                });
+            let mutations = mutations.collect();
+            let transaction = LoggedTransaction { attempt: Some(*attempt), batch_index, mutations };
+            versions.entry(version).or_default().push(transaction);
+        }
+        let mut previous = 0;
+        for (version, mut transactions) in versions {
+            transactions.sort_by_key(|tx| tx.batch_index);
+            let entry = LogEntry { previous, version, known_committed: version, transactions };
+            history.logged.insert((Generation::default(), version), Arc::new(entry));
+            previous = version;
+        }
+        history
+    }
+}
+
+/// The commit version and the place in its batch that a versionstamp holds.
+fn place(stamp: &[u8; 10]) -> (Version, u16) {
+    let [a, b, c, d, e, f, g, h, i, j] = *stamp;
+    (Version::from_be_bytes([a, b, c, d, e, f, g, h]), u16::from_be_bytes([i, j]))
+}
+
+/// Where a run's transactions say that they have committed.
+#[derive(Clone, Debug)]
+pub struct Log(Space);
+
+impl Log {
+    /// The log in a space that nothing else uses.
+    pub fn new(space: Space) -> Log {
+        Log(space)
+    }
+
+    /// Where its entries are.
+    pub fn space(&self) -> &Space {
+        &self.0
+    }
+
+    /// The key that the commit makes of an attempt's number: the prefix, the versionstamp, the number.
+    fn key(&self, attempt: AttemptId) -> Vec<u8> {
+        let prefix = self.0.prefix();
+        let mut key = prefix.to_vec();
+        key.extend_from_slice(&[0; 10]);
+        key.extend_from_slice(&attempt.0.to_be_bytes());
+        key.extend_from_slice(&(prefix.len() as u32).to_le_bytes());
+        key
+    }
+
+    /// Which attempts committed, and where; `None` for a key that is none of the log's.
+    pub fn entry(&self, key: &[u8]) -> Option<([u8; 10], AttemptId)> {
+        let (stamp, attempt) = key.strip_prefix(&self.0.prefix()[..])?.split_first_chunk()?;
+        Some((*stamp, AttemptId(u32::from_be_bytes(attempt.try_into().ok()?))))
+    }
+}
+
+/// A client's database, whose calls are noted.
+#[derive(Clone)]
+pub struct Recorded<D>(Arc<Shared<D>>);
+
+struct Shared<D> {
+    inner: Prefixed<D>,
+    client: ClientId,
+    log: Log,
+    witness: Arc<Witness>,
+    operation: Mutex<Option<u32>>,
+}
+
+impl<D: Database> Recorded<D> {
+    /// The database of one client of a run.
+    pub fn new(inner: D, space: Space, log: Log, client: ClientId, witness: Arc<Witness>) -> Recorded<D> {
+        let inner = Prefixed::new(inner, space);
+        Recorded(Arc::new(Shared { inner, client, log, witness, operation: Mutex::new(None) }))
+    }
+
+    /// Names the operation that transactions created from now on belong to.
+    pub fn set_operation(&self, operation: Option<u32>) {
+        *self.0.operation.lock() = operation;
+    }
+}
+
+impl<D: Database> Database for Recorded<D> {
+    type Transaction = RecordedTransaction<D>;
+
+    fn create_transaction(&self) -> Result<RecordedTransaction<D>> {
+        let inner = self.0.inner.create_transaction()?;
+        let operation = *self.0.operation.lock();
+        let record = Record::new(operation, self.0.client, self.0.witness.clone());
+        Ok(RecordedTransaction { inner, shared: self.0.clone(), record: Arc::new(Mutex::new(record)) })
+    }
+
+    fn set_option(&self, option: DatabaseOption) -> Result<()> {
+        self.0.inner.set_option(option)
+    }
+
+    fn env(&self) -> &Env {
+        self.0.inner.env()
+    }
+}
+
+/// The attempt so far. It is left to the history when it has ended, however it does.
+struct Record {
+    witness: Arc<Witness>,
+    client: ClientId,
+    operation: Option<u32>,
+    /// Which attempt of its transaction it is: an answer that comes late is none of the next one's.
+    number: u32,
+    id: Option<AttemptId>,
+    calls: Vec<Call>,
+    asked: Option<Nanos>,
+    fresh: bool,
+    read_version: Option<Version>,
+    read_your_writes: bool,
+    snapshot_read_your_writes: i32,
+    waives_conflicts: bool,
+    commit_sent: Option<Nanos>,
+    told: Told,
+    ended: Nanos,
+}
+
+impl Record {
+    fn new(operation: Option<u32>, client: ClientId, witness: Arc<Witness>) -> Record {
+        Record {
+            witness,
+            client,
+            operation,
+            number: 0,
+            id: None,
+            calls: Vec::new(),
+            asked: None,
+            fresh: true,
+            read_version: None,
+            read_your_writes: true,
+            snapshot_read_your_writes: 0,
+            waives_conflicts: false,
+            commit_sent: None,
+            told: Told::Nothing,
+            ended: 0,
+        }
+    }
+
+    /// Leaves this attempt to the history and begins the next.
+    fn next(&mut self) {
+        let mut next = Record::new(self.operation, self.client, self.witness.clone());
+        next.number = self.number + 1;
+        drop(std::mem::replace(self, next));
+    }
+
+    fn id(&mut self) -> AttemptId {
+        let witness = &self.witness;
+        *self.id.get_or_insert_with(|| witness.0.lock().reserve())
+    }
+
+    fn writes(&self) -> bool {
+        self.calls.iter().any(|call| matches!(call, Call::Write(_)))
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        if self.calls.is_empty() && self.read_version.is_none() && self.commit_sent.is_none() {
+            return;
+        }
+        let id = self.id();
+        let attempt = Attempt {
+            client: self.client,
+            operation: self.operation,
+            asked: self.asked.unwrap_or(0),
+            read_version: self.read_version,
+            fresh: self.fresh && self.asked.is_some(),
+            read_your_writes: self.read_your_writes,
+            snapshot_read_your_writes: self.snapshot_read_your_writes >= 0,
+            calls: std::mem::take(&mut self.calls),
+            commit_sent: self.commit_sent,
+            // Only the C client knows them.
+            read_ranges: Vec::new(),
+            write_ranges: self.waives_conflicts.then(Vec::new),
+            told: self.told,
+            ended: self.ended,
+        };
+        self.witness.0.lock().record(id, attempt);
+    }
+}
+
+/// A transaction whose calls are noted.
+pub struct RecordedTransaction<D: Database> {
+    inner: PrefixedTransaction<D::Transaction>,
+    shared: Arc<Shared<D>>,
+    record: Arc<Mutex<Record>>,
+}
+
+impl<D: Database> Clone for RecordedTransaction<D> {
+    fn clone(&self) -> Self {
+        RecordedTransaction {
+            inner: self.inner.clone(),
+            shared: self.shared.clone(),
+            record: self.record.clone(),
+        }
+    }
+}
+
+impl<D: Database> RecordedTransaction<D> {
+    fn now(&self) -> Nanos {
+        self.shared.inner.env().now().as_nanos() as Nanos
+    }
+
+    /// Notes a call; what it answers to is for the answer.
+    fn call(&self, call: Call) -> (u32, usize) {
+        let now = self.now();
+        let mut record = self.record.lock();
+        if !matches!(call, Call::Write(_)) {
+            record.asked.get_or_insert(now);
+        }
+        record.calls.push(call);
+        (record.number, record.calls.len() - 1)
+    }
+
+    /// Notes an answer, and the read version behind it.
+    async fn answered(&self, (number, at): (u32, usize), note: impl FnOnce(&mut Call)) {
+        let version = self.inner.get_read_version().boxed().await.ok();
+        let mut record = self.record.lock();
+        if record.number == number {
+            record.read_version = record.read_version.or(version);
+            record.calls.get_mut(at).map(note);
+        }
+    }
+
+    fn write(&self, mutation: Mutation) {
+        self.call(Call::Write(mutation));
+    }
+}
+
+impl<D: Database> Transaction for RecordedTransaction<D> {
+    fn get(
+        &self,
+        key: &[u8],
+        isolation: Isolation,
+    ) -> impl Future<Output = Result<Option<Bytes>>> + Send + use<D> {
+        let call = self.call(Call::Get { key: Bytes::copy_from_slice(key), isolation, answer: None });
+        let (read, this) = (self.inner.get(key, isolation).boxed(), self.clone());
+        async move {
+            let value = read.await?;
+            this.answered(call, |call| {
+                if let Call::Get { answer, .. } = call {
+                    *answer = Some(value.clone());
+                }
+            })
+            .await;
+            Ok(value)
+        }
+    }
+
+    fn get_key(
+        &self,
+        selector: &KeySelector,
+        isolation: Isolation,
+    ) -> impl Future<Output = Result<Bytes>> + Send + use<D> {
+        let call = self.call(Call::GetKey { selector: selector.clone(), isolation, answer: None });
+        let (read, this) = (self.inner.get_key(selector, isolation).boxed(), self.clone());
+        async move {
+            let key = read.await?;
+            this.answered(call, |call| {
+                if let Call::GetKey { answer, .. } = call {
+                    *answer = Some(key.clone());
+                }
+            })
+            .await;
+            Ok(key)
+        }
+    }
+
+    fn get_range(
+        &self,
+        range: &RangeOption,
+        iteration: usize,
+        isolation: Isolation,
+    ) -> impl Future<Output = Result<RangeBatch>> + Send + use<D> {
+        let call = self.call(Call::GetRange {
+            begin: range.begin.clone(),
+            end: range.end.clone(),
+            limit: range.limit.unwrap_or(0),
+            reverse: range.reverse,
+            isolation,
+            answer: None,
+        });
+        let (read, this) = (self.inner.get_range(range, iteration, isolation).boxed(), self.clone());
+        async move {
+            let batch = read.await?;
+            this.answered(call, |call| {
+                if let Call::GetRange { answer, .. } = call {
+                    *answer = Some((batch.rows.as_slice().into(), batch.more));
+                }
+            })
+            .await;
+            Ok(batch)
+        }
+    }
+
+    fn set(&self, key: &[u8], value: &[u8]) {
+        self.write(Mutation::Set(Bytes::copy_from_slice(key), Bytes::copy_from_slice(value)));
+        self.inner.set(key, value);
+    }
+
+    fn clear(&self, key: &[u8]) {
+        self.write(Mutation::ClearRange(KeyRange::new(
+            Bytes::copy_from_slice(key),
+            shaketable_layers::tx::key_after(key),
+        )));
+        self.inner.clear(key);
+    }
+
+    fn clear_range(&self, begin: &[u8], end: &[u8]) {
+        if begin < end {
+            let (begin, end) = (Bytes::copy_from_slice(begin), Bytes::copy_from_slice(end));
+            self.write(Mutation::ClearRange(KeyRange::new(begin, end)));
+        }
+        self.inner.clear_range(begin, end);
+    }
+
+    fn atomic_op(&self, key: &[u8], operand: &[u8], op: MutationType) {
+        self.write(Mutation::Atomic(Bytes::copy_from_slice(key), Bytes::copy_from_slice(operand), op));
+        self.inner.atomic_op(key, operand, op);
+    }
+
+    fn add_conflict_range(&self, begin: &[u8], end: &[u8], kind: ConflictRangeType) -> Result<()> {
+        self.inner.add_conflict_range(begin, end, kind)
+    }
+
+    fn watch(&self, key: &[u8]) -> BoxFuture<'static, Result<()>> {
+        self.inner.watch(key)
+    }
+
+    fn get_read_version(&self) -> impl Future<Output = Result<i64>> + Send + use<D> {
+        let now = self.now();
+        self.record.lock().asked.get_or_insert(now);
+        let (read, this) = (self.inner.get_read_version(), self.clone());
+        async move {
+            let version = read.await?;
+            this.record.lock().read_version.get_or_insert(version);
+            Ok(version)
+        }
+    }
+
+    fn set_read_version(&self, version: i64) {
+        let mut record = self.record.lock();
+        record.fresh = false;
+        record.read_version.get_or_insert(version);
+        self.inner.set_read_version(version);
+    }
+
+    fn get_committed_version(&self) -> Result<i64> {
+        self.inner.get_committed_version()
+    }
+
+    fn get_versionstamp(&self) -> BoxFuture<'static, Result<[u8; 10]>> {
+        self.inner.get_versionstamp()
+    }
+
+    fn get_approximate_size(&self) -> impl Future<Output = Result<i64>> + Send + use<D> {
+        self.inner.get_approximate_size()
+    }
+
+    fn get_estimated_range_size_bytes(
+        &self,
+        begin: &[u8],
+        end: &[u8],
+    ) -> impl Future<Output = Result<i64>> + Send + use<D> {
+        self.inner.get_estimated_range_size_bytes(begin, end)
+    }
+
+    fn get_range_split_points(
+        &self,
+        begin: &[u8],
+        end: &[u8],
+        chunk_size: i64,
+    ) -> impl Future<Output = Result<Vec<Bytes>>> + Send + use<D> {
+        self.inner.get_range_split_points(begin, end, chunk_size)
+    }
+
+    fn set_option(&self, option: TransactionOption) -> Result<()> {
+        self.inner.set_option(option.clone())?;
+        let mut record = self.record.lock();
+        match option {
+            TransactionOption::ReadYourWritesDisable => record.read_your_writes = false,
+            TransactionOption::SnapshotRywEnable => record.snapshot_read_your_writes += 1,
+            TransactionOption::SnapshotRywDisable => record.snapshot_read_your_writes -= 1,
+            TransactionOption::CausalReadRisky | TransactionOption::UseGrvCache => record.fresh = false,
+            TransactionOption::NextWriteNoWriteConflictRange => record.waives_conflicts = true,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Writes the attempt's entry of the log first, if it writes anything.
+    fn commit(&self) -> impl Future<Output = Result<()>> + Send + use<D> {
+        let now = self.now();
+        let mut record = self.record.lock();
+        let number = record.number;
+        let (writes, first) = (record.writes(), record.commit_sent.is_none());
+        let mut stamp = None;
+        if first {
+            record.commit_sent = Some(now);
+            if writes {
+                let key = self.shared.log.key(record.id());
+                self.inner.stored().atomic_op(&key, b"", MutationType::SetVersionstampedKey);
+                stamp = Some(self.inner.get_versionstamp());
+            }
+        }
+        drop(record);
+        let (commit, this) = (self.inner.commit().boxed(), self.clone());
+        async move {
+            let committed = commit.await;
+            let told = match (&committed, stamp) {
+                (Err(error), _) => Told::Failed(*error),
+                (Ok(()), None) => Told::ReadOnly,
+                (Ok(()), Some(stamp)) => match stamp.await {
+                    Ok(stamp) => {
+                        let (version, batch_index) = place(&stamp);
+                        Told::Committed { version, batch_index }
+                    }
+                    Err(error) => Told::Failed(error),
+                },
+            };
+            let mut record = this.record.lock();
+            if first && record.number == number {
+                (record.told, record.ended) = (told, this.now());
+            }
+            committed
+        }
+    }
+
+    fn on_error(&self, error: Error) -> impl Future<Output = Result<()>> + Send + use<D> {
+        let (retried, this) = (self.inner.on_error(error).boxed(), self.clone());
+        async move {
+            retried.await?;
+            this.record.lock().next();
+            Ok(())
+        }
+    }
+
+    fn reset(&self) {
+        self.record.lock().next();
+        self.inner.reset();
+    }
+
+    fn cancel(&self) {
+        self.inner.cancel();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_key_says_where_an_attempt_committed() {
+        let log = Log::new(Space::new("run/log/").expect("a prefix"));
+        let key = log.key(AttemptId(0x01020304));
+        let stamped = atomic::stamped(
+            &Mutation::Atomic(key.into(), Bytes::new(), MutationType::SetVersionstampedKey),
+            &[0, 0, 0, 0, 0, 0, 0, 9, 0, 7],
+        );
+        let Mutation::Set(key, _) = stamped else { panic!("{stamped:?}") };
+        let (stamp, attempt) = log.entry(&key).expect("the log's");
+        assert_eq!((place(&stamp), attempt), ((9, 7), AttemptId(0x01020304)));
+        assert_eq!(log.entry(b"run/log/short"), None);
+        assert_eq!(log.entry(b"other"), None);
+    }
+}

@@ -1,0 +1,52 @@
+//! The auditor of a run: reads the invariants again and again while clients work.
+
+use super::{panics, stage::Stage};
+use crate::workload::Workload;
+use futures::FutureExt;
+use parking_lot::Mutex;
+use shaketable_layers::tx::{Database, DatabaseOption, Transaction};
+use shaketable_sim::{
+    rt::{MILLISECOND, Nanos},
+    trace::Kind,
+};
+use std::{panic::AssertUnwindSafe, sync::Arc};
+
+/// How long the auditor rests between two audits, nanoseconds.
+const AUDIT_PAUSE: Nanos = 100 * MILLISECOND;
+
+/// What the auditor has to say.
+#[derive(Default)]
+pub(crate) struct Audits {
+    pub(crate) evaluated: u64,
+    pub(crate) broken: Option<String>,
+}
+
+/// Audits the cluster again and again, until an invariant is broken.
+pub(crate) async fn audit<W: Workload, S: Stage>(stage: S, workload: W, audits: Arc<Mutex<Audits>>) {
+    let db = stage.database();
+    // An auditor that cannot read gives up on this audit, not on its work.
+    if db.set_option(DatabaseOption::TransactionRetryLimit(20)).is_err() {
+        return;
+    }
+    while audits.lock().broken.is_none() {
+        stage.sleep(AUDIT_PAUSE).await;
+        let Ok(tx) = db.create_transaction() else { return };
+        let verdict = loop {
+            match AssertUnwindSafe(workload.audit::<S::Database>(&tx)).catch_unwind().await {
+                Ok(Ok(verdict)) => break Some(verdict),
+                Err(panic) => break Some(Err(format!("the audit panicked: {}", panics::words(&*panic)))),
+                Ok(Err(error)) => {
+                    if tx.on_error(error).await.is_err() {
+                        break None;
+                    }
+                }
+            }
+        };
+        let Some(verdict) = verdict else { continue };
+        let version = tx.get_read_version().await.unwrap_or(-1);
+        stage.event(Kind::Audit, version as u64, u64::from(verdict.is_err()));
+        let mut audits = audits.lock();
+        audits.evaluated += 1;
+        audits.broken = verdict.err().map(|why| format!("at version {version}: {why}"));
+    }
+}

@@ -1,0 +1,57 @@
+//! Where clients live: a machine of the simulated cluster, or a task of a process that talks to a real one.
+
+use shaketable_layers::tx::Database;
+use shaketable_sim::{client::SimDatabase, net::NodeId, rt::Nanos, trace::Kind, world::World};
+use std::{future::Future, sync::Arc};
+
+/// A client's surroundings: a database, a clock, and somebody who hears what it does.
+pub(crate) trait Stage {
+    /// The database it works on.
+    type Database: Database;
+
+    /// The client's database.
+    fn database(&self) -> &Self::Database;
+
+    /// Time since the run began.
+    fn now(&self) -> Nanos;
+
+    /// Completes after `duration`.
+    fn sleep(&self, duration: Nanos) -> impl Future<Output = ()>;
+
+    /// Names the operation that transactions created from now on belong to.
+    fn set_operation(&self, operation: Option<u32>);
+
+    /// Notes an event, for runs that can be repeated.
+    fn event(&self, kind: Kind, a: u64, b: u64);
+}
+
+/// A machine of a simulated cluster.
+pub(super) struct Machine {
+    pub(super) world: Arc<World>,
+    pub(super) node: NodeId,
+    pub(super) db: SimDatabase,
+}
+
+impl Stage for Machine {
+    type Database = SimDatabase;
+
+    fn database(&self) -> &SimDatabase {
+        &self.db
+    }
+
+    fn now(&self) -> Nanos {
+        self.world.clock.now()
+    }
+
+    fn sleep(&self, duration: Nanos) -> impl Future<Output = ()> {
+        self.world.clock.sleep(duration)
+    }
+
+    fn set_operation(&self, operation: Option<u32>) {
+        self.db.set_operation(operation);
+    }
+
+    fn event(&self, kind: Kind, a: u64, b: u64) {
+        self.world.event(self.node, kind, a, b);
+    }
+}

@@ -1,0 +1,225 @@
+//! Runs that see nothing but their own client, with the simulated cluster in the place of a real one.
+
+mod cluster;
+
+use bytes::Bytes;
+use cluster::Machine;
+use shaketable_layers::tx::{Database, Error, Isolation, RangeOption, Transaction};
+use shaketable_sim::{
+    client::SimDatabase,
+    faults::{Family, FaultPlan, Profile},
+    rt::SECOND,
+    seed::Seed,
+};
+use shaketable_workloads::{
+    Workload,
+    catalogue::catalogue,
+    plan::{Demands, Plan},
+    real::{Conditions, RunError, Site, perform},
+    runner::RunResult,
+    specimen::Mounted,
+    workloads::{index::Index, queue::Queue, *},
+};
+use std::time::Duration;
+
+fn site() -> Site {
+    Site::new("runs/").expect("a prefix")
+}
+
+fn plan<W: Workload>(seed: u64, bug: Option<&str>) -> Plan<W> {
+    let demands = Demands { bug: bug.map(str::to_owned), ..Demands::default() };
+    Plan::draw(Seed(seed), &demands)
+}
+
+/// One whose clients take their time.
+fn long() -> Plan<Queue> {
+    Plan { pause: SECOND, ..plan(1, None) }
+}
+
+async fn under<W: Workload>(
+    machine: &Machine,
+    plan: &Plan<W>,
+    conditions: Conditions<'_>,
+) -> Result<RunResult, RunError> {
+    perform(plan, &|| Ok(machine.open()), &site(), conditions).await
+}
+
+async fn run<W: Workload>(machine: &Machine, plan: &Plan<W>) -> Result<RunResult, RunError> {
+    under(machine, plan, Conditions::new(false, &|| false)).await
+}
+
+/// Everything outside of the system's keys.
+async fn keys(db: &SimDatabase) -> Vec<Bytes> {
+    let all = RangeOption::new(&b""[..], &b"\xff"[..]);
+    let all = &all;
+    let rows = db.run(|tx, _| async move { tx.get_range_all(all.clone(), Isolation::Serializable).await });
+    rows.await.expect("a look").into_iter().map(|row| row.key).collect()
+}
+
+async fn put(db: &SimDatabase, key: &'static str) {
+    let put = db.run(|tx, _| async move {
+        tx.set(key.as_bytes(), b"");
+        Ok::<_, Error>(())
+    });
+    put.await.expect("a commit");
+}
+
+/// Seeds of a workload, each on the cluster as the one before has left it.
+fn passes<W: Workload>(faults: FaultPlan) {
+    cluster::under(faults, |machine| async move {
+        let db = machine.open();
+        // Neighbours on both sides, which are no run's.
+        for neighbour in ["runs", "runs0"] {
+            put(&db, neighbour).await;
+        }
+        for seed in 0..4 {
+            let result = run::<W>(&machine, &plan(seed, None)).await.expect("a cluster that answers");
+            assert!(result.findings.is_empty(), "{} {seed}: {:?}", W::NAME, result.findings);
+            assert!(result.counters.committed > 0 && result.counters.audits > 0);
+            assert_eq!(keys(&db).await, ["runs", "runs0"]);
+        }
+    });
+}
+
+/// What a real cluster's client can be made to tell as well.
+fn unknown_results() -> FaultPlan {
+    let rates = [(Family::UnknownCommitted, 0.05), (Family::UnknownNotCommitted, 0.05)];
+    FaultPlan { rates: rates.into(), ..FaultPlan::default() }
+}
+
+/// Seeds of one workload under the given faults.
+type Passes = fn(FaultPlan);
+
+/// The workloads of the catalogue by name.
+const ALL: &[(&str, Passes)] = &[
+    of::<cycle::Cycle>(),
+    of::<api::Api>(),
+    of::<queue::Queue>(),
+    of::<signup::Signup>(),
+    of::<index::Index>(),
+    of::<Mounted<array::Array>>(),
+    of::<Mounted<list::List>>(),
+    of::<Mounted<vector::Vector>>(),
+    of::<Mounted<graph::Graph>>(),
+    of::<Mounted<entity::Entity>>(),
+    of::<Mounted<blob::Blob>>(),
+    of::<upload::Upload>(),
+    of::<Mounted<multimap::Multimap>>(),
+    of::<Mounted<table::Table>>(),
+    of::<Mounted<directory::Directory>>(),
+    of::<Mounted<hierarchy::Hierarchy>>(),
+    of::<Mounted<document::Document>>(),
+    of::<Mounted<priority_queue::Queue>>(),
+    of::<staged_queue::Staged>(),
+    of::<leased_queue::Leased>(),
+    of::<bulk::Bulk>(),
+    of::<Mounted<counter::Counter>>(),
+    of::<Mounted<log::Log>>(),
+    of::<Mounted<encoding::Encoding>>(),
+];
+
+const fn of<W: Workload>() -> (&'static str, Passes) {
+    (W::NAME, passes::<W>)
+}
+
+#[test]
+fn all_workloads_are_here() {
+    let names: Vec<&str> = ALL.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, catalogue().iter().map(|entry| entry.name()).collect::<Vec<_>>());
+}
+
+#[test]
+fn workloads_pass_and_leave_nothing_behind() {
+    ALL.iter().for_each(|(_, passes)| passes(FaultPlan::default()));
+}
+
+#[test]
+fn workloads_pass_while_results_are_unknown() {
+    ALL.iter().for_each(|(_, passes)| passes(unknown_results()));
+}
+
+#[test]
+fn a_planted_bug_is_caught_by_what_the_clients_saw() {
+    cluster::under(unknown_results(), |machine| async move {
+        for seed in 0..40 {
+            let result = run::<Index>(&machine, &plan(seed, Some("as-printed"))).await.expect("an answer");
+            assert!(result.findings.iter().all(|f| !f.harness), "{:?}", result.findings);
+            if !result.findings.is_empty() {
+                return;
+            }
+        }
+        panic!("40 seeds and no finding");
+    });
+}
+
+#[test]
+fn clients_that_die_come_back() {
+    cluster::under(FaultPlan::default(), |machine| async move {
+        let mut deaths = 0;
+        for seed in 0..30 {
+            let mut plan: Plan<Queue> = plan(seed, None);
+            plan.faults = FaultPlan::draw(Seed(seed), Profile::Storm, plan.hurt, &[]);
+            let result = run(&machine, &plan).await.expect("an answer");
+            assert!(result.findings.is_empty(), "{seed}: {:?}", result.findings);
+            deaths += result.counters.faults.get(&Family::ClientDeath).copied().unwrap_or(0);
+        }
+        assert!(deaths > 0);
+    });
+}
+
+#[test]
+fn a_prefix_that_is_not_empty_is_refused_and_left_alone() {
+    cluster::under(FaultPlan::default(), |machine| async move {
+        let db = machine.open();
+        put(&db, "runs/x").await;
+        let refused = run::<Queue>(&machine, &plan(0, None)).await.expect_err("a refusal");
+        assert_eq!(
+            refused,
+            RunError::NotEmpty { prefix: "\"runs/\"".to_owned(), key: "\"runs/x\"".to_owned() }
+        );
+        assert_eq!(keys(&db).await, ["runs/x"]);
+    });
+}
+
+#[test]
+fn what_is_kept_stays_below_the_prefix() {
+    cluster::under(FaultPlan::default(), |machine| async move {
+        let db = machine.open();
+        let kept = under(&machine, &plan::<Queue>(0, None), Conditions::new(true, &|| false)).await;
+        assert!(kept.expect("an answer").findings.is_empty());
+        let keys = keys(&db).await;
+        assert!(keys.len() > 2 && keys.iter().all(|key| key.starts_with(b"runs/")), "{keys:?}");
+        site().clear(&db).await.expect("cleared");
+        assert_eq!(site().first_key(&db).await, Ok(None));
+    });
+}
+
+#[test]
+fn a_run_that_is_told_to_end_ends_and_clears() {
+    cluster::under(FaultPlan::default(), |machine| async move {
+        let db = machine.open();
+        let ended = under(&machine, &long(), Conditions::new(false, &|| true)).await;
+        assert_eq!(ended.expect_err("interrupted"), RunError::Interrupted);
+        assert_eq!(keys(&db).await, Vec::<Bytes>::new());
+    });
+}
+
+#[test]
+fn a_cluster_that_is_lost_ends_the_run_within_a_bound() {
+    cluster::under(FaultPlan::default(), |machine| async move {
+        let db = machine.open();
+        let lose = || {
+            machine.cut_off();
+            false
+        };
+        let conditions = Conditions { stop: &lose, ..Conditions::new(false, &|| false) };
+        let before = db.env().now();
+        // Without pauses somebody is always under way.
+        let plan = Plan { pause: 0, ..plan::<cycle::Cycle>(1, None) };
+        let lost = under(&machine, &plan, conditions).await;
+        let Err(RunError::Lost { doing, unknown, prefix, .. }) = lost else { panic!("{lost:?}") };
+        assert_eq!((doing, prefix.as_str()), ("waiting for its clients", "\"runs/\""));
+        assert!(unknown > 0);
+        assert!(db.env().now() - before < Duration::from_secs(240));
+    });
+}

@@ -49,6 +49,9 @@ pub struct BugsReport {
     pub faults: String,
     /// Seeds tried on each bug at most, from 0.
     pub max_seeds: u64,
+    /// Whether they ran on a real cluster, which need not do what a bug waits for.
+    #[serde(default)]
+    pub real: bool,
     /// Why it ended.
     pub ending: Ending,
     /// Every bug, in catalogue order.
@@ -63,13 +66,24 @@ impl BugsReport {
         self.bugs.iter().filter(|b| b.caught.is_some()).count()
     }
 
-    /// Missing one bug is a failure of the whole.
+    /// Missing one bug is a failure of the whole; on a real cluster only missing them all is one, or a judge
+    /// that is mistaken.
     pub fn outcome(&self) -> Outcome {
         match self.bugs.len() {
+            _ if self.ending == Ending::Lost => Outcome::Harness,
             0 => Outcome::Vacuous,
             n if self.caught() == n => Outcome::Passed,
+            _ if self.is_content() => Outcome::Passed,
             _ => Outcome::Violated,
         }
+    }
+
+    /// Whether what a real cluster has shown of the bugs is all that can be asked of it.
+    fn is_content(&self) -> bool {
+        self.real
+            && self.ending == Ending::Complete
+            && self.caught() > 0
+            && self.bugs.iter().all(|bug| bug.mistaken.is_none())
     }
 
     /// The median number of runs to a catch, over those caught.

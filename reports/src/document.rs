@@ -1,6 +1,6 @@
 //! The envelope around every report that is written to a file.
 
-use crate::{BenchReport, BugsReport, ConformanceReport, RunReport, SweepReport};
+use crate::{BenchReport, BugsReport, ConformanceReport, ContractReport, RunReport, SweepReport};
 use serde::{Deserialize, Serialize};
 
 /// The version of the reports' schema. It rises when a field changes its meaning or goes away;
@@ -21,6 +21,8 @@ pub enum Body {
     Bench(BenchReport),
     /// A comparison with recordings.
     Conformance(ConformanceReport),
+    /// The promises of the contract.
+    Contract(ContractReport),
 }
 
 /// A report with what identifies it.

@@ -29,6 +29,9 @@ impl Outcome {
     }
 }
 
+/// The judge by whose name a run tells that the real cluster it ran on does not answer any more.
+pub const LOST: &str = "cluster";
+
 /// What the judges say about one run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "kebab-case")]

@@ -14,6 +14,8 @@ pub enum Ending {
     Budget,
     /// Somebody asked it to end.
     Interrupted,
+    /// The real cluster it ran on does not answer any more.
+    Lost,
 }
 
 /// What something cost. Differs from machine to machine and from run to run.

@@ -2,9 +2,9 @@
 
 use insta::assert_snapshot;
 use shaketable_reports::{
-    BenchReport, Body, BugReport, BugsReport, Catch, ConformanceReport, Cost, Counters, Difference, Document,
-    Ending, Figure, FileReport, FindingReport, Impossible, Outcome, PointReport, RunReport, SCHEMA,
-    SweepReport, Verdict, WorkloadReport, json, text,
+    BenchReport, Body, BugReport, BugsReport, Catch, ConformanceReport, ContractCase, ContractReport, Cost,
+    Counters, Difference, Document, Ending, Figure, FileReport, FindingReport, Impossible, Outcome,
+    PointReport, RunReport, SCHEMA, SweepReport, Verdict, WorkloadReport, json, run::LOST, text,
 };
 use std::collections::BTreeMap;
 
@@ -232,6 +232,7 @@ fn bugs() -> BugsReport {
     BugsReport {
         faults: "standard".into(),
         max_seeds: 200,
+        real: false,
         ending: Ending::Complete,
         bugs: vec![
             bug("queue", "recipe-dequeue", 3, catch("queue", 2, "model", "recipe-dequeue")),
@@ -257,6 +258,25 @@ fn a_planted_bug_missed() {
     report.ending = Ending::Interrupted;
     assert_eq!(report.outcome(), Outcome::Violated);
     assert_snapshot!(text::bugs(&report, COMMIT));
+}
+
+#[test]
+fn a_real_cluster_need_not_reach_every_planted_bug() {
+    let mut report = BugsReport { real: true, max_seeds: 20, ..bugs() };
+    report.bugs.truncate(2);
+    report.bugs.push(bug("index", "unread-old-zip", 20, None));
+    assert_eq!(report.outcome(), Outcome::Passed);
+    assert_snapshot!(text::bugs(&report, COMMIT));
+    let outcome = |change: &dyn Fn(&mut BugsReport)| {
+        let mut changed = report.clone();
+        change(&mut changed);
+        changed.outcome()
+    };
+    assert_eq!(outcome(&|report| report.real = false), Outcome::Violated);
+    assert_eq!(outcome(&|report| report.bugs[2].mistaken = Some("the cluster's".into())), Outcome::Violated);
+    assert_eq!(outcome(&|report| report.bugs.drain(..2).for_each(drop)), Outcome::Violated);
+    assert_eq!(outcome(&|report| report.ending = Ending::Interrupted), Outcome::Violated);
+    assert_eq!(outcome(&|report| report.ending = Ending::Lost), Outcome::Harness);
 }
 
 #[test]
@@ -330,6 +350,43 @@ fn a_conformance_check() {
     assert_snapshot!("conformance_empty", text::conformance(&report));
 }
 
+fn contract() -> ContractReport {
+    let case = |name: &str, broken: Option<&str>| ContractCase {
+        name: name.into(),
+        promise: "Of two writers of what the other has read, one conflicts.".into(),
+        broken: broken.map(str::to_owned),
+    };
+    let broken = Some("the second commit: promised [not_committed (1020)], seen success");
+    ContractReport {
+        cases: vec![
+            case("5.1/retry/limit", None),
+            case("5.5/conflict/read", broken),
+            case("5.5/conflict/write", None),
+        ],
+    }
+}
+
+#[test]
+fn a_contract() {
+    assert_eq!(contract().outcome(), Outcome::Harness);
+    assert_snapshot!("contract_broken", text::contract(&contract()));
+    let mut report = contract();
+    report.cases.remove(1);
+    assert_eq!(report.outcome(), Outcome::Passed);
+    assert_snapshot!("contract_kept", text::contract(&report));
+    report.cases.clear();
+    assert_eq!(report.outcome(), Outcome::Vacuous);
+    assert_snapshot!("contract_empty", text::contract(&report));
+}
+
+#[test]
+fn a_sweep_whose_cluster_was_lost() {
+    let report = SweepReport { ending: Ending::Lost, ..failing() };
+    assert!(text::sweep(&report, COMMIT).contains("\nThe cluster was lost; no further seed was run.\n"));
+    let verdict = Verdict::Harness { judge: LOST.into(), message: "no answer within 30 s".into() };
+    assert!(text::replay(&run(7, verdict), COMMIT).starts_with("CLUSTER LOST queue, seed 7\n  no answer"));
+}
+
 #[test]
 fn json_of_a_failing_sweep() {
     let mut report = failing();
@@ -348,6 +405,7 @@ fn every_report_reads_back_as_it_was_written() {
         Body::Bugs(bugs()),
         Body::Bench(bench),
         Body::Conformance(conformance()),
+        Body::Contract(contract()),
     ] {
         let document = document(body);
         assert_eq!(json::parse(&json::render(&document)), Ok(document));

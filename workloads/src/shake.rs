@@ -100,7 +100,8 @@ impl<W: Workload> Shake<W> {
                 return Swept { seeds, failed: Some((seed, result)), counters, vacuous: Vec::new() };
             }
         }
-        let vacuous = vacuous::judge(&counters, self.demands.profile, seeds.end.saturating_sub(seeds.start));
+        let vacuous =
+            vacuous::judge(&counters, Some(self.demands.profile), seeds.end.saturating_sub(seeds.start));
         Swept { seeds, failed: None, counters, vacuous }
     }
 

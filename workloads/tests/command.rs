@@ -56,6 +56,8 @@ fn help() {
         ("help_list", &["list", "--help"]),
         ("help_bench", &["bench", "--help"]),
         ("help_conformance", &["conformance", "check", "--help"]),
+        ("help_record", &["conformance", "record", "--help"]),
+        ("help_contract", &["contract", "--help"]),
     ] {
         let output = run(arguments);
         assert_eq!(code(&output), 0);
@@ -107,6 +109,12 @@ fn bad_usage_is_one_line_and_exit_code_2() {
         &["run", "cycle", "--seeds", "1", "--json", place],
         &["run", "cycle", "--seeds", "1", "--json", &missing],
         &["run", "cycle", "--seeds", "1", "--json", ""],
+        &["run", "--keep"],
+        &["bugs", "--cluster-file", "fdb.cluster"],
+        &["run", "--backend", "etcd"],
+        &["run", "--backend", "fdb", "--check-determinism", "5"],
+        &["contract", "no such promise"],
+        &["conformance", "record", "--out", recordings, "--cases", "0"],
         &["replay"],
         &["replay", "cycle"],
         &["replay", "cylce"],
@@ -166,6 +174,40 @@ fn recordings_are_replayed_and_what_differs_is_told() {
     assert_eq!(code(&output), 3, "{}", stdout(&output));
     assert!(stdout(&output).contains("HARNESS FAULT: of 6 cases, 1 answered differently."));
     assert!(fs::read_to_string(report).expect("a report").contains("\"report\": \"conformance\""));
+}
+
+#[test]
+fn what_is_recorded_can_be_checked_and_is_not_overwritten() {
+    let folder = folder("record");
+    let recorded = folder.join("recorded");
+    let place = recorded.to_str().expect("a plain path");
+    let record = ["conformance", "record", "--out", place, "--seed", "9", "--cases", "3"];
+    let output = run(&record);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(names(&recorded).len(), 6);
+    let output = run(&["conformance", "check", place]);
+    assert_eq!(code(&output), 0, "{}", stdout(&output));
+    assert!(stdout(&output).ends_with("PASSED: 18 cases answered as the real cluster did.\n"));
+    let again = run(&record);
+    assert_eq!((code(&again), stderr(&again).lines().count()), (2, 1), "{}", stderr(&again));
+}
+
+#[test]
+fn the_contract_is_kept_by_the_simulated_cluster() {
+    let output = run(&["contract", "5.1/"]);
+    assert_eq!(code(&output), 0, "{}", stdout(&output));
+    assert!(stdout(&output).ends_with("promises kept.\n"), "{}", stdout(&output));
+}
+
+#[cfg(not(feature = "fdb-client"))]
+#[test]
+fn a_build_without_the_client_says_how_to_have_it() {
+    let output = run(&["run", "cycle", "--seeds", "1", "--backend", "fdb"]);
+    assert_eq!(code(&output), 2);
+    assert_eq!(
+        stderr(&output),
+        "shaketable: this program was built without the FoundationDB client: build it with --features fdb\n"
+    );
 }
 
 /// A sweep's table and verdict, with what depends on the machine and on the simulator's every

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{
     bugs::{BugReport, BugsReport},
+    run::Outcome,
     sweep::Ending,
 };
 use std::fmt::Write;
@@ -45,8 +46,12 @@ pub fn bugs(report: &BugsReport, commit: &str) -> String {
             let _ = writeln!(out, "{} of {}: {mistaken}\n", bug.bug, bug.place);
         }
     }
-    if report.ending != Ending::Complete {
-        out.push_str("The sweep ended early; this is what is known so far.\n");
+    match report.ending {
+        Ending::Complete => {}
+        Ending::Lost => out.push_str("The cluster was lost; this is what is known so far.\n"),
+        Ending::Interrupted | Ending::Budget => {
+            out.push_str("The sweep ended early; this is what is known so far.\n");
+        }
     }
     let total = report.bugs.len() as u64;
     let missed = total - report.caught() as u64;
@@ -64,6 +69,12 @@ pub fn bugs(report: &BugsReport, commit: &str) -> String {
     let _ = match (total, missed) {
         (0, _) => writeln!(out, "VACUOUS: no bug was planted."),
         (_, 0) => writeln!(out, "PASSED: {} caught.", all(total)),
+        _ if report.outcome() == Outcome::Passed => writeln!(
+            out,
+            "PASSED: {} of {} caught; a real cluster need not do what the others wait for.",
+            count(total - missed),
+            plural(total, "planted bug", "planted bugs")
+        ),
         _ => writeln!(out, "FAILED: {} of {} not caught.", count(missed), plural(total, "bug", "bugs")),
     };
     out
@@ -82,6 +93,7 @@ fn state(bug: &BugReport, report: &BugsReport) -> &'static str {
         {
             "not done"
         }
+        None if report.real && bug.mistaken.is_none() => "not met",
         None => "MISSED",
     }
 }

@@ -15,7 +15,7 @@ pub fn conformance(report: &ConformanceReport) -> String {
         for d in &file.differences {
             let step = d.step.map_or(String::new(), |n| format!(" step {n}"));
             let _ = writeln!(out, "{}{step}: {}", d.case, d.what);
-            let _ = writeln!(out, "  real       {}\n  simulated  {}", d.expected, d.actual);
+            let _ = writeln!(out, "  recorded  {}\n  answered  {}", d.expected, d.actual);
         }
         for i in &file.impossible {
             let _ = writeln!(out, "{} cannot agree: {}", i.case, i.reason);

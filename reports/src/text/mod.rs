@@ -4,6 +4,7 @@
 mod bench;
 mod bugs;
 mod conformance;
+mod contract;
 mod run;
 mod sweep;
 mod table;
@@ -12,6 +13,7 @@ pub use self::{
     bench::bench,
     bugs::bugs,
     conformance::conformance,
+    contract::contract,
     run::{failure, replay},
     sweep::sweep,
     table::{Align, Table},

@@ -1,7 +1,7 @@
 //! One run: the block that a failure prints, and what a replay prints.
 
 use super::{count, faults, indent, lines, seconds};
-use crate::run::{RunReport, Verdict};
+use crate::run::{LOST, RunReport, Verdict};
 use std::fmt::Write;
 
 /// So many further findings are printed.
@@ -40,6 +40,7 @@ fn headline(run: &RunReport) -> String {
         Verdict::Passed => format!("PASSED {place}"),
         Verdict::Violated { judge, .. } => format!("FAILED {place}: {judge}"),
         Verdict::Stuck { .. } => format!("STUCK {place}: operations are still pending"),
+        Verdict::Harness { judge, .. } if judge == LOST => format!("CLUSTER LOST {place}"),
         Verdict::Harness { judge, .. } => {
             format!("HARNESS FAULT {place}: {judge} (shaketable is at fault here, not the layer)")
         }

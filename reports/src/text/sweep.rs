@@ -42,6 +42,7 @@ pub fn sweep(report: &SweepReport, commit: &str) -> String {
         Ending::Complete => {}
         Ending::Budget => out.push_str("The budget ended the sweep before its last seed.\n"),
         Ending::Interrupted => out.push_str("The sweep was interrupted; this is what is known so far.\n"),
+        Ending::Lost => out.push_str("The cluster was lost; no further seed was run.\n"),
     }
     out.push('\n');
     out.push_str(&verdict(report));

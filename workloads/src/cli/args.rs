@@ -1,6 +1,10 @@
 //! The command line: what can be said, and how it is read.
 
-use super::{Refusal, choose, output};
+use super::{
+    Refusal,
+    backend::{BackendArguments, ClusterArguments},
+    choose, output,
+};
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 use shaketable_reports::Outcome;
 use shaketable_sim::faults::Profile;
@@ -12,8 +16,8 @@ Exit codes:
   0  every invariant held, and the sweep was not vacuous
   1  a workload's invariant was violated, a run was stuck, or a planted bug was missed
   2  bad usage, configuration or input file (one line on stderr, nothing written)
-  3  the harness failed: its own judges, non-determinism, a recording answered differently;
-     none of its other verdicts can be relied on
+  3  the harness failed: its own judges, non-determinism, a recording answered differently,
+     a real cluster that does not answer; none of its other verdicts can be relied on
   4  the sweep was vacuous: nothing was violated, but too little happened";
 
 /// Shakes FoundationDB layers on a simulated FoundationDB cluster, reproducibly from a seed.
@@ -42,9 +46,12 @@ pub enum Command {
     List(ListArguments),
     /// Measure how fast runs are
     Bench(BenchArguments),
-    /// Compare the simulated client with recordings of a real one
+    /// Compare a client with recordings of a real one, or record what it answers
     #[command(subcommand)]
     Conformance(Conformance),
+    /// Test what FoundationDB promises its clients, one promise after the other
+    #[command(after_help = EXIT_CODES)]
+    Contract(ContractArguments),
 }
 
 #[derive(Debug, Subcommand)]
@@ -52,6 +59,9 @@ pub enum Conformance {
     /// Replay every recording of a folder and print what differs
     #[command(after_help = EXIT_CODES)]
     Check(CheckArguments),
+    /// Draw scripts of transactions and write down what they answer
+    #[command(after_help = EXIT_CODES)]
+    Record(RecordArguments),
 }
 
 #[derive(Clone, Debug, Args)]
@@ -62,6 +72,35 @@ pub struct CheckArguments {
     /// Write the report as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    #[command(flatten)]
+    pub cluster: ClusterArguments,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct RecordArguments {
+    /// The folder for the recordings, which must hold none yet
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// What the scripts are drawn from
+    #[arg(long, value_name = "SEED", default_value = "0", value_parser = choose::seed)]
+    pub seed: u64,
+    /// How many scripts of each kind
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = choose::at_least_one)]
+    pub cases: u64,
+    #[command(flatten)]
+    pub cluster: ClusterArguments,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct ContractArguments {
+    /// Only promises with this in their names, as 5.5/ or versionstamp
+    #[arg(value_name = "PART")]
+    pub filter: Option<String>,
+    /// Write the report as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    #[command(flatten)]
+    pub backend: BackendArguments,
 }
 
 /// What decides a run beside its workload and seed.
@@ -92,7 +131,7 @@ pub struct RunArguments {
     /// --check-determinism]
     #[arg(long, value_name = "N|A..B", value_parser = choose::seeds)]
     pub seeds: Option<Range<u64>>,
-    /// How many threads [default: one a processor]
+    /// How many threads [default: one a processor, four with a real cluster]
     #[arg(long, value_name = "N", value_parser = choose::jobs)]
     pub jobs: Option<usize>,
     /// Begin no further seed after this time on the wall: 60s, 5m, 2h
@@ -109,6 +148,8 @@ pub struct RunArguments {
     /// Write the report as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    #[command(flatten)]
+    pub backend: BackendArguments,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -133,6 +174,8 @@ pub struct ReplayArguments {
     /// Write the report as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    #[command(flatten)]
+    pub backend: BackendArguments,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -140,10 +183,10 @@ pub struct BugsArguments {
     /// Whose planted bugs; `cluster` for those of the simulated cluster. All if none is named
     #[arg(value_name = "WORKLOAD")]
     pub workloads: Vec<String>,
-    /// Seeds to try on each bug before it counts as missed
-    #[arg(long, value_name = "N", default_value_t = 500, value_parser = choose::at_least_one)]
-    pub max_seeds: u64,
-    /// How many threads [default: one a processor]
+    /// Seeds to try on each bug before it counts as missed [default: 500, 20 with a real cluster]
+    #[arg(long, value_name = "N", value_parser = choose::at_least_one)]
+    pub max_seeds: Option<u64>,
+    /// How many threads [default: one a processor, four with a real cluster]
     #[arg(long, value_name = "N", value_parser = choose::jobs)]
     pub jobs: Option<usize>,
     #[command(flatten)]
@@ -151,6 +194,8 @@ pub struct BugsArguments {
     /// Write the score as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    #[command(flatten)]
+    pub backend: BackendArguments,
 }
 
 /// What can be listed.
@@ -183,9 +228,9 @@ pub fn answer(error: &clap::Error) -> Result<Outcome, Refusal> {
             Ok(Outcome::Passed)
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            Err(Refusal("a subcommand is missing: --help lists them".to_owned()))
+            Err(Refusal::Usage("a subcommand is missing: --help lists them".to_owned()))
         }
-        _ => Err(Refusal(one_line(&error.render().to_string()))),
+        _ => Err(Refusal::Usage(one_line(&error.render().to_string()))),
     }
 }
 

@@ -5,6 +5,7 @@
 use super::{
     COMMIT, Refusal,
     args::BenchArguments,
+    backend::Backend,
     choose, cost,
     interrupt::Interrupt,
     output::{self, Target},
@@ -75,6 +76,7 @@ fn sweep(interrupt: &Interrupt) -> Result<Vec<Figure>, Refusal> {
         run_twice: SEEDS,
         jobs: processors(),
         budget: None,
+        backend: Backend::Simulated,
     }
     .perform(interrupt);
     if report.ending != shaketable_reports::Ending::Complete {
@@ -210,7 +212,7 @@ fn measure(
     );
     progress.end();
     match failed {
-        Some(failed) => Err(Refusal(failed)),
+        Some(failed) => Err(Refusal::Usage(failed)),
         None if done < runs => refuse!("interrupted before {name} was measured"),
         None => Ok((cpu, done)),
     }

@@ -3,14 +3,16 @@
 use super::{
     COMMIT, Refusal,
     args::BugsArguments,
+    backend::Backend,
     choose::{self, CLUSTER},
     cost,
     interrupt::Interrupt,
     output::{self, Target},
     pool::{self, News},
     progress::Progress,
+    refuse,
     report::{self, Origin},
-    run::{processors, settle, tell_written},
+    run::{settle, tell_written},
 };
 use shaketable_reports::{Body, BugReport, BugsReport, Catch, Ending, Outcome, text};
 use shaketable_sim::{config::Sabotage, seed::Seed};
@@ -33,9 +35,19 @@ struct Planted {
 pub fn bugs(arguments: &BugsArguments) -> Result<Outcome, Refusal> {
     let demands = arguments.shaking.demands()?;
     let entries = catalogue();
-    let planted = planted(&entries, &arguments.workloads, &demands)?;
+    let mut planted = planted(&entries, &arguments.workloads, &demands)?;
+    let real = arguments.backend.is_real()?;
+    let max_seeds = arguments.max_seeds.unwrap_or(if real { 20 } else { 500 });
+    if real {
+        // A real cluster has no switch for them.
+        planted.retain(|planted| planted.place != CLUSTER);
+        if planted.is_empty() {
+            refuse!("defects of the simulated cluster cannot be planted in a real one");
+        }
+    }
     let json = Target::check_named(arguments.json.as_deref())?;
     let interrupt = Interrupt::listen()?;
+    let backend = Backend::open(&arguments.backend, demands.profile)?;
 
     let meter = cost::Meter::start();
     let mut progress =
@@ -43,9 +55,9 @@ pub fn bugs(arguments: &BugsArguments) -> Result<Outcome, Refusal> {
     let mut found: Vec<Option<BugReport>> = planted.iter().map(|_| None).collect();
     pool::over(
         planted.len() as u64,
-        arguments.jobs.unwrap_or_else(processors),
-        || interrupt.is_set(),
-        |n| chase(&entries, &planted[n as usize], arguments.max_seeds, &interrupt),
+        arguments.jobs.unwrap_or_else(|| arguments.backend.jobs()),
+        || interrupt.is_set() || backend.is_lost(),
+        |n| chase(&entries, &planted[n as usize], max_seeds, &backend, &interrupt),
         |news| match news {
             News::Tick => progress.tick(),
             News::Done(n, bug) => {
@@ -57,8 +69,13 @@ pub fn bugs(arguments: &BugsArguments) -> Result<Outcome, Refusal> {
     progress.end();
     let report = BugsReport {
         faults: choose::name_of(demands.profile).to_owned(),
-        max_seeds: arguments.max_seeds,
-        ending: if interrupt.is_set() { Ending::Interrupted } else { Ending::Complete },
+        max_seeds,
+        real,
+        ending: match interrupt.is_set() {
+            _ if backend.is_lost() => Ending::Lost,
+            true => Ending::Interrupted,
+            false => Ending::Complete,
+        },
         bugs: found.into_iter().zip(&planted).map(|(bug, p)| bug.unwrap_or_else(|| p.report())).collect(),
         cost: meter.cost(),
     };
@@ -129,16 +146,24 @@ impl Planted {
 }
 
 /// Seed after seed until the bug is caught.
-fn chase(entries: &[Box<dyn Entry>], planted: &Planted, max_seeds: u64, interrupt: &Interrupt) -> BugReport {
+fn chase(
+    entries: &[Box<dyn Entry>],
+    planted: &Planted,
+    max_seeds: u64,
+    backend: &Backend,
+    interrupt: &Interrupt,
+) -> BugReport {
     let mut bug = planted.report();
     let before = cost::thread_cpu();
-    while bug.runs < max_seeds && !interrupt.is_set() {
+    while bug.runs < max_seeds && !interrupt.is_set() && !backend.is_lost() {
         let seed = bug.runs;
         let turn = (seed % planted.workloads.len() as u64) as usize;
         let entry = entries[planted.workloads[turn]].as_ref();
-        let result = entry.run(Seed(seed), &planted.demands, false);
+        let Some(result) = backend.run(entry, Seed(seed), &planted.demands, &|| interrupt.is_set()) else {
+            break;
+        };
         bug.runs += 1;
-        let origin = Origin { workload: entry.name(), seed, demands: &planted.demands, repro: None };
+        let origin = Origin::of(entry.name(), seed, &planted.demands, backend);
         if planted.is_caught_by(result.verdict) {
             bug.caught = Some(catch(&origin, &result));
             bug.mistaken = None;
@@ -195,7 +220,7 @@ mod tests {
         let entries = entries();
         let all = planted(&entries, &[], &Demands::default()).expect("all");
         let planted = all.iter().find(|p| p.place == place && p.name == name).expect("planted");
-        chase(&entries, planted, max_seeds, &Interrupt::default())
+        chase(&entries, planted, max_seeds, &Backend::Simulated, &Interrupt::default())
     }
 
     #[test]
@@ -230,7 +255,7 @@ mod tests {
         let all = planted(&entries, &["unfair".to_owned()], &Demands::default());
         assert!(all.is_err(), "not in the catalogue");
         let all = planted(&entries, &[], &Demands::default()).expect("all");
-        let bug = chase(&entries, &all[0], 100, &Interrupt::default());
+        let bug = chase(&entries, &all[0], 100, &Backend::Simulated, &Interrupt::default());
         assert_eq!((bug.runs, &bug.caught), (1, &None));
         assert!(bug.mistaken.expect("a reason").contains("blamed on the cluster by durable"));
     }

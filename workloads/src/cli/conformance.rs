@@ -1,25 +1,33 @@
-//! `shaketable conformance check`: recorded answers of a real cluster, replayed on the simulated one.
+//! `shaketable conformance`: recorded answers of a real cluster, replayed on another, or recorded there.
 
 use super::{
     COMMIT, Refusal,
-    args::CheckArguments,
+    args::{CheckArguments, RecordArguments},
+    backend::Backend,
     output::{self, Target},
+    refuse,
     run::{settle, tell_written},
 };
+use shaketable_layers::tx;
 use shaketable_reports::{Body, Outcome, text};
-use shaketable_workloads::conformance::{self, CheckError};
+use shaketable_sim::{faults::Profile, seed::Seed};
+use shaketable_workloads::conformance::{self, CheckError, KINDS, Recorded};
 
 /// Replays the recordings of a folder, prints and writes.
 pub fn check(arguments: &CheckArguments) -> Result<Outcome, Refusal> {
     let json = Target::check_named(arguments.json.as_deref())?;
-    let report = match conformance::check(&arguments.folder) {
-        Ok(report) => report,
-        Err(CheckError::Failed(error)) => {
-            output::complain(&format!("shaketable: the simulated cluster failed between cases: {error}"));
-            return Ok(Outcome::Harness);
+    let backend = Backend::open(&(&arguments.cluster).into(), Profile::Calm)?;
+    let checked = match &backend {
+        Backend::Simulated => conformance::check(&arguments.folder),
+        #[cfg(feature = "fdb-client")]
+        Backend::Real(cluster) => {
+            cluster.alone(async |db| conformance::check_on(db, &arguments.folder).await)?
         }
-        Err(error) => return Err(Refusal(error.to_string())),
     };
+    let report = checked.map_err(|error| match error {
+        CheckError::Failed(_) => Refusal::Cluster(error.to_string()),
+        error => Refusal::Usage(error.to_string()),
+    })?;
     let outcome = report.outcome();
     let printed = format!("commit {COMMIT}\n\n{}", text::conformance(&report));
     let written = json.map_or(Ok(()), |json| json.write_report(Body::Conformance(report)));
@@ -28,4 +36,47 @@ pub fn check(arguments: &CheckArguments) -> Result<Outcome, Refusal> {
     }
     output::print(&printed);
     settle(outcome, written)
+}
+
+/// Draws scripts, performs them and writes a file of each kind: all of them or none.
+pub fn record(arguments: &RecordArguments) -> Result<Outcome, Refusal> {
+    let (folder, seed) = (&arguments.out, Seed(arguments.seed));
+    let Ok(count) = usize::try_from(arguments.cases) else {
+        refuse!("{} cases are too many", arguments.cases)
+    };
+    let paths = KINDS.map(|kind| folder.join(format!("{kind}.jsonl")));
+    if let Some(path) = paths.iter().find(|path| path.exists()) {
+        refuse!("{} exists: record into a folder of its own", path.display());
+    }
+    let backend = Backend::open(&(&arguments.cluster).into(), Profile::Calm)?;
+    if let Err(error) = std::fs::create_dir_all(folder) {
+        refuse!("cannot write {}: {error}", folder.display());
+    }
+    let targets = paths.iter().map(|path| Target::check(path)).collect::<Result<Vec<_>, _>>()?;
+    let recorded: tx::Result<Vec<Recorded>> = match &backend {
+        Backend::Simulated => {
+            KINDS.into_iter().map(|kind| conformance::record_simulated(seed, kind, count)).collect()
+        }
+        #[cfg(feature = "fdb-client")]
+        Backend::Real(cluster) => cluster.alone(async |db| {
+            let mut all = Vec::new();
+            for kind in KINDS {
+                all.push(conformance::record(db, seed, kind, count).await?);
+            }
+            Ok(all)
+        })?,
+    };
+    let recorded = recorded.map_err(|error| Refusal::Cluster(CheckError::Failed(error).to_string()))?;
+    let mut summary = String::new();
+    for ((kind, target), Recorded { cases, wavering }) in KINDS.into_iter().zip(targets).zip(&recorded) {
+        let lines = cases.iter().map(|case| serde_json::to_string(case).unwrap_or_default() + "\n");
+        target.write(&lines.collect::<String>())?;
+        summary += &format!("{kind}: {}", text::plural(cases.len() as u64, "case", "cases"));
+        if *wavering > 0 {
+            summary += &format!(", and {wavering} left out, which answered differently when asked again");
+        }
+        summary += "\n";
+    }
+    output::print(&format!("{summary}\nrecordings in {}\n", folder.display()));
+    Ok(Outcome::Passed)
 }

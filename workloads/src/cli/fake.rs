@@ -82,6 +82,17 @@ impl Entry for Fake {
             trace: Vec::new(),
         }
     }
+    #[cfg(feature = "fdb-client")]
+    fn run_on(
+        &self,
+        _open: shaketable_workloads::real::Open<'_>,
+        _site: &shaketable_workloads::real::Site,
+        seed: Seed,
+        demands: &Demands,
+        _conditions: shaketable_workloads::real::Conditions<'_>,
+    ) -> Result<RunResult, shaketable_workloads::real::RunError> {
+        Ok(self.run(seed, demands, false))
+    }
     fn plan(&self, _seed: Seed, _demands: &Demands) -> String {
         String::new()
     }

@@ -6,10 +6,12 @@
 //! (threads), [`progress`], [`output`] (files and the terminal), [`cost`] and [`interrupt`].
 
 mod args;
+mod backend;
 mod bench;
 mod bugs;
 mod choose;
 mod conformance;
+mod contract;
 mod cost;
 #[cfg(test)]
 mod fake;
@@ -30,21 +32,36 @@ use std::{fmt, process::ExitCode};
 /// The commit that the program was built from.
 const COMMIT: &str = env!("SHAKETABLE_COMMIT");
 
-/// Bad usage, configuration or input: one line on stderr, exit code 2.
+/// Why a command has nothing to say: one line on stderr.
 #[derive(Debug, PartialEq, Eq)]
-struct Refusal(String);
+enum Refusal {
+    /// Bad usage, configuration or input.
+    Usage(String),
+    /// A cluster that does not answer, or not any more.
+    Cluster(String),
+}
+
+impl Refusal {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Refusal::Usage(_) => 2,
+            Refusal::Cluster(_) => Outcome::Harness.exit_code(),
+        }
+    }
+}
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Refusal::Usage(line) | Refusal::Cluster(line)) = self;
         // Whatever a message quotes (a file name, a parser's words), it stays one line.
-        f.write_str(&self.0.split_whitespace().collect::<Vec<_>>().join(" "))
+        f.write_str(&line.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 }
 
 /// Refuses with a formatted line.
 macro_rules! refuse {
     ($($message:tt)+) => {
-        return Err($crate::cli::Refusal(format!($($message)+)))
+        return Err($crate::cli::Refusal::Usage(format!($($message)+)))
     };
 }
 use refuse;
@@ -60,7 +77,7 @@ pub fn main() -> ExitCode {
         Ok(Ok(outcome)) => ExitCode::from(outcome.exit_code()),
         Ok(Err(refusal)) => {
             output::complain(&format!("shaketable: {refusal}"));
-            ExitCode::from(2)
+            ExitCode::from(refusal.exit_code())
         }
         Err(_) => {
             output::complain("shaketable: this is a defect of shaketable itself");
@@ -78,5 +95,7 @@ fn dispatch(arguments: Arguments) -> Result<Outcome, Refusal> {
         Some(Command::List(arguments)) => list::list(&arguments),
         Some(Command::Bench(arguments)) => bench::bench(&arguments),
         Some(Command::Conformance(Conformance::Check(arguments))) => conformance::check(&arguments),
+        Some(Command::Conformance(Conformance::Record(arguments))) => conformance::record(&arguments),
+        Some(Command::Contract(arguments)) => contract::contract(&arguments),
     }
 }

@@ -3,7 +3,9 @@
 use super::{
     COMMIT, Refusal,
     args::ReplayArguments,
+    backend::Backend,
     choose,
+    interrupt::Interrupt,
     output::{self, Target},
     refuse,
     report::Origin,
@@ -21,10 +23,15 @@ pub fn replay(arguments: &ReplayArguments) -> Result<Outcome, Refusal> {
     runner::print_panics();
     let json = Target::check_named(arguments.json.as_deref())?;
     let repro = Target::check_named(arguments.output.as_deref())?;
-    let Ran { result, report, plan } = match arguments.seed {
-        Some(seed) => from_seed(arguments, seed)?,
-        None => from_file(arguments)?,
+    if arguments.backend.is_real()? && (arguments.seed.is_none() || arguments.trace) {
+        refuse!("a run on a real cluster has a seed, and no events to trace");
+    }
+    let backend = Backend::open(&arguments.backend, arguments.shaking.faults.unwrap_or_default())?;
+    let ran = match arguments.seed {
+        Some(seed) => from_seed(arguments, seed, &backend)?,
+        None => Some(from_file(arguments)?),
     };
+    let Some(Ran { result, report, plan }) = ran else { refuse!("interrupted") };
     if arguments.trace {
         let mut events = String::new();
         for event in &result.trace {
@@ -51,16 +58,25 @@ struct Ran {
     plan: String,
 }
 
-fn from_seed(arguments: &ReplayArguments, seed: u64) -> Result<Ran, Refusal> {
+/// The run of a seed; `None` if it was interrupted, as one on a real cluster can be.
+fn from_seed(arguments: &ReplayArguments, seed: u64, backend: &Backend) -> Result<Option<Ran>, Refusal> {
     let entry = choose::workload(&arguments.what)?;
     let mut demands = arguments.shaking.demands()?;
     if let Some(bug) = &arguments.bug {
         choose::plant(&mut demands, entry.as_ref(), bug)?;
     }
-    let result = entry.run(Seed(seed), &demands, arguments.trace);
-    let origin = Origin { workload: entry.name(), seed, demands: &demands, repro: None };
+    let result = if backend.is_simulated() {
+        entry.run(Seed(seed), &demands, arguments.trace)
+    } else {
+        let interrupt = Interrupt::listen()?;
+        match backend.run(entry.as_ref(), Seed(seed), &demands, &|| interrupt.is_set()) {
+            Some(result) => result,
+            None => return Ok(None),
+        }
+    };
+    let origin = Origin::of(entry.name(), seed, &demands, backend);
     let report = origin.report(&result, entry.summary(Seed(seed), &demands));
-    Ok(Ran { result, report, plan: entry.plan(Seed(seed), &demands) })
+    Ok(Some(Ran { result, report, plan: entry.plan(Seed(seed), &demands) }))
 }
 
 fn from_file(arguments: &ReplayArguments) -> Result<Ran, Refusal> {
@@ -77,13 +93,16 @@ fn from_file(arguments: &ReplayArguments) -> Result<Ran, Refusal> {
     {
         refuse!("{path} says itself which faults and bugs: leave --faults, --without and --bug out");
     }
-    let told = |error: PlanError| Refusal(format!("{path}: {error}"));
+    let told = |error: PlanError| Refusal::Usage(format!("{path}: {error}"));
     let workload = plan::workload_of(&repro).map_err(told)?;
-    let entry = choose::workload(&workload).map_err(|refusal| Refusal(format!("{path}: {refusal}")))?;
+    let entry =
+        choose::workload(&workload).map_err(|refusal| Refusal::Usage(format!("{path}: {refusal}")))?;
     let head = entry.head(&repro).map_err(told)?;
     let result = entry.replay(&repro, arguments.trace).map_err(told)?;
-    let origin =
-        Origin { workload: entry.name(), seed: head.seed, demands: &head.demands, repro: Some(path) };
+    let origin = Origin {
+        repro: Some(path),
+        ..Origin::of(entry.name(), head.seed, &head.demands, &Backend::Simulated)
+    };
     let report = origin.report(&result, head.summary);
     Ok(Ran { result, report, plan: repro })
 }

@@ -1,6 +1,6 @@
 //! From what a run leaves behind to what a report says.
 
-use super::choose;
+use super::{backend::Backend, choose};
 use shaketable_reports::{Counters, FindingReport, RunReport, Verdict, run};
 use shaketable_workloads::{
     judges::Finding,
@@ -19,9 +19,16 @@ pub struct Origin<'a> {
     pub demands: &'a Demands,
     /// The repro file that was replayed.
     pub repro: Option<&'a str>,
+    /// The options of its backend.
+    pub backend: String,
 }
 
-impl Origin<'_> {
+impl<'a> Origin<'a> {
+    /// A run of a seed.
+    pub fn of(workload: &'a str, seed: u64, demands: &'a Demands, backend: &Backend) -> Origin<'a> {
+        Origin { workload, seed, demands, repro: None, backend: backend.options() }
+    }
+
     /// The planted bug's name, if one is planted.
     fn bug(&self) -> Option<&str> {
         self.demands.bug.as_deref().or(self.demands.sabotage.map(|s| s.name()))
@@ -41,7 +48,7 @@ impl Origin<'_> {
         if let Some(bug) = self.bug() {
             line += &format!(" --bug {bug}");
         }
-        line
+        line + &self.backend
     }
 
     /// The run as a report says it; `drawn` is what the seed drew, in words.
@@ -67,7 +74,7 @@ impl Origin<'_> {
 }
 
 /// A word as a shell reads it back.
-fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()
@@ -155,8 +162,9 @@ mod tests {
     #[test]
     fn a_replay_line_says_everything_that_was_demanded() {
         let mut demands = Demands { profile: Profile::Storm, ..Demands::default() };
-        let line =
-            |demands: &Demands, repro| Origin { workload: "queue", seed: 17, demands, repro }.replay_line();
+        let line = |demands: &Demands, repro| {
+            Origin { repro, ..Origin::of("queue", 17, demands, &Backend::Simulated) }.replay_line()
+        };
         assert_eq!(line(&demands, None), "shaketable replay queue 17 --faults storm");
         demands.without = vec![Family::Kill, Family::OneRowBatches];
         demands.bug = Some("recipe".into());

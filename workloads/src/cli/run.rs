@@ -3,6 +3,7 @@
 use super::{
     COMMIT, Refusal,
     args::{RunArguments, Shaking},
+    backend::{Backend, BackendArguments},
     choose, cost,
     interrupt::Interrupt,
     output::{self, Target},
@@ -50,6 +51,8 @@ pub struct Sweep {
     pub jobs: usize,
     /// No further run begins after this time on the wall.
     pub budget: Option<Duration>,
+    /// Where they run.
+    pub backend: Backend,
 }
 
 /// Every workload, some seeds, a table, and a report in the build folder.
@@ -66,25 +69,31 @@ pub fn main_job() -> Result<Outcome, Refusal> {
         check_determinism: None,
         shard: None,
         json: Some(PathBuf::from(FOLDER).join("report.json")),
+        backend: BackendArguments::default(),
     })
 }
 
 /// Sweeps, prints and writes.
 pub fn run(arguments: &RunArguments) -> Result<Outcome, Refusal> {
     let run_twice = arguments.check_determinism.unwrap_or(0);
-    let sweep = Sweep {
+    if run_twice > 0 && arguments.backend.is_real()? {
+        refuse!("--check-determinism is for simulated clusters: a real one never runs twice alike");
+    }
+    let mut sweep = Sweep {
         entries: choose::workloads(&arguments.workloads)?,
         demands: arguments.shaking.demands()?,
         seeds: arguments.seeds.clone().unwrap_or(0..if run_twice > 0 { run_twice } else { SEEDS }),
         shard: arguments.shard,
         run_twice,
-        jobs: arguments.jobs.unwrap_or_else(processors),
+        jobs: arguments.jobs.unwrap_or_else(|| arguments.backend.jobs()),
         budget: arguments.budget,
+        backend: Backend::Simulated,
     };
     if sweep.share() == 0 {
         refuse!("this shard has no seeds: there are fewer seeds than shards");
     }
     let json = Target::check_named(arguments.json.as_deref())?;
+    sweep.backend = Backend::open(&arguments.backend, sweep.demands.profile)?;
     let report = sweep.perform(&Interrupt::listen()?);
     let outcome = report.outcome;
     let printed = text::sweep(&report, COMMIT);
@@ -155,11 +164,13 @@ impl Sweep {
         let done = pool::over(
             pieces,
             self.jobs,
-            || interrupt.is_set() || over_budget(),
-            |piece| self.one(piece),
+            || interrupt.is_set() || over_budget() || self.backend.is_lost(),
+            |piece| self.one(piece, interrupt),
             |news| match news {
                 News::Tick => progress.tick(),
-                News::Done(piece, ran) => {
+                // Interrupted in the middle: it says nothing.
+                News::Done(_, None) => {}
+                News::Done(piece, Some(ran)) => {
                     let (seed, workload) = self.piece(piece);
                     progress.done(workload, ran.failure.is_none());
                     tallies[workload].add(seed, ran);
@@ -171,7 +182,7 @@ impl Sweep {
             .entries
             .iter()
             .zip(tallies)
-            .map(|(entry, tally)| tally.report(entry.as_ref(), &self.demands))
+            .map(|(entry, tally)| tally.report(entry.as_ref(), &self.demands, self.backend.is_simulated()))
             .collect();
         SweepReport {
             faults: choose::name_of(self.demands.profile).to_owned(),
@@ -180,7 +191,10 @@ impl Sweep {
             shard: self.shard,
             jobs: self.jobs as u64,
             ending: match done {
-                done if done == pieces => Ending::Complete,
+                _ if self.backend.is_lost() => Ending::Lost,
+                done if done == pieces && (self.backend.is_simulated() || !interrupt.is_set()) => {
+                    Ending::Complete
+                }
                 _ if interrupt.is_set() => Ending::Interrupted,
                 _ => Ending::Budget,
             },
@@ -190,12 +204,14 @@ impl Sweep {
         }
     }
 
-    fn one(&self, piece: u64) -> Ran {
+    /// One run, `None` if it was told to end.
+    fn one(&self, piece: u64, interrupt: &Interrupt) -> Option<Ran> {
         let (seed, workload) = self.piece(piece);
         let entry = self.entries[workload].as_ref();
         let before = cost::thread_cpu();
         let twice = piece / (self.entries.len() as u64) < self.run_twice;
-        let (mut result, mut differed) = (entry.run(Seed(seed), &self.demands, false), false);
+        let mut result = self.backend.run(entry, Seed(seed), &self.demands, &|| interrupt.is_set())?;
+        let mut differed = false;
         if twice {
             let second = entry.run(Seed(seed), &self.demands, false);
             if !determinism::same(&result, &second) {
@@ -215,10 +231,10 @@ impl Sweep {
             }
         }
         let failure = (result.verdict != runner::Verdict::Passed).then(|| {
-            let origin = Origin { workload: entry.name(), seed, demands: &self.demands, repro: None };
+            let origin = Origin::of(entry.name(), seed, &self.demands, &self.backend);
             origin.report(&result, entry.summary(Seed(seed), &self.demands))
         });
-        Ran { result, failure, twice, differed, cpu: cost::thread_cpu() - before }
+        Some(Ran { result, failure, twice, differed, cpu: cost::thread_cpu() - before })
     }
 }
 
@@ -260,14 +276,14 @@ impl Tally {
         }
     }
 
-    fn report(mut self, entry: &dyn Entry, demands: &Demands) -> WorkloadReport {
+    fn report(mut self, entry: &dyn Entry, demands: &Demands, simulated: bool) -> WorkloadReport {
         self.failing.sort_unstable();
         WorkloadReport {
             workload: entry.name().to_owned(),
             counters: report::counters(&self.counters),
             faults_delivered: report::families(&self.counters),
             points: report::points(entry.points(), &self.points),
-            vacuous: vacuous(&self.counters, demands, self.report.runs),
+            vacuous: vacuous(&self.counters, demands, simulated, self.report.runs),
             failing_seeds: self.failing,
             failures: self.failures.into_values().collect(),
             ..self.report
@@ -276,13 +292,13 @@ impl Tally {
 }
 
 /// Counters that the sweep needed and that are zero. What was switched off is not missed.
-fn vacuous(counters: &runner::Counters, demands: &Demands, runs: u64) -> Vec<String> {
+fn vacuous(counters: &runner::Counters, demands: &Demands, simulated: bool, runs: u64) -> Vec<String> {
     let switched_off = |name: &str| match name {
         "unknown results that committed" => demands.without.contains(&Family::UnknownCommitted),
         "unknown results that did not commit" => demands.without.contains(&Family::UnknownNotCommitted),
         _ => false,
     };
-    let missing = vacuous::judge(counters, demands.profile, runs);
+    let missing = vacuous::judge(counters, simulated.then_some(demands.profile), runs);
     missing.into_iter().filter(|name| !switched_off(name)).map(str::to_owned).collect()
 }
 
@@ -301,6 +317,7 @@ mod tests {
             run_twice: 0,
             jobs: 1,
             budget: None,
+            backend: Backend::Simulated,
         }
     }
 
@@ -326,8 +343,8 @@ mod tests {
 
     #[test]
     fn an_outcome_outweighs_a_report_that_could_not_be_written() {
-        let refused = || Err(Refusal("disk full".into()));
-        assert_eq!(settle(Outcome::Passed, refused()), Err(Refusal("disk full".into())));
+        let refused = || Err(Refusal::Usage("disk full".into()));
+        assert_eq!(settle(Outcome::Passed, refused()), Err(Refusal::Usage("disk full".into())));
         assert_eq!(settle(Outcome::Violated, refused()), Ok(Outcome::Violated));
         assert_eq!(settle(Outcome::Passed, Ok(())), Ok(Outcome::Passed));
     }
@@ -337,7 +354,7 @@ mod tests {
         let counters =
             runner::Counters { committed: 1, audits: 1, conflicts: 1, retries: 1, ..Default::default() };
         let mut demands = Demands::default();
-        let missed = |demands: &Demands| vacuous(&counters, demands, 100).len();
+        let missed = |demands: &Demands| vacuous(&counters, demands, true, 100).len();
         let all = missed(&demands);
         demands.without = vec![Family::UnknownCommitted];
         assert_eq!(missed(&demands), all - 1);

@@ -1,12 +1,12 @@
 //! A recorded case as plain data.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Bytes as recordings spell them: hex, `"61*1500"` for a byte repeated, `{A}` for transaction A's
 /// versionstamp.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Bytes(pub String);
 
@@ -33,6 +33,25 @@ impl Bytes {
         Some(bytes)
     }
 
+    /// A spelling of bytes in which each of these stamps goes by its name.
+    pub fn spell(bytes: &[u8], stamps: &BTreeMap<String, [u8; 10]>) -> Bytes {
+        let mut text = String::new();
+        let mut rest = bytes;
+        while let Some((first, after)) = rest.split_first() {
+            match stamps.iter().find(|(_, stamp)| rest.starts_with(&stamp[..])) {
+                Some((name, stamp)) => {
+                    text += &format!("{{{name}}}");
+                    rest = &rest[stamp.len()..];
+                }
+                None => {
+                    text += &format!("{first:02x}");
+                    rest = after;
+                }
+            }
+        }
+        if text.contains('{') { Bytes(text) } else { Bytes::encode(bytes) }
+    }
+
     /// The shortest spelling of bytes without a stamp.
     pub fn encode(bytes: &[u8]) -> Bytes {
         if let [first, rest @ ..] = bytes
@@ -46,7 +65,7 @@ impl Bytes {
 }
 
 /// A recorded key selector.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Selector {
     /// The base key.
@@ -58,63 +77,79 @@ pub struct Selector {
 }
 
 /// One call of a case, and what it answered.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
     /// The transaction's name.
     pub tx: String,
     /// The call.
     pub op: String,
-    /// The recorded answer.
+    /// The recorded answer; none yet in a script that is to be recorded.
     pub expect: Value,
     /// The key.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<Bytes>,
     /// The value.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Bytes>,
     /// How often key and value are to be repeated.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub repeat: Option<[usize; 2]>,
     /// A range's begin: a key, or a selector.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub begin: Option<Value>,
     /// A range's end.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<Value>,
     /// The selector.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub selector: Option<Selector>,
     /// Whether the read is a snapshot read.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub snapshot: bool,
     /// Rows at most; 0 and -1 are any number.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<i64>,
     /// The streaming mode's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
     /// The streaming mode's iteration.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub iteration: Option<usize>,
     /// Descending order.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reverse: bool,
     /// The atomic operation's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mutation: Option<String>,
     /// A numeric code of an atomic operation or an error.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<i32>,
     /// The atomic operation's operand.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub operand: Option<Bytes>,
     /// The option's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub option: Option<String>,
     /// The option's value.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub param: Option<i32>,
     /// A read version.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<i64>,
     /// Whether the versionstamp is asked for before committing.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stamp: bool,
     /// A watch's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The answer depends on how old the cluster is.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_be_old: bool,
 }
 
 /// One recorded case.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
     /// Its name.

@@ -1,19 +1,9 @@
 //! The whole comparison: every recording of a folder, replayed and counted.
 
 use super::{FormatError, Recording, Replayed, parse, prepare, replay, replay_directories, replay_tuple};
-use parking_lot::Mutex;
-use shaketable_layers::tx;
+use crate::calm;
+use shaketable_layers::tx::{self, Database};
 use shaketable_reports::{ConformanceReport, FileReport, Impossible};
-use shaketable_sim::{
-    client::SimDatabase,
-    cluster::Cluster,
-    config::ClusterConfig,
-    faults::FaultPlan,
-    history::ClientId,
-    rt::{self, MILLISECOND},
-    seed::Seed,
-    world::{Class, World},
-};
 use std::{fs, io, path::Path, sync::Arc};
 use thiserror::Error;
 
@@ -50,43 +40,15 @@ pub enum CheckError {
         path: String,
     },
     /// The cluster failed outside of the steps that are compared.
-    #[error("the simulated cluster failed between cases: {0}")]
+    #[error("the cluster failed between cases: {0}")]
     Failed(tx::Error),
 }
 
-/// Replays a recording's cases one after the other on one calm cluster.
-fn simulate(recording: Recording) -> Result<Vec<(String, Replayed)>, CheckError> {
-    rt::simulate(Seed(0), async {
-        let world = World::new(Seed(0), ClusterConfig::smallest(), &FaultPlan::default(), false);
-        let cluster = Cluster::start(world.clone()).await;
-        let (controller, recording) = (cluster.controller(), Arc::new(recording));
-        let done = Arc::new(Mutex::new(None));
-        let answer = done.clone();
-        world.add_machine(Class::Client, "client", move |world, node| {
-            let db = SimDatabase::new(world, node, ClientId(0), controller);
-            let (recording, answer) = (recording.clone(), answer.clone());
-            async move {
-                let replayed = replay_all(&db, &recording).await;
-                *answer.lock() = Some(replayed);
-            }
-        });
-        let replayed = loop {
-            if let Some(replayed) = done.lock().take() {
-                break replayed;
-            }
-            world.clock.sleep(100 * MILLISECOND).await;
-        };
-        cluster.shutdown().await;
-        replayed.map_err(CheckError::Failed)
-    })
-}
-
-/// Each case's name, and how it went.
-async fn replay_all(db: &SimDatabase, recording: &Recording) -> tx::Result<Vec<(String, Replayed)>> {
+/// Replays a recording's cases one after the other: each one's name, and how it went.
+async fn replay_all<D: Database>(db: &D, recording: &Recording) -> tx::Result<Vec<(String, Replayed)>> {
     let mut replayed = Vec::new();
     match recording {
         Recording::Client(cases) => {
-            prepare(db).await?;
             for case in cases {
                 replayed.push((case.id.clone(), replay(db, case).await?));
             }
@@ -106,8 +68,8 @@ async fn replay_all(db: &SimDatabase, recording: &Recording) -> tx::Result<Vec<(
     Ok(replayed)
 }
 
-/// Replays every recording of the folder `dir`, by name, on calm simulated clusters.
-pub fn check(dir: &Path) -> Result<ConformanceReport, CheckError> {
+/// Reads every recording of the folder `dir`, by name.
+fn read(dir: &Path) -> Result<Vec<(String, Recording)>, CheckError> {
     let mut files = Vec::new();
     for name in recordings(dir)? {
         let path = dir.join(&name);
@@ -116,9 +78,36 @@ pub fn check(dir: &Path) -> Result<ConformanceReport, CheckError> {
             .map_err(|error| CheckError::Malformed { path: path.display().to_string(), error })?;
         files.push((name, recording));
     }
+    Ok(files)
+}
+
+/// Replays every recording of the folder `dir`, each on a calm simulated cluster of its own.
+pub fn check(dir: &Path) -> Result<ConformanceReport, CheckError> {
+    let mut files = Vec::new();
     // Everything is read before anything is run.
-    let report = |(name, recording): (String, Recording)| Ok(report(name, simulate(recording)?));
-    Ok(ConformanceReport { files: files.into_iter().map(report).collect::<Result<_, _>>()? })
+    for (name, recording) in read(dir)? {
+        let recording = Arc::new(recording);
+        let replayed = calm::simulate(move |db| {
+            let recording = recording.clone();
+            async move {
+                if let Recording::Client(_) = *recording {
+                    prepare(&db).await?;
+                }
+                replay_all(&db, &recording).await
+            }
+        });
+        files.push(report(name, replayed.map_err(CheckError::Failed)?));
+    }
+    Ok(ConformanceReport { files })
+}
+
+/// Replays every recording of the folder `dir` on `db`, whose whole user keyspace they use.
+pub async fn check_on<D: Database>(db: &D, dir: &Path) -> Result<ConformanceReport, CheckError> {
+    let mut files = Vec::new();
+    for (name, recording) in read(dir)? {
+        files.push(report(name, replay_all(db, &recording).await.map_err(CheckError::Failed)?));
+    }
+    Ok(ConformanceReport { files })
 }
 
 fn unreadable(path: &Path, error: io::Error) -> CheckError {

@@ -1,19 +1,24 @@
 //! Comparison of a database with what a real FoundationDB cluster was recorded to answer.
 //!
 //! `conformance/` of this crate holds the recordings and says what their formats are: of the client, of the
-//! directory layer, of the tuple layer. [`check`] replays them on a calm simulated cluster; [`replay`] and
-//! [`replay_directories`] replay one case on any database.
+//! directory layer, of the tuple layer. [`check`] replays them on a calm simulated cluster, and [`check_on`] on
+//! any database; [`replay`] and [`replay_directories`] replay one case. [`record`] draws scripts of the client
+//! and writes down what a database answers.
 
 mod cases;
 mod check;
 mod directories;
 mod format;
+mod record;
 mod replay;
+mod scripts;
 mod tuples;
 
 pub use cases::{Bytes, Case, Selector, Step};
-pub use check::{CheckError, check};
+pub use check::{CheckError, check, check_on};
 pub use directories::{DirectoryCase, DirectoryStep, replay_directories};
 pub use format::{FormatError, Recording, parse};
+pub use record::{Recorded, record, record_simulated};
 pub use replay::{Replayed, prepare, replay};
+pub use scripts::{KINDS, scripts};
 pub use tuples::{RecordedElement, TupleCase, replay_tuple};

@@ -1,0 +1,51 @@
+//! `shaketable contract`: what FoundationDB promises its clients, tested on a cluster.
+
+use super::{
+    COMMIT, Refusal,
+    args::ContractArguments,
+    backend::Backend,
+    output::{self, Target},
+    refuse,
+    run::{settle, tell_written},
+};
+use shaketable_layers::tx::contract::{self, Verdict};
+use shaketable_reports::{Body, ContractCase, ContractReport, Outcome, text};
+use shaketable_sim::faults::Profile;
+use shaketable_workloads::calm;
+
+/// Below which keys the cases work on a simulated cluster.
+const PREFIX: &[u8] = b"contract/";
+
+/// Runs the cases, prints and writes.
+pub fn contract(arguments: &ContractArguments) -> Result<Outcome, Refusal> {
+    let json = Target::check_named(arguments.json.as_deref())?;
+    let backend = Backend::open(&arguments.backend, Profile::Calm)?;
+    let filter = arguments.filter.clone().unwrap_or_default();
+    let verdicts = match &backend {
+        Backend::Simulated => {
+            let filter = filter.clone();
+            calm::simulate(move |db| {
+                let filter = filter.clone();
+                async move { contract::run_all(&db, PREFIX, &filter).await }
+            })
+        }
+        #[cfg(feature = "fdb-client")]
+        Backend::Real(cluster) => cluster.contract(&filter)?,
+    };
+    if verdicts.is_empty() {
+        refuse!("no promise has {filter:?} in its name: they begin with {}", contract::SECTIONS.join(", "));
+    }
+    let report = ContractReport { cases: verdicts.into_iter().map(case).collect() };
+    let outcome = report.outcome();
+    let printed = format!("commit {COMMIT}\n\n{}", text::contract(&report));
+    let written = json.map_or(Ok(()), |json| json.write_report(Body::Contract(report)));
+    if let (Ok(()), Some(path)) = (&written, arguments.json.as_deref()) {
+        tell_written(path);
+    }
+    output::print(&printed);
+    settle(outcome, written)
+}
+
+fn case(verdict: Verdict) -> ContractCase {
+    ContractCase { name: verdict.name, promise: verdict.promise, broken: verdict.result.err() }
+}

@@ -1,0 +1,53 @@
+//! Recording: scripts performed on a database, and what they answered, in the form that is checked.
+
+use super::{Case, Replayed, prepare, replay, replay::record as record_case, scripts};
+use crate::calm;
+use shaketable_layers::tx::{Database, Result};
+use shaketable_sim::seed::Seed;
+
+/// Cases that a database answers alike each time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recorded {
+    /// With their answers.
+    pub cases: Vec<Case>,
+    /// How many answered differently when they were asked again, and are left out: a cluster may be disturbed
+    /// at any time.
+    pub wavering: usize,
+}
+
+/// Draws scripts of one kind and performs each twice on `db`, whose whole user keyspace they use.
+pub async fn record<D: Database>(db: &D, seed: Seed, kind: &str, count: usize) -> Result<Recorded> {
+    let mut recorded = Recorded::default();
+    for script in scripts(seed, kind, count) {
+        let case = record_case(db, script).await?;
+        match replay(db, &case).await? {
+            Replayed::Equal => recorded.cases.push(case),
+            Replayed::Different(_) => recorded.wavering += 1,
+        }
+    }
+    Ok(recorded)
+}
+
+/// The same on a calm simulated cluster.
+pub fn record_simulated(seed: Seed, kind: &'static str, count: usize) -> Result<Recorded> {
+    calm::simulate(move |db| async move {
+        prepare(&db).await?;
+        record(&db, seed, kind, count).await
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::KINDS;
+
+    #[test]
+    fn what_is_recorded_is_answered_alike() {
+        for kind in KINDS {
+            let recorded = record_simulated(Seed(1), kind, 60).expect("a calm cluster answers");
+            assert_eq!((recorded.cases.len(), recorded.wavering), (60, 0), "{kind}");
+            let answers = |case: &Case| case.steps.iter().all(|step| !step.expect.is_null());
+            assert!(recorded.cases.iter().all(answers), "{kind}");
+        }
+    }
+}

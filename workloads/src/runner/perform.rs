@@ -240,9 +240,13 @@ fn start_clients<W: Workload>(
             progress: progress.clone(),
         });
         world.add_machine(Class::Client, &format!("client-{client}"), move |world, node| {
-            let db = SimDatabase::new(world.clone(), node, ClientId(client as u16), controller);
+            let job = job.clone();
             // Boxed: a client is large, and the runtime moves what it starts over the stack several times.
-            Box::pin(live(Machine { world, node, db }, job.clone()))
+            Box::pin(async move {
+                // On the machine, whose death ends what the database has started.
+                let db = SimDatabase::new(world.clone(), node, ClientId(client as u16), controller);
+                live(Machine { world, node, db }, job).await;
+            })
         });
     }
     progress

@@ -62,6 +62,7 @@ macro_rules! once_forms {
                 session: &mut $crate::once::Session<D>,
                 $($argument: $type),*
             ) -> impl Future<Output = $crate::once::Outcome<$answer, $error>> + Send {
+                $crate::called!();
                 async move {
                     session.apply(|tx| async move { self.$operation(&tx, $($argument),*).await }).await
                 }

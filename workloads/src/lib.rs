@@ -20,6 +20,7 @@ mod sabotage;
 mod sessions;
 pub mod shake;
 pub mod specimen;
+pub mod strategies;
 pub mod workload;
 pub mod workloads;
 

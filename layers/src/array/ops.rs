@@ -18,16 +18,19 @@ pub struct Array {
 impl Array {
     /// The array of one dimension below `subspace`, which nothing else may use.
     pub fn new(subspace: Subspace) -> Array {
+        crate::called!();
         Array::with_dimensions(subspace, 1)
     }
 
     /// The array of so many dimensions below `subspace`. Their number is part of the data.
     pub fn with_dimensions(subspace: Subspace, dimensions: usize) -> Array {
+        crate::called!();
         Array { subspace, dimensions }
     }
 
     /// Puts a value into a cell.
     pub async fn set<T: Transaction>(&self, tx: &T, index: &[i64], value: &[u8]) -> Result<(), Error> {
+        crate::called!();
         let key = self.cell(index)?;
         limits::row(&key, value)?;
         tx.set(&key, value);
@@ -41,11 +44,13 @@ impl Array {
         index: &[i64],
         isolation: Isolation,
     ) -> Result<Option<Bytes>, Error> {
+        crate::called!();
         Ok(tx.get(&self.cell(index)?, isolation).await?)
     }
 
     /// Empties a cell.
     pub async fn clear<T: Transaction>(&self, tx: &T, index: &[i64]) -> Result<(), Error> {
+        crate::called!();
         tx.clear(&self.cell(index)?);
         Ok(())
     }
@@ -58,6 +63,7 @@ impl Array {
         prefix: &[i64],
         isolation: Isolation,
     ) -> Result<Vec<(Vec<i64>, Bytes)>, Error> {
+        crate::called!();
         if prefix.len() >= self.dimensions {
             return Err(self.wrong(prefix));
         }

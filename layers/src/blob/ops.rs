@@ -31,12 +31,14 @@ pub struct Stat {
 impl Blobs {
     /// The blobs below `subspace`, which nothing else may use; chunks of 10,000 bytes, parts of a million.
     pub fn new(subspace: Subspace) -> Blobs {
+        crate::called!();
         Blobs { subspace, chunk: 10_000, part: 1_000_000 }
     }
 
     /// The same with other sizes: `chunk` bytes under a key, and up to `part` bytes, which are whole
     /// chunks, in one transaction of an upload or of [`Pages`](super::Pages).
     pub fn with_sizes(subspace: Subspace, chunk: usize, part: usize) -> Result<Blobs, Error> {
+        crate::called!();
         if !(1..=VALUE_SIZE_LIMIT).contains(&chunk) {
             return Err(Error::ChunkSize(chunk));
         }
@@ -48,6 +50,7 @@ impl Blobs {
 
     /// Replaces a blob, or makes it.
     pub async fn write<T: Transaction>(&self, tx: &T, blob: &[u8], data: &[u8]) -> Result<Generation, Error> {
+        crate::called!();
         self.fits(blob, Place::Own, self.chunk, data.len())?;
         let old = self.manifest(tx, blob, Isolation::Serializable).await?;
         let generation = next(tx, old).await?;
@@ -67,6 +70,7 @@ impl Blobs {
         blob: &[u8],
         data: &[u8],
     ) -> Result<Generation, Error> {
+        crate::called!();
         let old = self.manifest_to_write(tx, blob).await?;
         self.splice(tx, blob, old, old.map_or(0, |old| old.size), data).await
     }
@@ -80,6 +84,7 @@ impl Blobs {
         start: u64,
         data: &[u8],
     ) -> Result<Generation, Error> {
+        crate::called!();
         end(start, data.len() as u64)?;
         let old = self.manifest_to_write(tx, blob).await?;
         match old.map_or(0, |old| old.size) {
@@ -95,6 +100,7 @@ impl Blobs {
         blob: &[u8],
         size: u64,
     ) -> Result<Generation, Error> {
+        crate::called!();
         let old = self.manifest_to_write(tx, blob).await?.ok_or(Error::Missing)?;
         if size > old.size {
             return Err(Error::BeyondEnd { offset: size, size: old.size });
@@ -113,6 +119,7 @@ impl Blobs {
 
     /// Removes a blob; whether there was one.
     pub async fn delete<T: Transaction>(&self, tx: &T, blob: &[u8]) -> Result<bool, Error> {
+        crate::called!();
         let Some(old) = self.manifest_to_write(tx, blob).await? else { return Ok(false) };
         self.clear(tx, blob, &old, 0);
         tx.clear(&keys::manifest(&self.subspace, blob));
@@ -126,6 +133,7 @@ impl Blobs {
         blob: &[u8],
         isolation: Isolation,
     ) -> Result<Option<Bytes>, Error> {
+        crate::called!();
         self.read_range(tx, blob, 0, u64::MAX, isolation).await
     }
 
@@ -138,6 +146,7 @@ impl Blobs {
         length: u64,
         isolation: Isolation,
     ) -> Result<Option<Bytes>, Error> {
+        crate::called!();
         let end = end(start, length)?;
         let Some(manifest) = self.manifest(tx, blob, isolation).await? else { return Ok(None) };
         self.slice(tx, blob, &manifest, start, end, isolation).await.map(Some)
@@ -153,6 +162,7 @@ impl Blobs {
         length: u64,
         isolation: Isolation,
     ) -> Result<Bytes, Error> {
+        crate::called!();
         let end = end(start, length)?;
         let manifest = self.manifest(tx, blob, isolation).await?;
         match manifest.filter(|manifest| manifest.generation == generation) {
@@ -171,6 +181,7 @@ impl Blobs {
         blob: &[u8],
         isolation: Isolation,
     ) -> Result<Option<u64>, Error> {
+        crate::called!();
         Ok(self.stat(tx, blob, isolation).await?.map(|stat| stat.size))
     }
 
@@ -181,6 +192,7 @@ impl Blobs {
         blob: &[u8],
         isolation: Isolation,
     ) -> Result<bool, Error> {
+        crate::called!();
         Ok(self.stat(tx, blob, isolation).await?.is_some())
     }
 
@@ -191,6 +203,7 @@ impl Blobs {
         blob: &[u8],
         isolation: Isolation,
     ) -> Result<Option<Stat>, Error> {
+        crate::called!();
         let manifest = self.manifest(tx, blob, isolation).await?;
         Ok(manifest.map(|manifest| Stat { size: manifest.size, generation: manifest.generation }))
     }

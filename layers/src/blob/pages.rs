@@ -25,6 +25,7 @@ impl Pages {
         blobs: &Blobs,
         blob: &[u8],
     ) -> impl Future<Output = Result<Option<Pages>, RunError<Error>>> + Send {
+        crate::called!();
         async move {
             let stat =
                 db.run(|tx, _| async move { blobs.stat(&tx, blob, Isolation::Snapshot).await }).await?;
@@ -35,6 +36,7 @@ impl Pages {
 
     /// What is read.
     pub fn stat(&self) -> Stat {
+        crate::called!();
         self.stat
     }
 
@@ -44,6 +46,7 @@ impl Pages {
         &mut self,
         db: &D,
     ) -> impl Future<Output = Result<Option<Bytes>, RunError<Error>>> + Send {
+        crate::called!();
         async move {
             if self.offset >= self.stat.size {
                 return Ok(None);
@@ -70,6 +73,7 @@ impl Blobs {
         db: &D,
         blob: &[u8],
     ) -> impl Future<Output = Result<Option<(Generation, Bytes)>, RunError<Error>>> + Send {
+        crate::called!();
         async move {
             let Some(mut pages) = Pages::open(db, self, blob).await? else { return Ok(None) };
             let mut content = BytesMut::new();

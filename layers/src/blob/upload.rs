@@ -63,6 +63,7 @@ impl Blobs {
         blob: &[u8],
         upload: UploadId,
     ) -> Result<(), Error> {
+        crate::called!();
         self.fits(blob, Place::Own, self.chunk, 0)?;
         let version = tx.get_read_version().await?;
         let blob = Bytes::copy_from_slice(blob);
@@ -91,6 +92,7 @@ impl Blobs {
         number: u64,
         data: &[u8],
     ) -> Result<(), Error> {
+        crate::called!();
         // Serializable: nothing can come to an upload that has ended meanwhile.
         let record = self.record(tx, upload).await?.ok_or(Error::NoUpload(upload))?;
         let bytes = data.len();
@@ -117,6 +119,7 @@ impl Blobs {
         upload: UploadId,
         isolation: Isolation,
     ) -> Result<Vec<(u64, u64)>, Error> {
+        crate::called!();
         let marks = keys::marks(&self.subspace, upload);
         let rows = tx.get_range_all(RangeOption::from(marks.range()), isolation).await?;
         let part = |row: crate::tx::KeyValue| {
@@ -134,6 +137,7 @@ impl Blobs {
         upload: UploadId,
         expect: Expect,
     ) -> Result<Generation, Error> {
+        crate::called!();
         let record = self.record(tx, upload).await?.ok_or(Error::NoUpload(upload))?;
         let parts = self.parts(tx, upload, Isolation::Serializable).await?;
         for (expected, window) in (0..).zip(parts.windows(2)) {
@@ -165,6 +169,7 @@ impl Blobs {
 
     /// Gives an upload up and removes its parts; whether it was under way.
     pub async fn abandon_upload<T: Transaction>(&self, tx: &T, upload: UploadId) -> Result<bool, Error> {
+        crate::called!();
         let Some(record) = self.record(tx, upload).await? else { return Ok(false) };
         let content = record.manifest(upload, 0, Generation { version: 0, step: 0 });
         self.clear(tx, &record.blob, &content, 0);
@@ -180,6 +185,7 @@ impl Blobs {
         age: i64,
         most: usize,
     ) -> Result<Vec<UploadId>, Error> {
+        crate::called!();
         let before = tx.get_read_version().await?.saturating_sub(age);
         let range = RangeOption::from(keys::records(&self.subspace).range());
         // Only what is collected needs to be as it was: new uploads do not conflict.
@@ -206,6 +212,7 @@ impl Blobs {
         data: &[u8],
         expect: Expect,
     ) -> impl Future<Output = Outcome<Generation, Error>> + Send {
+        crate::called!();
         async move {
             let db = session.database().clone();
             let upload = UploadId::draw(db.env());
@@ -225,6 +232,7 @@ impl Blobs {
         upload: UploadId,
         data: &[u8],
     ) -> impl Future<Output = Result<(), RunError<Error>>> + Send {
+        crate::called!();
         async move {
             converging(db, |tx| async move { self.begin_upload(&tx, blob, upload).await }).await?;
             for (number, part) in (0..).zip(data.chunks(self.part as usize)) {

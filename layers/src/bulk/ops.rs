@@ -55,6 +55,7 @@ pub struct Job {
 impl Job {
     /// The job of this name, recorded below `jobs`, over the rows of `range`.
     pub fn new(jobs: &Subspace, name: &[u8], range: (Vec<u8>, Vec<u8>)) -> Result<Job, Error> {
+        crate::called!();
         let key: Bytes = jobs.pack(&(TupleBytes::from(name),)).into();
         limits::key(&key)?;
         Ok(Job { key, begin: range.0.into(), end: range.1.into() })
@@ -62,6 +63,7 @@ impl Job {
 
     /// How far the job has come.
     pub async fn progress<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Progress, Error> {
+        crate::called!();
         match tx.get(&self.key, isolation).await? {
             Some(value) => Progress::decode(&self.key, &value),
             None => Ok(Progress { rows: 0, finished: false, cursor: self.begin.clone() }),
@@ -71,6 +73,7 @@ impl Job {
     /// Whether the job has come past this key of its range. Serializable: the answer still holds when the
     /// transaction commits.
     pub async fn has_passed<T: Transaction>(&self, tx: &T, key: &[u8]) -> Result<bool, Error> {
+        crate::called!();
         if !(&self.begin[..]..&self.end[..]).contains(&key) {
             return Err(Error::OutsideRange { key: Bytes::copy_from_slice(key) });
         }
@@ -86,6 +89,7 @@ impl Job {
         Fut: Future<Output = Result<(), E>> + Send,
         E: From<Error>,
     {
+        crate::called!();
         let fdb = |e: tx::Error| E::from(Error::Fdb(e));
         let began = env.now();
         let mut progress = self.progress(tx, Isolation::Serializable).await?;
@@ -129,6 +133,7 @@ impl Job {
         Fut: Future<Output = Result<(), E>> + Send,
         E: RetryError + From<Error> + Send,
     {
+        crate::called!();
         async move {
             let (mut limits, work) = (*limits, &work);
             loop {
@@ -161,6 +166,7 @@ impl Job {
         Fut: Future<Output = Result<(), E>> + Send,
         E: RetryError + From<Error> + Send,
     {
+        crate::called!();
         async move {
             let work = &work;
             loop {
@@ -174,6 +180,7 @@ impl Job {
 
     /// Makes the job as if it had never been begun; the effects of its work stay.
     pub async fn forget<T: Transaction>(&self, tx: &T) -> Result<(), Error> {
+        crate::called!();
         tx.clear(&self.key);
         Ok(())
     }

@@ -30,6 +30,7 @@ pub struct Cleared {
 impl Workspace {
     /// The workspace below `subspace`, which nothing else may use.
     pub fn new(subspace: Subspace) -> Result<Workspace, Error> {
+        crate::called!();
         limits::key(&keys::record(&subspace, BuildId([0xff; 16])))?;
         Ok(Workspace { subspace })
     }
@@ -40,6 +41,7 @@ impl Workspace {
         tx: &T,
         isolation: Isolation,
     ) -> Result<Option<(BuildId, Subspace)>, Error> {
+        crate::called!();
         let key = keys::pointer(&self.subspace);
         let Some(value) = tx.get(&key, isolation).await? else { return Ok(None) };
         let build = keys::pointed(&key, &value)?;
@@ -53,6 +55,7 @@ impl Workspace {
         build: BuildId,
         isolation: Isolation,
     ) -> Result<Subspace, Error> {
+        crate::called!();
         match self.current(tx, isolation).await? {
             Some((found, space)) if found == build => Ok(space),
             current => {
@@ -65,6 +68,7 @@ impl Workspace {
     /// Begins a build. Answers which one it is to replace. To begin it again does nothing, as long as it
     /// is under way.
     pub async fn begin<T: Transaction>(&self, tx: &T, build: BuildId) -> Result<Option<BuildId>, Error> {
+        crate::called!();
         let version = tx.get_read_version().await?;
         let base = self.current(tx, Isolation::Serializable).await?.map(|(build, _)| build);
         match self.record(tx, build).await? {
@@ -82,12 +86,14 @@ impl Workspace {
     /// The space of a build under way, to write into. Every transaction that writes claims it: serializable,
     /// so that nothing comes to a build that is published or given up meanwhile.
     pub async fn claim<T: Transaction>(&self, tx: &T, build: BuildId) -> Result<Subspace, Error> {
+        crate::called!();
         self.under_way(tx, build).await?;
         Ok(keys::data(&self.subspace, build))
     }
 
     /// Makes a build the current one. The one before is retired.
     pub async fn publish<T: Transaction>(&self, tx: &T, build: BuildId) -> Result<(), Error> {
+        crate::called!();
         let record = self.under_way(tx, build).await?;
         let current = self.current(tx, Isolation::Serializable).await?.map(|(build, _)| build);
         if current != record.base {
@@ -105,6 +111,7 @@ impl Workspace {
 
     /// Gives a build up; whether it was under way.
     pub async fn discard<T: Transaction>(&self, tx: &T, build: BuildId) -> Result<bool, Error> {
+        crate::called!();
         match self.record(tx, build).await? {
             Some(record) if !record.retired => {
                 let retired = Record { retired: true, ..record };
@@ -118,6 +125,7 @@ impl Workspace {
     /// Gives up the builds that began more than `age` versions ago (a cluster counts about a million a
     /// second). Answers which.
     pub async fn discard_old<T: Transaction>(&self, tx: &T, age: i64) -> Result<Vec<BuildId>, Error> {
+        crate::called!();
         let before = tx.get_read_version().await?.saturating_sub(age);
         let mut discarded = Vec::new();
         // Only what is given up needs to be as it was: new builds do not conflict.
@@ -133,6 +141,7 @@ impl Workspace {
     ///
     /// At snapshot: a retired build stays retired, and nobody who claims it writes into it any more.
     pub async fn clear_retired<T: Transaction>(&self, tx: &T, most: usize) -> Result<Cleared, Error> {
+        crate::called!();
         let records = self.records(tx).await?;
         let mut retired = records.iter().filter(|(_, record)| record.retired).map(|(build, _)| *build);
         let Some(build) = retired.next() else { return Ok(Cleared { rows: 0, more: false }) };
@@ -158,6 +167,7 @@ impl Workspace {
         db: &D,
         most: usize,
     ) -> impl Future<Output = Result<usize, RunError<Error>>> + Send {
+        crate::called!();
         async move {
             let mut rows = 0;
             loop {

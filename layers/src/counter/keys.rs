@@ -18,6 +18,7 @@ pub struct Part(pub u64);
 impl Part {
     /// Any part, each as likely as the others.
     pub fn draw(env: &Env) -> Part {
+        crate::called!();
         Part(env.random_u64())
     }
 }

@@ -23,11 +23,13 @@ pub struct SplitCounter {
 impl Counter {
     /// The counter at the key that is `subspace`'s own prefix.
     pub fn new(subspace: Subspace) -> Counter {
+        crate::called!();
         Counter { key: subspace.into_bytes() }
     }
 
     /// Changes the counter without looking at it.
     pub async fn add<T: Transaction>(&self, tx: &T, by: i64) -> Result<(), Error> {
+        crate::called!();
         tx.atomic_op(&self.key, &by.to_le_bytes(), MutationType::Add);
         Ok(())
     }
@@ -40,6 +42,7 @@ impl Counter {
         least: i64,
         most: i64,
     ) -> Result<i64, Error> {
+        crate::called!();
         let after = within(self.get(tx, Isolation::Serializable).await?, by, least, most)?;
         self.add(tx, by).await?;
         Ok(after)
@@ -47,12 +50,14 @@ impl Counter {
 
     /// Makes the counter say this.
     pub async fn set<T: Transaction>(&self, tx: &T, value: i64) -> Result<(), Error> {
+        crate::called!();
         tx.set(&self.key, &value.to_le_bytes());
         Ok(())
     }
 
     /// What the counter says.
     pub async fn get<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<i64, Error> {
+        crate::called!();
         tx.get(&self.key, isolation).await?.map_or(Ok(0), |value| keys::value(&self.key, &value))
     }
 }
@@ -66,11 +71,13 @@ once_forms! { impl Counter, Error {
 impl SplitCounter {
     /// The counter below `subspace`, which nothing else may use, changed in so many parts.
     pub fn new(subspace: Subspace, parts: u32) -> SplitCounter {
+        crate::called!();
         SplitCounter { subspace, parts }
     }
 
     /// Changes the counter, in this part, without looking at it.
     pub async fn add<T: Transaction>(&self, tx: &T, part: Part, by: i64) -> Result<(), Error> {
+        crate::called!();
         let key = keys::part(&self.subspace, part, self.parts);
         tx.atomic_op(&key, &by.to_le_bytes(), MutationType::Add);
         Ok(())
@@ -86,6 +93,7 @@ impl SplitCounter {
         least: i64,
         most: i64,
     ) -> Result<i64, Error> {
+        crate::called!();
         let after = within(self.get(tx, Isolation::Serializable).await?, by, least, most)?;
         self.add(tx, part, by).await?;
         Ok(after)
@@ -93,6 +101,7 @@ impl SplitCounter {
 
     /// Makes the counter say this, in one part: of all others, whoever has made them, nothing is left.
     pub async fn set<T: Transaction>(&self, tx: &T, value: i64) -> Result<(), Error> {
+        crate::called!();
         let (begin, end) = self.subspace.range();
         tx.clear_range(&begin, &end);
         tx.set(&keys::part(&self.subspace, Part(0), self.parts), &value.to_le_bytes());
@@ -101,6 +110,7 @@ impl SplitCounter {
 
     /// What the counter says: the sum of all parts that there are.
     pub async fn get<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<i64, Error> {
+        crate::called!();
         let rows = tx.get_range_all(RangeOption::from(self.subspace.range()), isolation).await?;
         sometimes!(rows.len() > 2, "counter: a counter has several parts");
         keys::sum(&self.subspace, &rows)

@@ -24,6 +24,7 @@ pub struct Chance(pub u64);
 impl Chance {
     /// Draws one.
     pub fn draw(env: &Env) -> Chance {
+        crate::called!();
         Chance(env.random_u64())
     }
 
@@ -48,16 +49,19 @@ pub struct Allocator {
 impl Allocator {
     /// The allocator below `subspace`.
     pub fn new(subspace: Subspace) -> Allocator {
+        crate::called!();
         Allocator { counters: subspace.subspace(&0i64), recent: subspace.subspace(&1i64) }
     }
 
     /// The key of the window that begins at `start`: how often it was drawn from.
     pub fn counter(&self, start: i64) -> Vec<u8> {
+        crate::called!();
         self.counters.pack(&start)
     }
 
     /// The mark of a candidate that was drawn.
     pub fn mark(&self, candidate: i64) -> Vec<u8> {
+        crate::called!();
         self.recent.pack(&candidate)
     }
 
@@ -69,6 +73,7 @@ impl Allocator {
     /// is its mark, which is read serializably and declared written, so that of two transactions that take
     /// one candidate the second conflicts.
     pub async fn allocate<T: Transaction>(&self, tx: &T, mut chance: Chance) -> Result<Bytes, Error> {
+        crate::called!();
         self.allocate_from(tx, &mut chance).await
     }
 

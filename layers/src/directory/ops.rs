@@ -123,6 +123,7 @@ impl Directories {
     /// The directories whose nodes lie below `nodes` and whose allocated prefixes lie below `content`.
     /// Both are part of the data: the same for everybody, for ever.
     pub fn new(nodes: Subspace, content: Subspace) -> Directories {
+        crate::called!();
         Directories {
             nodes: Nodes::new(nodes),
             content: content.into_bytes().into(),
@@ -134,21 +135,25 @@ impl Directories {
 
     /// The same directories, with prefixes given by hand allowed.
     pub fn with_manual_prefixes(self) -> Directories {
+        crate::called!();
         Directories { manual: true, ..self }
     }
 
     /// The nodes, for whoever reads or repairs them by hand.
     pub fn nodes(&self) -> &Nodes {
+        crate::called!();
         &self.nodes
     }
 
     /// What the prefixes that are allocated begin with.
     pub fn content(&self) -> &Bytes {
+        crate::called!();
         &self.content
     }
 
     /// Opens a directory. `tag` is its layer tag if it is not empty, else any is right.
     pub async fn open<T: Transaction>(&self, tx: &T, path: &[&str], tag: &[u8]) -> Result<Directory, Error> {
+        crate::called!();
         let end = self.follow(tx, path, OPENING).await?;
         match () {
             () if end.names.is_empty() => Err(Error::Root("opened")),
@@ -160,6 +165,7 @@ impl Directories {
     /// Refuses if a directory's path, which begins here, no longer leads to it. What the transaction writes
     /// below its prefix is then sure to be the directory's: a concurrent removal or move conflicts.
     pub async fn check<T: Transaction>(&self, tx: &T, directory: &Directory) -> Result<(), Error> {
+        crate::called!();
         let stale = || Error::Stale(directory.path.clone());
         let names = directory.path.names().strip_prefix(self.partition.names()).ok_or_else(stale)?;
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -179,6 +185,7 @@ impl Directories {
         tag: &[u8],
         chance: Chance,
     ) -> Result<Directory, Error> {
+        crate::called!();
         self.make(tx, path, Creation { tag, prefix: None, opens: false }, chance).await
     }
 
@@ -192,6 +199,7 @@ impl Directories {
         prefix: &[u8],
         chance: Chance,
     ) -> Result<Directory, Error> {
+        crate::called!();
         self.make(tx, path, Creation { tag, prefix: Some(prefix), opens: false }, chance).await
     }
 
@@ -203,6 +211,7 @@ impl Directories {
         tag: &[u8],
         chance: Chance,
     ) -> Result<Directory, Error> {
+        crate::called!();
         self.make(tx, path, Creation { tag, prefix: None, opens: true }, chance).await
     }
 
@@ -214,6 +223,7 @@ impl Directories {
         from: &[&str],
         to: &[&str],
     ) -> Result<Directory, Error> {
+        crate::called!();
         let (mut layer, mut unversioned) = (self.clone(), Vec::new());
         let (mut from, mut to) = (self.names(from), self.names(to));
         loop {
@@ -256,6 +266,7 @@ impl Directories {
 
     /// Removes a directory, all below it, and what they hold.
     pub async fn remove<T: Transaction>(&self, tx: &T, path: &[&str]) -> Result<(), Error> {
+        crate::called!();
         let end = self.follow(tx, path, CHANGING).await?;
         match end.exists() {
             true => end.remove(tx).await,
@@ -265,6 +276,7 @@ impl Directories {
 
     /// [`remove`](Directories::remove), or nothing if there is no such directory. Says whether there was.
     pub async fn remove_if_exists<T: Transaction>(&self, tx: &T, path: &[&str]) -> Result<bool, Error> {
+        crate::called!();
         let end = self.follow(tx, path, CHANGING).await?;
         let exists = end.exists();
         match exists {
@@ -281,6 +293,7 @@ impl Directories {
         path: &[&str],
         isolation: Isolation,
     ) -> Result<Vec<String>, Error> {
+        crate::called!();
         let end = self.follow(tx, path, Way { isolation, enters: true, ..OPENING }).await?;
         if !end.exists() {
             return Err(Error::NotFound(end.path()));
@@ -297,6 +310,7 @@ impl Directories {
         path: &[&str],
         isolation: Isolation,
     ) -> Result<bool, Error> {
+        crate::called!();
         Ok(self.follow(tx, path, Way { isolation, ..OPENING }).await?.exists())
     }
 
@@ -607,6 +621,7 @@ impl Directories {
         path: &[&str],
         tag: &[u8],
     ) -> impl Future<Output = Outcome<Directory, Error>> + Send {
+        crate::called!();
         async move { self.make_once(session, path, Creation { tag, prefix: None, opens: false }).await }
     }
 
@@ -618,6 +633,7 @@ impl Directories {
         tag: &[u8],
         prefix: &[u8],
     ) -> impl Future<Output = Outcome<Directory, Error>> + Send {
+        crate::called!();
         async move { self.make_once(session, path, Creation { tag, prefix: Some(prefix), opens: false }).await }
     }
 
@@ -628,6 +644,7 @@ impl Directories {
         path: &[&str],
         tag: &[u8],
     ) -> impl Future<Output = Outcome<Directory, Error>> + Send {
+        crate::called!();
         async move { self.make_once(session, path, Creation { tag, prefix: None, opens: true }).await }
     }
 

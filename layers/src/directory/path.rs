@@ -11,11 +11,13 @@ pub struct Path(Vec<String>);
 impl Path {
     /// The names.
     pub fn names(&self) -> &[String] {
+        crate::called!();
         &self.0
     }
 
     /// This path and these names below it.
     pub fn join(&self, names: &[impl AsRef<str>]) -> Path {
+        crate::called!();
         Path(self.0.iter().cloned().chain(names.iter().map(|name| name.as_ref().to_owned())).collect())
     }
 }

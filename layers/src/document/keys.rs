@@ -46,11 +46,13 @@ impl Id {
     /// An id from 0 to 100,000,000. To be drawn before a retry loop: drawn inside, it is another in each
     /// attempt, and after an unknown result there are two documents.
     pub fn draw(env: &Env) -> Id {
+        crate::called!();
         Id::Number(env.random_u64() % 100_000_001)
     }
 
     /// The id that a JSON value is, if it is one.
     pub fn of(value: &Value) -> Option<Id> {
+        crate::called!();
         match value {
             Value::Number(number) => number.as_u64().map(Id::Number),
             Value::String(text) => Some(Id::Text(text.clone())),
@@ -60,6 +62,7 @@ impl Id {
 
     /// The id as a JSON value.
     pub fn to_value(&self) -> Value {
+        crate::called!();
         match self {
             Id::Number(number) => Value::from(*number),
             Id::Text(text) => Value::from(text.as_str()),

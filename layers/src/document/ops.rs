@@ -37,11 +37,13 @@ struct Index {
 impl Documents {
     /// The documents below `subspace`, which nothing else may use.
     pub fn new(subspace: Subspace) -> Documents {
+        crate::called!();
         Documents { subspace, longest: LONGEST_VALUE, indexes: Vec::new() }
     }
 
     /// The same with texts of more than so many bytes in pieces of that size. Any other is read as well.
     pub fn with_pieces_of(mut self, bytes: usize) -> Documents {
+        crate::called!();
         self.longest = bytes.max(1);
         self
     }
@@ -49,6 +51,7 @@ impl Documents {
     /// The same with an index on the leaves at `path`, below a subspace of its own. Indexes are part of the
     /// data: the same for everybody, from the first document on.
     pub fn with_index(mut self, subspace: Subspace, path: Vec<Step>) -> Documents {
+        crate::called!();
         self.indexes.push(Index { subspace, path });
         self
     }
@@ -56,6 +59,7 @@ impl Documents {
     /// The id of a document, and the document that holds it: the one that an object has as its `doc_id`, or
     /// a drawn one. A document that is no object holds none. To be called before the retry loop.
     pub fn identify(env: &Env, doc: &Value) -> Result<(Id, Value), Error> {
+        crate::called!();
         match doc.get(DOC_ID) {
             Some(inside) => match Id::of(inside) {
                 Some(id) => Ok((id, doc.clone())),
@@ -73,6 +77,7 @@ impl Documents {
 
     /// Adds a document; one that is there already is left alone and the insert refused.
     pub async fn insert<T: Transaction>(&self, tx: &T, id: &Id, doc: &Value) -> Result<(), Error> {
+        crate::called!();
         let tree = self.tree(id)?;
         agree(id, &[], doc)?;
         if tree.shape(tx, &[]).await?.is_some() {
@@ -84,6 +89,7 @@ impl Documents {
 
     /// Puts a document in the place of all that there was under its id.
     pub async fn replace<T: Transaction>(&self, tx: &T, id: &Id, doc: &Value) -> Result<(), Error> {
+        crate::called!();
         let tree = self.tree(id)?;
         agree(id, &[], doc)?;
         self.indexed(tx, id, &tree, tree.put(tx, &[], doc, Absent::Create)).await?;
@@ -99,6 +105,7 @@ impl Documents {
         path: &[Step],
         item: &Value,
     ) -> Result<(), Error> {
+        crate::called!();
         let tree = self.tree(id)?;
         agree(id, path, item)?;
         self.needed(id, self.indexed(tx, id, &tree, tree.put(tx, path, item, Absent::Leave)).await?)
@@ -113,6 +120,7 @@ impl Documents {
         path: &[Step],
         item: &Value,
     ) -> Result<(), Error> {
+        crate::called!();
         let tree = self.tree(id)?;
         agree(id, path, item)?;
         self.needed(id, self.indexed(tx, id, &tree, tree.merge(tx, path, item, Absent::Leave)).await?)
@@ -122,6 +130,7 @@ impl Documents {
     /// something. The elements behind one of a list move up; an object or list that loses all it has stays,
     /// empty.
     pub async fn remove<T: Transaction>(&self, tx: &T, id: &Id, path: &[Step]) -> Result<bool, Error> {
+        crate::called!();
         let tree = self.tree(id)?;
         self.indexed(tx, id, &tree, tree.remove(tx, path)).await
     }
@@ -135,6 +144,7 @@ impl Documents {
         path: &[Step],
         isolation: Isolation,
     ) -> Result<Option<Value>, Error> {
+        crate::called!();
         Ok(self.tree(id)?.get(tx, path, isolation).await?)
     }
 
@@ -146,6 +156,7 @@ impl Documents {
         leaf: &Value,
         isolation: Isolation,
     ) -> Result<Vec<Id>, Error> {
+        crate::called!();
         let index = self.indexes.iter().find(|index| index.path == path);
         let index = index.ok_or_else(|| Error::NoIndex(pointer(path)))?;
         let Some((begin, is_shared)) = entries(&index.subspace, leaf) else { return Ok(Vec::new()) };
@@ -168,6 +179,7 @@ impl Documents {
         session: &mut Session<D>,
         doc: &Value,
     ) -> impl Future<Output = Outcome<Id, Error>> + Send {
+        crate::called!();
         async move {
             let (id, doc) = match Documents::identify(session.database().env(), doc) {
                 Ok(identified) => identified,

@@ -50,6 +50,7 @@ pub struct Collation {
 impl Collation {
     /// The collation of a locale: `en`, `sv`, `de-u-co-phonebk`.
     pub fn new(locale: &str, tells: Tells) -> Result<Collation, Error> {
+        crate::called!();
         let unknown = || Error::UnknownLocale(locale.to_owned());
         let parsed = Locale::try_from_str(locale).map_err(|_| unknown())?;
         let mut options = CollatorOptions::default();
@@ -64,11 +65,13 @@ impl Collation {
 
     /// How two texts stand to each other, those that the collation does not tell apart by code point.
     pub fn compare(&self, a: &str, b: &str) -> Ordering {
+        crate::called!();
         self.collator.compare(a, b).then_with(|| a.cmp(b))
     }
 
     /// The collation key of a text.
     pub fn key(&self, text: &str) -> Vec<u8> {
+        crate::called!();
         let mut key = Vec::new();
         let Ok(()) = self.collator.write_sort_key_to(text, &mut key);
         key
@@ -133,6 +136,7 @@ impl Column {
 
     /// Appends a part's encoding.
     pub fn encode(&self, part: &Part, out: &mut Vec<u8>) -> Result<(), Error> {
+        crate::called!();
         let narrow = |word: u64, bytes: &u8| word.to_be_bytes()[8 - usize::from(*bytes)..].to_vec();
         let out_of_range = |bytes: &u8| Error::OutOfRange { part: shown(part), bytes: *bytes };
         out.extend(match (self, part) {

@@ -21,12 +21,14 @@ pub type Row = (Vec<Part>, Bytes);
 impl Ordered {
     /// The map below `subspace`, which nothing else may use.
     pub fn new(subspace: Subspace, columns: Vec<Column>) -> Result<Ordered, Error> {
+        crate::called!();
         columns.iter().try_for_each(Column::check)?;
         Ok(Ordered { subspace, columns })
     }
 
     /// Puts a value under a key.
     pub async fn set<T: Transaction>(&self, tx: &T, key: &[Part], value: &[u8]) -> Result<(), Error> {
+        crate::called!();
         let key = keys::key(&self.subspace, &self.columns, key)?;
         limits::row(&key, value)?;
         tx.set(&key, value);
@@ -40,11 +42,13 @@ impl Ordered {
         key: &[Part],
         isolation: Isolation,
     ) -> Result<Option<Bytes>, Error> {
+        crate::called!();
         Ok(tx.get(&keys::key(&self.subspace, &self.columns, key)?, isolation).await?)
     }
 
     /// Removes a key.
     pub async fn delete<T: Transaction>(&self, tx: &T, key: &[Part]) -> Result<(), Error> {
+        crate::called!();
         tx.clear(&keys::key(&self.subspace, &self.columns, key)?);
         Ok(())
     }
@@ -56,6 +60,7 @@ impl Ordered {
         prefix: &[Part],
         isolation: Isolation,
     ) -> Result<Vec<Row>, Error> {
+        crate::called!();
         let begin = keys::prefix(&self.subspace, &self.columns, prefix)?;
         // Up to the next prefix, not to 0xff behind this one: with that an integer may begin.
         let end = strinc(&begin).unwrap_or(Bytes::from_static(b"\xff"));
@@ -71,6 +76,7 @@ impl Ordered {
         to: &[Part],
         isolation: Isolation,
     ) -> Result<Vec<Row>, Error> {
+        crate::called!();
         let begin = keys::prefix(&self.subspace, &self.columns, from)?;
         let end = keys::prefix(&self.subspace, &self.columns, to)?;
         if begin >= end {

@@ -47,6 +47,7 @@ pub struct Entities {
 impl Cardinality {
     /// Whether an entity seen from this side can be related to one other only.
     pub fn limits(self, direction: Direction) -> bool {
+        crate::called!();
         match direction {
             Direction::Forward => matches!(self, Cardinality::OneToOne | Cardinality::ManyToOne),
             Direction::Inverse => matches!(self, Cardinality::OneToOne | Cardinality::OneToMany),
@@ -71,6 +72,7 @@ impl Entities {
         subspace: Subspace,
         relationships: impl IntoIterator<Item = (N, Cardinality)>,
     ) -> Entities {
+        crate::called!();
         let relationships = relationships.into_iter().map(|(name, of)| (name.into(), of)).collect();
         Entities { subspace, relationships }
     }
@@ -83,6 +85,7 @@ impl Entities {
         attribute: &str,
         value: &[u8],
     ) -> Result<(), Error> {
+        crate::called!();
         let key = keys::attribute(&self.subspace, entity, attribute);
         limits::row(&key, value)?;
         tx.set(&key, value);
@@ -96,6 +99,7 @@ impl Entities {
         entity: &Id,
         attribute: &str,
     ) -> Result<(), Error> {
+        crate::called!();
         let key = keys::attribute(&self.subspace, entity, attribute);
         limits::key(&key)?;
         tx.clear(&key);
@@ -110,6 +114,7 @@ impl Entities {
         attribute: &str,
         isolation: Isolation,
     ) -> Result<Option<Bytes>, Error> {
+        crate::called!();
         Ok(tx.get(&keys::attribute(&self.subspace, entity, attribute), isolation).await?)
     }
 
@@ -120,6 +125,7 @@ impl Entities {
         entity: &Id,
         isolation: Isolation,
     ) -> Result<Vec<(String, Bytes)>, Error> {
+        crate::called!();
         let range = RangeOption::from(keys::attributes(&self.subspace, entity).range());
         let rows = tx.get_range_all(range, isolation).await?;
         rows.into_iter().map(|row| Ok((keys::name(&self.subspace, entity, &row.key)?, row.value))).collect()
@@ -133,6 +139,7 @@ impl Entities {
         primary: &Id,
         foreign: &Id,
     ) -> Result<(), Error> {
+        crate::called!();
         let cardinality = self.cardinality(relationship)?;
         let keys = keys::both(&self.subspace, relationship, primary, foreign)?;
         for (direction, entity, other) in
@@ -165,6 +172,7 @@ impl Entities {
         primary: &Id,
         foreign: &Id,
     ) -> Result<(), Error> {
+        crate::called!();
         self.cardinality(relationship)?;
         for key in keys::both(&self.subspace, relationship, primary, foreign)? {
             tx.clear(&key);
@@ -179,6 +187,7 @@ impl Entities {
         relationship: &str,
         isolation: Isolation,
     ) -> Result<Vec<(Id, Id)>, Error> {
+        crate::called!();
         self.cardinality(relationship)?;
         let all = keys::pairs(&self.subspace, Direction::Forward, relationship);
         let rows = tx.get_range_all(RangeOption::from(all.range()), isolation).await?;
@@ -194,6 +203,7 @@ impl Entities {
         entity: &Id,
         isolation: Isolation,
     ) -> Result<BTreeSet<Id>, Error> {
+        crate::called!();
         self.cardinality(relationship)?;
         let of = keys::related(&self.subspace, direction, relationship, entity);
         let rows = tx.get_range_all(RangeOption::from(of.range()), isolation).await?;
@@ -210,6 +220,7 @@ impl Entities {
         foreign: &Id,
         isolation: Isolation,
     ) -> Result<bool, Error> {
+        crate::called!();
         self.cardinality(relationship)?;
         let key = keys::pair(&self.subspace, Direction::Forward, relationship, primary, foreign);
         Ok(tx.get(&key, isolation).await?.is_some())
@@ -217,6 +228,7 @@ impl Entities {
 
     /// Deletes an entity: its attributes, and every pair it is in. Answers how many pairs there were.
     pub async fn delete_entity<T: Transaction>(&self, tx: &T, entity: &Id) -> Result<u64, Error> {
+        crate::called!();
         let declared = self.relationships.keys();
         let sides: Vec<_> =
             declared.flat_map(|name| [(name, Direction::Forward), (name, Direction::Inverse)]).collect();

@@ -22,31 +22,37 @@ pub struct Graph {
 impl Graph {
     /// The graph below `users`, which nothing else may use.
     pub fn new(users: Subspace) -> Graph {
+        crate::called!();
         Graph { users }
     }
 
     /// Makes two users friends. Friends stay friends.
     pub async fn add_friend<T: Transaction>(&self, tx: &T, one: &Id, other: &Id) -> Result<(), Error> {
+        crate::called!();
         self.connect(tx, one, Kind::FriendsWith, other)
     }
 
     /// Ends a friendship, for both. Where there is none, nothing happens.
     pub async fn remove_friend<T: Transaction>(&self, tx: &T, one: &Id, other: &Id) -> Result<(), Error> {
+        crate::called!();
         self.disconnect(tx, one, Kind::FriendsWith, other)
     }
 
     /// Makes `follower` follow `followed`.
     pub async fn follow<T: Transaction>(&self, tx: &T, follower: &Id, followed: &Id) -> Result<(), Error> {
+        crate::called!();
         self.connect(tx, follower, Kind::HasFollowed, followed)
     }
 
     /// Makes `follower` follow `followed` no more.
     pub async fn unfollow<T: Transaction>(&self, tx: &T, follower: &Id, followed: &Id) -> Result<(), Error> {
+        crate::called!();
         self.disconnect(tx, follower, Kind::HasFollowed, followed)
     }
 
     /// Removes a user: every edge, at both ends. Answers how many there were.
     pub async fn remove_user<T: Transaction>(&self, tx: &T, user: &Id) -> Result<u64, Error> {
+        crate::called!();
         let below = keys::user(&self.users, user);
         let rows = tx.get_range_all(RangeOption::from(below.range()), Isolation::Serializable).await?;
         let mut mirrors = Vec::with_capacity(rows.len());
@@ -73,6 +79,7 @@ impl Graph {
         other: &Id,
         isolation: Isolation,
     ) -> Result<bool, Error> {
+        crate::called!();
         let key = keys::edge(&self.users, one, Kind::FriendsWith, other);
         Ok(tx.get(&key, isolation).await?.is_some())
     }
@@ -85,6 +92,7 @@ impl Graph {
         followed: &Id,
         isolation: Isolation,
     ) -> Result<bool, Error> {
+        crate::called!();
         let key = keys::edge(&self.users, follower, Kind::HasFollowed, followed);
         Ok(tx.get(&key, isolation).await?.is_some())
     }
@@ -96,6 +104,7 @@ impl Graph {
         user: &Id,
         isolation: Isolation,
     ) -> Result<BTreeSet<Id>, Error> {
+        crate::called!();
         self.ends(tx, user, Kind::FriendsWith, isolation).await
     }
 
@@ -106,6 +115,7 @@ impl Graph {
         user: &Id,
         isolation: Isolation,
     ) -> Result<BTreeSet<Id>, Error> {
+        crate::called!();
         let friends = self.friends(tx, user, isolation).await?;
         let theirs = try_join_all(friends.iter().map(|friend| self.friends(tx, friend, isolation))).await?;
         let mut second: BTreeSet<Id> = theirs.into_iter().flatten().collect();
@@ -122,6 +132,7 @@ impl Graph {
         user: &Id,
         isolation: Isolation,
     ) -> Result<BTreeSet<Id>, Error> {
+        crate::called!();
         self.ends(tx, user, Kind::HasFollowed, isolation).await
     }
 
@@ -132,6 +143,7 @@ impl Graph {
         user: &Id,
         isolation: Isolation,
     ) -> Result<BTreeSet<Id>, Error> {
+        crate::called!();
         self.ends(tx, user, Kind::FollowedBy, isolation).await
     }
 

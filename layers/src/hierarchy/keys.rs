@@ -54,11 +54,13 @@ pub type Tuple = Vec<Value>;
 
 /// The value that a JSON text encodes. Of members with one name serde_json keeps the last.
 pub fn from_json(text: &str) -> Result<Value, Error> {
+    crate::called!();
     serde_json::from_str(text).map_err(|e| Error::NotJson(e.to_string()))
 }
 
 /// The tuples of a value, one for each leaf.
 pub fn to_tuples(item: &Value) -> Result<Vec<Tuple>, Error> {
+    crate::called!();
     let mut tuples = Vec::new();
     leaves(&[], item, &mut |path, leaf| {
         let steps = path.iter().map(|step| match step {
@@ -77,6 +79,7 @@ pub fn to_tuples(item: &Value) -> Result<Vec<Tuple>, Error> {
 
 /// The value of tuples in their order, and nothing when there are none.
 pub fn from_tuples(tuples: &[Tuple]) -> Result<Option<Value>, Error> {
+    crate::called!();
     build(tuples).map_err(|odd| Error::NotAValue(Value::from(odd.clone()).to_string()))
 }
 

@@ -17,6 +17,7 @@ pub struct Hierarchy {
 impl Hierarchy {
     /// The hierarchy below `subspace`, which nothing else may use.
     pub fn new(subspace: Subspace) -> Hierarchy {
+        crate::called!();
         Hierarchy { tree: Tree { root: subspace.into_bytes(), place: Place::Key } }
     }
 
@@ -26,12 +27,14 @@ impl Hierarchy {
     /// What the path goes through comes into being where nothing is. An element of a list is one that is
     /// there, or the next.
     pub async fn insert<T: Transaction>(&self, tx: &T, path: &[Step], item: &Value) -> Result<(), Error> {
+        crate::called!();
         self.tree.merge(tx, path, item, Absent::Create).await?;
         Ok(())
     }
 
     /// Puts an item at a path in the place of all that is there; otherwise as [`insert`](Self::insert).
     pub async fn replace<T: Transaction>(&self, tx: &T, path: &[Step], item: &Value) -> Result<(), Error> {
+        crate::called!();
         self.tree.put(tx, path, item, Absent::Create).await?;
         Ok(())
     }
@@ -39,6 +42,7 @@ impl Hierarchy {
     /// Removes what is at a path, and says whether there was something. The elements behind one of a list
     /// move up; an object or list that loses all it has stays, empty.
     pub async fn remove<T: Transaction>(&self, tx: &T, path: &[Step]) -> Result<bool, Error> {
+        crate::called!();
         self.tree.remove(tx, path).await
     }
 
@@ -49,6 +53,7 @@ impl Hierarchy {
         path: &[Step],
         isolation: Isolation,
     ) -> Result<Option<Value>, Error> {
+        crate::called!();
         self.tree.get(tx, path, isolation).await
     }
 
@@ -59,6 +64,7 @@ impl Hierarchy {
         path: &[Step],
         isolation: Isolation,
     ) -> Result<Vec<Tuple>, Error> {
+        crate::called!();
         let rows = tx.get_range_all(self.tree.range(path)?.into(), isolation).await?;
         Ok(self.tree.tuples(self.tree.at(path).len(), &rows)?.0)
     }

@@ -25,17 +25,20 @@ pub struct Table<R: Record> {
 impl<R: Record> Table<R> {
     /// The table below `subspace`, which nothing else may use.
     pub fn new(subspace: &Subspace) -> Table<R> {
+        crate::called!();
         Table { keys: Keys::new::<R>(subspace), record: PhantomData }
     }
 
     /// Stores a record in the place of the one with its id, which it answers.
     pub async fn set<T: Transaction>(&self, tx: &T, record: &R) -> Result<Option<R>, Error> {
+        crate::called!();
         self.keys.fits(record)?;
         self.replace(tx, record.id(), Some(record)).await
     }
 
     /// Removes the record with that id and answers it, or that there was none.
     pub async fn delete<T: Transaction>(&self, tx: &T, id: &R::Id) -> Result<Option<R>, Error> {
+        crate::called!();
         self.replace(tx, id, None).await
     }
 
@@ -46,6 +49,7 @@ impl<R: Record> Table<R> {
         id: &R::Id,
         isolation: Isolation,
     ) -> Result<Option<R>, Error> {
+        crate::called!();
         match tx.get(&self.keys.record(id), isolation).await? {
             None => Ok(None),
             Some(value) => decode(id.clone(), &value).map(Some),
@@ -60,6 +64,7 @@ impl<R: Record> Table<R> {
         key: &K,
         isolation: Isolation,
     ) -> Result<Vec<R::Id>, Error> {
+        crate::called!();
         let found = self.find_covered(tx, index, key, isolation).await?;
         Ok(found.into_iter().map(|(id, _)| id).collect())
     }
@@ -72,6 +77,7 @@ impl<R: Record> Table<R> {
         key: &K,
         isolation: Isolation,
     ) -> Result<Vec<(R::Id, Bytes)>, Error> {
+        crate::called!();
         let at = R::INDEXES.iter().position(|i| i.name == index).ok_or(Error::UnknownIndex(index))?;
         let under = self.keys.under(at, &foundationdb_tuple::pack(key));
         let rows = tx.get_range_all(RangeOption::from(under.range()), isolation).await?;
@@ -90,6 +96,7 @@ impl<R: Record> Table<R> {
         to: &K,
         isolation: Isolation,
     ) -> Result<Vec<(K, R::Id, Bytes)>, Error> {
+        crate::called!();
         let at = R::INDEXES.iter().position(|i| i.name == index).ok_or(Error::UnknownIndex(index))?;
         let from = foundationdb_tuple::pack(from);
         let parts = foundationdb_tuple::unpack::<Vec<Element<'_>>>(&from).map_or(0, |parts| parts.len());
@@ -111,6 +118,7 @@ impl<R: Record> Table<R> {
 
     /// All records, in the order of ids.
     pub async fn records<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Vec<R>, Error> {
+        crate::called!();
         let rows = tx.get_range_all(RangeOption::from(self.keys.records()), isolation).await?;
         rows.iter().map(|row| decode(self.keys.record_id::<R>(&row.key)?, &row.value)).collect()
     }
@@ -121,6 +129,7 @@ impl<R: Record> Table<R> {
         session: &mut Session<D>,
         record: &R,
     ) -> impl Future<Output = Outcome<Option<R>, Error>> + Send {
+        crate::called!();
         async move {
             let run = session.apply(|tx| async move { Ok(self.set(&tx, record).await?.map(Old)) });
             run.await.map(|old| old.map(|Old(record)| record))
@@ -133,6 +142,7 @@ impl<R: Record> Table<R> {
         session: &mut Session<D>,
         id: &R::Id,
     ) -> impl Future<Output = Outcome<Option<R>, Error>> + Send {
+        crate::called!();
         async move {
             let run = session.apply(|tx| async move { Ok(self.delete(&tx, id).await?.map(Old)) });
             run.await.map(|old| old.map(|Old(record)| record))

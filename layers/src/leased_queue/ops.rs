@@ -36,22 +36,26 @@ pub struct Claim {
 impl LeasedQueue {
     /// The leased queue below `subspace`, which nothing else may use.
     pub fn new(subspace: Subspace) -> LeasedQueue {
+        crate::called!();
         LeasedQueue { keys: Keys::new(subspace) }
     }
 
     /// The subspace, which nothing else may use.
     pub fn subspace(&self) -> &Subspace {
+        crate::called!();
         &self.keys.all
     }
 
     /// What a row of the subspace is.
     pub fn row(&self, row: &KeyValue) -> Result<Row, Error> {
+        crate::called!();
         self.keys.row(row)
     }
 
     /// Appends an item. The position's stamp is filled in by the commit only. Draw the id before a retry
     /// loop, never inside.
     pub async fn enqueue<T: Transaction>(&self, tx: &T, id: ItemId, value: &[u8]) -> Result<Position, Error> {
+        crate::called!();
         limits::value_up_to(MAX_VALUE_BYTES, self.keys.waiting.bytes(), value)?;
         // With a read version known, only stamps after it become unreadable here, and what is there stays
         // readable.
@@ -67,6 +71,7 @@ impl LeasedQueue {
     /// Claims the first item that waits, or answers that none does. The lease begins now at the latest: a
     /// worker's timer for it must have begun before the call.
     pub async fn claim<T: Transaction>(&self, tx: &T) -> Result<Option<Claim>, Error> {
+        crate::called!();
         let Some(row) = self.rows(tx, &self.keys.waiting, 1, Isolation::Serializable).await?.pop() else {
             reachable!("leased_queue: a claim finds no item");
             return Ok(None);
@@ -83,6 +88,7 @@ impl LeasedQueue {
     /// Makes the lease another one, which nobody has watched so far. A worker's timer for it must have begun
     /// before the call. Answers how often it was renewed.
     pub async fn renew<T: Transaction>(&self, tx: &T, hold: Hold) -> Result<i64, Error> {
+        crate::called!();
         let lease = self.held(tx, hold).await?;
         let revision = lease.revision.saturating_add(1);
         self.put(tx, &Lease { hold, revision }, true);
@@ -91,6 +97,7 @@ impl LeasedQueue {
 
     /// Removes an item, whose work is done: in this very transaction, if it is work in the database.
     pub async fn acknowledge<T: Transaction>(&self, tx: &T, hold: Hold) -> Result<(), Error> {
+        crate::called!();
         self.held(tx, hold).await?;
         tx.clear(&hold.position.pack(&self.keys.claimed));
         tx.clear(&hold.position.pack(&self.keys.leases));
@@ -99,6 +106,7 @@ impl LeasedQueue {
 
     /// Gives an item back undone: it is the first again, or where it stood among others that came back.
     pub async fn release<T: Transaction>(&self, tx: &T, hold: Hold) -> Result<(), Error> {
+        crate::called!();
         let lease = self.held(tx, hold).await?;
         self.give_back(tx, lease).await
     }
@@ -107,6 +115,7 @@ impl LeasedQueue {
     /// seen it unchanged for its duration; for anybody else see
     /// [`expire_unchanged`](LeasedQueue::expire_unchanged).
     pub async fn expire<T: Transaction>(&self, tx: &T, observed: Lease) -> Result<bool, Error> {
+        crate::called!();
         match self.lease(tx, observed.hold.position).await? {
             Some((lease, true)) if lease == observed => {
                 reachable!("leased_queue: a lease ends");
@@ -119,6 +128,7 @@ impl LeasedQueue {
 
     /// The leases that are held.
     pub async fn leases<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Vec<Lease>, Error> {
+        crate::called!();
         let mut held = Vec::new();
         for row in self.rows(tx, &self.keys.leases, 0, isolation).await? {
             if let (lease, true) = self.keys.lease(&row)? {
@@ -130,6 +140,7 @@ impl LeasedQueue {
 
     /// How many items wait, and how many are claimed. Reads all of them.
     pub async fn len<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<(usize, usize), Error> {
+        crate::called!();
         let waiting = self.rows(tx, &self.keys.waiting, 0, isolation).await?.len();
         Ok((waiting, self.rows(tx, &self.keys.claimed, 0, isolation).await?.len()))
     }
@@ -140,6 +151,7 @@ impl LeasedQueue {
         session: &mut Session<D>,
         value: &[u8],
     ) -> impl Future<Output = Outcome<Position, Error>> + Send {
+        crate::called!();
         async move {
             let id = ItemId::draw(session.database().env());
             session.apply(|tx| async move { self.enqueue(&tx, id, value).await }).await
@@ -153,6 +165,7 @@ impl LeasedQueue {
         db: &D,
         duration: Duration,
     ) -> impl Future<Output = Result<usize, RunError<Error>>> + Send {
+        crate::called!();
         async move {
             let held = || db.run(|tx, _| async move { self.leases(&tx, Isolation::Snapshot).await });
             let before: BTreeSet<Lease> = held().await?.into_iter().collect();

@@ -28,11 +28,13 @@ pub struct Node {
 impl List {
     /// The list below `subspace`, which nothing else may use.
     pub fn new(subspace: Subspace) -> List {
+        crate::called!();
         List { subspace }
     }
 
     /// Puts a new node before all others.
     pub async fn push_front<T: Transaction>(&self, tx: &T, id: &Id, value: &[u8]) -> Result<(), Error> {
+        crate::called!();
         self.insert(tx, &keys::head(&self.subspace), id, value).await
     }
 
@@ -44,18 +46,21 @@ impl List {
         id: &Id,
         value: &[u8],
     ) -> Result<(), Error> {
+        crate::called!();
         self.must_exist(tx, after, Isolation::Serializable).await?;
         self.insert(tx, &keys::next(&self.subspace, after), id, value).await
     }
 
     /// Removes the first node with everything about it, and says which one that was.
     pub async fn remove_first<T: Transaction>(&self, tx: &T) -> Result<Option<Id>, Error> {
+        crate::called!();
         self.unlink(tx, &keys::head(&self.subspace)).await
     }
 
     /// Removes the node behind `node` with everything about it, and says which one that was; `None` when
     /// `node` is the last one.
     pub async fn remove_next_node<T: Transaction>(&self, tx: &T, node: &Id) -> Result<Option<Id>, Error> {
+        crate::called!();
         self.must_exist(tx, node, Isolation::Serializable).await?;
         self.unlink(tx, &keys::next(&self.subspace, node)).await
     }
@@ -68,6 +73,7 @@ impl List {
         node: &Id,
         expected: Option<&Id>,
     ) -> Result<(), Error> {
+        crate::called!();
         let found = self.next(tx, node, Isolation::Serializable).await?;
         if found.as_ref() != expected {
             reachable!("list: what comes next is not what was expected");
@@ -79,6 +85,7 @@ impl List {
 
     /// The first node, if there is one.
     pub async fn first<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Option<Id>, Error> {
+        crate::called!();
         self.follow(tx, &keys::head(&self.subspace), isolation).await
     }
 
@@ -89,6 +96,7 @@ impl List {
         node: &Id,
         isolation: Isolation,
     ) -> Result<Option<Id>, Error> {
+        crate::called!();
         self.must_exist(tx, node, isolation).await?;
         self.follow(tx, &keys::next(&self.subspace, node), isolation).await
     }
@@ -100,6 +108,7 @@ impl List {
         node: &Id,
         isolation: Isolation,
     ) -> Result<bool, Error> {
+        crate::called!();
         Ok(tx.get(keys::node(&self.subspace, node).bytes(), isolation).await?.is_some())
     }
 
@@ -111,6 +120,7 @@ impl List {
         limit: usize,
         isolation: Isolation,
     ) -> Result<Vec<Node>, Error> {
+        crate::called!();
         let mut met = BTreeSet::new();
         let mut nodes = Vec::new();
         let mut link = match after {
@@ -138,6 +148,7 @@ impl List {
 
     /// Replaces a node's value.
     pub async fn set_value<T: Transaction>(&self, tx: &T, node: &Id, value: &[u8]) -> Result<(), Error> {
+        crate::called!();
         keys::fits(&self.subspace, node, value)?;
         self.must_exist(tx, node, Isolation::Serializable).await?;
         tx.set(keys::node(&self.subspace, node).bytes(), value);
@@ -151,6 +162,7 @@ impl List {
         node: &Id,
         isolation: Isolation,
     ) -> Result<Bytes, Error> {
+        crate::called!();
         let value = tx.get(keys::node(&self.subspace, node).bytes(), isolation).await?;
         value.ok_or_else(|| Error::NoSuchNode(node.clone()))
     }
@@ -164,6 +176,7 @@ impl List {
         name: &str,
         value: &[u8],
     ) -> Result<(), Error> {
+        crate::called!();
         let key = keys::attribute(&self.subspace, node, name)?;
         limits::row(&key, value)?;
         self.must_exist(tx, node, Isolation::Serializable).await?;
@@ -173,6 +186,7 @@ impl List {
 
     /// Removes an attribute of a node, if it has it.
     pub async fn clear_attribute<T: Transaction>(&self, tx: &T, node: &Id, name: &str) -> Result<(), Error> {
+        crate::called!();
         let key = keys::attribute(&self.subspace, node, name)?;
         self.must_exist(tx, node, Isolation::Serializable).await?;
         tx.clear(&key);
@@ -187,6 +201,7 @@ impl List {
         name: &str,
         isolation: Isolation,
     ) -> Result<Option<Bytes>, Error> {
+        crate::called!();
         let key = keys::attribute(&self.subspace, node, name)?;
         self.must_exist(tx, node, isolation).await?;
         Ok(tx.get(&key, isolation).await?)
@@ -199,6 +214,7 @@ impl List {
         node: &Id,
         isolation: Isolation,
     ) -> Result<Vec<(String, Bytes)>, Error> {
+        crate::called!();
         self.must_exist(tx, node, isolation).await?;
         let range = RangeOption::from(keys::node(&self.subspace, node).range());
         let rows = tx.get_range_all(range, isolation).await?;

@@ -33,11 +33,13 @@ const PAUSE: Duration = Duration::from_millis(10);
 impl Log {
     /// The log below `subspace`, which nothing else may use.
     pub fn new(subspace: Subspace) -> Log {
+        crate::called!();
         Log { subspace }
     }
 
     /// Appends an entry. The stamp of its position is filled in by the commit only.
     pub async fn append<T: Transaction>(&self, tx: &T, value: &[u8]) -> Result<Position, Error> {
+        crate::called!();
         limits::row(&keys::entry(&self.subspace, &Position { stamp: [0; 10], rank: 0 }), value)?;
         // With a read version known, only stamps after it become unreadable here, and the entries that
         // are there stay readable.
@@ -58,6 +60,7 @@ impl Log {
         limit: usize,
         isolation: Isolation,
     ) -> Result<Vec<Entry>, Error> {
+        crate::called!();
         // To FoundationDB a limit of 0 is none.
         if limit == 0 {
             return Ok(Vec::new());
@@ -70,6 +73,7 @@ impl Log {
 
     /// The last entry.
     pub async fn last<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Option<Entry>, Error> {
+        crate::called!();
         let range = RangeOption::from(keys::entries(&self.subspace).range()).reversed().limit(1);
         let mut rows = tx.get_range_all(range, isolation).await.map_err(own)?;
         rows.pop().map(|row| self.entry(row)).transpose()
@@ -77,6 +81,7 @@ impl Log {
 
     /// Removes the entries up to a position, and the one there.
     pub async fn trim<T: Transaction>(&self, tx: &T, up_to: Position) -> Result<(), Error> {
+        crate::called!();
         let (begin, _) = keys::entries(&self.subspace).range();
         tx.clear_range(&begin, &key_after(&keys::entry(&self.subspace, &up_to)));
         Ok(())
@@ -91,6 +96,7 @@ impl Log {
         limit: usize,
         patience: Duration,
     ) -> impl Future<Output = Result<Vec<Entry>, RunError<Error>>> + Send {
+        crate::called!();
         async move {
             let env = db.env();
             let end = env.now() + patience;
@@ -125,6 +131,7 @@ impl Log {
         session: &mut Session<D>,
         values: &[&[u8]],
     ) -> impl Future<Output = Outcome<Option<Position>, Error>> + Send {
+        crate::called!();
         async move {
             let appended = session.apply(|tx| async move {
                 let mut last = None;

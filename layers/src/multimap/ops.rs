@@ -23,11 +23,13 @@ pub struct Multiset {
 impl Multimap {
     /// The multimap below `subspace`, which nothing else may use.
     pub fn new(subspace: Subspace) -> Multimap {
+        crate::called!();
         Multimap { subspace }
     }
 
     /// Puts a value under an index; nothing changes if it is there.
     pub async fn add<T: Transaction>(&self, tx: &T, index: &Label, value: &Label) -> Result<(), Error> {
+        crate::called!();
         let key = keys::pair(&self.subspace, index, value);
         limits::key(&key)?;
         tx.set(&key, b"");
@@ -36,12 +38,14 @@ impl Multimap {
 
     /// Takes a value away from an index; nothing changes if it is not there.
     pub async fn remove<T: Transaction>(&self, tx: &T, index: &Label, value: &Label) -> Result<(), Error> {
+        crate::called!();
         tx.clear(&keys::pair(&self.subspace, index, value));
         Ok(())
     }
 
     /// Takes all values away from an index.
     pub async fn remove_all<T: Transaction>(&self, tx: &T, index: &Label) -> Result<(), Error> {
+        crate::called!();
         let (begin, end) = keys::under(&self.subspace, index).range();
         tx.clear_range(&begin, &end);
         Ok(())
@@ -55,6 +59,7 @@ impl Multimap {
         value: &Label,
         isolation: Isolation,
     ) -> Result<bool, Error> {
+        crate::called!();
         // The stored value is empty: that there is one is what counts.
         Ok(tx.get(&keys::pair(&self.subspace, index, value), isolation).await?.is_some())
     }
@@ -66,6 +71,7 @@ impl Multimap {
         index: &Label,
         isolation: Isolation,
     ) -> Result<Vec<Label>, Error> {
+        crate::called!();
         let rows = rows(tx, &keys::under(&self.subspace, index), isolation).await?;
         rows.iter().map(|row| Ok(keys::member(&self.subspace, row)?.1)).collect()
     }
@@ -76,6 +82,7 @@ impl Multimap {
         tx: &T,
         isolation: Isolation,
     ) -> Result<Vec<(Label, Label)>, Error> {
+        crate::called!();
         let rows = rows(tx, &self.subspace, isolation).await?;
         rows.iter().map(|row| keys::member(&self.subspace, row)).collect()
     }
@@ -90,6 +97,7 @@ once_forms! { impl Multimap, Error {
 impl Multiset {
     /// The multiset below `subspace`, which nothing else may use.
     pub fn new(subspace: Subspace) -> Multiset {
+        crate::called!();
         Multiset { subspace }
     }
 
@@ -101,6 +109,7 @@ impl Multiset {
         value: &Label,
         copies: u32,
     ) -> Result<(), Error> {
+        crate::called!();
         let key = keys::pair(&self.subspace, index, value);
         limits::key(&key)?;
         // To add nothing to an absent key would make it.
@@ -119,6 +128,7 @@ impl Multiset {
         value: &Label,
         copies: u32,
     ) -> Result<u64, Error> {
+        crate::called!();
         let have = self.count(tx, index, value, Isolation::Serializable).await?;
         let left = have.checked_sub(copies.into());
         sometimes!(left.is_none(), "multimap: there are fewer copies than are to be removed");
@@ -134,6 +144,7 @@ impl Multiset {
 
     /// Takes all copies of all values away from an index.
     pub async fn remove_all<T: Transaction>(&self, tx: &T, index: &Label) -> Result<(), Error> {
+        crate::called!();
         let (begin, end) = keys::under(&self.subspace, index).range();
         tx.clear_range(&begin, &end);
         Ok(())
@@ -147,6 +158,7 @@ impl Multiset {
         value: &Label,
         isolation: Isolation,
     ) -> Result<u64, Error> {
+        crate::called!();
         let key = keys::pair(&self.subspace, index, value);
         tx.get(&key, isolation).await?.map_or(Ok(0), |copies| keys::copies(&key, &copies))
     }
@@ -158,6 +170,7 @@ impl Multiset {
         index: &Label,
         isolation: Isolation,
     ) -> Result<Vec<(Label, u64)>, Error> {
+        crate::called!();
         let rows = rows(tx, &keys::under(&self.subspace, index), isolation).await?;
         let value = |row: &KeyValue| {
             Ok((keys::parts(&self.subspace, &row.key)?.1, keys::copies(&row.key, &row.value)?))
@@ -171,6 +184,7 @@ impl Multiset {
         tx: &T,
         isolation: Isolation,
     ) -> Result<Vec<((Label, Label), u64)>, Error> {
+        crate::called!();
         let rows = rows(tx, &self.subspace, isolation).await?;
         let pair = |row: &KeyValue| {
             Ok((keys::parts(&self.subspace, &row.key)?, keys::copies(&row.key, &row.value)?))

@@ -26,6 +26,7 @@ pub enum Fate<A> {
 impl<A> Fate<A> {
     /// Another answer in place of this one.
     pub fn map<B>(self, f: impl FnOnce(A) -> B) -> Fate<B> {
+        crate::called!();
         match self {
             Fate::Applied(answer) => Fate::Applied(f(answer)),
             Fate::NotApplied => Fate::NotApplied,
@@ -69,11 +70,13 @@ enum State<A> {
 impl<A: Answer> Landing<A> {
     /// An answer that needs nothing of the commit.
     pub fn ready(answer: A) -> Landing<A> {
+        crate::called!();
         Landing(State::Ready(answer))
     }
 
     /// The answer; to be asked for after the transaction has committed.
     pub async fn landed(self) -> Result<A, Error> {
+        crate::called!();
         match self.0 {
             State::Ready(answer) => Ok(answer),
             State::Stamped { mut answer, at, stamp } => {
@@ -99,6 +102,7 @@ pub(super) async fn read<T: Transaction>(tx: &T, key: &[u8]) -> Result<Option<Sl
 /// [`Error::Superseded`] when a later session has opened the slot, [`Error::Fenced`] when the
 /// operation was resolved as not applied; both are final.
 pub async fn check<T: Transaction, A: Answer>(tx: &T, slots: &Slots, op: OpId) -> Result<Check<A>, Error> {
+    crate::called!();
     let key = slots.key(op.client);
     let slot = read(tx, &key).await?.ok_or(Error::Superseded)?;
     if slot.answered == (op.epoch, op.seq) {
@@ -119,6 +123,7 @@ pub async fn check<T: Transaction, A: Answer>(tx: &T, slots: &Slots, op: OpId) -
 /// Writes the operation and its answer into the slot. The slot cannot be read again in this
 /// transaction if the answer contains an incomplete versionstamp (1036).
 pub fn record<T: Transaction, A: Answer>(tx: &T, permit: Permit, answer: A) -> Result<Landing<A>, Error> {
+    crate::called!();
     let Permit { key, op } = permit;
     let mut value = Slot::header(op.epoch, (op.epoch, op.seq), true);
     let header = value.len();
@@ -146,6 +151,7 @@ pub fn resolve<D: Database, A: Answer>(
     slots: &Slots,
     op: OpId,
 ) -> impl Future<Output = Result<Fate<A>, Error>> + Send {
+    crate::called!();
     async move {
         let key = slots.key(op.client);
         let key = &key;

@@ -28,6 +28,7 @@ pub enum Outcome<A, E> {
 impl<A, E> Outcome<A, E> {
     /// Another answer in place of this one.
     pub fn map<B>(self, f: impl FnOnce(A) -> B) -> Outcome<B, E> {
+        crate::called!();
         match self {
             Outcome::Applied(answer) => Outcome::Applied(f(answer)),
             Outcome::Refused(e) => Outcome::Refused(e),
@@ -57,6 +58,7 @@ impl<D: Database> Session<D> {
         slots: &Slots,
         client: u64,
     ) -> impl Future<Output = Result<Session<D>, Error>> + Send {
+        crate::called!();
         async move {
             let key = slots.key(client);
             let key = &key;
@@ -90,17 +92,20 @@ impl<D: Database> Session<D> {
 
     /// The database this session works on.
     pub fn database(&self) -> &D {
+        crate::called!();
         &self.db
     }
 
     /// Where this session's slot lives.
     pub fn slots(&self) -> &Slots {
+        crate::called!();
         &self.slots
     }
 
     /// The last operation that earlier incarnations had recorded when this one opened, and its fate.
     /// Later operations of theirs were not applied.
     pub fn last<A: Answer>(&self) -> Result<Option<(OpId, Fate<A>)>, Error> {
+        crate::called!();
         let Some((op, fate)) = &self.last else { return Ok(None) };
         Ok(Some((*op, fate.clone().try_map(A::decode)?)))
     }
@@ -108,6 +113,7 @@ impl<D: Database> Session<D> {
     /// The operation whose fate this session does not know yet: one that ended unknown, or whose
     /// future was dropped.
     pub fn pending(&self) -> Option<OpId> {
+        crate::called!();
         self.pending
     }
 
@@ -125,6 +131,7 @@ impl<D: Database> Session<D> {
         A: Answer,
         E: RetryError + From<Error> + Send,
     {
+        crate::called!();
         async move {
             let op = match self.begin().await {
                 Ok(op) => op,
@@ -150,6 +157,7 @@ impl<D: Database> Session<D> {
     /// The next operation's id, for a caller with a retry loop of its own around [`check`] and
     /// [`record`]; to be given to [`conclude`](Session::conclude). Settles a pending operation first.
     pub fn begin(&mut self) -> impl Future<Output = Result<OpId, Error>> + Send {
+        crate::called!();
         async move {
             if let Some(op) = self.pending {
                 let fate = self.resolve::<Bytes>(op).await?;
@@ -172,6 +180,7 @@ impl<D: Database> Session<D> {
         A: Answer,
         E: RetryError + Send,
     {
+        crate::called!();
         async move {
             let refusal = match ran {
                 Ok(landing) => match landing.landed().await {
@@ -205,6 +214,7 @@ impl<D: Database> Session<D> {
     /// [`resolve`] for an operation of this session; also answers for the unknown operation that the
     /// session settled last by itself.
     pub fn resolve<A: Answer>(&mut self, op: OpId) -> impl Future<Output = Result<Fate<A>, Error>> + Send {
+        crate::called!();
         async move {
             if let Some((known, fate)) = &self.settled
                 && *known == op
@@ -234,6 +244,7 @@ where
     A: Send,
     E: RetryError + Send,
 {
+    crate::called!();
     async move {
         let body = &body;
         db.run(|tx, _| async move { body(tx).await }).await

@@ -39,11 +39,13 @@ pub struct Item {
 impl PriorityQueue {
     /// The priority queue below `subspace`, which nothing else may use.
     pub fn new(subspace: Subspace) -> PriorityQueue {
+        crate::called!();
         PriorityQueue { subspace }
     }
 
     /// The subspace, which nothing else may use.
     pub fn subspace(&self) -> &Subspace {
+        crate::called!();
         &self.subspace
     }
 
@@ -55,6 +57,7 @@ impl PriorityQueue {
         priority: i64,
         value: &[u8],
     ) -> Result<Place, Error> {
+        crate::called!();
         limits::value_up_to(MAX_VALUE_BYTES, self.under(priority).bytes(), value)?;
         let place = Place { priority, count: self.next_count(tx, priority).await?, id };
         let key = place.pack(&self.subspace);
@@ -65,6 +68,7 @@ impl PriorityQueue {
 
     /// Removes the first item at an end, or answers that there is none.
     pub async fn pop<T: Transaction>(&self, tx: &T, end: End) -> Result<Option<Item>, Error> {
+        crate::called!();
         let item = self.peek(tx, end, Isolation::Serializable).await?;
         match &item {
             Some(item) => tx.clear(&item.place.pack(&self.subspace)),
@@ -75,11 +79,13 @@ impl PriorityQueue {
 
     /// [`pop`](PriorityQueue::pop) of the lowest priority.
     pub async fn pop_min<T: Transaction>(&self, tx: &T) -> Result<Option<Item>, Error> {
+        crate::called!();
         self.pop(tx, End::Min).await
     }
 
     /// [`pop`](PriorityQueue::pop) of the highest priority.
     pub async fn pop_max<T: Transaction>(&self, tx: &T) -> Result<Option<Item>, Error> {
+        crate::called!();
         self.pop(tx, End::Max).await
     }
 
@@ -91,6 +97,7 @@ impl PriorityQueue {
         end: End,
         isolation: Isolation,
     ) -> Result<Option<Item>, Error> {
+        crate::called!();
         let row = match end {
             End::Min => self.one(tx, self.range(), isolation).await?,
             End::Max => self.first_of_highest(tx, isolation).await?,
@@ -104,6 +111,7 @@ impl PriorityQueue {
         tx: &T,
         isolation: Isolation,
     ) -> Result<Option<Item>, Error> {
+        crate::called!();
         self.peek(tx, End::Min, isolation).await
     }
 
@@ -113,12 +121,14 @@ impl PriorityQueue {
         tx: &T,
         isolation: Isolation,
     ) -> Result<Option<Item>, Error> {
+        crate::called!();
         self.peek(tx, End::Max, isolation).await
     }
 
     /// Gives the item at `place` another priority and answers its place there, behind all others. One that
     /// has this priority already stays where it is. [`Error::Gone`] when nothing is at the place.
     pub async fn change<T: Transaction>(&self, tx: &T, place: Place, priority: i64) -> Result<Place, Error> {
+        crate::called!();
         let key = place.pack(&self.subspace);
         let value = tx.get(&key, Isolation::Serializable).await?.ok_or(Error::Gone(place))?;
         if priority == place.priority {
@@ -132,16 +142,19 @@ impl PriorityQueue {
 
     /// Whether there is no item.
     pub async fn is_empty<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<bool, Error> {
+        crate::called!();
         Ok(self.one(tx, self.range(), isolation).await?.is_none())
     }
 
     /// How many items there are. Reads all of them; serializably, it conflicts with every change.
     pub async fn len<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<usize, Error> {
+        crate::called!();
         Ok(tx.get_range_all(self.range(), isolation).await?.len())
     }
 
     /// All items, lowest priority first. Reads all of them, as [`len`](PriorityQueue::len) does.
     pub async fn items<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Vec<Item>, Error> {
+        crate::called!();
         let rows = tx.get_range_all(self.range(), isolation).await?;
         rows.into_iter().map(|row| self.item(row)).collect()
     }
@@ -153,6 +166,7 @@ impl PriorityQueue {
         priority: i64,
         value: &[u8],
     ) -> impl Future<Output = Outcome<Place, Error>> + Send {
+        crate::called!();
         async move {
             let id = ItemId::draw(session.database().env());
             session.apply(|tx| async move { self.push(&tx, id, priority, value).await }).await

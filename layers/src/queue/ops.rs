@@ -34,16 +34,19 @@ pub struct Item {
 impl Queue {
     /// The queue below `subspace`. Its order is part of the data: the same for everybody, for ever.
     pub fn new(subspace: Subspace, order: Order) -> Queue {
+        crate::called!();
         Queue { subspace, order }
     }
 
     /// The subspace, which nothing else may use.
     pub fn subspace(&self) -> &Subspace {
+        crate::called!();
         &self.subspace
     }
 
     /// Appends an item. In commit order the position's stamp is filled in by the commit only.
     pub async fn enqueue<T: Transaction>(&self, tx: &T, id: ItemId, value: &[u8]) -> Result<Position, Error> {
+        crate::called!();
         self.fits(&[value])?;
         let position = match self.order {
             Order::Index => {
@@ -70,6 +73,7 @@ impl Queue {
     /// The read is serializable and covers everything before the item: a second dequeue of it
     /// conflicts, an enqueue behind it does not.
     pub async fn dequeue<T: Transaction>(&self, tx: &T) -> Result<Option<Item>, Error> {
+        crate::called!();
         let Some(row) = self.first(tx, Isolation::Serializable).await? else {
             reachable!("queue: a dequeue finds no item");
             return Ok(None);
@@ -80,21 +84,25 @@ impl Queue {
 
     /// The first item, which stays. At [`Isolation::Snapshot`] it may be gone by the commit.
     pub async fn peek<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Option<Item>, Error> {
+        crate::called!();
         self.first(tx, isolation).await?.map(|row| self.item(row)).transpose()
     }
 
     /// Whether there is no item.
     pub async fn is_empty<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<bool, Error> {
+        crate::called!();
         Ok(self.first(tx, isolation).await?.is_none())
     }
 
     /// How many items there are. Reads all of them; serializably, it conflicts with every change.
     pub async fn len<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<usize, Error> {
+        crate::called!();
         Ok(tx.get_range_all(self.range(), isolation).await.map_err(own)?.len())
     }
 
     /// All items, first to last. Reads all of them, as [`len`](Queue::len) does.
     pub async fn items<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Vec<Item>, Error> {
+        crate::called!();
         let rows = tx.get_range_all(self.range(), isolation).await.map_err(own)?;
         rows.into_iter().map(|row| self.item(row)).collect()
     }
@@ -105,6 +113,7 @@ impl Queue {
         session: &mut Session<D>,
         value: Bytes,
     ) -> impl Future<Output = Outcome<Position, Error>> + Send {
+        crate::called!();
         async move {
             let id = ItemId::draw(session.database().env());
             let value = &value;
@@ -119,6 +128,7 @@ impl Queue {
         session: &mut Session<D>,
         values: Vec<Bytes>,
     ) -> impl Future<Output = Outcome<u64, Error>> + Send {
+        crate::called!();
         async move {
             let env = session.database().env();
             let items: Vec<_> = values.iter().map(|value| (ItemId::draw(env), value)).collect();
@@ -141,6 +151,7 @@ impl Queue {
         &self,
         session: &mut Session<D>,
     ) -> impl Future<Output = Outcome<Option<Item>, Error>> + Send {
+        crate::called!();
         async move { session.apply(|tx| async move { self.dequeue(&tx).await }).await }
     }
 

@@ -54,17 +54,20 @@ pub struct Scheduling {
 impl Scheduling {
     /// The application whose data lie below `root`.
     pub fn new(root: &Subspace) -> Scheduling {
+        crate::called!();
         Scheduling { keys: Keys::new(root) }
     }
 
     /// The key schema.
     pub fn keys(&self) -> &Keys {
+        crate::called!();
         &self.keys
     }
 
     /// Offers `class` with so many `seats`, unless it is offered already: a class that students
     /// have signed up for keeps the seats it has left.
     pub async fn add_class<T: Transaction>(&self, tx: &T, class: &str, seats: u32) -> Result<Change, Error> {
+        crate::called!();
         keys::check_name(class)?;
         let key = self.keys.course(class);
         if tx.get(&key, Serializable).await?.is_some() {
@@ -85,6 +88,7 @@ impl Scheduling {
         C: IntoIterator + Send,
         C::Item: AsRef<str>,
     {
+        crate::called!();
         let mut missing = BTreeSet::new();
         for class in classes {
             keys::check_name(class.as_ref())?;
@@ -106,11 +110,13 @@ impl Scheduling {
 
     /// The tutorial's catalogue: [`init`](Scheduling::init) with 1,620 classes of 100 seats.
     pub async fn init_catalogue<T: Transaction>(&self, tx: &T) -> Result<usize, Error> {
+        crate::called!();
         self.init(tx, catalogue::class_names().collect::<Vec<_>>(), catalogue::SEATS).await
     }
 
     /// Every class that has seats left, in the order of their names.
     pub async fn available_classes<T: Transaction>(&self, tx: &T) -> Result<Vec<String>, Error> {
+        crate::called!();
         self.available_classes_up_to(tx, usize::MAX).await
     }
 
@@ -121,6 +127,7 @@ impl Scheduling {
         tx: &T,
         limit: usize,
     ) -> Result<Vec<String>, Error> {
+        crate::called!();
         let mut classes = Vec::new();
         let rows = tx.get_ranges_keyvalues(self.keys.courses(), Serializable);
         pin_mut!(rows);
@@ -136,6 +143,7 @@ impl Scheduling {
 
     /// The seats left in `class`, or `None` when it is not offered.
     pub async fn seats_left<T: Transaction>(&self, tx: &T, class: &str) -> Result<Option<u32>, Error> {
+        crate::called!();
         let key = self.keys.course(class);
         match tx.get(&key, Serializable).await? {
             Some(value) => Ok(Some(keys::unpack_seats(&key, &value)?)),
@@ -145,6 +153,7 @@ impl Scheduling {
 
     /// The classes that `student` takes, in the order of their names.
     pub async fn classes_of<T: Transaction>(&self, tx: &T, student: &str) -> Result<Vec<String>, Error> {
+        crate::called!();
         let rows = tx.get_range_all(self.keys.attendances_of(student), Serializable).await?;
         rows.iter().map(|row| Ok(self.keys.student_and_class(&row.key)?.1)).collect()
     }
@@ -153,6 +162,7 @@ impl Scheduling {
     /// takes it already. Refused with [`Refusal::UnknownClass`], [`Refusal::NoRemainingSeats`] and
     /// [`Refusal::TooManyClasses`], in this order.
     pub async fn signup<T: Transaction>(&self, tx: &T, student: &str, class: &str) -> Result<Change, Error> {
+        crate::called!();
         keys::check_name(student)?;
         keys::check_name(class)?;
         let attendance = self.keys.attendance(student, class);
@@ -183,6 +193,7 @@ impl Scheduling {
     /// Takes `student` out of `class`: one seat more, one class less. Nothing to do when the student
     /// does not take it, or when there is no such class.
     pub async fn drop<T: Transaction>(&self, tx: &T, student: &str, class: &str) -> Result<Change, Error> {
+        crate::called!();
         let attendance = self.keys.attendance(student, class);
         if tx.get(&attendance, Serializable).await?.is_none() {
             return Ok(Change::Unneeded);
@@ -206,6 +217,7 @@ impl Scheduling {
         old: &str,
         new: &str,
     ) -> Result<(), Error> {
+        crate::called!();
         if old == new {
             return Err(Refusal::SameClass.into());
         }
@@ -234,6 +246,7 @@ impl Scheduling {
         class: &str,
         seats: u32,
     ) -> impl Future<Output = Outcome<Change, Error>> + Send {
+        crate::called!();
         session.apply(move |tx| async move { self.add_class(&tx, class, seats).await })
     }
 
@@ -247,6 +260,7 @@ impl Scheduling {
         classes: &[String],
         seats: u32,
     ) -> impl Future<Output = Outcome<u64, Error>> + Send {
+        crate::called!();
         async move {
             let mut added = 0;
             for part in classes.chunks(CLASSES_PER_TRANSACTION) {
@@ -268,6 +282,7 @@ impl Scheduling {
         student: &str,
         class: &str,
     ) -> impl Future<Output = Outcome<Change, Error>> + Send {
+        crate::called!();
         session.apply(move |tx| async move { self.signup(&tx, student, class).await })
     }
 
@@ -278,6 +293,7 @@ impl Scheduling {
         student: &str,
         class: &str,
     ) -> impl Future<Output = Outcome<Change, Error>> + Send {
+        crate::called!();
         session.apply(move |tx| async move { self.drop(&tx, student, class).await })
     }
 
@@ -289,6 +305,7 @@ impl Scheduling {
         old: &str,
         new: &str,
     ) -> impl Future<Output = Outcome<(), Error>> + Send {
+        crate::called!();
         session.apply(move |tx| async move { self.switch(&tx, student, old, new).await })
     }
 }

@@ -46,21 +46,25 @@ pub enum Turn {
 impl StagedQueue {
     /// The staged queue below `subspace`, which nothing else may use.
     pub fn new(subspace: Subspace) -> StagedQueue {
+        crate::called!();
         StagedQueue { keys: Keys::new(subspace) }
     }
 
     /// The subspace, which nothing else may use.
     pub fn subspace(&self) -> &Subspace {
+        crate::called!();
         &self.keys.all
     }
 
     /// What a row of the subspace is.
     pub fn row(&self, row: &KeyValue) -> Result<Row, Error> {
+        crate::called!();
         self.keys.row(row)
     }
 
     /// Appends an item. The position's stamp is filled in by the commit only.
     pub async fn enqueue<T: Transaction>(&self, tx: &T, id: ItemId, value: &[u8]) -> Result<Position, Error> {
+        crate::called!();
         limits::value_up_to(MAX_VALUE_BYTES, self.keys.items.bytes(), value)?;
         append(tx, &self.keys.items, id, value).await
     }
@@ -71,6 +75,7 @@ impl StagedQueue {
     /// Both reads are serializable: two of these conflict, and the one that fails should
     /// [`register`](StagedQueue::register).
     pub async fn take<T: Transaction>(&self, tx: &T, ticket: ItemId) -> Result<Taken, Error> {
+        crate::called!();
         let waiting = rows(tx, &self.keys.requests, 1, Isolation::Serializable).await?;
         if !waiting.is_empty() {
             reachable!("staged_queue: a dequeue finds others waiting");
@@ -83,6 +88,7 @@ impl StagedQueue {
 
     /// Registers a request. It conflicts with no other registration and no enqueue.
     pub async fn register<T: Transaction>(&self, tx: &T, ticket: ItemId) -> Result<Taken, Error> {
+        crate::called!();
         Ok(Taken::Waiting(append(tx, &self.keys.requests, ticket, b"").await?))
     }
 
@@ -93,6 +99,7 @@ impl StagedQueue {
     /// request and no other item stands before or among those, and where items run out, that none follows.
     /// What is appended behind them does not conflict.
     pub async fn fulfil<T: Transaction>(&self, tx: &T, most: usize) -> Result<usize, Error> {
+        crate::called!();
         let requests = rows(tx, &self.keys.requests, most.max(1), Isolation::Snapshot).await?;
         let items = rows(tx, &self.keys.items, requests.len().max(1), Isolation::Snapshot).await?;
         let served = served(&requests, &items);
@@ -119,6 +126,7 @@ impl StagedQueue {
         request: Position,
         isolation: Isolation,
     ) -> Result<Turn, Error> {
+        crate::called!();
         let key = self.keys.parked(ticket(&request));
         if let Some(value) = tx.get(&key, isolation).await? {
             return Ok(Turn::Given(given(&key, value)?));
@@ -131,6 +139,7 @@ impl StagedQueue {
 
     /// Takes what a request was given, if it was served.
     pub async fn collect<T: Transaction>(&self, tx: &T, request: Position) -> Result<Turn, Error> {
+        crate::called!();
         let turn = self.turn(tx, request, Isolation::Serializable).await?;
         if let Turn::Given(_) = turn {
             tx.clear(&self.keys.parked(ticket(&request)));
@@ -141,6 +150,7 @@ impl StagedQueue {
     /// Ends a request: takes what it was given, or removes it if it still waits, which answers
     /// [`Turn::Gone`].
     pub async fn leave<T: Transaction>(&self, tx: &T, request: Position) -> Result<Turn, Error> {
+        crate::called!();
         match self.collect(tx, request).await? {
             Turn::Waiting => {
                 reachable!("staged_queue: a client leaves while it waits");
@@ -155,6 +165,7 @@ impl StagedQueue {
     /// Answers whether anything was parked. Anybody may do it, once he believes the client dead: one that
     /// is not finds its request gone.
     pub async fn reclaim<T: Transaction>(&self, tx: &T, ticket: ItemId) -> Result<bool, Error> {
+        crate::called!();
         let key = self.keys.parked(ticket);
         let Some(value) = tx.get(&key, Isolation::Serializable).await? else { return Ok(false) };
         if let Some(item) = given(&key, value)? {
@@ -167,6 +178,7 @@ impl StagedQueue {
 
     /// The tickets for which something is parked.
     pub async fn parked<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Vec<ItemId>, Error> {
+        crate::called!();
         let rows = rows(tx, &self.keys.parked, 0, isolation).await?;
         let ticket = |row: KeyValue| match self.keys.row(&row)? {
             Row::Parked(ticket, _) => Ok(ticket),
@@ -177,12 +189,14 @@ impl StagedQueue {
 
     /// The first item, which stays. What is parked is not in the queue.
     pub async fn peek<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Option<Item>, Error> {
+        crate::called!();
         let first = rows(tx, &self.keys.items, 1, isolation).await?.pop();
         first.map(|row| self.keys.item(&row)).transpose()
     }
 
     /// How many items there are, without those that are parked. Reads all of them.
     pub async fn len<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<usize, Error> {
+        crate::called!();
         Ok(rows(tx, &self.keys.items, 0, isolation).await?.len())
     }
 

@@ -21,6 +21,7 @@ impl StagedQueue {
         session: &mut Session<D>,
         value: &[u8],
     ) -> impl Future<Output = Outcome<Position, Error>> + Send {
+        crate::called!();
         async move {
             let id = ItemId::draw(session.database().env());
             session.apply(|tx| async move { self.enqueue(&tx, id, value).await }).await
@@ -36,6 +37,7 @@ impl StagedQueue {
         &self,
         session: &mut Session<D>,
     ) -> impl Future<Output = Outcome<Taken, Error>> + Send {
+        crate::called!();
         async move {
             let (db, slots) = (session.database().clone(), session.slots().clone());
             let ticket = ItemId::draw(db.env());
@@ -70,6 +72,7 @@ impl StagedQueue {
         session: &mut Session<D>,
         request: Position,
     ) -> impl Future<Output = Result<Turn, Error>> + Send {
+        crate::called!();
         async move {
             let db = session.database().clone();
             loop {
@@ -101,6 +104,7 @@ impl StagedQueue {
         &self,
         session: &mut Session<D>,
     ) -> impl Future<Output = Outcome<Option<Item>, Error>> + Send {
+        crate::called!();
         async move {
             loop {
                 let request = match self.ask(session).await {
@@ -124,6 +128,7 @@ impl StagedQueue {
         &self,
         db: &D,
     ) -> impl Future<Output = Result<usize, RunError<Error>>> + Send {
+        crate::called!();
         async move { db.run(|tx, _| async move { self.fulfil(&tx, MOST_REQUESTS).await }).await }
     }
 
@@ -134,6 +139,7 @@ impl StagedQueue {
         db: &D,
         patience: Duration,
     ) -> impl Future<Output = Result<usize, RunError<Error>>> + Send {
+        crate::called!();
         async move {
             let parked = || db.run(|tx, _| async move { self.parked(&tx, Isolation::Snapshot).await });
             let before: BTreeSet<ItemId> = parked().await?.into_iter().collect();

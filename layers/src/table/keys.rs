@@ -22,6 +22,7 @@ pub struct Order {
 impl Order {
     /// The order of these axes, below a subspace that nothing else may use.
     pub fn new(subspace: Subspace, axes: &[usize]) -> Order {
+        crate::called!();
         Order { subspace, axes: axes.to_vec() }
     }
 

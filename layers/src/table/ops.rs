@@ -35,6 +35,7 @@ pub struct Table {
 impl Grid {
     /// The table that keeps these orders. They are part of the data: the same for everybody, for ever.
     pub fn new(dimensions: usize, orders: Vec<Order>) -> Result<Grid, Error> {
+        crate::called!();
         if orders.is_empty() {
             return Err(Error::NotAnOrder { axes: Vec::new(), dimensions });
         }
@@ -44,6 +45,7 @@ impl Grid {
 
     /// Puts a value into a cell.
     pub async fn set<T: Transaction>(&self, tx: &T, cell: &[Label], value: &[u8]) -> Result<(), Error> {
+        crate::called!();
         let mut bytes = 0;
         let keys = self.keys(cell)?;
         for key in &keys {
@@ -62,11 +64,13 @@ impl Grid {
         cell: &[Label],
         isolation: Isolation,
     ) -> Result<Option<Bytes>, Error> {
+        crate::called!();
         Ok(tx.get(&self.keys(cell)?[0], isolation).await?)
     }
 
     /// Empties a cell.
     pub async fn delete<T: Transaction>(&self, tx: &T, cell: &[Label]) -> Result<(), Error> {
+        crate::called!();
         self.keys(cell)?.iter().for_each(|key| tx.clear(key));
         Ok(())
     }
@@ -79,6 +83,7 @@ impl Grid {
         fixed: &[(usize, &Label)],
         isolation: Isolation,
     ) -> Result<Cells, Error> {
+        crate::called!();
         let (order, below) = self.orders_below(fixed).next().ok_or_else(|| no_order(fixed))?;
         let rows = tx.get_range_all(RangeOption::from(below.range()), isolation).await?;
         rows.into_iter().map(|row| Ok((order.cell(&row.key)?, row.value))).collect()
@@ -95,6 +100,7 @@ impl Grid {
         fixed: &[(usize, &Label)],
         cells: &Cells,
     ) -> Result<(), Error> {
+        crate::called!();
         let (mut bytes, mut sets) = (0, Vec::new());
         let mut ranges: Vec<_> = self.orders_below(fixed).map(|(_, below)| below.range()).collect();
         if ranges.is_empty() {
@@ -161,16 +167,19 @@ once_forms! { impl Grid, Error {
 impl Table {
     /// The table below `subspace` that is kept by row only.
     pub fn by_row(subspace: Subspace) -> Table {
+        crate::called!();
         Table::of(vec![Order::new(subspace, &[ROW, COLUMN])])
     }
 
     /// The table below `subspace` that is kept by column only.
     pub fn by_column(subspace: Subspace) -> Table {
+        crate::called!();
         Table::of(vec![Order::new(subspace, &[COLUMN, ROW])])
     }
 
     /// The table below `subspace` that is kept by row and by column.
     pub fn both(subspace: Subspace) -> Table {
+        crate::called!();
         Table::of(vec![
             Order::new(subspace.subspace(&"R"), &[ROW, COLUMN]),
             Order::new(subspace.subspace(&"C"), &[COLUMN, ROW]),
@@ -183,6 +192,7 @@ impl Table {
 
     /// The table as a grid: rows are axis 0, columns axis 1.
     pub fn grid(&self) -> &Grid {
+        crate::called!();
         &self.grid
     }
 
@@ -194,6 +204,7 @@ impl Table {
         column: &Label,
         value: &[u8],
     ) -> Result<(), Error> {
+        crate::called!();
         self.grid.set(tx, &[row.clone(), column.clone()], value).await
     }
 
@@ -205,6 +216,7 @@ impl Table {
         column: &Label,
         isolation: Isolation,
     ) -> Result<Option<Bytes>, Error> {
+        crate::called!();
         self.grid.get(tx, &[row.clone(), column.clone()], isolation).await
     }
 
@@ -215,6 +227,7 @@ impl Table {
         row: &Label,
         column: &Label,
     ) -> Result<(), Error> {
+        crate::called!();
         self.grid.delete(tx, &[row.clone(), column.clone()]).await
     }
 
@@ -225,6 +238,7 @@ impl Table {
         row: &Label,
         isolation: Isolation,
     ) -> Result<Line, Error> {
+        crate::called!();
         Ok(line(self.grid.slice(tx, &[(ROW, row)], isolation).await?, COLUMN))
     }
 
@@ -235,11 +249,13 @@ impl Table {
         column: &Label,
         isolation: Isolation,
     ) -> Result<Line, Error> {
+        crate::called!();
         Ok(line(self.grid.slice(tx, &[(COLUMN, column)], isolation).await?, ROW))
     }
 
     /// Replaces a row: of what it held nothing is left.
     pub async fn set_row<T: Transaction>(&self, tx: &T, row: &Label, cells: &Line) -> Result<(), Error> {
+        crate::called!();
         self.grid.replace(tx, &[(ROW, row)], &lined(cells)).await
     }
 
@@ -250,16 +266,19 @@ impl Table {
         column: &Label,
         cells: &Line,
     ) -> Result<(), Error> {
+        crate::called!();
         self.grid.replace(tx, &[(COLUMN, column)], &lined(cells)).await
     }
 
     /// Empties a row.
     pub async fn delete_row<T: Transaction>(&self, tx: &T, row: &Label) -> Result<(), Error> {
+        crate::called!();
         self.grid.replace(tx, &[(ROW, row)], &Cells::new()).await
     }
 
     /// Empties a column.
     pub async fn delete_column<T: Transaction>(&self, tx: &T, column: &Label) -> Result<(), Error> {
+        crate::called!();
         self.grid.replace(tx, &[(COLUMN, column)], &Cells::new()).await
     }
 }

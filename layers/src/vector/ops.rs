@@ -31,11 +31,13 @@ struct Stored {
 impl Vector {
     /// The vector below `subspace`, which nothing else may use. Its holes read as empty values.
     pub fn new(subspace: Subspace) -> Vector {
+        crate::called!();
         Vector::with_default(subspace, Bytes::new())
     }
 
     /// The vector below `subspace`, holes of which read as `default`. Everybody must give the same one.
     pub fn with_default(subspace: Subspace, default: impl Into<Bytes>) -> Vector {
+        crate::called!();
         Vector { subspace, default: default.into() }
     }
 
@@ -46,6 +48,7 @@ impl Vector {
         index: i64,
         isolation: Isolation,
     ) -> Result<Bytes, Error> {
+        crate::called!();
         keys::element(&self.subspace, index)?;
         match self.first_from(tx, index, isolation).await? {
             Some(found) if found.index == index => Ok(found.value),
@@ -60,6 +63,7 @@ impl Vector {
     /// Sets the element at `index`. Behind the end, the vector grows to hold it, and what lies in between are
     /// holes. Reads nothing.
     pub async fn set<T: Transaction>(&self, tx: &T, index: i64, value: &[u8]) -> Result<(), Error> {
+        crate::called!();
         let key = keys::element(&self.subspace, index)?;
         keys::fits(&key, value)?;
         tx.set(&key, value);
@@ -70,6 +74,7 @@ impl Vector {
     ///
     /// The read of the end is serializable: of two pushes at once, one is done again and finds the other's.
     pub async fn push<T: Transaction>(&self, tx: &T, value: &[u8]) -> Result<i64, Error> {
+        crate::called!();
         let index = self.size(tx, Isolation::Serializable).await?;
         self.set(tx, index, value).await?;
         Ok(index)
@@ -77,6 +82,7 @@ impl Vector {
 
     /// Removes the last element and answers it; `None` when there is none.
     pub async fn pop<T: Transaction>(&self, tx: &T) -> Result<Option<Bytes>, Error> {
+        crate::called!();
         let mut last = self.last(tx, 2, Isolation::Serializable).await?.into_iter();
         let Some(popped) = last.next() else {
             reachable!("vector: a pop finds nothing");
@@ -94,22 +100,26 @@ impl Vector {
 
     /// The last element; `None` when there is none.
     pub async fn back<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Option<Bytes>, Error> {
+        crate::called!();
         Ok(self.last(tx, 1, isolation).await?.pop().map(|stored| stored.value))
     }
 
     /// How many elements there are, holes included.
     pub async fn size<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<i64, Error> {
+        crate::called!();
         // An index leaves room for the size.
         Ok(self.last(tx, 1, isolation).await?.pop().map_or(0, |stored| stored.index + 1))
     }
 
     /// Whether there is no element.
     pub async fn is_empty<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<bool, Error> {
+        crate::called!();
         Ok(self.size(tx, isolation).await? == 0)
     }
 
     /// Exchanges two elements, both of which must be there.
     pub async fn swap<T: Transaction>(&self, tx: &T, one: i64, other: i64) -> Result<(), Error> {
+        crate::called!();
         let first = self.get(tx, one, Isolation::Serializable).await?;
         let second = self.get(tx, other, Isolation::Serializable).await?;
         if one != other {
@@ -121,11 +131,13 @@ impl Vector {
 
     /// Makes the vector `size` elements long: what is behind them is removed, what is missing are holes.
     pub async fn resize<T: Transaction>(&self, tx: &T, size: i64) -> Result<(), Error> {
+        crate::called!();
         self.cut(tx, size, true).await
     }
 
     /// Removes the elements from index `size` on. A vector that is not longer stays as it is.
     pub async fn truncate<T: Transaction>(&self, tx: &T, size: i64) -> Result<(), Error> {
+        crate::called!();
         self.cut(tx, size, false).await
     }
 
@@ -140,6 +152,7 @@ impl Vector {
         end: Option<i64>,
         isolation: Isolation,
     ) -> Result<Vec<Bytes>, Error> {
+        crate::called!();
         let rows = self.stored(tx, start, end, isolation).await?;
         let behind = rows.last().map_or(start, |(index, _)| index + 1);
         // The last element is stored: what is behind the last row is a hole only if something follows it.
@@ -170,6 +183,7 @@ impl Vector {
         end: Option<i64>,
         isolation: Isolation,
     ) -> Result<Vec<(i64, Bytes)>, Error> {
+        crate::called!();
         let begin = keys::from(&self.subspace, keys::counts(start)?);
         let end = match end.map(keys::counts).transpose()? {
             Some(end) if end <= start => return Ok(Vec::new()),
@@ -246,22 +260,26 @@ impl Vector {
 impl Matrix {
     /// The matrix below `subspace`, which nothing else may use. Its holes read as empty values.
     pub fn new(subspace: Subspace) -> Matrix {
+        crate::called!();
         Matrix::with_default(subspace, Bytes::new())
     }
 
     /// The matrix below `subspace`, holes of which read as `default`.
     pub fn with_default(subspace: Subspace, default: impl Into<Bytes>) -> Matrix {
+        crate::called!();
         Matrix { subspace, default: default.into() }
     }
 
     /// A row, which is a vector. It need not have elements yet.
     pub fn row(&self, row: i64) -> Result<Vector, Error> {
+        crate::called!();
         keys::element(&self.subspace, row)?;
         Ok(Vector::with_default(self.subspace.subspace(&(row,)), self.default.clone()))
     }
 
     /// How many rows there are: up to the last one that has an element.
     pub async fn rows<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<i64, Error> {
+        crate::called!();
         let range = RangeOption::from(self.subspace.range()).reversed().limit(1);
         let last = tx.get_range_all(range, isolation).await?.pop();
         last.map_or(Ok(0), |row| Ok(keys::place(&self.subspace, &row.key)?.0 + 1))
@@ -269,6 +287,7 @@ impl Matrix {
 
     /// Removes the rows from `rows` on.
     pub async fn truncate<T: Transaction>(&self, tx: &T, rows: i64) -> Result<(), Error> {
+        crate::called!();
         let begin = keys::from(&self.subspace, keys::counts(rows)?);
         tx.clear_range(&begin, &keys::end(&self.subspace));
         Ok(())

@@ -8,7 +8,7 @@ use crate::{
 };
 use futures::FutureExt;
 use parking_lot::Mutex;
-use shaketable_layers::tx::Error;
+use shaketable_layers::{points, tx::Error};
 use shaketable_sim::{
     rt::{MILLISECOND, Nanos},
     seed::Stream,
@@ -69,7 +69,7 @@ pub(crate) async fn live<W: Workload, S: Stage>(stage: S, job: Arc<Job<W>>) {
             stage.event(Kind::Call, index as u64, 0);
             job.progress.lock().operations.push(Operation { called, returned: called, outcome: None });
             stage.set_operation(Some(index as u32));
-            let done = perform::<W, S::Database>(&job.workload, &mut session, op);
+            let done = points::in_operation(perform::<W, S::Database>(&job.workload, &mut session, op));
             let outcome = AssertUnwindSafe(done).catch_unwind().await;
             stage.set_operation(None);
             let outcome = match outcome {

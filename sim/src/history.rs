@@ -102,6 +102,9 @@ pub struct Attempt {
     pub calls: Vec<Call>,
     /// When the commit was sent, if it was.
     pub commit_sent: Option<Nanos>,
+    /// Whether 1021 means that the outcome is decided: not when causal write risk was accepted (option 10),
+    /// for which the client makes sure of nothing.
+    pub settles: bool,
     /// The read conflict ranges it was sent with.
     pub read_ranges: Vec<KeyRange>,
     /// The write conflict ranges it was sent with, if one of its writes was to go without (option 30).
@@ -112,15 +115,6 @@ pub struct Attempt {
     pub ended: Nanos,
 }
 
-/// A version that a log made durable first, among all logs of its generation.
-#[derive(Clone, Debug)]
-pub struct Logged {
-    /// The log's generation.
-    pub generation: Generation,
-    /// What it holds.
-    pub entry: Arc<LogEntry>,
-}
-
 /// Everything recorded of a run.
 #[derive(Default)]
 pub struct History {
@@ -128,6 +122,8 @@ pub struct History {
     pub attempts: Vec<Option<Attempt>>,
     /// Versions made durable: by generation and version, the entry as the first log had it.
     pub logged: BTreeMap<(Generation, Version), Arc<LogEntry>>,
+    /// When the first log made a version durable; nothing where nobody can see it, as on a real cluster.
+    pub durable: BTreeMap<(Generation, Version), Nanos>,
     /// Disagreements between logs about one version: generation, version, the second log.
     pub disagreements: Vec<(Generation, Version, NodeId)>,
     /// Where generations ended: the version up to which their entries count.
@@ -155,10 +151,11 @@ impl History {
     }
 
     /// Records that a log made an entry durable.
-    pub fn log_durable(&mut self, generation: Generation, log: NodeId, entry: &Arc<LogEntry>) {
+    pub fn log_durable(&mut self, generation: Generation, log: NodeId, entry: &Arc<LogEntry>, now: Nanos) {
         match self.logged.entry((generation, entry.version)) {
             std::collections::btree_map::Entry::Vacant(slot) => {
                 slot.insert(entry.clone());
+                self.durable.insert((generation, entry.version), now);
             }
             std::collections::btree_map::Entry::Occupied(first) => {
                 if !Arc::ptr_eq(first.get(), entry) {

@@ -121,6 +121,14 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         false
     }
 
+    /// Whether the answer of this operation may leave out what was acknowledged before its call: a read at
+    /// an old version, a cached read version, a causally risky one. Every other operation sees it, and a
+    /// judge holds it to that.
+    fn may_read_stale(&self, op: &Self::Op) -> bool {
+        let _ = op;
+        false
+    }
+
     /// Prepares the empty database. Runs before any fault.
     fn setup<D: Database>(&self, db: &D) -> impl Future<Output = Result<(), Error>> {
         let _ = db;

@@ -342,6 +342,9 @@ async fn commit(inner: &Arc<Inner>, epoch: u32) -> Result<Option<CommitReply>> {
         let mut state = inner.state.lock();
         state.check(&inner.client, epoch)?;
         data.attempt = Some(state.record.id(&inner.client));
+        if settle_at.is_none() {
+            state.record.is_unsettled();
+        }
         state.record.commit_sent(connection.world.clock.now(), &data.read_ranges, &data.write_ranges);
         Arc::new(data)
     };

@@ -21,6 +21,7 @@ pub struct Record {
     read_version: Option<Version>,
     fresh: bool,
     commit_sent: Option<Nanos>,
+    unsettled: bool,
     read_ranges: Vec<KeyRange>,
     waives_conflicts: bool,
     write_ranges: Option<Vec<KeyRange>>,
@@ -95,6 +96,11 @@ impl Record {
         self.waives_conflicts = true;
     }
 
+    /// Should the commit's result be unknown, nothing will make sure that it is decided.
+    pub fn is_unsettled(&mut self) {
+        self.unsettled = true;
+    }
+
     /// The commit is being sent.
     pub fn commit_sent(&mut self, now: Nanos, read_ranges: &[KeyRange], write_ranges: &[KeyRange]) {
         self.commit_sent = Some(now);
@@ -127,6 +133,7 @@ impl Record {
             snapshot_read_your_writes: snapshot_ryw,
             calls: std::mem::take(&mut self.calls),
             commit_sent: self.commit_sent,
+            settles: !self.unsettled,
             read_ranges: std::mem::take(&mut self.read_ranges),
             write_ranges: self.write_ranges.take(),
             told,

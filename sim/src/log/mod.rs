@@ -77,7 +77,7 @@ pub async fn serve(
                     for (entry, reply) in queue.end_sync() {
                         let transactions = entry.transactions.len() as u64;
                         world.trace.event(now, node, Kind::Logged, entry.version as u64, transactions);
-                        history.log_durable(generation, node, &entry);
+                        history.log_durable(generation, node, &entry, now);
                         entries.push(entry);
                         if let Some(reply) = reply {
                             reply.send(());

@@ -31,6 +31,7 @@ impl Story {
             snapshot_read_your_writes: true,
             calls,
             commit_sent: None,
+            settles: true,
             read_ranges: Vec::new(),
             write_ranges: None,
             told: Told::Nothing,
@@ -47,7 +48,7 @@ impl Story {
             .collect();
         let entry = LogEntry { previous: self.last, version, known_committed: self.last, transactions };
         self.last = version;
-        self.history.log_durable(1, NodeId(1), &Arc::new(entry));
+        self.history.log_durable(1, NodeId(1), &Arc::new(entry), 0);
     }
 
     fn judge(

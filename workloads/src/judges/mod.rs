@@ -17,12 +17,14 @@ pub mod model;
 pub mod real_time;
 pub mod serializable;
 mod snapshot;
+mod timeline;
 mod truth;
 pub mod vacuous;
 
 pub use keyspace::Keyspace;
 pub use shaketable_sim::storage::Replica;
 pub use snapshot::Snapshot;
+pub use timeline::{Decided, Timeline};
 pub use truth::Truth;
 
 use serde::{Deserialize, Serialize};

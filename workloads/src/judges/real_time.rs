@@ -1,12 +1,6 @@
 //! Real-time order: a transaction that began after another was acknowledged sees it.
 
-use super::{ClusterJudge, Evidence};
-use shaketable_layers::tx::Error;
-use shaketable_sim::{
-    history::{AttemptId, Told},
-    proto::Version,
-    rt::Nanos,
-};
+use super::{ClusterJudge, Evidence, Timeline};
 
 /// The judge.
 pub const JUDGE: ClusterJudge = ClusterJudge {
@@ -16,39 +10,19 @@ pub const JUDGE: ClusterJudge = ClusterJudge {
 };
 
 fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
-    // When each commit was known to be decided: at its acknowledgement, or when 1021 was reported.
-    let mut decided: Vec<(Nanos, Version, AttemptId)> = Vec::new();
-    let mut asked: Vec<(Nanos, Version, AttemptId)> = Vec::new();
-    for (i, attempt) in evidence.history.attempts.iter().enumerate() {
-        let (id, Some(attempt)) = (AttemptId(i as u32), attempt) else { continue };
-        match attempt.told {
-            Told::Committed { version, .. } => decided.push((attempt.ended, version, id)),
-            Told::Failed(Error::COMMIT_UNKNOWN_RESULT) => {
-                decided.extend(evidence.truth.place(id).map(|(version, _)| (attempt.ended, version, id)));
-            }
-            _ => {}
-        }
-        if let (true, Some(version)) = (attempt.fresh, attempt.read_version) {
-            asked.push((attempt.asked, version, id));
-        }
-    }
-    decided.sort();
-    asked.sort();
-    let mut decided = decided.into_iter().peekable();
-    let mut latest: Option<(Version, AttemptId)> = None;
-    for (at, read_version, id) in asked {
-        while let Some((_, version, by)) = decided.next_if(|(when, ..)| *when < at) {
-            latest = latest.max(Some((version, by)));
-        }
-        if let Some((version, by)) = latest
-            && read_version < version
+    let timeline = Timeline::of(evidence.history, evidence.truth, std::iter::empty());
+    for (id, attempt) in evidence.history.attempts.iter().enumerate() {
+        let Some(attempt) = attempt else { continue };
+        if let (true, Some(read_version)) = (attempt.fresh, attempt.read_version)
+            && let Some(decided) = timeline.decided_before(attempt.asked)
+            && read_version < decided.version
         {
             return Err(format!(
-                "attempt {} asked for its read version at {:.6} s and got {read_version}, but attempt {} had \
-                 been decided at version {version} before",
-                id.0,
-                at as f64 / 1e9,
-                by.0
+                "attempt {id} asked for its read version at {:.6} s and got {read_version}, but attempt {} had \
+                 been decided at version {} before",
+                attempt.asked as f64 / 1e9,
+                decided.by.map_or(0, |by| by.0),
+                decided.version,
             ));
         }
     }

@@ -170,6 +170,7 @@ struct Record {
     snapshot_read_your_writes: i32,
     waives_conflicts: bool,
     commit_sent: Option<Nanos>,
+    settles: bool,
     told: Told,
     ended: Nanos,
 }
@@ -190,6 +191,7 @@ impl Record {
             snapshot_read_your_writes: 0,
             waives_conflicts: false,
             commit_sent: None,
+            settles: true,
             told: Told::Nothing,
             ended: 0,
         }
@@ -228,6 +230,7 @@ impl Drop for Record {
             snapshot_read_your_writes: self.snapshot_read_your_writes >= 0,
             calls: std::mem::take(&mut self.calls),
             commit_sent: self.commit_sent,
+            settles: self.settles,
             // Only the C client knows them.
             read_ranges: Vec::new(),
             write_ranges: self.waives_conflicts.then(Vec::new),
@@ -441,6 +444,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
             TransactionOption::SnapshotRywEnable => record.snapshot_read_your_writes += 1,
             TransactionOption::SnapshotRywDisable => record.snapshot_read_your_writes -= 1,
             TransactionOption::CausalReadRisky | TransactionOption::UseGrvCache => record.fresh = false,
+            TransactionOption::CausalWriteRisky => record.settles = false,
             TransactionOption::NextWriteNoWriteConflictRange => record.waives_conflicts = true,
             _ => {}
         }

@@ -2,7 +2,7 @@
 
 use super::{Counters, Operation, RunResult, Verdict, panics};
 use crate::{
-    judges::{self, Evidence, Finding, Replica, Truth},
+    judges::{self, Evidence, Finding, Replica, Truth, model::Unfit},
     plan::Plan,
     workload::{Outcome, Workload},
 };
@@ -53,7 +53,8 @@ pub(crate) fn something_may_land(history: &History) -> bool {
         None => true,
         Some(attempt) => match attempt.told {
             Told::Nothing => attempt.commit_sent.is_some(),
-            Told::Failed(error) => error.leaves_commit_unknown() && error != Error::COMMIT_UNKNOWN_RESULT,
+            Told::Failed(Error::COMMIT_UNKNOWN_RESULT) => !attempt.settles,
+            Told::Failed(error) => error.leaves_commit_unknown(),
             Told::ReadOnly | Told::Committed { .. } => false,
         },
     })
@@ -87,8 +88,11 @@ pub(crate) fn judge<W: Workload>(
     }
     match model? {
         Ok(model) => Some(model),
-        Err(why) => {
-            findings.push(Finding::layer("model", why));
+        Err(unfit) => {
+            findings.push(match unfit {
+                Unfit::Layer(why) => Finding::layer("model", why),
+                Unfit::Model(why) => Finding::harness("workload's model", why),
+            });
             None
         }
     }

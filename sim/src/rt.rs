@@ -13,6 +13,10 @@ use madsim::{
 use std::{
     future::Future,
     pin::{Pin, pin},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
     task::{Context, Poll},
     time::Duration,
 };
@@ -31,26 +35,54 @@ pub fn simulate<F: Future>(seed: Seed, main: F) -> F::Output {
     Runtime::with_seed_and_config(seed.0, madsim::Config::default()).block_on(main)
 }
 
+/// So many looks at the clock at one instant of virtual time are a loop that waits for nothing. A task that does
+/// its work looks some hundred times.
+const MOST_LOOKS: u32 = 200_000;
+
 /// A handle on the virtual clock.
 #[derive(Clone)]
-pub struct Clock(TimeHandle);
+pub struct Clock {
+    time: TimeHandle,
+    /// When it was looked at last, and how often since time has moved.
+    looked: Arc<Looked>,
+}
+
+/// Written by one thread only; atomic because handles are sent between machines.
+#[derive(Default)]
+struct Looked {
+    time: AtomicU64,
+    looks: AtomicU32,
+}
 
 impl Clock {
     /// The clock of the run this is called in.
     pub fn current() -> Clock {
-        Clock(TimeHandle::current())
+        Clock { time: TimeHandle::current(), looked: Arc::default() }
     }
 
-    /// Virtual time since the run's start.
+    /// Virtual time since the run's start. Panics when it is asked without end while time stands still: the
+    /// runtime cannot interrupt a task, so that nothing else would ever run again.
     pub fn now(&self) -> Nanos {
-        self.0.elapsed().as_nanos() as Nanos
+        let now = self.time.elapsed().as_nanos() as Nanos;
+        let looks = match self.looked.time.load(Ordering::Relaxed) == now {
+            true => self.looked.looks.load(Ordering::Relaxed) + 1,
+            false => 0,
+        };
+        self.looked.time.store(now, Ordering::Relaxed);
+        // Who goes on after the panic has looks of its own.
+        self.looked.looks.store(looks % MOST_LOOKS, Ordering::Relaxed);
+        assert!(
+            looks < MOST_LOOKS,
+            "it loops without waiting: {MOST_LOOKS} calls at one instant of virtual time"
+        );
+        now
     }
 
     /// Completes after `duration`, to the nanosecond.
     pub fn sleep(&self, duration: Nanos) -> Sleep {
-        let mut sleep = self.0.sleep(Duration::ZERO);
+        let mut sleep = self.time.sleep(Duration::ZERO);
         // madsim rounds sleeps up to a millisecond, as tokio does; a reset deadline is exact.
-        let deadline = self.0.now_instant() + Duration::from_nanos(duration);
+        let deadline = self.time.now_instant() + Duration::from_nanos(duration);
         Pin::new(&mut sleep).reset(deadline);
         sleep
     }
@@ -198,6 +230,18 @@ mod tests {
             let slept = clock.now() - before;
             assert!((20_000..25_000).contains(&slept), "{slept}");
         });
+    }
+
+    #[test]
+    fn a_loop_that_waits_for_nothing_ends() {
+        let spin = || {
+            simulate(Seed(1), async {
+                let clock = Clock::current();
+                while clock.now() < SECOND {}
+            });
+        };
+        let panic = std::panic::catch_unwind(spin).expect_err("time stands still in a loop");
+        assert!(panic.downcast_ref::<String>().is_some_and(|said| said.contains("loops without waiting")));
     }
 
     #[test]

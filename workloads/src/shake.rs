@@ -100,8 +100,7 @@ impl<W: Workload> Shake<W> {
                 return Swept { seeds, failed: Some((seed, result)), counters, vacuous: Vec::new() };
             }
         }
-        let vacuous =
-            vacuous::judge(&counters, Some(self.demands.profile), seeds.end.saturating_sub(seeds.start));
+        let vacuous = vacuous::judge(&counters, Some(&self.demands), seeds.end.saturating_sub(seeds.start));
         Swept { seeds, failed: None, counters, vacuous }
     }
 
@@ -114,13 +113,18 @@ impl<W: Workload> Shake<W> {
         assert!(swept.vacuous.is_empty(), "{} was vacuous: no {}", W::NAME, swept.vacuous.join(", no "));
     }
 
-    /// Runs the seeds and panics if none of them catches the planted bug. Gives the seed that did.
+    /// Runs the seeds and panics if none of them catches the planted bug. Gives the seed that did. A run in
+    /// which the harness or the workload's own model failed is no catch: it panics as well.
     pub fn assert_caught(&self) -> (u64, RunResult) {
         let swept = self.run();
-        swept.failed.unwrap_or_else(|| {
-            let planted = self.demands.bug.as_deref().unwrap_or("nothing planted");
-            panic!("{}: {planted} was not caught by seeds {:?}", W::NAME, swept.seeds)
-        })
+        let planted = self.demands.bug.as_deref().unwrap_or("nothing planted");
+        match swept.failed {
+            Some((seed, result)) if result.verdict == Verdict::Harness => {
+                panic!("{planted} was not caught: {}", self.describe(seed, &result))
+            }
+            Some(caught) => caught,
+            None => panic!("{}: {planted} was not caught by seeds {:?}", W::NAME, swept.seeds),
+        }
     }
 
     /// What a person needs to know of a failed run; its last line replays it.

@@ -11,6 +11,7 @@ use crate::{
     workload::{Bug, Outcome, Step, Workload},
 };
 use bytes::{BufMut, Bytes, BytesMut};
+use futures::future::select;
 use proptest::{
     collection::vec,
     strategy::{BoxedStrategy, Strategy},
@@ -18,18 +19,33 @@ use proptest::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use shaketable_layers::{
     once::{self, Session},
-    tx::{self, Database, Env, RetryError, RunError, Transaction},
+    tx::{self, Database, Env, RetryError, RunError, Transaction, TransactionOption},
 };
 use shaketable_sim::{proto::Version, seed::Stream};
 use std::{
+    collections::BTreeMap,
     fmt::{Debug, Display},
     future::Future,
     ops::Range,
+    pin::pin,
+    time::Duration,
 };
 
-/// The planted bug that every specimen may list: operations are retried without a record of what an
+/// A planted bug that every specimen may list: operations are retried without a record of what an
 /// earlier attempt has done.
 pub const UNRECORDED: &str = "unrecorded";
+/// Likewise: a write is acknowledged, and never committed.
+pub const UNWRITTEN: &str = "unwritten";
+/// Likewise: a write is acknowledged at once, and committed with the client's next one.
+pub const DEFERRED: &str = "deferred";
+/// Likewise: a client that asks again gets the answer that it remembers.
+pub const REMEMBERED: &str = "remembered";
+/// Likewise: a client reads at a version that it keeps for up to a second.
+pub const KEPT_VERSION: &str = "kept-version";
+/// Likewise: reads accept a causally risky read version.
+pub const RISKY_READ: &str = "risky-read";
+/// Likewise: the commit is left to a task that nobody waits for.
+pub const NOT_AWAITED: &str = "not-awaited";
 
 /// Where an operation stands among all others, as the sequential model meets it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,7 +79,8 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     /// How many calls are composed in one transaction.
     const TOGETHER: Range<u64> = 1..5;
 
-    /// Its planted bugs. One named [`UNRECORDED`] is planted by [`Mounted`] itself.
+    /// Its planted bugs. Those named [`UNRECORDED`], [`UNWRITTEN`], [`DEFERRED`], [`REMEMBERED`],
+    /// [`KEPT_VERSION`], [`RISKY_READ`] and [`NOT_AWAITED`] are planted by [`Mounted`] itself.
     fn bugs() -> &'static [Bug] {
         &[]
     }
@@ -157,7 +174,53 @@ pub struct Mounted<S: Specimen> {
     together: Range<usize>,
     /// The timeout that clients set on their database, milliseconds.
     timeout: Option<i32>,
-    unrecorded: bool,
+    /// Whether clients do without a session: an operation whose commit's result is unknown stays unknown.
+    bare: bool,
+    planted: Option<Planted>,
+}
+
+/// A bug that is planted in how a client uses the layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Planted {
+    Unrecorded,
+    Unwritten,
+    Deferred,
+    Remembered,
+    KeptVersion,
+    RiskyRead,
+    NotAwaited,
+}
+
+impl Planted {
+    fn named(name: &str) -> Option<Planted> {
+        Some(match name {
+            UNRECORDED => Planted::Unrecorded,
+            UNWRITTEN => Planted::Unwritten,
+            DEFERRED => Planted::Deferred,
+            REMEMBERED => Planted::Remembered,
+            KEPT_VERSION => Planted::KeptVersion,
+            RISKY_READ => Planted::RiskyRead,
+            NOT_AWAITED => Planted::NotAwaited,
+            _ => return None,
+        })
+    }
+}
+
+/// What one client of a specimen holds.
+pub struct Client<D: Database, S: Specimen> {
+    session: Session<D>,
+    planted: Misled<S>,
+}
+
+/// What a client with a planted bug holds beside its session.
+struct Misled<S: Specimen> {
+    /// Acknowledged calls that are to be committed with the next ones.
+    deferred: Vec<S::Op>,
+    /// Calls and their answers, as they were.
+    remembered: BTreeMap<String, Outcome<Answer<S::Answer>>>,
+    /// A read version, and when it was got.
+    kept: Option<(i64, Duration)>,
 }
 
 /// A value as answers and models hold it: enough to tell it from another, and no more than a person
@@ -264,7 +327,126 @@ pub(crate) fn ran<A, E: RetryError + Display>(ran: Result<Vec<A>, RunError<E>>) 
     }
 }
 
+/// Does calls in a transaction that is never committed, and answers as if it had been.
+async fn dry<S: Specimen, D: Database>(specimen: &S, db: &D, ops: &[S::Op]) -> Outcome<Answer<S::Answer>> {
+    let Ok(tx) = db.create_transaction() else {
+        return Outcome::GaveUp(tx::Error::OPERATION_CANCELLED);
+    };
+    loop {
+        let error = match perform_all(specimen, tx.clone(), db.env(), ops).await {
+            Ok(answers) => return Outcome::Answered(Answer::Done(answers)),
+            Err(e) => match e.fdb() {
+                Some(e) => e,
+                None => return refused(&e),
+            },
+        };
+        if let Err(e) = tx.on_error(error).await {
+            return Outcome::GaveUp(e);
+        }
+    }
+}
+
+/// Does the calls in a transaction without a session, again only while it is certain that they have had no
+/// effect.
+async fn bare<S: Specimen, D: Database>(specimen: &S, db: &D, ops: &[S::Op]) -> Outcome<Answer<S::Answer>> {
+    let tx = match db.create_transaction() {
+        Ok(tx) => tx,
+        Err(e) => return Outcome::GaveUp(e),
+    };
+    loop {
+        let error = match perform_all(specimen, tx.clone(), db.env(), ops).await {
+            Ok(answers) => match tx.commit().await {
+                Ok(()) => return Outcome::Answered(Answer::Done(answers)),
+                Err(e) if e.is_retryable_not_committed() => e,
+                Err(e) => return Outcome::Unknown(e),
+            },
+            Err(e) => match e.fdb() {
+                Some(e) => e,
+                None => return refused(&e),
+            },
+        };
+        if let Err(e) = tx.on_error(error).await {
+            return Outcome::GaveUp(e);
+        }
+    }
+}
+
 impl<S: Specimen> Mounted<S> {
+    /// Does the calls as a client with a planted bug does; `None` for those that the bug leaves alone.
+    async fn mislead<D: Database>(
+        &self,
+        planted: Planted,
+        Client { session, planted: misled }: &mut Client<D, S>,
+        ops: &[S::Op],
+    ) -> Option<Outcome<Answer<S::Answer>>> {
+        let (specimen, db) = (&self.specimen, session.database().clone());
+        let (env, looks) = (db.env(), ops.iter().all(S::is_look));
+        match planted {
+            Planted::Unrecorded => Some(ran(db.run(|tx, _| perform_all(specimen, tx, env, ops)).await)),
+            Planted::Unwritten if !looks => Some(dry(specimen, &db, ops).await),
+            Planted::Deferred if !looks && misled.deferred.is_empty() => {
+                let outcome = dry(specimen, &db, ops).await;
+                if let Outcome::Answered(Answer::Done(_)) = outcome {
+                    misled.deferred = ops.to_vec();
+                }
+                Some(outcome)
+            }
+            Planted::Deferred if !looks => {
+                let before = std::mem::take(&mut misled.deferred);
+                let all = [&before[..], ops].concat();
+                let all = &all[..];
+                let applied = session
+                    .apply(|tx| async move { perform_all(specimen, tx, env, all).await.map(Recorded) })
+                    .await;
+                Some(told(applied.map(|Recorded(mut answers)| Recorded(answers.split_off(before.len())))))
+            }
+            Planted::Remembered if looks => {
+                let asked = format!("{ops:?}");
+                if let Some(outcome) = misled.remembered.get(&asked) {
+                    return Some(outcome.clone());
+                }
+                let outcome = ran(db.run(|tx, _| perform_all(specimen, tx, env, ops)).await);
+                misled.remembered.insert(asked, outcome.clone());
+                Some(outcome)
+            }
+            Planted::KeptVersion if looks => {
+                let kept = misled.kept.filter(|(_, since)| env.now() < *since + Duration::from_secs(1));
+                let kept = kept.map(|(version, _)| version);
+                let read = db
+                    .run(|tx, attempt| async move {
+                        if let (Some(version), true) = (kept, attempt.number == 0) {
+                            tx.set_read_version(version);
+                        }
+                        let version = tx.get_read_version().await?;
+                        Ok::<_, S::Error>((version, perform_all(specimen, tx, env, ops).await?))
+                    })
+                    .await;
+                if let (Ok((version, _)), None) = (&read, kept) {
+                    misled.kept = Some((*version, env.now()));
+                }
+                Some(ran(read.map(|(_, answers)| answers)))
+            }
+            Planted::RiskyRead if looks => Some(ran(db
+                .run(|tx, _| async move {
+                    tx.set_option(TransactionOption::CausalReadRisky)?;
+                    perform_all(specimen, tx, env, ops).await
+                })
+                .await)),
+            Planted::NotAwaited if !looks => {
+                let tx = db.create_transaction().ok()?;
+                let answers = match perform_all(specimen, tx.clone(), env, ops).await {
+                    Ok(answers) => answers,
+                    Err(e) => return Some(refused(&e)),
+                };
+                // Often long enough for the commit to be sent, and seldom for its answer.
+                let patience = Duration::from_micros(env.random_u64() % 2_000);
+                drop(select(pin!(tx.commit()), env.sleep(patience)).await);
+                Some(Outcome::Answered(Answer::Done(answers)))
+            }
+            _ => None,
+        }
+    }
+
     /// The model behind a transaction, and what its calls should answer.
     fn expect(&self, model: &S::Model, ops: &[S::Op], at: &At) -> (S::Model, Answer<S::Answer>) {
         let mut after = model.clone();
@@ -282,7 +464,7 @@ impl<S: Specimen> Mounted<S> {
 impl<S: Specimen> Workload for Mounted<S> {
     type Op = Vec<S::Op>;
     type Answer = Answer<S::Answer>;
-    type Session<D: Database> = Session<D>;
+    type Session<D: Database> = Client<D, S>;
     type Model = S::Model;
 
     const NAME: &'static str = S::NAME;
@@ -304,7 +486,8 @@ impl<S: Specimen> Workload for Mounted<S> {
             transactions: most / 2..most + 1,
             together: 1..together + 1,
             timeout: sessions::draw_timeout(rng),
-            unrecorded: bug == Some(UNRECORDED),
+            bare: rng.chance(0.1) && bug != Some(UNRECORDED),
+            planted: bug.and_then(Planted::named),
             specimen: S::draw(rng, bug),
         }
     }
@@ -337,23 +520,35 @@ impl<S: Specimen> Workload for Mounted<S> {
         self.specimen.setup(db).await
     }
 
-    async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Session<D>> {
-        sessions::open(db, client, self.timeout).await
+    async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Client<D, S>> {
+        let session = sessions::open(db, client, self.timeout).await?;
+        let planted = Misled { deferred: Vec::new(), remembered: BTreeMap::new(), kept: None };
+        Ok(Client { session, planted })
     }
 
     async fn divert<D: Database>(
         &self,
-        session: &mut Session<D>,
+        client: &mut Client<D, S>,
         ops: &Vec<S::Op>,
     ) -> Option<Outcome<Self::Answer>> {
-        self.specimen.divert(session, ops).await
+        match self.specimen.divert(&mut client.session, ops).await {
+            Some(outcome) => Some(outcome),
+            None => self.mislead(self.planted?, client, ops).await,
+        }
     }
 
-    async fn apply<D: Database>(&self, session: &mut Session<D>, ops: &Vec<S::Op>) -> Outcome<Self::Answer> {
+    async fn apply<D: Database>(
+        &self,
+        Client { session, .. }: &mut Client<D, S>,
+        ops: &Vec<S::Op>,
+    ) -> Outcome<Self::Answer> {
         let (specimen, db) = (&self.specimen, session.database().clone());
         let (env, ops) = (db.env(), &ops[..]);
-        if self.unrecorded || ops.iter().all(S::is_look) {
+        if ops.iter().all(S::is_look) {
             return ran(db.run(|tx, _| perform_all(specimen, tx, env, ops)).await);
+        }
+        if self.bare {
+            return bare(specimen, &db, ops).await;
         }
         let applied =
             session.apply(|tx| async move { perform_all(specimen, tx, env, ops).await.map(Recorded) });
@@ -362,11 +557,11 @@ impl<S: Specimen> Workload for Mounted<S> {
 
     async fn resolve<D: Database>(
         &self,
-        session: &mut Session<D>,
+        client: &mut Client<D, S>,
         _: &Vec<S::Op>,
         error: tx::Error,
     ) -> Outcome<Self::Answer> {
-        sessions::settle(session, self.timeout, error, async |session, pending| {
+        sessions::settle(&mut client.session, self.timeout, error, async |session, pending| {
             let fate = session.resolve(pending).await?;
             Ok(fate.map(|Recorded(answers)| Outcome::Answered(Answer::Done(answers))))
         })

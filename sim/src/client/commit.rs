@@ -118,9 +118,7 @@ impl Connection {
         if !faults.are_on() {
             return None;
         }
-        let life = self.world.tunables.window() as u64 * SECOND
-            / self.world.config.versions_per_second.max(1) as u64;
-        let late = |family| faults.draw(family, |chance| chance.below(life.clamp(1, 5 * SECOND)));
+        let late = |family| faults.draw(family, |chance| chance.below(self.window().clamp(1, 5 * SECOND)));
         if self.strikes(Family::SpuriousConflict) {
             return Some(Fault::Refuse(Error::NOT_COMMITTED));
         }
@@ -149,6 +147,31 @@ impl Connection {
             });
         }
         None
+    }
+
+    /// Waits, where the fault strikes, until a read version asked for at `asked` is about as old as the window
+    /// is long: a little less, or a little more.
+    async fn linger(self: &Arc<Self>, asked: Nanos) {
+        const EDGE: Nanos = 20 * MILLISECOND;
+        if self.strikes(Family::WindowEdge) {
+            let edge =
+                asked + self.window() + self.world.faults.draw(Family::WindowEdge, |c| c.below(2 * EDGE));
+            self.sleep((edge.saturating_sub(EDGE)).saturating_sub(self.world.clock.now())).await;
+        }
+    }
+
+    /// How long a read version can be used, nanoseconds.
+    fn window(&self) -> Nanos {
+        self.world.tunables.window() as u64 * SECOND / self.world.config.versions_per_second.max(1) as u64
+    }
+
+    /// Keeps an unknown result back, often for long enough that others work between it and the retry.
+    async fn withhold(self: &Arc<Self>, family: Family) {
+        let delay = self.world.faults.draw(family, |chance| match chance.chance(0.5) {
+            true => chance.below(300 * MILLISECOND),
+            false => 0,
+        });
+        self.sleep(delay).await;
     }
 
     /// Commits a transaction that conflicts with one that reads and writes `key`: when this is done
@@ -338,6 +361,8 @@ async fn commit(inner: &Arc<Inner>, epoch: u32) -> Result<Option<CommitReply>> {
     let causal_write_risky = inner.state.lock().options.causal_write_risky;
     let settle_at = make_settleable(connection, &mut data, causal_write_risky);
     data.read_version = version.get().await?;
+    let asked = inner.state.lock().record.asked_at();
+    connection.linger(asked).await;
     let data = {
         let mut state = inner.state.lock();
         state.check(&inner.client, epoch)?;
@@ -385,6 +410,11 @@ async fn commit(inner: &Arc<Inner>, epoch: u32) -> Result<Option<CommitReply>> {
                         None => Err(Error::TRANSACTION_TOO_OLD),
                     };
                 }
+            }
+            match fault {
+                Some(Fault::Lose) => connection.withhold(Family::UnknownNotCommitted).await,
+                Some(Fault::Hide) => connection.withhold(Family::UnknownCommitted).await,
+                _ => {}
             }
             Err(Error::COMMIT_UNKNOWN_RESULT)
         }

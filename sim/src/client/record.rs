@@ -72,6 +72,11 @@ impl Record {
         self.fresh = fresh;
     }
 
+    /// When the read version was asked for.
+    pub fn asked_at(&self) -> Nanos {
+        self.asked
+    }
+
     /// The attempt's number, made when it is first needed.
     pub fn id(&mut self, client: &Client) -> AttemptId {
         let operation = self.operation.map_or(u64::MAX, u64::from);

@@ -24,6 +24,9 @@ use parking_lot::Mutex;
 use shaketable_layers::tx::{Error, Result, TransactionOption};
 use std::{sync::Arc, task::Waker};
 
+/// So many calls fit neither into the size of a transaction nor into its five seconds.
+const MOST_CALLS: u32 = 200_000;
+
 /// A transaction's handle; clones are the same transaction.
 #[derive(Clone)]
 pub struct SimTransaction(pub(super) Arc<Inner>);
@@ -54,6 +57,8 @@ pub struct Native {
 pub struct State {
     /// Counts resets: a call of an earlier life ends with 1025.
     pub epoch: u32,
+    /// How many calls there were in this life.
+    calls: u32,
     /// The options in force.
     pub options: Options,
     /// Those set on this transaction that outlive `on_error`.
@@ -129,6 +134,7 @@ impl State {
     fn new(client: &Client, operation: Option<u32>) -> State {
         let mut state = State {
             epoch: 0,
+            calls: 0,
             options: Options::new(1),
             persistent: Vec::new(),
             created: client.connection.world.clock.now(),
@@ -223,8 +229,11 @@ impl State {
         self.deferred.get_or_insert(error);
     }
 
-    /// 2017 once a commit has begun, which makes that commit fail as well.
+    /// 2017 once a commit has begun, which makes that commit fail as well. Panics at a call that no
+    /// transaction can come to: what loops without end must end as a finding of its seed.
     pub fn unused(&mut self) -> Result<()> {
+        self.calls += 1;
+        assert!(self.calls < MOST_CALLS, "it loops without end: {MOST_CALLS} calls of one transaction");
         if !self.commit_started {
             return Ok(());
         }

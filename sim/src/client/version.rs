@@ -84,14 +84,31 @@ pub fn read_version(inner: &Arc<Inner>, state: &mut State, risky: bool) -> Await
         VersionFlags { priority: options.priority, causal_read_risky, lock_aware: options.lock_aware };
     let asked: BoxFuture<'static, Result<Version>> = match fault(inner, state) {
         Some(error) => std::future::ready(Err(error)).boxed(),
-        None => ask(inner, state.epoch, flags).boxed(),
+        None => ask(inner, state.epoch, flags, staleness(inner, state)).boxed(),
     };
     let asked = asked.shared();
     state.version = ReadVersion::Asked(asked.clone());
     Awaited::Asked(asked)
 }
 
-fn ask(inner: &Arc<Inner>, epoch: u32, flags: VersionFlags) -> impl Future<Output = Result<Version>> + use<> {
+/// How many versions before the latest a causally risky read version may be.
+fn staleness(inner: &Inner, state: &State) -> Version {
+    let connection = &inner.client.connection;
+    match state.options.causal_read_risky && connection.strikes(Family::RiskyRead) {
+        true => {
+            let second = connection.world.config.versions_per_second.max(1) as u64;
+            connection.world.faults.draw(Family::RiskyRead, |chance| chance.below(second)) as Version
+        }
+        false => 0,
+    }
+}
+
+fn ask(
+    inner: &Arc<Inner>,
+    epoch: u32,
+    flags: VersionFlags,
+    staleness: Version,
+) -> impl Future<Output = Result<Version>> + use<> {
     let asked = inner.client.connection.read_version(flags);
     let weak = Arc::downgrade(inner);
     async move {
@@ -99,16 +116,16 @@ fn ask(inner: &Arc<Inner>, epoch: u32, flags: VersionFlags) -> impl Future<Outpu
         if reply.locked && !flags.lock_aware {
             return Err(Error::DATABASE_LOCKED);
         }
+        let version = (reply.version - staleness).max(1);
         if let Some(inner) = weak.upgrade() {
-            *inner.client.version_cache.lock() =
-                Some((inner.client.connection.world.clock.now(), reply.version));
+            *inner.client.version_cache.lock() = Some((inner.client.connection.world.clock.now(), version));
             let mut state = inner.state.lock();
             if state.epoch == epoch {
-                state.version = ReadVersion::Known(reply.version);
-                state.record.read_version(&inner.client, reply.version);
+                state.version = ReadVersion::Known(version);
+                state.record.read_version(&inner.client, version);
             }
         }
-        Ok(reply.version)
+        Ok(version)
     }
 }
 

@@ -42,10 +42,15 @@ allowed! {
         "The outcome is decided when commit_unknown_result is reported: the transaction never lands.";
     LateLanding, 0.006,
         "After transaction_timed_out a commit may land until its read version leaves the window.";
+    WindowEdge, 0.01,
+        "A commit may come as late as its client likes: it is decided as any other until its read version has left \
+         the window, and is transaction_too_old then.";
     SpuriousConflict, 0.02,
         "not_committed may come without a conflict, and means that nothing was committed.";
     TooOld, 0.004,
         "transaction_too_old may come at any read or commit; nothing was committed.";
+    RiskyRead, 0.1,
+        "A causally risky read version is one that was committed, and may miss what was acknowledged since.";
     FutureVersion, 0.003,
         "future_version may come at any read while a storage server is behind.";
     ProcessBehind, 0.003,

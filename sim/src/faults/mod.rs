@@ -101,10 +101,14 @@ families! {
     UnknownNotCommitted = "unknown-not-committed",
     /// 1031 and the commit happens later.
     LateLanding = "late-landing",
+    /// A commit is sent when its read version is about to leave the window.
+    WindowEdge = "window-edge",
     /// 1020 without a conflict.
     SpuriousConflict = "spurious-conflict",
     /// 1007 at a fresh version.
     TooOld = "too-old",
+    /// A causally risky read version is up to a second old.
+    RiskyRead = "risky-read",
     /// 1009 at a version that exists.
     FutureVersion = "future-version",
     /// 1037.

@@ -13,7 +13,7 @@ use super::{
     report::{self, Origin},
 };
 use shaketable_reports::{Body, Ending, Outcome, RunReport, SweepReport, WorkloadReport, text};
-use shaketable_sim::{faults::Family, seed::Seed};
+use shaketable_sim::seed::Seed;
 use shaketable_workloads::{
     catalogue::Entry,
     determinism,
@@ -283,23 +283,15 @@ impl Tally {
             counters: report::counters(&self.counters),
             faults_delivered: report::families(&self.counters),
             points: report::points(entry.points(), &self.points),
-            vacuous: vacuous(&self.counters, demands, simulated, self.report.runs),
+            vacuous: vacuous::judge(&self.counters, simulated.then_some(demands), self.report.runs)
+                .into_iter()
+                .map(str::to_owned)
+                .collect(),
             failing_seeds: self.failing,
             failures: self.failures.into_values().collect(),
             ..self.report
         }
     }
-}
-
-/// Counters that the sweep needed and that are zero. What was switched off is not missed.
-fn vacuous(counters: &runner::Counters, demands: &Demands, simulated: bool, runs: u64) -> Vec<String> {
-    let switched_off = |name: &str| match name {
-        "unknown results that committed" => demands.without.contains(&Family::UnknownCommitted),
-        "unknown results that did not commit" => demands.without.contains(&Family::UnknownNotCommitted),
-        _ => false,
-    };
-    let missing = vacuous::judge(counters, simulated.then_some(demands.profile), runs);
-    missing.into_iter().filter(|name| !switched_off(name)).map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -347,17 +339,6 @@ mod tests {
         assert_eq!(settle(Outcome::Passed, refused()), Err(Refusal::Usage("disk full".into())));
         assert_eq!(settle(Outcome::Violated, refused()), Ok(Outcome::Violated));
         assert_eq!(settle(Outcome::Passed, Ok(())), Ok(Outcome::Passed));
-    }
-
-    #[test]
-    fn what_was_switched_off_is_not_missed() {
-        let counters =
-            runner::Counters { committed: 1, audits: 1, conflicts: 1, retries: 1, ..Default::default() };
-        let mut demands = Demands::default();
-        let missed = |demands: &Demands| vacuous(&counters, demands, true, 100).len();
-        let all = missed(&demands);
-        demands.without = vec![Family::UnknownCommitted];
-        assert_eq!(missed(&demands), all - 1);
     }
 
     fn over(entries: Vec<Box<dyn Entry>>, seeds: u64, jobs: usize) -> Sweep {

@@ -214,9 +214,7 @@ fn stands<'a, W: Workload>(
         }
         [.., latest] if *latest < from => Err(format!(
             "read at version {latest}, but version {from}{} was known to be committed before it was called",
-            decided
-                .and_then(|decided| decided.by)
-                .map_or(String::new(), |by| format!(" (attempt {})", by.0))
+            decided.and_then(|decided| decided.by).map_or(String::new(), |by| format!(" (attempt {})", by.0))
         )),
         looks => {
             let looks = looks.iter().filter(|version| **version >= from);

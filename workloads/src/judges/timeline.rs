@@ -31,11 +31,7 @@ pub struct Timeline {
 
 impl Timeline {
     /// The timeline of a run. `answers` are further moments at which a version was known to be committed.
-    pub fn of(
-        history: &History,
-        truth: &Truth,
-        answers: impl Iterator<Item = (Nanos, Version)>,
-    ) -> Timeline {
+    pub fn of(history: &History, truth: &Truth, answers: impl Iterator<Item = (Nanos, Version)>) -> Timeline {
         let mut decided: Vec<(Nanos, Decided)> =
             answers.map(|(at, version)| (at, Decided { version, by: None })).collect();
         for (i, attempt) in history.attempts.iter().enumerate() {

@@ -8,6 +8,7 @@ mod panics;
 mod perform;
 mod reckon;
 mod stage;
+mod watchdog;
 
 pub(crate) use audit::{Audits, audit};
 pub use client::Operation;

@@ -7,6 +7,7 @@ use super::{
     panics,
     reckon::{count, heard, judge, something_may_land},
     stage::Machine,
+    watchdog,
 };
 use crate::{
     judges::{self, Finding},
@@ -52,7 +53,8 @@ const LOOK: Nanos = 10 * MILLISECOND;
 /// simulated cluster is a finding about the harness.
 pub fn run<W: Workload>(plan: &Plan<W>, keep_trace: bool) -> RunResult {
     let simulated = || Ok::<_, Infallible>(rt::simulate(Seed(plan.seed), perform(plan, keep_trace)));
-    match heard(simulated) {
+    let name = format!("{} with seed {} (replay {0} {1})", W::NAME, plan.seed);
+    match watchdog::watched(name, || heard(simulated)) {
         Ok(result) => result,
         Err(never) => match never {},
     }

@@ -5,7 +5,10 @@
 
 use crate::{
     sabotage::array as sabotage,
-    specimen::{At, Content, Specimen, UNRECORDED},
+    specimen::{
+        At, Content, DEFERRED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, RISKY_READ, Specimen, UNRECORDED,
+        UNWRITTEN,
+    },
     workload::Bug,
 };
 use bytes::Bytes;
@@ -21,6 +24,12 @@ use std::collections::BTreeMap;
 
 flaws! {
     Unrecorded = UNRECORDED, "a set is retried after an unknown result without an operation record", "a blind write done twice";
+    Unwritten = UNWRITTEN, "a set is acknowledged and never committed", "a write-behind cache";
+    Deferred = DEFERRED, "a set is acknowledged at once and committed with the client's next one", "batching without a wait";
+    NotAwaited = NOT_AWAITED, "the commit is begun and not waited for", "fire and forget";
+    Remembered = REMEMBERED, "a client that asks again gets what it remembers", "a cache that nobody invalidates";
+    KeptVersion = KEPT_VERSION, "a client reads at a version that it keeps for a second", "a read version shared between transactions";
+    RiskyRead = RISKY_READ, "reads accept a causally risky read version", "an option set for its speed";
     FirstBatch = "first-batch", "the first batch of a range read is taken for the whole row", "a range that is longer than a batch";
     TextIndex = "text-index", "indexes are stored as decimal text, which sorts 10 before 9", "the naive encoding";
     EmptyIsAbsent = "empty-is-absent", "an empty value reads as an unassigned cell", "absent and empty taken for one";

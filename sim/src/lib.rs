@@ -35,6 +35,8 @@ pub mod grv_proxy;
 #[cfg(madsim)]
 pub mod history;
 #[cfg(madsim)]
+mod idempotency;
+#[cfg(madsim)]
 pub mod log;
 #[cfg(madsim)]
 pub mod net;

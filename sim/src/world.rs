@@ -64,8 +64,33 @@ struct MachineState {
     machine: Machine,
     incarnation: u64,
     up: bool,
-    /// How far this machine's clock is ahead of (or behind) virtual time, nanoseconds.
+    clock: LocalClock,
+}
+
+/// How many times slower than virtual time a clock runs that has to fall back.
+const SLOWDOWN: Nanos = 4;
+
+/// A machine's own clock: off by its skew, and never running backwards. One that is ahead of where it should
+/// be runs slowly until it is there; one that is behind jumps.
+#[derive(Clone, Copy, Debug, Default)]
+struct LocalClock {
+    /// How far it is meant to be ahead of virtual time (behind, if negative), nanoseconds.
     skew: i64,
+    /// The virtual time at which the skew was set, and what the clock showed then.
+    set_at: Nanos,
+    shown: Nanos,
+}
+
+impl LocalClock {
+    /// What it shows at the virtual time `now`, which is not before the skew was set.
+    fn shows(&self, now: Nanos) -> Nanos {
+        let slowly = self.shown + now.saturating_sub(self.set_at) / SLOWDOWN;
+        slowly.max(now.saturating_add_signed(self.skew))
+    }
+
+    fn set_skew(&mut self, now: Nanos, skew: i64) {
+        *self = LocalClock { skew, set_at: now, shown: self.shows(now) };
+    }
 }
 
 impl World {
@@ -116,7 +141,7 @@ impl World {
             machine,
             incarnation: 0,
             up: true,
-            skew: 0,
+            clock: LocalClock::default(),
         });
         self.event(node, Kind::Start, 0, 0);
         node
@@ -236,13 +261,54 @@ impl World {
         self.net.is_up(node)
     }
 
-    /// Sets how far a machine's clock is off, nanoseconds.
+    /// Sets how far a machine's clock is to be off, nanoseconds: it jumps forward to there, or runs slowly
+    /// until it is there.
     pub fn set_skew(&self, node: NodeId, skew: i64) {
-        self.with(node, |m| m.skew = skew);
+        let now = self.clock.now();
+        self.with(node, |m| m.clock.set_skew(now, skew));
     }
 
-    /// What a machine's own clock shows.
+    /// What a machine's own clock shows. It never runs backwards.
     pub fn local_time(&self, node: NodeId) -> Nanos {
-        self.clock.now().saturating_add_signed(self.with(node, |m| m.skew).unwrap_or(0))
+        let now = self.clock.now();
+        self.with(node, |m| m.clock.shows(now)).unwrap_or(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rt::SECOND;
+
+    #[test]
+    fn a_clock_jumps_forward_and_runs_slowly_but_never_backwards() {
+        let mut clock = LocalClock::default();
+        assert_eq!(clock.shows(3 * SECOND), 3 * SECOND);
+        clock.set_skew(3 * SECOND, 60 * SECOND as i64);
+        assert_eq!(clock.shows(3 * SECOND), 63 * SECOND, "ahead at once");
+        clock.set_skew(5 * SECOND, 0);
+        assert_eq!(clock.shows(5 * SECOND), 65 * SECOND);
+        assert_eq!(clock.shows(9 * SECOND), 66 * SECOND, "slow while it is ahead");
+        assert_eq!(clock.shows(200 * SECOND), 200 * SECOND, "right in the end");
+        clock.set_skew(200 * SECOND, -(60 * SECOND as i64));
+        assert_eq!(clock.shows(240 * SECOND), 210 * SECOND, "slow while it is to fall behind");
+        assert_eq!(clock.shows(1_000 * SECOND), 940 * SECOND, "and then as far behind as was said");
+        clock.set_skew(1_000 * SECOND, 0);
+        assert_eq!(clock.shows(1_000 * SECOND), 1_000 * SECOND);
+    }
+
+    #[test]
+    fn no_sequence_of_skews_turns_a_clock_back() {
+        let mut chance = Seed(11).stream("skews");
+        let (mut clock, mut now, mut before) = (LocalClock::default(), 0, 0);
+        for _ in 0..2_000 {
+            now += chance.below(2 * SECOND);
+            if chance.chance(0.3) {
+                clock.set_skew(now, chance.below(120 * SECOND) as i64 - 60 * SECOND as i64);
+            }
+            let shown = clock.shows(now);
+            assert!(shown >= before, "{before} was shown, and then {shown}");
+            before = shown;
+        }
     }
 }

@@ -282,3 +282,137 @@ fn a_read_version_by_hand_promises_nothing_fresh() {
         assert_eq!(attempts(&world).last().map(|a| (a.fresh, a.read_version)), Some((false, Some(version))));
     });
 }
+
+/// A transaction that may read at a cached version, and that version.
+async fn cached_version(db: &SimDatabase) -> i64 {
+    let tx = db.create_transaction().expect("a transaction");
+    tx.set_option(TransactionOption::UseGrvCache).expect("the option");
+    tx.get_read_version().await.expect("a version")
+}
+
+#[test]
+fn a_cached_read_version_is_old_but_not_older_than_own_commits() {
+    with(&[Family::UnknownCommitted], |world, db| async move {
+        let other = SimDatabase::new(world.clone(), db.node(), ClientId(1), {
+            let controller = world.machines(Class::Controller)[0];
+            world.address(controller).expect("the controller's address")
+        });
+        let read = cached_version(&db).await;
+        assert_eq!(cached_version(&db).await, read, "from the cache");
+        let tx = set(&other, b"theirs");
+        tx.commit().await.expect("a calm commit");
+        let theirs = tx.get_committed_version().expect("a version");
+        assert!(cached_version(&db).await < theirs, "what others commit is not seen yet");
+
+        let tx = set(&db, b"own");
+        tx.commit().await.expect("a calm commit");
+        let own = tx.get_committed_version().expect("a version");
+        assert_eq!(cached_version(&db).await, own);
+
+        // Of a commit whose answer was lost the cache knows nothing, but what settled it was a commit as well.
+        world.faults.switch(true);
+        assert_eq!(set(&db, b"lost").commit().await, Err(Error::COMMIT_UNKNOWN_RESULT));
+        world.faults.switch(false);
+        let settled = cached_version(&db).await;
+        assert!(settled > own);
+        let committed = async |value: &[u8]| {
+            let tx = set(&other, value);
+            tx.commit().await.expect("a calm commit");
+            tx.get_committed_version().expect("a version")
+        };
+        let theirs = committed(b"again").await;
+        assert_eq!(cached_version(&db).await, settled);
+        world.clock.sleep(SECOND / 5).await;
+        assert!(cached_version(&db).await >= theirs, "a cached version lasts for a tenth of a second");
+
+        let theirs = committed(b"once more").await;
+        let tx = db.create_transaction().expect("a transaction");
+        tx.set_option(TransactionOption::UseGrvCache).expect("the option");
+        tx.set_option(TransactionOption::SkipGrvCache).expect("the option");
+        assert!(tx.get_read_version().await.expect("a version") >= theirs, "not from the cache");
+    });
+}
+
+#[test]
+fn a_clients_clock_never_runs_backwards() {
+    with(&[], |world, db| async move {
+        let node = db.node();
+        let mut before = db.env().now();
+        for seconds in [60, 0, -60, 30, -60, 0, 10] {
+            world.set_skew(node, seconds * SECOND as i64);
+            for _ in 0..5 {
+                let now = db.env().now();
+                assert!(now >= before, "{before:?} was shown, and then {now:?}");
+                before = now;
+                world.clock.sleep(SECOND / 10).await;
+            }
+        }
+        assert!(before > std::time::Duration::from_secs(60), "it was ahead");
+    });
+}
+
+#[test]
+fn mapped_ranges_lead_to_rows() {
+    use foundationdb_tuple::pack;
+    with(&[Family::OneRowBatches], |world, db| async move {
+        let tx = db.create_transaction().expect("a transaction");
+        for n in 0..30_i64 {
+            tx.set(&pack(&("index", n % 7, n)), &pack(&(n, "value")));
+            for part in 0..3_i64 {
+                tx.set(&pack(&("record", n, part)), &pack(&(n * part,)));
+            }
+        }
+        for n in 0..2_100_i64 {
+            tx.set(&pack(&("record", 100, n)), b"");
+        }
+        tx.set(&pack(&("many", 100)), b"");
+        tx.commit().await.expect("a calm commit");
+
+        let all = |name: &str| {
+            let begin = pack(&(name,));
+            RangeOption::new(begin.clone(), shaketable_layers::tx::strinc(&begin).expect("an end"))
+        };
+        let by_key = pack(&("record", "{K[2]}", "{...}"));
+        let by_value = pack(&("record", "{V[0]}", "{...}"));
+        for (mapper, one_row) in [(&by_key, false), (&by_value, false), (&by_key, true)] {
+            world.faults.switch(one_row);
+            let tx = db.create_transaction().expect("a transaction");
+            let (mut range, mut seen) = (all("index"), 0);
+            for iteration in 1.. {
+                let batch = tx.get_mapped_range(&range, mapper, iteration, Isolation::Serializable).await;
+                let batch = batch.expect("a batch");
+                for row in &batch.rows {
+                    let (_, _, n): (String, i64, i64) =
+                        foundationdb_tuple::unpack(&row.parent.key).expect("a key");
+                    assert_eq!(row.parent.value, pack(&(n, "value")));
+                    assert_eq!(row.begin, pack(&("record", n)));
+                    let part = |row: &shaketable_layers::tx::KeyValue| (row.key.to_vec(), row.value.to_vec());
+                    let found: Vec<_> = row.rows.iter().map(part).collect();
+                    let expected = (0..3).map(|p: i64| (pack(&("record", n, p)), pack(&(n * p,))));
+                    assert_eq!(found, expected.collect::<Vec<_>>());
+                }
+                seen += batch.rows.len();
+                assert!(!batch.rows.is_empty() || !batch.more);
+                let Some(last) = batch.rows.last().filter(|_| batch.more) else { break };
+                range.begin = shaketable_layers::tx::KeySelector::first_greater_than(last.parent.key.clone());
+            }
+            assert_eq!(seen, 30);
+            world.faults.switch(false);
+            // Somebody else adds a row to what the last one led to.
+            let theirs = db.create_transaction().expect("a transaction");
+            theirs.set(&pack(&("record", 29, 7)), b"");
+            theirs.commit().await.expect("a calm commit");
+            tx.set(b"write", b"");
+            assert_eq!(tx.commit().await, Err(Error::NOT_COMMITTED));
+            let theirs = db.create_transaction().expect("a transaction");
+            theirs.clear(&pack(&("record", 29, 7)));
+            theirs.commit().await.expect("a calm commit");
+        }
+
+        let tx = db.create_transaction().expect("a transaction");
+        let mapper = pack(&("record", "{K[1]}", "{...}"));
+        let batch =
+            tx.get_mapped_range(&all("many"), &mapper, 1, Isolation::Serializable).await.expect("a batch");
+        assert_eq!(batch.rows[0].rows.len(), 2_000, "as many as a storage server looks up");
+    });
+}

@@ -40,9 +40,11 @@
 
 #[cfg(feature = "fdb-client")]
 mod client;
-// Tested without the C library as well.
+// These are tested without the C library as well.
 mod cluster_file;
+mod network_option;
 
 #[cfg(feature = "fdb-client")]
 pub use client::*;
 pub use cluster_file::{ClusterFile, ClusterFileError};
+pub use network_option::NetworkOption;

@@ -108,6 +108,18 @@ codes! {
     NO_COMMIT_VERSION = 2021, "no_commit_version";
     /// The transaction may not write.
     TRANSACTION_READ_ONLY = 2023, "transaction_read_only";
+    /// A mapper names an element of a key or value that it does not have.
+    MAPPER_BAD_INDEX = 2030, "mapper_bad_index";
+    /// A mapper's `{...}` is not its last element.
+    MAPPER_BAD_RANGE_DESCRIPTOR = 2032, "mapper_bad_range_decriptor";
+    /// A mapped range touches what the transaction has written.
+    GET_MAPPED_RANGE_READS_YOUR_WRITES = 2039, "get_mapped_range_reads_your_writes";
+    /// A mapper takes an element of a key that is no tuple.
+    KEY_NOT_TUPLE = 2041, "key_not_tuple";
+    /// A mapper takes an element of a value that is no tuple.
+    VALUE_NOT_TUPLE = 2042, "value_not_tuple";
+    /// A mapper is no tuple.
+    MAPPER_NOT_TUPLE = 2043, "mapper_not_tuple";
     /// The transaction exceeds its size limit.
     TRANSACTION_TOO_LARGE = 2101, "transaction_too_large";
     /// A key exceeds 10,000 bytes (30,000 for system keys).

@@ -4,18 +4,23 @@
 //! `foundationdb` crate. Behaviour is that of a FoundationDB 7.4 client at API version 740; the
 //! simulated cluster and a real one implement the same traits.
 //!
+//! Two parts of the API are left out: tenants, which FoundationDB has given up again, and blob granules. So
+//! are calls that manage a cluster's processes instead of its data (rebooting workers, forcing recoveries).
+//!
 //! Layer functions take `&T where T: Transaction`, so that they compose inside one transaction;
 //! database-level forms call [`Database::run`].
 
 pub mod contract;
 mod env;
 mod error;
+mod mapped;
 mod options;
 mod run;
 mod types;
 
 pub use env::{Env, Environment};
 pub use error::{Error, Result};
+pub use mapped::{MappedBatch, MappedRow, Mapper};
 pub use options::{DatabaseOption, TransactionOption};
 pub use run::{Attempt, RetryError, RunError};
 pub use types::{
@@ -25,7 +30,11 @@ pub use types::{
 
 use bytes::Bytes;
 use futures::{Stream, future::BoxFuture};
-use std::{collections::VecDeque, future::Future};
+use std::{
+    collections::VecDeque,
+    future::{Future, ready},
+    time::Duration,
+};
 
 /// A database handle: creates transactions, carries their defaults, hands out time and chance.
 pub trait Database: Clone + Send + Sync + 'static {
@@ -37,6 +46,11 @@ pub trait Database: Clone + Send + Sync + 'static {
 
     /// Sets a default for transactions created from now on. 2006 or 2007 for a bad value or option.
     fn set_option(&self, option: DatabaseOption) -> Result<()>;
+
+    /// [`set_option`](Database::set_option) by numeric code and value; see [`DatabaseOption::from_raw`].
+    fn set_option_raw(&self, code: i32, value: Option<&[u8]>) -> Result<()> {
+        self.set_option(DatabaseOption::from_raw(code, value)?)
+    }
 
     /// Time and chance of this backend.
     fn env(&self) -> &Env;
@@ -146,6 +160,24 @@ pub trait Transaction: Clone + Send + Sync + 'static {
         }
     }
 
+    /// One batch of a range, and of the ranges that its rows lead to: see [`Mapper`], which says how, and which
+    /// errors that can end with. `range` and `iteration` are as for [`get_range`](Transaction::get_range).
+    ///
+    /// All that is read is added to the read conflict ranges, when the answer comes. None of it may have been
+    /// written by the transaction by then: that is 2039. Snapshot reads, and reads while read-your-writes is off,
+    /// are 2108, special keys 2000. A commit does not wait for this read, nor does its error make one fail.
+    ///
+    /// A backend that cannot map answers 2108.
+    fn get_mapped_range(
+        &self,
+        _range: &RangeOption,
+        _mapper: &[u8],
+        _iteration: usize,
+        _isolation: Isolation,
+    ) -> impl Future<Output = Result<MappedBatch>> + Send + use<Self> {
+        ready(Err(Error::UNSUPPORTED_OPERATION))
+    }
+
     /// Sets `key` to `value`.
     fn set(&self, key: &[u8], value: &[u8]);
 
@@ -212,8 +244,35 @@ pub trait Transaction: Clone + Send + Sync + 'static {
         chunk_size: i64,
     ) -> impl Future<Output = Result<Vec<Bytes>>> + Send + use<Self>;
 
+    /// The addresses, as `IP:port`, of the storage servers that hold `key`; none for keys at `\xff\xff` and
+    /// beyond. 2108 from a backend that has none.
+    fn get_addresses_for_key(
+        &self,
+        _key: &[u8],
+    ) -> impl Future<Output = Result<Vec<String>>> + Send + use<Self> {
+        ready(Err(Error::UNSUPPORTED_OPERATION))
+    }
+
+    /// For how long proxies have held the transaction back because a tag of it is throttled, since the attempt
+    /// began. 2108 from a backend that does not know.
+    fn get_tag_throttled_duration(&self) -> impl Future<Output = Result<Duration>> + Send + use<Self> {
+        ready(Err(Error::UNSUPPORTED_OPERATION))
+    }
+
+    /// What the attempt has cost so far, bytes in pages of 4,096, as throttling by quota reckons it: each read that
+    /// asked a storage server, and four times as much each write, from the commit on. 2108 from a backend that
+    /// does not know.
+    fn get_total_cost(&self) -> impl Future<Output = Result<i64>> + Send + use<Self> {
+        ready(Err(Error::UNSUPPORTED_OPERATION))
+    }
+
     /// Sets an option; 2006 or 2007 for a bad value or option, 2000 when it comes too late.
     fn set_option(&self, option: TransactionOption) -> Result<()>;
+
+    /// [`set_option`](Transaction::set_option) by numeric code and value; see [`TransactionOption::from_raw`].
+    fn set_option_raw(&self, code: i32, value: Option<&[u8]>) -> Result<()> {
+        self.set_option(TransactionOption::from_raw(code, value)?)
+    }
 
     /// Commits. See the trait's documentation for what may be called afterwards, and
     /// [`Error::leaves_commit_unknown`] for what a failure can mean.

@@ -1,152 +1,330 @@
 //! Transaction and database options, with the numeric codes of FoundationDB 7.4.
 //!
-//! Only `Timeout`, `RetryLimit` and `MaxRetryDelay` (and the database defaults) outlive
+//! Only `Timeout`, `RetryLimit`, `MaxRetryDelay` and `AuthorizationToken` (and the database defaults) outlive
 //! `on_error`; every other option must be set again in each attempt (`fdb.options`,
 //! `ReadYourWritesTransaction::resetRyow`).
+//!
+//! An option has a raw form as well: its code, and its value as bytes (integers in eight, little-endian), or none.
 
-/// An option of one transaction.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum TransactionOption {
-    /// 10: skip the self-conflicting range, so that a retried commit may apply twice.
-    CausalWriteRisky,
-    /// 20: a read version that may miss commits acknowledged just before a failure.
-    CausalReadRisky,
-    /// 30: the next write adds no write conflict range.
-    NextWriteNoWriteConflictRange,
-    /// 51: reads ignore the transaction's own writes. Must precede any operation (2000 after one).
-    ReadYourWritesDisable,
-    /// 200: the highest priority, not throttled.
-    PrioritySystemImmediate,
-    /// 201: batch priority.
-    PriorityBatch,
-    /// 301: keys up to 0xffff may be read and written.
-    AccessSystemKeys,
-    /// 302: keys up to 0xffff may be read.
-    ReadSystemKeys,
-    /// 303: like system access, and 8 more bytes a key.
-    RawAccess,
-    /// 500: milliseconds from creation or reset over all retries; 0 disables. Outlives `on_error`.
-    Timeout(i32),
-    /// 501: how often `on_error` may retry; -1 is unlimited. Outlives `on_error`.
-    RetryLimit(i32),
-    /// 502: milliseconds, the largest backoff. Outlives `on_error`.
-    MaxRetryDelay(i32),
-    /// 503: bytes, at least 32, at most 10,000,000.
-    SizeLimit(i32),
-    /// 505: the client adds an idempotency id and resolves an unknown result by itself.
-    AutomaticIdempotency,
-    /// 600: snapshot reads see own writes again (counts against 601).
-    SnapshotRywEnable,
-    /// 601: snapshot reads ignore own writes.
-    SnapshotRywDisable,
-    /// 700: works although the database is locked.
-    LockAware,
-    /// 701: a call during the commit does not make the commit fail.
-    UsedDuringCommitProtectionDisable,
-    /// 702: reads work although the database is locked.
-    ReadLockAware,
-    /// 712: conflicting ranges can be read from special keys after 1020.
-    ReportConflictingKeys,
-    /// 713: special-key reads may cross modules or touch none.
-    SpecialKeySpaceRelaxed,
-    /// 714: special keys may be written.
-    SpecialKeySpaceEnableWrites,
-    /// 800: a throttling tag, at most 16 bytes.
-    Tag(String),
-    /// 801: a tag that the cluster may throttle on its own.
-    AutoThrottleTag(String),
-    /// 1100: reads of unreadable keys see the placeholder instead of failing with 1036.
-    BypassUnreadable,
-    /// 1101: the read version may come from a cache.
-    UseGrvCache,
+use super::{Error, Result};
+use bytes::Bytes;
+
+/// What an option carries.
+trait Value: Sized {
+    /// As the C API takes it.
+    fn encode(&self) -> Option<Vec<u8>>;
+    /// 2006 for bytes that cannot be one.
+    fn decode(raw: Option<&[u8]>) -> Result<Self>;
 }
 
-impl TransactionOption {
-    /// FoundationDB's numeric code.
-    pub const fn code(&self) -> i32 {
-        use TransactionOption::*;
-        match self {
-            CausalWriteRisky => 10,
-            CausalReadRisky => 20,
-            NextWriteNoWriteConflictRange => 30,
-            ReadYourWritesDisable => 51,
-            PrioritySystemImmediate => 200,
-            PriorityBatch => 201,
-            AccessSystemKeys => 301,
-            ReadSystemKeys => 302,
-            RawAccess => 303,
-            Timeout(_) => 500,
-            RetryLimit(_) => 501,
-            MaxRetryDelay(_) => 502,
-            SizeLimit(_) => 503,
-            AutomaticIdempotency => 505,
-            SnapshotRywEnable => 600,
-            SnapshotRywDisable => 601,
-            LockAware => 700,
-            UsedDuringCommitProtectionDisable => 701,
-            ReadLockAware => 702,
-            ReportConflictingKeys => 712,
-            SpecialKeySpaceRelaxed => 713,
-            SpecialKeySpaceEnableWrites => 714,
-            Tag(_) => 800,
-            AutoThrottleTag(_) => 801,
-            BypassUnreadable => 1100,
-            UseGrvCache => 1101,
-        }
+impl Value for i32 {
+    fn encode(&self) -> Option<Vec<u8>> {
+        Some(i64::from(*self).to_le_bytes().to_vec())
+    }
+    fn decode(raw: Option<&[u8]>) -> Result<i32> {
+        let bytes = raw.and_then(|raw| raw.try_into().ok()).ok_or(Error::INVALID_OPTION_VALUE)?;
+        i64::from_le_bytes(bytes).try_into().map_err(|_| Error::INVALID_OPTION_VALUE)
     }
 }
 
-/// An option of a database handle: a default for the transactions created from it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum DatabaseOption {
-    /// 10: how many key locations the client remembers.
-    LocationCacheSize(i32),
-    /// 20: how many watches may be outstanding (10,000 by default, at most 1,000,000).
-    MaxWatches(i32),
-    /// 26: snapshot reads see own writes (counts against 27).
-    SnapshotRywEnable,
-    /// 27: snapshot reads ignore own writes.
-    SnapshotRywDisable,
-    /// 500: default of [`TransactionOption::Timeout`], milliseconds.
-    TransactionTimeout(i32),
-    /// 501: default of [`TransactionOption::RetryLimit`].
-    TransactionRetryLimit(i32),
-    /// 502: default of [`TransactionOption::MaxRetryDelay`], milliseconds.
-    TransactionMaxRetryDelay(i32),
-    /// 503: default of [`TransactionOption::SizeLimit`], bytes.
-    TransactionSizeLimit(i32),
-    /// 504: default of [`TransactionOption::CausalReadRisky`].
-    TransactionCausalReadRisky,
-    /// 506: default of [`TransactionOption::AutomaticIdempotency`].
-    TransactionAutomaticIdempotency,
-    /// 700: default of [`TransactionOption::BypassUnreadable`].
-    TransactionBypassUnreadable,
-    /// 701: default of [`TransactionOption::UsedDuringCommitProtectionDisable`].
-    TransactionUsedDuringCommitProtectionDisable,
-    /// 702: default of [`TransactionOption::ReportConflictingKeys`].
-    TransactionReportConflictingKeys,
+impl Value for Bytes {
+    fn encode(&self) -> Option<Vec<u8>> {
+        Some(self.to_vec())
+    }
+    fn decode(raw: Option<&[u8]>) -> Result<Bytes> {
+        raw.map(Bytes::copy_from_slice).ok_or(Error::INVALID_OPTION_VALUE)
+    }
 }
 
-impl DatabaseOption {
-    /// FoundationDB's numeric code.
-    pub const fn code(&self) -> i32 {
-        use DatabaseOption::*;
-        match self {
-            LocationCacheSize(_) => 10,
-            MaxWatches(_) => 20,
-            SnapshotRywEnable => 26,
-            SnapshotRywDisable => 27,
-            TransactionTimeout(_) => 500,
-            TransactionRetryLimit(_) => 501,
-            TransactionMaxRetryDelay(_) => 502,
-            TransactionSizeLimit(_) => 503,
-            TransactionCausalReadRisky => 504,
-            TransactionAutomaticIdempotency => 506,
-            TransactionBypassUnreadable => 700,
-            TransactionUsedDuringCommitProtectionDisable => 701,
-            TransactionReportConflictingKeys => 702,
+impl Value for String {
+    fn encode(&self) -> Option<Vec<u8>> {
+        Some(self.clone().into_bytes())
+    }
+    fn decode(raw: Option<&[u8]>) -> Result<String> {
+        let text = raw.and_then(|raw| std::str::from_utf8(raw).ok());
+        text.map(str::to_owned).ok_or(Error::INVALID_OPTION_VALUE)
+    }
+}
+
+impl<V: Value> Value for Option<V> {
+    fn encode(&self) -> Option<Vec<u8>> {
+        self.as_ref().and_then(V::encode)
+    }
+    fn decode(raw: Option<&[u8]>) -> Result<Option<V>> {
+        raw.map(|raw| V::decode(Some(raw))).transpose()
+    }
+}
+
+/// An enumeration of options: for each its code, its name, and what it carries.
+macro_rules! options {
+    (@encode) => { None };
+    (@encode $value:ident) => { $value.encode() };
+    (@decode $raw:ident, $option:path) => {
+        match $raw {
+            Some([_, ..]) => Err(Error::INVALID_OPTION_VALUE),
+            _ => Ok($option),
         }
+    };
+    (@decode $raw:ident, $option:path, $type:ty) => { <$type as Value>::decode($raw).map($option) };
+    (
+        $(#[$about:meta])*
+        $Option:ident {
+            $($(#[$doc:meta])* $code:literal => $Name:ident $(($value:ident: $type:ty))?;)*
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum $Option {
+            $($(#[$doc])* $Name $(($type))?,)*
+        }
+
+        impl $Option {
+            /// The code of every option, ascending.
+            pub const CODES: &'static [i32] = &[$($code),*];
+
+            /// FoundationDB's numeric code.
+            pub const fn code(&self) -> i32 {
+                match self {
+                    $(Self::$Name { .. } => $code,)*
+                }
+            }
+
+            /// Its value as the C API takes it, if it carries one.
+            pub fn value(&self) -> Option<Vec<u8>> {
+                match self {
+                    $(Self::$Name $(($value))? => options!(@encode $($value)?),)*
+                }
+            }
+
+            /// The option of this code and value. 2007 for a code that is none, 2006 for a value that it does
+            /// not take: a missing one, one too many, an integer that is not eight bytes or beyond 32 bits.
+            /// Other limits of values are checked where the option is set.
+            pub fn from_raw(code: i32, value: Option<&[u8]>) -> Result<$Option> {
+                match code {
+                    $($code => options!(@decode value, $Option::$Name $(, $type)?),)*
+                    _ => Err(Error::INVALID_OPTION),
+                }
+            }
+        }
+    };
+}
+
+options! {
+    /// An option of one transaction.
+    TransactionOption {
+        /// 10: skip the self-conflicting range, so that a retried commit may apply twice.
+        10 => CausalWriteRisky;
+        /// 20: a read version that may miss commits acknowledged just before a failure.
+        20 => CausalReadRisky;
+        /// 21: no effect.
+        21 => CausalReadDisable;
+        /// 23: no effect; addresses always include the port.
+        23 => IncludePortInAddress;
+        /// 30: the next write adds no write conflict range.
+        30 => NextWriteNoWriteConflictRange;
+        /// 40: commits go to the first commit proxy.
+        40 => CommitOnFirstProxy;
+        /// 50: for tests of FoundationDB itself.
+        50 => CheckWritesEnable;
+        /// 51: reads ignore the transaction's own writes. Must precede any operation (2000 after one).
+        51 => ReadYourWritesDisable;
+        /// 52: no effect.
+        52 => ReadAheadDisable;
+        /// 110: no effect.
+        110 => DurabilityDatacenter;
+        /// 120: no effect.
+        120 => DurabilityRisky;
+        /// 130: no effect.
+        130 => DurabilityDevNullIsWebScale;
+        /// 200: the highest priority, not throttled.
+        200 => PrioritySystemImmediate;
+        /// 201: batch priority.
+        201 => PriorityBatch;
+        /// 300: for tools that configure a new cluster. Not simulated (2007).
+        300 => InitializeNewDatabase;
+        /// 301: keys up to 0xffff may be read and written.
+        301 => AccessSystemKeys;
+        /// 302: keys up to 0xffff may be read.
+        302 => ReadSystemKeys;
+        /// 303: like system access, and 8 more bytes a key.
+        303 => RawAccess;
+        /// 304: no effect without tenants.
+        304 => BypassStorageQuota;
+        /// 400: prints the transaction's mutations at the commit.
+        400 => DebugDump;
+        /// 401: logs each retry, under a name.
+        401 => DebugRetryLogging(name: Option<String>);
+        /// 402: [`DebugTransactionIdentifier`](Self::DebugTransactionIdentifier) and
+        /// [`LogTransaction`](Self::LogTransaction) in one.
+        402 => TransactionLoggingEnable(identifier: String);
+        /// 403: what the transaction is called in traces, 1 to 100 bytes (2006). Another one than was set before
+        /// is 2000.
+        403 => DebugTransactionIdentifier(identifier: String);
+        /// 404: traces the transaction; 2000 without an identifier.
+        404 => LogTransaction;
+        /// 405: bytes of keys and values in traces, at least 1; -1 is unlimited.
+        405 => TransactionLoggingMaxFieldLength(bytes: i32);
+        /// 406: servers trace the transaction.
+        406 => ServerRequestTracing;
+        /// 500: milliseconds from creation or reset over all retries; 0 disables. Outlives `on_error`.
+        500 => Timeout(milliseconds: i32);
+        /// 501: how often `on_error` may retry; -1 is unlimited. Outlives `on_error`.
+        501 => RetryLimit(retries: i32);
+        /// 502: milliseconds, the largest backoff. Outlives `on_error`.
+        502 => MaxRetryDelay(milliseconds: i32);
+        /// 503: bytes, at least 32, at most 10,000,000.
+        503 => SizeLimit(bytes: i32);
+        /// 504: the client adds this idempotency id, of 16 to 255 bytes (2007), and resolves an unknown result by
+        /// itself.
+        504 => IdempotencyId(id: Bytes);
+        /// 505: the same with an id that the client draws.
+        505 => AutomaticIdempotency;
+        /// 507: storage servers keep in their cache what is read (the default).
+        507 => ReadServerSideCacheEnable;
+        /// 508: they do not.
+        508 => ReadServerSideCacheDisable;
+        /// 509: reads have normal priority at storage servers (the default).
+        509 => ReadPriorityNormal;
+        /// 510: they have low priority.
+        510 => ReadPriorityLow;
+        /// 511: they have high priority.
+        511 => ReadPriorityHigh;
+        /// 600: snapshot reads see own writes again (counts against 601).
+        600 => SnapshotRywEnable;
+        /// 601: snapshot reads ignore own writes.
+        601 => SnapshotRywDisable;
+        /// 700: works although the database is locked.
+        700 => LockAware;
+        /// 701: a call during the commit does not make the commit fail.
+        701 => UsedDuringCommitProtectionDisable;
+        /// 702: reads work although the database is locked.
+        702 => ReadLockAware;
+        /// 710: for tools of FoundationDB itself: first of its commit batch. Not simulated (2007).
+        710 => FirstInBatch;
+        /// 711: for tools that change the configuration.
+        711 => UseProvisionalProxies;
+        /// 712: conflicting ranges can be read from special keys after 1020.
+        712 => ReportConflictingKeys;
+        /// 713: special-key reads may cross modules or touch none.
+        713 => SpecialKeySpaceRelaxed;
+        /// 714: special keys may be written.
+        714 => SpecialKeySpaceEnableWrites;
+        /// 800: a throttling tag, at most 16 bytes.
+        800 => Tag(tag: String);
+        /// 801: a tag that the cluster may throttle on its own.
+        801 => AutoThrottleTag(tag: String);
+        /// 900: the span that this transaction's belongs to in distributed traces, 33 bytes (2006).
+        900 => SpanParent(span: Bytes);
+        /// 1000: the sizes of clears are asked for where tags are throttled by cost.
+        1000 => ExpensiveClearCostEstimationEnable;
+        /// 1100: reads of unreadable keys see the placeholder instead of failing with 1036.
+        1100 => BypassUnreadable;
+        /// 1101: the read version may come from a cache, up to 0.1 s old; it is not older than this client's own
+        /// commits. With the C client 2007 unless network
+        /// option 72 (`disable_client_bypass`) is set.
+        1101 => UseGrvCache;
+        /// 1102: the read version does not come from the cache, whatever 1101 says.
+        1102 => SkipGrvCache;
+        /// 2000: no effect without tenants. Outlives `on_error`.
+        2000 => AuthorizationToken(token: Option<String>);
+        /// 4000: reads are compared over several replicas.
+        4000 => EnableReplicaConsistencyCheck;
+        /// 4001: over how many, at least -2.
+        4001 => ConsistencyCheckRequiredReplicas(replicas: i32);
+    }
+}
+
+options! {
+    /// An option of a database handle: a default for the transactions created from it, or its own.
+    DatabaseOption {
+        /// 10: how many key locations the client remembers.
+        10 => LocationCacheSize(shards: i32);
+        /// 20: how many watches may be outstanding (10,000 by default, at most 1,000,000).
+        20 => MaxWatches(watches: i32);
+        /// 21: the machine this client runs on: replicas on it are preferred for reads.
+        21 => MachineId(id: Option<String>);
+        /// 22: the data centre this client runs in: replicas and proxies in it are preferred.
+        22 => DatacenterId(id: Option<String>);
+        /// 26: snapshot reads see own writes (counts against 27).
+        26 => SnapshotRywEnable;
+        /// 27: snapshot reads ignore own writes.
+        27 => SnapshotRywDisable;
+        /// 405: default of [`TransactionOption::TransactionLoggingMaxFieldLength`].
+        405 => TransactionLoggingMaxFieldLength(bytes: i32);
+        /// 500: default of [`TransactionOption::Timeout`], milliseconds.
+        500 => TransactionTimeout(milliseconds: i32);
+        /// 501: default of [`TransactionOption::RetryLimit`].
+        501 => TransactionRetryLimit(retries: i32);
+        /// 502: default of [`TransactionOption::MaxRetryDelay`], milliseconds.
+        502 => TransactionMaxRetryDelay(milliseconds: i32);
+        /// 503: default of [`TransactionOption::SizeLimit`], bytes.
+        503 => TransactionSizeLimit(bytes: i32);
+        /// 504: default of [`TransactionOption::CausalReadRisky`].
+        504 => TransactionCausalReadRisky;
+        /// 505: no effect; addresses always include the port.
+        505 => TransactionIncludePortInAddress;
+        /// 506: default of [`TransactionOption::AutomaticIdempotency`].
+        506 => TransactionAutomaticIdempotency;
+        /// 700: default of [`TransactionOption::BypassUnreadable`].
+        700 => TransactionBypassUnreadable;
+        /// 701: default of [`TransactionOption::UsedDuringCommitProtectionDisable`].
+        701 => TransactionUsedDuringCommitProtectionDisable;
+        /// 702: default of [`TransactionOption::ReportConflictingKeys`].
+        702 => TransactionReportConflictingKeys;
+        /// 800: reads the configuration database. Not simulated (2007).
+        800 => UseConfigDatabase;
+        /// 900: how often the client verifies a risky read version, percent, 0 to 100.
+        900 => TestCausalReadRisky(percent: i32);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Some value that the option of this code takes.
+    fn some<O>(from_raw: impl Fn(Option<&[u8]>) -> Result<O>) -> O {
+        let eight = 50_i64.to_le_bytes();
+        [None, Some(&eight[..]), Some(b"text")]
+            .into_iter()
+            .find_map(|raw| from_raw(raw).ok())
+            .expect("each option takes one of these")
+    }
+
+    #[test]
+    fn an_option_is_its_raw_form() {
+        for code in TransactionOption::CODES {
+            let option = some(|raw| TransactionOption::from_raw(*code, raw));
+            assert_eq!(option.code(), *code);
+            assert_eq!(TransactionOption::from_raw(*code, option.value().as_deref()), Ok(option));
+        }
+        for code in DatabaseOption::CODES {
+            let option = some(|raw| DatabaseOption::from_raw(*code, raw));
+            assert_eq!(option.code(), *code);
+            assert_eq!(DatabaseOption::from_raw(*code, option.value().as_deref()), Ok(option));
+        }
+        assert!(TransactionOption::CODES.is_sorted() && DatabaseOption::CODES.is_sorted());
+    }
+
+    #[test]
+    fn values_are_what_the_c_api_takes() {
+        let raw = |code, value: Option<&[u8]>| TransactionOption::from_raw(code, value);
+        let limit = TransactionOption::RetryLimit(-1);
+        assert_eq!(limit.value(), Some(vec![0xff; 8]));
+        assert_eq!(raw(501, Some(&[0xff; 8])), Ok(limit));
+        for wrong in [None, Some(&[0; 4][..]), Some(b""), Some(&(1_i64 << 31).to_le_bytes())] {
+            assert_eq!(raw(501, wrong), Err(Error::INVALID_OPTION_VALUE), "{wrong:?}");
+        }
+        assert_eq!(raw(700, Some(b"")), Ok(TransactionOption::LockAware), "an empty value is none");
+        assert_eq!(raw(700, Some(b"x")), Err(Error::INVALID_OPTION_VALUE));
+        assert_eq!(raw(800, Some(b"tag")), Ok(TransactionOption::Tag("tag".into())));
+        assert_eq!(raw(800, Some(b"\xff")), Err(Error::INVALID_OPTION_VALUE));
+        assert_eq!(raw(800, None), Err(Error::INVALID_OPTION_VALUE));
+        assert_eq!(raw(401, None), Ok(TransactionOption::DebugRetryLogging(None)));
+        assert_eq!(raw(12, None), Err(Error::INVALID_OPTION));
+        let machine = DatabaseOption::from_raw(21, Some(b"m1"));
+        assert_eq!(machine, Ok(DatabaseOption::MachineId(Some("m1".into()))));
+        assert_eq!(DatabaseOption::from_raw(1, None), Err(Error::INVALID_OPTION));
     }
 }

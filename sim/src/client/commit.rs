@@ -14,15 +14,14 @@ use crate::{
     atomic,
     faults::Family,
     history::Told,
+    idempotency,
     proto::{CommitData, CommitReply, KeyRange, Mutation, Version},
     rt::{self, MILLISECOND, Nanos, SECOND},
 };
 use bytes::Bytes;
-use shaketable_layers::tx::{Error, KeySelector, MutationType, Result, key_after};
+use shaketable_layers::tx::{Error, KeySelector, Result, key_after};
 use std::{future::Future, sync::Arc};
 
-/// Where the ids of transactions that ask for idempotency are kept, by versionstamp.
-const IDEMPOTENCY_PREFIX: &[u8] = b"\xff\x02/idmp/";
 /// How many versions after its read version a transaction can still commit.
 const LIFE: Version = 5_000_000;
 
@@ -37,6 +36,7 @@ impl State {
             false => edge.to_bytes(),
         };
         let mutations = &mut self.native.mutations;
+        let flushed = mutations.len();
         while cursor.begin() < end {
             if cursor.segment() == Segment::Cleared {
                 cleared.get_or_insert_with(|| begin(cursor.begin()));
@@ -61,6 +61,7 @@ impl State {
             }
             cursor.next();
         }
+        self.cost += self.native.mutations[flushed..].iter().map(sizes::write_cost).sum::<i64>();
         for conflict in conflict_ranges(&self.writes, &range.end) {
             let begin = conflict.begin.max(range.begin.clone());
             if begin < conflict.end {
@@ -205,8 +206,8 @@ impl Connection {
         id: &Bytes,
         read_version: Version,
     ) -> Option<(Version, u16)> {
-        let key = |version: Version| Bytes::from([IDEMPOTENCY_PREFIX, &version.to_be_bytes()[..]].concat());
-        let (mut from, end) = (key(read_version), key(read_version.saturating_add(2 * LIFE)));
+        let KeyRange { begin: mut from, end } =
+            idempotency::between(read_version, read_version.saturating_add(2 * LIFE));
         let mut backoff = 10 * MILLISECOND;
         loop {
             match self.idempotency_ids(&from, &end, id).await {
@@ -231,15 +232,9 @@ impl Connection {
             reverse: false,
         };
         let batch = self.range(fetch, version).await?;
-        for row in &batch.rows {
-            let stamp = row.key.get(IDEMPOTENCY_PREFIX.len()..).and_then(|s| s.first_chunk::<10>());
-            if let Some(stamp) = stamp
-                && row.value == *id
-            {
-                let (version, index) = stamp.split_at(8);
-                let version = version.iter().fold(0, |n, byte| (n << 8) | i64::from(*byte));
-                return Ok(Looked::Found((version, u16::from_be_bytes([index[0], index[1]]))));
-            }
+        let found = batch.rows.iter().find(|row| row.value == *id);
+        if let Some(place) = found.and_then(|row| idempotency::place(&row.key)) {
+            return Ok(Looked::Found(place));
         }
         match (batch.more, batch.rows.last()) {
             (true, Some(last)) => Ok(Looked::UpTo(last.key.clone())),
@@ -382,7 +377,7 @@ async fn commit(inner: &Arc<Inner>, epoch: u32) -> Result<Option<CommitReply>> {
             return Err(error);
         }
         Some(Fault::Lose) => Commit::Unknown,
-        Some(Fault::Hide) => match connection.commit(data.clone()).await {
+        Some(Fault::Hide) => match connection.send_commit(data.clone()).await {
             Commit::Answered(Ok(CommitReply::Committed { .. })) => Commit::Unknown,
             other => other,
         },
@@ -431,10 +426,6 @@ fn make_settleable(connection: &Connection, data: &mut CommitData, risky: bool) 
         range.begin
     };
     if let Some(id) = data.idempotency_id.clone() {
-        // The id is kept where the versionstamp says when it happened.
-        let offset = (IDEMPOTENCY_PREFIX.len() as u32).to_le_bytes();
-        let key = [IDEMPOTENCY_PREFIX, &[0; 10], &offset].concat();
-        data.mutations.push(Mutation::Atomic(key.into(), id.clone(), MutationType::SetVersionstampedKey));
         return Some(conflict_with_itself(data, &id));
     }
     if risky {

@@ -24,6 +24,32 @@ const WRONG_SHARD_DELAY: Nanos = 10 * MILLISECOND;
 /// How long it waits before it tries another proxy of the same generation.
 const PROXY_RETRY_DELAY: Nanos = 20 * MILLISECOND;
 
+/// How old a cached read version may be (`MAX_VERSION_CACHE_LAG`).
+const VERSION_CACHE_LAG: Nanos = 100 * MILLISECOND;
+
+/// The newest version that the client knows to be committed, and when it was asked for: what a transaction
+/// may read at that accepts a cached read version. It is fed by read versions and by the client's own
+/// commits, so that a client sees what it was told it had committed.
+#[derive(Clone, Copy, Debug, Default)]
+struct VersionCache {
+    version: Version,
+    asked: Nanos,
+}
+
+impl VersionCache {
+    /// Learns of `version`, for which the request was sent at `asked`.
+    fn learn(&mut self, version: Version, asked: Nanos) {
+        // Answers may overtake each other.
+        if version >= self.version {
+            *self = VersionCache { version, asked: asked.max(self.asked) };
+        }
+    }
+
+    fn fresh(&self, now: Nanos) -> Option<Version> {
+        (self.version > 0 && now - self.asked <= VERSION_CACHE_LAG).then_some(self.version)
+    }
+}
+
 /// A client's connection to the cluster.
 pub struct Connection {
     /// The run.
@@ -32,6 +58,7 @@ pub struct Connection {
     pub node: NodeId,
     proxies: Arc<Proxies>,
     locations: Mutex<Locations>,
+    versions: Mutex<VersionCache>,
     chance: Mutex<Stream>,
 }
 
@@ -75,6 +102,7 @@ impl Connection {
             node,
             proxies,
             locations: Mutex::new(Locations::default()),
+            versions: Mutex::default(),
             chance: Mutex::new(chance),
         })
     }
@@ -137,6 +165,7 @@ impl Connection {
         };
         let mut info = self.proxies.current();
         let mut call = ask(&info);
+        let asked_at = self.world.clock.now();
         let this = self.clone();
         async move {
             loop {
@@ -147,7 +176,12 @@ impl Connection {
                     continue;
                 };
                 match this.proxies.unless_changed(info.generation, asked).await {
-                    Some(Ok(answer)) => return answer,
+                    Some(Ok(answer)) => {
+                        if let Ok(reply) = &answer {
+                            this.versions.lock().learn(reply.version, asked_at);
+                        }
+                        return answer;
+                    }
                     Some(Err(Broken)) => this.pause(info.generation).await,
                     None => {}
                 }
@@ -157,13 +191,29 @@ impl Connection {
         }
     }
 
+    /// A version that was recently known to be committed, without asking anybody.
+    pub fn cached_version(&self) -> Option<Version> {
+        self.versions.lock().fresh(self.world.clock.now())
+    }
+
     /// Waits a little, or until there are other proxies.
     async fn pause(&self, generation: u64) {
         self.proxies.unless_changed(generation, self.sleep(PROXY_RETRY_DELAY)).await;
     }
 
-    /// Sends a commit to a proxy, once there is one, and waits for what comes of it.
+    /// Sends a commit to a proxy, once there is one, and waits for what comes of it. Read versions from the
+    /// cache are not older than a commit whose success came back.
     pub async fn commit(&self, data: Arc<CommitData>) -> Commit {
+        let asked = self.world.clock.now();
+        let answer = self.send_commit(data).await;
+        if let Commit::Answered(Ok(CommitReply::Committed { version, .. })) = answer {
+            self.versions.lock().learn(version, asked);
+        }
+        answer
+    }
+
+    /// [`commit`](Connection::commit) of which the client learns nothing.
+    pub async fn send_commit(&self, data: Arc<CommitData>) -> Commit {
         loop {
             let info = self.proxies.current();
             let Some(to) = self.pick(&info.commit_proxies) else {

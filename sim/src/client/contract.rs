@@ -4,10 +4,10 @@ use super::{transaction::SimTransaction, version};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use shaketable_layers::tx::{
-    ConflictRangeType, Error, Isolation, KeySelector, MutationType, RangeBatch, RangeOption, Result,
-    Transaction, TransactionOption,
+    ConflictRangeType, Error, Isolation, KeySelector, MappedBatch, MutationType, RangeBatch, RangeOption,
+    Result, Transaction, TransactionOption,
 };
-use std::future::Future;
+use std::{future::Future, time::Duration};
 
 /// `min` and `bit_and` in the form that newer clients put in their place.
 const MIN_V2: u32 = 18;
@@ -37,6 +37,16 @@ impl Transaction for SimTransaction {
         isolation: Isolation,
     ) -> impl Future<Output = Result<RangeBatch>> + Send + use<> {
         self.do_get_range(range, iteration, isolation)
+    }
+
+    fn get_mapped_range(
+        &self,
+        range: &RangeOption,
+        mapper: &[u8],
+        iteration: usize,
+        isolation: Isolation,
+    ) -> impl Future<Output = Result<MappedBatch>> + Send + use<> {
+        self.do_get_mapped_range(range, mapper, iteration, isolation)
     }
 
     fn set(&self, key: &[u8], value: &[u8]) {
@@ -113,6 +123,20 @@ impl Transaction for SimTransaction {
         chunk_size: i64,
     ) -> impl Future<Output = Result<Vec<Bytes>>> + Send + use<> {
         self.do_split_points(begin, end, chunk_size)
+    }
+
+    fn get_addresses_for_key(&self, key: &[u8]) -> impl Future<Output = Result<Vec<String>>> + Send + use<> {
+        self.do_get_addresses(key)
+    }
+
+    /// Nothing is held back here: a tag that is throttled is an error at once.
+    fn get_tag_throttled_duration(&self) -> impl Future<Output = Result<Duration>> + Send + use<> {
+        std::future::ready(self.0.state.lock().deferred().map(|()| Duration::ZERO))
+    }
+
+    fn get_total_cost(&self) -> impl Future<Output = Result<i64>> + Send + use<> {
+        let state = self.0.state.lock();
+        std::future::ready(state.deferred().map(|()| state.cost))
     }
 
     fn set_option(&self, option: TransactionOption) -> Result<()> {

@@ -10,7 +10,6 @@ use super::{
 use crate::{
     history::ClientId,
     net::{Endpoint, NodeId},
-    proto::Version,
     rt::Nanos,
     world::World,
 };
@@ -45,8 +44,6 @@ pub struct Client {
     pub defaults: Mutex<Defaults>,
     /// How many watches are outstanding.
     pub watches: watch::Count,
-    /// The newest read version, and when it came.
-    pub version_cache: Mutex<Option<(Nanos, Version)>>,
     /// No writes at all, for transactions to begin with.
     pub empty_writes: Arc<WriteMap>,
 }
@@ -101,7 +98,6 @@ impl SimDatabase {
             id: client,
             defaults: Mutex::new(Defaults { options: Vec::new(), snapshot_ryw: 1, max_watches: 10_000 }),
             watches: AtomicI64::new(0),
-            version_cache: Mutex::new(None),
             empty_writes: Arc::default(),
         });
         SimDatabase(Arc::new(Shared { client, env, operation: Mutex::new(None) }))
@@ -144,6 +140,10 @@ impl Database for SimDatabase {
             DatabaseOption::LocationCacheSize(_) | DatabaseOption::MaxWatches(_) => {
                 return Err(Error::INVALID_OPTION_VALUE);
             }
+            // Here all machines are as near as each other, and nobody verifies risky read versions.
+            DatabaseOption::MachineId(_) | DatabaseOption::DatacenterId(_) => {}
+            DatabaseOption::TestCausalReadRisky(percent) if (0..=100).contains(&percent) => {}
+            DatabaseOption::TestCausalReadRisky(_) => return Err(Error::INVALID_OPTION_VALUE),
             DatabaseOption::SnapshotRywEnable => client.defaults.lock().snapshot_ryw += 1,
             DatabaseOption::SnapshotRywDisable => client.defaults.lock().snapshot_ryw -= 1,
             _ => return Err(Error::INVALID_OPTION),

@@ -5,6 +5,7 @@ use super::{
     guard::{Guard, guard},
     keys::{METADATA_VERSION, max_key_size, single_key},
     read::View,
+    sizes,
     transaction::{Inner, SimTransaction, State},
     version::{Awaited, read_version},
     write::is_special,
@@ -46,7 +47,7 @@ struct Asked {
 impl State {
     /// Adds the conflict range of a point read.
     fn read_key(&mut self, range: KeyRange) {
-        self.size += super::sizes::range(range.begin.len(), range.end.len());
+        self.size += sizes::range(range.begin.len(), range.end.len());
         self.reads.insert(range);
     }
 }
@@ -150,6 +151,8 @@ impl Asked {
             Ok(below) => {
                 let value = self.stack.over(below.as_ref());
                 state.record.value(self.call, &value);
+                let found = below.as_ref().map_or(0, Bytes::len);
+                state.cost += sizes::read_cost(self.range.begin.len() + found);
                 if !self.through {
                     state.cache.insert(self.range.begin.clone(), self.range.end.clone(), below);
                 }

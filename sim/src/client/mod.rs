@@ -19,6 +19,7 @@ mod guard;
 mod keys;
 mod limits;
 mod locations;
+mod mapped;
 mod native;
 mod options;
 mod proxies;

@@ -6,21 +6,14 @@ use super::{
     keys::ALL_END,
     range::{Batch, Fetch},
     selector::Selector,
+    sizes,
 };
 use crate::{
     faults::Family,
     proto::{GetKeyValuesReply, KeyRange, Location, Message, ResolvedKey, Version},
 };
 use bytes::Bytes;
-use shaketable_layers::tx::{KeySelector, KeyValue, Result, key_after};
-
-/// `sizeof(KeyValueRef)`.
-const ROW_OVERHEAD: usize = 24;
-
-/// The bytes of rows as a storage server counts them against a reply's limit.
-fn reply_bytes(rows: &[KeyValue]) -> usize {
-    rows.iter().map(|row| ROW_OVERHEAD + row.key.len() + row.value.len()).sum()
-}
+use shaketable_layers::tx::{KeySelector, Result, key_after};
 
 impl Connection {
     /// The key that `selector` names at `version`, between the beginning and the end of all keys.
@@ -87,7 +80,7 @@ impl Connection {
             }
             let last = reply.rows.last().map(|row| row.key.clone());
             // A storage server that has reached its limits says that there is more without looking.
-            let full = reply.rows.len() >= limit || reply_bytes(&reply.rows) >= limit_bytes;
+            let full = reply.rows.len() >= limit || sizes::rows(&reply.rows) >= limit_bytes as i64;
             batch.rows.extend(reply.rows);
             let exhausted = !reply.more && !full;
             // What has been read so far ends here.

@@ -40,6 +40,9 @@ pub struct Options {
     pub tags: u8,
     pub bypass_unreadable: bool,
     pub use_grv_cache: bool,
+    pub skip_grv_cache: bool,
+    /// What the transaction is called in traces.
+    pub identifier: Option<String>,
 }
 
 impl Options {
@@ -69,6 +72,8 @@ impl Options {
             tags: 0,
             bypass_unreadable: false,
             use_grv_cache: false,
+            skip_grv_cache: false,
+            identifier: None,
         }
     }
 
@@ -130,6 +135,47 @@ impl Options {
             Tag(_) | AutoThrottleTag(_) => self.tags += 1,
             BypassUnreadable => self.bypass_unreadable = true,
             UseGrvCache => self.use_grv_cache = true,
+            SkipGrvCache => self.skip_grv_cache = true,
+            TransactionLoggingEnable(identifier) | DebugTransactionIdentifier(identifier) => {
+                if !(1..=100).contains(&identifier.len()) {
+                    return Err(Error::INVALID_OPTION_VALUE);
+                }
+                if self.identifier.get_or_insert_with(|| identifier.clone()) != identifier {
+                    return Err(Error::CLIENT_INVALID_OPERATION);
+                }
+            }
+            LogTransaction if self.identifier.is_none() => return Err(Error::CLIENT_INVALID_OPERATION),
+            TransactionLoggingMaxFieldLength(0) => return Err(Error::INVALID_OPTION_VALUE),
+            TransactionLoggingMaxFieldLength(value) => drop(at_least(*value, -1)?),
+            ConsistencyCheckRequiredReplicas(value) => drop(at_least(*value, -2)?),
+            IdempotencyId(id) if !(16..256).contains(&id.len()) => return Err(Error::INVALID_OPTION),
+            IdempotencyId(_) => self.automatic_idempotency = false,
+            SpanParent(span) if span.len() != 33 => return Err(Error::INVALID_OPTION_VALUE),
+            // What they set has no part in what an application can see here: traces, caches and priorities of
+            // servers, comparisons of replicas, tenants; and what has no effect on a real cluster either.
+            CausalReadDisable
+            | IncludePortInAddress
+            | CommitOnFirstProxy
+            | CheckWritesEnable
+            | ReadAheadDisable
+            | DurabilityDatacenter
+            | DurabilityRisky
+            | DurabilityDevNullIsWebScale
+            | BypassStorageQuota
+            | DebugDump
+            | DebugRetryLogging(_)
+            | LogTransaction
+            | ServerRequestTracing
+            | ReadServerSideCacheEnable
+            | ReadServerSideCacheDisable
+            | ReadPriorityNormal
+            | ReadPriorityLow
+            | ReadPriorityHigh
+            | UseProvisionalProxies
+            | SpanParent(_)
+            | ExpensiveClearCostEstimationEnable
+            | AuthorizationToken(_)
+            | EnableReplicaConsistencyCheck => {}
             _ => return Err(Error::INVALID_OPTION),
         }
         Ok(())
@@ -139,7 +185,7 @@ impl Options {
 /// Whether an option outlives `on_error`.
 pub fn is_persistent(option: &TransactionOption) -> bool {
     use TransactionOption::*;
-    matches!(option, Timeout(_) | RetryLimit(_) | MaxRetryDelay(_))
+    matches!(option, Timeout(_) | RetryLimit(_) | MaxRetryDelay(_) | AuthorizationToken(_))
 }
 
 /// The transaction option that a database option is the default of.
@@ -150,6 +196,8 @@ pub fn default_of(option: &DatabaseOption) -> Option<TransactionOption> {
         TransactionRetryLimit(v) => TransactionOption::RetryLimit(*v),
         TransactionMaxRetryDelay(v) => TransactionOption::MaxRetryDelay(*v),
         TransactionSizeLimit(v) => TransactionOption::SizeLimit(*v),
+        TransactionLoggingMaxFieldLength(v) => TransactionOption::TransactionLoggingMaxFieldLength(*v),
+        TransactionIncludePortInAddress => TransactionOption::IncludePortInAddress,
         TransactionCausalReadRisky => TransactionOption::CausalReadRisky,
         TransactionAutomaticIdempotency => TransactionOption::AutomaticIdempotency,
         TransactionBypassUnreadable => TransactionOption::BypassUnreadable,

@@ -7,6 +7,7 @@ use super::{
     limits::Limits,
     range::{Batch, Fetch, RangeRead, Step, key_of},
     selector::Selector,
+    sizes,
     transaction::{Inner, SimTransaction, State},
     version::read_version,
     write::is_special,
@@ -98,7 +99,12 @@ impl Issued {
 
     async fn fetch(&self, fetch: Fetch) -> Result<Batch> {
         let version = self.version().await?;
-        self.inner.client.connection.range(fetch, version).await
+        let batch = self.inner.client.connection.range(fetch, version).await?;
+        let mut state = self.inner.state.lock();
+        if state.epoch == self.epoch {
+            state.cost += sizes::read_cost(sizes::rows(&batch.rows) as usize);
+        }
+        Ok(batch)
     }
 
     /// Notes a conflict range of a read that went past the write map.

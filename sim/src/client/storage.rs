@@ -2,10 +2,14 @@
 
 use super::{
     guard::guarded,
+    keys::ALL_END,
     transaction::{Inner, SimTransaction},
     version::read_version,
 };
-use crate::proto::{KeyRange, Location, Message};
+use crate::{
+    net::Endpoint,
+    proto::{KeyRange, Location, Message},
+};
 use bytes::Bytes;
 use shaketable_layers::tx::{Error, Result};
 use std::{future::Future, sync::Arc};
@@ -76,6 +80,33 @@ impl SimTransaction {
         }
     }
 
+    pub(super) fn do_get_addresses(
+        &self,
+        key: &[u8],
+    ) -> impl Future<Output = Result<Vec<String>>> + Send + use<> {
+        let inner = self.0.clone();
+        let asked = {
+            let mut state = inner.state.lock();
+            state.enter(&inner.client).map(|()| (state.epoch, read_version(&inner, &mut state, false)))
+        };
+        let key = Bytes::copy_from_slice(key);
+        async move {
+            let (epoch, version) = asked?;
+            let found = async {
+                version.get().await?;
+                if key >= ALL_END {
+                    return Ok(Vec::new());
+                }
+                let location = inner.client.connection.location(&key, false).await;
+                Ok(location.servers.iter().map(address).collect())
+            };
+            let answer = guarded(&inner, epoch, true, found).await;
+            let mut state = inner.state.lock();
+            state.check(&inner.client, epoch)?;
+            answer.inspect_err(|e| state.read_failed(*e))
+        }
+    }
+
     fn enter_range(&self, begin: &[u8], end: &[u8]) -> Result<(Arc<Inner>, u32, KeyRange)> {
         if begin > end {
             return Err(Error::INVERTED_RANGE);
@@ -85,6 +116,12 @@ impl SimTransaction {
         let range = KeyRange::new(Bytes::copy_from_slice(begin), Bytes::copy_from_slice(end));
         Ok((self.0.clone(), state.epoch, range))
     }
+}
+
+/// What a machine would be called in a network of addresses.
+fn address(server: &Endpoint) -> String {
+    let [high, low] = server.node.0.to_be_bytes();
+    format!("10.0.{high}.{low}:4500")
 }
 
 /// Asks a replica of each shard that meets `range`, in order, and adds the answers up.

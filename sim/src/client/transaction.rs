@@ -86,6 +86,8 @@ pub struct State {
     pub stamp_keys: Vec<Bytes>,
     /// The approximate size.
     pub size: i64,
+    /// What was read from storage servers and handed to the commit, in bytes of pages.
+    pub cost: i64,
     /// The read version.
     pub version: ReadVersion,
     /// Reads under way, tasks that wait for there to be none, and the first error of one.
@@ -150,6 +152,7 @@ impl State {
             native: Native::default(),
             stamp_keys: Vec::new(),
             size: 0,
+            cost: 0,
             version: ReadVersion::Unasked,
             reading: 0,
             idle: Vec::new(),
@@ -284,6 +287,9 @@ impl State {
             return Err(Error::CLIENT_INVALID_OPERATION);
         }
         self.options.set(option)?;
+        if let TransactionOption::IdempotencyId(id) = option {
+            self.idempotency_id = Some(id.clone());
+        }
         if is_persistent(option) {
             self.persistent.push(option.clone());
         }

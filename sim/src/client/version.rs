@@ -7,7 +7,6 @@ use super::{
 use crate::{
     faults::Family,
     proto::{Priority, Version},
-    rt::MILLISECOND,
 };
 use futures::{
     FutureExt,
@@ -15,9 +14,6 @@ use futures::{
 };
 use shaketable_layers::tx::{Error, Result};
 use std::{future::Future, sync::Arc};
-
-/// How old a cached read version may be (`MAX_VERSION_CACHE_LAG`).
-const CACHE_LAG: u64 = 100 * MILLISECOND;
 
 /// What is known of the read version.
 pub enum ReadVersion {
@@ -41,6 +37,7 @@ impl ReadVersion {
 }
 
 /// A read version to come, or one that is there.
+#[derive(Clone)]
 pub enum Awaited {
     /// It is there.
     Known(Version),
@@ -70,8 +67,8 @@ pub fn read_version(inner: &Arc<Inner>, state: &mut State, risky: bool) -> Await
     let options = &state.options;
     let now = connection.world.clock.now();
     if options.use_grv_cache
-        && let Some((at, version)) = *inner.client.version_cache.lock()
-        && now - at <= CACHE_LAG
+        && !options.skip_grv_cache
+        && let Some(version) = connection.cached_version()
     {
         state.record.asked(now, false);
         state.record.read_version(&inner.client, version);
@@ -118,7 +115,6 @@ fn ask(
         }
         let version = (reply.version - staleness).max(1);
         if let Some(inner) = weak.upgrade() {
-            *inner.client.version_cache.lock() = Some((inner.client.connection.world.clock.now(), version));
             let mut state = inner.state.lock();
             if state.epoch == epoch {
                 state.version = ReadVersion::Known(version);

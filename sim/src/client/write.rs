@@ -81,6 +81,7 @@ impl State {
     }
 
     fn write_through(&mut self, mutation: Mutation, conflict: Option<KeyRange>) {
+        self.cost += sizes::write_cost(&mutation);
         self.native.mutations.push(mutation);
         self.native.write_ranges.extend(conflict);
     }

@@ -8,7 +8,7 @@
 
 mod state;
 
-pub use state::{IDEMPOTENCY_PREFIX, combine, idempotency_key, logged, stamp};
+pub use state::{combine, logged, stamp};
 
 use crate::{
     config::Sabotage,

@@ -1,21 +1,11 @@
 //! What a commit proxy does to a batch: stamps before, verdicts after the resolvers.
 
 use crate::{
-    atomic,
+    atomic, idempotency,
     proto::{CommitData, KeyRange, LoggedTransaction, Mutation, Verdict, Version},
 };
-use bytes::Bytes;
 use shaketable_layers::tx::{MutationType, key_after};
 use std::sync::Arc;
-
-/// Where the idempotency ids of committed transactions are kept: the id behind this prefix, its
-/// commit version and place in the batch (a versionstamp) as the value.
-pub const IDEMPOTENCY_PREFIX: &[u8] = b"\xff\x02/idmp/";
-
-/// The key that an idempotency id is kept under.
-pub fn idempotency_key(id: &[u8]) -> Bytes {
-    [IDEMPOTENCY_PREFIX, id].concat().into()
-}
 
 /// Fills in the versionstamp of a transaction that asks for one, and adds the write conflict ranges
 /// of keys that only now are known. Others are left as they are, shared with whoever sent them.
@@ -56,13 +46,13 @@ pub fn combine(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
     })
 }
 
-/// An accepted transaction as it is logged.
+/// An accepted transaction as it is logged: what it writes, and its idempotency id.
 pub fn logged(data: &CommitData, version: Version, batch_index: u16) -> LoggedTransaction {
     let mut mutations = Vec::with_capacity(data.mutations.len() + 1);
     mutations.extend_from_slice(&data.mutations);
     if let Some(id) = &data.idempotency_id {
-        let stamp = Bytes::copy_from_slice(&atomic::versionstamp(version, batch_index));
-        mutations.push(Mutation::Set(idempotency_key(id), stamp));
+        let (key, value) = idempotency::entry(id, version, batch_index);
+        mutations.push(Mutation::Set(key, value));
     }
     LoggedTransaction { attempt: data.attempt, batch_index, mutations }
 }
@@ -70,6 +60,7 @@ pub fn logged(data: &CommitData, version: Version, batch_index: u16) -> LoggedTr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytes::Bytes;
 
     #[test]
     fn a_stamped_key_becomes_a_set_with_a_conflict_range() {
@@ -104,11 +95,9 @@ mod tests {
 
     #[test]
     fn an_idempotency_id_is_logged_with_its_stamp() {
-        let data = CommitData { idempotency_id: Some(Bytes::from_static(b"me")), ..CommitData::default() };
-        let expected = Mutation::Set(
-            Bytes::from_static(b"\xff\x02/idmp/me"),
-            Bytes::from_static(b"\0\0\0\0\0\0\0\x09\0\x04"),
-        );
+        let id = Bytes::from_static(b"0123456789abcdef");
+        let data = CommitData { idempotency_id: Some(id.clone()), ..CommitData::default() };
+        let expected = Mutation::Set(Bytes::from_static(b"\xff\x02/idmp/\0\0\0\0\0\0\0\x09\0\x04"), id);
         assert_eq!(logged(&data, 9, 4).mutations, [expected]);
     }
 }

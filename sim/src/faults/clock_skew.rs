@@ -1,4 +1,4 @@
-//! A machine's clock is off.
+//! A machine's clock is off: it jumps forward, or runs slowly. It never runs backwards, as a monotonic clock.
 
 use super::{Dosage, Family, FaultFamily, Strike, victims};
 use crate::{rt::MILLISECOND, world::World};
@@ -21,7 +21,7 @@ impl FaultFamily for ClockSkew {
         "No promise of FoundationDB depends on clocks that agree; a layer's must not either."
     }
     fn budget(&self) -> &'static str {
-        "At most a minute ahead or behind, until the strike ends."
+        "At most a minute ahead or behind until the strike ends; then it goes back at a quarter of its rate."
     }
     fn dosage(&self) -> Dosage {
         Dosage::Timed { strikes: 1..4, lasts: 100..3_000, amount: -60.0..60.0 }

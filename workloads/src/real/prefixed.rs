@@ -4,10 +4,11 @@
 //! prefix: options that would let it write system keys are refused. Special keys and system keys are read
 //! where they are.
 //!
-//! Three things differ from an empty cluster. Keys may be shorter by the prefix's length. A range that
+//! Four things differ from an empty cluster. Keys may be shorter by the prefix's length. A range that
 //! begins at a selector of offset 0 or less, or ends at one of more than 1, is read in two steps, the second
 //! of them only when it is polled: such a selector could leave the prefix. And conflict ranges of selectors that
-//! do leave it reach beyond it, so that a stranger's write there can conflict.
+//! do leave it reach beyond it, so that a stranger's write there can conflict. Mapped ranges are refused with 2108: a
+//! mapper makes keys that know of no prefix.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::{
@@ -18,7 +19,7 @@ use shaketable_layers::tx::{
     ConflictRangeType, Database, DatabaseOption, Env, Error, Isolation, KeySelector, KeyValue, MutationType,
     RangeBatch, RangeOption, Result, Transaction, TransactionOption, strinc,
 };
-use std::future::Future;
+use std::{future::Future, time::Duration};
 
 /// Where the user's keys end, and the system's begin.
 const END: &[u8] = b"\xff";
@@ -301,6 +302,21 @@ impl<T: Transaction> Transaction for PrefixedTransaction<T> {
         let read = self.inner.get_range_split_points(&begin, &end, chunk_size);
         let space = self.space.clone();
         async move { Ok(read.await?.into_iter().map(|point| space.seen(point)).collect()) }
+    }
+
+    fn get_addresses_for_key(
+        &self,
+        key: &[u8],
+    ) -> impl Future<Output = Result<Vec<String>>> + Send + use<T> {
+        self.inner.get_addresses_for_key(&self.space.key(key))
+    }
+
+    fn get_tag_throttled_duration(&self) -> impl Future<Output = Result<Duration>> + Send + use<T> {
+        self.inner.get_tag_throttled_duration()
+    }
+
+    fn get_total_cost(&self) -> impl Future<Output = Result<i64>> + Send + use<T> {
+        self.inner.get_total_cost()
     }
 
     /// Access to the system's keys, and raw access, are refused: they would lead out of the prefix.

@@ -23,7 +23,7 @@ use shaketable_sim::{
     proto::{Generation, KeyRange, LogEntry, LoggedTransaction, Mutation, Version},
     rt::Nanos,
 };
-use std::{collections::BTreeMap, future::Future, sync::Arc};
+use std::{collections::BTreeMap, future::Future, sync::Arc, time::Duration};
 
 /// What all clients of a run have seen.
 #[derive(Default)]
@@ -434,6 +434,21 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
         chunk_size: i64,
     ) -> impl Future<Output = Result<Vec<Bytes>>> + Send + use<D> {
         self.inner.get_range_split_points(begin, end, chunk_size)
+    }
+
+    fn get_addresses_for_key(
+        &self,
+        key: &[u8],
+    ) -> impl Future<Output = Result<Vec<String>>> + Send + use<D> {
+        self.inner.get_addresses_for_key(key)
+    }
+
+    fn get_tag_throttled_duration(&self) -> impl Future<Output = Result<Duration>> + Send + use<D> {
+        self.inner.get_tag_throttled_duration()
+    }
+
+    fn get_total_cost(&self) -> impl Future<Output = Result<i64>> + Send + use<D> {
+        self.inner.get_total_cost()
     }
 
     fn set_option(&self, option: TransactionOption) -> Result<()> {

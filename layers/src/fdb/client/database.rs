@@ -10,7 +10,6 @@ use crate::{
     fdb::ClusterFile,
     tx::{Database, DatabaseOption, Env, Error, Result, Transaction, TransactionOption},
 };
-use foundationdb::options;
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
 /// A database of a real cluster. Clones are the same database, with the same options; another
@@ -86,25 +85,11 @@ impl Database for FdbDatabase {
     }
 
     fn set_option(&self, option: DatabaseOption) -> Result<()> {
-        use options::DatabaseOption as Fdb;
-        let option = match option {
-            DatabaseOption::LocationCacheSize(n) => Fdb::LocationCacheSize(n),
-            DatabaseOption::MaxWatches(n) => Fdb::MaxWatches(n),
-            DatabaseOption::SnapshotRywEnable => Fdb::SnapshotRywEnable,
-            DatabaseOption::SnapshotRywDisable => Fdb::SnapshotRywDisable,
-            DatabaseOption::TransactionTimeout(n) => Fdb::TransactionTimeout(n),
-            DatabaseOption::TransactionRetryLimit(n) => Fdb::TransactionRetryLimit(n),
-            DatabaseOption::TransactionMaxRetryDelay(n) => Fdb::TransactionMaxRetryDelay(n),
-            DatabaseOption::TransactionSizeLimit(n) => Fdb::TransactionSizeLimit(n),
-            DatabaseOption::TransactionCausalReadRisky => Fdb::TransactionCausalReadRisky,
-            DatabaseOption::TransactionAutomaticIdempotency => Fdb::TransactionAutomaticIdempotency,
-            DatabaseOption::TransactionBypassUnreadable => Fdb::TransactionBypassUnreadable,
-            DatabaseOption::TransactionUsedDuringCommitProtectionDisable => {
-                Fdb::TransactionUsedDuringCommitProtectionDisable
-            }
-            DatabaseOption::TransactionReportConflictingKeys => Fdb::TransactionReportConflictingKeys,
-        };
-        self.raw.set_option(option).map_err(error)
+        self.set_option_raw(option.code(), option.value().as_deref())
+    }
+
+    fn set_option_raw(&self, code: i32, value: Option<&[u8]>) -> Result<()> {
+        self.raw.set_option(code, value).map_err(error)
     }
 
     fn env(&self) -> &Env {

@@ -1,9 +1,8 @@
 //! The C client's network thread: started once in a process, stopped before it ends.
 
-use foundationdb::{
-    api::{self, FdbApiBuilder, NetworkAutoStop},
-    options::NetworkOption,
-};
+use super::raw;
+use crate::fdb::NetworkOption;
+use foundationdb::api::{self, FdbApiBuilder, NetworkAutoStop};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The running network. It stops when this is dropped, and cannot be started again in this process: a
@@ -48,6 +47,18 @@ static STARTED: AtomicBool = AtomicBool::new(false);
 impl Network {
     /// Starts the network, with faults of the client's own or without.
     pub fn start(buggify: Option<Buggify>) -> Result<Network, StartError> {
+        let options = buggify.map(|buggify| {
+            [
+                NetworkOption::ClientBuggifyEnable,
+                NetworkOption::ClientBuggifySectionActivatedProbability(buggify.activated.into()),
+                NetworkOption::ClientBuggifySectionFiredProbability(buggify.fired.into()),
+            ]
+        });
+        Network::start_with(options.as_ref().map_or(&[], |options| options))
+    }
+
+    /// Starts the network with these options, set in this order.
+    pub fn start_with(options: &[NetworkOption]) -> Result<Network, StartError> {
         let builder = FdbApiBuilder::default();
         let (wanted, library) = (builder.runtime_version(), api::get_max_api_version());
         if library < wanted {
@@ -57,15 +68,10 @@ impl Network {
             return Err(StartError::Again);
         }
         let refused = |e| StartError::Refused(super::transaction::error(e));
-        let mut network = builder.build().map_err(refused)?;
-        if let Some(buggify) = buggify {
-            for option in [
-                NetworkOption::ClientBuggifyEnable,
-                NetworkOption::ClientBuggifySectionActivatedProbability(buggify.activated.into()),
-                NetworkOption::ClientBuggifySectionFiredProbability(buggify.fired.into()),
-            ] {
-                network = network.set_option(option).map_err(refused)?;
-            }
+        let network = builder.build().map_err(refused)?;
+        for option in options {
+            let (code, value) = option.raw();
+            raw::set_network_option(code, value.as_deref()).map_err(refused)?;
         }
         #[allow(unsafe_code, reason = "what it returns is dropped with this, and `Network` says so")]
         // SAFETY: dropping the answer stops the network; a process that ends without it aborts nothing of

@@ -2,19 +2,23 @@
 //!
 //! The crate gives a transaction away to commit it, and drops it when `on_error` refuses. The contract's
 //! handle is shared: reads are under way while it commits, and a call that comes then must reach the
-//! client, which refuses it. So the five calls in question go to the C client by the transaction's
-//! pointer; everything else is the crate's. This is the backend's only unsafe code.
+//! client, which refuses it. So those calls go to the C client by the transaction's pointer, and so do options by
+//! their code, and calls that the crate does not have; everything else is the crate's. This is the backend's only
+//! unsafe code.
 
 #![allow(unsafe_code, reason = "the crate offers these calls of the C client only by value")]
 
-use foundationdb::{Database, FdbError, FdbResult, Transaction, TransactionMetrics, future::FdbFuture};
+use foundationdb::{
+    Database, FdbError, FdbResult, Transaction, TransactionMetrics,
+    future::{FdbFuture, FdbFutureHandle},
+};
 use foundationdb_sys as sys;
 use std::{ffi::CStr, ops::Deref, ptr, ptr::NonNull};
 
 /// A database of the C client.
 pub struct RawDatabase {
     /// Owns the pointer.
-    database: Database,
+    _database: Database,
     pointer: NonNull<sys::FDBDatabase>,
 }
 
@@ -37,6 +41,38 @@ fn made<T>(pointer: *mut T) -> FdbResult<NonNull<T>> {
     NonNull::new(pointer).ok_or(FdbError::from_code(INTERNAL_ERROR))
 }
 
+/// An option's value as a pointer and its length, which C takes.
+fn parts(value: Option<&[u8]>) -> FdbResult<(*const u8, i32)> {
+    const INVALID_OPTION_VALUE: sys::fdb_error_t = 2006;
+    match value {
+        None => Ok((ptr::null(), 0)),
+        Some(value) => match i32::try_from(value.len()) {
+            Ok(length) => Ok((value.as_ptr(), length)),
+            Err(_) => Err(FdbError::from_code(INVALID_OPTION_VALUE)),
+        },
+    }
+}
+
+/// Sets an option of the network, which must not run yet.
+pub fn set_network_option(code: i32, value: Option<&[u8]>) -> FdbResult<()> {
+    let (value, length) = parts(value)?;
+    // SAFETY: the value has this length.
+    checked(unsafe { sys::fdb_network_set_option(code as _, value, length) })
+}
+
+/// Seconds, as a future of the C client has them.
+pub struct Seconds(pub f64);
+
+impl TryFrom<FdbFutureHandle> for Seconds {
+    type Error = FdbError;
+    fn try_from(future: FdbFutureHandle) -> FdbResult<Seconds> {
+        let mut seconds = 0.0;
+        // SAFETY: the future is owned by its handle, and the answer has a place.
+        checked(unsafe { sys::fdb_future_get_double(future.as_ptr(), &mut seconds) })?;
+        Ok(Seconds(seconds))
+    }
+}
+
 impl RawDatabase {
     /// The database of a cluster file. The network must have been started.
     pub fn open(cluster_file: &CStr) -> FdbResult<RawDatabase> {
@@ -45,7 +81,14 @@ impl RawDatabase {
         checked(unsafe { sys::fdb_create_database(cluster_file.as_ptr(), &mut pointer) })?;
         let pointer = made(pointer)?;
         // SAFETY: a database that was just made, and that nothing else destroys.
-        Ok(RawDatabase { database: unsafe { Database::new_from_pointer(pointer) }, pointer })
+        Ok(RawDatabase { _database: unsafe { Database::new_from_pointer(pointer) }, pointer })
+    }
+
+    /// Sets an option.
+    pub fn set_option(&self, code: i32, value: Option<&[u8]>) -> FdbResult<()> {
+        let (value, length) = parts(value)?;
+        // SAFETY: the database lives, and the value has this length.
+        checked(unsafe { sys::fdb_database_set_option(self.pointer.as_ptr(), code as _, value, length) })
     }
 
     /// A new transaction.
@@ -56,13 +99,6 @@ impl RawDatabase {
         let pointer = made(pointer)?;
         let transaction = Transaction::new_instrumented(pointer, TransactionMetrics::new());
         Ok(RawTransaction { transaction, pointer })
-    }
-}
-
-impl Deref for RawDatabase {
-    type Target = Database;
-    fn deref(&self) -> &Database {
-        &self.database
     }
 }
 
@@ -79,6 +115,25 @@ unsafe impl Send for RawTransaction {}
 unsafe impl Sync for RawTransaction {}
 
 impl RawTransaction {
+    /// Sets an option.
+    pub fn set_option(&self, code: i32, value: Option<&[u8]>) -> FdbResult<()> {
+        let (value, length) = parts(value)?;
+        // SAFETY: the transaction lives, and the value has this length.
+        checked(unsafe { sys::fdb_transaction_set_option(self.pointer.as_ptr(), code as _, value, length) })
+    }
+
+    /// For how long proxies held it back because of a tag.
+    pub fn tag_throttled_duration(&self) -> FdbFuture<Seconds> {
+        // SAFETY: the transaction lives; the future is owned by what wraps it.
+        FdbFuture::new(unsafe { sys::fdb_transaction_get_tag_throttled_duration(self.pointer.as_ptr()) })
+    }
+
+    /// What it has cost so far.
+    pub fn total_cost(&self) -> FdbFuture<i64> {
+        // SAFETY: the transaction lives; the future is owned by what wraps it.
+        FdbFuture::new(unsafe { sys::fdb_transaction_get_total_cost(self.pointer.as_ptr()) })
+    }
+
     /// Begins to commit.
     pub fn commit(&self) -> FdbFuture<()> {
         // SAFETY: the transaction lives; the future is owned by what wraps it.

@@ -2,13 +2,18 @@
 
 use super::raw::RawTransaction;
 use crate::tx::{
-    ConflictRangeType, Error, Isolation, KeySelector, KeyValue, MutationType, RangeBatch, RangeOption,
-    Result, StreamingMode, Transaction, TransactionOption,
+    ConflictRangeType, Error, Isolation, KeySelector, KeyValue, MappedBatch, MappedRow, Mapper, MutationType,
+    RangeBatch, RangeOption, Result, StreamingMode, Transaction, TransactionOption,
 };
 use bytes::Bytes;
-use foundationdb::{FdbError, future::FdbValues, options};
+use foundationdb::{
+    FdbError,
+    future::{FdbAddress, FdbValues},
+    mapped_key_values::{FdbMappedKeyValue, MappedKeyValues},
+    options,
+};
 use futures::{FutureExt, future::BoxFuture};
-use std::{future::Future, sync::Arc};
+use std::{future::Future, sync::Arc, time::Duration};
 
 /// A transaction of a [`FdbDatabase`](super::FdbDatabase).
 #[derive(Clone)]
@@ -37,6 +42,18 @@ fn is_snapshot(isolation: Isolation) -> bool {
 
 fn selector(selector: &KeySelector) -> foundationdb::KeySelector<'_> {
     foundationdb::KeySelector::new((&selector.key[..]).into(), selector.or_equal, selector.offset)
+}
+
+fn range_option(range: &RangeOption) -> foundationdb::RangeOption<'_> {
+    foundationdb::RangeOption {
+        begin: selector(&range.begin),
+        end: selector(&range.end),
+        limit: range.limit,
+        target_bytes: range.target_bytes,
+        mode: mode(range.mode),
+        reverse: range.reverse,
+        ..Default::default()
+    }
 }
 
 fn mode(mode: StreamingMode) -> options::StreamingMode {
@@ -68,18 +85,6 @@ fn mutation(op: MutationType) -> options::MutationType {
     }
 }
 
-/// An option's value as the C client takes it: integers in eight bytes, little-endian.
-fn value(option: &TransactionOption) -> Option<Vec<u8>> {
-    match option {
-        TransactionOption::Timeout(n)
-        | TransactionOption::RetryLimit(n)
-        | TransactionOption::MaxRetryDelay(n)
-        | TransactionOption::SizeLimit(n) => Some(i64::from(*n).to_le_bytes().to_vec()),
-        TransactionOption::Tag(tag) | TransactionOption::AutoThrottleTag(tag) => Some(tag.clone().into()),
-        _ => None,
-    }
-}
-
 /// A key or a value of a batch, where the C client has put it.
 struct Part<const VALUE: bool> {
     batch: Arc<FdbValues>,
@@ -100,6 +105,19 @@ fn rows(values: FdbValues) -> RangeBatch {
         value: Bytes::from_owner(Part::<true> { batch: batch.clone(), row }),
     };
     RangeBatch { rows: (0..batch.len()).map(row).collect(), more }
+}
+
+/// Copied: the crate gives rows of rows by reference alone.
+fn mapped(values: &MappedKeyValues) -> MappedBatch {
+    let pair =
+        |key: &[u8], value: &[u8]| KeyValue::new(Bytes::copy_from_slice(key), Bytes::copy_from_slice(value));
+    let row = |row: &FdbMappedKeyValue| MappedRow {
+        parent: pair(row.parent_key(), row.parent_value()),
+        begin: Bytes::copy_from_slice(row.begin_range()),
+        end: Bytes::copy_from_slice(row.end_range()),
+        rows: row.key_values().iter().map(|found| pair(found.key(), found.value())).collect(),
+    };
+    MappedBatch { rows: values.iter().map(row).collect(), more: values.more() }
 }
 
 impl Transaction for FdbTransaction {
@@ -127,17 +145,29 @@ impl Transaction for FdbTransaction {
         iteration: usize,
         isolation: Isolation,
     ) -> impl Future<Output = Result<RangeBatch>> + Send + use<> {
-        let asked = foundationdb::RangeOption {
-            begin: selector(&range.begin),
-            end: selector(&range.end),
-            limit: range.limit,
-            target_bytes: range.target_bytes,
-            mode: mode(range.mode),
-            reverse: range.reverse,
-            ..Default::default()
-        };
-        let read = self.raw.get_range(&asked, iteration, is_snapshot(isolation));
+        let read = self.raw.get_range(&range_option(range), iteration, is_snapshot(isolation));
         self.clone().answer(async { Ok(rows(read.await?)) })
+    }
+
+    fn get_mapped_range(
+        &self,
+        range: &RangeOption,
+        mapper: &[u8],
+        iteration: usize,
+        isolation: Isolation,
+    ) -> impl Future<Output = Result<MappedBatch>> + Send + use<> {
+        // The C API reads a range's memory out of whatever there is: a mapper of single keys must not reach it.
+        let asked = match Mapper::parse(mapper) {
+            Err(Error::UNSUPPORTED_OPERATION) => Err(Error::UNSUPPORTED_OPERATION),
+            _ => {
+                Ok(self.raw.get_mapped_range(&range_option(range), mapper, iteration, is_snapshot(isolation)))
+            }
+        };
+        let this = self.clone();
+        async move {
+            let read = asked?;
+            this.answer(async { Ok(mapped(&read.await?)) }).await
+        }
     }
 
     fn set(&self, key: &[u8], value: &[u8]) {
@@ -212,7 +242,30 @@ impl Transaction for FdbTransaction {
     }
 
     fn set_option(&self, option: TransactionOption) -> Result<()> {
-        self.raw.set_raw_option(option.code() as _, value(&option)).map_err(error)
+        self.set_option_raw(option.code(), option.value().as_deref())
+    }
+
+    fn set_option_raw(&self, code: i32, value: Option<&[u8]>) -> Result<()> {
+        self.raw.set_option(code, value).map_err(error)
+    }
+
+    fn get_addresses_for_key(&self, key: &[u8]) -> impl Future<Output = Result<Vec<String>>> + Send + use<> {
+        let asked = self.raw.get_addresses_for_key(key);
+        let text = |address: &FdbAddress| address.to_string_lossy().into_owned();
+        self.clone().answer(async move { Ok(asked.await?.iter().map(text).collect()) })
+    }
+
+    fn get_tag_throttled_duration(&self) -> impl Future<Output = Result<Duration>> + Send + use<> {
+        let asked = self.raw.tag_throttled_duration();
+        let duration = async {
+            let seconds = asked.await?.0;
+            Ok(Duration::try_from_secs_f64(seconds).unwrap_or_default())
+        };
+        self.clone().answer(duration)
+    }
+
+    fn get_total_cost(&self) -> impl Future<Output = Result<i64>> + Send + use<> {
+        self.clone().answer(self.raw.total_cost())
     }
 
     fn commit(&self) -> impl Future<Output = Result<()>> + Send + use<> {

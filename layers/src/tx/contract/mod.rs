@@ -7,6 +7,8 @@
 //! one key (which only invalidates caches), and cases of database options change a default of the
 //! handle and put it back.
 //!
+//! Cases of mapped ranges read, and never write, below the encoding of their prefix as a tuple's byte string.
+//!
 //! Cases are named after sections of the contract:
 //!
 //! | section | promises |
@@ -42,6 +44,7 @@ mod expect;
 mod extents;
 mod handle;
 mod limits;
+mod mapped;
 #[cfg(test)]
 mod nowhere;
 mod options;
@@ -130,6 +133,7 @@ pub fn cases<D: Database>() -> Vec<Case<D>> {
         ranges::cases(),
         limits::cases(),
         extents::cases(),
+        mapped::cases(),
         atomic::cases(),
         stamps::cases(),
         unreadable::cases(),

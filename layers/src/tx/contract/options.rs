@@ -7,6 +7,7 @@ use super::{
 };
 use crate::tx::{Database, DatabaseOption, Error, MutationType, Result, Transaction, TransactionOption};
 use TransactionOption::*;
+use bytes::Bytes;
 use std::{future::Future, time::Duration};
 
 const SECTION: &str = "5.4";
@@ -83,7 +84,33 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
             "The handle's options 26 and 27 set where the counter of 600 and 601 begins.";
         "database/overridden", db_overridden,
             "A transaction's own option wins over the handle's default.";
+        "database/raw", db_raw,
+            "A handle's options can be set by code and bytes, and are refused like a transaction's.";
+        "database/machine", db_machine,
+            "A handle that was told its machine and data centre reads as ever.";
+        "raw/option", raw_option,
+            "An option set by its code and bytes does what it does.";
+        "identifier/another", other_identifier,
+            "Another identifier (403) than was set before is 2000, the same is not.";
+        "idempotency-id/commit", idempotency_id,
+            "A transaction with an idempotency id of its own commits, and its stamp is right.";
+        "grv-cache/own-commits", grv_cache,
+            "A cached read version (1101) is not older than the client's own commits; it may be refused with 2007.";
+        "grv-cache/skipped", grv_cache_skipped,
+            "With 1102 as well as 1101 the read version is a fresh one.";
     };
+    for (topic, code, value, errors) in REFUSED_RAW {
+        let promise = format!("Option {code} with the bytes {value:?} is refused with {errors:?}.");
+        cases.push(Case::new(SECTION, &format!("refused/raw/{topic}"), promise, move |c| {
+            refused_raw(c, *code, *value, errors)
+        }));
+    }
+    for (topic, code, value) in HARMLESS_RAW {
+        let promise = format!("With {topic} ({code}) an undisturbed transaction reads and commits as ever.");
+        cases.push(Case::new(SECTION, &format!("harmless/raw/{topic}"), promise, move |c| {
+            harmless(c, move |tx: &D::Transaction| tx.set_option_raw(*code, *value))
+        }));
+    }
     for (topic, option, errors) in REFUSED {
         let promise = format!("{topic} is refused with {errors:?}.");
         cases.push(Case::new(SECTION, &format!("refused/{topic}"), promise, move |c| {
@@ -93,7 +120,7 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
     for (topic, option) in HARMLESS {
         let promise = format!("With {topic} an undisturbed transaction reads and commits as ever.");
         cases.push(Case::new(SECTION, &format!("harmless/{topic}"), promise, move |c| {
-            harmless(c, option.clone())
+            harmless(c, |tx: &D::Transaction| tx.set_option(option.clone()))
         }));
     }
     cases
@@ -118,6 +145,46 @@ const HARMLESS: &[(&str, TransactionOption)] = &[
     ("max-retry-delay-0", MaxRetryDelay(0)),
 ];
 
+const EIGHT: &[u8] = &[0; 8];
+const LONG: &[u8] = &[b'x'; 256];
+
+/// Codes and values, and the errors that they are refused with.
+const REFUSED_RAW: &[(&str, i32, Option<&[u8]>, &[Error])] = &[
+    ("no-such-option", 12, None, &[Error::INVALID_OPTION]),
+    ("value-too-many", 10, Some(b"x"), &[Error::INVALID_OPTION_VALUE]),
+    ("value-missing", 501, None, &[Error::INVALID_OPTION_VALUE]),
+    ("integer-of-four-bytes", 501, Some(&[0; 4]), &[Error::INVALID_OPTION_VALUE]),
+    ("timeout-beyond-32-bits", 500, Some(&[0, 0, 0, 0, 1, 0, 0, 0]), &[Error::INVALID_OPTION_VALUE]),
+    ("log-transaction-without-identifier", 404, None, &[Error::CLIENT_INVALID_OPERATION]),
+    ("identifier-empty", 403, Some(b""), &[Error::INVALID_OPTION_VALUE]),
+    ("identifier-of-101-bytes", 403, Some(LONG.split_at(101).0), &[Error::INVALID_OPTION_VALUE]),
+    ("logging-enable-missing", 402, None, &[Error::INVALID_OPTION_VALUE]),
+    ("logged-field-length-0", 405, Some(EIGHT), &[Error::INVALID_OPTION_VALUE]),
+    ("idempotency-id-of-15-bytes", 504, Some(LONG.split_at(15).0), &[Error::INVALID_OPTION]),
+    ("idempotency-id-of-256-bytes", 504, Some(LONG), &[Error::INVALID_OPTION]),
+    ("span-parent-of-32-bytes", 900, Some(LONG.split_at(32).0), &[Error::INVALID_OPTION_VALUE]),
+    ("tag-missing", 800, None, &[Error::INVALID_OPTION_VALUE]),
+];
+
+/// Options that change nothing an undisturbed transaction can see.
+const HARMLESS_RAW: &[(&str, i32, Option<&[u8]>)] = &[
+    ("an-empty-value-that-is-none", 10, Some(b"")),
+    ("include-port-in-address", 23, None),
+    ("debug-retry-logging", 401, None),
+    ("transaction-logging-enable", 402, Some(b"contract")),
+    ("debug-transaction-identifier", 403, Some(LONG.split_at(100).0)),
+    ("logged-field-length", 405, Some(&[0xff; 8])),
+    ("server-request-tracing", 406, None),
+    ("idempotency-id", 504, Some(LONG.split_at(16).0)),
+    ("read-server-side-cache-enable", 507, None),
+    ("read-server-side-cache-disable", 508, None),
+    ("read-priority-normal", 509, None),
+    ("read-priority-low", 510, None),
+    ("read-priority-high", 511, None),
+    ("tag", 800, Some(b"contract")),
+    ("skip-grv-cache", 1102, None),
+];
+
 /// How an option was refused: at the call, or, as the C client defers it, at the next read.
 async fn set_then_read<D: Database>(
     c: &Ctx<D>,
@@ -133,10 +200,27 @@ async fn refused<D: Database>(c: Ctx<D>, option: TransactionOption, errors: &[Er
     fails_with("the option or the next read", set_then_read(&c, &tx, option).await, errors)
 }
 
-async fn harmless<D: Database>(c: Ctx<D>, option: TransactionOption) -> Outcome {
+async fn refused_raw<D: Database>(
+    c: Ctx<D>,
+    code: i32,
+    value: Option<&'static [u8]>,
+    errors: &[Error],
+) -> Outcome {
+    let tx = c.tx()?;
+    let set = match tx.set_option_raw(code, value) {
+        Ok(()) => tx.get(&c.key("a"), Serializable).await.map(drop),
+        refused => refused,
+    };
+    fails_with("the option or the next read", set, errors)
+}
+
+async fn harmless<D: Database>(
+    c: Ctx<D>,
+    set: impl Fn(&D::Transaction) -> Result<()> + Send + Sync,
+) -> Outcome {
     c.put("a", "1").await?;
     let tx = c.tx()?;
-    succeeds("the option", tx.set_option(option))?;
+    succeeds("the option", set(&tx))?;
     same("the read", tx.get(&c.key("a"), Serializable).await?, some("1"))?;
     tx.set(&c.key("b"), b"2");
     succeeds("the commit", tx.commit().await)?;
@@ -486,4 +570,95 @@ async fn db_overridden<D: Database>(c: Ctx<D>) -> Outcome {
     };
     let set = DatabaseOption::TransactionRetryLimit(0);
     with_default(&c, set, DatabaseOption::TransactionRetryLimit(-1), case).await
+}
+
+async fn db_raw<D: Database>(c: Ctx<D>) -> Outcome {
+    let case = async {
+        let tx = c.tx()?;
+        succeeds("the retry", tx.on_error(Error::NOT_COMMITTED).await)?;
+        fails("one more", tx.on_error(Error::NOT_COMMITTED).await, Error::NOT_COMMITTED)
+    };
+    c.db.set_option_raw(501, Some(&1_i64.to_le_bytes()))?;
+    let outcome = case.await;
+    c.db.set_option_raw(501, Some(&(-1_i64).to_le_bytes()))?;
+    outcome?;
+    fails("an option that there is not", c.db.set_option_raw(11, None), Error::INVALID_OPTION)
+}
+
+async fn db_machine<D: Database>(c: Ctx<D>) -> Outcome {
+    c.put("a", "1").await?;
+    c.db.set_option(DatabaseOption::MachineId(Some("abc".into())))?;
+    c.db.set_option(DatabaseOption::DatacenterId(Some("contract".into())))?;
+    let value = c.value("a").await;
+    c.db.set_option(DatabaseOption::MachineId(None))?;
+    c.db.set_option(DatabaseOption::DatacenterId(None))?;
+    same("the value", value?, some("1"))
+}
+
+async fn raw_option<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    succeeds("the option", tx.set_option_raw(503, Some(&100_i64.to_le_bytes())))?;
+    tx.set(&c.key("a"), &[0; 500]);
+    fails("the commit", tx.commit().await, Error::TRANSACTION_TOO_LARGE)?;
+    let tx = c.tx()?;
+    succeeds("the option", tx.set_option_raw(51, None))?;
+    tx.set(&c.key("a"), b"own");
+    same("a read of an own write", tx.get(&c.key("a"), Serializable).await?, None)
+}
+
+async fn other_identifier<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    let identifier = |name: &str| DebugTransactionIdentifier(name.to_owned());
+    for _ in 0..2 {
+        succeeds("an identifier", set_then_read(&c, &tx, identifier("one")).await)?;
+    }
+    succeeds("logging", set_then_read(&c, &tx, LogTransaction).await)?;
+    let other = set_then_read(&c, &tx, identifier("other")).await;
+    fails("another", other, Error::CLIENT_INVALID_OPERATION)
+}
+
+async fn idempotency_id<D: Database>(c: Ctx<D>) -> Outcome {
+    let id = Bytes::copy_from_slice(&c.db.env().random_bytes::<20>());
+    let tx = c.tx()?;
+    tx.set_option(IdempotencyId(id))?;
+    tx.atomic_op(&c.key("a"), &[0; 14], MutationType::SetVersionstampedValue);
+    let stamp = tx.get_versionstamp();
+    tx.commit().await?;
+    let stamp = Bytes::copy_from_slice(&stamp.await?);
+    same("the value", c.value("a").await?, Some(stamp))
+}
+
+/// A transaction whose read version may come from the cache, if the client has one.
+async fn cached<D: Database>(c: &Ctx<D>) -> Result<Option<D::Transaction>> {
+    let tx = c.tx()?;
+    let asked = match tx.set_option(UseGrvCache) {
+        Ok(()) => tx.get_approximate_size().await.map(drop),
+        refused => refused,
+    };
+    match asked {
+        Err(Error::INVALID_OPTION) => Ok(None),
+        Err(e) => Err(e),
+        Ok(()) => Ok(Some(tx)),
+    }
+}
+
+async fn grv_cache<D: Database>(c: Ctx<D>) -> Outcome {
+    for value in ["1", "2", "3", "4", "5"] {
+        // The cache holds this version by now, if there is one.
+        c.tx()?.get_read_version().await?;
+        let committed = c.put("a", value).await?;
+        let Some(tx) = cached(&c).await? else { return Ok(()) };
+        let version = tx.get_read_version().await?;
+        holds(version >= committed, || format!("{version} is not before {committed}"))?;
+        same("the value", tx.get(&c.key("a"), Serializable).await?, some(value))?;
+    }
+    Ok(())
+}
+
+async fn grv_cache_skipped<D: Database>(c: Ctx<D>) -> Outcome {
+    let committed = c.put("a", "1").await?;
+    let Some(tx) = cached(&c).await? else { return Ok(()) };
+    tx.set_option(SkipGrvCache)?;
+    let version = tx.get_read_version().await?;
+    holds(version >= committed, || format!("{version} is not before {committed}"))
 }

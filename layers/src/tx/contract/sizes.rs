@@ -40,6 +40,18 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
             "The estimate ignores own writes.";
         "estimated-size/inverted", estimate_inverted,
             "The estimate of an inverted range is 2005.";
+        "total-cost/reads", cost_of_reads,
+            "A read of a storage server costs pages of 4,096 bytes, one that needs none nothing.";
+        "total-cost/writes", cost_of_writes,
+            "A write costs four times as much, once the commit takes it, a clear one page.";
+        "total-cost/reset", cost_of_reset,
+            "reset and on_error return the cost to 0.";
+        "tag-throttled-duration", throttled_duration,
+            "A transaction without tags was never held back because of one.";
+        "addresses/key", addresses,
+            "The addresses of a key are those of the servers that hold it, with ports.";
+        "addresses/beyond", addresses_beyond,
+            "A key beyond all has no address.";
         "split-points/ends", split_ends,
             "Split points begin with the range's begin, end with its end, and rise.";
         "split-points/pieces", split_pieces,
@@ -281,4 +293,66 @@ async fn split_system<D: Database>(c: Ctx<D>) -> Outcome {
     let tx = c.tx()?;
     let points = tx.get_range_split_points(&c.key("a"), b"\xff\x01", 1_000).await;
     fails_with("the split points", points, &[Error::KEY_OUTSIDE_LEGAL_RANGE])
+}
+
+const PAGE: i64 = 4_096;
+
+async fn cost_of_reads<D: Database>(c: Ctx<D>) -> Outcome {
+    c.put("large", vec![0; 5_000]).await?;
+    let tx = c.tx()?;
+    same("at first", tx.get_total_cost().await?, 0)?;
+    tx.get_read_version().await?;
+    tx.get(&c.key("a"), Serializable).await?;
+    same("after a read", tx.get_total_cost().await?, PAGE)?;
+    tx.get(&c.key("a"), Serializable).await?;
+    same("after the same again", tx.get_total_cost().await?, PAGE)?;
+    tx.get(&c.key("large"), Snapshot).await?;
+    same("after a value of two pages", tx.get_total_cost().await?, 3 * PAGE)?;
+    tx.set(&c.key("own"), b"1");
+    tx.get(&c.key("own"), Serializable).await?;
+    same("after an own write and its read", tx.get_total_cost().await?, 3 * PAGE)
+}
+
+async fn cost_of_writes<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.set(&c.key("a"), b"1");
+    tx.set(&c.key("large"), &[0; 5_000]);
+    tx.atomic_op(&c.key("sum"), &[0; 5_000], MutationType::Add);
+    tx.clear_range(&c.key("x"), &c.key("z"));
+    same("before the commit", tx.get_total_cost().await?, 0)?;
+    tx.commit().await?;
+    // The set of one page, that of two, the operation whose operand counts nothing, and the clear.
+    same("after it", tx.get_total_cost().await?, (4 + 8 + 4 + 1) * PAGE)
+}
+
+async fn cost_of_reset<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.get(&c.key("a"), Serializable).await?;
+    tx.reset();
+    same("after reset", tx.get_total_cost().await?, 0)?;
+    tx.get(&c.key("a"), Serializable).await?;
+    tx.on_error(Error::NOT_COMMITTED).await?;
+    same("after on_error", tx.get_total_cost().await?, 0)
+}
+
+async fn throttled_duration<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.get(&c.key("a"), Serializable).await?;
+    same("the duration", tx.get_tag_throttled_duration().await?, std::time::Duration::ZERO)
+}
+
+async fn addresses<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    let addresses = tx.get_addresses_for_key(&c.key("a")).await?;
+    holds(!addresses.is_empty(), || "at least one address".into())?;
+    let whole = |a: &String| {
+        a.rsplit_once(':').is_some_and(|(_, rest)| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    holds(addresses.iter().all(whole), || format!("IP:port; {addresses:?}"))?;
+    c.reads_are(&tx, &[]).await
+}
+
+async fn addresses_beyond<D: Database>(c: Ctx<D>) -> Outcome {
+    let addresses = c.tx()?.get_addresses_for_key(b"\xff\xff").await?;
+    same("addresses", addresses, Vec::new())
 }

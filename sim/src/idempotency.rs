@@ -1,0 +1,55 @@
+//! Where the ids of transactions that ask for idempotency are kept, so that a client can look up what came of
+//! a commit that it heard nothing of.
+//!
+//! A commit proxy writes an accepted transaction's id, and the client that sent it reads it. The layout is that
+//! of `fdbclient/IdempotencyId` but for the grouping: keys begin with `\xff\x02/idmp/` and the eight
+//! big-endian bytes of the commit version, so that those a transaction can have committed at are one range.
+//! Here the two bytes of the place in the batch follow, and the value is the id alone; FoundationDB puts the
+//! place's high byte into the key, and into the value, after a time, all ids that share it, each between its
+//! length and its place's low byte. FoundationDB also expires ids after days (1022 after that); here
+//! they stay, as no run is that long.
+
+use crate::{
+    atomic,
+    proto::{KeyRange, Version},
+};
+use bytes::Bytes;
+
+/// The prefix of all of them (`idempotencyIdKeys`).
+const PREFIX: &[u8] = b"\xff\x02/idmp/";
+
+/// The key and the value that say where the transaction with this id has committed.
+pub fn entry(id: &Bytes, version: Version, batch_index: u16) -> (Bytes, Bytes) {
+    ([PREFIX, &atomic::versionstamp(version, batch_index)].concat().into(), id.clone())
+}
+
+/// Where the ids of commits at `from` and later are, and before `to`.
+pub fn between(from: Version, to: Version) -> KeyRange {
+    let key = |version: Version| Bytes::from([PREFIX, &version.to_be_bytes()[..]].concat());
+    KeyRange { begin: key(from), end: key(to) }
+}
+
+/// Commit version and place in the batch that a key of this layout names.
+pub fn place(key: &[u8]) -> Option<(Version, u16)> {
+    let (version, index) = key.strip_prefix(PREFIX)?.split_first_chunk::<8>()?;
+    Some((Version::from_be_bytes(*version), u16::from_be_bytes(index.try_into().ok()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_lies_in_the_range_of_its_version_and_names_its_place() {
+        let id = Bytes::from_static(b"0123456789abcdef");
+        let (key, value) = entry(&id, 0x0102, 0x0304);
+        assert_eq!((&key[..], &value), (&b"\xff\x02/idmp/\0\0\0\0\0\0\x01\x02\x03\x04"[..], &id));
+        assert_eq!(place(&key), Some((0x0102, 0x0304)));
+        let holds = |from, to| {
+            let range = between(from, to);
+            range.begin <= key && key < range.end
+        };
+        assert!(holds(0x0102, 0x0103) && !holds(0x0103, 0x0200) && !holds(0, 0x0102));
+        assert_eq!(place(b"\xff\x02/idmp/short"), None);
+    }
+}

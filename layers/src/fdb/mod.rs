@@ -42,6 +42,8 @@
 mod client;
 // Tested without the C library as well.
 mod cluster_file;
+#[cfg(any(test, feature = "fdb-client"))]
+mod offsets;
 
 #[cfg(feature = "fdb-client")]
 pub use client::*;

@@ -4,12 +4,13 @@
 use bytes::Bytes;
 use shaketable_layers::tx::{Database, Error, Isolation, MutationType, Transaction};
 use shaketable_sim::{
-    client::SimDatabase,
+    client::{SimDatabase, SimTransaction},
     cluster::Cluster,
     config::{ClusterConfig, Sabotage},
     faults::{self, Family, FaultPlan, Profile, Strike},
     history::ClientId,
-    proto::{KeyRange, Mutation},
+    net::Endpoint,
+    proto::{KeyRange, Message, Mutation, Version, WRONG_SHARD_SERVER},
     rt::{self, MILLISECOND, SECOND},
     seed::{Seed, Stream},
     storage::Replica,
@@ -251,5 +252,123 @@ fn a_watch_outlives_its_servers() {
         tx.commit().await.expect("nothing disturbs it");
         assert_eq!(world.clock.timeout(2 * SECOND, watch).await, Some(Ok(())));
         cluster.shutdown().await;
+    });
+}
+
+/// The smallest cluster, its storage server, and a client of it.
+async fn one_server(seed: u64) -> (std::sync::Arc<World>, Cluster, Endpoint, SimDatabase) {
+    let world = World::new(Seed(seed), ClusterConfig::smallest(), &FaultPlan::default(), false);
+    let cluster = Cluster::start(world.clone()).await;
+    let storage = world.address(world.machines(Class::Storage)[0]).expect("it has started");
+    let node = world.add_machine(Class::Client, "client", |_, _| std::future::ready(()));
+    let db = SimDatabase::new(world.clone(), node, ClientId(0), cluster.controller());
+    (world, cluster, storage, db)
+}
+
+async fn commit(db: &SimDatabase, write: impl Fn(&SimTransaction)) -> Version {
+    let tx = db.create_transaction().expect("a transaction");
+    write(&tx);
+    tx.commit().await.expect("nothing disturbs it");
+    tx.get_committed_version().expect("it has committed")
+}
+
+/// A change of the key `m`: what it holds before, and what is done to it.
+type Change = (Option<&'static str>, fn(&SimTransaction));
+
+const CHANGES: &[Change] = &[
+    (Some("old"), |tx| tx.set(b"m", b"new")),
+    (Some("old"), |tx| tx.set(b"m", b"")),
+    (None, |tx| tx.set(b"m", b"new")),
+    (Some("old"), |tx| tx.clear(b"m")),
+    (Some("old"), |tx| tx.clear_range(b"a", b"z")),
+    (Some("old"), |tx| tx.clear_range(b"m", b"z")),
+    (Some("old"), |tx| tx.clear_range(b"a", b"m\0")),
+    (Some("old"), |tx| tx.atomic_op(b"m", b"!", MutationType::AppendIfFits)),
+    (Some("old"), |tx| tx.atomic_op(b"m", b"old", MutationType::CompareAndClear)),
+    (None, |tx| tx.atomic_op(b"m", b"\x01", MutationType::Add)),
+    (Some("old"), |tx| tx.atomic_op(b"m", &[0; 14], MutationType::SetVersionstampedValue)),
+];
+
+/// What leaves it as it is.
+const NO_CHANGES: &[fn(&SimTransaction)] = &[
+    |tx| tx.set(b"l", b"new"),
+    |tx| tx.set(b"m\0", b"new"),
+    |tx| tx.clear_range(b"a", b"m"),
+    |tx| tx.clear_range(b"m\0", b"z"),
+    |tx| tx.atomic_op(b"m", b"other", MutationType::CompareAndClear),
+];
+
+#[test]
+fn a_server_fires_watches_on_every_kind_of_mutation_that_changes_their_key() {
+    rt::simulate(Seed(6), async {
+        let (world, cluster, storage, db) = one_server(6).await;
+        for (case, (before, change)) in CHANGES.iter().enumerate() {
+            commit(&db, |tx| match before {
+                Some(value) => tx.set(b"m", value.as_bytes()),
+                None => tx.clear(b"m"),
+            })
+            .await;
+            world.clock.sleep(SECOND).await;
+            let watch = |key: &'static str, value: Option<&'static str>| {
+                let (key, value) = (Bytes::from(key), value.map(Bytes::from));
+                let ask = |reply| Message::WatchValue { key, value, version: 0, reply };
+                world.net.call(db.node(), storage, ask)
+            };
+            let (mut first, mut second) = (watch("m", *before), watch("m", *before));
+            let mut other = watch("n", None);
+            let pause = 100 * MILLISECOND;
+            for (other, no_change) in NO_CHANGES.iter().enumerate() {
+                commit(&db, no_change).await;
+                let fired = world.clock.timeout(pause, &mut first).await;
+                assert_eq!(fired, None, "change {case}: fires at what is none, {other}");
+            }
+            let version = commit(&db, change).await;
+            let fired = Some(Ok(Ok(version)));
+            assert_eq!(world.clock.timeout(SECOND, &mut first).await, fired, "change {case}");
+            assert_eq!(world.clock.timeout(SECOND, &mut second).await, fired, "change {case}: the second");
+            assert_eq!(world.clock.timeout(pause, &mut other).await, None, "change {case}: another key's");
+        }
+        cluster.shutdown().await;
+    });
+}
+
+#[test]
+fn a_server_compares_a_new_watch_with_what_is_there_at_its_version() {
+    rt::simulate(Seed(7), async {
+        let (world, cluster, storage, db) = one_server(7).await;
+        let watch = |value: &'static [u8], version| {
+            let (key, value) = (Bytes::from_static(b"m"), Some(Bytes::from_static(value)));
+            world.net.call(db.node(), storage, |reply| Message::WatchValue { key, value, version, reply })
+        };
+        commit(&db, |tx| tx.set(b"m", b"old")).await;
+        world.clock.sleep(SECOND).await;
+        world.tunables.machine(world.machines(Class::Storage)[0]).set_apply_lag(SECOND / 2);
+        let version = commit(&db, |tx| tx.set(b"m", b"new")).await;
+        // The server has not applied it: what is there yet is not what counts.
+        let mut late = watch(b"new", version);
+        assert_eq!(world.clock.timeout(SECOND, &mut late).await, None);
+        assert_eq!(
+            world.clock.timeout(SECOND, watch(b"old", 0)).await.map(|fired| fired.is_ok()),
+            Some(true)
+        );
+        cluster.shutdown().await;
+    });
+}
+
+#[test]
+fn a_server_that_gives_a_shard_up_says_so_to_its_watches() {
+    rt::simulate(Seed(8), async {
+        let (world, cluster, storage, db) = one_server(8).await;
+        world.clock.sleep(SECOND).await;
+        let ask = |reply| Message::WatchValue { key: key(3), value: None, version: 0, reply };
+        let mut watch = world.net.call(db.node(), storage, ask);
+        assert_eq!(world.clock.timeout(SECOND, &mut watch).await, None);
+        let range = cluster.final_state()[0].range.clone();
+        world
+            .net
+            .call(db.node(), storage, |reply| Message::DropShard { range, reply })
+            .await
+            .expect("it lives");
+        assert_eq!(world.clock.timeout(SECOND, &mut watch).await, Some(Ok(Err(WRONG_SHARD_SERVER))));
     });
 }

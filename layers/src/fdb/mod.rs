@@ -43,6 +43,8 @@ mod client;
 // These are tested without the C library as well.
 mod cluster_file;
 mod network_option;
+#[cfg(any(test, feature = "fdb-client"))]
+mod offsets;
 
 #[cfg(feature = "fdb-client")]
 pub use client::*;

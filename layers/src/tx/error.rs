@@ -68,6 +68,8 @@ codes! {
     GRV_PROXY_MEMORY_LIMIT_EXCEEDED = 1078, "grv_proxy_memory_limit_exceeded";
     /// A blob granule request failed.
     BLOB_GRANULE_REQUEST_FAILED = 1079, "blob_granule_request_failed";
+    /// The answer can no longer come: as of a versionstamp whose transaction was reset.
+    BROKEN_PROMISE = 1100, "broken_promise";
     /// The operation was dropped. During a commit the outcome is unknown.
     OPERATION_CANCELLED = 1101, "operation_cancelled";
     /// A tag of the transaction is throttled.

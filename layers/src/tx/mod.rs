@@ -209,7 +209,9 @@ pub trait Transaction: Clone + Send + Sync + 'static {
     /// A watch on `key`, armed when the transaction commits. Completes when the value differs from
     /// what this transaction sees, perhaps late, perhaps not at all for a value that changed back;
     /// fails with the commit's error, 1025 on reset, 1032 beyond `max_watches`, 1034 without
-    /// read-your-writes.
+    /// read-your-writes. A cancel or a timeout before the commit leaves it silent until the reset, once
+    /// it has read its key. From the commit on it watches whether or not its future is polled, until that
+    /// is dropped.
     fn watch(&self, key: &[u8]) -> BoxFuture<'static, Result<()>>;
 
     /// The read version, fetched at the first need. Commits acknowledged before are visible at it.
@@ -223,7 +225,7 @@ pub trait Transaction: Clone + Send + Sync + 'static {
 
     /// The ten bytes of the versionstamp (8 of commit version, 2 of batch order, big-endian). To be
     /// requested before the commit, completes with it; 2021 for a read-only transaction, 2020 when
-    /// the commit failed.
+    /// the commit failed, 1100 when the transaction is reset.
     fn get_versionstamp(&self) -> BoxFuture<'static, Result<[u8; 10]>>;
 
     /// About how many bytes the commit would send, reckoned locally.

@@ -289,8 +289,13 @@ impl Inner {
             Told::ReadOnly | Told::Nothing => {}
         }
         state.end(&self.client, told);
-        let watches = std::mem::take(&mut state.watches);
-        let stamp = state.stamp.take();
+        // A cancel, a timeout or a misuse ends the call, and leaves the watches and the versionstamp to
+        // the reset.
+        let is_abandoned = committed.is_err() && state.failure == committed.as_ref().err().copied();
+        let (watches, stamp) = match is_abandoned {
+            true => (Vec::new(), None),
+            false => (std::mem::take(&mut state.watches), state.stamp.take()),
+        };
         let (answer, stamped) = match committed {
             Ok(Some(CommitReply::Committed { version, batch_index })) => {
                 state.committed_version = version;
@@ -307,7 +312,7 @@ impl Inner {
         }
         for watch in watches {
             match answer {
-                Ok(version) => watch.arm(version),
+                Ok(version) => watch.arm(&self.client.connection, version),
                 Err(e) => watch.fail(e),
             }
         }

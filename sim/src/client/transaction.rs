@@ -127,7 +127,8 @@ impl Drop for Inner {
         let Inner { client, state } = self;
         let state = state.get_mut();
         state.end(client, Told::Nothing);
-        let woken = state.abandon(Error::TRANSACTION_CANCELLED);
+        let cancelled = Error::TRANSACTION_CANCELLED;
+        let woken = state.abandon(cancelled, cancelled);
         woken.into_iter().for_each(Waker::wake);
     }
 }
@@ -266,13 +267,13 @@ impl State {
         self.record.end(client, told, flags);
     }
 
-    /// Lets go of everything that waits, with `error`.
-    fn abandon(&mut self, error: Error) -> Vec<Waker> {
+    /// Lets go of everything that waits: the versionstamp with `unstamped`, all else with `error`.
+    fn abandon(&mut self, error: Error, unstamped: Error) -> Vec<Waker> {
         for watch in self.watches.drain(..) {
             watch.fail(error);
         }
         if let Some(stamp) = self.stamp.take() {
-            stamp.set(Err(error));
+            stamp.set(Err(unstamped));
         }
         let mut woken = self.waiting.take();
         woken.append(&mut self.idle);
@@ -298,10 +299,11 @@ impl State {
     }
 
     /// Begins the next life: options that do not persist are lost, everything under way ends with
-    /// 1025.
+    /// 1025, but for the versionstamp: with 1100, or with the error that had ended the transaction before.
     fn renew(&mut self, client: &Client) -> Vec<Waker> {
         self.end(client, Told::Nothing);
-        let woken = self.abandon(Error::TRANSACTION_CANCELLED);
+        let unstamped = self.failure.unwrap_or(Error::BROKEN_PROMISE);
+        let woken = self.abandon(Error::TRANSACTION_CANCELLED, unstamped);
         let mut next = State::new(client, self.record.operation());
         next.epoch = self.epoch + 1;
         next.persistent = std::mem::take(&mut self.persistent);

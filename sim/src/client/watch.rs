@@ -1,9 +1,11 @@
 //! Watches: they read when they are set, are armed by the commit, and end when the value differs.
+//!
+//! An armed watch waits in a task of its own, on the machine that committed: a change is noticed however
+//! late the watch's future is polled. The task ends with that future, and with its machine.
 
 use super::{
     connection::{Connection, VersionFlags},
     database::Client,
-    guard::{Guard, guard},
     keys::{METADATA_VERSION, max_write_key_size},
     transaction::SimTransaction,
     wakers::Wakers,
@@ -11,16 +13,18 @@ use super::{
 use crate::{
     faults::Family,
     proto::{KeyRange, Message, Version},
-    rt::{MILLISECOND, SECOND},
+    rt::{self, MILLISECOND, SECOND, Task},
 };
 use bytes::Bytes;
 use futures::{
     FutureExt,
-    future::{BoxFuture, Shared},
+    future::{BoxFuture, Either, Shared, select},
 };
 use parking_lot::Mutex;
 use shaketable_layers::tx::{Error, Isolation, Result};
 use std::{
+    convert::Infallible,
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicI64, Ordering},
@@ -47,13 +51,13 @@ struct WatchState {
     waiting: Wakers,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Default)]
 enum Phase {
     /// The commit has not happened.
     #[default]
     Set,
-    /// It has: the value may differ from this version on.
-    Armed(Option<Version>),
+    /// It has: a task waits for the value to differ, whether or not the watch's future is polled.
+    Armed(#[expect(dead_code, reason = "dropping it ends the task")] Task),
     /// The watch is over.
     Over(Result<()>),
 }
@@ -82,35 +86,41 @@ impl Drop for Outstanding {
 pub type Count = AtomicI64;
 
 impl WatchCell {
-    fn enter(&self, phase: Phase) {
+    /// Ends the watch with `answer`, unless it is over.
+    fn end(&self, answer: Result<()>) {
         let mut state = self.state.lock();
         if let Phase::Over(_) = state.phase {
             return;
         }
-        state.phase = phase;
-        let done = match phase {
-            Phase::Over(_) => state.outstanding.take(),
-            _ => None,
-        };
+        let before = std::mem::replace(&mut state.phase, Phase::Over(answer));
+        let done = state.outstanding.take();
         let woken = state.waiting.take();
         drop(state);
-        drop(done);
+        drop((before, done));
         woken.into_iter().for_each(Waker::wake);
     }
 
     /// Ends the watch with an error, unless it is over or armed.
     pub fn fail(&self, error: Error) {
-        if self.state.lock().phase == Phase::Set {
-            self.enter(Phase::Over(Err(error)));
+        let is_set = matches!(self.state.lock().phase, Phase::Set);
+        if is_set {
+            self.end(Err(error));
         }
     }
 
-    /// The commit has happened: at `version`, or without writing at the read version.
-    pub fn arm(&self, version: Option<Version>) {
-        let ready = { self.state.lock().seen.is_some() };
-        if ready {
-            self.enter(Phase::Armed(version));
-        }
+    /// The commit has happened, at `version`, or without writing at the read version: from now on the
+    /// cluster watches the key.
+    pub fn arm(self: &Arc<Self>, connection: &Arc<Connection>, version: Option<Version>) {
+        let mut state = self.state.lock();
+        let (Phase::Set, Some(seen)) = (&state.phase, &state.seen) else { return };
+        let (key, seen) = (self.key.clone(), seen.clone());
+        let (connection, cell) = (connection.clone(), Arc::downgrade(self));
+        state.phase = Phase::Armed(rt::spawn_task(async move {
+            let answer = connection.watch(key, seen, version).await;
+            if let Some(cell) = cell.upgrade() {
+                cell.end(answer);
+            }
+        }));
     }
 
     fn is_over(&self) -> bool {
@@ -120,17 +130,20 @@ impl WatchCell {
     /// The transaction sees `value`.
     fn saw(&self, value: Option<Bytes>, client: &Arc<Client>) {
         let mut state = self.state.lock();
+        if let Phase::Over(_) = state.phase {
+            return;
+        }
         let changed = state.own.as_ref().is_some_and(|own| *own != value);
         state.seen = Some(value);
         if changed {
             drop(state);
-            return self.enter(Phase::Over(Ok(())));
+            return self.end(Ok(()));
         }
         match Outstanding::new(client) {
             Ok(outstanding) => state.outstanding = Some(outstanding),
             Err(e) => {
                 drop(state);
-                self.enter(Phase::Over(Err(e)));
+                self.end(Err(e));
             }
         }
     }
@@ -142,7 +155,7 @@ impl WatchCell {
             |known: &Option<Option<Bytes>>| known.as_ref().is_some_and(|known| Some(known) != value);
         if value.is_none() || differs(&state.own) || differs(&state.seen) {
             drop(state);
-            return self.enter(Phase::Over(Ok(())));
+            return self.end(Ok(()));
         }
         state.own = value.cloned();
     }
@@ -156,19 +169,22 @@ impl WatchCell {
         }
     }
 
-    /// Waits until the commit has armed it, or it is over.
-    async fn armed(&self) -> Result<Phase> {
-        self.read().await;
+    /// The watch's answer. Until the watch has read its key this drives the read.
+    async fn over(&self) -> Result<()> {
         let mut place = None;
-        std::future::poll_fn(move |cx| {
+        let over = std::future::poll_fn(|cx| {
             let mut state = self.state.lock();
-            if state.phase != Phase::Set {
-                return Poll::Ready(Ok(state.phase));
+            if let Phase::Over(answer) = state.phase {
+                return Poll::Ready(answer);
             }
             place = Some(state.waiting.register(place, cx));
             Poll::Pending
-        })
-        .await
+        });
+        let reading = self.read().then(|()| std::future::pending::<Infallible>());
+        match select(over, pin!(reading)).await {
+            Either::Left((answer, _)) => answer,
+            Either::Right((never, _)) => match never {},
+        }
     }
 }
 
@@ -209,7 +225,6 @@ impl SimTransaction {
             read: Mutex::default(),
         });
         state.watches.push(cell.clone());
-        let guarded = Guard::new(&self.0, state.epoch, false);
         drop(state);
         // The read and the watch must not keep the transaction alive: dropping it ends them.
         let value = self.weak_get(key, Isolation::Serializable);
@@ -219,40 +234,21 @@ impl SimTransaction {
             let Some(cell) = weak.upgrade() else { return };
             match value {
                 Ok(value) => cell.saw(value, &client),
-                Err(e) => cell.enter(Phase::Over(Err(e))),
+                Err(e) => cell.end(Err(e)),
             }
         };
         *cell.read.lock() = Some(read.boxed().shared());
-        let client = self.0.client.clone();
-        Ok(async move {
-            let cell = Watching(cell);
-            let phase = match guard(guarded, cell.0.armed()).await {
-                Ok(phase) => phase,
-                Err(e) => match cell.0.state.lock().phase {
-                    Phase::Set => Phase::Over(Err(e)),
-                    phase => phase,
-                },
-            };
-            match phase {
-                Phase::Over(answer) => answer,
-                Phase::Set => Err(Error::TRANSACTION_CANCELLED),
-                Phase::Armed(version) => {
-                    let value = cell.0.state.lock().seen.clone().flatten();
-                    client.connection.watch(cell.0.key.clone(), value, version).await
-                }
-            }
-        }
-        .boxed())
+        let held = Held(cell);
+        Ok(async move { held.0.over().await }.boxed())
     }
 }
 
-/// A watch somebody holds; it is no longer outstanding once it is let go.
-struct Watching(Arc<WatchCell>);
+/// A watch whose future is held. Once that is dropped nobody watches, and it is no longer outstanding.
+struct Held(Arc<WatchCell>);
 
-impl Drop for Watching {
+impl Drop for Held {
     fn drop(&mut self) {
-        let done = self.0.state.lock().outstanding.take();
-        drop(done);
+        self.0.end(Err(Error::OPERATION_CANCELLED));
     }
 }
 

@@ -12,7 +12,8 @@ pub struct Network {
 }
 
 /// Faults that the client itself injects: each is switched on with one probability for the whole process,
-/// and then fires with another each time the client comes to it.
+/// and then fires with another each time the client comes to it. Of a process that switches on less than
+/// all, nothing follows about the faults that it has not met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buggify {
     /// Whether a section of the client is switched on, percent.

@@ -2,9 +2,9 @@
 //!
 //! The crate gives a transaction away to commit it, and drops it when `on_error` refuses. The contract's
 //! handle is shared: reads are under way while it commits, and a call that comes then must reach the
-//! client, which refuses it. So those calls go to the C client by the transaction's pointer, and so do options by
-//! their code, and calls that the crate does not have; everything else is the crate's. This is the backend's only
-//! unsafe code.
+//! client, which refuses it. So those calls go to the C client by the transaction's pointer, and so do options and
+//! atomic operations by their code, and calls that the crate does not have; everything else is the crate's. This
+//! is the backend's only unsafe code.
 
 #![allow(unsafe_code, reason = "the crate offers these calls of the C client only by value")]
 
@@ -138,6 +138,24 @@ impl RawTransaction {
     pub fn commit(&self) -> FdbFuture<()> {
         // SAFETY: the transaction lives; the future is owned by what wraps it.
         FdbFuture::new(unsafe { sys::fdb_transaction_commit(self.pointer.as_ptr()) })
+    }
+
+    /// An atomic operation by its code. The client refuses a code that is none, at the next call that
+    /// answers.
+    pub fn atomic_op_code(&self, key: &[u8], parameter: &[u8], code: u32) {
+        // What is longer than this is longer than any limit; its beginning is refused likewise.
+        let length = |bytes: &[u8]| i32::try_from(bytes.len()).unwrap_or(i32::MAX);
+        // SAFETY: the transaction lives, and the client copies the bytes before it returns.
+        unsafe {
+            sys::fdb_transaction_atomic_op(
+                self.pointer.as_ptr(),
+                key.as_ptr(),
+                length(key),
+                parameter.as_ptr(),
+                length(parameter),
+                code,
+            );
+        }
     }
 
     /// Begins to wait for a retry.

@@ -1,9 +1,12 @@
 //! A transaction of the real client, as the contract has it.
 
 use super::raw::RawTransaction;
-use crate::tx::{
-    ConflictRangeType, Error, Isolation, KeySelector, KeyValue, MappedBatch, MappedRow, Mapper, MutationType,
-    RangeBatch, RangeOption, Result, StreamingMode, Transaction, TransactionOption,
+use crate::{
+    fdb::offsets,
+    tx::{
+        ConflictRangeType, Error, Isolation, KeySelector, KeyValue, MappedBatch, MappedRow, Mapper, MutationType,
+        RangeBatch, RangeOption, Result, StreamingMode, Transaction, TransactionOption,
+    },
 };
 use bytes::Bytes;
 use foundationdb::{
@@ -65,23 +68,6 @@ fn mode(mode: StreamingMode) -> options::StreamingMode {
         StreamingMode::Medium => options::StreamingMode::Medium,
         StreamingMode::Large => options::StreamingMode::Large,
         StreamingMode::Serial => options::StreamingMode::Serial,
-    }
-}
-
-fn mutation(op: MutationType) -> options::MutationType {
-    match op {
-        MutationType::Add => options::MutationType::Add,
-        MutationType::BitAnd => options::MutationType::BitAnd,
-        MutationType::BitOr => options::MutationType::BitOr,
-        MutationType::BitXor => options::MutationType::BitXor,
-        MutationType::AppendIfFits => options::MutationType::AppendIfFits,
-        MutationType::Max => options::MutationType::Max,
-        MutationType::Min => options::MutationType::Min,
-        MutationType::SetVersionstampedKey => options::MutationType::SetVersionstampedKey,
-        MutationType::SetVersionstampedValue => options::MutationType::SetVersionstampedValue,
-        MutationType::ByteMin => options::MutationType::ByteMin,
-        MutationType::ByteMax => options::MutationType::ByteMax,
-        MutationType::CompareAndClear => options::MutationType::CompareAndClear,
     }
 }
 
@@ -183,7 +169,15 @@ impl Transaction for FdbTransaction {
     }
 
     fn atomic_op(&self, key: &[u8], operand: &[u8], op: MutationType) {
-        self.raw.atomic_op(key, operand, mutation(op));
+        // The codes are the client's own: none of these is refused here.
+        let _ = self.atomic_op_code(key, operand, op.code());
+    }
+
+    /// The client itself judges the code, and refuses one that is none at the next call that answers.
+    fn atomic_op_code(&self, key: &[u8], operand: &[u8], code: u32) -> Result<()> {
+        let (key, operand) = offsets::harmless(key, operand, code);
+        self.raw.atomic_op_code(&key, &operand, code);
+        Ok(())
     }
 
     fn add_conflict_range(&self, begin: &[u8], end: &[u8], kind: ConflictRangeType) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use super::{
     Case, Ctx, Outcome,
-    expect::{fails, fails_with, holds, same, succeeds},
+    expect::{fails, holds, same, succeeds},
     world::Serializable,
 };
 use crate::tx::{Database, Error, MutationType::*, RangeOption, Result, Transaction};
@@ -23,7 +23,9 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
         "stamp/after-commit", stamp_late,
             "A stamp that is asked for after the commit is 2017.";
         "stamp/reset", stamp_reset,
-            "A stamp whose transaction is reset fails.";
+            "A stamp whose transaction is reset is 1100, also when on_error resets it.";
+        "stamp/cancel", stamp_cancelled,
+            "A stamp whose transaction is cancelled, or dropped, is 1025.";
         "stamp/plain-write", stamp_plain,
             "A transaction without versionstamped writes has a stamp too.";
         "key/offsets", key_offsets,
@@ -142,8 +144,24 @@ async fn stamp_reset<D: Database>(c: Ctx<D>) -> Outcome {
     tx.set(&c.key("a"), b"1");
     let stamp = tx.get_versionstamp();
     tx.reset();
-    let errors = [Error::TRANSACTION_CANCELLED, Error::TRANSACTION_INVALID_VERSION];
-    fails_with("the stamp", stamp.await, &errors)
+    fails("the stamp", stamp.await, Error::BROKEN_PROMISE)?;
+    tx.set(&c.key("a"), b"1");
+    let stamp = tx.get_versionstamp();
+    tx.on_error(Error::NOT_COMMITTED).await?;
+    fails("the stamp", stamp.await, Error::BROKEN_PROMISE)
+}
+
+async fn stamp_cancelled<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.set(&c.key("a"), b"1");
+    let stamp = tx.get_versionstamp();
+    tx.cancel();
+    fails("the stamp", stamp.await, Error::TRANSACTION_CANCELLED)?;
+    let tx = c.tx()?;
+    tx.set(&c.key("a"), b"1");
+    let stamp = tx.get_versionstamp();
+    drop(tx);
+    fails("the stamp", stamp.await, Error::TRANSACTION_CANCELLED)
 }
 
 async fn stamp_plain<D: Database>(c: Ctx<D>) -> Outcome {

@@ -1,12 +1,17 @@
 //! 5.8: watches. A watch may be late and may miss a change that is taken back; cases wait for one
-//! that must fire for a bounded time, and never demand that one fires for such a change.
+//! that must fire for a bounded time, and demand that one fires for such a change only when there was
+//! ample time to notice it.
+//!
+//! Each kind of change is tried three ways: at once after the commit, while the watch's future is being
+//! polled, and before it is polled for the first time.
 
 use super::{
     Broken, Case, Ctx, Outcome,
     expect::{fails, holds, same, succeeds},
-    world::{Serializable, some},
+    stamps::stamped,
+    world::Serializable,
 };
-use crate::tx::{Database, DatabaseOption, Error, Result, Transaction, TransactionOption};
+use crate::tx::{Database, DatabaseOption, Error, MutationType, Result, Transaction, TransactionOption};
 use futures::future::{BoxFuture, Either, select};
 use std::time::Duration;
 
@@ -18,19 +23,29 @@ const LATE: Duration = Duration::from_secs(60);
 type Watch = BoxFuture<'static, Result<()>>;
 
 pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
+    let mut cases = single_cases();
+    for (name, change, before) in CHANGES {
+        let about = match before {
+            Some(_) => change.about(),
+            None => "is set for the first time",
+        };
+        let mut add = |group: &str, promise: String, when| {
+            let topic = format!("{group}/{name}");
+            cases.push(Case::new(SECTION, &topic, promise, move |c| fires(c, *before, *change, when)));
+        };
+        add("fires", format!("A watch fires when its key {about}."), When::AtOnce);
+        add("polled", format!("A watch that is waited for fires when its key {about}."), When::Polled);
+        add(
+            "unpolled",
+            format!("A watch whose future nobody polls notices that its key {about}, though that is undone."),
+            When::Unpolled,
+        );
+    }
+    cases
+}
+
+fn single_cases<D: Database>() -> Vec<Case<D>> {
     catalogue! {
-        "fires/set", |c| fires(c, Some("old"), Some("new")),
-            "A watch fires when another transaction changes the value.";
-        "fires/insert", |c| fires(c, None, Some("new")),
-            "A watch on an absent key fires when it is set.";
-        "fires/empty-insert", |c| fires(c, None, Some("")),
-            "So it does when it is set to the empty value.";
-        "fires/clear", |c| fires(c, Some("old"), None),
-            "A watch fires when the key is cleared.";
-        "fires/range-clear", fires_range_clear,
-            "A watch fires when a range around the key is cleared.";
-        "fires/atomic", fires_atomic,
-            "A watch fires when an atomic operation changes the value.";
         "fires/changed-before-commit", changed_before_commit,
             "A watch whose key was changed between its read and its commit fires.";
         "fires/several", several,
@@ -61,10 +76,14 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
             "A transaction that watches a key conflicts when it was written.";
         "fails/commit", commit_error,
             "The error of the commit is the watch's.";
-        "fails/reset", |c| ended(c, D::Transaction::reset),
+        "fails/reset", reset,
             "A reset before the commit is 1025 for the watch.";
-        "fails/cancel", |c| ended(c, D::Transaction::cancel),
-            "A cancel before the commit is 1025 for the watch.";
+        "fails/cancel", cancelled,
+            "A cancel is 1025 for a watch that still reads its key; a later one is silent until the reset.";
+        "fails/cancel-dropped", cancelled_dropped,
+            "So it is until the end of the last handle.";
+        "fails/timeout", timed_out,
+            "A timeout leaves a watch that has read its key silent until the reset.";
         "fails/on_error", on_error,
             "on_error before the commit is 1025 for the watch.";
         "fails/dropped", dropped,
@@ -111,31 +130,81 @@ async fn armed<D: Database>(c: &Ctx<D>) -> Result<Watch> {
     Ok(watch)
 }
 
-async fn fires<D: Database>(c: Ctx<D>, before: Option<&'static str>, after: Option<&'static str>) -> Outcome {
+/// What another transaction does to a watched key.
+#[derive(Clone, Copy)]
+enum Change {
+    Set(&'static str),
+    Clear,
+    ClearRange,
+    Atomic(MutationType, &'static str),
+    Stamp,
+}
+
+impl Change {
+    fn about(self) -> &'static str {
+        match self {
+            Change::Set(_) => "is set to another value",
+            Change::Clear => "is cleared",
+            Change::ClearRange => "is inside a range that is cleared",
+            Change::Atomic(..) => "is changed by an atomic operation",
+            Change::Stamp => "gets a versionstamped value",
+        }
+    }
+
+    fn make<T: Transaction>(self, tx: &T, key: &[u8], range: (&[u8], &[u8])) {
+        match self {
+            Change::Set(value) => tx.set(key, value.as_bytes()),
+            Change::Clear => tx.clear(key),
+            Change::ClearRange => tx.clear_range(range.0, range.1),
+            Change::Atomic(op, operand) => tx.atomic_op(key, operand.as_bytes(), op),
+            Change::Stamp => tx.atomic_op(key, &stamped(b"", b""), MutationType::SetVersionstampedValue),
+        }
+    }
+}
+
+/// Each kind of change, and what the key holds before.
+const CHANGES: &[(&str, Change, Option<&str>)] = &[
+    ("set", Change::Set("new"), Some("old")),
+    ("insert", Change::Set("new"), None),
+    ("empty-insert", Change::Set(""), None),
+    ("clear", Change::Clear, Some("old")),
+    ("range-clear", Change::ClearRange, Some("old")),
+    ("atomic", Change::Atomic(MutationType::AppendIfFits, "!"), Some("old")),
+    ("atomic-insert", Change::Atomic(MutationType::Add, "\x01"), None),
+    ("atomic-clear", Change::Atomic(MutationType::CompareAndClear, "old"), Some("old")),
+    ("versionstamp", Change::Stamp, Some("old")),
+];
+
+/// When the change comes.
+#[derive(Clone, Copy, PartialEq)]
+enum When {
+    /// Right after the commit.
+    AtOnce,
+    /// While the future is being polled.
+    Polled,
+    /// When the cluster has had time to notice the watch; it is taken back before the first poll.
+    Unpolled,
+}
+
+async fn fires<D: Database>(c: Ctx<D>, before: Option<&str>, change: Change, when: When) -> Outcome {
     if let Some(value) = before {
         c.put("a", value).await?;
     }
-    let watch = armed(&c).await?;
-    c.commit(|tx| match after {
-        Some(value) => tx.set(&c.key("a"), value.as_bytes()),
-        None => tx.clear(&c.key("a")),
-    })
-    .await?;
-    must_fire(&c, watch).await?;
-    same("the value afterwards", c.value("a").await?, after.and_then(some))
-}
-
-async fn fires_range_clear<D: Database>(c: Ctx<D>) -> Outcome {
-    c.put("a", "old").await?;
-    let watch = armed(&c).await?;
-    c.commit(|tx| tx.clear_range(&c.key(""), &c.key("z"))).await?;
-    must_fire(&c, watch).await
-}
-
-async fn fires_atomic<D: Database>(c: Ctx<D>) -> Outcome {
-    c.put("a", "old").await?;
-    let watch = armed(&c).await?;
-    c.commit(|tx| tx.atomic_op(&c.key("a"), b"!", crate::tx::MutationType::AppendIfFits)).await?;
+    let mut watch = armed(&c).await?;
+    match when {
+        When::AtOnce => {}
+        When::Polled => must_be_quiet(&c, &mut watch).await?,
+        When::Unpolled => c.pause(300).await,
+    }
+    c.commit(|tx| change.make(tx, &c.key("a"), (&c.key(""), &c.key("z")))).await?;
+    if when == When::Unpolled {
+        c.pause(1_000).await;
+        match before {
+            Some(value) => c.put("a", value).await?,
+            None => c.commit(|tx| tx.clear(&c.key("a"))).await?,
+        };
+        c.pause(300).await;
+    }
     must_fire(&c, watch).await
 }
 
@@ -277,32 +346,65 @@ async fn commit_error<D: Database>(c: Ctx<D>) -> Outcome {
     fails("the watch", answer(&c, watch).await?, Error::NOT_COMMITTED)
 }
 
-async fn ended<D: Database>(c: Ctx<D>, end: impl Fn(&D::Transaction) + Send) -> Outcome {
-    // Ended both before the watch has read its key and after.
-    for pause in [0, 200] {
-        let tx = c.tx()?;
-        let mut watch = tx.watch(&c.key("a"));
-        if pause > 0 {
-            must_be_quiet(&c, &mut watch).await?;
-        }
-        end(&tx);
-        fails("the watch", answer(&c, watch).await?, Error::TRANSACTION_CANCELLED)?;
-    }
-    Ok(())
+/// A transaction with a watch that has read its key.
+async fn set<D: Database>(c: &Ctx<D>) -> std::result::Result<(D::Transaction, Watch), Broken> {
+    let tx = c.tx()?;
+    let mut watch = tx.watch(&c.key("a"));
+    must_be_quiet(c, &mut watch).await?;
+    Ok((tx, watch))
+}
+
+async fn reset<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    let watch = tx.watch(&c.key("a"));
+    tx.reset();
+    fails("the watch", answer(&c, watch).await?, Error::TRANSACTION_CANCELLED)?;
+    let (tx, watch) = set(&c).await?;
+    tx.reset();
+    fails("the watch", answer(&c, watch).await?, Error::TRANSACTION_CANCELLED)
+}
+
+async fn cancelled<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    let watch = tx.watch(&c.key("a"));
+    tx.cancel();
+    fails("the watch", answer(&c, watch).await?, Error::TRANSACTION_CANCELLED)?;
+    let (tx, mut watch) = set(&c).await?;
+    tx.cancel();
+    must_be_quiet(&c, &mut watch).await?;
+    fails("the commit", tx.commit().await, Error::TRANSACTION_CANCELLED)?;
+    must_be_quiet(&c, &mut watch).await?;
+    tx.reset();
+    fails("the watch", answer(&c, watch).await?, Error::TRANSACTION_CANCELLED)
+}
+
+async fn cancelled_dropped<D: Database>(c: Ctx<D>) -> Outcome {
+    let (tx, mut watch) = set(&c).await?;
+    tx.cancel();
+    must_be_quiet(&c, &mut watch).await?;
+    drop(tx);
+    fails("the watch", answer(&c, watch).await?, Error::TRANSACTION_CANCELLED)
+}
+
+async fn timed_out<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.set_option(TransactionOption::Timeout(250))?;
+    let mut watch = tx.watch(&c.key("a"));
+    must_be_quiet(&c, &mut watch).await?;
+    fails("a read", tx.get(&c.key("b"), Serializable).await, Error::TRANSACTION_TIMED_OUT)?;
+    must_be_quiet(&c, &mut watch).await?;
+    tx.reset();
+    fails("the watch", answer(&c, watch).await?, Error::TRANSACTION_CANCELLED)
 }
 
 async fn on_error<D: Database>(c: Ctx<D>) -> Outcome {
-    let tx = c.tx()?;
-    let mut watch = tx.watch(&c.key("a"));
-    must_be_quiet(&c, &mut watch).await?;
+    let (tx, watch) = set(&c).await?;
     tx.on_error(Error::NOT_COMMITTED).await?;
     fails("the watch", answer(&c, watch).await?, Error::TRANSACTION_CANCELLED)
 }
 
 async fn dropped<D: Database>(c: Ctx<D>) -> Outcome {
-    let tx = c.tx()?;
-    let mut watch = tx.watch(&c.key("a"));
-    must_be_quiet(&c, &mut watch).await?;
+    let (tx, watch) = set(&c).await?;
     drop(tx);
     fails("the watch", answer(&c, watch).await?, Error::TRANSACTION_CANCELLED)
 }

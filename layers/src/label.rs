@@ -1,7 +1,8 @@
 //! Labels: what names a row, a column, an index or a value inside a key, with its type.
 
+use crate::nesting;
 use foundationdb_tuple::{
-    Bytes as TupleBytes, Element, PackResult, TupleDepth, TuplePack, TupleUnpack, VersionstampOffset, unpack,
+    Bytes as TupleBytes, Element, PackResult, TupleDepth, TuplePack, TupleUnpack, VersionstampOffset,
 };
 use std::{fmt, io};
 
@@ -10,7 +11,8 @@ use std::{fmt, io};
 /// Labels of different types are different labels: the text `"1"`, the integer 1, the float 1.0 and `true`
 /// name four rows. They are equal, and sort, as their keys do: nothing first, then byte strings, text,
 /// tuples, integers, floats of 32 and of 64 bits, truth values. -0.0 and 0.0 are two labels, and NaN is
-/// equal to itself.
+/// equal to itself. A label that is nested deeper than [`MAX_DEPTH`](nesting::MAX_DEPTH) is in no key: layers
+/// refuse to write it and to read it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Label(Vec<u8>);
 
@@ -30,9 +32,10 @@ impl Label {
         &self.0
     }
 
-    /// The label as a value of this type, if it is one: `i64`, `String`, `f64`, ..
+    /// The label as a value of this type, if it is one: `i64`, `String`, `f64`, .. One that is nested deeper
+    /// than [`MAX_DEPTH`](nesting::MAX_DEPTH) is none.
     pub fn to<'a, T: TupleUnpack<'a>>(&'a self) -> Option<T> {
-        unpack::<(T,)>(&self.0).ok().map(|(value,)| value)
+        nesting::unpack::<(T,)>(&self.0).ok().map(|(value,)| value)
     }
 
     // Private, because no type that a label is made of can be an incomplete versionstamp.
@@ -71,6 +74,7 @@ impl TuplePack for Label {
 
 impl<'de> TupleUnpack<'de> for Label {
     fn unpack(input: &'de [u8], depth: TupleDepth) -> PackResult<(&'de [u8], Label)> {
+        nesting::bounded_first(input)?;
         let (rest, element) = Element::unpack(input, depth)?;
         // A key's own bytes are kept; an element inside a tuple is written anew, as it would stand alone.
         Ok(match depth.depth() {
@@ -152,6 +156,22 @@ mod tests {
         let tuple = Label::tuple(&labels);
         assert_eq!(tuple.to::<Vec<Label>>(), Some(labels));
         assert_eq!(tuple.packed(), foundationdb_tuple::pack(&(tuple.to::<Element<'_>>(),)));
+    }
+
+    #[test]
+    fn a_label_that_is_nested_too_deep_is_neither_read_nor_shown_inside() {
+        let nest = |depth| (0..depth).fold(Label::nil(), |inner, _| Label::tuple(&[inner]));
+        let (deepest, deeper) = (nest(nesting::MAX_DEPTH), nest(nesting::MAX_DEPTH + 1));
+        let read = |label: &Label| nesting::unpack::<(Label,)>(label.packed()).map(|(label,)| label);
+        assert_eq!(read(&deepest).ok(), Some(deepest.clone()));
+        assert!(deepest.to::<Element<'_>>().is_some());
+        assert!(read(&deeper).is_err());
+        assert!(foundationdb_tuple::unpack::<(Label,)>(deeper.packed()).is_err());
+        assert_eq!(deeper.to::<Element<'_>>(), None);
+        assert!(format!("{deepest:?} {deeper:?}").ends_with("\\x00\""));
+        let bottomless = Label([0x05; 9_980].to_vec());
+        assert_eq!((bottomless.to::<Vec<Label>>(), bottomless.to::<Element<'_>>()), (None, None));
+        assert!(read(&bottomless).is_err());
     }
 
     #[test]

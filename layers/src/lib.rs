@@ -33,6 +33,7 @@ pub mod limits;
 pub mod list;
 pub mod log;
 pub mod multimap;
+pub mod nesting;
 pub mod once;
 pub mod points;
 pub mod priority_queue;

@@ -40,6 +40,12 @@ pub enum TooLarge {
         /// The limit.
         limit: usize,
     },
+    /// A label or a key's element: unpacking it would recurse too often.
+    #[error("nested deeper than {limit}")]
+    Depth {
+        /// The limit.
+        limit: usize,
+    },
 }
 
 /// Refuses a key that FoundationDB would refuse.

@@ -17,9 +17,12 @@
 //! ```
 
 use super::{Allocator, Error};
-use crate::tx::{RangeOption, strinc};
+use crate::{
+    nesting,
+    tx::{RangeOption, strinc},
+};
 use bytes::Bytes;
-use foundationdb_tuple::{Bytes as TupleBytes, Element, Subspace, unpack};
+use foundationdb_tuple::{Bytes as TupleBytes, Element, Subspace};
 
 /// The version of the schema, as it is stored.
 pub const VERSION: [u32; 3] = [1, 0, 0];
@@ -86,7 +89,7 @@ impl Nodes {
 
     /// The prefix of the directory whose node this key belongs to.
     pub(super) fn prefix_of(&self, key: &[u8]) -> Result<Bytes, Error> {
-        match self.0.unpack::<Vec<Element>>(key).as_deref() {
+        match nesting::unpack_below::<Vec<Element>>(&self.0, key).as_deref() {
             Ok([Element::Bytes(prefix), ..]) => Ok(Bytes::copy_from_slice(prefix)),
             _ => Err(Error::foreign(key)),
         }
@@ -163,7 +166,7 @@ pub(super) fn claim(prefix: &[u8], tag: &[u8]) -> Vec<u8> {
 
 /// The first of several claims, one behind the other.
 pub(super) fn first_claim(key: &[u8], claims: &[u8]) -> Result<(Bytes, Bytes), Error> {
-    match unpack::<Vec<Element>>(claims).as_deref() {
+    match nesting::unpack::<Vec<Element>>(claims).as_deref() {
         Ok([Element::Bytes(prefix), Element::Bytes(tag), ..]) => {
             Ok((Bytes::copy_from_slice(prefix), Bytes::copy_from_slice(tag)))
         }

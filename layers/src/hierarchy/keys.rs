@@ -12,7 +12,10 @@
 //! `"jones"` at `user` is also how the rows below `user`, `jones` begin.
 
 use super::Error;
-use crate::tx::KeyValue;
+use crate::{
+    nesting::{self, DOUBLE, FALSE, GREATEST, LEAST, MAX_DEPTH, NULL, TEXT, TRUE},
+    tx::KeyValue,
+};
 use bytes::Bytes;
 use foundationdb_tuple::{pack_into, unpack};
 use serde::{Deserialize, Serialize};
@@ -24,9 +27,6 @@ pub const EMPTY_OBJECT: i64 = -2;
 
 /// Stands in a path for a list without elements.
 pub const EMPTY_ARRAY: i64 = -1;
-
-/// How deep objects and lists may be nested: as deep as serde_json reads them.
-pub const MAX_DEPTH: usize = 127;
 
 /// A step of a path: into an object or into a list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -218,35 +218,12 @@ pub(crate) fn scalars(mut packed: &[u8]) -> Option<Tuple> {
     packed.is_empty().then_some(tuple)
 }
 
-// Type codes of the tuple layer's specification (design/tuple.md).
-const NULL: u8 = 0x00;
-const TEXT: u8 = 0x02;
-const ZERO: u8 = 0x14;
-const LEAST: u8 = ZERO - 8;
-const GREATEST: u8 = ZERO + 8;
-const DOUBLE: u8 = 0x21;
-const FALSE: u8 = 0x26;
-const TRUE: u8 = 0x27;
-
 /// How many bytes the first element of a packed tuple has, if JSON has such a thing.
 pub(crate) fn first_length(packed: &[u8]) -> Option<usize> {
-    Some(match *packed.first()? {
-        NULL | FALSE | TRUE => 1,
-        DOUBLE => 9,
-        code @ LEAST..=GREATEST => 1 + usize::from(code.abs_diff(ZERO)),
-        TEXT => {
-            // A zero byte within a text is followed by 0xff.
-            let mut at = 1;
-            loop {
-                at += packed.get(at..)?.iter().position(|byte| *byte == 0)? + 1;
-                match packed.get(at) {
-                    Some(0xff) => at += 1,
-                    _ => break at,
-                }
-            }
-        }
-        _ => return None,
-    })
+    match *packed.first()? {
+        NULL | FALSE | TRUE | DOUBLE | TEXT | LEAST..=GREATEST => nesting::first_length(packed),
+        _ => None,
+    }
 }
 
 fn scalar(element: &[u8]) -> Option<Value> {

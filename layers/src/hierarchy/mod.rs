@@ -52,7 +52,8 @@ mod keys;
 mod ops;
 pub(crate) mod tree;
 
+pub use crate::nesting::MAX_DEPTH;
 pub use error::Error;
-pub use keys::{EMPTY_ARRAY, EMPTY_OBJECT, MAX_DEPTH, Step, Tuple, from_json, from_tuples, to_tuples};
+pub use keys::{EMPTY_ARRAY, EMPTY_OBJECT, Step, Tuple, from_json, from_tuples, to_tuples};
 pub(crate) use keys::{pointer, push_scalar, scalars};
 pub use ops::Hierarchy;

@@ -32,6 +32,10 @@ pub enum Error {
         /// The limit.
         limit: usize,
     },
+    /// The record's id, or its key in an index, is nested deeper than
+    /// [`MAX_DEPTH`](crate::nesting::MAX_DEPTH).
+    #[error("a key in `{0}` is nested deeper than {limit}", limit = crate::nesting::MAX_DEPTH)]
+    TooDeep(&'static str),
     /// What the index covers of the record is longer than FoundationDB takes as a value.
     #[error("{bytes} bytes covered by `{index}` exceed the limit of {limit}")]
     CoveredTooLarge {

@@ -10,6 +10,7 @@
 
 use super::Error;
 use crate::{
+    nesting,
     once::MAX_ANSWER_BYTES,
     tx::{KEY_SIZE_LIMIT, VALUE_SIZE_LIMIT},
 };
@@ -83,7 +84,7 @@ impl Keys {
     }
 
     pub fn record_id<R: Record>(&self, key: &[u8]) -> Result<R::Id, Error> {
-        self.records.unpack(key).map_err(|_| Error::Foreign(RECORDS))
+        nesting::unpack_below(&self.records, key).map_err(|_| Error::Foreign(RECORDS))
     }
 
     /// The entries of one index under one key.
@@ -108,12 +109,14 @@ impl Keys {
         };
         let key = self.record(record.id()).len();
         key_fits(RECORDS, key)?;
+        nesting::check(&foundationdb_tuple::pack(record.id())).map_err(|_| Error::TooDeep(RECORDS))?;
         let bytes = key - self.records.bytes().len() + record.encode().len();
         if bytes > MAX_RECORD_BYTES {
             return Err(Error::RecordTooLarge { bytes, limit: MAX_RECORD_BYTES });
         }
         for (at, index) in R::INDEXES.iter().enumerate() {
             let Some(key) = (index.key)(record) else { continue };
+            nesting::check(&key).map_err(|_| Error::TooDeep(index.name))?;
             key_fits(index.name, self.under(at, &key).pack(record.id()).len())?;
             let bytes = (index.covers)(record).len();
             if bytes > VALUE_SIZE_LIMIT {

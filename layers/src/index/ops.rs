@@ -2,6 +2,7 @@
 
 use super::{Error, Record, keys::Keys};
 use crate::{
+    nesting,
     once::{Answer, Outcome, Session},
     sometimes,
     tx::{Database, Isolation, KeyValue, RangeOption, Transaction},
@@ -81,8 +82,10 @@ impl<R: Record> Table<R> {
         let at = R::INDEXES.iter().position(|i| i.name == index).ok_or(Error::UnknownIndex(index))?;
         let under = self.keys.under(at, &foundationdb_tuple::pack(key));
         let rows = tx.get_range_all(RangeOption::from(under.range()), isolation).await?;
-        let entry =
-            |row: KeyValue| Ok((under.unpack(&row.key).map_err(|_| Error::Foreign(index))?, row.value));
+        let entry = |row: KeyValue| match nesting::unpack_below(&under, &row.key) {
+            Ok(id) => Ok((id, row.value)),
+            Err(_) => Err(Error::Foreign(index)),
+        };
         rows.into_iter().map(entry).collect()
     }
 
@@ -99,7 +102,9 @@ impl<R: Record> Table<R> {
         crate::called!();
         let at = R::INDEXES.iter().position(|i| i.name == index).ok_or(Error::UnknownIndex(index))?;
         let from = foundationdb_tuple::pack(from);
-        let parts = foundationdb_tuple::unpack::<Vec<Element<'_>>>(&from).map_or(0, |parts| parts.len());
+        // No entry has a key that cannot be unpacked.
+        let Ok(parts) = nesting::unpack::<Vec<Element<'_>>>(&from) else { return Err(Error::TooDeep(index)) };
+        let parts = parts.len();
         let begin = self.keys.under(at, &from).into_bytes();
         let end = self.keys.under(at, &foundationdb_tuple::pack(to)).into_bytes();
         if begin >= end {
@@ -108,7 +113,7 @@ impl<R: Record> Table<R> {
         let rows = tx.get_range_all(RangeOption::from((begin, end)), isolation).await?;
         let all = self.keys.under(at, b"");
         let entry = |row: KeyValue| {
-            let mut key: Vec<Element<'_>> = all.unpack(&row.key).ok()?;
+            let mut key: Vec<Element<'_>> = nesting::unpack_below(&all, &row.key).ok()?;
             let id = key.split_off(parts.min(key.len()));
             let key = foundationdb_tuple::unpack(&foundationdb_tuple::pack(&key)).ok()?;
             Some((key, foundationdb_tuple::unpack(&foundationdb_tuple::pack(&id)).ok()?, row.value.clone()))
@@ -202,7 +207,7 @@ impl<R: Record> Answer for Old<R> {
     fn decode(bytes: Bytes) -> Option<Old<R>> {
         let (length, rest) = bytes.split_at_checked(2)?;
         let (id, record) = rest.split_at_checked(u16::from_be_bytes(length.try_into().ok()?) as usize)?;
-        R::decode(foundationdb_tuple::unpack(id).ok()?, record).map(Old)
+        R::decode(nesting::unpack(id).ok()?, record).map(Old)
     }
 }
 

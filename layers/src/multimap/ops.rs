@@ -3,7 +3,7 @@
 use super::{Error, keys};
 use crate::{
     label::Label,
-    limits, sometimes,
+    limits, nesting, sometimes,
     tx::{Isolation, KeyValue, MutationType, RangeOption, Transaction},
 };
 use foundationdb_tuple::Subspace;
@@ -32,6 +32,7 @@ impl Multimap {
         crate::called!();
         let key = keys::pair(&self.subspace, index, value);
         limits::key(&key)?;
+        nesting::check(&key[self.subspace.bytes().len()..])?;
         tx.set(&key, b"");
         Ok(())
     }
@@ -112,6 +113,7 @@ impl Multiset {
         crate::called!();
         let key = keys::pair(&self.subspace, index, value);
         limits::key(&key)?;
+        nesting::check(&key[self.subspace.bytes().len()..])?;
         // To add nothing to an absent key would make it.
         if copies > 0 {
             tx.atomic_op(&key, &i64::from(copies).to_le_bytes(), MutationType::Add);

@@ -124,7 +124,7 @@ impl<T: TuplePack + for<'de> TupleUnpack<'de> + Send> Answer for Packed<T> {
         Ok(stamp)
     }
     fn decode(bytes: Bytes) -> Option<Self> {
-        foundationdb_tuple::unpack(&bytes).ok().map(Packed)
+        crate::nesting::unpack(&bytes).ok().map(Packed)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Error, Order};
 use crate::{
     label::Label,
-    limits, sometimes,
+    limits, nesting, sometimes,
     tx::{Isolation, RangeOption, Transaction},
 };
 use bytes::Bytes;
@@ -48,6 +48,7 @@ impl Grid {
         crate::called!();
         let mut bytes = 0;
         let keys = self.keys(cell)?;
+        cell.iter().try_for_each(|label| nesting::check(label.packed()))?;
         for key in &keys {
             limits::row(key, value)?;
             bytes += key.len() + value.len();
@@ -107,7 +108,9 @@ impl Grid {
             return Err(no_order(fixed));
         }
         for (labels, value) in cells {
-            for key in self.keys(&self.complete(fixed, labels)?)? {
+            let cell = self.complete(fixed, labels)?;
+            cell.iter().try_for_each(|label| nesting::check(label.packed()))?;
+            for key in self.keys(&cell)? {
                 limits::row(&key, value)?;
                 bytes += key.len() + value.len();
                 sets.push((key, value));

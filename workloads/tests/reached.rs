@@ -1,0 +1,480 @@
+//! Every public function of every layer is called by an operation of some workload, under faults.
+//!
+//! The public functions are read from the sources, so that a new one cannot be left out: inherent functions
+//! of the types that a layer exports, free functions that it exports, and the exactly-once forms that a macro
+//! declares. Each opens with `crate::called!()`, which notes that an operation (and not a setup, an audit or
+//! a check) called it; a sweep under standard faults then has to call all of them.
+
+use shaketable_layers::points;
+use shaketable_sim::seed::Seed;
+use shaketable_workloads::{
+    catalogue::{Entry, catalogue},
+    plan::Demands,
+};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+/// Folders of `layers/src` that are no layers: the contract, and the backend of a real cluster.
+const NO_LAYERS: [&str; 2] = ["tx", "fdb"];
+
+/// The workloads that are not called as the layer that they shake. The ring of `cycle` has no layer.
+const SHAKES: [(&str, &str); 4] =
+    [("api", "once"), ("signup", "scheduling"), ("upload", "blob"), ("cycle", "")];
+
+/// Seeds that a workload may take until nothing of its layer is missing.
+const SEEDS: u64 = 60;
+
+/// Public functions that no operation can call, each with the reason. Paths as in [`Function::path`].
+const EXCEPTIONS: &[(&str, &str)] = &[
+    ("once::Session::open", "a client opens its session before its first operation"),
+    ("once::Slots::new", "a client knows its slots before its first operation"),
+];
+
+/// Public functions that no workload calls yet, or that do not note it yet, by their layer.
+const GAPS: &[&str] = &[
+    // array
+    "array::Array::clear_once",
+    "array::Array::new",
+    "array::Array::set_once",
+    // blob
+    "blob::Blobs::abandon_upload_once",
+    "blob::Blobs::new",
+    "blob::Blobs::truncate_once",
+    "blob::Blobs::write_at_once",
+    // bulk
+    "bulk::BuildId::draw",
+    "bulk::Job::forget_once",
+    "bulk::Workspace::discard_once",
+    // counter
+    "counter::Counter::add_once",
+    "counter::Counter::add_within_once",
+    "counter::Counter::set_once",
+    "counter::Part::draw",
+    "counter::SplitCounter::add_once",
+    "counter::SplitCounter::add_within_once",
+    "counter::SplitCounter::set_once",
+    // directory
+    "directory::Allocator::allocate",
+    "directory::Chance::draw",
+    "directory::Directories::content",
+    "directory::Directories::create_once",
+    "directory::Directories::create_or_open_once",
+    "directory::Directories::create_with_prefix_once",
+    "directory::Directories::remove_if_exists_once",
+    "directory::Directories::remove_once",
+    "directory::Directories::rename_once",
+    "directory::Directory::below",
+    "directory::Directory::exists",
+    "directory::Directory::move_to",
+    "directory::Directory::move_to_once",
+    "directory::Directory::path",
+    "directory::Directory::remove",
+    "directory::Directory::remove_if_exists",
+    "directory::Directory::remove_if_exists_once",
+    "directory::Directory::remove_once",
+    "directory::Directory::siblings",
+    // document
+    "document::Documents::insert_new_once",
+    "document::Documents::insert_once",
+    "document::Documents::merge_once",
+    "document::Documents::patch_once",
+    "document::Documents::remove_once",
+    "document::Documents::replace_once",
+    "document::Id::draw",
+    // encoding
+    "encoding::Collation::compare",
+    "encoding::Ordered::delete_once",
+    "encoding::Ordered::set_once",
+    // entity
+    "entity::Entities::add_attribute_value_once",
+    "entity::Entities::add_relationship_once",
+    "entity::Entities::delete_entity_once",
+    "entity::Entities::remove_attribute_once",
+    "entity::Entities::remove_relationship_once",
+    // graph
+    "graph::Graph::add_friend_once",
+    "graph::Graph::follow_once",
+    "graph::Graph::remove_friend_once",
+    "graph::Graph::remove_user_once",
+    "graph::Graph::unfollow_once",
+    // hierarchy
+    "hierarchy::Hierarchy::insert_once",
+    "hierarchy::Hierarchy::remove_once",
+    "hierarchy::Hierarchy::replace_once",
+    "hierarchy::Hierarchy::tuples",
+    "hierarchy::from_json",
+    "hierarchy::from_tuples",
+    "hierarchy::to_tuples",
+    // index
+    "index::Table::new",
+    "index::Table::records",
+    "index::Users::delete_user",
+    "index::Users::get_user",
+    "index::Users::get_user_ids_by_name",
+    "index::Users::get_user_ids_in_region",
+    "index::Users::get_user_ids_in_regions",
+    "index::Users::get_users_in_region",
+    "index::Users::new",
+    "index::Users::set_user",
+    "index::Users::table",
+    // leased_queue
+    "leased_queue::LeasedQueue::row",
+    "leased_queue::LeasedQueue::subspace",
+    // list
+    "list::List::clear_attribute_once",
+    "list::List::insert_after_once",
+    "list::List::push_front_once",
+    "list::List::remove_first_once",
+    "list::List::remove_next_node_if_once",
+    "list::List::remove_next_node_once",
+    "list::List::set_attribute_once",
+    "list::List::set_value_once",
+    // log
+    "log::Log::append_all_once",
+    "log::Log::append_once",
+    "log::Log::trim_once",
+    // multimap
+    "multimap::Multimap::add_once",
+    "multimap::Multimap::all",
+    "multimap::Multimap::remove_all_once",
+    "multimap::Multimap::remove_once",
+    "multimap::Multiset::add_once",
+    "multimap::Multiset::all",
+    "multimap::Multiset::remove_all_once",
+    "multimap::Multiset::remove_once",
+    // once; the first of them where clients resolve an unknown outcome, which does not count as an operation
+    "once::Fate::map",
+    "once::Session::last",
+    "once::Slots::is_fence",
+    // priority_queue
+    "priority_queue::PriorityQueue::change_once",
+    "priority_queue::PriorityQueue::is_empty",
+    "priority_queue::PriorityQueue::len",
+    "priority_queue::PriorityQueue::peek_max",
+    "priority_queue::PriorityQueue::peek_min",
+    "priority_queue::PriorityQueue::pop_max",
+    "priority_queue::PriorityQueue::pop_min",
+    "priority_queue::PriorityQueue::pop_once",
+    "priority_queue::PriorityQueue::push_once",
+    "priority_queue::PriorityQueue::subspace",
+    // queue
+    "queue::Queue::is_empty",
+    "queue::Queue::items",
+    "queue::Queue::new",
+    "queue::Queue::subspace",
+    // scheduling
+    "scheduling::Keys::attendances",
+    "scheduling::Keys::new",
+    "scheduling::Scheduling::available_classes",
+    "scheduling::Scheduling::init_catalogue",
+    "scheduling::Scheduling::keys",
+    "scheduling::Scheduling::new",
+    "scheduling::check_name",
+    "scheduling::class_name",
+    "scheduling::class_names",
+    "scheduling::pack_seats",
+    "scheduling::unpack_seats",
+    // staged_queue
+    "staged_queue::StagedQueue::row",
+    "staged_queue::StagedQueue::subspace",
+    // table
+    "table::Grid::delete_once",
+    "table::Grid::replace_once",
+    "table::Grid::set_once",
+    "table::Table::delete_cell_once",
+    "table::Table::delete_column_once",
+    "table::Table::delete_row_once",
+    "table::Table::grid",
+    "table::Table::set_cell_once",
+    "table::Table::set_column_once",
+    "table::Table::set_row_once",
+    // vector
+    "vector::Matrix::new",
+    "vector::Matrix::truncate_once",
+    "vector::Vector::is_empty",
+    "vector::Vector::new",
+    "vector::Vector::pop_once",
+    "vector::Vector::push_once",
+    "vector::Vector::resize_once",
+    "vector::Vector::set_once",
+    "vector::Vector::swap_once",
+    "vector::Vector::truncate_once",
+];
+
+/// A public function as the sources declare it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Function {
+    /// Its layer: a folder of `layers/src`.
+    layer: String,
+    /// Its path: `layer::Type::function`, or `layer::function` if it belongs to no type.
+    path: String,
+    /// Whether `crate::called!();` is its first statement.
+    noted: bool,
+}
+
+fn layers() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("layers").join("src")
+}
+
+/// The names in `pub use ..` of a `mod.rs`, and its public submodules.
+fn exports(module: &str) -> BTreeSet<String> {
+    let (mut names, mut rest) = (BTreeSet::new(), module);
+    while let Some((_, after)) = rest.split_once("\npub use ") {
+        let (list, next) = after.split_once(';').expect("a list of exports ends");
+        let list = list.rsplit_once("::{").map_or_else(
+            || list.rsplit("::").next().unwrap_or(list),
+            |(_, names)| names.trim_end_matches('}'),
+        );
+        names.extend(list.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned));
+        rest = next;
+    }
+    let modules = module.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
+    names.extend(modules.map(|name| format!("mod {name}")));
+    names
+}
+
+/// The type that an inherent implementation is of; `None` for one of a trait, and for other lines.
+fn inherent(line: &str) -> Option<&str> {
+    let arrowless = line.replace("->", "  ");
+    let mut rest = line.strip_prefix("impl")?;
+    if rest.starts_with('<') {
+        let mut open = 0;
+        let end = arrowless["impl".len()..].find(|c| {
+            open += i32::from(c == '<') - i32::from(c == '>');
+            open == 0
+        });
+        rest = &rest[end? + 1..];
+    }
+    let header = rest.trim_start().trim_end_matches('{').trim_end();
+    let name = header.split(['<', ' ']).next().filter(|name| !name.is_empty())?;
+    (!header.contains(" for ")).then_some(name)
+}
+
+/// The name of the public function that a line begins to declare.
+fn declared(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("pub ")?;
+    let rest = ["async ", "const ", "unsafe "]
+        .into_iter()
+        .fold(rest, |rest, word| rest.strip_prefix(word).unwrap_or(rest));
+    rest.strip_prefix("fn ")?.split(['<', '(']).next()
+}
+
+/// What stands first in the body of the function that `text` begins with, after comments.
+fn first_statement(text: &str) -> &str {
+    let mut open = 0;
+    let body = text.find(|c| {
+        open += i32::from("([".contains(c)) - i32::from(")]".contains(c));
+        c == '{' && open == 0
+    });
+    let mut rest = body.map_or("", |at| &text[at + 1..]).trim_start();
+    while rest.starts_with("//") {
+        rest = rest.split_once('\n').map_or("", |(_, rest)| rest).trim_start();
+    }
+    rest
+}
+
+/// The public functions of one file; `exported` says of a name whether the layer exports it.
+fn functions_of(layer: &str, text: &str, exported: impl Fn(&str) -> bool) -> Vec<Function> {
+    // Tests stand last.
+    let text = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or(text);
+    let mut found = Vec::new();
+    let mut implementation: Option<&str> = None;
+    let mut forms: Option<&str> = None;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let rest = &text[at..];
+        at += line.len();
+        let line = line.trim_end();
+        let mut add = |of: Option<&str>, name: &str, noted: bool| {
+            if exported(of.unwrap_or(name)) {
+                let name = of.map_or(name.to_owned(), |of| format!("{of}::{name}"));
+                found.push(Function { layer: layer.to_owned(), path: format!("{layer}::{name}"), noted });
+            }
+        };
+        if let Some(of) = line.strip_prefix("once_forms! { impl ") {
+            forms = of.split([',', '<']).next();
+        } else if line.starts_with('}') {
+            (implementation, forms) = (None, None);
+        } else if line.starts_with("impl") {
+            implementation = inherent(line);
+        } else if let (Some(of), Some((name, _))) = (forms, line.trim_start().split_once(" = ")) {
+            // The macro has the note.
+            add(Some(of), name, true);
+        } else {
+            let noted = || first_statement(rest.trim_start()).starts_with("crate::called!();");
+            if let Some(name) = declared(line) {
+                add(None, name, noted());
+            } else if let Some(of) = implementation
+                && let Some(name) = line.strip_prefix("    ").and_then(declared)
+            {
+                add(Some(of), name, noted());
+            }
+        }
+    }
+    found
+}
+
+/// The public functions of all layers.
+fn functions() -> BTreeSet<Function> {
+    let mut found = BTreeSet::new();
+    for entry in fs::read_dir(layers()).expect("the layers") {
+        let folder = entry.expect("an entry").path();
+        let layer = folder.file_name().and_then(|name| name.to_str()).expect("a name").to_owned();
+        if !folder.is_dir() || NO_LAYERS.contains(&&*layer) {
+            continue;
+        }
+        let read =
+            |path: &Path| fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let exports = exports(&read(&folder.join("mod.rs")));
+        for file in fs::read_dir(&folder).expect("a layer's files") {
+            let path = file.expect("a file").path();
+            let stem = path.file_stem().and_then(|stem| stem.to_str()).expect("a name");
+            let public = stem == "mod" || exports.contains(&format!("mod {stem}"));
+            found.extend(functions_of(&layer, &read(&path), |name| public || exports.contains(name)));
+        }
+    }
+    found
+}
+
+/// A path that was noted, as [`Function::path`] writes it: without the crate, the module's files and what
+/// generics a type has.
+fn short(noted: &str) -> String {
+    // An implementation away from its type is `<impl path>`.
+    let (mut plain, mut open) = (String::new(), 0usize);
+    for c in noted.replace("<impl ", "").chars() {
+        match c {
+            '<' => open += 1,
+            '>' => open = open.saturating_sub(1),
+            c if open == 0 => plain.push(c),
+            _ => (),
+        }
+    }
+    let parts: Vec<&str> = plain.split("::").collect();
+    let is_type = |part: &&str| part.starts_with(|c: char| c.is_ascii_uppercase());
+    let layer = parts.get(1).copied().unwrap_or_default();
+    let name = parts.last().copied().unwrap_or_default();
+    match parts.iter().rev().find(|part| is_type(part)) {
+        Some(of) => format!("{layer}::{of}::{name}"),
+        None => format!("{layer}::{name}"),
+    }
+}
+
+/// What of these no operation has called so far.
+fn missing(functions: &BTreeSet<Function>) -> BTreeSet<String> {
+    let called: BTreeSet<String> = points::called().into_iter().map(short).collect();
+    functions.iter().map(|function| &function.path).filter(|path| !called.contains(*path)).cloned().collect()
+}
+
+/// Whether a function need not be called.
+fn is_excused(path: &str) -> bool {
+    EXCEPTIONS.iter().any(|(name, _)| *name == path) || GAPS.contains(&path)
+}
+
+/// Runs a workload until nothing of its layer is missing.
+fn shake(entry: &dyn Entry, functions: &BTreeSet<Function>) {
+    let layer =
+        SHAKES.iter().find(|(name, _)| *name == entry.name()).map_or(entry.name(), |(_, layer)| layer);
+    let own: BTreeSet<Function> =
+        functions.iter().filter(|f| f.layer == layer && !is_excused(&f.path)).cloned().collect();
+    for seed in (0..SEEDS).take_while(|_| !missing(&own).is_empty()) {
+        // Whether it stands is for others to judge.
+        entry.run(Seed(seed), &Demands::default(), false);
+    }
+}
+
+#[test]
+fn every_public_function_notes_that_it_is_called() {
+    let silent: Vec<String> =
+        functions().into_iter().filter(|f| !f.noted && !is_excused(&f.path)).map(|f| f.path).collect();
+    assert!(silent.is_empty(), "these do not open with `crate::called!();`: {silent:#?}");
+}
+
+#[test]
+fn every_public_function_is_called_by_an_operation_under_faults() {
+    let (functions, catalogue, next) = (functions(), catalogue(), AtomicUsize::new(0));
+    assert!(functions.len() > 200, "only {} public functions were found", functions.len());
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(entry) = catalogue.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    shake(entry.as_ref(), &functions);
+                }
+            });
+        }
+    });
+    let missing = missing(&functions);
+    let gaps: Vec<_> = missing.iter().filter(|path| !is_excused(path)).collect();
+    assert!(gaps.is_empty(), "no operation of any workload calls these: {gaps:#?}");
+    let excused = EXCEPTIONS.iter().map(|(path, _)| path).chain(GAPS);
+    let idle: Vec<_> = excused.filter(|path| !missing.contains(**path)).collect();
+    assert!(idle.is_empty(), "these are called, or do not exist, and need no exception: {idle:#?}");
+}
+
+#[test]
+fn public_functions_are_found_in_source() {
+    let module = "//! m\n\nmod keys;\npub mod open;\n\npub use keys::{Kept, free};\npub use other::One;\n";
+    let exports = exports(module);
+    assert_eq!(exports.iter().map(String::as_str).collect::<Vec<_>>(), ["Kept", "One", "free", "mod open"]);
+    let text = "
+impl<D: Fn() -> u8, const N: usize> Kept<D> {
+    pub fn plain(&self, f: impl Fn() -> [u8; 2]) -> Option<u8> {
+        // Why.
+        crate::called!();
+    }
+    pub async fn silent<T>(
+        &self,
+    ) -> u8
+    where
+        T: Copy,
+    {
+        f(|| { crate::called!(); })
+    }
+    pub(super) fn hidden() {
+    }
+}
+impl Clone for Kept {
+    pub fn no() {}
+}
+impl Private {
+    pub fn no() {}
+}
+pub fn free() {
+    crate::called!();
+}
+pub fn unexported() {}
+once_forms! { impl One, Error {
+    a_once = a(x: u8) -> ();
+} }
+
+#[cfg(test)]
+mod tests {
+    pub fn free() {}
+}
+";
+    let found = functions_of("l", text, |name| exports.contains(name));
+    let found: Vec<(&str, bool)> = found.iter().map(|f| (&*f.path, f.noted)).collect();
+    assert_eq!(
+        found,
+        [("l::Kept::plain", true), ("l::Kept::silent", false), ("l::free", true), ("l::One::a_once", true)]
+    );
+}
+
+#[test]
+fn paths_are_those_of_the_source() {
+    for (noted, path) in [
+        ("shaketable_layers::log::ops::Log::append", "log::Log::append"),
+        ("shaketable_layers::once::session::Session<D>::begin", "once::Session::begin"),
+        (
+            "shaketable_layers::blob::upload::<impl shaketable_layers::blob::ops::Blobs>::upload",
+            "blob::Blobs::upload",
+        ),
+        ("shaketable_layers::index::ops::Table<R>::set", "index::Table::set"),
+        ("shaketable_layers::once::ops::check", "once::check"),
+    ] {
+        assert_eq!(short(noted), path);
+    }
+}

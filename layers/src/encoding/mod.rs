@@ -8,7 +8,6 @@
 //! * Different keys are different: no two lists of parts have one encoding, whatever bytes the parts
 //!   contain, and a text that a collation does not tell from another is kept beside it.
 //! * What is read back are the parts that were written.
-//! * The forms that end in `_once` take effect exactly once ([`once`](crate::once)).
 //!
 //! # What it does not do
 //!

@@ -1,4 +1,4 @@
-//! A map from ordered keys to values: inside a transaction, and exactly once.
+//! A map from ordered keys to values, inside a transaction.
 
 use super::{Column, Error, Part, keys};
 use crate::{
@@ -97,8 +97,3 @@ impl Ordered {
             .collect()
     }
 }
-
-once_forms! { impl Ordered, Error {
-    set_once = set(key: &[Part], value: &[u8]) -> ();
-    delete_once = delete(key: &[Part]) -> ();
-} }

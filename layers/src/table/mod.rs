@@ -11,7 +11,6 @@
 //! * Setting a row replaces it: columns that are not given are gone, from every order.
 //! * Labels have types ([`Label`](crate::label::Label)): row `"1"` is not row 1.
 //! * Cells that are set or deleted one by one never conflict with each other.
-//! * The forms that end in `_once` take effect exactly once ([`once`](crate::once)).
 //!
 //! # What it does not do
 //!

@@ -1,4 +1,4 @@
-//! The operations of tables: inside a transaction, and exactly once.
+//! The operations of tables, inside a transaction.
 
 use super::{Error, Order};
 use crate::{
@@ -158,12 +158,6 @@ impl Grid {
     }
 }
 
-once_forms! { impl Grid, Error {
-    set_once = set(cell: &[Label], value: &[u8]) -> ();
-    delete_once = delete(cell: &[Label]) -> ();
-    replace_once = replace(fixed: &[(usize, &Label)], cells: &Cells) -> ();
-} }
-
 impl Table {
     /// The table below `subspace` that is kept by row only.
     pub fn by_row(subspace: Subspace) -> Table {
@@ -282,15 +276,6 @@ impl Table {
         self.grid.replace(tx, &[(COLUMN, column)], &Cells::new()).await
     }
 }
-
-once_forms! { impl Table, Error {
-    set_cell_once = set_cell(row: &Label, column: &Label, value: &[u8]) -> ();
-    delete_cell_once = delete_cell(row: &Label, column: &Label) -> ();
-    set_row_once = set_row(row: &Label, cells: &Line) -> ();
-    set_column_once = set_column(column: &Label, cells: &Line) -> ();
-    delete_row_once = delete_row(row: &Label) -> ();
-    delete_column_once = delete_column(column: &Label) -> ();
-} }
 
 fn no_order(fixed: &[(usize, &Label)]) -> Error {
     Error::NoOrder(fixed.iter().map(|(axis, _)| *axis).collect())

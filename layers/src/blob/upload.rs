@@ -10,7 +10,10 @@ use crate::{
     limits,
     once::{Outcome, Session, converging},
     reachable, sometimes,
-    tx::{Database, Isolation, KeyValue, MutationType, RangeOption, RunError, Transaction, key_after},
+    tx::{
+        ConflictRangeType, Database, Isolation, KeyValue, MutationType, RangeOption, RunError, Transaction,
+        key_after,
+    },
 };
 use bytes::Bytes;
 use foundationdb_tuple::{Subspace, pack, unpack};
@@ -91,8 +94,8 @@ impl Blobs {
         Ok(())
     }
 
-    /// Puts a part, numbered from 0; one of that number that came before is replaced. Parts do not
-    /// conflict with each other. Repeating it does no harm: [`converging`] is enough for it. Each time is a
+    /// Puts a part, numbered from 0; one of that number that came before is replaced. Parts of different
+    /// numbers do not conflict with each other. Repeating it does no harm: [`converging`] is enough for it. Each time is a
     /// sign of life.
     pub async fn put_part<T: Transaction>(
         &self,
@@ -115,10 +118,13 @@ impl Blobs {
         self.fits(&record.blob, place, record.chunk, bytes)?;
         let content = keys::content(&self.subspace, &record.blob, place);
         let start = number * record.part;
+        let mark = keys::marks(&self.subspace, upload).pack(&(number,));
+        // An attempt given up that lands late would otherwise come back over what has replaced it.
+        tx.add_conflict_key(&mark, ConflictRangeType::Read)?;
         tx.clear_range(&content.pack(&(start,)), &content.pack(&(start + record.part,)));
         let manifest = record.manifest(upload, bytes as u64, Generation { version: 0, step: 0 });
         self.put(tx, &record.blob, &manifest, start, data);
-        tx.set(&keys::marks(&self.subspace, upload).pack(&(number,)), &pack(&(bytes as u64,)));
+        tx.set(&mark, &pack(&(bytes as u64,)));
         self.sign(tx, upload);
         Ok(())
     }

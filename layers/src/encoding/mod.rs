@@ -25,7 +25,7 @@
 //! |---|---|---|---|
 //! | set, delete | – | 1 | readers of the key |
 //! | get | 1 key | – | writers of the key |
-//! | under, between | 1 range | – | writers in the range |
+//! | under, between, page | 1 range | – | writers in the range |
 //!
 //! An integer takes its column's bytes, text three more than it has, a collated one about twice that.
 //!

@@ -36,6 +36,15 @@ layer_error! {
             /// How many bytes.
             length: u64,
         },
+        /// More than is read in one transaction, which does not live long enough: read it in
+        /// [`Pages`](super::Pages), or a slice of it.
+        #[error("{bytes} bytes are more than one transaction reads: up to {limit} in chunks of this size")]
+        TooLong {
+            /// How many bytes were asked for that are there.
+            bytes: u64,
+            /// How many can be read.
+            limit: u64,
+        },
         /// A chunk of the content is absent, or of another length than it must have.
         #[error("the content is damaged at offset {0}")]
         Damaged(u64),
@@ -62,6 +71,12 @@ layer_error! {
             bytes: usize,
             /// The upload's part size.
             limit: u64,
+        },
+        /// Parts are numbered from 0, and there are no more of them than one transaction can count.
+        #[error("part {number}: there are up to {limit} parts", limit = super::MAX_PARTS)]
+        PartNumber {
+            /// The part's number.
+            number: u64,
         },
         /// An upload cannot be finished without this part.
         #[error("part {0} is missing")]

@@ -6,16 +6,23 @@
 //! (blobs, 2, upload, offset)   =  chunk         content that came by an upload
 //! (blobs, 3, upload)           =  (blob, chunk, part, version)            an upload under way
 //! (blobs, 4, upload, number)   =  (length)                                a part that has come
+//! (blobs, 5, upload)           =  count         signs of life: 64 bits, little-endian
 //! ```
 //!
 //! The manifest says how long the content is, how it is cut, in which generation it is, and where: in
-//! place when `upload` is empty. Every chunk but the last has exactly the manifest's chunk size, so that
-//! an offset tells the chunk.
+//! place when `upload` is empty, as it is for a blob without a byte. Every chunk but the last has exactly the
+//! manifest's chunk size, so that an offset tells the chunk.
+//!
+//! A sign of life is added to an upload by each part that is put. It is a key of its own, written by an atomic
+//! operation, so that parts do not conflict with each other.
+//!
+//! What is decoded is checked against what a writer could have written: no number that was read leads to an
+//! arithmetic overflow, or to an allocation beyond what is stored.
 
-use super::Error;
+use super::{Error, MAX_PART_BYTES};
 use crate::{
     once::{self, Answer, Packed},
-    tx::Env,
+    tx::{Env, VALUE_SIZE_LIMIT},
 };
 use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, pack, unpack};
@@ -24,7 +31,8 @@ use std::fmt;
 
 /// A state of a blob. It never comes back, not even when the blob is deleted and made anew: it is the
 /// read version of the transaction that made the state, and the number of the change within. Two
-/// transactions with one read version that change one blob conflict.
+/// transactions with one read version that change one blob conflict. Only a transaction that deletes a blob
+/// and makes it anew counts from 0 again; nobody else sees what it deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Generation {
     /// The read version.
@@ -97,17 +105,23 @@ impl Manifest {
     }
 
     pub fn decode(key: &[u8], value: &[u8]) -> Result<Manifest, Error> {
-        let (size, chunk, version, step, upload): (_, _, _, _, TupleBytes<'_>) =
+        let (size, chunk, version, step, upload): (u64, u64, i64, i64, TupleBytes<'_>) =
             unpack(value).map_err(|_| Error::foreign(key))?;
         let place = match &upload[..] {
             [] => Place::Own,
             id => Place::Upload(UploadId(id.try_into().map_err(|_| Error::foreign(key))?)),
         };
-        match chunk {
-            0 => Err(Error::foreign(key)),
-            _ => Ok(Manifest { size, chunk, generation: Generation { version, step }, place }),
+        // The step that follows must be a number too.
+        match is_chunk(chunk) && (0..i64::MAX).contains(&step) {
+            true => Ok(Manifest { size, chunk, generation: Generation { version, step }, place }),
+            false => Err(Error::foreign(key)),
         }
     }
+}
+
+/// Whether a writer could have cut content into chunks of this size.
+fn is_chunk(chunk: u64) -> bool {
+    (1..=VALUE_SIZE_LIMIT as u64).contains(&chunk)
 }
 
 /// An upload under way.
@@ -116,7 +130,7 @@ pub(super) struct Record {
     pub blob: Bytes,
     pub chunk: u64,
     pub part: u64,
-    /// The read version at which it began.
+    /// The read version at which it began: tells it from an earlier upload under the same id.
     pub version: i64,
 }
 
@@ -126,11 +140,12 @@ impl Record {
     }
 
     pub fn decode(key: &[u8], value: &[u8]) -> Result<Record, Error> {
-        let (blob, chunk, part, version): (TupleBytes<'_>, _, _, _) =
+        let (blob, chunk, part, version): (TupleBytes<'_>, u64, u64, i64) =
             unpack(value).map_err(|_| Error::foreign(key))?;
-        match (chunk, part) {
-            (0, _) | (_, 0) => Err(Error::foreign(key)),
-            _ => Ok(Record { blob: Bytes::copy_from_slice(&blob), chunk, part, version }),
+        let is_part = (chunk..=MAX_PART_BYTES as u64).contains(&part) && is_chunk(chunk);
+        match is_part && part.is_multiple_of(chunk) {
+            true => Ok(Record { blob: Bytes::copy_from_slice(&blob), chunk, part, version }),
+            false => Err(Error::foreign(key)),
         }
     }
 }
@@ -165,6 +180,11 @@ pub(super) fn marks(blobs: &Subspace, upload: UploadId) -> Subspace {
     blobs.subspace(&(4, TupleBytes::from(&upload.0[..])))
 }
 
+/// Where an upload's signs of life are counted.
+pub(super) fn signs(blobs: &Subspace, upload: UploadId) -> Vec<u8> {
+    blobs.pack(&(5, TupleBytes::from(&upload.0[..])))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,14 +211,31 @@ mod tests {
             assert_eq!(Manifest::decode(b"k", &manifest.encode()), Ok(manifest));
         }
         let record = Record { blob: Bytes::from_static(b"\0x"), chunk: 1, part: 3, version: 9 };
-        assert_eq!(Record::decode(b"k", &record.encode()), Ok(record));
+        assert_eq!(Record::decode(b"k", &record.encode()), Ok(record.clone()));
         let foreign = Error::foreign(b"k");
         assert_eq!(Manifest::decode(b"k", b""), Err(foreign.clone()));
         let short = pack(&(1u64, 1u64, 1i64, 0i64, TupleBytes::from(&b"short"[..])));
         assert_eq!(Manifest::decode(b"k", &short), Err(foreign.clone()));
         let no_chunk = pack(&(1u64, 0u64, 1i64, 0i64, TupleBytes::from(&b""[..])));
         assert_eq!(Manifest::decode(b"k", &no_chunk), Err(foreign.clone()));
-        assert_eq!(Record::decode(b"k", &pack(&("x",))), Err(foreign));
+        assert_eq!(Record::decode(b"k", &pack(&("x",))), Err(foreign.clone()));
+        for (chunk, part) in [(0, 3), (1, 0), (2, 3), (3, 2), (VALUE_SIZE_LIMIT + 1, MAX_PART_BYTES)] {
+            let record = Record { chunk: chunk as u64, part: part as u64, ..record.clone() };
+            assert_eq!(Record::decode(b"k", &record.encode()), Err(foreign.clone()), "{chunk} {part}");
+        }
+        let part = MAX_PART_BYTES as u64 + 1;
+        assert_eq!(Record::decode(b"k", &Record { part, ..record }.encode()), Err(foreign));
+    }
+
+    #[test]
+    fn a_manifest_that_would_overflow_is_foreign() {
+        let decode = |chunk: u64, step: i64| {
+            Manifest::decode(b"k", &pack(&(u64::MAX, chunk, 7i64, step, TupleBytes::from(&b""[..]))))
+        };
+        assert!(decode(VALUE_SIZE_LIMIT as u64, i64::MAX - 1).is_ok());
+        for (chunk, step) in [(VALUE_SIZE_LIMIT as u64 + 1, 0), (u64::MAX, 0), (1, i64::MAX), (1, -1)] {
+            assert_eq!(decode(chunk, step), Err(Error::foreign(b"k")), "{chunk} {step}");
+        }
     }
 
     #[test]

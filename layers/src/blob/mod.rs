@@ -8,8 +8,8 @@
 //! * A write begins at the blob's end at the latest, and a truncation does not lengthen
 //!   ([`Error::BeyondEnd`]). [`Blobs::append`] and [`Blobs::write_at`] at 0 make a blob that is missing.
 //! * Every change gives the blob a [`Generation`] that it never had before and never will have again.
-//! * The functions that take a transaction compose with anything else in it. The forms that end in `_once`
-//!   take effect exactly once ([`once`](crate::once)).
+//! * The functions that take a transaction compose with anything else in it. [`Blobs::upload_once`] takes
+//!   effect exactly once ([`once`](crate::once)).
 //!
 //! A blob beyond what one transaction can write or read comes and goes in several of them:
 //!
@@ -18,14 +18,18 @@
 //!   as it was ([`Expect`]). A part may be put again, by the same process or another.
 //! * [`Pages`] read a blob over many transactions, each of which makes sure of the generation. A reader
 //!   sees one content, the old or the new one, or [`Error::Changed`]; never a mix.
-//! * [`Blobs::collect`] removes what uploads have left that were given up. An upload whose parts were
-//!   collected can put no more of them and cannot be finished.
+//! * [`Blobs::collect`] removes what uploads have left that were given up: those that put no part while it
+//!   waits, however old they are. An upload that was collected can put no more parts and cannot be finished.
+//! * No number that is stored leads to an allocation beyond what is stored, or to an overflow: content that
+//!   its manifest does not fit is [`Error::Damaged`] or [`Error::Foreign`].
 //!
 //! # What it does not do
 //!
 //! * Changes of one blob do not scale: all of them write its manifest.
 //! * It does not keep old content for readers that are under way: they begin again.
-//! * It does not know a dead upload from a slow one: who collects says how old is old.
+//! * It does not know a dead upload from a slow one: who collects says how long to wait for a sign of life.
+//! * One transaction does not read more than [`MAX_READ_BYTES`] and [`MAX_READ_CHUNKS`], an upload has not more
+//!   than [`MAX_PARTS`] parts.
 //! * Chunk sizes may differ from writer to writer; a blob keeps that with which it was written as a whole.
 //!
 //! # What it costs
@@ -38,9 +42,9 @@
 //! | delete | manifest | 2 clears | the same |
 //! | read, read_range | manifest, chunks in the range | – | changes of the blob |
 //! | size, exists, stat | manifest | – | changes of the blob |
-//! | put a part | record | 1 clear, chunks of the part, 1 | the end of the upload |
-//! | finish | record, manifest, 1 key a part | manifest, 3 clears | changes and readers of the blob |
-//! | collect | records | 3 clears an upload | the collected uploads |
+//! | put a part | record | 1 clear, chunks of the part, 2 | the end of the upload |
+//! | finish | record, manifest, 1 key a part | manifest, 4 clears | changes and readers of the blob |
+//! | collect | 2 keys an upload, twice | 4 clears an upload | the collected uploads |
 //!
 //! A chunk of 10,000 bytes is a good beginning; 1,000 to 5,000 serve random access better, 50,000 and more
 //! sequential reads.
@@ -70,6 +74,6 @@ mod upload;
 
 pub use error::Error;
 pub use keys::{Generation, UploadId};
-pub use ops::{Blobs, Stat};
+pub use ops::{Blobs, MAX_READ_BYTES, MAX_READ_CHUNKS, Stat};
 pub use pages::Pages;
-pub use upload::{Expect, MAX_PART_BYTES};
+pub use upload::{Expect, MAX_PART_BYTES, MAX_PARTS};

@@ -1,4 +1,4 @@
-//! A blob's operations in one transaction, and exactly once.
+//! A blob's operations in one transaction.
 
 use super::{
     Error, Expect, Generation, MAX_PART_BYTES,
@@ -10,6 +10,12 @@ use crate::{
 };
 use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::Subspace;
+
+/// So many bytes are read in one transaction: more may take longer than a transaction lives.
+pub const MAX_READ_BYTES: u64 = 50_000_000;
+
+/// So many chunks are read in one transaction.
+pub const MAX_READ_CHUNKS: u64 = 100_000;
 
 /// Blobs below a subspace of their own.
 #[derive(Clone, Debug)]
@@ -110,7 +116,9 @@ impl Blobs {
             true => self.chunk(tx, blob, &old, last).await?.slice(..(size - last) as usize),
             false => Bytes::new(),
         };
-        let new = Manifest { size, generation: next(tx, Some(old)).await?, ..old };
+        // Where an upload put it there is content of it: an id without content may be used again.
+        let place = if size == 0 { Place::Own } else { old.place };
+        let new = Manifest { size, generation: next(tx, Some(old)).await?, place, ..old };
         self.clear(tx, blob, &old, last);
         self.put(tx, blob, &new, last, &kept);
         tx.set(&keys::manifest(&self.subspace, blob), &new.encode());
@@ -126,7 +134,8 @@ impl Blobs {
         Ok(true)
     }
 
-    /// The whole content. What takes longer than a transaction lives is for [`Pages`](super::Pages).
+    /// The whole content. More than one transaction reads is for [`Pages`](super::Pages), as for
+    /// [`read_range`](Blobs::read_range).
     pub async fn read<T: Transaction>(
         &self,
         tx: &T,
@@ -138,6 +147,9 @@ impl Blobs {
     }
 
     /// Up to `length` bytes from `start`: fewer where the blob ends before, none from its end on.
+    ///
+    /// [`Error::TooLong`] beyond [`MAX_READ_BYTES`] or [`MAX_READ_CHUNKS`]: a transaction that outlives its
+    /// read version would begin again for ever.
     pub async fn read_range<T: Transaction>(
         &self,
         tx: &T,
@@ -224,7 +236,7 @@ impl Blobs {
         let end = end(start, data.len() as u64)?;
         self.fits(blob, old.place, old.chunk, data.len())?;
         let (first, last) = (start - start % old.chunk, end - end % old.chunk);
-        let mut bytes = BytesMut::with_capacity(data.len() + 2 * old.chunk as usize);
+        let mut bytes = BytesMut::new();
         if first < start {
             let chunk = self.chunk(tx, blob, &old, first).await?;
             bytes.extend_from_slice(&chunk[..(start - first) as usize]);
@@ -255,11 +267,16 @@ impl Blobs {
         if start >= end {
             return Ok(Bytes::new());
         }
+        let limit = readable(manifest.chunk);
+        if end - start > limit {
+            return Err(Error::TooLong { bytes: end - start, limit });
+        }
         let content = keys::content(&self.subspace, blob, manifest.place);
         let first = start - start % manifest.chunk;
         let range = RangeOption::new(content.pack(&(first,)), content.pack(&(end,)));
         let rows = tx.get_range_all(range, isolation).await?;
-        let mut bytes = BytesMut::with_capacity((end - first) as usize);
+        // As much as is there: the manifest may claim anything.
+        let mut bytes = BytesMut::with_capacity(rows.iter().map(|row| row.value.len()).sum());
         let mut offset = first;
         for row in rows {
             let (found,): (u64,) = content.unpack(&row.key).map_err(|_| Error::foreign(&row.key))?;
@@ -326,13 +343,12 @@ impl Blobs {
         tx: &T,
         blob: &[u8],
         manifest: &Manifest,
-        mut offset: u64,
+        offset: u64,
         bytes: &[u8],
     ) {
         let content = keys::content(&self.subspace, blob, manifest.place);
-        for chunk in bytes.chunks(manifest.chunk as usize) {
-            tx.set(&content.pack(&(offset,)), chunk);
-            offset += manifest.chunk;
+        for (number, chunk) in (0..).zip(bytes.chunks(manifest.chunk as usize)) {
+            tx.set(&content.pack(&(offset + number * manifest.chunk,)), chunk);
         }
     }
 
@@ -343,14 +359,6 @@ impl Blobs {
     }
 }
 
-once_forms! { impl Blobs, Error {
-    write_once = write(blob: &[u8], data: &[u8]) -> Generation;
-    append_once = append(blob: &[u8], data: &[u8]) -> Generation;
-    write_at_once = write_at(blob: &[u8], start: u64, data: &[u8]) -> Generation;
-    truncate_once = truncate(blob: &[u8], size: u64) -> Generation;
-    delete_once = delete(blob: &[u8]) -> bool;
-} }
-
 /// The generation behind `old`.
 pub(super) async fn next<T: Transaction>(tx: &T, old: Option<Manifest>) -> Result<Generation, Error> {
     let version = tx.get_read_version().await?;
@@ -360,6 +368,11 @@ pub(super) async fn next<T: Transaction>(tx: &T, old: Option<Manifest>) -> Resul
         _ => 0,
     };
     Ok(Generation { version, step })
+}
+
+/// How many bytes of a blob one transaction reads.
+pub(super) fn readable(chunk: u64) -> u64 {
+    MAX_READ_BYTES.min(chunk * MAX_READ_CHUNKS)
 }
 
 /// Where `length` bytes from `start` end.

@@ -1,6 +1,6 @@
 //! A blob read over many transactions.
 
-use super::{Blobs, Error, Expect, Generation, Stat};
+use super::{Blobs, Error, Expect, Generation, Stat, keys::Manifest, ops::readable};
 use crate::{
     reachable,
     tx::{Database, Isolation, RunError},
@@ -14,7 +14,7 @@ use std::future::Future;
 pub struct Pages {
     blobs: Blobs,
     blob: Bytes,
-    stat: Stat,
+    manifest: Manifest,
     offset: u64,
 }
 
@@ -27,17 +27,17 @@ impl Pages {
     ) -> impl Future<Output = Result<Option<Pages>, RunError<Error>>> + Send {
         crate::called!();
         async move {
-            let stat =
-                db.run(|tx, _| async move { blobs.stat(&tx, blob, Isolation::Snapshot).await }).await?;
+            let manifest =
+                db.run(|tx, _| async move { blobs.manifest(&tx, blob, Isolation::Snapshot).await }).await?;
             let (blobs, blob) = (blobs.clone(), Bytes::copy_from_slice(blob));
-            Ok(stat.map(|stat| Pages { blobs, blob, stat, offset: 0 }))
+            Ok(manifest.map(|manifest| Pages { blobs, blob, manifest, offset: 0 }))
         }
     }
 
     /// What is read.
     pub fn stat(&self) -> Stat {
         crate::called!();
-        self.stat
+        Stat { size: self.manifest.size, generation: self.manifest.generation }
     }
 
     /// The next page, `None` behind the last one. [`Error::Changed`] when the blob is no longer what it
@@ -48,12 +48,14 @@ impl Pages {
     ) -> impl Future<Output = Result<Option<Bytes>, RunError<Error>>> + Send {
         crate::called!();
         async move {
-            if self.offset >= self.stat.size {
+            let Manifest { size, chunk, generation, .. } = self.manifest;
+            if self.offset >= size {
                 return Ok(None);
             }
             let (blobs, blob, from) = (&self.blobs, &self.blob[..], self.offset);
-            // As wide as a part, but not beyond the end, which may be the last offset of all.
-            let (generation, length) = (self.stat.generation, blobs.part.min(self.stat.size - from));
+            // As wide as a part, which the blob's own chunks may be too small for; and not beyond the end,
+            // which may be the last offset of all.
+            let length = blobs.part.min(readable(chunk)).min(size - from);
             let page = db
                 .run(|tx, _| async move {
                     blobs.read_range_of(&tx, blob, generation, from, length, Isolation::Snapshot).await

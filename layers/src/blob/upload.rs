@@ -10,15 +10,24 @@ use crate::{
     limits,
     once::{Outcome, Session, converging},
     reachable, sometimes,
-    tx::{Database, Isolation, RangeOption, RunError, Transaction},
+    tx::{
+        ConflictRangeType, Database, Isolation, KeyValue, MutationType, RangeOption, RunError, Transaction,
+        key_after,
+    },
 };
 use bytes::Bytes;
-use foundationdb_tuple::{pack, unpack};
+use foundationdb_tuple::{Subspace, pack, unpack};
 use serde::{Deserialize, Serialize};
-use std::{fmt, future::Future};
+use std::{collections::BTreeMap, fmt, future::Future, time::Duration};
 
 /// The largest part, in bytes: half of a transaction, so that keys and conflict ranges have room.
 pub const MAX_PART_BYTES: usize = limits::TRANSACTION_SIZE_LIMIT / 2;
+
+/// An upload has so many parts at most: as many as the transaction that finishes it can look at.
+pub const MAX_PARTS: u64 = 100_000;
+
+/// So many uploads are looked at in one transaction.
+const PAGE: usize = 100;
 
 /// What must be true of a blob when an upload takes its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,7 +65,8 @@ impl Expect {
 }
 
 impl Blobs {
-    /// Begins an upload. To begin it again does nothing, as long as it is under way.
+    /// Begins an upload. To begin it again is a sign of life, as long as it is under way, and nothing else.
+    /// [`Error::NoUpload`] when its content is a blob's by now.
     pub async fn begin_upload<T: Transaction>(
         &self,
         tx: &T,
@@ -68,23 +78,25 @@ impl Blobs {
         let version = tx.get_read_version().await?;
         let blob = Bytes::copy_from_slice(blob);
         let new = Record { blob, chunk: self.chunk, part: self.part, version };
-        let key = keys::record(&self.subspace, upload);
         if let Some(old) = self.record(tx, upload).await? {
-            return match (Record { version, ..old }) == new {
-                true => Ok(()),
-                false => Err(Error::OtherUpload(upload)),
-            };
+            if (Record { version, ..old }) != new {
+                return Err(Error::OtherUpload(upload));
+            }
+            self.sign(tx, upload);
+            return Ok(());
         }
-        let manifest = self.manifest(tx, &new.blob, Isolation::Serializable).await?;
-        if manifest.is_some_and(|manifest| manifest.place == Place::Upload(upload)) {
+        let content = keys::content(&self.subspace, &new.blob, Place::Upload(upload));
+        let first = RangeOption::from(content.range()).limit(1);
+        if !tx.get_range_all(first, Isolation::Serializable).await?.is_empty() {
             return Err(Error::NoUpload(upload));
         }
-        tx.set(&key, &new.encode());
+        tx.set(&keys::record(&self.subspace, upload), &new.encode());
         Ok(())
     }
 
-    /// Puts a part, numbered from 0; one of that number that came before is replaced. Parts do not
-    /// conflict with each other. Repeating it does no harm: [`converging`] is enough for it.
+    /// Puts a part, numbered from 0; one of that number that came before is replaced. Parts of different
+    /// numbers do not conflict with each other. Repeating it does no harm: [`converging`] is enough for it. Each time is a
+    /// sign of life.
     pub async fn put_part<T: Transaction>(
         &self,
         tx: &T,
@@ -99,16 +111,21 @@ impl Blobs {
         if bytes == 0 || bytes as u64 > record.part {
             return Err(Error::PartLength { number, bytes, limit: record.part });
         }
-        let overflow = Error::Overflow { start: number.saturating_mul(record.part), length: record.part };
-        let end = number.checked_add(1).and_then(|next| next.checked_mul(record.part)).ok_or(overflow)?;
+        if number >= MAX_PARTS {
+            return Err(Error::PartNumber { number });
+        }
         let place = Place::Upload(upload);
         self.fits(&record.blob, place, record.chunk, bytes)?;
         let content = keys::content(&self.subspace, &record.blob, place);
-        let start = end - record.part;
-        tx.clear_range(&content.pack(&(start,)), &content.pack(&(end,)));
+        let start = number * record.part;
+        let mark = keys::marks(&self.subspace, upload).pack(&(number,));
+        // An attempt given up that lands late would otherwise come back over what has replaced it.
+        tx.add_conflict_key(&mark, ConflictRangeType::Read)?;
+        tx.clear_range(&content.pack(&(start,)), &content.pack(&(start + record.part,)));
         let manifest = record.manifest(upload, bytes as u64, Generation { version: 0, step: 0 });
         self.put(tx, &record.blob, &manifest, start, data);
-        tx.set(&keys::marks(&self.subspace, upload).pack(&(number,)), &pack(&(bytes as u64,)));
+        tx.set(&mark, &pack(&(bytes as u64,)));
+        self.sign(tx, upload);
         Ok(())
     }
 
@@ -122,12 +139,20 @@ impl Blobs {
         crate::called!();
         let marks = keys::marks(&self.subspace, upload);
         let rows = tx.get_range_all(RangeOption::from(marks.range()), isolation).await?;
-        let part = |row: crate::tx::KeyValue| {
-            let number = marks.unpack(&row.key).map_err(|_| Error::foreign(&row.key));
-            let length = unpack(&row.value).map_err(|_| Error::foreign(&row.key));
-            number.and_then(|(number,)| Ok((number, length.map(|(length,)| length)?)))
-        };
-        rows.into_iter().map(part).collect()
+        rows.iter().map(|row| part(&marks, row)).collect()
+    }
+
+    /// The uploads under way, in the order of their ids: up to `most` of them behind `after`.
+    pub async fn uploads<T: Transaction>(
+        &self,
+        tx: &T,
+        after: Option<UploadId>,
+        most: usize,
+        isolation: Isolation,
+    ) -> Result<Vec<UploadId>, Error> {
+        crate::called!();
+        let rows = self.records(tx, after, most, isolation).await?;
+        rows.iter().map(|row| keys::upload(&self.subspace, &row.key)).collect()
     }
 
     /// Makes what was uploaded the blob's content: its parts from 0 on, all of the full size but the last.
@@ -148,10 +173,14 @@ impl Blobs {
                 });
             }
         }
-        if let Some((number, _)) = parts.last()
-            && *number + 1 != parts.len() as u64
-        {
-            return Err(Error::MissingPart(parts.len() as u64 - 1));
+        if let Some((number, length)) = parts.last() {
+            let expected = parts.len() as u64 - 1;
+            if *number != expected {
+                return Err(Error::MissingPart(expected));
+            }
+            if !(1..=record.part).contains(length) {
+                return Err(Error::Damaged(expected * record.part));
+            }
         }
         let old = self.manifest(tx, &record.blob, Isolation::Serializable).await?;
         expect.check(old.map(|old| old.generation))?;
@@ -161,7 +190,11 @@ impl Blobs {
         }
         let size = parts.iter().map(|(_, length)| length).sum();
         let generation = next(tx, old).await?;
-        let manifest = record.manifest(upload, size, generation);
+        let mut manifest = record.manifest(upload, size, generation);
+        if size == 0 {
+            // An id without content may be used again.
+            manifest.place = Place::Own;
+        }
         tx.set(&keys::manifest(&self.subspace, &record.blob), &manifest.encode());
         self.forget(tx, upload);
         Ok(generation)
@@ -177,34 +210,45 @@ impl Blobs {
         Ok(true)
     }
 
-    /// Gives up to `most` uploads up that began more than `age` versions ago (a cluster counts about a
-    /// million a second). Answers which.
-    pub async fn collect<T: Transaction>(
+    /// Gives up the uploads that show no sign of life for as long as `patience`, by this process's own timer,
+    /// and removes their parts; the ids of those that it removed. Live ones are safe if `patience` is longer
+    /// than they ever take from one part to the next, retries through a recovery of the cluster included.
+    ///
+    /// It is many transactions: a look at a hundred uploads each, and one for each upload that is removed,
+    /// which conflicts with whatever that upload still does. To be repeated at will; one whose removal came
+    /// through unseen is not in the answer.
+    pub fn collect<D: Database>(
         &self,
-        tx: &T,
-        age: i64,
-        most: usize,
-    ) -> Result<Vec<UploadId>, Error> {
+        db: &D,
+        patience: Duration,
+    ) -> impl Future<Output = Result<Vec<UploadId>, RunError<Error>>> + Send {
         crate::called!();
-        let before = tx.get_read_version().await?.saturating_sub(age);
-        let range = RangeOption::from(keys::records(&self.subspace).range());
-        // Only what is collected needs to be as it was: new uploads do not conflict.
-        let rows = tx.get_range_all(range, Isolation::Snapshot).await?;
-        let mut collected = Vec::new();
-        for row in rows {
-            if Record::decode(&row.key, &row.value)?.version < before && collected.len() < most {
-                let upload = keys::upload(&self.subspace, &row.key)?;
-                self.abandon_upload(tx, upload).await?;
-                collected.push(upload);
+        async move {
+            let seen = self.look_at_all(db).await?;
+            if seen.is_empty() {
+                return Ok(Vec::new());
             }
+            db.env().sleep(patience).await;
+            let mut collected = Vec::new();
+            for (upload, seen) in &seen {
+                let removed = db.run(|tx, _| async move {
+                    match self.look(&tx, *upload).await? == *seen {
+                        true => self.abandon_upload(&tx, *upload).await,
+                        false => Ok(false),
+                    }
+                });
+                let removed = removed.await?;
+                sometimes!(removed, "blob: an upload that was given up is collected");
+                sometimes!(!removed, "blob: an upload that lives is not collected");
+                collected.extend(removed.then_some(*upload));
+            }
+            Ok(collected)
         }
-        sometimes!(!collected.is_empty(), "blob: an upload that was given up is collected");
-        Ok(collected)
     }
 
-    /// Replaces a blob, or makes it, with content of any length, exactly once. What fails before the
-    /// last transaction has changed nothing that anybody reads; its parts are left to
-    /// [`collect`](Blobs::collect).
+    /// Replaces a blob, or makes it, with content of up to [`MAX_PARTS`] parts, exactly once. What fails
+    /// before the last transaction has changed nothing that anybody reads; its parts are left to
+    /// [`collect`](Blobs::collect), and so they are when the future is dropped.
     pub fn upload_once<D: Database>(
         &self,
         session: &mut Session<D>,
@@ -217,14 +261,18 @@ impl Blobs {
             let db = session.database().clone();
             let upload = UploadId::draw(db.env());
             match self.put_all(&db, blob, upload, data).await {
-                Ok(()) => self.finish_upload_once(session, upload, expect).await,
+                Ok(()) => {
+                    session
+                        .apply(|tx| async move { self.finish_upload(&tx, upload, expect).await })
+                        .await
+                }
                 Err(e) => Outcome::Refused(e.error),
             }
         }
     }
 
     /// Begins an upload and puts all its parts, each in a transaction of its own. May be done again, by
-    /// anybody who has the same data.
+    /// anybody who has the same data, and goes on where it is left when the future is dropped.
     pub fn put_all<D: Database>(
         &self,
         db: &D,
@@ -234,6 +282,11 @@ impl Blobs {
     ) -> impl Future<Output = Result<(), RunError<Error>>> + Send {
         crate::called!();
         async move {
+            let last = (data.len() as u64).div_ceil(self.part).saturating_sub(1);
+            if last >= MAX_PARTS {
+                let error = Error::PartNumber { number: last };
+                return Err(RunError { error, maybe_committed: false, attempts: 0 });
+            }
             converging(db, |tx| async move { self.begin_upload(&tx, blob, upload).await }).await?;
             for (number, part) in (0..).zip(data.chunks(self.part as usize)) {
                 converging(db, |tx| async move { self.put_part(&tx, upload, number, part).await }).await?;
@@ -248,9 +301,60 @@ impl Blobs {
         value.map(|value| Record::decode(&key, &value)).transpose()
     }
 
+    /// The rows of records behind one upload's.
+    async fn records<T: Transaction>(
+        &self,
+        tx: &T,
+        after: Option<UploadId>,
+        most: usize,
+        isolation: Isolation,
+    ) -> Result<Vec<KeyValue>, Error> {
+        if most == 0 {
+            return Ok(Vec::new());
+        }
+        let (first, end) = keys::records(&self.subspace).range();
+        let begin = after.map_or(first, |after| key_after(&keys::record(&self.subspace, after)).into());
+        Ok(tx.get_range_all(RangeOption::new(begin, end).limit(most), isolation).await?)
+    }
+
+    /// What there is of an upload that changes as long as it lives.
+    async fn look<T: Transaction>(&self, tx: &T, upload: UploadId) -> Result<Seen, Error> {
+        let record = tx.get(&keys::record(&self.subspace, upload), Isolation::Serializable).await?;
+        let signs = tx.get(&keys::signs(&self.subspace, upload), Isolation::Serializable).await?;
+        Ok(Seen { record, signs })
+    }
+
+    /// The same of all uploads, a page of them at a time.
+    async fn look_at_all<D: Database>(&self, db: &D) -> Result<BTreeMap<UploadId, Seen>, RunError<Error>> {
+        let mut all = BTreeMap::new();
+        loop {
+            let after = all.last_key_value().map(|(upload, _)| *upload);
+            let page = db
+                .run(|tx, _| async move {
+                    let mut page = Vec::new();
+                    for upload in self.uploads(&tx, after, PAGE, Isolation::Snapshot).await? {
+                        page.push((upload, self.look(&tx, upload).await?));
+                    }
+                    Ok::<_, Error>(page)
+                })
+                .await?;
+            let ends = page.len() < PAGE;
+            all.extend(page);
+            if ends {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// Adds a sign of life.
+    fn sign<T: Transaction>(&self, tx: &T, upload: UploadId) {
+        tx.atomic_op(&keys::signs(&self.subspace, upload), &1u64.to_le_bytes(), MutationType::Add);
+    }
+
     /// Clears what is known of an upload but its content.
     fn forget<T: Transaction>(&self, tx: &T, upload: UploadId) {
         tx.clear(&keys::record(&self.subspace, upload));
+        tx.clear(&keys::signs(&self.subspace, upload));
         let (begin, end) = keys::marks(&self.subspace, upload).range();
         tx.clear_range(&begin, &end);
     }
@@ -263,10 +367,20 @@ impl Record {
     }
 }
 
-once_forms! { impl Blobs, Error {
-    finish_upload_once = finish_upload(upload: UploadId, expect: Expect) -> Generation;
-    abandon_upload_once = abandon_upload(upload: UploadId) -> bool;
-} }
+/// What a look saw of an upload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Seen {
+    record: Option<Bytes>,
+    signs: Option<Bytes>,
+}
+
+/// A part that has come, by its mark: its number and its length.
+fn part(marks: &Subspace, row: &KeyValue) -> Result<(u64, u64), Error> {
+    let foreign = || Error::foreign(&row.key);
+    let (number,): (u64,) = marks.unpack(&row.key).map_err(|_| foreign())?;
+    let (length,): (u64,) = unpack(&row.value).map_err(|_| foreign())?;
+    Ok((number, length))
+}
 
 #[cfg(test)]
 mod tests {

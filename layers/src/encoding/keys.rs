@@ -134,9 +134,10 @@ impl Column {
         }
     }
 
-    /// Appends a part's encoding.
+    /// Appends a part's encoding; nothing when it is refused.
     pub fn encode(&self, part: &Part, out: &mut Vec<u8>) -> Result<(), Error> {
         crate::called!();
+        self.check()?;
         let narrow = |word: u64, bytes: &u8| word.to_be_bytes()[8 - usize::from(*bytes)..].to_vec();
         let out_of_range = |bytes: &u8| Error::OutOfRange { part: shown(part), bytes: *bytes };
         out.extend(match (self, part) {
@@ -303,8 +304,21 @@ mod tests {
             let refused = column.encode(&part, &mut Vec::new());
             assert_eq!(refused, Err(Error::OutOfRange { part: format!("{part:?}"), bytes }));
         }
-        assert_eq!(Column::Unsigned(0).check(), Err(Error::Width(0)));
-        assert_eq!(Column::Signed(9).check(), Err(Error::Width(9)));
+    }
+
+    #[test]
+    fn widths_that_no_integer_has_are_refused() {
+        for bytes in [0, 9, 255] {
+            for (column, part) in [
+                (Column::Unsigned(bytes), Part::Unsigned(0)),
+                (Column::Signed(bytes), Part::Signed(-1)),
+                (Column::Signed(bytes), "a part of another type".into()),
+            ] {
+                let mut out = vec![7];
+                assert_eq!(column.encode(&part, &mut out), Err(Error::Width(bytes)));
+                assert_eq!(out, [7]);
+            }
+        }
     }
 
     #[test]

@@ -8,7 +8,6 @@
 //! * Different keys are different: no two lists of parts have one encoding, whatever bytes the parts
 //!   contain, and a text that a collation does not tell from another is kept beside it.
 //! * What is read back are the parts that were written.
-//! * The forms that end in `_once` take effect exactly once ([`once`](crate::once)).
 //!
 //! # What it does not do
 //!
@@ -26,7 +25,7 @@
 //! |---|---|---|---|
 //! | set, delete | – | 1 | readers of the key |
 //! | get | 1 key | – | writers of the key |
-//! | under, between | 1 range | – | writers in the range |
+//! | under, between, page | 1 range | – | writers in the range |
 //!
 //! An integer takes its column's bytes, text three more than it has, a collated one about twice that.
 //!

@@ -1,9 +1,9 @@
-//! A map from ordered keys to values: inside a transaction, and exactly once.
+//! A map from ordered keys to values, inside a transaction.
 
 use super::{Column, Error, Part, keys};
 use crate::{
     limits,
-    tx::{Isolation, RangeOption, Transaction, strinc},
+    tx::{Isolation, RangeOption, Transaction, key_after, strinc},
 };
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
@@ -53,7 +53,8 @@ impl Ordered {
         Ok(())
     }
 
-    /// What is under keys that begin with these parts, in order; everything when there are none.
+    /// What is under keys that begin with these parts, in order; everything when there are none. All of it at
+    /// once: what takes longer to read than a transaction lives is for [`page`](Ordered::page).
     pub async fn under<T: Transaction>(
         &self,
         tx: &T,
@@ -61,10 +62,29 @@ impl Ordered {
         isolation: Isolation,
     ) -> Result<Vec<Row>, Error> {
         crate::called!();
-        let begin = keys::prefix(&self.subspace, &self.columns, prefix)?;
-        // Up to the next prefix, not to 0xff behind this one: with that an integer may begin.
-        let end = strinc(&begin).unwrap_or(Bytes::from_static(b"\xff"));
+        let (begin, end) = self.range(prefix)?;
         self.rows(tx, RangeOption::new(begin, end), isolation).await
+    }
+
+    /// Up to `most` rows of those [`under`](Ordered::under) the prefix, in order: the first ones, or those behind
+    /// the key `after`, which may be gone.
+    pub async fn page<T: Transaction>(
+        &self,
+        tx: &T,
+        prefix: &[Part],
+        after: Option<&[Part]>,
+        most: usize,
+        isolation: Isolation,
+    ) -> Result<Vec<Row>, Error> {
+        crate::called!();
+        let (mut begin, end) = self.range(prefix)?;
+        if let Some(after) = after {
+            begin = begin.max(key_after(&keys::key(&self.subspace, &self.columns, after)?));
+        }
+        if most == 0 || begin >= end {
+            return Ok(Vec::new());
+        }
+        self.rows(tx, RangeOption::new(begin, end).limit(most), isolation).await
     }
 
     /// What is under keys from the first one that begins with these parts to the last one before those, in
@@ -85,6 +105,14 @@ impl Ordered {
         self.rows(tx, RangeOption::new(begin, end), isolation).await
     }
 
+    /// Where the keys are that begin with these parts.
+    fn range(&self, prefix: &[Part]) -> Result<(Bytes, Bytes), Error> {
+        let begin = keys::prefix(&self.subspace, &self.columns, prefix)?;
+        // Up to the next prefix, not to 0xff behind this one: with that an integer may begin.
+        let end = strinc(&begin).unwrap_or(Bytes::from_static(b"\xff"));
+        Ok((begin.into(), end))
+    }
+
     async fn rows<T: Transaction>(
         &self,
         tx: &T,
@@ -97,8 +125,3 @@ impl Ordered {
             .collect()
     }
 }
-
-once_forms! { impl Ordered, Error {
-    set_once = set(key: &[Part], value: &[u8]) -> ();
-    delete_once = delete(key: &[Part]) -> ();
-} }

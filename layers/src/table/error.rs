@@ -23,5 +23,12 @@ layer_error! {
             /// How many axes there are.
             dimensions: usize,
         },
+        /// The subspaces of these two orders are the same, or one is in the other: cells of one would be
+        /// taken for cells of the other.
+        #[error("the orders {} and {} share keys", orders[0], orders[1])]
+        Overlap {
+            /// Their places among the orders.
+            orders: [usize; 2],
+        },
     }
 }

@@ -36,6 +36,11 @@ impl Order {
         }
     }
 
+    /// Whether a key of one order may be a key of the other: one subspace is in the other.
+    pub(super) fn overlaps(&self, other: &Order) -> bool {
+        self.subspace.is_start_of(other.subspace.bytes()) || other.subspace.is_start_of(self.subspace.bytes())
+    }
+
     /// The key of a cell.
     pub(super) fn key(&self, cell: &[Label]) -> Vec<u8> {
         self.subspace.pack(&self.axes.iter().map(|axis| &cell[*axis]).collect::<Vec<_>>())
@@ -66,7 +71,7 @@ impl Order {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::Grid, *};
 
     #[test]
     fn keys_sort_by_their_axes_and_come_back() {
@@ -102,6 +107,22 @@ mod tests {
         for axes in [&[0, 1][..], &[0, 1, 1], &[0, 1, 3], &[0, 1, 2, 2], &[]] {
             assert_eq!(check(axes), Err(Error::NotAnOrder { axes: axes.to_vec(), dimensions: 3 }));
         }
+    }
+
+    #[test]
+    fn orders_that_share_keys_are_refused() {
+        let grid = |subspaces: [Subspace; 3]| {
+            let orders = subspaces.map(|subspace| Order::new(subspace, &[0, 1]));
+            Grid::new(2, orders.to_vec()).map(drop)
+        };
+        let [a, ab, b] = [Subspace::from("a"), Subspace::from(("a", "b")), Subspace::from("b")];
+        let raw = |bytes: &[u8]| Subspace::from_bytes(bytes.to_vec());
+        assert_eq!(grid([ab.clone(), raw(b"a"), b.clone()]), Ok(()));
+        assert_eq!(grid([ab.clone(), b.clone(), a.clone()]), Err(Error::Overlap { orders: [0, 2] }));
+        assert_eq!(grid([b.clone(), a, ab.clone()]), Err(Error::Overlap { orders: [1, 2] }));
+        assert_eq!(grid([b.clone(), b.clone(), ab.clone()]), Err(Error::Overlap { orders: [0, 1] }));
+        assert_eq!(grid([raw(b"ab"), raw(b"c"), raw(b"c\0")]), Err(Error::Overlap { orders: [1, 2] }));
+        assert_eq!(grid([Subspace::all(), b, ab]), Err(Error::Overlap { orders: [0, 1] }));
     }
 
     #[test]

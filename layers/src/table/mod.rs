@@ -11,11 +11,11 @@
 //! * Setting a row replaces it: columns that are not given are gone, from every order.
 //! * Labels have types ([`Label`](crate::label::Label)): row `"1"` is not row 1.
 //! * Cells that are set or deleted one by one never conflict with each other.
-//! * The forms that end in `_once` take effect exactly once ([`once`](crate::once)).
 //!
 //! # What it does not do
 //!
 //! * It reads nothing in an order that it does not keep: [`Error::NoOrder`], rather than all cells.
+//! * Orders do not share a subspace, or stand in that of another ([`Error::Overlap`]).
 //! * It does not split values: one above 100,000 bytes is refused, and so is a row whose cells do not fit
 //!   into a transaction together.
 //!
@@ -25,7 +25,7 @@
 //! |---|---|---|---|
 //! | set or delete a cell | – | 1 an order | readers of the cell |
 //! | get a cell | 1 key | – | writers of the cell |
-//! | get a row | 1 range | – | writers in the row |
+//! | get a row, a slice, a page of it | 1 range | – | writers in the row |
 //! | set or delete a row, one order | – | 1 range, 1 a cell | readers in the row |
 //! | set or delete a row, more orders | 1 range | 1 range, 1 a cell and order | readers and writers in the row |
 //!

@@ -1,10 +1,10 @@
-//! The operations of tables: inside a transaction, and exactly once.
+//! The operations of tables, inside a transaction.
 
 use super::{Error, Order};
 use crate::{
     label::Label,
     limits, nesting, sometimes,
-    tx::{Isolation, RangeOption, Transaction},
+    tx::{Isolation, RangeOption, Transaction, key_after},
 };
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
@@ -40,6 +40,11 @@ impl Grid {
             return Err(Error::NotAnOrder { axes: Vec::new(), dimensions });
         }
         orders.iter().try_for_each(|order| order.check(dimensions))?;
+        for (at, order) in orders.iter().enumerate() {
+            if let Some(other) = orders[at + 1..].iter().position(|other| order.overlaps(other)) {
+                return Err(Error::Overlap { orders: [at, at + 1 + other] });
+            }
+        }
         Ok(Grid { dimensions, orders })
     }
 
@@ -77,7 +82,8 @@ impl Grid {
     }
 
     /// The cells with these labels on these axes, with the labels on all axes. All cells when nothing is
-    /// fixed.
+    /// fixed. All of them at once: what takes longer to read than a transaction lives is for
+    /// [`page`](Grid::page).
     pub async fn slice<T: Transaction>(
         &self,
         tx: &T,
@@ -87,6 +93,30 @@ impl Grid {
         crate::called!();
         let (order, below) = self.orders_below(fixed).next().ok_or_else(|| no_order(fixed))?;
         let rows = tx.get_range_all(RangeOption::from(below.range()), isolation).await?;
+        rows.into_iter().map(|row| Ok((order.cell(&row.key)?, row.value))).collect()
+    }
+
+    /// Up to `most` cells of a [`slice`](Grid::slice), as one order has them: the first ones, or those behind
+    /// the cell `after`, which may be gone. Which order that is depends on the fixed axes alone.
+    pub async fn page<T: Transaction>(
+        &self,
+        tx: &T,
+        fixed: &[(usize, &Label)],
+        after: Option<&[Label]>,
+        most: usize,
+        isolation: Isolation,
+    ) -> Result<Vec<(Vec<Label>, Bytes)>, Error> {
+        crate::called!();
+        let (order, below) = self.orders_below(fixed).next().ok_or_else(|| no_order(fixed))?;
+        let (mut begin, end) = below.range();
+        if let Some(after) = after {
+            self.check(after)?;
+            begin = begin.max(key_after(&order.key(after)).to_vec());
+        }
+        if most == 0 || begin >= end {
+            return Ok(Vec::new());
+        }
+        let rows = tx.get_range_all(RangeOption::new(begin, end).limit(most), isolation).await?;
         rows.into_iter().map(|row| Ok((order.cell(&row.key)?, row.value))).collect()
     }
 
@@ -140,8 +170,14 @@ impl Grid {
 
     /// The cell's keys, one for each order.
     fn keys(&self, cell: &[Label]) -> Result<Vec<Vec<u8>>, Error> {
+        self.check(cell)?;
+        Ok(self.orders.iter().map(|order| order.key(cell)).collect())
+    }
+
+    /// Refuses a cell of another table.
+    fn check(&self, cell: &[Label]) -> Result<(), Error> {
         match cell.len() == self.dimensions {
-            true => Ok(self.orders.iter().map(|order| order.key(cell)).collect()),
+            true => Ok(()),
             false => Err(Error::WrongDimensions { given: cell.len(), dimensions: self.dimensions }),
         }
     }
@@ -160,12 +196,6 @@ impl Grid {
         Ok((0..self.dimensions).filter_map(label).collect())
     }
 }
-
-once_forms! { impl Grid, Error {
-    set_once = set(cell: &[Label], value: &[u8]) -> ();
-    delete_once = delete(cell: &[Label]) -> ();
-    replace_once = replace(fixed: &[(usize, &Label)], cells: &Cells) -> ();
-} }
 
 impl Table {
     /// The table below `subspace` that is kept by row only.
@@ -285,15 +315,6 @@ impl Table {
         self.grid.replace(tx, &[(COLUMN, column)], &Cells::new()).await
     }
 }
-
-once_forms! { impl Table, Error {
-    set_cell_once = set_cell(row: &Label, column: &Label, value: &[u8]) -> ();
-    delete_cell_once = delete_cell(row: &Label, column: &Label) -> ();
-    set_row_once = set_row(row: &Label, cells: &Line) -> ();
-    set_column_once = set_column(column: &Label, cells: &Line) -> ();
-    delete_row_once = delete_row(row: &Label) -> ();
-    delete_column_once = delete_column(column: &Label) -> ();
-} }
 
 fn no_order(fixed: &[(usize, &Label)]) -> Error {
     Error::NoOrder(fixed.iter().map(|(axis, _)| *axis).collect())

@@ -2,15 +2,15 @@
 
 use crate::{
     specimen::Content,
-    workloads::blob::{Answer, Flaw, Op, blobs, places},
+    workloads::blob::{Answer, Flaw, Op, blobs, has_long_name, of_kind, places, space},
 };
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, pack, unpack};
 use shaketable_layers::{
     blob::{Error, Generation},
     tx::{
-        Isolation::{Serializable, Snapshot},
-        RangeOption, Transaction,
+        Isolation::{self, Serializable, Snapshot},
+        RangeOption, Transaction, strinc,
     },
 };
 
@@ -60,12 +60,16 @@ pub async fn perform<T: Transaction>(
     sizes: [usize; 2],
     tx: &T,
     op: &Op,
+    isolation: Isolation,
     name_of: impl Fn(usize) -> &'static [u8],
 ) -> Option<Result<Answer, Error>> {
+    if has_long_name(op) && flaw != Flaw::LongNameWritten {
+        return None;
+    }
     let told = |content: Option<Vec<u8>>| Answer::Content(content.as_ref().map(Content::from));
     Some(match (flaw, op) {
         (Flaw::TailKept, Op::Write(kind, name, data)) => {
-            let (name, chunk, bytes) = (name_of(*name), sizes[kind % 2], data.bytes());
+            let (name, chunk, bytes) = (name_of(*name), sizes[kind % 3 % 2], data.bytes());
             async {
                 let old = manifest(tx, name, true).await?;
                 for (at, part) in (0u64..).step_by(chunk).zip(bytes.chunks(chunk)) {
@@ -138,7 +142,7 @@ pub async fn perform<T: Transaction>(
             async {
                 let old = manifest(tx, name, false).await?;
                 let generation = next(tx, old).await?;
-                let chunk = sizes[kind % 2] as u64;
+                let chunk = sizes[kind % 3 % 2] as u64;
                 let mut new = old.unwrap_or(Manifest { size: 0, chunk, generation });
                 let content = places(name).1;
                 let first = new.size - new.size % new.chunk;
@@ -226,6 +230,74 @@ pub async fn perform<T: Transaction>(
                 Ok(Answer::Written(old.map_or(written, |old| old.generation)))
             }
             .await
+        }
+        (Flaw::EndIncluded, Op::ReadRange(name, start, length)) => {
+            let end = start.checked_add(*length)?;
+            let name = name_of(*name);
+            async {
+                let slice = blobs(sizes[0]).read_range(tx, name, *start, *length, isolation).await?;
+                if let (Some(manifest), true) = (manifest(tx, name, true).await?, *length > 0)
+                    && end < manifest.size
+                    && end % manifest.chunk == 0
+                {
+                    tx.get(&places(name).1.pack(&(end,)), isolation).await?;
+                }
+                Ok(told(slice.map(|slice| slice.to_vec())))
+            }
+            .await
+        }
+        (Flaw::EdgeKept, Op::Truncate(name, size)) => {
+            let name = name_of(*name);
+            async {
+                let kept = match manifest(tx, name, true).await? {
+                    Some(manifest) if *size < manifest.size && size % manifest.chunk == 0 => {
+                        tx.get(&places(name).1.pack(&(*size,)), Serializable).await?
+                    }
+                    _ => None,
+                };
+                let generation = blobs(sizes[0]).truncate(tx, name, *size).await?;
+                kept.into_iter().for_each(|kept| tx.set(&places(name).1.pack(&(*size,)), &kept));
+                Ok(Answer::Written(generation))
+            }
+            .await
+        }
+        (Flaw::SliceAtSnapshot, Op::ReadRange(name, start, length)) => {
+            let slice = blobs(sizes[0]).read_range(tx, name_of(*name), *start, *length, Snapshot).await;
+            slice.map(|slice| told(slice.map(|slice| slice.to_vec())))
+        }
+        (Flaw::SnapshotConflicts, Op::Size(kind, name)) => {
+            of_kind(sizes, *kind).size(tx, name_of(*name), Serializable).await.map(Answer::Size)
+        }
+        (Flaw::AnyGeneration, Op::ReadRangeOf(name, _, start, length)) => {
+            let slice = blobs(sizes[0]).read_range(tx, name_of(*name), *start, *length, isolation).await;
+            slice.map(|slice| told(Some(slice.unwrap_or_default().to_vec())))
+        }
+        (Flaw::NameWithoutEnd, Op::Delete(name)) => {
+            let name = name_of(*name);
+            async {
+                let deleted = blobs(sizes[0]).delete(tx, name).await?;
+                if deleted {
+                    let all = space().pack(&(1, TupleBytes::from(name)));
+                    let begin = &all[..all.len() - 1];
+                    tx.clear_range(begin, &strinc(begin).unwrap_or_default());
+                }
+                Ok(Answer::Deleted(deleted))
+            }
+            .await
+        }
+        (Flaw::LongNameWritten, Op::Write(_, name, data)) => {
+            let (name, bytes) = (name_of(*name), data.bytes());
+            match blobs(sizes[0]).write(tx, name, &bytes).await {
+                Err(Error::TooLarge(_)) => {
+                    async {
+                        let generation = next(tx, None).await?;
+                        tx.set(&places(name).1.pack(&(u64::MAX,)), &bytes);
+                        Ok(Answer::Written(generation))
+                    }
+                    .await
+                }
+                written => written.map(Answer::Written),
+            }
         }
         _ => return None,
     })

@@ -4,14 +4,14 @@ use crate::{
     workload::Outcome,
     workloads::{
         blob,
-        upload::{Answer, Client, Flaw, Op, Upload, Wish, applied, meets, read_as, refused},
+        upload::{Answer, Client, Deed, Done, Flaw, Op, Upload, Wish, applied, meets, read_as, refused},
     },
 };
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, pack, unpack};
 use shaketable_layers::{
     blob::{Error, Expect, Generation, UploadId},
-    once::converging,
+    once::{self, converging},
     tx::{
         Database,
         Isolation::{Serializable, Snapshot},
@@ -28,19 +28,130 @@ pub async fn apply<D: Database>(
 ) -> Option<Outcome<Answer>> {
     let db = &client.session.database().clone();
     Some(match (flaw, op) {
-        (Flaw::PagesUnchecked, Op::Pages(name)) => pages(workload, db, workload.name(*name)).await,
-        (Flaw::CollectAtSnapshot, Op::Collect) => {
-            let age = workload.age();
-            let collected = converging(db, |tx| async move { collect(&tx, age).await }).await;
+        (Flaw::PagesUnchecked, Op::Pages(name, _)) => pages(workload, db, workload.name(*name)).await,
+        (Flaw::CollectAtSnapshot | Flaw::AgeInVersions | Flaw::SeenIsDead, Op::Collect) => {
+            let collected = collect(flaw, workload, db).await;
             collected.map_or_else(|e| refused(e.error), |()| Outcome::Answered(Answer::Unseen))
         }
-        (Flaw::PagesUnchecked | Flaw::CollectAtSnapshot, _) => return None,
-        (_, Op::Upload(name, data, wish) | Op::Relay(name, data, wish, _)) => {
+        // A name that is too long is refused as it should be.
+        (_, Op::Upload(name, data, wish)) if flaw.uploads() && *name < 1_000 => {
             let (name, data) = (workload.name(*name), data.bytes());
             upload(flaw, workload, client, name, &data, *wish).await.unwrap_or_else(|e| refused(e.error))
         }
         _ => return None,
     })
+}
+
+/// Does a step that the bug touches; `None` when it leaves this one as it is.
+pub async fn step<T: Transaction>(
+    flaw: Flaw,
+    workload: &Upload,
+    tx: &T,
+    name: &[u8],
+    id: UploadId,
+    deed: &Deed,
+    (number, part): (u64, Vec<u8>),
+) -> Option<Result<Done, Error>> {
+    let blobs = &workload.blobs();
+    let limit = (workload.chunk() * workload.chunks()) as u64;
+    Some(match (flaw, deed) {
+        (Flaw::SignOfBeginning, Deed::Put(_) | Deed::PutOther(..)) => {
+            let signs = blob::space().pack(&(5, TupleBytes::from(&id.0[..])));
+            async {
+                let before = tx.get(&signs, Snapshot).await?;
+                let put = blobs.put_part(tx, id, number, &part).await;
+                if put.is_ok() {
+                    before.map_or_else(|| tx.clear(&signs), |before| tx.set(&signs, &before));
+                }
+                said(put.map(|()| Done::Done))
+            }
+            .await
+        }
+        (Flaw::TailOfPart, Deed::Put(_) | Deed::PutOther(..)) if number < 1_000 => {
+            let content = part_of(2, id);
+            let start = number * limit;
+            let chunk = workload.chunk() as u64;
+            let end = start + (part.len() as u64).div_ceil(chunk) * chunk;
+            async {
+                let tail = RangeOption::new(content.pack(&(end,)), content.pack(&(start + limit,)));
+                let tail = match end < start + limit {
+                    true => tx.get_range_all(tail, Snapshot).await?,
+                    false => Vec::new(),
+                };
+                let put = blobs.put_part(tx, id, number, &part).await;
+                if put.is_ok() {
+                    tail.iter().for_each(|row| tx.set(&row.key, &row.value));
+                }
+                said(put.map(|()| Done::Done))
+            }
+            .await
+        }
+        (Flaw::GapTaken | Flaw::ShortTaken, Deed::Finish) => {
+            async {
+                let Err(why) = blobs.finish_upload(tx, id, Expect::Anything).await else {
+                    return Ok(Done::Was(true));
+                };
+                let is_taken = match why {
+                    Error::MissingPart(_) => flaw == Flaw::GapTaken,
+                    Error::ShortPart(_) => flaw == Flaw::ShortTaken,
+                    _ => false,
+                };
+                if !is_taken {
+                    return said(Err(why));
+                }
+                let parts = blobs.parts(tx, id, Serializable).await?;
+                let size = parts.iter().map(|(_, length)| length).sum();
+                switch(tx, workload, name, id, size, Expect::Anything, true).await?;
+                forget(tx, id);
+                Ok(Done::Was(true))
+            }
+            .await
+        }
+        (Flaw::AbandonKeeps, Deed::Abandon) => {
+            async {
+                let was = tx.get(&record(id), Serializable).await?.is_some();
+                forget(tx, id);
+                Ok(Done::Was(was))
+            }
+            .await
+        }
+        (Flaw::AnotherBlob, Deed::BeginOther) => {
+            blobs.begin_upload(tx, name, id).await.map(|()| Done::Done)
+        }
+        _ => return None,
+    })
+}
+
+/// What a step answers.
+fn said(done: Result<Done, Error>) -> Result<Done, Error> {
+    match done {
+        Err(e) if e.fdb().is_none() => Ok(Done::Refused(e.to_string())),
+        done => done,
+    }
+}
+
+/// Clears what is known of an upload but its content.
+fn forget<T: Transaction>(tx: &T, upload: UploadId) {
+    tx.clear(&record(upload));
+    tx.clear(&blob::space().pack(&(5, TupleBytes::from(&upload.0[..]))));
+    let (begin, end) = part_of(4, upload).range();
+    tx.clear_range(&begin, &end);
+}
+
+impl Flaw {
+    /// Whether the bug is one of uploads as a whole.
+    fn uploads(self) -> bool {
+        matches!(
+            self,
+            Flaw::Unrecorded
+                | Flaw::InPlace
+                | Flaw::SwitchFirst
+                | Flaw::NotCompared
+                | Flaw::PartUnchecked
+                | Flaw::PartsCounted
+                | Flaw::OldKept
+        )
+    }
 }
 
 fn part_of(kind: i64, upload: UploadId) -> Subspace {
@@ -66,7 +177,9 @@ async fn upload<D: Database>(
     let expect = workload.expectation(db, name, wish).await?;
     client.expected = expect;
     let session = &mut client.session;
-    let uploaded = |generation| Answer::Uploaded(expect, generation);
+    let uploaded = |generation| Answer::Uploaded(expect, Vec::new(), generation, Vec::new());
+    // What a session has recorded is an answer, also for whoever resolves it.
+    let told = |outcome: once::Outcome<Generation, Error>| applied(outcome, expect, uploaded);
     let upload = UploadId::draw(db.env());
     if flaw != Flaw::InPlace {
         converging(db, |tx| async move { blobs.begin_upload(&tx, name, upload).await }).await?;
@@ -83,12 +196,13 @@ async fn upload<D: Database>(
                     false => Err(Error::Changed { expected: expect, found }),
                 }
             });
-            let mut outcome = applied(begun.await, uploaded);
+            let mut outcome = told(begun.await);
             for (_, part) in parts.iter().skip(1) {
                 if !matches!(outcome, Outcome::Answered(Answer::Uploaded(..))) {
                     break;
                 }
-                outcome = applied(blobs.append_once(session, name, part).await, uploaded);
+                let appended = session.apply(|tx| async move { blobs.append(&tx, name, part).await });
+                outcome = told(appended.await);
             }
             outcome
         }
@@ -96,12 +210,10 @@ async fn upload<D: Database>(
             let switched = session
                 .apply(|tx| async move { switch(&tx, workload, name, upload, size, expect, true).await })
                 .await;
-            let outcome = applied(switched, uploaded);
+            let outcome = told(switched);
             workload.put(db, upload, &parts).await?;
             converging(db, |tx| async move {
-                tx.clear(&record(upload));
-                let (begin, end) = part_of(4, upload).range();
-                tx.clear_range(&begin, &end);
+                forget(&tx, upload);
                 Ok::<_, Error>(())
             })
             .await?;
@@ -114,12 +226,10 @@ async fn upload<D: Database>(
                     return Err(Error::NoUpload(upload));
                 }
                 let generation = switch(&tx, workload, name, upload, size, expect, false).await?;
-                tx.clear(&record(upload));
-                let (begin, end) = part_of(4, upload).range();
-                tx.clear_range(&begin, &end);
+                forget(&tx, upload);
                 Ok(generation)
             });
-            applied(switched.await, uploaded)
+            told(switched.await)
         }
         Flaw::PartUnchecked => {
             let chunk = workload.chunk();
@@ -134,7 +244,7 @@ async fn upload<D: Database>(
                 })
                 .await?;
             }
-            applied(blobs.finish_upload_once(session, upload, expect).await, uploaded)
+            told(session.apply(|tx| async move { blobs.finish_upload(&tx, upload, expect).await }).await)
         }
         Flaw::PartsCounted => {
             for (_, part) in &parts {
@@ -144,11 +254,12 @@ async fn upload<D: Database>(
                 })
                 .await?;
             }
-            applied(blobs.finish_upload_once(session, upload, expect).await, uploaded)
+            told(session.apply(|tx| async move { blobs.finish_upload(&tx, upload, expect).await }).await)
         }
         Flaw::NotCompared => {
             workload.put(db, upload, &parts).await?;
-            applied(blobs.finish_upload_once(session, upload, Expect::Anything).await, uploaded)
+            let ended = session.apply(|tx| async move { blobs.finish_upload(&tx, upload, Expect::Anything).await });
+            told(ended.await)
         }
         // The record is all that the other bugs leave away.
         _ => {
@@ -157,7 +268,7 @@ async fn upload<D: Database>(
                 Ok(generation) => Outcome::Answered(uploaded(generation)),
                 Err(e) => match e.error.fdb() {
                     Some(error) if e.maybe_committed => Outcome::Unknown(error),
-                    _ => refused(e.error),
+                    _ => told(once::Outcome::Refused(e.error)),
                 },
             }
         }
@@ -194,7 +305,7 @@ async fn pages<D: Database>(workload: &Upload, db: &D, name: &[u8]) -> Outcome<A
     let opened = db.run(|tx, _| async move { blobs.stat(&tx, name, Snapshot).await }).await;
     let generation = match opened {
         Ok(Some(stat)) => stat.generation,
-        Ok(None) => return read_as(None, None),
+        Ok(None) => return read_as(None),
         Err(e) => return refused(e.error),
     };
     let (mut content, length) = (Vec::new(), (workload.chunk() * workload.chunks()) as u64);
@@ -203,27 +314,55 @@ async fn pages<D: Database>(workload: &Upload, db: &D, name: &[u8]) -> Outcome<A
         let page = db.run(|tx, _| async move { blobs.read_range(&tx, name, from, length, Snapshot).await });
         match page.await {
             Ok(Some(page)) if !page.is_empty() => content.extend_from_slice(&page),
-            Ok(_) => return read_as(Some(generation), Some(content.into())),
+            Ok(_) => return read_as(Some((generation, content.into()))),
             Err(e) => return refused(e.error),
         }
     }
 }
 
-/// Clears the uploads that are old enough, without making sure that they still are under way.
-async fn collect<T: Transaction>(tx: &T, age: i64) -> Result<(), Error> {
-    let before = tx.get_read_version().await?.saturating_sub(age);
-    let records = blob::space().subspace(&(3,));
-    for row in tx.get_range_all(RangeOption::from(records.range()), Snapshot).await? {
+/// Collects by the age of uploads, or what it has seen before it waited, or without making sure that they
+/// still are under way.
+async fn collect<D: Database>(flaw: Flaw, workload: &Upload, db: &D) -> Result<(), RunError<Error>> {
+    let blobs = &workload.blobs();
+    let records = &blob::space().subspace(&(3,));
+    let rows = || {
+        db.run(|tx, _| async move {
+            let rows = tx.get_range_all(RangeOption::from(records.range()), Snapshot).await?;
+            Ok::<_, Error>((tx.get_read_version().await?, rows))
+        })
+    };
+    if flaw != Flaw::AgeInVersions {
+        let (_, seen) = rows().await?;
+        db.env().sleep(workload.patience()).await;
+        for row in seen {
+            let Ok((id,)) = records.unpack::<(TupleBytes<'_>,)>(&row.key) else { continue };
+            let Ok(id) = id[..].try_into() else { continue };
+            let (upload, key) = (UploadId(id), &row.key);
+            let cleared = db.run(|tx, _| async move {
+                if flaw == Flaw::SeenIsDead {
+                    return blobs.abandon_upload(&tx, upload).await.map(drop);
+                }
+                if tx.get(key, Snapshot).await?.is_some() {
+                    let (begin, end) = part_of(2, upload).range();
+                    tx.clear_range(&begin, &end);
+                    forget(&tx, upload);
+                }
+                Ok(())
+            });
+            cleared.await?;
+        }
+        return Ok(());
+    }
+    let (version, rows) = rows().await?;
+    let before = version.saturating_sub(workload.patience().as_micros() as i64);
+    for row in rows {
         let id: Option<(TupleBytes<'_>,)> = records.unpack(&row.key).ok();
         let begun: Option<(TupleBytes<'_>, u64, u64, i64)> = unpack(&row.value).ok();
-        let (Some((id,)), Some((.., version))) = (id, begun) else { continue };
-        if version >= before {
-            continue;
-        }
-        tx.clear(&row.key);
-        for kind in [2, 4] {
-            let (begin, end) = blob::space().subspace(&(kind, id.clone())).range();
-            tx.clear_range(&begin, &end);
+        if let (Some((id,)), Some((.., begun))) = (id, begun)
+            && let Ok(id) = id[..].try_into()
+            && begun < before
+        {
+            db.run(|tx, _| async move { blobs.abandon_upload(&tx, UploadId(id)).await }).await?;
         }
     }
     Ok(())

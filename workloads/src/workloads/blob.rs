@@ -1,12 +1,15 @@
 //! `blob`: byte strings in chunks are written, appended to, overwritten, cut off and read in part.
 //!
-//! Few blobs and small chunks, so that most writes meet the middle of a chunk, its edge, or several; two
+//! Few blobs and small chunks, so that most writes meet the middle of a chunk, its edge, or several; three
 //! writers with chunk sizes of their own; empty blobs beside missing ones; and offsets beyond the end,
-//! which the layer refuses, or answers with nothing. A slice must read no chunk that it does not need.
+//! which the layer refuses, or answers with nothing. Offsets and lengths stand at the edges of chunks and
+//! beside them. Names are prefixes of each other, and now and then as long as a key can be, or longer. A slice
+//! must read no chunk that it does not need, and a look at snapshot must conflict with nothing.
 
 use crate::{
     sabotage::blob as sabotage,
     specimen::{At, Content, Specimen, UNRECORDED},
+    strategies::CONFUSED,
     workload::Bug,
 };
 use bytes::Bytes;
@@ -15,12 +18,16 @@ use proptest::{prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use shaketable_layers::{
     always,
-    blob::{Blobs, Error, Generation},
+    blob::{Blobs, Error, Expect, Generation},
     limits,
-    tx::{self, Env, Isolation::Serializable, RangeOption, Transaction},
+    tx::{
+        self, Env,
+        Isolation::{self, Serializable, Snapshot},
+        KEY_SIZE_LIMIT, RangeOption, Transaction, VALUE_SIZE_LIMIT,
+    },
 };
 use shaketable_sim::seed::Stream;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::LazyLock};
 
 flaws! {
     Unrecorded = UNRECORDED, "an append is retried after an unknown result without an operation record", "an append done twice";
@@ -37,17 +44,37 @@ flaws! {
     OneChunk = "one-chunk", "a write over the edge of a chunk ends there", "a write into the chunk where it begins";
     LengthOnly = "length-only", "truncating changes the size and leaves the chunks", "a cut that only the manifest knows";
     GenerationKept = "generation-kept", "a write at an offset leaves the generation as it is", "a change that nobody can notice";
+    EndIncluded = "end-included", "a slice that ends where a chunk begins reads that chunk too", "a bound that is off by one";
+    EdgeKept = "edge-kept", "a blob that is cut where a chunk begins keeps that chunk", "a bound that is off by one";
+    SliceAtSnapshot = "slice-at-snapshot", "a slice is read at snapshot, however it is asked for", "a dropped conflict range";
+    SnapshotConflicts = "snapshot-conflicts", "what is asked for at snapshot is read serializably", "an isolation that is not passed on";
+    AnyGeneration = "any-generation", "a slice of a generation is read from whatever is there", "a comparison that is left out";
+    NameWithoutEnd = "name-without-end", "deleting clears all that begins with the blob's name", "a prefix without an end";
+    LongNameWritten = "long-name-written", "a name that is too long is found out by the commit", "a limit that is not checked";
 }
 
-/// The names of blobs: what a key must escape, and one that is a prefix of another.
-const NAMES: [&[u8]; 5] = [b"a", b"", b"a\0", b"\xff\xff", b"\0\xff"];
+/// The longest name: one byte more, and the key of a chunk is too long.
+static LONGEST: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let rest = places(b"").1.pack(&(u64::MAX,)).len();
+    vec![b'n'; KEY_SIZE_LIMIT - rest]
+});
+
+/// One byte longer: a blob that cannot be written, and is not there.
+static TOO_LONG: LazyLock<Vec<u8>> = LazyLock::new(|| vec![b'n'; LONGEST.len() + 1]);
+
+/// So long that the manifest's key is longer than any key, by a byte.
+static MUCH_TOO_LONG: LazyLock<Vec<u8>> =
+    LazyLock::new(|| vec![b'n'; KEY_SIZE_LIMIT + 1 - places(b"").0.len()]);
+
+/// The numbers of the long names.
+const LONG: [usize; 3] = [1_000, 1_001, 1_002];
 
 /// The workload, drawn.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Blob {
-    /// Of [`NAMES`], how many are used.
-    names: usize,
-    /// The chunk sizes of two kinds of writers.
+    /// The names: so many of [`CONFUSED`] from this one on.
+    names: (usize, usize),
+    /// The chunk sizes of two kinds of writers; a third one has those of [`Blobs::new`].
     chunks: [usize; 2],
     /// What is written has up to so many bytes.
     longest: usize,
@@ -78,14 +105,18 @@ pub enum Op {
     Read(usize),
     /// Reads a slice.
     ReadRange(usize, u64, u64),
+    /// Reads a slice of its generation, or of one that it is not in.
+    ReadRangeOf(usize, bool, u64, u64),
     /// Asks for its size; by the reader of this chunk size.
     Size(usize, usize),
     /// Asks whether it is there.
     Exists(usize),
-    /// Asks for its generation.
-    Generation(usize),
-    /// Writes under a name of so many bytes.
-    LongName(usize),
+    /// Asks for its size and its generation.
+    Stat(usize),
+    /// Does a look at snapshot first, then serializably.
+    Twice(Box<Op>),
+    /// Asks for blobs with chunks and parts of these sizes.
+    Sizes(usize, usize),
 }
 
 /// What it answers.
@@ -101,8 +132,10 @@ pub enum Answer {
     Size(Option<u64>),
     /// Whether it is there.
     Exists(bool),
-    /// The generation.
-    Generation(Option<Generation>),
+    /// The size and the generation.
+    Stat(Option<(u64, Generation)>),
+    /// Sizes that are possible.
+    Sized,
 }
 
 /// A blob of the model.
@@ -129,6 +162,11 @@ impl Data {
         (0..=longest).prop_map(|length| Data { tag: 0, length })
     }
 
+    /// So many bytes.
+    pub(crate) fn of(length: usize) -> Data {
+        Data { tag: 0, length }
+    }
+
     /// Makes it what this client writes as number so.
     pub(crate) fn tag(&mut self, client: usize, number: usize) {
         self.tag = (client << 16 | (number & 0xffff)) as u32;
@@ -147,6 +185,21 @@ pub(crate) fn space() -> Subspace {
 /// The key of a blob's manifest, and where its content is in place.
 pub(crate) fn places(name: &[u8]) -> (Vec<u8>, Subspace) {
     (space().pack(&(0, TupleBytes::from(name))), space().subspace(&(1, TupleBytes::from(name))))
+}
+
+/// The blobs of a kind of writers.
+pub(crate) fn of_kind(chunks: [usize; 2], kind: usize) -> Blobs {
+    match kind % 3 {
+        2 => Blobs::new(space()),
+        kind => blobs(chunks[kind]),
+    }
+}
+
+/// A number beside a place where a chunk begins, or there; the first chunks of any of these sizes.
+pub(crate) fn edge(chunks: Vec<usize>, most: u64) -> BoxedStrategy<u64> {
+    (select(chunks), 0..=most, 0..3u64)
+        .prop_map(|(chunk, number, beside)| (number * chunk as u64 + beside).saturating_sub(1))
+        .boxed()
 }
 
 /// Blobs with chunks of this size, ten of them in a part.
@@ -206,9 +259,10 @@ fn uploads(rows: &BTreeMap<Bytes, Bytes>) -> Result<usize, String> {
         let Ok((3, id)) = space().unpack::<(i64, TupleBytes<'_>)>(key) else { continue };
         let (_, chunk, part, _): (TupleBytes<'_>, u64, u64, i64) =
             unpack(record).map_err(|_| "an upload's record that cannot be read".to_owned())?;
+        let signs = rows.get(&space().pack(&(5, id.clone()))[..]);
         let (marks, content) = (space().subspace(&(4, id.clone())), space().subspace(&(2, id)));
         let (begin, end) = marks.range();
-        keys += 1;
+        keys += 1 + usize::from(signs.is_some());
         for (mark, length) in rows.range(Bytes::from(begin)..Bytes::from(end)) {
             let number: Option<(u64,)> = marks.unpack(mark).ok();
             let length: Option<(u64,)> = unpack(length).ok();
@@ -238,9 +292,78 @@ async fn read_chunks<T: Transaction>(tx: &T, content: &Subspace) -> tx::Result<V
     Ok(rows.into_iter().map(|row| (row.key.slice(READ.len()..), &row.value[..] == b"1")).collect())
 }
 
+/// The keys below the blobs that this transaction has read serializably so far.
+async fn conflicts<T: Transaction>(tx: &T) -> tx::Result<Vec<(Bytes, bool)>> {
+    read_chunks(tx, &space()).await
+}
+
+/// The generation that is asked for where this one is: the same, or another.
+fn generation_to_ask(found: Option<Generation>, same: bool) -> Generation {
+    let found = found.unwrap_or(Generation { version: 0, step: 0 });
+    Generation { step: found.step + i64::from(!same), ..found }
+}
+
 impl Blob {
-    fn name(&self, name: usize) -> &'static [u8] {
-        NAMES[name % self.names]
+    /// Blobs of these names and chunk sizes, as another workload has them.
+    pub(crate) fn among(names: (usize, usize), chunks: [usize; 2], longest: usize) -> Blob {
+        Blob { names, chunks, longest, flaw: None }
+    }
+
+    pub(crate) fn name(&self, name: usize) -> &'static [u8] {
+        match name {
+            _ if name == LONG[0] => &LONGEST,
+            _ if name == LONG[1] => &TOO_LONG,
+            _ if name == LONG[2] => &MUCH_TOO_LONG,
+            _ => CONFUSED[(self.names.0 + name % self.names.1) % CONFUSED.len()],
+        }
+    }
+
+    /// A blob's name; now and then a long one.
+    fn names(&self) -> BoxedStrategy<usize> {
+        prop_oneof![60 => 0..self.names.1, 1 => select(&LONG[..])].boxed()
+    }
+
+    /// One call.
+    pub(crate) fn calls(&self) -> BoxedStrategy<Op> {
+        let (name, kind) = (|| self.names(), || 0..3usize);
+        let longest = self.longest;
+        let sizes = [self.chunks.to_vec(), vec![self.chunks[0]]].concat();
+        let edge = || edge(sizes.clone(), 3);
+        let data = || {
+            prop_oneof![
+                2 => Data::up_to(longest),
+                1 => edge().prop_map(move |length| Data::of((length as usize).min(longest))),
+                1 => Just(Data::of(0)),
+            ]
+        };
+        let offset = || prop_oneof![1 => 0..=2 * longest as u64, 2 => edge()];
+        let first = self.chunks[0] as u64;
+        let odd = select(vec![(0, u64::MAX), (1, u64::MAX), (u64::MAX, 1), (u64::MAX, 0), (first, 0)]);
+        let look = || {
+            prop_oneof![
+                4 => name().prop_map(Op::Read),
+                6 => (name(), offset(), offset()).prop_map(|(name, at, n)| Op::ReadRange(name, at, n)),
+                2 => (name(), odd.clone()).prop_map(|(name, (at, n))| Op::ReadRange(name, at, n)),
+                3 => (name(), any::<bool>(), offset(), offset())
+                    .prop_map(|(name, same, at, n)| Op::ReadRangeOf(name, same || n % 3 > 0, at, n)),
+                2 => (kind(), name()).prop_map(|(kind, name)| Op::Size(kind, name)),
+                2 => name().prop_map(Op::Exists),
+                2 => name().prop_map(Op::Stat),
+            ]
+        };
+        let size = || select(vec![0, 1, 2, 3, 7, VALUE_SIZE_LIMIT, VALUE_SIZE_LIMIT + 1, 5_000_000, 5_000_001]);
+        prop_oneof![
+            12 => (kind(), name(), data()).prop_map(|(kind, name, data)| Op::Write(kind, name, data)),
+            18 => (kind(), name(), data()).prop_map(|(kind, name, data)| Op::Append(kind, name, data)),
+            18 => (name(), offset(), data()).prop_map(|(name, at, data)| Op::WriteAt(name, at, data)),
+            12 => (name(), offset()).prop_map(|(name, at)| Op::Truncate(name, at)),
+            6 => name().prop_map(Op::Delete),
+            45 => look(),
+            9 => look().prop_map(|look| Op::Twice(Box::new(look))),
+            1 => (name(), data()).prop_map(|(name, data)| Op::WriteAt(name, u64::MAX, data)),
+            1 => (size(), size()).prop_map(|(chunk, part)| Op::Sizes(chunk, part)),
+        ]
+        .boxed()
     }
 
     /// Claims that a look reads no chunk outside of `start` to `end`; only of the first read of a blob in
@@ -277,19 +400,34 @@ impl Blob {
     }
 
     async fn do_it<T: Transaction>(&self, tx: &T, op: &Op) -> Result<Answer, Error> {
+        let Op::Twice(look) = op else { return self.call(tx, op, Serializable).await };
+        let before = conflicts(tx).await?;
+        let first = self.call(tx, look, Snapshot).await;
+        if let Err(Error::Fdb(e)) = first {
+            return Err(e.into());
+        }
+        always!(conflicts(tx).await? == before, "{look:?} at snapshot adds to what conflicts");
+        let second = self.call(tx, look, Serializable).await;
+        let is_same = matches!(&second, Err(Error::Fdb(_))) || first == second;
+        always!(is_same, "{look:?} answers {first:?} at snapshot, and then {second:?}");
+        second
+    }
+
+    async fn call<T: Transaction>(&self, tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
         if let Some(flaw) = self.flaw
-            && let Some(answer) = sabotage::perform(flaw, self.chunks, tx, op, |name| self.name(name)).await
+            && let Some(answer) =
+                sabotage::perform(flaw, self.chunks, tx, op, isolation, |name| self.name(name)).await
         {
             return answer;
         }
-        let either = |kind: usize| blobs(self.chunks[kind % 2]);
-        let one = either(0);
+        let of_kind = |kind: usize| of_kind(self.chunks, kind);
+        let one = of_kind(0);
         Ok(match op {
             Op::Write(kind, name, data) => {
-                Answer::Written(either(*kind).write(tx, self.name(*name), &data.bytes()).await?)
+                Answer::Written(of_kind(*kind).write(tx, self.name(*name), &data.bytes()).await?)
             }
             Op::Append(kind, name, data) => {
-                Answer::Written(either(*kind).append(tx, self.name(*name), &data.bytes()).await?)
+                Answer::Written(of_kind(*kind).append(tx, self.name(*name), &data.bytes()).await?)
             }
             Op::WriteAt(name, start, data) => {
                 Answer::Written(one.write_at(tx, self.name(*name), *start, &data.bytes()).await?)
@@ -297,26 +435,79 @@ impl Blob {
             Op::Truncate(name, size) => Answer::Written(one.truncate(tx, self.name(*name), *size).await?),
             Op::Delete(name) => Answer::Deleted(one.delete(tx, self.name(*name)).await?),
             Op::Read(name) => {
-                let content = one.read(tx, self.name(*name), Serializable).await?;
+                let content = one.read(tx, self.name(*name), isolation).await?;
                 Answer::Content(content.as_ref().map(Content::from))
             }
             Op::ReadRange(name, start, length) => {
-                let slice = one.read_range(tx, self.name(*name), *start, *length, Serializable).await?;
+                let slice = one.read_range(tx, self.name(*name), *start, *length, isolation).await?;
                 Answer::Content(slice.as_ref().map(Content::from))
             }
+            Op::ReadRangeOf(name, same, start, length) => {
+                let name = self.name(*name);
+                let found = one.stat(tx, name, isolation).await?.map(|stat| stat.generation);
+                let ask = generation_to_ask(found, *same);
+                let slice = one.read_range_of(tx, name, ask, *start, *length, isolation).await?;
+                Answer::Content(Some(Content::from(&slice)))
+            }
             Op::Size(kind, name) => {
-                Answer::Size(either(*kind).size(tx, self.name(*name), Serializable).await?)
+                Answer::Size(of_kind(*kind).size(tx, self.name(*name), isolation).await?)
             }
-            Op::Exists(name) => Answer::Exists(one.exists(tx, self.name(*name), Serializable).await?),
-            Op::Generation(name) => {
-                let stat = one.stat(tx, self.name(*name), Serializable).await?;
-                Answer::Generation(stat.map(|stat| stat.generation))
+            Op::Exists(name) => Answer::Exists(one.exists(tx, self.name(*name), isolation).await?),
+            Op::Stat(name) => {
+                let stat = one.stat(tx, self.name(*name), isolation).await?;
+                Answer::Stat(stat.map(|stat| (stat.size, stat.generation)))
             }
-            Op::LongName(length) => {
-                Answer::Written(one.write(tx, &vec![b'n'; *length], b"beyond the limit").await?)
+            // A look is done twice, no more.
+            Op::Twice(_) => return Err(Error::Missing),
+            Op::Sizes(chunk, part) => {
+                // A look, for the answer to have its place among the others.
+                one.exists(tx, self.name(0), isolation).await?;
+                Blobs::with_sizes(space(), *chunk, *part)?;
+                Answer::Sized
             }
         })
     }
+}
+
+/// Whether a call is about a blob with a long name.
+pub(crate) fn has_long_name(op: &Op) -> bool {
+    match op {
+        Op::Write(_, name, _)
+        | Op::Append(_, name, _)
+        | Op::WriteAt(name, ..)
+        | Op::Truncate(name, _)
+        | Op::Delete(name)
+        | Op::Read(name)
+        | Op::ReadRange(name, ..)
+        | Op::ReadRangeOf(name, ..)
+        | Op::Size(_, name)
+        | Op::Exists(name)
+        | Op::Stat(name) => *name >= LONG[0],
+        Op::Twice(look) => has_long_name(look),
+        Op::Sizes(..) => false,
+    }
+}
+
+/// Whether a call never writes.
+pub(crate) fn is_look(op: &Op) -> bool {
+    !matches!(op, Op::Write(..) | Op::Append(..) | Op::WriteAt(..) | Op::Truncate(..) | Op::Delete(_))
+}
+
+/// Gives what is written the tag of its client and its number.
+pub(crate) fn tag(op: &mut Op, client: usize, number: usize) {
+    if let Op::Write(_, _, data) | Op::Append(_, _, data) | Op::WriteAt(_, _, data) = op {
+        data.tag(client, number);
+    }
+}
+
+/// What the layer says of a name under which nothing can be written.
+pub(crate) fn writable(name: &[u8]) -> Result<(), Error> {
+    Ok(limits::key(&places(name).1.pack(&(u64::MAX,)))?)
+}
+
+/// What it says of a name under which nothing can be.
+fn readable(name: &[u8]) -> Result<(), Error> {
+    Ok(limits::key(&places(name).0)?)
 }
 
 /// Puts a change into the model.
@@ -326,6 +517,7 @@ pub(crate) fn change(
     at: &At,
     change: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>,
 ) -> Result<Answer, Error> {
+    writable(name)?;
     let mut blob = model
         .get(name)
         .cloned()
@@ -359,70 +551,46 @@ impl Specimen for Blob {
     }
 
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Blob {
-        let chunk = *rng.pick(&[4, 16, 64, 500]);
+        // Now and then a chunk is as large as a value can be.
+        let chunk = *rng.pick(&[4, 4, 4, 16, 16, 16, 64, 64, 64, 500, 500, VALUE_SIZE_LIMIT]);
         Blob {
-            names: rng.range(1..NAMES.len() as u64 + 1) as usize,
+            names: (rng.below(CONFUSED.len() as u64) as usize, rng.range(1..6) as usize),
             chunks: [chunk, *rng.pick(&[chunk, 7, 100])],
-            longest: 3 * chunk + 1,
+            longest: if chunk == VALUE_SIZE_LIMIT { chunk + 1 } else { 3 * chunk + 1 },
             flaw: bug.and_then(Flaw::named),
         }
     }
 
     fn keys(&self) -> Vec<Bytes> {
-        let place = |name: &&[u8]| {
-            let (manifest, content) = places(name);
+        let place = |name: usize| {
+            let (manifest, content) = places(self.name(name));
             [manifest.into(), content.pack(&(self.chunks[0] as u64,)).into()]
         };
-        NAMES[..self.names].iter().flat_map(place).collect()
+        (0..self.names.1).flat_map(place).collect()
     }
 
     fn operation(&self, _: usize) -> BoxedStrategy<Op> {
-        let (name, kind) = (|| 0..self.names, || 0..2usize);
-        let longest = self.longest;
-        let (data, offset) = (move || Data::up_to(longest), move || 0..=2 * longest as u64);
-        let edge = self.chunks[0] as u64;
-        let odd = select(vec![(0, u64::MAX), (1, u64::MAX), (u64::MAX, 1), (edge, edge), (edge, 0)]);
-        prop_oneof![
-            4 => (kind(), name(), data()).prop_map(|(kind, name, data)| Op::Write(kind, name, data)),
-            6 => (kind(), name(), data()).prop_map(|(kind, name, data)| Op::Append(kind, name, data)),
-            6 => (name(), offset(), data()).prop_map(|(name, at, data)| Op::WriteAt(name, at, data)),
-            4 => (name(), offset()).prop_map(|(name, at)| Op::Truncate(name, at)),
-            2 => name().prop_map(Op::Delete),
-            4 => name().prop_map(Op::Read),
-            6 => (name(), offset(), offset()).prop_map(|(name, at, n)| Op::ReadRange(name, at, n)),
-            2 => (name(), odd).prop_map(|(name, (at, n))| Op::ReadRange(name, at, n)),
-            1 => (name(), data()).prop_map(|(name, data)| Op::WriteAt(name, u64::MAX, data)),
-            2 => (kind(), name()).prop_map(|(kind, name)| Op::Size(kind, name)),
-            2 => name().prop_map(Op::Exists),
-            2 => name().prop_map(Op::Generation),
-            1 => (9_990usize..10_100).prop_map(Op::LongName),
-        ]
-        .prop_map(|op| match op {
-            // Nothing at all is written as often as much.
-            Op::Write(kind, name, data) if data.length % 5 == 1 => {
-                Op::Write(kind, name, Data { length: 0, ..data })
-            }
-            op => op,
-        })
-        .boxed()
+        self.calls()
     }
 
     fn number(op: &mut Op, client: usize, number: usize) {
-        if let Op::Write(_, _, data) | Op::Append(_, _, data) | Op::WriteAt(_, _, data) = op {
-            data.tag(client, number);
-        }
+        tag(op, client, number);
     }
 
     fn is_look(op: &Op) -> bool {
-        matches!(op, Op::Read(_) | Op::ReadRange(..) | Op::Size(..) | Op::Exists(_) | Op::Generation(_))
+        is_look(op)
     }
 
     async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op) -> Result<Answer, Error> {
         let (name, bounds) = match op {
-            Op::ReadRange(name, start, length) => (*name, Some((*start, start.checked_add(*length)))),
-            Op::Size(_, name) => (*name, Some((0, Some(0)))),
+            Op::ReadRange(name, start, length) | Op::ReadRangeOf(name, _, start, length) => {
+                (*name, Some((*start, start.checked_add(*length))))
+            }
+            Op::Size(_, name) | Op::Exists(name) | Op::Stat(name) => (*name, Some((0, Some(0)))),
             _ => (0, None),
         };
+        // What conflicts is not told of keys beyond the limit.
+        let bounds = bounds.filter(|_| name < LONG[0]);
         let Some((start, Some(end))) = bounds else { return self.do_it(tx, op).await };
         let name = self.name(name);
         let content = places(name).1;
@@ -438,59 +606,86 @@ impl Specimen for Blob {
     }
 
     fn replay(&self, model: &mut Model, op: &Op, at: &At) -> Result<Answer, Error> {
-        let slice = |model: &Model, name: usize, start: u64, length: u64| {
+        let slice = |model: &Model, name: &[u8], start: u64, length: u64| {
             let end = end(start, length)?;
-            let slice = model.get(self.name(name)).map(|blob| {
+            readable(name)?;
+            let slice = model.get(name).map(|blob| {
                 let size = blob.bytes.len() as u64;
                 let (start, end) = (start.min(size) as usize, end.min(size) as usize);
                 Content::from(&blob.bytes[start..end])
             });
-            Ok::<_, Error>(Answer::Content(slice))
+            Ok::<_, Error>(slice)
         };
-        match op {
+        let look = |model: &Model, name: usize| {
+            readable(self.name(name))?;
+            Ok::<_, Error>(model.get(self.name(name)).cloned())
+        };
+        Ok(match op {
             Op::Write(_, name, data) => change(model, self.name(*name), at, |bytes| {
                 *bytes = data.bytes();
                 Ok(())
-            }),
+            })?,
             Op::Append(_, name, data) => change(model, self.name(*name), at, |bytes| {
                 bytes.extend(data.bytes());
                 Ok(())
-            }),
-            Op::WriteAt(name, start, data) => change(model, self.name(*name), at, |bytes| {
+            })?,
+            Op::WriteAt(name, start, data) => {
                 end(*start, data.length as u64)?;
-                let size = bytes.len() as u64;
-                if *start > size {
-                    return Err(Error::BeyondEnd { offset: *start, size });
+                change(model, self.name(*name), at, |bytes| {
+                    let size = bytes.len() as u64;
+                    if *start > size {
+                        return Err(Error::BeyondEnd { offset: *start, size });
+                    }
+                    let (from, to) = (*start as usize, *start as usize + data.length);
+                    bytes.splice(from..to.min(bytes.len()), data.bytes());
+                    Ok(())
+                })?
+            }
+            Op::Truncate(name, size) => {
+                let name = self.name(*name);
+                writable(name)?;
+                if !model.contains_key(name) {
+                    return Err(Error::Missing);
                 }
-                let (from, to) = (*start as usize, *start as usize + data.length);
-                bytes.splice(from..to.min(bytes.len()), data.bytes());
-                Ok(())
-            }),
-            Op::Truncate(name, size) if model.contains_key(self.name(*name)) => {
-                change(model, self.name(*name), at, |bytes| match bytes.len() as u64 {
+                change(model, name, at, |bytes| match bytes.len() as u64 {
                     now if *size > now => Err(Error::BeyondEnd { offset: *size, size: now }),
                     _ => {
                         bytes.truncate(*size as usize);
                         Ok(())
                     }
-                })
+                })?
             }
-            Op::Truncate(..) => Err(Error::Missing),
-            Op::Delete(name) => Ok(Answer::Deleted(model.remove(self.name(*name)).is_some())),
-            Op::Read(name) => slice(model, *name, 0, u64::MAX),
-            Op::ReadRange(name, start, length) => slice(model, *name, *start, *length),
-            Op::Size(_, name) => {
-                Ok(Answer::Size(model.get(self.name(*name)).map(|blob| blob.bytes.len() as u64)))
+            Op::Delete(name) => {
+                writable(self.name(*name))?;
+                Answer::Deleted(model.remove(self.name(*name)).is_some())
             }
-            Op::Exists(name) => Ok(Answer::Exists(model.contains_key(self.name(*name)))),
-            Op::Generation(name) => {
-                Ok(Answer::Generation(model.get(self.name(*name)).map(|blob| blob.generation)))
+            Op::Read(name) => Answer::Content(slice(model, self.name(*name), 0, u64::MAX)?),
+            Op::ReadRange(name, start, length) => {
+                Answer::Content(slice(model, self.name(*name), *start, *length)?)
             }
-            Op::LongName(length) => {
-                limits::key(&places(&vec![b'n'; *length]).1.pack(&(u64::MAX,)))?;
-                Err(Error::Missing)
+            Op::ReadRangeOf(name, same, start, length) => {
+                let found = look(model, *name)?.map(|blob| blob.generation);
+                let slice = slice(model, self.name(*name), *start, *length)?;
+                let ask = generation_to_ask(found, *same);
+                match found == Some(ask) {
+                    true => Answer::Content(slice),
+                    false => return Err(Error::Changed { expected: Expect::Generation(ask), found }),
+                }
             }
-        }
+            Op::Size(_, name) => Answer::Size(look(model, *name)?.map(|blob| blob.bytes.len() as u64)),
+            Op::Exists(name) => Answer::Exists(look(model, *name)?.is_some()),
+            Op::Stat(name) => {
+                Answer::Stat(look(model, *name)?.map(|blob| (blob.bytes.len() as u64, blob.generation)))
+            }
+            Op::Twice(look) => self.replay(model, look, at)?,
+            Op::Sizes(chunk, part) => match (*chunk, *part) {
+                (chunk, _) if chunk == 0 || chunk > VALUE_SIZE_LIMIT => return Err(Error::ChunkSize(chunk)),
+                (chunk, part) if part < chunk || part > 5_000_000 || part % chunk > 0 => {
+                    return Err(Error::PartSize { part, chunk });
+                }
+                _ => Answer::Sized,
+            },
+        })
     }
 
     async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {

@@ -1,33 +1,39 @@
 //! `upload`: blobs beyond one transaction are uploaded in parts, read page by page, given up and collected.
 //!
 //! Parts are a few bytes, so that an upload and a paged read are many small transactions among which
-//! others come: uploads of the same blob, writes and deletions, and a collector that now and then does not
-//! wait for the living. Uploaders die midway, by themselves or because their client does; some leave
-//! their parts to a second process that goes on. A blob is at every version one content as a whole, and a
-//! reader's pages are all of one.
+//! others come: uploads of the same blob, writes and deletions, and collectors that wait for a sign of life
+//! for a moment or for a second. Some uploads go step by step: begun again, under a name that is not theirs,
+//! with parts out of order, put twice with the same bytes and with others, too long, missing, finished too
+//! early, given up and begun anew; several steps in one transaction, a refused one among them. Each answer is
+//! compared with what the uploader knows. What ends an upload composes with calls on blobs before and after
+//! it. Uploaders die midway, by themselves or because their client does.
+//!
+//! A blob is at every version one content as a whole, a reader's pages are all of one, and no collector
+//! removes an upload that showed a sign of life while it waited.
 
-use super::blob::{self, Data, Stored, change};
+use super::blob::{self, Blob, Data, Stored, change, writable};
 use crate::{
     sabotage::upload as sabotage,
-    sessions::{self, slots},
-    specimen::{At, Content, UNRECORDED},
+    sessions::{self, known, patiently, slots},
+    specimen::{At, Content, Recorded, Specimen, UNRECORDED},
     workload::{Bug, Outcome, Step, Workload},
 };
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
-use proptest::{collection::vec, prelude::*};
+use futures::{FutureExt, future::BoxFuture};
+use proptest::{collection::vec, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use shaketable_layers::{
-    blob::{Blobs, Error, Expect, Generation, UploadId},
+    blob::{Blobs, Error, Expect, Generation, MAX_PARTS, Pages, UploadId},
     once::{self, Session, converging},
     tx::{
-        self, Database,
+        self, Database, Env,
         Isolation::{Serializable, Snapshot},
         RangeOption, RetryError, RunError, Transaction,
     },
 };
 use shaketable_sim::{proto::Mutation, seed::Stream};
-use std::ops::Range;
+use std::{collections::BTreeMap, ops::Range, time::Duration};
 
 flaws! {
     Unrecorded = UNRECORDED, "the last transaction of an upload is retried after an unknown result without an operation record", "an upload that is finished twice";
@@ -39,26 +45,33 @@ flaws! {
     CollectAtSnapshot = "collect-at-snapshot", "the collector reads at snapshot which uploads are under way", "a collector without isolation";
     PartsCounted = "parts-counted", "a part's number is how many have come before", "parts that are appended";
     OldKept = "old-kept", "the content that an upload replaces is left where it is", "a switch that only moves the pointer";
+    AgeInVersions = "age-in-versions", "the collector takes an upload for dead that began long ago by the count of versions", "the layer's own collector, as it was";
+    SeenIsDead = "seen-is-dead", "the collector removes every upload that was there before it waited", "a collector that looks for the name only";
+    SignOfBeginning = "sign-of-beginning", "a part that is put is no sign of life", "a lease that is not renewed";
+    TailOfPart = "tail-of-part", "a shorter part leaves the end of the one that it replaces", "a write without a clear";
+    GapTaken = "gap-taken", "an upload is finished without a part in the middle", "parts that are counted, not compared";
+    ShortTaken = "short-taken", "an upload is finished with a short part in the middle", "parts that are counted, not measured";
+    AbandonKeeps = "abandon-keeps", "an upload that is given up leaves its content", "a forgotten clear";
+    AnotherBlob = "another-blob", "an upload that is under way is begun for another blob", "an id that is not compared";
 }
-
-/// The names of blobs.
-const NAMES: [&[u8]; 3] = [b"x", b"x\0", b"\xff"];
 
 /// The workload, drawn.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Upload {
     clients: usize,
     operations: Range<usize>,
-    /// Of [`NAMES`], how many are used.
-    names: usize,
+    /// The names of blobs, as `blob` has them: the first of them, and how many.
+    names: (usize, usize),
     /// Bytes of a chunk.
     chunk: usize,
     /// Chunks of a part.
     part: usize,
     /// Uploads have up to so many bytes.
     longest: usize,
-    /// How many versions old an upload is when the collector takes it for dead.
-    age: i64,
+    /// How long a collector waits for a sign of life, milliseconds.
+    patience: u64,
+    /// How long an uploader waits between two steps, milliseconds.
+    pause: u64,
     /// The timeout that clients set on their database, milliseconds.
     timeout: Option<i32>,
     flaw: Option<Flaw>,
@@ -75,47 +88,84 @@ pub enum Wish {
     AsSeen,
 }
 
+/// An upload that goes step by step, and ends with this data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Life {
+    pub(crate) name: usize,
+    pub(crate) data: Data,
+    pub(crate) wish: Wish,
+    /// The steps; what is in one list is done in one transaction.
+    steps: Vec<Vec<Deed>>,
+    /// Calls in the transaction that ends it, before the end and behind it.
+    pub(crate) calls: [Vec<blob::Op>; 2],
+}
+
+/// A step of an upload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Deed {
+    /// Begins it, or begins it again.
+    Begin,
+    /// Begins it, and then for another blob.
+    BeginOther,
+    /// Puts the part of this number.
+    Put(u64),
+    /// Puts something else under this number.
+    PutOther(u64, Data),
+    /// Asks which parts have come.
+    Parts,
+    /// Asks which uploads are under way, so many at a time.
+    List(usize),
+    /// Tries to end it, if something is missing.
+    Finish,
+    /// Gives it up.
+    Abandon,
+}
+
+/// What a step answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Done {
+    /// Done.
+    Done,
+    /// Whether the upload was under way.
+    Was(bool),
+    /// The parts that have come.
+    Parts(Vec<(u64, u64)>),
+    /// Refused, in these words.
+    Refused(String),
+}
+
 /// One operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Op {
-    /// Uploads a blob.
+    /// Uploads a blob as a whole.
     Upload(usize, Data, Wish),
-    /// Uploads a blob; a second process takes over behind so many parts, and puts what is missing last to
-    /// first.
-    Relay(usize, Data, Wish, usize),
-    /// Begins an upload, and leaves it behind so many parts.
-    Leave(usize, Data, usize),
+    /// Uploads a blob step by step.
+    Life(Life),
+    /// Begins an upload, and leaves it behind so many parts; waits, perhaps, until it is collected.
+    Leave(usize, Data, usize, bool),
     /// Collects what was left.
     Collect,
-    /// Writes a blob in one transaction.
-    Write(usize, Data),
-    /// Appends to it.
-    Append(usize, Data),
-    /// Deletes it.
-    Delete(usize),
-    /// Reads it in one transaction.
-    Read(usize),
-    /// Reads it page by page.
-    Pages(usize),
+    /// Calls on blobs in one transaction.
+    Calls(Vec<blob::Op>),
+    /// Reads a blob page by page; at once, or with a pause before each page.
+    Pages(usize, bool),
 }
 
 /// What it answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
-    /// Uploaded into the place of what was expected.
-    Uploaded(Expect, Generation),
-    /// The blob was not as expected, but in this generation.
-    Mismatch(Expect, Option<Generation>),
+    /// What the calls answered.
+    Calls(Vec<blob::Answer>),
+    /// Uploaded into the place of what was expected; and what the calls before and behind that answered.
+    Uploaded(Expect, Vec<blob::Answer>, Generation, Vec<blob::Answer>),
+    /// The last transaction was refused, where this was expected, in these words.
+    Refused(Expect, String),
     /// The upload has been collected.
     Collected,
-    /// Written.
-    Written(Generation),
-    /// Deleted, if it was there.
-    Deleted(bool),
-    /// What was read; page by page, with its generation.
-    Content(Option<Generation>, Option<Content>),
-    /// It changed while it was read.
-    Changed,
+    /// What was read page by page, with its generation.
+    Content(Option<(Generation, Content)>),
+    /// It changed while it was read: from this generation to that.
+    Changed(Generation, Option<Generation>),
     /// Nothing that anybody could see.
     Unseen,
 }
@@ -127,9 +177,43 @@ pub struct Client<D: Database> {
     pub(crate) expected: Expect,
 }
 
+/// What there is of an upload, as its uploader knows it.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Draft {
+    begun: bool,
+    parts: BTreeMap<u64, Vec<u8>>,
+}
+
+/// Whether an upload has shown signs of life often enough. Timers, for no two clocks agree.
+struct Pulse {
+    env: Env,
+    patience: Duration,
+    /// Ends when nobody has to believe in the last sign any more.
+    last: Option<BoxFuture<'static, ()>>,
+}
+
+impl Pulse {
+    fn timer(&self) -> BoxFuture<'static, ()> {
+        self.env.sleep(self.patience)
+    }
+
+    /// Whether the last sign is so recent that no collector may have removed the upload.
+    fn is_live(&mut self) -> bool {
+        let is_over = |timer: &mut BoxFuture<'static, ()>| timer.now_or_never().is_some();
+        if self.last.as_mut().is_some_and(is_over) {
+            self.last = None;
+        }
+        self.last.is_some() && !self.patience.is_zero()
+    }
+}
+
 impl Upload {
+    pub(crate) fn blob(&self) -> Blob {
+        Blob::among(self.names, [self.chunk, 7], self.longest.min(3 * self.chunk + 1))
+    }
+
     pub(crate) fn name(&self, name: usize) -> &'static [u8] {
-        NAMES[name % self.names]
+        self.blob().name(name)
     }
 
     pub(crate) fn blobs(&self) -> Blobs {
@@ -152,9 +236,9 @@ impl Upload {
         self.part
     }
 
-    /// How many versions old the collector wants an upload to be.
-    pub(crate) fn age(&self) -> i64 {
-        self.age
+    /// How long a collector waits for a sign of life.
+    pub(crate) fn patience(&self) -> Duration {
+        Duration::from_millis(self.patience)
     }
 
     /// What the wish means for the blob as it is now.
@@ -191,53 +275,409 @@ impl Upload {
         Ok(())
     }
 
-    /// The first process puts so many parts; the second looks which have come, and puts the others.
-    async fn relay<D: Database>(
+    async fn pause<D: Database>(&self, db: &D) {
+        if self.pause > 0 {
+            db.env().sleep(Duration::from_millis(self.pause)).await;
+        }
+    }
+
+    /// The name of another blob.
+    fn other(&self, name: usize) -> &'static [u8] {
+        match self.name(name) {
+            b"other" => b"another",
+            _ => b"other",
+        }
+    }
+
+    /// What a part has in it.
+    fn bytes(&self, life: &Life, deed: &Deed) -> (u64, Vec<u8>) {
+        let parts = self.parts(&life.data.bytes());
+        match deed {
+            Deed::PutOther(number, data) => (*number, data.bytes()),
+            Deed::Put(number) => {
+                let number = number % (parts.len() as u64).max(1);
+                (number, parts.get(number as usize).map(|(_, part)| part.to_vec()).unwrap_or_default())
+            }
+            _ => (0, Vec::new()),
+        }
+    }
+
+    /// What a step should answer; puts it into the draft.
+    fn expect(&self, life: &Life, upload: UploadId, draft: &mut Draft, deed: &Deed) -> Done {
+        let refused = |error: Error| Done::Refused(error.to_string());
+        let limit = (self.chunk * self.part) as u64;
+        match deed {
+            Deed::Begin => {
+                draft.begun = true;
+                Done::Done
+            }
+            Deed::BeginOther => {
+                draft.begun = true;
+                refused(Error::OtherUpload(upload))
+            }
+            Deed::Put(_) | Deed::PutOther(..) => {
+                let (number, part) = self.bytes(life, deed);
+                match part.len() {
+                    _ if !draft.begun => refused(Error::NoUpload(upload)),
+                    bytes if bytes == 0 || bytes as u64 > limit => {
+                        refused(Error::PartLength { number, bytes, limit })
+                    }
+                    _ if number >= 100_000 => refused(Error::PartNumber { number }),
+                    _ => {
+                        draft.parts.insert(number, part);
+                        Done::Done
+                    }
+                }
+            }
+            Deed::Parts => {
+                let length = |(number, part): (&u64, &Vec<u8>)| (*number, part.len() as u64);
+                Done::Parts(draft.parts.iter().map(length).collect())
+            }
+            Deed::List(_) => Done::Was(draft.begun),
+            Deed::Finish if !draft.begun => refused(Error::NoUpload(upload)),
+            Deed::Finish => self.missing(draft).map_or(Done::Done, refused),
+            Deed::Abandon => {
+                let was = draft.begun;
+                *draft = Draft::default();
+                Done::Was(was)
+            }
+        }
+    }
+
+    /// What stands against ending an upload.
+    fn missing(&self, draft: &Draft) -> Option<Error> {
+        let (full, last) = (self.chunk * self.part, draft.parts.last_key_value()?.0);
+        (0..=*last).find_map(|number| match draft.parts.get(&number) {
+            None => Some(Error::MissingPart(number)),
+            Some(part) if number < *last && part.len() < full => Some(Error::ShortPart(number)),
+            Some(_) => None,
+        })
+    }
+
+    /// Does a step.
+    async fn do_it<T: Transaction>(
+        &self,
+        tx: &T,
+        life: &Life,
+        upload: UploadId,
+        deed: &Deed,
+        ends: bool,
+    ) -> Result<Done, Error> {
+        let (blobs, name) = (&self.blobs(), self.name(life.name));
+        if let Some(flaw) = self.flaw
+            && let Some(done) = sabotage::step(flaw, self, tx, name, upload, deed, self.bytes(life, deed)).await
+        {
+            return done;
+        }
+        let done = match deed {
+            Deed::Begin => blobs.begin_upload(tx, name, upload).await.map(|()| Done::Done),
+            Deed::BeginOther => {
+                blobs.begin_upload(tx, name, upload).await?;
+                blobs.begin_upload(tx, self.other(life.name), upload).await.map(|()| Done::Done)
+            }
+            Deed::Put(_) | Deed::PutOther(..) => {
+                let (number, part) = self.bytes(life, deed);
+                blobs.put_part(tx, upload, number, &part).await.map(|()| Done::Done)
+            }
+            Deed::Parts => blobs.parts(tx, upload, Serializable).await.map(Done::Parts),
+            Deed::List(most) => {
+                let (mut after, mut found) = (None, false);
+                loop {
+                    let page = blobs.uploads(tx, after, *most, Snapshot).await?;
+                    found |= page.contains(&upload);
+                    match page.last() {
+                        Some(last) => after = Some(*last),
+                        None => break Ok(Done::Was(found)),
+                    }
+                }
+            }
+            Deed::Finish if ends => Ok(Done::Done),
+            Deed::Finish => {
+                blobs.finish_upload(tx, upload, Expect::Anything).await.map(|_| Done::Was(true))
+            }
+            Deed::Abandon => blobs.abandon_upload(tx, upload).await.map(Done::Was),
+        };
+        match done {
+            Err(e) if e.fdb().is_none() => Ok(Done::Refused(e.to_string())),
+            done => done,
+        }
+    }
+
+    /// Does the steps of one transaction, and compares what they answer with what the drafts say.
+    async fn step_by_step<D: Database>(
+        &self,
+        client: &mut Client<D>,
+        life: &Life,
+        upload: UploadId,
+        deeds: &[Deed],
+        drafts: &mut Vec<Draft>,
+        pulse: &mut Pulse,
+    ) -> Result<(), Outcome<Answer>> {
+        let db = &client.session.database().clone();
+        // Only what must be refused is tried: an end that comes about is seen by others.
+        let mut draft = drafts[0].clone();
+        let mut ends = |deed: &Deed| {
+            let is_ready = drafts.len() > 1 || draft.begun && self.missing(&draft).is_none();
+            self.expect(life, upload, &mut draft, deed);
+            *deed == Deed::Finish && is_ready
+        };
+        let ends: Vec<bool> = deeds.iter().map(&mut ends).collect();
+        let (timer, ends) = (pulse.timer(), &ends);
+        let perform = |tx: D::Transaction| async move {
+            let mut all = Vec::new();
+            for (deed, ends) in deeds.iter().zip(ends) {
+                all.push(self.do_it(&tx, life, upload, deed, *ends).await?);
+            }
+            Ok::<_, Error>(Recorded(all))
+        };
+        let is_repeatable = |deed: &Deed| matches!(deed, Deed::Begin | Deed::Put(_) | Deed::PutOther(..));
+        let answers = match deeds.iter().all(is_repeatable) {
+            true => converging(db, perform).await.map(Some).map_err(|e| e.error),
+            false => {
+                let session = &mut client.session;
+                let done = patiently(db, self.timeout, async {
+                    let outcome = session.apply(perform).await;
+                    known(session, outcome).await
+                });
+                match done.await {
+                    Ok(done) => done,
+                    Err(e) => return Err(Outcome::Violated(format!("a timeout was refused: {e}"))),
+                }
+            }
+        };
+        let Recorded(answers) = match answers {
+            Ok(Some(answers)) => answers,
+            Ok(None) => return Err(Outcome::GaveUp(tx::Error::COMMIT_UNKNOWN_RESULT)),
+            Err(e) => return Err(e.fdb().map_or_else(|| Outcome::Violated(e.to_string()), Outcome::GaveUp)),
+        };
+        let is_live = pulse.is_live();
+        if !is_live && drafts.iter().any(|draft| draft.begun) && !drafts.contains(&Draft::default()) {
+            drafts.push(Draft::default());
+        }
+        let before = drafts.clone();
+        drafts.retain_mut(|draft| {
+            let expect = |(deed, ends): (&Deed, &bool)| match ends {
+                true => Done::Done,
+                false => self.expect(life, upload, draft, deed),
+            };
+            deeds.iter().zip(ends).map(expect).eq(answers.iter().cloned())
+        });
+        drafts.dedup();
+        if drafts.is_empty() {
+            return Err(Outcome::Violated(format!(
+                "{deeds:?} answered {answers:?} where the upload {} {before:?}",
+                if is_live { "showed a sign of life, and was" } else { "was" }
+            )));
+        }
+        let signs = deeds.iter().zip(&answers).any(|(deed, answer)| {
+            let is_sign = matches!(deed, Deed::Begin | Deed::Put(_) | Deed::PutOther(..));
+            *deed == Deed::BeginOther || is_sign && *answer == Done::Done
+        });
+        if signs {
+            pulse.last = Some(timer);
+        }
+        Ok(())
+    }
+
+    /// The steps of an upload, and then those that make it what it is to be.
+    async fn live<D: Database>(
+        &self,
+        client: &mut Client<D>,
+        life: &Life,
+        upload: UploadId,
+        pulse: &mut Pulse,
+    ) -> Result<(), Outcome<Answer>> {
+        let db = &client.session.database().clone();
+        let mut drafts = vec![Draft::default()];
+        for deeds in &life.steps {
+            self.step_by_step(client, life, upload, deeds, &mut drafts, pulse).await?;
+            self.pause(db).await;
+        }
+        let parts = self.parts(&life.data.bytes()).into_iter();
+        let wanted: BTreeMap<u64, Vec<u8>> = parts.map(|(number, part)| (number, part.to_vec())).collect();
+        // A collector may come in between: what is there is certain only behind a look.
+        loop {
+            let look = [Deed::Parts, Deed::List(3)];
+            self.step_by_step(client, life, upload, &look, &mut drafts, pulse).await?;
+            let Draft { begun, parts } = &drafts[0];
+            let missing = |(number, part): &(&u64, &Vec<u8>)| parts.get(*number) != Some(*part);
+            let rest = match begun {
+                false => vec![vec![Deed::Begin]],
+                true if parts.keys().any(|number| !wanted.contains_key(number)) => {
+                    vec![vec![Deed::Abandon, Deed::Begin]]
+                }
+                true => {
+                    let missing = wanted.iter().filter(missing).rev();
+                    missing.map(|(number, _)| vec![Deed::Put(*number)]).collect()
+                }
+            };
+            if rest.is_empty() {
+                return Ok(());
+            }
+            for deeds in rest {
+                self.step_by_step(client, life, upload, &deeds, &mut drafts, pulse).await?;
+                self.pause(db).await;
+            }
+        }
+    }
+
+    /// The transaction that ends an upload, with calls before it and behind it.
+    pub(crate) async fn end<T: Transaction>(
+        &self,
+        tx: T,
+        env: &Env,
+        life: &Life,
+        upload: UploadId,
+        expect: Expect,
+    ) -> Result<Recorded<Answer>, Error> {
+        let [before, behind] = &life.calls;
+        let before = self.call(&tx, env, before).await?;
+        let generation = self.blobs().finish_upload(&tx, upload, expect).await?;
+        let behind = self.call(&tx, env, behind).await?;
+        Ok(Recorded(vec![Answer::Uploaded(expect, before, generation, behind)]))
+    }
+
+    async fn call<T: Transaction>(
+        &self,
+        tx: &T,
+        env: &Env,
+        calls: &[blob::Op],
+    ) -> Result<Vec<blob::Answer>, Error> {
+        let (blob, mut answers) = (self.blob(), Vec::new());
+        for call in calls {
+            answers.push(blob.perform(tx, env, call).await?);
+        }
+        Ok(answers)
+    }
+
+    /// Leaves an upload to the collector; waits, perhaps, until it is gone.
+    async fn leave<D: Database>(
         &self,
         db: &D,
         name: &[u8],
-        upload: UploadId,
         parts: &[(u64, Bytes)],
-        first: usize,
-    ) -> Result<(), RunError<Error>> {
+        waits: bool,
+    ) -> Result<Outcome<Answer>, RunError<Error>> {
+        let (blobs, upload) = (&self.blobs(), UploadId::draw(db.env()));
+        converging(db, |tx| async move { blobs.begin_upload(&tx, name, upload).await }).await?;
+        self.put(db, upload, parts).await?;
+        if !waits {
+            return Ok(Outcome::Answered(Answer::Unseen));
+        }
+        // A part may land late, and be a sign of life; not again and again.
+        for _ in 0..4 {
+            blobs.collect(db, self.patience()).await?;
+            let look = db.run(|tx, _| async move {
+                let parts = blobs.parts(&tx, upload, Serializable).await?;
+                let after = UploadId((u128::from_be_bytes(upload.0).wrapping_sub(1)).to_be_bytes());
+                let listed = blobs.uploads(&tx, Some(after), 1, Serializable).await?;
+                Ok::<_, Error>(parts.is_empty() && !listed.contains(&upload))
+            });
+            if look.await? {
+                return Ok(Outcome::Answered(Answer::Unseen));
+            }
+        }
+        Ok(Outcome::Violated("an upload that was left is not collected".to_owned()))
+    }
+
+    /// Reads a blob page by page.
+    async fn pages<D: Database>(
+        &self,
+        db: &D,
+        name: &[u8],
+        pauses: bool,
+    ) -> Result<Outcome<Answer>, RunError<Error>> {
         let blobs = &self.blobs();
-        converging(db, |tx| async move { blobs.begin_upload(&tx, name, upload).await }).await?;
-        self.put(db, upload, &parts[..first.min(parts.len())]).await?;
-        converging(db, |tx| async move { blobs.begin_upload(&tx, name, upload).await }).await?;
-        let come = db.run(|tx, _| async move { blobs.parts(&tx, upload, Snapshot).await }).await?;
-        let missing = |(number, _): &&(u64, Bytes)| come.iter().all(|(come, _)| come != number);
-        let rest: Vec<_> = parts.iter().filter(missing).rev().cloned().collect();
-        self.put(db, upload, &rest).await
+        if !pauses {
+            let read = blobs.read_paged(db, name).await?;
+            return Ok(read_as(read));
+        }
+        let Some(mut pages) = Pages::open(db, blobs, name).await? else { return Ok(read_as(None)) };
+        let (stat, mut content) = (pages.stat(), Vec::new());
+        loop {
+            self.pause(db).await;
+            match pages.next(db).await? {
+                Some(page) if page.is_empty() || page.len() > self.chunk * self.part => {
+                    return Ok(Outcome::Violated(format!("a page of {} bytes", page.len())));
+                }
+                Some(page) => content.extend_from_slice(&page),
+                None if content.len() as u64 != stat.size => {
+                    return Ok(Outcome::Violated(format!("pages of {} bytes of {stat:?}", content.len())));
+                }
+                None => return Ok(read_as(Some((stat.generation, content.into())))),
+            }
+        }
+    }
+
+    /// Does on the model what an operation does in the transaction that others see.
+    fn replay(&self, model: &mut blob::Model, op: &Op, at: &At, expect: Expect) -> Result<Answer, Error> {
+        let blob = self.blob();
+        let call = |model: &mut blob::Model, calls: &[blob::Op]| {
+            calls.iter().map(|call| blob.replay(model, call, at)).collect::<Result<Vec<_>, _>>()
+        };
+        let (name, data, before, behind) = match op {
+            Op::Calls(calls) => return Ok(Answer::Calls(call(model, calls)?)),
+            Op::Life(Life { name, data, calls: [before, behind], .. }) => (*name, data, &before[..], &behind[..]),
+            Op::Upload(name, data, _) => (*name, data, &[][..], &[][..]),
+            _ => return Ok(Answer::Unseen),
+        };
+        let name = self.name(name);
+        writable(name)?;
+        let before = call(model, before)?;
+        let found = model.get(name).map(|blob| blob.generation);
+        if !meets(expect, found) {
+            return Err(Error::Changed { expected: expect, found });
+        }
+        let written = change(model, name, at, |bytes| {
+            *bytes = data.bytes();
+            Ok(())
+        })?;
+        let blob::Answer::Written(generation) = written else { return Err(Error::Missing) };
+        Ok(Answer::Uploaded(expect, before, generation, call(model, behind)?))
     }
 }
 
 /// What was read.
-pub(crate) fn read_as(generation: Option<Generation>, content: Option<Bytes>) -> Outcome<Answer> {
-    Outcome::Answered(Answer::Content(generation, content.as_ref().map(Content::from)))
+pub(crate) fn read_as(read: Option<(Generation, Bytes)>) -> Outcome<Answer> {
+    Outcome::Answered(Answer::Content(read.map(|(generation, bytes)| (generation, Content::from(&bytes)))))
 }
 
+/// What an error says that nobody expected.
 pub(crate) fn refused(error: Error) -> Outcome<Answer> {
     match error {
-        Error::Changed { expected, found } => Outcome::Answered(Answer::Mismatch(expected, found)),
         Error::NoUpload(_) => Outcome::Answered(Answer::Collected),
+        Error::Changed { expected: Expect::Generation(expected), found } => {
+            Outcome::Answered(Answer::Changed(expected, found))
+        }
         e => e.fdb().map_or_else(|| Outcome::Violated(e.to_string()), Outcome::GaveUp),
     }
 }
 
+/// How the transaction ended that others see.
 pub(crate) fn applied<A>(
     outcome: once::Outcome<A, Error>,
+    expect: Expect,
     answer: impl FnOnce(A) -> Answer,
 ) -> Outcome<Answer> {
     match outcome {
         once::Outcome::Applied(a) => Outcome::Answered(answer(a)),
-        once::Outcome::Refused(e) => refused(e),
+        once::Outcome::Refused(Error::NoUpload(_)) => Outcome::Answered(Answer::Collected),
+        once::Outcome::Refused(e) => e.fdb().map_or_else(
+            || Outcome::Answered(Answer::Refused(expect, e.to_string())),
+            Outcome::GaveUp,
+        ),
         once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
     }
 }
 
+/// The answer that was recorded.
+pub(crate) fn only(Recorded(mut answers): Recorded<Answer>) -> Answer {
+    answers.pop().unwrap_or(Answer::Unseen)
+}
+
 /// Where uploads are as long as nobody reads them.
-fn unseen() -> [Subspace; 3] {
-    [2, 3, 4].map(|kind| blob::space().subspace(&(kind,)))
+fn unseen() -> [Subspace; 4] {
+    [2, 3, 4, 5].map(|kind| blob::space().subspace(&(kind,)))
 }
 
 impl Workload for Upload {
@@ -257,30 +697,39 @@ impl Workload for Upload {
         &[
             "blob: an upload takes the place of other content",
             "blob: an upload that was given up is collected",
+            "blob: an upload that lives is not collected",
             "blob: a reader notices that the content has changed",
         ]
     }
 
-    /// Parts, and what the collector does, are nothing that a reader of blobs could see.
+    /// Parts, and what the collector does, are nothing that a reader of blobs could see; nor is the record of
+    /// an operation.
     fn is_effect(&self, mutations: &[Mutation]) -> bool {
-        let unseen = unseen();
+        let [content, records, marks, signs] = unseen();
+        let unseen = [content, records, marks, signs, Subspace::from("sessions")];
         !sessions::is_fence(mutations) && !sessions::is_below(&unseen, mutations)
     }
 
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Upload {
         let most = rng.range(6..20) as usize;
-        let (chunk, part) = (*rng.pick(&[4, 16, 100]), rng.range(1..4) as usize);
-        Upload {
+        let (chunk, part) = (*rng.pick(&[4, 4, 16, 16, 100]), rng.range(1..4) as usize);
+        let flaw = bug.and_then(Flaw::named);
+        let mut upload = Upload {
             clients: rng.range(2..7) as usize,
             operations: most / 2..most,
-            names: rng.range(1..NAMES.len() as u64 + 1) as usize,
+            names: (rng.below(12) as usize, rng.range(1..4) as usize),
             chunk,
             part,
             longest: chunk * part * rng.range(2..6) as usize + 1,
-            age: *rng.pick(&[0, 20_000, 200_000, 5_000_000]),
+            patience: *rng.pick(&[0, 20, 100, 1_000]),
+            pause: *rng.pick(&[0, 0, 5, 30]),
             timeout: sessions::draw_timeout(rng),
-            flaw: bug.and_then(Flaw::named),
+            flaw,
+        };
+        if flaw.is_some_and(Flaw::is_impatient) {
+            (upload.patience, upload.pause) = (200, 50);
         }
+        upload
     }
 
     fn clients(&self) -> usize {
@@ -289,7 +738,7 @@ impl Workload for Upload {
 
     fn keys(&self) -> Vec<Bytes> {
         let slots = (0..self.clients as u64).map(|client| slots().key(client));
-        let names = NAMES[..self.names].iter().map(|name| blob::places(name).0.into());
+        let names = (0..self.names.1).map(|name| blob::places(self.name(name)).0.into());
         let uploads = unseen().into_iter().flat_map(|space| {
             [0u8, 0x55, 0xaa].map(|byte| space.pack(&(TupleBytes::from(&[byte][..]),)).into())
         });
@@ -297,30 +746,68 @@ impl Workload for Upload {
     }
 
     fn operations(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
-        let (name, data, longest) = (|| 0..self.names, || Data::up_to(self.longest), self.longest);
+        let (blob, longest, part) = (self.blob(), self.longest, self.chunk * self.part);
+        let name = || 0..self.names.1;
+        let length = || {
+            prop_oneof![
+                3 => 0..=longest,
+                2 => blob::edge(vec![self.chunk, part], 4).prop_map(move |n| (n as usize).min(longest)),
+            ]
+        };
+        let data = || length().prop_map(Data::of);
         let wish =
             || prop_oneof![2 => Just(Wish::Anything), 1 => Just(Wish::Absent), 4 => Just(Wish::AsSeen)];
+        let deed = prop_oneof![
+            4 => Just(Deed::Begin),
+            1 => Just(Deed::BeginOther),
+            8 => (0..6u64).prop_map(Deed::Put),
+            3 => (0..6u64, blob::edge(vec![self.chunk, part], 3))
+                .prop_map(move |(number, length)| Deed::PutOther(number, Data::of((length as usize).min(part + 1)))),
+            1 => select(vec![MAX_PARTS - 1, MAX_PARTS, u64::MAX])
+                .prop_map(|number| Deed::PutOther(number, Data::of(1))),
+            2 => Just(Deed::Parts),
+            1 => (1..4usize).prop_map(Deed::List),
+            4 => Just(Deed::Finish),
+            1 => Just(Deed::Abandon),
+        ];
+        let begin = Just(vec![Deed::Begin]);
+        let steps = (begin, vec(vec(deed, 1..4), 0..6))
+            .prop_map(|(begin, rest)| std::iter::once(begin).chain(rest).collect::<Vec<_>>());
+        let life = (name(), data(), wish(), steps, vec(blob.calls(), 0..3), vec(blob.calls(), 0..3)).prop_map(
+            |(name, data, wish, steps, before, behind)| {
+                Op::Life(Life { name, data, wish, steps, calls: [before, behind] })
+            },
+        );
+        let long = prop_oneof![30 => name(), 1 => 1_000..1_002usize];
         let op = prop_oneof![
-            6 => (name(), data(), wish()).prop_map(|(name, data, wish)| Op::Upload(name, data, wish)),
-            3 => (name(), data(), wish(), 0..4usize)
-                .prop_map(|(name, data, wish, first)| Op::Relay(name, data, wish, first)),
-            2 => (name(), data(), 0..4usize).prop_map(|(name, data, most)| Op::Leave(name, data, most)),
+            6 => (long, data(), wish()).prop_map(|(name, data, wish)| Op::Upload(name, data, wish)),
+            8 => life,
+            2 => (name(), data(), 0..4usize, any::<bool>())
+                .prop_map(|(name, data, most, waits)| Op::Leave(name, data, most, waits)),
             3 => Just(Op::Collect),
-            2 => (name(), Data::up_to(longest / 2)).prop_map(|(name, data)| Op::Write(name, data)),
-            2 => (name(), Data::up_to(longest / 2)).prop_map(|(name, data)| Op::Append(name, data)),
-            1 => name().prop_map(Op::Delete),
-            2 => name().prop_map(Op::Read),
-            5 => name().prop_map(Op::Pages),
+            8 => vec(blob.calls(), 1..4).prop_map(Op::Calls),
+            5 => (name(), any::<bool>()).prop_map(|(name, pauses)| Op::Pages(name, pauses)),
         ];
         let tagged = move |mut ops: Vec<Op>| {
-            for (number, op) in ops.iter_mut().enumerate() {
-                if let Op::Upload(_, data, _)
-                | Op::Relay(_, data, ..)
-                | Op::Leave(_, data, _)
-                | Op::Write(_, data)
-                | Op::Append(_, data) = op
-                {
-                    data.tag(client, number);
+            let mut number = 0;
+            let mut next = || {
+                number += 1;
+                number
+            };
+            for op in &mut ops {
+                match op {
+                    Op::Upload(_, data, _) | Op::Leave(_, data, ..) => data.tag(client, next()),
+                    Op::Calls(calls) => calls.iter_mut().for_each(|call| blob::tag(call, client, next())),
+                    Op::Life(life) => {
+                        life.data.tag(client, next());
+                        life.calls.iter_mut().flatten().for_each(|call| blob::tag(call, client, next()));
+                        for deed in life.steps.iter_mut().flatten() {
+                            if let Deed::PutOther(_, data) = deed {
+                                data.tag(client, next());
+                            }
+                        }
+                    }
+                    Op::Collect | Op::Pages(..) => {}
                 }
             }
             ops
@@ -341,70 +828,64 @@ impl Workload for Upload {
         let db = &client.session.database().clone();
         let blobs = &self.blobs();
         match op {
-            Op::Upload(name, data, wish) | Op::Relay(name, data, wish, _) => {
-                let (name, data) = (self.name(*name), data.bytes());
+            Op::Upload(name, _, wish) | Op::Life(Life { name, wish, .. }) => {
+                let name = self.name(*name);
                 let expect = match self.expectation(db, name, *wish).await {
                     Ok(expect) => expect,
                     Err(e) => return refused(e.error),
                 };
                 client.expected = expect;
-                let session = &mut client.session;
-                let Op::Relay(_, _, _, first) = op else {
-                    let uploaded = blobs.upload_once(session, name, &data, expect).await;
-                    return applied(uploaded, |generation| Answer::Uploaded(expect, generation));
+                let life = match op {
+                    Op::Life(life) => life,
+                    Op::Upload(_, data, _) => {
+                        let session = &mut client.session;
+                        let uploaded = blobs.upload_once(session, name, &data.bytes(), expect).await;
+                        let answer = |generation| Answer::Uploaded(expect, vec![], generation, vec![]);
+                        return applied(uploaded, expect, answer);
+                    }
+                    _ => return Outcome::Answered(Answer::Unseen),
                 };
                 let upload = UploadId::draw(db.env());
-                match self.relay(db, name, upload, &self.parts(&data), *first).await {
-                    Ok(()) => {
-                        applied(blobs.finish_upload_once(session, upload, expect).await, |generation| {
-                            Answer::Uploaded(expect, generation)
-                        })
+                let mut pulse = Pulse { env: db.env().clone(), patience: self.patience(), last: None };
+                if let Err(outcome) = self.live(client, life, upload, &mut pulse).await {
+                    return outcome;
+                }
+                let (env, session) = (db.env(), &mut client.session);
+                let ended = session.apply(|tx| async move { self.end(tx, env, life, upload, expect).await });
+                match applied(ended.await, expect, only) {
+                    Outcome::Answered(Answer::Collected) if pulse.is_live() => {
+                        Outcome::Violated("an upload was collected that had shown a sign of life".to_owned())
                     }
-                    Err(e) => refused(e.error),
+                    outcome => outcome,
                 }
             }
-            Op::Leave(name, data, most) => {
+            Op::Leave(name, data, most, waits) => {
                 let (name, parts) = (self.name(*name), self.parts(&data.bytes()));
-                let upload = UploadId::draw(db.env());
-                let begun =
-                    converging(db, |tx| async move { blobs.begin_upload(&tx, name, upload).await }).await;
-                let put = match begun {
-                    Ok(()) => self.put(db, upload, &parts[..(*most).min(parts.len())]).await,
-                    Err(e) => Err(e),
-                };
-                put.map_or_else(|e| refused(e.error), |()| Outcome::Answered(Answer::Unseen))
+                let left = self.leave(db, name, &parts[..(*most).min(parts.len())], *waits).await;
+                left.unwrap_or_else(|e| refused(e.error))
             }
             Op::Collect => {
-                let collected =
-                    converging(db, |tx| async move { blobs.collect(&tx, self.age, 3).await }).await;
+                let collected = blobs.collect(db, self.patience()).await;
                 collected.map_or_else(|e| refused(e.error), |_| Outcome::Answered(Answer::Unseen))
             }
-            Op::Write(name, data) => {
-                let (name, data) = (self.name(*name), data.bytes());
-                let written = blobs.write_once(&mut client.session, name, &data);
-                applied(written.await, Answer::Written)
+            Op::Calls(calls) => {
+                let env = db.env();
+                let call = |tx: D::Transaction| async move {
+                    Ok::<_, Error>(Recorded(vec![Answer::Calls(self.call(&tx, env, calls).await?)]))
+                };
+                if calls.iter().all(blob::is_look) {
+                    let looked = db.run(|tx, _| call(tx)).await.map(only);
+                    return looked.map_or_else(
+                        |e| applied(once::Outcome::Refused(e.error), Expect::Anything, only),
+                        Outcome::Answered,
+                    );
+                }
+                applied(client.session.apply(call).await, Expect::Anything, only)
             }
-            Op::Append(name, data) => {
-                let (name, data) = (self.name(*name), data.bytes());
-                let written = blobs.append_once(&mut client.session, name, &data);
-                applied(written.await, Answer::Written)
+            Op::Pages(name, pauses) => {
+                let read = self.pages(db, self.name(*name), *pauses).await;
+                read.unwrap_or_else(|e| refused(e.error))
             }
-            Op::Delete(name) => {
-                applied(blobs.delete_once(&mut client.session, self.name(*name)).await, Answer::Deleted)
-            }
-            Op::Read(name) => {
-                let name = self.name(*name);
-                let read = db.run(|tx, _| async move { blobs.read(&tx, name, Serializable).await }).await;
-                read.map_or_else(|e| refused(e.error), |content| read_as(None, content))
-            }
-            Op::Pages(name) => match blobs.read_paged(db, self.name(*name)).await {
-                Ok(read) => match read {
-                    Some((generation, content)) => read_as(Some(generation), Some(content)),
-                    None => read_as(None, None),
-                },
-                Err(RunError { error: Error::Changed { .. }, .. }) => Outcome::Answered(Answer::Changed),
-                Err(e) => refused(e.error),
-            },
         }
     }
 
@@ -417,11 +898,11 @@ impl Workload for Upload {
         let expected = client.expected;
         let ask = async |session: &mut Session<D>, pending| {
             let answer = match op {
-                Op::Delete(_) => session.resolve(pending).await?.map(Answer::Deleted),
-                Op::Upload(..) | Op::Relay(..) => {
-                    session.resolve(pending).await?.map(|generation| Answer::Uploaded(expected, generation))
-                }
-                _ => session.resolve(pending).await?.map(Answer::Written),
+                Op::Upload(..) => session
+                    .resolve(pending)
+                    .await?
+                    .map(|generation| Answer::Uploaded(expected, vec![], generation, vec![])),
+                _ => session.resolve(pending).await?.map(only),
             };
             Ok(answer.map(Outcome::Answered))
         };
@@ -433,45 +914,32 @@ impl Workload for Upload {
     }
 
     fn step(&self, model: &mut blob::Model, step: &Step<'_, Self>) -> Result<(), String> {
-        if !step.committed {
-            return looked(self, model, step);
-        }
         let at = At { stamp: step.stamp, read_version: step.read_version };
-        let (name, wish) = match step.op {
-            Op::Upload(name, _, wish) | Op::Relay(name, _, wish, _) => (*name, Some(*wish)),
-            Op::Write(name, _) | Op::Append(name, _) | Op::Delete(name) => (*name, None),
-            _ => return Err("committed what others can see".into()),
-        };
-        let before = model.get(self.name(name)).map(|blob| blob.generation);
-        if wish == Some(Wish::Absent) && before.is_some() {
-            return Err(format!("committed where the blob was to be absent, but is in {before:?}"));
-        }
-        if let Some(Answer::Uploaded(expected, _)) = step.answer
-            && !meets(*expected, before)
-        {
-            return Err(format!("committed where {expected:?} was expected, but the blob is in {before:?}"));
-        }
-        if let Op::Delete(_) = step.op {
-            let deleted = Answer::Deleted(model.remove(self.name(name)).is_some());
-            return same(step.answer, &deleted);
-        }
-        let written = change(model, self.name(name), &at, |bytes| {
-            match step.op {
-                Op::Append(_, data) => bytes.extend(data.bytes()),
-                Op::Upload(_, data, _) | Op::Relay(_, data, ..) | Op::Write(_, data) => *bytes = data.bytes(),
-                _ => {}
+        let stored = |name: usize| model.get(self.name(name));
+        let fits = match (step.op, step.answer) {
+            (_, None) if !step.committed => return Ok(()),
+            (Op::Leave(..) | Op::Collect, Some(Answer::Unseen)) => !step.committed,
+            (Op::Leave(..) | Op::Upload(..) | Op::Life(_), Some(Answer::Collected)) => !step.committed,
+            (Op::Pages(name, _), Some(Answer::Content(read))) => {
+                let now = |blob: &Stored| (blob.generation, Content::from(&blob.bytes));
+                !step.committed && stored(*name).map(now) == *read
             }
-            Ok(())
-        });
-        let Ok(blob::Answer::Written(generation)) = written else {
-            return Err(format!("the model answers {written:?}"));
-        };
-        match (wish, step.answer) {
-            (Some(_), Some(Answer::Uploaded(expected, _))) => {
-                same(step.answer, &Answer::Uploaded(*expected, generation))
+            (Op::Pages(name, _), Some(Answer::Changed(from, to))) => {
+                let now = stored(*name).map(|blob| blob.generation);
+                !step.committed && now == *to && now != Some(*from)
             }
-            (Some(_), Some(other)) => Err(format!("answered {other:?}, but committed")),
-            _ => same(step.answer, &Answer::Written(generation)),
+            (Op::Leave(..) | Op::Collect | Op::Pages(..), _) => false,
+            (op @ (Op::Upload(..) | Op::Life(_) | Op::Calls(_)), answer) => {
+                return self.seen(model, op, answer, &at, step.committed);
+            }
+        };
+        match fits {
+            true => Ok(()),
+            false => Err(format!(
+                "answered {:?} where the blobs are {model:?}{}",
+                step.answer,
+                if step.committed { ", and committed what others can see" } else { "" }
+            )),
         }
     }
 
@@ -479,61 +947,78 @@ impl Workload for Upload {
         Ok(blob::stored(tx).await?.map(drop))
     }
 
-    /// Collects what is left of uploads: only the blobs remain.
+    /// Collects what is left of uploads, which is all that is under way: only the blobs remain.
     async fn check<D: Database>(&self, db: &D, model: &blob::Model) -> tx::Result<Result<(), String>> {
         let blobs = &self.blobs();
-        let swept = db.run(|tx, _| async move { blobs.collect(&tx, -1, usize::MAX).await }).await;
-        if let Err(e) = swept {
-            return e.error.fdb().map_or_else(|| Ok(Err(e.to_string())), Err);
-        }
+        let [_, records, _, signs] = &unseen();
+        let under_way = db.run(|tx, _| async move {
+            let rows = tx.get_range_all(RangeOption::from(records.range()), Serializable).await?;
+            let id = |row: &tx::KeyValue| {
+                let (id,): (TupleBytes<'_>,) = records.unpack(&row.key).ok()?;
+                Some(UploadId(id[..].try_into().ok()?))
+            };
+            Ok::<_, tx::Error>(rows.iter().filter_map(id).collect::<Vec<_>>())
+        });
+        let under_way = under_way.await.map_err(|e| e.error)?;
+        let swept = match blobs.collect(db, Duration::ZERO).await {
+            Ok(swept) => swept,
+            Err(e) => return e.error.fdb().map_or_else(|| Ok(Err(e.to_string())), Err),
+        };
         let stored = db.run(|tx, _| async move { blob::stored(&tx).await }).await.map_err(|e| e.error)?;
         let left = db.run(|tx, _| async move {
-            let [_, records, marks] = unseen();
-            let range = RangeOption::new(records.range().0, marks.range().1);
+            let range = RangeOption::new(records.range().0, signs.range().1);
             Ok::<_, tx::Error>(tx.get_range_all(range, Serializable).await?.len())
         });
         let left = left.await.map_err(|e| e.error)?;
         Ok(stored.and_then(|stored| match (stored == *model, left) {
-            (true, 0) => Ok(()),
+            (true, 0) if swept == under_way => Ok(()),
+            (true, 0) => Err(format!("collected {swept:?} of {under_way:?}")),
             (true, left) => Err(format!("{left} keys of uploads are left behind a collection of all")),
             (false, _) => Err(format!("the database holds {stored:?}, should hold {model:?}")),
         }))
     }
 }
 
-/// Compares an answer, if there is one.
-fn same(answer: Option<&Answer>, expected: &Answer) -> Result<(), String> {
-    match answer {
-        Some(answer) if answer != expected => {
-            Err(format!("answered {answer:?} where the model answers {expected:?}"))
+impl Upload {
+    /// An operation with a transaction that others see, or that looks at blobs, at its place.
+    fn seen(
+        &self,
+        model: &mut blob::Model,
+        op: &Op,
+        answer: Option<&Answer>,
+        at: &At,
+        committed: bool,
+    ) -> Result<(), String> {
+        let (wish, looks) = match op {
+            Op::Upload(_, _, wish) | Op::Life(Life { wish, .. }) => (*wish, false),
+            Op::Calls(calls) => (Wish::Anything, calls.iter().all(blob::is_look)),
+            _ => (Wish::Anything, true),
+        };
+        let expect = match (answer, wish) {
+            (Some(Answer::Uploaded(expect, ..) | Answer::Refused(expect, _)), Wish::AsSeen) => *expect,
+            (_, Wish::Absent) => Expect::Absent,
+            _ => Expect::Anything,
+        };
+        let mut after = model.clone();
+        let replayed = self.replay(&mut after, op, at, expect);
+        let is_refused = replayed.is_err();
+        let expected = replayed.unwrap_or_else(|e| Answer::Refused(expect, e.to_string()));
+        match answer {
+            Some(answer) if *answer != expected => {
+                Err(format!("answered {answer:?} where the model answers {expected:?}"))
+            }
+            _ if committed && is_refused => {
+                Err(format!("committed where the model answers {expected:?}"))
+            }
+            _ if committed && looks => Err("committed a write".to_owned()),
+            _ if is_refused => Ok(()),
+            // What finds nothing to change commits nothing that others see.
+            _ if !committed && after != *model => Err("answered, but nothing was committed".to_owned()),
+            _ => {
+                *model = after;
+                Ok(())
+            }
         }
-        _ => Ok(()),
-    }
-}
-
-/// An operation without an effect: its answer must fit the model as it stands.
-fn looked(workload: &Upload, model: &blob::Model, step: &Step<'_, Upload>) -> Result<(), String> {
-    let Some(answer) = step.answer else { return Ok(()) };
-    let stored = |name: usize| model.get(workload.name(name));
-    let fits = match (step.op, answer) {
-        (Op::Upload(name, ..) | Op::Relay(name, ..), Answer::Mismatch(expected, found)) => {
-            let now = stored(*name).map(|blob| blob.generation);
-            now == *found && !meets(*expected, now)
-        }
-        (Op::Upload(..) | Op::Relay(..) | Op::Leave(..), Answer::Collected) => true,
-        (Op::Leave(..) | Op::Collect, Answer::Unseen) | (Op::Pages(_), Answer::Changed) => true,
-        (Op::Read(name) | Op::Pages(name), Answer::Content(generation, content)) => {
-            let fits = |blob: &Stored| {
-                generation.is_none_or(|generation| generation == blob.generation)
-                    && *content == Some(Content::from(&blob.bytes))
-            };
-            stored(*name).map_or(content.is_none(), fits)
-        }
-        _ => return Err(format!("answered {answer:?}, but nothing was committed")),
-    };
-    match fits {
-        true => Ok(()),
-        false => Err(format!("answered {answer:?} where the blobs are {model:?}")),
     }
 }
 
@@ -543,6 +1028,13 @@ pub(crate) fn meets(expected: Expect, now: Option<Generation>) -> bool {
         Expect::Anything => true,
         Expect::Absent => now.is_none(),
         Expect::Generation(generation) => now == Some(generation),
+    }
+}
+
+impl Flaw {
+    /// Whether the bug shows where uploads take longer than collectors wait.
+    fn is_impatient(self) -> bool {
+        matches!(self, Flaw::AgeInVersions | Flaw::SeenIsDead | Flaw::SignOfBeginning)
     }
 }
 
@@ -559,15 +1051,21 @@ mod tests {
             plans.iter().any(|p| p.operations.iter().flatten().any(|op| is(&p.configuration, op)))
         };
         assert!(any(&|w, op| matches!(op, Op::Upload(_, data, _) if w.parts(&data.bytes()).len() > 3)));
-        assert!(any(&|_, op| matches!(op, Op::Relay(..))) && any(&|_, op| matches!(op, Op::Leave(..))));
-        assert!(any(&|_, op| matches!(op, Op::Pages(_))) && any(&|_, op| *op == Op::Collect));
+        assert!(any(&|_, op| matches!(op, Op::Life(_))) && any(&|_, op| matches!(op, Op::Leave(..))));
+        assert!(any(&|_, op| matches!(op, Op::Pages(..))) && any(&|_, op| *op == Op::Collect));
+        let any_deed = |is: &dyn Fn(&Deed) -> bool| {
+            any(&|_, op| matches!(op, Op::Life(life) if life.steps.iter().flatten().any(is)))
+        };
+        assert!(any_deed(&|deed| *deed == Deed::Abandon) && any_deed(&|deed| *deed == Deed::Finish));
+        assert!(any_deed(&|deed| matches!(deed, Deed::PutOther(MAX_PARTS, _))));
     }
 
     #[test]
     fn what_is_uploaded_is_no_effect_until_it_is_switched() {
         let workload: Upload = Upload::draw(&mut Seed(1).stream("x"), None);
-        let [content, record, _] = unseen().map(|space| Bytes::from(space.pack(&(1,))));
-        let part = [Mutation::Set(content.clone(), Bytes::new()), Mutation::Set(record, Bytes::new())];
+        let [content, record, ..] = unseen().map(|space| Bytes::from(space.pack(&(1,))));
+        let slot = Mutation::Set(slots().key(1), Bytes::from_static(b"x"));
+        let part = [Mutation::Set(content.clone(), Bytes::new()), Mutation::Set(record, Bytes::new()), slot];
         assert!(!workload.is_effect(&part));
         let manifest = Bytes::from(blob::places(b"x").0);
         assert!(workload.is_effect(&[part[0].clone(), Mutation::Set(manifest, Bytes::new())]));

@@ -4,12 +4,16 @@
 //! (jobs, job)                  =  (rows, finished, cursor)      how far a job has come
 //!
 //! (workspace, 0)               =  (build)                       the current build
-//! (workspace, 1, build)        =  (state, version, base)        a build that is not the current one
-//! (workspace, 2, build, ..)    =  its data
+//! (workspace, 1, build)        =  (version, base)               a build under way
+//! (workspace, 2, build, ..)    =  a build's data
+//! (workspace, 3, build)        =  claims                        i64, little-endian: of a build under way
+//! (workspace, 4, build)        =  ''                            a build that only waits to be cleared
 //! ```
 //!
-//! `cursor` is the first key that a job has not passed. `state` is 0 while a build is made and 1 when it
-//! only waits to be cleared; `base` is the build that was current when it began.
+//! `cursor` is the first key that a job has not passed. `base` is the build that was current when this one
+//! began. `version` is the read version at which it began: it tells the build from an earlier one of the same
+//! id, and is not an age, because versions jump when the cluster recovers. `claims` counts the claims, so that
+//! an observer sees whether the builder is at work.
 
 use super::Error;
 use crate::tx::Env;
@@ -63,11 +67,9 @@ impl Progress {
     }
 }
 
-/// What is known of a build that is not the current one.
+/// What is known of a build under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record {
-    /// Whether it only waits to be cleared.
-    pub retired: bool,
     /// The read version at which it began.
     pub version: i64,
     /// What was current when it began.
@@ -77,20 +79,16 @@ pub(super) struct Record {
 impl Record {
     pub fn encode(&self) -> Vec<u8> {
         let base = self.base.map_or(Vec::new(), |build| build.0.to_vec());
-        pack(&(i64::from(self.retired), self.version, TupleBytes::from(base)))
+        pack(&(self.version, TupleBytes::from(base)))
     }
 
     pub fn decode(key: &[u8], value: &[u8]) -> Result<Record, Error> {
-        let (state, version, base): (i64, i64, TupleBytes<'_>) =
-            unpack(value).map_err(|_| Error::foreign(key))?;
+        let (version, base): (i64, TupleBytes<'_>) = unpack(value).map_err(|_| Error::foreign(key))?;
         let base = match &base[..] {
             [] => None,
             id => Some(BuildId::decode(id).ok_or_else(|| Error::foreign(key))?),
         };
-        match state {
-            0 | 1 => Ok(Record { retired: state == 1, version, base }),
-            _ => Err(Error::foreign(key)),
-        }
+        Ok(Record { version, base })
     }
 }
 
@@ -107,17 +105,36 @@ pub(super) fn point(build: BuildId) -> Vec<u8> {
     pack(&(TupleBytes::from(&build.0[..]),))
 }
 
+/// The part of the workspace that has one row for each build under way.
 pub(super) fn records(workspace: &Subspace) -> Subspace {
     workspace.subspace(&(1,))
+}
+
+/// The part of the workspace that has one row for each build that waits to be cleared.
+pub(super) fn retirements(workspace: &Subspace) -> Subspace {
+    workspace.subspace(&(4,))
 }
 
 pub(super) fn record(workspace: &Subspace, build: BuildId) -> Vec<u8> {
     records(workspace).pack(&(TupleBytes::from(&build.0[..]),))
 }
 
-/// The build of a record, by its key.
-pub(super) fn build(workspace: &Subspace, key: &[u8]) -> Result<BuildId, Error> {
-    let (id,): (TupleBytes<'_>,) = records(workspace).unpack(key).map_err(|_| Error::foreign(key))?;
+pub(super) fn claims(workspace: &Subspace, build: BuildId) -> Vec<u8> {
+    workspace.pack(&(3, TupleBytes::from(&build.0[..])))
+}
+
+/// How often a build was claimed, by the value of [`claims`].
+pub(super) fn claimed(key: &[u8], value: Option<&[u8]>) -> Result<i64, Error> {
+    value.map_or(Ok(0), |value| value.try_into().map(i64::from_le_bytes).map_err(|_| Error::foreign(key)))
+}
+
+pub(super) fn retirement(workspace: &Subspace, build: BuildId) -> Vec<u8> {
+    retirements(workspace).pack(&(TupleBytes::from(&build.0[..]),))
+}
+
+/// The build of a row of [`records`] or [`retirements`], by its key.
+pub(super) fn build(part: &Subspace, key: &[u8]) -> Result<BuildId, Error> {
+    let (id,): (TupleBytes<'_>,) = part.unpack(key).map_err(|_| Error::foreign(key))?;
     BuildId::decode(&id).ok_or_else(|| Error::foreign(key))
 }
 
@@ -138,11 +155,14 @@ mod tests {
         }
         assert_eq!(Progress::decode(b"k", b"x"), Err(foreign.clone()));
         for base in [None, Some(BuildId([0; 16]))] {
-            let record = Record { retired: base.is_some(), version: -1, base };
+            let record = Record { version: -1, base };
             assert_eq!(Record::decode(b"k", &record.encode()), Ok(record));
         }
-        let state = pack(&(2i64, 1i64, TupleBytes::from(&b""[..])));
-        assert_eq!(Record::decode(b"k", &state), Err(foreign.clone()));
+        let short = pack(&(1i64, TupleBytes::from(&b"id"[..])));
+        assert_eq!(Record::decode(b"k", &short), Err(foreign.clone()));
+        assert_eq!(claimed(b"k", None), Ok(0));
+        assert_eq!(claimed(b"k", Some(&258i64.to_le_bytes())), Ok(258));
+        assert_eq!(claimed(b"k", Some(b"x")), Err(foreign.clone()));
         assert_eq!(pointed(b"k", &point(BuildId([9; 16]))), Ok(BuildId([9; 16])));
         assert_eq!(pointed(b"k", &pack(&("short",))), Err(foreign));
     }
@@ -150,9 +170,10 @@ mod tests {
     #[test]
     fn a_build_is_told_by_the_key_of_its_record_and_builds_are_apart() {
         let (workspace, id) = (Subspace::from("w"), BuildId([0xff; 16]));
-        assert_eq!(build(&workspace, &record(&workspace, id)), Ok(id));
+        assert_eq!(build(&records(&workspace), &record(&workspace, id)), Ok(id));
+        assert_eq!(build(&retirements(&workspace), &retirement(&workspace, id)), Ok(id));
         let pointer = pointer(&workspace);
-        assert_eq!(build(&workspace, &pointer), Err(Error::foreign(&pointer)));
+        assert_eq!(build(&records(&workspace), &pointer), Err(Error::foreign(&pointer)));
         let (_, end) = data(&workspace, BuildId([0; 16])).range();
         assert!(end <= data(&workspace, BuildId([1; 16])).range().0);
     }

@@ -31,7 +31,8 @@
 //! * A job is one worker's at a time; independent jobs over parts of a range are the way to more.
 //! * A reader of a workspace over several transactions asks in each whether its build is still current
 //!   ([`Workspace::pinned`]); nothing waits for it.
-//! * A dead build is not told from a slow one: who gives builds up says how old is old.
+//! * A dead builder is not told from a slow one: who gives builds up says how long a live builder is silent
+//!   at most ([`Workspace::discard_unchanged`]), and a builder claims its build more often than that.
 //!
 //! # What it costs
 //!
@@ -40,10 +41,12 @@
 //! | step of a job | progress, rows of the batch | progress, the work's own | other workers, writers of the rows, has_passed |
 //! | has_passed | progress | – | steps |
 //! | current, pinned | pointer | – | publish |
-//! | claim | record | – | publish, discard |
-//! | begin | record, pointer | record | publish |
-//! | publish | record, pointer | pointer, 2 records | readers, builders of this build, other publishers |
-//! | clear_retired | records, rows of the batch | 1 clear | – |
+//! | claim | record | 1 atomic | publish, discard |
+//! | begin | record, pointer, retirement | record | publish |
+//! | publish | record, pointer | 4 keys | readers, builders of this build, other publishers |
+//! | discard, discard_observed | record, claims | 3 keys | builders of this build |
+//! | observe | records and claims of a page | – | – |
+//! | clear_retired | 2 retirements, rows of the batch | 1 clear | who clears the last of the same build |
 //!
 //! ```
 //! use shaketable_layers::{
@@ -70,4 +73,4 @@ mod workspace;
 pub use error::Error;
 pub use keys::{BuildId, Progress};
 pub use ops::{Job, Limits};
-pub use workspace::{Cleared, Workspace};
+pub use workspace::{Cleared, Observed, Workspace};

@@ -186,10 +186,6 @@ impl Job {
     }
 }
 
-once_forms! { impl Job, Error {
-    forget_once = forget() -> ();
-} }
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,15 +7,27 @@ use super::{
 };
 use crate::{
     limits, reachable, sometimes,
-    tx::{Database, Isolation, RangeOption, RunError, Transaction, key_after},
+    tx::{Database, Isolation, MutationType, RangeOption, RunError, Transaction, key_after},
 };
 use foundationdb_tuple::Subspace;
-use std::future::Future;
+use futures::future::try_join_all;
+use std::{future::Future, time::Duration};
 
 /// A space with one current build, below a subspace of its own.
 #[derive(Clone, Debug)]
 pub struct Workspace {
     subspace: Subspace,
+}
+
+/// A build under way as somebody has observed it: any claim makes it another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Observed {
+    /// The build.
+    pub build: BuildId,
+    /// The read version at which it began.
+    version: i64,
+    /// How often it was claimed.
+    claims: i64,
 }
 
 /// What one batch of clearing has done.
@@ -31,7 +43,8 @@ impl Workspace {
     /// The workspace below `subspace`, which nothing else may use.
     pub fn new(subspace: Subspace) -> Result<Workspace, Error> {
         crate::called!();
-        limits::key(&keys::record(&subspace, BuildId([0xff; 16])))?;
+        // A tuple takes two bytes for each zero: no id makes a longer key.
+        limits::key(&keys::record(&subspace, BuildId([0; 16])))?;
         Ok(Workspace { subspace })
     }
 
@@ -71,23 +84,25 @@ impl Workspace {
         crate::called!();
         let version = tx.get_read_version().await?;
         let base = self.current(tx, Isolation::Serializable).await?.map(|(build, _)| build);
-        match self.record(tx, build).await? {
-            Some(record) if !record.retired => Ok(record.base),
-            Some(_) => Err(Error::NoBuild(build)),
-            None if base == Some(build) => Err(Error::NoBuild(build)),
-            None => {
-                let record = Record { retired: false, version, base };
-                tx.set(&keys::record(&self.subspace, build), &record.encode());
-                Ok(base)
-            }
+        if let Some(record) = self.record(tx, build).await? {
+            return Ok(record.base);
         }
+        let retirement = keys::retirement(&self.subspace, build);
+        if base == Some(build) || tx.get(&retirement, Isolation::Serializable).await?.is_some() {
+            return Err(Error::NoBuild(build));
+        }
+        tx.set(&keys::record(&self.subspace, build), &Record { version, base }.encode());
+        Ok(base)
     }
 
     /// The space of a build under way, to write into. Every transaction that writes claims it: serializable,
-    /// so that nothing comes to a build that is published or given up meanwhile.
+    /// so that nothing comes to a build that is published or given up meanwhile. The commit shows an observer
+    /// that the builder is at work; several builders of one build do not conflict by it.
     pub async fn claim<T: Transaction>(&self, tx: &T, build: BuildId) -> Result<Subspace, Error> {
         crate::called!();
         self.under_way(tx, build).await?;
+        let claims = keys::claims(&self.subspace, build);
+        tx.atomic_op(&claims, &1i64.to_le_bytes(), MutationType::Add);
         Ok(keys::data(&self.subspace, build))
     }
 
@@ -101,50 +116,110 @@ impl Workspace {
             return Err(Error::Outdated(build));
         }
         if let Some(current) = current {
-            let retired = Record { retired: true, ..record };
-            tx.set(&keys::record(&self.subspace, current), &retired.encode());
+            tx.set(&keys::retirement(&self.subspace, current), b"");
         }
-        tx.clear(&keys::record(&self.subspace, build));
+        self.end(tx, build);
         tx.set(&keys::pointer(&self.subspace), &keys::point(build));
         Ok(())
     }
 
-    /// Gives a build up; whether it was under way.
+    /// Gives a build up. Returns whether it was under way.
     pub async fn discard<T: Transaction>(&self, tx: &T, build: BuildId) -> Result<bool, Error> {
         crate::called!();
-        match self.record(tx, build).await? {
-            Some(record) if !record.retired => {
-                let retired = Record { retired: true, ..record };
-                tx.set(&keys::record(&self.subspace, build), &retired.encode());
-                Ok(true)
-            }
-            _ => Ok(false),
+        let under_way = self.record(tx, build).await?.is_some();
+        if under_way {
+            self.end(tx, build);
+            tx.set(&keys::retirement(&self.subspace, build), b"");
         }
+        Ok(under_way)
     }
 
-    /// Gives up the builds that began more than `age` versions ago (a cluster counts about a million a
-    /// second). Answers which.
-    pub async fn discard_old<T: Transaction>(&self, tx: &T, age: i64) -> Result<Vec<BuildId>, Error> {
+    /// The builds under way, in the order of their ids: up to `most` (at least one) after the build `after`.
+    /// Fewer than `most` are the last ones. Reads at snapshot.
+    pub async fn observe<T: Transaction>(
+        &self,
+        tx: &T,
+        after: Option<BuildId>,
+        most: usize,
+    ) -> Result<Vec<Observed>, Error> {
         crate::called!();
-        let before = tx.get_read_version().await?.saturating_sub(age);
-        let mut discarded = Vec::new();
-        // Only what is given up needs to be as it was: new builds do not conflict.
-        for (build, record) in self.records(tx).await? {
-            if record.version < before && self.discard(tx, build).await? {
-                discarded.push(build);
-            }
-        }
-        Ok(discarded)
+        let part = keys::records(&self.subspace);
+        let (first, end) = part.range();
+        let begin = after.map_or(first.into(), |build| key_after(&keys::record(&self.subspace, build)));
+        let range = RangeOption::new(begin, end).limit(most.max(1));
+        let rows = tx.get_range_all(range, Isolation::Snapshot).await?;
+        try_join_all(rows.iter().map(|row| async {
+            let build = keys::build(&part, &row.key)?;
+            let Record { version, .. } = Record::decode(&row.key, &row.value)?;
+            let claims = self.claims(tx, build, Isolation::Snapshot).await?;
+            Ok(Observed { build, version, claims })
+        }))
+        .await
     }
 
-    /// Clears up to `most` rows of a retired build.
+    /// Gives a build up that is still as it was observed: nobody has claimed it since. Returns whether it
+    /// was. To be called by who observed it for as long as a builder may be silent; for anybody else see
+    /// [`discard_unchanged`](Workspace::discard_unchanged).
+    pub async fn discard_observed<T: Transaction>(&self, tx: &T, observed: Observed) -> Result<bool, Error> {
+        crate::called!();
+        let Observed { build, version, claims } = observed;
+        let same = self.record(tx, build).await?.is_some_and(|record| record.version == version)
+            && self.claims(tx, build, Isolation::Serializable).await? == claims;
+        sometimes!(!same, "bulk: a builder at work is left alone");
+        Ok(same && self.discard(tx, build).await?)
+    }
+
+    /// Observes the builds under way for `duration`, by this process's own timer, and gives up those that
+    /// nobody has claimed meanwhile. Returns which; after an unknown result one may be missing in the answer.
     ///
-    /// At snapshot: a retired build stays retired, and nobody who claims it writes into it any more.
+    /// `duration` must be longer than a live builder takes from one commit of a claim to the next. No clock or
+    /// version is compared, so that neither clocks that are off nor the jump of versions in a recovery shorten
+    /// it. Reads `most` builds in one transaction, and gives up each in one of its own: after an error, or when
+    /// dropped, some may have been given up, and it can be called again.
+    pub fn discard_unchanged<D: Database>(
+        &self,
+        db: &D,
+        duration: Duration,
+        most: usize,
+    ) -> impl Future<Output = Result<Vec<BuildId>, RunError<Error>>> + Send {
+        crate::called!();
+        async move {
+            let mut before: Vec<Observed> = Vec::new();
+            loop {
+                let after = before.last().map(|observed| observed.build);
+                let page = db.run(|tx, _| async move { self.observe(&tx, after, most).await }).await?;
+                let ends = page.len() < most.max(1);
+                before.extend(page);
+                if ends {
+                    break;
+                }
+            }
+            if before.is_empty() {
+                return Ok(Vec::new());
+            }
+            // The timer begins when all have been read: a claim that was observed had committed before.
+            db.env().sleep(duration).await;
+            let mut discarded = Vec::new();
+            for observed in before {
+                if db.run(|tx, _| async move { self.discard_observed(&tx, observed).await }).await? {
+                    discarded.push(observed.build);
+                }
+            }
+            Ok(discarded)
+        }
+    }
+
+    /// Clears up to `most` (at least one) rows of a retired build.
+    ///
+    /// At snapshot: a retired build stays retired until all of it is cleared, and nobody who claims it writes
+    /// into it any more. Two conflict if one of them clears the last of the build, which may begin again then.
     pub async fn clear_retired<T: Transaction>(&self, tx: &T, most: usize) -> Result<Cleared, Error> {
         crate::called!();
-        let records = self.records(tx).await?;
-        let mut retired = records.iter().filter(|(_, record)| record.retired).map(|(build, _)| *build);
-        let Some(build) = retired.next() else { return Ok(Cleared { rows: 0, more: false }) };
+        let part = keys::retirements(&self.subspace);
+        let retired = tx.get_range_all(RangeOption::from(part.range()).limit(2), Isolation::Snapshot).await?;
+        let Some(first) = retired.first() else { return Ok(Cleared { rows: 0, more: false }) };
+        let build = keys::build(&part, &first.key)?;
+        tx.get(&first.key, Isolation::Serializable).await?;
         let (begin, end) = keys::data(&self.subspace, build).range();
         let range = RangeOption::new(begin.clone(), end.clone()).limit(most.max(1));
         let rows = tx.get_range_all(range, Isolation::Snapshot).await?;
@@ -153,11 +228,11 @@ impl Workspace {
             Some(last) if !all => tx.clear_range(&begin, &key_after(&last.key)),
             _ => {
                 tx.clear_range(&begin, &end);
-                tx.clear(&keys::record(&self.subspace, build));
+                tx.clear(&first.key);
             }
         }
         sometimes!(!all, "bulk: a retired build is cleared in several batches");
-        Ok(Cleared { rows: rows.len(), more: !all || retired.next().is_some() })
+        Ok(Cleared { rows: rows.len(), more: !all || retired.len() > 1 })
     }
 
     /// Clears all retired builds, `most` rows a transaction. Answers how many rows it cleared, or more
@@ -180,9 +255,14 @@ impl Workspace {
         }
     }
 
+    /// Takes a build out of those under way.
+    fn end<T: Transaction>(&self, tx: &T, build: BuildId) {
+        tx.clear(&keys::record(&self.subspace, build));
+        tx.clear(&keys::claims(&self.subspace, build));
+    }
+
     async fn under_way<T: Transaction>(&self, tx: &T, build: BuildId) -> Result<Record, Error> {
-        let record = self.record(tx, build).await?;
-        record.filter(|record| !record.retired).ok_or(Error::NoBuild(build))
+        self.record(tx, build).await?.ok_or(Error::NoBuild(build))
     }
 
     async fn record<T: Transaction>(&self, tx: &T, build: BuildId) -> Result<Option<Record>, Error> {
@@ -191,18 +271,13 @@ impl Workspace {
         value.map(|value| Record::decode(&key, &value)).transpose()
     }
 
-    /// All records, at snapshot.
-    async fn records<T: Transaction>(&self, tx: &T) -> Result<Vec<(BuildId, Record)>, Error> {
-        let range = RangeOption::from(keys::records(&self.subspace).range());
-        let rows = tx.get_range_all(range, Isolation::Snapshot).await?;
-        let record = |row: crate::tx::KeyValue| {
-            Ok((keys::build(&self.subspace, &row.key)?, Record::decode(&row.key, &row.value)?))
-        };
-        rows.into_iter().map(record).collect()
+    async fn claims<T: Transaction>(
+        &self,
+        tx: &T,
+        build: BuildId,
+        isolation: Isolation,
+    ) -> Result<i64, Error> {
+        let key = keys::claims(&self.subspace, build);
+        keys::claimed(&key, tx.get(&key, isolation).await?.as_deref())
     }
 }
-
-once_forms! { impl Workspace, Error {
-    publish_once = publish(build: BuildId) -> ();
-    discard_once = discard(build: BuildId) -> bool;
-} }

@@ -1,23 +1,28 @@
 //! Jobs and swaps done wrong, one bug at a time.
 
 use crate::{
+    specimen::Recorded,
     workload::Outcome,
-    workloads::bulk::{
-        Answer, Bulk, Client, Flaw, Op, applied, build_id, built, done, job, job_key, put_row, refused, rest,
-        rows, tag, tag_of, work, worked, workspace, workspace_space,
+    workloads::{
+        bulk::{
+            Act, Answer, Bulk, Client, Flaw, Op, applied, build_id, built, done, job, job_key, progress,
+            put_row, refused, rest, rows, tag, tag_of, together, work, worked, workspace, workspace_space,
+        },
+        leased_queue::Timer,
     },
 };
 use bytes::Bytes;
-use foundationdb_tuple::{Bytes as TupleBytes, pack};
+use foundationdb_tuple::{Bytes as TupleBytes, Subspace, pack, unpack};
 use shaketable_layers::{
     bulk::{BuildId, Error, Progress},
-    once::converging,
+    once::{self, Session, converging},
     tx::{
         Database,
         Isolation::{Serializable, Snapshot},
-        RangeOption, RunError, Transaction, key_after,
+        MutationType, RangeOption, RunError, Transaction, key_after,
     },
 };
+use std::time::Duration;
 
 /// More batches than any job of the workload needs: one that does not get on must end all the same.
 const MOST_BATCHES: usize = 60;
@@ -61,17 +66,106 @@ pub async fn apply<D: Database>(
             Some(worked.map_or_else(|e| e, |()| Outcome::Answered(Answer::Done)))
         }
         (
-            Flaw::BuiltInPlace | Flaw::PublishedFirst | Flaw::BaseIgnored | Flaw::ClaimedOnce,
+            Flaw::BuiltInPlace
+            | Flaw::PublishedFirst
+            | Flaw::BaseIgnored
+            | Flaw::ClaimedOnce
+            | Flaw::OldStays,
             Op::Build(tag),
         ) => Some(build(flaw, workload, client, *tag).await.unwrap_or_else(|e| refused(e.error))),
         (Flaw::ClaimedOnce, Op::Leave(tag, most)) => {
             Some(done(claimed_once(workload, db, *tag, *most).await))
+        }
+        (Flaw::LookBehindWrites, Op::Together(acts)) => {
+            let (env, look) = (db.env(), |db: D| async move {
+                let read = db.run(|tx, _| async move { job().progress(&tx, Serializable).await }).await;
+                read.map(progress).map_err(|e| e.error)
+            });
+            let look = &look;
+            let told = client.session.apply(|tx| async move {
+                let mut told = Vec::new();
+                for act in acts {
+                    told.push(match act {
+                        Act::Progress => look(db.clone()).await?,
+                        act => together(&tx, env, &job(), &[*act]).await?.swap_remove(0),
+                    });
+                }
+                Ok::<_, Error>(Recorded(told))
+            });
+            Some(applied(told.await, |Recorded(told)| Answer::Together(told)))
+        }
+        (Flaw::AgeInVersions | Flaw::SilenceInVersions | Flaw::GivenUpUnseen, Op::Sweep) => {
+            Some(match give_up(flaw, workload, db).await {
+                Ok(()) => done(workspace().clear_all_retired(db, workload.build().1).await),
+                Err(e) => refused(e.error),
+            })
         }
         (Flaw::ReaderRemembers, Op::Pages) => {
             Some(pages(workload, db, &mut client.remembered).await.unwrap_or_else(|e| refused(e.error)))
         }
         _ => None,
     }
+}
+
+/// The space of a build, claimed.
+pub async fn claim<T: Transaction>(flaw: Flaw, tx: &T, build: BuildId) -> Result<Subspace, Error> {
+    let row = |part: i64| workspace_space().pack(&(part, TupleBytes::from(&build.0[..])));
+    match flaw {
+        Flaw::ClaimsUnseen => {
+            tx.get(&row(1), Serializable).await?.ok_or(Error::NoBuild(build))?;
+        }
+        Flaw::ClaimAtSnapshot => {
+            tx.get(&row(1), Snapshot).await?.ok_or(Error::NoBuild(build))?;
+            // The count keeps an observer away; who discards or publishes does not look at it.
+            tx.atomic_op(&row(3), &1i64.to_le_bytes(), MutationType::Add);
+        }
+        _ => drop(workspace().claim(tx, build).await?),
+    }
+    Ok(workspace_space().subspace(&(2, TupleBytes::from(&build.0[..]))))
+}
+
+/// Gives builds up that seem dead.
+async fn give_up<D: Database>(flaw: Flaw, workload: &Bulk, db: &D) -> Result<(), RunError<Error>> {
+    let workspace = &workspace();
+    let silence = workload.silence().as_micros() as i64;
+    let observe = || db.run(|tx, _| async move { workspace.observe(&tx, None, usize::MAX).await });
+    let version = || db.run(|tx, _| async move { Ok::<_, Error>(tx.get_read_version().await?) });
+    let before = observe().await?;
+    if before.is_empty() {
+        return Ok(());
+    }
+    match flaw {
+        Flaw::SilenceInVersions => {
+            let began = version().await?;
+            while version().await? < began + silence {
+                db.env().sleep(Duration::from_millis(5)).await;
+            }
+        }
+        Flaw::GivenUpUnseen => db.env().sleep(workload.silence()).await,
+        _ => {}
+    }
+    for observed in before {
+        db.run(|tx, _| async move {
+            match flaw {
+                Flaw::SilenceInVersions => workspace.discard_observed(&tx, observed).await,
+                Flaw::GivenUpUnseen => workspace.discard(&tx, observed.build).await,
+                _ => {
+                    let id = TupleBytes::from(&observed.build.0[..]);
+                    let record = tx.get(&workspace_space().pack(&(1, id)), Serializable).await?;
+                    let began = record.and_then(|record| {
+                        unpack::<(i64, TupleBytes<'_>)>(&record).ok().map(|(began, _)| began)
+                    });
+                    let now = tx.get_read_version().await?;
+                    match began {
+                        Some(began) if began < now - silence => workspace.discard(&tx, observed.build).await,
+                        _ => Ok(false),
+                    }
+                }
+            }
+        })
+        .await?;
+    }
+    Ok(())
 }
 
 /// Some batches of the job.
@@ -191,7 +285,7 @@ async fn build<D: Database>(
             let Some((found, _)) = current else {
                 *base = claimed_once(workload, db, tag, usize::MAX).await?;
                 let found = *base;
-                let published = workspace.publish_once(session, build).await;
+                let published = published(session, build).await;
                 return Ok(applied(published, |()| Answer::Published(found)));
             };
             write(workload, db, found, tag, usize::MAX).await?;
@@ -201,12 +295,25 @@ async fn build<D: Database>(
             let found = converging(db, |tx| async move { workspace.begin(&tx, build).await }).await?;
             *base = found.map(tag_of);
             let found = *base;
-            let published =
-                applied(workspace.publish_once(session, build).await, |()| Answer::Published(found));
+            let published = applied(published(session, build).await, |()| Answer::Published(found));
             if published == Outcome::Answered(Answer::Published(found)) {
                 write(workload, db, build, tag, usize::MAX).await?;
             }
             published
+        }
+        Flaw::OldStays => {
+            let mut timer = Timer::new(db, workload.silence());
+            *base = workload.make(db, tag, usize::MAX, &mut timer).await?;
+            let found = *base;
+            let published = session.apply(|tx| async move {
+                let current = workspace.current(&tx, Serializable).await?;
+                workspace.publish(&tx, build).await?;
+                if let Some((old, _)) = current {
+                    tx.clear(&workspace_space().pack(&(4, TupleBytes::from(&old.0[..]))));
+                }
+                Ok::<_, Error>(())
+            });
+            applied(published.await, |()| Answer::Published(found))
         }
         Flaw::BaseIgnored => {
             *base = claimed_once(workload, db, tag, usize::MAX).await?;
@@ -217,7 +324,7 @@ async fn build<D: Database>(
         _ => {
             *base = claimed_once(workload, db, tag, usize::MAX).await?;
             let found = *base;
-            let published = workspace.publish_once(session, build).await;
+            let published = published(session, build).await;
             applied(published, |()| Answer::Published(found))
         }
     })
@@ -261,14 +368,20 @@ async fn claimed_once<D: Database>(
 /// Makes a build the current one, whichever was current when it began.
 async fn publish<T: Transaction>(tx: &T, build: BuildId) -> Result<(), Error> {
     let space = workspace_space();
-    let record = |build: BuildId| space.pack(&(1, TupleBytes::from(&build.0[..])));
+    let row = |part: i64, build: BuildId| space.pack(&(part, TupleBytes::from(&build.0[..])));
     workspace().claim(tx, build).await?;
     if let Some((current, _)) = workspace().current(tx, Serializable).await? {
-        tx.set(&record(current), &pack(&(1, 0, TupleBytes::from(&b""[..]))));
+        tx.set(&row(4, current), b"");
     }
-    tx.clear(&record(build));
+    tx.clear(&row(1, build));
+    tx.clear(&row(3, build));
     tx.set(&space.pack(&(0,)), &pack(&(TupleBytes::from(&build.0[..]),)));
     Ok(())
+}
+
+/// Publishes as it should be.
+async fn published<D: Database>(session: &mut Session<D>, build: BuildId) -> once::Outcome<(), Error> {
+    session.apply(|tx| async move { workspace().publish(&tx, build).await }).await
 }
 
 /// Reads in batches the build that was current when the client looked first.

@@ -5,23 +5,25 @@
 //! so that a row done twice shows, and entries, so that one left out does. Writers keep it right for the
 //! rows that the job has passed: at every version the index is exactly that of the rows up to the job's
 //! cursor. Builders write a space in batches and publish it, or leave it; every version that readers can
-//! see is whole, and of one builder.
+//! see is whole, and of one builder. Each builder keeps a timer beside its last claim, so that a build which
+//! was given up although its builder was at work shows, also after a recovery, in which versions jump.
 
 use crate::{
     sabotage::bulk as sabotage,
     sessions::{self, slots},
-    specimen::UNRECORDED,
+    specimen::{Recorded, UNRECORDED},
     workload::{Bug, Outcome, Step, Workload},
+    workloads::leased_queue::Timer,
 };
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, pack, unpack};
 use proptest::{collection::vec, prelude::*};
 use serde::{Deserialize, Serialize};
 use shaketable_layers::{
-    bulk::{self, BuildId, Error, Job, Limits, Progress},
+    bulk::{self, BuildId, Error, Job, Limits, Observed, Progress},
     once::{self, Session, converging},
     tx::{
-        self, Database,
+        self, Database, Env,
         Isolation::{Serializable, Snapshot},
         KeyValue, MutationType, RangeOption, RetryError, RunError, Transaction,
     },
@@ -47,6 +49,13 @@ flaws! {
     PublishedFirst = "published-first", "a build is published before its rows are written", "a swap in the wrong order";
     BaseIgnored = "base-ignored", "a build is published whatever was published since it began", "a swap without a comparison";
     ClaimedOnce = "claimed-once", "a builder makes sure of its build at the beginning only", "a build that was given up goes on";
+    AgeInVersions = "age-in-versions", "a build is given up when it began so many versions ago", "an age measured in versions";
+    SilenceInVersions = "silence-in-versions", "the silence of a builder is measured by how far the version advances", "a recovery, which jumps a hundred million versions";
+    GivenUpUnseen = "given-up-unseen", "a build is given up that was under way before and after the wait, whatever its builder did meanwhile", "an observer who does not compare";
+    ClaimsUnseen = "claims-unseen", "a claim leaves nothing that an observer could see", "a builder without a sign of life";
+    ClaimAtSnapshot = "claim-at-snapshot", "a claim reads at snapshot whether the build is under way", "a check that a commit does not repeat";
+    LookBehindWrites = "look-behind-writes", "a look at the progress in a transaction does not see the batch done in it", "a look-up in a transaction of its own";
+    OldStays = "old-stays", "a publication does not retire the build before", "a swap that leaves the old table";
     ReaderRemembers = "reader-remembers", "a reader asks only once which build is current", "a pointer that is cached";
 }
 
@@ -65,8 +74,10 @@ pub struct Bulk {
     bytes: i64,
     /// Rows in a build, and how many of them are written, read or cleared in one transaction.
     build: (i64, usize),
-    /// How many versions old a build is when it is taken for given up.
-    age: i64,
+    /// How long a builder is silent before its build is given up, milliseconds.
+    silence: u64,
+    /// How many builds are looked at in one transaction.
+    page: usize,
     /// How long builders, and readers of several transactions, wait between two of them, milliseconds.
     pause: u64,
     /// How often an operation is about the job, and about the workspace.
@@ -101,6 +112,50 @@ pub enum Op {
     Read,
     /// Reads it in batches.
     Pages,
+    /// Does these about the job in one transaction.
+    Together(Vec<Act>),
+    /// Begins, writes and publishes a build with this tag in one transaction, looking at it all the time; or
+    /// gives it up in the place of publishing it.
+    AtOnce(u32, bool),
+    /// Asks for what is outside of every range, and for names at the limit and one byte beyond it.
+    Beyond,
+}
+
+/// One of several calls about the job in one transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Act {
+    /// Sets a row or removes it.
+    Put(i64, Option<i64>),
+    /// Does a batch of so many rows.
+    Step(usize),
+    /// Whether the job has passed a row.
+    Passed(i64),
+    /// How far it has come.
+    Progress,
+}
+
+/// What it answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Told {
+    /// The row's value before.
+    Before(Option<i64>),
+    /// Whether the job has passed the row.
+    Passed(bool),
+    /// Rows done, whether all are, the cursor.
+    Progress(u64, bool, Vec<u8>),
+}
+
+/// What a build made in one transaction looked like.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Looks {
+    /// The tags of the current build before, of the one to be replaced, and of the current one after.
+    tags: [Option<u32>; 3],
+    /// Whether it was among those under way before it began, after, after its claim, and when it had ended.
+    under_way: [bool; 4],
+    /// Whether the claim could be seen.
+    claim_seen: bool,
+    /// Whether another claim was refused when it had ended, and whether to give it up again did nothing.
+    ended: [bool; 2],
 }
 
 /// What it answered.
@@ -122,6 +177,12 @@ pub enum Answer {
     Tag(Option<u32>),
     /// The build that was read is no longer current.
     Swapped,
+    /// What each of several calls answered.
+    Together(Vec<Told>),
+    /// What a build made in one transaction looked like.
+    AtOnce(Looks),
+    /// Whether each was refused.
+    Beyond(Vec<bool>),
 }
 
 /// What a client holds.
@@ -137,6 +198,8 @@ pub struct Client<D: Database> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Model {
     rows: BTreeMap<i64, i64>,
+    /// The job's progress, as it is stored: rows done, whether all are, the cursor.
+    progress: Option<(u64, bool, Vec<u8>)>,
     /// The tag of the current build.
     tag: Option<u32>,
     /// What has had its effect: nothing may have it again.
@@ -255,20 +318,43 @@ impl Bulk {
         }
     }
 
-    /// Begins a build and writes up to so many batches of it. Answers the tag of the one it is to replace.
-    async fn make<D: Database>(&self, db: &D, tag: u32, most: usize) -> Result<Option<u32>, RunError<Error>> {
-        let (workspace, build) = (&workspace(), build_id(tag));
+    /// How long a builder is silent before its build is given up.
+    pub(crate) fn silence(&self) -> Duration {
+        Duration::from_millis(self.silence)
+    }
+
+    /// How many builds are looked at in one transaction.
+    pub(crate) fn page(&self) -> usize {
+        self.page
+    }
+
+    /// Begins a build and writes up to so many batches of it. Answers the tag of the one it is to replace. The
+    /// timer is that of the last sign of life, and began before it.
+    pub(crate) async fn make<D: Database>(
+        &self,
+        db: &D,
+        tag: u32,
+        most: usize,
+        timer: &mut Timer,
+    ) -> Result<Option<u32>, RunError<Error>> {
+        let (workspace, build, flaw) = (&workspace(), build_id(tag), self.flaw);
+        *timer = Timer::new(db, self.silence());
         let base = converging(db, |tx| async move { workspace.begin(&tx, build).await }).await?;
         for batch in self.batches().iter().take(most) {
             self.pause(db).await;
+            let anew = Timer::new(db, self.silence());
             converging(db, |tx| async move {
-                let space = workspace.claim(&tx, build).await?;
+                let space = match flaw {
+                    Some(flaw) => sabotage::claim(flaw, &tx, build).await?,
+                    None => workspace.claim(&tx, build).await?,
+                };
                 for row in batch {
                     tx.set(&space.pack(&(*row,)), &built(tag));
                 }
                 Ok::<_, Error>(())
             })
             .await?;
+            *timer = anew;
         }
         Ok(base.map(tag_of))
     }
@@ -300,6 +386,124 @@ impl Bulk {
         }
     }
 }
+
+/// A build is not given up while its builder is at work.
+pub(crate) fn alive(outcome: Outcome<Answer>, timer: &mut Timer) -> Outcome<Answer> {
+    match outcome {
+        Outcome::Answered(Answer::GivenUp) if !timer.is_over() => {
+            Outcome::Violated("a build was given up although its builder was at work".into())
+        }
+        outcome => outcome,
+    }
+}
+
+/// Does several calls about the job.
+pub(crate) async fn together<T: Transaction>(
+    tx: &T,
+    env: &Env,
+    job: &Job,
+    acts: &[Act],
+) -> Result<Vec<Told>, Error> {
+    let mut told = Vec::with_capacity(acts.len());
+    for act in acts {
+        told.push(match *act {
+            Act::Put(row, new) => Told::Before(put(tx, job, row, new).await?),
+            Act::Passed(row) => Told::Passed(job.has_passed(tx, &rows().pack(&(row,))).await?),
+            Act::Step(most) => {
+                let limits = Limits { rows: most, bytes: i64::MAX, time: Duration::MAX };
+                progress(job.step(tx, env, &limits, work).await?)
+            }
+            Act::Progress => progress(job.progress(tx, Serializable).await?),
+        });
+    }
+    Ok(told)
+}
+
+pub(crate) fn progress(progress: Progress) -> Told {
+    Told::Progress(progress.rows, progress.finished, progress.cursor.to_vec())
+}
+
+/// Makes a build in one transaction, and looks at it all the time.
+async fn at_once<T: Transaction>(
+    tx: &T,
+    bulk: &Bulk,
+    (build, tag): (BuildId, u32),
+    publishes: bool,
+) -> Result<Looks, Error> {
+    let workspace = &workspace();
+    let current = async || {
+        let current = workspace.current(tx, Serializable).await?;
+        Ok::<_, Error>(current.map(|(build, _)| tag_of(build)))
+    };
+    let observed = async || -> Result<Option<Observed>, Error> {
+        let mut last = None;
+        loop {
+            let page = workspace.observe(tx, last, bulk.page).await?;
+            let found = page.iter().find(|observed| observed.build == build);
+            if found.is_some() || page.len() < bulk.page {
+                return Ok(found.copied());
+            }
+            last = page.last().map(|observed| observed.build);
+        }
+    };
+    let (before, unbegun) = (current().await?, observed().await?);
+    let base = workspace.begin(tx, build).await?.map(tag_of);
+    let begun = observed().await?;
+    let space = workspace.claim(tx, build).await?;
+    (0..bulk.build.0).for_each(|row| tx.set(&space.pack(&(row,)), &built(tag)));
+    let claimed = observed().await?;
+    match publishes {
+        true => workspace.publish(tx, build).await?,
+        false => assert_discarded(workspace.discard(tx, build).await?)?,
+    }
+    let refused = matches!(workspace.claim(tx, build).await, Err(Error::NoBuild(of)) if of == build);
+    let again = workspace.discard(tx, build).await?;
+    let gone = observed().await?;
+    Ok(Looks {
+        tags: [before, base, current().await?],
+        under_way: [unbegun, begun, claimed, gone].map(|observed| observed.is_some()),
+        claim_seen: begun != claimed,
+        ended: [refused, !again],
+    })
+}
+
+/// A build that is under way can be given up.
+fn assert_discarded(discarded: bool) -> Result<(), Error> {
+    if discarded { Ok(()) } else { Err(Error::Foreign(Bytes::from_static(b"not under way"))) }
+}
+
+/// Whether each of these was refused: names at the limit and beyond it, keys at the ends of a range.
+async fn beyond<T: Transaction>(tx: &T) -> Result<Vec<bool>, Error> {
+    let named = |bytes: usize| {
+        let name = vec![b'n'; bytes - jobs().pack(&(TupleBytes::from(&b""[..]),)).len()];
+        matches!(Job::new(&jobs(), &name, rows().range()), Err(Error::TooLarge(_)))
+    };
+    // The id that takes most bytes in a tuple is all zeros.
+    let below = |bytes: usize| {
+        let record = Subspace::all().pack(&(1, TupleBytes::from(&[0; 16][..]))).len();
+        let workspace = bulk::Workspace::new(Subspace::from_bytes(vec![b'w'; bytes - record]));
+        matches!(workspace, Err(Error::TooLarge(_)))
+    };
+    let (job, (begin, end)) = (&job(), &rows().range());
+    let outside = async |key: &[u8]| match job.has_passed(tx, key).await {
+        Err(Error::OutsideRange { key: of }) => Ok(of[..] == key[..]),
+        answered => answered.map(|_| false),
+    };
+    Ok(vec![
+        named(tx::KEY_SIZE_LIMIT),
+        named(tx::KEY_SIZE_LIMIT + 1),
+        below(tx::KEY_SIZE_LIMIT),
+        below(tx::KEY_SIZE_LIMIT + 1),
+        outside(begin).await?,
+        outside(&begin[..begin.len() - 1]).await?,
+        outside(&[&begin[..], b"\xff\xff"].concat()).await?,
+        outside(end).await?,
+        outside(b"").await?,
+    ])
+}
+
+/// What [`beyond`] must return; a key within the bounds of the range is not refused, whatever it looks like.
+const BEYOND: [bool; 9] = [false, true, false, true, false, true, false, true, true];
 
 /// Sets a row or removes it, and keeps the index right if the job has passed it. Answers what was there.
 pub(crate) async fn put<T: Transaction>(
@@ -367,6 +571,11 @@ pub(crate) fn refused(error: Error) -> Outcome<Answer> {
     }
 }
 
+/// The answer of a build made in one transaction.
+fn looks(Recorded(mut looks): Recorded<Looks>) -> Answer {
+    looks.pop().map_or(Answer::GivenUp, Answer::AtOnce)
+}
+
 pub(crate) fn applied<A>(
     outcome: once::Outcome<A, Error>,
     answer: impl FnOnce(A) -> Answer,
@@ -390,7 +599,7 @@ async fn stored<T: Transaction>(tx: &T, build: i64) -> tx::Result<Result<Model, 
     };
     let [rows, counts, entries, workspace] = &read[..] else { return Ok(Err("four spaces".into())) };
     Ok(whole(&progress, rows, counts, entries)
-        .and_then(|rows| Ok(Model { rows, tag: current(workspace, build)?, done: BTreeSet::new() })))
+        .and_then(|rows| Ok(Model { rows, tag: current(workspace, build)?, ..Model::default() })))
 }
 
 /// The rows, if the index is exactly that of those which the job has passed.
@@ -441,21 +650,36 @@ fn whole(
 fn current(stored: &[KeyValue], rows: i64) -> Result<Option<u32>, String> {
     let space = workspace_space();
     let mut builds: BTreeMap<Vec<u8>, Vec<KeyValue>> = BTreeMap::new();
-    let (mut pointer, mut known) = (None, BTreeSet::new());
+    let (mut pointer, mut known, mut claimed) = (None, BTreeSet::new(), BTreeSet::new());
+    let mut retired = BTreeSet::new();
     for row in stored {
         if let Ok((0,)) = space.unpack::<(i64,)>(&row.key) {
             pointer = unpack::<(TupleBytes<'_>,)>(&row.value).ok().map(|(build,)| build.to_vec());
         } else if let Ok((1, build)) = space.unpack::<(i64, TupleBytes<'_>)>(&row.key) {
             known.insert(build.to_vec());
+        } else if let Ok((3, build)) = space.unpack::<(i64, TupleBytes<'_>)>(&row.key) {
+            claimed.insert(build.to_vec());
+        } else if let Ok((4, build)) = space.unpack::<(i64, TupleBytes<'_>)>(&row.key) {
+            retired.insert(build.to_vec());
         } else if let Ok((2, build, _)) = space.unpack::<(i64, TupleBytes<'_>, i64)>(&row.key) {
             builds.entry(build.to_vec()).or_default().push(row.clone());
         } else {
             return Err(format!("a row that nobody writes: {}", row.key.escape_ascii()));
         }
     }
-    if let Some(build) =
-        builds.keys().find(|build| !known.contains(*build) && pointer.as_ref() != Some(build))
-    {
+    if let Some(build) = claimed.iter().find(|build| !known.contains(*build)) {
+        return Err(format!("claims of build {} are left, which is not under way", build.escape_ascii()));
+    }
+    let of = |build: &Vec<u8>| {
+        [known.contains(build), retired.contains(build), pointer.as_ref() == Some(build)]
+            .into_iter()
+            .filter(|is| *is)
+            .count()
+    };
+    if let Some(build) = known.iter().chain(&retired).chain(&pointer).find(|build| of(build) != 1) {
+        return Err(format!("build {} is in two states", build.escape_ascii()));
+    }
+    if let Some(build) = builds.keys().find(|build| of(build) == 0) {
         return Err(format!("rows of build {} are left, of which nobody knows", build.escape_ascii()));
     }
     let Some(build) = pointer else { return Ok(None) };
@@ -483,6 +707,7 @@ impl Workload for Bulk {
             "bulk: a batch leaves rows for the next one",
             "bulk: a reader notices that its build is no longer current",
             "bulk: a build is outdated before it is published",
+            "bulk: a builder at work is left alone",
             "bulk: a retired build is cleared in several batches",
         ]
     }
@@ -490,7 +715,7 @@ impl Workload for Bulk {
     /// What is beside the current build is nothing that a reader could see.
     fn is_effect(&self, mutations: &[Mutation]) -> bool {
         let space = workspace_space();
-        let unseen = [space.subspace(&(1,)), space.subspace(&(2,))];
+        let unseen = [1, 2, 3, 4].map(|part| space.subspace(&(part,)));
         !sessions::is_fence(mutations) && !sessions::is_below(&unseen, mutations)
     }
 
@@ -503,9 +728,10 @@ impl Workload for Bulk {
             values: rng.range(1..4) as i64,
             batch: rng.range(1..8) as usize,
             bytes: *rng.pick(&[300, 1_000, 100_000]),
-            build: (rng.range(2..10) as i64, rng.range(1..4) as usize),
-            age: *rng.pick(&[0, 20_000, 200_000, 5_000_000]),
-            pause: *rng.pick(&[0, 3, 15]),
+            build: (rng.range(2..20) as i64, rng.range(1..4) as usize),
+            silence: *rng.pick(&[0, 40, 80, 160, 2_000]),
+            page: rng.range(1..4) as usize,
+            pause: *rng.pick(&[0, 3, 15, 30]),
             mix: *rng.pick(&[[1, 1], [3, 1], [1, 3]]),
             timeout: sessions::draw_timeout(rng),
             flaw: bug.and_then(Flaw::named),
@@ -530,6 +756,12 @@ impl Workload for Bulk {
     fn operations(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
         let row = || 0..self.rows;
         let [jobs, builds] = self.mix;
+        let act = prop_oneof![
+            3 => (row(), proptest::option::of(0..self.values)).prop_map(|(row, new)| Act::Put(row, new)),
+            2 => (0..6usize).prop_map(Act::Step),
+            3 => row().prop_map(Act::Passed),
+            2 => Just(Act::Progress),
+        ];
         let op = prop_oneof![
             6 * jobs => (row(), 0..self.values).prop_map(|(row, value)| Op::Put(row, value)),
             3 * jobs => row().prop_map(Op::Remove),
@@ -538,6 +770,9 @@ impl Workload for Bulk {
             2 * jobs => Just(Op::Again),
             5 * builds => Just(Op::Build(0)),
             builds => (0..4usize).prop_map(|most| Op::Leave(0, most)),
+            builds => any::<bool>().prop_map(|publishes| Op::AtOnce(0, publishes)),
+            3 * jobs => vec(act, 1..6).prop_map(Op::Together),
+            1 => Just(Op::Beyond),
             4 * builds => Just(Op::Sweep),
             2 * builds => Just(Op::Clear),
             builds => Just(Op::Read),
@@ -545,7 +780,7 @@ impl Workload for Bulk {
         ];
         let tagged = move |mut ops: Vec<Op>| {
             for (number, op) in ops.iter_mut().enumerate() {
-                if let Op::Build(tag) | Op::Leave(tag, _) = op {
+                if let Op::Build(tag) | Op::Leave(tag, _) | Op::AtOnce(tag, _) = op {
                     *tag = (client << 16 | (number & 0xffff)) as u32;
                 }
             }
@@ -614,22 +849,48 @@ impl Workload for Bulk {
                 });
                 applied(again.await, Answer::Again)
             }
-            Op::Build(tag) => match self.make(db, *tag, usize::MAX).await {
-                Ok(found) => {
-                    *base = found;
-                    let published = workspace.publish_once(session, build_id(*tag)).await;
-                    applied(published, |()| Answer::Published(found))
-                }
+            Op::Build(tag) => {
+                let mut timer = Timer::new(db, self.silence());
+                let published = match self.make(db, *tag, usize::MAX, &mut timer).await {
+                    Ok(found) => {
+                        *base = found;
+                        let build = build_id(*tag);
+                        let published =
+                            session.apply(|tx| async move { workspace.publish(&tx, build).await }).await;
+                        applied(published, |()| Answer::Published(found))
+                    }
+                    Err(e) => refused(e.error),
+                };
+                alive(published, &mut timer)
+            }
+            Op::Leave(tag, most) => {
+                let mut timer = Timer::new(db, self.silence());
+                let left = done(self.make(db, *tag, *most, &mut timer).await);
+                alive(left, &mut timer)
+            }
+            Op::Sweep => match workspace.discard_unchanged(db, self.silence(), self.page).await {
+                Ok(_) => done(workspace.clear_all_retired(db, self.build.1).await),
                 Err(e) => refused(e.error),
             },
-            Op::Leave(tag, most) => done(self.make(db, *tag, *most).await),
-            Op::Sweep => {
-                let discarded =
-                    converging(db, |tx| async move { workspace.discard_old(&tx, self.age).await }).await;
-                match discarded {
-                    Ok(_) => done(workspace.clear_all_retired(db, self.build.1).await),
-                    Err(e) => refused(e.error),
-                }
+            Op::Together(acts) => {
+                let env = db.env();
+                let together = session.apply(|tx| async move {
+                    let told = together(&tx, env, job, acts).await?;
+                    Ok::<_, Error>(Recorded(told))
+                });
+                applied(together.await, |Recorded(told)| Answer::Together(told))
+            }
+            Op::AtOnce(tag, publishes) => {
+                let build = if *publishes { build_id(*tag) } else { BuildId::draw(db.env()) };
+                let made = session.apply(|tx| async move {
+                    let looks = at_once(&tx, self, (build, *tag), *publishes).await?;
+                    Ok::<_, Error>(Recorded(vec![looks]))
+                });
+                applied(made.await, looks)
+            }
+            Op::Beyond => {
+                let beyond = db.run(|tx, _| async move { beyond(&tx).await }).await;
+                beyond.map_or_else(|e| refused(e.error), |told| Outcome::Answered(Answer::Beyond(told)))
             }
             Op::Clear => {
                 let most = self.build.1;
@@ -669,6 +930,10 @@ impl Workload for Bulk {
             let answer = match op {
                 Op::Put(..) | Op::Remove(_) => session.resolve(pending).await?.map(Answer::Before),
                 Op::Again => session.resolve(pending).await?.map(Answer::Again),
+                Op::Together(_) => {
+                    session.resolve(pending).await?.map(|Recorded(told)| Answer::Together(told))
+                }
+                Op::AtOnce(..) => session.resolve(pending).await?.map(looks),
                 _ => session.resolve(pending).await?.map(|()| Answer::Published(base)),
             };
             Ok(answer.map(Outcome::Answered))
@@ -684,7 +949,7 @@ impl Workload for Bulk {
 
     fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
         if matches!(step.op, Op::Work(_) | Op::Finish) {
-            return Ok(());
+            return if step.committed { self.went_on(model, step.mutations) } else { Ok(()) };
         }
         if !step.committed {
             return looked(model, step);
@@ -695,12 +960,27 @@ impl Workload for Bulk {
         let expected = match step.op {
             Op::Put(row, value) => Answer::Before(model.rows.insert(*row, *value)),
             Op::Remove(row) => Answer::Before(model.rows.remove(row)),
-            // How far the job has come is the audit's to judge.
-            Op::Again => match step.answer {
-                Some(Answer::Again(again)) => Answer::Again(*again),
-                _ => Answer::Again(true),
-            },
+            Op::Again => {
+                let finished = model.progress.as_ref().is_some_and(|(_, finished, _)| *finished);
+                if finished {
+                    model.progress = None;
+                }
+                Answer::Again(finished)
+            }
             Op::Build(tag) => Answer::Published(model.tag.replace(*tag)),
+            Op::Together(acts) => Answer::Together(acts.iter().map(|act| model.act(act)).collect()),
+            Op::AtOnce(tag, publishes) => {
+                let before = model.tag;
+                if *publishes {
+                    model.tag = Some(*tag);
+                }
+                Answer::AtOnce(Looks {
+                    tags: [before, before, model.tag],
+                    under_way: [false, true, true, false],
+                    claim_seen: true,
+                    ended: [true; 2],
+                })
+            }
             _ => return Err("committed what others can see".into()),
         };
         match step.answer {
@@ -720,7 +1000,7 @@ impl Workload for Bulk {
         let workspace = &workspace();
         let cleared = async {
             job().run(db, &self.limits(), work).await?;
-            db.run(|tx, _| async move { workspace.discard_old(&tx, -1).await }).await?;
+            workspace.discard_unchanged(db, Duration::ZERO, 1).await?;
             workspace.clear_all_retired(db, self.build.1).await
         };
         if let Err(e) = cleared.await {
@@ -744,6 +1024,80 @@ impl Workload for Bulk {
     }
 }
 
+impl Bulk {
+    /// A batch of the job: the rows that it has done are those between the cursors.
+    fn went_on(&self, model: &mut Model, mutations: &[Mutation]) -> Result<(), String> {
+        let key = job_key();
+        let stored = mutations.iter().find_map(|mutation| match mutation {
+            Mutation::Set(of, value) if of[..] == key[..] => Some(value),
+            _ => None,
+        });
+        let stored = stored.ok_or("a batch without its progress")?;
+        let (rows, finished, cursor): (u64, bool, TupleBytes<'_>) =
+            unpack(stored).map_err(|_| "a progress that cannot be read".to_owned())?;
+        let mut expected = model.clone();
+        let batch = rows.saturating_sub(expected.progress().0);
+        let most = if finished { usize::MAX } else { batch as usize };
+        expected.go_on(most);
+        let found = (rows, finished, cursor.to_vec());
+        if expected.progress() != found || batch > self.batch as u64 || (batch == 0 && !finished) {
+            return Err(format!(
+                "a batch of up to {} rows led to {found:?}, should lead to {:?}",
+                self.batch,
+                expected.progress()
+            ));
+        }
+        *model = expected;
+        Ok(())
+    }
+}
+
+impl Model {
+    fn progress(&self) -> (u64, bool, Vec<u8>) {
+        self.progress.clone().unwrap_or_else(|| (0, false, rows().range().0))
+    }
+
+    /// Does a batch of up to so many rows.
+    fn go_on(&mut self, most: usize) {
+        let (mut done, mut finished, mut cursor) = self.progress();
+        if finished {
+            return;
+        }
+        let keys = self.rows.keys().map(|row| rows().pack(&(*row,)));
+        let mut left = keys.filter(|key| *key >= cursor).collect::<Vec<_>>().into_iter();
+        let mut batch = 0;
+        while batch < most {
+            let Some(key) = left.next() else {
+                (finished, cursor) = (true, rows().range().1);
+                break;
+            };
+            (done, batch, cursor) = (done + 1, batch + 1, tx::key_after(&key).to_vec());
+        }
+        self.progress = Some((done, finished, cursor));
+    }
+
+    fn act(&mut self, act: &Act) -> Told {
+        match *act {
+            Act::Put(row, Some(new)) => Told::Before(self.rows.insert(row, new)),
+            Act::Put(row, None) => Told::Before(self.rows.remove(&row)),
+            Act::Passed(row) => {
+                let (_, finished, cursor) = self.progress();
+                Told::Passed(finished || rows().pack(&(row,)) < cursor)
+            }
+            Act::Step(most) => {
+                self.go_on(most.max(1));
+                self.told()
+            }
+            Act::Progress => self.told(),
+        }
+    }
+
+    fn told(&self) -> Told {
+        let (rows, finished, cursor) = self.progress();
+        Told::Progress(rows, finished, cursor)
+    }
+}
+
 /// An operation without an effect: its answer must fit the model as it stands.
 fn looked(model: &Model, step: &Step<'_, Bulk>) -> Result<(), String> {
     let Some(answer) = step.answer else { return Ok(()) };
@@ -751,6 +1105,7 @@ fn looked(model: &Model, step: &Step<'_, Bulk>) -> Result<(), String> {
         (Op::Build(_), Answer::Outdated | Answer::GivenUp) | (Op::Leave(..), Answer::GivenUp) => true,
         (Op::Leave(..) | Op::Sweep | Op::Clear, Answer::Done) | (Op::Pages, Answer::Swapped) => true,
         (Op::Read | Op::Pages, Answer::Tag(tag)) => model.tag == *tag,
+        (Op::Beyond, Answer::Beyond(refused)) => refused[..] == BEYOND,
         _ => return Err(format!("answered {answer:?}, but nothing was committed")),
     };
     match fits {

@@ -157,16 +157,16 @@ pub(crate) fn refused(error: Error) -> Outcome<Answer> {
 }
 
 /// A worker's timer for his lease.
-struct Timer(BoxFuture<'static, ()>);
+pub(crate) struct Timer(BoxFuture<'static, ()>);
 
 impl Timer {
     /// Begins it.
-    fn new<D: Database>(db: &D, lease: Duration) -> Timer {
+    pub(crate) fn new<D: Database>(db: &D, lease: Duration) -> Timer {
         Timer(db.env().sleep(lease))
     }
 
     /// Whether the lease may have ended.
-    fn is_over(&mut self) -> bool {
+    pub(crate) fn is_over(&mut self) -> bool {
         (&mut self.0).now_or_never().is_some()
     }
 }

@@ -132,8 +132,7 @@ fn readers_are_switched_to_a_new_build_and_the_old_one_is_cleared() {
             assert_eq!(begin(ended).await, Err(Error::NoBuild(ended)));
         }
         assert_eq!(workspace.clear_all_retired(db, 2).await, Ok(5));
-        let discarded = db.run(|tx, _| async move { workspace.discard_old(&tx, -1).await });
-        assert_eq!(discarded.await, Ok(vec![late]));
+        assert_eq!(workspace.discard_unchanged(db, Duration::from_millis(1), 1).await, Ok(vec![late]));
         assert_eq!(workspace.clear_all_retired(db, 100).await, Ok(5));
         let (begin, end) = Subspace::from("w").range();
         let (begin, end) = (&begin, &end);
@@ -143,5 +142,38 @@ fn readers_are_switched_to_a_new_build_and_the_old_one_is_cleared() {
         let left = left.await.expect("a calm cluster answers");
         assert_eq!(left.len(), 6, "the pointer and the current build");
         assert!(left[1..].iter().all(|row| row.value[..] == new.0));
+    });
+}
+
+#[test]
+fn a_late_clearer_leaves_a_build_alone_that_has_begun_again() {
+    on_cluster(|db| async move {
+        let workspace = &Workspace::new(Subspace::from("w")).expect("a short prefix");
+        let (db, build) = (&db, BuildId([0; 16]));
+        let begin = async || {
+            let begun = db.run(|tx, _| async move {
+                workspace.begin(&tx, build).await?;
+                let space = workspace.claim(&tx, build).await?;
+                tx.set(&space.pack(&(1,)), b"row");
+                Ok::<_, Error>(())
+            });
+            begun.await.map_err(|e| e.error)
+        };
+        assert_eq!(begin().await, Ok(()));
+        let discarded = db.run(|tx, _| async move { workspace.discard(&tx, build).await });
+        assert_eq!(discarded.await, Ok(true));
+        // It has read that the build is retired, and commits only when that is long over.
+        let late = crate::begin(db);
+        assert_eq!(workspace.clear_retired(&late, 10).await.map(|cleared| cleared.rows), Ok(1));
+        assert_eq!(begin().await, Err(Error::NoBuild(build)));
+        assert_eq!(workspace.clear_all_retired(db, 10).await, Ok(1));
+        assert_eq!(begin().await, Ok(()));
+        assert!(late.commit().await.is_err());
+        let (begin, end) = Subspace::from("w").range();
+        let (begin, end) = (&begin, &end);
+        let left = db.run(|tx, _| async move {
+            tx.get_range_all(RangeOption::new(begin.clone(), end.clone()), Serializable).await
+        });
+        assert_eq!(left.await.expect("a calm cluster answers").len(), 3, "its record, its claims, its row");
     });
 }

@@ -294,6 +294,7 @@ impl Tally {
 /// Counters that the sweep needed and that are zero. What was switched off is not missed.
 fn vacuous(counters: &runner::Counters, demands: &Demands, simulated: bool, runs: u64) -> Vec<String> {
     let switched_off = |name: &str| match name {
+        "dropped operations" => demands.without.contains(&Family::DroppedOperation),
         "unknown results that committed" => demands.without.contains(&Family::UnknownCommitted),
         "unknown results that did not commit" => demands.without.contains(&Family::UnknownNotCommitted),
         _ => false,

@@ -2,7 +2,7 @@
 //! nothing.
 
 use crate::runner::Counters;
-use shaketable_sim::faults::Profile;
+use shaketable_sim::faults::{Family, Profile};
 
 /// The names of the counters that a sweep over `seeds` seeds needed and that are zero.
 ///
@@ -17,6 +17,7 @@ pub fn judge(counters: &Counters, profile: Option<Profile>, seeds: u64) -> Vec<&
     if seeds >= 20 && profile.is_some_and(|profile| profile != Profile::Calm) {
         needed.extend([
             ("faults", counters.faults.values().sum()),
+            ("dropped operations", counters.faults.get(&Family::DroppedOperation).copied().unwrap_or(0)),
             ("retries", counters.retries),
             ("unknown results that committed", counters.unknown_committed),
             ("unknown results that did not commit", counters.unknown_not_committed),
@@ -39,6 +40,6 @@ mod tests {
         assert!(judge(&counters, Some(Profile::Standard), 5).is_empty());
         assert!(judge(&counters, None, 100).is_empty());
         assert_eq!(judge(&counters, Some(Profile::Calm), 100), ["conflicts"]);
-        assert_eq!(judge(&counters, Some(Profile::Standard), 100).len(), 5);
+        assert_eq!(judge(&counters, Some(Profile::Standard), 100).len(), 6);
     }
 }

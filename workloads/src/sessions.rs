@@ -28,8 +28,9 @@ fn limit<D: Database>(db: &D, timeout: Option<i32>) -> tx::Result<()> {
     timeout.map_or(Ok(()), |timeout| db.set_option(DatabaseOption::TransactionTimeout(timeout)))
 }
 
-/// Learns what became of the session's last operation, however long it takes: `ask` resolves it and
-/// says how it ended if it was applied. Timeouts do not strike meanwhile.
+/// Learns what became of the operation that the session has answered as unknown, however long it takes: `ask`
+/// resolves it and says how it ended if it was applied. Timeouts do not strike meanwhile. When the session has
+/// answered none so, the unknown outcome is no session's, and stays.
 pub(crate) async fn settle<D: Database, A>(
     session: &mut Session<D>,
     timeout: Option<i32>,
@@ -37,25 +38,21 @@ pub(crate) async fn settle<D: Database, A>(
     ask: impl AsyncFn(&mut Session<D>, OpId) -> Result<Fate<Outcome<A>>, once::Error>,
 ) -> Outcome<A> {
     let db = session.database().clone();
-    let unlimited = db.set_option(DatabaseOption::TransactionTimeout(0));
-    let mut outcome = Outcome::Unknown(error);
-    while let Some(pending) = session.pending() {
-        outcome = match ask(session, pending).await {
-            Ok(Fate::Applied(outcome)) => outcome,
-            Ok(Fate::NotApplied) => Outcome::GaveUp(error),
-            Ok(Fate::Forgotten) => Outcome::Violated("a session's own operation was forgotten".into()),
-            Err(e) if e.fdb().is_some() => {
-                db.env().sleep(Duration::from_millis(10)).await;
-                continue;
+    let Some(unknown) = session.unknown() else { return Outcome::Unknown(error) };
+    let learnt = patiently(&db, timeout, async {
+        loop {
+            match ask(session, unknown).await {
+                Ok(Fate::Applied(outcome)) => return outcome,
+                Ok(Fate::NotApplied) => return Outcome::GaveUp(error),
+                Ok(Fate::Forgotten) => {
+                    return Outcome::Violated("a session's own operation was forgotten".into());
+                }
+                Err(e) if e.fdb().is_some() => db.env().sleep(Duration::from_millis(10)).await,
+                Err(e) => return Outcome::Violated(e.to_string()),
             }
-            Err(e) => Outcome::Violated(e.to_string()),
-        };
-        break;
-    }
-    match unlimited.and_then(|()| limit(&db, timeout)) {
-        Ok(()) => outcome,
-        Err(e) => Outcome::Violated(format!("a timeout was refused: {e}")),
-    }
+        }
+    });
+    learnt.await.unwrap_or_else(|e| Outcome::Violated(format!("a timeout was refused: {e}")))
 }
 
 /// Whether a transaction of these mutations only made sure that an operation is without effect.
@@ -86,12 +83,13 @@ pub(crate) async fn known<D: Database, A: once::Answer, E: RetryError + From<onc
     session: &mut Session<D>,
     outcome: once::Outcome<A, E>,
 ) -> Result<Option<A>, E> {
-    match outcome {
+    let op = match outcome {
         once::Outcome::Applied(answer) => return Ok(Some(answer)),
         once::Outcome::Refused(e) if e.fdb().is_none() => return Err(e),
-        _ => {}
-    }
-    while let Some(op) = session.pending() {
+        once::Outcome::Refused(_) => return Ok(None),
+        once::Outcome::Unknown(op) => op,
+    };
+    loop {
         match session.resolve::<A>(op).await {
             Ok(Fate::Applied(answer)) => return Ok(Some(answer)),
             Ok(_) => return Ok(None),
@@ -99,18 +97,26 @@ pub(crate) async fn known<D: Database, A: once::Answer, E: RetryError + From<onc
             Err(e) => return Err(e.into()),
         }
     }
-    Ok(None)
 }
 
 /// Does something that ends when the database lets it, however long that takes: no timeouts strike
-/// meanwhile.
+/// meanwhile. They are back when its future is dropped, too.
 pub(crate) async fn patiently<D: Database, A>(
     db: &D,
     timeout: Option<i32>,
     work: impl Future<Output = A>,
 ) -> tx::Result<A> {
+    struct Unlimited<'a, D: Database>(&'a D, Option<i32>);
+    impl<D: Database> Drop for Unlimited<'_, D> {
+        fn drop(&mut self) {
+            // It took the same option before.
+            let _ = limit(self.0, self.1);
+        }
+    }
     db.set_option(DatabaseOption::TransactionTimeout(0))?;
+    let unlimited = Unlimited(db, timeout);
     let done = work.await;
+    drop(unlimited);
     limit(db, timeout)?;
     Ok(done)
 }

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     reachable, sometimes,
-    tx::{Database, RetryError, RunError},
+    tx::{Attempt, Database, RetryError, RunError},
 };
 use bytes::Bytes;
 use std::future::Future;
@@ -38,6 +38,10 @@ impl<A, E> Outcome<A, E> {
 }
 
 /// One incarnation of a client, which does one operation after the other, each exactly once.
+///
+/// The future of any of its functions may be dropped at any await, and the session used again at once: an
+/// operation that was under way then is [`pending`](Session::pending), and the next one settles it before
+/// it begins, so that nothing of it can land any later.
 #[derive(Debug)]
 pub struct Session<D: Database> {
     db: D,
@@ -47,12 +51,36 @@ pub struct Session<D: Database> {
     seq: u64,
     last: Option<(OpId, Fate<Bytes>)>,
     pending: Option<OpId>,
+    /// `pending` was answered as unknown, and nobody has asked for its fate since.
+    answered_unknown: bool,
     settled: Option<(OpId, Fate<Bytes>)>,
+    unfinished: Vec<Unfinished>,
+}
+
+/// Where an operation of several transactions stands whose future may be dropped between any two awaits: what
+/// its layer needs to go on with it, or to give out what it had already got. It is kept until the layer says
+/// that the operation is finished; a layer goes on with what is unfinished before it begins anew, so that
+/// there are few.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unfinished {
+    /// The layer's own name for what works on it, its subspace.
+    pub of: Bytes,
+    /// What the layer has noted.
+    pub note: Bytes,
+    /// Its first step.
+    pub begun: OpId,
+    /// The step that was under way.
+    pub step: Option<OpId>,
+    /// What became of that step, once that is known.
+    pub fate: Option<Fate<Bytes>>,
 }
 
 impl<D: Database> Session<D> {
     /// Begins a new incarnation of `client`. Once this has succeeded, nothing that an earlier one left
     /// under way can land. An error changes nothing for the caller, who may open again.
+    ///
+    /// Dropping the future: the incarnation may begin all the same, and with it earlier sessions of the
+    /// client end. Open again.
     pub fn open(
         db: &D,
         slots: &Slots,
@@ -85,7 +113,9 @@ impl<D: Database> Session<D> {
                 seq: 0,
                 last: (seq > 0).then_some((OpId { client, epoch, seq }, fate)),
                 pending: None,
+                answered_unknown: false,
                 settled: None,
+                unfinished: Vec::new(),
             })
         }
     }
@@ -117,6 +147,22 @@ impl<D: Database> Session<D> {
         self.pending
     }
 
+    /// The pending operation if the session has answered it as [`Outcome::Unknown`] and nobody has asked for
+    /// its fate since; one whose future was dropped was not answered.
+    pub fn unknown(&self) -> Option<OpId> {
+        crate::called!();
+        self.pending.filter(|_| self.answered_unknown)
+    }
+
+    /// The operation that this session has settled last by itself, because the next one was about to begin,
+    /// and its fate: what became of an operation whose future was dropped. The next one that is settled so
+    /// takes its place.
+    pub fn settled<A: Answer>(&self) -> Result<Option<(OpId, Fate<A>)>, Error> {
+        crate::called!();
+        let Some((op, fate)) = &self.settled else { return Ok(None) };
+        Ok(Some((*op, fate.clone().try_map(A::decode)?)))
+    }
+
     /// Runs `body` in a transaction, exactly once, whatever happens to the commits.
     ///
     /// `body` may run several times, must have no effect but through its transaction, and must not
@@ -124,6 +170,11 @@ impl<D: Database> Session<D> {
     ///
     /// An operation of this session that is still unknown is settled first; while that does not
     /// succeed, this one is refused with the error met.
+    ///
+    /// Dropping the future: the operation is applied once or not at all, and nothing of it lands once the
+    /// session's next operation has begun. Its fate can be asked for until then
+    /// ([`pending`](Session::pending), [`resolve`](Session::resolve)), and afterwards read
+    /// ([`settled`](Session::settled)).
     pub fn apply<F, Fut, A, E>(&mut self, body: F) -> impl Future<Output = Outcome<A, E>> + Send
     where
         F: Fn(D::Transaction) -> Fut + Send + Sync,
@@ -137,14 +188,52 @@ impl<D: Database> Session<D> {
                 Ok(op) => op,
                 Err(e) => return Outcome::Refused(lift(e)),
             };
+            self.perform(op, |tx, _| body(tx)).await
+        }
+    }
+
+    /// [`apply`](Session::apply) for a step of an operation of several: it is noted as
+    /// [unfinished](Session::unfinished), in the place of what was noted under the same name with the same
+    /// note, when it begins.
+    pub(crate) fn apply_step<F, Fut, A, E>(
+        &mut self,
+        of: Bytes,
+        note: Bytes,
+        body: F,
+    ) -> impl Future<Output = Outcome<A, E>> + Send
+    where
+        F: Fn(D::Transaction, Attempt) -> Fut + Send + Sync,
+        Fut: Future<Output = Result<A, E>> + Send,
+        A: Answer,
+        E: RetryError + From<Error> + Send,
+    {
+        async move {
+            let op = match self.begin().await {
+                Ok(op) => op,
+                Err(e) => return Outcome::Refused(lift(e)),
+            };
+            let begun = self.finish(&of, &note).unwrap_or(op);
+            self.unfinished.push(Unfinished { of, note, begun, step: Some(op), fate: None });
+            self.perform(op, body).await
+        }
+    }
+
+    fn perform<F, Fut, A, E>(&mut self, op: OpId, body: F) -> impl Future<Output = Outcome<A, E>> + Send
+    where
+        F: Fn(D::Transaction, Attempt) -> Fut + Send + Sync,
+        Fut: Future<Output = Result<A, E>> + Send,
+        A: Answer,
+        E: RetryError + From<Error> + Send,
+    {
+        async move {
             let (slots, body) = (&self.slots, &body);
             let ran = self
                 .db
-                .run(|tx, _| async move {
+                .run(|tx, attempt| async move {
                     match check(&tx, slots, op).await.map_err(lift::<E>)? {
                         Check::Done(answer) => Ok(Landing::ready(answer)),
                         Check::New(permit) => {
-                            let answer = body(tx.clone()).await?;
+                            let answer = body(tx.clone(), attempt).await?;
                             record(&tx, permit, answer).map_err(lift)
                         }
                     }
@@ -156,21 +245,28 @@ impl<D: Database> Session<D> {
 
     /// The next operation's id, for a caller with a retry loop of its own around [`check`] and
     /// [`record`]; to be given to [`conclude`](Session::conclude). Settles a pending operation first.
+    ///
+    /// Dropping the future: either no operation has begun, or one that nobody applies is pending.
     pub fn begin(&mut self) -> impl Future<Output = Result<OpId, Error>> + Send {
         crate::called!();
         async move {
             if let Some(op) = self.pending {
-                let fate = self.resolve::<Bytes>(op).await?;
-                self.settled = Some((op, fate));
+                let fate = self.ask(op).await?;
+                sometimes!(matches!(fate, Fate::Applied(_)), "once: a session settles what had been applied");
+                if !self.unfinished.iter().any(|unfinished| unfinished.step == Some(op)) {
+                    self.settled = Some((op, fate));
+                }
             }
             self.seq += 1;
             let op = OpId { client: self.client, epoch: self.epoch, seq: self.seq };
-            self.pending = Some(op);
+            (self.pending, self.answered_unknown) = (Some(op), false);
             Ok(op)
         }
     }
 
     /// Turns what the retry loop of `op` said into an outcome.
+    ///
+    /// Dropping the future: `op` stays pending.
     pub fn conclude<A, E>(
         &mut self,
         op: OpId,
@@ -185,34 +281,49 @@ impl<D: Database> Session<D> {
             let refusal = match ran {
                 Ok(landing) => match landing.landed().await {
                     Ok(answer) => {
-                        self.pending = None;
+                        self.known(op);
                         return Outcome::Applied(answer);
                     }
                     Err(_) => None,
                 },
                 Err(e) if !e.maybe_committed => {
-                    self.pending = None;
+                    self.known(op);
                     return Outcome::Refused(e.error);
                 }
                 // The loop gave up on the database, not on the operation: whoever waits may want to
                 // hear of it now, and resolve later.
                 Err(e) if e.error.fdb().is_some_and(|e| e.is_retryable() || e.leaves_commit_unknown()) => {
-                    return Outcome::Unknown(op);
+                    return self.leave_unknown(op);
                 }
                 Err(e) => Some(e.error),
             };
             // An earlier attempt may have landed, or may still: a refusal is one only behind a fence.
             reachable!("once: a refusal needs a fence");
-            match (self.resolve(op).await, refusal) {
+            let fate = self.ask(op).await.and_then(|fate| fate.try_map(A::decode));
+            match (fate, refusal) {
                 (Ok(Fate::Applied(answer)), _) => Outcome::Applied(answer),
                 (Ok(Fate::NotApplied), Some(e)) => Outcome::Refused(e),
-                _ => Outcome::Unknown(op),
+                _ => self.leave_unknown(op),
             }
+        }
+    }
+
+    fn leave_unknown<A, E>(&mut self, op: OpId) -> Outcome<A, E> {
+        self.answered_unknown = self.pending == Some(op);
+        Outcome::Unknown(op)
+    }
+
+    /// The fate of `op` is known: nothing of it is under way.
+    fn known(&mut self, op: OpId) {
+        if self.pending == Some(op) {
+            (self.pending, self.answered_unknown) = (None, false);
         }
     }
 
     /// [`resolve`] for an operation of this session; also answers for the unknown operation that the
     /// session settled last by itself.
+    ///
+    /// Dropping the future: nothing is lost, ask again.
     pub fn resolve<A: Answer>(&mut self, op: OpId) -> impl Future<Output = Result<Fate<A>, Error>> + Send {
         crate::called!();
         async move {
@@ -221,12 +332,67 @@ impl<D: Database> Session<D> {
             {
                 return fate.clone().try_map(A::decode);
             }
-            let fate = resolve(&self.db, &self.slots, op).await?;
-            if self.pending == Some(op) {
-                self.pending = None;
+            let unfinished = self.unfinished.iter().position(|unfinished| unfinished.step == Some(op));
+            let known = unfinished.and_then(|at| self.unfinished[at].fate.clone());
+            let fate = match known {
+                Some(fate) => fate,
+                None => self.ask(op).await?,
+            };
+            let fate = fate.try_map(A::decode)?;
+            // Who asks has got it, and goes on with it.
+            self.unfinished.retain(|unfinished| unfinished.step != Some(op));
+            Ok(fate)
+        }
+    }
+
+    /// Asks the database what became of `op`, and notes it.
+    fn ask(&mut self, op: OpId) -> impl Future<Output = Result<Fate<Bytes>, Error>> + Send {
+        async move {
+            self.answered_unknown &= self.pending != Some(op);
+            let fate = resolve::<_, Bytes>(&self.db, &self.slots, op).await?;
+            self.known(op);
+            for unfinished in self.unfinished.iter_mut().filter(|u| u.step == Some(op)) {
+                unfinished.fate = Some(fate.clone());
             }
             Ok(fate)
         }
+    }
+
+    /// What is unfinished under this name, with this note if one is given, the oldest first: with the fate of
+    /// the step that was under way.
+    pub(crate) fn unfinished(
+        &mut self,
+        of: &Bytes,
+        note: Option<&Bytes>,
+    ) -> impl Future<Output = Result<Option<Unfinished>, Error>> + Send {
+        async move {
+            let is_it = |u: &Unfinished| u.of == *of && note.is_none_or(|note| u.note == *note);
+            let Some(at) = self.unfinished.iter().position(is_it) else { return Ok(None) };
+            if let Unfinished { step: Some(op), fate: None, .. } = self.unfinished[at] {
+                self.ask(op).await?;
+            }
+            Ok(Some(self.unfinished[at].clone()))
+        }
+    }
+
+    /// The first step of what is unfinished under this name, with this note if one is given.
+    pub(crate) fn begun(&self, of: &Bytes, note: Option<&Bytes>) -> Option<OpId> {
+        let mut unfinished = self.unfinished.iter();
+        unfinished.find(|u| u.of == *of && note.is_none_or(|note| u.note == *note)).map(|u| u.begun)
+    }
+
+    /// Notes where an operation stands between two of its transactions, in the place of what was noted under
+    /// the same name with the note `before`, if anything was.
+    pub(crate) fn stand(&mut self, of: &Bytes, before: &Bytes, note: Bytes) {
+        if let Some(begun) = self.finish(of, before) {
+            self.unfinished.push(Unfinished { of: of.clone(), note, begun, step: None, fate: None });
+        }
+    }
+
+    /// Forgets what was unfinished under this name with this note, and gives its first step.
+    pub(crate) fn finish(&mut self, of: &Bytes, note: &Bytes) -> Option<OpId> {
+        let at = self.unfinished.iter().position(|u| u.of == *of && u.note == *note)?;
+        Some(self.unfinished.remove(at).begun)
     }
 }
 

@@ -12,20 +12,106 @@
 
 use super::Error;
 use crate::{
-    once::Answer,
+    once::{self, Answer},
     queue::{Item, ItemId, Order, Position},
     tx::KeyValue,
 };
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
+
+/// A request: who waits for an item, at a place among all who wait. It exists once its registration has
+/// committed; requests are served in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Request(Position);
+
+impl Request {
+    fn at(position: Position) -> Option<Request> {
+        match position {
+            Position::Commit { stamp, .. } if stamp != UNSTAMPED => Some(Request(position)),
+            _ => None,
+        }
+    }
+
+    /// The ticket it was registered with.
+    pub fn ticket(&self) -> ItemId {
+        crate::called!();
+        ticket(&self.0)
+    }
+
+    /// The versionstamp of its registration's transaction.
+    pub fn stamp(&self) -> [u8; 10] {
+        crate::called!();
+        match self.0 {
+            Position::Commit { stamp, .. } => stamp,
+            Position::Index { .. } => UNSTAMPED,
+        }
+    }
+
+    /// As it is noted in a session.
+    pub(super) fn note(&self) -> Bytes {
+        self.0.pack(&Subspace::all()).into()
+    }
+
+    pub(super) fn of_note(note: &Bytes) -> Option<Request> {
+        Request::decode(note.clone())
+    }
+}
+
+/// As its key without the queue's prefix.
+impl Answer for Request {
+    fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, once::Error> {
+        self.0.encode(out)
+    }
+
+    fn decode(bytes: Bytes) -> Option<Request> {
+        Position::decode(bytes).and_then(Request::at)
+    }
+}
+
+/// A request that a transaction registers. Nobody can wait for it, collect or leave before the transaction
+/// has committed, which gives it its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Registered(pub(super) Position);
+
+impl Registered {
+    /// The request; `None` while its transaction has not committed, as far as this value can tell: the answer
+    /// of a [`Session`](crate::once::Session) can.
+    pub fn request(&self) -> Option<Request> {
+        crate::called!();
+        Request::at(self.0)
+    }
+
+    /// The request, by the versionstamp of the transaction that has registered it.
+    pub fn committed(&self, stamp: [u8; 10]) -> Option<Request> {
+        crate::called!();
+        match self.0 {
+            Position::Commit { rank, id, .. } => Request::at(Position::Commit { stamp, rank, id }),
+            Position::Index { .. } => None,
+        }
+    }
+}
+
+/// As its request; the commit fills in the stamp.
+impl Answer for Registered {
+    fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, once::Error> {
+        self.0.encode(out)
+    }
+
+    fn decode(bytes: Bytes) -> Option<Registered> {
+        Position::decode(bytes).map(Registered)
+    }
+}
+
+/// The stamp of a place whose transaction has not committed.
+const UNSTAMPED: [u8; 10] = [0xff; 10];
 
 /// A row of a staged queue, for whoever looks after one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Row {
     /// An item.
     Item(Item),
-    /// A request, at its position.
-    Request(Position),
+    /// A request.
+    Request(Request),
     /// What the request with this ticket was given.
     Parked(ItemId, Option<Item>),
 }
@@ -53,8 +139,14 @@ impl Keys {
         Ok(Item { position: position.map_err(|_| Error::foreign(&row.key))?, value: row.value.clone() })
     }
 
-    pub fn request(&self, key: &[u8]) -> Result<Position, Error> {
-        Position::unpack(&self.requests, Order::Commit, key).map_err(|_| Error::foreign(key))
+    pub fn request(&self, key: &[u8]) -> Result<Request, Error> {
+        let position = Position::unpack(&self.requests, Order::Commit, key);
+        position.ok().and_then(Request::at).ok_or_else(|| Error::foreign(key))
+    }
+
+    /// The key of a request.
+    pub fn waiting(&self, request: &Request) -> Vec<u8> {
+        request.0.pack(&self.requests)
     }
 
     pub fn row(&self, row: &KeyValue) -> Result<Row, Error> {
@@ -75,16 +167,14 @@ pub(super) fn given(key: &[u8], value: Bytes) -> Result<Option<Item>, Error> {
     <Option<Item>>::decode(value).ok_or_else(|| Error::foreign(key))
 }
 
-/// The ticket of a request.
-pub(super) fn ticket(request: &Position) -> ItemId {
-    let (Position::Index { id, .. } | Position::Commit { id, .. }) = request;
+fn ticket(position: &Position) -> ItemId {
+    let (Position::Index { id, .. } | Position::Commit { id, .. }) = position;
     *id
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytes::BytesMut;
 
     fn at(byte: u8) -> Position {
         Position::Commit { stamp: [byte; 10], rank: 5, id: ItemId([byte; 16]) }
@@ -98,7 +188,7 @@ mod tests {
         Some(item.clone()).encode(&mut parked).unwrap();
         for (row, expected) in [
             (KeyValue::new(at(0).pack(&keys.items), item.value.clone()), Row::Item(item.clone())),
-            (KeyValue::new(at(7).pack(&keys.requests), ""), Row::Request(at(7))),
+            (KeyValue::new(at(7).pack(&keys.requests), ""), Row::Request(Request(at(7)))),
             (
                 KeyValue::new(keys.parked(ItemId([7; 16])), parked.freeze()),
                 Row::Parked(ItemId([7; 16]), Some(item)),
@@ -111,7 +201,19 @@ mod tests {
             assert!(keys.all.is_start_of(&row.key));
             assert_eq!(keys.row(&row), Ok(expected));
         }
-        assert_eq!(ticket(&at(7)), ItemId([7; 16]));
+    }
+
+    #[test]
+    fn a_request_exists_once_its_registration_has_committed() {
+        let registered = Registered(Position::unstamped(3, ItemId([7; 16])));
+        assert_eq!(registered.request(), None);
+        assert_eq!(registered.committed(UNSTAMPED), None);
+        let request = registered.committed([9; 10]).expect("a stamp");
+        assert_eq!((request.ticket(), request.stamp()), (ItemId([7; 16]), [9; 10]));
+        assert_eq!(Registered(request.0).request(), Some(request));
+        assert_eq!(Request::of_note(&request.note()), Some(request));
+        assert_eq!(Request::of_note(&Bytes::new()), None);
+        assert_eq!(Request::at(Position::Index { index: 1, id: ItemId([7; 16]) }), None);
     }
 
     #[test]
@@ -120,6 +222,7 @@ mod tests {
         for row in [
             KeyValue::new(keys.items.pack(&1), ""),
             KeyValue::new(keys.requests.pack(&"x"), ""),
+            KeyValue::new(Position::unstamped(1, ItemId([0; 16])).pack(&keys.requests), ""),
             KeyValue::new(keys.parked.pack(&TupleBytes::from(&[0; 9][..])), Bytes::from_static(b"\0")),
             KeyValue::new(keys.parked(ItemId([0; 16])), "x"),
             KeyValue::new(keys.all.pack(&3), ""),

@@ -14,8 +14,11 @@
 //! * "There is none" is the truth at the moment of the answer's transaction.
 //! * Enqueues never conflict with each other, registrations neither, and neither of them with a fulfilment
 //!   unless that finds the queue empty.
-//! * [`dequeue`](StagedQueue::dequeue) and its parts that end in `_once` are exactly once
-//!   ([`once`](crate::once)). [`fulfil`](StagedQueue::fulfil) and [`reclaim`](StagedQueue::reclaim) may be
+//! * [`dequeue`](StagedQueue::dequeue) and its parts that take a session are exactly once
+//!   ([`once`](crate::once)). A dequeue whose future is dropped loses nothing: the session's next one from the
+//!   same queue goes on with it. [`dequeue_within`](StagedQueue::dequeue_within) gives up cleanly: with what it
+//!   was given, or with no request left behind.
+//! * [`fulfil`](StagedQueue::fulfil) and [`reclaim`](StagedQueue::reclaim) may be
 //!   done by anybody, any number of times: whatever they find done they leave alone.
 //!
 //! # What it does not do
@@ -63,5 +66,5 @@ mod wait;
 
 pub use crate::queue::MAX_VALUE_BYTES;
 pub use error::Error;
-pub use keys::Row;
-pub use ops::{StagedQueue, Taken, Turn};
+pub use keys::{Registered, Request, Row};
+pub use ops::{Served, StagedQueue, Taken, Turn};

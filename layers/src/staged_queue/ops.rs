@@ -2,7 +2,7 @@
 
 use super::{
     Error, MAX_VALUE_BYTES, Row,
-    keys::{Keys, given, ticket},
+    keys::{Keys, Registered, Request, given},
 };
 use crate::{
     limits,
@@ -23,24 +23,41 @@ pub struct StagedQueue {
     pub(super) keys: Keys,
 }
 
-/// What a dequeue came to at once.
+/// What a dequeue came to in its transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Taken {
     /// Nobody waited: this is the first item, or there is none.
     Now(Option<Item>),
-    /// A request stands at this position.
-    Waiting(Position),
+    /// A request is registered.
+    Waiting(Registered),
 }
 
-/// How it stands with a request.
+/// How it stands with a dequeue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// It waits to be served.
-    Waiting,
+    /// Its request waits to be served.
+    Waiting(Request),
     /// It was given this item, or told that there was none.
     Given(Option<Item>),
-    /// Neither: it was left, collected, or its item was reclaimed.
+    /// Neither: its request was left, collected, or its item was reclaimed.
     Gone,
+}
+
+/// What a dequeue with a bound on its patience came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Served {
+    /// This was the first item.
+    Item(Item),
+    /// There was none.
+    Empty,
+    /// Its turn did not come in time. It has nothing, and no request of it stands.
+    Late,
+}
+
+impl Served {
+    pub(super) fn of(item: Option<Item>) -> Served {
+        item.map_or(Served::Empty, Served::Item)
+    }
 }
 
 impl StagedQueue {
@@ -79,7 +96,7 @@ impl StagedQueue {
         let waiting = rows(tx, &self.keys.requests, 1, Isolation::Serializable).await?;
         if !waiting.is_empty() {
             reachable!("staged_queue: a dequeue finds others waiting");
-            return self.register(tx, ticket).await;
+            return Ok(Taken::Waiting(self.register(tx, ticket).await?));
         }
         let first = rows(tx, &self.keys.items, 1, Isolation::Serializable).await?.pop();
         first.iter().for_each(|row| tx.clear(&row.key));
@@ -87,9 +104,9 @@ impl StagedQueue {
     }
 
     /// Registers a request. It conflicts with no other registration and no enqueue.
-    pub async fn register<T: Transaction>(&self, tx: &T, ticket: ItemId) -> Result<Taken, Error> {
+    pub async fn register<T: Transaction>(&self, tx: &T, ticket: ItemId) -> Result<Registered, Error> {
         crate::called!();
-        Ok(Taken::Waiting(append(tx, &self.keys.requests, ticket, b"").await?))
+        append(tx, &self.keys.requests, ticket, b"").await.map(Registered)
     }
 
     /// Serves up to `most` requests, the first ones with the first items, in order; those for which no item
@@ -123,38 +140,38 @@ impl StagedQueue {
     pub async fn turn<T: Transaction>(
         &self,
         tx: &T,
-        request: Position,
+        request: Request,
         isolation: Isolation,
     ) -> Result<Turn, Error> {
         crate::called!();
-        let key = self.keys.parked(ticket(&request));
+        let key = self.keys.parked(request.ticket());
         if let Some(value) = tx.get(&key, isolation).await? {
             return Ok(Turn::Given(given(&key, value)?));
         }
-        match tx.get(&request.pack(&self.keys.requests), isolation).await? {
-            Some(_) => Ok(Turn::Waiting),
+        match tx.get(&self.keys.waiting(&request), isolation).await? {
+            Some(_) => Ok(Turn::Waiting(request)),
             None => Ok(Turn::Gone),
         }
     }
 
     /// Takes what a request was given, if it was served.
-    pub async fn collect<T: Transaction>(&self, tx: &T, request: Position) -> Result<Turn, Error> {
+    pub async fn collect<T: Transaction>(&self, tx: &T, request: Request) -> Result<Turn, Error> {
         crate::called!();
         let turn = self.turn(tx, request, Isolation::Serializable).await?;
         if let Turn::Given(_) = turn {
-            tx.clear(&self.keys.parked(ticket(&request)));
+            tx.clear(&self.keys.parked(request.ticket()));
         }
         Ok(turn)
     }
 
     /// Ends a request: takes what it was given, or removes it if it still waits, which answers
     /// [`Turn::Gone`].
-    pub async fn leave<T: Transaction>(&self, tx: &T, request: Position) -> Result<Turn, Error> {
+    pub async fn leave<T: Transaction>(&self, tx: &T, request: Request) -> Result<Turn, Error> {
         crate::called!();
         match self.collect(tx, request).await? {
-            Turn::Waiting => {
+            Turn::Waiting(_) => {
                 reachable!("staged_queue: a client leaves while it waits");
-                tx.clear(&request.pack(&self.keys.requests));
+                tx.clear(&self.keys.waiting(&request));
                 Ok(Turn::Gone)
             }
             turn => Ok(turn),
@@ -205,7 +222,7 @@ impl StagedQueue {
         item.map(|row| self.keys.item(row)).transpose()?.encode(&mut parked)?;
         tx.clear(&request.key);
         item.iter().for_each(|row| tx.clear(&row.key));
-        tx.set(&self.keys.parked(ticket(&self.keys.request(&request.key)?)), &parked);
+        tx.set(&self.keys.parked(self.keys.request(&request.key)?.ticket()), &parked);
         Ok(())
     }
 }
@@ -252,13 +269,13 @@ async fn rows<T: Transaction>(
     })
 }
 
-/// A request's position behind 0, the item or none behind 1.
+/// As the [`Turn`] that it becomes.
 impl Answer for Taken {
     fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, once::Error> {
         match self {
-            Taken::Waiting(request) => {
+            Taken::Waiting(registered) => {
                 out.put_u8(0);
-                request.encode(out)
+                registered.encode(out)
             }
             Taken::Now(item) => {
                 out.put_u8(1);
@@ -269,32 +286,37 @@ impl Answer for Taken {
 
     fn decode(bytes: Bytes) -> Option<Taken> {
         match bytes.first()? {
-            0 => Position::decode(bytes.slice(1..)).map(Taken::Waiting),
+            0 => Registered::decode(bytes.slice(1..)).map(Taken::Waiting),
             1 => <Option<Item>>::decode(bytes.slice(1..)).map(Taken::Now),
             _ => None,
         }
     }
 }
 
-/// 0 waiting, 1 gone, the item or none behind 2.
+/// The request behind 0, the item or none behind 1, 2 for gone.
 impl Answer for Turn {
     fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, once::Error> {
         match self {
-            Turn::Waiting => out.put_u8(0),
-            Turn::Gone => out.put_u8(1),
+            Turn::Waiting(request) => {
+                out.put_u8(0);
+                request.encode(out)
+            }
             Turn::Given(item) => {
+                out.put_u8(1);
+                item.encode(out)
+            }
+            Turn::Gone => {
                 out.put_u8(2);
-                item.encode(out)?;
+                Ok(None)
             }
         }
-        Ok(None)
     }
 
     fn decode(bytes: Bytes) -> Option<Turn> {
-        match &bytes[..] {
-            [0] => Some(Turn::Waiting),
-            [1] => Some(Turn::Gone),
-            [2, ..] => <Option<Item>>::decode(bytes.slice(1..)).map(Turn::Given),
+        match (bytes.first()?, bytes.len()) {
+            (0, _) => Request::decode(bytes.slice(1..)).map(Turn::Waiting),
+            (1, _) => <Option<Item>>::decode(bytes.slice(1..)).map(Turn::Given),
+            (2, 1) => Some(Turn::Gone),
             _ => None,
         }
     }
@@ -339,12 +361,29 @@ mod tests {
 
     #[test]
     fn answers_round_trip_and_garbage_is_refused() {
+        let registered = Registered(largest(3).position);
+        let request = registered.request().expect("a stamp");
         round_trip(Taken::Now(None));
-        round_trip(Taken::Waiting(largest(3).position));
-        for turn in [Turn::Waiting, Turn::Gone, Turn::Given(None)] {
+        round_trip(Taken::Waiting(registered));
+        for turn in [Turn::Waiting(request), Turn::Gone, Turn::Given(None)] {
             round_trip(turn);
         }
-        assert_eq!(Taken::decode(Bytes::from_static(b"\x07")), None);
-        assert_eq!(Turn::decode(Bytes::from_static(b"\x00x")), None);
+        for garbage in [&b"\x07"[..], b"", b"\x00x", b"\x01x", b"\x02x"] {
+            assert_eq!(Taken::decode(Bytes::from_static(garbage)), None);
+            assert_eq!(Turn::decode(Bytes::from_static(garbage)), None);
+        }
+    }
+
+    #[test]
+    fn what_was_taken_is_a_turn_behind_its_commit() {
+        let registered = Registered(largest(3).position);
+        for (taken, turn) in [
+            (Taken::Now(Some(largest(1))), Turn::Given(Some(largest(1)))),
+            (Taken::Waiting(registered), Turn::Waiting(registered.request().expect("a stamp"))),
+        ] {
+            let mut out = BytesMut::new();
+            taken.encode(&mut out).unwrap();
+            assert_eq!(Turn::decode(out.freeze()), Some(turn));
+        }
     }
 }

@@ -188,18 +188,43 @@ impl Error {
         )
     }
 
-    /// True when a commit that ended with this error may have happened, retryable or not: beside
-    /// 1021 and 1039 the timeout, the dropped operation and the fatal unknown result. After any of
-    /// these but 1021 the commit may even land *later*.
-    pub const fn leaves_commit_unknown(self) -> bool {
-        self.is_maybe_committed()
+    /// True when a commit that ended with this error certainly did not happen and never will: the errors
+    /// that refuse a transaction before it is sent, and those by which the cluster says that it refused it.
+    pub const fn means_not_committed(self) -> bool {
+        self.is_retryable_not_committed()
             || matches!(
                 self,
-                Self::COMMIT_UNKNOWN_RESULT_FATAL
-                    | Self::TRANSACTION_TIMED_OUT
-                    | Self::TRANSACTION_CANCELLED
-                    | Self::OPERATION_CANCELLED
+                Self::ACCESSED_UNREADABLE
+                    | Self::CLIENT_INVALID_OPERATION
+                    | Self::KEY_OUTSIDE_LEGAL_RANGE
+                    | Self::INVERTED_RANGE
+                    | Self::INVALID_OPTION_VALUE
+                    | Self::INVALID_OPTION
+                    | Self::RANGE_LIMITS_INVALID
+                    | Self::INVALID_MUTATION_TYPE
+                    | Self::TRANSACTION_READ_ONLY
+                    | Self::TRANSACTION_TOO_LARGE
+                    | Self::KEY_TOO_LARGE
+                    | Self::VALUE_TOO_LARGE
+                    | Self::SPECIAL_KEYS_CROSS_MODULE_READ
+                    | Self::SPECIAL_KEYS_NO_MODULE_FOUND
+                    | Self::SPECIAL_KEYS_WRITE_DISABLED
+                    | Self::SPECIAL_KEYS_NO_WRITE_MODULE_FOUND
+                    | Self::SPECIAL_KEYS_CROSS_MODULE_CLEAR
+                    | Self::SPECIAL_KEYS_API_FAILURE
+                    | Self::EXACT_MODE_WITHOUT_LIMITS
             )
+    }
+
+    /// True when a commit that ended with this error may have happened, retryable or not: every error
+    /// that does not [mean the contrary](Error::means_not_committed), a code without a name here among
+    /// them. Beside 1021 and 1039 these are the timeout, the cancelled and the dropped transaction, the
+    /// fatal unknown result, and 2017: a clone of the transaction was used while the commit was under way.
+    /// After any of these but 1021 the commit may even land *later*.
+    ///
+    /// To be asked about the error of a commit; the error of a read says nothing about one.
+    pub const fn leaves_commit_unknown(self) -> bool {
+        !self.means_not_committed()
     }
 }
 
@@ -232,6 +257,23 @@ mod tests {
         for e in Error::ALL {
             assert_eq!(e.is_retryable(), maybe.contains(&e.code()) || not.contains(&e.code()), "{e}");
             assert_ne!(e.name(), "unknown_error");
+        }
+    }
+
+    #[test]
+    fn a_commit_is_unknown_unless_its_error_is_known_to_refuse_it() {
+        let unknown: Vec<i32> =
+            Error::ALL.iter().filter(|e| e.leaves_commit_unknown()).map(|e| e.code()).collect();
+        let expected = [
+            1021, 1022, 1025, 1031, 1032, 1034, 1039, 1079, 1101, 4100, 2010, 2011, 2015, 2017, 2020, 2021,
+            2108,
+        ];
+        assert_eq!(unknown, expected);
+        for unlisted in [1000, 1100, 1500, 1510, 2200, 4000] {
+            assert!(Error::from_code(unlisted).leaves_commit_unknown(), "{unlisted}");
+        }
+        for e in Error::ALL {
+            assert!(!(e.is_maybe_committed() && e.means_not_committed()), "{e}");
         }
     }
 }

@@ -109,6 +109,8 @@ enum Fault {
     Lose,
     /// It is really committed, and the outcome is unknown.
     Hide,
+    /// It is really committed, or nothing is sent, and the outcome is unknown for ever.
+    Forget { sent: bool },
     /// This is the answer, and it is sent so much later.
     Land(Error, Nanos),
 }
@@ -128,6 +130,14 @@ impl Connection {
         }
         if self.strikes(Family::Throttled) {
             return Some(Fault::Refuse(Error::TRANSACTION_THROTTLED_HOT_SHARD));
+        }
+        if self.strikes(Family::RangeLocked) {
+            return Some(Fault::Refuse(Error::TRANSACTION_REJECTED_RANGE_LOCKED));
+        }
+        if self.strikes(Family::UnknownFatal) {
+            return Some(Fault::Forget {
+                sent: faults.draw(Family::UnknownFatal, |chance| chance.chance(0.6)),
+            });
         }
         if self.strikes(Family::UnknownNotCommitted) {
             return Some(Fault::Lose);
@@ -382,6 +392,13 @@ async fn commit(inner: &Arc<Inner>, epoch: u32) -> Result<Option<CommitReply>> {
             return Err(error);
         }
         Some(Fault::Lose) => Commit::Unknown,
+        Some(Fault::Forget { sent: false }) => return Err(Error::COMMIT_UNKNOWN_RESULT_FATAL),
+        Some(Fault::Forget { sent: true }) => match connection.send_commit(data.clone()).await {
+            Commit::Answered(Ok(CommitReply::Committed { .. })) => {
+                return Err(Error::COMMIT_UNKNOWN_RESULT_FATAL);
+            }
+            other => other,
+        },
         Some(Fault::Hide) => match connection.send_commit(data.clone()).await {
             Commit::Answered(Ok(CommitReply::Committed { .. })) => Commit::Unknown,
             other => other,

@@ -40,6 +40,9 @@ allowed! {
         "The outcome is decided when commit_unknown_result is reported, and the next read version is later.";
     UnknownNotCommitted, 0.015,
         "The outcome is decided when commit_unknown_result is reported: the transaction never lands.";
+    UnknownFatal, 0.004,
+        "commit_unknown_result_fatal may come for a commit that happened or for one that never does; no retry is \
+         offered.";
     LateLanding, 0.006,
         "After transaction_timed_out a commit may land until its read version leaves the window.";
     WindowEdge, 0.01,
@@ -63,6 +66,8 @@ allowed! {
         "A GRV proxy may refuse a read version.";
     Throttled, 0.004,
         "The cluster may throttle a transaction, a tag of it or a hot shard; nothing was committed.";
+    RangeLocked, 0.004,
+        "A commit that writes a locked range is refused; nothing was committed.";
     OneRowBatches, 0.05,
         "A batch of a range read may be as short as one row and say that more remains.";
     EarlyWatch, 0.05,

@@ -11,6 +11,7 @@ mod clock_skew;
 mod clog;
 mod contract;
 mod driver;
+mod dropped_operation;
 mod family;
 mod kill;
 mod lagging_storage;
@@ -29,6 +30,7 @@ mod swizzle;
 mod victims;
 
 pub use driver::{begin, heal};
+pub use dropped_operation::Cut;
 pub use family::{Dosage, FaultFamily};
 
 use crate::{
@@ -75,6 +77,8 @@ families! {
     Pause = "pause",
     /// A client dies in the middle of what it does, and is followed by another incarnation.
     ClientDeath = "client-death",
+    /// An operation's future is dropped, and its client goes on.
+    DroppedOperation = "dropped-operation",
     /// Messages between two machines are held back, one way or both.
     Clog = "clog",
     /// Some machines cannot reach the others.
@@ -99,6 +103,8 @@ families! {
     UnknownCommitted = "unknown-committed",
     /// 1021 and the commit did not happen.
     UnknownNotCommitted = "unknown-not-committed",
+    /// 1022, whether the commit happened or not.
+    UnknownFatal = "unknown-fatal",
     /// 1031 and the commit happens later.
     LateLanding = "late-landing",
     /// A commit is sent when its read version is about to leave the window.
@@ -121,6 +127,8 @@ families! {
     GrvMemory = "grv-memory",
     /// 1051, 1213, 1223 or 1235.
     Throttled = "throttled",
+    /// 1242.
+    RangeLocked = "range-locked",
     /// 1038 for a while.
     Locked = "locked",
     /// Range reads answer one row a batch.
@@ -142,12 +150,13 @@ impl Family {
     }
 }
 
-/// The families whose strikes are timed, one file each.
-const TIMED: &[&dyn FaultFamily] = &[
+/// The families with a file each: those whose strikes are timed, and one that runners of clients deliver.
+const FILED: &[&dyn FaultFamily] = &[
     &kill::Kill,
     &reboot::Reboot,
     &pause::Pause,
     &client_death::ClientDeath,
+    &dropped_operation::DroppedOperation,
     &clog::Clog,
     &partition::Partition,
     &swizzle::Swizzle,
@@ -162,9 +171,9 @@ const TIMED: &[&dyn FaultFamily] = &[
     &short_lifetime::ShortLifetime,
 ];
 
-/// Every family, those with timed strikes first.
+/// Every family, those with a file of their own first.
 pub fn catalogue() -> impl Iterator<Item = &'static dyn FaultFamily> {
-    TIMED.iter().chain(contract::ALL).copied()
+    FILED.iter().chain(contract::ALL).copied()
 }
 
 /// How hard a sweep shakes.
@@ -237,12 +246,17 @@ impl Faults {
 
     /// Whether the family strikes at this occasion; counts it when it does.
     pub fn roll(&self, family: Family) -> bool {
-        let rate = self.rates[family as usize];
+        let rate = self.rate(family);
         if rate <= 0.0 || !self.are_on() || !self.streams[family as usize].lock().chance(rate) {
             return false;
         }
         self.count(family);
         true
+    }
+
+    /// The probability at each occasion; 0 for a family that does not strike in this run.
+    fn rate(&self, family: Family) -> f64 {
+        self.rates[family as usize]
     }
 
     /// A draw from the family's own stream.

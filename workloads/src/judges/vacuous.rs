@@ -21,6 +21,10 @@ pub fn judge(counters: &Counters, demands: Option<&Demands>, seeds: u64) -> Vec<
         if Family::ALL.iter().any(|family| strikes(*family)) {
             needed.push(("faults", counters.faults.values().sum()));
         }
+        if strikes(Family::DroppedOperation) {
+            let dropped = counters.faults.get(&Family::DroppedOperation).copied().unwrap_or(0);
+            needed.push(("dropped operations", dropped));
+        }
         if strikes(Family::UnknownCommitted) {
             needed.push(("unknown results that committed", counters.unknown_committed));
         }
@@ -47,7 +51,7 @@ mod tests {
         assert!(judge(&counters, Profile::Standard, 5).is_empty());
         assert!(super::judge(&counters, None, 100).is_empty());
         assert_eq!(judge(&counters, Profile::Calm, 100), ["conflicts"]);
-        assert_eq!(judge(&counters, Profile::Standard, 100).len(), 5);
+        assert_eq!(judge(&counters, Profile::Standard, 100).len(), 6);
     }
 
     #[test]
@@ -57,9 +61,14 @@ mod tests {
             let demands = Demands { without: without.to_vec(), ..Demands::default() };
             judge(&counters, Some(&demands), 100)
         };
-        let both = ["unknown results that committed", "unknown results that did not commit"];
-        assert_eq!(missed(&[]), [&["faults"], &both[..]].concat());
-        assert_eq!(missed(&[Family::UnknownCommitted]), ["faults", both[1]]);
+        let all = [
+            "faults",
+            "dropped operations",
+            "unknown results that committed",
+            "unknown results that did not commit",
+        ];
+        assert_eq!(missed(&[]), all);
+        assert_eq!(missed(&[Family::UnknownCommitted]), [all[0], all[1], all[3]]);
         assert!(missed(Family::ALL).is_empty());
     }
 }

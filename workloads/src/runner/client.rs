@@ -1,27 +1,31 @@
-//! A client of a run: opens a session, does its operations one after the other, dies and comes
-//! back with the next one.
+//! A client of a run: opens a session, does its operations one after the other, drops some of them under way
+//! and goes on, dies and comes back with the next one.
 
 use super::{panics, stage::Stage};
 use crate::{
     judges::Finding,
     workload::{Outcome, Workload, perform},
 };
-use futures::FutureExt;
+use futures::{
+    FutureExt,
+    future::{Either, select},
+};
 use parking_lot::Mutex;
 use shaketable_layers::{points, tx::Error};
 use shaketable_sim::{
+    faults::Cut,
     rt::{MILLISECOND, Nanos},
     seed::Stream,
     trace::Kind,
 };
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{future::poll_fn, panic::AssertUnwindSafe, pin::pin, sync::Arc, task::Poll};
 
 /// An operation as it went.
 #[derive(Clone, Debug)]
 pub struct Operation<A> {
     /// When it was called.
     pub called: Nanos,
-    /// When it returned, or when its client died.
+    /// When it returned, or when its client dropped it or died.
     pub returned: Nanos,
     /// How it ended; `None` while it is under way.
     pub outcome: Option<Outcome<A>>,
@@ -70,8 +74,13 @@ pub(crate) async fn live<W: Workload, S: Stage>(stage: S, job: Arc<Job<W>>) {
             job.progress.lock().operations.push(Operation { called, returned: called, outcome: None });
             stage.set_operation(Some(index as u32));
             let done = points::in_operation(perform::<W, S::Database>(&job.workload, &mut session, op));
-            let outcome = AssertUnwindSafe(done).catch_unwind().await;
+            let done = cut_short(&stage, AssertUnwindSafe(done).catch_unwind()).await;
             stage.set_operation(None);
+            let Some(outcome) = done else {
+                stage.was_cut();
+                finish(&stage, &job, Ok(Outcome::Unknown(Error::OPERATION_CANCELLED)));
+                continue;
+            };
             let outcome = match outcome {
                 Ok(Outcome::Unknown(error)) => {
                     let resolved = job.workload.resolve::<S::Database>(&mut session, op, error);
@@ -86,6 +95,30 @@ pub(crate) async fn live<W: Workload, S: Stage>(stage: S, job: Arc<Job<W>>) {
                 break;
             }
         }
+    }
+}
+
+/// The operation's end; `None` when the stage wanted it to be dropped before.
+async fn cut_short<T>(stage: &impl Stage, operation: impl Future<Output = T>) -> Option<T> {
+    let cut = stage.cut();
+    let mut operation = pin!(operation);
+    match cut {
+        None => Some(operation.await),
+        Some(Cut::Polls(most)) => {
+            let mut polls = 0;
+            poll_fn(|cx| match operation.as_mut().poll(cx) {
+                Poll::Ready(done) => Poll::Ready(Some(done)),
+                Poll::Pending => {
+                    polls += 1;
+                    if polls < most { Poll::Pending } else { Poll::Ready(None) }
+                }
+            })
+            .await
+        }
+        Some(Cut::After(time)) => match select(operation, pin!(stage.sleep(time))).await {
+            Either::Left((done, _)) => Some(done),
+            Either::Right(_) => None,
+        },
     }
 }
 

@@ -1,7 +1,14 @@
 //! Where clients live: a machine of the simulated cluster, or a task of a process that talks to a real one.
 
 use shaketable_layers::tx::Database;
-use shaketable_sim::{client::SimDatabase, net::NodeId, rt::Nanos, trace::Kind, world::World};
+use shaketable_sim::{
+    client::SimDatabase,
+    faults::{Cut, Family},
+    net::NodeId,
+    rt::Nanos,
+    trace::Kind,
+    world::World,
+};
 use std::{future::Future, sync::Arc};
 
 /// A client's surroundings: a database, a clock, and somebody who hears what it does.
@@ -20,6 +27,14 @@ pub(crate) trait Stage {
 
     /// Names the operation that transactions created from now on belong to.
     fn set_operation(&self, operation: Option<u32>);
+
+    /// Whether the next operation is to be dropped while its client goes on, and where.
+    fn cut(&self) -> Option<Cut> {
+        None
+    }
+
+    /// Counts an operation that was dropped so.
+    fn was_cut(&self) {}
 
     /// Notes an event, for runs that can be repeated.
     fn event(&self, kind: Kind, a: u64, b: u64);
@@ -49,6 +64,15 @@ impl Stage for Machine {
 
     fn set_operation(&self, operation: Option<u32>) {
         self.db.set_operation(operation);
+    }
+
+    fn cut(&self) -> Option<Cut> {
+        self.world.faults.cut()
+    }
+
+    fn was_cut(&self) {
+        self.world.faults.count(Family::DroppedOperation);
+        self.event(Kind::Fault, Family::DroppedOperation as u64, 0);
     }
 
     fn event(&self, kind: Kind, a: u64, b: u64) {

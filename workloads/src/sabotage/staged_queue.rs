@@ -7,17 +7,18 @@ use crate::{
 };
 use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
+use futures::future::{Either, select};
 use shaketable_layers::{
-    once::{Answer as _, Session},
+    once::{Answer as _, Fate, Session},
     queue::{Item, ItemId, Position},
-    staged_queue::{Error, Row, Taken, Turn},
+    staged_queue::{Error, Request, Row, Taken, Turn},
     tx::{
         ConflictRangeType, Database,
         Isolation::{self, Serializable, Snapshot},
         KeyValue, RangeOption, RetryError, RunError, Transaction, key_after,
     },
 };
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, pin::pin, time::Duration};
 
 /// Does an operation that the bug touches; `None` when it leaves this one as it is.
 pub async fn apply<D: Database>(
@@ -26,11 +27,17 @@ pub async fn apply<D: Database>(
     session: &mut Session<D>,
     op: &Op,
 ) -> Option<Outcome<Answer>> {
-    if *op != Op::Dequeue {
-        return None;
-    }
     let db = session.database().clone();
+    match (flaw, op) {
+        (Flaw::Stays | Flaw::LeavesBlindly, Op::Within(patience)) => {
+            let patience = Duration::from_micros(100 * u64::from(*patience));
+            return Some(workload.patiently(&db, give_up_wrongly(flaw, session, patience)).await);
+        }
+        (_, Op::Dequeue) => {}
+        _ => return None,
+    }
     Some(match flaw {
+        Flaw::ForgetsDropped | Flaw::AsksBeside => workload.patiently(&db, begin_anew(flaw, session)).await,
         Flaw::AsksAgain => workload.patiently(&db, ask_again(session)).await,
         Flaw::Overtakes => {
             let took = session.apply(|tx| async move {
@@ -55,9 +62,9 @@ pub async fn apply<D: Database>(
             let asked = staged().ask(session).await;
             let end = async {
                 match known(session, asked).await {
-                    Ok(Some(Taken::Now(item))) => taken(item),
-                    Ok(Some(Taken::Waiting(request))) => wait_wrongly(flaw, session, request).await,
-                    Ok(None) => register_and_wait(flaw, session).await,
+                    Ok(Some(Turn::Given(item))) => taken(item),
+                    Ok(Some(Turn::Waiting(request))) => wait_wrongly(flaw, session, request).await,
+                    Ok(Some(Turn::Gone) | None) => register_and_wait(flaw, session).await,
                     Err(e) => refused(e),
                 }
             };
@@ -155,23 +162,86 @@ async fn ask_again<D: Database>(session: &mut Session<D>) -> Outcome<Answer> {
 }
 
 async fn register_and_wait<D: Database>(flaw: Flaw, session: &mut Session<D>) -> Outcome<Answer> {
+    match register(session).await {
+        Ok(request) => wait_wrongly(flaw, session, request).await,
+        Err(outcome) => outcome,
+    }
+}
+
+/// A request of which the session knows nothing.
+async fn register<D: Database>(session: &mut Session<D>) -> Result<Request, Outcome<Answer>> {
     loop {
         let env = session.database().env().clone();
         let ticket = ItemId::draw(&env);
         let registered = session.apply(|tx| async move { staged().register(&tx, ticket).await }).await;
         match known(session, registered).await {
-            Ok(Some(Taken::Waiting(request))) => return wait_wrongly(flaw, session, request).await,
-            Ok(Some(Taken::Now(_)) | None) => env.sleep(Duration::from_millis(5)).await,
-            Err(e) => return refused(e),
+            Ok(registered) => match registered.and_then(|registered| registered.request()) {
+                Some(request) => return Ok(request),
+                None => env.sleep(Duration::from_millis(5)).await,
+            },
+            Err(e) => return Err(refused(e)),
         }
     }
+}
+
+/// Dequeues without asking what a dropped dequeue of the session has come to.
+async fn begin_anew<D: Database>(flaw: Flaw, session: &mut Session<D>) -> Outcome<Answer> {
+    if flaw == Flaw::AsksBeside
+        && let Some(pending) = session.pending()
+        && let Ok(Fate::Applied(Turn::Given(Some(item)))) = session.resolve(pending).await
+    {
+        return taken(Some(item));
+    }
+    let ticket = ItemId::draw(session.database().env());
+    let took = session.apply(|tx| async move { staged().take(&tx, ticket).await }).await;
+    match known(session, took).await {
+        Ok(Some(Taken::Now(item))) => taken(item),
+        Ok(Some(Taken::Waiting(registered))) => match registered.request() {
+            Some(request) => wait(session, request).await,
+            None => Outcome::Violated("a request without a place".to_owned()),
+        },
+        Ok(None) => register_and_wait(flaw, session).await,
+        Err(e) => refused(e),
+    }
+}
+
+/// Waits as long as patience lasts, and gives up in the bug's own way.
+async fn give_up_wrongly<D: Database>(
+    flaw: Flaw,
+    session: &mut Session<D>,
+    patience: Duration,
+) -> Outcome<Answer> {
+    let db = session.database().clone();
+    let request = match register(session).await {
+        Ok(request) => request,
+        Err(outcome) => return outcome,
+    };
+    if let Either::Left((turn, _)) = select(pin!(wait(session, request)), db.env().sleep(patience)).await {
+        return turn;
+    }
+    if flaw == Flaw::LeavesBlindly {
+        let waiting = staged().subspace().subspace(&1);
+        let waiting = &waiting;
+        let removed = db.run(|tx, _| async move {
+            for row in rows(&tx, waiting, 0, Snapshot).await? {
+                if staged().row(&row)? == Row::Request(request) {
+                    tx.clear(&row.key);
+                }
+            }
+            Ok::<_, Error>(())
+        });
+        if let Err(e) = removed.await {
+            return refused(e.error);
+        }
+    }
+    Outcome::Answered(Answer::Left(0))
 }
 
 /// Waits for a request's turn, in the bug's own way.
 async fn wait_wrongly<D: Database>(
     flaw: Flaw,
     session: &mut Session<D>,
-    request: Position,
+    request: Request,
 ) -> Outcome<Answer> {
     if matches!(flaw, Flaw::AsksAgain | Flaw::Overtakes) {
         return wait(session, request).await;
@@ -180,7 +250,7 @@ async fn wait_wrongly<D: Database>(
     loop {
         let turn = db.run(|tx, _| async move { staged().turn(&tx, request, Snapshot).await }).await;
         match turn {
-            Ok(Turn::Waiting) => {
+            Ok(Turn::Waiting(_)) => {
                 let served = match flaw {
                     Flaw::RemovesBlindly => staged().fulfil_all(&db).await.map(drop),
                     _ => db.run(|tx, _| async move { fulfil(flaw, &tx).await }).await,
@@ -230,14 +300,13 @@ async fn fulfil<T: Transaction>(flaw: Flaw, tx: &T) -> Result<(), Error> {
         conflicts()?;
     }
     for (n, request) in requests.iter().enumerate() {
-        let Row::Request(position) = staged().row(request)? else { continue };
+        let Row::Request(waiting) = staged().row(request)? else { continue };
         let given = found.get(n).map(item).transpose()?;
         let mut value = BytesMut::new();
         given.encode(&mut value)?;
         tx.clear(&request.key);
         found.get(n).iter().for_each(|row| tx.clear(&row.key));
-        let (Position::Commit { id, .. } | Position::Index { id, .. }) = position;
-        tx.set(&parked().pack(&TupleBytes::from(&id.0[..])), &value);
+        tx.set(&parked().pack(&TupleBytes::from(&waiting.ticket().0[..])), &value);
     }
     if flaw == Flaw::ConflictsTooLate {
         conflicts()?;

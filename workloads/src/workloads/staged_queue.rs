@@ -3,23 +3,25 @@
 //! A dequeue is several transactions, some of which serve others. The model therefore follows what each
 //! transaction wrote: every one must be a step that the queue allows (an item appended, taken, parked,
 //! collected, brought back, a request registered, left), in the order promised, and each answer must be what
-//! the operation's own steps came to. Some clients walk away from their request as if they had died.
+//! the operation's own steps came to. Some clients walk away from their request as if they had died. A dequeue
+//! that was dropped while its client lives owes what it was given to the client's next one.
 
 use crate::{
     judges::Keyspace,
     sabotage::staged_queue as sabotage,
-    sessions::{self, known, slots},
+    sessions::{self, slots},
+    specimen::Recorded,
     workload::{Bug, Outcome, Step, Workload},
 };
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, Versionstamp, pack, unpack};
-use proptest::{collection::vec, prelude::*};
+use proptest::{collection::vec, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use shaketable_layers::{
     once::{self, Session},
     queue::{Item, ItemId, Position},
-    staged_queue::{Error, MAX_VALUE_BYTES, Row, StagedQueue, Taken, Turn},
-    tx::{self, Database, Isolation::Serializable, KeyValue, RangeOption, RetryError, Transaction},
+    staged_queue::{Error, MAX_VALUE_BYTES, Request, Row, Served, StagedQueue, Taken, Turn},
+    tx::{self, Database, Env, Isolation::Serializable, KeyValue, RangeOption, RetryError, Transaction},
 };
 use shaketable_sim::{proto::Mutation, seed::Stream};
 use std::{
@@ -39,6 +41,10 @@ flaws! {
     ReclaimsBlindly = "reclaims-blindly", "what is parked is read in one transaction and brought back in another", "a watcher that does not look again";
     ComesBackLast = "comes-back-last", "what is brought back is enqueued anew", "a retry at the end of the line";
     ServesLastFirst = "serves-last-first", "the last request is served first", "a range read in reverse";
+    ForgetsDropped = "forgets-dropped", "a dequeue begins anew although a dropped one had taken an item", "a request time-out around a dequeue";
+    AsksBeside = "asks-beside", "a dequeue leaves the request of a dropped one standing and registers another", "a request time-out around a dequeue";
+    Stays = "gives-up-and-stays", "a dequeue that gives up leaves its request where it stands", "a time-out around a wait";
+    LeavesBlindly = "leaves-blindly", "a dequeue that gives up removes its request without a look at what it was given", "a time-out around a wait";
 }
 
 /// The workload, drawn.
@@ -46,8 +52,8 @@ flaws! {
 pub struct Staged {
     clients: usize,
     operations: Range<usize>,
-    /// How often an operation puts in, takes out, walks away, brings back, looks.
-    mix: [u32; 5],
+    /// How often an operation puts in, takes out, walks away, brings back, looks, does several things at once.
+    mix: [u32; 6],
     /// How long what is parked is watched before it is brought back, milliseconds.
     patience: u64,
     /// Values are padded with up to so many bytes.
@@ -64,18 +70,57 @@ pub enum Op {
     Enqueue(Batch),
     /// Dequeues an item.
     Dequeue,
+    /// Dequeues an item, or gives up after so many tenths of a millisecond.
+    Within(u16),
     /// Asks for an item and does not wait: leaves the request.
     Leave,
     /// Asks for an item and is never heard of again.
     Vanish,
+    /// Registers a request in a transaction without a record, and gives it up if that is known to have
+    /// committed.
+    Enlist,
     /// Brings back what nobody has collected.
     Reclaim,
     /// Looks at the first item.
     Peek,
     /// Counts the items.
     Count,
+    /// Reads everything, row by row.
+    Survey,
+    /// Several things in one transaction.
+    Together(Vec<Part>),
     /// Tries to enqueue a value of so many bytes more than fit.
     Oversized(u16),
+}
+
+/// One of several things in a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Part {
+    /// Enqueues items.
+    Put(Batch),
+    /// Takes an item, or registers a request that nobody will collect for.
+    Take,
+    /// Looks at the first item.
+    Peek,
+    /// Counts the items.
+    Count,
+    /// Counts what is parked.
+    Parked,
+}
+
+/// What a part answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PartAnswer {
+    /// Enqueued.
+    Put,
+    /// Took this, or there was nothing.
+    Took(Option<Name>),
+    /// Registered a request.
+    Registered,
+    /// This is the first item.
+    First(Option<Name>),
+    /// There are so many.
+    Count(usize),
 }
 
 /// What an operation enqueues.
@@ -95,16 +140,23 @@ pub type Name = (u16, u16, u16);
 pub enum Answer {
     /// Enqueued.
     Enqueued,
-    /// Dequeued this, or there was nothing.
-    Taken(Option<Name>),
-    /// Left without an item.
-    Left,
+    /// Dequeued this, or there was nothing. So many operations before this one the session's first dequeue
+    /// began that has not ended.
+    Taken(Option<Name>, usize),
+    /// Left without an item, and so did the dequeues that had not ended.
+    Left(usize),
+    /// Walks away, with no item so far.
+    Away,
     /// Brought back whatever there was.
     Reclaimed,
     /// This is the first item.
     First(Option<Name>),
     /// There are so many items.
     Count(usize),
+    /// There are so many items, requests and parked rows.
+    Rows([usize; 3]),
+    /// What the parts answered.
+    Parts(Vec<PartAnswer>),
     /// Refused, in these words.
     Refused(String),
 }
@@ -134,10 +186,45 @@ pub(crate) fn staged() -> StagedQueue {
     StagedQueue::new(Subspace::from("staged"))
 }
 
+/// What a client holds.
+pub struct Client<D: Database> {
+    pub(crate) session: Session<D>,
+    /// How many operations this session has begun.
+    calls: usize,
+    /// The first dequeue that has not ended.
+    open: Option<usize>,
+}
+
+impl<D: Database> Client<D> {
+    fn begins(&mut self, op: &Op) {
+        self.calls += 1;
+        if op.dequeues() {
+            self.open.get_or_insert(self.calls);
+        }
+    }
+
+    fn ends(&mut self, op: &Op, mut outcome: Outcome<Answer>) -> Outcome<Answer> {
+        if let (true, Outcome::Answered(answer)) = (op.dequeues(), &mut outcome) {
+            let since = self.open.take().unwrap_or(self.calls);
+            if let Answer::Taken(_, ago) | Answer::Left(ago) = answer {
+                *ago = self.calls - since;
+            }
+        }
+        outcome
+    }
+}
+
+impl Op {
+    /// Whether it goes on with a dequeue of its session that was dropped.
+    fn dequeues(&self) -> bool {
+        matches!(self, Op::Dequeue | Op::Within(_) | Op::Leave | Op::Vanish)
+    }
+}
+
 /// An answer of what was taken.
 pub(crate) fn taken(item: Option<Item>) -> Outcome<Answer> {
     match item.as_ref().map(name).transpose() {
-        Ok(name) => Outcome::Answered(Answer::Taken(name)),
+        Ok(name) => Outcome::Answered(Answer::Taken(name, 0)),
         Err(why) => Outcome::Violated(why),
     }
 }
@@ -161,66 +248,86 @@ impl Staged {
     }
 
     /// Asks for an item until it is certain what came of it.
-    async fn ask<D: Database>(&self, session: &mut Session<D>) -> Result<Taken, Outcome<Answer>> {
-        match staged().ask(session).await {
-            once::Outcome::Applied(taken) => Ok(taken),
-            once::Outcome::Refused(e) => Err(refused(e)),
-            once::Outcome::Unknown(_) => self.settle_ask(session).await,
-        }
-    }
-
-    async fn settle_ask<D: Database>(&self, session: &mut Session<D>) -> Result<Taken, Outcome<Answer>> {
-        let unknown = tx::Error::COMMIT_UNKNOWN_RESULT;
-        let resolve = async |session: &mut Session<D>, op| {
-            Ok(session.resolve::<Taken>(op).await?.map(Outcome::Answered))
-        };
-        match sessions::settle(session, self.timeout, unknown, resolve).await {
-            Outcome::Answered(taken) => Ok(taken),
-            Outcome::GaveUp(e) | Outcome::Unknown(e) => Err(Outcome::GaveUp(e)),
-            Outcome::Violated(why) => Err(Outcome::Violated(why)),
+    async fn ask<D: Database>(&self, session: &mut Session<D>) -> Result<Turn, Outcome<Answer>> {
+        let db = session.database().clone();
+        loop {
+            match staged().ask(session).await {
+                once::Outcome::Applied(turn) => return Ok(turn),
+                once::Outcome::Refused(e) => return Err(refused(e)),
+                // The next one begins with what this one came to.
+                once::Outcome::Unknown(_) => db.env().sleep(Duration::from_millis(5)).await,
+            }
         }
     }
 
     async fn dequeue<D: Database>(&self, session: &mut Session<D>) -> Outcome<Answer> {
-        let asked = match self.timeout {
-            Some(_) => self.ask(session).await,
-            // Nothing strikes while it waits: the layer's own way through.
-            None => match staged().dequeue(session).await {
+        let db = session.database().clone();
+        loop {
+            match staged().dequeue(session).await {
                 once::Outcome::Applied(item) => return taken(item),
                 once::Outcome::Refused(e) => return refused(e),
-                once::Outcome::Unknown(_) => self.settle_ask(session).await,
-            },
-        };
-        match asked {
-            Ok(Taken::Now(item)) => taken(item),
-            Ok(Taken::Waiting(request)) => {
-                let db = session.database().clone();
-                self.patiently(&db, wait(session, request)).await
+                once::Outcome::Unknown(_) => db.env().sleep(Duration::from_millis(5)).await,
             }
-            Err(outcome) => outcome,
+        }
+    }
+
+    async fn within<D: Database>(&self, session: &mut Session<D>, patience: Duration) -> Outcome<Answer> {
+        loop {
+            match staged().dequeue_within(session, patience).await {
+                once::Outcome::Applied(Served::Item(item)) => return taken(Some(item)),
+                once::Outcome::Applied(Served::Empty) => return taken(None),
+                once::Outcome::Applied(Served::Late) => return Outcome::Answered(Answer::Left(0)),
+                once::Outcome::Refused(e) => return refused(e),
+                once::Outcome::Unknown(_) => {}
+            }
         }
     }
 
     async fn leave<D: Database>(&self, session: &mut Session<D>) -> Outcome<Answer> {
         let request = match self.ask(session).await {
-            Ok(Taken::Now(item)) => return taken(item),
-            Ok(Taken::Waiting(request)) => request,
+            Ok(Turn::Given(item)) => return taken(item),
+            Ok(Turn::Waiting(request)) => request,
+            Ok(Turn::Gone) => return Outcome::Violated("asked, and is gone".to_owned()),
             Err(outcome) => return outcome,
         };
+        give_up(session, request).await
+    }
+
+    /// Registers a request without a record, so that only an acknowledged one can be found again.
+    async fn enlist<D: Database>(&self, session: &mut Session<D>) -> Outcome<Answer> {
         let db = session.database().clone();
-        let leave = async {
-            loop {
-                let left = staged().leave_once(session, request).await;
-                match known(session, left).await {
-                    Ok(Some(Turn::Given(item))) => return taken(item),
-                    Ok(Some(Turn::Gone)) => return Outcome::Answered(Answer::Left),
-                    Ok(Some(Turn::Waiting)) => return Outcome::Violated("left, and waits".to_owned()),
-                    Ok(None) => db.env().sleep(Duration::from_millis(10)).await,
-                    Err(e) => return Outcome::Violated(e.to_string()),
-                }
-            }
+        let ticket = ItemId::draw(db.env());
+        let registered = async {
+            let tx = db.create_transaction()?;
+            let registered = staged().register(&tx, ticket).await?;
+            let stamp = tx.get_versionstamp();
+            tx.commit().await?;
+            Ok::<_, Error>(registered.committed(stamp.await?))
         };
-        self.patiently(&db, leave).await
+        match registered.await {
+            Ok(Some(request)) => give_up(session, request).await,
+            Ok(None) => Outcome::Violated("a request without a place".to_owned()),
+            Err(_) => Outcome::Answered(Answer::Away),
+        }
+    }
+
+    async fn together<D: Database>(&self, session: &mut Session<D>, parts: &[Part]) -> Outcome<Answer> {
+        let env = session.database().env();
+        let values: Vec<Vec<(ItemId, Bytes)>> = parts.iter().map(|part| part.values(env)).collect();
+        let tickets: Vec<ItemId> = parts.iter().map(|_| ItemId::draw(env)).collect();
+        let (values, tickets) = (&values, &tickets);
+        let done = session.apply(|tx| async move {
+            let mut answers = Vec::new();
+            for ((part, values), ticket) in parts.iter().zip(values).zip(tickets) {
+                answers.push(part.perform(&tx, values, *ticket).await?);
+            }
+            Ok::<_, Error>(Recorded(answers))
+        });
+        match done.await {
+            once::Outcome::Applied(Recorded(answers)) => Outcome::Answered(Answer::Parts(answers)),
+            once::Outcome::Refused(e) => refused(e),
+            once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
+        }
     }
 
     /// Brings back what nobody collects.
@@ -257,8 +364,18 @@ impl Staged {
     }
 }
 
+/// Gives a request up, however long that takes.
+pub(crate) async fn give_up<D: Database>(session: &mut Session<D>, request: Request) -> Outcome<Answer> {
+    match staged().give_up(session, request).await {
+        Ok(Turn::Given(item)) => taken(item),
+        Ok(Turn::Gone) => Outcome::Answered(Answer::Left(0)),
+        Ok(Turn::Waiting(_)) => Outcome::Violated("left, and waits".to_owned()),
+        Err(e) => Outcome::Violated(e.to_string()),
+    }
+}
+
 /// Waits for a request's turn; when its item was brought back in between, asks anew.
-pub(crate) async fn wait<D: Database>(session: &mut Session<D>, mut request: Position) -> Outcome<Answer> {
+pub(crate) async fn wait<D: Database>(session: &mut Session<D>, mut request: Request) -> Outcome<Answer> {
     loop {
         match staged().take_turn(session, request).await {
             Ok(Turn::Given(item)) => return taken(item),
@@ -266,22 +383,65 @@ pub(crate) async fn wait<D: Database>(session: &mut Session<D>, mut request: Pos
             Err(e) => return Outcome::Violated(e.to_string()),
         }
         request = loop {
-            let asked = staged().ask(session).await;
-            match known(session, asked).await {
-                Ok(Some(Taken::Now(item))) => return taken(item),
-                Ok(Some(Taken::Waiting(request))) => break request,
-                Ok(None) => session.database().env().sleep(Duration::from_millis(10)).await,
-                Err(e) => return Outcome::Violated(e.to_string()),
+            match staged().ask(session).await {
+                once::Outcome::Applied(Turn::Given(item)) => return taken(item),
+                once::Outcome::Applied(Turn::Waiting(request)) => break request,
+                _ => session.database().env().sleep(Duration::from_millis(10)).await,
             }
         };
     }
+}
+
+impl Part {
+    fn values(&self, env: &Env) -> Vec<(ItemId, Bytes)> {
+        match self {
+            Part::Put(batch) => batch.values().into_iter().map(|value| (ItemId::draw(env), value)).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    async fn perform<T: Transaction>(
+        &self,
+        tx: &T,
+        values: &[(ItemId, Bytes)],
+        ticket: ItemId,
+    ) -> Result<PartAnswer, Error> {
+        let named = |item: Option<Item>| {
+            let foreign = |item: &Item| Error::Foreign(item.value.clone());
+            item.map(|item| name(&item).map_err(|_| foreign(&item))).transpose()
+        };
+        Ok(match self {
+            Part::Put(_) => {
+                for (id, value) in values {
+                    staged().enqueue(tx, *id, value).await?;
+                }
+                PartAnswer::Put
+            }
+            Part::Take => match staged().take(tx, ticket).await? {
+                Taken::Now(item) => PartAnswer::Took(named(item)?),
+                Taken::Waiting(_) => PartAnswer::Registered,
+            },
+            Part::Peek => PartAnswer::First(named(staged().peek(tx, Serializable).await?)?),
+            Part::Count => PartAnswer::Count(staged().len(tx, Serializable).await?),
+            Part::Parked => PartAnswer::Count(staged().parked(tx, Serializable).await?.len()),
+        })
+    }
+}
+
+/// What several things in one transaction should come to.
+#[derive(Default)]
+struct Expected {
+    answers: Vec<PartAnswer>,
+    put: Vec<Name>,
+    taken: Vec<(Position, Name)>,
+    registered: usize,
 }
 
 /// What is stored, as its rows say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Stage {
     items: BTreeMap<Position, Name>,
-    requests: BTreeSet<Position>,
+    requests: BTreeSet<Request>,
     parked: BTreeMap<ItemId, Option<(Position, Name)>>,
 }
 
@@ -309,19 +469,53 @@ impl Stage {
         if let Some((position, name)) = twice {
             return Err(format!("the item {name:?} at {position:?} is there twice"));
         }
-        let served = self.requests.iter().find(|request| self.parked.contains_key(&ticket(request)));
+        let served = self.requests.iter().find(|request| self.parked.contains_key(&request.ticket()));
         served.map_or(Ok(()), |request| Err(format!("the request {request:?} waits and is served")))
+    }
+
+    /// What a transaction of these parts comes to here, `Err` when it is refused: it cannot read what it has
+    /// appended itself.
+    fn together(&self, parts: &[Part]) -> Result<Expected, Error> {
+        let (mut items, mut expected) = (self.items.clone(), Expected::default());
+        for part in parts {
+            let readable = |found: bool| match found || expected.put.is_empty() {
+                true => Ok(()),
+                false => Err(Error::OwnUnreadable),
+            };
+            let answer = match part {
+                Part::Put(batch) => {
+                    expected.put.extend(batch.names());
+                    PartAnswer::Put
+                }
+                Part::Take if !self.requests.is_empty() => {
+                    expected.registered += 1;
+                    PartAnswer::Registered
+                }
+                Part::Take => {
+                    readable(!items.is_empty())?;
+                    let first = items.pop_first();
+                    expected.taken.extend(first);
+                    PartAnswer::Took(first.map(|(_, name)| name))
+                }
+                Part::Peek => {
+                    readable(!items.is_empty())?;
+                    PartAnswer::First(items.first_key_value().map(|(_, name)| *name))
+                }
+                Part::Count => {
+                    readable(false)?;
+                    PartAnswer::Count(items.len())
+                }
+                Part::Parked => PartAnswer::Count(self.parked.len()),
+            };
+            expected.answers.push(answer);
+        }
+        Ok(expected)
     }
 
     /// The items that are still to leave, where they would stand if all were brought back.
     fn remaining(&self) -> BTreeMap<Position, Name> {
         self.items.iter().map(|(p, n)| (*p, *n)).chain(self.parked.values().flatten().copied()).collect()
     }
-}
-
-fn ticket(request: &Position) -> ItemId {
-    let (Position::Index { id, .. } | Position::Commit { id, .. }) = request;
-    *id
 }
 
 fn stamp(position: &Position) -> Option<[u8; 10]> {
@@ -341,6 +535,8 @@ pub struct Model {
     stage: Stage,
     /// What operations got.
     given: BTreeMap<Call, Option<Name>>,
+    /// What operations registered.
+    registered: BTreeMap<Call, Vec<Request>>,
     /// Operations that found neither items nor requests.
     found_empty: BTreeSet<Call>,
     /// What operations say.
@@ -381,7 +577,7 @@ impl Model {
                 if n != usize::from(batch.items) || names != batch.names().collect::<Vec<_>>() {
                     return Err(format!("enqueued {names:?}"));
                 }
-                stamped(step, put.iter().map(|(p, _)| p))
+                stamped(step, put.iter().map(|(p, _)| stamp(p)))
             }
             (Op::Reclaim, [0, 0, 0, 0, 0, 0]) => Ok(()),
             (Op::Reclaim, [_, 0, 0, 0, 0, _]) => {
@@ -391,14 +587,40 @@ impl Model {
                     false => Err(format!("brought back {put:?}, of {back:?} that were parked")),
                 }
             }
-            (Op::Dequeue | Op::Leave | Op::Vanish, [0, 0, 0, 0, 0, 0]) => {
+            (Op::Together(parts), [_, _, _, 0, 0, 0]) => {
+                let expected = match before.together(parts) {
+                    Ok(expected) => expected,
+                    Err(e) => return Err(format!("committed where the queue refuses: {e}")),
+                };
+                let names: Vec<Name> = put.iter().map(|(_, name)| *name).collect();
+                let fits = names == expected.put
+                    && removed == expected.taken
+                    && registered.len() == expected.registered;
+                if !fits {
+                    return Err(format!("put {names:?}, removed {removed:?}, registered {registered:?}"));
+                }
+                match step.answer {
+                    Some(answer) if *answer != Answer::Parts(expected.answers.clone()) => {
+                        return Err(format!("answered {answer:?}, should answer {:?}", expected.answers));
+                    }
+                    _ => {}
+                }
+                stamped(
+                    step,
+                    put.iter().map(|(p, _)| stamp(p)).chain(registered.iter().map(|r| Some(r.stamp()))),
+                )
+            }
+            (op, [0, 0, 0, 0, 0, 0]) if op.dequeues() || *op == Op::Enlist => {
                 if before.items.is_empty() && before.requests.is_empty() {
                     self.found_empty.insert(call);
                 }
                 Ok(())
             }
-            (Op::Dequeue | Op::Leave | Op::Vanish, [0, 0, 1, 0, 0, 0]) => stamped(step, registered.iter()),
-            (Op::Dequeue | Op::Leave | Op::Vanish, [0, 1, 0, 0, 0, 0]) => {
+            (op, [0, 0, 1, 0, 0, 0]) if op.dequeues() || *op == Op::Enlist => {
+                self.registered.entry(call).or_default().extend(&registered);
+                stamped(step, registered.iter().map(|request| Some(request.stamp())))
+            }
+            (op, [0, 1, 0, 0, 0, 0]) if op.dequeues() => {
                 if let Some(request) = before.requests.first() {
                     return Err(format!("took {:?} although {request:?} waits", removed[0]));
                 }
@@ -407,17 +629,17 @@ impl Model {
                 }
                 self.give(call, Some(removed[0].1))
             }
-            (Op::Dequeue | Op::Leave | Op::Vanish, [0, 0, 0, 0, 0, 1]) => {
+            (op, [0, 0, 0, 0, 0, 1]) if op.dequeues() || *op == Op::Enlist => {
                 self.give(call, fetched[0].map(|(_, name)| name))
             }
-            (Op::Leave, [0, 0, 0, 1, 0, 0]) => Ok(()),
-            (Op::Dequeue, [0, _, 0, n, _, 0]) if n > 0 => {
+            (Op::Leave | Op::Within(_) | Op::Enlist, [0, 0, 0, 1, 0, 0]) => Ok(()),
+            (Op::Dequeue | Op::Within(_), [0, _, 0, n, _, 0]) if n > 0 => {
                 let first: Vec<_> = before.requests.iter().take(n).copied().collect();
                 if served != first {
                     return Err(format!("served {served:?} where {first:?} stand first"));
                 }
                 let items: Vec<_> = before.items.iter().take(n).map(|(p, n)| (*p, *n)).collect();
-                let pairs = served.iter().enumerate().map(|(at, r)| (ticket(r), items.get(at).copied()));
+                let pairs = served.iter().enumerate().map(|(at, r)| (r.ticket(), items.get(at).copied()));
                 let pairs: BTreeMap<_, _> = pairs.collect();
                 match parked.iter().map(|(t, g)| (**t, **g)).collect::<BTreeMap<_, _>>() == pairs
                     && removed == items
@@ -435,27 +657,62 @@ impl Model {
 
     fn give(&mut self, call: Call, item: Option<Name>) -> Result<(), String> {
         match self.given.insert(call, item) {
+            // A dequeue that goes on with another's request may be told that there was none before it asks anew.
+            Some(None) | None => Ok(()),
             Some(before) => Err(format!("got {item:?} and {before:?}")),
-            None => Ok(()),
         }
+    }
+
+    /// What is wrong with a dequeue's answer. Those that had not ended when it began, in its session, owe it
+    /// what they were given.
+    fn misled(&self, at: &Call, told: &Answer) -> Option<String> {
+        let (client, index) = *at;
+        let (told, ago) = match told {
+            Answer::Taken(name, ago) => (*name, *ago),
+            Answer::Left(ago) => (None, *ago),
+            _ => return None,
+        };
+        let open = (client, index.saturating_sub(ago))..*at;
+        let untold = |(at, _): &(&Call, &Option<Name>)| !self.told.contains_key(*at);
+        let owed = self.given.range(open.clone()).filter(untold).filter_map(|(_, name)| *name).next();
+        let given = self.given.get(at).copied();
+        let fits = match (owed, told, given) {
+            (Some(owed), told, given) => told == Some(owed) && given.is_none(),
+            (None, Some(told), given) => given == Some(Some(told)),
+            (None, None, Some(given)) => given.is_none(),
+            (None, None, None) => {
+                matches!(self.told.get(at), Some(Answer::Left(_))) || self.found_empty.contains(at)
+            }
+        };
+        if !fits {
+            return Some(format!("says {told:?}, was given {given:?}, and is owed {owed:?}"));
+        }
+        let requests = self
+            .registered
+            .range(open.start..=*at)
+            .filter(|(call, _)| *call == at || !self.told.contains_key(*call));
+        let stands = requests.flat_map(|(_, requests)| requests).find(|request| {
+            self.stage.requests.contains(*request) || self.stage.parked.contains_key(&request.ticket())
+        });
+        stands.map(|request| format!("has ended, and its {request:?} stands or is served"))
     }
 }
 
 /// Whether the stamps are those of the transaction.
-fn stamped<'a>(
+fn stamped(
     step: &Step<'_, Staged>,
-    mut positions: impl Iterator<Item = &'a Position>,
+    mut stamps: impl Iterator<Item = Option<[u8; 10]>>,
 ) -> Result<(), String> {
-    match positions.find(|position| stamp(position) != step.stamp) {
+    match stamps.find(|stamp| *stamp != step.stamp) {
         None => Ok(()),
-        Some(wrong) => Err(format!("appended {wrong:?}, but committed as {:02x?}", step.stamp)),
+        Some(wrong) => Err(format!("appended at {wrong:02x?}, but committed as {:02x?}", step.stamp)),
     }
 }
 
 impl Workload for Staged {
     type Op = Op;
     type Answer = Answer;
-    type Session<D: Database> = Session<D>;
+    type Session<D: Database> = Client<D>;
     type Model = Model;
 
     const NAME: &'static str = "staged_queue";
@@ -474,12 +731,15 @@ impl Workload for Staged {
             "staged_queue: a request is told that there is no item",
             "staged_queue: a client leaves while it waits",
             "staged_queue: an item comes back",
+            "staged_queue: a dequeue finds what a dropped one was given",
+            "staged_queue: a dequeue gives up and finds what it was given",
         ]
     }
 
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Staged {
         let most = rng.range(8..30) as usize;
-        let mix = [rng.range(3..9), rng.range(3..9), rng.range(0..3), rng.range(0..3), rng.range(0..3)];
+        let rare = [(); 4].map(|()| rng.range(1..4));
+        let mix = [rng.range(4..12), rng.range(4..12), rare[0], rare[1], rare[2], rare[3]];
         Staged {
             clients: rng.range(2..10) as usize,
             operations: most / 2..most,
@@ -509,23 +769,43 @@ impl Workload for Staged {
             let padding = 0..=self.padding;
             (items, padding).prop_map(|(items, padding)| Batch { client: 0, number: 0, items, padding })
         };
-        let [put, take, walk, back, look] = self.mix;
+        let [put, take, walk, back, look, both] = self.mix;
+        let part = prop_oneof![
+            3 => batch(1..3).prop_map(Part::Put),
+            2 => Just(Part::Take),
+            2 => Just(Part::Peek),
+            1 => Just(Part::Count),
+            1 => Just(Part::Parked),
+        ];
         let op = prop_oneof![
             4 * put => batch(1..2).prop_map(Op::Enqueue),
             put => batch(2..5).prop_map(Op::Enqueue),
-            6 * take => Just(Op::Dequeue),
+            4 * take => Just(Op::Dequeue),
+            2 * take => select(&[0, 1, 10, 50, 100, 300, 1_000, 5_000][..]).prop_map(Op::Within),
             walk => Just(Op::Leave),
             walk => Just(Op::Vanish),
+            walk => Just(Op::Enlist),
             back => Just(Op::Reclaim),
             look => Just(Op::Peek),
             look => Just(Op::Count),
+            look => Just(Op::Survey),
+            2 * both => vec(part, 1..6).prop_map(Op::Together),
             1 => (1u16..500).prop_map(Op::Oversized),
         ];
         let named = move |mut ops: Vec<Op>| {
-            for (number, op) in (0..).zip(&mut ops) {
-                if let Op::Enqueue(batch) = op {
-                    (batch.client, batch.number) = (client as u16, number);
+            let batches = ops.iter_mut().flat_map(|op| match op {
+                Op::Enqueue(batch) => vec![batch],
+                Op::Together(parts) => {
+                    let puts = parts.iter_mut().filter_map(|part| match part {
+                        Part::Put(batch) => Some(batch),
+                        _ => None,
+                    });
+                    puts.collect()
                 }
+                _ => Vec::new(),
+            });
+            for (number, batch) in (0..).zip(batches) {
+                (batch.client, batch.number) = (client as u16, number);
             }
             ops
         };
@@ -536,25 +816,33 @@ impl Workload for Staged {
         matches!(op, Op::Enqueue(_))
     }
 
-    async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Session<D>> {
-        sessions::open(db, client, self.timeout).await
+    async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Client<D>> {
+        let session = sessions::open(db, client, self.timeout).await?;
+        Ok(Client { session, calls: 0, open: None })
     }
 
-    async fn divert<D: Database>(&self, session: &mut Session<D>, op: &Op) -> Option<Outcome<Answer>> {
-        sabotage::apply(self.flaw?, self, session, op).await
+    async fn divert<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Option<Outcome<Answer>> {
+        client.begins(op);
+        let outcome = sabotage::apply(self.flaw?, self, &mut client.session, op).await?;
+        Some(client.ends(op, outcome))
     }
 
-    async fn apply<D: Database>(&self, session: &mut Session<D>, op: &Op) -> Outcome<Answer> {
+    async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
+        let session = &mut client.session;
         let db = session.database().clone();
-        match op {
+        let outcome = match op {
             Op::Enqueue(batch) => self.enqueue(session, &batch.values()).await,
             Op::Dequeue => self.dequeue(session).await,
+            Op::Within(patience) => {
+                self.within(session, Duration::from_micros(100 * u64::from(*patience))).await
+            }
             Op::Leave => self.leave(session).await,
             Op::Vanish => match self.ask(session).await {
-                Ok(Taken::Now(item)) => taken(item),
-                Ok(Taken::Waiting(_)) => Outcome::Answered(Answer::Left),
+                Ok(Turn::Given(item)) => taken(item),
+                Ok(_) => Outcome::Answered(Answer::Away),
                 Err(outcome) => outcome,
             },
+            Op::Enlist => self.enlist(session).await,
             Op::Reclaim => match self.reclaim(&db).await {
                 Ok(()) => Outcome::Answered(Answer::Reclaimed),
                 // Some may have happened although others have not, or may still: nothing depends on it.
@@ -572,24 +860,39 @@ impl Workload for Staged {
                 let counted = db.run(|tx, _| async move { staged().len(&tx, Serializable).await }).await;
                 counted.map_or_else(|e| refused(e.error), |n| Outcome::Answered(Answer::Count(n)))
             }
+            Op::Survey => match db.run(|tx, _| async move { stored(&tx).await }).await {
+                Ok(Ok(stage)) => Outcome::Answered(Answer::Rows([
+                    stage.items.len(),
+                    stage.requests.len(),
+                    stage.parked.len(),
+                ])),
+                Ok(Err(why)) => Outcome::Violated(why),
+                Err(e) => Outcome::GaveUp(e.error),
+            },
+            Op::Together(parts) => self.together(session, parts).await,
             Op::Oversized(beyond) => {
                 let value = vec![0; MAX_VALUE_BYTES + usize::from(*beyond)].into();
                 self.enqueue(session, &[value]).await
             }
-        }
+        };
+        client.ends(op, outcome)
     }
 
     async fn resolve<D: Database>(
         &self,
-        session: &mut Session<D>,
+        client: &mut Client<D>,
         op: &Op,
         error: tx::Error,
     ) -> Outcome<Answer> {
-        sessions::settle(session, self.timeout, error, async |session, pending| {
+        sessions::settle(&mut client.session, self.timeout, error, async |session, pending| {
             let enqueued = || Outcome::Answered(Answer::Enqueued);
             Ok(match op {
                 Op::Enqueue(Batch { items: 1, .. }) => {
                     session.resolve(pending).await?.map(|_: Position| enqueued())
+                }
+                Op::Together(_) => {
+                    let parts = session.resolve(pending).await?;
+                    parts.map(|Recorded(answers)| Outcome::Answered(Answer::Parts(answers)))
                 }
                 _ => session.resolve(pending).await?.map(|()| enqueued()),
             })
@@ -602,7 +905,7 @@ impl Workload for Staged {
     }
 
     fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
-        if let Some(answer @ (Answer::Taken(_) | Answer::Left)) = step.answer {
+        if let Some(answer @ (Answer::Taken(..) | Answer::Left(_) | Answer::Away)) = step.answer {
             model.told.insert((step.client, step.index), answer.clone());
         }
         if step.committed {
@@ -610,13 +913,23 @@ impl Workload for Staged {
         }
         // What changes nothing may commit nothing.
         let is_empty = model.stage.items.is_empty() && model.stage.requests.is_empty();
-        if is_empty && step.answer == Some(&Answer::Taken(None)) {
+        if is_empty && matches!(step.answer, Some(Answer::Taken(None, _))) {
             model.found_empty.insert((step.client, step.index));
             return Ok(());
         }
         let first = || model.stage.items.first_key_value().map(|(_, name)| *name);
         let fits = match (step.op, step.answer) {
             (_, None) | (Op::Reclaim, Some(Answer::Reclaimed)) => true,
+            // What it came to others have done; the check compares.
+            (op, Some(Answer::Taken(..) | Answer::Left(_) | Answer::Away)) if op.dequeues() => true,
+            (Op::Enlist, Some(Answer::Away)) => true,
+            (Op::Survey, Some(Answer::Rows(rows))) => {
+                let Stage { items, requests, parked } = &model.stage;
+                *rows == [items.len(), requests.len(), parked.len()]
+            }
+            (Op::Together(parts), Some(Answer::Refused(why))) => {
+                model.stage.together(parts).is_err_and(|e| e.to_string() == *why)
+            }
             (Op::Peek, Some(Answer::First(name))) => *name == first(),
             (Op::Count, Some(Answer::Count(n))) => *n == model.stage.items.len(),
             (Op::Oversized(_), Some(Answer::Refused(why))) => why.contains("exceeds the limit"),
@@ -634,17 +947,9 @@ impl Workload for Staged {
 
     /// Whoever is dead stays so: what was parked for them comes back, and everything is there that nobody got.
     async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), String>> {
-        let call = |(client, index): &Call| format!("operation {index} of client {client}");
-        for (at, told) in &model.told {
-            let given = model.given.get(at);
-            let fits = match (told, given) {
-                (Answer::Taken(told), Some(given)) => told == given,
-                (Answer::Taken(None), None) => model.found_empty.contains(at),
-                (told, given) => *told == Answer::Left && given.is_none(),
-            };
-            if !fits {
-                return Ok(Err(format!("{} says {told:?}, and was given {given:?}", call(at))));
-            }
+        let misled = model.told.iter().find_map(|(at, told)| model.misled(at, told).map(|why| (at, why)));
+        if let Some(((client, index), why)) = misled {
+            return Ok(Err(format!("operation {index} of client {client} {why}")));
         }
         if let Err(e) = self.reclaim(db).await {
             return e.fdb().map_or_else(|| Ok(Err(e.to_string())), Err);
@@ -684,10 +989,21 @@ mod tests {
 
     #[test]
     fn a_stage_tells_what_is_broken() {
+        let request = |n: u8| {
+            let key = staged().subspace().subspace(&1).pack(&(
+                Versionstamp::complete([n; 10], 0),
+                0,
+                TupleBytes::from(&[n; 16][..]),
+            ));
+            match staged().row(&KeyValue::new(key, "")) {
+                Ok(Row::Request(request)) => request,
+                other => panic!("{other:?}"),
+            }
+        };
         let at = |n: u8| Position::Commit { stamp: [n; 10], rank: 0, id: ItemId([n; 16]) };
         let mut stage = Stage::default();
         stage.items.insert(at(1), (0, 0, 0));
-        stage.requests.insert(at(5));
+        stage.requests.insert(request(5));
         stage.parked.insert(ItemId([6; 16]), Some((at(2), (0, 1, 0))));
         assert_eq!(stage.check(), Ok(()));
         assert_eq!(stage.remaining().len(), 2);

@@ -2,11 +2,14 @@
 
 use crate::{begin, on_cluster, session};
 use bytes::Bytes;
+use futures::future::join;
+use parking_lot::Mutex;
 use shaketable_layers::{
-    once::{Check, Fate, Landing, OpId, Outcome, Session, check, record},
+    once::{Check, Error, Fate, Landing, OpId, Outcome, Session, check, record},
     tx::{self, Database, Isolation::Serializable, MutationType, RetryError, RunError, Transaction},
 };
 use shaketable_sim::client::SimDatabase;
+use std::time::Duration;
 
 const ACCOUNT: &[u8] = b"account";
 
@@ -92,5 +95,46 @@ fn each_deposit_has_a_fate_of_its_own() {
         assert_eq!(session.conclude::<_, Refusal>(second, Ok(landing)).await, Outcome::Applied(10));
         assert_eq!(session.resolve::<u64>(first).await, Ok(Fate::NotApplied));
         assert_eq!(session.resolve::<u64>(second).await, Ok(Fate::Applied(10)));
+    });
+}
+
+#[test]
+fn a_clone_used_during_the_commit_is_no_refusal() {
+    on_cluster(|db| async move {
+        let mut session = session(&db).await;
+        let (mut applied, mut unseen) = (0, 0);
+        for delay in 0..60 {
+            let kept = Mutex::new(None);
+            let deposit = async {
+                let deposited = session.apply(|tx| {
+                    *kept.lock() = Some(tx.clone());
+                    async move {
+                        tx.get(ACCOUNT, Serializable).await?;
+                        tx.atomic_op(ACCOUNT, &10u64.to_le_bytes(), MutationType::Add);
+                        Ok::<_, Error>(())
+                    }
+                });
+                deposited.await
+            };
+            let meddle = async {
+                db.env().sleep(Duration::from_micros(100 * delay)).await;
+                let kept = kept.lock().clone();
+                if let Some(tx) = kept {
+                    // What it answers is of no interest: it is the call that disturbs the commit.
+                    let _ = tx.get(ACCOUNT, Serializable).await;
+                }
+            };
+            match join(deposit, meddle).await.0 {
+                Outcome::Applied(()) => applied += 1,
+                Outcome::Unknown(op) => {
+                    let fate = session.resolve::<()>(op).await.expect("a calm cluster answers");
+                    unseen += u64::from(fate == Fate::Applied(()));
+                }
+                Outcome::Refused(e) => panic!("{e}"),
+            }
+        }
+        assert!(applied > 0 && unseen > 0, "{applied} applied, {unseen} unseen");
+        let balance = balance(&db).await.expect("some deposits");
+        assert_eq!(balance[..], (10 * (applied + unseen)).to_le_bytes());
     });
 }

@@ -104,12 +104,13 @@ async fn predicates<D: Database>(_: Ctx<D>) -> Outcome {
     either.sort_unstable();
     same("retryable", codes(Error::is_retryable), either)?;
     let unknown = codes(Error::leaves_commit_unknown);
-    for code in [1021, 1022, 1031, 1039, 1101] {
+    for code in [1021, 1022, 1025, 1031, 1039, 1101, 2017] {
         holds(unknown.contains(&code), || format!("{code} leaves the commit's outcome unknown"))?;
     }
     for code in UNNAMED {
         let error = Error::from_code(code);
         holds(!error.is_retryable(), || format!("{error} is not retryable"))?;
+        holds(error.leaves_commit_unknown(), || format!("{error} leaves the commit's outcome unknown"))?;
     }
     Ok(())
 }

@@ -1,0 +1,87 @@
+//! An operation's future is dropped while its client lives, as a request's time-out or a `select!` does it,
+//! and the client goes on with the session it has.
+//!
+//! A family with a rate: whoever runs clients asks before each operation whether it is to be cut short, and
+//! where, and counts it if the operation had not ended by then.
+
+use super::{Dosage, Family, FaultFamily, Faults};
+use crate::rt::Nanos;
+
+const MICROSECOND: Nanos = 1_000;
+
+/// The family.
+pub struct DroppedOperation;
+
+impl FaultFamily for DroppedOperation {
+    fn family(&self) -> Family {
+        Family::DroppedOperation
+    }
+    fn promise(&self) -> &'static str {
+        "A commit that was on its way may have happened, or may happen until its read version leaves the window; \
+         nobody is told, and the client's next operation may begin before."
+    }
+    fn budget(&self) -> &'static str {
+        "At most 15 % of the operations, none after the act; what outlives an operation's future is what the \
+         client's library has sent."
+    }
+    fn dosage(&self) -> Dosage {
+        Dosage::Rate(0.03)
+    }
+}
+
+/// Where an operation's future is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// After it was polled so many times, at least once, and still waits.
+    Polls(u64),
+    /// When so much time has passed, nanoseconds.
+    After(Nanos),
+}
+
+impl Faults {
+    /// Whether the next operation is to be cut short, and where. Not counted: it may end before.
+    pub fn cut(&self) -> Option<Cut> {
+        let rate = self.rate(Family::DroppedOperation);
+        if rate <= 0.0 || !self.are_on() {
+            return None;
+        }
+        self.draw(Family::DroppedOperation, |rng| {
+            if !rng.chance(rate) {
+                return None;
+            }
+            // From the beginning of a round trip to long waits, each order of magnitude alike.
+            Some(match rng.chance(0.6) {
+                true => {
+                    let most = 2 << rng.below(6);
+                    Cut::Polls(1 + rng.below(most))
+                }
+                false => {
+                    let least = (50 * MICROSECOND) << rng.below(13);
+                    Cut::After(least + rng.below(least))
+                }
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seed::Seed;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn operations_are_cut_while_faults_are_on_and_at_the_rate_that_was_drawn() {
+        let faults = Faults::new(Seed(1), &BTreeMap::from([(Family::DroppedOperation, 0.1)]));
+        assert_eq!(faults.cut(), None);
+        faults.switch(true);
+        let cuts: Vec<Cut> = (0..2_000).filter_map(|_| faults.cut()).collect();
+        assert!((100..300).contains(&cuts.len()), "{}", cuts.len());
+        assert!(cuts.contains(&Cut::Polls(1)) && !cuts.contains(&Cut::Polls(0)));
+        assert!(cuts.iter().any(|cut| matches!(cut, Cut::After(time) if *time > 100_000 * MICROSECOND)));
+        assert!(faults.delivered().is_empty());
+        let none = Faults::new(Seed(1), &BTreeMap::new());
+        none.switch(true);
+        assert_eq!(none.cut(), None);
+    }
+}

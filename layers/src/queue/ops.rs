@@ -190,6 +190,9 @@ mod tests {
             assert_eq!(<Option<Item>>::decode(out.freeze()), Some(Some(item)));
         }
         assert_eq!(Item::decode(Bytes::from_static(b"\x09xyz")), None);
+        proptest::proptest!(|(bytes in proptest::collection::vec(0u8..0x40, 0..60))| {
+            let _ = Item::decode(bytes.into());
+        });
     }
 
     #[test]

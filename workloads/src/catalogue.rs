@@ -111,9 +111,9 @@ pub fn catalogue() -> Vec<Box<dyn Entry>> {
     vec![
         entry::<cycle::Cycle>(),
         entry::<api::Api>(),
-        entry::<queue::Queue>(),
+        entry::<Mounted<queue::Queue>>(),
         entry::<signup::Signup>(),
-        entry::<index::Index>(),
+        entry::<Mounted<index::Index>>(),
         entry::<Mounted<array::Array>>(),
         entry::<Mounted<list::List>>(),
         entry::<Mounted<vector::Vector>>(),

@@ -7,6 +7,7 @@
 //! workloads that come with the `shaketable` command. [`Shake`] is how a crate of one's own runs a
 //! workload from an ordinary test.
 
+mod beside;
 pub mod calm;
 pub mod catalogue;
 pub mod conformance;

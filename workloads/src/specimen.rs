@@ -18,10 +18,13 @@ use proptest::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use shaketable_layers::{
-    once::{self, Session},
+    once::{self, Fate, OpId, Session},
     tx::{self, Database, Env, RetryError, RunError, Transaction, TransactionOption},
 };
-use shaketable_sim::{proto::Version, seed::Stream};
+use shaketable_sim::{
+    proto::{Mutation, Version},
+    seed::Stream,
+};
 use std::{
     collections::BTreeMap,
     fmt::{Debug, Display},
@@ -138,6 +141,24 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     ) -> impl Future<Output = Option<Outcome<Answer<Self::Answer>>>> {
         let _ = (session, ops);
         async { None }
+    }
+
+    /// What became of calls whose outcome was unknown. For a workload whose [`divert`](Specimen::divert)
+    /// records what a single call answers in the layer's own form.
+    fn resolve<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        ops: &[Self::Op],
+        pending: OpId,
+    ) -> impl Future<Output = Result<Fate<Vec<Self::Answer>>, once::Error>> {
+        let _ = ops;
+        async move { Ok(session.resolve(pending).await?.map(|Recorded(answers)| answers)) }
+    }
+
+    /// Whether a committed transaction is the effect of its calls, as
+    /// [`Workload::is_effect`](crate::workload::Workload::is_effect) says.
+    fn is_effect(&self, mutations: &[Mutation]) -> bool {
+        !sessions::is_fence(mutations)
     }
 
     /// The sequential model after [`setup`](Specimen::setup).
@@ -558,14 +579,18 @@ impl<S: Specimen> Workload for Mounted<S> {
     async fn resolve<D: Database>(
         &self,
         client: &mut Client<D, S>,
-        _: &Vec<S::Op>,
+        ops: &Vec<S::Op>,
         error: tx::Error,
     ) -> Outcome<Self::Answer> {
         sessions::settle(&mut client.session, self.timeout, error, async |session, pending| {
-            let fate = session.resolve(pending).await?;
-            Ok(fate.map(|Recorded(answers)| Outcome::Answered(Answer::Done(answers))))
+            let fate = self.specimen.resolve(session, ops, pending).await?;
+            Ok(fate.map(|answers| Outcome::Answered(Answer::Done(answers))))
         })
         .await
+    }
+
+    fn is_effect(&self, mutations: &[Mutation]) -> bool {
+        self.specimen.is_effect(mutations)
     }
 
     fn model(&self) -> S::Model {

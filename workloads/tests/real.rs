@@ -18,7 +18,7 @@ use shaketable_workloads::{
     real::{Conditions, RunError, Site, perform},
     runner::RunResult,
     specimen::Mounted,
-    workloads::{index::Index, queue::Queue, *},
+    workloads::*,
 };
 use std::time::Duration;
 
@@ -30,6 +30,9 @@ fn plan<W: Workload>(seed: u64, bug: Option<&str>) -> Plan<W> {
     let demands = Demands { bug: bug.map(str::to_owned), ..Demands::default() };
     Plan::draw(Seed(seed), &demands)
 }
+
+type Index = Mounted<index::Index>;
+type Queue = Mounted<queue::Queue>;
 
 /// One whose clients take their time.
 fn long() -> Plan<Queue> {
@@ -94,9 +97,9 @@ type Passes = fn(FaultPlan);
 const ALL: &[(&str, Passes)] = &[
     of::<cycle::Cycle>(),
     of::<api::Api>(),
-    of::<queue::Queue>(),
+    of::<Queue>(),
     of::<signup::Signup>(),
-    of::<index::Index>(),
+    of::<Index>(),
     of::<Mounted<array::Array>>(),
     of::<Mounted<list::List>>(),
     of::<Mounted<vector::Vector>>(),

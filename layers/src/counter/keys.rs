@@ -77,5 +77,16 @@ mod tests {
         {
             assert_eq!(sum(&space, std::slice::from_ref(&foreign)), Err(Error::Foreign(foreign.key)));
         }
+        for byte in [0x05, 0x01, 0x1d, 0xff] {
+            let foreign = KeyValue::new([space.bytes(), &[byte; 9_900]].concat(), vec![0; 8]);
+            assert_eq!(sum(&space, std::slice::from_ref(&foreign)), Err(Error::Foreign(foreign.key)));
+        }
+        let bytes = || proptest::collection::vec(0u8..0x40, 0..20);
+        proptest::proptest!(|(tail in bytes(), bytes in bytes())| {
+            let row = KeyValue::new([space.bytes(), &tail].concat(), bytes);
+            if let Err(e) = sum(&space, std::slice::from_ref(&row)) {
+                assert_eq!(e, Error::Foreign(row.key));
+            }
+        });
     }
 }

@@ -11,8 +11,8 @@
 //! * [`add_within`](Counter::add_within) changes the counter only if it stays in bounds ("take one, unless
 //!   none is left"), and answers what it is then. However many clients try, the bounds hold, as long as
 //!   nobody adds without them.
-//! * The forms that end in `_once` take effect exactly once ([`once`](crate::once)). A bare addition
-//!   whose result is unknown must not be repeated: it would count twice.
+//! * In the transaction of a [`Session`](crate::once::Session) a change takes effect exactly once. A bare
+//!   addition whose result is unknown must not be repeated: it would count twice.
 //!
 //! # What it does not do
 //!

@@ -1,4 +1,4 @@
-//! The operations of counters: inside a transaction, and exactly once.
+//! The operations of counters.
 
 use super::{Error, Part, keys};
 use crate::{
@@ -62,12 +62,6 @@ impl Counter {
     }
 }
 
-once_forms! { impl Counter, Error {
-    add_once = add(by: i64) -> ();
-    add_within_once = add_within(by: i64, least: i64, most: i64) -> i64;
-    set_once = set(value: i64) -> ();
-} }
-
 impl SplitCounter {
     /// The counter below `subspace`, which nothing else may use, changed in so many parts.
     pub fn new(subspace: Subspace, parts: u32) -> SplitCounter {
@@ -116,12 +110,6 @@ impl SplitCounter {
         keys::sum(&self.subspace, &rows)
     }
 }
-
-once_forms! { impl SplitCounter, Error {
-    add_once = add(part: Part, by: i64) -> ();
-    add_within_once = add_within(part: Part, by: i64, least: i64, most: i64) -> i64;
-    set_once = set(value: i64) -> ();
-} }
 
 /// The value after a change that must stay in bounds.
 fn within(value: i64, by: i64, least: i64, most: i64) -> Result<i64, Error> {

@@ -11,7 +11,8 @@
 //!   answers without reading the records, and a range of keys is one range read.
 //! * Two writes of one record conflict; writes of different records do not, whatever they share.
 //! * What does not fit FoundationDB's limits is refused by name before anything is written.
-//! * The `_once` forms are applied exactly once ([`once`](crate::once)).
+//! * In the transaction of a [`Session`](crate::once::Session) a write is applied exactly once; [`Old`] is
+//!   how what it replaced is recorded.
 //!
 //! # What it costs
 //!

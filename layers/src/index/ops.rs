@@ -1,15 +1,18 @@
-//! The table's operations: inside a transaction, and exactly once.
+//! The table's operations, and how what they answer is recorded.
 
 use super::{Error, Record, keys::Keys};
 use crate::{
     nesting,
-    once::{Answer, Outcome, Session},
+    once::Answer,
     sometimes,
-    tx::{Database, Isolation, KeyValue, RangeOption, Transaction},
+    tx::{Isolation, KeyValue, RangeOption, Transaction},
 };
 use bytes::{BufMut, Bytes, BytesMut};
-use foundationdb_tuple::{Element, Subspace, TuplePack, TupleUnpack};
-use std::{future::Future, marker::PhantomData};
+use foundationdb_tuple::{PackResult, Subspace, TupleDepth, TuplePack, TupleUnpack};
+use std::{
+    marker::PhantomData,
+    ops::{Bound, RangeBounds},
+};
 
 /// The tuple under which an index holds a record, as a look-up gives it back.
 pub trait IndexKey: TuplePack + for<'de> TupleUnpack<'de> + Sync {}
@@ -89,36 +92,41 @@ impl<R: Record> Table<R> {
         rows.into_iter().map(entry).collect()
     }
 
-    /// The entries of an index from key `from` on, before key `to`: each key, id and what the index covers,
-    /// in the order of keys, then of ids. None when `to` is not behind `from`.
+    /// The entries of an index whose keys are in `range`: each key, id and what the index covers, in the
+    /// order of keys, then of ids. A range whose end is before its start has none.
+    ///
+    /// `K` must have as many elements as the index's keys have.
     pub async fn find_between<T: Transaction, K: IndexKey>(
         &self,
         tx: &T,
         index: &'static str,
-        from: &K,
-        to: &K,
+        range: impl RangeBounds<K> + Send,
         isolation: Isolation,
     ) -> Result<Vec<(K, R::Id, Bytes)>, Error> {
         crate::called!();
         let at = R::INDEXES.iter().position(|i| i.name == index).ok_or(Error::UnknownIndex(index))?;
-        let from = foundationdb_tuple::pack(from);
-        // No entry has a key that cannot be unpacked.
-        let Ok(parts) = nesting::unpack::<Vec<Element<'_>>>(&from) else { return Err(Error::TooDeep(index)) };
-        let parts = parts.len();
-        let begin = self.keys.under(at, &from).into_bytes();
-        let end = self.keys.under(at, &foundationdb_tuple::pack(to)).into_bytes();
+        let all = self.keys.under(at, b"");
+        // All entries of a key are from the key itself up to the end of its range.
+        let under = |key: &K| self.keys.under(at, &foundationdb_tuple::pack(key));
+        let begin = match range.start_bound() {
+            Bound::Included(key) => under(key).into_bytes(),
+            Bound::Excluded(key) => under(key).range().1,
+            Bound::Unbounded => all.range().0,
+        };
+        let end = match range.end_bound() {
+            Bound::Included(key) => under(key).range().1,
+            Bound::Excluded(key) => under(key).into_bytes(),
+            Bound::Unbounded => all.range().1,
+        };
         if begin >= end {
             return Ok(Vec::new());
         }
         let rows = tx.get_range_all(RangeOption::from((begin, end)), isolation).await?;
-        let all = self.keys.under(at, b"");
         let entry = |row: KeyValue| {
-            let mut key: Vec<Element<'_>> = nesting::unpack_below(&all, &row.key).ok()?;
-            let id = key.split_off(parts.min(key.len()));
-            let key = foundationdb_tuple::unpack(&foundationdb_tuple::pack(&key)).ok()?;
-            Some((key, foundationdb_tuple::unpack(&foundationdb_tuple::pack(&id)).ok()?, row.value.clone()))
+            let Entry(key, id) = nesting::unpack_below(&all, &row.key).map_err(|_| Error::Foreign(index))?;
+            Ok((key, id, row.value))
         };
-        rows.into_iter().map(|row| entry(row).ok_or(Error::Foreign(index))).collect()
+        rows.into_iter().map(entry).collect()
     }
 
     /// All records, in the order of ids.
@@ -126,32 +134,6 @@ impl<R: Record> Table<R> {
         crate::called!();
         let rows = tx.get_range_all(RangeOption::from(self.keys.records()), isolation).await?;
         rows.iter().map(|row| decode(self.keys.record_id::<R>(&row.key)?, &row.value)).collect()
-    }
-
-    /// [`set`](Table::set), exactly once. The recorded answer is an `Option<`[`Old`]`>`.
-    pub fn set_once<D: Database>(
-        &self,
-        session: &mut Session<D>,
-        record: &R,
-    ) -> impl Future<Output = Outcome<Option<R>, Error>> + Send {
-        crate::called!();
-        async move {
-            let run = session.apply(|tx| async move { Ok(self.set(&tx, record).await?.map(Old)) });
-            run.await.map(|old| old.map(|Old(record)| record))
-        }
-    }
-
-    /// [`delete`](Table::delete), exactly once. The recorded answer is an `Option<`[`Old`]`>`.
-    pub fn delete_once<D: Database>(
-        &self,
-        session: &mut Session<D>,
-        id: &R::Id,
-    ) -> impl Future<Output = Outcome<Option<R>, Error>> + Send {
-        crate::called!();
-        async move {
-            let run = session.apply(|tx| async move { Ok(self.delete(&tx, id).await?.map(Old)) });
-            run.await.map(|old| old.map(|Old(record)| record))
-        }
     }
 
     /// The only writer of records and entries. The old record is read serializably, so that two writers
@@ -184,12 +166,23 @@ impl<R: Record> Table<R> {
     }
 }
 
+/// An entry's key below its index: the elements of the index key, then those of the id, all on one level.
+struct Entry<K, I>(K, I);
+
+impl<'de, K: TupleUnpack<'de>, I: TupleUnpack<'de>> TupleUnpack<'de> for Entry<K, I> {
+    fn unpack(input: &'de [u8], depth: TupleDepth) -> PackResult<(&'de [u8], Self)> {
+        let (rest, key) = K::unpack(input, depth)?;
+        let (rest, id) = I::unpack(rest, depth)?;
+        Ok((rest, Entry(key, id)))
+    }
+}
+
 fn decode<R: Record>(id: R::Id, bytes: &[u8]) -> Result<R, Error> {
     R::decode(id, bytes).ok_or(Error::Foreign(super::keys::RECORDS))
 }
 
-/// A replaced or deleted record as a recorded answer: what [`resolve`](crate::once::resolve) is asked
-/// for, as `Option<Old<R>>`, about a [`Table::set_once`] or a [`Table::delete_once`].
+/// A replaced or deleted record as a session's recorded answer: a [`set`](Table::set) or a
+/// [`delete`](Table::delete) that is applied exactly once answers an `Option<Old<R>>`.
 ///
 /// The packed id's length in two bytes, the packed id, the record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -228,6 +221,29 @@ mod tests {
             assert_eq!(Old::decode(out.freeze()).map(|Old(r): Old<User>| r), Some(old));
         }
         assert!(Old::<User>::decode(Bytes::from_static(b"\0\x09x")).is_none());
+    }
+
+    /// Keys by chance, and nested tuples as deep as a key allows: nothing but an entry is taken for one.
+    #[test]
+    fn what_is_no_entry_is_refused() {
+        let index = Subspace::from(("t", "index", "name"));
+        let read = |key: &[u8]| index.unpack::<Entry<String, String>>(key).map(|Entry(key, id)| (key, id));
+        let sound = index.pack(&("k\0", "id"));
+        assert_eq!(read(&sound).unwrap(), ("k\0".into(), "id".into()));
+        let prefix = index.bytes();
+        for deep in [vec![5; 9_900], [vec![2, 0], vec![5; 9_900]].concat(), vec![2; 9_900], vec![0xff; 9]] {
+            assert!(read(&[prefix, &deep].concat()).is_err());
+        }
+        for cut in 0..sound.len() {
+            assert!(read(&sound[..cut]).is_err());
+        }
+        proptest::proptest!(|(tail in proptest::collection::vec(0u8..8, 0..40))| {
+            if let Ok((key, id)) = read(&[prefix, &tail].concat()) {
+                assert_eq!(index.pack(&(key, id)), [prefix, &tail].concat());
+            }
+            let _ = User::decode("u".into(), &tail);
+            let _ = Old::<User>::decode(tail.into());
+        });
     }
 
     #[test]

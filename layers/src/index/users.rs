@@ -60,26 +60,31 @@ pub struct Users(Table<User>);
 impl Users {
     /// The users below `subspace`, which nothing else may use.
     pub fn new(subspace: &Subspace) -> Users {
+        crate::called!();
         Users(Table::new(subspace))
     }
 
     /// The table itself, for everything else.
     pub fn table(&self) -> &Table<User> {
+        crate::called!();
         &self.0
     }
 
     /// Stores a user in the place of the one with this id, which it answers.
     pub async fn set_user<T: Transaction>(&self, tx: &T, user: &User) -> Result<Option<User>, Error> {
+        crate::called!();
         self.0.set(tx, user).await
     }
 
     /// The user with this id.
     pub async fn get_user<T: Transaction>(&self, tx: &T, id: &str) -> Result<Option<User>, Error> {
+        crate::called!();
         self.0.get(tx, &id.to_owned(), Isolation::Serializable).await
     }
 
     /// Removes a user and answers them.
     pub async fn delete_user<T: Transaction>(&self, tx: &T, id: &str) -> Result<Option<User>, Error> {
+        crate::called!();
         self.0.delete(tx, &id.to_owned()).await
     }
 
@@ -89,6 +94,7 @@ impl Users {
         tx: &T,
         zipcode: &str,
     ) -> Result<Vec<String>, Error> {
+        crate::called!();
         self.0.find(tx, "zipcode", &zipcode, Isolation::Serializable).await
     }
 
@@ -98,6 +104,7 @@ impl Users {
         tx: &T,
         zipcode: &str,
     ) -> Result<Vec<(String, String)>, Error> {
+        crate::called!();
         let found = self.0.find_covered(tx, "zipcode_name", &zipcode, Isolation::Serializable).await?;
         let named = |(id, name): (String, bytes::Bytes)| {
             Ok((id, String::from_utf8(name.into()).map_err(|_| Error::Foreign("zipcode_name"))?))
@@ -112,8 +119,9 @@ impl Users {
         from: &str,
         to: &str,
     ) -> Result<Vec<(String, String)>, Error> {
-        let (from, to) = (from.to_owned(), to.to_owned());
-        let found = self.0.find_between(tx, "zipcode", &from, &to, Isolation::Serializable).await?;
+        crate::called!();
+        let range = from.to_owned()..to.to_owned();
+        let found = self.0.find_between(tx, "zipcode", range, Isolation::Serializable).await?;
         Ok(found.into_iter().map(|(zipcode, id, _)| (zipcode, id)).collect())
     }
 
@@ -123,6 +131,7 @@ impl Users {
         tx: &T,
         name: &str,
     ) -> Result<Vec<String>, Error> {
+        crate::called!();
         self.0.find(tx, "name", &name, Isolation::Serializable).await
     }
 }

@@ -110,6 +110,17 @@ mod tests {
         ] {
             assert_eq!(Place::unpack(&queue, &key), Err(Error::foreign(&key)));
         }
+        for byte in [0x05, 0x01, 0x1d, 0xff] {
+            let key = [queue.bytes(), &[byte; 9_900]].concat();
+            assert_eq!(Place::unpack(&queue, &key), Err(Error::foreign(&key)));
+        }
+        proptest::proptest!(|(tail in proptest::collection::vec(0u8..0x40, 0..60))| {
+            let key = [queue.bytes(), &tail].concat();
+            if let Err(e) = Place::unpack(&queue, &key) {
+                assert_eq!(e, Error::foreign(&key));
+            }
+            let _ = Place::decode(tail.into());
+        });
         assert_eq!(Place::decode(Bytes::from_static(b"\x15")), None);
     }
 }

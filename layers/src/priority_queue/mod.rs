@@ -13,8 +13,8 @@
 //!   pops of one item conflict, and one of them retries.
 //! * [`change`](PriorityQueue::change) moves an item to another priority in one step: no reader sees it at
 //!   both or at neither. It goes behind those that are there.
-//! * The functions that take a transaction compose with anything else in it. The forms that end in `_once`
-//!   are applied exactly once ([`once`](crate::once)).
+//! * The functions compose with anything else in their transaction. In that of a
+//!   [`Session`](crate::once::Session) they are applied exactly once, and what they answer is recorded.
 //!
 //! # What it does not do
 //!

@@ -1,12 +1,12 @@
-//! A priority queue's operations: inside a transaction, and exactly once.
+//! A priority queue's operations, and how what they answer is recorded.
 
 use super::{Error, MAX_VALUE_BYTES, Place};
 use crate::{
     limits,
-    once::{self, Answer, Outcome, Session, decode_headed, encode_headed},
+    once::{self, Answer, decode_headed, encode_headed},
     queue::ItemId,
     reachable, sometimes,
-    tx::{ConflictRangeType, Database, Isolation, KeySelector, KeyValue, RangeOption, Transaction},
+    tx::{ConflictRangeType, Isolation, KeySelector, KeyValue, RangeOption, Transaction},
 };
 use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::Subspace;
@@ -159,20 +159,6 @@ impl PriorityQueue {
         rows.into_iter().map(|row| self.item(row)).collect()
     }
 
-    /// [`push`](PriorityQueue::push), exactly once.
-    pub fn push_once<D: Database>(
-        &self,
-        session: &mut Session<D>,
-        priority: i64,
-        value: &[u8],
-    ) -> impl Future<Output = Outcome<Place, Error>> + Send {
-        crate::called!();
-        async move {
-            let id = ItemId::draw(session.database().env());
-            session.apply(|tx| async move { self.push(&tx, id, priority, value).await }).await
-        }
-    }
-
     /// One more than the largest count of a priority, 0 when it has no item. At snapshot, so that pushes do
     /// not conflict: one that computes the same count has another id. Sees the transaction's own items, so
     /// that they do not tie.
@@ -241,11 +227,6 @@ impl PriorityQueue {
         Ok(Item { place: Place::unpack(&self.subspace, &row.key)?, value: row.value })
     }
 }
-
-once_forms! { impl PriorityQueue, Error {
-    pop_once = pop(end: End) -> Option<Item>;
-    change_once = change(place: Place, priority: i64) -> Place;
-} }
 
 /// The place's length in one byte, the place, the value.
 impl Answer for Item {

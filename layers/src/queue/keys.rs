@@ -193,4 +193,26 @@ mod tests {
         }
         assert_eq!(Position::decode(Bytes::from_static(b"\x15")), None);
     }
+
+    /// Nested tuples as deep as a key allows, and bytes by chance.
+    #[test]
+    fn whatever_is_stored_is_a_position_or_foreign() {
+        let queue = Subspace::from("q");
+        let read = |tail: &[u8]| {
+            let key = [queue.bytes(), tail].concat();
+            for order in [Order::Index, Order::Commit] {
+                if let Err(e) = Position::unpack(&queue, order, &key) {
+                    assert_eq!(e, Error::foreign(&key));
+                }
+            }
+            let _ = Position::decode(Bytes::copy_from_slice(tail));
+        };
+        for byte in [0x05, 0x01, 0x33, 0x1d, 0xff] {
+            read(&[byte; 9_900]);
+            read(&[&[0x15, 1][..], &[byte; 9_900]].concat());
+        }
+        proptest::proptest!(|(code in 0u8..0x40, tail in proptest::collection::vec(proptest::num::u8::ANY, 0..60))| {
+            read(&[&[code][..], &tail].concat());
+        });
+    }
 }

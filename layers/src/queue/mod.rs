@@ -12,8 +12,8 @@
 //! * In both, items enqueued by one transaction leave in the order of the calls.
 //! * Enqueues never conflict with each other, nor with a dequeue unless that finds the queue empty. Two
 //!   dequeues of one item conflict, and one of them retries.
-//! * The functions that take a transaction compose with anything else in it. The forms that take a
-//!   [`Session`](crate::once::Session) are applied exactly once ([`once`](crate::once)).
+//! * The functions compose with anything else in their transaction. In that of a
+//!   [`Session`](crate::once::Session) they are applied exactly once, and what they answer is recorded.
 //!
 //! # What it does not do
 //!
@@ -44,16 +44,21 @@
 //! The keys are drawn in the module `keys`.
 //!
 //! ```
-//! use bytes::Bytes;
-//! use shaketable_layers::{once::{Outcome, Session}, queue::{Error, Item, Position, Queue}, tx::Database};
+//! use shaketable_layers::{
+//!     once::{Outcome, Session},
+//!     queue::{Error, Item, ItemId, Position, Queue},
+//!     tx::Database,
+//! };
 //!
-//! // Exactly once: what a session's last operation became of, `resolve` tells after an unknown result.
+//! // Exactly once: `resolve` tells after an unknown result what became of the session's last operation.
+//! // The id is drawn once, however often the transaction is retried.
 //! async fn pass_on<D: Database>(
 //!     session: &mut Session<D>,
 //!     queue: &Queue,
 //! ) -> (Outcome<Position, Error>, Outcome<Option<Item>, Error>) {
-//!     let enqueued = queue.enqueue_once(session, Bytes::from_static(b"order 66")).await;
-//!     (enqueued, queue.dequeue_once(session).await)
+//!     let id = ItemId::draw(session.database().env());
+//!     let enqueued = session.apply(|tx| async move { queue.enqueue(&tx, id, b"order 66").await }).await;
+//!     (enqueued, session.apply(|tx| async move { queue.dequeue(&tx).await }).await)
 //! }
 //! ```
 

@@ -1,15 +1,14 @@
-//! The queue's operations: inside a transaction, and exactly once.
+//! The queue's operations, and how what they answer is recorded.
 
 use super::{Error, ItemId, MAX_VALUE_BYTES, Order, Position};
 use crate::{
     limits::{self, TooLarge},
-    once::{self, Answer, Outcome, Session, decode_headed, encode_headed},
+    once::{self, Answer, decode_headed, encode_headed},
     reachable,
-    tx::{self, Database, Isolation, KeyValue, MutationType, RangeOption, Transaction},
+    tx::{self, Isolation, KeyValue, MutationType, RangeOption, Transaction},
 };
 use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::Subspace;
-use std::future::Future;
 
 /// How long an item's key may get below the queue's subspace: stamp, rank and an id all of zeros, each of
 /// them two bytes in the tuple layer.
@@ -47,7 +46,7 @@ impl Queue {
     /// Appends an item. In commit order the position's stamp is filled in by the commit only.
     pub async fn enqueue<T: Transaction>(&self, tx: &T, id: ItemId, value: &[u8]) -> Result<Position, Error> {
         crate::called!();
-        self.fits(&[value])?;
+        self.fits(value)?;
         let position = match self.order {
             Order::Index => {
                 let last = self.last_index(tx).await?;
@@ -107,63 +106,11 @@ impl Queue {
         rows.into_iter().map(|row| self.item(row)).collect()
     }
 
-    /// [`enqueue`](Queue::enqueue), exactly once.
-    pub fn enqueue_once<D: Database>(
-        &self,
-        session: &mut Session<D>,
-        value: Bytes,
-    ) -> impl Future<Output = Outcome<Position, Error>> + Send {
-        crate::called!();
-        async move {
-            let id = ItemId::draw(session.database().env());
-            let value = &value;
-            session.apply(|tx| async move { self.enqueue(&tx, id, value).await }).await
-        }
-    }
-
-    /// Several items in one step, exactly once: they leave in this order, and nothing comes between
-    /// them in commit order. Answers how many.
-    pub fn enqueue_all_once<D: Database>(
-        &self,
-        session: &mut Session<D>,
-        values: Vec<Bytes>,
-    ) -> impl Future<Output = Outcome<u64, Error>> + Send {
-        crate::called!();
-        async move {
-            let env = session.database().env();
-            let items: Vec<_> = values.iter().map(|value| (ItemId::draw(env), value)).collect();
-            let (items, values) = (&items, &values);
-            session
-                .apply(|tx| async move {
-                    self.fits(values)?;
-                    for (id, value) in items {
-                        self.enqueue(&tx, *id, value).await?;
-                    }
-                    Ok(items.len() as u64)
-                })
-                .await
-        }
-    }
-
-    /// [`dequeue`](Queue::dequeue), exactly once: the item is recorded with the operation, so that a
-    /// retry, or [`resolve`](crate::once::resolve), answers with the one that was removed.
-    pub fn dequeue_once<D: Database>(
-        &self,
-        session: &mut Session<D>,
-    ) -> impl Future<Output = Outcome<Option<Item>, Error>> + Send {
-        crate::called!();
-        async move { session.apply(|tx| async move { self.dequeue(&tx).await }).await }
-    }
-
-    /// Refuses values that are too large, each for itself or all together.
-    fn fits(&self, values: &[impl AsRef<[u8]>]) -> Result<(), TooLarge> {
+    /// Refuses a value that is too large, and every value below a subspace whose keys would be.
+    fn fits(&self, value: &[u8]) -> Result<(), TooLarge> {
         let prefix = self.subspace.bytes();
-        let key = prefix.len() + MOST_KEY_BYTES;
         limits::key_below(prefix, MOST_KEY_BYTES)?;
-        for value in values {
-            limits::value_up_to(MAX_VALUE_BYTES, prefix, value.as_ref())?;
-        }
-        limits::transaction(values.iter().map(|value| key + value.as_ref().len()).sum())
+        limits::value_up_to(MAX_VALUE_BYTES, prefix, value)
     }
 
     /// The largest index, 0 when the queue is empty. At snapshot, so that enqueues do not conflict;
@@ -230,7 +177,7 @@ impl Answer for Item {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::once::MAX_ANSWER_BYTES;
+    use crate::{once::MAX_ANSWER_BYTES, tx::KEY_SIZE_LIMIT};
 
     #[test]
     fn the_largest_item_fits_into_an_answer() {
@@ -243,19 +190,22 @@ mod tests {
             assert_eq!(<Option<Item>>::decode(out.freeze()), Some(Some(item)));
         }
         assert_eq!(Item::decode(Bytes::from_static(b"\x09xyz")), None);
+        proptest::proptest!(|(bytes in proptest::collection::vec(0u8..0x40, 0..60))| {
+            let _ = Item::decode(bytes.into());
+        });
     }
 
     #[test]
     fn what_is_above_a_limit_does_not_fit() {
-        let queue = Queue::new(Subspace::from("q"), Order::Commit);
-        let values = |count, bytes| vec![vec![0; bytes]; count];
-        assert_eq!(queue.fits(&values(100, MAX_VALUE_BYTES)), Ok(()));
-        let large = queue.fits(&values(1, MAX_VALUE_BYTES + 1)).unwrap_err();
+        let fits = |prefix: usize, bytes: usize| {
+            Queue::new(Subspace::from_bytes(vec![b'q'; prefix]), Order::Commit).fits(&vec![0; bytes])
+        };
+        let deepest = KEY_SIZE_LIMIT - MOST_KEY_BYTES;
+        assert_eq!(fits(deepest, MAX_VALUE_BYTES), Ok(()));
+        let large = fits(1, MAX_VALUE_BYTES + 1).unwrap_err();
         assert!(matches!(large, TooLarge::Value { limit: MAX_VALUE_BYTES, .. }), "{large}");
-        let many = queue.fits(&values(102, MAX_VALUE_BYTES)).unwrap_err();
-        assert!(matches!(many, TooLarge::Transaction { .. }), "{many}");
-        let deep = Queue::new(Subspace::from("q".repeat(9_990)), Order::Commit).fits(&values(1, 1));
-        assert!(matches!(deep, Err(TooLarge::Key { .. })), "{deep:?}");
+        let deep = fits(deepest + 1, 0).unwrap_err();
+        assert!(matches!(deep, TooLarge::Key { bytes, .. } if bytes == KEY_SIZE_LIMIT + 1), "{deep}");
     }
 
     #[test]

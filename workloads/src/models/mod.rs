@@ -8,5 +8,5 @@ pub mod directories;
 pub mod json;
 pub mod keyspace;
 pub mod labels;
-pub mod queue;
 pub mod ring;
+pub mod timeline;

@@ -58,6 +58,42 @@ pub async fn perform<T: Transaction>(flaw: Flaw, tx: &T, op: &Op) -> Result<Answ
             }
             i64::try_from(sum).map(Answer::Value).map_err(|_| Error::Overflow(sum))
         }
+        (Flaw::GetAtSnapshot, Op::Get(which, false)) => right(tx, &Op::Get(*which, true)).await,
+        (Flaw::BoundsExclude, Op::Within(which, part, by, least, most)) => {
+            let value = get(tx, *which, Serializable).await?;
+            match value.checked_add(*by) == Some(*most) {
+                true => Err(Error::OutOfBounds { value, by: *by, least: *least, most: *most }),
+                false => change(tx, *which, *part, (value, *by), (*least, *most)),
+            }
+        }
+        (Flaw::WrappingDecision, Op::Within(which, part, by, least, most)) => {
+            let value = get(tx, *which, Serializable).await?;
+            let after = value.wrapping_add(*by);
+            if after < *least || after > *most {
+                return Err(Error::OutOfBounds { value, by: *by, least: *least, most: *most });
+            }
+            tx.atomic_op(&which.key(*part), &by.to_le_bytes(), MutationType::Add);
+            Ok(Answer::Value(after))
+        }
+        (Flaw::SaturatingSum, Op::Get(..)) => match right(tx, op).await {
+            Err(Error::Overflow(sum)) => Ok(Answer::Value(if sum > 0 { i64::MAX } else { i64::MIN })),
+            other => other,
+        },
+        (Flaw::WideClear, Op::Set(which, _)) if which.split => {
+            let (begin, mut end) = which.space().range();
+            end.push(0xff);
+            tx.clear_range(&begin, &end);
+            right(tx, op).await
+        }
+        (Flaw::OnePartLeft, Op::Set(which, value)) if which.split => {
+            let range = which.space().range();
+            let rows = tx.get_range_all(RangeOption::from(range.clone()), Snapshot).await?;
+            if let Some(last) = rows.last() {
+                tx.clear_range(&range.0, &last.key);
+            }
+            tx.set(&which.key(Part(0)), &value.to_le_bytes());
+            Ok(Answer::Written)
+        }
         _ => right(tx, op).await,
     }
 }

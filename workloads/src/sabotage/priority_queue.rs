@@ -3,7 +3,9 @@
 use crate::{
     specimen::{self, Recorded, ran},
     workload::Outcome,
-    workloads::priority_queue::{Answer, Batch, Flaw, Op, digest, id, perform as right, queue, told},
+    workloads::priority_queue::{
+        Answer, Batch, Flaw, LONGEST, Op, digest, id, isolation, perform as right, queue, told,
+    },
 };
 use foundationdb_tuple::Bytes as TupleBytes;
 use shaketable_layers::{
@@ -20,8 +22,8 @@ use shaketable_layers::{
 /// Does a call that the bug touches; `None` when it leaves this one as it is.
 pub async fn perform<T: Transaction>(flaw: Flaw, tx: &T, op: &Op) -> Option<Result<Answer, Error>> {
     match (flaw, op) {
-        (Flaw::PopMaxAsPrinted, Op::Pop(End::Max)) => Some(pop_last(tx).await),
-        (Flaw::SnapshotPop, Op::Pop(end)) => Some(snapshot_pop(tx, *end).await),
+        (Flaw::PopMaxAsPrinted, Op::Pop(End::Max, _)) => Some(pop_last(tx).await),
+        (Flaw::SnapshotPop, Op::Pop(end, _)) => Some(snapshot_pop(tx, *end).await),
         (Flaw::SerializableCount, Op::Push(batch)) => {
             let range = RangeOption::from(queue().subspace().subspace(&batch.priority).range());
             match tx.get_range_all(range.reversed().limit(1), Serializable).await {
@@ -30,14 +32,15 @@ pub async fn perform<T: Transaction>(flaw: Flaw, tx: &T, op: &Op) -> Option<Resu
             }
         }
         (Flaw::CachedCount, Op::Push(batch)) => Some(push_cached(tx, batch).await),
-        (Flaw::UnsignedPriority, Op::Items) => {
-            let items = queue().items(tx, Serializable).await;
+        (Flaw::UnsignedPriority, Op::Items(snapshot)) => {
+            let items = queue().items(tx, isolation(*snapshot)).await;
             Some(items.map(|items| {
                 digest(items.iter().map(told).map(|(at, name, value)| (unsigned(at), name, value)))
             }))
         }
+        (Flaw::UnsignedPriority, Op::Push(batch)) if batch.length > LONGEST => None,
         (Flaw::UnsignedPriority, op) => {
-            let answer = right(tx, &coded(op)?).await;
+            let answer = right(tx, &coded(op)).await;
             Some(answer.map(|answer| match answer {
                 Answer::First(Some((priority, name, value))) => {
                     Answer::First(Some((unsigned(priority), name, value)))
@@ -46,23 +49,98 @@ pub async fn perform<T: Transaction>(flaw: Flaw, tx: &T, op: &Op) -> Option<Resu
                 other => other,
             }))
         }
-        (Flaw::EmptyIsNothing, Op::Pop(end)) => Some(
+        (Flaw::EmptyIsNothing, Op::Pop(end, _)) => Some(
             queue()
                 .pop(tx, *end)
                 .await
                 .map(|item| Answer::First(item.as_ref().filter(|item| !item.value.is_empty()).map(told))),
         ),
-        (Flaw::FirstBatch, Op::Items) => {
+        (Flaw::FirstBatch, Op::Items(snapshot)) => {
             let range = RangeOption::from(queue().subspace().range());
-            let batch = tx.get_range(&range, 1, Serializable).await;
+            let batch = tx.get_range(&range, 1, isolation(*snapshot)).await;
             Some(
                 batch
                     .map_err(Error::Fdb)
                     .map(|batch| digest(batch.rows.into_iter().filter_map(item).map(|item| told(&item)))),
             )
         }
+        (Flaw::PeekAtSnapshot, Op::Peek(end, false)) => Some(right(tx, &Op::Peek(*end, true)).await),
+        (Flaw::NothingAbove, Op::Pop(End::Max, _)) => Some(pop_max_alone(tx).await),
+        (Flaw::WideRange, Op::Len(snapshot)) => {
+            let (begin, mut end) = queue().subspace().range();
+            end.push(0xff);
+            let rows = tx.get_range_all(RangeOption::from((begin, end)), isolation(*snapshot)).await;
+            Some(rows.map(|rows| Answer::Len(rows.len())).map_err(Error::Fdb))
+        }
+        (Flaw::ChangeKeepsCount | Flaw::ChangeForgets | Flaw::StaleIsFine, Op::Change { nth, to, stale }) => {
+            Some(change(flaw, tx, *nth, *to, *stale).await)
+        }
+        (Flaw::LimitBeyond | Flaw::CountWraps, Op::Push(batch)) => push_unchecked(flaw, tx, batch).await,
         _ => None,
     }
+}
+
+/// A change of priority with a bug in it.
+async fn change<T: Transaction>(
+    flaw: Flaw,
+    tx: &T,
+    nth: usize,
+    to: i64,
+    stale: bool,
+) -> Result<Answer, Error> {
+    let items = queue().items(tx, Snapshot).await?;
+    let Some(nth) = nth.checked_rem(items.len()) else { return Ok(Answer::Changed(None)) };
+    let place = items[nth].place;
+    for _ in 0..=u8::from(stale) {
+        let value = tx.get(&key(&place), Serializable).await?;
+        match (flaw, value) {
+            (Flaw::StaleIsFine, None) => {}
+            (Flaw::ChangeKeepsCount, Some(value)) => {
+                tx.clear(&key(&place));
+                tx.set(&key(&Place { priority: to, ..place }), &value);
+            }
+            (Flaw::ChangeForgets, Some(value)) if to < place.priority => {
+                queue().push(tx, place.id, to, &value).await?;
+            }
+            _ => drop(queue().change(tx, place, to).await?),
+        }
+    }
+    let (_, name, _) = told(&items[nth]);
+    Ok(Answer::Changed(Some((name, place.priority))))
+}
+
+/// Pops the first item of the highest priority, which is looked up without a trace.
+async fn pop_max_alone<T: Transaction>(tx: &T) -> Result<Answer, Error> {
+    let Some(first) = queue().peek(tx, End::Max, Snapshot).await? else {
+        return right(tx, &Op::Pop(End::Max, false)).await;
+    };
+    let under = queue().subspace().subspace(&first.place.priority).range();
+    tx.get_range_all(RangeOption::from(under).limit(1), Serializable).await?;
+    tx.clear(&key(&first.place));
+    Ok(Answer::First(Some(told(&first))))
+}
+
+/// A push without one of the checks; `None` where that check would have let it through.
+async fn push_unchecked<T: Transaction>(flaw: Flaw, tx: &T, batch: &Batch) -> Option<Result<Answer, Error>> {
+    let value = batch.value();
+    let priority = batch.priority;
+    let range = RangeOption::from(queue().subspace().subspace(&priority).range());
+    let last = match tx.get_range_all(range.reversed().limit(1), Snapshot).await {
+        Ok(rows) => rows.into_iter().next().and_then(item).map(|item| item.place.count),
+        Err(e) => return Some(Err(e.into())),
+    };
+    let count = match (flaw, last) {
+        (Flaw::LimitBeyond, _) if value.len() != LONGEST + 1 => return None,
+        (Flaw::CountWraps, last) if last != Some(i64::MAX) => return None,
+        (_, last) => last.map_or(0, |last| last.wrapping_add(1)),
+    };
+    let mut counts = Vec::new();
+    for (nth, name) in batch.names().enumerate() {
+        let count = count.wrapping_add(nth as i64);
+        tx.set(&key(&Place { priority, count, id: id(name) }), &value);
+        counts.push(count);
+    }
+    Some(Ok(Answer::Pushed(counts)))
 }
 
 /// The place that the model knows, of an item that the bug may have put elsewhere.
@@ -81,14 +159,13 @@ fn unsigned(priority: i64) -> i64 {
     priority ^ i64::MIN
 }
 
-/// The call with other priorities; `None` for one that is refused whatever they are.
-fn coded(op: &Op) -> Option<Op> {
-    Some(match op {
+/// The call with other priorities.
+fn coded(op: &Op) -> Op {
+    match op {
         Op::Push(batch) => Op::Push(Batch { priority: unsigned(batch.priority), ..batch.clone() }),
         Op::Change { nth, to, stale } => Op::Change { nth: *nth, to: unsigned(*to), stale: *stale },
-        Op::Oversized(_) => return None,
         other => other.clone(),
-    })
+    }
 }
 
 fn item(row: KeyValue) -> Option<Item> {
@@ -156,7 +233,7 @@ pub async fn divert<D: Database>(
             });
             Some(ran(pushed.await))
         }
-        (Flaw::PeekThenPop, [Op::Pop(end)]) => {
+        (Flaw::PeekThenPop, [Op::Pop(end, _)]) => {
             let peeked = db.run(|tx, _| async move { queue().peek(&tx, *end, Serializable).await }).await;
             let first = &match peeked {
                 Ok(first) => first,

@@ -2,162 +2,273 @@
 //! or as one would write them in haste.
 
 use crate::{
-    workload::{Outcome, Workload},
-    workloads::queue::{Answer, Client, Flaw, Op, Queue, applied, looked_up, refused, taken},
+    specimen::{self, Recorded, ran},
+    workload::Outcome,
+    workloads::queue::{Answer, Batch, Flaw, Look, Op, Queue, Spot, id, spot, told},
 };
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, Versionstamp};
 use shaketable_layers::{
-    once::{Answer as _, Fate, Session},
-    queue::{self as layer, Error, Item, ItemId},
+    limits::TooLarge,
+    once::Session,
+    queue::{Error, Item, ItemId, MAX_VALUE_BYTES, Order},
     tx::{
-        self, Database,
+        ConflictRangeType, Database, Env,
         Isolation::{self, Serializable, Snapshot},
-        MutationType, RangeOption, RetryError, RunError, Transaction, TransactionOption,
+        MutationType, RangeOption, RetryError, RunError, Transaction, key_after,
     },
 };
-
 use shaketable_sim::proto::Mutation;
-use std::time::Duration;
 
-/// Does an operation that the bug touches; `None` when it leaves this one as it is.
-pub async fn apply<D: Database>(
+/// Does a call that the bug touches; `None` when it leaves this one as it is.
+pub async fn perform<T: Transaction>(
     flaw: Flaw,
     workload: &Queue,
-    client: &mut Client<D>,
+    tx: &T,
+    env: &Env,
     op: &Op,
-) -> Option<Outcome<Answer>> {
-    if matches!(flaw, Flaw::TimeoutIsRefusal | Flaw::RetryAsNew) {
-        let outcome = workload.apply(client, op).await;
-        return Some(match (flaw, outcome) {
-            (Flaw::TimeoutIsRefusal, Outcome::Unknown(e)) => Outcome::GaveUp(e),
-            (Flaw::RetryAsNew, Outcome::Unknown(_)) => workload.apply(client, op).await,
-            (_, known) => known,
-        });
-    }
-    let Client { session, queue } = client;
-    let db = session.database().clone();
-    let (db, queue) = (&db, &*queue);
-    match op {
-        Op::Enqueue(batch) => {
-            let values = &batch.values();
-            let record = &done().pack(&batch.number());
-            let ids: &Vec<_> = &values.iter().map(|_| ItemId::draw(db.env())).collect();
-            let enqueued = |_| Ok(Answer::Enqueued(None));
-            Some(match flaw {
-                Flaw::EnqueueAsPrinted => {
-                    let ran = db.run(|tx, _| async move {
-                        for value in values {
-                            queue.enqueue(&tx, ItemId::draw(db.env()), value).await?;
-                        }
-                        Ok(())
-                    });
-                    bare(ran.await, enqueued)
+) -> Option<Result<Answer, Error>> {
+    let queue = workload.queue();
+    Some(match (flaw, op) {
+        (
+            Flaw::CountIsIndex
+            | Flaw::ShortSuffix
+            | Flaw::TiesInside
+            | Flaw::SerializableLastIndex
+            | Flaw::SameRank
+            | Flaw::NoIndexLeft,
+            Op::Enqueue(batch),
+        ) => enqueue(flaw, workload, tx, env, batch).await,
+        (Flaw::LimitIncluded, Op::Enqueue(batch)) => {
+            let bytes =
+                batch.items().map(|(_, value)| value.len()).max().filter(|n| *n == MAX_VALUE_BYTES)?;
+            let key = String::new();
+            Err(TooLarge::Value { key, bytes, limit: MAX_VALUE_BYTES }.into())
+        }
+        (Flaw::LimitBeyond, Op::Enqueue(batch)) => {
+            let (name, value) = batch.items().find(|(_, value)| value.len() == MAX_VALUE_BYTES + 1)?;
+            let at = match queue.enqueue(tx, workload.id(env, name), b"").await {
+                Ok(at) => at,
+                Err(e) => return Some(Err(e)),
+            };
+            if workload.order == Order::Index {
+                let rows = RangeOption::from(queue.subspace().range()).reversed().limit(1);
+                match tx.get_range_all(rows, Snapshot).await {
+                    Ok(last) => last.iter().for_each(|row| tx.set(&row.key, &value)),
+                    Err(e) => return Some(Err(e.into())),
                 }
-                Flaw::IdInside => {
-                    let ran = db.run(|tx, _| async move {
-                        let id = ItemId::draw(db.env());
-                        let record = done().pack(&TupleBytes::from(&id.0[..]));
-                        recorded(&tx, &record, Serializable, enqueue_all(&tx, queue, ids, values)).await
-                    });
-                    bare(ran.await, enqueued)
-                }
-                Flaw::RecordAtSnapshot => loop {
-                    let ran = db.run(|tx, _| async move {
-                        recorded(&tx, record, Snapshot, enqueue_all(&tx, queue, ids, values)).await
-                    });
-                    // What is unknown is tried again under the same record, which is as it should be.
-                    match ran.await {
-                        Err(e) if e.maybe_committed => continue,
-                        ran => break bare(ran, enqueued),
-                    }
-                },
-                Flaw::CountIsIndex
-                | Flaw::ShortSuffix
-                | Flaw::TiesInside
-                | Flaw::SerializableLastIndex
-                | Flaw::SameRank => {
-                    let ran = session.apply(|tx| async move {
-                        match flaw {
-                            Flaw::TiesInside => tx.set_option(TransactionOption::SnapshotRywDisable)?,
-                            Flaw::SameRank => {
-                                tx.get_read_version().await?;
-                            }
-                            _ => {}
-                        }
-                        for (id, value) in ids.iter().zip(values) {
-                            match flaw {
-                                Flaw::CountIsIndex => {
-                                    let index = queue.len(&tx, Snapshot).await? as i64;
-                                    let id = TupleBytes::from(&id.0[..]);
-                                    tx.set(&queue.subspace().pack(&(index, id)), value);
-                                }
-                                Flaw::SameRank => {
-                                    let id = TupleBytes::from(&id.0[..]);
-                                    let key = (Versionstamp::incomplete(0), 0, id);
-                                    let key = queue.subspace().pack_with_versionstamp(&key);
-                                    tx.atomic_op(&key, value, MutationType::SetVersionstampedKey);
-                                }
-                                Flaw::SerializableLastIndex => {
-                                    let range = RangeOption::from(queue.subspace().range());
-                                    tx.get_range_all(range.reversed().limit(1), Serializable).await?;
-                                    queue.enqueue(&tx, *id, value).await?;
-                                }
-                                Flaw::ShortSuffix => {
-                                    queue.enqueue(&tx, ItemId([id.0[0] & 1; 16]), value).await?;
-                                }
-                                _ => {
-                                    queue.enqueue(&tx, *id, value).await?;
-                                }
-                            }
-                        }
-                        Ok::<(), Error>(())
-                    });
-                    let outcome = applied(ran.await, enqueued);
-                    settle(outcome, session).await
-                }
-                _ => return None,
+            }
+            Ok(Answer::Enqueued(vec![spot(&at)]))
+        }
+        (Flaw::SnapshotDequeue, Op::Dequeue) => take(tx, workload, Snapshot).await,
+        (Flaw::ItemAlone, Op::Dequeue) => {
+            let rows = first(tx, workload, Snapshot).await;
+            rows.map(|found| {
+                found.iter().for_each(|(key, _)| {
+                    // The key is a key of the queue: it cannot be refused.
+                    let _ = tx.add_conflict_range(key, &key_after(key), ConflictRangeType::Read);
+                    tx.clear(key);
+                });
+                Answer::First(found.map(|(_, item)| told(&item)))
             })
         }
-        Op::Dequeue(most)
-            if matches!(flaw, Flaw::OverwrittenFlag | Flaw::AnswerOfRetry | Flaw::RecordCleanedUp) =>
-        {
-            let record = done().pack(&TupleBytes::from(&ItemId::draw(db.env()).0[..]));
-            Some(bare(dequeue_recorded(flaw, db, queue, &record, (*most).into()).await, taken))
-        }
-        Op::Dequeue(1) => Some(match flaw {
-            Flaw::DequeueAsPrinted => {
-                bare(db.run(|tx, _| async move { queue.dequeue(&tx).await }).await, taken)
-            }
-            Flaw::SnapshotDequeue => {
-                let ran = session.apply(|tx| async move {
-                    let item = first(&tx, queue, Snapshot).await?;
-                    item.iter().for_each(|(key, _)| tx.clear(key));
-                    Ok::<_, Error>(item.map(|(_, item)| item))
-                });
-                applied(ran.await, taken)
-            }
-            Flaw::TwoTransactions => {
-                let ran = db.run(|tx, _| async move { first(&tx, queue, Serializable).await });
-                let item = match ran.await {
-                    Ok(item) => item,
-                    Err(e) => return Some(refused(e.error)),
-                };
-                let item = &item;
-                let ran = session.apply(|tx| async move {
-                    item.iter().for_each(|(key, _)| tx.clear(key));
-                    Ok::<_, Error>(item.as_ref().map(|(_, item)| item.clone()))
-                });
-                applied(ran.await, taken)
-            }
-            _ => return None,
-        }),
-        Op::Count if flaw == Flaw::FirstBatch => {
+        (Flaw::EmptyIsNothing, Op::Dequeue) => queue
+            .dequeue(tx)
+            .await
+            .map(|item| Answer::First(item.as_ref().filter(|item| !item.value.is_empty()).map(told))),
+        (Flaw::FirstBatch, Op::Look(Look::Len, snapshot)) => {
+            let isolation = crate::workloads::queue::isolation(*snapshot);
             let range: RangeOption = queue.subspace().range().into();
-            let range = &range;
-            let ran =
-                db.run(|tx, _| async move { Ok(tx.get_range(range, 1, Serializable).await?.rows.len()) });
-            Some(looked_up(ran.await, |n| Ok(Answer::Count(n))))
+            let batch = tx.get_range(&range, 1, isolation).await;
+            batch.map(|batch| Answer::Len(batch.rows.len())).map_err(|_| Error::OwnItemsUnreadable)
+        }
+        (Flaw::PeekAtSnapshot, Op::Look(look @ (Look::First | Look::IsEmpty), false)) => {
+            workload.right(tx, env, &Op::Look(*look, true)).await
+        }
+        (Flaw::WideRange, Op::Look(Look::Len, snapshot)) => {
+            let isolation = crate::workloads::queue::isolation(*snapshot);
+            let (begin, mut end) = queue.subspace().range();
+            end.push(0xff);
+            let rows = tx.get_range_all(RangeOption::from((begin, end)), isolation).await;
+            rows.map(|rows| Answer::Len(rows.len())).map_err(|_| Error::OwnItemsUnreadable)
+        }
+        _ => return None,
+    })
+}
+
+/// Enqueues with a bug in how the key is made.
+async fn enqueue<T: Transaction>(
+    flaw: Flaw,
+    workload: &Queue,
+    tx: &T,
+    env: &Env,
+    batch: &Batch,
+) -> Result<Answer, Error> {
+    let queue = workload.queue();
+    if flaw == Flaw::SameRank {
+        tx.get_read_version().await?;
+    }
+    let last = RangeOption::from(queue.subspace().range()).reversed().limit(1);
+    let index_of = |key: &[u8]| queue.subspace().unpack::<(i64, TupleBytes<'_>)>(key).map_or(0, |(n, _)| n);
+    let mut spots: Vec<Spot> = Vec::new();
+    for (name, value) in batch.items() {
+        let id = workload.id(env, name);
+        let place_at = |index: i64| {
+            tx.set(&queue.subspace().pack(&(index, TupleBytes::from(&id.0[..]))), &value);
+            Spot::Index(index)
+        };
+        spots.push(match flaw {
+            Flaw::CountIsIndex => place_at(queue.len(tx, Snapshot).await? as i64),
+            Flaw::NoIndexLeft => {
+                let rows = tx.get_range_all(last.clone(), Snapshot).await?;
+                place_at(rows.first().map_or(0, |row| index_of(&row.key)).wrapping_add(1))
+            }
+            Flaw::TiesInside => match spots.first() {
+                Some(Spot::Index(index)) => place_at(*index),
+                _ => spot(&queue.enqueue(tx, id, &value).await?),
+            },
+            Flaw::SameRank => {
+                let key = (Versionstamp::incomplete(0), 0, TupleBytes::from(&id.0[..]));
+                let key = queue.subspace().pack_with_versionstamp(&key);
+                tx.atomic_op(&key, &value, MutationType::SetVersionstampedKey);
+                Spot::Commit(None)
+            }
+            Flaw::SerializableLastIndex => {
+                tx.get_range_all(last.clone(), Serializable).await?;
+                spot(&queue.enqueue(tx, id, &value).await?)
+            }
+            Flaw::ShortSuffix => spot(&queue.enqueue(tx, ItemId([id.0[0] & 1; 16]), &value).await?),
+            _ => spot(&queue.enqueue(tx, id, &value).await?),
+        });
+    }
+    Ok(Answer::Enqueued(spots))
+}
+
+/// The first item with its key.
+async fn first<T: Transaction>(
+    tx: &T,
+    workload: &Queue,
+    isolation: Isolation,
+) -> Result<Option<(Bytes, Item)>, Error> {
+    let queue = workload.queue();
+    let Some(item) = queue.peek(tx, isolation).await? else { return Ok(None) };
+    let range = RangeOption::from(queue.subspace().range()).limit(1);
+    let row = tx.get_range_all(range, isolation).await?.pop();
+    Ok(row.map(|row| (row.key, item)))
+}
+
+/// Removes the first item, however it was read.
+async fn take<T: Transaction>(tx: &T, workload: &Queue, isolation: Isolation) -> Result<Answer, Error> {
+    let found = first(tx, workload, isolation).await?;
+    found.iter().for_each(|(key, _)| tx.clear(key));
+    Ok(Answer::First(found.map(|(_, item)| told(&item))))
+}
+
+/// The id that the model knows, of an item that the bug may have put elsewhere.
+pub fn known(flaw: Option<Flaw>, mut id: ItemId) -> ItemId {
+    // Another attempt's id is no fault of its own; a second item under the same name is.
+    if flaw == Some(Flaw::EnqueueAsPrinted) {
+        id.0[15] = 0;
+    }
+    id
+}
+
+/// Does the calls of a transaction in the bug's own way; `None` when it leaves them as they are.
+pub async fn divert<D: Database>(
+    flaw: Flaw,
+    workload: &Queue,
+    session: &mut Session<D>,
+    ops: &[Op],
+) -> Option<Outcome<specimen::Answer<Answer>>> {
+    let db = session.database().clone();
+    let (db, env) = (&db, db.env());
+    let enqueues = ops.iter().all(|op| matches!(op, Op::Enqueue(_)));
+    let dequeues = ops.iter().all(|op| *op == Op::Dequeue);
+    match flaw {
+        Flaw::TimeoutIsRefusal | Flaw::RetryAsNew if !ops.iter().all(|op| matches!(op, Op::Look(..))) => {
+            let outcome = right(workload, session, ops).await;
+            Some(match (flaw, outcome) {
+                (Flaw::TimeoutIsRefusal, Outcome::Unknown(e)) => Outcome::GaveUp(e),
+                (Flaw::RetryAsNew, Outcome::Unknown(_)) => right(workload, session, ops).await,
+                (_, known) => known,
+            })
+        }
+        Flaw::EnqueueAsPrinted if enqueues => {
+            let run = db.run(|tx, attempt| async move {
+                let mut answers = Vec::new();
+                for op in ops {
+                    let Op::Enqueue(batch) = op else { continue };
+                    let mut spots = Vec::new();
+                    for (name, value) in batch.items() {
+                        let mut id = id(name);
+                        id.0[15] = attempt.number as u8;
+                        spots.push(spot(&workload.queue().enqueue(&tx, id, &value).await?));
+                    }
+                    answers.push(Answer::Enqueued(spots));
+                }
+                Ok::<_, Error>(answers)
+            });
+            Some(ran(run.await))
+        }
+        Flaw::IdInside if enqueues => {
+            let run = db.run(|tx, _| async move {
+                let record = done().pack(&TupleBytes::from(&ItemId::draw(env).0[..]));
+                recorded(workload, &tx, env, &record, Serializable, ops).await
+            });
+            Some(ran(run.await))
+        }
+        Flaw::RecordAtSnapshot if enqueues => {
+            let number = ops.iter().find_map(|op| match op {
+                Op::Enqueue(batch) => Some(batch.number()),
+                _ => None,
+            })?;
+            let record = &done().pack(&number);
+            loop {
+                let run =
+                    db.run(|tx, _| async move { recorded(workload, &tx, env, record, Snapshot, ops).await });
+                // What is unknown is tried again under the same record, which is as it should be.
+                match run.await {
+                    Err(e) if e.maybe_committed => continue,
+                    run => break Some(ran(run)),
+                }
+            }
+        }
+        Flaw::DequeueAsPrinted if dequeues => {
+            Some(ran(db.run(|tx, _| async move { all(workload, &tx, env, ops).await }).await))
+        }
+        Flaw::OverwrittenFlag | Flaw::AnswerOfRetry | Flaw::RecordCleanedUp if dequeues => {
+            let record = done().pack(&TupleBytes::from(&ItemId::draw(env).0[..]));
+            Some(ran(dequeue_recorded(flaw, workload, db, &record, ops).await))
+        }
+        Flaw::TwoTransactions if *ops == [Op::Dequeue] => {
+            let run = db.run(|tx, _| async move { first(&tx, workload, Serializable).await });
+            let found = &match run.await {
+                Ok(found) => found,
+                Err(e) => return Some(specimen::refused(&e.error)),
+            };
+            let applied = session.apply(|tx| async move {
+                found.iter().for_each(|(key, _)| tx.clear(key));
+                let item = found.as_ref().map(|(_, item)| told(item));
+                Ok::<_, Error>(Recorded(vec![Answer::First(item)]))
+            });
+            Some(specimen::told(applied.await))
+        }
+        Flaw::LookApart => {
+            let [before @ .., look @ Op::Look(..)] = ops else { return None };
+            if before.is_empty() {
+                return None;
+            }
+            let run = db.run(|tx, _| async move { workload.right(&tx, env, look).await });
+            let seen = &match run.await {
+                Ok(seen) => seen,
+                Err(e) => return Some(specimen::refused(&e.error)),
+            };
+            let applied = session.apply(|tx| async move {
+                let mut answers = all(workload, &tx, env, before).await?;
+                answers.push(seen.clone());
+                Ok::<_, Error>(Recorded(answers))
+            });
+            Some(specimen::told(applied.await))
         }
         _ => None,
     }
@@ -174,46 +285,78 @@ pub fn only_tidies_up(mutations: &[Mutation]) -> bool {
     mutations.iter().all(tidies)
 }
 
-async fn enqueue_all<T: Transaction>(
-    tx: &T,
-    queue: &layer::Queue,
-    ids: &[ItemId],
-    values: &[Bytes],
-) -> Result<(), Error> {
-    for (id, value) in ids.iter().zip(values) {
-        queue.enqueue(tx, *id, value).await?;
+/// Does all calls of a transaction.
+#[allow(
+    clippy::manual_async_fn,
+    reason = "a plain async fn that borrows into `Database::run` is not Send (rust-lang/rust#100013)"
+)]
+fn all<'a, T: Transaction>(
+    workload: &'a Queue,
+    tx: &'a T,
+    env: &'a Env,
+    ops: &'a [Op],
+) -> impl Future<Output = Result<Vec<Answer>, Error>> + Send + 'a {
+    async move {
+        let mut answers = Vec::with_capacity(ops.len());
+        for op in ops {
+            answers.push(workload.right(tx, env, op).await?);
+        }
+        Ok(answers)
     }
-    Ok(())
 }
 
-/// Does `work` unless the record says that it was done.
+/// Does the calls exactly once.
+async fn right<D: Database>(
+    workload: &Queue,
+    session: &mut Session<D>,
+    ops: &[Op],
+) -> Outcome<specimen::Answer<Answer>> {
+    let db = session.database().clone();
+    let env = db.env();
+    let applied = session.apply(|tx| async move { all(workload, &tx, env, ops).await.map(Recorded) });
+    specimen::told(applied.await)
+}
+
+/// Does the calls unless the record says that they were done; the record is their answers.
 async fn recorded<T: Transaction>(
+    workload: &Queue,
     tx: &T,
+    env: &Env,
     record: &[u8],
     isolation: Isolation,
-    work: impl Future<Output = Result<(), Error>> + Send,
-) -> Result<(), Error> {
-    if tx.get(record, isolation).await?.is_some() {
-        return Ok(());
+    ops: &[Op],
+) -> Result<Vec<Answer>, Error> {
+    if let Some(answers) = tx.get(record, isolation).await? {
+        return read(record, &answers);
     }
-    work.await?;
-    tx.set(record, b"");
-    Ok(())
+    let answers = all(workload, tx, env, ops).await?;
+    tx.set(record, &write(&answers));
+    Ok(answers)
 }
 
-/// Up to so many dequeues with a record of its own, in a retry loop of its own.
+fn write(answers: &[Answer]) -> Vec<u8> {
+    // Plain data: serializing it cannot fail.
+    serde_json::to_vec(answers).unwrap_or_default()
+}
+
+fn read(record: &[u8], answers: &[u8]) -> Result<Vec<Answer>, Error> {
+    serde_json::from_slice(answers).map_err(|_| Error::Foreign(Bytes::copy_from_slice(record)))
+}
+
+/// Dequeues with a record of its own, in a retry loop of its own.
 async fn dequeue_recorded<D: Database>(
     flaw: Flaw,
+    workload: &Queue,
     db: &D,
-    queue: &layer::Queue,
     record: &[u8],
-    most: usize,
-) -> Result<Vec<Item>, RunError<Error>> {
+    ops: &[Op],
+) -> Result<Vec<Answer>, RunError<Error>> {
     let fail = |error: Error, maybe_committed| RunError { error, maybe_committed, attempts: 0 };
+    let queue = workload.queue();
     let tx = db.create_transaction().map_err(|e| fail(e.into(), false))?;
     let (mut last_failure, mut ever) = (false, false);
     loop {
-        let ran = async {
+        let attempt = async {
             if flaw == Flaw::RecordCleanedUp && last_failure {
                 tx.clear(record);
             }
@@ -223,30 +366,26 @@ async fn dequeue_recorded<D: Database>(
             if flaw == Flaw::OverwrittenFlag {
                 queue.peek(&tx, Serializable).await?;
             }
-            if consult && let Some(answer) = tx.get(record, Serializable).await? {
+            if consult && let Some(answers) = tx.get(record, Serializable).await? {
                 if flaw == Flaw::OverwrittenFlag {
                     tx.clear(record);
                     tx.commit().await?;
                 }
                 return match flaw {
-                    Flaw::AnswerOfRetry => Ok(queue.peek(&tx, Serializable).await?.into_iter().collect()),
-                    _ => Vec::decode(answer).ok_or_else(|| Error::Foreign(Bytes::copy_from_slice(record))),
+                    Flaw::AnswerOfRetry => {
+                        let first = queue.peek(&tx, Serializable).await?;
+                        Ok(ops.iter().map(|_| Answer::First(first.as_ref().map(told))).collect())
+                    }
+                    _ => read(record, &answers),
                 };
             }
-            let mut items = Vec::new();
-            while items.len() < most
-                && let Some(item) = queue.dequeue(&tx).await?
-            {
-                items.push(item);
-            }
-            let mut answer = BytesMut::new();
-            items.encode(&mut answer)?;
-            tx.set(record, &answer);
+            let answers = all(workload, &tx, db.env(), ops).await?;
+            tx.set(record, &write(&answers));
             tx.commit().await?;
-            Ok(items)
+            Ok(answers)
         };
-        let error: Error = match ran.await {
-            Ok(items) => return Ok(items),
+        let error: Error = match attempt.await {
+            Ok(answers) => return Ok(answers),
             Err(e) => e,
         };
         let Some(fdb) = error.fdb() else { return Err(fail(error, ever)) };
@@ -255,43 +394,5 @@ async fn dequeue_recorded<D: Database>(
         if let Err(e) = tx.on_error(fdb).await {
             return Err(fail(e.into(), ever));
         }
-    }
-}
-
-/// Finds out what became of an operation that answers nothing.
-async fn settle<D: Database>(outcome: Outcome<Answer>, session: &mut Session<D>) -> Outcome<Answer> {
-    let Outcome::Unknown(error) = outcome else { return outcome };
-    while let Some(pending) = session.pending() {
-        match session.resolve::<()>(pending).await {
-            Ok(Fate::Applied(())) => return Outcome::Answered(Answer::Enqueued(None)),
-            Ok(_) => return Outcome::GaveUp(error),
-            Err(_) => session.database().env().sleep(Duration::from_millis(10)).await,
-        }
-    }
-    Outcome::Unknown(error)
-}
-
-/// The first item with its key.
-async fn first<T: Transaction>(
-    tx: &T,
-    queue: &layer::Queue,
-    isolation: Isolation,
-) -> Result<Option<(Bytes, Item)>, Error> {
-    let range = RangeOption::from(queue.subspace().range()).limit(1);
-    let row = tx.get_range_all(range, isolation).await?.pop();
-    let item = queue.peek(tx, isolation).await?;
-    Ok(row.map(|row| row.key).zip(item))
-}
-
-/// The outcome of a bare retry loop.
-fn bare<A>(
-    ran: Result<A, RunError<Error>>,
-    answer: impl FnOnce(A) -> Result<Answer, String>,
-) -> Outcome<Answer> {
-    match ran {
-        Err(RunError { error, maybe_committed: true, .. }) => {
-            Outcome::Unknown(error.fdb().unwrap_or(tx::Error::COMMIT_UNKNOWN_RESULT))
-        }
-        ran => looked_up(ran, answer),
     }
 }

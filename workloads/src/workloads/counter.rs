@@ -1,12 +1,16 @@
 //! `counter`: single and split counters are added to, taken from within bounds, set and read.
 //!
-//! Two counters of each kind, so that clients meet. Clients differ in the number of parts they use. Numbers
-//! are small, or on both sides of where a byte ends, or so large that a key wraps around and a sum of parts
-//! does not fit; bounds are close, so that changes are refused.
+//! Two counters of each kind, so that clients meet; one's prefix begins as the other's does. Clients differ in
+//! the number of parts they use. Numbers are small, or on both sides of where a byte ends, or so large that a
+//! key wraps around and a sum of parts does not fit; bounds are close, so that changes are refused. In some
+//! seeds parts are drawn as the layer draws them: numbers are small then, and only the sum is compared.
 
 use crate::{
+    beside,
+    models::timeline::Timeline,
     sabotage::counter as sabotage,
     specimen::{self, At, Specimen, UNRECORDED},
+    strategies,
     workload::{Bug, Outcome},
 };
 use bytes::Bytes;
@@ -37,6 +41,12 @@ flaws! {
     BigEndian = "big-endian", "operands and values are big-endian", "an atomic addition is little-endian";
     ShortOperand = "short-operand", "an addition has an operand of four bytes, to which it cuts the value", "an atomic addition takes the operand's length";
     UnsignedParts = "unsigned-parts", "parts are read as unsigned numbers", "a counter that nobody thought negative";
+    GetAtSnapshot = "get-at-snapshot", "a look before a write is done at snapshot", "a snapshot read in a composed look-up";
+    BoundsExclude = "bounds-exclude", "a change that comes to its upper bound is refused", "a limit off by one";
+    WrappingDecision = "wrapping-decision", "a change within bounds is reckoned without a look at the end of 64 bits", "an overflow that is ignored";
+    SaturatingSum = "saturating-sum", "a sum that 64 bits do not hold is the largest number", "an overflow that is hidden";
+    WideClear = "wide-clear", "setting a split counter clears all keys that begin as its own do", "prefix confusion";
+    OnePartLeft = "one-part-left", "setting a split counter clears up to its last part", "a bound off by one";
 }
 
 /// One counter: which, and whether it is split.
@@ -50,12 +60,17 @@ pub struct Which {
 
 impl Which {
     pub(crate) fn space(self) -> Subspace {
-        Subspace::from(if self.split { "split" } else { "single" }).subspace(&i64::from(self.number))
+        Subspace::from(match (self.split, self.number) {
+            (true, 0) => "split",
+            (true, _) => "split\0",
+            (false, 0) => "single",
+            (false, _) => "single\0",
+        })
     }
 
     /// The part that this number names.
     pub(crate) fn part(self, part: Part) -> u64 {
-        if self.split { part.0 % u64::from(self.parts) } else { 0 }
+        if self.split { part.0 % u64::from(self.parts.max(1)) } else { 0 }
     }
 
     /// The key that a change goes to.
@@ -84,6 +99,8 @@ pub struct Counter {
     largest: i64,
     /// How close the bounds are.
     bound: i64,
+    /// Whether parts are drawn by the layer. The model then has all of a counter in one part.
+    drawn: bool,
     flaw: Option<Flaw>,
 }
 
@@ -96,7 +113,7 @@ pub enum Op {
     Within(Which, Part, i64, i64, i64),
     /// Makes the counter say this.
     Set(Which, i64),
-    /// Reads it; at snapshot, if asked to and alone.
+    /// Reads it; at snapshot if asked to.
     Get(Which, bool),
 }
 
@@ -110,17 +127,20 @@ pub enum Answer {
 }
 
 /// The parts of each counter.
-pub type Model = BTreeMap<(bool, u8), BTreeMap<u64, i64>>;
+pub type Counters = BTreeMap<(bool, u8), BTreeMap<u64, i64>>;
 
-fn value(model: &Model, which: Which) -> Result<i64, Error> {
+/// The counters, with their past.
+pub type Model = Timeline<Counters>;
+
+fn value(model: &Counters, which: Which) -> Result<i64, Error> {
     let parts = model.get(&(which.split, which.number)).into_iter().flatten();
     let sum = parts.map(|(_, value)| i128::from(*value)).sum();
     i64::try_from(sum).map_err(|_| Error::Overflow(sum))
 }
 
-fn add(model: &mut Model, which: Which, part: Part, by: i64) {
+fn add(model: &mut Counters, which: Which, part: u64, by: i64) {
     let parts = model.entry((which.split, which.number)).or_default();
-    let value = parts.entry(which.part(part)).or_default();
+    let value = parts.entry(part).or_default();
     *value = value.wrapping_add(by);
 }
 
@@ -143,36 +163,47 @@ impl Specimen for Counter {
 
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Counter {
         let flaw = bug.and_then(Flaw::named);
-        let mut parts = [(); 2].map(|()| *rng.pick(&[1, 2, 4, 300]));
-        if flaw == Some(Flaw::KnownParts) {
+        let mut parts = [(); 2].map(|()| *rng.pick(&[0, 1, 2, 4, 300, u32::MAX]));
+        if matches!(flaw, Some(Flaw::KnownParts | Flaw::TornSum)) {
             parts = [2, 4];
         }
+        let largest = *rng.pick(&[3, 300, 70_000, i64::MAX / 2]);
         Counter {
             parts,
-            largest: *rng.pick(&[3, 300, 70_000, i64::MAX / 2]),
+            largest,
             bound: *rng.pick(&[0, 2, 500]),
+            drawn: flaw.is_none() && largest < 1 << 32 && rng.chance(0.3),
             flaw,
         }
     }
 
     fn keys(&self) -> Vec<Bytes> {
-        let which = |split| move |number| Which { split, number, parts: 4 };
-        let all = (0..2).map(which(true)).chain((0..2).map(which(false)));
-        all.flat_map(|which| [which.key(Part(0)), which.key(Part(2))]).map(Bytes::from).collect()
+        all().flat_map(|which| [which.key(Part(0)), which.key(Part(2))]).map(Bytes::from).collect()
     }
 
     fn operation(&self, client: usize) -> BoxedStrategy<Op> {
         let (parts, largest, bound) = (self.parts[client % 2], self.largest, self.bound);
         let which =
             move || (any::<bool>(), 0..2u8).prop_map(move |(split, number)| Which { split, number, parts });
-        let part = || (0..1_000u64).prop_map(Part);
-        let change = move || prop_oneof![3 => -2..3i64, 2 => -largest..=largest, 1 => Just(largest)];
+        let part = || prop_oneof![20 => 0..1_000u64, 1 => Just(u64::MAX)].prop_map(Part);
+        let large = largest > 1 << 32;
+        let extreme = move || if large { strategies::integers() } else { (-1..2i64).boxed() };
+        let change =
+            move || prop_oneof![6 => -2..3i64, 4 => -largest..=largest, 2 => Just(largest), 1 => extreme()];
+        let bounds = move || {
+            prop_oneof![
+                8 => Just((-bound, bound)),
+                if large { 6 } else { 1 } => Just((i64::MIN, i64::MAX)),
+                1 => Just((bound, -bound)),
+            ]
+        };
+        let within =
+            (which(), part(), prop_oneof![8 => -3..3i64, if large { 3 } else { 1 } => extreme()], bounds());
         prop_oneof![
             8 => (which(), part(), change()).prop_map(|(which, part, by)| Op::Add(which, part, by)),
-            6 => (which(), part(), -3..3i64).prop_map(move |(which, part, by)| {
-                Op::Within(which, part, by, -bound, bound)
-            }),
-            1 => (which(), select(vec![0, 1, -1, 255])).prop_map(|(which, value)| Op::Set(which, value)),
+            6 => within.prop_map(|(which, part, by, (least, most))| Op::Within(which, part, by, least, most)),
+            1 => (which(), prop_oneof![4 => select(vec![0, 1, -1, 255]), 1 => extreme()])
+                .prop_map(|(which, value)| Op::Set(which, value)),
             4 => (which(), any::<bool>()).prop_map(|(which, snapshot)| Op::Get(which, snapshot)),
         ]
         .boxed()
@@ -183,13 +214,23 @@ impl Specimen for Counter {
     }
 
     fn is_conflict_free(&self, op: &Op) -> bool {
-        matches!(op, Op::Add(..) | Op::Set(..))
+        matches!(op, Op::Add(..) | Op::Set(..) | Op::Get(_, true))
     }
 
-    async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op) -> Result<Answer, Error> {
-        match self.flaw {
-            Some(flaw) => sabotage::perform(flaw, tx, op).await,
-            None => perform(tx, op).await,
+    async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
+        beside::plant(db, &beside()).await
+    }
+
+    async fn perform<T: Transaction>(&self, tx: &T, env: &Env, op: &Op) -> Result<Answer, Error> {
+        match (self.flaw, op) {
+            (Some(flaw), op) => sabotage::perform(flaw, tx, op).await,
+            (None, Op::Add(which, _, by)) if self.drawn => {
+                perform(tx, &Op::Add(*which, Part::draw(env), *by)).await
+            }
+            (None, Op::Within(which, _, by, least, most)) if self.drawn => {
+                perform(tx, &Op::Within(*which, Part::draw(env), *by, *least, *most)).await
+            }
+            (None, op) => perform(tx, op).await,
         }
     }
 
@@ -205,60 +246,86 @@ impl Specimen for Counter {
             (Some(Flaw::TornSum), [Op::Get(which, _)]) if which.split => {
                 Some(sabotage::torn_sum(session, *which).await)
             }
-            // Exact at its version, which is that of the whole transaction only if nothing else is in it.
-            (_, &[Op::Get(which, true)]) => {
-                let db = session.database();
-                let value = db.run(|tx, _| async move { get(&tx, which, Snapshot).await }).await;
-                Some(specimen::ran(value.map(|value| vec![Answer::Value(value)])))
-            }
             _ => None,
         }
     }
 
     fn model(&self) -> Model {
-        Model::new()
+        Timeline::new(Counters::new())
     }
 
-    fn replay(&self, model: &mut Model, op: &Op, _: &At) -> Result<Answer, Error> {
-        Ok(match op {
+    fn replay(&self, model: &mut Model, op: &Op, at: &At) -> Result<Answer, Error> {
+        model.begin(at);
+        let to = |which: Which, part| if self.drawn { 0 } else { which.part(part) };
+        Ok(match *op {
             Op::Add(which, part, by) => {
-                add(model, *which, *part, *by);
+                model.write(|counters| add(counters, which, to(which, part), by));
                 Answer::Written
             }
             Op::Within(which, part, by, least, most) => {
-                let (value, by, least, most) = (value(model, *which)?, *by, *least, *most);
+                let value = value(model.now(), which)?;
                 let after = value.checked_add(by).filter(|after| *after >= least && *after <= most);
                 let after = after.ok_or(Error::OutOfBounds { value, by, least, most })?;
-                add(model, *which, *part, by);
+                model.write(|counters| add(counters, which, to(which, part), by));
                 Answer::Value(after)
             }
             Op::Set(which, value) => {
-                model.insert((which.split, which.number), BTreeMap::from([(0, *value)]));
+                let parts = BTreeMap::from([(0, value)]);
+                model.write(|counters| drop(counters.insert((which.split, which.number), parts.clone())));
                 Answer::Written
             }
-            Op::Get(which, _) => Answer::Value(value(model, *which)?),
+            Op::Get(which, snapshot) => Answer::Value(value(model.seen(snapshot), which)?),
         })
     }
 
     async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
-        let mut model = Model::new();
-        for (split, name) in [(true, "split"), (false, "single")] {
-            for row in tx.get_range_all(RangeOption::from(Subspace::from(name).range()), Serializable).await?
-            {
-                let parts: Vec<i64> = Subspace::from(name).unpack(&row.key).unwrap_or_default();
-                let (number, part) = match (split, &parts[..]) {
-                    (true, [number, part]) => (*number as u8, *part as u64),
-                    (false, [number]) => (*number as u8, 0),
-                    _ => return Ok(Err(format!("no counter's key: {}", row.key.escape_ascii()))),
+        if let Err(why) = beside::check(tx, &beside()).await? {
+            return Ok(Err(why));
+        }
+        let mut counters = Counters::new();
+        for which in all() {
+            let rows = match which.split {
+                true => tx.get_range_all(RangeOption::from(which.space().range()), Serializable).await?,
+                false => {
+                    let key = which.space().into_bytes();
+                    let value = tx.get(&key, Serializable).await?;
+                    value.map(|value| tx::KeyValue::new(key, value)).into_iter().collect()
+                }
+            };
+            for row in rows {
+                let part = match which.split {
+                    true => which.space().unpack::<(i64,)>(&row.key).ok().map(|(part,)| part as u64),
+                    false => Some(0),
+                };
+                let Some(part) = part else {
+                    return Ok(Err(format!("no counter's key: {}", row.key.escape_ascii())));
                 };
                 let Ok(value) = <[u8; 8]>::try_from(&row.value[..]) else {
                     return Ok(Err(format!("no counter's value: {}", row.value.escape_ascii())));
                 };
-                model.entry((split, number)).or_default().insert(part, i64::from_le_bytes(value));
+                let part = if self.drawn { 0 } else { part };
+                let parts = counters.entry((which.split, which.number)).or_default();
+                *parts.entry(part).or_default() += i64::from_le_bytes(value);
             }
         }
-        Ok(Ok(model))
+        Ok(Ok(Timeline::new(counters)))
     }
+}
+
+/// All counters.
+fn all() -> impl Iterator<Item = Which> {
+    let which = |split| move |number| Which { split, number, parts: 4 };
+    (0..2).map(which(true)).chain((0..2).map(which(false)))
+}
+
+/// Where the rows beside the counters are: of a single one, what would be below its key.
+fn beside() -> Vec<Vec<u8>> {
+    let below = |prefix: &[u8]| [&b"\0"[..], b"\x15\0", b"\xff"].map(|tail| [prefix, tail].concat()).to_vec();
+    let of = |which: Which| match which.split {
+        true => beside::of(which.space().bytes()),
+        false => below(which.space().bytes()),
+    };
+    all().flat_map(of).collect()
 }
 
 /// Does a call right.
@@ -275,7 +342,10 @@ pub(crate) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, E
         }
         Op::Set(which, value) if which.split => which.split().set(tx, value).await.map(written),
         Op::Set(which, value) => which.single().set(tx, value).await.map(written),
-        Op::Get(which, _) => get(tx, which, Serializable).await.map(Answer::Value),
+        Op::Get(which, snapshot) => {
+            let isolation = if snapshot { Snapshot } else { Serializable };
+            get(tx, which, isolation).await.map(Answer::Value)
+        }
     }
 }
 

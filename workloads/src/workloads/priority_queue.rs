@@ -5,30 +5,30 @@
 //! the item ids are drawn with the operations; the sequential model therefore knows every place exactly.
 
 use crate::{
+    beside,
+    models::timeline::Timeline,
     sabotage::priority_queue as sabotage,
-    specimen::{self, At, Content, Specimen, UNRECORDED},
+    specimen::{self, At, Content, Recorded, Specimen, UNRECORDED},
+    strategies,
     workload::{Bug, Outcome},
 };
 use bytes::Bytes;
-use foundationdb_tuple::Subspace;
+use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
 use proptest::{prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use shaketable_layers::{
     limits,
-    once::Session,
-    priority_queue::{self as layer, End, Error, MAX_VALUE_BYTES, Place, PriorityQueue},
+    once::{self, Fate, OpId, Session},
+    priority_queue::{self as layer, End, Error, Place, PriorityQueue},
     queue::ItemId,
     tx::{
         self, Database, Env,
-        Isolation::{Serializable, Snapshot},
-        Transaction,
+        Isolation::{self, Serializable, Snapshot},
+        RangeOption, Transaction,
     },
 };
-use shaketable_sim::{proto::Version, seed::Stream, trace::hash_bytes};
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use shaketable_sim::{seed::Stream, trace::hash_bytes};
+use std::collections::{BTreeMap, BTreeSet};
 
 flaws! {
     Unrecorded = UNRECORDED, "what was popped by an attempt that committed unseen is lost, and what was pushed is pushed again", "the recipe's push and pop";
@@ -42,18 +42,31 @@ flaws! {
     ChangeInTwo = "change-in-two", "a change removes the item in one transaction and pushes it again in another", "an operation cut in two";
     EmptyIsNothing = "empty-is-nothing", "an empty value is popped as if there were no item", "absent and empty taken for one";
     FirstBatch = "first-batch", "the first batch of a range read is taken for the whole queue", "a range that is longer than a batch";
+    PeekAtSnapshot = "peek-at-snapshot", "a look at the first item before a write is done at snapshot", "a snapshot read in a composed look-up";
+    NothingAbove = "nothing-above", "pop_max does not conflict with a push of a higher priority", "a conflict range dropped";
+    WideRange = "wide-range", "the queue's range ends where no key with its prefix is left", "prefix confusion";
+    ChangeKeepsCount = "change-keeps-count", "an item keeps its count at its new priority", "an order that is taken along";
+    ChangeForgets = "change-forgets", "an item that goes to a lower priority stays at the higher one as well", "a clear forgotten on one path";
+    StaleIsFine = "stale-is-fine", "changing an item that is no longer at its place answers the place", "a refusal forgotten";
+    LimitBeyond = "limit-beyond", "a value one byte beyond the limit is taken", "a limit off by one";
+    CountWraps = "count-wraps", "after the largest count comes the smallest", "a counter that wraps around";
 }
 
-/// The priorities that are drawn: around zero, where one byte ends, and the extremes.
-const PRIORITIES: [i64; 7] = [0, -1, 1, -300, 256, i64::MIN, i64::MAX];
+/// The priorities that are drawn: around zero, where another byte begins, and the extremes.
+const PRIORITIES: [i64; 12] = [0, -1, 1, -300, 256, i64::MIN, i64::MAX, 255, -255, -256, 65_536, -65_536];
+
+/// The longest value that a queue takes.
+pub(crate) const LONGEST: usize = 99_900;
 
 /// The workload, drawn.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Queue {
-    /// Of [`PRIORITIES`], how many are used.
-    priorities: usize,
-    /// Values have up to so many bytes.
-    longest: usize,
+    /// From where on and how many of [`PRIORITIES`] are used.
+    priorities: (usize, usize),
+    /// The count of the item that is there from the beginning, if one is.
+    start: Option<i64>,
+    /// Values have mostly up to so many bytes.
+    usual: usize,
     /// How often an operation pushes, pops, changes a priority, looks.
     mix: [u32; 4],
     flaw: Option<Flaw>,
@@ -64,10 +77,14 @@ pub struct Queue {
 pub enum Op {
     /// Pushes items.
     Push(Batch),
-    /// Removes the first item at an end.
-    Pop(End),
-    /// Looks at the first item at an end.
-    Peek(End),
+    /// Removes the first item at an end; the second time by the function that has the end in its name.
+    Pop(End, bool),
+    /// Looks at the first item at an end; at snapshot if asked to.
+    Peek(End, bool),
+    /// Whether there is no item; at snapshot if asked to.
+    IsEmpty(bool),
+    /// Counts the items; at snapshot if asked to.
+    Len(bool),
     /// Gives the item that stands at `nth`, as a snapshot shows them, another priority; with `stale` it
     /// then does the same once more, with the place where the item no longer is.
     Change {
@@ -78,10 +95,8 @@ pub enum Op {
         /// Whether to use the old place again.
         stale: bool,
     },
-    /// Lists the items.
-    Items,
-    /// Tries to push a value that does not fit.
-    Oversized(i64),
+    /// Lists the items; at snapshot if asked to.
+    Items(bool),
 }
 
 /// What is pushed by one call.
@@ -103,6 +118,10 @@ pub enum Answer {
     First(Option<Item>),
     /// The item has this priority now and had another before, or there was no item.
     Changed(Option<(Name, i64)>),
+    /// Whether there is none.
+    IsEmpty(bool),
+    /// How many there are.
+    Len(usize),
     /// So many items, and a digest of them in their order.
     Items(usize, u64),
 }
@@ -169,8 +188,23 @@ pub(crate) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, E
             }
             Answer::Pushed(counts)
         }
-        Op::Pop(end) => Answer::First(queue.pop(tx, *end).await?.as_ref().map(told)),
-        Op::Peek(end) => Answer::First(queue.peek(tx, *end, Serializable).await?.as_ref().map(told)),
+        Op::Pop(end, named) => Answer::First(
+            match (end, named) {
+                (End::Min, true) => queue.pop_min(tx).await?,
+                (End::Max, true) => queue.pop_max(tx).await?,
+                (end, false) => queue.pop(tx, *end).await?,
+            }
+            .as_ref()
+            .map(told),
+        ),
+        Op::Peek(End::Min, snapshot) => {
+            Answer::First(queue.peek_min(tx, isolation(*snapshot)).await?.as_ref().map(told))
+        }
+        Op::Peek(End::Max, snapshot) => {
+            Answer::First(queue.peek_max(tx, isolation(*snapshot)).await?.as_ref().map(told))
+        }
+        Op::IsEmpty(snapshot) => Answer::IsEmpty(queue.is_empty(tx, isolation(*snapshot)).await?),
+        Op::Len(snapshot) => Answer::Len(queue.len(tx, isolation(*snapshot)).await?),
         Op::Change { nth, to, stale } => {
             let items = queue.items(tx, Snapshot).await?;
             let Some(nth) = nth.checked_rem(items.len()) else { return Ok(Answer::Changed(None)) };
@@ -181,103 +215,76 @@ pub(crate) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, E
             }
             Answer::Changed(Some((name(place.id), place.priority)))
         }
-        Op::Items => digest(queue.items(tx, Serializable).await?.iter().map(told)),
-        Op::Oversized(priority) => {
-            let place = queue.push(tx, ItemId([0; 16]), *priority, &vec![0; MAX_VALUE_BYTES + 1]).await?;
-            Answer::Pushed(vec![place.count])
-        }
+        Op::Items(snapshot) => digest(queue.items(tx, isolation(*snapshot)).await?.iter().map(told)),
     })
 }
 
-/// The sequential model: the items, and what past versions held, from which counts follow.
-#[derive(Clone)]
-pub struct Model {
-    items: BTreeMap<Place, Content>,
-    past: Vec<(Version, Arc<BTreeSet<Place>>)>,
-    /// The transaction under way: its stamp, and what it sees at snapshot.
-    open: Option<([u8; 10], BTreeSet<Place>)>,
+pub(crate) fn isolation(snapshot: bool) -> Isolation {
+    if snapshot { Snapshot } else { Serializable }
 }
 
-/// Only what is stored.
-impl PartialEq for Model {
-    fn eq(&self, other: &Model) -> bool {
-        self.items == other.items
-    }
+/// The items, each at its place.
+pub type Items = BTreeMap<Place, Content>;
+
+/// The first item at an end.
+fn first(items: &Items, end: End) -> Option<(Place, Content)> {
+    let priority = match end {
+        End::Min => items.first_key_value()?.0.priority,
+        End::Max => items.last_key_value()?.0.priority,
+    };
+    let (place, value) = items.iter().find(|(place, _)| place.priority == priority)?;
+    Some((*place, value.clone()))
 }
 
-impl std::fmt::Debug for Model {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.items
-            .iter()
-            .map(|(at, value)| (at.priority, at.count, name(at.id), value))
-            .collect::<Vec<_>>()
-            .fmt(f)
-    }
+/// Puts an item behind all others of its priority that a snapshot shows.
+fn insert(model: &mut Timeline<Items>, id: ItemId, priority: i64, value: Content) -> Result<Place, Error> {
+    let least = Place { priority, count: i64::MIN, id: ItemId([0; 16]) };
+    let most = Place { priority, count: i64::MAX, id: ItemId([255; 16]) };
+    let count = match model.snapshot().range(least..=most).next_back() {
+        None => 0,
+        Some((last, _)) => last.count.checked_add(1).ok_or(Error::CountsExhausted(priority))?,
+    };
+    let place = Place { priority, count, id };
+    model.write(|items| drop(items.insert(place, value.clone())));
+    Ok(place)
 }
 
-impl Model {
-    fn new(items: BTreeMap<Place, Content>) -> Model {
-        Model { items, past: Vec::new(), open: None }
+fn change(model: &mut Timeline<Items>, place: Place, to: i64) -> Result<(), Error> {
+    let value = model.now().get(&place).ok_or(Error::Gone(place))?.clone();
+    if to != place.priority {
+        insert(model, place.id, to, value)?;
+        model.write(|items| drop(items.remove(&place)));
+    }
+    Ok(())
+}
+
+fn pushed(place: Place) -> Answer {
+    Answer::Pushed(vec![place.count])
+}
+
+fn popped(item: Option<layer::Item>) -> Answer {
+    Answer::First(item.as_ref().map(told))
+}
+
+impl Queue {
+    fn priorities(&self) -> Vec<i64> {
+        let (from, count) = self.priorities;
+        PRIORITIES.into_iter().cycle().skip(from).take(count).collect()
     }
 
-    /// Begins a transaction, unless it is the one under way.
-    fn begin(&mut self, at: &At) {
-        if let Some((stamp, _)) = &self.open
-            && at.stamp != Some(*stamp)
-        {
-            let [a, b, c, d, e, f, g, h, ..] = *stamp;
-            let version = Version::from_be_bytes([a, b, c, d, e, f, g, h]);
-            self.past.push((version, Arc::new(self.items.keys().copied().collect())));
-            self.open = None;
-        }
-        if let (None, Some(stamp)) = (&self.open, at.stamp) {
-            let read = at.read_version.unwrap_or(0);
-            let known = self.past.partition_point(|(version, _)| *version <= read);
-            let seen = known.checked_sub(1).map(|i| (*self.past[i].1).clone());
-            self.open = Some((stamp, seen.unwrap_or_default()));
-        }
+    fn first_items(&self) -> Items {
+        let place = |count| Place { priority: self.priorities()[0], count, id: id((u16::MAX, 0, 0)) };
+        self.start.map(|count| (place(count), Content::from(b"first"))).into_iter().collect()
     }
 
-    /// The places that the transaction sees at snapshot.
-    fn seen(&self) -> BTreeSet<Place> {
-        self.open.as_ref().map_or_else(|| self.items.keys().copied().collect(), |(_, seen)| seen.clone())
-    }
-
-    fn insert(&mut self, id: ItemId, priority: i64, value: Content) -> i64 {
-        let least = Place { priority, count: i64::MIN, id: ItemId([0; 16]) };
-        let most = Place { priority, count: i64::MAX, id: ItemId([255; 16]) };
-        let count = self.seen().range(least..=most).next_back().map_or(0, |last| last.count + 1);
-        let place = Place { priority, count, id };
-        self.items.insert(place, value);
-        if let Some((_, seen)) = &mut self.open {
-            seen.insert(place);
-        }
-        count
-    }
-
-    fn remove(&mut self, place: Place) -> Option<Content> {
-        if let Some((_, seen)) = &mut self.open {
-            seen.remove(&place);
-        }
-        self.items.remove(&place)
-    }
-
-    fn first(&self, end: End) -> Option<(Place, Content)> {
-        let priority = match end {
-            End::Min => self.items.first_key_value()?.0.priority,
-            End::Max => self.items.last_key_value()?.0.priority,
-        };
-        let (place, value) = self.items.iter().find(|(place, _)| place.priority == priority)?;
-        Some((*place, value.clone()))
-    }
-
-    fn change(&mut self, place: Place, to: i64) -> Result<(), Error> {
-        let value = self.items.get(&place).ok_or(Error::Gone(place))?.clone();
-        if to != place.priority {
-            self.insert(place.id, to, value);
-            self.remove(place);
-        }
-        Ok(())
+    /// Whether single calls are recorded in the layer's own answers.
+    fn records_alone(&self, ops: &[Op]) -> bool {
+        self.flaw.is_none()
+            && match ops {
+                [Op::Push(batch)] => batch.items == 1,
+                [Op::Pop(..)] => true,
+                _ => false,
+            }
     }
 }
 
@@ -285,7 +292,7 @@ impl Specimen for Queue {
     type Op = Op;
     type Answer = Answer;
     type Error = Error;
-    type Model = Model;
+    type Model = Timeline<Items>;
 
     const NAME: &'static str = "priority_queue";
     const ABOUT: &'static str = "pushes, pops at both ends and changes of priority, in the order promised";
@@ -303,35 +310,48 @@ impl Specimen for Queue {
     }
 
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Queue {
+        let flaw = bug.and_then(Flaw::named);
+        let start = *rng.pick(&[None, None, Some(0), Some(255), Some(i64::MAX - 1), Some(i64::MAX - 10)]);
         Queue {
-            priorities: rng.range(1..PRIORITIES.len() as u64 + 1) as usize,
-            longest: *rng.pick(&[1, 100, 3_000]),
-            mix: [rng.range(3..8), rng.range(3..8), rng.range(0..4), rng.range(1..3)].map(|w| w as u32),
-            flaw: bug.and_then(Flaw::named),
+            priorities: (rng.range(0..12) as usize, rng.range(1..8) as usize),
+            start: match flaw {
+                Some(Flaw::CountWraps) => Some(i64::MAX),
+                Some(Flaw::UnsignedPriority) => None,
+                _ => start,
+            },
+            usual: *rng.pick(&[1, 100, 3_000]),
+            mix: [rng.range(3..8), rng.range(3..8), rng.range(1..4), rng.range(1..3)].map(|w| w as u32),
+            flaw,
         }
     }
 
     fn keys(&self) -> Vec<Bytes> {
-        let key = |priority: &i64| queue().subspace().pack(&(*priority, 1)).into();
-        PRIORITIES[..self.priorities].iter().map(key).collect()
+        let key = |priority: i64| queue().subspace().pack(&(priority, 1)).into();
+        self.priorities().into_iter().map(key).collect()
     }
 
     fn operation(&self, _: usize) -> BoxedStrategy<Op> {
-        let priority = || select(&PRIORITIES[..self.priorities]);
+        let priority = || select(self.priorities());
         let end = || select(vec![End::Min, End::Max]);
-        let batch = (priority(), 1u16..4, 0..=self.longest).prop_map(|(priority, items, length)| {
-            Op::Push(Batch { client: 0, number: 0, items, priority, length })
-        });
+        let batch = |items: std::ops::Range<u16>, length: BoxedStrategy<usize>| {
+            (priority(), items, length).prop_map(|(priority, items, length)| {
+                Op::Push(Batch { client: 0, number: 0, items, priority, length })
+            })
+        };
+        let usual = || (0..=self.usual).boxed();
         let change = (any::<u16>(), priority(), 0..8u8);
         let change = change.prop_map(|(nth, to, odd)| Op::Change { nth: nth.into(), to, stale: odd == 0 });
         let [push, pop, move_, look] = self.mix;
         prop_oneof![
-            4 * push => batch,
-            6 * pop => end().prop_map(Op::Pop),
-            3 * move_ => change,
-            2 * look => end().prop_map(Op::Peek),
-            look => Just(Op::Items),
-            1 => priority().prop_map(Op::Oversized),
+            20 * push => batch(1..2, strategies::lengths(self.usual, LONGEST)),
+            20 * push => batch(2..4, usual()),
+            1 => batch(30..90, usual()),
+            60 * pop => (end(), any::<bool>()).prop_map(|(end, named)| Op::Pop(end, named)),
+            30 * move_ => change,
+            20 * look => (end(), any::<bool>()).prop_map(|(end, snapshot)| Op::Peek(end, snapshot)),
+            4 * look => any::<bool>().prop_map(Op::IsEmpty),
+            8 * look => any::<bool>().prop_map(Op::Len),
+            8 * look => any::<bool>().prop_map(Op::Items),
         ]
         .boxed()
     }
@@ -343,11 +363,26 @@ impl Specimen for Queue {
     }
 
     fn is_look(op: &Op) -> bool {
-        matches!(op, Op::Peek(_) | Op::Items)
+        matches!(op, Op::Peek(..) | Op::IsEmpty(_) | Op::Len(_) | Op::Items(_))
     }
 
     fn is_conflict_free(&self, op: &Op) -> bool {
-        matches!(op, Op::Push(_))
+        let at_snapshot =
+            matches!(op, Op::Peek(_, true) | Op::IsEmpty(true) | Op::Len(true) | Op::Items(true));
+        at_snapshot || matches!(op, Op::Push(_))
+    }
+
+    async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
+        beside::plant(db, &beside::of(queue().subspace().bytes())).await?;
+        let first = &self.first_items();
+        let stored = db.run(|tx, _| async move {
+            for Place { priority, count, id } in first.keys() {
+                let key = queue().subspace().pack(&(*priority, *count, TupleBytes::from(&id.0[..])));
+                tx.set(&key, b"first");
+            }
+            Ok::<_, tx::Error>(())
+        });
+        stored.await.map_err(|e| e.error)
     }
 
     async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op) -> Result<Answer, Error> {
@@ -364,70 +399,112 @@ impl Specimen for Queue {
         session: &mut Session<D>,
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {
-        sabotage::divert(self.flaw?, session, ops).await
+        if let Some(flaw) = self.flaw {
+            return sabotage::divert(flaw, session, ops).await;
+        }
+        if !self.records_alone(ops) {
+            return None;
+        }
+        let queue = &queue();
+        match &ops[0] {
+            Op::Push(batch) => {
+                let (id, value) = (id(batch.names().next()?), &batch.value());
+                let run = session.apply(|tx| async move { queue.push(&tx, id, batch.priority, value).await });
+                Some(specimen::told(run.await.map(|place| Recorded(vec![pushed(place)]))))
+            }
+            Op::Pop(end, _) => {
+                let run = session.apply(|tx| async move { queue.pop(&tx, *end).await });
+                Some(specimen::told(run.await.map(|item| Recorded(vec![popped(item)]))))
+            }
+            _ => None,
+        }
     }
 
-    fn model(&self) -> Model {
-        Model::new(BTreeMap::new())
+    async fn resolve<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        ops: &[Op],
+        pending: OpId,
+    ) -> Result<Fate<Vec<Answer>>, once::Error> {
+        Ok(match ops {
+            [Op::Push(_)] if self.records_alone(ops) => {
+                session.resolve(pending).await?.map(|place| vec![pushed(place)])
+            }
+            [Op::Pop(..)] if self.records_alone(ops) => {
+                session.resolve(pending).await?.map(|item| vec![popped(item)])
+            }
+            _ => session.resolve(pending).await?.map(|Recorded(answers)| answers),
+        })
     }
 
-    fn replay(&self, model: &mut Model, op: &Op, at: &At) -> Result<Answer, Error> {
+    fn model(&self) -> Timeline<Items> {
+        Timeline::new(self.first_items())
+    }
+
+    fn replay(&self, model: &mut Timeline<Items>, op: &Op, at: &At) -> Result<Answer, Error> {
         model.begin(at);
+        let item = |(at, value): (Place, Content)| (at.priority, name(at.id), value);
         Ok(match op {
             Op::Push(batch) => {
+                let under = queue().subspace().subspace(&batch.priority);
+                limits::value_up_to(LONGEST, under.bytes(), &batch.value())?;
                 let value = Content::from(&batch.value());
-                let push = |name| model.insert(id(name), batch.priority, value.clone());
-                Answer::Pushed(batch.names().map(push).collect())
+                let push = |name| Ok(insert(model, id(name), batch.priority, value.clone())?.count);
+                Answer::Pushed(batch.names().map(push).collect::<Result<_, Error>>()?)
             }
-            Op::Pop(end) => {
-                let first = model.first(*end);
-                first.iter().for_each(|(place, _)| drop(model.remove(*place)));
-                Answer::First(first.map(|(at, value)| (at.priority, name(at.id), value)))
+            Op::Pop(end, _) => {
+                let first = first(model.now(), *end);
+                if let Some((place, _)) = &first {
+                    model.write(|items| drop(items.remove(place)));
+                }
+                Answer::First(first.map(item))
             }
-            Op::Peek(end) => {
-                Answer::First(model.first(*end).map(|(at, value)| (at.priority, name(at.id), value)))
-            }
+            Op::Peek(end, snapshot) => Answer::First(first(model.seen(*snapshot), *end).map(item)),
+            Op::IsEmpty(snapshot) => Answer::IsEmpty(model.seen(*snapshot).is_empty()),
+            Op::Len(snapshot) => Answer::Len(model.seen(*snapshot).len()),
             Op::Change { nth, to, stale } => {
-                let seen = model.seen();
+                let seen = model.snapshot();
                 let Some(nth) = nth.checked_rem(seen.len()) else { return Ok(Answer::Changed(None)) };
-                let Some(place) = seen.into_iter().nth(nth) else { return Ok(Answer::Changed(None)) };
-                model.change(place, *to)?;
+                let Some(place) = seen.keys().nth(nth).copied() else { return Ok(Answer::Changed(None)) };
+                change(model, place, *to)?;
                 if *stale {
-                    model.change(place, *to)?;
+                    change(model, place, *to)?;
                 }
                 Answer::Changed(Some((name(place.id), place.priority)))
             }
-            Op::Items => {
-                let items = model.items.iter();
+            Op::Items(snapshot) => {
+                let items = model.seen(*snapshot).iter();
                 digest(items.map(|(at, value)| (at.priority, name(at.id), value.clone())))
-            }
-            Op::Oversized(priority) => {
-                let under = queue().subspace().subspace(priority);
-                limits::value_up_to(MAX_VALUE_BYTES, under.bytes(), &vec![0; MAX_VALUE_BYTES + 1])?;
-                Answer::Pushed(Vec::new())
             }
         })
     }
 
-    async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
-        let items = match queue().items(tx, Serializable).await {
-            Ok(items) => items,
-            Err(Error::Fdb(e)) => return Err(e),
-            Err(e) => return Ok(Err(e.to_string())),
-        };
-        let mut model = BTreeMap::new();
+    async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Timeline<Items>, String>> {
+        let queue = queue();
+        if let Err(why) = beside::check(tx, &beside::of(queue.subspace().bytes())).await? {
+            return Ok(Err(why));
+        }
+        let rows = tx.get_range_all(RangeOption::from(queue.subspace().range()), Serializable).await?;
+        let mut model = Items::new();
         let mut names = BTreeSet::new();
-        for layer::Item { mut place, value } in items {
+        for row in rows {
+            let Ok((priority, count, id)) = queue.subspace().unpack::<(i64, i64, TupleBytes<'_>)>(&row.key)
+            else {
+                return Ok(Err(format!("the key \"{}\" is no item's", row.key.escape_ascii())));
+            };
+            let Ok(id) = (*id).try_into().map(ItemId) else {
+                return Ok(Err(format!("the id {id:?} is no item's")));
+            };
+            let place = Place { priority, count, id };
             if place.count < 0 {
                 return Ok(Err(format!("{place} has a negative count")));
             }
             if !names.insert(name(place.id)) {
                 return Ok(Err(format!("the item {:?} is there twice", name(place.id))));
             }
-            place = sabotage::known(self.flaw, place);
-            model.insert(place, Content::from(&value));
+            model.insert(sabotage::known(self.flaw, place), Content::from(&row.value));
         }
-        Ok(Ok(Model::new(model)))
+        Ok(Ok(Timeline::new(model)))
     }
 }
 
@@ -449,18 +526,18 @@ mod tests {
             stamp: Some([0, 0, 0, 0, 0, 0, 0, version, 0, 0]),
             read_version: Some(read),
         };
-        let mut model = Model::new(BTreeMap::new());
+        let mut model = Timeline::new(Items::new());
         let mut push = |number, at: At| {
             model.begin(&at);
-            model.insert(id((0, number, 0)), 7, Content::of(0, 0))
+            insert(&mut model, id((0, number, 0)), 7, Content::of(0, 0)).unwrap().count
         };
         assert_eq!(push(1, at(10, 0)), 0);
         assert_eq!(push(2, at(10, 0)), 1);
         assert_eq!(push(3, at(20, 9)), 0);
         assert_eq!(push(4, at(30, 20)), 2);
-        let first = model.first(End::Max).map(|(place, _)| place.count);
-        assert_eq!(first, Some(0));
-        assert_eq!(model.first(End::Min), model.first(End::Max));
+        let max = first(model.now(), End::Max);
+        assert_eq!(max.as_ref().map(|(place, _)| place.count), Some(0));
+        assert_eq!(first(model.now(), End::Min), max);
     }
 
     #[test]

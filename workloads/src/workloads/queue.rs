@@ -1,32 +1,35 @@
 //! `queue`: clients put items into a queue and take them out, exactly once, in either order.
 //!
-//! A seed runs the queue in index order or in commit order. Items are named by who enqueued them and
-//! when, so that a lost, doubled or displaced one shows. Besides single enqueues and dequeues there are
-//! several of them in one transaction, an enqueue and a dequeue in one, looks that change nothing, and
-//! values that do not fit. The sequential model knows which items may leave first: in commit order one,
-//! in index order those that share the smallest index, which follows from what their transactions read.
+//! A seed runs the queue in index order or in commit order. Every call composes with others in one
+//! transaction, looks of either isolation among them; single ones are recorded in the layer's own answers.
+//! Items are named by who enqueued them and when, and in index order their ids follow from their names, so
+//! that the sequential model knows every place exactly: which index is the last follows from what a
+//! transaction read. In commit order the model learns the stamp where the transaction committed.
 
 use crate::{
-    models,
+    beside,
+    models::timeline::Timeline,
     sabotage::queue as sabotage,
-    sessions::{self, slots},
-    workload::{Bug, Outcome, Step, Workload},
+    specimen::{self, At, Content, Recorded, Specimen},
+    strategies,
+    workload::{Bug, Outcome},
 };
 use bytes::Bytes;
-use foundationdb_tuple::{Bytes as TupleBytes, Subspace, Versionstamp, pack, unpack};
-use proptest::{collection::vec, prelude::*};
+use foundationdb_tuple::{Bytes as TupleBytes, Subspace, Versionstamp};
+use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable_layers::{
-    once::{self, Session},
-    queue::{Error, Item, ItemId, MAX_VALUE_BYTES, Order, Position},
+    limits,
+    once::{self, Fate, OpId, Session},
+    queue::{self as layer, Error, ItemId, Order, Position},
     tx::{
-        self, Database,
-        Isolation::{self, Serializable},
-        RangeOption, RetryError, RunError, Transaction,
+        self, Database, Env,
+        Isolation::{self, Serializable, Snapshot},
+        RangeOption, Transaction,
     },
 };
-use shaketable_sim::{proto::Mutation, seed::Stream};
-use std::{collections::BTreeMap, ops::Range};
+use shaketable_sim::{proto::Mutation, seed::Stream, trace::hash_bytes};
+use std::collections::{BTreeMap, BTreeSet};
 
 flaws! {
     EnqueueAsPrinted = "enqueue-as-printed", "the random part of the key is drawn in the transaction function, and nothing is recorded", "the recipe's enqueue";
@@ -43,114 +46,267 @@ flaws! {
     TwoTransactions = "two-transactions", "the item is read in one transaction and cleared in another", "foundationdb-rs examples/micro-queue.rs";
     CountIsIndex = "count-is-index", "the index of a new item is the number of items", "foundationdb-rs examples/micro-queue.rs";
     ShortSuffix = "short-suffix", "the random part of the key has one of two values", "a suffix that is not random enough";
-    TiesInside = "ties-inside", "the last index does not see the transaction's own items", "several items in one transaction";
+    TiesInside = "ties-inside", "the last index is read once for several items of a call", "several items in one transaction";
     SerializableLastIndex = "serializable-last-index", "the last index is read serializably, so that enqueues conflict", "a fix gone too far";
     SameRank = "same-rank", "items of one transaction have nothing but the versionstamp to order them", "several items in one transaction in commit order";
+    EmptyIsNothing = "empty-is-nothing", "an empty value is taken out as if there were no item", "absent and empty taken for one";
+    PeekAtSnapshot = "peek-at-snapshot", "a look at the first item before a write is done at snapshot", "a snapshot read in a composed look-up";
+    LookApart = "look-apart", "a look is done in a transaction of its own, before the writes it was called after", "a look-up that does not compose";
+    WideRange = "wide-range", "the queue's range ends where no key with its prefix is left", "prefix confusion";
+    ItemAlone = "item-alone", "a dequeue conflicts with who takes the item, not with who comes before it", "a conflict range dropped";
+    LimitIncluded = "limit-included", "a value of exactly the limit is refused", "a limit off by one";
+    LimitBeyond = "limit-beyond", "a value one byte beyond the limit is taken", "a limit off by one";
+    NoIndexLeft = "no-index-left", "after the largest index comes the smallest", "a counter that wraps around";
 }
+
+/// The longest value that a queue takes.
+const LONGEST: usize = 99_900;
+
+/// How long a key may get below the queue's prefix.
+const MOST_KEY_BYTES: usize = 64;
 
 /// The workload, drawn.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Queue {
-    order: Order,
-    clients: usize,
-    operations: Range<usize>,
-    /// How often an operation puts in, takes out, does both, looks.
-    mix: [u32; 4],
-    /// Values are padded with up to so many bytes.
-    padding: u16,
-    /// The timeout that clients set on their database, milliseconds.
-    timeout: Option<i32>,
-    flaw: Option<Flaw>,
+    pub(crate) order: Order,
+    /// The queue's prefix.
+    prefix: Vec<u8>,
+    /// In index order, the index of the item that is there from the beginning, if one is.
+    start: Option<i64>,
+    /// Values have mostly up to so many bytes.
+    usual: usize,
+    /// How often an operation puts in, takes out, looks.
+    mix: [u32; 3],
+    pub(crate) flaw: Option<Flaw>,
 }
 
-/// One operation.
+/// One call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Op {
-    /// Enqueues so many items in one transaction.
+    /// Enqueues items.
     Enqueue(Batch),
-    /// Dequeues up to so many items in one transaction.
-    Dequeue(u8),
-    /// Enqueues, then dequeues one item, in one transaction.
-    Pass(Batch),
-    /// Looks at the first item.
-    Peek,
-    /// Counts the items.
-    Count,
-    /// Tries to enqueue a value of so many bytes more than fit.
-    Oversized(u16),
+    /// Dequeues an item.
+    Dequeue,
+    /// Looks, at snapshot if asked to.
+    Look(Look, bool),
+    /// Tries to enqueue into a queue whose prefix leaves no room for its keys.
+    Deep,
 }
 
-/// What an operation enqueues.
+/// What to look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Look {
+    /// The first item.
+    First,
+    /// Whether there is none.
+    IsEmpty,
+    /// How many there are.
+    Len,
+    /// All of them.
+    Items,
+}
+
+/// What a call enqueues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Batch {
     client: u16,
     number: u16,
-    items: u8,
-    padding: u16,
+    items: u16,
+    length: usize,
 }
 
-/// Names an item: its client, its operation's number, its place in the operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Name(u16, u16, u16);
+/// Names an item: its client, its call's number, its place in the call.
+pub type Name = (u16, u16, u16);
 
-/// What an operation answered.
+/// What a call answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
-    /// Enqueued; a single item tells its place.
-    Enqueued(Option<Position>),
-    /// Dequeued these.
-    Taken(Vec<Name>),
-    /// This is the first item.
-    First(Option<Name>),
-    /// There are so many items.
-    Count(usize),
-    /// Refused: the value is too large.
-    TooLarge,
-    /// Refused: the transaction came to items of its own.
-    OwnItems,
+    /// Enqueued at these places.
+    Enqueued(Vec<Spot>),
+    /// The first item, or none.
+    First(Option<Item>),
+    /// Whether there is none.
+    IsEmpty(bool),
+    /// How many there are.
+    Len(usize),
+    /// So many items, and a digest of them in their order.
+    Items(usize, u64),
 }
 
-/// What a client holds.
-pub struct Client<D: Database> {
-    pub(crate) session: Session<D>,
-    pub(crate) queue: shaketable_layers::queue::Queue,
+/// A place as an answer tells it.
+#[derive(Clone, Copy, Debug, Eq, Serialize, Deserialize)]
+pub enum Spot {
+    /// In index order.
+    Index(i64),
+    /// In commit order; not known to the transaction that has it from itself.
+    Commit(Option<[u8; 10]>),
 }
+
+/// A stamp that is not known yet may be any.
+impl PartialEq for Spot {
+    fn eq(&self, other: &Spot) -> bool {
+        match (self, other) {
+            (Spot::Index(a), Spot::Index(b)) => a == b,
+            (Spot::Commit(a), Spot::Commit(b)) => a.is_none() || b.is_none() || a == b,
+            _ => false,
+        }
+    }
+}
+
+/// An item as answers tell it: its place, its name unless its id was drawn, its value.
+pub type Item = (Spot, Option<Name>, Content);
+
+/// Where the model has an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// By index and id.
+    Index(i64, ItemId),
+    /// By stamp and number within its transaction.
+    Commit([u8; 10], usize),
+}
+
+/// The items in their order, each with its name if its id tells that.
+pub type Items = BTreeMap<Place, (Option<Name>, Content)>;
+
+const UNSTAMPED: [u8; 10] = [0xff; 10];
 
 impl Batch {
-    /// The values to enqueue.
-    pub(crate) fn values(&self) -> Vec<Bytes> {
-        let padding = vec![0u8; self.padding.into()];
-        let value = |part| pack(&(self.client, self.number, part, &padding[..])).into();
-        (0..u16::from(self.items)).map(value).collect()
+    /// What is enqueued: names and values. An item's bytes are those of its name, over and over.
+    pub(crate) fn items(&self) -> impl Iterator<Item = (Name, Vec<u8>)> + use<> {
+        let Batch { client, number, items, length } = *self;
+        (0..items).map(move |part| {
+            let bytes = [client as u8, number as u8, part as u8];
+            ((client, number, part), bytes.into_iter().cycle().take(length).collect())
+        })
     }
 
-    fn names(&self) -> impl Iterator<Item = Name> {
-        let (client, number) = (self.client, self.number);
-        (0..u16::from(self.items)).map(move |part| Name(client, number, part))
-    }
-
-    /// What names this operation among all of its run.
+    /// What names this call among all of its run.
     pub(crate) fn number(&self) -> (u16, u16) {
         (self.client, self.number)
     }
 }
 
-/// The name in a value.
-fn name(value: &[u8]) -> Result<Name, String> {
-    let parts: (u16, u16, u16, TupleBytes<'_>) =
-        unpack(value).map_err(|_| format!("a value that nobody enqueued: {}", value.escape_ascii()))?;
-    Ok(Name(parts.0, parts.1, parts.2))
+/// The id of an item whose id is not drawn. Ids sort by chance; the name inside makes them readable.
+pub(crate) fn id(name: Name) -> ItemId {
+    let mut id = [0; 16];
+    let parts = [name.0.to_be_bytes(), name.1.to_be_bytes(), name.2.to_be_bytes()].concat();
+    id[8..14].copy_from_slice(&parts);
+    id[..8].copy_from_slice(&hash_bytes(0, &parts).to_be_bytes());
+    ItemId(id)
 }
 
-pub(crate) fn queue(order: Order) -> shaketable_layers::queue::Queue {
-    shaketable_layers::queue::Queue::new(Subspace::from("queue"), order)
+/// The name in an id, unless it was drawn.
+fn name(drawn: ItemId) -> Option<Name> {
+    let part = |at: usize| u16::from_be_bytes([drawn.0[at], drawn.0[at + 1]]);
+    let name = (part(8), part(10), part(12));
+    (id(name).0[..15] == drawn.0[..15]).then_some(name)
 }
 
-impl Workload for Queue {
+/// A position as an answer tells it.
+pub(crate) fn spot(position: &Position) -> Spot {
+    match position {
+        Position::Index { index, .. } => Spot::Index(*index),
+        Position::Commit { stamp, .. } => Spot::Commit((*stamp != UNSTAMPED).then_some(*stamp)),
+    }
+}
+
+/// An item as an answer tells it.
+pub(crate) fn told(item: &layer::Item) -> Item {
+    let (Position::Index { id, .. } | Position::Commit { id, .. }) = &item.position;
+    (spot(&item.position), name(*id), Content::from(&item.value))
+}
+
+/// The digest of items in their order.
+pub(crate) fn digest(items: impl Iterator<Item = Item>) -> Answer {
+    let (mut count, mut hash) = (0, 0);
+    for item in items {
+        count += 1;
+        hash = hash_bytes(hash, format!("{item:?}").as_bytes());
+    }
+    Answer::Items(count, hash)
+}
+
+pub(crate) fn isolation(snapshot: bool) -> Isolation {
+    if snapshot { Snapshot } else { Serializable }
+}
+
+impl Queue {
+    pub(crate) fn space(&self) -> Subspace {
+        Subspace::from_bytes(self.prefix.clone())
+    }
+
+    pub(crate) fn queue(&self) -> layer::Queue {
+        layer::Queue::new(self.space(), self.order)
+    }
+
+    /// An item's id: one that follows from its name in index order, where ids decide between items of one
+    /// index, and a drawn one in commit order.
+    pub(crate) fn id(&self, env: &Env, name: Name) -> ItemId {
+        match self.order {
+            Order::Index => id(name),
+            Order::Commit => ItemId::draw(env),
+        }
+    }
+
+    /// One call, done right.
+    pub(crate) async fn right<T: Transaction>(&self, tx: &T, env: &Env, op: &Op) -> Result<Answer, Error> {
+        let queue = self.queue();
+        Ok(match op {
+            Op::Enqueue(batch) => {
+                let mut spots = Vec::new();
+                for (name, value) in batch.items() {
+                    spots.push(spot(&queue.enqueue(tx, self.id(env, name), &value).await?));
+                }
+                Answer::Enqueued(spots)
+            }
+            Op::Dequeue => Answer::First(queue.dequeue(tx).await?.as_ref().map(told)),
+            Op::Look(look, snapshot) => {
+                let isolation = isolation(*snapshot);
+                match look {
+                    Look::First => Answer::First(queue.peek(tx, isolation).await?.as_ref().map(told)),
+                    Look::IsEmpty => Answer::IsEmpty(queue.is_empty(tx, isolation).await?),
+                    Look::Len => Answer::Len(queue.len(tx, isolation).await?),
+                    Look::Items => digest(queue.items(tx, isolation).await?.iter().map(told)),
+                }
+            }
+            Op::Deep => {
+                let deep = layer::Queue::new(Subspace::from_bytes(deep()), self.order);
+                Answer::Enqueued(vec![spot(&deep.enqueue(tx, ItemId([0; 16]), b"").await?)])
+            }
+        })
+    }
+
+    /// Whether single calls are recorded in the layer's own answers.
+    fn records_alone(&self, ops: &[Op]) -> bool {
+        self.flaw.is_none()
+            && match ops {
+                [Op::Enqueue(batch)] => batch.items == 1,
+                [Op::Dequeue] => true,
+                _ => false,
+            }
+    }
+
+    /// The items that are there from the beginning.
+    fn first_items(&self) -> Items {
+        let index = self.start.filter(|_| self.order == Order::Index);
+        let item = |index| (Place::Index(index, FIRST), (None, Content::from(b"first")));
+        index.map(item).into_iter().collect()
+    }
+}
+
+/// The id of the item that is there from the beginning.
+const FIRST: ItemId = ItemId([7; 16]);
+
+/// A prefix that is one byte too long for the keys of a queue.
+fn deep() -> Vec<u8> {
+    vec![b'q'; tx::KEY_SIZE_LIMIT - MOST_KEY_BYTES + 1]
+}
+
+impl Specimen for Queue {
     type Op = Op;
     type Answer = Answer;
-    type Session<D: Database> = Client<D>;
-    type Model = models::queue::Queue<Name>;
+    type Error = Error;
+    type Model = Timeline<Items>;
 
     const NAME: &'static str = "queue";
     const ABOUT: &'static str = "concurrent enqueues and dequeues, exactly once and in the order promised";
@@ -172,230 +328,281 @@ impl Workload for Queue {
 
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Queue {
         let flaw = bug.and_then(Flaw::named);
-        let (drawn, most) = (*rng.pick(&[Order::Index, Order::Commit]), rng.range(8..40) as usize);
+        let drawn = *rng.pick(&[Order::Index, Order::Commit]);
+        let prefixes =
+            [Subspace::from("queue").into_bytes(), Subspace::from("q\0").into_bytes(), b"\xfe".into()];
+        let starts = [None, Some(0), Some(255), Some(i64::MAX - 1), Some(i64::MAX - 30)];
+        let start = *rng.pick(&starts);
         Queue {
             order: flaw.and_then(Flaw::order).unwrap_or(drawn),
-            clients: rng.range(2..9) as usize,
-            operations: most / 2..most,
-            mix: [rng.range(2..10), rng.range(2..10), rng.range(0..3), rng.range(1..4)].map(|w| w as u32),
-            padding: *rng.pick(&[0, 100, 3_000]),
-            timeout: (rng.chance(0.5) || flaw.is_some_and(Flaw::needs_timeout))
-                .then(|| rng.range(50..1_000) as i32),
+            prefix: rng.pick(&prefixes).clone(),
+            start: if flaw == Some(Flaw::NoIndexLeft) { Some(i64::MAX - 1) } else { start },
+            usual: *rng.pick(&[0, 100, 3_000]),
+            mix: [rng.range(2..10), rng.range(2..10), rng.range(1..4)].map(|w| w as u32),
             flaw,
         }
     }
 
-    fn clients(&self) -> usize {
-        self.clients
-    }
-
     fn keys(&self) -> Vec<Bytes> {
-        let queue = Subspace::from("queue");
-        let slots = (0..self.clients as u64).map(|client| slots().key(client));
-        let items = (1..8u8).map(|n| match self.order {
-            Order::Index => queue.pack(&(2 * u16::from(n), "")).into(),
+        let item = |n: u8| match self.order {
+            Order::Index => self.space().pack(&(2 * u16::from(n), "")),
             Order::Commit => {
-                queue.pack(&Versionstamp::complete([0, 0, 0, 0, n / 4, 64 * (n % 4), 0, 0, 0, 0], 0)).into()
+                let stamp = [0, 0, 0, 0, n / 4, 64 * (n % 4), 0, 0, 0, 0];
+                self.space().pack(&Versionstamp::complete(stamp, 0))
             }
-        });
-        slots.chain(items).collect()
+        };
+        (1..8).map(|n| item(n).into()).collect()
     }
 
-    fn operations(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
-        let batch = |items: Range<u8>| {
-            let padding = 0..=self.padding;
-            (items, padding).prop_map(|(items, padding)| Batch { client: 0, number: 0, items, padding })
+    fn operation(&self, _: usize) -> BoxedStrategy<Op> {
+        let batch = |items: std::ops::Range<u16>, length: BoxedStrategy<usize>| {
+            let batch = |(items, length)| Op::Enqueue(Batch { client: 0, number: 0, items, length });
+            (items, length).prop_map(batch)
         };
-        let [put, take, both, look] = self.mix;
-        let op = prop_oneof![
-            4 * put => batch(1..2).prop_map(Op::Enqueue),
-            put => batch(2..5).prop_map(Op::Enqueue),
-            4 * take => Just(Op::Dequeue(1)),
-            take => (2u8..5).prop_map(Op::Dequeue),
-            4 * both => batch(1..3).prop_map(Op::Pass),
-            look => Just(Op::Peek),
-            2 * look => Just(Op::Count),
-            1 => (1u16..500).prop_map(Op::Oversized),
+        let look = prop_oneof![
+            2 => Just(Look::First),
+            1 => Just(Look::IsEmpty),
+            2 => Just(Look::Len),
+            2 => Just(Look::Items),
         ];
-        let named = move |mut ops: Vec<Op>| {
-            for (number, op) in (0..).zip(&mut ops) {
-                if let Op::Enqueue(batch) | Op::Pass(batch) = op {
-                    (batch.client, batch.number) = (client as u16, number);
-                }
-            }
-            ops
-        };
-        vec(op, self.operations.clone()).prop_map(named).boxed()
+        let [put, take, see] = self.mix;
+        prop_oneof![
+            20 * put => batch(1..2, strategies::lengths(self.usual, LONGEST)),
+            5 * put => batch(2..5, (0..=self.usual).boxed()),
+            1 => batch(30..90, (0..=self.usual).boxed()),
+            24 * take => Just(Op::Dequeue),
+            12 * see => (look, any::<bool>()).prop_map(|(look, snapshot)| Op::Look(look, snapshot)),
+            1 => Just(Op::Deep),
+        ]
+        .boxed()
+    }
+
+    fn number(op: &mut Op, client: usize, number: usize) {
+        if let Op::Enqueue(batch) = op {
+            (batch.client, batch.number) = (client as u16, number as u16);
+        }
+    }
+
+    fn is_look(op: &Op) -> bool {
+        matches!(op, Op::Look(..))
     }
 
     fn is_conflict_free(&self, op: &Op) -> bool {
-        matches!(op, Op::Enqueue(_))
+        matches!(op, Op::Enqueue(_) | Op::Look(_, true))
     }
 
-    async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Client<D>> {
-        let session = sessions::open(db, client, self.timeout).await?;
-        Ok(Client { session, queue: queue(self.order) })
-    }
-
-    async fn divert<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Option<Outcome<Answer>> {
-        sabotage::apply(self.flaw?, self, client, op).await
-    }
-
-    async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
-        let Client { session, queue } = client;
-        let (db, queue) = (session.database().clone(), &*queue);
-        match op {
-            Op::Enqueue(batch) => match &batch.values()[..] {
-                [value] => {
-                    let enqueued = queue.enqueue_once(session, value.clone()).await;
-                    applied(enqueued, |position| Ok(Answer::Enqueued(Some(position))))
+    async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
+        beside::plant(db, &beside::of(&self.prefix)).await?;
+        let first = &self.first_items();
+        let stored = db.run(|tx, _| async move {
+            for place in first.keys() {
+                if let Place::Index(index, id) = place {
+                    tx.set(&self.space().pack(&(*index, TupleBytes::from(&id.0[..]))), b"first");
                 }
-                values => {
-                    let enqueued = queue.enqueue_all_once(session, values.to_vec()).await;
-                    applied(enqueued, |_| Ok(Answer::Enqueued(None)))
-                }
-            },
-            Op::Dequeue(1) => applied(queue.dequeue_once(session).await, taken),
-            Op::Dequeue(most) => {
-                let dequeued = session.apply(|tx| async move {
-                    let mut items = Vec::new();
-                    while items.len() < (*most).into()
-                        && let Some(item) = queue.dequeue(&tx).await?
-                    {
-                        items.push(item);
-                    }
-                    Ok::<_, Error>(items)
-                });
-                applied(dequeued.await, taken)
             }
-            Op::Pass(batch) => {
-                let ids: Vec<_> = (0..batch.items).map(|_| ItemId::draw(db.env())).collect();
-                let (ids, values) = (&ids, &batch.values());
-                let passed = session.apply(|tx| async move {
-                    for (id, value) in ids.iter().zip(values) {
-                        queue.enqueue(&tx, *id, value).await?;
-                    }
-                    Ok::<Vec<Item>, Error>(queue.dequeue(&tx).await?.into_iter().collect())
-                });
-                applied(passed.await, taken)
+            Ok::<_, tx::Error>(())
+        });
+        stored.await.map_err(|e| e.error)
+    }
+
+    async fn perform<T: Transaction>(&self, tx: &T, env: &Env, op: &Op) -> Result<Answer, Error> {
+        if let Some(flaw) = self.flaw
+            && let Some(answer) = sabotage::perform(flaw, self, tx, env, op).await
+        {
+            return answer;
+        }
+        self.right(tx, env, op).await
+    }
+
+    async fn divert<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        ops: &[Op],
+    ) -> Option<Outcome<specimen::Answer<Answer>>> {
+        if let Some(flaw) = self.flaw {
+            return sabotage::divert(flaw, self, session, ops).await;
+        }
+        if !self.records_alone(ops) {
+            return None;
+        }
+        let queue = &self.queue();
+        match &ops[0] {
+            Op::Enqueue(batch) => {
+                let (name, value) = &batch.items().next()?;
+                let id = self.id(session.database().env(), *name);
+                let enqueued = session.apply(|tx| async move { queue.enqueue(&tx, id, value).await });
+                Some(specimen::told(enqueued.await.map(|at| Recorded(vec![enqueued_at(at)]))))
             }
-            Op::Peek => {
-                let first = db.run(|tx, _| async move { queue.peek(&tx, Serializable).await }).await;
-                looked_up(first, |item| Ok(Answer::First(item.map(|item| name(&item.value)).transpose()?)))
-            }
-            Op::Count => {
-                let count = db.run(|tx, _| async move { queue.len(&tx, Serializable).await }).await;
-                looked_up(count, |n| Ok(Answer::Count(n)))
-            }
-            Op::Oversized(beyond) => {
-                let value = vec![0; MAX_VALUE_BYTES + usize::from(*beyond)].into();
-                let enqueued = queue.enqueue_once(session, value).await;
-                applied(enqueued, |position| Ok(Answer::Enqueued(Some(position))))
+            _ => {
+                let dequeued = session.apply(|tx| async move { queue.dequeue(&tx).await });
+                Some(specimen::told(dequeued.await.map(|item| Recorded(vec![dequeued_item(item)]))))
             }
         }
     }
 
     async fn resolve<D: Database>(
         &self,
-        client: &mut Client<D>,
-        op: &Op,
-        error: tx::Error,
-    ) -> Outcome<Answer> {
-        let ask = async |session: &mut Session<D>, pending| {
-            Ok(match op {
-                Op::Enqueue(Batch { items: 1, .. }) => {
-                    session.resolve(pending).await?.map(|p| Outcome::Answered(Answer::Enqueued(Some(p))))
-                }
-                Op::Enqueue(_) => {
-                    session.resolve(pending).await?.map(|_: u64| Outcome::Answered(Answer::Enqueued(None)))
-                }
-                Op::Dequeue(1) => {
-                    session.resolve::<Option<Item>>(pending).await?.map(|item| told(taken(item)))
-                }
-                _ => session.resolve::<Vec<Item>>(pending).await?.map(|items| told(taken(items))),
-            })
-        };
-        sessions::settle(&mut client.session, self.timeout, error, ask).await
+        session: &mut Session<D>,
+        ops: &[Op],
+        pending: OpId,
+    ) -> Result<Fate<Vec<Answer>>, once::Error> {
+        Ok(match ops {
+            [Op::Enqueue(_)] if self.records_alone(ops) => {
+                session.resolve(pending).await?.map(|at| vec![enqueued_at(at)])
+            }
+            [Op::Dequeue] if self.records_alone(ops) => {
+                session.resolve(pending).await?.map(|item| vec![dequeued_item(item)])
+            }
+            _ => session.resolve(pending).await?.map(|Recorded(answers)| answers),
+        })
     }
 
     fn is_effect(&self, mutations: &[Mutation]) -> bool {
-        !sessions::is_fence(mutations) && !sabotage::only_tidies_up(mutations)
+        !crate::sessions::is_fence(mutations) && !sabotage::only_tidies_up(mutations)
     }
 
-    fn model(&self) -> Self::Model {
-        models::queue::Queue::new(self.order)
+    fn model(&self) -> Timeline<Items> {
+        Timeline::new(self.first_items())
     }
 
-    fn step(&self, model: &mut Self::Model, step: &Step<'_, Self>) -> Result<(), String> {
-        let Some(stamp) = step.stamp else { return looked(self.order, model, step) };
-        let read = step.read_version.unwrap_or(0);
-        match step.op {
+    fn replay(&self, model: &mut Timeline<Items>, op: &Op, at: &At) -> Result<Answer, Error> {
+        model.begin(at);
+        let stamp = at.stamp.unwrap_or(UNSTAMPED);
+        let is_own = |place: &Place| matches!(place, Place::Commit(s, _) if *s == stamp);
+        let first = |items: &Items| match items.first_key_value() {
+            Some((place, _)) if is_own(place) => Err(Error::OwnItemsUnreadable),
+            first => Ok(first.map(|(place, item)| (*place, item.clone()))),
+        };
+        Ok(match op {
             Op::Enqueue(batch) => {
-                let index = model.enqueue(read, batch.names());
-                match step.answer {
-                    Some(Answer::Enqueued(Some(Position::Index { index: told, .. }))) if *told != index => {
-                        return Err(format!(
-                            "got index {told}; the last one it could read was {}",
-                            index - 1
-                        ));
-                    }
-                    Some(Answer::Enqueued(Some(Position::Commit { stamp: told, .. }))) if *told != stamp => {
-                        return Err(format!("got stamp {told:02x?}, but committed as {stamp:02x?}"));
-                    }
-                    Some(Answer::Enqueued(_)) | None => {}
-                    Some(other) => return Err(format!("answered {other:?}")),
+                let mut spots = Vec::new();
+                for (name, value) in batch.items() {
+                    limits::value_up_to(LONGEST, &self.prefix, &value)?;
+                    let (place, spot) = match self.order {
+                        Order::Index => {
+                            let last = match model.snapshot().last_key_value() {
+                                Some((Place::Index(index, _), _)) => *index,
+                                _ => 0,
+                            };
+                            let index = last.checked_add(1).ok_or(Error::IndexesExhausted)?;
+                            (Place::Index(index, id(name)), Spot::Index(index))
+                        }
+                        Order::Commit => {
+                            (Place::Commit(stamp, nth(model.now(), stamp)), Spot::Commit(Some(stamp)))
+                        }
+                    };
+                    let named = (self.order == Order::Index).then_some(name);
+                    let content = Content::from(&value);
+                    model.write(|items| drop(items.insert(place, (named, content.clone()))));
+                    spots.push(spot);
+                }
+                Answer::Enqueued(spots)
+            }
+            Op::Dequeue => {
+                let first = first(model.now())?;
+                if let Some((place, _)) = &first {
+                    model.write(|items| remove(items, *place));
+                }
+                Answer::First(first.map(item))
+            }
+            Op::Look(look, snapshot) => {
+                let seen = model.seen(*snapshot);
+                if matches!(look, Look::Len | Look::Items) && seen.keys().any(is_own) {
+                    return Err(Error::OwnItemsUnreadable);
+                }
+                match look {
+                    Look::First => Answer::First(first(seen)?.map(item)),
+                    Look::IsEmpty => Answer::IsEmpty(first(seen)?.is_none()),
+                    Look::Len => Answer::Len(seen.len()),
+                    Look::Items => digest(seen.iter().map(|(place, named)| item((*place, named.clone())))),
                 }
             }
-            Op::Dequeue(most) => take(model, (*most).into(), step.answer)?,
-            Op::Pass(batch) if self.order == Order::Index => {
-                model.enqueue(read, batch.names());
-                take(model, 1, step.answer)?;
+            Op::Deep => {
+                limits::key_below(&deep(), MOST_KEY_BYTES)?;
+                Answer::Enqueued(Vec::new())
             }
-            Op::Pass(_) if model.is_empty() => {
-                return Err("committed, although there was nothing but its own items to take".into());
-            }
-            Op::Pass(batch) => {
-                take(model, 1, step.answer)?;
-                model.enqueue(read, batch.names());
-            }
-            Op::Peek | Op::Count | Op::Oversized(_) => return Err("committed a write".into()),
-        }
-        let [a, b, c, d, e, f, g, h, ..] = stamp;
-        model.commit(i64::from_be_bytes([a, b, c, d, e, f, g, h]));
-        Ok(())
+        })
     }
 
-    /// Every item was enqueued by somebody and is there once; the items of one client are in the order
-    /// in which it enqueued them.
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), String>> {
-        let names = match names(tx, self.order).await? {
-            Ok(names) => names,
-            Err(foreign) => return Ok(Err(foreign)),
-        };
-        let mut last: BTreeMap<u16, Name> = BTreeMap::new();
-        for name in names {
-            if let Some(before) = last.insert(name.0, name).filter(|before| *before >= name) {
-                return Ok(Err(format!("{name:?} stands behind {before:?}")));
-            }
+    async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Timeline<Items>, String>> {
+        if let Err(why) = beside::check(tx, &beside::of(&self.prefix)).await? {
+            return Ok(Err(why));
         }
-        Ok(Ok(()))
-    }
-
-    async fn check<D: Database>(&self, db: &D, model: &Self::Model) -> tx::Result<Result<(), String>> {
-        let order = self.order;
-        let read = db.run(|tx, _| async move { names(&tx, order).await }).await;
-        Ok(read.map_err(|e| e.error)?.and_then(|names| match model.may_hold(&names) {
-            true => Ok(()),
-            false => Err(format!(
-                "the queue holds {} items: {names:?}; {} should remain: {model:?}",
-                names.len(),
-                model.len()
-            )),
-        }))
+        let rows = tx.get_range_all(RangeOption::from(self.space().range()), Serializable).await?;
+        let mut items = Items::new();
+        let mut ids = BTreeSet::new();
+        for row in rows {
+            let Some((place, id)) = self.place(&row.key, &items) else {
+                return Ok(Err(format!("the key \"{}\" is no item's", row.key.escape_ascii())));
+            };
+            if !ids.insert(id) {
+                return Ok(Err(format!("two items have the id {id:?}")));
+            }
+            items.insert(place, (name(id), Content::from(&row.value)));
+        }
+        Ok(Ok(Timeline::new(items)))
     }
 }
 
-impl Queue {}
+impl Queue {
+    /// Where an item is whose key this is, behind those that are known already.
+    fn place(&self, key: &[u8], known: &Items) -> Option<(Place, ItemId)> {
+        Some(match self.order {
+            Order::Index => {
+                let (index, id): (i64, TupleBytes<'_>) = self.space().unpack(key).ok()?;
+                let id = ItemId((*id).try_into().ok()?);
+                (Place::Index(index, sabotage::known(self.flaw, id)), id)
+            }
+            Order::Commit => {
+                let (stamp, _, id): (Versionstamp, i64, TupleBytes<'_>) = self.space().unpack(key).ok()?;
+                let stamp = stamp.transaction_version().try_into().ok()?;
+                let id = ItemId((*id).try_into().ok()?);
+                (Place::Commit(stamp, nth(known, stamp)), id)
+            }
+        })
+    }
+}
+
+/// Removes an item; those of the same stamp after it get new numbers.
+fn remove(items: &mut Items, place: Place) {
+    items.remove(&place);
+    let Place::Commit(stamp, nth) = place else { return };
+    let same = items.range(place..=Place::Commit(stamp, usize::MAX)).map(|(place, _)| *place);
+    for (nth, place) in (nth..).zip(same.collect::<Vec<_>>()) {
+        if let Some(item) = items.remove(&place) {
+            items.insert(Place::Commit(stamp, nth), item);
+        }
+    }
+}
+
+/// The number of the next item with this stamp, the largest one.
+fn nth(items: &Items, stamp: [u8; 10]) -> usize {
+    match items.last_key_value() {
+        Some((Place::Commit(last, nth), _)) if *last == stamp => nth + 1,
+        _ => 0,
+    }
+}
+
+/// An item of the model as an answer tells it.
+fn item((place, (name, content)): (Place, (Option<Name>, Content))) -> Item {
+    let spot = match place {
+        Place::Index(index, _) => Spot::Index(index),
+        Place::Commit(stamp, _) => Spot::Commit(Some(stamp)),
+    };
+    (spot, name, content)
+}
+
+fn enqueued_at(position: Position) -> Answer {
+    // Recorded with its stamp: one that the commit has not filled in fits nothing.
+    Answer::Enqueued(vec![match position {
+        Position::Index { index, .. } => Spot::Index(index),
+        Position::Commit { stamp, .. } => Spot::Commit(Some(stamp)),
+    }])
+}
+
+fn dequeued_item(item: Option<layer::Item>) -> Answer {
+    Answer::First(item.as_ref().map(told))
+}
 
 impl Flaw {
     /// The order that the bug needs, if it needs one.
@@ -407,134 +614,59 @@ impl Flaw {
             | CountIsIndex
             | ShortSuffix
             | TiesInside
-            | SerializableLastIndex => Some(Order::Index),
+            | SerializableLastIndex
+            | ItemAlone
+            | NoIndexLeft => Some(Order::Index),
             SameRank => Some(Order::Commit),
             _ => None,
         }
     }
 }
 
-impl Flaw {
-    /// Whether the bug is in what is made of a timeout.
-    fn needs_timeout(self) -> bool {
-        matches!(self, Flaw::TimeoutIsRefusal | Flaw::RetryAsNew | Flaw::RecordAtSnapshot)
-    }
-}
-
-/// An operation that committed nothing: its answer must fit the model as it stands.
-fn looked(order: Order, model: &models::queue::Queue<Name>, step: &Step<'_, Queue>) -> Result<(), String> {
-    let Some(answer) = step.answer else { return Ok(()) };
-    let fits = match (step.op, answer) {
-        (Op::Peek, Answer::First(None)) => model.is_empty(),
-        (Op::Peek, Answer::First(Some(name))) => model.may_be_first(name),
-        (Op::Count, Answer::Count(n)) => *n == model.len(),
-        (Op::Dequeue(_), Answer::Taken(names)) if names.is_empty() => model.is_empty(),
-        (Op::Oversized(_), Answer::TooLarge) => true,
-        (Op::Pass(_), Answer::OwnItems) => order == Order::Commit && model.is_empty(),
-        _ => return Err(format!("answered {answer:?}, but nothing was committed")),
-    };
-    match fits {
-        true => Ok(()),
-        false => Err(format!("answered {answer:?} where the queue is {model:?}")),
-    }
-}
-
-/// Takes up to `most` items off the model and compares them with the answer.
-fn take(model: &mut models::queue::Queue<Name>, most: usize, answer: Option<&Answer>) -> Result<(), String> {
-    match answer {
-        None => {
-            for _ in 0..most {
-                model.dequeue(None);
-            }
-        }
-        Some(Answer::Taken(names)) => {
-            for name in names {
-                if !model.dequeue(Some(name)) {
-                    return Err(format!("took {name:?}, which is not first in {model:?}"));
-                }
-            }
-            if names.len() > most || (names.len() < most && !model.is_empty()) {
-                return Err(format!("took {} items and left {model:?}", names.len()));
-            }
-        }
-        Some(other) => return Err(format!("answered {other:?}")),
-    }
-    Ok(())
-}
-
-/// The names of the items, first to last; the inner error is for what is no item.
-async fn names<T: Transaction>(tx: &T, order: Order) -> tx::Result<Result<Vec<Name>, String>> {
-    let range: RangeOption = queue(order).subspace().range().into();
-    let rows = tx.get_range_all(range, Isolation::Serializable).await?;
-    Ok(rows.iter().map(|row| name(&row.value)).collect())
-}
-
-pub(crate) fn taken(items: impl IntoIterator<Item = Item>) -> Result<Answer, String> {
-    Ok(Answer::Taken(items.into_iter().map(|item| name(&item.value)).collect::<Result<_, _>>()?))
-}
-
-fn told(answer: Result<Answer, String>) -> Outcome<Answer> {
-    answer.map_or_else(Outcome::Violated, Outcome::Answered)
-}
-
-pub(crate) fn applied<A>(
-    outcome: once::Outcome<A, Error>,
-    answer: impl FnOnce(A) -> Result<Answer, String>,
-) -> Outcome<Answer> {
-    match outcome {
-        once::Outcome::Applied(a) => told(answer(a)),
-        once::Outcome::Refused(e) => refused(e),
-        once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
-    }
-}
-
-pub(crate) fn refused(error: Error) -> Outcome<Answer> {
-    match error {
-        Error::TooLarge(_) => Outcome::Answered(Answer::TooLarge),
-        Error::OwnItemsUnreadable => Outcome::Answered(Answer::OwnItems),
-        e => e.fdb().map_or_else(|| Outcome::Violated(e.to_string()), Outcome::GaveUp),
-    }
-}
-
-/// The outcome of a transaction that does not write.
-pub(crate) fn looked_up<A>(
-    ran: Result<A, RunError<Error>>,
-    answer: impl FnOnce(A) -> Result<Answer, String>,
-) -> Outcome<Answer> {
-    ran.map_or_else(|e| refused(e.error), |a| told(answer(a)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Demands, Plan};
+    use crate::{
+        plan::{Demands, Plan},
+        specimen::Mounted,
+    };
     use shaketable_sim::seed::Seed;
 
     #[test]
-    fn plans_have_both_orders_and_every_kind_of_operation() {
-        let plans: Vec<Plan<Queue>> = (0..100).map(|s| Plan::draw(Seed(s), &Demands::default())).collect();
-        let ops = || plans.iter().flat_map(|p| p.operations.iter().flatten());
-        for order in [Order::Index, Order::Commit] {
-            assert!(plans.iter().any(|p| p.configuration.order == order));
+    fn plans_have_both_orders_and_every_kind_of_call() {
+        let mut seen = BTreeSet::new();
+        for seed in 0..100 {
+            let plan = Plan::<Mounted<Queue>>::draw(Seed(seed), &Demands::default());
+            for op in plan.operations.iter().flatten().flatten() {
+                seen.insert(match op {
+                    Op::Enqueue(batch) if batch.length > LONGEST => "oversized".to_owned(),
+                    Op::Enqueue(batch) if batch.length == LONGEST => "longest".to_owned(),
+                    Op::Enqueue(batch) => format!("{} items", batch.items.min(2)),
+                    Op::Look(look, snapshot) => format!("{look:?} {snapshot}"),
+                    other => format!("{other:?}"),
+                });
+            }
         }
-        assert!(ops().any(|op| matches!(op, Op::Enqueue(batch) if batch.items > 1)));
-        assert!(ops().any(|op| matches!(op, Op::Dequeue(n) if *n > 1)));
-        assert!(ops().any(|op| matches!(op, Op::Pass(_))));
-        assert!(ops().any(|op| matches!(op, Op::Oversized(_))));
-        assert!(ops().any(|op| *op == Op::Peek) && ops().any(|op| *op == Op::Count));
+        assert_eq!(seen.len(), 4 + 8 + 2, "{seen:?}");
     }
 
     #[test]
-    fn items_carry_their_names() {
-        let batch = Batch { client: 3, number: 9, items: 2, padding: 300 };
-        let names: Result<Vec<_>, _> = batch.values().iter().map(|v| name(v)).collect();
-        assert_eq!(names, Ok(batch.names().collect()));
-        assert!(name(b"else").is_err());
+    fn ids_tell_their_names_unless_they_were_drawn() {
+        for item in [(0, 0, 0), (8, 300, 3), (u16::MAX, 1, 0)] {
+            assert_eq!(name(id(item)), Some(item));
+        }
+        assert_eq!(name(ItemId([1; 16])), None);
+    }
+
+    #[test]
+    fn a_stamp_is_learned_from_the_commit() {
+        let (known, other) = (Spot::Commit(Some([1; 10])), Spot::Commit(Some([2; 10])));
+        assert!(Spot::Commit(None) == known && known != other && known != Spot::Index(1));
     }
 
     #[test]
     fn every_bug_has_its_own_name() {
-        for bug in Queue::bugs() {
+        for bug in BUGS {
             assert!(Flaw::named(bug.name).is_some());
         }
     }

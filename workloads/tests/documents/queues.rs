@@ -6,7 +6,7 @@ use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
 use shaketable_layers::{
     once::Outcome,
     priority_queue::{End, PriorityQueue},
-    queue::{Order, Queue},
+    queue::{ItemId, Order, Queue},
     staged_queue::StagedQueue,
     tx::{Database, Isolation::Serializable, RangeOption, Transaction},
 };
@@ -30,9 +30,11 @@ async fn keys(db: &SimDatabase, of: Subspace) -> Vec<Bytes> {
 fn a_queue_is_first_in_first_out_under_index_and_random() {
     on_cluster(|db| async move {
         let (q, mut session) = (Subspace::from("Q"), session(&db).await);
-        let queue = Queue::new(q.clone(), Order::Index);
+        let queue = &Queue::new(q.clone(), Order::Index);
         for value in ["first", "second", ""] {
-            applied(queue.enqueue_once(&mut session, value.into()).await);
+            let id = ItemId::draw(db.env());
+            let value = value.as_bytes();
+            applied(session.apply(|tx| async move { queue.enqueue(&tx, id, value).await }).await);
         }
         let indexes = keys(&db, q.clone()).await.into_iter().map(|key| {
             let (index, random): (i64, TupleBytes<'_>) = q.unpack(&key).expect("the recipe's key");
@@ -41,10 +43,10 @@ fn a_queue_is_first_in_first_out_under_index_and_random() {
         });
         assert_eq!(indexes.collect::<Vec<_>>(), [1, 2, 3]);
         for value in ["first", "second", ""] {
-            let item = applied(queue.dequeue_once(&mut session).await).expect("an item");
-            assert_eq!(item.value, value);
+            let item = applied(session.apply(|tx| async move { queue.dequeue(&tx).await }).await);
+            assert_eq!(item.expect("an item").value, value);
         }
-        assert_eq!(applied(queue.dequeue_once(&mut session).await), None);
+        assert_eq!(applied(session.apply(|tx| async move { queue.dequeue(&tx).await }).await), None);
     });
 }
 
@@ -55,7 +57,7 @@ fn a_failed_dequeue_registers_and_is_served_in_its_turn() {
         for value in ["first", "second"] {
             applied(queue.enqueue_once(&mut session, value.as_bytes()).await);
         }
-        let [first, second] = [1, 2].map(|n| shaketable_layers::queue::ItemId([n; 16]));
+        let [first, second] = [1, 2].map(|n| ItemId([n; 16]));
         let queue = &queue;
         let peek = || db.run(|tx, _| async move { queue.peek(&tx, Serializable).await });
         assert_eq!(peek().await.expect("a look").expect("an item").value, "first");
@@ -83,9 +85,10 @@ fn a_failed_dequeue_registers_and_is_served_in_its_turn() {
 fn count_preserves_insertion_order_within_a_priority_at_both_ends() {
     on_cluster(|db| async move {
         let (p, mut session) = (Subspace::from("P"), session(&db).await);
-        let queue = PriorityQueue::new(p.clone());
+        let queue = &PriorityQueue::new(p.clone());
         for (value, priority) in [("a", 5), ("b", -1), ("c", 5), ("d", -1), ("e", 0)] {
-            applied(queue.push_once(&mut session, priority, value.as_bytes()).await);
+            let (id, value) = (ItemId::draw(db.env()), value.as_bytes());
+            applied(session.apply(|tx| async move { queue.push(&tx, id, priority, value).await }).await);
         }
         let counts = keys(&db, p.clone()).await.into_iter().map(|key| {
             let (priority, count, _): (i64, i64, TupleBytes<'_>) = p.unpack(&key).expect("the recipe's key");
@@ -93,10 +96,9 @@ fn count_preserves_insertion_order_within_a_priority_at_both_ends() {
         });
         assert_eq!(counts.collect::<Vec<_>>(), [(-1, 0), (-1, 1), (0, 0), (5, 0), (5, 1)]);
         for (end, value) in [(End::Max, "a"), (End::Min, "b"), (End::Max, "c"), (End::Min, "d")] {
-            let item = applied(queue.pop_once(&mut session, end).await).expect("an item");
-            assert_eq!(item.value, value);
+            let item = applied(session.apply(|tx| async move { queue.pop(&tx, end).await }).await);
+            assert_eq!(item.expect("an item").value, value);
         }
-        let queue = &queue;
         let last = db.run(|tx, _| async move {
             Ok::<_, shaketable_layers::priority_queue::Error>((
                 queue.peek_min(&tx, Serializable).await?,

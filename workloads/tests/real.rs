@@ -95,7 +95,7 @@ const ALL: &[(&str, Passes)] = &[
     of::<cycle::Cycle>(),
     of::<api::Api>(),
     of::<queue::Queue>(),
-    of::<signup::Signup>(),
+    of::<Mounted<signup::Signup>>(),
     of::<index::Index>(),
     of::<Mounted<array::Array>>(),
     of::<Mounted<list::List>>(),

@@ -112,7 +112,7 @@ pub fn catalogue() -> Vec<Box<dyn Entry>> {
         entry::<cycle::Cycle>(),
         entry::<api::Api>(),
         entry::<Mounted<queue::Queue>>(),
-        entry::<signup::Signup>(),
+        entry::<Mounted<signup::Signup>>(),
         entry::<Mounted<index::Index>>(),
         entry::<Mounted<array::Array>>(),
         entry::<Mounted<list::List>>(),

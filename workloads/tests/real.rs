@@ -98,7 +98,7 @@ const ALL: &[(&str, Passes)] = &[
     of::<cycle::Cycle>(),
     of::<api::Api>(),
     of::<Queue>(),
-    of::<signup::Signup>(),
+    of::<Mounted<signup::Signup>>(),
     of::<Index>(),
     of::<Mounted<array::Array>>(),
     of::<Mounted<list::List>>(),

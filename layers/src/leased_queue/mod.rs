@@ -59,4 +59,4 @@ mod ops;
 
 pub use error::Error;
 pub use keys::{Hold, Lease, Row};
-pub use ops::{Claim, LeasedQueue, MAX_VALUE_BYTES};
+pub use ops::{Claim, LeasedQueue, Leases, MAX_VALUE_BYTES};

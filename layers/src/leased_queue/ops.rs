@@ -9,11 +9,13 @@ use crate::{
     once::{self, Answer, Outcome, Session},
     queue::{Item, ItemId, Position},
     reachable,
-    tx::{self, Database, Isolation, KeyValue, MutationType, RangeOption, RunError, Transaction},
+    tx::{
+        self, Database, Isolation, KeySelector, KeyValue, MutationType, RangeOption, RunError, Transaction,
+    },
 };
 use bytes::{BufMut, Bytes, BytesMut};
 use foundationdb_tuple::Subspace;
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 /// The longest value, in bytes: FoundationDB's limit less what a claim's record needs around it.
 pub const MAX_VALUE_BYTES: usize = tx::VALUE_SIZE_LIMIT - 120;
@@ -31,6 +33,15 @@ pub struct Claim {
     pub hold: Hold,
     /// The item's value.
     pub value: Bytes,
+}
+
+/// A page of the leases.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leases {
+    /// Those that are held, in the order of their items.
+    pub held: Vec<Lease>,
+    /// After which position the next page begins; `None` when there is none.
+    pub next: Option<Position>,
 }
 
 impl LeasedQueue {
@@ -72,7 +83,8 @@ impl LeasedQueue {
     /// worker's timer for it must have begun before the call.
     pub async fn claim<T: Transaction>(&self, tx: &T) -> Result<Option<Claim>, Error> {
         crate::called!();
-        let Some(row) = self.rows(tx, &self.keys.waiting, 1, Isolation::Serializable).await?.pop() else {
+        let Some(row) = self.rows(tx, &self.keys.waiting, None, 1, Isolation::Serializable).await?.pop()
+        else {
             reachable!("leased_queue: a claim finds no item");
             return Ok(None);
         };
@@ -126,23 +138,37 @@ impl LeasedQueue {
         }
     }
 
-    /// The leases that are held.
-    pub async fn leases<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Vec<Lease>, Error> {
+    /// The leases that are held, of the next `most` items (at least one) after the position `after` that were
+    /// ever claimed. A page without a held lease need not be the last one.
+    pub async fn leases<T: Transaction>(
+        &self,
+        tx: &T,
+        after: Option<Position>,
+        most: usize,
+        isolation: Isolation,
+    ) -> Result<Leases, Error> {
         crate::called!();
-        let mut held = Vec::new();
-        for row in self.rows(tx, &self.keys.leases, 0, isolation).await? {
-            if let (lease, true) = self.keys.lease(&row)? {
-                held.push(lease);
-            }
+        let rows = self.rows(tx, &self.keys.leases, after, most.max(1), isolation).await?;
+        let mut page = Leases { held: Vec::new(), next: None };
+        for row in &rows {
+            let (lease, held) = self.keys.lease(row)?;
+            page.held.extend(held.then_some(lease));
+            page.next = (rows.len() == most.max(1)).then_some(lease.hold.position);
         }
-        Ok(held)
+        Ok(page)
     }
 
-    /// How many items wait, and how many are claimed. Reads all of them.
-    pub async fn len<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<(usize, usize), Error> {
+    /// How many items wait, and how many are claimed, each counted up to `most` (at least one). Reads their
+    /// values: `most` of the largest must be read within a transaction's five seconds.
+    pub async fn len<T: Transaction>(
+        &self,
+        tx: &T,
+        most: usize,
+        isolation: Isolation,
+    ) -> Result<(usize, usize), Error> {
         crate::called!();
-        let waiting = self.rows(tx, &self.keys.waiting, 0, isolation).await?.len();
-        Ok((waiting, self.rows(tx, &self.keys.claimed, 0, isolation).await?.len()))
+        let waiting = self.rows(tx, &self.keys.waiting, None, most.max(1), isolation).await?.len();
+        Ok((waiting, self.rows(tx, &self.keys.claimed, None, most.max(1), isolation).await?.len()))
     }
 
     /// [`enqueue`](LeasedQueue::enqueue), exactly once.
@@ -159,23 +185,36 @@ impl LeasedQueue {
     }
 
     /// Watches the leases that are held for the duration of a lease, by this process's own timer, and ends
-    /// those that nobody has renewed. Answers how many. May be repeated at will.
+    /// those that nobody has renewed. Returns how many; after an unknown result it may count one too few.
+    ///
+    /// Reads `most` leases in one transaction, and ends each in one of its own: after an error, or when
+    /// dropped, some may have ended. May be repeated at will.
     pub fn expire_unchanged<D: Database>(
         &self,
         db: &D,
         duration: Duration,
+        most: usize,
     ) -> impl Future<Output = Result<usize, RunError<Error>>> + Send {
         crate::called!();
         async move {
-            let held = || db.run(|tx, _| async move { self.leases(&tx, Isolation::Snapshot).await });
-            let before: BTreeSet<Lease> = held().await?.into_iter().collect();
-            if before.is_empty() {
+            let (mut observed, mut after) = (Vec::new(), None);
+            loop {
+                let page = db
+                    .run(|tx, _| async move { self.leases(&tx, after, most, Isolation::Snapshot).await })
+                    .await?;
+                observed.extend(page.held);
+                after = page.next;
+                if after.is_none() {
+                    break;
+                }
+            }
+            if observed.is_empty() {
                 return Ok(0);
             }
             // The timer begins when they have been read: whoever renewed one of them, renewed it before.
             db.env().sleep(duration).await;
             let mut ended = 0;
-            for lease in held().await?.into_iter().filter(|lease| before.contains(lease)) {
+            for lease in observed {
                 let expired = db.run(|tx, _| async move { self.expire(&tx, lease).await }).await?;
                 ended += usize::from(expired);
             }
@@ -220,28 +259,25 @@ impl LeasedQueue {
         tx.set(&lease.hold.position.pack(&self.keys.leases), &lease_value(lease, held));
     }
 
-    /// The first rows, 0 for all of them.
+    /// The first rows, or those after a position.
     async fn rows<T: Transaction>(
         &self,
         tx: &T,
         of: &Subspace,
+        after: Option<Position>,
         limit: usize,
         isolation: Isolation,
     ) -> Result<Vec<KeyValue>, Error> {
-        let range = RangeOption::from(of.range()).limit(limit);
+        let mut range = RangeOption::from(of.range()).limit(limit);
+        if let Some(after) = after {
+            range.begin = KeySelector::first_greater_than(after.pack(of));
+        }
         tx.get_range_all(range, isolation).await.map_err(|error| match error {
             tx::Error::ACCESSED_UNREADABLE => Error::OwnUnreadable,
             e => Error::Fdb(e),
         })
     }
 }
-
-once_forms! { impl LeasedQueue, Error {
-    claim_once = claim() -> Option<Claim>;
-    renew_once = renew(hold: Hold) -> i64;
-    acknowledge_once = acknowledge(hold: Hold) -> ();
-    release_once = release(hold: Hold) -> ();
-} }
 
 /// The hold's length in one byte, the hold, the value.
 impl Answer for Claim {

@@ -8,7 +8,7 @@
 //! * Everything under an index is adjacent: one range read, in the order of the values' labels.
 //! * Additions never conflict with each other, in either of them, nor do the removals of a [`Multimap`].
 //! * A value that has no copies left has no key.
-//! * The forms that end in `_once` take effect exactly once ([`once`](crate::once)). A bare addition to a
+//! * Through a session of [`once`](crate::once) they take effect exactly once. A bare addition to a
 //!   [`Multiset`] whose result is unknown must not be repeated: it would count twice.
 //!
 //! # What it does not do
@@ -35,7 +35,7 @@
 //!     let student = "s1".into();
 //!     enroll.add(tx, &student, &"2:00 chem lab".into()).await?;
 //!     enroll.add(tx, &student, &"2:00 chem lab".into()).await?;
-//!     Ok(enroll.get(tx, &student, Isolation::Serializable).await?.len())
+//!     Ok(enroll.get(tx, &student, None, 100, Isolation::Serializable).await?.len())
 //! }
 //! ```
 

@@ -1,10 +1,10 @@
-//! The operations of multimaps: inside a transaction, and exactly once.
+//! The operations of multimaps, inside a transaction.
 
 use super::{Error, keys};
 use crate::{
     label::Label,
     limits, nesting, sometimes,
-    tx::{Isolation, KeyValue, MutationType, RangeOption, Transaction},
+    tx::{Isolation, KeySelector, KeyValue, MutationType, RangeOption, Transaction},
 };
 use foundationdb_tuple::Subspace;
 
@@ -65,35 +65,37 @@ impl Multimap {
         Ok(tx.get(&keys::pair(&self.subspace, index, value), isolation).await?.is_some())
     }
 
-    /// The values under an index, in order.
+    /// The values under an index, in order: up to `most` (at least one) after the value `after`. Fewer than
+    /// `most` are the last ones.
     pub async fn get<T: Transaction>(
         &self,
         tx: &T,
         index: &Label,
+        after: Option<&Label>,
+        most: usize,
         isolation: Isolation,
     ) -> Result<Vec<Label>, Error> {
         crate::called!();
-        let rows = rows(tx, &keys::under(&self.subspace, index), isolation).await?;
+        let after = after.map(|value| keys::pair(&self.subspace, index, value));
+        let rows = rows(tx, &keys::under(&self.subspace, index), after, most, isolation).await?;
         rows.iter().map(|row| Ok(keys::member(&self.subspace, row)?.1)).collect()
     }
 
-    /// All indexes with their values, in order.
+    /// All indexes with their values, in order: up to `most` (at least one) after the pair `after`. Fewer than
+    /// `most` are the last ones.
     pub async fn all<T: Transaction>(
         &self,
         tx: &T,
+        after: Option<(&Label, &Label)>,
+        most: usize,
         isolation: Isolation,
     ) -> Result<Vec<(Label, Label)>, Error> {
         crate::called!();
-        let rows = rows(tx, &self.subspace, isolation).await?;
+        let after = after.map(|(index, value)| keys::pair(&self.subspace, index, value));
+        let rows = rows(tx, &self.subspace, after, most, isolation).await?;
         rows.iter().map(|row| keys::member(&self.subspace, row)).collect()
     }
 }
-
-once_forms! { impl Multimap, Error {
-    add_once = add(index: &Label, value: &Label) -> ();
-    remove_once = remove(index: &Label, value: &Label) -> ();
-    remove_all_once = remove_all(index: &Label) -> ();
-} }
 
 impl Multiset {
     /// The multiset below `subspace`, which nothing else may use.
@@ -165,29 +167,37 @@ impl Multiset {
         tx.get(&key, isolation).await?.map_or(Ok(0), |copies| keys::copies(&key, &copies))
     }
 
-    /// The values under an index, in order, and how many copies there are of each.
+    /// The values under an index, in order, and how many copies there are of each: up to `most` (at least
+    /// one) after the value `after`. Fewer than `most` are the last ones.
     pub async fn get<T: Transaction>(
         &self,
         tx: &T,
         index: &Label,
+        after: Option<&Label>,
+        most: usize,
         isolation: Isolation,
     ) -> Result<Vec<(Label, u64)>, Error> {
         crate::called!();
-        let rows = rows(tx, &keys::under(&self.subspace, index), isolation).await?;
+        let after = after.map(|value| keys::pair(&self.subspace, index, value));
+        let rows = rows(tx, &keys::under(&self.subspace, index), after, most, isolation).await?;
         let value = |row: &KeyValue| {
             Ok((keys::parts(&self.subspace, &row.key)?.1, keys::copies(&row.key, &row.value)?))
         };
         rows.iter().map(value).collect()
     }
 
-    /// All indexes with their values, in order, and how many copies there are of each.
+    /// All indexes with their values, in order, and how many copies there are of each: up to `most` (at least
+    /// one) after the pair `after`. Fewer than `most` are the last ones.
     pub async fn all<T: Transaction>(
         &self,
         tx: &T,
+        after: Option<(&Label, &Label)>,
+        most: usize,
         isolation: Isolation,
     ) -> Result<Vec<((Label, Label), u64)>, Error> {
         crate::called!();
-        let rows = rows(tx, &self.subspace, isolation).await?;
+        let after = after.map(|(index, value)| keys::pair(&self.subspace, index, value));
+        let rows = rows(tx, &self.subspace, after, most, isolation).await?;
         let pair = |row: &KeyValue| {
             Ok((keys::parts(&self.subspace, &row.key)?, keys::copies(&row.key, &row.value)?))
         };
@@ -195,16 +205,17 @@ impl Multiset {
     }
 }
 
-once_forms! { impl Multiset, Error {
-    add_once = add(index: &Label, value: &Label, copies: u32) -> ();
-    remove_once = remove(index: &Label, value: &Label, copies: u32) -> u64;
-    remove_all_once = remove_all(index: &Label) -> ();
-} }
-
+/// The first rows of a subspace, or those after a key of it.
 async fn rows<T: Transaction>(
     tx: &T,
     subspace: &Subspace,
+    after: Option<Vec<u8>>,
+    most: usize,
     isolation: Isolation,
 ) -> Result<Vec<KeyValue>, Error> {
-    Ok(tx.get_range_all(RangeOption::from(subspace.range()), isolation).await?)
+    let mut range = RangeOption::from(subspace.range()).limit(most.max(1));
+    if let Some(after) = after {
+        range.begin = KeySelector::first_greater_than(after);
+    }
+    Ok(tx.get_range_all(range, isolation).await?)
 }

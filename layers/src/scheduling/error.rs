@@ -31,6 +31,9 @@ pub enum Refusal {
     /// A name of more than [`MAX_NAME`](super::keys::MAX_NAME) bytes.
     #[error("name too long")]
     NameTooLong,
+    /// More than [`MAX_INIT`](super::MAX_INIT) classes to be added at once.
+    #[error("too many classes at once")]
+    TooManyAtOnce,
 }
 
 /// Why an operation did not give its answer.

@@ -2,8 +2,7 @@
 //!
 //! The application of FoundationDB's class scheduling tutorial. [`Scheduling`] holds its functions
 //! inside a transaction, where they compose ([`switch`](Scheduling::switch) is a drop and a sign-up
-//! in one step), and beside them the forms that run exactly once through a session of
-//! [`once`](crate::once), such as [`signup_once`](Scheduling::signup_once).
+//! in one step). Through a session of [`once`](crate::once) they take effect exactly once.
 //!
 //! # Promise
 //!
@@ -30,7 +29,7 @@
 //! | signup | the class, the student's sign-ups | two keys | changes of these |
 //! | drop | the sign-up, the class | two keys | changes of these |
 //! | switch | both classes, the student's sign-ups | four keys | changes of these |
-//! | available_classes | all classes | – | every sign-up and drop |
+//! | available_classes | the classes of the page | – | every sign-up and drop of these |
 //! | seats_left, classes_of | the class; the student's sign-ups | – | changes of these |
 //!
 //! ```
@@ -60,4 +59,4 @@ mod ops;
 
 pub use error::{Error, Refusal};
 pub use keys::Keys;
-pub use ops::{Change, MAX_CLASSES, Scheduling};
+pub use ops::{Change, MAX_CLASSES, MAX_INIT, Page, Scheduling};

@@ -1,5 +1,4 @@
-//! The operations: inside a transaction, where they compose and see each other's writes, and exactly
-//! once through a session.
+//! The operations: inside a transaction, where they compose and see each other's writes.
 
 use super::{
     catalogue,
@@ -7,15 +6,15 @@ use super::{
     keys::{self, Keys},
 };
 use crate::{
-    once::{self, Answer, Outcome, Session},
+    once::{self, Answer},
     reachable, sometimes,
-    tx::{Database, Isolation::Serializable, RangeOption, Transaction},
+    tx::{self, Isolation::Serializable, KeySelector, RangeOption, Transaction},
 };
 use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::Subspace;
-use futures::{TryStreamExt, future, pin_mut};
+use futures::future::{self, try_join_all};
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeSet, future::Future};
+use std::collections::BTreeSet;
 
 /// How many classes a student may take at once.
 pub const MAX_CLASSES: usize = 5;
@@ -38,14 +37,23 @@ impl Answer for Change {
     }
 }
 
-/// How many classes [`Scheduling::init_once`] adds in one transaction: some 600 kB of its 10 MB.
-const CLASSES_PER_TRANSACTION: usize = 2_000;
+/// How many classes one call of [`Scheduling::init`] takes: some 2 MB of a transaction's 10 MB with the
+/// longest names.
+pub const MAX_INIT: usize = 2_000;
+
+/// A page of a list of classes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// The classes of the page, in the order of their names.
+    pub classes: Vec<String>,
+    /// After which class the next page begins; `None` when there is none.
+    pub next: Option<String>,
+}
 
 /// One scheduling application.
 ///
-/// Most functions take the transaction they run in, so that several make one step; a refusal has
-/// changed nothing, also when the caller goes on with the transaction. Those that end in `_once` run
-/// a transaction of their own, exactly once, through a [`Session`].
+/// The functions take the transaction they run in, so that several make one step; a refusal has
+/// changed nothing, also when the caller goes on with the transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scheduling {
     keys: Keys,
@@ -78,10 +86,11 @@ impl Scheduling {
     }
 
     /// [`add_class`](Scheduling::add_class) for each of `classes` that is not offered yet, with one
-    /// range read for all of them; the number of classes added.
+    /// range read for all of them; the number of classes added. Create-if-absent, it can be done again: a
+    /// larger catalogue is added in several transactions.
     ///
-    /// A class costs about 250 bytes of the transaction's 10,000,000: the tutorial's 1,620 are
-    /// well within one transaction, 30,000 are not.
+    /// More than [`MAX_INIT`] classes are refused with [`Refusal::TooManyAtOnce`]. Reads as many rows as
+    /// there are `classes`, and looks for those behind them one by one.
     pub async fn init<T, C>(&self, tx: &T, classes: C, seats: u32) -> Result<usize, Error>
     where
         T: Transaction,
@@ -93,12 +102,24 @@ impl Scheduling {
         for class in classes {
             keys::check_name(class.as_ref())?;
             missing.insert(self.keys.course(class.as_ref()));
+            if missing.len() > MAX_INIT {
+                return Err(Refusal::TooManyAtOnce.into());
+            }
         }
         let (Some(first), Some(last)) = (missing.first(), missing.last()) else {
             return Ok(0);
         };
-        let asked = RangeOption::new(first.clone(), crate::tx::key_after(last));
-        for row in tx.get_range_all(asked, Serializable).await? {
+        let asked = RangeOption::new(first.clone(), tx::key_after(last)).limit(missing.len());
+        let rows = tx.get_range_all(asked, Serializable).await?;
+        let unread = match rows.last() {
+            Some(row) if rows.len() == missing.len() => missing.split_off(row.key.as_ref()),
+            _ => BTreeSet::new(),
+        };
+        sometimes!(unread.len() > 1, "scheduling: other classes lie between those of a catalogue");
+        let there = try_join_all(unread.iter().map(|key| tx.get(key, Serializable))).await?;
+        missing
+            .extend(unread.into_iter().zip(there).filter(|(_, class)| class.is_none()).map(|(key, _)| key));
+        for row in rows {
             missing.remove(row.key.as_ref());
         }
         let value = keys::pack_seats(seats);
@@ -114,31 +135,34 @@ impl Scheduling {
         self.init(tx, catalogue::class_names().collect::<Vec<_>>(), catalogue::SEATS).await
     }
 
-    /// Every class that has seats left, in the order of their names.
-    pub async fn available_classes<T: Transaction>(&self, tx: &T) -> Result<Vec<String>, Error> {
-        crate::called!();
-        self.available_classes_up_to(tx, usize::MAX).await
-    }
-
-    /// The first `limit` classes that have seats left. Reads no further than it must, so that a
-    /// change of a later class is no conflict.
-    pub async fn available_classes_up_to<T: Transaction>(
+    /// Those that have seats left of the next `most` classes (at least one) after the class `after`, or from
+    /// the first one on. Reads no further than it must, so that a change of a later class is no conflict.
+    ///
+    /// A page may have no class with seats and not be the last one.
+    pub async fn available_classes<T: Transaction>(
         &self,
         tx: &T,
-        limit: usize,
-    ) -> Result<Vec<String>, Error> {
+        after: Option<&str>,
+        most: usize,
+    ) -> Result<Page, Error> {
         crate::called!();
-        let mut classes = Vec::new();
-        let rows = tx.get_ranges_keyvalues(self.keys.courses(), Serializable);
-        pin_mut!(rows);
-        while classes.len() < limit
-            && let Some(row) = rows.try_next().await?
-        {
+        let mut range = self.keys.courses().limit(most.max(1));
+        if let Some(after) = after {
+            range.begin = KeySelector::first_greater_than(self.keys.course(after));
+        }
+        let rows = tx.get_range_all(range, Serializable).await?;
+        let mut page = Page { classes: Vec::new(), next: None };
+        for row in &rows {
             if keys::unpack_seats(&row.key, &row.value)? > 0 {
-                classes.push(self.keys.class_of_course(&row.key)?);
+                page.classes.push(self.keys.class_of_course(&row.key)?);
             }
         }
-        Ok(classes)
+        if let Some(last) = rows.last()
+            && rows.len() == most.max(1)
+        {
+            page.next = Some(self.keys.class_of_course(&last.key)?);
+        }
+        Ok(page)
     }
 
     /// The seats left in `class`, or `None` when it is not offered.
@@ -234,78 +258,5 @@ impl Scheduling {
         // The seat given up a moment ago is free in this transaction, whoever else wants it.
         self.signup(tx, student, old).await?;
         Err(refusal.into())
-    }
-}
-
-/// The same operations, exactly once through a client's session.
-impl Scheduling {
-    /// [`add_class`](Scheduling::add_class), exactly once.
-    pub fn add_class_once<D: Database>(
-        &self,
-        session: &mut Session<D>,
-        class: &str,
-        seats: u32,
-    ) -> impl Future<Output = Outcome<Change, Error>> + Send {
-        crate::called!();
-        session.apply(move |tx| async move { self.add_class(&tx, class, seats).await })
-    }
-
-    /// [`init`](Scheduling::init) for a catalogue of any size, a few thousand classes in each
-    /// transaction; the number of classes added. Being create-if-absent, it can be begun again
-    /// wherever it stopped, and an unknown outcome of one part leaves nothing to resolve: only a
-    /// part that is certainly there is counted.
-    pub fn init_once<D: Database>(
-        &self,
-        session: &mut Session<D>,
-        classes: &[String],
-        seats: u32,
-    ) -> impl Future<Output = Outcome<u64, Error>> + Send {
-        crate::called!();
-        async move {
-            let mut added = 0;
-            for part in classes.chunks(CLASSES_PER_TRANSACTION) {
-                let init =
-                    session.apply(move |tx| async move { Ok(self.init(&tx, part, seats).await? as u64) });
-                match init.await {
-                    Outcome::Applied(n) => added += n,
-                    ended => return ended,
-                }
-            }
-            Outcome::Applied(added)
-        }
-    }
-
-    /// [`signup`](Scheduling::signup), exactly once.
-    pub fn signup_once<D: Database>(
-        &self,
-        session: &mut Session<D>,
-        student: &str,
-        class: &str,
-    ) -> impl Future<Output = Outcome<Change, Error>> + Send {
-        crate::called!();
-        session.apply(move |tx| async move { self.signup(&tx, student, class).await })
-    }
-
-    /// [`drop`](Scheduling::drop), exactly once.
-    pub fn drop_once<D: Database>(
-        &self,
-        session: &mut Session<D>,
-        student: &str,
-        class: &str,
-    ) -> impl Future<Output = Outcome<Change, Error>> + Send {
-        crate::called!();
-        session.apply(move |tx| async move { self.drop(&tx, student, class).await })
-    }
-
-    /// [`switch`](Scheduling::switch), exactly once.
-    pub fn switch_once<D: Database>(
-        &self,
-        session: &mut Session<D>,
-        student: &str,
-        old: &str,
-        new: &str,
-    ) -> impl Future<Output = Outcome<(), Error>> + Send {
-        crate::called!();
-        session.apply(move |tx| async move { self.switch(&tx, student, old, new).await })
     }
 }

@@ -1,6 +1,6 @@
 //! The sequential model of class scheduling: what one student after another would be told.
 
-use shaketable_layers::scheduling::{Change, MAX_CLASSES, Refusal};
+use shaketable_layers::scheduling::{Change, MAX_CLASSES, MAX_INIT, Refusal, keys::MAX_NAME};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Seats and sign-ups as plain maps.
@@ -17,17 +17,50 @@ impl Classes {
     }
 
     /// Offers a class unless it is offered already.
-    pub fn add_class(&mut self, class: &str, seats: u32) -> Change {
+    pub fn add_class(&mut self, class: &str, seats: u32) -> Result<Change, Refusal> {
+        fits(class)?;
         if self.seats_left.contains_key(class) {
-            return Change::Unneeded;
+            return Ok(Change::Unneeded);
         }
         self.seats_left.insert(class.into(), seats);
-        Change::Made
+        Ok(Change::Made)
     }
 
-    /// The first `limit` classes with seats left.
-    pub fn available(&self, limit: usize) -> Vec<String> {
-        self.seats_left.iter().filter(|(_, left)| **left > 0).map(|(c, _)| c.clone()).take(limit).collect()
+    /// Offers those of these classes that are not offered yet. Answers how many.
+    pub fn init(&mut self, classes: &[String], seats: u32) -> Result<usize, Refusal> {
+        classes.iter().try_for_each(|class| fits(class))?;
+        if classes.iter().collect::<BTreeSet<_>>().len() > MAX_INIT {
+            return Err(Refusal::TooManyAtOnce);
+        }
+        let before = self.seats_left.len();
+        for class in classes {
+            self.seats_left.entry(class.clone()).or_insert(seats);
+        }
+        Ok(self.seats_left.len() - before)
+    }
+
+    /// Those with seats left of the first `most` classes after `after`, and the last of these if there may be
+    /// more.
+    pub fn available(&self, after: Option<&str>, most: usize) -> (Vec<String>, Option<String>) {
+        let looked_at: Vec<_> = self
+            .seats_left
+            .iter()
+            .filter(|(class, _)| after.is_none_or(|after| &***class > after))
+            .take(most)
+            .collect();
+        let available = looked_at.iter().filter(|(_, left)| **left > 0).map(|(c, _)| (*c).clone()).collect();
+        let last = looked_at.last().filter(|_| looked_at.len() == most).map(|(c, _)| (*c).clone());
+        (available, last)
+    }
+
+    /// The seats left in a class that is offered.
+    pub fn seats_left(&self, class: &str) -> Option<u32> {
+        self.seats_left.get(class).copied()
+    }
+
+    /// Every sign-up.
+    pub fn sign_ups(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.taken.iter().flat_map(|(s, classes)| classes.iter().map(move |c| (s.as_str(), c.as_str())))
     }
 
     /// The classes of one student.
@@ -47,36 +80,10 @@ impl Classes {
         classes
     }
 
-    /// Every class with the seats it has left.
-    pub fn seats(&self) -> impl Iterator<Item = (&str, u32)> {
-        self.seats_left.iter().map(|(c, left)| (c.as_str(), *left))
-    }
-
-    /// How this differs from what the committed operations lead to, if it does.
-    pub fn difference(&self, expected: &Classes) -> Option<String> {
-        let classes = self.seats_left.keys().chain(expected.seats_left.keys());
-        for class in classes {
-            let (found, expected) = (self.seats_left.get(class), expected.seats_left.get(class));
-            if found != expected {
-                return Some(format!(
-                    "{class} has {found:?} seats left; the committed operations leave {expected:?}"
-                ));
-            }
-        }
-        let students = self.taken.keys().chain(expected.taken.keys());
-        for student in students {
-            let (found, expected) = (self.classes_of(student), expected.classes_of(student));
-            if found != expected {
-                return Some(format!(
-                    "{student} takes {found:?}; the committed operations lead to {expected:?}"
-                ));
-            }
-        }
-        None
-    }
-
     /// Signs up.
     pub fn signup(&mut self, student: &str, class: &str) -> Result<Change, Refusal> {
+        fits(student)?;
+        fits(class)?;
         let taken = self.taken.get(student);
         if taken.is_some_and(|taken| taken.contains(class)) {
             return Ok(Change::Unneeded);
@@ -95,8 +102,12 @@ impl Classes {
 
     /// Drops.
     pub fn drop(&mut self, student: &str, class: &str) -> Change {
-        if !self.taken.get_mut(student).is_some_and(|taken| taken.remove(class)) {
+        let Some(taken) = self.taken.get_mut(student).filter(|taken| taken.contains(class)) else {
             return Change::Unneeded;
+        };
+        taken.remove(class);
+        if taken.is_empty() {
+            self.taken.remove(student);
         }
         *self.seats_left.get_mut(class).expect("a class that is taken is offered") += 1;
         Change::Made
@@ -113,6 +124,7 @@ impl Classes {
         if taken.contains(new) {
             return Err(Refusal::AlreadyTakingNew);
         }
+        fits(new)?;
         let left = self.seats_left.get_mut(new).ok_or(Refusal::UnknownClass)?;
         *left = left.checked_sub(1).ok_or(Refusal::NoRemainingSeats)?;
         *self.seats_left.get_mut(old).expect("a class that is taken is offered") += 1;
@@ -120,6 +132,10 @@ impl Classes {
         taken.insert(new.into());
         Ok(())
     }
+}
+
+fn fits(name: &str) -> Result<(), Refusal> {
+    if name.len() > MAX_NAME { Err(Refusal::NameTooLong) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -136,7 +152,9 @@ mod tests {
         assert_eq!(m.signup("s", "a"), Ok(Change::Made));
         assert_eq!(m.signup("s", "a"), Ok(Change::Unneeded));
         assert_eq!(m.signup("t", "a"), Err(Refusal::NoRemainingSeats));
-        assert_eq!(m.available(2), ["b", "c"]);
+        let names = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
+        assert_eq!(m.available(None, 3), (names(&["b", "c"]), Some("c".into())));
+        assert_eq!(m.available(Some("e"), 2), (names(&["f"]), None));
         assert_eq!(m.drop("s", "a"), Change::Made);
         assert_eq!(m.drop("s", "a"), Change::Unneeded);
         assert_eq!(m.signup("t", "a"), Ok(Change::Made));
@@ -152,7 +170,7 @@ mod tests {
         assert_eq!(m.signup("s", "f"), Err(Refusal::TooManyClasses));
         assert_eq!(m.switch("s", "a", "f"), Ok(()));
         assert_eq!(m.classes_of("s"), ["b", "c", "d", "e", "f"]);
-        assert_eq!(m.seats().find(|(c, _)| *c == "a"), Some(("a", 2)));
+        assert_eq!(m.seats_left("a"), Some(2));
     }
 
     #[test]
@@ -171,28 +189,29 @@ mod tests {
     }
 
     #[test]
-    fn differences_are_named() {
+    fn what_is_found_is_a_model() {
         let mut m = model(2);
         m.signup("s", "a").unwrap();
         m.signup("t", "b").unwrap();
         m.drop("t", "b");
-        let seats = m.seats().map(|(c, n)| (c.to_owned(), n)).collect::<BTreeMap<_, _>>();
+        let seats = ["a", "b", "c", "d", "e", "f"].map(|c| (c.to_owned(), if c == "a" { 1 } else { 2 }));
         let found = |taken: &[(&str, &str)]| {
-            Classes::found(seats.clone(), taken.iter().map(|(s, c)| (s.to_string(), c.to_string())))
+            let taken = taken.iter().map(|(s, c)| (s.to_string(), c.to_string()));
+            Classes::found(seats.clone().into(), taken)
         };
-        assert_eq!(found(&[("s", "a")]).difference(&m), None);
-        assert!(found(&[]).difference(&m).unwrap().contains("s takes []"));
-        assert!(found(&[("s", "a"), ("u", "b")]).difference(&m).unwrap().contains("u takes [\"b\"]"));
-        assert!(model(2).difference(&m).unwrap().contains("a has Some(2) seats"));
-        assert!(Classes::default().difference(&m).unwrap().contains("a has None"));
+        assert_eq!(found(&[("s", "a")]), m);
+        assert_ne!(found(&[]), m);
+        assert_ne!(found(&[("s", "a"), ("u", "b")]), m);
     }
 
     #[test]
     fn adding_a_class_again_takes_no_seat_back() {
         let mut m = model(3);
         m.signup("s", "a").unwrap();
-        assert_eq!(m.add_class("a", 3), Change::Unneeded);
-        assert_eq!(m.seats().next(), Some(("a", 2)));
-        assert_eq!(m.add_class("z", 1), Change::Made);
+        assert_eq!(m.add_class("a", 3), Ok(Change::Unneeded));
+        assert_eq!(m.seats_left("a"), Some(2));
+        assert_eq!(m.add_class("z", 1), Ok(Change::Made));
+        assert_eq!(m.init(&["a".into(), "y".into(), "y".into()], 7), Ok(1));
+        assert_eq!((m.seats_left("a"), m.seats_left("y")), (Some(2), Some(7)));
     }
 }

@@ -1,6 +1,9 @@
 //! A leased queue done wrong, one bug at a time.
 
-use crate::workloads::leased_queue::{Flaw, Leased, leased};
+use crate::{
+    specimen::Recorded,
+    workloads::leased_queue::{Act, Flaw, Leased, Told, leased, together as right},
+};
 use bytes::BytesMut;
 use foundationdb_tuple::Subspace;
 use shaketable_layers::{
@@ -13,7 +16,7 @@ use shaketable_layers::{
         KeyValue, RangeOption, RetryError, RunError, Transaction,
     },
 };
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, slice, time::Duration};
 
 fn part(part: i64) -> Subspace {
     leased().subspace().subspace(&part)
@@ -76,7 +79,7 @@ pub async fn claim<D: Database>(
             });
             claimed.await
         }
-        _ => leased().claim_once(session).await,
+        _ => session.apply(|tx| async move { leased().claim(&tx).await }).await,
     }
 }
 
@@ -120,7 +123,16 @@ pub async fn renew<D: Database>(
             });
             renewed.await
         }
-        _ => leased().renew_once(session, hold).await,
+        Flaw::RenewsUnseen => {
+            let renewed = session.apply(|tx| async move {
+                match lease(&tx, &hold.position, Serializable).await? {
+                    Some((lease, true)) if lease.hold == hold => Ok(lease.revision + 1),
+                    _ => Err(Error::Lost(hold)),
+                }
+            });
+            renewed.await
+        }
+        _ => session.apply(|tx| async move { leased().renew(&tx, hold).await }).await,
     }
 }
 
@@ -154,13 +166,63 @@ pub async fn acknowledge<D: Database>(
                 }
             }
         }
-        _ => leased().acknowledge_once(session, hold).await,
+        Flaw::AcknowledgesAtSnapshot => {
+            let acknowledged = session.apply(|tx| async move {
+                match lease(&tx, &hold.position, Snapshot).await? {
+                    Some((lease, true)) if lease.hold == hold => {}
+                    _ => return Err(Error::Lost(hold)),
+                }
+                tx.clear(&key(1, &hold.position));
+                tx.clear(&key(2, &hold.position));
+                Ok::<_, Error>(())
+            });
+            acknowledged.await
+        }
+        _ => session.apply(|tx| async move { leased().acknowledge(&tx, hold).await }).await,
     }
+}
+
+/// Gives an item back.
+pub async fn release<D: Database>(flaw: Flaw, session: &mut Session<D>, hold: Hold) -> Outcome<(), Error> {
+    let released = session.apply(|tx| async move {
+        leased().release(&tx, hold).await?;
+        if flaw == Flaw::ReleaseForgets {
+            tx.clear(&key(2, &hold.position));
+        }
+        Ok::<_, Error>(())
+    });
+    released.await
+}
+
+/// Does several calls.
+pub async fn together<D: Database>(
+    flaw: Flaw,
+    session: &mut Session<D>,
+    acts: &[Act],
+    ids: &[ItemId],
+) -> Outcome<Recorded<Told>, Error> {
+    let db = &session.database().clone();
+    let done = session.apply(|tx| async move {
+        let mut told = Vec::new();
+        for (act, id) in acts.iter().zip(ids) {
+            told.push(match (flaw, act) {
+                (Flaw::CountBeside, Act::Count(most)) => {
+                    let count = db.run(|own, _| async move { leased().len(&own, *most, Serializable).await });
+                    let (waiting, claimed) = count.await.map_err(|e| e.error)?;
+                    Told::Count(waiting, claimed)
+                }
+                _ => right(&tx, slice::from_ref(act), &[*id]).await?.swap_remove(0),
+            });
+        }
+        Ok::<_, Error>(Recorded(told))
+    });
+    done.await
 }
 
 /// Ends leases.
 pub async fn expire<D: Database>(flaw: Flaw, workload: &Leased, db: &D) -> Result<usize, RunError<Error>> {
-    let held = || db.run(|tx, _| async move { leased().leases(&tx, Snapshot).await });
+    let held =
+        || db.run(|tx, _| async move { Ok(leased().leases(&tx, None, usize::MAX, Snapshot).await?.held) });
     match flaw {
         Flaw::NeverExpires => Ok(0),
         Flaw::StoredDeadline => {
@@ -210,7 +272,19 @@ pub async fn expire<D: Database>(flaw: Flaw, workload: &Leased, db: &D) -> Resul
             }
             Ok(ended)
         }
-        _ => leased().expire_unchanged(db, workload.lease()).await,
+        Flaw::FirstPage => {
+            let most = workload.page();
+            let first = db.run(|tx, _| async move { leased().leases(&tx, None, most, Snapshot).await });
+            let first = first.await?.held;
+            db.env().sleep(workload.lease()).await;
+            let mut ended = 0;
+            for lease in first {
+                let expired = db.run(|tx, _| async move { leased().expire(&tx, lease).await });
+                ended += usize::from(expired.await?);
+            }
+            Ok(ended)
+        }
+        _ => leased().expire_unchanged(db, workload.lease(), workload.page()).await,
     }
 }
 

@@ -1,10 +1,10 @@
 //! Multimaps done wrong, one bug at a time.
 
 use crate::{
-    models::labels::label,
+    models::labels::{Which, label},
     specimen::{self, ran},
     workload::Outcome,
-    workloads::multimap::{Answer, Flaw, Op, content, copies_space, perform as right, set_space},
+    workloads::multimap::{Answer, Flaw, Op, content, copies_space, pair, perform as right, set_space},
 };
 use foundationdb_tuple::{Element, Subspace};
 use shaketable_layers::{
@@ -23,12 +23,12 @@ use shaketable_layers::{
 pub async fn perform<T: Transaction>(flaw: Flaw, tx: &T, op: &Op) -> Result<Answer, Error> {
     let stock = Multiset::new(copies_space());
     match (flaw, op) {
-        (Flaw::FirstBatch, Op::Get(i)) => {
+        (Flaw::FirstBatch, Op::Get(i, None, usize::MAX)) => {
             let (begin, end) = set_space().subspace(&(label(*i),)).range();
             let batch = tx.get_range(&RangeOption::new(begin, end), 1, Serializable).await?;
             Ok(values(&batch.rows))
         }
-        (Flaw::BarePrefix, Op::Get(i)) => {
+        (Flaw::BarePrefix, Op::Get(i, None, usize::MAX)) => {
             let whole = set_space().pack(&(label(*i),));
             // The end of a text or of bytes is one zero byte.
             let bare = if whole.last() == Some(&0) { &whole[..whole.len() - 1] } else { &whole[..] };
@@ -36,23 +36,24 @@ pub async fn perform<T: Transaction>(flaw: Flaw, tx: &T, op: &Op) -> Result<Answ
             Ok(values(&tx.get_range_all(RangeOption::new(bare.to_vec(), end), Serializable).await?))
         }
         (Flaw::EmptyIsNoElement, Op::IsElement(i, v)) => {
-            let value = tx.get(&key(set_space(), &label(*i), &label(*v)), Serializable).await?;
+            let value = tx.get(&key(set_space(), *i, *v), Serializable).await?;
             Ok(Answer::Is(value.is_some_and(|value| !value.is_empty())))
         }
         (Flaw::TextLabels, Op::Add(i, v)) => {
-            let (i, v) = (text(&label(*i)), text(&label(*v)));
+            let (i, v) = text_pair(*i, *v);
             Multimap::new(set_space()).add(tx, &i, &v).await.map(|()| Answer::Written)
         }
         (Flaw::TextLabels, Op::Remove(i, v)) => {
-            let (i, v) = (text(&label(*i)), text(&label(*v)));
+            let (i, v) = text_pair(*i, *v);
             Multimap::new(set_space()).remove(tx, &i, &v).await.map(|()| Answer::Written)
         }
         (Flaw::TextLabels, Op::IsElement(i, v)) => {
-            let (i, v) = (text(&label(*i)), text(&label(*v)));
+            let (i, v) = text_pair(*i, *v);
             Multimap::new(set_space()).is_element(tx, &i, &v, Serializable).await.map(Answer::Is)
         }
-        (Flaw::TextLabels, Op::Get(i)) => {
-            let found = Multimap::new(set_space()).get(tx, &text(&label(*i)), Serializable).await?;
+        (Flaw::TextLabels, Op::Get(i, None, most)) => {
+            let found =
+                Multimap::new(set_space()).get(tx, &text(&label(*i)), None, *most, Serializable).await?;
             Ok(Answer::Values(found.iter().map(content).collect()))
         }
         (Flaw::Latest, Op::Add(i, _)) => {
@@ -64,22 +65,23 @@ pub async fn perform<T: Transaction>(flaw: Flaw, tx: &T, op: &Op) -> Result<Answ
             right(tx, op).await.and(answer)
         }
         (Flaw::ReadAddWrite, Op::AddCopies(i, v, copies)) if *copies > 0 => {
-            let (i, v) = (label(*i), label(*v));
-            let key = key(copies_space(), &i, &v);
+            let key = key(copies_space(), *i, *v);
+            let (i, v) = pair(&copies_space(), *i, *v);
             limits::key(&key)?;
             let sum = stock.count(tx, &i, &v, Snapshot).await? + u64::from(*copies);
             tx.set(&key, &sum.to_le_bytes());
             Ok(Answer::Written)
         }
         (Flaw::AddReads, Op::AddCopies(i, v, _)) => {
-            stock.count(tx, &label(*i), &label(*v), Serializable).await?;
+            let (i, v) = pair(&copies_space(), *i, *v);
+            stock.count(tx, &i, &v, Serializable).await?;
             right(tx, op).await
         }
         (Flaw::SnapshotRemove | Flaw::ZeroStays, Op::RemoveCopies(i, v, asked)) => {
-            let (i, v, asked) = (label(*i), label(*v), *asked);
+            let asked = *asked;
             let isolation = if flaw == Flaw::SnapshotRemove { Snapshot } else { Serializable };
             // With zeros in it, a count is read as what it says.
-            let key = key(copies_space(), &i, &v);
+            let key = key(copies_space(), *i, *v);
             let have = tx.get(&key, isolation).await?;
             let have = have.and_then(|have| have[..].try_into().ok()).map_or(0, i64::from_le_bytes);
             let have = u64::try_from(have).unwrap_or(0);
@@ -93,13 +95,26 @@ pub async fn perform<T: Transaction>(flaw: Flaw, tx: &T, op: &Op) -> Result<Answ
             Ok(Answer::Copies(left))
         }
         (Flaw::ZeroAppears, Op::AddCopies(i, v, 0)) => {
-            let key = key(copies_space(), &label(*i), &label(*v));
+            let key = key(copies_space(), *i, *v);
+            limits::key(&key)?;
             tx.atomic_op(&key, &0i64.to_le_bytes(), MutationType::Add);
             Ok(Answer::Written)
         }
+        (Flaw::CopiesCutOff, Op::AddCopies(i, v, copies)) => {
+            right(tx, &Op::AddCopies(*i, *v, *copies & 0xffff)).await
+        }
+        (Flaw::PageRepeats | Flaw::PageSkips, Op::Get(i, Some(v), most)) => {
+            let (key, (_, end)) = (key(set_space(), *i, *v), set_space().subspace(&(label(*i),)).range());
+            let begin = match flaw {
+                Flaw::PageRepeats => key,
+                _ => strinc(&key).unwrap_or_default().to_vec(),
+            };
+            let range = RangeOption::new(begin, end).limit((*most).max(1));
+            Ok(values(&tx.get_range_all(range, Serializable).await?))
+        }
         (Flaw::RemovesAll, Op::RemoveCopies(i, v, asked)) if *asked > 0 => {
             let answer = right(tx, op).await?;
-            tx.clear(&key(copies_space(), &label(*i), &label(*v)));
+            tx.clear(&key(copies_space(), *i, *v));
             Ok(answer)
         }
         _ => right(tx, op).await,
@@ -131,8 +146,14 @@ pub async fn own_transactions<D: Database>(
     Some(ran(calls.await))
 }
 
-fn key(space: Subspace, index: &Label, value: &Label) -> Vec<u8> {
-    space.pack(&(index, value))
+fn key(space: Subspace, index: Which, value: Which) -> Vec<u8> {
+    space.pack(&pair(&space, index, value))
+}
+
+/// An index and a value, integers as their digits.
+fn text_pair(index: Which, value: Which) -> (Label, Label) {
+    let (index, value) = pair(&set_space(), index, value);
+    (text(&index), text(&value))
 }
 
 /// The last part of each key, whatever stands before it.

@@ -2,132 +2,255 @@
 //! has it, or as one would write it in haste.
 
 use crate::{
-    workload::{Outcome, Workload},
-    workloads::signup::{Answer, Client, Flaw, Op, Signup, applied, listed, refused, student},
+    specimen::{self, Recorded, Specimen, ran, told},
+    workload::Outcome,
+    workloads::signup::{Answer, Flaw, Op, Signup, page, scheduling, student},
 };
 use parking_lot::Mutex;
 use shaketable_layers::{
-    once,
+    once::{self, Session},
     scheduling::{
-        Change, Error, MAX_CLASSES, Refusal, Scheduling,
-        keys::{pack_seats, unpack_seats},
+        Change, Error, MAX_CLASSES, Refusal,
+        keys::{check_name, pack_seats, unpack_seats},
     },
     tx::{
-        self, Database,
+        Database, Env,
         Isolation::{self, Serializable, Snapshot},
-        RangeOption, RetryError, RunError, Transaction, TransactionOption,
+        KeyValue, RangeOption, RetryError, Transaction, TransactionOption, strinc,
     },
 };
 use std::future::Future;
 
-/// Does an operation that the bug touches; `None` when it leaves this one as it is.
-pub async fn apply<D: Database>(
-    flaw: Flaw,
-    signup: &Signup,
-    client: &mut Client<D>,
-    op: &Op,
-) -> Option<Outcome<Answer>> {
-    let Client { session, scheduling, names } = client;
-    let name = |class: u16| names[usize::from(class)].as_str();
-    let db = session.database().clone();
-    let (db, scheduling) = (&db, &*scheduling);
-    let flawed = &Flawed { scheduling, flaw, kept: Mutex::new(None) };
-    Some(match (flaw, op) {
-        (Flaw::AddClassAsPrinted, Op::AddClass(class)) => {
-            let key = &scheduling.keys().course(name(*class));
-            let ran = db.run(|tx, _| async move {
-                tx.set(key, &pack_seats(signup.seats()));
-                Ok(Change::Made)
-            });
-            bare(ran.await, Answer::Change)
+/// Does a call with the bug in it, or as it should be where the bug does not touch it.
+pub async fn perform<T: Transaction>(flaw: Flaw, signup: &Signup, tx: &T, op: &Op) -> Result<Answer, Error> {
+    let (scheduling, kept) = (scheduling(), Mutex::new(None));
+    let (keys, flawed) = (scheduling.keys(), Flawed { flaw, kept: &kept });
+    Ok(match (flaw, op) {
+        (Flaw::AddClassAsPrinted, Op::AddClass(class, seats)) => {
+            let class = signup.class(*class);
+            check_name(&class)?;
+            tx.set(&keys.course(&class), &pack_seats(*seats));
+            Answer::Change(Change::Made)
         }
         (Flaw::InitAsPrinted, Op::Init) => {
-            let classes = &signup.initial();
-            let ran = db.run(|tx, _| async move {
-                clear(&tx, scheduling.keys().courses());
-                clear(&tx, scheduling.keys().attendances());
-                for class in classes {
-                    tx.set(&scheduling.keys().course(class), &pack_seats(signup.seats()));
+            clear(tx, keys.courses());
+            clear(tx, keys.attendances());
+            let classes = signup.initial();
+            for class in &classes {
+                tx.set(&keys.course(class), &pack_seats(signup.seats()));
+            }
+            Answer::Added(classes.len())
+        }
+        (Flaw::InitRefills, Op::Init) => {
+            let mut added = 0;
+            for class in signup.initial() {
+                if scheduling.seats_left(tx, &class).await?.unwrap_or(0) == 0 {
+                    tx.set(&keys.course(&class), &pack_seats(signup.seats()));
+                    added += 1;
                 }
-                Ok(classes.len() as u64)
-            });
-            bare(ran.await, Answer::Added)
+            }
+            Answer::Added(added)
         }
-        (Flaw::OwnWritesUnseen, Op::Switch(s, old, new)) => {
-            let (s, old, new) = (&student(*s), name(*old), name(*new));
-            let ran = async {
-                let op = session.begin().await.map_err(Error::from).map_err(once::Outcome::Refused)?;
-                let slots = session.slots().clone();
-                let slots = &slots;
-                let ran = db.run(|tx, _| async move {
-                    // Must precede any operation, so the session's own loop cannot set it.
-                    tx.set_option(TransactionOption::ReadYourWritesDisable)?;
-                    match once::check(&tx, slots, op).await.map_err(lift)? {
-                        once::Check::Done(answer) => Ok(once::Landing::ready(answer)),
-                        once::Check::New(permit) => {
-                            flawed.switch(db, &tx, s, old, new).await?;
-                            once::record(&tx, permit, ()).map_err(lift)
-                        }
-                    }
-                });
-                Ok(session.conclude(op, ran.await).await)
-            };
-            applied(ran.await.unwrap_or_else(|refused| refused), |()| Answer::Switched)
+        (Flaw::FirstBatch, Op::Available(None, usize::MAX)) => {
+            let rows = tx.get_range(&keys.courses(), 1, Serializable).await?.rows;
+            available(&rows, usize::MAX, false)?
         }
-        (Flaw::NoOpRecord, Op::Signup(s, class)) => {
-            let (s, class) = (&student(*s), name(*class));
-            bare(db.run(|tx, _| async move { scheduling.signup(&tx, s, class).await }).await, Answer::Change)
+        (Flaw::PageSkips, Op::Available(Some(after), most)) => {
+            let mut range = keys.courses().limit((*most).max(1));
+            let bare = keys.course(&signup.class(*after));
+            range.begin.key = strinc(&bare[..bare.len() - 1]).unwrap_or_default();
+            available(&tx.get_range_all(range, Serializable).await?, *most, false)?
         }
-        (Flaw::NoOpRecord, Op::Drop(s, class)) => {
-            let (s, class) = (&student(*s), name(*class));
-            bare(db.run(|tx, _| async move { scheduling.drop(&tx, s, class).await }).await, Answer::Change)
+        (Flaw::FullIsListed, Op::Available(None, most)) => {
+            let range = keys.courses().limit((*most).max(1));
+            available(&tx.get_range_all(range, Serializable).await?, *most, true)?
         }
-        (Flaw::NoOpRecord, Op::Switch(s, old, new)) => {
-            let (s, old, new) = (&student(*s), name(*old), name(*new));
-            let ran = db.run(|tx, _| async move { scheduling.switch(&tx, s, old, new).await });
-            bare(ran.await, |()| Answer::Switched)
+        (Flaw::SeatsCutOff, Op::AddClass(class, seats)) => {
+            let added = scheduling.add_class(tx, &signup.class(*class), *seats & 0xffff).await?;
+            Answer::Change(added)
         }
-        (Flaw::FirstBatch, Op::Available(limit)) => {
-            let mut range = scheduling.keys().courses();
-            let limit = if *limit == 0 { usize::MAX } else { (*limit).into() };
-            range.limit = None;
-            let range = &range;
-            let ran = db.run(|tx, _| async move {
-                let mut available = Vec::new();
-                for row in tx.get_range(range, 1, Serializable).await?.rows {
-                    if available.len() < limit && unpack_seats(&row.key, &row.value)? > 0 {
-                        available.push(scheduling.keys().class_of_course(&row.key)?);
-                    }
-                }
-                Ok(available)
-            });
-            listed(ran.await)
+        (Flaw::BareStudent, Op::ClassesOf(s)) => {
+            let whole = keys.attendances_of(&student(*s)).begin.key;
+            // Without the byte that ends the name, and the one with which a range begins.
+            let bare = &whole[..whole.len() - 2];
+            let range = RangeOption::new(bare.to_vec(), strinc(bare).unwrap_or_default());
+            let rows = tx.get_range_all(range, Serializable).await?;
+            let class = |row: &KeyValue| Ok(specimen::Content::from(&keys.student_and_class(&row.key)?.1));
+            Answer::Classes(rows.iter().map(class).collect::<Result<_, Error>>()?)
         }
-        (Flaw::TimeoutIsRefusal, _) => match signup.apply(client, op).await {
+        (
+            Flaw::SnapshotReads
+            | Flaw::SixthAtSnapshot
+            | Flaw::FirstBatch
+            | Flaw::SwitchAsPrinted
+            | Flaw::SwitchKeepsHalf
+            | Flaw::RefusedSwitchDrops,
+            Op::Signup(..) | Op::Drop(..) | Op::Switch(..),
+        ) => flawed.call(signup, tx, op).await?,
+        _ => signup.call(tx, op).await?,
+    })
+}
+
+/// Does the calls of one transaction the bug's way, where that is more than one transaction.
+pub async fn divert<D: Database>(
+    flaw: Flaw,
+    signup: &Signup,
+    session: &mut Session<D>,
+    ops: &[Op],
+) -> Option<Outcome<specimen::Answer<Answer>>> {
+    let db = session.database().clone();
+    let (db, env) = (&db, db.env());
+    let named = |op: &Op| match op {
+        Op::Anyway(op) => (**op).clone(),
+        op => op.clone(),
+    };
+    let changes = |op: &Op| matches!(named(op), Op::Signup(..) | Op::Drop(..) | Op::Switch(..));
+    let switches = ops.iter().any(|op| matches!(named(op), Op::Switch(..)));
+    Some(match flaw {
+        Flaw::NoOpRecord if ops.iter().any(changes) => ran(db.run(|tx, _| all(signup, tx, env, ops)).await),
+        Flaw::TimeoutIsRefusal => match right(signup, session, ops).await {
             Outcome::Unknown(e) => Outcome::GaveUp(e),
             known => known,
         },
-        (Flaw::RetryAsNew, _) => match signup.apply(client, op).await {
-            Outcome::Unknown(_) => signup.apply(client, op).await,
+        Flaw::RetryAsNew => match right(signup, session, ops).await {
+            Outcome::Unknown(_) => right(signup, session, ops).await,
             known => known,
         },
-        (_, Op::Signup(s, class)) => {
-            let (s, class) = (&student(*s), name(*class));
-            let signup = session.apply(|tx| async move { flawed.signup(&tx, s, class).await });
-            applied(signup.await, Answer::Change)
+        Flaw::OwnWritesUnseen if switches => {
+            let op = match session.begin().await {
+                Ok(op) => op,
+                Err(e) => return Some(specimen::refused(&Error::from(e))),
+            };
+            let slots = session.slots().clone();
+            let slots = &slots;
+            let ran = db.run(|tx, _| async move {
+                // Must precede any operation, so the session's own loop cannot set it.
+                tx.set_option(TransactionOption::ReadYourWritesDisable)?;
+                match once::check(&tx, slots, op).await.map_err(lift)? {
+                    once::Check::Done(answer) => Ok(once::Landing::ready(answer)),
+                    once::Check::New(permit) => {
+                        let answers = all(signup, tx.clone(), env, ops).await?;
+                        once::record(&tx, permit, Recorded(answers)).map_err(lift)
+                    }
+                }
+            });
+            let ran = ran.await;
+            told(session.conclude(op, ran).await)
         }
-        (_, Op::Drop(s, class)) => {
-            let (s, class) = (&student(*s), name(*class));
-            let dropped = session.apply(|tx| async move { flawed.drop(&tx, s, class).await });
-            applied(dropped.await, Answer::Change)
-        }
-        (_, Op::Switch(s, old, new)) => {
-            let (s, old, new) = (&student(*s), name(*old), name(*new));
-            let switched = session.apply(|tx| async move { flawed.switch(db, &tx, s, old, new).await });
-            applied(switched.await, |()| Answer::Switched)
+        Flaw::NestedDatabase if switches => told(
+            session.apply(|tx| async move { nested(signup, db, tx, env, ops).await.map(Recorded) }).await,
+        ),
+        Flaw::LookBeside if !ops.iter().all(Signup::is_look) => told(
+            session.apply(|tx| async move { beside(signup, db, tx, env, ops).await.map(Recorded) }).await,
+        ),
+        Flaw::SeatsKept => {
+            let [op @ (Op::Signup(..) | Op::Drop(..))] = ops else { return None };
+            let kept = Mutex::new(None);
+            let flawed = &Flawed { flaw, kept: &kept };
+            let done = session.apply(|tx| async move {
+                flawed.call(signup, &tx, op).await.map(|answer| Recorded(vec![answer]))
+            });
+            told(done.await)
         }
         _ => return None,
     })
+}
+
+/// Does the calls of one transaction as they should be.
+async fn right<D: Database>(
+    signup: &Signup,
+    session: &mut Session<D>,
+    ops: &[Op],
+) -> Outcome<specimen::Answer<Answer>> {
+    let db = session.database().clone();
+    let env = db.env();
+    if ops.iter().all(Signup::is_look) {
+        return ran(db.run(|tx, _| all(signup, tx, env, ops)).await);
+    }
+    told(session.apply(|tx| async move { all(signup, tx, env, ops).await.map(Recorded) }).await)
+}
+
+#[allow(clippy::manual_async_fn, reason = "a plain async fn is not seen to be Send (rust-lang/rust#100013)")]
+fn all<'a, T: Transaction>(
+    signup: &'a Signup,
+    tx: T,
+    env: &'a Env,
+    ops: &'a [Op],
+) -> impl Future<Output = Result<Vec<Answer>, Error>> + Send + 'a {
+    async move {
+        let mut answers = Vec::with_capacity(ops.len());
+        for op in ops {
+            answers.push(signup.perform(&tx, env, op).await?);
+        }
+        Ok(answers)
+    }
+}
+
+/// All calls in one transaction, but the first half of a switch in one of its own.
+#[allow(clippy::manual_async_fn, reason = "a plain async fn is not seen to be Send (rust-lang/rust#100013)")]
+fn nested<'a, D: Database>(
+    signup: &'a Signup,
+    db: &'a D,
+    tx: D::Transaction,
+    env: &'a Env,
+    ops: &'a [Op],
+) -> impl Future<Output = Result<Vec<Answer>, Error>> + Send + 'a {
+    async move {
+        let (scheduling, kept) = (&scheduling(), Mutex::new(None));
+        let flawed = Flawed { flaw: Flaw::NestedDatabase, kept: &kept };
+        let mut answers = Vec::with_capacity(ops.len());
+        for op in ops {
+            let Op::Switch(s, old, new) = op else {
+                answers.push(signup.perform(&tx, env, op).await?);
+                continue;
+            };
+            let (s, old, new) = (&student(*s), &signup.class(*old), &signup.class(*new));
+            flawed.refuse_odd(&tx, s, old, new).await?;
+            let dropped = db.run(|tx, _| async move { scheduling.drop(&tx, s, old).await });
+            dropped.await.map_err(|e| e.error)?;
+            scheduling.signup(&tx, s, new).await?;
+            answers.push(Answer::Switched);
+        }
+        Ok(answers)
+    }
+}
+
+/// All calls in one transaction, but looks in transactions of their own.
+#[allow(clippy::manual_async_fn, reason = "a plain async fn is not seen to be Send (rust-lang/rust#100013)")]
+fn beside<'a, D: Database>(
+    signup: &'a Signup,
+    db: &'a D,
+    tx: D::Transaction,
+    env: &'a Env,
+    ops: &'a [Op],
+) -> impl Future<Output = Result<Vec<Answer>, Error>> + Send + 'a {
+    async move {
+        let mut answers = Vec::with_capacity(ops.len());
+        for op in ops {
+            answers.push(match Signup::is_look(op) {
+                true => {
+                    let look = db.run(|own, _| async move { signup.perform(&own, env, op).await });
+                    look.await.map_err(|e| e.error)?
+                }
+                false => signup.perform(&tx, env, op).await?,
+            });
+        }
+        Ok(answers)
+    }
+}
+
+/// A page of these classes.
+fn available(rows: &[KeyValue], most: usize, full: bool) -> Result<Answer, Error> {
+    let scheduling = scheduling();
+    let mut classes = Vec::new();
+    for row in rows {
+        if full || unpack_seats(&row.key, &row.value)? > 0 {
+            classes.push(scheduling.keys().class_of_course(&row.key)?);
+        }
+    }
+    let last = rows.last().filter(|_| rows.len() == most.max(1));
+    let next = last.map(|row| scheduling.keys().class_of_course(&row.key)).transpose()?;
+    Ok(page(&classes, next.as_ref()))
 }
 
 fn clear<T: Transaction>(tx: &T, range: RangeOption) {
@@ -139,26 +262,28 @@ fn lift(error: once::Error) -> Error {
     error.fdb().map_or(Error::Once(error), Error::Fdb)
 }
 
-/// The answer of a retry loop without an operation record.
-fn bare<A>(ran: Result<A, RunError<Error>>, answer: impl FnOnce(A) -> Answer) -> Outcome<Answer> {
-    match ran {
-        Ok(a) => Outcome::Answered(answer(a)),
-        Err(e) if e.maybe_committed && e.error.fdb().is_some() => {
-            Outcome::Unknown(e.error.fdb().unwrap_or(tx::Error::COMMIT_UNKNOWN_RESULT))
-        }
-        Err(e) => refused(e.error),
-    }
-}
-
 /// The functions inside a transaction, with one bug.
 struct Flawed<'a> {
-    scheduling: &'a Scheduling,
     flaw: Flaw,
     /// Outlives the attempts of one operation.
-    kept: Mutex<Option<Option<u32>>>,
+    kept: &'a Mutex<Option<Option<u32>>>,
 }
 
 impl Flawed<'_> {
+    async fn call<T: Transaction>(&self, signup: &Signup, tx: &T, op: &Op) -> Result<Answer, Error> {
+        Ok(match op {
+            Op::Signup(s, class) => {
+                Answer::Change(self.signup(tx, &student(*s), &signup.class(*class)).await?)
+            }
+            Op::Drop(s, class) => Answer::Change(self.drop(tx, &student(*s), &signup.class(*class)).await?),
+            Op::Switch(s, old, new) => {
+                self.switch(tx, &student(*s), &signup.class(*old), &signup.class(*new)).await?;
+                Answer::Switched
+            }
+            op => signup.call(tx, op).await?,
+        })
+    }
+
     fn reading(&self) -> Isolation {
         if self.flaw == Flaw::SnapshotReads { Snapshot } else { Serializable }
     }
@@ -169,7 +294,7 @@ impl Flawed<'_> {
         {
             return Ok(kept);
         }
-        let key = self.scheduling.keys().course(class);
+        let key = scheduling().keys().course(class);
         let value = tx.get(&key, self.reading()).await?;
         let seats = value.map(|v| unpack_seats(&key, &v)).transpose()?;
         if self.flaw == Flaw::SeatsKept {
@@ -179,7 +304,7 @@ impl Flawed<'_> {
     }
 
     async fn count<T: Transaction>(&self, tx: &T, student: &str) -> Result<usize, Error> {
-        let range = self.scheduling.keys().attendances_of(student);
+        let range = scheduling().keys().attendances_of(student);
         Ok(match self.flaw {
             Flaw::FirstBatch => tx.get_range(&range, 1, Serializable).await?.rows.len(),
             Flaw::SixthAtSnapshot => tx.get_range_all(range, Snapshot).await?.len(),
@@ -188,7 +313,10 @@ impl Flawed<'_> {
     }
 
     async fn signup<T: Transaction>(&self, tx: &T, student: &str, class: &str) -> Result<Change, Error> {
-        let keys = self.scheduling.keys();
+        let scheduling = scheduling();
+        let keys = scheduling.keys();
+        check_name(student)?;
+        check_name(class)?;
         let attendance = keys.attendance(student, class);
         if tx.get(&attendance, self.reading()).await?.is_some() {
             return Ok(Change::Unneeded);
@@ -204,58 +332,36 @@ impl Flawed<'_> {
     }
 
     async fn drop<T: Transaction>(&self, tx: &T, student: &str, class: &str) -> Result<Change, Error> {
-        let keys = self.scheduling.keys();
+        let scheduling = scheduling();
+        let keys = scheduling.keys();
         let attendance = keys.attendance(student, class);
         if tx.get(&attendance, self.reading()).await?.is_none() {
             return Ok(Change::Unneeded);
         }
         let seats = self.seats_left(tx, class).await?.ok_or(Refusal::UnknownClass)?;
-        tx.set(&keys.course(class), &pack_seats(seats + 1));
+        tx.set(&keys.course(class), &pack_seats(seats.saturating_add(1)));
         tx.clear(&attendance);
         Ok(Change::Made)
     }
 
-    #[allow(
-        clippy::manual_async_fn,
-        reason = "a plain async fn is not seen to be Send (rust-lang/rust#100013)"
-    )]
-    fn switch<D: Database>(
-        &self,
-        db: &D,
-        tx: &D::Transaction,
-        student: &str,
-        old: &str,
-        new: &str,
-    ) -> impl Future<Output = Result<(), Error>> + Send {
-        async move {
-            match self.flaw {
-                Flaw::SwitchAsPrinted => {
-                    self.drop(tx, student, old).await?;
-                    self.signup(tx, student, new).await?;
-                }
-                Flaw::SwitchKeepsHalf => {
-                    self.refuse_odd(tx, student, old, new).await?;
-                    self.drop(tx, student, old).await?;
-                    match self.signup(tx, student, new).await {
-                        Ok(_) | Err(Error::Refused(_)) => {}
-                        Err(failure) => return Err(failure),
-                    }
-                }
-                Flaw::NestedDatabase => {
-                    self.refuse_odd(tx, student, old, new).await?;
-                    let dropped = db.run(|tx, _| async move { self.drop(&tx, student, old).await });
-                    dropped.await.map_err(|e| e.error)?;
-                    self.signup(tx, student, new).await?;
-                }
-                // The seats kept would be those of the other class: too easy to notice.
-                Flaw::SeatsKept => self.scheduling.switch(tx, student, old, new).await?,
-                _ => {
-                    self.refuse_odd(tx, student, old, new).await?;
-                    self.drop(tx, student, old).await?;
-                    self.signup(tx, student, new).await?;
-                }
+    async fn switch<T: Transaction>(&self, tx: &T, student: &str, old: &str, new: &str) -> Result<(), Error> {
+        if self.flaw != Flaw::SwitchAsPrinted {
+            self.refuse_odd(tx, student, old, new).await?;
+        }
+        if self.flaw == Flaw::RefusedSwitchDrops {
+            scheduling().drop(tx, student, old).await?;
+            scheduling().signup(tx, student, new).await?;
+            return Ok(());
+        }
+        self.drop(tx, student, old).await?;
+        match self.signup(tx, student, new).await {
+            Err(Error::Refused(_)) if self.flaw == Flaw::SwitchKeepsHalf => Ok(()),
+            Err(Error::Refused(refusal)) => {
+                // The seat given up a moment ago is free in this transaction.
+                self.signup(tx, student, old).await?;
+                Err(refusal.into())
             }
-            Ok(())
+            signed => signed.map(drop),
         }
     }
 
@@ -267,7 +373,8 @@ impl Flawed<'_> {
         old: &str,
         new: &str,
     ) -> Result<(), Error> {
-        let keys = self.scheduling.keys();
+        let scheduling = scheduling();
+        let keys = scheduling.keys();
         if old == new {
             return Err(Refusal::SameClass.into());
         }

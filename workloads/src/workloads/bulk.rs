@@ -323,11 +323,6 @@ impl Bulk {
         Duration::from_millis(self.silence)
     }
 
-    /// How many builds are looked at in one transaction.
-    pub(crate) fn page(&self) -> usize {
-        self.page
-    }
-
     /// Begins a build and writes up to so many batches of it. Answers the tag of the one it is to replace. The
     /// timer is that of the last sign of life, and began before it.
     pub(crate) async fn make<D: Database>(

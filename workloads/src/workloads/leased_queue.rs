@@ -4,23 +4,29 @@
 //! duration of a lease. The model follows what each transaction wrote: every one must be a step that the
 //! queue allows, by who may do it: only the last claim of an item can be renewed, released or acknowledged,
 //! and by the operation that made it. Each worker holds a timer beside his lease, so that one which was taken
-//! from him before its end shows.
+//! from him before its end shows. Now and then a worker who was believed dead goes on beside his second
+//! incarnation. Several calls are composed in one transaction, and answer what the model does one after the
+//! other.
 
 use crate::{
     judges::Keyspace,
     sabotage::leased_queue as sabotage,
     sessions::{self, known, slots},
+    specimen::Recorded,
     workload::{Bug, Outcome, Step, Workload},
 };
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, Versionstamp, pack, unpack};
-use futures::{FutureExt, future::BoxFuture};
+use futures::{
+    FutureExt,
+    future::{self, BoxFuture},
+};
 use proptest::{collection::vec, prelude::*};
 use serde::{Deserialize, Serialize};
 use shaketable_layers::{
-    leased_queue::{Claim, Error, Hold, LeasedQueue, MAX_VALUE_BYTES, Row},
+    leased_queue::{Claim, Error, Hold, Lease, LeasedQueue, MAX_VALUE_BYTES, Row},
     once::{self, Session},
-    queue::Position,
+    queue::{ItemId, Position},
     tx::{self, Database, Isolation::Serializable, KeyValue, RangeOption, RetryError, Transaction},
 };
 use shaketable_sim::{proto::Mutation, seed::Stream};
@@ -40,6 +46,11 @@ flaws! {
     TokenBeginsAgain = "token-begins-again", "an item that comes back begins with the first token again", "a counter that is cleared with its lease";
     NeverExpires = "never-expires", "nobody ends the leases of the dead", "a claim without an expiry";
     AcknowledgesUnrecorded = "acknowledges-unrecorded", "an acknowledgement that committed unseen is retried, and refused", "an acknowledgement without a record";
+    AcknowledgesAtSnapshot = "acknowledges-at-snapshot", "an acknowledgement reads the lease at snapshot", "two incarnations of one worker";
+    RenewsUnseen = "renews-unseen", "a renewal changes nothing that a watcher could see", "a heartbeat that is not written";
+    ReleaseForgets = "release-forgets", "a release clears the lease, and with it the last token", "a counter that is cleared with its lease";
+    FirstPage = "first-page", "only the first page of the leases is watched", "a list that is longer than a page";
+    CountBeside = "count-beside", "a count in a transaction is taken in another one beside it", "a look-up that is given the database";
     ComesBackLast = "comes-back-last", "an item whose lease has ended is enqueued anew", "a retry at the end of the line";
 }
 
@@ -53,7 +64,9 @@ pub struct Leased {
     /// How long a lease is, milliseconds.
     lease: u64,
     /// Values are padded with up to so many bytes.
-    padding: u16,
+    padding: u32,
+    /// How many leases are read in one transaction.
+    page: usize,
     /// The timeout that clients set on their database, milliseconds.
     timeout: Option<i32>,
     pub(crate) flaw: Option<Flaw>,
@@ -68,10 +81,58 @@ pub enum Op {
     Work(Manner),
     /// Ends the leases that nobody renews.
     Expire,
-    /// Counts the items that wait and those that are claimed.
-    Count,
+    /// Counts the items that wait and those that are claimed, each up to so many.
+    Count(usize),
+    /// Does these in one transaction.
+    Together(Vec<Act>),
+    /// Tries to enqueue into a queue whose prefix leaves no place for a key.
+    Deep,
     /// Tries to enqueue a value of so many bytes more than fit.
     Oversized(u16),
+}
+
+/// One of several calls in one transaction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Act {
+    /// Enqueues an item.
+    Put(Batch),
+    /// Counts, up to so many.
+    Count(usize),
+    /// Lists the leases, in pages of so many.
+    Leases(usize),
+    /// Claims an item, and does this with it.
+    Take(Hand),
+    /// Ends leases that nobody has observed: the first one as it may be after a renewal, and as it may have
+    /// been before.
+    Stale,
+}
+
+/// What is done with an item in the transaction that claims it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Hand {
+    /// It is acknowledged.
+    Acknowledge,
+    /// It is given back.
+    Release,
+    /// The lease is renewed so often, and held.
+    Renew(u8),
+}
+
+/// What one of several calls answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Told {
+    /// Enqueued.
+    Put,
+    /// So many wait, so many are claimed.
+    Count(usize, usize),
+    /// Position, token and revision of each lease that is held.
+    Leases(Vec<(Position, i64, i64)>),
+    /// Claimed this with this token, renewed so often, and lost by what was done with it.
+    Taken(Name, i64, i64, bool),
+    /// There was nothing to claim.
+    Nothing,
+    /// How many leases ended.
+    Ended(usize),
 }
 
 /// How a worker works.
@@ -89,6 +150,9 @@ pub enum Manner {
     Releasing,
     /// Is never heard of again.
     Vanishing,
+    /// Is believed dead after so many tenths of the lease's duration, and goes on beside a second incarnation,
+    /// which holds the same and acknowledges after so many tenths, or gives it back.
+    Twice(u8, u8, bool),
 }
 
 /// What an operation enqueues.
@@ -96,8 +160,11 @@ pub enum Manner {
 pub struct Batch {
     client: u16,
     number: u16,
-    padding: u16,
+    padding: u32,
 }
+
+/// The padding that makes a value as long as values may be.
+const FULL: u32 = u32::MAX;
 
 /// Names an item: its client, its operation's number.
 pub type Name = (u16, u16);
@@ -115,6 +182,8 @@ pub enum Answer {
     Expired,
     /// So many wait, so many are claimed.
     Count(usize, usize),
+    /// What each of several calls answered.
+    Together(Vec<Told>),
     /// Refused, in these words.
     Refused(String),
 }
@@ -130,11 +199,18 @@ pub enum End {
     Released,
     /// He did nothing about it, or nothing that came through.
     Silent,
+    /// Both of his incarnations ended it, which must not be.
+    Twice,
 }
 
 impl Batch {
     fn value(&self) -> Bytes {
-        pack(&(self.client, self.number, &vec![0u8; self.padding.into()][..])).into()
+        let of = |padding: usize| pack(&(self.client, self.number, &vec![1u8; padding][..]));
+        let padding = match self.padding {
+            FULL => MAX_VALUE_BYTES - of(0).len(),
+            padding => padding as usize,
+        };
+        of(padding).into()
     }
 }
 
@@ -172,6 +248,11 @@ impl Timer {
 }
 
 impl Leased {
+    /// How many leases are read in one transaction.
+    pub(crate) fn page(&self) -> usize {
+        self.page
+    }
+
     /// How long a lease is.
     pub(crate) fn lease(&self) -> Duration {
         Duration::from_millis(self.lease)
@@ -183,7 +264,7 @@ impl Leased {
         let mut timer = Timer::new(&db, self.lease());
         let claimed = match self.flaw {
             Some(flaw) => sabotage::claim(flaw, self, session).await,
-            None => leased().claim_once(session).await,
+            None => session.apply(|tx| async move { leased().claim(&tx).await }).await,
         };
         let Claim { hold, value } = match self.settle(session, claimed).await {
             Ok(Some(Some(claim))) => claim,
@@ -238,19 +319,44 @@ impl Leased {
                 }
                 tenths(3).await;
             }
-            Manner::Releasing => {
-                let released = leased().release_once(session, hold).await;
-                let known = self.settle(session, released).await?;
-                return Ok(known.map(|()| End::Released));
-            }
+            Manner::Releasing => return self.finish(session, hold, true).await,
             Manner::Vanishing => return Ok(Some(End::Silent)),
+            Manner::Twice(first, second, releases) => {
+                let first = async {
+                    tenths(first).await;
+                    self.finish(session, hold, false).await
+                };
+                let second = async {
+                    tenths(second).await;
+                    // A session of its own: nothing but the lease keeps the two apart.
+                    let client = db.env().random_u64() as usize;
+                    match sessions::open(&db, client, self.timeout).await {
+                        Ok(mut session) => self.finish(&mut session, hold, releases).await,
+                        // It never came to life.
+                        Err(_) => Ok(None),
+                    }
+                };
+                return once_of_two(hold, future::join(first, second).await);
+            }
         }
-        let acknowledged = match self.flaw {
-            Some(flaw) => sabotage::acknowledge(flaw, self, session, hold).await,
-            None => leased().acknowledge_once(session, hold).await,
+        self.finish(session, hold, false).await
+    }
+
+    /// Acknowledges an item, or gives it back; `None` if that did not come through.
+    async fn finish<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        hold: Hold,
+        releases: bool,
+    ) -> Result<Option<End>, Error> {
+        let finished = match (self.flaw, releases) {
+            (Some(flaw), true) => sabotage::release(flaw, session, hold).await,
+            (Some(flaw), false) => sabotage::acknowledge(flaw, self, session, hold).await,
+            (None, true) => session.apply(|tx| async move { leased().release(&tx, hold).await }).await,
+            (None, false) => session.apply(|tx| async move { leased().acknowledge(&tx, hold).await }).await,
         };
-        let known = self.settle(session, acknowledged).await?;
-        Ok(known.map(|()| End::Acknowledged))
+        let known = self.settle(session, finished).await?;
+        Ok(known.map(|()| if releases { End::Released } else { End::Acknowledged }))
     }
 
     /// Renews a lease, and the timer with it. Whether that came through.
@@ -264,7 +370,7 @@ impl Leased {
         let anew = Timer::new(&db, self.lease());
         let renewed = match self.flaw {
             Some(flaw) => sabotage::renew(flaw, self, session, hold).await,
-            None => leased().renew_once(session, hold).await,
+            None => session.apply(|tx| async move { leased().renew(&tx, hold).await }).await,
         };
         let renewed = self.settle(session, renewed).await?.is_some();
         if renewed {
@@ -287,10 +393,116 @@ impl Leased {
     async fn expire<D: Database>(&self, db: &D) -> Result<(), Error> {
         let expired = match self.flaw {
             Some(flaw) => sabotage::expire(flaw, self, db).await,
-            None => leased().expire_unchanged(db, self.lease()).await,
+            None => leased().expire_unchanged(db, self.lease(), self.page).await,
         };
         expired.map(drop).map_err(|e| e.error)
     }
+}
+
+/// How it ended for a worker of whom there are two: one of them at most has ended it.
+fn once_of_two(
+    hold: Hold,
+    ends: (Result<Option<End>, Error>, Result<Option<End>, Error>),
+) -> Result<Option<End>, Error> {
+    match ends {
+        (Ok(Some(_)), Ok(Some(_))) => Ok(Some(End::Twice)),
+        (Ok(Some(end)), Ok(None) | Err(Error::Lost(_))) | (Ok(None) | Err(Error::Lost(_)), Ok(Some(end))) => {
+            Ok(Some(end))
+        }
+        (Err(Error::Lost(lost)), _) | (_, Err(Error::Lost(lost))) if lost == hold => Err(Error::Lost(hold)),
+        (first, second) => first.and(second),
+    }
+}
+
+/// Does several calls; `ids` are those of the items that they enqueue.
+pub(crate) async fn together<T: Transaction>(
+    tx: &T,
+    acts: &[Act],
+    ids: &[ItemId],
+) -> Result<Vec<Told>, Error> {
+    let (queue, mut told) = (leased(), Vec::with_capacity(acts.len()));
+    for (act, id) in acts.iter().zip(ids) {
+        told.push(match act {
+            Act::Put(batch) => {
+                queue.enqueue(tx, *id, &batch.value()).await?;
+                Told::Put
+            }
+            Act::Count(most) => {
+                let (waiting, claimed) = queue.len(tx, *most, Serializable).await?;
+                Told::Count(waiting, claimed)
+            }
+            Act::Leases(most) => {
+                let (mut held, mut after) = (Vec::new(), None);
+                loop {
+                    let page = queue.leases(tx, after, *most, Serializable).await?;
+                    held.extend(page.held.iter().map(|l| (l.hold.position, l.hold.token, l.revision)));
+                    after = page.next;
+                    if after.is_none() {
+                        break Told::Leases(held);
+                    }
+                }
+            }
+            Act::Take(hand) => take(tx, *hand).await?,
+            Act::Stale => {
+                let mut ended = 0;
+                if let Some(Lease { hold, revision }) = first_lease(tx).await? {
+                    let elder = Hold { token: hold.token - 1, ..hold };
+                    for stale in [
+                        Lease { hold, revision: revision + 1 },
+                        Lease { hold, revision: revision - 1 },
+                        Lease { hold: elder, revision },
+                    ] {
+                        ended += usize::from(queue.expire(tx, stale).await?);
+                    }
+                }
+                Told::Ended(ended)
+            }
+        });
+    }
+    Ok(told)
+}
+
+async fn first_lease<T: Transaction>(tx: &T) -> Result<Option<Lease>, Error> {
+    let mut after = None;
+    loop {
+        let page = leased().leases(tx, after, 2, Serializable).await?;
+        after = page.next;
+        if !page.held.is_empty() || after.is_none() {
+            return Ok(page.held.first().copied());
+        }
+    }
+}
+
+async fn take<T: Transaction>(tx: &T, hand: Hand) -> Result<Told, Error> {
+    let queue = leased();
+    let Some(Claim { hold, value }) = queue.claim(tx).await? else { return Ok(Told::Nothing) };
+    let name = name(&value).map_err(|_| Error::Foreign(value))?;
+    let mut revision = 0;
+    match hand {
+        Hand::Acknowledge => queue.acknowledge(tx, hold).await?,
+        Hand::Release => queue.release(tx, hold).await?,
+        Hand::Renew(times) => {
+            for _ in 0..times {
+                revision = queue.renew(tx, hold).await?;
+            }
+            return Ok(Told::Taken(name, hold.token, revision, false));
+        }
+    }
+    // Nothing more can be done with what is not held.
+    let mut lost = true;
+    for again in [
+        queue.renew(tx, hold).await.map(drop),
+        queue.acknowledge(tx, hold).await,
+        queue.release(tx, hold).await,
+    ] {
+        match again {
+            Err(Error::Lost(of)) => lost &= of == hold,
+            Err(e) => return Err(e),
+            Ok(()) => lost = false,
+        }
+    }
+    lost &= !queue.expire(tx, Lease { hold, revision }).await?;
+    Ok(Told::Taken(name, hold.token, revision, lost))
 }
 
 /// What is stored, as its rows say.
@@ -316,6 +528,58 @@ impl Stage {
             }
         }
         Ok(stage)
+    }
+
+    /// Does several calls of one transaction. Answers what they tell, and what was claimed; nothing when one
+    /// of them comes to an item that they enqueue.
+    fn together(&mut self, acts: &[Act]) -> Option<(Vec<Told>, Vec<(Position, Name, Hand)>)> {
+        let (mut told, mut taken, mut own) = (Vec::new(), Vec::new(), false);
+        for act in acts {
+            told.push(match act {
+                Act::Put(_) => {
+                    own = true;
+                    Told::Put
+                }
+                Act::Count(most) => {
+                    let most = (*most).max(1);
+                    if own && self.waiting.len() < most {
+                        return None;
+                    }
+                    Told::Count(self.waiting.len().min(most), self.claimed.len().min(most))
+                }
+                Act::Leases(_) => {
+                    let held = self.leases.iter().filter(|(_, (_, _, held))| *held);
+                    Told::Leases(held.map(|(at, (token, revision, _))| (*at, *token, *revision)).collect())
+                }
+                Act::Stale => Told::Ended(0),
+                Act::Take(hand) => match self.waiting.pop_first() {
+                    None if own => return None,
+                    None => Told::Nothing,
+                    Some((at, name)) => {
+                        let token = self.leases.get(&at).map_or(0, |(token, ..)| *token) + 1;
+                        let (revision, lost) = match hand {
+                            Hand::Acknowledge => {
+                                self.leases.remove(&at);
+                                (0, true)
+                            }
+                            Hand::Release => {
+                                self.leases.insert(at, (token, 0, false));
+                                self.waiting.insert(at, name);
+                                (0, true)
+                            }
+                            Hand::Renew(times) => {
+                                self.leases.insert(at, (token, i64::from(*times), true));
+                                self.claimed.insert(at, name);
+                                (i64::from(*times), false)
+                            }
+                        };
+                        taken.push((at, name, *hand));
+                        Told::Taken(name, token, revision, lost)
+                    }
+                },
+            });
+        }
+        Some((told, taken))
     }
 
     /// What must hold at every version: an item is in one place, claimed exactly under a lease that is
@@ -374,6 +638,9 @@ impl Model {
         let after = Stage::of(rows)?;
         let before = std::mem::replace(&mut self.stage, after.clone());
         let call = (step.client, step.index);
+        if let Op::Together(acts) = step.op {
+            return self.together(acts, before, &after, step);
+        }
 
         let new = |map: &BTreeMap<Position, Name>, old: &BTreeMap<Position, Name>| -> Vec<(Position, Name)> {
             map.iter().filter(|(p, n)| old.get(p) != Some(n)).map(|(p, n)| (*p, *n)).collect()
@@ -454,6 +721,45 @@ impl Model {
         }
     }
 
+    /// Does several calls one after the other, and compares what they answered and what they led to.
+    fn together(
+        &mut self,
+        acts: &[Act],
+        mut stage: Stage,
+        after: &Stage,
+        step: &Step<'_, Leased>,
+    ) -> Result<(), String> {
+        let Some((told, ends)) = stage.together(acts) else {
+            return Err("committed where the model refuses to read its own items".into());
+        };
+        if let Some(answer) = step.answer
+            && *answer != Answer::Together(told.clone())
+        {
+            return Err(format!("answered {answer:?} where the model answers {told:?}"));
+        }
+        let put = acts.iter().filter_map(|act| match act {
+            Act::Put(batch) => Some((batch.client, batch.number)),
+            _ => None,
+        });
+        let new: Vec<_> = after.waiting.iter().filter(|(at, _)| !stage.waiting.contains_key(at)).collect();
+        let stamped =
+            |at: &Position| matches!(at, Position::Commit { stamp, .. } if Some(*stamp) == step.stamp);
+        if !new.iter().map(|(_, name)| **name).eq(put) || !new.iter().all(|(at, _)| stamped(at)) {
+            return Err(format!("enqueued {new:?} by {acts:?}"));
+        }
+        stage.waiting.extend(new.into_iter().map(|(at, name)| (*at, *name)));
+        if stage != *after {
+            return Err(format!("{acts:?} led to {after:?}, should lead to {stage:?}"));
+        }
+        for (at, name, hand) in ends {
+            self.holders.insert(at, (step.client, step.index));
+            if hand == Hand::Acknowledge && !self.acknowledged.insert(name) {
+                return Err(format!("acknowledged {name:?} again"));
+            }
+        }
+        Ok(())
+    }
+
     fn end(&mut self, call: Call, end: End) -> Result<(), String> {
         match self.ends.insert(call, end) {
             None => Ok(()),
@@ -485,14 +791,17 @@ impl Workload for Leased {
     }
 
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Leased {
-        let most = rng.range(8..30) as usize;
-        let mix = [rng.range(3..7), rng.range(3..9), rng.range(1..4), rng.range(0..2)];
+        let lease = *rng.pick(&[0, 30, 30, 100, 100, 300, 300, 2_000]);
+        // Where leases are long, a few operations take all the time that there is.
+        let most = if lease > 300 { 5 } else { rng.range(8..30) as usize };
+        let mix = [rng.range(3..7), rng.range(3..9), rng.range(1..4), rng.range(1..4)];
         Leased {
             clients: rng.range(2..9) as usize,
             operations: most / 2..most,
             mix: mix.map(|w| w as u32),
-            lease: *rng.pick(&[30, 100, 300]),
+            lease,
             padding: *rng.pick(&[0, 100, 3_000]),
+            page: rng.range(0..4) as usize,
             timeout: sessions::draw_timeout(rng),
             flaw: bug.and_then(Flaw::named),
         }
@@ -511,8 +820,21 @@ impl Workload for Leased {
     }
 
     fn operations(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
-        let batch =
-            (0..=self.padding).prop_map(|padding| Op::Enqueue(Batch { client: 0, number: 0, padding }));
+        let batch = (0..=self.padding).prop_map(|padding| Batch { client: 0, number: 0, padding });
+        let hand = prop_oneof![
+            2 => Just(Hand::Acknowledge),
+            2 => Just(Hand::Release),
+            1 => (0u8..3).prop_map(Hand::Renew),
+        ];
+        let act = prop_oneof![
+            3 => batch.clone().prop_map(Act::Put),
+            2 => prop_oneof![0..5usize, Just(1_000)].prop_map(Act::Count),
+            2 => (0..4usize).prop_map(Act::Leases),
+            4 => hand.prop_map(Act::Take),
+            1 => Just(Act::Stale),
+        ];
+        let full = Batch { client: 0, number: 0, padding: FULL };
+        let batch = prop_oneof![50 => batch, 1 => Just(full)].prop_map(Op::Enqueue);
         let manner = prop_oneof![
             4 => Just(Manner::Prompt),
             2 => (1u8..6).prop_map(Manner::Renewing),
@@ -520,19 +842,34 @@ impl Workload for Leased {
             2 => (8u8..40).prop_map(Manner::Late),
             1 => Just(Manner::Releasing),
             2 => Just(Manner::Vanishing),
+            3 => (0u8..12, 0u8..12, any::<bool>()).prop_map(|(a, b, releases)| Manner::Twice(a, b, releases)),
+            1 => any::<bool>().prop_map(|releases| Manner::Twice(0, 0, releases)),
         ];
         let [put, work, end, look] = self.mix;
         let op = prop_oneof![
             6 * put => batch,
             4 * work => manner.prop_map(Op::Work),
             4 * end => Just(Op::Expire),
-            2 * look => Just(Op::Count),
-            1 => (1u16..500).prop_map(Op::Oversized),
+            2 * look => prop_oneof![0..4usize, Just(1_000)].prop_map(Op::Count),
+            4 * look => vec(act, 1..6).prop_map(Op::Together),
+            1 => prop_oneof![Just(1u16), 1u16..500].prop_map(Op::Oversized),
+            1 => Just(Op::Deep),
         ];
         let named = move |mut ops: Vec<Op>| {
-            for (number, op) in (0..).zip(&mut ops) {
-                if let Op::Enqueue(batch) = op {
-                    (batch.client, batch.number) = (client as u16, number);
+            for (number, op) in (0u16..).zip(&mut ops) {
+                let named = |batch: &mut Batch, part: u16| {
+                    (batch.client, batch.number) = (client as u16, number * 8 + part);
+                };
+                match op {
+                    Op::Enqueue(batch) => named(batch, 0),
+                    Op::Together(acts) => {
+                        for (part, act) in (0..).zip(acts) {
+                            if let Act::Put(batch) = act {
+                                named(batch, part);
+                            }
+                        }
+                    }
+                    _ => {}
                 }
             }
             ops
@@ -563,8 +900,29 @@ impl Workload for Leased {
                 // Some may have happened although others have not, or may still: nothing depends on it.
                 Err(e) => e.fdb().map_or_else(|| Outcome::Violated(e.to_string()), Outcome::Unknown),
             },
-            Op::Count => {
-                let counted = db.run(|tx, _| async move { leased().len(&tx, Serializable).await }).await;
+            Op::Together(acts) => {
+                let ids: Vec<ItemId> = acts.iter().map(|_| ItemId::draw(db.env())).collect();
+                let told = match self.flaw {
+                    Some(flaw) => sabotage::together(flaw, session, acts, &ids).await,
+                    None => {
+                        let ids = &ids;
+                        session.apply(|tx| async move { together(&tx, acts, ids).await.map(Recorded) }).await
+                    }
+                };
+                match told {
+                    once::Outcome::Applied(Recorded(told)) => Outcome::Answered(Answer::Together(told)),
+                    once::Outcome::Refused(e) => refused(e),
+                    once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
+                }
+            }
+            Op::Deep => {
+                let prefix = vec![b'd'; tx::KEY_SIZE_LIMIT - 20];
+                let queue = LeasedQueue::new(Subspace::from_bytes(prefix));
+                enqueued(queue.enqueue_once(session, b"").await)
+            }
+            Op::Count(most) => {
+                let counted =
+                    db.run(|tx, _| async move { leased().len(&tx, *most, Serializable).await }).await;
                 counted.map_or_else(
                     |e| refused(e.error),
                     |(waiting, claimed)| Outcome::Answered(Answer::Count(waiting, claimed)),
@@ -580,12 +938,17 @@ impl Workload for Leased {
     async fn resolve<D: Database>(
         &self,
         session: &mut Session<D>,
-        _: &Op,
+        op: &Op,
         error: tx::Error,
     ) -> Outcome<Answer> {
         sessions::settle(session, self.timeout, error, async |session, pending| {
-            let enqueued = |_: Position| Outcome::Answered(Answer::Enqueued);
-            Ok(session.resolve(pending).await?.map(enqueued))
+            let answer = match op {
+                Op::Together(_) => {
+                    session.resolve(pending).await?.map(|Recorded(told)| Answer::Together(told))
+                }
+                _ => session.resolve(pending).await?.map(|_: Position| Answer::Enqueued),
+            };
+            Ok(answer.map(Outcome::Answered))
         })
         .await
     }
@@ -606,10 +969,14 @@ impl Workload for Leased {
         }
         let fits = match (step.op, step.answer) {
             (_, None) | (Op::Expire, Some(Answer::Expired)) => true,
-            (Op::Count, Some(Answer::Count(waiting, claimed))) => {
-                (*waiting, *claimed) == (model.stage.waiting.len(), model.stage.claimed.len())
+            (Op::Count(most), Some(Answer::Count(waiting, claimed))) => {
+                let counted = [model.stage.waiting.len(), model.stage.claimed.len()];
+                [*waiting, *claimed] == counted.map(|count| count.min((*most).max(1)))
             }
-            (Op::Oversized(_), Some(Answer::Refused(why))) => why.contains("exceeds the limit"),
+            (Op::Together(acts), Some(Answer::Refused(why))) => {
+                *why == Error::OwnUnreadable.to_string() && model.stage.clone().together(acts).is_none()
+            }
+            (Op::Oversized(_) | Op::Deep, Some(Answer::Refused(why))) => why.contains("exceeds the limit"),
             _ => return Err(format!("answered {:?}, but nothing was committed", step.answer)),
         };
         match fits {
@@ -629,6 +996,7 @@ impl Workload for Leased {
             let fits = match end {
                 End::Acknowledged | End::Released => ended == Some(end),
                 End::Lost | End::Silent => ended.is_none(),
+                End::Twice => false,
             };
             if claimed != Some(name) || !fits {
                 let call = format!("operation {} of client {}", at.1, at.0);
@@ -662,12 +1030,13 @@ async fn stored<T: Transaction>(tx: &T) -> tx::Result<Result<Stage, String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shaketable_layers::queue::ItemId;
 
     #[test]
     fn items_carry_their_names() {
         let batch = Batch { client: 3, number: 9, padding: 300 };
         assert_eq!(name(&batch.value()), Ok((3, 9)));
+        let full = Batch { padding: FULL, ..batch };
+        assert_eq!((full.value().len(), name(&full.value())), (MAX_VALUE_BYTES, Ok((3, 9))));
         assert!(name(b"else").is_err());
     }
 

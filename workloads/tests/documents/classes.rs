@@ -18,13 +18,28 @@ fn the_1620_classes_are_available_until_their_seats_are_taken() {
         let init = || db.run(|tx, _| async move { scheduling().init_catalogue(&tx).await });
         assert_eq!(init().await.expect("they fit into one transaction"), 1_620);
         let available = async || {
-            let read = db.run(|tx, _| async move { scheduling().available_classes(&tx).await });
-            read.await.expect("classes")
+            let read =
+                db.run(|tx, _| async move { scheduling().available_classes(&tx, None, usize::MAX).await });
+            read.await.expect("classes").classes
         };
-        // As many as are asked for, of a catalogue that is read in batches.
-        for most in [0, 1, 100, 1_619, 1_620, 2_000] {
-            let some = db.run(|tx, _| async move { scheduling().available_classes_up_to(&tx, most).await });
-            assert_eq!(some.await.expect("classes").len(), most.min(1_620));
+        // In pages of any size, each class once, of a catalogue that is read in batches.
+        for most in [0, 100, 1_619, 1_620, 2_000] {
+            let mut classes = Vec::new();
+            let mut next = None;
+            loop {
+                let after: &Option<String> = &next;
+                let page = db.run(|tx, _| async move {
+                    scheduling().available_classes(&tx, after.as_deref(), most).await
+                });
+                let page = page.await.expect("a page");
+                assert!(page.classes.len() <= most.max(1));
+                classes.extend(page.classes);
+                next = page.next;
+                if next.is_none() || most == 0 {
+                    break;
+                }
+            }
+            assert_eq!(classes.len(), if most == 0 { 1 } else { 1_620 });
         }
         let names: BTreeSet<String> = catalogue::class_names().collect();
         assert_eq!(available().await.into_iter().collect::<BTreeSet<_>>(), names);

@@ -17,7 +17,7 @@ async fn add_class<T: Transaction>(tx: &T, student: &str, class: &str) -> Result
 }
 
 async fn get_classes<T: Transaction>(tx: &T, student: &str) -> Result<Vec<Label>, Error> {
-    enroll().get(tx, &student.into(), Serializable).await
+    enroll().get(tx, &student.into(), None, 100, Serializable).await
 }
 
 #[test]

@@ -282,19 +282,14 @@ fn uploads(rows: &BTreeMap<Bytes, Bytes>) -> Result<usize, String> {
     Ok(keys)
 }
 
-/// The chunks below `content` that this transaction has read serializably so far: from and to which key,
-/// without the prefix.
-async fn read_chunks<T: Transaction>(tx: &T, content: &Subspace) -> tx::Result<Vec<(Bytes, bool)>> {
+/// The keys below `space` that this transaction has read serializably so far: where such a range begins, and
+/// where it ends.
+pub(crate) async fn conflicts<T: Transaction>(tx: &T, space: &Subspace) -> tx::Result<Vec<(Bytes, bool)>> {
     const READ: &[u8] = b"\xff\xff/transaction/read_conflict_range/";
-    let (begin, end) = content.range();
+    let (begin, end) = space.range();
     let range = RangeOption::new([READ, &begin].concat(), [READ, &end].concat());
     let rows = tx.get_range_all(range, Serializable).await?;
     Ok(rows.into_iter().map(|row| (row.key.slice(READ.len()..), &row.value[..] == b"1")).collect())
-}
-
-/// The keys below the blobs that this transaction has read serializably so far.
-async fn conflicts<T: Transaction>(tx: &T) -> tx::Result<Vec<(Bytes, bool)>> {
-    read_chunks(tx, &space()).await
 }
 
 /// The generation that is asked for where this one is: the same, or another.
@@ -320,7 +315,7 @@ impl Blob {
 
     /// A blob's name; now and then a long one.
     fn names(&self) -> BoxedStrategy<usize> {
-        prop_oneof![60 => 0..self.names.1, 1 => select(&LONG[..])].boxed()
+        prop_oneof![30 => 0..self.names.1, 1 => select(&[LONG[0], LONG[1], LONG[1], LONG[2]][..])].boxed()
     }
 
     /// One call.
@@ -377,7 +372,7 @@ impl Blob {
         (start, end): (u64, u64),
     ) -> Result<(), Error> {
         let (Some(chunk), true) = (chunk, before.is_empty()) else { return Ok(()) };
-        for (key, _) in read_chunks(tx, content).await? {
+        for (key, _) in conflicts(tx, content).await? {
             let at = |at: u64| content.pack(&(at,));
             let needed = start < end && at(start - start % chunk)[..] <= key[..] && key[..] <= at(end)[..];
             always!(
@@ -401,12 +396,12 @@ impl Blob {
 
     async fn do_it<T: Transaction>(&self, tx: &T, op: &Op) -> Result<Answer, Error> {
         let Op::Twice(look) = op else { return self.call(tx, op, Serializable).await };
-        let before = conflicts(tx).await?;
+        let before = conflicts(tx, &space()).await?;
         let first = self.call(tx, look, Snapshot).await;
         if let Err(Error::Fdb(e)) = first {
             return Err(e.into());
         }
-        always!(conflicts(tx).await? == before, "{look:?} at snapshot adds to what conflicts");
+        always!(conflicts(tx, &space()).await? == before, "{look:?} at snapshot adds to what conflicts");
         let second = self.call(tx, look, Serializable).await;
         let is_same = matches!(&second, Err(Error::Fdb(_))) || first == second;
         always!(is_same, "{look:?} answers {first:?} at snapshot, and then {second:?}");
@@ -554,7 +549,7 @@ impl Specimen for Blob {
         // Now and then a chunk is as large as a value can be.
         let chunk = *rng.pick(&[4, 4, 4, 16, 16, 16, 64, 64, 64, 500, 500, VALUE_SIZE_LIMIT]);
         Blob {
-            names: (rng.below(CONFUSED.len() as u64) as usize, rng.range(1..6) as usize),
+            names: (rng.below(CONFUSED.len() as u64) as usize, *rng.pick(&[1, 1, 2, 3, 5])),
             chunks: [chunk, *rng.pick(&[chunk, 7, 100])],
             longest: if chunk == VALUE_SIZE_LIMIT { chunk + 1 } else { 3 * chunk + 1 },
             flaw: bug.and_then(Flaw::named),
@@ -594,7 +589,7 @@ impl Specimen for Blob {
         let Some((start, Some(end))) = bounds else { return self.do_it(tx, op).await };
         let name = self.name(name);
         let content = places(name).1;
-        let (sizes, before) = (self.chunk(tx, name).await?, read_chunks(tx, &content).await?);
+        let (sizes, before) = (self.chunk(tx, name).await?, conflicts(tx, &content).await?);
         let answer = self.do_it(tx, op).await?;
         let end = sizes.map_or(0, |(size, _)| end.min(size));
         self.sparing(tx, &content, before, sizes.map(|(_, chunk)| chunk), (start, end)).await?;

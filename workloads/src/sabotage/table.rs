@@ -146,7 +146,8 @@ fn fits(op: &Op) -> bool {
     match op {
         Op::Replace(fixed, new) => {
             let long = |which: &Which| *which == Family::oversize();
-            !fixed.iter().any(|(_, which)| long(which)) && new.iter().all(|(_, value)| value.1 <= VALUE_SIZE_LIMIT)
+            !fixed.iter().any(|(_, which)| long(which))
+                && new.iter().all(|(_, value)| value.1 <= VALUE_SIZE_LIMIT)
         }
         _ => true,
     }

@@ -115,9 +115,7 @@ pub async fn step<T: Transaction>(
             }
             .await
         }
-        (Flaw::AnotherBlob, Deed::BeginOther) => {
-            blobs.begin_upload(tx, name, id).await.map(|()| Done::Done)
-        }
+        (Flaw::AnotherBlob, Deed::BeginOther) => blobs.begin_upload(tx, name, id).await.map(|()| Done::Done),
         _ => return None,
     })
 }
@@ -242,7 +240,8 @@ async fn upload<D: Database>(
         }
         Flaw::NotCompared => {
             workload.put(db, upload, &parts).await?;
-            let ended = session.apply(|tx| async move { blobs.finish_upload(&tx, upload, Expect::Anything).await });
+            let ended =
+                session.apply(|tx| async move { blobs.finish_upload(&tx, upload, Expect::Anything).await });
             told(ended.await)
         }
         // The record is all that the other bugs leave away.

@@ -383,7 +383,8 @@ impl Upload {
             return Ok(Done::Done);
         }
         if let Some(flaw) = self.flaw
-            && let Some(done) = sabotage::step(flaw, self, tx, name, upload, deed, self.bytes(life, deed)).await
+            && let Some(done) =
+                sabotage::step(flaw, self, tx, name, upload, deed, self.bytes(life, deed)).await
         {
             return done;
         }
@@ -416,9 +417,7 @@ impl Upload {
                     }
                 }
             }
-            Deed::Finish => {
-                blobs.finish_upload(tx, upload, Expect::Anything).await.map(|_| Done::Was(true))
-            }
+            Deed::Finish => blobs.finish_upload(tx, upload, Expect::Anything).await.map(|_| Done::Was(true)),
             Deed::Abandon => blobs.abandon_upload(tx, upload).await.map(Done::Was),
         };
         match done {
@@ -634,7 +633,9 @@ impl Upload {
         };
         let (name, data, before, behind) = match op {
             Op::Calls(calls) => return Ok(Answer::Calls(call(model, calls)?)),
-            Op::Life(Life { name, data, calls: [before, behind], .. }) => (*name, data, &before[..], &behind[..]),
+            Op::Life(Life { name, data, calls: [before, behind], .. }) => {
+                (*name, data, &before[..], &behind[..])
+            }
             Op::Upload(name, data, _) => (*name, data, &[][..], &[][..]),
             _ => return Ok(Answer::Unseen),
         };
@@ -679,10 +680,9 @@ pub(crate) fn applied<A>(
     match outcome {
         once::Outcome::Applied(a) => Outcome::Answered(answer(a)),
         once::Outcome::Refused(Error::NoUpload(_)) => Outcome::Answered(Answer::Collected),
-        once::Outcome::Refused(e) => e.fdb().map_or_else(
-            || Outcome::Answered(Answer::Refused(expect, e.to_string())),
-            Outcome::GaveUp,
-        ),
+        once::Outcome::Refused(e) => {
+            e.fdb().map_or_else(|| Outcome::Answered(Answer::Refused(expect, e.to_string())), Outcome::GaveUp)
+        }
         once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
     }
 }
@@ -790,11 +790,10 @@ impl Workload for Upload {
         let begin = Just(vec![Deed::Begin]);
         let steps = (begin, vec(vec(deed, 1..4), 0..6))
             .prop_map(|(begin, rest)| std::iter::once(begin).chain(rest).collect::<Vec<_>>());
-        let life = (name(), data(), wish(), steps, vec(blob.calls(), 0..3), vec(blob.calls(), 0..3)).prop_map(
-            |(name, data, wish, steps, before, behind)| {
+        let life = (name(), data(), wish(), steps, vec(blob.calls(), 0..3), vec(blob.calls(), 0..3))
+            .prop_map(|(name, data, wish, steps, before, behind)| {
                 Op::Life(Life { name, data, wish, steps, calls: [before, behind] })
-            },
-        );
+            });
         let long = prop_oneof![30 => name(), 1 => 1_000..1_002usize];
         // A bug is brought forward.
         let often = |is: fn(Flaw) -> bool, usually: u32| if self.flaw.is_some_and(is) { 30 } else { usually };
@@ -1026,9 +1025,7 @@ impl Upload {
             Some(answer) if *answer != expected => {
                 Err(format!("answered {answer:?} where the model answers {expected:?}"))
             }
-            _ if committed && is_refused => {
-                Err(format!("committed where the model answers {expected:?}"))
-            }
+            _ if committed && is_refused => Err(format!("committed where the model answers {expected:?}")),
             _ if committed && looks => Err("committed a write".to_owned()),
             _ if is_refused => Ok(()),
             // What finds nothing to change commits nothing that others see.

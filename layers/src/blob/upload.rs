@@ -262,9 +262,7 @@ impl Blobs {
             let upload = UploadId::draw(db.env());
             match self.put_all(&db, blob, upload, data).await {
                 Ok(()) => {
-                    session
-                        .apply(|tx| async move { self.finish_upload(&tx, upload, expect).await })
-                        .await
+                    session.apply(|tx| async move { self.finish_upload(&tx, upload, expect).await }).await
                 }
                 Err(e) => Outcome::Refused(e.error),
             }

@@ -3,11 +3,18 @@
 //! What is wrong is the order of keys, or that two are one. So that the wrong keys can be read back all the
 //! same, their values carry the numbers that they were made of.
 
-use crate::workloads::encoding::{Answer, Encoding, Flaw, Op, answer, space};
+use crate::{
+    specimen::Content,
+    workloads::encoding::{Answer, Encoding, Flaw, Op, answer, collation, space, text},
+};
 use bytes::Bytes;
 use shaketable_layers::{
     encoding::{Column, Error, Ordered, Part, Row},
-    tx::{self, Isolation::Serializable, RangeOption, Transaction, strinc},
+    tx::{
+        self,
+        Isolation::{self, Serializable, Snapshot},
+        RangeOption, Transaction, strinc,
+    },
 };
 
 /// Does a call with the bug in it, or as it should be where the bug does not touch it.
@@ -16,7 +23,54 @@ pub async fn perform<T: Transaction>(
     workload: &Encoding,
     tx: &T,
     op: &Op,
+    isolation: Isolation,
 ) -> Result<Answer, Error> {
+    match (flaw, op) {
+        (Flaw::Unrecorded, _) => return workload.call(tx, op, isolation).await,
+        (Flaw::Wraps, Op::Set(numbers, population)) => {
+            let set = workload.call(tx, op, Serializable).await;
+            let Err(Error::OutOfRange { .. }) = set else { return set };
+            let (map, columns) = (Ordered::new(space(), workload.columns()?)?, workload.columns()?);
+            let narrow = |(column, part): (&Column, Part)| match (column, part) {
+                (Column::Unsigned(bytes), Part::Unsigned(n)) => {
+                    Part::Unsigned(n & u64::MAX >> (64 - 8 * u32::from(*bytes)))
+                }
+                (Column::Signed(bytes), Part::Signed(n)) => {
+                    let unused = 64 - 8 * u32::from(*bytes);
+                    Part::Signed(n << unused >> unused)
+                }
+                (_, part) => part,
+            };
+            let key: Vec<Part> = columns.iter().zip(workload.key(numbers)).map(narrow).collect();
+            map.set(tx, &key, population.to_string().as_bytes()).await?;
+            return Ok(Answer::Written);
+        }
+        (Flaw::LastAgain, Op::Page(prefix, Some(after), most)) if *most > 0 => {
+            let mut rows = Vec::new();
+            let map = Ordered::new(space(), workload.columns()?)?;
+            let (prefix, after) = (workload.key(prefix), workload.key(after));
+            let page = map.page(tx, &prefix, Some(&after), *most, Serializable).await?;
+            if after.starts_with(&prefix)
+                && let Some(value) = map.get(tx, &after, Serializable).await?
+            {
+                rows.push((after, value));
+            }
+            rows.extend(page);
+            rows.truncate(*most);
+            return Ok(answer(&rows));
+        }
+        (Flaw::PageAtSnapshot, Op::Page(..)) => return workload.call(tx, op, Snapshot).await,
+        (Flaw::Blunt, Op::Compare(a, b, tells)) => {
+            tx.get(space().bytes(), Serializable).await?;
+            let (collation, a, b) = (collation(*tells)?, text(*a), text(*b));
+            let (a, b) = (collation.key(a), collation.key(b));
+            return Ok(Answer::Compared(a.cmp(&b) as i8, a == b));
+        }
+        (Flaw::Wraps | Flaw::LastAgain | Flaw::PageAtSnapshot | Flaw::Blunt, _) => {
+            return workload.call(tx, op, isolation).await;
+        }
+        _ => {}
+    }
     let columns = workload.columns()?;
     let map = Ordered::new(space(), columns.clone())?;
     let own = flaw.has_own_keys();
@@ -37,7 +91,7 @@ pub async fn perform<T: Transaction>(
             if own {
                 value = tx.get(&key(numbers), Serializable).await?.map(|value| without(&value).1);
             }
-            Ok(Answer::Population(value.map(|value| String::from_utf8_lossy(&value).into_owned())))
+            Ok(Answer::Population(value.as_ref().map(Content::from)))
         }
         Op::Delete(numbers) => {
             map.delete(tx, &workload.key(numbers)).await?;
@@ -70,6 +124,7 @@ pub async fn perform<T: Transaction>(
                 true => Ok(answer(&rows(workload, tx, RangeOption::new(begin, end)).await?)),
             }
         }
+        _ => workload.call(tx, op, isolation).await,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tables done wrong, one bug at a time.
 
 use crate::{
-    models::labels::{Which, label},
+    models::labels::{Family, Which, label},
     specimen::{self, Content, ran},
     workload::Outcome,
     workloads::table::{Answer, Flaw, Op, Shape, bytes, cells, labels, perform as right},
@@ -14,14 +14,26 @@ use shaketable_layers::{
     table::{Cells, Error},
     tx::{
         Database,
-        Isolation::{Serializable, Snapshot},
-        RangeOption, Transaction,
+        Isolation::{self, Serializable, Snapshot},
+        RangeOption, Transaction, VALUE_SIZE_LIMIT,
     },
 };
 
 /// Does a call with the bug in it, or as it should be where the bug does not touch it.
-pub async fn perform<T: Transaction>(flaw: Flaw, shape: Shape, tx: &T, op: &Op) -> Result<Answer, Error> {
+pub async fn perform<T: Transaction>(
+    flaw: Flaw,
+    shape: Shape,
+    tx: &T,
+    op: &Op,
+    isolation: Isolation,
+) -> Result<Answer, Error> {
     let (by_row, row_axes) = shape.orders().swap_remove(0);
+    // What is to be refused is refused as it should be.
+    if let (true, Op::Replace(..)) = (flaw.replaces(), op)
+        && (is_odd(op) || !fits(op))
+    {
+        return right(shape, tx, op, isolation).await;
+    }
     match (flaw, op) {
         (Flaw::SetRowAsPrinted, Op::Replace(fixed, new)) if fixed[0].0 == 0 && !new.is_empty() => {
             replace_first(tx, shape, &by_row, fixed[0].1, new)
@@ -31,7 +43,7 @@ pub async fn perform<T: Transaction>(flaw: Flaw, shape: Shape, tx: &T, op: &Op) 
         }
         (Flaw::RowsMerge, Op::Replace(fixed, new)) if shape != Shape::Cube && !new.is_empty() => {
             // Refused where it should be.
-            right(shape, tx, &Op::Slice(fixed.clone())).await?;
+            right(shape, tx, &Op::Slice(fixed.clone()), isolation).await?;
             for (at, value) in new {
                 let mut cell = labels(at);
                 cell.insert(fixed[0].0, label(fixed[0].1));
@@ -90,11 +102,66 @@ pub async fn perform<T: Transaction>(flaw: Flaw, shape: Shape, tx: &T, op: &Op) 
             let value = tx.get(&shape.keys(&cell)[0], Serializable).await?;
             Ok(Answer::Value(value.as_ref().map(Content::from)))
         }
-        (Flaw::EmptyIsAbsent, Op::Get(_)) => match right(shape, tx, op).await? {
+        (Flaw::EmptyIsAbsent, Op::Get(_)) => match right(shape, tx, op, isolation).await? {
             Answer::Value(value) => Ok(Answer::Value(value.filter(|value| value.length() > 0))),
             other => Ok(other),
         },
-        _ => right(shape, tx, op).await,
+        (Flaw::SliceAtSnapshot, Op::Slice(_)) => right(shape, tx, op, Snapshot).await,
+        (Flaw::LastAgain, Op::Page(given, Some(after), most)) if *most > 0 => {
+            let Answer::Page(page) = right(shape, tx, op, isolation).await? else { return Err(no_page()) };
+            let again = Op::Page(given.clone(), None, usize::MAX);
+            let Answer::Page(all) = right(shape, tx, &again, isolation).await? else { return Err(no_page()) };
+            let last: Vec<Content> =
+                labels(after).iter().map(|label| Content::from(label.packed())).collect();
+            let last = all.into_iter().filter(|(cell, _)| *cell == last);
+            Ok(Answer::Page(last.chain(page).take(*most).collect()))
+        }
+        (Flaw::AxisTwice, Op::Slice(fixed)) if matches!(fixed[..], [(0, _), (0, _)]) => {
+            right(shape, tx, &Op::Slice(fixed[..1].to_vec()), isolation).await
+        }
+        (Flaw::LargestRefused, Op::Set(cell, value)) if value.1 == VALUE_SIZE_LIMIT => {
+            let keys = shape.keys(&labels(cell));
+            keys.iter().try_for_each(|key| {
+                limits::key(key)?;
+                limits::value_up_to(VALUE_SIZE_LIMIT - 1, key, &bytes(*value))
+            })?;
+            right(shape, tx, op, isolation).await
+        }
+        _ => right(shape, tx, op, isolation).await,
+    }
+}
+
+/// Whether a replacement is not of one line by cells of it.
+fn is_odd(op: &Op) -> bool {
+    match op {
+        Op::Replace(fixed, new) => {
+            !matches!(fixed[..], [(0 | 1, _)]) || new.iter().any(|(free, _)| free.len() != 1)
+        }
+        _ => false,
+    }
+}
+
+/// Whether the cells of a replacement can be stored.
+fn fits(op: &Op) -> bool {
+    match op {
+        Op::Replace(fixed, new) => {
+            let long = |which: &Which| *which == Family::oversize();
+            !fixed.iter().any(|(_, which)| long(which))
+                && new.iter().all(|(_, value)| value.1 <= VALUE_SIZE_LIMIT)
+        }
+        _ => true,
+    }
+}
+
+fn no_page() -> Error {
+    Error::NoOrder(Vec::new())
+}
+
+impl Flaw {
+    /// Whether the bug replaces lines its own way.
+    fn replaces(self) -> bool {
+        use Flaw::*;
+        matches!(self, SetRowAsPrinted | DeleteRowByRow | RowsMerge | SnapshotReplace)
     }
 }
 

@@ -29,7 +29,7 @@ pub async fn apply<D: Database>(
     let db = &client.session.database().clone();
     Some(match (flaw, op) {
         (Flaw::PagesUnchecked, Op::Pages(name, _)) => pages(workload, db, workload.name(*name)).await,
-        (Flaw::CollectAtSnapshot | Flaw::AgeInVersions | Flaw::SeenIsDead, Op::Collect) => {
+        (flaw, Op::Collect) if flaw.collects() => {
             let collected = collect(flaw, workload, db).await;
             collected.map_or_else(|e| refused(e.error), |()| Outcome::Answered(Answer::Unseen))
         }
@@ -115,9 +115,7 @@ pub async fn step<T: Transaction>(
             }
             .await
         }
-        (Flaw::AnotherBlob, Deed::BeginOther) => {
-            blobs.begin_upload(tx, name, id).await.map(|()| Done::Done)
-        }
+        (Flaw::AnotherBlob, Deed::BeginOther) => blobs.begin_upload(tx, name, id).await.map(|()| Done::Done),
         _ => return None,
     })
 }
@@ -136,22 +134,6 @@ fn forget<T: Transaction>(tx: &T, upload: UploadId) {
     tx.clear(&blob::space().pack(&(5, TupleBytes::from(&upload.0[..]))));
     let (begin, end) = part_of(4, upload).range();
     tx.clear_range(&begin, &end);
-}
-
-impl Flaw {
-    /// Whether the bug is one of uploads as a whole.
-    fn uploads(self) -> bool {
-        matches!(
-            self,
-            Flaw::Unrecorded
-                | Flaw::InPlace
-                | Flaw::SwitchFirst
-                | Flaw::NotCompared
-                | Flaw::PartUnchecked
-                | Flaw::PartsCounted
-                | Flaw::OldKept
-        )
-    }
 }
 
 fn part_of(kind: i64, upload: UploadId) -> Subspace {
@@ -258,7 +240,8 @@ async fn upload<D: Database>(
         }
         Flaw::NotCompared => {
             workload.put(db, upload, &parts).await?;
-            let ended = session.apply(|tx| async move { blobs.finish_upload(&tx, upload, Expect::Anything).await });
+            let ended =
+                session.apply(|tx| async move { blobs.finish_upload(&tx, upload, Expect::Anything).await });
             told(ended.await)
         }
         // The record is all that the other bugs leave away.

@@ -23,11 +23,11 @@ use shaketable_layers::{
     tx::{
         self, Env,
         Isolation::{self, Serializable, Snapshot},
-        KEY_SIZE_LIMIT, RangeOption, Transaction, VALUE_SIZE_LIMIT,
+        KEY_SIZE_LIMIT, RangeOption, RetryError, Transaction, VALUE_SIZE_LIMIT,
     },
 };
 use shaketable_sim::seed::Stream;
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::{collections::BTreeMap, fmt::Debug, sync::LazyLock};
 
 flaws! {
     Unrecorded = UNRECORDED, "an append is retried after an unknown result without an operation record", "an append done twice";
@@ -282,19 +282,58 @@ fn uploads(rows: &BTreeMap<Bytes, Bytes>) -> Result<usize, String> {
     Ok(keys)
 }
 
-/// The chunks below `content` that this transaction has read serializably so far: from and to which key,
-/// without the prefix.
-async fn read_chunks<T: Transaction>(tx: &T, content: &Subspace) -> tx::Result<Vec<(Bytes, bool)>> {
-    const READ: &[u8] = b"\xff\xff/transaction/read_conflict_range/";
-    let (begin, end) = content.range();
-    let range = RangeOption::new([READ, &begin].concat(), [READ, &end].concat());
+const READ: &[u8] = b"\xff\xff/transaction/read_conflict_range/";
+const WRITTEN: &[u8] = b"\xff\xff/transaction/write_conflict_range/";
+
+/// The keys below `space` that this transaction has read serializably so far, or written: where such a range
+/// begins, and where it ends.
+async fn conflicts<T: Transaction>(tx: &T, of: &[u8], space: &Subspace) -> tx::Result<Vec<(Bytes, bool)>> {
+    let (begin, end) = space.range();
+    let range = RangeOption::new([of, &begin].concat(), [of, &end].concat());
     let rows = tx.get_range_all(range, Serializable).await?;
-    Ok(rows.into_iter().map(|row| (row.key.slice(READ.len()..), &row.value[..] == b"1")).collect())
+    Ok(rows.into_iter().map(|row| (row.key.slice(of.len()..), &row.value[..] == b"1")).collect())
 }
 
-/// The keys below the blobs that this transaction has read serializably so far.
-async fn conflicts<T: Transaction>(tx: &T) -> tx::Result<Vec<(Bytes, bool)>> {
-    read_chunks(tx, &space()).await
+/// Does a look at snapshot, and then serializably. Claims that both answer the same, and that only the second
+/// one conflicts with anything below `space`; it does, if it `reads`.
+pub(crate) async fn twice<T, A, E, F>(
+    tx: &T,
+    space: &Subspace,
+    (what, reads): (&impl Debug, bool),
+    look: impl Fn(Isolation) -> F,
+) -> Result<A, E>
+where
+    T: Transaction,
+    A: PartialEq + Debug,
+    E: RetryError + PartialEq + Debug,
+    F: Future<Output = Result<A, E>>,
+{
+    let written = conflicts(tx, WRITTEN, space).await?;
+    let before = conflicts(tx, READ, space).await?;
+    let first = look(Snapshot).await;
+    if let Some(e) = first.as_ref().err().and_then(RetryError::fdb) {
+        return Err(e.into());
+    }
+    let between = conflicts(tx, READ, space).await?;
+    always!(between == before, "{what:?} at snapshot adds to what conflicts");
+    let second = look(Serializable).await;
+    if let Some(e) = second.as_ref().err().and_then(RetryError::fdb) {
+        return Err(e.into());
+    }
+    always!(first == second, "{what:?} answers {first:?} at snapshot, and then {second:?}");
+    if reads && second.is_ok() && written.is_empty() {
+        always!(!conflicts(tx, READ, space).await?.is_empty(), "{what:?} conflicts with nothing");
+    }
+    second
+}
+
+/// Claims that what FoundationDB refuses for its size was refused before it was written.
+pub(crate) async fn fits<T: Transaction>(tx: &T, what: &impl Debug) -> tx::Result<()> {
+    let size = tx.get_approximate_size().await;
+    let is_too_large =
+        matches!(size, Err(e) if [tx::Error::KEY_TOO_LARGE, tx::Error::VALUE_TOO_LARGE].contains(&e));
+    always!(!is_too_large, "{what:?} was not refused, and then {size:?}");
+    size.map(drop)
 }
 
 /// The generation that is asked for where this one is: the same, or another.
@@ -320,7 +359,7 @@ impl Blob {
 
     /// A blob's name; now and then a long one.
     fn names(&self) -> BoxedStrategy<usize> {
-        prop_oneof![60 => 0..self.names.1, 1 => select(&LONG[..])].boxed()
+        prop_oneof![30 => 0..self.names.1, 1 => select(&[LONG[0], LONG[1], LONG[1], LONG[2]][..])].boxed()
     }
 
     /// One call.
@@ -351,7 +390,8 @@ impl Blob {
                 2 => name().prop_map(Op::Stat),
             ]
         };
-        let size = || select(vec![0, 1, 2, 3, 7, VALUE_SIZE_LIMIT, VALUE_SIZE_LIMIT + 1, 5_000_000, 5_000_001]);
+        let size =
+            || select(vec![0, 1, 2, 3, 7, VALUE_SIZE_LIMIT, VALUE_SIZE_LIMIT + 1, 5_000_000, 5_000_001]);
         prop_oneof![
             12 => (kind(), name(), data()).prop_map(|(kind, name, data)| Op::Write(kind, name, data)),
             18 => (kind(), name(), data()).prop_map(|(kind, name, data)| Op::Append(kind, name, data)),
@@ -377,7 +417,7 @@ impl Blob {
         (start, end): (u64, u64),
     ) -> Result<(), Error> {
         let (Some(chunk), true) = (chunk, before.is_empty()) else { return Ok(()) };
-        for (key, _) in read_chunks(tx, content).await? {
+        for (key, _) in conflicts(tx, READ, content).await? {
             let at = |at: u64| content.pack(&(at,));
             let needed = start < end && at(start - start % chunk)[..] <= key[..] && key[..] <= at(end)[..];
             always!(
@@ -400,17 +440,15 @@ impl Blob {
     }
 
     async fn do_it<T: Transaction>(&self, tx: &T, op: &Op) -> Result<Answer, Error> {
-        let Op::Twice(look) = op else { return self.call(tx, op, Serializable).await };
-        let before = conflicts(tx).await?;
-        let first = self.call(tx, look, Snapshot).await;
-        if let Err(Error::Fdb(e)) = first {
-            return Err(e.into());
-        }
-        always!(conflicts(tx).await? == before, "{look:?} at snapshot adds to what conflicts");
-        let second = self.call(tx, look, Serializable).await;
-        let is_same = matches!(&second, Err(Error::Fdb(_))) || first == second;
-        always!(is_same, "{look:?} answers {first:?} at snapshot, and then {second:?}");
-        second
+        let Op::Twice(look) = op else {
+            let answer = self.call(tx, op, Serializable).await?;
+            if !is_look(op) {
+                fits(tx, op).await?;
+            }
+            return Ok(answer);
+        };
+        let reads = !has_long_name(look);
+        twice(tx, &space(), (look, reads), |isolation| self.call(tx, look, isolation)).await
     }
 
     async fn call<T: Transaction>(&self, tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
@@ -449,9 +487,7 @@ impl Blob {
                 let slice = one.read_range_of(tx, name, ask, *start, *length, isolation).await?;
                 Answer::Content(Some(Content::from(&slice)))
             }
-            Op::Size(kind, name) => {
-                Answer::Size(of_kind(*kind).size(tx, self.name(*name), isolation).await?)
-            }
+            Op::Size(kind, name) => Answer::Size(of_kind(*kind).size(tx, self.name(*name), isolation).await?),
             Op::Exists(name) => Answer::Exists(one.exists(tx, self.name(*name), isolation).await?),
             Op::Stat(name) => {
                 let stat = one.stat(tx, self.name(*name), isolation).await?;
@@ -552,9 +588,12 @@ impl Specimen for Blob {
 
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Blob {
         // Now and then a chunk is as large as a value can be.
-        let chunk = *rng.pick(&[4, 4, 4, 16, 16, 16, 64, 64, 64, 500, 500, VALUE_SIZE_LIMIT]);
+        let chunk = match rng.chance(0.04) {
+            true => VALUE_SIZE_LIMIT,
+            false => *rng.pick(&[4, 16, 64, 500]),
+        };
         Blob {
-            names: (rng.below(CONFUSED.len() as u64) as usize, rng.range(1..6) as usize),
+            names: (rng.below(CONFUSED.len() as u64) as usize, *rng.pick(&[1, 2, 2, 3, 5])),
             chunks: [chunk, *rng.pick(&[chunk, 7, 100])],
             longest: if chunk == VALUE_SIZE_LIMIT { chunk + 1 } else { 3 * chunk + 1 },
             flaw: bug.and_then(Flaw::named),
@@ -594,7 +633,7 @@ impl Specimen for Blob {
         let Some((start, Some(end))) = bounds else { return self.do_it(tx, op).await };
         let name = self.name(name);
         let content = places(name).1;
-        let (sizes, before) = (self.chunk(tx, name).await?, read_chunks(tx, &content).await?);
+        let (sizes, before) = (self.chunk(tx, name).await?, conflicts(tx, READ, &content).await?);
         let answer = self.do_it(tx, op).await?;
         let end = sizes.map_or(0, |(size, _)| end.min(size));
         self.sparing(tx, &content, before, sizes.map(|(_, chunk)| chunk), (start, end)).await?;

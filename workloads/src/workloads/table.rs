@@ -2,9 +2,11 @@
 //!
 //! A run keeps its table by row, by column, both ways, or in three dimensions with two of the six orders.
 //! Rows and columns are named by labels that are easily confused. Rows are replaced by others that have
-//! some of their columns; values reach from nothing to several kilobytes; now and then a cell is not in the
-//! table's dimensions, a label fits into no key, a value is too large, or what is asked for has no order.
+//! some of their columns; values reach from nothing to several kilobytes, and stand at the limit and a byte
+//! beyond; now and then a cell is not in the table's dimensions, a label fits into no key, what is asked for has
+//! no order, or names an axis twice, and orders share keys. Looks at snapshot conflict with nothing.
 
+use super::blob::{fits, twice};
 use crate::{
     models::labels::{Family, Which, label},
     sabotage::table as sabotage,
@@ -24,7 +26,11 @@ use shaketable_layers::{
     limits,
     once::Session,
     table::{self, Cells, Error, Grid, Line, Order},
-    tx::{self, Database, Env, Isolation::Serializable, RangeOption, Transaction},
+    tx::{
+        self, Database, Env,
+        Isolation::{self, Serializable},
+        RangeOption, Transaction, VALUE_SIZE_LIMIT,
+    },
 };
 use shaketable_sim::seed::Stream;
 use std::collections::BTreeMap;
@@ -41,6 +47,10 @@ flaws! {
     FirstBatch = "first-batch", "the first batch of a range read is taken for the whole row", "a range that is longer than a batch";
     TextLabels = "text-labels", "labels are stored as text, so that row 1 is row \"1\"", "labels without their types";
     EmptyIsAbsent = "empty-is-absent", "an empty value reads as an unassigned cell", "absent and empty taken for one";
+    SliceAtSnapshot = "slice-at-snapshot", "a slice is read at snapshot, however it is asked for", "a dropped conflict range";
+    LastAgain = "last-again", "a page begins with the last cell of the one before", "a cursor that is the last key";
+    AxisTwice = "axis-twice", "an axis that is given twice counts once", "a question that is not checked";
+    LargestRefused = "largest-refused", "a value as large as can be is refused", "a limit that is off by one";
 }
 
 /// How the table is kept.
@@ -83,6 +93,12 @@ pub enum Op {
     Slice(Vec<(usize, Which)>),
     /// Replaces them by these, which are given by their other labels.
     Replace(Vec<(usize, Which)>, Vec<(Vec<Which>, Value)>),
+    /// Reads up to so many cells of a slice, behind a cell.
+    Page(Vec<(usize, Which)>, Option<Vec<Which>>, usize),
+    /// A look at snapshot first, then serializably.
+    Twice(Box<Op>),
+    /// Asks for a table of these orders; the subspaces of some share keys.
+    Orders(Vec<(u8, Vec<usize>)>),
 }
 
 /// What it answers.
@@ -94,6 +110,8 @@ pub enum Answer {
     Value(Option<Content>),
     /// The cells with the labels that were not given, in the order of labels.
     Cells(Vec<(Vec<Content>, Content)>),
+    /// The cells with all their labels, in an order of the table.
+    Page(Vec<(Vec<Content>, Content)>),
 }
 
 /// What should be there.
@@ -117,9 +135,14 @@ impl Shape {
 
     /// Whether some order begins with these axes.
     fn keeps(self, fixed: &[usize]) -> bool {
-        let begins =
-            |(_, axes): &(_, Vec<usize>)| axes[..fixed.len()].iter().all(|axis| fixed.contains(axis));
-        fixed.len() < self.dimensions() && self.orders().iter().any(begins)
+        self.order_of(fixed).is_some()
+    }
+
+    /// The axes of the first order that begins with these.
+    fn order_of(self, fixed: &[usize]) -> Option<Vec<usize>> {
+        let begins = |axes: &Vec<usize>| axes[..fixed.len()].iter().all(|axis| fixed.contains(axis));
+        let orders = self.orders().into_iter().map(|(_, axes)| axes);
+        orders.filter(|_| fixed.len() < self.dimensions()).find(begins)
     }
 
     /// A cell's key in each order.
@@ -157,7 +180,30 @@ pub(crate) fn fixed(fixed: &[(usize, Which)]) -> (Vec<usize>, Vec<Label>) {
     fixed.iter().map(|(axis, which)| (*axis, label(*which))).unzip()
 }
 
+/// A subspace of [`Op::Orders`]: some are the same, or in each other.
+fn subspace(number: u8) -> Subspace {
+    match number {
+        0 => Subspace::from("T"),
+        1 => Subspace::from(("T", "R")),
+        2 => Subspace::from("Ta"),
+        3 => Subspace::from(("T", "RR")),
+        _ => Subspace::from(("T", "R", 1)),
+    }
+}
+
+/// Whether one of the two subspaces is in the other.
+fn nest(a: u8, b: u8) -> bool {
+    a == b || matches!((a.min(b), a.max(b)), (0, 1 | 3 | 4) | (1, 4))
+}
+
 impl Table {
+    async fn do_it<T: Transaction>(&self, tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
+        match self.flaw {
+            Some(flaw) => sabotage::perform(flaw, self.shape, tx, op, isolation).await,
+            None => perform(self.shape, tx, op, isolation).await,
+        }
+    }
+
     /// What the table says of a cell before it looks at it.
     fn accepts(&self, cell: &[Which]) -> Result<Vec<Label>, Error> {
         let dimensions = self.shape.dimensions();
@@ -168,7 +214,7 @@ impl Table {
     }
 
     /// What it says of a cell's sizes.
-    fn fits(&self, cell: &[Label], value: Value) -> Result<(), Error> {
+    fn holds(&self, cell: &[Label], value: Value) -> Result<(), Error> {
         let value = bytes(value);
         self.shape.keys(cell).iter().try_for_each(|key| Ok(limits::row(key, &value)?))
     }
@@ -238,6 +284,30 @@ impl Specimen for Table {
         };
         let mut wide = cell();
         wide[0] = Just(Family::oversize()).boxed();
+        let wide = move || wide.clone();
+        let row = |axis: usize| move |which: Which| vec![(axis, which)];
+        // An axis twice, one that there is not, all of them, and one that is too long.
+        let odd = prop_oneof![
+            (families[0].one(), families[0].one()).prop_map(|(a, b)| vec![(0, a), (0, b)]),
+            families[0].one().prop_map(row(dimensions)),
+            cell().prop_map(|cell| cell.into_iter().enumerate().collect::<Vec<_>>()),
+            Just(vec![(0, Family::oversize())]),
+        ]
+        .boxed();
+        let odd = move || odd.clone();
+        let page = {
+            let (fixed, some) = (fixed.clone(), cell());
+            let after = move || proptest::option::weighted(0.7, some.clone());
+            move || {
+                (fixed(), after(), 0..4usize).prop_map(|(fixed, after, most)| Op::Page(fixed, after, most))
+            }
+        };
+        let orders =
+            vec((0..5u8, select(vec![vec![0, 1], vec![1, 0], vec![0], vec![0, 2], vec![1, 0, 1]])), 0..4);
+        let edge = || {
+            let lengths = select(vec![VALUE_SIZE_LIMIT, VALUE_SIZE_LIMIT, VALUE_SIZE_LIMIT + 1]);
+            (any::<u8>(), lengths)
+        };
         prop_oneof![
             10 => (cell(), value()).prop_map(|(cell, value)| Op::Set(cell, value)),
             4 => cell().prop_map(Op::Get),
@@ -245,15 +315,32 @@ impl Specimen for Table {
             6 => fixed().prop_map(Op::Slice),
             5 => replace,
             1 => fixed().prop_map(|fixed| Op::Replace(fixed, Vec::new())),
-            1 => (wide, value()).prop_map(|(cell, value)| Op::Set(cell, value)),
-            1 => (cell(), any::<u8>()).prop_map(|(cell, byte)| Op::Set(cell, (byte, 100_001))),
+            1 => (wide(), value()).prop_map(|(cell, value)| Op::Set(cell, value)),
+            1 => wide().prop_map(Op::Get),
+            1 => wide().prop_map(Op::Delete),
+            1 => (cell(), edge()).prop_map(|(cell, value)| Op::Set(cell, value)),
+            1 => (0..dimensions, cell(), edge()).prop_map(|(axis, mut cell, value)| {
+                let fixed = vec![(axis, cell.remove(axis))];
+                Op::Replace(fixed, vec![(cell, value)])
+            }),
             1 => vec(families[0].one(), 4).prop_map(Op::Get),
+            1 => vec(families[0].one(), 1).prop_map(Op::Delete),
+            1 => (fixed(), vec(families[0].one(), 3), value())
+                .prop_map(|(fixed, free, value)| Op::Replace(fixed, vec![(free, value)])),
+            1 => odd().prop_map(Op::Slice),
+            1 => (odd(), value()).prop_map(|(fixed, _)| Op::Replace(fixed, Vec::new())),
+            1 => odd().prop_map(|fixed| Op::Page(fixed, None, 2)),
+            4 => page(),
+            1 => page().prop_map(|page| Op::Twice(Box::new(page))),
+            2 => fixed().prop_map(|fixed| Op::Twice(Box::new(Op::Slice(fixed)))),
+            1 => cell().prop_map(|cell| Op::Twice(Box::new(Op::Get(cell)))),
+            1 => orders.prop_map(Op::Orders),
         ]
         .boxed()
     }
 
     fn is_look(op: &Op) -> bool {
-        matches!(op, Op::Get(_) | Op::Slice(_))
+        !matches!(op, Op::Set(..) | Op::Delete(_) | Op::Replace(..))
     }
 
     fn is_conflict_free(&self, op: &Op) -> bool {
@@ -261,10 +348,15 @@ impl Specimen for Table {
     }
 
     async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op) -> Result<Answer, Error> {
-        match self.flaw {
-            Some(flaw) => sabotage::perform(flaw, self.shape, tx, op).await,
-            None => perform(self.shape, tx, op).await,
-        }
+        let Op::Twice(look) = op else {
+            let answer = self.do_it(tx, op, Serializable).await?;
+            if !Self::is_look(op) {
+                fits(tx, op).await?;
+            }
+            return Ok(answer);
+        };
+        let reads = matches!(**look, Op::Slice(_) | Op::Get(_));
+        twice(tx, &Subspace::from("T"), (look, reads), |isolation| self.do_it(tx, look, isolation)).await
     }
 
     async fn divert<D: Database>(
@@ -284,14 +376,14 @@ impl Specimen for Table {
         Model::new()
     }
 
-    fn replay(&self, model: &mut Model, op: &Op, _: &At) -> Result<Answer, Error> {
+    fn replay(&self, model: &mut Model, op: &Op, at: &At) -> Result<Answer, Error> {
         let among = |cell: &[Label], axes: &[usize], of: &[Label]| {
             axes.iter().zip(of).all(|(axis, label)| cell[*axis] == *label)
         };
         Ok(match op {
             Op::Set(cell, value) => {
                 let cell = self.accepts(cell)?;
-                self.fits(&cell, *value)?;
+                self.holds(&cell, *value)?;
                 model.insert(cell, Content::of(value.0, value.1));
                 Answer::Written
             }
@@ -319,13 +411,51 @@ impl Specimen for Table {
                 }
                 model.retain(|cell, _| !among(cell, &axes, &of));
                 for (free, value) in cells {
+                    let needed = self.shape.dimensions() - axes.len();
+                    if free.len() != needed {
+                        return Err(Error::WrongDimensions { given: free.len(), dimensions: needed });
+                    }
                     let mut free = free.iter();
                     let label = |axis| match axes.iter().position(|fixed| *fixed == axis) {
                         Some(at) => Some(of[at].clone()),
                         None => free.next().copied().map(label),
                     };
                     let cell: Vec<Label> = (0..self.shape.dimensions()).filter_map(label).collect();
+                    self.holds(&cell, *value)?;
                     model.insert(cell, Content::of(value.0, value.1));
+                }
+                Answer::Written
+            }
+            Op::Page(given, after, most) => {
+                let (axes, of) = fixed(given);
+                let order = self.shape.order_of(&axes).ok_or_else(|| Error::NoOrder(axes.clone()))?;
+                let after = after.as_ref().map(|after| self.accepts(after)).transpose()?;
+                let place = |cell: &[Label]| order.iter().map(|axis| cell[*axis].clone()).collect::<Vec<_>>();
+                let after = after.map(|after| place(&after));
+                let mut found: Vec<_> = model
+                    .iter()
+                    .filter(|(cell, _)| among(cell, &axes, &of))
+                    .map(|(cell, value)| (place(cell), cell, value))
+                    .filter(|(place, ..)| after.as_ref().is_none_or(|after| place > after))
+                    .collect();
+                found.sort();
+                page(found.into_iter().map(|(_, cell, value)| (cell, value.clone())).take(*most))
+            }
+            Op::Twice(look) => self.replay(model, look, at)?,
+            Op::Orders(orders) => {
+                let is_order = |axes: &[usize]| matches!(axes, [0, 1] | [1, 0]);
+                if orders.is_empty() {
+                    return Err(Error::NotAnOrder { axes: Vec::new(), dimensions: 2 });
+                }
+                if let Some((_, axes)) = orders.iter().find(|(_, axes)| !is_order(axes)) {
+                    return Err(Error::NotAnOrder { axes: axes.clone(), dimensions: 2 });
+                }
+                for (at, (one, _)) in orders.iter().enumerate() {
+                    for (also, (other, _)) in orders.iter().enumerate().skip(at + 1) {
+                        if nest(*one, *other) {
+                            return Err(Error::Overlap { orders: [at, also] });
+                        }
+                    }
                 }
                 Answer::Written
             }
@@ -357,6 +487,14 @@ impl Specimen for Table {
     }
 }
 
+/// Cells with all their labels, as they come.
+pub(crate) fn page<'a>(cells: impl IntoIterator<Item = (&'a Vec<Label>, Content)>) -> Answer {
+    let cell = |(cell, value): (&Vec<Label>, Content)| {
+        (cell.iter().map(|label| Content::from(label.packed())).collect(), value)
+    };
+    Answer::Page(cells.into_iter().map(cell).collect())
+}
+
 fn grid(shape: Shape) -> Result<Grid, Error> {
     let orders = shape.orders().into_iter().map(|(space, axes)| Order::new(space, &axes));
     Grid::new(shape.dimensions(), orders.collect())
@@ -373,7 +511,12 @@ fn table(shape: Shape) -> Option<table::Table> {
 }
 
 /// Does a call right: as a table of rows and columns where it is one.
-pub(crate) async fn perform<T: Transaction>(shape: Shape, tx: &T, op: &Op) -> Result<Answer, Error> {
+pub(crate) async fn perform<T: Transaction>(
+    shape: Shape,
+    tx: &T,
+    op: &Op,
+    isolation: Isolation,
+) -> Result<Answer, Error> {
     let lined = |line: Line| line.into_iter().map(|(label, value)| (vec![label], value)).collect::<Cells>();
     if let Some(table) = table(shape) {
         match op {
@@ -382,22 +525,24 @@ pub(crate) async fn perform<T: Transaction>(shape: Shape, tx: &T, op: &Op) -> Re
                 return Ok(Answer::Written);
             }
             Op::Get(cell) if cell.len() == 2 => {
-                let value = table.get_cell(tx, &label(cell[0]), &label(cell[1]), Serializable).await?;
+                let value = table.get_cell(tx, &label(cell[0]), &label(cell[1]), isolation).await?;
                 return Ok(Answer::Value(value.as_ref().map(Content::from)));
             }
             Op::Delete(cell) if cell.len() == 2 => {
                 table.delete_cell(tx, &label(cell[0]), &label(cell[1])).await?;
                 return Ok(Answer::Written);
             }
-            Op::Slice(fixed) if fixed.len() == 1 => {
+            Op::Slice(fixed) if matches!(fixed[..], [(0 | 1, _)]) => {
                 let (axis, of) = (fixed[0].0, label(fixed[0].1));
                 let line = match axis {
-                    0 => table.get_row(tx, &of, Serializable).await?,
-                    _ => table.get_column(tx, &of, Serializable).await?,
+                    0 => table.get_row(tx, &of, isolation).await?,
+                    _ => table.get_column(tx, &of, isolation).await?,
                 };
                 return Ok(cells(&lined(line), &[]));
             }
-            Op::Replace(fixed, cells) if fixed.len() == 1 => {
+            Op::Replace(fixed, cells)
+                if matches!(fixed[..], [(0 | 1, _)]) && cells.iter().all(|(free, _)| free.len() == 1) =>
+            {
                 let (axis, of) = (fixed[0].0, label(fixed[0].1));
                 let line: Line = cells.iter().map(|(at, value)| (label(at[0]), bytes(*value))).collect();
                 match (axis, line.is_empty()) {
@@ -411,14 +556,33 @@ pub(crate) async fn perform<T: Transaction>(shape: Shape, tx: &T, op: &Op) -> Re
             _ => {}
         }
     }
-    let grid = grid(shape)?;
+    let grid = match table(shape) {
+        Some(table) => table.grid().clone(),
+        None => grid(shape)?,
+    };
     match op {
+        Op::Page(given, after, most) => {
+            let (axes, of) = fixed(given);
+            let pairs: Vec<_> = axes.iter().copied().zip(&of).collect();
+            let after = after.as_deref().map(labels);
+            let cells = grid.page(tx, &pairs, after.as_deref(), *most, isolation).await?;
+            Ok(page(cells.iter().map(|(cell, value)| (cell, Content::from(value)))))
+        }
+        Op::Orders(orders) => {
+            // A look, for the answer to have its place among the others.
+            tx.get(b"T", Serializable).await?;
+            let orders = orders.iter().map(|(space, axes)| Order::new(subspace(*space), axes));
+            Grid::new(2, orders.collect())?;
+            Ok(Answer::Written)
+        }
+        // A look is done twice, no more.
+        Op::Twice(_) => Err(Error::NoOrder(Vec::new())),
         Op::Set(cell, value) => {
             grid.set(tx, &labels(cell), &bytes(*value)).await?;
             Ok(Answer::Written)
         }
         Op::Get(cell) => {
-            let value = grid.get(tx, &labels(cell), Serializable).await?;
+            let value = grid.get(tx, &labels(cell), isolation).await?;
             Ok(Answer::Value(value.as_ref().map(Content::from)))
         }
         Op::Delete(cell) => {
@@ -428,7 +592,7 @@ pub(crate) async fn perform<T: Transaction>(shape: Shape, tx: &T, op: &Op) -> Re
         Op::Slice(given) => {
             let (axes, of) = fixed(given);
             let pairs: Vec<_> = axes.iter().copied().zip(&of).collect();
-            Ok(cells(&grid.slice(tx, &pairs, Serializable).await?, &axes))
+            Ok(cells(&grid.slice(tx, &pairs, isolation).await?, &axes))
         }
         Op::Replace(given, new) => {
             let (axes, of) = fixed(given);
@@ -449,6 +613,7 @@ impl Flaw {
                 Some(Shape::Both)
             }
             FirstBatch => Some(Shape::Rows),
+            AxisTwice => Some(Shape::Cube),
             _ => None,
         }
     }

@@ -105,7 +105,7 @@ pub struct Life {
 pub enum Deed {
     /// Begins it, or begins it again.
     Begin,
-    /// Begins it, and then for another blob.
+    /// Begins it, and then with chunks, and with parts, of other sizes, and for another blob.
     BeginOther,
     /// Puts the part of this number.
     Put(u64),
@@ -335,7 +335,10 @@ impl Upload {
             }
             Deed::List(_) => Done::Was(draft.begun),
             Deed::Finish if !draft.begun => refused(Error::NoUpload(upload)),
-            Deed::Finish => self.missing(draft).map_or(Done::Done, refused),
+            Deed::Finish => {
+                let parts = draft.parts.iter().map(|(number, part)| (*number, part.len() as u64));
+                self.missing(&parts.collect()).map_or(Done::Done, refused)
+            }
             Deed::Abandon => {
                 let was = draft.begun;
                 *draft = Draft::default();
@@ -344,14 +347,26 @@ impl Upload {
         }
     }
 
-    /// What stands against ending an upload.
-    fn missing(&self, draft: &Draft) -> Option<Error> {
-        let (full, last) = (self.chunk * self.part, draft.parts.last_key_value()?.0);
-        (0..=*last).find_map(|number| match draft.parts.get(&number) {
+    /// What stands against ending an upload of these parts.
+    fn missing(&self, parts: &BTreeMap<u64, u64>) -> Option<Error> {
+        let (full, last) = ((self.chunk * self.part) as u64, *parts.last_key_value()?.0);
+        (0..=last).find_map(|number| match parts.get(&number) {
             None => Some(Error::MissingPart(number)),
-            Some(part) if number < *last && part.len() < full => Some(Error::ShortPart(number)),
+            Some(length) if number < last && *length < full => Some(Error::ShortPart(number)),
             Some(_) => None,
         })
+    }
+
+    /// Whether an upload is under way, and nothing is missing.
+    async fn is_ready<T: Transaction>(&self, tx: &T, upload: UploadId) -> Result<bool, Error> {
+        let parts = self.blobs().parts(tx, upload, Serializable).await?.into_iter().collect();
+        Ok(self.is_listed(tx, upload).await? && self.missing(&parts).is_none())
+    }
+
+    /// Whether an upload is the one behind the id before it.
+    async fn is_listed<T: Transaction>(&self, tx: &T, upload: UploadId) -> Result<bool, Error> {
+        let before = UploadId(u128::from_be_bytes(upload.0).wrapping_sub(1).to_be_bytes());
+        Ok(self.blobs().uploads(tx, Some(before), 1, Serializable).await? == [upload])
     }
 
     /// Does a step.
@@ -361,11 +376,15 @@ impl Upload {
         life: &Life,
         upload: UploadId,
         deed: &Deed,
-        ends: bool,
     ) -> Result<Done, Error> {
         let (blobs, name) = (&self.blobs(), self.name(life.name));
+        // Only what must be refused is tried: an end that comes about is seen by others.
+        if *deed == Deed::Finish && self.is_ready(tx, upload).await? {
+            return Ok(Done::Done);
+        }
         if let Some(flaw) = self.flaw
-            && let Some(done) = sabotage::step(flaw, self, tx, name, upload, deed, self.bytes(life, deed)).await
+            && let Some(done) =
+                sabotage::step(flaw, self, tx, name, upload, deed, self.bytes(life, deed)).await
         {
             return done;
         }
@@ -373,6 +392,13 @@ impl Upload {
             Deed::Begin => blobs.begin_upload(tx, name, upload).await.map(|()| Done::Done),
             Deed::BeginOther => {
                 blobs.begin_upload(tx, name, upload).await?;
+                let part = self.chunk * self.part;
+                for (chunk, part) in [(part + 1, part + 1), (self.chunk, 7 * part)] {
+                    let other = Blobs::with_sizes(blob::space(), chunk, part)?;
+                    if let Ok(()) = other.begin_upload(tx, name, upload).await {
+                        return Ok(Done::Done);
+                    }
+                }
                 blobs.begin_upload(tx, self.other(life.name), upload).await.map(|()| Done::Done)
             }
             Deed::Put(_) | Deed::PutOther(..) => {
@@ -391,10 +417,7 @@ impl Upload {
                     }
                 }
             }
-            Deed::Finish if ends => Ok(Done::Done),
-            Deed::Finish => {
-                blobs.finish_upload(tx, upload, Expect::Anything).await.map(|_| Done::Was(true))
-            }
+            Deed::Finish => blobs.finish_upload(tx, upload, Expect::Anything).await.map(|_| Done::Was(true)),
             Deed::Abandon => blobs.abandon_upload(tx, upload).await.map(Done::Was),
         };
         match done {
@@ -414,24 +437,21 @@ impl Upload {
         pulse: &mut Pulse,
     ) -> Result<(), Outcome<Answer>> {
         let db = &client.session.database().clone();
-        // Only what must be refused is tried: an end that comes about is seen by others.
-        let mut draft = drafts[0].clone();
-        let mut ends = |deed: &Deed| {
-            let is_ready = drafts.len() > 1 || draft.begun && self.missing(&draft).is_none();
-            self.expect(life, upload, &mut draft, deed);
-            *deed == Deed::Finish && is_ready
-        };
-        let ends: Vec<bool> = deeds.iter().map(&mut ends).collect();
-        let (timer, ends) = (pulse.timer(), &ends);
+        let timer = pulse.timer();
         let perform = |tx: D::Transaction| async move {
             let mut all = Vec::new();
-            for (deed, ends) in deeds.iter().zip(ends) {
-                all.push(self.do_it(&tx, life, upload, deed, *ends).await?);
+            for deed in deeds {
+                all.push(self.do_it(&tx, life, upload, deed).await?);
             }
             Ok::<_, Error>(Recorded(all))
         };
-        let is_repeatable = |deed: &Deed| matches!(deed, Deed::Begin | Deed::Put(_) | Deed::PutOther(..));
-        let answers = match deeds.iter().all(is_repeatable) {
+        // Done again, these answer as they did before; a part behind which the upload is begun would not.
+        let is_put = |deed: &Deed| matches!(deed, Deed::Put(_) | Deed::PutOther(..));
+        let is_repeatable = match deeds {
+            [Deed::Begin, rest @ ..] => rest.iter().all(|deed| *deed == Deed::Begin || is_put(deed)),
+            all => all.iter().all(is_put),
+        };
+        let answers = match is_repeatable {
             true => converging(db, perform).await.map(Some).map_err(|e| e.error),
             false => {
                 let session = &mut client.session;
@@ -456,11 +476,9 @@ impl Upload {
         }
         let before = drafts.clone();
         drafts.retain_mut(|draft| {
-            let expect = |(deed, ends): (&Deed, &bool)| match ends {
-                true => Done::Done,
-                false => self.expect(life, upload, draft, deed),
-            };
-            deeds.iter().zip(ends).map(expect).eq(answers.iter().cloned())
+            let expected: Vec<Done> =
+                deeds.iter().map(|deed| self.expect(life, upload, draft, deed)).collect();
+            expected == answers
         });
         drafts.dedup();
         if drafts.is_empty() {
@@ -569,9 +587,7 @@ impl Upload {
             blobs.collect(db, self.patience()).await?;
             let look = db.run(|tx, _| async move {
                 let parts = blobs.parts(&tx, upload, Serializable).await?;
-                let after = UploadId((u128::from_be_bytes(upload.0).wrapping_sub(1)).to_be_bytes());
-                let listed = blobs.uploads(&tx, Some(after), 1, Serializable).await?;
-                Ok::<_, Error>(parts.is_empty() && !listed.contains(&upload))
+                Ok::<_, Error>(parts.is_empty() && !self.is_listed(&tx, upload).await?)
             });
             if look.await? {
                 return Ok(Outcome::Answered(Answer::Unseen));
@@ -617,7 +633,9 @@ impl Upload {
         };
         let (name, data, before, behind) = match op {
             Op::Calls(calls) => return Ok(Answer::Calls(call(model, calls)?)),
-            Op::Life(Life { name, data, calls: [before, behind], .. }) => (*name, data, &before[..], &behind[..]),
+            Op::Life(Life { name, data, calls: [before, behind], .. }) => {
+                (*name, data, &before[..], &behind[..])
+            }
             Op::Upload(name, data, _) => (*name, data, &[][..], &[][..]),
             _ => return Ok(Answer::Unseen),
         };
@@ -662,10 +680,9 @@ pub(crate) fn applied<A>(
     match outcome {
         once::Outcome::Applied(a) => Outcome::Answered(answer(a)),
         once::Outcome::Refused(Error::NoUpload(_)) => Outcome::Answered(Answer::Collected),
-        once::Outcome::Refused(e) => e.fdb().map_or_else(
-            || Outcome::Answered(Answer::Refused(expect, e.to_string())),
-            Outcome::GaveUp,
-        ),
+        once::Outcome::Refused(e) => {
+            e.fdb().map_or_else(|| Outcome::Answered(Answer::Refused(expect, e.to_string())), Outcome::GaveUp)
+        }
         once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
     }
 }
@@ -773,20 +790,21 @@ impl Workload for Upload {
         let begin = Just(vec![Deed::Begin]);
         let steps = (begin, vec(vec(deed, 1..4), 0..6))
             .prop_map(|(begin, rest)| std::iter::once(begin).chain(rest).collect::<Vec<_>>());
-        let life = (name(), data(), wish(), steps, vec(blob.calls(), 0..3), vec(blob.calls(), 0..3)).prop_map(
-            |(name, data, wish, steps, before, behind)| {
+        let life = (name(), data(), wish(), steps, vec(blob.calls(), 0..3), vec(blob.calls(), 0..3))
+            .prop_map(|(name, data, wish, steps, before, behind)| {
                 Op::Life(Life { name, data, wish, steps, calls: [before, behind] })
-            },
-        );
+            });
         let long = prop_oneof![30 => name(), 1 => 1_000..1_002usize];
+        // A bug is brought forward.
+        let often = |is: fn(Flaw) -> bool, usually: u32| if self.flaw.is_some_and(is) { 30 } else { usually };
         let op = prop_oneof![
-            6 => (long, data(), wish()).prop_map(|(name, data, wish)| Op::Upload(name, data, wish)),
+            often(Flaw::uploads, 6) => (long, data(), wish()).prop_map(|(name, data, wish)| Op::Upload(name, data, wish)),
             8 => life,
             2 => (name(), data(), 0..4usize, any::<bool>())
                 .prop_map(|(name, data, most, waits)| Op::Leave(name, data, most, waits)),
-            3 => Just(Op::Collect),
+            often(Flaw::collects, 3) => Just(Op::Collect),
             8 => vec(blob.calls(), 1..4).prop_map(Op::Calls),
-            5 => (name(), any::<bool>()).prop_map(|(name, pauses)| Op::Pages(name, pauses)),
+            often(Flaw::reads, 5) => (name(), any::<bool>()).prop_map(|(name, pauses)| Op::Pages(name, pauses)),
         ];
         let tagged = move |mut ops: Vec<Op>| {
             let mut number = 0;
@@ -1007,9 +1025,7 @@ impl Upload {
             Some(answer) if *answer != expected => {
                 Err(format!("answered {answer:?} where the model answers {expected:?}"))
             }
-            _ if committed && is_refused => {
-                Err(format!("committed where the model answers {expected:?}"))
-            }
+            _ if committed && is_refused => Err(format!("committed where the model answers {expected:?}")),
             _ if committed && looks => Err("committed a write".to_owned()),
             _ if is_refused => Ok(()),
             // What finds nothing to change commits nothing that others see.
@@ -1032,6 +1048,30 @@ pub(crate) fn meets(expected: Expect, now: Option<Generation>) -> bool {
 }
 
 impl Flaw {
+    /// Whether the bug is one of uploads as a whole.
+    pub(crate) fn uploads(self) -> bool {
+        matches!(
+            self,
+            Flaw::Unrecorded
+                | Flaw::InPlace
+                | Flaw::SwitchFirst
+                | Flaw::NotCompared
+                | Flaw::PartUnchecked
+                | Flaw::PartsCounted
+                | Flaw::OldKept
+        )
+    }
+
+    /// Whether it is one of readers.
+    fn reads(self) -> bool {
+        self == Flaw::PagesUnchecked
+    }
+
+    /// Whether it is one of collectors.
+    pub(crate) fn collects(self) -> bool {
+        matches!(self, Flaw::CollectAtSnapshot | Flaw::AgeInVersions | Flaw::SeenIsDead)
+    }
+
     /// Whether the bug shows where uploads take longer than collectors wait.
     fn is_impatient(self) -> bool {
         matches!(self, Flaw::AgeInVersions | Flaw::SeenIsDead | Flaw::SignOfBeginning)

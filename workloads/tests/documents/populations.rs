@@ -1,6 +1,6 @@
 //! Tuples in the order of containment: county populations by state.
 
-use crate::on_cluster;
+use crate::{begin, on_cluster};
 use foundationdb_tuple::Subspace;
 use shaketable_layers::{
     encoding::{Collation, Column, Error, Ordered, Part, Tells},
@@ -53,5 +53,21 @@ fn the_counties_of_a_state_are_adjacent_and_in_the_order_of_their_names() {
         let found: Vec<Part> = counties.iter().map(|(key, _)| key[1].clone()).collect();
         assert_eq!(found, names.map(Part::from));
         assert_eq!(counties[2].1, "219561");
+    });
+}
+
+#[test]
+fn keys_that_the_columns_do_not_write_are_refused() {
+    on_cluster(|db| async move {
+        let map = Ordered::new(Subspace::from("m"), vec![Column::Unsigned(3), Column::Text]);
+        let map = map.expect("widths that integers have");
+        for rest in [&b""[..], b"\x01", b"\0\0\x01", b"\0\0\x01\x02", b"\0\0\x01\x02\xff\0\0", &[5; 5_000]] {
+            let tx = begin(&db);
+            tx.set(&[Subspace::from("m").bytes(), rest].concat(), b"");
+            let rows = map.under(&tx, &[], Serializable).await;
+            assert!(matches!(rows, Err(Error::Foreign(_))), "{rows:?}");
+            let rows = map.page(&tx, &[], None, 1, Serializable).await;
+            assert!(matches!(rows, Err(Error::Foreign(_))), "{rows:?}");
+        }
     });
 }

@@ -3,6 +3,8 @@
 use crate::on_cluster;
 use foundationdb_tuple::{Subspace, pack};
 use shaketable_layers::{
+    label::Label,
+    limits::{TRANSACTION_SIZE_LIMIT, TooLarge},
     table::{Error, Line, Table},
     tx::{Database, Isolation::Serializable, Transaction},
 };
@@ -53,5 +55,37 @@ fn a_row_that_is_set_is_replaced_in_its_columns_too() {
         assert_eq!(row, line([("b", b"4"), ("c", b"")]));
         assert_eq!(columns, [line([("s", b"3")]), line([("r", b"4")]), line([("r", b"")])]);
         assert_eq!(nothing, None);
+    });
+}
+
+#[test]
+fn a_row_that_does_not_fit_into_a_transaction_is_refused() {
+    on_cluster(|db| async move {
+        let (table, row) = (&Table::both(Subspace::from("T")), &Label::from("r"));
+        let is_too_large = |result: Result<(), Error>| {
+            matches!(result, Err(Error::TooLarge(TooLarge::Transaction { limit: TRANSACTION_SIZE_LIMIT, .. })))
+        };
+        // Each value is stored twice.
+        let cells: &Line = &(0..51i64).map(|n| (n.into(), vec![0; 100_000].into())).collect();
+        let set = db.run(|tx, _| async move { table.set_row(&tx, row, cells).await });
+        assert!(is_too_large(set.await.map_err(|e| e.error)));
+        let fits: &Line = &cells.clone().into_iter().take(2).collect();
+        let set = db.run(|tx, _| async move { table.set_row(&tx, row, fits).await });
+        assert_eq!(set.await, Ok(()));
+        // The keys of what is replaced are cleared one by one in the other order.
+        let label = |n: usize| Label::from(format!("{n:>9900}"));
+        for part in 0..4 {
+            let set = db.run(|tx, _| async move {
+                for n in 0..130 {
+                    table.set_cell(&tx, row, &label(130 * part + n), b"").await?;
+                }
+                Ok::<_, Error>(())
+            });
+            assert_eq!(set.await, Ok(()));
+        }
+        let delete = db.run(|tx, _| async move { table.delete_row(&tx, row).await });
+        assert!(is_too_large(delete.await.map_err(|e| e.error)));
+        let kept = db.run(|tx, _| async move { table.get_row(&tx, row, Serializable).await });
+        assert_eq!(kept.await.map(|row| row.len()), Ok(522));
     });
 }

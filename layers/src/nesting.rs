@@ -30,13 +30,13 @@ const VERSIONSTAMP: u8 = 0x33;
 const ESCAPE: u8 = 0xff;
 
 /// Unpacks a whole tuple, unless it is nested deeper than [`MAX_DEPTH`].
-pub(crate) fn unpack<'de, T: TupleUnpack<'de>>(packed: &'de [u8]) -> PackResult<T> {
+pub fn unpack<'de, T: TupleUnpack<'de>>(packed: &'de [u8]) -> PackResult<T> {
     bounded(packed, usize::MAX)?;
     foundationdb_tuple::unpack(packed)
 }
 
 /// Unpacks what a key has behind the subspace's prefix, unless it is nested deeper than [`MAX_DEPTH`].
-pub(crate) fn unpack_below<'de, T: TupleUnpack<'de>>(subspace: &Subspace, key: &'de [u8]) -> PackResult<T> {
+pub fn unpack_below<'de, T: TupleUnpack<'de>>(subspace: &Subspace, key: &'de [u8]) -> PackResult<T> {
     unpack(key.strip_prefix(subspace.bytes()).ok_or(PackError::BadPrefix)?)
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn check(packed: &[u8]) -> Result<(), TooLarge> {
 }
 
 /// The length of a packed tuple's first element; `None` where it is nested or no element.
-pub(crate) fn first_length(packed: &[u8]) -> Option<usize> {
+pub fn first_length(packed: &[u8]) -> Option<usize> {
     Some(match *packed.first()? {
         NULL | FALSE | TRUE => 1,
         BYTES | TEXT => {

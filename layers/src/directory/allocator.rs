@@ -39,6 +39,12 @@ impl Chance {
     }
 }
 
+/// No window begins at or behind this.
+const LAST_START: i64 = i64::MAX / 2;
+
+/// Of a window whose count is right at most half is taken: this many candidates in a row are not.
+const MOST_TAKEN: usize = 200;
+
 /// An allocator below a subspace of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allocator {
@@ -84,7 +90,7 @@ impl Allocator {
     ) -> Result<Bytes, Error> {
         'windows: loop {
             let (start, size) = self.window(tx).await?;
-            loop {
+            for _ in 0..MOST_TAKEN {
                 let candidate = start + chance.below(size);
                 let mark = self.mark(candidate);
                 // The read is issued before the write and without a pause between them: of two calls in
@@ -102,6 +108,7 @@ impl Allocator {
                     return Ok(foundationdb_tuple::pack(&(candidate,)).into());
                 }
             }
+            return Err(Error::foreign(&self.counter(start)));
         }
     }
 
@@ -136,7 +143,11 @@ impl Allocator {
         let last = RangeOption::from(self.counters.range()).reversed().limit(1);
         match tx.get_range_all(last, Isolation::Snapshot).await?.pop() {
             None => Ok(0),
-            Some(row) => self.counters.unpack(&row.key).map_err(|_| Error::foreign(&row.key)),
+            Some(row) => match self.counters.unpack(&row.key) {
+                // Windows follow each other from 0 on, and none is near the end.
+                Ok(start @ 0..LAST_START) => Ok(start),
+                _ => Err(Error::foreign(&row.key)),
+            },
         }
     }
 }

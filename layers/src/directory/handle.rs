@@ -110,12 +110,6 @@ impl Directory {
     }
 }
 
-once_forms! { impl Directory, Error {
-    move_to_once = move_to(to: &[&str]) -> Directory;
-    remove_once = remove() -> ();
-    remove_if_exists_once = remove_if_exists() -> bool;
-} }
-
 /// The directory and the layer it lies in, as nested tuples.
 type Packed<'a> =
     ((Vec<String>, TupleBytes<'a>, TupleBytes<'a>), (TupleBytes<'a>, TupleBytes<'a>, Vec<String>, bool));

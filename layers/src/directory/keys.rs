@@ -203,6 +203,8 @@ mod tests {
         }
         assert_eq!(nodes().prefix_of(b"\xfe\x15\x01"), Err(Error::foreign(b"\xfe\x15\x01")));
         assert_eq!(nodes().prefix_of(b"1A"), Err(Error::foreign(b"1A")));
+        let deep = [&b"\xfe"[..], &[0x05; 9_980]].concat();
+        assert_eq!(nodes().prefix_of(&deep), Err(Error::foreign(&deep)));
     }
 
     #[test]
@@ -221,6 +223,7 @@ mod tests {
         let claims = [claim(b"\x15\0", b"t"), claim(b"\x16", b""), claim(b"", b"x")].concat();
         assert_eq!(first_claim(b"k", &claims).unwrap(), (b"\x15\0"[..].into(), b"t"[..].into()));
         assert_eq!(first_claim(b"k", b"x"), Err(Error::foreign(b"k")));
+        assert_eq!(first_claim(b"k", &[0x05; 100_000]), Err(Error::foreign(b"k")));
     }
 
     #[test]

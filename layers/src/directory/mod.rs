@@ -15,8 +15,8 @@
 //! * Calls of one transaction may run concurrently in one task: those that create one path agree on one
 //!   directory and one prefix.
 //! * Directories are created concurrently without conflicts, unless in one parent under one name.
-//! * The forms that end in `_once` take effect exactly once ([`once`](crate::once)): after an unknown result
-//!   a create is not told that its own directory exists already, nor a removal that its own is not there.
+//! * Inside a [session](crate::once) operations take effect exactly once: after an unknown result a create is
+//!   not told that its own directory exists already, nor a removal that its own is not there.
 //!
 //! # What it does not do
 //!

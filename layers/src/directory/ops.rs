@@ -1,19 +1,17 @@
-//! The operations on directories: inside a transaction, and exactly once.
+//! The operations on directories, each inside a transaction.
 
 use super::{
     Chance, Directory, Error, PARTITION, Path,
     keys::{self, Node, Nodes, VERSION},
 };
 use crate::{
-    limits,
-    once::{Outcome, Session},
-    reachable, sometimes,
-    tx::{ConflictRangeType, Database, Isolation, MutationType, RangeOption, Transaction, strinc},
+    limits, reachable, sometimes,
+    tx::{ConflictRangeType, Isolation, MutationType, RangeOption, Transaction, strinc},
 };
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
 use futures::future::{BoxFuture, FutureExt, try_join};
-use std::future::Future;
+use std::collections::BTreeSet;
 
 /// A place from which paths lead to directories: the root of a directory layer, or
 /// [`below`](Directory::below) a directory.
@@ -502,9 +500,9 @@ impl Directories {
         Ok(!begun && behind.is_empty())
     }
 
-    /// All keys that begin with a directory's prefix.
+    /// All keys that begin with a directory's prefix. No directory has a prefix with which nodes begin.
     fn content_of(&self, prefix: &Bytes) -> Result<(Vec<u8>, Vec<u8>), Error> {
-        match strinc(prefix) {
+        match strinc(prefix).filter(|_| !self.nodes.key().starts_with(prefix)) {
             Some(end) => Ok((prefix.to_vec(), end.to_vec())),
             None => Err(Error::foreign(&self.nodes.of(prefix).tag())),
         }
@@ -589,11 +587,18 @@ impl End {
     async fn remove<T: Transaction>(self, tx: &T) -> Result<(), Error> {
         let End { layer, names, found, unversioned } = self;
         let Some(name) = names.last() else { return Err(Error::Root("removed")) };
+        let mut met = BTreeSet::from([found.node.prefix().clone()]);
         let (mut open, mut doomed) = (vec![found.node], Vec::new());
         while let Some(node) = open.pop() {
             // Serializably: a directory that is created below meanwhile must not be forgotten.
             let below = tx.get_range_all(node.children().range().into(), Isolation::Serializable).await?;
-            open.extend(below.iter().map(|row| layer.nodes.of(&row.value)));
+            for row in below {
+                // Two names for one directory, one of them perhaps below itself.
+                if !met.insert(row.value.clone()) {
+                    return Err(Error::foreign(&row.key));
+                }
+                open.push(layer.nodes.of(&row.value));
+            }
             doomed.push((layer.content_of(node.prefix())?, node.range()));
         }
         sometimes!(doomed.len() > 1, "directory: a removal takes others with it");
@@ -604,59 +609,5 @@ impl End {
         }
         tx.clear(&found.parent.child(name));
         Ok(())
-    }
-}
-
-once_forms! { impl Directories, Error {
-    rename_once = rename(from: &[&str], to: &[&str]) -> Directory;
-    remove_once = remove(path: &[&str]) -> ();
-    remove_if_exists_once = remove_if_exists(path: &[&str]) -> bool;
-} }
-
-impl Directories {
-    /// [`create`](Directories::create), exactly once.
-    pub fn create_once<D: Database>(
-        &self,
-        session: &mut Session<D>,
-        path: &[&str],
-        tag: &[u8],
-    ) -> impl Future<Output = Outcome<Directory, Error>> + Send {
-        crate::called!();
-        async move { self.make_once(session, path, Creation { tag, prefix: None, opens: false }).await }
-    }
-
-    /// [`create_with_prefix`](Directories::create_with_prefix), exactly once.
-    pub fn create_with_prefix_once<D: Database>(
-        &self,
-        session: &mut Session<D>,
-        path: &[&str],
-        tag: &[u8],
-        prefix: &[u8],
-    ) -> impl Future<Output = Outcome<Directory, Error>> + Send {
-        crate::called!();
-        async move { self.make_once(session, path, Creation { tag, prefix: Some(prefix), opens: false }).await }
-    }
-
-    /// [`create_or_open`](Directories::create_or_open), exactly once.
-    pub fn create_or_open_once<D: Database>(
-        &self,
-        session: &mut Session<D>,
-        path: &[&str],
-        tag: &[u8],
-    ) -> impl Future<Output = Outcome<Directory, Error>> + Send {
-        crate::called!();
-        async move { self.make_once(session, path, Creation { tag, prefix: None, opens: true }).await }
-    }
-
-    fn make_once<D: Database>(
-        &self,
-        session: &mut Session<D>,
-        path: &[&str],
-        creation: Creation<'_>,
-    ) -> impl Future<Output = Outcome<Directory, Error>> + Send {
-        async move {
-            let chance = Chance::draw(session.database().env());
-            session.apply(|tx| async move { self.make(&tx, path, creation, chance).await }).await
-        }
     }
 }

@@ -6,14 +6,14 @@
 //!   promises. It may be an object, a list or a leaf. What is not there and what is empty differ.
 //! * An id is a number or a text, 1 is not "1", and names one document. [`Documents::insert`] never touches a
 //!   document that is there; a `doc_id` inside a document is always its own.
-//! * An id that nobody gave is drawn once for each operation, not for each attempt:
-//!   [`Documents::insert_new_once`].
+//! * An id that nobody gave is drawn by [`Documents::identify`], once for each operation and not for each
+//!   attempt.
 //! * A text is as long as a transaction takes: longer ones than a value should hold are stored in pieces. A
 //!   path above 10,000 bytes, and a document too large for a transaction, is refused before anything is
 //!   written.
 //! * An index on a path holds exactly the documents that have a leaf there, at every version.
-//! * [`Documents`]' functions compose with anything else in their transaction. The forms that end in `_once`
-//!   take effect exactly once ([`once`](crate::once)).
+//! * [`Documents`]' functions compose with anything else in their transaction, and take effect exactly once
+//!   inside a [session](crate::once).
 //!
 //! # What it does not do
 //!

@@ -1,4 +1,4 @@
-//! The operations on documents: inside a transaction, and exactly once.
+//! The operations on documents, each inside a transaction.
 
 use super::{
     DOC_ID, Error, Id,
@@ -6,13 +6,11 @@ use super::{
 };
 use crate::{
     hierarchy::{
-        self, Step, pointer,
+        self, Step, check_depth, pointer, shown,
         tree::{Absent, Place, Tree},
     },
-    limits,
-    once::{Outcome, Session},
-    reachable,
-    tx::{Database, Env, Isolation, RangeOption, Transaction},
+    limits, reachable,
+    tx::{Env, Isolation, RangeOption, Transaction},
 };
 use foundationdb_tuple::Subspace;
 use serde_json::Value;
@@ -57,13 +55,16 @@ impl Documents {
     }
 
     /// The id of a document, and the document that holds it: the one that an object has as its `doc_id`, or
-    /// a drawn one. A document that is no object holds none. To be called before the retry loop.
+    /// a drawn one. A document that is no object holds none. To be called before the retry loop: an id drawn
+    /// inside is another in each attempt.
     pub fn identify(env: &Env, doc: &Value) -> Result<(Id, Value), Error> {
         crate::called!();
+        // Before anything recurses.
+        check_depth(doc)?;
         match doc.get(DOC_ID) {
             Some(inside) => match Id::of(inside) {
                 Some(id) => Ok((id, doc.clone())),
-                None => Err(Error::NotAnId(inside.to_string())),
+                None => Err(Error::NotAnId(shown(inside))),
             },
             None => {
                 let (id, mut doc) = (Id::draw(env), doc.clone());
@@ -170,31 +171,6 @@ impl Documents {
         Ok(ids)
     }
 
-    /// Adds a document under the id that it holds, or a drawn one that it then holds ([`identify`]), exactly
-    /// once. One under a drawn id that is taken is refused, and may be inserted again.
-    ///
-    /// [`identify`]: Documents::identify
-    pub fn insert_new_once<D: Database>(
-        &self,
-        session: &mut Session<D>,
-        doc: &Value,
-    ) -> impl Future<Output = Outcome<Id, Error>> + Send {
-        crate::called!();
-        async move {
-            let (id, doc) = match Documents::identify(session.database().env(), doc) {
-                Ok(identified) => identified,
-                Err(e) => return Outcome::Refused(e),
-            };
-            let (id, doc) = (&id, &doc);
-            session
-                .apply(|tx| async move {
-                    self.insert(&tx, id, doc).await?;
-                    Ok(id.clone())
-                })
-                .await
-        }
-    }
-
     /// The rows of a document.
     fn tree(&self, id: &Id) -> Result<Tree, Error> {
         if let Id::Text(text) = id
@@ -251,14 +227,6 @@ impl Documents {
     }
 }
 
-once_forms! { impl Documents, Error {
-    insert_once = insert(id: &Id, doc: &Value) -> ();
-    replace_once = replace(id: &Id, doc: &Value) -> ();
-    patch_once = patch(id: &Id, path: &[Step], item: &Value) -> ();
-    merge_once = merge(id: &Id, path: &[Step], item: &Value) -> ();
-    remove_once = remove(id: &Id, path: &[Step]) -> bool;
-} }
-
 /// Refuses a write after which a document would hold another id than its own.
 fn agree(id: &Id, path: &[Step], item: &Value) -> Result<(), Error> {
     let inside = match path {
@@ -269,7 +237,7 @@ fn agree(id: &Id, path: &[Step], item: &Value) -> Result<(), Error> {
     };
     match inside {
         Some(inside) if Id::of(inside).as_ref() != Some(id) => {
-            Err(Error::OtherId { id: id.clone(), inside: inside.to_string() })
+            Err(Error::OtherId { id: id.clone(), inside: shown(inside) })
         }
         _ => Ok(()),
     }
@@ -290,6 +258,9 @@ mod tests {
         assert_eq!(agree(&7.into(), &[], &json!({"doc_id": "7"})), inside("\"7\""));
         assert_eq!(agree(&7.into(), &["doc_id".into()], &json!(7.0)), inside("7.0"));
         assert_eq!(agree(&7.into(), &["doc_id".into(), 0.into()], &json!(7)), inside("null"));
+        let deep = (0..100_000).fold(Value::Null, |deep, _| Value::from(vec![deep]));
+        assert_eq!(agree(&7.into(), &["doc_id".into()], &deep), inside("a list"));
+        std::mem::forget(deep);
     }
 
     #[test]

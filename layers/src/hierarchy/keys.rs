@@ -80,6 +80,10 @@ pub fn to_tuples(item: &Value) -> Result<Vec<Tuple>, Error> {
 /// The value of tuples in their order, and nothing when there are none.
 pub fn from_tuples(tuples: &[Tuple]) -> Result<Option<Value>, Error> {
     crate::called!();
+    let nests = |value: &Value| value.is_object() || value.is_array();
+    if tuples.iter().flatten().any(nests) {
+        return Err(Error::NotAValue("an element of a tuple is an object or a list".into()));
+    }
     build(tuples).map_err(|odd| Error::NotAValue(Value::from(odd.clone()).to_string()))
 }
 
@@ -93,6 +97,20 @@ pub(crate) fn pointer(path: &[Step]) -> String {
         }
         text
     })
+}
+
+/// A value as an error shows it: of an object or a list, whatever it holds, only that it is one.
+pub(crate) fn shown(value: &Value) -> String {
+    match value {
+        Value::Object(_) => "an object".into(),
+        Value::Array(_) => "a list".into(),
+        leaf => leaf.to_string(),
+    }
+}
+
+/// Refuses a value that is nested deeper than [`MAX_DEPTH`].
+pub(crate) fn check_depth(item: &Value) -> Result<(), Error> {
+    leaves(&[], item, &mut |_, _| Ok(()))
 }
 
 /// What a path ends in.

@@ -9,8 +9,8 @@
 //!   a marker beside members, nor a list's end behind a shorter list. Therefore a read never fails.
 //! * [`Hierarchy::insert`] brings a stream of objects together in one keyspace, member by member; any part of
 //!   it is one range read.
-//! * [`Hierarchy`]'s functions compose with anything else in their transaction. The forms that end in `_once`
-//!   take effect exactly once ([`once`](crate::once)).
+//! * [`Hierarchy`]'s functions compose with anything else in their transaction, and take effect exactly once
+//!   inside a [session](crate::once).
 //! * A write through something that has no members, or past a list's end, is refused by name; so is a path
 //!   with its leaf above 10,000 bytes, and everything else that FoundationDB refuses, before anything is
 //!   written.
@@ -55,5 +55,5 @@ pub(crate) mod tree;
 pub use crate::nesting::MAX_DEPTH;
 pub use error::Error;
 pub use keys::{EMPTY_ARRAY, EMPTY_OBJECT, Step, Tuple, from_json, from_tuples, to_tuples};
-pub(crate) use keys::{pointer, push_scalar, scalars};
+pub(crate) use keys::{check_depth, pointer, push_scalar, scalars, shown};
 pub use ops::Hierarchy;

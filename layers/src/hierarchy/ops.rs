@@ -1,4 +1,4 @@
-//! A hierarchy's operations: inside a transaction, and exactly once.
+//! A hierarchy's operations, each inside a transaction.
 
 use super::{
     Error, Step, Tuple,
@@ -69,9 +69,3 @@ impl Hierarchy {
         Ok(self.tree.tuples(self.tree.at(path).len(), &rows)?.0)
     }
 }
-
-once_forms! { impl Hierarchy, Error {
-    insert_once = insert(path: &[Step], item: &Value) -> ();
-    replace_once = replace(path: &[Step], item: &Value) -> ();
-    remove_once = remove(path: &[Step]) -> bool;
-} }

@@ -341,7 +341,7 @@ impl Tree {
         let range = RangeOption::from(self.range(path)?).reversed().limit(1);
         let Some(row) = tx.get_range_all(range, Isolation::Serializable).await?.pop() else { return Ok(0) };
         let last = scalars(&row.key[self.at(path).len()..]).and_then(|tuple| tuple.first()?.as_u64());
-        Ok(last.ok_or_else(|| Error::foreign(&row.key))? + 1)
+        last.and_then(|last| last.checked_add(1)).ok_or_else(|| Error::foreign(&row.key))
     }
 
     async fn first<T: Transaction>(

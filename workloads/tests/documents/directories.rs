@@ -274,26 +274,74 @@ fn a_look_at_snapshot_conflicts_with_no_change() {
 }
 
 #[test]
-fn the_forms_that_take_effect_once_answer_with_directories() {
+fn inside_a_session_directories_are_the_answers() {
     on_cluster(|db| async move {
         let slots = Slots::new(Subspace::from("sessions"));
         let mut session = Session::open(&db, &slots, 1).await.expect("a session");
-        let all = Directories::default();
-        let created = match all.create_once(&mut session, &["a"], b"t").await {
-            Outcome::Applied(created) => created,
-            other => panic!("{other:?}"),
-        };
+        let all = &Directories::default();
+        let create = |tx: Tx| async move { all.create(&tx, &["a"], b"t", Chance(1)).await };
+        let Outcome::Applied(created) = session.apply(create).await else { panic!("not created") };
         let (path, tag) = (Path::from(&["a"][..]), Bytes::from_static(b"t"));
         assert_eq!((created.path(), created.tag()), (&path, &tag));
-        let again = all.create_once(&mut session, &["a"], b"t").await;
-        assert_eq!(again, Outcome::Refused(Error::AlreadyExists(path)));
-        let open = all.create_or_open_once(&mut session, &["a"], b"t").await;
-        assert_eq!(open, Outcome::Applied(created.clone()));
-        let Outcome::Applied(moved) = created.move_to_once(&mut session, &["b"]).await else {
-            panic!("not moved")
-        };
+        assert_eq!(session.apply(create).await, Outcome::Refused(Error::AlreadyExists(path)));
+        let open = |tx: Tx| async move { all.create_or_open(&tx, &["a"], b"t", Chance(2)).await };
+        assert_eq!(session.apply(open).await, Outcome::Applied(created.clone()));
+        let created = &created;
+        let moved = session.apply(|tx: Tx| async move { created.move_to(&tx, &["b"]).await }).await;
+        let Outcome::Applied(moved) = moved else { panic!("not moved") };
         assert_eq!(moved.prefix(), created.prefix());
-        assert_eq!(created.remove_if_exists_once(&mut session).await, Outcome::Applied(false));
-        assert_eq!(moved.remove_once(&mut session).await, Outcome::Applied(()));
+        let gone = session.apply(|tx: Tx| async move { created.remove_if_exists(&tx).await }).await;
+        assert_eq!(gone, Outcome::Applied(false));
+        let moved = &moved;
+        let removed = session.apply(|tx: Tx| async move { moved.remove(&tx).await }).await;
+        assert_eq!(removed, Outcome::Applied(()));
+    });
+}
+
+/// A layer, for whoever puts into its nodes by hand what the layer never does.
+fn nodes() -> (Directories, Node) {
+    let all = Directories::default();
+    let root = all.nodes().root();
+    (all, root)
+}
+
+#[test]
+fn a_directory_that_is_below_itself_is_not_removed_for_ever() {
+    on_cluster(|db| async move {
+        let (tx, (all, root)) = (begin(&db), nodes());
+        let a = all.create(&tx, &["a"], b"", Chance(1)).await.expect("a directory");
+        let ring = all.nodes().of(a.prefix()).child("ring");
+        tx.set(&ring, a.prefix());
+        assert_eq!(all.remove(&tx, &["a"]).await, Err(Error::Foreign(ring.into())));
+        assert_eq!(all.exists(&tx, &["a", "ring", "ring"], Serializable).await, Ok(true));
+        for prefix in [&b""[..], b"\xfe", b"\xff"] {
+            tx.set(&root.child("b"), prefix);
+            let refused = all.remove(&tx, &["b"]).await;
+            assert!(matches!(refused, Err(Error::Foreign(_))), "{prefix:?}: {refused:?}");
+        }
+    });
+}
+
+#[test]
+fn an_allocator_that_somebody_else_has_filled_is_foreign() {
+    on_cluster(|db| async move {
+        let (all, _) = nodes();
+        let allocator = all.nodes().allocator();
+        let create = async |tx: &Tx| all.create(tx, &["a"], b"", Chance(1)).await;
+        let tx = begin(&db);
+        (0..64).for_each(|candidate| tx.set(&allocator.mark(candidate), b""));
+        assert_eq!(create(&tx).await, Err(Error::Foreign(allocator.counter(0).into())));
+        for start in [-1, i64::MIN, i64::MAX, i64::MAX - 8_192] {
+            let (tx, key) = (begin(&db), allocator.counter(start));
+            tx.set(&key, &1i64.to_le_bytes());
+            let refused = create(&tx).await;
+            assert_eq!(refused, Err(Error::Foreign(key.into())), "{start}");
+        }
+        for count in [&b""[..], b"1", &[0; 9]] {
+            let tx = begin(&db);
+            tx.set(&allocator.counter(0), count);
+            let made = create(&tx).await;
+            assert!(made.is_ok() || matches!(made, Err(Error::Foreign(_))), "{made:?}");
+        }
     });
 }

@@ -70,9 +70,20 @@ fn parts_of_a_document_are_read_by_their_path() {
 fn an_id_that_nobody_supplied_is_drawn_and_stored_inside() {
     on_cluster(|db| async move {
         let mut session = Session::open(&db, &Slots::new(Subspace::from("s")), 1).await.expect("a session");
-        let Outcome::Applied(id) = documents().insert_new_once(&mut session, &alice()).await else {
-            panic!("a calm cluster applies");
+        let mut insert = async |doc: &Value| {
+            let (id, doc) = Documents::identify(db.env(), doc)?;
+            let (id, doc) = (&id, &doc);
+            let inserted = session.apply(|tx| async move {
+                documents().insert(&tx, id, doc).await?;
+                Ok(id.clone())
+            });
+            match inserted.await {
+                Outcome::Applied(id) => Ok(id),
+                Outcome::Refused(e) => Err(e),
+                Outcome::Unknown(_) => panic!("a calm cluster answers"),
+            }
         };
+        let id = insert(&alice()).await.expect("an insert");
         let Id::Number(number) = id else { panic!("{id} is drawn") };
         assert!(number <= 100_000_000);
         let tx = begin(&db);
@@ -81,18 +92,34 @@ fn an_id_that_nobody_supplied_is_drawn_and_stored_inside() {
         assert_eq!(stored["user"], json!("alice"));
 
         let supplied = json!({"doc_id": "mine", "a": 1});
-        let inserted = documents().insert_new_once(&mut session, &supplied).await;
-        assert_eq!(inserted, Outcome::Applied("mine".into()));
-        let again = documents().insert_new_once(&mut session, &supplied).await;
-        assert_eq!(again, Outcome::Refused(Error::Exists("mine".into())));
-        let odd = documents().insert_new_once(&mut session, &json!({"doc_id": 1.5})).await;
-        assert_eq!(odd, Outcome::Refused(Error::NotAnId("1.5".into())));
+        assert_eq!(insert(&supplied).await, Ok("mine".into()));
+        assert_eq!(insert(&supplied).await, Err(Error::Exists("mine".into())));
+        assert_eq!(insert(&json!({"doc_id": 1.5})).await, Err(Error::NotAnId("1.5".into())));
+        assert_eq!(insert(&json!({"doc_id": [1]})).await, Err(Error::NotAnId("a list".into())));
 
         // A list has no member for it.
-        let list = documents().insert_new_once(&mut session, &json!([1, 2])).await;
-        let Outcome::Applied(id) = list else { panic!("{list:?}") };
+        let id = insert(&json!([1, 2])).await.expect("an insert");
         let tx = begin(&db);
         assert_eq!(documents().get(&tx, &id, &[], Serializable).await, Ok(Some(json!([1, 2]))));
+    });
+}
+
+#[test]
+fn a_document_that_is_nested_without_end_is_refused() {
+    on_cluster(|db| async move {
+        let tx = begin(&db);
+        let deep = (0..100_000).fold(Value::Null, |deep, _| Value::from(vec![deep]));
+        let too_deep = |done: Result<(), Error>| {
+            assert!(matches!(done, Err(Error::Inside(hierarchy::Error::TooDeep { .. }))))
+        };
+        too_deep(Documents::identify(db.env(), &deep).map(drop));
+        too_deep(documents().insert(&tx, &1.into(), &deep).await);
+        too_deep(documents().replace(&tx, &1.into(), &deep).await);
+        too_deep(documents().merge(&tx, &1.into(), &["a".into()], &deep).await);
+        too_deep(documents().patch(&tx, &1.into(), &["a".into()], &deep).await);
+        assert_eq!(documents().get(&tx, &1.into(), &[], Serializable).await, Ok(None));
+        // To drop it would recurse as well.
+        std::mem::forget(deep);
     });
 }
 

@@ -117,6 +117,18 @@ fn what_was_written_last_holds() {
 }
 
 #[test]
+fn a_list_whose_last_index_has_no_next_is_foreign() {
+    on_cluster(|db| async move {
+        let (tx, hier) = (begin(&db), hier());
+        let key = pack(&("hier", "a", u64::MAX, 1));
+        tx.set(&key, b"");
+        tx.set(&pack(&("hier", "a", 0, 1)), b"");
+        let appended = hier.replace(&tx, &["a".into(), 2.into()], &json!(2)).await;
+        assert_eq!(appended, Err(Error::Foreign(key.into())));
+    });
+}
+
+#[test]
 fn an_object_keeps_its_place_when_its_last_member_goes() {
     on_cluster(|db| async move {
         let (tx, hier) = (begin(&db), hier());

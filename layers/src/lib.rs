@@ -38,6 +38,7 @@ pub mod once;
 pub mod points;
 pub mod priority_queue;
 pub mod queue;
+mod read;
 pub mod scheduling;
 pub mod staged_queue;
 pub mod table;

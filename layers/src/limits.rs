@@ -9,6 +9,10 @@ use crate::tx::{KEY_SIZE_LIMIT, VALUE_SIZE_LIMIT};
 /// (`TRANSACTION_SIZE_LIMIT` of `fdbclient/ClientKnobs.cpp`).
 pub const TRANSACTION_SIZE_LIMIT: usize = 10_000_000;
 
+/// How much one read of a range may bring, in bytes of keys and values: much more does not end within the
+/// five seconds of a transaction.
+pub const READ_LIMIT: usize = 10_000_000;
+
 /// What does not fit; nothing was written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TooLarge {
@@ -29,6 +33,12 @@ pub enum TooLarge {
         key: String,
         /// Its size.
         bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// What one call would read: read it in pages.
+    #[error("one read brings more than the limit of {limit} bytes")]
+    Read {
         /// The limit.
         limit: usize,
     },

@@ -36,10 +36,6 @@ const EXCEPTIONS: &[(&str, &str)] = &[
 
 /// Public functions that no workload calls yet, or that do not note it yet, by their layer.
 const GAPS: &[&str] = &[
-    // array
-    "array::Array::clear_once",
-    "array::Array::new",
-    "array::Array::set_once",
     // blob
     "blob::Blobs::abandon_upload_once",
     "blob::Blobs::new",
@@ -89,18 +85,6 @@ const GAPS: &[&str] = &[
     "encoding::Collation::compare",
     "encoding::Ordered::delete_once",
     "encoding::Ordered::set_once",
-    // entity
-    "entity::Entities::add_attribute_value_once",
-    "entity::Entities::add_relationship_once",
-    "entity::Entities::delete_entity_once",
-    "entity::Entities::remove_attribute_once",
-    "entity::Entities::remove_relationship_once",
-    // graph
-    "graph::Graph::add_friend_once",
-    "graph::Graph::follow_once",
-    "graph::Graph::remove_friend_once",
-    "graph::Graph::remove_user_once",
-    "graph::Graph::unfollow_once",
     // hierarchy
     "hierarchy::Hierarchy::insert_once",
     "hierarchy::Hierarchy::remove_once",
@@ -124,15 +108,6 @@ const GAPS: &[&str] = &[
     // leased_queue
     "leased_queue::LeasedQueue::row",
     "leased_queue::LeasedQueue::subspace",
-    // list
-    "list::List::clear_attribute_once",
-    "list::List::insert_after_once",
-    "list::List::push_front_once",
-    "list::List::remove_first_once",
-    "list::List::remove_next_node_if_once",
-    "list::List::remove_next_node_once",
-    "list::List::set_attribute_once",
-    "list::List::set_value_once",
     // log
     "log::Log::append_all_once",
     "log::Log::append_once",
@@ -192,17 +167,6 @@ const GAPS: &[&str] = &[
     "table::Table::set_cell_once",
     "table::Table::set_column_once",
     "table::Table::set_row_once",
-    // vector
-    "vector::Matrix::new",
-    "vector::Matrix::truncate_once",
-    "vector::Vector::is_empty",
-    "vector::Vector::new",
-    "vector::Vector::pop_once",
-    "vector::Vector::push_once",
-    "vector::Vector::resize_once",
-    "vector::Vector::set_once",
-    "vector::Vector::swap_once",
-    "vector::Vector::truncate_once",
 ];
 
 /// A public function as the sources declare it.

@@ -6,9 +6,11 @@
 //!   nothing. An empty value is a value.
 //! * Cells are adjacent in the order of their indexes, the first index slowest: a row of a matrix, or a
 //!   run of cells, is one range read.
-//! * [`Array`]'s functions compose with anything else in their transaction. The forms that end in `_once`
-//!   take effect exactly once ([`once`](crate::once)); a blind set whose repetition does no harm is cheaper
-//!   with [`converging`](crate::once::converging).
+//! * [`Array`]'s functions compose with anything else in their transaction. Through
+//!   [`Session::apply`](crate::once::Session::apply) they take effect exactly once; a blind set whose
+//!   repetition does no harm is cheaper with [`converging`](crate::once::converging).
+//! * A read of more than [`READ_LIMIT`](crate::limits::READ_LIMIT) bytes is refused: [`Array::page`] reads
+//!   any number of cells, a few at a time.
 //!
 //! # What it does not do
 //!
@@ -22,7 +24,7 @@
 //! |---|---|---|---|
 //! | set, clear | – | 1 | readers of the cell |
 //! | get | 1 key | – | writers of the cell |
-//! | cells | 1 range | – | writers of the range |
+//! | cells, page | 1 range | – | writers of the range |
 //!
 //! ```
 //! use shaketable_layers::{array::{Array, Error}, tx::{Isolation, Transaction}};

@@ -1,9 +1,9 @@
-//! An array's operations: inside a transaction, and exactly once.
+//! An array's operations.
 
 use super::{Error, keys};
 use crate::{
-    limits,
-    tx::{Isolation, RangeOption, Transaction},
+    limits, read,
+    tx::{Isolation, KeyValue, RangeOption, Transaction, key_after},
 };
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
@@ -64,11 +64,38 @@ impl Array {
         isolation: Isolation,
     ) -> Result<Vec<(Vec<i64>, Bytes)>, Error> {
         crate::called!();
-        if prefix.len() >= self.dimensions {
-            return Err(self.wrong(prefix));
+        let range = RangeOption::from(self.below(prefix)?);
+        self.read(read::all::<_, Error>(tx, range, isolation).await?)
+    }
+
+    /// The first `limit` of the cells that [`cells`](Array::cells) gives, or of those after the cell at the
+    /// index `after`: the next page begins after the last index of this one. A page that is shorter than
+    /// `limit` is the last one.
+    pub async fn page<T: Transaction>(
+        &self,
+        tx: &T,
+        prefix: &[i64],
+        after: Option<&[i64]>,
+        limit: usize,
+        isolation: Isolation,
+    ) -> Result<Vec<(Vec<i64>, Bytes)>, Error> {
+        crate::called!();
+        let (mut begin, end) = self.below(prefix)?;
+        if let Some(after) = after {
+            begin = begin.max(key_after(&self.cell(after)?).into());
         }
-        let range = RangeOption::from(keys::under(&self.subspace, prefix)?.range());
-        let rows = tx.get_range_all(range, isolation).await?;
+        self.read(read::page::<_, Error>(tx, (begin, end), limit, isolation).await?)
+    }
+
+    /// The range of the cells whose index begins with `prefix`.
+    fn below(&self, prefix: &[i64]) -> Result<(Vec<u8>, Vec<u8>), Error> {
+        match prefix.len() < self.dimensions {
+            true => Ok(keys::under(&self.subspace, prefix)?.range()),
+            false => Err(self.wrong(prefix)),
+        }
+    }
+
+    fn read(&self, rows: Vec<KeyValue>) -> Result<Vec<(Vec<i64>, Bytes)>, Error> {
         rows.into_iter()
             .map(|row| Ok((keys::index(&self.subspace, self.dimensions, &row.key)?, row.value)))
             .collect()
@@ -78,15 +105,12 @@ impl Array {
         if index.len() != self.dimensions {
             return Err(self.wrong(index));
         }
-        Ok(keys::under(&self.subspace, index)?.into_bytes())
+        let key = keys::under(&self.subspace, index)?.into_bytes();
+        limits::key(&key)?;
+        Ok(key)
     }
 
     fn wrong(&self, index: &[i64]) -> Error {
         Error::WrongDimensions { given: index.len(), dimensions: self.dimensions }
     }
 }
-
-once_forms! { impl Array, Error {
-    set_once = set(index: &[i64], value: &[u8]) -> ();
-    clear_once = clear(index: &[i64]) -> ();
-} }

@@ -65,6 +65,11 @@ pub(super) fn pair(
     related(er, direction, relationship, entity).pack(&(other,))
 }
 
+/// The other entity of a pair, by its key below [`related`].
+pub(super) fn other(related: &Subspace, key: &[u8]) -> Result<Id, Error> {
+    related.unpack(key).map(|(id,)| id).map_err(|_| Error::foreign(key))
+}
+
 /// Both keys of a pair.
 pub(super) fn both(
     er: &Subspace,

@@ -10,7 +10,11 @@
 //! * [`delete_entity`](Entities::delete_entity) leaves no attribute, and no pair on either side.
 //! * Attributes are set, pairs removed, and pairs of many-to-many relationships added, without a read: such
 //!   operations never conflict.
-//! * The forms that end in `_once` take effect exactly once ([`once`](crate::once)).
+//! * Through [`Session::apply`](crate::once::Session::apply) operations take effect exactly once.
+//! * A call that would read more than [`READ_LIMIT`](crate::limits::READ_LIMIT) bytes is refused;
+//!   [`get_relationships_page`](Entities::get_relationships_page) and
+//!   [`get_related_entities_page`](Entities::get_related_entities_page) read any number of pairs, a few at a
+//!   time.
 //!
 //! # What it does not do
 //!
@@ -26,7 +30,7 @@
 //! |---|---|---|---|
 //! | add attribute value, remove attribute | – | 1 | readers of the attribute |
 //! | get attribute value, is related entity | 1 key | – | writers of it |
-//! | get attributes, get related entities, get relationships | 1 range | – | writers of the range |
+//! | get attributes, get related entities, get relationships, and their pages | 1 range | – | writers of the range |
 //! | add relationship | 1 row for each side that is limited | 2 | pairs of the limited entity |
 //! | remove relationship | – | 2 | readers of the pair |
 //! | delete entity | 2 ranges for each relationship | these, the attributes, 1 for each pair | its pairs |

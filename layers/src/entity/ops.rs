@@ -1,14 +1,14 @@
-//! The operations on entities: inside a transaction, and exactly once.
+//! The operations on entities.
 
 use super::{Error, keys};
 use crate::{
     id::Id,
-    limits, reachable, sometimes,
+    limits, reachable, read, sometimes,
     tx::{Isolation, RangeOption, Transaction, key_after},
 };
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
-use futures::future::try_join_all;
+use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -115,7 +115,9 @@ impl Entities {
         isolation: Isolation,
     ) -> Result<Option<Bytes>, Error> {
         crate::called!();
-        Ok(tx.get(&keys::attribute(&self.subspace, entity, attribute), isolation).await?)
+        let key = keys::attribute(&self.subspace, entity, attribute);
+        limits::key(&key)?;
+        Ok(tx.get(&key, isolation).await?)
     }
 
     /// All attributes of an entity, in the order of their names.
@@ -127,7 +129,7 @@ impl Entities {
     ) -> Result<Vec<(String, Bytes)>, Error> {
         crate::called!();
         let range = RangeOption::from(keys::attributes(&self.subspace, entity).range());
-        let rows = tx.get_range_all(range, isolation).await?;
+        let rows = read::all::<_, Error>(tx, range, isolation).await?;
         rows.into_iter().map(|row| Ok((keys::name(&self.subspace, entity, &row.key)?, row.value))).collect()
     }
 
@@ -151,7 +153,7 @@ impl Entities {
             let of = keys::related(&self.subspace, direction, relationship, entity);
             let range = RangeOption::from(of.range()).limit(1);
             let Some(row) = tx.get_range_all(range, Isolation::Serializable).await?.pop() else { continue };
-            let (related,) = of.unpack(&row.key).map_err(|_| Error::foreign(&row.key))?;
+            let related = keys::other(&of, &row.key)?;
             if related != *other {
                 reachable!("entity: a second relationship is one too many");
                 let (relationship, entity) = (relationship.into(), entity.clone());
@@ -190,7 +192,31 @@ impl Entities {
         crate::called!();
         self.cardinality(relationship)?;
         let all = keys::pairs(&self.subspace, Direction::Forward, relationship);
-        let rows = tx.get_range_all(RangeOption::from(all.range()), isolation).await?;
+        let rows = read::all::<_, Error>(tx, RangeOption::from(all.range()), isolation).await?;
+        rows.iter().map(|row| keys::ends(&all, &row.key)).collect()
+    }
+
+    /// The first `limit` pairs of a relationship, primary and foreign, in their order, or those after the pair
+    /// `after`: the next page begins after the last of this one. A page that is shorter than `limit` is the
+    /// last one.
+    pub async fn get_relationships_page<T: Transaction>(
+        &self,
+        tx: &T,
+        relationship: &str,
+        after: Option<(&Id, &Id)>,
+        limit: usize,
+        isolation: Isolation,
+    ) -> Result<Vec<(Id, Id)>, Error> {
+        crate::called!();
+        self.cardinality(relationship)?;
+        let all = keys::pairs(&self.subspace, Direction::Forward, relationship);
+        let (mut begin, end) = all.range();
+        if let Some((primary, foreign)) = after {
+            let last = all.pack(&(primary, foreign));
+            limits::key(&last)?;
+            begin = key_after(&last).into();
+        }
+        let rows = read::page::<_, Error>(tx, (begin, end), limit, isolation).await?;
         rows.iter().map(|row| keys::ends(&all, &row.key)).collect()
     }
 
@@ -206,9 +232,33 @@ impl Entities {
         crate::called!();
         self.cardinality(relationship)?;
         let of = keys::related(&self.subspace, direction, relationship, entity);
-        let rows = tx.get_range_all(RangeOption::from(of.range()), isolation).await?;
-        let id = |key: &[u8]| of.unpack(key).map(|(id,)| id).map_err(|_| Error::foreign(key));
-        rows.iter().map(|row| id(&row.key)).collect()
+        let rows = read::all::<_, Error>(tx, RangeOption::from(of.range()), isolation).await?;
+        rows.iter().map(|row| keys::other(&of, &row.key)).collect()
+    }
+
+    /// The first `limit` of [`get_related_entities`](Entities::get_related_entities), in the order of ids, or
+    /// of those after `after`: the next page begins after the last of this one. A page that is shorter than
+    /// `limit` is the last one.
+    pub async fn get_related_entities_page<T: Transaction>(
+        &self,
+        tx: &T,
+        relationship: &str,
+        (direction, entity): (Direction, &Id),
+        after: Option<&Id>,
+        limit: usize,
+        isolation: Isolation,
+    ) -> Result<Vec<Id>, Error> {
+        crate::called!();
+        self.cardinality(relationship)?;
+        let of = keys::related(&self.subspace, direction, relationship, entity);
+        let (mut begin, end) = of.range();
+        if let Some(after) = after {
+            let last = of.pack(&(after,));
+            limits::key(&last)?;
+            begin = key_after(&last).into();
+        }
+        let rows = read::page::<_, Error>(tx, (begin, end), limit, isolation).await?;
+        rows.iter().map(|row| keys::other(&of, &row.key)).collect()
     }
 
     /// Whether a primary entity is related to a foreign one.
@@ -223,6 +273,7 @@ impl Entities {
         crate::called!();
         self.cardinality(relationship)?;
         let key = keys::pair(&self.subspace, Direction::Forward, relationship, primary, foreign);
+        limits::key(&key)?;
         Ok(tx.get(&key, isolation).await?.is_some())
     }
 
@@ -232,12 +283,14 @@ impl Entities {
         let declared = self.relationships.keys();
         let sides: Vec<_> =
             declared.flat_map(|name| [(name, Direction::Forward), (name, Direction::Inverse)]).collect();
-        let related = try_join_all(sides.iter().map(|(name, direction)| {
-            self.get_related_entities(tx, name, *direction, entity, Isolation::Serializable)
-        }));
+        let reads: Vec<_> = sides
+            .iter()
+            .map(|(name, side)| self.get_related_entities(tx, name, *side, entity, Isolation::Serializable))
+            .collect();
+        let related: Vec<_> = stream::iter(reads).buffered(read::AT_ONCE).try_collect().await?;
         let (mut ranges, mut mirrors) = (vec![keys::attributes(&self.subspace, entity)], Vec::new());
         let mut pairs = 0;
-        for ((name, direction), others) in sides.iter().zip(related.await?) {
+        for ((name, direction), others) in sides.iter().zip(related) {
             ranges.push(keys::related(&self.subspace, *direction, name, entity));
             for other in others {
                 // What relates an entity to itself is met from both sides.
@@ -261,14 +314,6 @@ impl Entities {
         known.copied().ok_or_else(|| Error::UnknownRelationship(relationship.into()))
     }
 }
-
-once_forms! { impl Entities, Error {
-    add_attribute_value_once = add_attribute_value(entity: &Id, attribute: &str, value: &[u8]) -> ();
-    remove_attribute_once = remove_attribute(entity: &Id, attribute: &str) -> ();
-    add_relationship_once = add_relationship(relationship: &str, primary: &Id, foreign: &Id) -> ();
-    remove_relationship_once = remove_relationship(relationship: &str, primary: &Id, foreign: &Id) -> ();
-    delete_entity_once = delete_entity(entity: &Id) -> u64;
-} }
 
 #[cfg(test)]
 mod tests {

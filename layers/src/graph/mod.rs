@@ -11,13 +11,16 @@
 //! * [`remove_user`](Graph::remove_user) leaves no edge at anybody else.
 //! * Nobody is connected with themselves: [`Error::SelfEdge`].
 //! * Edges are added and removed without a read. Two such operations never conflict.
-//! * The forms that end in `_once` take effect exactly once ([`once`](crate::once)).
+//! * Through [`Session::apply`](crate::once::Session::apply) operations take effect exactly once.
+//! * A call that would read more than [`READ_LIMIT`](crate::limits::READ_LIMIT) bytes of edges is refused;
+//!   [`friends_page`](Graph::friends_page), [`following_page`](Graph::following_page) and
+//!   [`followers_page`](Graph::followers_page) read any number of edges, a few at a time.
 //!
 //! # What it does not do
 //!
 //! * It keeps no list of users: a user exists through edges, and may get new ones after a removal.
-//! * It does not divide what is large: a user's edges are read at once, and removed in one transaction. A
-//!   removal that does not fit into one is refused before anything is written.
+//! * It does not divide what is large: a user is removed in one transaction. A removal that does not fit into
+//!   one is refused before anything is written.
 //!
 //! # What it costs
 //!
@@ -25,8 +28,8 @@
 //! |---|---|---|---|
 //! | add and remove friend, follow, unfollow | – | 2 | readers of either user's edges |
 //! | are friends, follows | 1 key | – | writers of the edge |
-//! | friends, following, followers | 1 range | – | writers of the user's edges of that kind |
-//! | friends of friends | 1 range, and 1 for each friend | – | writers of all of these |
+//! | friends, following, followers, and their pages | 1 range | – | writers of the user's edges of that kind |
+//! | friends of friends | 1 range, and 1 for each friend, 16 at once | – | writers of all of these |
 //! | remove user | 1 range | a range, and 1 for each edge | writers of the user's edges |
 //!
 //! ```

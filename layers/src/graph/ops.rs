@@ -1,4 +1,4 @@
-//! A graph's operations: inside a transaction, and exactly once.
+//! A graph's operations.
 
 use super::{
     Error,
@@ -6,12 +6,12 @@ use super::{
 };
 use crate::{
     id::Id,
-    limits, sometimes,
-    tx::{Isolation, RangeOption, Transaction, key_after},
+    limits, read, sometimes,
+    tx::{Isolation, KeyValue, RangeOption, Transaction, key_after},
 };
 use foundationdb_tuple::Subspace;
-use futures::future::try_join_all;
-use std::collections::BTreeSet;
+use futures::{StreamExt, TryStreamExt, stream};
+use std::{collections::BTreeSet, pin::pin};
 
 /// The users below a subspace of its own, and what connects them.
 #[derive(Clone, Debug)]
@@ -54,7 +54,8 @@ impl Graph {
     pub async fn remove_user<T: Transaction>(&self, tx: &T, user: &Id) -> Result<u64, Error> {
         crate::called!();
         let below = keys::user(&self.users, user);
-        let rows = tx.get_range_all(RangeOption::from(below.range()), Isolation::Serializable).await?;
+        let all = RangeOption::from(below.range());
+        let rows = read::all::<_, Error>(tx, all, Isolation::Serializable).await?;
         let mut mirrors = Vec::with_capacity(rows.len());
         for row in &rows {
             let (kind, other) = keys::end(&self.users, user, &row.key)?;
@@ -81,6 +82,7 @@ impl Graph {
     ) -> Result<bool, Error> {
         crate::called!();
         let key = keys::edge(&self.users, one, Kind::FriendsWith, other);
+        limits::key(&key)?;
         Ok(tx.get(&key, isolation).await?.is_some())
     }
 
@@ -94,6 +96,7 @@ impl Graph {
     ) -> Result<bool, Error> {
         crate::called!();
         let key = keys::edge(&self.users, follower, Kind::HasFollowed, followed);
+        limits::key(&key)?;
         Ok(tx.get(&key, isolation).await?.is_some())
     }
 
@@ -108,6 +111,20 @@ impl Graph {
         self.ends(tx, user, Kind::FriendsWith, isolation).await
     }
 
+    /// The first `limit` of a user's friends, in the order of ids, or of those after `after`: the next page begins after
+    /// the last of this one. A page that is shorter than `limit` is the last one.
+    pub async fn friends_page<T: Transaction>(
+        &self,
+        tx: &T,
+        user: &Id,
+        after: Option<&Id>,
+        limit: usize,
+        isolation: Isolation,
+    ) -> Result<Vec<Id>, Error> {
+        crate::called!();
+        self.page(tx, user, Kind::FriendsWith, after, limit, isolation).await
+    }
+
     /// The friends of a user's friends who are neither friends of the user nor the user.
     pub async fn friends_of_friends<T: Transaction>(
         &self,
@@ -117,8 +134,20 @@ impl Graph {
     ) -> Result<BTreeSet<Id>, Error> {
         crate::called!();
         let friends = self.friends(tx, user, isolation).await?;
-        let theirs = try_join_all(friends.iter().map(|friend| self.friends(tx, friend, isolation))).await?;
-        let mut second: BTreeSet<Id> = theirs.into_iter().flatten().collect();
+        let edges = |friend| self.edges(tx, friend, Kind::FriendsWith, isolation);
+        let reads: Vec<_> = friends.iter().map(edges).collect();
+        let mut theirs = pin!(stream::iter(reads).buffered(read::AT_ONCE));
+        let (mut second, mut bytes) = (BTreeSet::new(), 0);
+        for friend in &friends {
+            let Some(rows) = theirs.try_next().await? else { break };
+            for row in rows {
+                bytes += row.key.len();
+                second.insert(keys::end(&self.users, friend, &row.key)?.1);
+            }
+            if bytes > limits::READ_LIMIT {
+                return Err(limits::TooLarge::Read { limit: limits::READ_LIMIT }.into());
+            }
+        }
         let reached = second.len();
         second.retain(|id| id != user && !friends.contains(id));
         sometimes!(reached > second.len() + 1, "graph: friends are friends of each other");
@@ -136,6 +165,20 @@ impl Graph {
         self.ends(tx, user, Kind::HasFollowed, isolation).await
     }
 
+    /// The first `limit` of those whom a user follows, in the order of ids, or of those after `after`: the next page begins after
+    /// the last of this one. A page that is shorter than `limit` is the last one.
+    pub async fn following_page<T: Transaction>(
+        &self,
+        tx: &T,
+        user: &Id,
+        after: Option<&Id>,
+        limit: usize,
+        isolation: Isolation,
+    ) -> Result<Vec<Id>, Error> {
+        crate::called!();
+        self.page(tx, user, Kind::HasFollowed, after, limit, isolation).await
+    }
+
     /// Who follows a user.
     pub async fn followers<T: Transaction>(
         &self,
@@ -145,6 +188,20 @@ impl Graph {
     ) -> Result<BTreeSet<Id>, Error> {
         crate::called!();
         self.ends(tx, user, Kind::FollowedBy, isolation).await
+    }
+
+    /// The first `limit` of those who follow a user, in the order of ids, or of those after `after`: the next page begins after
+    /// the last of this one. A page that is shorter than `limit` is the last one.
+    pub async fn followers_page<T: Transaction>(
+        &self,
+        tx: &T,
+        user: &Id,
+        after: Option<&Id>,
+        limit: usize,
+        isolation: Isolation,
+    ) -> Result<Vec<Id>, Error> {
+        crate::called!();
+        self.page(tx, user, Kind::FollowedBy, after, limit, isolation).await
     }
 
     fn connect<T: Transaction>(&self, tx: &T, user: &Id, kind: Kind, other: &Id) -> Result<(), Error> {
@@ -168,16 +225,37 @@ impl Graph {
         kind: Kind,
         isolation: Isolation,
     ) -> Result<BTreeSet<Id>, Error> {
+        let rows = self.edges(tx, user, kind, isolation).await?;
+        rows.iter().map(|row| Ok(keys::end(&self.users, user, &row.key)?.1)).collect()
+    }
+
+    async fn edges<T: Transaction>(
+        &self,
+        tx: &T,
+        user: &Id,
+        kind: Kind,
+        isolation: Isolation,
+    ) -> Result<Vec<KeyValue>, Error> {
         let range = RangeOption::from(keys::edges(&self.users, user, kind).range());
-        let rows = tx.get_range_all(range, isolation).await?;
+        read::all(tx, range, isolation).await
+    }
+
+    async fn page<T: Transaction>(
+        &self,
+        tx: &T,
+        user: &Id,
+        kind: Kind,
+        after: Option<&Id>,
+        limit: usize,
+        isolation: Isolation,
+    ) -> Result<Vec<Id>, Error> {
+        let (mut begin, end) = keys::edges(&self.users, user, kind).range();
+        if let Some(after) = after {
+            let last = keys::edge(&self.users, user, kind, after);
+            limits::key(&last)?;
+            begin = key_after(&last).into();
+        }
+        let rows = read::page::<_, Error>(tx, (begin, end), limit, isolation).await?;
         rows.iter().map(|row| Ok(keys::end(&self.users, user, &row.key)?.1)).collect()
     }
 }
-
-once_forms! { impl Graph, Error {
-    add_friend_once = add_friend(one: &Id, other: &Id) -> ();
-    remove_friend_once = remove_friend(one: &Id, other: &Id) -> ();
-    follow_once = follow(follower: &Id, followed: &Id) -> ();
-    unfollow_once = unfollow(follower: &Id, followed: &Id) -> ();
-    remove_user_once = remove_user(user: &Id) -> u64;
-} }

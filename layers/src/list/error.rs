@@ -24,6 +24,9 @@ layer_error! {
         /// The link to the next node is stored under this name.
         #[error("the attribute {0:?} is the link to the next node")]
         ReservedAttribute(String),
+        /// A walk of more nodes does not end within the five seconds of a transaction.
+        #[error("a walk of more than {0} nodes")]
+        WalkTooLong(usize),
         /// A link leads to a node that does not exist: something else has written below the subspace.
         #[error("a link leads to {0}, which does not exist")]
         Dangling(Id),

@@ -8,9 +8,11 @@
 //!   can be set on a node that is gone.
 //! * An [`Id`](crate::id::Id) keeps its type: what a link holds is found again. One id is in the list once.
 //! * A link that is absent or empty is the end.
-//! * The forms that end in `_once` take effect exactly once ([`once`](crate::once)). Without them,
+//! * Through [`Session::apply`](crate::once::Session::apply) operations take effect exactly once. Without it,
 //!   [`remove_next_node_if`](List::remove_next_node_if) names the node that is meant: repeated, it is refused
 //!   and removes no second one.
+//! * A walk meets at most [`MAX_WALK`] nodes, for each takes a round trip and a transaction has five seconds;
+//!   a longer one is refused. The next walk begins after the last node of this one.
 //!
 //! # What it does not do
 //!
@@ -51,3 +53,6 @@ mod ops;
 pub use error::Error;
 pub use keys::NEXT;
 pub use ops::{List, Node};
+
+/// How many nodes a walk meets at most.
+pub const MAX_WALK: usize = 1_000;

@@ -1,9 +1,9 @@
-//! A linked list's operations: inside a transaction, and exactly once.
+//! A linked list's operations.
 
-use super::{Error, keys};
+use super::{Error, MAX_WALK, keys};
 use crate::{
     id::Id,
-    limits, reachable,
+    limits, reachable, read,
     tx::{Isolation, RangeOption, Transaction},
 };
 use bytes::Bytes;
@@ -109,10 +109,12 @@ impl List {
         isolation: Isolation,
     ) -> Result<bool, Error> {
         crate::called!();
-        Ok(tx.get(keys::node(&self.subspace, node).bytes(), isolation).await?.is_some())
+        Ok(self.look(tx, node, isolation).await?.is_some())
     }
 
     /// The nodes from the first one on, or behind the node `after`, at most `limit` of them.
+    ///
+    /// Where there are more than [`MAX_WALK`] and `limit` asks for them, the walk is refused.
     pub async fn walk<T: Transaction>(
         &self,
         tx: &T,
@@ -135,6 +137,9 @@ impl List {
         {
             if !met.insert(id.clone()) {
                 return Err(Error::Cycle(id));
+            }
+            if nodes.len() == MAX_WALK {
+                return Err(Error::WalkTooLong(MAX_WALK));
             }
             let (own, next) = (keys::node(&self.subspace, &id), keys::next(&self.subspace, &id));
             let (value, next_link) =
@@ -163,8 +168,7 @@ impl List {
         isolation: Isolation,
     ) -> Result<Bytes, Error> {
         crate::called!();
-        let value = tx.get(keys::node(&self.subspace, node).bytes(), isolation).await?;
-        value.ok_or_else(|| Error::NoSuchNode(node.clone()))
+        self.look(tx, node, isolation).await?.ok_or_else(|| Error::NoSuchNode(node.clone()))
     }
 
     /// Sets an attribute of a node. The node's own key is read serializably: its removal and this cannot
@@ -188,6 +192,7 @@ impl List {
     pub async fn clear_attribute<T: Transaction>(&self, tx: &T, node: &Id, name: &str) -> Result<(), Error> {
         crate::called!();
         let key = keys::attribute(&self.subspace, node, name)?;
+        limits::key(&key)?;
         self.must_exist(tx, node, Isolation::Serializable).await?;
         tx.clear(&key);
         Ok(())
@@ -203,6 +208,7 @@ impl List {
     ) -> Result<Option<Bytes>, Error> {
         crate::called!();
         let key = keys::attribute(&self.subspace, node, name)?;
+        limits::key(&key)?;
         self.must_exist(tx, node, isolation).await?;
         Ok(tx.get(&key, isolation).await?)
     }
@@ -217,7 +223,7 @@ impl List {
         crate::called!();
         self.must_exist(tx, node, isolation).await?;
         let range = RangeOption::from(keys::node(&self.subspace, node).range());
-        let rows = tx.get_range_all(range, isolation).await?;
+        let rows = read::all::<_, Error>(tx, range, isolation).await?;
         let named = rows.into_iter().map(|row| Ok((keys::name(&self.subspace, node, &row.key)?, row.value)));
         named.filter(|attribute| !matches!(attribute, Ok((name, _)) if name == keys::NEXT)).collect()
     }
@@ -267,6 +273,17 @@ impl List {
         keys::follow(link, stored)
     }
 
+    /// The value of a node, if there is such a node. No node has an id that is too long for a key.
+    async fn look<T: Transaction>(
+        &self,
+        tx: &T,
+        node: &Id,
+        isolation: Isolation,
+    ) -> Result<Option<Bytes>, Error> {
+        keys::fits(&self.subspace, node, b"")?;
+        Ok(tx.get(keys::node(&self.subspace, node).bytes(), isolation).await?)
+    }
+
     async fn must_exist<T: Transaction>(&self, tx: &T, node: &Id, isolation: Isolation) -> Result<(), Error> {
         match self.contains(tx, node, isolation).await? {
             true => Ok(()),
@@ -274,14 +291,3 @@ impl List {
         }
     }
 }
-
-once_forms! { impl List, Error {
-    push_front_once = push_front(id: &Id, value: &[u8]) -> ();
-    insert_after_once = insert_after(after: &Id, id: &Id, value: &[u8]) -> ();
-    remove_first_once = remove_first() -> Option<Id>;
-    remove_next_node_once = remove_next_node(node: &Id) -> Option<Id>;
-    remove_next_node_if_once = remove_next_node_if(node: &Id, expected: Option<&Id>) -> ();
-    set_value_once = set_value(node: &Id, value: &[u8]) -> ();
-    set_attribute_once = set_attribute(node: &Id, name: &str, value: &[u8]) -> ();
-    clear_attribute_once = clear_attribute(node: &Id, name: &str) -> ();
-} }

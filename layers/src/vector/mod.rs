@@ -12,7 +12,7 @@
 //! * Negative indexes and sizes are refused.
 //! * [`Matrix`] composes vectors into more dimensions: each row is a vector with a size of its own. A row, or
 //!   any other structure, may also be pointed to from an element.
-//! * The forms that end in `_once` take effect exactly once ([`once`](crate::once)).
+//! * Through [`Session::apply`](crate::once::Session::apply) operations take effect exactly once.
 //!
 //! # What it does not do
 //!
@@ -22,7 +22,8 @@
 //! * It does not remember its default: that is the caller's, and every caller must give the same.
 //! * Values have at most [`MAX_VALUE_BYTES`], a little less than FoundationDB takes, so that a pop can be
 //!   recorded with its answer. A scan answers with at most [`MAX_SCAN`] elements, however many of them
-//!   are holes; [`stored`](Vector::stored) reads without them.
+//!   are holes; [`stored`](Vector::stored) reads without them. Either reads
+//!   at most [`READ_LIMIT`](crate::limits::READ_LIMIT) bytes: more are read as several ranges.
 //!
 //! # What it costs
 //!

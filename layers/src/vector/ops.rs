@@ -1,8 +1,8 @@
-//! A vector's operations: inside a transaction, and exactly once.
+//! A vector's operations.
 
 use super::{Error, MAX_SCAN, keys};
 use crate::{
-    reachable,
+    reachable, read,
     tx::{Isolation, RangeOption, Transaction},
 };
 use bytes::Bytes;
@@ -190,7 +190,7 @@ impl Vector {
             Some(end) => keys::from(&self.subspace, end),
             None => keys::end(&self.subspace),
         };
-        let rows = tx.get_range_all(RangeOption::new(begin, end), isolation).await?;
+        let rows = read::all::<_, Error>(tx, RangeOption::new(begin, end), isolation).await?;
         rows.into_iter().map(|row| Ok((keys::index(&self.subspace, &row.key)?, row.value))).collect()
     }
 
@@ -293,16 +293,3 @@ impl Matrix {
         Ok(())
     }
 }
-
-once_forms! { impl Vector, Error {
-    set_once = set(index: i64, value: &[u8]) -> ();
-    push_once = push(value: &[u8]) -> i64;
-    pop_once = pop() -> Option<Bytes>;
-    swap_once = swap(one: i64, other: i64) -> ();
-    resize_once = resize(size: i64) -> ();
-    truncate_once = truncate(size: i64) -> ();
-} }
-
-once_forms! { impl Matrix, Error {
-    truncate_once = truncate(rows: i64) -> ();
-} }

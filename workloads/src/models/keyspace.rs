@@ -31,6 +31,8 @@ pub struct View<'a> {
     seen: Option<Space>,
     writes: Vec<Write>,
     read_your_writes: bool,
+    /// Whether reads at snapshot see own writes, where others do.
+    snapshot_ryw: bool,
     /// Keys last written with a versionstamped value: what they hold is not known before the commit.
     unknown: Vec<Bytes>,
     /// Whether anything was versionstamped: reads may then meet unreadable keys.
@@ -40,7 +42,42 @@ pub struct View<'a> {
 impl<'a> View<'a> {
     /// A transaction that reads `base`.
     pub fn new(base: &'a Space, read_your_writes: bool) -> View<'a> {
-        View { base, seen: None, writes: Vec::new(), read_your_writes, unknown: Vec::new(), stamped: false }
+        View {
+            base,
+            seen: None,
+            writes: Vec::new(),
+            read_your_writes,
+            snapshot_ryw: true,
+            unknown: Vec::new(),
+            stamped: false,
+        }
+    }
+
+    /// Whether its reads at snapshot see its own writes, where others do.
+    pub fn snapshots(self, snapshot_ryw: bool) -> View<'a> {
+        View { snapshot_ryw, ..self }
+    }
+
+    /// What its reads at snapshot see.
+    pub fn at_snapshot(&self) -> View<'a> {
+        View {
+            base: self.base,
+            seen: self.seen.clone(),
+            writes: self.writes.clone(),
+            read_your_writes: self.read_your_writes && self.snapshot_ryw,
+            snapshot_ryw: self.snapshot_ryw,
+            unknown: self.unknown.clone(),
+            stamped: self.stamped,
+        }
+    }
+
+    /// How many bytes of keys, values and operands were written, without what clears take.
+    pub fn written(&self) -> usize {
+        let bytes = |write: &Write| match write {
+            Write::Set(key, value) | Write::Atomic(_, key, value) => key.len() + value.len(),
+            Write::Clear(..) => 0,
+        };
+        self.writes.iter().map(bytes).sum()
     }
 
     /// Writes.

@@ -9,7 +9,7 @@ use shaketable_layers::{
     id::Id,
     tx::{
         Isolation::{self, Serializable, Snapshot},
-        RangeOption, Transaction,
+        RangeOption, Transaction, strinc,
     },
 };
 
@@ -25,6 +25,48 @@ pub async fn perform<T: Transaction>(flaw: Flaw, tx: &T, op: &Op) -> Option<Resu
         (Flaw::SharedSpace, Op::Attribute(id, name)) => {
             let value = tx.get(&space().pack(&("relationship", id, name)), Serializable).await;
             value.map(|value| Answer::Value(value.as_ref().map(Content::from))).map_err(Error::Fdb)
+        }
+        (Flaw::PrefixPairs, Op::Pairs(name)) if of(name).is_some() => prefix_pairs(tx, name).await,
+        (Flaw::PrefixAttributes, Op::RemoveAttribute(id, name)) => {
+            let mut begin = space().pack(&("attribute", id, name));
+            begin.pop();
+            tx.clear_range(&begin, &strinc(&begin)?);
+            Ok(Answer::Written)
+        }
+        (Flaw::PageAgain, Op::PairsPage(name, Some(after), limit @ 1..)) if of(name).is_some() => {
+            let all = layer().get_relationships(tx, name, Serializable).await;
+            all.map(|all| Answer::Pairs(all.into_iter().filter(|pair| pair >= after).take(*limit).collect()))
+        }
+        (Flaw::SelfTwice, Op::Delete(id)) => {
+            let mut to_itself = 0;
+            for (name, _) in RELATIONSHIPS {
+                let found = layer().get_related_entities(tx, name, SIDES[0], id, Serializable).await;
+                to_itself += u64::from(found.is_ok_and(|found| found.contains(id)));
+            }
+            layer().delete_entity(tx, id).await.map(|pairs| Answer::Deleted(pairs + to_itself))
+        }
+        (Flaw::AgainRefused, Op::Relate(name, primary, foreign))
+            if of(name).is_some_and(|of| of.limits(SIDES[0])) =>
+        {
+            let related = layer().get_related_entities(tx, name, SIDES[0], primary, Serializable).await;
+            match related.map(|related| related.into_iter().next()) {
+                Ok(Some(related)) => {
+                    let (relationship, entity) = (name.clone(), primary.clone());
+                    Err(Error::Cardinality { relationship, cardinality: of(name)?, entity, related })
+                }
+                Ok(None) => {
+                    layer().add_relationship(tx, name, primary, foreign).await.map(|()| Answer::Written)
+                }
+                Err(e) => Err(e),
+            }
+        }
+        (Flaw::AttributesStay, Op::Delete(id)) => {
+            let attributes = layer().get_attributes(tx, id, Serializable).await;
+            let deleted = layer().delete_entity(tx, id).await;
+            for (name, value) in attributes.unwrap_or_default() {
+                tx.set(&space().pack(&("attribute", id, name)), &value);
+            }
+            deleted.map(Answer::Deleted)
         }
         (Flaw::InverseStays, Op::Part(name, primary, foreign)) if of(name).is_some() => {
             tx.clear(&space().pack(&("relationship", name, primary, foreign)));
@@ -49,6 +91,17 @@ pub async fn perform<T: Transaction>(flaw: Flaw, tx: &T, op: &Op) -> Option<Resu
         }
         _ => return None,
     })
+}
+
+/// What a range over the start of a relationship's name holds.
+async fn prefix_pairs<T: Transaction>(tx: &T, name: &str) -> Result<Answer, Error> {
+    let all = space().subspace(&("relationship",));
+    let mut begin = space().pack(&("relationship", name));
+    begin.pop();
+    let end = strinc(&begin).unwrap_or_default();
+    let rows = tx.get_range_all(RangeOption::new(begin, end), Serializable).await?;
+    let pairs = rows.iter().filter_map(|row| all.unpack::<(String, Id, Id)>(&row.key).ok());
+    Ok(Answer::Pairs(pairs.map(|(_, primary, foreign)| (primary, foreign)).collect()))
 }
 
 fn of(relationship: &str) -> Option<Cardinality> {

@@ -1,6 +1,6 @@
 //! A graph done wrong, one bug at a time.
 
-use crate::workloads::graph::{Answer, Flaw, Op, space};
+use crate::workloads::graph::{Answer, Flaw, Kind, Op, space};
 use shaketable_layers::{
     graph::{Error, Graph},
     id::Id,
@@ -17,6 +17,18 @@ pub async fn perform<T: Transaction>(flaw: Flaw, tx: &T, op: &Op) -> Option<Resu
     let graph = Graph::new(space());
     Some(match (flaw, op) {
         (Flaw::Untidy, Op::FriendsOfFriends(user)) => untidy(tx, user).await.map(Answer::Users),
+        (Flaw::FirstFriends, Op::FriendsOfFriends(user)) => first_friends(tx, user).await.map(Answer::Users),
+        (Flaw::PageAgain, Op::Page(Kind::Friends, user, Some(after), limit @ 1..)) => {
+            let page = graph.friends(tx, user, Serializable).await;
+            page.map(|all| Answer::Page(all.into_iter().filter(|id| id >= after).take(*limit).collect()))
+        }
+        (Flaw::PageTurned, Op::Page(Kind::Followers, user, after, limit)) => {
+            graph.following_page(tx, user, after.as_ref(), *limit, Serializable).await.map(Answer::Page)
+        }
+        (Flaw::BothUnfollow, Op::Unfollow(u, v)) => match graph.unfollow(tx, u, v).await {
+            Ok(()) => graph.unfollow(tx, v, u).await.map(|()| Answer::Written),
+            Err(e) => Err(e),
+        },
         (Flaw::Untyped, Op::FriendsOfFriends(user)) => untyped(tx, user).await.map(Answer::Users),
         (Flaw::OneSided, Op::RemoveFriend(u, v)) if u != v => {
             tx.clear(&space().pack(&(u, "friendsWith", v)));
@@ -63,6 +75,18 @@ async fn untidy<T: Transaction>(tx: &T, user: &Id) -> Result<BTreeSet<Id>, Error
         second.extend(graph.friends(tx, &friend, Serializable).await?);
     }
     second.remove(user);
+    Ok(second)
+}
+
+/// The friends of as many friends as are asked at once.
+async fn first_friends<T: Transaction>(tx: &T, user: &Id) -> Result<BTreeSet<Id>, Error> {
+    let graph = Graph::new(space());
+    let friends = graph.friends(tx, user, Serializable).await?;
+    let mut second = BTreeSet::new();
+    for friend in friends.iter().take(16) {
+        second.extend(graph.friends(tx, friend, Serializable).await?);
+    }
+    second.retain(|id| id != user && !friends.contains(id));
     Ok(second)
 }
 

@@ -1,13 +1,16 @@
 //! A linked list done wrong, one bug at a time.
 
-use crate::workloads::list::{Answer, Flaw, Op, space};
+use crate::{
+    specimen::Content,
+    workloads::list::{Answer, Flaw, Op, space},
+};
 use bytes::Bytes;
 use shaketable_layers::{
     id::Id,
     list::{Error, List},
     tx::{
         Isolation::{self, Serializable, Snapshot},
-        Transaction,
+        RangeOption, Transaction, strinc,
     },
 };
 
@@ -35,11 +38,70 @@ pub async fn perform<T: Transaction>(flaw: Flaw, tx: &T, op: &Op) -> Option<Resu
                 Answer::Written
             }))
         }
+        (Flaw::LinkListed, Op::Attributes(node)) => {
+            let all = attributes(tx, node).await.transpose()?;
+            Some(all.map(Answer::Attributes))
+        }
+        (Flaw::PrefixCleared, Op::ClearAttribute(node, name)) if name != "next" => {
+            let found = list.contains(tx, node, Serializable).await;
+            let mut begin = space().pack(&("node", node, name));
+            begin.pop();
+            match found {
+                Ok(true) => tx.clear_range(&begin, &strinc(&begin)?),
+                Ok(false) => return None,
+                Err(e) => return Some(Err(e)),
+            }
+            Some(Ok(Answer::Written))
+        }
+        (Flaw::AttributesStay, Op::RemoveFirst) => Some(remove_first(tx).await.map(Answer::Node)),
+        (Flaw::WalkRepeats, Op::Walk(Some(node), limit)) if *limit > 0 => {
+            let value = match list.value(tx, node, Serializable).await {
+                Ok(value) => (node.clone(), Content::from(&value)),
+                Err(e) => return Some(Err(e)),
+            };
+            let rest = list.walk(tx, Some(node), limit - 1, Serializable).await;
+            Some(rest.map(|rest| {
+                let rest = rest.into_iter().map(|node| (node.id, Content::from(&node.value)));
+                Answer::Walk([value].into_iter().chain(rest).collect())
+            }))
+        }
+        (Flaw::BehindFirst, Op::PushFront(id, byte, length)) if *length <= 2_000 => {
+            match list.first(tx, Serializable).await {
+                Ok(Some(first)) if !list.contains(tx, id, Serializable).await.unwrap_or(true) => {
+                    let value = vec![*byte; *length];
+                    Some(list.insert_after(tx, &first, id, &value).await.map(|()| Answer::Written))
+                }
+                _ => None,
+            }
+        }
         (Flaw::UncheckedNext, Op::RemoveNextIf(node, _)) => {
             Some(list.remove_next_node(tx, node).await.map(|_| Answer::Written))
         }
         _ => None,
     }
+}
+
+/// All that is stored behind a node's key, the link with it; `None` where there is no node.
+async fn attributes<T: Transaction>(tx: &T, node: &Id) -> Result<Option<Vec<(String, Content)>>, Error> {
+    if !List::new(space()).contains(tx, node, Serializable).await? {
+        return Ok(None);
+    }
+    let node = space().subspace(&("node", node));
+    let rows = tx.get_range_all(RangeOption::from(node.range()), Serializable).await?;
+    let named =
+        rows.into_iter().filter_map(|row| Some((node.unpack::<(String,)>(&row.key).ok()?.0, row.value)));
+    Ok(Some(named.map(|(name, value)| (name, Content::from(&value))).collect()))
+}
+
+/// The first node goes, and its attributes stay.
+async fn remove_first<T: Transaction>(tx: &T) -> Result<Option<Id>, Error> {
+    let list = List::new(space());
+    let Some(first) = list.first(tx, Serializable).await? else { return Ok(None) };
+    let behind = list.next(tx, &first, Serializable).await?;
+    tx.set(&space().pack(&("head",)), &packed(behind.as_ref()));
+    tx.clear(&space().pack(&("node", &first)));
+    tx.clear(&next(&first));
+    Ok(Some(first))
 }
 
 fn next(node: &Id) -> Vec<u8> {

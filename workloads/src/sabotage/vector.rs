@@ -62,6 +62,26 @@ pub async fn perform<T: Transaction>(
             tx.clear_range(&row.pack(&(*size,)), &row.range().1);
             Ok(Answer::Written)
         }
+        (Flaw::ResizeHole, Call::Resize(size @ 0..)) => {
+            tx.clear_range(&row.pack(&(*size,)), &row.range().1);
+            Ok(Answer::Written)
+        }
+        (Flaw::TruncateGrows, Call::Truncate(size)) => {
+            right.resize(tx, *size).await.map(|()| Answer::Written)
+        }
+        (Flaw::RowStays, Call::TruncateRows(rows @ 0..)) if *rows < i64::MAX => {
+            vector.matrix().truncate(tx, rows + 1).await.map(|()| Answer::Written)
+        }
+        (Flaw::StoredBehind, Call::Stored(start @ 0.., Some(end @ 0..)))
+            if start < end && *end < i64::MAX =>
+        {
+            let stored = right.stored(tx, *start, Some(end + 1), Serializable).await;
+            let content = |(index, value): (i64, bytes::Bytes)| (index, Content::from(&value));
+            stored.map(|stored| {
+                let contents = stored.into_iter().map(content);
+                Answer::Stored(contents.filter(|(_, value)| *value != vector.default()).collect())
+            })
+        }
         (Flaw::SizeCounts, Call::Size) => counted(tx, &row).await.map(Answer::Number),
         (Flaw::SizeCounts, Call::Push(byte, length)) => match counted(tx, &row).await {
             Ok(size) => right.set(tx, size, &vec![*byte; *length]).await.map(|()| Answer::Number(size)),

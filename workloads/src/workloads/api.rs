@@ -3,7 +3,8 @@
 //! Each operation is one transaction of random calls: point reads, selectors, ranges in every mode
 //! and direction, sets, clears, every atomic operation, versionstamped keys and values, conflict
 //! ranges; with and without read-your-writes; some in a region of the client's own, some in one that
-//! all share. What its reads answered must be what the model answers when the committed operations
+//! all share; some after the same handle was used for something else and reset. Transactions carry options
+//! that must not change what they answer, and some that end them early. What its reads answered must be what the model answers when the committed operations
 //! are replayed in commit order.
 //!
 //! Snapshot reads are confined to the client's own region, which nobody else writes: there they have
@@ -40,8 +41,28 @@ flaws! {
     OwnWritesUnseen = "own-writes-unseen", "read-your-writes is disabled where calls build on each other", "a transaction that cannot see itself";
     OptionSetOnce = "option-set-once", "a transaction option is set in the first attempt only", "options do not outlive on_error";
     SnapshotReads = "snapshot-reads", "every read is a snapshot read", "foundationdb-rs examples/class-scheduling.rs";
+    ResetForgotten = "reset-forgotten", "what a transaction was used for before is committed with it", "a handle that is used again without a reset";
+    SnapshotOwnWrites = "snapshot-own-writes", "snapshot reads see own writes although they are told not to", "an option that is set once and lost by a reset";
+    UncheckedWrites = "unchecked-writes", "writes add no write conflict range", "an option that is meant for one write";
+    StampAtEnd = "stamp-at-end", "a versionstamp is put behind the value, wherever it belongs", "an offset that is taken for the length";
     NoOpRecord = "no-op-record", "writes are retried after an unknown result without an operation record", "the atomic counter of the API documentation";
 }
+
+/// What is asked.
+const ASKED: [Asked; 4] = [Asked::ReadVersion, Asked::Size, Asked::StoredBytes, Asked::SplitPoints];
+
+/// Options that must not show.
+const HARMLESS: [Choice; 9] = [
+    Choice::Batch,
+    Choice::Immediate,
+    Choice::Tag,
+    Choice::Report,
+    Choice::UsedDuringCommit,
+    Choice::Idempotent,
+    Choice::MaxDelay(20),
+    Choice::LargestSize,
+    Choice::SnapshotRywTwice,
+];
 
 /// Keys of a region that calls name by number.
 const KEYS: u8 = 16;
@@ -105,12 +126,95 @@ pub enum Call {
     ClearStamped(bool),
     /// An atomic operation that is not a versionstamped one.
     Atomic(MutationType, Spot, Data),
-    /// A versionstamped key, in the own or the shared region.
+    /// A versionstamped key, in the own or the shared region; the first byte of the value comes behind the stamp.
     StampKey(bool, Data),
-    /// A versionstamped value behind some bytes.
+    /// A versionstamped value amidst some bytes.
     StampValue(Spot, Data),
-    /// A conflict range from a key to another of its region; nothing when they are inverted.
+    /// A conflict range from a key to another of its region, or of a key alone if they are the same; nothing
+    /// when they are inverted.
     Conflict(Spot, u8, ConflictRangeType),
+    /// Sets a key without its write conflict range, which is added by hand.
+    SetByHand(Spot, Data),
+    /// Asks what nobody can know better: see [`Asked`].
+    Ask(Asked),
+}
+
+/// What a transaction is asked of itself, and of the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Asked {
+    /// Its read version: that at which its reads are judged.
+    ReadVersion,
+    /// Its size so far: not less than the keys and values that it has written.
+    Size,
+    /// An estimate of the bytes stored in the whole keyspace: not negative.
+    StoredBytes,
+    /// Points that split the whole keyspace in pieces: its ends, and in between what rises.
+    SplitPoints,
+}
+
+/// What is done with a transaction's handle before it is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Before {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// It reads and writes, and is reset.
+    Reset,
+    /// It reads and writes, is cancelled and reset.
+    Cancel,
+    /// Another transaction reads and writes, and is dropped.
+    Drop,
+    /// Another transaction fetches the read version for it.
+    Lend,
+}
+
+/// An option of a transaction. Only the last three show: they end it early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Choice {
+    /// Batch priority.
+    Batch,
+    /// System priority.
+    Immediate,
+    /// A throttling tag.
+    Tag,
+    /// Conflicting keys are reported.
+    Report,
+    /// Calls during the commit are allowed.
+    UsedDuringCommit,
+    /// The client resolves unknown results by itself.
+    Idempotent,
+    /// The largest backoff, milliseconds.
+    MaxDelay(u16),
+    /// A size that nothing here exceeds.
+    LargestSize,
+    /// Snapshot reads ignore own writes, and see them again.
+    SnapshotRywTwice,
+    /// How often it is retried.
+    RetryLimit(u8),
+    /// Milliseconds.
+    Timeout(u16),
+    /// Bytes: some transactions exceed it.
+    Size(u16),
+}
+
+impl Choice {
+    fn options(self) -> Vec<TransactionOption> {
+        use TransactionOption as To;
+        match self {
+            Choice::Batch => vec![To::PriorityBatch],
+            Choice::Immediate => vec![To::PrioritySystemImmediate],
+            Choice::Tag => vec![To::Tag("api".into()), To::AutoThrottleTag("0123456789abcdef".into())],
+            Choice::Report => vec![To::ReportConflictingKeys],
+            Choice::UsedDuringCommit => vec![To::UsedDuringCommitProtectionDisable],
+            Choice::Idempotent => vec![To::AutomaticIdempotency],
+            Choice::MaxDelay(ms) => vec![To::MaxRetryDelay(ms.into())],
+            Choice::LargestSize => vec![To::SizeLimit(10_000_000)],
+            Choice::SnapshotRywTwice => vec![To::SnapshotRywDisable, To::SnapshotRywEnable],
+            Choice::RetryLimit(limit) => vec![To::RetryLimit(limit.into())],
+            Choice::Timeout(ms) => vec![To::Timeout(ms.into())],
+            Choice::Size(bytes) => vec![To::SizeLimit(bytes.into())],
+        }
+    }
 }
 
 /// One transaction.
@@ -118,6 +222,12 @@ pub enum Call {
 pub struct Op {
     /// Whether its reads see its own writes.
     pub read_your_writes: bool,
+    /// Whether its snapshot reads see its own writes.
+    pub snapshot_ryw: bool,
+    /// What is done with its handle before.
+    pub before: Before,
+    /// Its options, in this order.
+    pub options: Vec<Choice>,
     /// The calls, in their order.
     pub calls: Vec<Call>,
     /// A key to watch for a moment afterwards, if the transaction writes.
@@ -129,8 +239,10 @@ impl Op {
     /// Whether it writes nothing, so that it commits at its read version.
     fn reads_only(&self) -> bool {
         self.calls.iter().all(|call| {
-            matches!(call, Call::Get(..) | Call::GetKey(..) | Call::GetRange(..) | Call::GetStamped(..))
-                || matches!(call, Call::Conflict(_, _, ConflictRangeType::Read))
+            matches!(
+                call,
+                Call::Get(..) | Call::GetKey(..) | Call::GetRange(..) | Call::GetStamped(..) | Call::Ask(_)
+            ) || matches!(call, Call::Conflict(_, _, ConflictRangeType::Read))
         })
     }
 }
@@ -144,6 +256,10 @@ pub enum Seen {
     Value(Option<Bytes>),
     /// A resolved key.
     Key(Bytes),
+    /// A version or a size.
+    Number(i64),
+    /// Keys.
+    Keys(Vec<Bytes>),
     /// Rows, and whether there may be more (one batch), or all of them.
     Rows(Vec<(Bytes, Bytes)>, bool),
     /// Refused with 1036: a versionstamp stands in the way.
@@ -227,7 +343,9 @@ impl Layout {
     /// The write that a call is, if it is one.
     fn write(&self, client: usize, call: &Call) -> Option<Write> {
         Some(match call {
-            Call::Set(at, data) => Write::Set(self.key(client, *at).clone(), data.bytes().into()),
+            Call::Set(at, data) | Call::SetByHand(at, data) => {
+                Write::Set(self.key(client, *at).clone(), data.bytes().into())
+            }
             Call::Clear(at) => {
                 let key = self.key(client, *at);
                 Write::Clear(key.clone(), key_after(key))
@@ -247,14 +365,15 @@ impl Layout {
                 let mut key = self.stamped(client, *own).0.to_vec();
                 let offset = key.len() as u32;
                 key.extend_from_slice(&[0; 10]);
+                key.extend(data.0.first());
                 key.extend_from_slice(&offset.to_le_bytes());
                 Write::Atomic(MutationType::SetVersionstampedKey, key.into(), data.bytes().into())
             }
             Call::StampValue(at, data) => {
                 let mut value = data.bytes();
-                let offset = value.len() as u32;
-                value.extend_from_slice(&[0; 10]);
-                value.extend_from_slice(&offset.to_le_bytes());
+                let offset = value.len() / 2;
+                value.splice(offset..offset, [0; 10]);
+                value.extend_from_slice(&(offset as u32).to_le_bytes());
                 Write::Atomic(
                     MutationType::SetVersionstampedValue,
                     self.key(client, *at).clone(),
@@ -306,17 +425,44 @@ async fn run_calls<T: Transaction>(
                 tx.get_range_all(range, flawed(*isolation)).await.map(|all| rows(all, false))
             }
             Call::Conflict(begin, end, kind) => {
-                if let Some((begin, end)) = layout.span(client, *begin, *end) {
-                    tx.add_conflict_range(begin, end, *kind)?;
+                match layout.span(client, *begin, *end) {
+                    Some((begin, end)) if begin == end => tx.add_conflict_key(begin, *kind)?,
+                    Some((begin, end)) => tx.add_conflict_range(begin, end, *kind)?,
+                    None => {}
                 }
                 Ok(Seen::Nothing)
             }
+            Call::Ask(Asked::ReadVersion) => tx.get_read_version().await.map(Seen::Number),
+            Call::Ask(Asked::Size) => tx.get_approximate_size().await.map(Seen::Number),
+            Call::Ask(Asked::StoredBytes) => {
+                tx.get_estimated_range_size_bytes(b"api/", b"api0").await.map(Seen::Number)
+            }
+            Call::Ask(Asked::SplitPoints) => {
+                tx.get_range_split_points(b"api/", b"api0", 500).await.map(Seen::Keys)
+            }
             write => {
+                if matches!(write, Call::SetByHand(..)) || flaw == Some(Flaw::UncheckedWrites) {
+                    tx.set_option(TransactionOption::NextWriteNoWriteConflictRange)?;
+                }
+                let end_stamped = match write {
+                    Call::StampValue(at, data) if flaw == Some(Flaw::StampAtEnd) => Some((at, data.bytes())),
+                    _ => None,
+                };
+                if let Some((at, mut value)) = end_stamped {
+                    let offset = value.len() as u32;
+                    value.extend([0; 10].into_iter().chain(offset.to_le_bytes()));
+                    tx.atomic_op(layout.key(client, *at), &value, MutationType::SetVersionstampedValue);
+                    seen.push(Seen::Nothing);
+                    continue;
+                }
                 match layout.write(client, write) {
                     Some(Write::Set(key, value)) => tx.set(&key, &value),
                     Some(Write::Clear(begin, end)) => tx.clear_range(&begin, &end),
                     Some(Write::Atomic(op, key, operand)) => tx.atomic_op(&key, &operand, op),
                     None => {}
+                }
+                if let Call::SetByHand(at, _) = write {
+                    tx.add_conflict_key(layout.key(client, *at), ConflictRangeType::Write)?;
                 }
                 Ok(Seen::Nothing)
             }
@@ -333,6 +479,54 @@ fn rows(rows: Vec<KeyValue>, more: bool) -> Seen {
     Seen::Rows(rows.into_iter().map(|row| (row.key, row.value)).collect(), more)
 }
 
+/// Makes a transaction ready for its calls: uses it for something else before, and sets its options.
+fn prepare<'a, D: Database>(
+    db: &'a D,
+    tx: &'a D::Transaction,
+    shared: &'a Bytes,
+    op: &'a Op,
+    attempt: u32,
+    flaw: Option<Flaw>,
+) -> impl Future<Output = Result<()>> + Send + 'a {
+    async move {
+        let waste = |tx: D::Transaction| async move {
+            tx.get(shared, Isolation::Serializable).await?;
+            tx.set(shared, b"wasted");
+            Ok::<_, Error>(())
+        };
+        match op.before {
+            Before::Nothing => {}
+            Before::Reset | Before::Cancel => {
+                waste(tx.clone()).await?;
+                if op.before == Before::Cancel {
+                    tx.cancel();
+                }
+                if flaw != Some(Flaw::ResetForgotten) || op.before == Before::Cancel {
+                    tx.reset();
+                }
+            }
+            Before::Drop => waste(db.create_transaction()?).await?,
+            Before::Lend => {
+                let lender = db.create_transaction()?;
+                tx.set_read_version(lender.get_read_version().await?);
+            }
+        }
+        let disable = !op.read_your_writes && (flaw != Some(Flaw::OptionSetOnce) || attempt == 0);
+        // It would come too late behind a use that was not reset.
+        let used = flaw == Some(Flaw::ResetForgotten) && op.before == Before::Reset;
+        if (disable || flaw == Some(Flaw::OwnWritesUnseen)) && !used {
+            tx.set_option(TransactionOption::ReadYourWritesDisable)?;
+        }
+        if !op.snapshot_ryw && flaw != Some(Flaw::SnapshotOwnWrites) {
+            tx.set_option(TransactionOption::SnapshotRywDisable)?;
+        }
+        for option in op.options.iter().flat_map(|choice| choice.options()) {
+            tx.set_option(option)?;
+        }
+        Ok(())
+    }
+}
+
 /// Replays an operation over `space`: its writes, and the first call whose answer is not the model's.
 fn replay(
     space: &Space,
@@ -340,8 +534,9 @@ fn replay(
     client: usize,
     op: &Op,
     seen: Option<&[Seen]>,
+    read_version: Option<i64>,
 ) -> (Vec<Write>, Result<(), String>) {
-    let mut view = View::new(space, op.read_your_writes);
+    let mut view = View::new(space, op.read_your_writes).snapshots(op.snapshot_ryw);
     let mut verdict = Ok(());
     if let Some(seen) = seen
         && seen.len() != op.calls.len()
@@ -351,7 +546,7 @@ fn replay(
     for (i, call) in op.calls.iter().enumerate() {
         let answer = seen.and_then(|seen| seen.get(i)).filter(|_| verdict.is_ok());
         if let Some(answer) = answer
-            && let Err(expected) = agrees(&view, layout, client, call, answer)
+            && let Err(expected) = agrees(&view, layout, client, call, answer, read_version)
         {
             verdict =
                 Err(format!("call {i}, {call:?}, answered {answer:?} where the model answers {expected}"));
@@ -364,7 +559,27 @@ fn replay(
 }
 
 /// Whether the model agrees with an answer; what it says instead if not.
-fn agrees(view: &View, layout: &Layout, client: usize, call: &Call, seen: &Seen) -> Result<(), String> {
+fn agrees(
+    view: &View,
+    layout: &Layout,
+    client: usize,
+    call: &Call,
+    seen: &Seen,
+    read_version: Option<i64>,
+) -> Result<(), String> {
+    if let Call::Ask(asked) = call {
+        return agrees_on(view, *asked, seen, read_version);
+    }
+    let snapshot;
+    let view = match call {
+        Call::Get(_, Isolation::Snapshot)
+        | Call::GetRange(_, Isolation::Snapshot)
+        | Call::GetStamped(_, Isolation::Snapshot) => {
+            snapshot = view.at_snapshot();
+            &snapshot
+        }
+        _ => view,
+    };
     let all = |range: &RangeOption| -> Vec<(Bytes, Bytes)> {
         view.get_range(range).into_iter().map(|row| (row.key, row.value)).collect()
     };
@@ -408,6 +623,26 @@ fn agrees(view: &View, layout: &Layout, client: usize, call: &Call, seen: &Seen)
     if *seen == expected || excused { Ok(()) } else { Err(format!("{expected:?}")) }
 }
 
+/// Whether what a transaction was asked of itself can be so.
+fn agrees_on(view: &View, asked: Asked, seen: &Seen, read_version: Option<i64>) -> Result<(), String> {
+    let is_possible = match (asked, seen) {
+        (Asked::ReadVersion, Seen::Number(version)) => read_version.is_none_or(|read| read == *version),
+        (Asked::Size, Seen::Number(bytes)) => *bytes >= view.written() as i64,
+        (Asked::StoredBytes, Seen::Number(bytes)) => *bytes >= 0,
+        (Asked::SplitPoints, Seen::Keys(keys)) => {
+            let ends = (keys.first().map(|key| &key[..]), keys.last().map(|key| &key[..]));
+            ends == (Some(b"api/"), Some(b"api0")) && keys.is_sorted_by(|a, b| a < b)
+        }
+        _ => false,
+    };
+    match is_possible {
+        true => Ok(()),
+        false => {
+            Err(format!("that the read version is {read_version:?}, and {} bytes written", view.written()))
+        }
+    }
+}
+
 /// The workload, drawn.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Api {
@@ -416,13 +651,15 @@ pub struct Api {
     /// At most so many calls a transaction.
     calls: usize,
     /// How likely each kind of call is, in the order of [`Call`]; some seeds leave kinds out.
-    weights: [u32; 12],
+    weights: [u32; 14],
     /// How likely a call is about the shared region, of 100.
     shared: u32,
     /// How many of the numbered keys calls are about: few are hot.
     keys: u8,
     /// At most how often a value's bytes are repeated: large values make ranges come in batches.
     repeat: u16,
+    /// Whether some transactions have limits that end them early.
+    limited: bool,
     /// The timeout that clients set on their database, milliseconds.
     timeout: Option<i32>,
     flaw: Option<Flaw>,
@@ -517,6 +754,8 @@ impl Api {
             (w[9], (region(), data()).prop_map(|(own, d)| Call::StampKey(own, d)).boxed()),
             (w[10], (spot(), data()).prop_map(|(s, d)| Call::StampValue(s, d)).boxed()),
             (w[11], (spot(), 0..KEYS, kind).prop_map(|(b, e, k)| Call::Conflict(b, e, k)).boxed()),
+            (w[12], (spot(), data()).prop_map(|(s, d)| Call::SetByHand(s, d)).boxed()),
+            (w[13], prop::sample::select(&ASKED[..]).prop_map(Call::Ask).boxed()),
         ];
         kinds.retain(|(weight, _)| *weight > 0);
         Union::new_weighted(kinds).boxed()
@@ -537,17 +776,11 @@ impl Api {
             attempts.push((seen, tx.get_versionstamp()));
             Ok::<u64, Error>(attempts.len() as u64 - 1)
         };
-        let options = |tx: &D::Transaction, attempt: u32| {
-            let disable = !op.read_your_writes && (flaw != Some(Flaw::OptionSetOnce) || attempt == 0);
-            if disable || flaw == Some(Flaw::OwnWritesUnseen) {
-                tx.set_option(TransactionOption::ReadYourWritesDisable)?;
-            }
-            Ok::<_, Error>(())
-        };
-        let (calls, options) = (&calls, &options);
+        let shared = layout.key(client, Spot { own: false, n: 0 });
+        let (calls, handle) = (&calls, &db);
         if op.reads_only() || flaw == Some(Flaw::NoOpRecord) {
             let ran = db.run(|tx, attempt| async move {
-                options(&tx, attempt.number)?;
+                prepare(handle, &tx, shared, op, attempt.number, flaw).await?;
                 calls(tx).await
             });
             return match ran.await {
@@ -562,7 +795,7 @@ impl Api {
         };
         let slots = &session.slots().clone();
         let ran = db.run(|tx, attempt| async move {
-            options(&tx, attempt.number)?;
+            prepare(handle, &tx, shared, op, attempt.number, flaw).await?;
             match once::check(&tx, slots, id).await? {
                 Check::Done(n) => Ok(Landing::ready(n)),
                 Check::New(permit) => once::record(&tx, permit, calls(tx.clone()).await?),
@@ -611,8 +844,8 @@ impl Workload for Api {
 
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Api {
         // Reads and sets are always there; every other kind is left out of some seeds, common in others.
-        let mut weights = [8, 2, 6, 1, 6, 2, 1, 1, 4, 1, 1, 1];
-        for kind in [1, 3, 5, 6, 7, 8, 9, 10, 11] {
+        let mut weights = [8, 2, 6, 1, 6, 2, 1, 1, 4, 1, 1, 1, 1, 1];
+        for kind in [1, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13] {
             weights[kind] *= *rng.pick(&[0, 1, 1, 3]);
         }
         let most = rng.range(8..32) as usize;
@@ -624,6 +857,7 @@ impl Workload for Api {
             shared: *rng.pick(&[20, 50, 90]),
             keys: *rng.pick(&[2, 5, KEYS]),
             repeat: *rng.pick(&[1, 20, 300]),
+            limited: rng.chance(0.2),
             timeout: sessions::draw_timeout(rng),
             flaw: bug.and_then(Flaw::named),
         }
@@ -642,8 +876,30 @@ impl Workload for Api {
         let (keys, shared) = (self.keys, self.shared);
         let spot = (0..100u32, 0..keys).prop_map(move |(p, n)| Spot { own: p >= shared, n });
         let watch = prop::option::weighted(0.15, spot);
-        let op = (prop::bool::weighted(0.85), calls, watch);
-        let op = op.prop_map(|(read_your_writes, calls, watch)| Op { read_your_writes, calls, watch });
+        use Before::{Cancel, Drop, Lend, Reset};
+        let before = prop_oneof![
+            12 => Just(Before::Nothing),
+            3 => prop::sample::select(&[Reset, Cancel, Drop, Lend][..]),
+        ];
+        let limits = prop_oneof![
+            (0..4u8).prop_map(Choice::RetryLimit),
+            prop::sample::select(&[10, 50, 1_000][..]).prop_map(Choice::Timeout),
+            prop::sample::select(&[32, 200, 2_000][..]).prop_map(Choice::Size),
+        ];
+        let choice = prop_oneof![
+            20 => prop::sample::select(&HARMLESS[..]),
+            if self.limited { 6 } else { 0 } => limits,
+        ];
+        let ryw = (prop::bool::weighted(0.85), prop::bool::weighted(0.85));
+        let op = (ryw, before, vec(choice, 0..3), calls, watch);
+        let op = op.prop_map(|((read_your_writes, snapshot_ryw), before, options, calls, watch)| Op {
+            read_your_writes,
+            snapshot_ryw,
+            before,
+            options,
+            calls,
+            watch,
+        });
         vec(op, self.operations.clone()).boxed()
     }
 
@@ -687,7 +943,7 @@ impl Workload for Api {
 
     fn step(&self, Model { space, layout }: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
         let seen = step.answer.map(|answer| answer.seen.as_slice());
-        let (writes, verdict) = replay(space, layout, step.client, step.op, seen);
+        let (writes, verdict) = replay(space, layout, step.client, step.op, seen, step.read_version);
         if let Some(stamp) = &step.stamp {
             make_permanent(space, &writes, stamp);
         }
@@ -756,8 +1012,51 @@ mod tests {
         Data(bytes.to_vec(), 1)
     }
 
+    /// A transaction of no calls.
+    fn plain() -> Op {
+        Op {
+            read_your_writes: true,
+            snapshot_ryw: true,
+            before: Before::Nothing,
+            options: Vec::new(),
+            calls: Vec::new(),
+            watch: None,
+        }
+    }
+
+    #[test]
+    fn snapshots_see_own_writes_only_if_they_shall() {
+        let calls = vec![Call::Set(own(1), data(b"x")), Call::Get(own(1), Isolation::Snapshot)];
+        let seen = |value: Option<&'static str>| [Seen::Nothing, Seen::Value(value.map(Bytes::from))];
+        let op = Op { calls, ..plain() };
+        assert_eq!(verdict(&op, &seen(Some("x"))), Ok(()));
+        assert!(verdict(&op, &seen(None)).is_err());
+        let op = Op { snapshot_ryw: false, ..op };
+        assert_eq!(verdict(&op, &seen(None)), Ok(()));
+        assert!(verdict(&op, &seen(Some("x"))).is_err());
+    }
+
+    #[test]
+    fn what_a_transaction_says_of_itself_is_judged() {
+        let key = |bytes: &'static [u8]| Bytes::from_static(bytes);
+        for (asked, right, wrong) in [
+            (Asked::ReadVersion, Seen::Number(7), Seen::Number(8)),
+            (Asked::Size, Seen::Number(12), Seen::Number(9)),
+            (Asked::StoredBytes, Seen::Number(0), Seen::Number(-1)),
+            (
+                Asked::SplitPoints,
+                Seen::Keys(vec![key(b"api/"), key(b"api/01"), key(b"api0")]),
+                Seen::Keys(vec![key(b"api/"), key(b"api/01")]),
+            ),
+        ] {
+            let op = Op { calls: vec![Call::Set(own(1), data(b"xy")), Call::Ask(asked)], ..plain() };
+            assert_eq!(verdict(&op, &[Seen::Nothing, right]), Ok(()), "{asked:?}");
+            assert!(verdict(&op, &[Seen::Nothing, wrong]).is_err(), "{asked:?}");
+        }
+    }
+
     fn verdict(op: &Op, seen: &[Seen]) -> Result<(), String> {
-        replay(&Layout::initial(), &Layout::new(2), 1, op, Some(seen)).1
+        replay(&Layout::initial(), &Layout::new(2), 1, op, Some(seen), Some(7)).1
     }
 
     #[test]
@@ -771,7 +1070,7 @@ mod tests {
                 kinds.insert(text.split('"').nth(1).unwrap().to_owned());
             }
         }
-        assert_eq!(kinds.len(), 12, "{kinds:?}");
+        assert_eq!(kinds.len(), 14, "{kinds:?}");
     }
 
     #[test]
@@ -794,8 +1093,6 @@ mod tests {
     fn wrong_answers_are_told_from_right_ones() {
         use Isolation::Serializable;
         let op = Op {
-            read_your_writes: true,
-            watch: None,
             calls: vec![
                 Call::Set(own(1), data(b"x")),
                 Call::Get(own(1), Serializable),
@@ -803,6 +1100,7 @@ mod tests {
                 Call::Get(own(2), Serializable),
                 Call::GetKey(Selector(own(0), false, 1)),
             ],
+            ..plain()
         };
         let key = Bytes::from("api/02/01");
         let right = [
@@ -847,7 +1145,7 @@ mod tests {
             Call::Set(own(2), data(b"2")),
             Call::GetRange(range, Isolation::Snapshot),
         ];
-        let op = Op { read_your_writes: true, calls, watch: None };
+        let op = Op { calls, ..plain() };
         let row = |n: u8| (Bytes::from(format!("api/02/0{n}")), Bytes::from(n.to_string()));
         let verdict = |rows, more| verdict(&op, &[Seen::Nothing, Seen::Nothing, Seen::Rows(rows, more)]);
         assert_eq!(verdict(vec![row(2), row(1)], false), Ok(()));

@@ -1,7 +1,7 @@
 //! `array`: cells of a sparse matrix are set, cleared and read, alone and by the row.
 //!
 //! Few cells, so that clients meet; indexes on both sides of where the tuple layer needs another byte;
-//! values from nothing to a few kilobytes; and now and then an index that no array has.
+//! values from nothing to the limit and one byte beyond; and now and then an index that no array has.
 
 use crate::{
     sabotage::array as sabotage,
@@ -9,15 +9,17 @@ use crate::{
         At, Content, DEFERRED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, RISKY_READ, Specimen, UNRECORDED,
         UNWRITTEN,
     },
+    strategies,
     workload::Bug,
 };
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
-use proptest::{prelude::*, sample::select};
+use proptest::{option, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use shaketable_layers::{
     array::{self, Error},
-    tx::{self, Env, Isolation::Serializable, Transaction},
+    limits,
+    tx::{self, Env, Isolation::Serializable, RangeOption, Transaction},
 };
 use shaketable_sim::seed::Stream;
 use std::collections::BTreeMap;
@@ -33,10 +35,14 @@ flaws! {
     FirstBatch = "first-batch", "the first batch of a range read is taken for the whole row", "a range that is longer than a batch";
     TextIndex = "text-index", "indexes are stored as decimal text, which sorts 10 before 9", "the naive encoding";
     EmptyIsAbsent = "empty-is-absent", "an empty value reads as an unassigned cell", "absent and empty taken for one";
+    PageAgain = "page-again", "a page begins with the cell that the page before ended with", "a bound that is inclusive instead of exclusive";
+    PageOutside = "page-outside", "a page that begins after a cell of an earlier row takes cells of that row", "a bound that replaces another one";
+    CutShort = "cut-short", "a value beyond the limit is cut instead of refused", "a limit that is not an error";
+    NegativeZero = "negative-zero", "a negative index is taken for the cell at 0", "an index that is clamped instead of refused";
 }
 
 /// The indexes that are drawn in each dimension: where one byte ends and two begin, and the last one.
-const INDEXES: [i64; 6] = [0, 1, 9, 10, 256, i64::MAX];
+const INDEXES: [i64; 9] = [0, 1, 9, 10, 256, i64::MAX, 255, 65_536, i64::MAX - 1];
 
 /// The workload, drawn.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -60,6 +66,8 @@ pub enum Op {
     Get(Vec<i64>),
     /// Reads the cells below a prefix.
     Cells(Vec<i64>),
+    /// Reads so many of the cells below a prefix, from the first one on or after an index.
+    Page(Vec<i64>, Option<Vec<i64>>, usize),
 }
 
 /// What it answers.
@@ -76,8 +84,15 @@ pub enum Answer {
 /// Cells in order.
 pub type Cells = Vec<(Vec<i64>, Content)>;
 
+pub(crate) fn space() -> Subspace {
+    Subspace::from("array")
+}
+
 pub(crate) fn array(dimensions: usize) -> array::Array {
-    array::Array::with_dimensions(Subspace::from("array"), dimensions)
+    match dimensions {
+        1 => array::Array::new(space()),
+        _ => array::Array::with_dimensions(space(), dimensions),
+    }
 }
 
 pub(crate) fn contents(cells: Vec<(Vec<i64>, Bytes)>) -> Cells {
@@ -90,15 +105,41 @@ impl Array {
         if index.len() != self.dimensions {
             return Err(Error::WrongDimensions { given: index.len(), dimensions: self.dimensions });
         }
-        index.iter().find(|i| **i < 0).map_or(Ok(()), |i| Err(Error::NegativeIndex(*i)))
+        not_negative(index)
+    }
+
+    /// The cells below a prefix, or why there are none to be asked for.
+    fn below(&self, model: &Stored, prefix: &[i64]) -> Result<Cells, Error> {
+        if prefix.len() >= self.dimensions {
+            return Err(Error::WrongDimensions { given: prefix.len(), dimensions: self.dimensions });
+        }
+        not_negative(prefix)?;
+        let below = model.iter().filter(|(index, _)| index.starts_with(prefix));
+        Ok(below.map(|(index, value)| (index.clone(), value.clone())).collect())
+    }
+
+    /// The key schema read from the other end.
+    fn read(&self, rows: &[tx::KeyValue]) -> Result<Stored, String> {
+        let cell = |row: &tx::KeyValue| match space().unpack::<Vec<i64>>(&row.key) {
+            Ok(index) if self.accepts(&index).is_ok() => Ok((index, Content::from(&row.value))),
+            _ => Err(format!("{} is no cell's key", row.key.escape_ascii())),
+        };
+        rows.iter().map(cell).collect()
     }
 }
+
+fn not_negative(index: &[i64]) -> Result<(), Error> {
+    index.iter().find(|i| **i < 0).map_or(Ok(()), |i| Err(Error::NegativeIndex(*i)))
+}
+
+/// Cells by their index.
+type Stored = BTreeMap<Vec<i64>, Content>;
 
 impl Specimen for Array {
     type Op = Op;
     type Answer = Answer;
     type Error = Error;
-    type Model = BTreeMap<Vec<i64>, Content>;
+    type Model = Stored;
 
     const NAME: &'static str = "array";
     const ABOUT: &'static str = "cells of a sparse matrix, read alone and by the row";
@@ -117,27 +158,33 @@ impl Specimen for Array {
     }
 
     fn keys(&self) -> Vec<Bytes> {
-        let space = Subspace::from("array");
-        INDEXES[..self.indexes].iter().map(|i| space.pack(&(*i,)).into()).collect()
+        INDEXES[..self.indexes].iter().map(|i| space().pack(&(*i,)).into()).collect()
     }
 
     fn operation(&self, _: usize) -> BoxedStrategy<Op> {
         let (dimensions, indexes) = (self.dimensions, &INDEXES[..self.indexes]);
         let cell = move || proptest::collection::vec(select(indexes), dimensions);
-        let row = proptest::collection::vec(select(indexes), 0..dimensions);
-        let odd = select(vec![vec![-1; dimensions], vec![0; dimensions + 1], Vec::new()]);
+        let row = move || proptest::collection::vec(select(indexes), 0..dimensions);
+        // An index that no array has; some of them are prefixes.
+        let mut negative = vec![0; dimensions];
+        negative[dimensions - 1] = -1;
+        let odd = vec![negative, vec![i64::MIN; dimensions], vec![0; dimensions + 1], Vec::new(), vec![-1]];
+        let odd = move || select(odd.clone());
+        let some = move || prop_oneof![30 => cell(), 1 => odd()];
+        let prefix = move || prop_oneof![30 => row(), 1 => cell(), 1 => Just(vec![-1])];
+        let length = strategies::value_lengths(self.longest);
         prop_oneof![
-            8 => (cell(), any::<u8>(), 0..=self.longest).prop_map(|(i, byte, n)| Op::Set(i, byte, n)),
-            3 => cell().prop_map(Op::Clear),
-            4 => cell().prop_map(Op::Get),
-            4 => row.prop_map(Op::Cells),
-            1 => odd.prop_map(|i| Op::Set(i, 0, 1)),
+            8 => (some(), any::<u8>(), length).prop_map(|(i, byte, n)| Op::Set(i, byte, n)),
+            3 => some().prop_map(Op::Clear),
+            4 => some().prop_map(Op::Get),
+            3 => prefix().prop_map(Op::Cells),
+            3 => (prefix(), option::of(some()), 0..5usize).prop_map(|(p, after, n)| Op::Page(p, after, n)),
         ]
         .boxed()
     }
 
     fn is_look(op: &Op) -> bool {
-        matches!(op, Op::Get(_) | Op::Cells(_))
+        matches!(op, Op::Get(_) | Op::Cells(_) | Op::Page(..))
     }
 
     fn is_conflict_free(&self, op: &Op) -> bool {
@@ -164,6 +211,10 @@ impl Specimen for Array {
                 Answer::Value(array.get(tx, index, Serializable).await?.as_ref().map(Content::from))
             }
             Op::Cells(prefix) => Answer::Cells(contents(array.cells(tx, prefix, Serializable).await?)),
+            Op::Page(prefix, after, limit) => {
+                let page = array.page(tx, prefix, after.as_deref(), *limit, Serializable).await?;
+                Answer::Cells(contents(page))
+            }
         })
     }
 
@@ -175,6 +226,7 @@ impl Specimen for Array {
         Ok(match op {
             Op::Set(index, byte, length) => {
                 self.accepts(index)?;
+                limits::row(&space().pack(index), &vec![*byte; *length])?;
                 model.insert(index.clone(), Content::of(*byte, *length));
                 Answer::Written
             }
@@ -187,9 +239,15 @@ impl Specimen for Array {
                 self.accepts(index)?;
                 Answer::Value(model.get(index).cloned())
             }
-            Op::Cells(prefix) => {
-                let below = model.iter().filter(|(index, _)| index.starts_with(prefix));
-                Answer::Cells(below.map(|(index, value)| (index.clone(), value.clone())).collect())
+            Op::Cells(prefix) => Answer::Cells(self.below(model, prefix)?),
+            Op::Page(prefix, after, limit) => {
+                let mut cells = self.below(model, prefix)?;
+                if let Some(after) = after {
+                    self.accepts(after)?;
+                    cells.retain(|(index, _)| index > after);
+                }
+                cells.truncate(*limit);
+                Answer::Cells(cells)
             }
         })
     }
@@ -198,10 +256,7 @@ impl Specimen for Array {
         if self.flaw == Some(Flaw::TextIndex) {
             return sabotage::stored_as_text(tx).await;
         }
-        match array(self.dimensions).cells(tx, &[], Serializable).await {
-            Ok(cells) => Ok(Ok(contents(cells).into_iter().collect())),
-            Err(Error::Fdb(e)) => Err(e),
-            Err(e) => Ok(Err(e.to_string())),
-        }
+        let rows = tx.get_range_all(RangeOption::from(space().range()), Serializable).await?;
+        Ok(self.read(&rows))
     }
 }

@@ -1,16 +1,18 @@
 //! `entity`: entities get attributes, are related to each other as the cardinalities allow, and are deleted.
 //!
-//! One relationship of each cardinality, and one that nobody declared; few entities, one of which is called
-//! as a relationship is.
+//! Relationships of each cardinality, with names that are prefixes of each other, and one that nobody declared;
+//! few entities, one of which is called as a relationship is, and some so long that not all is possible with
+//! them.
 
 use crate::{
     sabotage::entity as sabotage,
     specimen::{At, Content, Specimen, UNRECORDED},
+    strategies,
     workload::Bug,
 };
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
-use proptest::{prelude::*, sample::select};
+use proptest::{option, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use shaketable_layers::{
     entity::{Cardinality, Direction, Entities, Error},
@@ -30,22 +32,30 @@ flaws! {
     SnapshotDeletion = "snapshot-deletion", "a deletion reads the relationships at snapshot isolation", "reads that decide a write outside conflict detection";
     SnapshotCardinality = "snapshot-cardinality", "a cardinality is checked at snapshot isolation", "two first relationships at once";
     OtherSide = "other-side", "one-to-many is checked as many-to-one", "a cardinality read from the wrong side";
+    PrefixPairs = "prefix-pairs", "the pairs of a relationship are those of all whose names begin with its name", "a range over the start of a name";
+    PrefixAttributes = "prefix-attributes", "an attribute is removed with all whose names begin with its name", "a range where a key is meant";
+    PageAgain = "page-again", "a page begins with the pair that the page before ended with", "a bound that is inclusive instead of exclusive";
+    SelfTwice = "self-twice", "a deletion counts what relates an entity to itself from both sides", "a count of rows taken for one of pairs";
+    AgainRefused = "again-refused", "a pair that is there is refused where a second one would be", "a cardinality that counts the pair itself";
+    AttributesStay = "attributes-stay", "deleting an entity leaves its attributes", "a deletion of relationships only";
     Uncounted = "uncounted", "a cardinality is not checked at all", "the guide's add_relationship";
 }
 
-/// The relationships: one of each cardinality.
-pub(crate) const RELATIONSHIPS: [(&str, Cardinality); 4] = [
+/// The relationships: of each cardinality.
+pub(crate) const RELATIONSHIPS: [(&str, Cardinality); 6] = [
     ("belongs_to", Cardinality::ManyToMany),
     ("married", Cardinality::OneToOne),
     ("owns", Cardinality::OneToMany),
     ("works_for", Cardinality::ManyToOne),
+    ("own", Cardinality::ManyToMany),
+    ("", Cardinality::OneToOne),
 ];
 
-/// What is drawn: the relationships, and one that is not declared.
-const NAMES: [&str; 5] = ["belongs_to", "married", "owns", "works_for", "knows"];
+/// A relationship that is not declared.
+const UNDECLARED: &str = "knows";
 
 /// The attributes that are drawn.
-const ATTRIBUTES: [&str; 3] = ["region", "", "a\0"];
+const ATTRIBUTES: [&str; 5] = ["region", "", "a\0", "a", "regio"];
 
 /// The entities' subspace.
 pub(crate) fn space() -> Subspace {
@@ -62,7 +72,17 @@ fn entities() -> Vec<Id> {
         "".into(),
         i64::MIN.into(),
         "region\0".into(),
+        long(space().pack(&("attribute", "", "region")).len()),
+        long(space().pack(&("relationship", "married", "", "a")).len()),
+        Bytes::from_static(b"\xff").into(),
+        "a\0".into(),
     ]
+}
+
+/// An entity whose key is of the largest size where all around its name takes so many bytes: its attribute
+/// `region`, or its marriage to `"a"`. What is longer is refused.
+fn long(others: usize) -> Id {
+    Id::from("x".repeat(tx::KEY_SIZE_LIMIT - others))
 }
 
 /// The workload, drawn.
@@ -94,6 +114,10 @@ pub enum Op {
     Pairs(String),
     /// Reads whom an entity is related to.
     Related(String, Direction, Id),
+    /// Reads so many pairs of a relationship, from the first one on or after a pair.
+    PairsPage(String, Option<(Id, Id)>, usize),
+    /// Reads so many of those whom an entity is related to, from the first one on or after one.
+    RelatedPage(String, Direction, Id, Option<Id>, usize),
     /// Reads whether two are related.
     IsRelated(String, Id, Id),
 }
@@ -113,6 +137,8 @@ pub enum Answer {
     Pairs(Vec<(Id, Id)>),
     /// Entities.
     Entities(BTreeSet<Id>),
+    /// Entities in their order.
+    Page(Vec<Id>),
     /// Whether it is so.
     Is(bool),
 }
@@ -136,7 +162,31 @@ fn cardinality(relationship: &str) -> Result<Cardinality, Error> {
     known.map(|(_, of)| *of).ok_or_else(|| Error::UnknownRelationship(relationship.into()))
 }
 
+/// Refuses a pair of which a key is too long, seen from the sides that matter.
+fn fits(relationship: &str, sides: &[Direction], primary: &Id, foreign: &Id) -> Result<(), Error> {
+    for side in sides {
+        let key = match side {
+            Direction::Forward => space().pack(&("relationship", relationship, primary, foreign)),
+            Direction::Inverse => space().pack(&("inverse", relationship, foreign, primary)),
+        };
+        limits::key(&key)?;
+    }
+    Ok(())
+}
+
+const SIDES: [Direction; 2] = [Direction::Forward, Direction::Inverse];
+
+fn attribute(entity: &Id, name: &str) -> Vec<u8> {
+    space().pack(&("attribute", entity, name))
+}
+
 impl Model {
+    fn pairs(&self, relationship: &str) -> Result<Vec<(Id, Id)>, Error> {
+        cardinality(relationship)?;
+        let own = self.pairs.iter().filter(|(name, ..)| name == relationship);
+        Ok(own.map(|(_, primary, foreign)| (primary.clone(), foreign.clone())).collect())
+    }
+
     fn related(&self, relationship: &str, direction: Direction, entity: &Id) -> BTreeSet<Id> {
         let pairs = self.pairs.iter().filter(|(name, ..)| name == relationship);
         let sides = pairs.map(|(_, primary, foreign)| match direction {
@@ -148,6 +198,7 @@ impl Model {
 
     fn relate(&mut self, relationship: &str, primary: &Id, foreign: &Id) -> Result<(), Error> {
         let cardinality = cardinality(relationship)?;
+        fits(relationship, &SIDES, primary, foreign)?;
         for (direction, entity, other) in
             [(Direction::Forward, primary, foreign), (Direction::Inverse, foreign, primary)]
         {
@@ -234,21 +285,25 @@ impl Specimen for Entity {
     fn operation(&self, _: usize) -> BoxedStrategy<Op> {
         let entities = entities()[..self.entities].to_vec();
         let id = move || select(entities.clone());
-        // The last of them is not declared: now and then is enough.
-        let name = || prop_oneof![12 => select(&NAMES[..4]), 1 => Just(NAMES[4])].prop_map(String::from);
+        let names: Vec<&str> = RELATIONSHIPS.iter().map(|(name, _)| *name).collect();
+        let name = || prop_oneof![12 => select(names.clone()), 1 => Just(UNDECLARED)].prop_map(String::from);
         let attribute = || select(&ATTRIBUTES).prop_map(String::from);
-        let length = prop_oneof![6 => 0..40usize, 1 => Just(2_000), 1 => Just(100_001)];
-        let direction = select(vec![Direction::Forward, Direction::Inverse]);
+        let length = prop_oneof![12 => strategies::value_lengths(40), 1 => Just(2_000)];
+        let direction = || select(SIDES.to_vec());
+        let limit = || prop_oneof![8 => 0..4usize, 1 => Just(100)];
+        let related = (name(), direction(), id(), option::of(id()), limit());
         prop_oneof![
             4 => (id(), attribute(), any::<u8>(), length).prop_map(|(i, a, b, n)| Op::AddAttribute(i, a, b, n)),
-            1 => (id(), attribute()).prop_map(|(i, a)| Op::RemoveAttribute(i, a)),
+            2 => (id(), attribute()).prop_map(|(i, a)| Op::RemoveAttribute(i, a)),
             10 => (name(), id(), id()).prop_map(|(r, p, f)| Op::Relate(r, p, f)),
             4 => (name(), id(), id()).prop_map(|(r, p, f)| Op::Part(r, p, f)),
             2 => id().prop_map(Op::Delete),
             2 => (id(), attribute()).prop_map(|(i, a)| Op::Attribute(i, a)),
             1 => id().prop_map(Op::Attributes),
             2 => name().prop_map(Op::Pairs),
-            3 => (name(), direction, id()).prop_map(|(r, d, i)| Op::Related(r, d, i)),
+            3 => (name(), direction(), id()).prop_map(|(r, d, i)| Op::Related(r, d, i)),
+            2 => (name(), option::of((id(), id())), limit()).prop_map(|(r, p, n)| Op::PairsPage(r, p, n)),
+            2 => related.prop_map(|(r, d, i, after, n)| Op::RelatedPage(r, d, i, after, n)),
             1 => (name(), id(), id()).prop_map(|(r, p, f)| Op::IsRelated(r, p, f)),
         ]
         .boxed()
@@ -256,7 +311,11 @@ impl Specimen for Entity {
 
     fn is_look(op: &Op) -> bool {
         use Op::*;
-        matches!(op, Attribute(..) | Attributes(_) | Pairs(_) | Related(..) | IsRelated(..))
+        match op {
+            AddAttribute(..) | RemoveAttribute(..) | Relate(..) | Part(..) | Delete(_) => false,
+            Attribute(..) | Attributes(_) | Pairs(_) | Related(..) | PairsPage(..) | RelatedPage(..)
+            | IsRelated(..) => true,
+        }
     }
 
     fn is_conflict_free(&self, op: &Op) -> bool {
@@ -304,6 +363,14 @@ impl Specimen for Entity {
             Op::Related(name, direction, id) => {
                 Answer::Entities(er.get_related_entities(tx, name, *direction, id, Serializable).await?)
             }
+            Op::PairsPage(name, after, limit) => {
+                let after = after.as_ref().map(|(primary, foreign)| (primary, foreign));
+                Answer::Pairs(er.get_relationships_page(tx, name, after, *limit, Serializable).await?)
+            }
+            Op::RelatedPage(name, direction, id, after, limit) => {
+                let (from, after) = ((*direction, id), after.as_ref());
+                Answer::Page(er.get_related_entities_page(tx, name, from, after, *limit, Serializable).await?)
+            }
             Op::IsRelated(name, primary, foreign) => {
                 Answer::Is(er.is_related_entity(tx, name, primary, foreign, Serializable).await?)
             }
@@ -319,11 +386,12 @@ impl Specimen for Entity {
             |name: &String, primary: &Id, foreign: &Id| (name.clone(), primary.clone(), foreign.clone());
         Ok(match op {
             Op::AddAttribute(id, attribute, byte, length) => {
-                limits::row(&space().pack(&("attribute", id, attribute)), &vec![*byte; *length])?;
+                limits::row(&self::attribute(id, attribute), &vec![*byte; *length])?;
                 model.attributes.insert((id.clone(), attribute.clone()), Content::of(*byte, *length));
                 Answer::Written
             }
             Op::RemoveAttribute(id, attribute) => {
+                limits::key(&self::attribute(id, attribute))?;
                 model.attributes.remove(&(id.clone(), attribute.clone()));
                 Answer::Written
             }
@@ -333,6 +401,7 @@ impl Specimen for Entity {
             }
             Op::Part(name, primary, foreign) => {
                 cardinality(name)?;
+                fits(name, &SIDES, primary, foreign)?;
                 model.pairs.remove(&pair(name, primary, foreign));
                 Answer::Written
             }
@@ -343,16 +412,35 @@ impl Specimen for Entity {
                 Answer::Deleted((before - model.pairs.len()) as u64)
             }
             Op::Attribute(id, attribute) => {
+                limits::key(&self::attribute(id, attribute))?;
                 Answer::Value(model.attributes.get(&(id.clone(), attribute.clone())).cloned())
             }
             Op::Attributes(id) => {
                 let own = model.attributes.iter().filter(|((entity, _), _)| entity == id);
                 Answer::Attributes(own.map(|((_, name), value)| (name.clone(), value.clone())).collect())
             }
-            Op::Pairs(name) => {
+            Op::Pairs(name) => Answer::Pairs(model.pairs(name)?),
+            Op::PairsPage(name, after, limit) => {
+                let mut pairs = model.pairs(name)?;
+                if let Some((primary, foreign)) = after {
+                    fits(name, &SIDES[..1], primary, foreign)?;
+                    pairs.retain(|pair| (&pair.0, &pair.1) > (primary, foreign));
+                }
+                pairs.truncate(*limit);
+                Answer::Pairs(pairs)
+            }
+            Op::RelatedPage(name, direction, id, after, limit) => {
                 cardinality(name)?;
-                let own = model.pairs.iter().filter(|(relationship, ..)| relationship == name);
-                Answer::Pairs(own.map(|(_, primary, foreign)| (primary.clone(), foreign.clone())).collect())
+                let mut related = model.related(name, *direction, id);
+                if let Some(after) = after {
+                    let (primary, foreign) = match direction {
+                        Direction::Forward => (id, after),
+                        Direction::Inverse => (after, id),
+                    };
+                    fits(name, &[*direction], primary, foreign)?;
+                    related.retain(|id| id > after);
+                }
+                Answer::Page(related.into_iter().take(*limit).collect())
             }
             Op::Related(name, direction, id) => {
                 cardinality(name)?;
@@ -360,6 +448,7 @@ impl Specimen for Entity {
             }
             Op::IsRelated(name, primary, foreign) => {
                 cardinality(name)?;
+                fits(name, &SIDES[..1], primary, foreign)?;
                 Answer::Is(model.pairs.contains(&pair(name, primary, foreign)))
             }
         })

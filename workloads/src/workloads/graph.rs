@@ -1,6 +1,8 @@
 //! `graph`: users become friends, follow each other, part again and leave, and ask who is near them.
 //!
-//! Few users, so that edges meet, with names that are alike but for their type.
+//! Few users, so that edges meet, with names that are alike but for their type, and one so long that it can be
+//! connected with some of the others only. In some seeds a user has a crowd of friends from the start: more
+//! than are asked at once for theirs.
 
 use crate::{
     sabotage::graph as sabotage,
@@ -9,11 +11,12 @@ use crate::{
 };
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
-use proptest::{prelude::*, sample::select};
+use proptest::{option, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use shaketable_layers::{
     graph::{Error, Graph as Layer},
     id::Id,
+    limits,
     once::Session,
     tx::{self, Database, Env, Isolation::Serializable, RangeOption, Transaction},
 };
@@ -29,6 +32,10 @@ flaws! {
     SelfEdge = "self-edge", "users follow themselves", "the guide's followUser";
     Untyped = "untyped", "a user who was read from the database is looked up as bytes", "the guide's getFriends, where bytes are no text";
     EdgesStay = "edges-stay", "a user is removed, and not the others' edges", "a removal of what is stored under a name";
+    FirstFriends = "first-friends", "only the first sixteen friends are asked for theirs", "a bound on what is read at once, taken for one on what is read";
+    PageAgain = "page-again", "a page begins with the user that the page before ended with", "a bound that is inclusive instead of exclusive";
+    PageTurned = "page-turned", "a page of followers names those whom the user follows", "a directed edge read from its other end";
+    BothUnfollow = "both-unfollow", "unfollowing ends the edge of the other direction too", "a directed edge taken for an undirected one";
     SnapshotRemoval = "snapshot-removal", "a removal reads the user's edges at snapshot isolation", "reads that decide a write outside conflict detection";
 }
 
@@ -48,7 +55,25 @@ fn users() -> Vec<Id> {
         i64::MAX.into(),
         Bytes::from_static(b"\xff\0").into(),
         "followedBy".into(),
+        long(),
+        "ab".into(),
+        (-1).into(),
+        Bytes::new().into(),
     ]
+}
+
+/// A user whose edges with `"a"` have keys of the largest size, so that those with longer names are refused.
+fn long() -> Id {
+    let others = space().pack(&("", Kind::Following.name(), "a")).len();
+    Id::from("x".repeat(tx::KEY_SIZE_LIMIT - others))
+}
+
+/// The user who has a crowd of friends, in some seeds.
+const STAR: &str = "a";
+
+/// A user of the crowd, and a friend of that one who is no friend of anybody else.
+fn of_crowd(n: i64) -> [Id; 2] {
+    [(10_000 + n).into(), (20_000 + n).into()]
 }
 
 /// The workload, drawn.
@@ -56,7 +81,31 @@ fn users() -> Vec<Id> {
 pub struct Graph {
     /// Of [`users`], how many there are.
     users: usize,
+    /// How many friends [`STAR`] has at first.
+    crowd: i64,
     flaw: Option<Flaw>,
+}
+
+/// A kind of edges, as seen from a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Kind {
+    /// Friends.
+    Friends,
+    /// Whom the user follows.
+    Following,
+    /// Who follows the user.
+    Followers,
+}
+
+impl Kind {
+    /// As keys name it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Kind::Friends => "friendsWith",
+            Kind::Following => "hasFollowed",
+            Kind::Followers => "followedBy",
+        }
+    }
 }
 
 /// One call.
@@ -84,6 +133,8 @@ pub enum Op {
     Following(Id),
     /// Reads who follows a user.
     Followers(Id),
+    /// Reads so many of a user's edges of a kind, from the first one on or after a user.
+    Page(Kind, Id, Option<Id>, usize),
 }
 
 /// What it answers.
@@ -97,6 +148,8 @@ pub enum Answer {
     Is(bool),
     /// Users.
     Users(BTreeSet<Id>),
+    /// Users in their order.
+    Page(Vec<Id>),
 }
 
 /// The edges.
@@ -117,11 +170,36 @@ fn ends(edges: &BTreeSet<(Id, Id)>, user: &Id) -> BTreeSet<Id> {
     edges.iter().filter(|(u, _)| u == user).map(|(_, v)| v.clone()).collect()
 }
 
-fn pair(u: &Id, v: &Id) -> Result<(Id, Id), Error> {
-    if u == v { Err(Error::SelfEdge(u.clone())) } else { Ok((u.clone(), v.clone())) }
+/// Refuses an edge that nobody can ask for.
+fn fits(u: &Id, kind: Kind, v: &Id) -> Result<(), Error> {
+    Ok(limits::key(&space().pack(&(u, kind.name(), v)))?)
 }
 
+/// An edge that can be stored: both its keys fit.
+fn pair(u: &Id, [kind, mirrored]: [Kind; 2], v: &Id) -> Result<(Id, Id), Error> {
+    if u == v {
+        return Err(Error::SelfEdge(u.clone()));
+    }
+    fits(u, kind, v)?;
+    fits(v, mirrored, u)?;
+    Ok((u.clone(), v.clone()))
+}
+
+/// A friendship, as each of the two sees it.
+const FRIENDS: [Kind; 2] = [Kind::Friends, Kind::Friends];
+
+/// What following is to either end.
+const FOLLOWS: [Kind; 2] = [Kind::Following, Kind::Followers];
+
 impl Model {
+    fn ends(&self, kind: Kind, user: &Id) -> BTreeSet<Id> {
+        match kind {
+            Kind::Friends => ends(&self.friends, user),
+            Kind::Following => ends(&self.follows, user),
+            Kind::Followers => ends(&transposed(&self.follows), user),
+        }
+    }
+
     fn friends_of_friends(&self, user: &Id) -> BTreeSet<Id> {
         let friends = ends(&self.friends, user);
         let theirs = friends.iter().flat_map(|friend| ends(&self.friends, friend));
@@ -135,9 +213,9 @@ fn read(rows: &[tx::KeyValue]) -> Result<Model, String> {
     for row in rows {
         let parts = space().unpack::<(Id, String, Id)>(&row.key);
         let edges = match parts.as_ref().map(|(_, kind, _)| kind.as_str()) {
-            Ok("friendsWith") => &mut friends,
-            Ok("hasFollowed") => &mut follows,
-            Ok("followedBy") => &mut followed,
+            Ok(name) if name == Kind::Friends.name() => &mut friends,
+            Ok(name) if name == Kind::Following.name() => &mut follows,
+            Ok(name) if name == Kind::Followers.name() => &mut followed,
             _ => return Err(format!("{} is no edge", row.key.escape_ascii())),
         };
         if !row.value.is_empty() {
@@ -155,6 +233,19 @@ fn read(rows: &[tx::KeyValue]) -> Result<Model, String> {
         return Err(format!("{u} is connected with itself"));
     }
     Ok(Model { friends, follows })
+}
+
+impl Graph {
+    /// What is there before the clients are.
+    fn first(&self) -> Model {
+        let mut model = Model::default();
+        for n in 0..self.crowd {
+            let [friend, theirs] = of_crowd(n);
+            model.friends.extend([(STAR.into(), friend.clone()), (friend, theirs)]);
+        }
+        model.friends.extend(transposed(&model.friends));
+        model
+    }
 }
 
 impl Specimen for Graph {
@@ -175,7 +266,11 @@ impl Specimen for Graph {
     }
 
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Graph {
-        Graph { users: rng.range(3..users().len() as u64 + 1) as usize, flaw: bug.and_then(Flaw::named) }
+        Graph {
+            users: rng.range(3..users().len() as u64 + 1) as usize,
+            crowd: if rng.chance(0.3) { rng.range(15..40) as i64 } else { 0 },
+            flaw: bug.and_then(Flaw::named),
+        }
     }
 
     fn keys(&self) -> Vec<Bytes> {
@@ -186,6 +281,17 @@ impl Specimen for Graph {
         let users = users()[..self.users].to_vec();
         let user = move || select(users.clone());
         let two = || (user(), user());
+        let kind = select(vec![Kind::Friends, Kind::Following, Kind::Followers]);
+        // Where there is a crowd, those who are in it are drawn now and then.
+        let crowd = self.crowd;
+        let after = {
+            let user = user.clone();
+            move || match crowd {
+                0 => user().boxed(),
+                crowd => prop_oneof![user(), (0..crowd).prop_map(|n| of_crowd(n)[0].clone())].boxed(),
+            }
+        };
+        let page = (kind, after(), option::of(after()), prop_oneof![8 => 0..6usize, 1 => Just(100)]);
         prop_oneof![
             8 => two().prop_map(|(u, v)| Op::AddFriend(u, v)),
             3 => two().prop_map(|(u, v)| Op::RemoveFriend(u, v)),
@@ -198,6 +304,7 @@ impl Specimen for Graph {
             6 => user().prop_map(Op::FriendsOfFriends),
             2 => user().prop_map(Op::Following),
             2 => user().prop_map(Op::Followers),
+            4 => page.prop_map(|(kind, user, after, limit)| Op::Page(kind, user, after, limit)),
         ]
         .boxed()
     }
@@ -206,15 +313,24 @@ impl Specimen for Graph {
         use Op::*;
         match op {
             AddFriend(..) | RemoveFriend(..) | Follow(..) | Unfollow(..) | RemoveUser(_) => false,
-            AreFriends(..) | Follows(..) | Friends(_) | FriendsOfFriends(_) | Following(_) | Followers(_) => {
-                true
-            }
+            AreFriends(..) | Follows(..) | Friends(_) | FriendsOfFriends(_) | Following(_) | Followers(_)
+            | Page(..) => true,
         }
     }
 
     fn is_conflict_free(&self, op: &Op) -> bool {
         use Op::*;
         matches!(op, AddFriend(..) | RemoveFriend(..) | Follow(..) | Unfollow(..))
+    }
+
+    async fn setup<D: Database>(&self, db: &D) -> Result<(), tx::Error> {
+        let write = |tx: D::Transaction, _| async move {
+            for (u, v) in self.first().friends {
+                tx.set(&space().pack(&(u, Kind::Friends.name(), v)), b"");
+            }
+            Ok::<_, tx::Error>(())
+        };
+        db.run(write).await.map_err(|e| e.error)
     }
 
     async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op) -> Result<Answer, Error> {
@@ -250,6 +366,14 @@ impl Specimen for Graph {
             }
             Op::Following(user) => Answer::Users(graph.following(tx, user, Serializable).await?),
             Op::Followers(user) => Answer::Users(graph.followers(tx, user, Serializable).await?),
+            Op::Page(kind, user, after, limit) => {
+                let (after, limit) = (after.as_ref(), *limit);
+                Answer::Page(match kind {
+                    Kind::Friends => graph.friends_page(tx, user, after, limit, Serializable).await?,
+                    Kind::Following => graph.following_page(tx, user, after, limit, Serializable).await?,
+                    Kind::Followers => graph.followers_page(tx, user, after, limit, Serializable).await?,
+                })
+            }
         })
     }
 
@@ -270,26 +394,26 @@ impl Specimen for Graph {
     }
 
     fn model(&self) -> Model {
-        Model::default()
+        self.first()
     }
 
     fn replay(&self, model: &mut Model, op: &Op, _: &At) -> Result<Answer, Error> {
         Ok(match op {
             Op::AddFriend(u, v) => {
-                model.friends.extend([pair(u, v)?, pair(v, u)?]);
+                model.friends.extend([pair(u, FRIENDS, v)?, pair(v, FRIENDS, u)?]);
                 Answer::Written
             }
             Op::RemoveFriend(u, v) => {
-                let (one, other) = (pair(u, v)?, pair(v, u)?);
+                let (one, other) = (pair(u, FRIENDS, v)?, pair(v, FRIENDS, u)?);
                 model.friends.retain(|edge| *edge != one && *edge != other);
                 Answer::Written
             }
             Op::Follow(u, v) => {
-                model.follows.insert(pair(u, v)?);
+                model.follows.insert(pair(u, FOLLOWS, v)?);
                 Answer::Written
             }
             Op::Unfollow(u, v) => {
-                model.follows.remove(&pair(u, v)?);
+                model.follows.remove(&pair(u, FOLLOWS, v)?);
                 Answer::Written
             }
             Op::RemoveUser(user) => {
@@ -299,12 +423,26 @@ impl Specimen for Graph {
                 model.follows.retain(away);
                 Answer::Removed((friends + before - model.follows.len()) as u64)
             }
-            Op::AreFriends(u, v) => Answer::Is(model.friends.contains(&(u.clone(), v.clone()))),
-            Op::Follows(u, v) => Answer::Is(model.follows.contains(&(u.clone(), v.clone()))),
-            Op::Friends(user) => Answer::Users(ends(&model.friends, user)),
+            Op::AreFriends(u, v) => {
+                fits(u, Kind::Friends, v)?;
+                Answer::Is(model.friends.contains(&(u.clone(), v.clone())))
+            }
+            Op::Follows(u, v) => {
+                fits(u, Kind::Following, v)?;
+                Answer::Is(model.follows.contains(&(u.clone(), v.clone())))
+            }
+            Op::Friends(user) => Answer::Users(model.ends(Kind::Friends, user)),
             Op::FriendsOfFriends(user) => Answer::Users(model.friends_of_friends(user)),
-            Op::Following(user) => Answer::Users(ends(&model.follows, user)),
-            Op::Followers(user) => Answer::Users(ends(&transposed(&model.follows), user)),
+            Op::Following(user) => Answer::Users(model.ends(Kind::Following, user)),
+            Op::Followers(user) => Answer::Users(model.ends(Kind::Followers, user)),
+            Op::Page(kind, user, after, limit) => {
+                let mut ends = model.ends(*kind, user);
+                if let Some(after) = after {
+                    fits(user, *kind, after)?;
+                    ends.retain(|id| id > after);
+                }
+                Answer::Page(ends.into_iter().take(*limit).collect())
+            }
         })
     }
 

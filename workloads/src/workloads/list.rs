@@ -1,12 +1,14 @@
 //! `list`: nodes of one linked list come, go and carry attributes, at the same few places.
 //!
 //! The list is there before the clients are, as another program would have written it: in some seeds its
-//! last node has no link at all. Ids of three types, alike but for their type; nodes that are in the list
-//! already, or not any more; and removals that say which node they mean.
+//! last node has no link at all. Ids of three types, alike but for their type, one as long as a key allows
+//! and one longer; nodes that are in the list already, or not any more; attributes called nearly as the link;
+//! and removals that say which node they mean.
 
 use crate::{
     sabotage::list as sabotage,
     specimen::{At, Content, Specimen, UNRECORDED},
+    strategies,
     workload::Bug,
 };
 use bytes::Bytes;
@@ -31,6 +33,11 @@ flaws! {
     SnapshotLinks = "snapshot-links", "links are read at snapshot isolation", "reads that decide a write outside conflict detection";
     BlindAttribute = "blind-attribute", "an attribute is set without a look at its node", "a node that is gone";
     UncheckedInsert = "unchecked-insert", "a node is inserted without a look whether it is there", "one id twice in a list";
+    LinkListed = "link-listed", "the link is listed among the attributes", "an attribute that is none";
+    PrefixCleared = "prefix-cleared", "an attribute is removed with all whose names begin with its name", "a range where a key is meant";
+    AttributesStay = "attributes-stay", "the first node is removed without its attributes", "a removal that knows the value and the link only";
+    WalkRepeats = "walk-repeats", "a walk behind a node begins with that node", "a bound that is inclusive instead of exclusive";
+    BehindFirst = "behind-first", "a node for the front is put behind the first one", "an insertion without a case of its own for the head";
     UncheckedNext = "unchecked-next", "the expected next node is not compared", "a removal of whatever comes next";
 }
 
@@ -53,11 +60,22 @@ fn ids() -> Vec<Id> {
         bytes(b"\0\xff"),
         0.into(),
         "next".into(),
+        long(0),
+        long(1),
     ]
 }
 
+/// How many of [`ids`] may be in the list at first: all that no other limit concerns.
+const SHORT: usize = 10;
+
+/// An id so long that its node's link has a key of the largest size, or of so many bytes more.
+fn long(more: usize) -> Id {
+    let others = space().pack(&("node", "", list::NEXT)).len();
+    Id::from("x".repeat(tx::KEY_SIZE_LIMIT - others + more))
+}
+
 /// The attributes that are drawn, one of which no list takes.
-const NAMES: [&str; 4] = ["", "color", "n\0", list::NEXT];
+const NAMES: [&str; 7] = ["", "color", "n\0", list::NEXT, "nex", "next\0", "\u{10ffff}"];
 
 /// The workload, drawn.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -90,8 +108,12 @@ pub enum Op {
     SetAttribute(Id, String, u8, usize),
     /// Removes an attribute.
     ClearAttribute(Id, String),
+    /// Reads which node is the first.
+    First,
     /// Reads which node is next.
     Next(Id),
+    /// Reads whether there is such a node.
+    Contains(Id),
     /// Reads a value.
     Value(Id),
     /// Reads an attribute.
@@ -113,6 +135,8 @@ pub enum Answer {
     Value(Option<Content>),
     /// Attributes in the order of their names.
     Attributes(Vec<(String, Content)>),
+    /// Whether it is so.
+    Is(bool),
     /// The nodes met.
     Walk(Vec<(Id, Content)>),
 }
@@ -133,11 +157,13 @@ pub struct Held {
 
 impl Model {
     fn node(&mut self, id: &Id) -> Result<&mut Held, Error> {
+        fits(id, 0, 0)?;
         self.nodes.get_mut(id).ok_or_else(|| Error::NoSuchNode(id.clone()))
     }
 
     /// How many nodes come up to this one, itself included.
     fn up_to(&self, id: &Id) -> Result<usize, Error> {
+        fits(id, 0, 0)?;
         let at = self.order.iter().position(|node| node == id);
         at.map(|at| at + 1).ok_or_else(|| Error::NoSuchNode(id.clone()))
     }
@@ -161,6 +187,7 @@ impl Model {
 }
 
 fn fits(id: &Id, byte: u8, length: usize) -> Result<(), Error> {
+    limits::key(&space().pack(&("node", id, list::NEXT)))?;
     Ok(limits::row(&space().pack(&("node", id)), &vec![byte; length])?)
 }
 
@@ -248,7 +275,7 @@ impl Specimen for List {
         let ids = rng.range(3..ids().len() as u64 + 1);
         List {
             ids: ids as usize,
-            first: rng.range(0..ids + 1) as usize,
+            first: rng.range(0..ids.min(SHORT as u64) + 1) as usize,
             ended: rng.chance(0.5),
             flaw: bug.and_then(Flaw::named),
         }
@@ -260,9 +287,11 @@ impl Specimen for List {
 
     fn operation(&self, _: usize) -> BoxedStrategy<Op> {
         let ids = ids()[..self.ids].to_vec();
-        let id = move || select(ids.clone());
+        // An id that no list takes ends a transaction: now and then is enough.
+        let usual = ids[..self.ids.min(SHORT)].to_vec();
+        let id = move || prop_oneof![12 => select(usual.clone()), 1 => select(ids.clone())];
         let name = || select(&NAMES).prop_map(String::from);
-        let length = || prop_oneof![6 => 0..40usize, 1 => Just(2_000), 1 => Just(100_001)];
+        let length = || prop_oneof![12 => strategies::value_lengths(40), 1 => Just(2_000)];
         let byte = any::<u8>;
         prop_oneof![
             4 => (id(), byte(), length()).prop_map(|(i, b, n)| Op::PushFront(i, b, n)),
@@ -273,18 +302,21 @@ impl Specimen for List {
             2 => (id(), byte(), length()).prop_map(|(i, b, n)| Op::SetValue(i, b, n)),
             4 => (id(), name(), byte(), length()).prop_map(|(i, a, b, n)| Op::SetAttribute(i, a, b, n)),
             1 => (id(), name()).prop_map(|(i, a)| Op::ClearAttribute(i, a)),
+            1 => Just(Op::First),
             1 => id().prop_map(Op::Next),
+            1 => id().prop_map(Op::Contains),
             1 => id().prop_map(Op::Value),
             1 => (id(), name()).prop_map(|(i, a)| Op::Attribute(i, a)),
             2 => id().prop_map(Op::Attributes),
-            4 => (option::weighted(0.3, id()), 0..12usize).prop_map(|(from, n)| Op::Walk(from, n)),
+            4 => (option::weighted(0.3, id()), prop_oneof![9 => 0..14usize, 1 => Just(usize::MAX)])
+                .prop_map(|(from, n)| Op::Walk(from, n)),
         ]
         .boxed()
     }
 
     fn is_look(op: &Op) -> bool {
         use Op::*;
-        matches!(op, Next(_) | Value(_) | Attribute(..) | Attributes(_) | Walk(..))
+        matches!(op, First | Next(_) | Contains(_) | Value(_) | Attribute(..) | Attributes(_) | Walk(..))
     }
 
     async fn setup<D: Database>(&self, db: &D) -> Result<(), tx::Error> {
@@ -338,6 +370,8 @@ impl Specimen for List {
                 list.clear_attribute(tx, id, name).await?;
                 Answer::Written
             }
+            Op::First => Answer::Node(list.first(tx, Serializable).await?),
+            Op::Contains(id) => Answer::Is(list.contains(tx, id, Serializable).await?),
             Op::Next(id) => Answer::Node(list.next(tx, id, Serializable).await?),
             Op::Value(id) => Answer::Value(Some(Content::from(&list.value(tx, id, Serializable).await?))),
             Op::Attribute(id, name) => {
@@ -397,9 +431,14 @@ impl Specimen for List {
                 Answer::Written
             }
             Op::ClearAttribute(id, name) => {
-                attribute(id, name)?;
+                limits::key(&attribute(id, name)?)?;
                 model.node(id)?.attributes.remove(name);
                 Answer::Written
+            }
+            Op::First => Answer::Node(model.order.first().cloned()),
+            Op::Contains(id) => {
+                fits(id, 0, 0)?;
+                Answer::Is(model.nodes.contains_key(id))
             }
             Op::Next(id) => {
                 let at = model.up_to(id)?;
@@ -407,7 +446,7 @@ impl Specimen for List {
             }
             Op::Value(id) => Answer::Value(Some(model.node(id)?.value.clone())),
             Op::Attribute(id, name) => {
-                attribute(id, name)?;
+                limits::key(&attribute(id, name)?)?;
                 Answer::Value(model.node(id)?.attributes.get(name).cloned())
             }
             Op::Attributes(id) => {

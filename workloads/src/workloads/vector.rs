@@ -6,6 +6,7 @@
 use crate::{
     sabotage::vector as sabotage,
     specimen::{self, At, Content, Specimen, UNRECORDED},
+    strategies,
     workload::{Bug, Outcome},
 };
 use bytes::Bytes;
@@ -16,7 +17,7 @@ use shaketable_layers::{
     limits,
     once::Session,
     tx::{self, Database, Env, Isolation::Serializable, RangeOption, Transaction},
-    vector::{Error, MAX_SCAN, MAX_VALUE_BYTES, Matrix},
+    vector::{self, Error, MAX_SCAN, MAX_VALUE_BYTES, Matrix},
 };
 use shaketable_sim::seed::Stream;
 use std::collections::BTreeMap;
@@ -31,6 +32,10 @@ flaws! {
     HoleIsAbsent = "hole-is-absent", "what is behind the end reads as a hole does", "the recipe's vector_get, on a sparse vector";
     PopHole = "pop-hole", "a pop over a hole takes the hole too", "a sparse vector's size, read from its last key";
     TruncateHole = "truncate-hole", "a truncation to a hole makes the vector shorter than asked", "the recipe's vector_truncate, on a sparse vector";
+    ResizeHole = "resize-hole", "a vector that grows gets no last element", "a sparse vector's size, taken for what was asked for";
+    TruncateGrows = "truncate-grows", "a truncation behind the end makes the vector longer", "a resize taken for a truncation";
+    RowStays = "row-stays", "a truncation of the matrix leaves the first of the rows that go", "a bound that is exclusive instead of inclusive";
+    StoredBehind = "stored-behind", "a read of what is stored takes the element at its end too", "a bound that is inclusive instead of exclusive";
     SizeCounts = "size-counts", "the size is the number of elements stored", "a vector taken for a dense one";
 }
 
@@ -83,14 +88,16 @@ pub enum Call {
     Resize(i64),
     /// Makes it at most so long.
     Truncate(i64),
-    /// Removes the rows from this one on.
-    TruncateRows,
+    /// Removes the rows from that one on.
+    TruncateRows(i64),
     /// Reads an element.
     Get(i64),
     /// Reads the last element.
     Back,
     /// Reads the size.
     Size,
+    /// Reads whether there is no element.
+    IsEmpty,
     /// Reads elements.
     Scan(i64, Option<i64>),
     /// Reads the elements that are stored from here on: those that are not the default, for a hole that was
@@ -109,6 +116,8 @@ pub enum Answer {
     Value(Option<Content>),
     /// An index or a size.
     Number(i64),
+    /// Whether it is so.
+    Is(bool),
     /// Elements.
     Scan(Vec<Content>),
     /// Elements with their indexes.
@@ -183,7 +192,16 @@ impl Row {
 
 impl Vector {
     pub(crate) fn matrix(&self) -> Matrix {
-        Matrix::with_default(space(), vec![b'd'; self.default])
+        match self.default {
+            0 => Matrix::new(space()),
+            bytes => Matrix::with_default(space(), vec![b'd'; bytes]),
+        }
+    }
+
+    /// A row: by the matrix, and where holes are empty, as the vector that the key schema says it is.
+    pub(crate) fn row(&self, row: i64) -> Result<vector::Vector, Error> {
+        let of_matrix = self.matrix().row(row)?;
+        Ok(if self.default == 0 { vector::Vector::new(space().subspace(&(row,))) } else { of_matrix })
     }
 
     pub(crate) fn default(&self) -> Content {
@@ -253,7 +271,13 @@ impl Specimen for Vector {
         let index = || select(indexes);
         let end = || option::of(select(indexes));
         let byte = any::<u8>;
-        let length = || prop_oneof![8 => 0..4usize, 4 => 0..60usize, 1 => Just(2_000), 1 => Just(99_970)];
+        let length = || {
+            let limit = strategies::lengths(60, MAX_VALUE_BYTES);
+            prop_oneof![8 => 0..4usize, 6 => limit, 1 => Just(2_000), 1 => Just(99_970)]
+        };
+        // Rows that nobody fills, and those that are none.
+        let row = || prop_oneof![60 => 0..self.rows, 1 => select(&[-1, i64::MAX, i64::MAX - 1, 256][..])];
+        let rows = || prop_oneof![8 => 0..=self.rows, 1 => select(&[-1, i64::MAX, i64::MIN][..])];
         let call = prop_oneof![
             8 => (byte(), length()).prop_map(|(b, n)| Call::Push(b, n)),
             4 => Just(Call::Pop),
@@ -261,20 +285,21 @@ impl Specimen for Vector {
             3 => (index(), index()).prop_map(|(i, j)| Call::Swap(i, j)),
             2 => index().prop_map(Call::Resize),
             2 => index().prop_map(Call::Truncate),
-            1 => Just(Call::TruncateRows),
+            1 => rows().prop_map(Call::TruncateRows),
             3 => index().prop_map(Call::Get),
             1 => Just(Call::Back),
             1 => Just(Call::Size),
+            1 => Just(Call::IsEmpty),
             4 => (index(), end()).prop_map(|(i, end)| Call::Scan(i, end)),
             1 => (index(), end()).prop_map(|(i, end)| Call::Stored(i, end)),
             1 => Just(Call::Rows),
         ];
-        (0..self.rows, call).prop_map(|(row, call)| Op { row, call }).boxed()
+        (row(), call).prop_map(|(row, call)| Op { row, call }).boxed()
     }
 
     fn is_look(op: &Op) -> bool {
         use Call::*;
-        matches!(op.call, Get(_) | Back | Size | Scan(..) | Stored(..) | Rows)
+        matches!(op.call, Get(_) | Back | Size | IsEmpty | Scan(..) | Stored(..) | Rows)
     }
 
     fn is_conflict_free(&self, op: &Op) -> bool {
@@ -288,7 +313,7 @@ impl Specimen for Vector {
             return answer;
         }
         let matrix = self.matrix();
-        let row = matrix.row(op.row)?;
+        let row = self.row(op.row)?;
         let value = |byte: &u8, length: &usize| vec![*byte; *length];
         Ok(match &op.call {
             Call::Push(byte, length) => Answer::Number(row.push(tx, &value(byte, length)).await?),
@@ -309,13 +334,14 @@ impl Specimen for Vector {
                 row.truncate(tx, *size).await?;
                 Answer::Written
             }
-            Call::TruncateRows => {
-                matrix.truncate(tx, op.row).await?;
+            Call::TruncateRows(rows) => {
+                matrix.truncate(tx, *rows).await?;
                 Answer::Written
             }
             Call::Get(index) => Answer::Value(Some(Content::from(&row.get(tx, *index, Serializable).await?))),
             Call::Back => Answer::Value(row.back(tx, Serializable).await?.as_ref().map(Content::from)),
             Call::Size => Answer::Number(row.size(tx, Serializable).await?),
+            Call::IsEmpty => Answer::Is(row.is_empty(tx, Serializable).await?),
             Call::Scan(start, end) => {
                 let elements = row.scan(tx, *start, *end, Serializable).await?;
                 Answer::Scan(elements.iter().map(Content::from).collect())
@@ -348,12 +374,13 @@ impl Specimen for Vector {
 
     fn replay(&self, model: &mut Model, op: &Op, _: &At) -> Result<Answer, Error> {
         let default = self.default();
+        is_index(op.row)?;
         match op.call {
             Call::Rows => {
                 return Ok(Answer::Number(model.last_key_value().map_or(0, |(row, _)| row + 1)));
             }
-            Call::TruncateRows => {
-                model.split_off(&op.row);
+            Call::TruncateRows(rows) => {
+                model.split_off(&counts(rows)?);
                 return Ok(Answer::Written);
             }
             _ => (),
@@ -397,9 +424,10 @@ impl Specimen for Vector {
                 (row.size > 0).then(|| row.elements.get(&(row.size - 1)).cloned().unwrap_or(default)),
             ),
             Call::Size => Answer::Number(row.size),
+            Call::IsEmpty => Answer::Is(row.size == 0),
             Call::Scan(start, end) => Answer::Scan(row.scan(*start, *end, &default)?),
             Call::Stored(start, end) => Answer::Stored(row.between(*start, *end)?),
-            Call::TruncateRows | Call::Rows => Answer::Written,
+            Call::TruncateRows(_) | Call::Rows => Answer::Written,
         };
         if row.size == 0 {
             model.remove(&op.row);

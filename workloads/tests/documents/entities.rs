@@ -120,13 +120,39 @@ fn cardinalities_are_enforced() {
 fn a_group_is_joined_and_deleted_exactly_once() {
     on_cluster(|db| async move {
         let (mut session, smith, chess) = (session(&db).await, Id::from("smith"), Id::from("chess"));
-        let er = er();
-        let region = er.add_attribute_value_once(&mut session, &smith, "region", b"north").await;
-        assert_eq!(region, Applied(()));
-        assert_eq!(er.add_relationship_once(&mut session, "belongs_to", &smith, &chess).await, Applied(()));
-        let unknown = er.add_relationship_once(&mut session, "knows", &smith, &chess).await;
-        assert_eq!(unknown, Refused(Error::UnknownRelationship("knows".into())));
-        assert_eq!(er.delete_entity_once(&mut session, &chess).await, Applied(1));
-        assert_eq!(get_users_groups(&begin(&db), &smith).await, Ok(ids([])));
+        let (er, smith, chess) = (&er(), &smith, &chess);
+        let joined = session.apply(|tx| async move {
+            er.add_attribute_value(&tx, smith, "region", b"north").await?;
+            er.add_relationship(&tx, "belongs_to", smith, chess).await
+        });
+        assert_eq!(joined.await, Applied(()));
+        let relate = |tx| async move { er.add_relationship(&tx, "knows", smith, chess).await };
+        assert_eq!(session.apply(relate).await, Refused(Error::UnknownRelationship("knows".into())));
+        let deleted = session.apply(|tx| async move { er.delete_entity(&tx, chess).await }).await;
+        assert_eq!(deleted, Applied(1));
+        assert_eq!(get_users_groups(&begin(&db), smith).await, Ok(ids([])));
+    });
+}
+
+#[test]
+fn pairs_are_read_in_pages() {
+    on_cluster(|db| async move {
+        let (tx, er, all) = (begin(&db), &er(), "belongs_to");
+        for (user, group) in [("a", "x"), ("a", "y"), ("b", "x"), ("c", "x")] {
+            add_user_to_group(&tx, &user.into(), group).await.unwrap();
+        }
+        let pair = |user: &str, group: &str| (Id::from(user), Id::from(group));
+        let first = er.get_relationships_page(&tx, all, None, 2, Serializable).await.unwrap();
+        assert_eq!(first, [pair("a", "x"), pair("a", "y")]);
+        let (user, group) = &first[1];
+        let rest = er.get_relationships_page(&tx, all, Some((user, group)), 9, Serializable).await;
+        assert_eq!(rest, Ok(vec![pair("b", "x"), pair("c", "x")]));
+        let (a, b, x) = (Id::from("a"), Id::from("b"), Id::from("x"));
+        let members = async |after, limit| {
+            er.get_related_entities_page(&tx, all, (Inverse, &x), after, limit, Serializable).await
+        };
+        assert_eq!(members(None, 1).await, Ok(vec![a.clone()]));
+        assert_eq!(members(Some(&a), 1).await, Ok(vec![b]));
+        assert_eq!(members(Some(&a), 0).await, Ok(vec![]));
     });
 }

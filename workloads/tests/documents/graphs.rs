@@ -5,7 +5,7 @@ use foundationdb_tuple::{Subspace, pack};
 use shaketable_layers::{
     graph::{Error, Graph},
     id::Id,
-    limits::TooLarge,
+    limits::{READ_LIMIT, TooLarge},
     once::Outcome::{Applied, Refused},
     tx::{Isolation::Serializable, Transaction},
 };
@@ -128,12 +128,58 @@ fn a_removal_that_does_not_fit_into_a_transaction_is_refused_before_it_writes() 
 #[test]
 fn edges_come_and_go_exactly_once() {
     on_cluster(|db| async move {
-        let (mut session, alice, bob) = (session(&db).await, Id::from("alice"), Id::from("bob"));
-        assert_eq!(users().add_friend_once(&mut session, &alice, &bob).await, Applied(()));
-        assert_eq!(users().follow_once(&mut session, &bob, &alice).await, Applied(()));
-        let refused = users().follow_once(&mut session, &bob, &bob).await;
+        let (mut session, alice, bob) = (session(&db).await, &Id::from("alice"), &Id::from("bob"));
+        let befriended = session.apply(|tx| async move {
+            users().add_friend(&tx, alice, bob).await?;
+            users().follow(&tx, bob, alice).await
+        });
+        assert_eq!(befriended.await, Applied(()));
+        let refused = session.apply(|tx| async move { users().follow(&tx, bob, bob).await }).await;
         assert_eq!(refused, Refused(Error::SelfEdge(bob.clone())));
-        assert_eq!(users().remove_user_once(&mut session, &alice).await, Applied(2));
-        assert_eq!(users().friends(&begin(&db), &bob, Serializable).await, Ok(ids([])));
+        let removed = session.apply(|tx| async move { users().remove_user(&tx, alice).await }).await;
+        assert_eq!(removed, Applied(2));
+        assert_eq!(users().friends(&begin(&db), bob, Serializable).await, Ok(ids([])));
+    });
+}
+
+#[test]
+fn many_friends_are_read_in_pages_and_asked_for_theirs_a_few_at_once() {
+    on_cluster(|db| async move {
+        let tx = begin(&db);
+        let (star, at) = (Id::from("star"), Serializable);
+        for n in 0..40 {
+            users().add_friend(&tx, &star, &n.into()).await.unwrap();
+            users().add_friend(&tx, &n.into(), &(100 + n).into()).await.unwrap();
+        }
+        let second: BTreeSet<Id> = (100..140).map(Id::from).collect();
+        assert_eq!(users().friends_of_friends(&tx, &star, at).await, Ok(second));
+        let page = async |after: Option<i64>, limit| {
+            let after = after.map(Id::from);
+            users().friends_page(&tx, &star, after.as_ref(), limit, at).await
+        };
+        assert_eq!(page(None, 3).await, Ok(vec![0.into(), 1.into(), 2.into()]));
+        assert_eq!(page(Some(2), 2).await, Ok(vec![3.into(), 4.into()]));
+        assert_eq!(page(Some(38), 2).await, Ok(vec![39.into()]));
+        assert_eq!(page(Some(0), 0).await, Ok(vec![]));
+    });
+}
+
+#[test]
+fn more_edges_than_one_transaction_reads_are_refused() {
+    on_cluster(|db| async move {
+        // Ten friends, the edges of each of whom can be read, but not those of all.
+        let name = |n: i64| Id::from(format!("{n:04}{}", "x".repeat(4_900)));
+        for friend in 0..10 {
+            let tx = begin(&db);
+            users().add_friend(&tx, &"star".into(), &friend.into()).await.unwrap();
+            for n in 0..210 {
+                users().add_friend(&tx, &friend.into(), &name(n)).await.unwrap();
+            }
+            tx.commit().await.unwrap();
+        }
+        let tx = begin(&db);
+        assert_eq!(users().friends(&tx, &7.into(), Serializable).await.map(|all| all.len()), Ok(211));
+        let refused = users().friends_of_friends(&tx, &"star".into(), Serializable).await;
+        assert_eq!(refused, Err(Error::TooLarge(TooLarge::Read { limit: READ_LIMIT })));
     });
 }

@@ -4,7 +4,7 @@ use crate::{begin, on_cluster, session};
 use foundationdb_tuple::{Subspace, pack};
 use shaketable_layers::{
     id::Id,
-    list::{Error, List},
+    list::{Error, List, MAX_WALK},
     once::Outcome::{Applied, Refused},
     tx::{self, Isolation::Serializable, Transaction},
 };
@@ -123,12 +123,32 @@ fn a_removal_is_recorded_with_the_node_it_removed() {
         let tx = begin(&db);
         three(&tx).await.unwrap();
         tx.commit().await.unwrap();
-        let (mut session, a) = (session(&db).await, Id::from("a"));
-        assert_eq!(list().remove_next_node_once(&mut session, &a).await, Applied(Some("b".into())));
-        assert_eq!(list().push_front_once(&mut session, &"z".into(), b"").await, Applied(()));
-        let refused = list().push_front_once(&mut session, &a, b"").await;
-        assert_eq!(refused, Refused(Error::NodeExists(a)));
-        assert_eq!(list().remove_first_once(&mut session).await, Applied(Some("z".into())));
-        assert_eq!(walk(&begin(&db)).await, ids(["a", "c"]));
+        let (mut session, a) = (session(&db).await, &Id::from("a"));
+        let removed = session.apply(|tx| async move { list().remove_next_node(&tx, a).await }).await;
+        assert_eq!(removed, Applied(Some("b".into())));
+        let refused = session.apply(|tx| async move {
+            list().push_front(&tx, &"z".into(), b"").await?;
+            list().push_front(&tx, a, b"").await
+        });
+        assert_eq!(refused.await, Refused(Error::NodeExists(a.clone())));
+        let removed = session.apply(|tx| async move { list().remove_first(&tx).await }).await;
+        assert_eq!(removed, Applied(Some("a".into())));
+        assert_eq!(walk(&begin(&db)).await, ids(["c"]));
+    });
+}
+
+#[test]
+fn a_walk_that_does_not_end_in_time_is_refused_and_shorter_ones_go_on() {
+    on_cluster(|db| async move {
+        let tx = begin(&db);
+        for n in 0..=MAX_WALK as i64 {
+            list().push_front(&tx, &n.into(), b"").await.unwrap();
+        }
+        let refused = list().walk(&tx, None, usize::MAX, Serializable).await;
+        assert_eq!(refused, Err(Error::WalkTooLong(MAX_WALK)));
+        let most = list().walk(&tx, None, MAX_WALK, Serializable).await.unwrap();
+        assert_eq!((most.len(), &most[0].id), (MAX_WALK, &Id::from(MAX_WALK as i64)));
+        let rest = list().walk(&tx, Some(&1.into()), usize::MAX, Serializable).await.unwrap();
+        assert_eq!(rest.iter().map(|node| &node.id).collect::<Vec<_>>(), [&Id::from(0)]);
     });
 }

@@ -100,6 +100,8 @@ fn unset_elements_consume_no_storage_and_read_as_the_default() {
         sparse.set(&tx, MAX_SCAN, b"far").await.unwrap();
         let far = sparse.scan(&tx, 0, None, Serializable).await;
         assert_eq!(far, Err(Error::ScanTooLong { elements: MAX_SCAN + 1, limit: MAX_SCAN }));
+        let all_but_one = sparse.scan(&tx, 1, None, Serializable).await.unwrap();
+        assert_eq!((all_but_one.len() as i64, all_but_one.last()), (MAX_SCAN, Some(&Bytes::from("far"))));
         let stored = sparse.stored(&tx, 0, None, Serializable).await;
         assert_eq!(stored, Ok(vec![(MAX_SCAN, Bytes::from_static(b"far"))]));
         assert_eq!(sparse.set(&tx, -1, b"").await, Err(Error::Negative(-1)));
@@ -165,13 +167,17 @@ fn of_two_pushes_at_once_one_is_done_again() {
 fn the_largest_element_is_pushed_and_popped_exactly_once() {
     on_cluster(|db| async move {
         let (mut session, largest) = (session(&db).await, vec![7; MAX_VALUE_BYTES]);
-        assert_eq!(vector().push_once(&mut session, &largest).await, Applied(0));
-        assert_eq!(vector().push_once(&mut session, b"").await, Applied(1));
-        assert_eq!(vector().swap_once(&mut session, 0, 1).await, Applied(()));
-        assert_eq!(vector().pop_once(&mut session).await, Applied(Some(largest.into())));
-        let refused = vector().swap_once(&mut session, 0, 1).await;
+        let value = &largest[..];
+        let pushed = session.apply(|tx| async move {
+            vector().push(&tx, value).await?;
+            vector().push(&tx, b"").await
+        });
+        assert_eq!(pushed.await, Applied(1));
+        let swapped = session.apply(|tx| async move { vector().swap(&tx, 0, 1).await }).await;
+        assert_eq!(swapped, Applied(()));
+        let popped = session.apply(|tx| async move { vector().pop(&tx).await }).await;
+        assert_eq!(popped, Applied(Some(Bytes::copy_from_slice(value))));
+        let refused = session.apply(|tx| async move { vector().swap(&tx, 0, 1).await }).await;
         assert_eq!(refused, Refused(Error::OutOfRange { index: 1, size: 1 }));
-        assert_eq!(vector().resize_once(&mut session, 0).await, Applied(()));
-        assert_eq!(vector().pop_once(&mut session).await, Applied(None));
     });
 }

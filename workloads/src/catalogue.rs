@@ -127,6 +127,7 @@ pub fn catalogue() -> Vec<Box<dyn Entry>> {
         entry::<Mounted<hierarchy::Hierarchy>>(),
         entry::<Mounted<document::Document>>(),
         entry::<Mounted<priority_queue::Queue>>(),
+        entry::<session::Sessions>(),
         entry::<staged_queue::Staged>(),
         entry::<leased_queue::Leased>(),
         entry::<bulk::Bulk>(),

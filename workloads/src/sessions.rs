@@ -8,7 +8,7 @@ use shaketable_layers::{
     tx::{self, Database, DatabaseOption, RetryError},
 };
 use shaketable_sim::{proto::Mutation, seed::Stream};
-use std::time::Duration;
+use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 
 /// Where the sessions of a workload's clients live.
 pub(crate) fn slots() -> Slots {
@@ -97,6 +97,19 @@ pub(crate) async fn known<D: Database, A: once::Answer, E: RetryError + From<onc
             Err(e) => return Err(e.into()),
         }
     }
+}
+
+/// The end of `work`; `None` when it still waits after so many polls, one at least, and is dropped.
+pub(crate) async fn polled<T>(most: u64, work: impl Future<Output = T>) -> Option<T> {
+    let (mut work, mut polls) = (pin!(work), 0);
+    let ended = poll_fn(|cx| match work.as_mut().poll(cx) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending => {
+            polls += 1;
+            if polls < most { Poll::Pending } else { Poll::Ready(None) }
+        }
+    });
+    ended.await
 }
 
 /// Does something that ends when the database lets it, however long that takes: no timeouts strike

@@ -113,6 +113,7 @@ const ALL: &[(&str, Passes)] = &[
     of::<Mounted<hierarchy::Hierarchy>>(),
     of::<Mounted<document::Document>>(),
     of::<Mounted<priority_queue::Queue>>(),
+    of::<session::Sessions>(),
     of::<staged_queue::Staged>(),
     of::<leased_queue::Leased>(),
     of::<bulk::Bulk>(),

@@ -15,6 +15,10 @@
 //!   still under way can only conflict.
 //! * [`Session::open`] starts a new incarnation of a client. Once it has succeeded no attempt of an
 //!   earlier incarnation can land, and [`Session::last`] tells the fate of the last operation.
+//! * The future of every function here may be dropped at any await, as a request's time-out or `select!` does
+//!   it, and the session used again. The operation that was under way is applied once or not at all. The next
+//!   one settles it before it begins, so that it never lands later, and keeps its fate to be read
+//!   ([`Session::settled`]).
 //! * An answer may contain the versionstamp of its own transaction ([`Answer`]): it is recorded with
 //!   a versionstamped value, so a retry answers the same.
 //!

@@ -146,6 +146,8 @@ pub fn record<T: Transaction, A: Answer>(tx: &T, permit: Permit, answer: A) -> R
 /// so that an attempt still under way, or one not yet begun, cannot be applied any more.
 ///
 /// Any process may ask. An error means that nothing was learnt and nothing is lost by asking again.
+///
+/// Dropping the future: the operation may be fenced or not; ask again.
 pub fn resolve<D: Database, A: Answer>(
     db: &D,
     slots: &Slots,

@@ -402,6 +402,9 @@ impl<D: Database> Session<D> {
 /// What it gives up: after an unknown result the operation is done again, so that a value which another
 /// client has overwritten in between comes back. `Err` with `maybe_committed` is the unknown outcome, and
 /// nothing can resolve it.
+///
+/// Dropping the future: the outcome is unknown, and a commit that was under way may land later, after whatever
+/// the caller does next.
 pub fn converging<D, F, Fut, A, E>(db: &D, body: F) -> impl Future<Output = Result<A, RunError<E>>> + Send
 where
     D: Database,

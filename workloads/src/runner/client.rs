@@ -4,6 +4,7 @@
 use super::{panics, stage::Stage};
 use crate::{
     judges::Finding,
+    sessions,
     workload::{Outcome, Workload, perform},
 };
 use futures::{
@@ -18,7 +19,7 @@ use shaketable_sim::{
     seed::Stream,
     trace::Kind,
 };
-use std::{future::poll_fn, panic::AssertUnwindSafe, pin::pin, sync::Arc, task::Poll};
+use std::{panic::AssertUnwindSafe, pin::pin, sync::Arc};
 
 /// An operation as it went.
 #[derive(Clone, Debug)]
@@ -100,22 +101,10 @@ pub(crate) async fn live<W: Workload, S: Stage>(stage: S, job: Arc<Job<W>>) {
 
 /// The operation's end; `None` when the stage wanted it to be dropped before.
 async fn cut_short<T>(stage: &impl Stage, operation: impl Future<Output = T>) -> Option<T> {
-    let cut = stage.cut();
-    let mut operation = pin!(operation);
-    match cut {
+    match stage.cut() {
         None => Some(operation.await),
-        Some(Cut::Polls(most)) => {
-            let mut polls = 0;
-            poll_fn(|cx| match operation.as_mut().poll(cx) {
-                Poll::Ready(done) => Poll::Ready(Some(done)),
-                Poll::Pending => {
-                    polls += 1;
-                    if polls < most { Poll::Pending } else { Poll::Ready(None) }
-                }
-            })
-            .await
-        }
-        Some(Cut::After(time)) => match select(operation, pin!(stage.sleep(time))).await {
+        Some(Cut::Polls(most)) => sessions::polled(most, operation).await,
+        Some(Cut::After(time)) => match select(pin!(operation), pin!(stage.sleep(time))).await {
             Either::Left((done, _)) => Some(done),
             Either::Right(_) => None,
         },

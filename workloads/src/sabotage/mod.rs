@@ -18,6 +18,7 @@ pub mod multimap;
 pub mod priority_queue;
 pub mod queue;
 pub mod scheduling;
+pub mod session;
 pub mod staged_queue;
 pub mod table;
 pub mod upload;

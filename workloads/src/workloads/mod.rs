@@ -39,6 +39,7 @@ pub mod log;
 pub mod multimap;
 pub mod priority_queue;
 pub mod queue;
+pub mod session;
 pub mod signup;
 pub mod staged_queue;
 pub mod table;

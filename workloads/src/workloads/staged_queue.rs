@@ -72,6 +72,8 @@ pub enum Op {
     Dequeue,
     /// Dequeues an item, or gives up after so many tenths of a millisecond.
     Within(u16),
+    /// Dequeues an item, unless that still waits after so many polls: its future is dropped then.
+    Cut(u8),
     /// Asks for an item and does not wait: leaves the request.
     Leave,
     /// Asks for an item and is never heard of again.
@@ -147,6 +149,8 @@ pub enum Answer {
     Left(usize),
     /// Walks away, with no item so far.
     Away,
+    /// The database did not let it: it has no item, and no request stands.
+    Failed(i32),
     /// Brought back whatever there was.
     Reclaimed,
     /// This is the first item.
@@ -204,7 +208,10 @@ impl<D: Database> Client<D> {
     }
 
     fn ends(&mut self, op: &Op, mut outcome: Outcome<Answer>) -> Outcome<Answer> {
-        if let (true, Outcome::Answered(answer)) = (op.dequeues(), &mut outcome) {
+        if let Outcome::Answered(Answer::Failed(_)) = outcome {
+            // One that was dropped before may still stand.
+            self.open = self.open.filter(|since| *since != self.calls);
+        } else if let (true, Outcome::Answered(answer)) = (op.dequeues(), &mut outcome) {
             let since = self.open.take().unwrap_or(self.calls);
             if let Answer::Taken(_, ago) | Answer::Left(ago) = answer {
                 *ago = self.calls - since;
@@ -217,7 +224,7 @@ impl<D: Database> Client<D> {
 impl Op {
     /// Whether it goes on with a dequeue of its session that was dropped.
     fn dequeues(&self) -> bool {
-        matches!(self, Op::Dequeue | Op::Within(_) | Op::Leave | Op::Vanish)
+        matches!(self, Op::Dequeue | Op::Within(_) | Op::Cut(_) | Op::Leave | Op::Vanish)
     }
 }
 
@@ -234,6 +241,14 @@ pub(crate) fn refused(error: Error) -> Outcome<Answer> {
         Some(e) => Outcome::GaveUp(e),
         None => Outcome::Answered(Answer::Refused(error.to_string())),
     }
+}
+
+/// What is said of a dequeue that was refused: it may have served others.
+pub(crate) fn failed(error: Error) -> Outcome<Answer> {
+    Outcome::Answered(match error.fdb() {
+        Some(e) => Answer::Failed(e.code()),
+        None => Answer::Refused(error.to_string()),
+    })
 }
 
 impl Staged {
@@ -253,7 +268,7 @@ impl Staged {
         loop {
             match staged().ask(session).await {
                 once::Outcome::Applied(turn) => return Ok(turn),
-                once::Outcome::Refused(e) => return Err(refused(e)),
+                once::Outcome::Refused(e) => return Err(failed(e)),
                 // The next one begins with what this one came to.
                 once::Outcome::Unknown(_) => db.env().sleep(Duration::from_millis(5)).await,
             }
@@ -265,7 +280,7 @@ impl Staged {
         loop {
             match staged().dequeue(session).await {
                 once::Outcome::Applied(item) => return taken(item),
-                once::Outcome::Refused(e) => return refused(e),
+                once::Outcome::Refused(e) => return failed(e),
                 once::Outcome::Unknown(_) => db.env().sleep(Duration::from_millis(5)).await,
             }
         }
@@ -277,7 +292,7 @@ impl Staged {
                 once::Outcome::Applied(Served::Item(item)) => return taken(Some(item)),
                 once::Outcome::Applied(Served::Empty) => return taken(None),
                 once::Outcome::Applied(Served::Late) => return Outcome::Answered(Answer::Left(0)),
-                once::Outcome::Refused(e) => return refused(e),
+                once::Outcome::Refused(e) => return failed(e),
                 once::Outcome::Unknown(_) => {}
             }
         }
@@ -633,7 +648,7 @@ impl Model {
                 self.give(call, fetched[0].map(|(_, name)| name))
             }
             (Op::Leave | Op::Within(_) | Op::Enlist, [0, 0, 0, 1, 0, 0]) => Ok(()),
-            (Op::Dequeue | Op::Within(_), [0, _, 0, n, _, 0]) if n > 0 => {
+            (Op::Dequeue | Op::Within(_) | Op::Cut(_), [0, _, 0, n, _, 0]) if n > 0 => {
                 let first: Vec<_> = before.requests.iter().take(n).copied().collect();
                 if served != first {
                     return Err(format!("served {served:?} where {first:?} stand first"));
@@ -663,6 +678,11 @@ impl Model {
         }
     }
 
+    /// Whether a request stands, or something is parked for it.
+    fn holds(&self, request: &Request) -> bool {
+        self.stage.requests.contains(request) || self.stage.parked.contains_key(&request.ticket())
+    }
+
     /// What is wrong with a dequeue's answer. Those that had not ended when it began, in its session, owe it
     /// what they were given.
     fn misled(&self, at: &Call, told: &Answer) -> Option<String> {
@@ -670,6 +690,12 @@ impl Model {
         let (told, ago) = match told {
             Answer::Taken(name, ago) => (*name, *ago),
             Answer::Left(ago) => (None, *ago),
+            Answer::Failed(_) => {
+                let own = self.registered.get(at).into_iter().flatten().find(|request| self.holds(request));
+                let given = self.given.get(at).copied().flatten();
+                let fits = own.is_none() && given.is_none();
+                return (!fits).then(|| format!("failed, and was given {given:?}, and its {own:?} stands"));
+            }
             _ => return None,
         };
         let open = (client, index.saturating_sub(ago))..*at;
@@ -691,9 +717,7 @@ impl Model {
             .registered
             .range(open.start..=*at)
             .filter(|(call, _)| *call == at || !self.told.contains_key(*call));
-        let stands = requests.flat_map(|(_, requests)| requests).find(|request| {
-            self.stage.requests.contains(*request) || self.stage.parked.contains_key(&request.ticket())
-        });
+        let stands = requests.flat_map(|(_, requests)| requests).find(|request| self.holds(request));
         stands.map(|request| format!("has ended, and its {request:?} stands or is served"))
     }
 }
@@ -782,6 +806,7 @@ impl Workload for Staged {
             put => batch(2..5).prop_map(Op::Enqueue),
             4 * take => Just(Op::Dequeue),
             2 * take => select(&[0, 1, 10, 50, 100, 300, 1_000, 5_000][..]).prop_map(Op::Within),
+            take => (1u8..60).prop_map(Op::Cut),
             walk => Just(Op::Leave),
             walk => Just(Op::Vanish),
             walk => Just(Op::Enlist),
@@ -823,7 +848,14 @@ impl Workload for Staged {
 
     async fn divert<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Option<Outcome<Answer>> {
         client.begins(op);
-        let outcome = sabotage::apply(self.flaw?, self, &mut client.session, op).await?;
+        let flawed = sabotage::apply(self.flaw?, self, &mut client.session, op);
+        let outcome = match op {
+            Op::Cut(polls) => match sessions::polled(u64::from(*polls), flawed).await {
+                Some(outcome) => outcome?,
+                None => return Some(Outcome::Unknown(tx::Error::OPERATION_CANCELLED)),
+            },
+            _ => flawed.await?,
+        };
         Some(client.ends(op, outcome))
     }
 
@@ -836,6 +868,10 @@ impl Workload for Staged {
             Op::Within(patience) => {
                 self.within(session, Duration::from_micros(100 * u64::from(*patience))).await
             }
+            Op::Cut(polls) => match sessions::polled(u64::from(*polls), self.dequeue(session)).await {
+                Some(outcome) => outcome,
+                None => return Outcome::Unknown(tx::Error::OPERATION_CANCELLED),
+            },
             Op::Leave => self.leave(session).await,
             Op::Vanish => match self.ask(session).await {
                 Ok(Turn::Given(item)) => taken(item),
@@ -905,7 +941,9 @@ impl Workload for Staged {
     }
 
     fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
-        if let Some(answer @ (Answer::Taken(..) | Answer::Left(_) | Answer::Away)) = step.answer {
+        if let Some(answer @ (Answer::Taken(..) | Answer::Left(_) | Answer::Away | Answer::Failed(_))) =
+            step.answer
+        {
             model.told.insert((step.client, step.index), answer.clone());
         }
         if step.committed {
@@ -921,7 +959,11 @@ impl Workload for Staged {
         let fits = match (step.op, step.answer) {
             (_, None) | (Op::Reclaim, Some(Answer::Reclaimed)) => true,
             // What it came to others have done; the check compares.
-            (op, Some(Answer::Taken(..) | Answer::Left(_) | Answer::Away)) if op.dequeues() => true,
+            (op, Some(Answer::Taken(..) | Answer::Left(_) | Answer::Away | Answer::Failed(_)))
+                if op.dequeues() =>
+            {
+                true
+            }
             (Op::Enlist, Some(Answer::Away)) => true,
             (Op::Survey, Some(Answer::Rows(rows))) => {
                 let Stage { items, requests, parked } = &model.stage;

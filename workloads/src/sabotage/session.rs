@@ -1,0 +1,213 @@
+//! The exactly-once mechanism done wrong, one bug at a time.
+
+use crate::{
+    sessions::slots,
+    workload::Outcome,
+    workloads::session::{
+        Answer, Client, Flaw, Known, Op, Refusal, Slot, Told, add, cut, meddle, refused, register,
+    },
+};
+use bytes::BytesMut;
+use foundationdb_tuple::Versionstamp;
+use futures::future::join;
+use parking_lot::Mutex;
+use shaketable_layers::{
+    once::{self, Answer as _, OpId, Packed},
+    tx::{
+        Database, Error,
+        Isolation::{Serializable, Snapshot},
+        MutationType, RetryError, Transaction,
+    },
+};
+use std::time::Duration;
+
+/// Does an operation that the bug touches; `None` when it leaves this one as it is.
+pub async fn apply<D: Database>(flaw: Flaw, client: &mut Client<D>, op: &Op) -> Option<Outcome<Answer>> {
+    let ended = match (flaw, op) {
+        (Flaw::DroppedIsRefused, Op::Cut(by, polls)) => match client.session().await {
+            Ok(session) => match cut(session, *by, *polls).await {
+                Outcome::Unknown(Error::OPERATION_CANCELLED) => {
+                    Outcome::Answered(Answer::Failed(Error::OPERATION_CANCELLED.code()))
+                }
+                other => other,
+            },
+            Err(answer) => Outcome::Answered(answer),
+        },
+        (Flaw::UnfencedFate, Op::Settle(_)) => look_for_record(client).await,
+        (Flaw::UsedIsRefused, Op::Clone(by, after)) => {
+            added(flaw, client, *by, false, Some(Duration::from_micros(100 * u64::from(*after)))).await
+        }
+        (Flaw::UnfencedFate | Flaw::UsedIsRefused | Flaw::DroppedIsRefused, _) => return None,
+        (Flaw::OneByte, Op::Burst(count)) => {
+            let mut applied = 0;
+            for n in 0..*count {
+                let by = if n % 2 == 0 { 1 } else { -1 };
+                if let Outcome::Answered(Answer::Applied(..)) = added(flaw, client, by, true, None).await {
+                    applied += 1;
+                }
+            }
+            Outcome::Answered(Answer::Burst(applied))
+        }
+        (_, Op::Add(by)) => added(flaw, client, *by, false, None).await,
+        (_, Op::Blind(by)) => added(flaw, client, *by, true, None).await,
+        _ => return None,
+    };
+    Some(ended)
+}
+
+/// Looks whether the pending operation is recorded, and leaves it at that.
+async fn look_for_record<D: Database>(client: &mut Client<D>) -> Outcome<Answer> {
+    let session = match client.session().await {
+        Ok(session) => session,
+        Err(answer) => return Outcome::Answered(answer),
+    };
+    let Some(op) = session.pending() else { return Outcome::Answered(Answer::Nothing) };
+    let key = slots().key(op.client);
+    let key = &key;
+    let read = session.database().run(|tx, _| async move { tx.get(key, Serializable).await });
+    Outcome::Answered(match read.await {
+        Err(e) => Answer::Failed(e.error.code()),
+        Ok(value) => {
+            let slot = value.and_then(|value| Slot::of(&value).ok()).unwrap_or_default();
+            let recorded = slot.applied.filter(|_| slot.answered == (op.epoch, op.seq));
+            match recorded.and_then(Told::decode) {
+                Some(Packed((value, stamp))) => Answer::Fate(op, Known::Applied(value, bytes(&stamp))),
+                None => Answer::Fate(op, Known::NotApplied),
+            }
+        }
+    })
+}
+
+/// Adds by a mechanism of its own that has the bug.
+async fn added<D: Database>(
+    flaw: Flaw,
+    client: &mut Client<D>,
+    by: i8,
+    blind: bool,
+    disturbed: Option<Duration>,
+) -> Outcome<Answer> {
+    let session = match client.session().await {
+        Ok(session) => session,
+        Err(answer) => return Outcome::Answered(answer),
+    };
+    let op = match session.begin().await {
+        Ok(op) => op,
+        Err(e) => return Outcome::Answered(refused(e.into())),
+    };
+    let (db, kept) = (session.database().clone(), Mutex::new(None));
+    match disturbed {
+        None => attempts(flaw, &db, op, by, blind, &kept).await,
+        Some(after) => join(attempts(flaw, &db, op, by, blind, &kept), meddle(&db, &kept, after)).await.0,
+    }
+}
+
+async fn attempts<D: Database>(
+    flaw: Flaw,
+    db: &D,
+    op: OpId,
+    by: i8,
+    blind: bool,
+    kept: &Mutex<Option<D::Transaction>>,
+) -> Outcome<Answer> {
+    let tx = match db.create_transaction() {
+        Ok(tx) => tx,
+        Err(e) => return Outcome::Answered(Answer::Failed(e.code())),
+    };
+    let (mut maybe_committed, mut number) = (false, 0);
+    loop {
+        *kept.lock() = Some(tx.clone());
+        let stamp = tx.get_versionstamp();
+        let failed = match attempt(flaw, &tx, op, by, blind, number).await {
+            Ok(Attempted::Answered(answer)) => return Outcome::Answered(answer),
+            Ok(Attempted::Written(value)) => match tx.commit().await {
+                Ok(()) => {
+                    let stamped = |stamp| Outcome::Answered(Answer::Applied(value, stamp));
+                    return stamp.await.map_or_else(Outcome::Unknown, stamped);
+                }
+                Err(Error::COMMIT_UNKNOWN_RESULT_FATAL) if flaw == Flaw::FatalIsRefused => {
+                    return Outcome::Answered(Answer::Failed(1022));
+                }
+                Err(Error::USED_DURING_COMMIT) if flaw == Flaw::UsedIsRefused => {
+                    return Outcome::Answered(Answer::Failed(2017));
+                }
+                Err(e) => {
+                    maybe_committed |= e.leaves_commit_unknown();
+                    Refusal::Fdb(e)
+                }
+            },
+            Err(e) => e,
+        };
+        let given_up = match failed.fdb() {
+            Some(error) => tx.on_error(error).await.err().map(Refusal::Fdb),
+            None => Some(failed),
+        };
+        match given_up {
+            Some(refusal) if !maybe_committed => return Outcome::Answered(refused(refusal)),
+            Some(refusal) if flaw == Flaw::RefusedUnfenced && refusal.fdb().is_none() => {
+                return Outcome::Answered(refused(refusal));
+            }
+            Some(_) => return Outcome::Unknown(Error::COMMIT_UNKNOWN_RESULT),
+            None => number += 1,
+        }
+    }
+}
+
+/// What an attempt came to before its commit.
+enum Attempted {
+    /// The end of it.
+    Answered(Answer),
+    /// This value is recorded if it commits.
+    Written(i64),
+}
+
+async fn attempt<T: Transaction>(
+    flaw: Flaw,
+    tx: &T,
+    op: OpId,
+    by: i8,
+    blind: bool,
+    number: u32,
+) -> Result<Attempted, Refusal> {
+    let key = slots().key(op.client);
+    let slot = match flaw {
+        Flaw::Unread => Slot { epoch: op.epoch, ..Slot::default() },
+        _ => {
+            let isolation = if flaw == Flaw::SnapshotSlot { Snapshot } else { Serializable };
+            let value = tx.get(&key, isolation).await?;
+            value.and_then(|value| Slot::of(&value).ok()).ok_or(once::Error::Superseded)?
+        }
+    };
+    let is_own = slot.answered == (op.epoch, op.seq) || flaw == Flaw::AnswersLast && number > 0;
+    if let Some(Packed((value, stamp))) = slot.applied.filter(|_| is_own).and_then(Told::decode) {
+        return Ok(Attempted::Answered(Answer::Applied(value, bytes(&stamp))));
+    }
+    if slot.answered == (op.epoch, op.seq) {
+        return Err(once::Error::Fenced.into());
+    }
+    let is_over = slot.epoch != op.epoch || slot.answered > (op.epoch, op.seq);
+    if is_over && !matches!(flaw, Flaw::OldEpoch | Flaw::OneByte) {
+        return Err(once::Error::Superseded.into());
+    }
+    let told = match blind {
+        false => add(tx, op.client, by).await?,
+        true => {
+            tx.atomic_op(&register(op.client), &i64::from(by).to_le_bytes(), MutationType::Add);
+            Packed((0, Versionstamp::incomplete(0)))
+        }
+    };
+    let Packed((sum, _)) = told;
+    let seq = if flaw == Flaw::OneByte { op.seq & 0xff } else { op.seq };
+    let mut value = BytesMut::from(&[1][..]);
+    [op.epoch, op.epoch, seq].iter().for_each(|word| value.extend_from_slice(&word.to_be_bytes()));
+    value.extend_from_slice(&[1]);
+    let offset = told.encode(&mut value)?.unwrap_or_default() as u32;
+    value.extend_from_slice(&offset.to_le_bytes());
+    tx.atomic_op(&key, &value, MutationType::SetVersionstampedValue);
+    Ok(Attempted::Written(sum))
+}
+
+fn bytes(stamp: &Versionstamp) -> [u8; 10] {
+    let mut bytes = [0; 10];
+    bytes.copy_from_slice(stamp.transaction_version());
+    bytes
+}

@@ -19,6 +19,7 @@ pub mod serializable;
 mod snapshot;
 mod truth;
 pub mod vacuous;
+pub mod waiting;
 
 pub use keyspace::Keyspace;
 pub use shaketable_sim::storage::Replica;

@@ -7,7 +7,7 @@
 //! not count. An operation that was reported to have no effect must have none; one whose outcome is
 //! unknown may have one.
 
-use super::Truth;
+use super::{Truth, waiting::Timing};
 use crate::{
     runner::Operation,
     workload::{Outcome, Step, Workload},
@@ -91,13 +91,28 @@ pub fn judge<W: Workload>(
         }
     }
     order.sort_by_key(|(place, client, index, ..)| (*place, *client, *index));
+    let timing = Timing::of(history, truth);
     let mut model = workload.model();
     // Operations without effect: what does not fit, `None` once a look has fitted.
     let mut unfit: BTreeMap<(usize, usize), Option<String>> = BTreeMap::new();
     for ((version, batch), client, index, answer, committed, read_version, mutations) in order {
         let op = &plan[client][index];
         let stamp = committed.then(|| versionstamp(version, batch));
-        let step = Step { client, index, op, answer, committed, stamp, read_version, mutations };
+        let Operation { called, returned, .. } = operations[client][index];
+        let timing = &timing;
+        let step = Step {
+            client,
+            index,
+            op,
+            answer,
+            committed,
+            stamp,
+            read_version,
+            mutations,
+            called,
+            returned,
+            timing,
+        };
         let fits = workload.step(&mut model, &step).map_err(|why| {
             let how = if committed { "committed" } else { "read" };
             format!("operation {index} of client {client} ({op:?}), which {how} at version {version}: {why}")

@@ -1,12 +1,7 @@
 //! Real-time order: a transaction that began after another was acknowledged sees it.
 
 use super::{ClusterJudge, Evidence};
-use shaketable_layers::tx::Error;
-use shaketable_sim::{
-    history::{AttemptId, Told},
-    proto::Version,
-    rt::Nanos,
-};
+use shaketable_sim::{history::AttemptId, proto::Version, rt::Nanos};
 
 /// The judge.
 pub const JUDGE: ClusterJudge = ClusterJudge {
@@ -16,18 +11,10 @@ pub const JUDGE: ClusterJudge = ClusterJudge {
 };
 
 fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
-    // When each commit was known to be decided: at its acknowledgement, or when 1021 was reported.
-    let mut decided: Vec<(Nanos, Version, AttemptId)> = Vec::new();
+    let mut decided = evidence.truth.decided(evidence.history);
     let mut asked: Vec<(Nanos, Version, AttemptId)> = Vec::new();
     for (i, attempt) in evidence.history.attempts.iter().enumerate() {
         let (id, Some(attempt)) = (AttemptId(i as u32), attempt) else { continue };
-        match attempt.told {
-            Told::Committed { version, .. } => decided.push((attempt.ended, version, id)),
-            Told::Failed(Error::COMMIT_UNKNOWN_RESULT) => {
-                decided.extend(evidence.truth.place(id).map(|(version, _)| (attempt.ended, version, id)));
-            }
-            _ => {}
-        }
         if let (true, Some(version)) = (attempt.fresh, attempt.read_version) {
             asked.push((attempt.asked, version, id));
         }

@@ -1,5 +1,4 @@
-//! What the layers would otherwise repeat: the reasons that every error has, and the exactly-once form
-//! of each operation.
+//! What the layers would otherwise repeat: the reasons that every error has.
 
 /// Declares a layer's `Error`: the reasons that every layer has, then its own.
 macro_rules! layer_error {
@@ -39,34 +38,5 @@ macro_rules! layer_error {
                 }
             }
         }
-    };
-}
-
-/// Declares the exactly-once forms of a layer's operations: each takes a session in the place of the
-/// transaction. Arguments must be `Copy`, for every attempt gets them.
-///
-/// ```text
-/// once_forms! { impl Vector, Error {
-///     push_once = push(value: &[u8]) -> u64;
-/// } }
-/// ```
-macro_rules! once_forms {
-    (impl $layer:ty, $error:ty { $(
-        $(#[$meta:meta])* $name:ident = $operation:ident($($argument:ident: $type:ty),*) -> $answer:ty;
-    )* }) => {
-        impl $layer { $(
-            #[doc = concat!("[`", stringify!($operation), "`](Self::", stringify!($operation), "), exactly once.")]
-            $(#[$meta])*
-            pub fn $name<D: $crate::tx::Database>(
-                &self,
-                session: &mut $crate::once::Session<D>,
-                $($argument: $type),*
-            ) -> impl Future<Output = $crate::once::Outcome<$answer, $error>> + Send {
-                $crate::called!();
-                async move {
-                    session.apply(|tx| async move { self.$operation(&tx, $($argument),*).await }).await
-                }
-            }
-        )* }
     };
 }

@@ -128,6 +128,8 @@ pub struct History {
     pub disagreements: Vec<(Generation, Version, NodeId)>,
     /// Where generations ended: the version up to which their entries count.
     pub ended: BTreeMap<Generation, Version>,
+    /// From when until when faults were on; `None` when there were none.
+    pub faulty: Option<(Nanos, Nanos)>,
 }
 
 impl History {

@@ -7,6 +7,7 @@
 //! refusals compared word by word, unknown outcomes resolved, the model's judge, the audit and the check.
 
 use crate::{
+    judges::waiting::Wait,
     sessions::{self, slots},
     workload::{Bug, Outcome, Step, Workload},
 };
@@ -167,6 +168,13 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     /// Does one call on the model and answers what the layer should. A refusal undoes the whole
     /// transaction, whatever it leaves in the model.
     fn replay(&self, model: &mut Self::Model, op: &Self::Op, at: &At) -> Result<Self::Answer, Self::Error>;
+
+    /// What a call that was alone in its [diversion](Specimen::divert) waited for, when it answered `answer`
+    /// and left this model; `None` for one that did not wait.
+    fn wait(&self, model: &Self::Model, op: &Self::Op, answer: &Self::Answer, at: &At) -> Option<Wait> {
+        let _ = (model, op, answer, at);
+        None
+    }
 
     /// Everything stored, read in one transaction and written as a model. The inner error says which
     /// structural invariant is broken; it must hold at every version.
@@ -607,6 +615,11 @@ impl<S: Specimen> Workload for Mounted<S> {
             && *answer != expected
         {
             return Err(format!("answered {answer:?} where the model answers {expected:?}"));
+        }
+        if let ([op], Answer::Done(answers), Some(_)) = (&step.op[..], &expected, step.answer)
+            && let Some(wait) = self.specimen.wait(&after, op, &answers[0], &at)
+        {
+            step.waited(wait)?;
         }
         let looks = step.op.iter().all(S::is_look);
         match (&expected, step.committed) {

@@ -4,13 +4,17 @@
 //! one operation on any [`Database`], and [`Workload::step`], [`Workload::audit`] and
 //! [`Workload::check`] judge. A workload is one file, readable alone.
 
-use crate::sessions;
+use crate::{
+    judges::waiting::{Timing, Wait},
+    sessions,
+};
 use bytes::Bytes;
 use proptest::strategy::BoxedStrategy;
 use serde::{Serialize, de::DeserializeOwned};
 use shaketable_layers::tx::{Database, Error};
 use shaketable_sim::{
     proto::{Mutation, Version},
+    rt::Nanos,
     seed::Stream,
 };
 use std::{fmt::Debug, future::Future};
@@ -59,6 +63,20 @@ pub struct Step<'a, W: Workload> {
     pub read_version: Option<Version>,
     /// What that transaction wrote, as it was logged; nothing for a look.
     pub mutations: &'a [Mutation],
+    /// When the operation was called, nanoseconds.
+    pub called: Nanos,
+    /// When it returned, or when its client died.
+    pub returned: Nanos,
+    /// What was known when.
+    pub timing: &'a Timing,
+}
+
+impl<W: Workload> Step<'_, W> {
+    /// Judges a wait of this operation: whether its answer came soon after it was possible, and one that
+    /// says "nothing" only once patience had run out.
+    pub fn waited(&self, wait: Wait) -> Result<(), String> {
+        self.timing.judge(self.called, self.returned, self.read_version.filter(|_| !self.committed), wait)
+    }
 }
 
 /// A concurrent program over a layer, with everything needed to judge it.

@@ -12,7 +12,11 @@
 //! watch is on a single key, and a stamp never comes back to an earlier value.
 
 use super::Error;
-use crate::once::Answer;
+use crate::{
+    limits::{self, TooLarge},
+    once::Answer,
+    tx::VALUE_SIZE_LIMIT,
+};
 use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::{Subspace, Versionstamp};
 use serde::{Deserialize, Serialize};
@@ -20,28 +24,56 @@ use serde::{Deserialize, Serialize};
 const ENTRIES: i64 = 0;
 const HEAD: i64 = 1;
 
-const UNSTAMPED: [u8; 10] = [0xff; 10];
+/// How long the key of an entry to be appended may get below the log's subspace: the entries' number, a
+/// versionstamp, a rank, and the four bytes that say where the stamp is.
+const MOST_KEY_BYTES: usize = 1 + 13 + 9 + 4;
 
 /// An entry's place in its log; the order of positions is the order of commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Position {
-    /// The ten bytes of the transaction's versionstamp; all 0xff while it has not committed.
+    /// The ten bytes of the transaction's versionstamp.
     pub stamp: [u8; 10],
     /// Orders the entries of one transaction.
     pub rank: i64,
 }
 
-impl Position {
-    /// A place in a transaction that is still to commit.
-    pub(super) fn unstamped(rank: i64) -> Position {
-        Position { stamp: UNSTAMPED, rank }
+/// The place of an entry by the transaction that appends it. Before the commit this is no [`Position`]:
+/// nothing can be read or trimmed by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Appended {
+    rank: i64,
+    stamp: Option<[u8; 10]>,
+}
+
+impl Appended {
+    /// The place in a transaction that is still to commit.
+    pub(super) fn new(rank: i64) -> Appended {
+        Appended { rank, stamp: None }
     }
 
-    /// The key below `subspace`; with the little-endian offset of the stamp in the whole key behind it
-    /// when the stamp is incomplete, as a versionstamped key wants it.
-    fn pack(&self, subspace: &Subspace) -> Vec<u8> {
-        subspace.pack_with_versionstamp(&(Versionstamp::complete(self.stamp, 0), self.rank))
+    /// The position, once the transaction has committed with this versionstamp
+    /// ([`get_versionstamp`](crate::tx::Transaction::get_versionstamp)).
+    pub fn stamped(self, stamp: [u8; 10]) -> Position {
+        crate::called!();
+        Position { stamp, rank: self.rank }
     }
+
+    /// The position, when this is the answer of an operation that was applied exactly once
+    /// ([`once`](crate::once)); `None` when it comes from the call that appends.
+    pub fn position(self) -> Option<Position> {
+        crate::called!();
+        self.stamp.map(|stamp| Position { stamp, rank: self.rank })
+    }
+
+    fn versionstamp(self) -> Versionstamp {
+        self.stamp.map_or(Versionstamp::incomplete(0), |stamp| Versionstamp::complete(stamp, 0))
+    }
+}
+
+/// Refuses a value that is too large, and every value below a subspace whose keys would be.
+pub(super) fn fits(log: &Subspace, value: &[u8]) -> Result<(), TooLarge> {
+    limits::key_below(log.bytes(), MOST_KEY_BYTES)?;
+    limits::value_up_to(VALUE_SIZE_LIMIT, log.bytes(), value)
 }
 
 /// The subspace of the entries.
@@ -56,25 +88,32 @@ pub(super) fn head(log: &Subspace) -> Vec<u8> {
 
 /// An entry's key.
 pub(super) fn entry(log: &Subspace, position: &Position) -> Vec<u8> {
-    position.pack(&entries(log))
+    entries(log).pack(&(Versionstamp::complete(position.stamp, 0), position.rank))
+}
+
+/// The key of an entry to be appended, with the little-endian offset of its stamp at the end.
+pub(super) fn appended(log: &Subspace, place: Appended) -> Vec<u8> {
+    entries(log).pack_with_versionstamp(&(place.versionstamp(), place.rank))
 }
 
 /// An entry's position, by its key.
 pub(super) fn position(log: &Subspace, key: &[u8]) -> Result<Position, Error> {
     let foreign = || Error::foreign(key);
     let (stamp, rank): (Versionstamp, i64) = entries(log).unpack(key).map_err(|_| foreign())?;
-    match stamp.user_version() {
-        0 => Ok(Position { stamp: stamp.transaction_version().try_into().map_err(|_| foreign())?, rank }),
+    match (stamp.is_complete(), stamp.user_version()) {
+        (true, 0) => {
+            Ok(Position { stamp: stamp.transaction_version().try_into().map_err(|_| foreign())?, rank })
+        }
         _ => Err(foreign()),
     }
 }
 
 /// As the entry's key without the log's prefix; the commit fills in the stamp.
-impl Answer for Position {
+impl Answer for Appended {
     fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, crate::once::Error> {
         let start = out.len();
-        let key = self.pack(&Subspace::all());
-        if self.stamp != UNSTAMPED {
+        let key = Subspace::all().pack_with_versionstamp(&(self.versionstamp(), self.rank));
+        if self.stamp.is_some() {
             out.extend_from_slice(&key);
             return Ok(None);
         }
@@ -83,15 +122,17 @@ impl Answer for Position {
         Ok(Some(start + offset.try_into().map_or(0, u32::from_le_bytes) as usize))
     }
 
-    fn decode(bytes: Bytes) -> Option<Position> {
+    fn decode(bytes: Bytes) -> Option<Appended> {
         let (stamp, rank): (Versionstamp, i64) = foundationdb_tuple::unpack(&bytes).ok()?;
-        Some(Position { stamp: stamp.transaction_version().try_into().ok()?, rank })
+        let complete = stamp.is_complete() && stamp.user_version() == 0;
+        complete.then_some(Appended { rank, stamp: Some(stamp.transaction_version().try_into().ok()?) })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tx::KEY_SIZE_LIMIT;
 
     #[test]
     fn keys_sort_as_positions_do_and_come_back() {
@@ -110,23 +151,43 @@ mod tests {
     #[test]
     fn the_stamp_goes_where_the_offset_in_the_whole_key_says() {
         let log = Subspace::from(("a", "log"));
-        let mut key = entry(&log, &Position::unstamped(77));
+        let at = Position { stamp: [1; 10], rank: 77 };
+        let mut key = appended(&log, Appended::new(77));
         let offset = u32::from_le_bytes(key.split_off(key.len() - 4).try_into().unwrap()) as usize;
         key[offset..offset + 10].copy_from_slice(&[1; 10]);
-        assert_eq!(position(&log, &key), Ok(Position { stamp: [1; 10], rank: 77 }));
+        assert_eq!(position(&log, &key), Ok(at));
+        assert_eq!(Appended::new(77).stamped([1; 10]), at);
 
         let mut answer = BytesMut::from(&b"header"[..]);
-        let at = Position::unstamped(77).encode(&mut answer).unwrap().unwrap();
-        answer[at..at + 10].copy_from_slice(&[1; 10]);
-        let told = Position::decode(answer.freeze().slice(6..));
-        assert_eq!(told, Some(Position { stamp: [1; 10], rank: 77 }));
+        let offset = Appended::new(77).encode(&mut answer).unwrap().unwrap();
+        let unanswered = answer.clone().freeze().slice(6..);
+        answer[offset..offset + 10].copy_from_slice(&[1; 10]);
+        let told = Appended::decode(answer.freeze().slice(6..)).unwrap();
+        assert_eq!(told.position(), Some(at));
+        assert_eq!(Appended::new(77).position(), None);
+        assert_eq!(Appended::decode(unanswered), None);
+        // What was answered can be recorded with another operation.
+        let mut again = BytesMut::new();
+        assert_eq!(told.encode(&mut again), Ok(None));
+        assert_eq!(Appended::decode(again.freeze()), Some(told));
+    }
+
+    #[test]
+    fn the_longest_key_fits_and_no_value_is_taken_where_it_would_not() {
+        let long = |bytes: usize| Subspace::from_bytes(vec![b'p'; bytes]);
+        let longest = long(KEY_SIZE_LIMIT - MOST_KEY_BYTES);
+        assert_eq!(appended(&longest, Appended::new(i64::MAX)).len(), KEY_SIZE_LIMIT);
+        assert_eq!(fits(&longest, &[0; VALUE_SIZE_LIMIT]), Ok(()));
+        assert!(fits(&longest, &[0; VALUE_SIZE_LIMIT + 1]).is_err());
+        assert!(fits(&long(KEY_SIZE_LIMIT - MOST_KEY_BYTES + 1), b"").is_err());
     }
 
     #[test]
     fn what_a_log_does_not_write_is_foreign() {
         let log = Subspace::from("log");
         let user_bytes = entries(&log).pack(&(Versionstamp::complete([1; 10], 5), 1));
-        for key in [head(&log), entries(&log).pack(&("x", 1)), user_bytes] {
+        let unstamped = entries(&log).pack(&(Versionstamp::incomplete(0), 1));
+        for key in [head(&log), entries(&log).pack(&("x", 1)), user_bytes, unstamped] {
             assert_eq!(position(&log, &key), Err(Error::foreign(&key)));
         }
     }

@@ -8,9 +8,12 @@
 //!   versionstamp of its transaction, which is known after the commit only.
 //! * [`Log::scan`] begins behind a position, exclusively; within a transaction of several entries too.
 //! * [`Log::tail`] waits until there is something behind a position. It reads and sets its watch in one
-//!   transaction, so that an entry which comes in between wakes it.
-//! * The forms that end in `_once` take effect exactly once ([`once`](crate::once)), and answer the
-//!   position where the entry is, also to a retry.
+//!   transaction, so that an entry which comes in between wakes it. It returns nothing only when its
+//!   patience has run out, and then has looked once more: an entry whose commit was acknowledged before is
+//!   returned.
+//! * What [`Log::append`] returns is no [`Position`] before the commit ([`Appended`]). In the transaction of
+//!   a [`Session`](crate::once::Session) an append is applied exactly once, and its answer has the position,
+//!   also after a retry.
 //!
 //! # What it does not do
 //!
@@ -33,11 +36,30 @@
 //! | tail | 1 range and 1 watch each time it wakes | – | – |
 //!
 //! ```
-//! use shaketable_layers::{log::{Error, Log, Position}, tx::{Isolation, Transaction}};
+//! use shaketable_layers::{
+//!     log::{Appended, Error, Log, Position},
+//!     once::{Outcome, Session},
+//!     tx::{Database, Isolation, Transaction},
+//! };
+//!
+//! async fn note<D: Database>(session: &mut Session<D>, log: &Log) -> Outcome<Appended, Error> {
+//!     session.apply(|tx| async move { log.append(&tx, b"what happened").await }).await
+//! }
 //!
 //! async fn read_on<T: Transaction>(tx: &T, log: &Log, seen: Position) -> Result<Position, Error> {
 //!     let new = log.scan(tx, Some(seen), 100, Isolation::Snapshot).await?;
 //!     Ok(new.last().map_or(seen, |entry| entry.position))
+//! }
+//! ```
+//!
+//! Before the commit there is no position yet to trim up to:
+//!
+//! ```compile_fail,E0308
+//! use shaketable_layers::{log::{Error, Log}, tx::Transaction};
+//!
+//! async fn trim_all<T: Transaction>(tx: &T, log: &Log) -> Result<(), Error> {
+//!     let appended = log.append(tx, b"the last entry").await?;
+//!     log.trim(tx, appended).await
 //! }
 //! ```
 
@@ -46,5 +68,5 @@ mod keys;
 mod ops;
 
 pub use error::Error;
-pub use keys::Position;
+pub use keys::{Appended, Position};
 pub use ops::{Entry, Log};

@@ -1,16 +1,14 @@
-//! The log's operations: inside a transaction, exactly once, and waiting for more.
+//! The log's operations: inside a transaction, and waiting for more.
 
-use super::{Error, Position, keys};
+use super::{Appended, Error, Position, keys};
 use crate::{
-    limits,
-    once::{Outcome, Session},
     reachable, sometimes,
     tx::{self, Database, Isolation, KeyValue, MutationType, RangeOption, RunError, Transaction, key_after},
 };
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
 use futures::future::{Either, select};
-use std::{future::Future, pin::pin, time::Duration};
+use std::{future::Future, time::Duration};
 
 /// A log below a subspace of its own.
 #[derive(Clone, Debug)]
@@ -37,18 +35,18 @@ impl Log {
         Log { subspace }
     }
 
-    /// Appends an entry. The stamp of its position is filled in by the commit only.
-    pub async fn append<T: Transaction>(&self, tx: &T, value: &[u8]) -> Result<Position, Error> {
+    /// Appends an entry. Its stamp is filled in by the commit only.
+    pub async fn append<T: Transaction>(&self, tx: &T, value: &[u8]) -> Result<Appended, Error> {
         crate::called!();
-        limits::row(&keys::entry(&self.subspace, &Position { stamp: [0; 10], rank: 0 }), value)?;
+        keys::fits(&self.subspace, value)?;
         // With a read version known, only stamps after it become unreadable here, and the entries that
         // are there stay readable.
         tx.get_read_version().await?;
-        let position = Position::unstamped(tx.get_approximate_size().await?);
-        tx.atomic_op(&keys::entry(&self.subspace, &position), value, MutationType::SetVersionstampedKey);
+        let place = Appended::new(tx.get_approximate_size().await?);
+        tx.atomic_op(&keys::appended(&self.subspace, place), value, MutationType::SetVersionstampedKey);
         // Ten bytes to be replaced, from offset 0.
         tx.atomic_op(&keys::head(&self.subspace), &[0; 14], MutationType::SetVersionstampedValue);
-        Ok(position)
+        Ok(place)
     }
 
     /// Up to `limit` entries, first to last, behind `after`, which is not among them; from the beginning
@@ -87,8 +85,11 @@ impl Log {
         Ok(())
     }
 
-    /// As [`scan`](Log::scan) at snapshot, but waits for an entry if there is none: for so long, and then
-    /// answers that there is none.
+    /// As [`scan`](Log::scan) at snapshot, but waits for an entry if there is none: until `patience` has
+    /// run out, and then looks once more before it returns that there is none. A limit of 0 waits for
+    /// nothing.
+    ///
+    /// To drop it has no effect.
     pub fn tail<D: Database>(
         &self,
         db: &D,
@@ -99,48 +100,29 @@ impl Log {
         crate::called!();
         async move {
             let env = db.env();
-            let end = env.now() + patience;
+            let mut patience = env.sleep(patience);
+            let mut waits = limit > 0;
             loop {
                 let looked = db.run(|tx, _| async move {
                     let entries = self.scan(&tx, after, limit, Isolation::Snapshot).await?;
-                    // In the transaction that has found nothing: what comes behind it wakes the watch.
-                    let change = entries.is_empty().then(|| tx.watch(&keys::head(&self.subspace)));
+                    // In the transaction that has found nothing: what comes after it wakes the watch.
+                    let change = (waits && entries.is_empty()).then(|| tx.watch(&keys::head(&self.subspace)));
                     Ok::<_, Error>((entries, change))
                 });
                 let (entries, change) = looked.await?;
-                let left = end.saturating_sub(env.now());
-                let Some(change) = change.filter(|_| !left.is_zero() && limit > 0) else {
-                    return Ok(entries);
-                };
-                match select(change, pin!(env.sleep(left))).await {
+                let Some(change) = change else { return Ok(entries) };
+                match select(change, &mut patience).await {
                     Either::Left((Ok(()), _)) => reachable!("log: a tail is woken"),
                     Either::Left((Err(e), _)) if e.is_retryable() => env.sleep(PAUSE).await,
                     Either::Left((Err(e), _)) => {
                         return Err(RunError { error: e.into(), maybe_committed: false, attempts: 1 });
                     }
-                    Either::Right(_) => reachable!("log: a tail runs out of patience"),
+                    Either::Right(_) => {
+                        reachable!("log: a tail runs out of patience");
+                        waits = false;
+                    }
                 }
             }
-        }
-    }
-
-    /// Several entries in one step, exactly once: they stand in this order, with nothing between them.
-    /// Answers where the last one is.
-    pub fn append_all_once<D: Database>(
-        &self,
-        session: &mut Session<D>,
-        values: &[&[u8]],
-    ) -> impl Future<Output = Outcome<Option<Position>, Error>> + Send {
-        crate::called!();
-        async move {
-            let appended = session.apply(|tx| async move {
-                let mut last = None;
-                for value in values {
-                    last = Some(self.append(&tx, value).await?);
-                }
-                Ok(last)
-            });
-            appended.await
         }
     }
 
@@ -148,11 +130,6 @@ impl Log {
         Ok(Entry { position: keys::position(&self.subspace, &row.key)?, value: row.value })
     }
 }
-
-once_forms! { impl Log, Error {
-    append_once = append(value: &[u8]) -> Position;
-    trim_once = trim(up_to: Position) -> ();
-} }
 
 /// A log's range is unreadable only where its own transaction has appended.
 fn own(error: tx::Error) -> Error {

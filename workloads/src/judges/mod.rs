@@ -20,6 +20,7 @@ mod snapshot;
 mod timeline;
 mod truth;
 pub mod vacuous;
+pub mod waiting;
 
 pub use keyspace::Keyspace;
 pub use shaketable_sim::storage::Replica;

@@ -15,7 +15,7 @@
 //! An operation that was reported to have no effect must have none; one whose outcome is unknown may have
 //! one.
 
-use super::{Timeline, Truth};
+use super::{Timeline, Truth, waiting::Timing};
 use crate::{
     runner::{Operation, words},
     workload::{Outcome, Step, Workload},
@@ -144,7 +144,7 @@ pub fn judge<W: Workload>(
         }
     }
     order.sort_by_key(|stand| (stand.place, stand.key));
-    replay(workload, plan, order)
+    replay(workload, plan, operations, order, &Timing::of(history, timeline))
 }
 
 /// Where an operation may stand.
@@ -227,7 +227,9 @@ fn stands<'a, W: Workload>(
 fn replay<W: Workload>(
     workload: &W,
     plan: &[Vec<W::Op>],
+    operations: &[Vec<Operation<W::Answer>>],
     order: Vec<Stand<'_, W::Answer>>,
+    timing: &Timing,
 ) -> Result<W::Model, Unfit> {
     let mut model = workload.model();
     // Operations without effect: what does not fit, `None` once a look has fitted.
@@ -236,6 +238,7 @@ fn replay<W: Workload>(
         let (client, index) = key;
         let op = &plan[client][index];
         let committed = effect.is_some();
+        let Operation { called, returned, .. } = operations[client][index];
         let step = Step {
             client,
             index,
@@ -245,6 +248,9 @@ fn replay<W: Workload>(
             stamp: committed.then(|| versionstamp(version, batch)),
             read_version,
             mutations: effect.map_or(&[], |effect| effect.mutations),
+            called,
+            returned,
+            timing,
         };
         let stepped = catch_unwind(AssertUnwindSafe(|| workload.step(&mut model, &step)));
         let stepped = stepped.map_err(|panic| {

@@ -4,12 +4,12 @@
 //! bounded by what was acknowledged before the call; from above by what had become durable before the return.
 
 use super::Truth;
-use shaketable_layers::tx::Error;
 use shaketable_sim::{
-    history::{AttemptId, History, Told},
+    history::{AttemptId, History},
     proto::Version,
     rt::Nanos,
 };
+use std::collections::BTreeMap;
 
 /// A version that somebody knew to be committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,6 +22,7 @@ pub struct Decided {
 }
 
 /// When versions were decided and could be seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timeline {
     /// By time, ascending; the highest version so far.
     decided: Vec<(Nanos, Decided)>,
@@ -32,40 +33,42 @@ pub struct Timeline {
 impl Timeline {
     /// The timeline of a run. `answers` are further moments at which a version was known to be committed.
     pub fn of(history: &History, truth: &Truth, answers: impl Iterator<Item = (Nanos, Version)>) -> Timeline {
-        let mut decided: Vec<(Nanos, Decided)> =
-            answers.map(|(at, version)| (at, Decided { version, by: None })).collect();
-        for (i, attempt) in history.attempts.iter().enumerate() {
-            let (id, Some(attempt)) = (AttemptId(i as u32), attempt) else { continue };
-            let version = match attempt.told {
-                Told::Committed { version, .. } => Some(version),
-                Told::Failed(Error::COMMIT_UNKNOWN_RESULT) if attempt.settles => {
-                    truth.place(id).map(|(version, _)| version)
-                }
-                _ => None,
-            };
-            decided.extend(version.map(|version| (attempt.ended, Decided { version, by: Some(id) })));
-        }
-        decided.sort();
-        let mut latest: Option<Decided> = None;
-        for (_, known) in &mut decided {
-            latest = latest.max(Some(*known));
-            *known = latest.unwrap_or(*known);
-        }
+        let acknowledged = truth.decided(history).into_iter();
+        let acknowledged = acknowledged.map(|(at, version, by)| (at, Decided { version, by: Some(by) }));
+        let answers = answers.map(|(at, version)| (at, Decided { version, by: None }));
         let sent = |id: AttemptId| history.attempts.get(id.0 as usize)?.as_ref()?.commit_sent;
-        let durable: std::collections::BTreeMap<Version, Nanos> =
+        let durable: BTreeMap<Version, Nanos> =
             history.durable.iter().map(|((_, version), at)| (*version, *at)).collect();
         let visible = truth.entries.iter().map(|entry| {
             // A version is given when every transaction of its batch has been sent.
             let sent = || entry.transactions.iter().filter_map(|tx| sent(tx.attempt?)).max();
             (entry.version, durable.get(&entry.version).copied().or_else(sent).unwrap_or(0))
         });
-        Timeline { decided, visible: visible.collect() }
+        Timeline { visible: visible.collect(), ..Timeline::decided(acknowledged.chain(answers)) }
+    }
+
+    /// The timeline of what was decided at these moments, with everything visible from the beginning.
+    pub(super) fn decided(decided: impl Iterator<Item = (Nanos, Decided)>) -> Timeline {
+        let mut decided: Vec<_> = decided.collect();
+        decided.sort();
+        let mut latest: Option<Decided> = None;
+        for (_, known) in &mut decided {
+            latest = latest.max(Some(*known));
+            *known = latest.unwrap_or(*known);
+        }
+        Timeline { decided, visible: Vec::new() }
     }
 
     /// The highest version that was decided before `now`.
     pub fn decided_before(&self, now: Nanos) -> Option<Decided> {
         let until = self.decided.partition_point(|(at, _)| *at < now);
         self.decided[..until].last().map(|(_, known)| *known)
+    }
+
+    /// When it was known at the latest that everything up to `version` is decided.
+    pub fn decided_since(&self, version: Version) -> Option<Nanos> {
+        let since = self.decided.partition_point(|(_, known)| known.version < version);
+        self.decided.get(since).map(|(at, _)| *at)
     }
 
     /// The highest version that can have been seen by `now`: the one just before the first that became

@@ -1,8 +1,10 @@
 //! What committed: the entries of the logs, of each generation what its end left valid.
 
+use shaketable_layers::tx::Error;
 use shaketable_sim::{
-    history::{AttemptId, History},
+    history::{AttemptId, History, Told},
     proto::{LogEntry, Version},
+    rt::Nanos,
 };
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -31,6 +33,22 @@ impl Truth {
             }
         }
         Truth { entries, places, twice }
+    }
+
+    /// When each commit was known to be decided, and at which version: at its acknowledgement, or when 1021
+    /// was reported of it.
+    pub(crate) fn decided(&self, history: &History) -> Vec<(Nanos, Version, AttemptId)> {
+        let attempts = history.attempts.iter().enumerate();
+        let decided = attempts.filter_map(|(i, attempt)| {
+            let (id, attempt) = (AttemptId(i as u32), attempt.as_ref()?);
+            let version = match attempt.told {
+                Told::Committed { version, .. } => version,
+                Told::Failed(Error::COMMIT_UNKNOWN_RESULT) if attempt.settles => self.place(id)?.0,
+                _ => return None,
+            };
+            Some((attempt.ended, version, id))
+        });
+        decided.collect()
     }
 
     /// The version and batch index at which an attempt committed, if it did.

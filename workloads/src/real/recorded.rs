@@ -47,7 +47,10 @@ impl Witness {
     /// The history, with the log's word for what committed: for each entry its versionstamp and its attempt.
     pub fn history(&self, log: &[([u8; 10], AttemptId)]) -> History {
         let mut seen = self.0.lock();
-        let mut history = History { attempts: std::mem::take(&mut seen.attempts), ..History::default() };
+        // How slow a real cluster may be, and until when, is not known.
+        let faulty = Some((0, Nanos::MAX));
+        let attempts = std::mem::take(&mut seen.attempts);
+        let mut history = History { attempts, faulty, ..History::default() };
         let mut versions: BTreeMap<Version, Vec<LoggedTransaction>> = BTreeMap::new();
         for (stamp, attempt) in log {
             let (version, batch_index) = place(stamp);

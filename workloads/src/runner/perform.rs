@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use shaketable_sim::{
     client::SimDatabase,
     cluster::Cluster,
-    faults,
+    faults::{self, FaultPlan},
     history::ClientId,
     net::{Endpoint, NodeId},
     proto::Version,
@@ -91,7 +91,8 @@ async fn perform<W: Workload>(plan: &Plan<W>, keep_trace: bool) -> RunResult {
     let all_done = || progress.iter().all(|p| p.lock().done);
     world.faults.switch(true);
     faults::begin(&world, &plan.faults);
-    let hurt_ends = world.clock.now() + plan.hurt;
+    let hurt_begins = world.clock.now();
+    let hurt_ends = hurt_begins + plan.hurt;
     while !all_done() && world.clock.now() < hurt_ends {
         world.clock.sleep(LOOK).await;
     }
@@ -99,6 +100,8 @@ async fn perform<W: Workload>(plan: &Plan<W>, keep_trace: bool) -> RunResult {
     act(Act::Heal);
     world.faults.switch(false);
     faults::heal(&world);
+    let is_calm = plan.faults == FaultPlan::default();
+    world.history.lock().faulty = (!is_calm).then(|| (hurt_begins, world.clock.now()));
     let bound = world.clock.now() + judges::live::BOUND;
     while !all_done() && world.clock.now() < bound {
         world.clock.sleep(LOOK).await;

@@ -2,14 +2,20 @@
 
 use crate::workloads::log::{Answer, Flaw, Op, items, perform as right, skip, space, value};
 use foundationdb_tuple::Versionstamp;
+use futures::{
+    FutureExt,
+    future::{Either, select},
+};
 use shaketable_layers::{
     limits,
     log::{Entry, Error, Log, Position},
     tx::{
+        Database,
         Isolation::{Serializable, Snapshot},
-        MutationType, RangeOption, Transaction, key_after,
+        MutationType, RangeOption, RunError, Transaction, VALUE_SIZE_LIMIT, key_after,
     },
 };
+use std::time::Duration;
 
 /// Does a call with the bug in it, or as it should be where the bug does not touch it.
 pub async fn perform<T: Transaction>(flaw: Flaw, tx: &T, op: &Op) -> Result<Answer, Error> {
@@ -45,8 +51,82 @@ pub async fn perform<T: Transaction>(flaw: Flaw, tx: &T, op: &Op) -> Result<Answ
                 .collect();
             Ok(Answer::Behind(behind.map(|(_, name)| name), items(&entries)))
         }
+        (Flaw::TrimExclusive | Flaw::TrimStamp, Op::Trim(entries)) => {
+            let trimmed = Log::new(space()).scan(tx, None, *entries, Serializable).await?;
+            if let Some(last) = trimmed.last() {
+                let entries = space().subspace(&0);
+                let stamp = Versionstamp::complete(last.position.stamp, 0);
+                let end = match flaw {
+                    Flaw::TrimStamp => entries.subspace(&stamp).range().1,
+                    _ => entries.pack(&(stamp, last.position.rank)),
+                };
+                tx.clear_range(&entries.range().0, &end);
+            }
+            Ok(Answer::Trimmed(trimmed.len()))
+        }
         (Flaw::NoLimit, Op::Page(skipped, 0)) => right(tx, &Op::Page(*skipped, 1_000)).await,
         _ => right(tx, op).await,
+    }
+}
+
+/// Waits for entries with the bug in it.
+pub async fn tail<D: Database>(
+    flaw: Flaw,
+    db: &D,
+    after: Option<Position>,
+    limit: usize,
+    patience: Duration,
+) -> Result<Vec<Entry>, RunError<Error>> {
+    let (env, log) = (db.env(), &Log::new(space()));
+    let look = || db.run(|tx, _| async move { log.scan(&tx, after, limit, Snapshot).await });
+    let mut left = match flaw {
+        Flaw::HalfPatience => env.sleep(patience / 2),
+        Flaw::NoPatience => std::future::pending().boxed(),
+        _ => env.sleep(patience),
+    };
+    if flaw == Flaw::Sleeps {
+        let entries = look().await?;
+        if !entries.is_empty() {
+            return Ok(entries);
+        }
+        left.await;
+        return look().await;
+    }
+    let watched = match flaw {
+        Flaw::WrongKey => space().subspace(&0).range().0,
+        _ => space().pack(&1),
+    };
+    let watched = &watched;
+    let mut was_woken = false;
+    loop {
+        let looked = db.run(|tx, _| async move {
+            let entries = log.scan(&tx, after, limit, Snapshot).await?;
+            let change = entries.is_empty().then(|| tx.watch(watched));
+            Ok::<_, Error>((entries, change))
+        });
+        let (entries, change) = looked.await?;
+        let Some(mut change) = change else { return Ok(entries) };
+        match flaw {
+            Flaw::LostWakeUp => {
+                change = db.run(|tx, _| async move { Ok::<_, Error>(tx.watch(watched)) }).await?;
+            }
+            Flaw::WatchesOnce if was_woken => change = std::future::pending().boxed(),
+            _ => {}
+        }
+        match select(change, &mut left).await {
+            Either::Left((Ok(()), _)) if flaw == Flaw::WakesForGood => return look().await,
+            Either::Left((Ok(()), _)) => was_woken = true,
+            Either::Left((Err(e), _)) if e.is_retryable() && flaw == Flaw::DeafAfterError => {
+                left.await;
+                return Ok(Vec::new());
+            }
+            Either::Left((Err(e), _)) if e.is_retryable() => env.sleep(Duration::from_millis(10)).await,
+            Either::Left((Err(e), _)) => {
+                return Err(RunError { error: e.into(), maybe_committed: false, attempts: 1 });
+            }
+            Either::Right(_) if flaw == Flaw::NoLastLook => return Ok(Vec::new()),
+            Either::Right(_) => return look().await,
+        }
     }
 }
 
@@ -78,7 +158,7 @@ fn position(key: &[u8]) -> Position {
 async fn append<T: Transaction>(flaw: Flaw, tx: &T, value: &[u8]) -> Result<Answer, Error> {
     let entries = space().subspace(&0);
     let complete = |stamp: [u8; 10], rank: i64| entries.pack(&(Versionstamp::complete(stamp, 0), rank));
-    limits::row(&complete([0; 10], 0), value)?;
+    limits::value_up_to(VALUE_SIZE_LIMIT, space().bytes(), value)?;
     let version = tx.get_read_version().await?;
     let size = tx.get_approximate_size().await?;
     let rank = if flaw == Flaw::SameRank { 0 } else { size };

@@ -3,10 +3,16 @@
 //! Entries are named by who appended them and when, so that one that is lost, doubled or out of order
 //! shows. Several are appended in one transaction, and pages end in the middle of such. Values reach from
 //! nothing to several kilobytes; now and then one is too large, a page has no entries, or a transaction
-//! comes to what it has appended itself. In runs that trim nothing, clients follow the log from its first
-//! entry on by tails, which wait a while for what is not there yet.
+//! comes to what it has appended itself.
+//!
+//! A run is of one of three kinds. In some, entries are trimmed. In some, clients follow the log from its first
+//! entry on by tails, which wait a while for what is not there yet. In others two clients take turns: each waits
+//! for the other's entry and appends its own at once, so that an entry often comes between a look and a watch,
+//! and nobody else's entry makes up for a wake-up that is lost. A few of these waits are so long that a late
+//! answer cannot be taken for a fault's doing.
 
 use crate::{
+    judges::waiting::Wait,
     sabotage::log as sabotage,
     specimen::{self, At, Content, Specimen, UNRECORDED},
     workload::{Bug, Outcome},
@@ -17,11 +23,15 @@ use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable_layers::{
     limits,
-    log::{self, Entry, Error, Position},
-    once::Session,
-    tx::{self, Database, Env, Isolation::Serializable, RangeOption, RunError, Transaction},
+    log::{self, Appended, Entry, Error, Position},
+    once::{self, Fate, OpId, Session},
+    tx::{
+        self, Database, DatabaseOption, Env,
+        Isolation::{Serializable, Snapshot},
+        RangeOption, RetryError, RunError, Transaction, VALUE_SIZE_LIMIT,
+    },
 };
-use shaketable_sim::seed::Stream;
+use shaketable_sim::{rt::MILLISECOND, seed::Stream};
 use std::time::Duration;
 
 flaws! {
@@ -36,7 +46,35 @@ flaws! {
     ClientCounter = "client-counter", "an entry's number is one more than the last one, read at snapshot", "a counter at the client";
     CounterReads = "counter-reads", "an append reads the last entry serializably", "a counter at the client, with isolation";
     HeadForgotten = "head-forgotten", "an append does not change what tails watch", "an index forgotten on one path";
+    TrimExclusive = "trim-exclusive", "a trim leaves the entry that it is to trim up to", "an end that is exclusive";
+    TrimStamp = "trim-stamp", "a trim removes all entries of the last one's transaction", "a stamp of ten bytes taken for one of twelve";
+    LostWakeUp = "lost-wake-up", "a tail sets its watch in another transaction than the one that has found nothing", "a watch set after the read that it guards";
+    WrongKey = "wrong-key", "a tail watches a key that no append changes", "a watch on a range's first key";
+    Sleeps = "sleeps", "a tail sleeps until its patience has run out, and looks then", "polling in the place of a watch";
+    HalfPatience = "half-patience", "a tail waits half as long as it is told to", "a timeout that is halved";
+    WakesForGood = "wakes-for-good", "a tail that is woken answers what it finds, be it nothing", "a watch that fires although nothing changed";
+    NoLastLook = "no-last-look", "a tail whose patience has run out answers without looking once more", "a timeout taken for an answer";
+    DeafAfterError = "deaf-after-error", "a tail whose watch has failed does not look again", "a watch's error taken for the end";
+    NoPatience = "no-patience", "a tail waits for ever", "a wait without a timeout";
+    WatchesOnce = "watches-once", "a tail that was woken and has found nothing does not set its watch again", "a watch that fires once";
 }
+
+impl Flaw {
+    /// Whether it is in how tails wait.
+    fn is_in_tail(self) -> bool {
+        self as u8 >= Flaw::LostWakeUp as u8
+    }
+}
+
+/// So long a few waits last: longer than faults and late watches make an answer late, milliseconds.
+const LONG: u64 = 12_000;
+
+/// How many of a client's first calls wait so long: few, for a client whose partner is done waits in vain.
+const LONG_FOLLOWS: usize = 3;
+const LONG_TURNS: usize = 5;
+
+/// Clients below this one take turns.
+const PARTNERS: u32 = 2;
 
 /// The workload, drawn.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -47,9 +85,19 @@ pub struct Log {
     page: usize,
     /// Tails wait so long, milliseconds.
     patience: u64,
-    /// Whether entries are removed; if not, the log is followed.
-    trims: bool,
+    kind: Kind,
     flaw: Option<Flaw>,
+}
+
+/// What a run is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Kind {
+    /// Entries are removed.
+    Trimmed,
+    /// The log is followed.
+    Followed,
+    /// Two clients append by turns.
+    Turns,
 }
 
 /// Names an entry: its client, its number there.
@@ -63,10 +111,14 @@ pub enum Op {
     Append(Name, u8, usize),
     /// Skips so many entries and reads so many behind them.
     Page(usize, usize),
-    /// Reads so many entries in pages of so many, waiting for them.
-    Follow(usize, usize),
+    /// Reads so many entries in pages of so many, waiting for them, each time so many milliseconds.
+    Follow(usize, usize, u64),
+    /// Waits for so many milliseconds until the last entry is another client's, and appends one.
+    Turn(Name, u64),
     /// Reads the last entry.
     Last,
+    /// Reads the last entry and appends one to it.
+    Succeed(Name),
     /// Removes so many entries.
     Trim(usize),
 }
@@ -84,6 +136,8 @@ pub enum Answer {
     Last(Option<Item>),
     /// So many entries were removed.
     Trimmed(usize),
+    /// Whether it was this client's turn.
+    Turn(bool),
 }
 
 /// An entry.
@@ -105,6 +159,14 @@ pub struct Model {
 impl Model {
     fn live(&self) -> &[Item] {
         &self.all[self.trimmed..]
+    }
+
+    /// The last entry, if the transaction at this place has appended none itself.
+    fn last(&self, at: &At) -> Result<Option<&Item>, Error> {
+        match self.readable(at) {
+            (_, true) => Err(Error::OwnEntriesUnreadable),
+            _ => Ok(self.live().last()),
+        }
     }
 
     /// How many entries the transaction at this place can read; it cannot go further when it has appended
@@ -156,6 +218,165 @@ pub(crate) async fn skip<T: Transaction>(tx: &T, skip: usize) -> Result<Option<(
     Ok(skipped.last().map(|last| (last.position, item(last.position.stamp, &last.value).name)))
 }
 
+/// Whether it is the turn of a client when this is the last entry's.
+fn is_turn_of(client: u32, last: Option<Name>) -> bool {
+    last.map_or(client == 0, |last| last.0 != client)
+}
+
+fn name_of(entry: &Entry) -> Name {
+    item(entry.position.stamp, &entry.value).name
+}
+
+/// The bytes of an entry that answers another.
+const TURN: (u8, usize) = (b't', 4);
+
+impl Log {
+    async fn tail<D: Database>(
+        &self,
+        db: &D,
+        after: Option<Position>,
+        limit: usize,
+        patience: u64,
+    ) -> Result<Vec<Entry>, RunError<Error>> {
+        let patience = Duration::from_millis(patience);
+        match self.flaw {
+            Some(flaw) if flaw.is_in_tail() => sabotage::tail(flaw, db, after, limit, patience).await,
+            _ => log::Log::new(space()).tail(db, after, limit, patience).await,
+        }
+    }
+
+    /// Follows the log from its first entry on.
+    async fn follow<D: Database>(
+        &self,
+        db: &D,
+        count: usize,
+        page: usize,
+        patience: u64,
+    ) -> Result<Vec<Answer>, RunError<Error>> {
+        let mut entries: Vec<Entry> = Vec::new();
+        while entries.len() < count {
+            let after = entries.last().map(|entry| entry.position);
+            let more = self.tail(db, after, page.min(count - entries.len()), patience).await?;
+            if more.is_empty() {
+                break;
+            }
+            entries.extend(more);
+        }
+        Ok(vec![Answer::First(items(&entries))])
+    }
+
+    /// Waits until the last entry is another client's; whether it is.
+    async fn await_turn<D: Database>(
+        &self,
+        db: &D,
+        client: u32,
+        patience: u64,
+    ) -> Result<bool, RunError<Error>> {
+        let log = &log::Log::new(space());
+        let mut last = db.run(|tx, _| async move { log.last(&tx, Snapshot).await }).await?;
+        while !is_turn_of(client, last.as_ref().map(name_of)) {
+            let after = last.map(|last| last.position);
+            last = self.tail(db, after, 10, patience).await?.pop();
+            if last.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Appends in a transaction of its own without a session, and looks whether the entry is where it
+    /// should be.
+    async fn append_bare<D: Database>(
+        &self,
+        db: &D,
+        value: &[u8],
+    ) -> Result<(), Outcome<specimen::Answer<Answer>>> {
+        let log = log::Log::new(space());
+        let tx = db.create_transaction().map_err(Outcome::GaveUp)?;
+        let position = loop {
+            let appended = match log.append(&tx, value).await {
+                Ok(appended) => appended,
+                Err(Error::Fdb(e)) => {
+                    tx.on_error(e).await.map_err(Outcome::GaveUp)?;
+                    continue;
+                }
+                Err(e) => return Err(specimen::refused(&e)),
+            };
+            let stamp = tx.get_versionstamp();
+            match tx.commit().await {
+                Ok(()) => break appended.stamped(stamp.await.map_err(Outcome::Unknown)?),
+                Err(e) if e.is_retryable_not_committed() => tx.on_error(e).await.map_err(Outcome::GaveUp)?,
+                Err(e) => return Err(Outcome::Unknown(e)),
+            }
+        };
+        self.expect_at(db, position, value).await
+    }
+
+    /// Appends exactly once, and looks whether the entry is where the answer says.
+    async fn append_once<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        value: &[u8],
+    ) -> Result<(), Outcome<specimen::Answer<Answer>>> {
+        let log = &log::Log::new(space());
+        let appended = match session.apply(|tx| async move { log.append(&tx, value).await }).await {
+            once::Outcome::Applied(appended) => appended,
+            once::Outcome::Refused(e) => return Err(specimen::refused(&e)),
+            once::Outcome::Unknown(op) => known(session, op).await?,
+        };
+        match appended.position() {
+            Some(position) => self.expect_at(session.database(), position, value).await,
+            None => Err(Outcome::Violated("an append that was applied has no position".into())),
+        }
+    }
+
+    /// The entry at this position is this one, unless it may have been trimmed.
+    async fn expect_at<D: Database>(
+        &self,
+        db: &D,
+        position: Position,
+        value: &[u8],
+    ) -> Result<(), Outcome<specimen::Answer<Answer>>> {
+        let before = Position { rank: position.rank - 1, ..position };
+        let log = &log::Log::new(space());
+        let looked = db.run(|tx, _| async move { log.scan(&tx, Some(before), 1, Snapshot).await }).await;
+        match looked {
+            Ok(found)
+                if self.kind != Kind::Trimmed
+                    && found != [Entry { position, value: value.to_vec().into() }] =>
+            {
+                let found = items(&found);
+                Err(Outcome::Violated(format!("at {position:?}, where it was appended, is {found:?}")))
+            }
+            // That it was appended is known, whatever becomes of the look.
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Where an operation whose outcome was unknown has appended, however long it takes to learn. It is asked
+/// for here, for what such an operation recorded is no answer of this workload's. No timeouts strike from
+/// now on.
+async fn known<D: Database>(
+    session: &mut Session<D>,
+    op: OpId,
+) -> Result<Appended, Outcome<specimen::Answer<Answer>>> {
+    let db = session.database().clone();
+    db.set_option(DatabaseOption::TransactionTimeout(0)).map_err(Outcome::Unknown)?;
+    loop {
+        return match session.resolve(op).await {
+            Ok(Fate::Applied(appended)) => Ok(appended),
+            Ok(Fate::NotApplied) => Err(Outcome::GaveUp(tx::Error::COMMIT_UNKNOWN_RESULT)),
+            Ok(Fate::Forgotten) => Err(Outcome::Violated("a session's own operation was forgotten".into())),
+            Err(e) if e.fdb().is_some() => {
+                db.env().sleep(Duration::from_millis(10)).await;
+                continue;
+            }
+            Err(e) => Err(Outcome::Violated(e.to_string())),
+        };
+    }
+}
+
 impl Specimen for Log {
     type Op = Op;
     type Answer = Answer;
@@ -182,7 +403,7 @@ impl Specimen for Log {
             longest: *rng.pick(&[8, 200, 3_000]),
             page: *rng.pick(&[2, 5, 20]),
             patience: *rng.pick(&[50, 500, 3_000]),
-            trims: rng.chance(0.5),
+            kind: *rng.pick(&[Kind::Trimmed, Kind::Followed, Kind::Turns]),
             flaw: bug.and_then(Flaw::named),
         }
     }
@@ -193,25 +414,42 @@ impl Specimen for Log {
         entries.chain([Bytes::from(space().pack(&1))]).collect()
     }
 
-    fn operation(&self, _: usize) -> BoxedStrategy<Op> {
-        let page = self.page;
-        let whole = match self.trims {
-            true => (0..page).prop_map(Op::Trim).boxed(),
-            false => (1..4 * page, 1..page + 1).prop_map(|(count, page)| Op::Follow(count, page)).boxed(),
-        };
-        prop_oneof![
-            8 => (any::<u8>(), 0..=self.longest).prop_map(|(byte, n)| Op::Append(Name::default(), byte, n)),
-            4 => (0..2 * page, 0..page + 1).prop_map(|(skip, n)| Op::Page(skip, n)),
-            3 => whole,
-            2 => Just(Op::Last),
-            1 => Just(Op::Append(Name::default(), 0, 100_000)),
-        ]
-        .boxed()
+    fn operation(&self, client: usize) -> BoxedStrategy<Op> {
+        let (page, patience) = (self.page, self.patience);
+        let append =
+            (any::<u8>(), 0..=self.longest).prop_map(|(byte, n)| Op::Append(Name::default(), byte, n));
+        let read = (0..2 * page, 0..page + 1).prop_map(|(skip, n)| Op::Page(skip, n));
+        let follow =
+            (1..4 * page, 1..page + 1).prop_map(move |(count, page)| Op::Follow(count, page, patience));
+        let too_large = Just(Op::Append(Name::default(), 0, 100_000));
+        match self.kind {
+            Kind::Trimmed => {
+                let succeed = Just(Op::Succeed(Name::default()));
+                prop_oneof![8 => append, 4 => read, 3 => (0..page).prop_map(Op::Trim), 2 => Just(Op::Last), 2 => succeed, 1 => too_large]
+                    .boxed()
+            }
+            Kind::Followed => {
+                prop_oneof![8 => append, 4 => read, 3 => follow, 2 => Just(Op::Last), 1 => too_large].boxed()
+            }
+            Kind::Turns if client < PARTNERS as usize => {
+                prop_oneof![8 => Just(Op::Turn(Name::default(), 100)), 1 => read, 1 => Just(Op::Last)].boxed()
+            }
+            Kind::Turns => prop_oneof![1 => read, 1 => follow, 1 => Just(Op::Last)].boxed(),
+        }
     }
 
     fn number(op: &mut Op, client: usize, number: usize) {
-        if let Op::Append(name, ..) = op {
-            *name = Name(client as u32, number as u32);
+        match op {
+            Op::Append(name, ..) => *name = Name(client as u32, number as u32),
+            Op::Succeed(name) => *name = Name(client as u32, number as u32),
+            Op::Turn(name, patience) => {
+                *name = Name(client as u32, number as u32);
+                if number < LONG_TURNS {
+                    *patience = LONG;
+                }
+            }
+            Op::Follow(_, _, patience) if client == 0 && number < LONG_FOLLOWS => *patience = LONG,
+            _ => {}
         }
     }
 
@@ -230,25 +468,38 @@ impl Specimen for Log {
         }
     }
 
-    /// To follow the log is more than one transaction, unless it is done together with something else.
+    /// To wait is more than one transaction, and so is to look where an entry is; neither is done together
+    /// with something else.
     async fn divert<D: Database>(
         &self,
         session: &mut Session<D>,
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {
-        let [Op::Follow(count, page)] = *ops else { return None };
-        let (log, db) = (log::Log::new(space()), session.database().clone());
-        let patience = Duration::from_millis(self.patience);
-        let mut entries: Vec<Entry> = Vec::new();
-        while entries.len() < count {
-            let after = entries.last().map(|entry| entry.position);
-            match log.tail(&db, after, page.min(count - entries.len()), patience).await {
-                Ok(more) if more.is_empty() => break,
-                Ok(more) => entries.extend(more),
-                Err(e) => return Some(specimen::ran(Err(e))),
+        let [op] = ops else { return None };
+        let db = session.database().clone();
+        let is_right = self.flaw.is_none_or(Flaw::is_in_tail);
+        Some(match *op {
+            Op::Follow(count, page, patience) => {
+                specimen::ran(Box::pin(self.follow(&db, count, page, patience)).await)
             }
-        }
-        Some(specimen::ran(Ok::<_, RunError<Error>>(vec![Answer::First(items(&entries))])))
+            Op::Turn(name, patience) => match Box::pin(self.await_turn(&db, name.0, patience)).await {
+                // The rest is done as any other call is.
+                Ok(true) => return None,
+                waited => specimen::ran(waited.map(|_| vec![Answer::Turn(false)])),
+            },
+            Op::Append(name, byte, length) if is_right && byte % 4 < 2 => {
+                let value = value(name, byte, length);
+                let appended = match byte % 4 {
+                    0 => Box::pin(self.append_bare(&db, &value)).await,
+                    _ => Box::pin(self.append_once(session, &value)).await,
+                };
+                match appended {
+                    Ok(()) => Outcome::Answered(specimen::Answer::Done(vec![Answer::Written])),
+                    Err(outcome) => outcome,
+                }
+            }
+            _ => return None,
+        })
     }
 
     fn model(&self) -> Model {
@@ -259,7 +510,7 @@ impl Specimen for Log {
         Ok(match op {
             Op::Append(name, byte, length) => {
                 let value = value(*name, *byte, *length);
-                limits::row(&space().pack(&(0, Versionstamp::complete([0; 10], 0), 0)), &value)?;
+                limits::value_up_to(VALUE_SIZE_LIMIT, space().bytes(), &value)?;
                 model.all.push(item(at.stamp.unwrap_or_default(), &value));
                 Answer::Written
             }
@@ -268,17 +519,43 @@ impl Specimen for Log {
                 let behind = skipped.last().map(|item| item.name);
                 Answer::Behind(behind, model.page(skipped.len(), *limit, at)?.to_vec())
             }
-            Op::Follow(count, _) => Answer::First(model.page(0, *count, at)?.to_vec()),
-            Op::Last => match model.readable(at) {
-                (_, true) => return Err(Error::OwnEntriesUnreadable),
-                _ => Answer::Last(model.live().last().cloned()),
-            },
+            Op::Follow(count, ..) => Answer::First(model.page(0, *count, at)?.to_vec()),
+            Op::Last => Answer::Last(model.last(at)?.cloned()),
+            Op::Succeed(name) => {
+                let last = model.last(at)?.cloned();
+                model.all.push(item(at.stamp.unwrap_or_default(), &value(*name, TURN.0, TURN.1)));
+                Answer::Last(last)
+            }
+            Op::Turn(name, _) => {
+                let is_turn = is_turn_of(name.0, model.last(at)?.map(|last| last.name));
+                if is_turn {
+                    model.all.push(item(at.stamp.unwrap_or_default(), &value(*name, TURN.0, TURN.1)));
+                }
+                Answer::Turn(is_turn)
+            }
             Op::Trim(entries) => {
                 let trimmed = model.page(0, *entries, at)?.len();
                 model.trimmed += trimmed;
                 Answer::Trimmed(trimmed)
             }
         })
+    }
+
+    fn wait(&self, model: &Model, op: &Op, answer: &Answer, at: &At) -> Option<Wait> {
+        let version = |item: &Item| item.stamp[..8].try_into().map_or(0, i64::from_be_bytes);
+        let wait = |patience, found| Some(Wait { patience: patience * MILLISECOND, found });
+        match (op, answer) {
+            (Op::Follow(count, _, patience), Answer::First(items)) => {
+                wait(*patience, items.get(count.wrapping_sub(1)).map(version))
+            }
+            (Op::Turn(_, patience), Answer::Turn(true)) => {
+                // Its own entry is the last one.
+                let awaited = model.live().iter().rev().nth(1)?;
+                wait(*patience, Some(version(awaited)))
+            }
+            (Op::Turn(_, patience), Answer::Turn(false)) if at.stamp.is_none() => wait(*patience, None),
+            _ => None,
+        }
     }
 
     /// Entries are in order, and the head says where the last append was.
@@ -315,7 +592,20 @@ pub(crate) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, E
             let entries = log.scan(tx, after, *limit, Serializable).await?;
             Ok(Answer::Behind(behind.map(|(_, name)| name), items(&entries)))
         }
-        Op::Follow(count, _) => Ok(Answer::First(items(&log.scan(tx, None, *count, Serializable).await?))),
+        Op::Follow(count, ..) => Ok(Answer::First(items(&log.scan(tx, None, *count, Serializable).await?))),
+        Op::Succeed(name) => {
+            let last = perform(tx, &Op::Last).await?;
+            log.append(tx, &value(*name, TURN.0, TURN.1)).await?;
+            Ok(last)
+        }
+        Op::Turn(name, _) => {
+            let last = log.last(tx, Serializable).await?;
+            let is_turn = is_turn_of(name.0, last.as_ref().map(name_of));
+            if is_turn {
+                log.append(tx, &value(*name, TURN.0, TURN.1)).await?;
+            }
+            Ok(Answer::Turn(is_turn))
+        }
         Op::Last => {
             let last = log.last(tx, Serializable).await?;
             Ok(Answer::Last(last.map(|last| item(last.position.stamp, &last.value))))

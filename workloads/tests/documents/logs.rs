@@ -19,13 +19,15 @@ fn an_append_answers_where_its_entry_is() {
     on_cluster(|db| async move {
         let slots = Slots::new(Subspace::from("sessions"));
         let mut session = Session::open(&db, &slots, 1).await.expect("a session");
-        let Outcome::Applied(first) = log().append_once(&mut session, b"first").await else {
-            panic!("not applied");
-        };
+        let first = session.apply(|tx| async move { log().append(&tx, b"first").await }).await;
+        let Outcome::Applied(first) = first else { panic!("not applied") };
         let batch: [&[u8]; 2] = [b"second", b"third"];
-        let Outcome::Applied(Some(third)) = log().append_all_once(&mut session, &batch).await else {
-            panic!("not applied");
-        };
+        let third = session.apply(|tx| async move {
+            log().append(&tx, batch[0]).await?;
+            log().append(&tx, batch[1]).await
+        });
+        let Outcome::Applied(third) = third.await else { panic!("not applied") };
+        let [first, third] = [first, third].map(|appended| appended.position().expect("it was applied"));
         let read = db.run(|tx, _| async move {
             let behind = log().scan(&tx, Some(first), 10, Serializable).await?;
             Ok::<_, Error>((log().scan(&tx, None, 1, Serializable).await?, behind))
@@ -59,5 +61,10 @@ fn a_tail_wakes_when_something_is_appended() {
         let after = Some(entries[0].position);
         let nothing = log.tail(&db, after, 10, Duration::from_secs(1)).await.expect("a tail");
         assert!(nothing.is_empty());
+
+        let began = env.now();
+        let nothing = log.tail(&db, None, 0, Duration::from_secs(10)).await.expect("a tail");
+        assert!(nothing.is_empty());
+        assert!(env.now() - began < Duration::from_secs(1), "there is nothing to wait for");
     });
 }

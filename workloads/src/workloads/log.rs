@@ -117,6 +117,8 @@ pub enum Op {
     Turn(Name, u64),
     /// Reads the last entry.
     Last,
+    /// Reads the last entry and appends one to it.
+    Succeed(Name),
     /// Removes so many entries.
     Trim(usize),
 }
@@ -225,7 +227,7 @@ fn name_of(entry: &Entry) -> Name {
     item(entry.position.stamp, &entry.value).name
 }
 
-/// The bytes of a turn's entry.
+/// The bytes of an entry that answers another.
 const TURN: (u8, usize) = (b't', 4);
 
 impl Log {
@@ -422,10 +424,13 @@ impl Specimen for Log {
         let too_large = Just(Op::Append(Name::default(), 0, 100_000));
         match self.kind {
             Kind::Trimmed => {
-                prop_oneof![8 => append, 4 => read, 3 => (0..page).prop_map(Op::Trim), 2 => Just(Op::Last), 1 => too_large]
+                let succeed = Just(Op::Succeed(Name::default()));
+                prop_oneof![8 => append, 4 => read, 3 => (0..page).prop_map(Op::Trim), 2 => Just(Op::Last), 2 => succeed, 1 => too_large]
                     .boxed()
             }
-            Kind::Followed => prop_oneof![8 => append, 4 => read, 3 => follow, 2 => Just(Op::Last), 1 => too_large].boxed(),
+            Kind::Followed => {
+                prop_oneof![8 => append, 4 => read, 3 => follow, 2 => Just(Op::Last), 1 => too_large].boxed()
+            }
             Kind::Turns if client < PARTNERS as usize => {
                 prop_oneof![8 => Just(Op::Turn(Name::default(), 100)), 1 => read, 1 => Just(Op::Last)].boxed()
             }
@@ -436,6 +441,7 @@ impl Specimen for Log {
     fn number(op: &mut Op, client: usize, number: usize) {
         match op {
             Op::Append(name, ..) => *name = Name(client as u32, number as u32),
+            Op::Succeed(name) => *name = Name(client as u32, number as u32),
             Op::Turn(name, patience) => {
                 *name = Name(client as u32, number as u32);
                 if number < LONG_TURNS {
@@ -515,6 +521,11 @@ impl Specimen for Log {
             }
             Op::Follow(count, ..) => Answer::First(model.page(0, *count, at)?.to_vec()),
             Op::Last => Answer::Last(model.last(at)?.cloned()),
+            Op::Succeed(name) => {
+                let last = model.last(at)?.cloned();
+                model.all.push(item(at.stamp.unwrap_or_default(), &value(*name, TURN.0, TURN.1)));
+                Answer::Last(last)
+            }
             Op::Turn(name, _) => {
                 let is_turn = is_turn_of(name.0, model.last(at)?.map(|last| last.name));
                 if is_turn {
@@ -582,6 +593,11 @@ pub(crate) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, E
             Ok(Answer::Behind(behind.map(|(_, name)| name), items(&entries)))
         }
         Op::Follow(count, ..) => Ok(Answer::First(items(&log.scan(tx, None, *count, Serializable).await?))),
+        Op::Succeed(name) => {
+            let last = log.last(tx, Serializable).await?;
+            log.append(tx, &value(*name, TURN.0, TURN.1)).await?;
+            Ok(Answer::Last(last.map(|last| item(last.position.stamp, &last.value))))
+        }
         Op::Turn(name, _) => {
             let last = log.last(tx, Serializable).await?;
             let is_turn = is_turn_of(name.0, last.as_ref().map(name_of));

@@ -61,5 +61,10 @@ fn a_tail_wakes_when_something_is_appended() {
         let after = Some(entries[0].position);
         let nothing = log.tail(&db, after, 10, Duration::from_secs(1)).await.expect("a tail");
         assert!(nothing.is_empty());
+
+        let began = env.now();
+        let nothing = log.tail(&db, None, 0, Duration::from_secs(10)).await.expect("a tail");
+        assert!(nothing.is_empty());
+        assert!(env.now() - began < Duration::from_secs(1), "there is nothing to wait for");
     });
 }

@@ -425,16 +425,31 @@ async fn refused<D: Database>(c: Ctx<D>, key: &'static [u8], error: Error) -> Ou
 }
 
 async fn too_many<D: Database>(c: Ctx<D>) -> Outcome {
-    c.db.set_option(DatabaseOption::MaxWatches(0))?;
-    let outcome = async {
-        let tx = c.tx()?;
-        let watch = tx.watch(&c.key("a"));
-        fails("the watch", answer(&c, watch).await?, Error::TOO_MANY_WATCHES)
-    };
-    let outcome = outcome.await;
+    let outcome = one_at_most(&c).await;
     c.db.set_option(DatabaseOption::MaxWatches(10_000))?;
     outcome?;
     must_be_quiet(&c, &mut armed(&c).await?).await
+}
+
+async fn one_at_most<D: Database>(c: &Ctx<D>) -> Outcome {
+    let refused = async || fails("one more", answer(c, armed(c).await?).await?, Error::TOO_MANY_WATCHES);
+    c.db.set_option(DatabaseOption::MaxWatches(0))?;
+    refused().await?;
+    c.db.set_option(DatabaseOption::MaxWatches(1))?;
+    let mut watch = armed(c).await?;
+    must_be_quiet(c, &mut watch).await?;
+    refused().await?;
+    // One that nobody waits for any more does not count, nor does one that has fired.
+    drop(watch);
+    c.pause(100).await;
+    let watch = armed(c).await?;
+    c.put("a", "new").await?;
+    must_fire(c, watch).await?;
+    let (tx, dropped) = set(c).await?;
+    refused().await?;
+    tx.reset();
+    fails("the watch", answer(c, dropped).await?, Error::TRANSACTION_CANCELLED)?;
+    must_be_quiet(c, &mut armed(c).await?).await
 }
 
 async fn read_only<D: Database>(c: Ctx<D>) -> Outcome {

@@ -227,8 +227,8 @@ fn watches_fire_early_late_and_with_errors() {
         let tx = db.create_transaction().expect("a transaction");
         let watch = tx.watch(b"k");
         tx.commit().await.expect("a read-only commit");
-        set(&db, b"1").commit().await.expect("a calm commit");
         world.faults.switch(true);
+        set(&db, b"1").commit().await.expect("watches are late, commits are not");
         let before = world.clock.now();
         assert_eq!(watch.await, Ok(()));
         assert!(world.clock.now() > before + SECOND / 100);

@@ -594,9 +594,9 @@ pub(crate) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, E
         }
         Op::Follow(count, ..) => Ok(Answer::First(items(&log.scan(tx, None, *count, Serializable).await?))),
         Op::Succeed(name) => {
-            let last = perform(tx, &Op::Last).await?;
+            let last = log.last(tx, Serializable).await?;
             log.append(tx, &value(*name, TURN.0, TURN.1)).await?;
-            Ok(last)
+            Ok(Answer::Last(last.map(|last| item(last.position.stamp, &last.value))))
         }
         Op::Turn(name, _) => {
             let last = log.last(tx, Serializable).await?;

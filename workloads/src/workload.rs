@@ -147,6 +147,14 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         false
     }
 
+    /// Whether an operation that was answered so may still have an effect that commits after its return, such as
+    /// one that says that it failed without asking what became of its last attempt. Every other answer says
+    /// that nothing is under way, and a judge holds it to that.
+    fn may_land_late(&self, answer: &Self::Answer) -> bool {
+        let _ = answer;
+        false
+    }
+
     /// Prepares the empty database. Runs before any fault.
     fn setup<D: Database>(&self, db: &D) -> impl Future<Output = Result<(), Error>> {
         let _ = db;

@@ -251,7 +251,8 @@ mod tests {
         let found: Vec<&[u8]> = found.into_iter().map(|at| &tuple[at]).collect();
         assert_eq!(found, parts);
         assert_eq!(elements(b"\x01abc").map(|e| e.len()), Some(1), "cut off");
-        assert_eq!(elements(b"\x15"), Some(vec![0..1]), "cut off");
-        assert_eq!(elements(b"\x01"), Some(vec![0..1]));
+        for cut in [b"\x15", b"\x01"] {
+            assert_eq!(elements(cut).as_deref(), Some(std::slice::from_ref(&(0..1))), "cut off");
+        }
     }
 }

@@ -448,7 +448,7 @@ mod tests {
         let at = |time: u32, rest: &[u8]| [TIME_KEEPER, &time.to_be_bytes(), rest].concat();
         assert_eq!(mask(at(0x6b01_0cce, b"\0")), mask(at(0x6b01_0ce2, b"\0")));
         assert_ne!(mask(at(1, b"\0")), mask(at(1, b"")));
-        for key in [&TIME_KEEPER[..], b"\xff\x02/timeKeeper/map/\x17abcd", b"abcd"] {
+        for key in [TIME_KEEPER, b"\xff\x02/timeKeeper/map/\x17abcd", b"abcd"] {
             assert_eq!(mask(key.to_vec()), key);
         }
     }

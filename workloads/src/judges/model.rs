@@ -5,7 +5,8 @@
 //! call and before its return:
 //!
 //! * An operation with an effect stands where its writing transaction committed, which was durable before
-//!   the operation was answered. A transaction that the workload calls no effect does not count.
+//!   the operation was answered, unless the workload says that such an answer
+//!   [leaves it open](Workload::may_land_late). A transaction that the workload calls no effect does not count.
 //! * An operation without an effect stands where one of its transactions read. Which one gave the answer
 //!   only the layer knows, which may have looked again to make sure that an earlier attempt is without
 //!   effect. Looks from before what was acknowledged before the call do not count, unless the workload
@@ -102,16 +103,23 @@ impl<'a> Traces<'a> {
     }
 
     /// When an answer showed that a version is committed.
-    fn shown<A>(&self, operations: &[Vec<Operation<A>>]) -> Vec<(Nanos, Version)> {
+    fn shown<W: Workload>(
+        &self,
+        workload: &W,
+        operations: &[Vec<Operation<W::Answer>>],
+    ) -> Vec<(Nanos, Version)> {
         let each = operations.iter().enumerate().flat_map(|(client, list)| {
             list.iter().enumerate().map(move |(index, operation)| ((client, index), operation))
         });
-        each.filter(|(_, operation)| matches!(operation.outcome, Some(Outcome::Answered(_))))
-            .filter_map(|(key, operation)| match self.effects(key) {
-                [] => self.looks(key).first().map(|version| (operation.returned, *version)),
-                [.., last] => Some((operation.returned, last.place.0)),
-            })
-            .collect()
+        each.filter(|(_, operation)| match &operation.outcome {
+            Some(Outcome::Answered(answer)) => !workload.may_land_late(answer),
+            _ => false,
+        })
+        .filter_map(|(key, operation)| match self.effects(key) {
+            [] => self.looks(key).first().map(|version| (operation.returned, *version)),
+            [.., last] => Some((operation.returned, last.place.0)),
+        })
+        .collect()
     }
 }
 
@@ -134,7 +142,7 @@ pub fn judge<W: Workload>(
     truth: &Truth,
 ) -> Result<W::Model, Unfit> {
     let traces = Traces::of(workload, history, truth);
-    let timeline = Timeline::of(history, truth, traces.shown(operations).into_iter());
+    let timeline = Timeline::of(history, truth, traces.shown(workload, operations).into_iter());
     let mut order = Vec::new();
     for (client, list) in operations.iter().enumerate() {
         for (index, operation) in list.iter().enumerate() {
@@ -173,8 +181,9 @@ fn stands<'a, W: Workload>(
         return Err(format!("took effect {} times: at versions {}", effects.len(), versions.join(", ")));
     }
     let seen = timeline.seen_by(operation.returned);
-    if let (Some(_), Some(first)) = (answer, effects.first())
+    if let (Some(answer), Some(first)) = (answer, effects.first())
         && first.place.0 > seen
+        && !workload.may_land_late(answer)
     {
         return Err(format!(
             "answered at {:.6} s, before version {} was durable, at which it committed",

@@ -304,10 +304,7 @@ impl<T: Transaction> Transaction for PrefixedTransaction<T> {
         async move { Ok(read.await?.into_iter().map(|point| space.seen(point)).collect()) }
     }
 
-    fn get_addresses_for_key(
-        &self,
-        key: &[u8],
-    ) -> impl Future<Output = Result<Vec<String>>> + Send + use<T> {
+    fn get_addresses_for_key(&self, key: &[u8]) -> impl Future<Output = Result<Vec<String>>> + Send + use<T> {
         self.inner.get_addresses_for_key(&self.space.key(key))
     }
 

@@ -439,10 +439,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
         self.inner.get_range_split_points(begin, end, chunk_size)
     }
 
-    fn get_addresses_for_key(
-        &self,
-        key: &[u8],
-    ) -> impl Future<Output = Result<Vec<String>>> + Send + use<D> {
+    fn get_addresses_for_key(&self, key: &[u8]) -> impl Future<Output = Result<Vec<String>>> + Send + use<D> {
         self.inner.get_addresses_for_key(key)
     }
 

@@ -480,51 +480,49 @@ fn rows(rows: Vec<KeyValue>, more: bool) -> Seen {
 }
 
 /// Makes a transaction ready for its calls: uses it for something else before, and sets its options.
-fn prepare<'a, D: Database>(
-    db: &'a D,
-    tx: &'a D::Transaction,
-    shared: &'a Bytes,
-    op: &'a Op,
+async fn prepare<D: Database>(
+    db: &D,
+    tx: &D::Transaction,
+    shared: &Bytes,
+    op: &Op,
     attempt: u32,
     flaw: Option<Flaw>,
-) -> impl Future<Output = Result<()>> + Send + 'a {
-    async move {
-        let waste = |tx: D::Transaction| async move {
-            tx.get(shared, Isolation::Serializable).await?;
-            tx.set(shared, b"wasted");
-            Ok::<_, Error>(())
-        };
-        match op.before {
-            Before::Nothing => {}
-            Before::Reset | Before::Cancel => {
-                waste(tx.clone()).await?;
-                if op.before == Before::Cancel {
-                    tx.cancel();
-                }
-                if flaw != Some(Flaw::ResetForgotten) || op.before == Before::Cancel {
-                    tx.reset();
-                }
+) -> Result<()> {
+    let waste = |tx: D::Transaction| async move {
+        tx.get(shared, Isolation::Serializable).await?;
+        tx.set(shared, b"wasted");
+        Ok::<_, Error>(())
+    };
+    match op.before {
+        Before::Nothing => {}
+        Before::Reset | Before::Cancel => {
+            waste(tx.clone()).await?;
+            if op.before == Before::Cancel {
+                tx.cancel();
             }
-            Before::Drop => waste(db.create_transaction()?).await?,
-            Before::Lend => {
-                let lender = db.create_transaction()?;
-                tx.set_read_version(lender.get_read_version().await?);
+            if flaw != Some(Flaw::ResetForgotten) || op.before == Before::Cancel {
+                tx.reset();
             }
         }
-        let disable = !op.read_your_writes && (flaw != Some(Flaw::OptionSetOnce) || attempt == 0);
-        // It would come too late behind a use that was not reset.
-        let used = flaw == Some(Flaw::ResetForgotten) && op.before == Before::Reset;
-        if (disable || flaw == Some(Flaw::OwnWritesUnseen)) && !used {
-            tx.set_option(TransactionOption::ReadYourWritesDisable)?;
+        Before::Drop => waste(db.create_transaction()?).await?,
+        Before::Lend => {
+            let lender = db.create_transaction()?;
+            tx.set_read_version(lender.get_read_version().await?);
         }
-        if !op.snapshot_ryw && flaw != Some(Flaw::SnapshotOwnWrites) {
-            tx.set_option(TransactionOption::SnapshotRywDisable)?;
-        }
-        for option in op.options.iter().flat_map(|choice| choice.options()) {
-            tx.set_option(option)?;
-        }
-        Ok(())
     }
+    let disable = !op.read_your_writes && (flaw != Some(Flaw::OptionSetOnce) || attempt == 0);
+    // It would come too late behind a use that was not reset.
+    let used = flaw == Some(Flaw::ResetForgotten) && op.before == Before::Reset;
+    if (disable || flaw == Some(Flaw::OwnWritesUnseen)) && !used {
+        tx.set_option(TransactionOption::ReadYourWritesDisable)?;
+    }
+    if !op.snapshot_ryw && flaw != Some(Flaw::SnapshotOwnWrites) {
+        tx.set_option(TransactionOption::SnapshotRywDisable)?;
+    }
+    for option in op.options.iter().flat_map(|choice| choice.options()) {
+        tx.set_option(option)?;
+    }
+    Ok(())
 }
 
 /// Replays an operation over `space`: its writes, and the first call whose answer is not the model's.

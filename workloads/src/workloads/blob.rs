@@ -23,7 +23,7 @@ use shaketable_layers::{
     tx::{
         self, Env,
         Isolation::{self, Serializable, Snapshot},
-        KEY_SIZE_LIMIT, RangeOption, RetryError, Transaction, VALUE_SIZE_LIMIT,
+        KEY_SIZE_LIMIT, RangeOption, RetryError, Transaction, VALUE_SIZE_LIMIT, strinc,
     },
 };
 use shaketable_sim::seed::Stream;
@@ -288,8 +288,9 @@ const WRITTEN: &[u8] = b"\xff\xff/transaction/write_conflict_range/";
 /// The keys below `space` that this transaction has read serializably so far, or written: where such a range
 /// begins, and where it ends.
 async fn conflicts<T: Transaction>(tx: &T, of: &[u8], space: &Subspace) -> tx::Result<Vec<(Bytes, bool)>> {
-    let (begin, end) = space.range();
-    let range = RangeOption::new([of, &begin].concat(), [of, &end].concat());
+    // All that begins with the prefix: encoded integers may begin with 0xff, where a subspace's range ends.
+    let end = strinc(space.bytes()).unwrap_or_else(|| vec![0xff].into());
+    let range = RangeOption::new([of, space.bytes()].concat(), [of, &end].concat());
     let rows = tx.get_range_all(range, Serializable).await?;
     Ok(rows.into_iter().map(|row| (row.key.slice(of.len()..), &row.value[..] == b"1")).collect())
 }

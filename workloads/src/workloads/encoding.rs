@@ -550,10 +550,11 @@ impl Specimen for Encoding {
         Model::default()
     }
 
-    fn replay(&self, model: &mut Model, op: &Op, at: &At) -> Result<Answer, Error> {
-        if let Op::Twice(look) = op {
-            return self.replay(model, look, at);
-        }
+    fn replay(&self, model: &mut Model, op: &Op, _: &At) -> Result<Answer, Error> {
+        let op = match op {
+            Op::Twice(look) => look,
+            op => op,
+        };
         let columns = self.columns()?;
         let rows = &mut model.rows;
         let place = |rows: &[(Vec<Part>, Content)], key: &[Part]| {

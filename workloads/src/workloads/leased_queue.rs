@@ -532,7 +532,7 @@ impl Stage {
 
     /// Does several calls of one transaction. Answers what they tell, and what was claimed; nothing when one
     /// of them comes to an item that they enqueue.
-    fn together(&mut self, acts: &[Act]) -> Option<(Vec<Told>, Vec<(Position, Name, Hand)>)> {
+    fn together(&mut self, acts: &[Act]) -> Option<(Vec<Told>, Vec<Taken>)> {
         let (mut told, mut taken, mut own) = (Vec::new(), Vec::new(), false);
         for act in acts {
             told.push(match act {
@@ -607,6 +607,9 @@ impl Stage {
 
 /// Names an operation: its client, its place in the client's list.
 type Call = (usize, usize);
+
+/// An item that a transaction claimed, and in whose hand it is.
+type Taken = (Position, Name, Hand);
 
 /// The model: what is stored, who holds what, and what became of whom.
 #[derive(Clone, Default)]

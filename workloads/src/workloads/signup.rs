@@ -298,7 +298,7 @@ impl Specimen for Signup {
         Classes::new(self.initial(), self.seats)
     }
 
-    fn replay(&self, model: &mut Classes, op: &Op, at: &At) -> Result<Answer, Error> {
+    fn replay(&self, model: &mut Classes, op: &Op, _: &At) -> Result<Answer, Error> {
         Ok(match op {
             Op::AddClass(class, seats) => Answer::Change(model.add_class(&self.class(*class), *seats)?),
             Op::Init | Op::InitSome(_) | Op::InitMany(_) => {
@@ -323,7 +323,7 @@ impl Specimen for Signup {
             }
             Op::Anyway(op) => {
                 let before = model.clone();
-                match self.replay(model, op, at) {
+                match self.replay(model, op, &At::default()) {
                     Err(Error::Refused(refusal)) => {
                         *model = before;
                         Answer::Refused(refusal)

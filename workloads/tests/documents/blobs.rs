@@ -179,7 +179,8 @@ fn a_manifest_with_a_wrong_size_costs_no_more_than_what_is_stored() {
         let (blobs, id) = (&Blobs::new(Subspace::from("blob")), &b"my-blob-id"[..]);
         assert!(write(&db, blobs, &file(25_000)).await.is_ok());
         let read = async |length| {
-            let read = db.run(|tx, _| async move { blobs.read_range(&tx, id, 0, length, Serializable).await });
+            let read =
+                db.run(|tx, _| async move { blobs.read_range(&tx, id, 0, length, Serializable).await });
             read.await.map_err(|e| e.error)
         };
         // A terabyte, and as much as there can be: what is there is too little, or too much to be read at once.

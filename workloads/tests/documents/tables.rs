@@ -63,7 +63,10 @@ fn a_row_that_does_not_fit_into_a_transaction_is_refused() {
     on_cluster(|db| async move {
         let (table, row) = (&Table::both(Subspace::from("T")), &Label::from("r"));
         let is_too_large = |result: Result<(), Error>| {
-            matches!(result, Err(Error::TooLarge(TooLarge::Transaction { limit: TRANSACTION_SIZE_LIMIT, .. })))
+            matches!(
+                result,
+                Err(Error::TooLarge(TooLarge::Transaction { limit: TRANSACTION_SIZE_LIMIT, .. }))
+            )
         };
         // Each value is stored twice.
         let cells: &Line = &(0..51i64).map(|n| (n.into(), vec![0; 100_000].into())).collect();

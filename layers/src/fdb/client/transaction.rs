@@ -4,8 +4,8 @@ use super::raw::RawTransaction;
 use crate::{
     fdb::offsets,
     tx::{
-        ConflictRangeType, Error, Isolation, KeySelector, KeyValue, MappedBatch, MappedRow, Mapper, MutationType,
-        RangeBatch, RangeOption, Result, StreamingMode, Transaction, TransactionOption,
+        ConflictRangeType, Error, Isolation, KeySelector, KeyValue, MappedBatch, MappedRow, Mapper,
+        MutationType, RangeBatch, RangeOption, Result, StreamingMode, Transaction, TransactionOption,
     },
 };
 use bytes::Bytes;

@@ -99,7 +99,7 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
         "grv-cache/skipped", grv_cache_skipped,
             "With 1102 as well as 1101 the read version is a fresh one.";
     };
-    for (topic, code, value, errors) in REFUSED_RAW {
+    for ((topic, code, value), errors) in REFUSED_RAW {
         let promise = format!("Option {code} with the bytes {value:?} is refused with {errors:?}.");
         cases.push(Case::new(SECTION, &format!("refused/raw/{topic}"), promise, move |c| {
             refused_raw(c, *code, *value, errors)
@@ -148,26 +148,29 @@ const HARMLESS: &[(&str, TransactionOption)] = &[
 const EIGHT: &[u8] = &[0; 8];
 const LONG: &[u8] = &[b'x'; 256];
 
-/// Codes and values, and the errors that they are refused with.
-const REFUSED_RAW: &[(&str, i32, Option<&[u8]>, &[Error])] = &[
-    ("no-such-option", 12, None, &[Error::INVALID_OPTION]),
-    ("value-too-many", 10, Some(b"x"), &[Error::INVALID_OPTION_VALUE]),
-    ("value-missing", 501, None, &[Error::INVALID_OPTION_VALUE]),
-    ("integer-of-four-bytes", 501, Some(&[0; 4]), &[Error::INVALID_OPTION_VALUE]),
-    ("timeout-beyond-32-bits", 500, Some(&[0, 0, 0, 0, 1, 0, 0, 0]), &[Error::INVALID_OPTION_VALUE]),
-    ("log-transaction-without-identifier", 404, None, &[Error::CLIENT_INVALID_OPERATION]),
-    ("identifier-empty", 403, Some(b""), &[Error::INVALID_OPTION_VALUE]),
-    ("identifier-of-101-bytes", 403, Some(LONG.split_at(101).0), &[Error::INVALID_OPTION_VALUE]),
-    ("logging-enable-missing", 402, None, &[Error::INVALID_OPTION_VALUE]),
-    ("logged-field-length-0", 405, Some(EIGHT), &[Error::INVALID_OPTION_VALUE]),
-    ("idempotency-id-of-15-bytes", 504, Some(LONG.split_at(15).0), &[Error::INVALID_OPTION]),
-    ("idempotency-id-of-256-bytes", 504, Some(LONG), &[Error::INVALID_OPTION]),
-    ("span-parent-of-32-bytes", 900, Some(LONG.split_at(32).0), &[Error::INVALID_OPTION_VALUE]),
-    ("tag-missing", 800, None, &[Error::INVALID_OPTION_VALUE]),
+/// What is set, by its name here, its code and its value.
+type Raw = (&'static str, i32, Option<&'static [u8]>);
+
+/// What is refused, and the errors with which it may be.
+const REFUSED_RAW: &[(Raw, &[Error])] = &[
+    (("no-such-option", 12, None), &[Error::INVALID_OPTION]),
+    (("value-too-many", 10, Some(b"x")), &[Error::INVALID_OPTION_VALUE]),
+    (("value-missing", 501, None), &[Error::INVALID_OPTION_VALUE]),
+    (("integer-of-four-bytes", 501, Some(&[0; 4])), &[Error::INVALID_OPTION_VALUE]),
+    (("timeout-beyond-32-bits", 500, Some(&[0, 0, 0, 0, 1, 0, 0, 0])), &[Error::INVALID_OPTION_VALUE]),
+    (("log-transaction-without-identifier", 404, None), &[Error::CLIENT_INVALID_OPERATION]),
+    (("identifier-empty", 403, Some(b"")), &[Error::INVALID_OPTION_VALUE]),
+    (("identifier-of-101-bytes", 403, Some(LONG.split_at(101).0)), &[Error::INVALID_OPTION_VALUE]),
+    (("logging-enable-missing", 402, None), &[Error::INVALID_OPTION_VALUE]),
+    (("logged-field-length-0", 405, Some(EIGHT)), &[Error::INVALID_OPTION_VALUE]),
+    (("idempotency-id-of-15-bytes", 504, Some(LONG.split_at(15).0)), &[Error::INVALID_OPTION]),
+    (("idempotency-id-of-256-bytes", 504, Some(LONG)), &[Error::INVALID_OPTION]),
+    (("span-parent-of-32-bytes", 900, Some(LONG.split_at(32).0)), &[Error::INVALID_OPTION_VALUE]),
+    (("tag-missing", 800, None), &[Error::INVALID_OPTION_VALUE]),
 ];
 
 /// Options that change nothing an undisturbed transaction can see.
-const HARMLESS_RAW: &[(&str, i32, Option<&[u8]>)] = &[
+const HARMLESS_RAW: &[Raw] = &[
     ("an-empty-value-that-is-none", 10, Some(b"")),
     ("include-port-in-address", 23, None),
     ("debug-retry-logging", 401, None),

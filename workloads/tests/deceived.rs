@@ -142,8 +142,10 @@ impl Register {
                 tx.set_option(TransactionOption::CausalWriteRisky)?;
             }
             tx.set(KEY, &value.to_be_bytes());
-            while manner == Manner::WritesForEver {
-                tx.set(KEY, &value.to_be_bytes());
+            if manner == Manner::WritesForEver {
+                loop {
+                    tx.set(KEY, &value.to_be_bytes());
+                }
             }
             Ok(None)
         })
@@ -168,8 +170,10 @@ impl Register {
                 tx.set(KEY, &owed.to_be_bytes());
             }
             let value = number(tx.get(KEY, Isolation::Serializable).await?);
-            while manner == Manner::ReadsForEver {
-                tx.get(KEY, Isolation::Serializable).await?;
+            if manner == Manner::ReadsForEver {
+                loop {
+                    tx.get(KEY, Isolation::Serializable).await?;
+                }
             }
             Ok((value, tx.get_read_version().await?))
         });

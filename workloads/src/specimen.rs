@@ -325,7 +325,7 @@ fn perform_all<'a, S: Specimen, T: Transaction>(
     async move {
         let mut answers = Vec::with_capacity(ops.len());
         for op in ops {
-            answers.push(specimen.perform(&tx, env, op).await?);
+            answers.push(Box::pin(specimen.perform(&tx, env, op)).await?);
         }
         Ok(answers)
     }

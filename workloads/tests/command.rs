@@ -262,7 +262,9 @@ fn a_calm_sweep_passes_and_leaves_a_report() {
 
 #[test]
 fn a_sweep_that_met_nothing_is_vacuous() {
-    let families: Vec<&str> = shaketable_sim::faults::Family::ALL.iter().map(|f| f.name()).collect();
+    // `cycle` watches nothing, so the family that is left never strikes.
+    let families = shaketable_sim::faults::Family::ALL.iter().map(|f| f.name());
+    let families: Vec<&str> = families.filter(|name| *name != "late-watch").collect();
     let output = run(&["run", "cycle", "--seeds", "20", "--without", &families.join(",")]);
     assert_eq!(code(&output), 4, "{}", stdout(&output));
     assert!(stdout(&output).contains("VACUOUS"));

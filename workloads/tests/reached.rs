@@ -1,9 +1,9 @@
 //! Every public function of every layer is called by an operation of some workload, under faults.
 //!
 //! The public functions are read from the sources, so that a new one cannot be left out: inherent functions
-//! of the types that a layer exports, free functions that it exports, and the exactly-once forms that a macro
-//! declares. Each opens with `crate::called!()`, which notes that an operation (and not a setup, an audit or
-//! a check) called it; a sweep under standard faults then has to call all of them.
+//! of the types that a layer exports, and free functions that it exports. Each opens with `crate::called!()`,
+//! which notes that an operation (and not a setup, an audit or a check) called it; a sweep under standard
+//! faults then has to call all of them.
 
 use shaketable_layers::points;
 use shaketable_sim::seed::Seed;
@@ -23,7 +23,7 @@ const NO_LAYERS: [&str; 2] = ["tx", "fdb"];
 
 /// The workloads that are not called as the layer that they shake. The ring of `cycle` has no layer.
 const SHAKES: [(&str, &str); 4] =
-    [("api", "once"), ("signup", "scheduling"), ("upload", "blob"), ("cycle", "")];
+    [("session", "once"), ("signup", "scheduling"), ("upload", "blob"), ("cycle", "")];
 
 /// Seeds that a workload may take until nothing of its layer is missing.
 const SEEDS: u64 = 60;
@@ -32,141 +32,6 @@ const SEEDS: u64 = 60;
 const EXCEPTIONS: &[(&str, &str)] = &[
     ("once::Session::open", "a client opens its session before its first operation"),
     ("once::Slots::new", "a client knows its slots before its first operation"),
-];
-
-/// Public functions that no workload calls yet, or that do not note it yet, by their layer.
-const GAPS: &[&str] = &[
-    // blob
-    "blob::Blobs::abandon_upload_once",
-    "blob::Blobs::new",
-    "blob::Blobs::truncate_once",
-    "blob::Blobs::write_at_once",
-    // bulk
-    "bulk::BuildId::draw",
-    "bulk::Job::forget_once",
-    "bulk::Workspace::discard_once",
-    // counter
-    "counter::Counter::add_once",
-    "counter::Counter::add_within_once",
-    "counter::Counter::set_once",
-    "counter::Part::draw",
-    "counter::SplitCounter::add_once",
-    "counter::SplitCounter::add_within_once",
-    "counter::SplitCounter::set_once",
-    // directory
-    "directory::Allocator::allocate",
-    "directory::Chance::draw",
-    "directory::Directories::content",
-    "directory::Directories::create_once",
-    "directory::Directories::create_or_open_once",
-    "directory::Directories::create_with_prefix_once",
-    "directory::Directories::remove_if_exists_once",
-    "directory::Directories::remove_once",
-    "directory::Directories::rename_once",
-    "directory::Directory::below",
-    "directory::Directory::exists",
-    "directory::Directory::move_to",
-    "directory::Directory::move_to_once",
-    "directory::Directory::path",
-    "directory::Directory::remove",
-    "directory::Directory::remove_if_exists",
-    "directory::Directory::remove_if_exists_once",
-    "directory::Directory::remove_once",
-    "directory::Directory::siblings",
-    // document
-    "document::Documents::insert_new_once",
-    "document::Documents::insert_once",
-    "document::Documents::merge_once",
-    "document::Documents::patch_once",
-    "document::Documents::remove_once",
-    "document::Documents::replace_once",
-    "document::Id::draw",
-    // encoding
-    "encoding::Collation::compare",
-    "encoding::Ordered::delete_once",
-    "encoding::Ordered::set_once",
-    // hierarchy
-    "hierarchy::Hierarchy::insert_once",
-    "hierarchy::Hierarchy::remove_once",
-    "hierarchy::Hierarchy::replace_once",
-    "hierarchy::Hierarchy::tuples",
-    "hierarchy::from_json",
-    "hierarchy::from_tuples",
-    "hierarchy::to_tuples",
-    // index
-    "index::Table::new",
-    "index::Table::records",
-    "index::Users::delete_user",
-    "index::Users::get_user",
-    "index::Users::get_user_ids_by_name",
-    "index::Users::get_user_ids_in_region",
-    "index::Users::get_user_ids_in_regions",
-    "index::Users::get_users_in_region",
-    "index::Users::new",
-    "index::Users::set_user",
-    "index::Users::table",
-    // leased_queue
-    "leased_queue::LeasedQueue::row",
-    "leased_queue::LeasedQueue::subspace",
-    // log
-    "log::Log::append_all_once",
-    "log::Log::append_once",
-    "log::Log::trim_once",
-    // multimap
-    "multimap::Multimap::add_once",
-    "multimap::Multimap::all",
-    "multimap::Multimap::remove_all_once",
-    "multimap::Multimap::remove_once",
-    "multimap::Multiset::add_once",
-    "multimap::Multiset::all",
-    "multimap::Multiset::remove_all_once",
-    "multimap::Multiset::remove_once",
-    // once; the first of them where clients resolve an unknown outcome, which does not count as an operation
-    "once::Fate::map",
-    "once::Session::last",
-    "once::Slots::is_fence",
-    // priority_queue
-    "priority_queue::PriorityQueue::change_once",
-    "priority_queue::PriorityQueue::is_empty",
-    "priority_queue::PriorityQueue::len",
-    "priority_queue::PriorityQueue::peek_max",
-    "priority_queue::PriorityQueue::peek_min",
-    "priority_queue::PriorityQueue::pop_max",
-    "priority_queue::PriorityQueue::pop_min",
-    "priority_queue::PriorityQueue::pop_once",
-    "priority_queue::PriorityQueue::push_once",
-    "priority_queue::PriorityQueue::subspace",
-    // queue
-    "queue::Queue::is_empty",
-    "queue::Queue::items",
-    "queue::Queue::new",
-    "queue::Queue::subspace",
-    // scheduling
-    "scheduling::Keys::attendances",
-    "scheduling::Keys::new",
-    "scheduling::Scheduling::available_classes",
-    "scheduling::Scheduling::init_catalogue",
-    "scheduling::Scheduling::keys",
-    "scheduling::Scheduling::new",
-    "scheduling::check_name",
-    "scheduling::class_name",
-    "scheduling::class_names",
-    "scheduling::pack_seats",
-    "scheduling::unpack_seats",
-    // staged_queue
-    "staged_queue::StagedQueue::row",
-    "staged_queue::StagedQueue::subspace",
-    // table
-    "table::Grid::delete_once",
-    "table::Grid::replace_once",
-    "table::Grid::set_once",
-    "table::Table::delete_cell_once",
-    "table::Table::delete_column_once",
-    "table::Table::delete_row_once",
-    "table::Table::grid",
-    "table::Table::set_cell_once",
-    "table::Table::set_column_once",
-    "table::Table::set_row_once",
 ];
 
 /// A public function as the sources declare it.
@@ -247,7 +112,6 @@ fn functions_of(layer: &str, text: &str, exported: impl Fn(&str) -> bool) -> Vec
     let text = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or(text);
     let mut found = Vec::new();
     let mut implementation: Option<&str> = None;
-    let mut forms: Option<&str> = None;
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         let rest = &text[at..];
@@ -259,15 +123,10 @@ fn functions_of(layer: &str, text: &str, exported: impl Fn(&str) -> bool) -> Vec
                 found.push(Function { layer: layer.to_owned(), path: format!("{layer}::{name}"), noted });
             }
         };
-        if let Some(of) = line.strip_prefix("once_forms! { impl ") {
-            forms = of.split([',', '<']).next();
-        } else if line.starts_with('}') {
-            (implementation, forms) = (None, None);
+        if line.starts_with('}') {
+            implementation = None;
         } else if line.starts_with("impl") {
             implementation = inherent(line);
-        } else if let (Some(of), Some((name, _))) = (forms, line.trim_start().split_once(" = ")) {
-            // The macro has the note.
-            add(Some(of), name, true);
         } else {
             let noted = || first_statement(rest.trim_start()).starts_with("crate::called!();");
             if let Some(name) = declared(line) {
@@ -335,7 +194,7 @@ fn missing(functions: &BTreeSet<Function>) -> BTreeSet<String> {
 
 /// Whether a function need not be called.
 fn is_excused(path: &str) -> bool {
-    EXCEPTIONS.iter().any(|(name, _)| *name == path) || GAPS.contains(&path)
+    EXCEPTIONS.iter().any(|(name, _)| *name == path)
 }
 
 /// Runs a workload until nothing of its layer is missing.
@@ -373,7 +232,7 @@ fn every_public_function_is_called_by_an_operation_under_faults() {
     let missing = missing(&functions);
     let gaps: Vec<_> = missing.iter().filter(|path| !is_excused(path)).collect();
     assert!(gaps.is_empty(), "no operation of any workload calls these: {gaps:#?}");
-    let excused = EXCEPTIONS.iter().map(|(path, _)| path).chain(GAPS);
+    let excused = EXCEPTIONS.iter().map(|(path, _)| path);
     let idle: Vec<_> = excused.filter(|path| !missing.contains(**path)).collect();
     assert!(idle.is_empty(), "these are called, or do not exist, and need no exception: {idle:#?}");
 }
@@ -410,9 +269,6 @@ pub fn free() {
     crate::called!();
 }
 pub fn unexported() {}
-once_forms! { impl One, Error {
-    a_once = a(x: u8) -> ();
-} }
 
 #[cfg(test)]
 mod tests {
@@ -423,7 +279,7 @@ mod tests {
     let found: Vec<(&str, bool)> = found.iter().map(|f| (&*f.path, f.noted)).collect();
     assert_eq!(
         found,
-        [("l::Kept::plain", true), ("l::Kept::silent", false), ("l::free", true), ("l::One::a_once", true)]
+        [("l::Kept::plain", true), ("l::Kept::silent", false), ("l::free", true)]
     );
 }
 

@@ -10,7 +10,7 @@ pub const JUDGE: ClusterJudge = ClusterJudge {
 };
 
 fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
-    let timeline = Timeline::of(evidence.history, evidence.truth, std::iter::empty());
+    let timeline = Timeline::of(evidence.history, evidence.truth);
     for (id, attempt) in evidence.history.attempts.iter().enumerate() {
         let Some(attempt) = attempt else { continue };
         if let (true, Some(read_version)) = (attempt.fresh, attempt.read_version)

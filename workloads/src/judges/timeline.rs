@@ -31,11 +31,10 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// The timeline of a run. `answers` are further moments at which a version was known to be committed.
-    pub fn of(history: &History, truth: &Truth, answers: impl Iterator<Item = (Nanos, Version)>) -> Timeline {
+    /// The timeline of a run.
+    pub fn of(history: &History, truth: &Truth) -> Timeline {
         let acknowledged = truth.decided(history).into_iter();
         let acknowledged = acknowledged.map(|(at, version, by)| (at, Decided { version, by: Some(by) }));
-        let answers = answers.map(|(at, version)| (at, Decided { version, by: None }));
         let sent = |id: AttemptId| history.attempts.get(id.0 as usize)?.as_ref()?.commit_sent;
         let durable: BTreeMap<Version, Nanos> =
             history.durable.iter().map(|((_, version), at)| (*version, *at)).collect();
@@ -44,7 +43,14 @@ impl Timeline {
             let sent = || entry.transactions.iter().filter_map(|tx| sent(tx.attempt?)).max();
             (entry.version, durable.get(&entry.version).copied().or_else(sent).unwrap_or(0))
         });
-        Timeline { visible: visible.collect(), ..Timeline::decided(acknowledged.chain(answers)) }
+        Timeline { visible: visible.collect(), ..Timeline::decided(acknowledged) }
+    }
+
+    /// With further moments at which a version was known to be committed, because an answer shows it.
+    pub fn with(self, answers: impl Iterator<Item = (Nanos, Version)>) -> Timeline {
+        let answers = answers.map(|(at, version)| (at, Decided { version, by: None }));
+        let decided = self.decided.into_iter().chain(answers);
+        Timeline { visible: self.visible, ..Timeline::decided(decided) }
     }
 
     /// The timeline of what was decided at these moments, with everything visible from the beginning.

@@ -74,7 +74,10 @@ pub(crate) async fn live<W: Workload, S: Stage>(stage: S, job: Arc<Job<W>>) {
             stage.event(Kind::Call, index as u64, 0);
             job.progress.lock().operations.push(Operation { called, returned: called, outcome: None });
             stage.set_operation(Some(index as u32));
-            let done = points::in_operation(perform::<W, S::Database>(&job.workload, &mut session, op));
+            // On the heap: it is as large as all that the layer calls, and an unoptimized build copies it from
+            // frame to frame of a test thread's small stack.
+            let operation = Box::pin(perform::<W, S::Database>(&job.workload, &mut session, op));
+            let done = points::in_operation(operation);
             let done = cut_short(&stage, AssertUnwindSafe(done).catch_unwind()).await;
             stage.set_operation(None);
             let Some(outcome) = done else {
@@ -84,7 +87,7 @@ pub(crate) async fn live<W: Workload, S: Stage>(stage: S, job: Arc<Job<W>>) {
             };
             let outcome = match outcome {
                 Ok(Outcome::Unknown(error)) => {
-                    let resolved = job.workload.resolve::<S::Database>(&mut session, op, error);
+                    let resolved = Box::pin(job.workload.resolve::<S::Database>(&mut session, op, error));
                     AssertUnwindSafe(resolved).catch_unwind().await
                 }
                 other => other,

@@ -724,7 +724,7 @@ impl Workload for Bulk {
             batch: rng.range(1..8) as usize,
             bytes: *rng.pick(&[300, 1_000, 100_000]),
             build: (rng.range(2..20) as i64, rng.range(1..4) as usize),
-            silence: *rng.pick(&[0, 40, 80, 160, 2_000]),
+            silence: *rng.pick(&[0, 40, 80, 160, 600, 2_000, 2_000]),
             page: rng.range(1..4) as usize,
             pause: *rng.pick(&[0, 3, 15, 30]),
             mix: *rng.pick(&[[1, 1], [3, 1], [1, 3]]),

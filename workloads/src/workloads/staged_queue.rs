@@ -277,13 +277,22 @@ impl Staged {
 
     async fn dequeue<D: Database>(&self, session: &mut Session<D>) -> Outcome<Answer> {
         let db = session.database().clone();
-        loop {
+        for _ in 0..20 {
             match staged().dequeue(session).await {
                 once::Outcome::Applied(item) => return taken(item),
                 once::Outcome::Refused(e) => return failed(e),
                 once::Outcome::Unknown(_) => db.env().sleep(Duration::from_millis(5)).await,
             }
         }
+        // A timeout that no commit meets would have it ask for ever.
+        let asked = async {
+            match staged().dequeue(session).await {
+                once::Outcome::Applied(item) => taken(item),
+                once::Outcome::Refused(e) => failed(e),
+                once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
+            }
+        };
+        self.patiently(&db, asked).await
     }
 
     async fn within<D: Database>(&self, session: &mut Session<D>, patience: Duration) -> Outcome<Answer> {
@@ -744,6 +753,12 @@ impl Workload for Staged {
         "dequeues that register and serve each other, in order, whoever dies meanwhile";
     const ONE_EFFECT: bool = false;
 
+    /// A client that went away leaves its request to whatever becomes of it, and one that failed may have served
+    /// others.
+    fn may_land_late(&self, answer: &Answer) -> bool {
+        matches!(answer, Answer::Away | Answer::Failed(_))
+    }
+
     fn bugs() -> &'static [Bug] {
         BUGS
     }
@@ -920,6 +935,10 @@ impl Workload for Staged {
         op: &Op,
         error: tx::Error,
     ) -> Outcome<Answer> {
+        if op.dequeues() {
+            // It may have asked, and the next dequeue of the session goes on from there.
+            return Outcome::Unknown(error);
+        }
         sessions::settle(&mut client.session, self.timeout, error, async |session, pending| {
             let enqueued = || Outcome::Answered(Answer::Enqueued);
             Ok(match op {

@@ -102,19 +102,27 @@ impl<'a> Traces<'a> {
         self.looks.get(&key).map_or(&[], Vec::as_slice)
     }
 
-    /// When an answer showed that a version is committed. What of the operation's own effects landed after its
-    /// return showed nothing.
-    fn shown<A>(&self, operations: &[Vec<Operation<A>>], durable: &Timeline) -> Vec<(Nanos, Version)> {
+    /// When an answer showed that a version is committed. An answer that leaves open what lands late shows
+    /// nothing, and what landed after the return was not shown by it.
+    fn shown<W: Workload>(
+        &self,
+        workload: &W,
+        operations: &[Vec<Operation<W::Answer>>],
+        durable: &Timeline,
+    ) -> Vec<(Nanos, Version)> {
         let each = operations.iter().enumerate().flat_map(|(client, list)| {
             list.iter().enumerate().map(move |(index, operation)| ((client, index), operation))
         });
-        each.filter(|(_, operation)| matches!(operation.outcome, Some(Outcome::Answered(_))))
-            .filter_map(|(key, operation)| {
-                let seen = durable.seen_by(operation.returned);
-                let last = self.effects(key).iter().rev().map(|effect| effect.place.0).find(|at| *at <= seen);
-                last.or_else(|| self.looks(key).first().copied()).map(|version| (operation.returned, version))
-            })
-            .collect()
+        each.filter(|(_, operation)| match &operation.outcome {
+            Some(Outcome::Answered(answer)) => !workload.may_land_late(answer),
+            _ => false,
+        })
+        .filter_map(|(key, operation)| {
+            let seen = durable.seen_by(operation.returned);
+            let last = self.effects(key).iter().rev().map(|effect| effect.place.0).find(|at| *at <= seen);
+            last.or_else(|| self.looks(key).first().copied()).map(|version| (operation.returned, version))
+        })
+        .collect()
     }
 }
 
@@ -138,7 +146,7 @@ pub fn judge<W: Workload>(
 ) -> Result<W::Model, Unfit> {
     let traces = Traces::of(workload, history, truth);
     let durable = Timeline::of(history, truth);
-    let shown = traces.shown(operations, &durable);
+    let shown = traces.shown(workload, operations, &durable);
     let timeline = durable.with(shown.into_iter());
     let mut order = Vec::new();
     for (client, list) in operations.iter().enumerate() {

@@ -3,7 +3,7 @@
 use crate::{
     sessions::known,
     workload::Outcome,
-    workloads::staged_queue::{Answer, Flaw, Op, Staged, refused, staged, taken, wait},
+    workloads::staged_queue::{Answer, Flaw, Op, Staged, patience, refused, staged, taken, wait},
 };
 use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
@@ -30,14 +30,29 @@ pub async fn apply<D: Database>(
     let db = session.database().clone();
     match (flaw, op) {
         (Flaw::Stays | Flaw::LeavesBlindly, Op::Within(patience)) => {
-            let patience = Duration::from_micros(100 * u64::from(*patience));
-            return Some(workload.patiently(&db, give_up_wrongly(flaw, session, patience)).await);
+            let end = give_up_wrongly(flaw, session, self::patience(*patience));
+            return Some(workload.patiently(&db, end).await);
+        }
+        (Flaw::Impatient, Op::Within(patience)) => {
+            return Some(workload.within(session, self::patience(*patience) / 2).await);
         }
         (_, Op::Dequeue) | (Flaw::ForgetsDropped | Flaw::AsksBeside, Op::Cut(_)) => {}
         _ => return None,
     }
     Some(match flaw {
         Flaw::ForgetsDropped | Flaw::AsksBeside => workload.patiently(&db, begin_anew(flaw, session)).await,
+        Flaw::SleepsInLine => {
+            let end = async {
+                match register(session).await {
+                    Ok(request) => {
+                        db.env().sleep(Duration::from_secs(20)).await;
+                        wait(session, request).await
+                    }
+                    Err(outcome) => outcome,
+                }
+            };
+            workload.patiently(&db, end).await
+        }
         Flaw::AsksAgain => workload.patiently(&db, ask_again(session)).await,
         Flaw::Overtakes => {
             let took = session.apply(|tx| async move {

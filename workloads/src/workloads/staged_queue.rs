@@ -7,7 +7,7 @@
 //! that was dropped while its client lives owes what it was given to the client's next one.
 
 use crate::{
-    judges::Keyspace,
+    judges::{Keyspace, waiting::Wait},
     sabotage::staged_queue as sabotage,
     sessions::{self, slots},
     specimen::Recorded,
@@ -23,7 +23,10 @@ use shaketable_layers::{
     staged_queue::{Error, MAX_VALUE_BYTES, Request, Row, Served, StagedQueue, Taken, Turn},
     tx::{self, Database, Env, Isolation::Serializable, KeyValue, RangeOption, RetryError, Transaction},
 };
-use shaketable_sim::{proto::Mutation, seed::Stream};
+use shaketable_sim::{
+    proto::{Mutation, Version},
+    seed::Stream,
+};
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::Range,
@@ -44,6 +47,8 @@ flaws! {
     ForgetsDropped = "forgets-dropped", "a dequeue begins anew although a dropped one had taken an item", "a request time-out around a dequeue";
     AsksBeside = "asks-beside", "a dequeue leaves the request of a dropped one standing and registers another", "a request time-out around a dequeue";
     Stays = "gives-up-and-stays", "a dequeue that gives up leaves its request where it stands", "a time-out around a wait";
+    Impatient = "impatient", "a dequeue gives up after half of its patience", "a time-out in another unit";
+    SleepsInLine = "sleeps-in-line", "a dequeue that has registered looks for its item only after a long sleep", "a wake-up that was lost";
     LeavesBlindly = "leaves-blindly", "a dequeue that gives up removes its request without a look at what it was given", "a time-out around a wait";
 }
 
@@ -228,6 +233,11 @@ impl Op {
     }
 }
 
+/// The patience of an [`Op::Within`].
+pub(crate) fn patience(units: u16) -> Duration {
+    Duration::from_micros(100 * u64::from(units))
+}
+
 /// An answer of what was taken.
 pub(crate) fn taken(item: Option<Item>) -> Outcome<Answer> {
     match item.as_ref().map(name).transpose() {
@@ -295,7 +305,11 @@ impl Staged {
         self.patiently(&db, asked).await
     }
 
-    async fn within<D: Database>(&self, session: &mut Session<D>, patience: Duration) -> Outcome<Answer> {
+    pub(crate) async fn within<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        patience: Duration,
+    ) -> Outcome<Answer> {
         loop {
             match staged().dequeue_within(session, patience).await {
                 once::Outcome::Applied(Served::Item(item)) => return taken(Some(item)),
@@ -561,6 +575,8 @@ pub struct Model {
     given: BTreeMap<Call, Option<Name>>,
     /// What operations registered.
     registered: BTreeMap<Call, Vec<Request>>,
+    /// The version at which something was parked for each ticket.
+    parked_since: BTreeMap<ItemId, Version>,
     /// Operations that found neither items nor requests.
     found_empty: BTreeSet<Call>,
     /// What operations say.
@@ -592,8 +608,13 @@ impl Model {
         let registered: Vec<_> = after.requests.difference(&before.requests).copied().collect();
         let served: Vec<_> = before.requests.difference(&after.requests).copied().collect();
         let parked: Vec<_> = after.parked.iter().filter(|(t, g)| before.parked.get(t) != Some(g)).collect();
-        let fetched: Vec<_> =
-            before.parked.iter().filter(|(t, _)| !after.parked.contains_key(t)).map(|(_, g)| *g).collect();
+        let gone = || before.parked.iter().filter(|(t, _)| !after.parked.contains_key(t));
+        let fetched: Vec<_> = gone().map(|(_, g)| *g).collect();
+        let since = gone().filter_map(|(t, _)| self.parked_since.get(t).copied()).min();
+        if let Some([version @ .., _, _]) = step.stamp {
+            let version = i64::from_be_bytes(version);
+            self.parked_since.extend(parked.iter().map(|(ticket, _)| (**ticket, version)));
+        }
         let counts = [put.len(), removed.len(), registered.len(), served.len(), parked.len(), fetched.len()];
         match (step.op, counts) {
             (Op::Enqueue(batch), [n, 0, 0, 0, 0, 0]) => {
@@ -654,6 +675,9 @@ impl Model {
                 self.give(call, Some(removed[0].1))
             }
             (op, [0, 0, 0, 0, 0, 1]) if op.dequeues() || *op == Op::Enlist => {
+                if let (Op::Dequeue | Op::Within(_), Some(Answer::Taken(..))) = (op, step.answer) {
+                    step.waited(Wait { patience: 0, found: since })?;
+                }
                 self.give(call, fetched[0].map(|(_, name)| name))
             }
             (Op::Leave | Op::Within(_) | Op::Enlist, [0, 0, 0, 1, 0, 0]) => Ok(()),
@@ -880,9 +904,7 @@ impl Workload for Staged {
         let outcome = match op {
             Op::Enqueue(batch) => self.enqueue(session, &batch.values()).await,
             Op::Dequeue => self.dequeue(session).await,
-            Op::Within(patience) => {
-                self.within(session, Duration::from_micros(100 * u64::from(*patience))).await
-            }
+            Op::Within(patience) => self.within(session, self::patience(*patience)).await,
             Op::Cut(polls) => match sessions::polled(u64::from(*polls), self.dequeue(session)).await {
                 Some(outcome) => outcome,
                 None => return Outcome::Unknown(tx::Error::OPERATION_CANCELLED),
@@ -964,6 +986,13 @@ impl Workload for Staged {
             step.answer
         {
             model.told.insert((step.client, step.index), answer.clone());
+        }
+        if let (Op::Within(patience), Some(Answer::Left(_))) = (step.op, step.answer) {
+            // Whether something was there shows in what becomes of its request.
+            let over = step.called + self::patience(*patience).as_nanos() as u64;
+            if step.returned < over {
+                return Err(format!("gave up {} ns before its patience had run out", over - step.returned));
+            }
         }
         if step.committed {
             return model.commit(step);

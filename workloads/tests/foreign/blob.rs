@@ -89,18 +89,18 @@ impl Layer for AllBlobs {
             .await;
         let db = &calls.db.clone();
         for blob in [&b"own"[..], b"uploaded", b"empty"] {
-            calls.run("Blobs::read_paged", blobs.read_paged(db, blob)).await;
+            calls.run("Blobs::read_paged", async { blobs.read_paged(db, blob).await }).await;
             let pages = async {
                 let Some(mut pages) = Pages::open(db, blobs, blob).await? else { return Ok(None) };
                 Ok(Some((pages.stat(), pages.next(db).await?)))
             };
             calls.run("Pages::next", pages).await;
         }
-        calls.run("Blobs::put_all", blobs.put_all(db, b"uploaded", UPLOADS[1], &long)).await;
+        calls.run("Blobs::put_all", async { blobs.put_all(db, b"uploaded", UPLOADS[1], &long).await }).await;
         let mut session = session(db).await;
-        let once = blobs.upload_once(&mut session, b"own", &long, Expect::Anything);
+        let once = async { blobs.upload_once(&mut session, b"own", &long, Expect::Anything).await };
         calls.once("Blobs::upload_once", once).await;
-        calls.run("Blobs::collect", blobs.collect(db, Duration::from_secs(1))).await;
+        calls.run("Blobs::collect", async { blobs.collect(db, Duration::from_secs(1)).await }).await;
         let drawn = UploadId::draw(db.env());
         calls.tx("Blobs::abandon_upload", |tx| async move { blobs.abandon_upload(&tx, drawn).await }).await;
     }

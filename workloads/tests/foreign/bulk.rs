@@ -100,11 +100,11 @@ impl Layer for Bulk {
         calls.tx("Workspace::discard_observed", discard).await;
         calls.tx("Workspace::clear_retired", |tx| async move { workspace.clear_retired(&tx, 2).await }).await;
         for job in jobs {
-            calls.run("Job::advance", job.advance(db, &LIMITS, work)).await;
-            calls.run("Job::run", job.run(db, &LIMITS, work)).await;
+            calls.run("Job::advance", async { job.advance(db, &LIMITS, work).await }).await;
+            calls.run("Job::run", async { job.run(db, &LIMITS, work).await }).await;
         }
-        calls.run("Workspace::clear_all_retired", workspace.clear_all_retired(db, 1)).await;
-        let unchanged = workspace.discard_unchanged(db, Duration::from_secs(1), 1);
+        calls.run("Workspace::clear_all_retired", async { workspace.clear_all_retired(db, 1).await }).await;
+        let unchanged = async { workspace.discard_unchanged(db, Duration::from_secs(1), 1).await };
         calls.run("Workspace::discard_unchanged", unchanged).await;
         let [job, _] = jobs;
         calls.tx("Job::forget", |tx| async move { job.forget(&tx).await }).await;

@@ -51,7 +51,7 @@ impl Layer for AllDirectories {
     async fn call(&self, calls: &mut Calls) {
         let AllDirectories(all) = self;
         let allocator = &all.nodes().allocator();
-        for path in PATHS {
+        for (at, path) in PATHS.into_iter().enumerate() {
             calls.tx("Directories::open", |tx| async move { all.open(&tx, path, b"").await }).await;
             calls.tx("Directories::open", |tx| async move { all.open(&tx, path, b"tag").await }).await;
             calls
@@ -62,12 +62,14 @@ impl Layer for AllDirectories {
             calls.tx("Directories::create", create).await;
             let create = |tx| async move { all.create_or_open(&tx, path, b"tag", Chance(3)).await };
             calls.tx("Directories::create_or_open", create).await;
-            for prefix in [&b"mine"[..], b"manual2", b"\x15", b"", b"\xff"] {
+            let prefixes = [&b"mine"[..], b"manual2", b"\x15", b"", b"\xff"];
+            for prefix in prefixes.into_iter().cycle().skip(at).take(2) {
                 let create =
                     |tx| async move { all.create_with_prefix(&tx, path, b"", prefix, Chance(4)).await };
                 calls.tx("Directories::create_with_prefix", create).await;
             }
-            for to in [&["moved"][..], &["a", "moved"], &["p", "moved"], &["a", "b", "c", "d"], &[]] {
+            let destinations = [&["moved"][..], &["a", "moved"], &["p", "moved"], &["a", "b", "c", "d"], &[]];
+            for to in destinations.into_iter().cycle().skip(at).take(2) {
                 calls.tx("Directories::rename", |tx| async move { all.rename(&tx, path, to).await }).await;
                 let moved = |tx| async move { all.open(&tx, path, b"").await?.move_to(&tx, to).await };
                 calls.tx("Directory::move_to", moved).await;

@@ -56,20 +56,19 @@ impl Layer for AllDocuments {
 
     async fn call(&self, calls: &mut Calls) {
         let AllDocuments(documents) = self;
-        for id in &ids() {
-            for path in paths().iter().step_by(if *id == 1.into() { 1 } else { 4 }) {
+        for (at, id) in ids().iter().enumerate() {
+            let items = &[json!("another text"), json!({"name": {"x": []}}), json!([[1], 2])];
+            for (path, item) in paths().iter().zip(items.iter().cycle()).skip(at).step_by(1 + 3 * at) {
                 calls
                     .tx(
                         "Documents::get",
                         |tx| async move { documents.get(&tx, id, path, Serializable).await },
                     )
                     .await;
-                for item in &[json!("another text"), json!({"name": {"x": []}}), json!([[1], 2])] {
-                    let patch = |tx| async move { documents.patch(&tx, id, path, item).await };
-                    calls.tx("Documents::patch", patch).await;
-                    let merge = |tx| async move { documents.merge(&tx, id, path, item).await };
-                    calls.tx("Documents::merge", merge).await;
-                }
+                let patch = |tx| async move { documents.patch(&tx, id, path, item).await };
+                calls.tx("Documents::patch", patch).await;
+                let merge = |tx| async move { documents.merge(&tx, id, path, item).await };
+                calls.tx("Documents::merge", merge).await;
                 calls
                     .tx("Documents::remove", |tx| async move { documents.remove(&tx, id, path).await })
                     .await;

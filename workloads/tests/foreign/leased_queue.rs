@@ -93,9 +93,11 @@ impl Layer for LeasedQueues {
         };
         calls.tx("LeasedQueue::claim", claim_all).await;
         let db = &calls.db.clone();
-        let unchanged = queue.expire_unchanged(db, Duration::from_secs(1), 1);
+        let unchanged = async { queue.expire_unchanged(db, Duration::from_secs(1), 1).await };
         calls.run("LeasedQueue::expire_unchanged", unchanged).await;
         let mut session = session(db).await;
-        calls.once("LeasedQueue::enqueue_once", queue.enqueue_once(&mut session, b"new")).await;
+        calls
+            .once("LeasedQueue::enqueue_once", async { queue.enqueue_once(&mut session, b"new").await })
+            .await;
     }
 }

@@ -47,8 +47,8 @@ impl Layer for Logs {
             .await;
         let db = &calls.db.clone();
         let patience = Duration::from_secs(1);
-        calls.run("Log::tail", log.tail(db, None, 2, patience)).await;
+        calls.run("Log::tail", async { log.tail(db, None, 2, patience).await }).await;
         let last = Position { stamp: [0xff; 10], rank: i64::MAX };
-        calls.run("Log::tail", log.tail(db, Some(last), 2, patience)).await;
+        calls.run("Log::tail", async { log.tail(db, Some(last), 2, patience).await }).await;
     }
 }

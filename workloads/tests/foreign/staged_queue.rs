@@ -102,7 +102,9 @@ impl Layer for StagedQueues {
 
         let db = &calls.db.clone();
         let mut session = session(db).await;
-        calls.once("StagedQueue::dequeue_within", queue.dequeue_within(&mut session, PATIENCE)).await;
+        calls
+            .once("StagedQueue::dequeue_within", async { queue.dequeue_within(&mut session, PATIENCE).await })
+            .await;
         let given_up = async {
             let Outcome::Applied(Turn::Waiting(request)) = queue.ask(&mut session).await else {
                 return Ok(None);
@@ -117,9 +119,13 @@ impl Layer for StagedQueues {
             Ok::<_, Error>(Some(queue.take_turn(&mut session, request).await?))
         };
         calls.call("StagedQueue::take_turn", taken).await;
-        calls.once("StagedQueue::dequeue", queue.dequeue(&mut session)).await;
-        calls.once("StagedQueue::enqueue_once", queue.enqueue_once(&mut session, b"new")).await;
-        calls.run("StagedQueue::fulfil_all", queue.fulfil_all(db)).await;
-        calls.run("StagedQueue::reclaim_unchanged", queue.reclaim_unchanged(db, PATIENCE)).await;
+        calls.once("StagedQueue::dequeue", async { queue.dequeue(&mut session).await }).await;
+        calls
+            .once("StagedQueue::enqueue_once", async { queue.enqueue_once(&mut session, b"new").await })
+            .await;
+        calls.run("StagedQueue::fulfil_all", async { queue.fulfil_all(db).await }).await;
+        calls
+            .run("StagedQueue::reclaim_unchanged", async { queue.reclaim_unchanged(db, PATIENCE).await })
+            .await;
     }
 }

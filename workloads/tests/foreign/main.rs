@@ -112,7 +112,8 @@ fn rows<L: Layer>() -> Vec<KeyValue> {
                 tx.get_range_all(RangeOption::new("", "\u{ff}"), Isolation::Snapshot).await
             });
             let mine = |row: &KeyValue| L::new().spaces().iter().any(|space| row.key.starts_with(space));
-            found.lock().extend(all.await.expect("a calm cluster answers").into_iter().filter(mine));
+            let all = all.await.expect("a calm cluster answers");
+            found.lock().extend(all.into_iter().filter(mine));
         }
     });
     std::mem::take(&mut *rows.lock())

@@ -35,11 +35,44 @@ fn shown(bytes: &[u8]) -> String {
     }
 }
 
-/// What to write over `rows`, which a layer has written below one of `spaces`.
-pub fn damages(rows: &[KeyValue], spaces: &[Bytes], draws: &mut Stream) -> Vec<Write> {
-    let mut writes = Vec::new();
-    for _ in 0..draws.range(1..4) {
-        writes.extend(damage(rows, spaces, draws));
+/// How a row can be damaged.
+#[derive(Clone, Copy)]
+enum Kind {
+    Cleared,
+    AnothersValue,
+    ValueChanged,
+    ValueOdd,
+    ValueElement,
+    KeyChanged,
+    KeyElement,
+    NewKey,
+}
+
+/// The kinds, those more often that have more in them.
+const KINDS: [Kind; 12] = [
+    Kind::ValueElement,
+    Kind::KeyElement,
+    Kind::ValueChanged,
+    Kind::AnothersValue,
+    Kind::ValueElement,
+    Kind::KeyChanged,
+    Kind::NewKey,
+    Kind::KeyElement,
+    Kind::ValueElement,
+    Kind::ValueOdd,
+    Kind::Cleared,
+    Kind::ValueChanged,
+];
+
+/// What to write over `rows`, which a layer has written below one of `spaces`. Of successive cases the first damage
+/// is of each kind to each row in turn; there may be more, of any kind.
+pub fn damages(case: u64, rows: &[KeyValue], spaces: &[Bytes], draws: &mut Stream) -> Vec<Write> {
+    let case = case as usize;
+    let (kind, row) = (KINDS[case % KINDS.len()], &rows[case / KINDS.len() % rows.len()]);
+    let mut writes = damage(kind, row, rows, spaces, draws);
+    for _ in 0..draws.below(3) {
+        let (kind, row) = (*draws.pick(&KINDS), draws.pick(rows));
+        writes.extend(damage(kind, row, rows, spaces, draws));
     }
     for write in &mut writes {
         write.key.truncate(KEY_SIZE_LIMIT);
@@ -51,37 +84,35 @@ pub fn damages(rows: &[KeyValue], spaces: &[Bytes], draws: &mut Stream) -> Vec<W
 }
 
 /// One damage: a row or two.
-fn damage(rows: &[KeyValue], spaces: &[Bytes], draws: &mut Stream) -> Vec<Write> {
-    let set = |key: &Bytes, value: Vec<u8>| vec![Write { key: key.clone(), value: Some(value.into()) }];
-    let clear = |key: &Bytes| Write { key: key.clone(), value: None };
-    if rows.is_empty() || draws.chance(0.1) {
-        let space = draws.pick(spaces).clone();
-        let key = [&space[..], &tuple(draws)].concat().into();
-        let value = if draws.chance(0.5) { tuple(draws) } else { odd(draws) };
-        return set(&key, value);
-    }
-    let row = draws.pick(rows).clone();
-    match draws.below(12) {
-        0 => vec![clear(&row.key)],
-        1 => {
-            let other = draws.pick(rows).clone();
-            [set(&row.key, other.value.to_vec()), set(&other.key, row.value.to_vec())].concat()
-        }
-        2..5 => set(&row.key, changed(&row.value, draws)),
-        5 => set(&row.key, odd(draws)),
-        6..9 => set(&row.key, element_changed(&row.value, draws)),
-        moves => {
-            let space = spaces.iter().filter(|space| row.key.starts_with(space)).max_by_key(|s| s.len());
-            let (space, tuple) = row.key.split_at(space.map_or(0, |space| space.len()));
-            let other = match moves {
-                9 => changed(tuple, draws),
-                _ => element_changed(tuple, draws),
-            };
-            let mut writes = set(&[space, &other].concat().into(), row.value.to_vec());
-            if draws.chance(0.3) {
-                writes.push(clear(&row.key));
+fn damage(kind: Kind, row: &KeyValue, rows: &[KeyValue], spaces: &[Bytes], draws: &mut Stream) -> Vec<Write> {
+    let set = |key: &Bytes, value: Vec<u8>| Write { key: key.clone(), value: Some(value.into()) };
+    let clear = || Write { key: row.key.clone(), value: None };
+    let space = spaces.iter().filter(|space| row.key.starts_with(space)).max_by_key(|space| space.len());
+    let (space, tuple) = row.key.split_at(space.map_or(0, |space| space.len()));
+    let is_moved = draws.chance(0.3);
+    let elsewhere = |tuple: Vec<u8>| {
+        let copy = set(&[space, &tuple].concat().into(), row.value.to_vec());
+        if is_moved { vec![copy, clear()] } else { vec![copy] }
+    };
+    match kind {
+        Kind::Cleared => vec![clear()],
+        Kind::AnothersValue => {
+            let other = draws.pick(rows);
+            let mut writes = vec![set(&row.key, other.value.to_vec())];
+            if draws.chance(0.5) {
+                writes.push(set(&other.key, row.value.to_vec()));
             }
             writes
+        }
+        Kind::ValueChanged => vec![set(&row.key, changed(&row.value, draws))],
+        Kind::ValueOdd => vec![set(&row.key, odd(draws))],
+        Kind::ValueElement => vec![set(&row.key, element_changed(&row.value, draws))],
+        Kind::KeyChanged => elsewhere(changed(tuple, draws)),
+        Kind::KeyElement => elsewhere(element_changed(tuple, draws)),
+        Kind::NewKey => {
+            let key = [&draws.pick(spaces)[..], &self::tuple(draws)].concat();
+            let value = if draws.chance(0.5) { self::tuple(draws) } else { odd(draws) };
+            vec![set(&key.into(), value)]
         }
     }
 }
@@ -122,12 +153,12 @@ fn element_changed(packed: &[u8], draws: &mut Stream) -> Vec<u8> {
         return changed(packed, draws);
     }
     let at = draws.index(elements.len());
-    match draws.below(12) {
+    match draws.below(14) {
         0 => drop(elements.remove(at)),
         1 => elements.insert(at, elements[at].clone()),
         2 => elements.insert(at, element(draws)),
-        3..5 => elements[at] = padded(&elements[at]),
-        5..10 => elements[at] = like(&elements[at], draws),
+        3..6 => elements[at] = padded(&elements[at]),
+        6..12 => elements[at] = like(&elements[at], draws),
         _ => elements[at] = element(draws),
     }
     elements.push(rest.to_vec());
@@ -204,9 +235,14 @@ fn element(draws: &mut Stream) -> Vec<u8> {
 
 /// A packed integer, mostly one where integers end.
 fn integer(draws: &mut Stream) -> Vec<u8> {
-    let unsigned = [u64::MAX, u64::MAX - 1, 1 << 63, 1 << 40];
-    let signed = [0, 1, 2, 3, -1, -2, -3, 255, i64::MAX, i64::MAX - 1, i64::MAX / 2, i64::MIN, i64::MIN + 1];
-    if draws.chance(0.3) { pack(draws.pick(&unsigned)) } else { pack(draws.pick(&signed)) }
+    let unsigned = [u64::MAX, u64::MAX, u64::MAX - 1, 1 << 63, 1 << 40];
+    let signed = [i64::MAX, i64::MAX, i64::MAX - 1, i64::MAX / 2, i64::MIN, i64::MIN + 1];
+    let small = [0, 1, 2, 3, -1, -2, -3, 255];
+    match draws.below(3) {
+        0 => pack(draws.pick(&unsigned)),
+        1 => pack(draws.pick(&signed)),
+        _ => pack(draws.pick(&small)),
+    }
 }
 
 /// A packed string of bytes.

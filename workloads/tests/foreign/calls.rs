@@ -42,6 +42,11 @@ impl Calls {
         Calls { db, commits: draws.chance(0.5), version, draws }
     }
 
+    /// Whether to make calls that take long.
+    pub fn seldom(&mut self) -> bool {
+        self.draws.chance(0.1)
+    }
+
     /// Calls a function in a transaction of its own.
     pub async fn tx<A, E, F>(&mut self, name: &str, body: impl FnOnce(SimTransaction) -> F)
     where

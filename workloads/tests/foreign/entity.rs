@@ -36,8 +36,7 @@ impl Layer for AllEntities {
             er.add_attribute_value(&tx, &smith, "name", b"Smith").await?;
             er.add_attribute_value(&tx, &seven, "", b"").await?;
             for (relationship, _) in RELATIONSHIPS {
-                er.add_relationship(&tx, relationship, &smith, &seven).await?;
-                er.add_relationship(&tx, relationship, &bytes, &least).await?;
+                er.add_relationship(&tx, relationship, &seven, &bytes).await?;
             }
             er.add_relationship(&tx, "friends", &smith, &least).await
         })

@@ -123,7 +123,7 @@ fn rows<L: Layer>() -> Vec<KeyValue> {
 fn wrong<L: Layer>(rows: &[KeyValue], case: u64) -> Option<String> {
     let draws = Seed(case).stream(L::NAME);
     let mut damage = draws.clone();
-    let writes = bytes::damages(rows, &L::new().spaces(), &mut damage);
+    let writes = bytes::damages(case, rows, &L::new().spaces(), &mut damage);
     let state: Arc<Vec<(Bytes, Option<Bytes>)>> = Arc::new(
         rows.iter()
             .map(|row| (row.key.clone(), Some(row.value.clone())))
@@ -165,7 +165,7 @@ fn withstands<L: Layer>() {
     let is_whole = chosen.is_none();
     let cases = chosen.map_or(CASES, |text| parse_seeds(&text).expect("a case, or a range of cases"));
     let rows = rows::<L>();
-    assert!(rows.len() > 1, "it writes nothing");
+    assert!(!rows.is_empty(), "it writes nothing");
     let wrong: Vec<String> = cases.filter_map(|case| wrong::<L>(&rows, case)).take(5).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let uncalled = surface::uncalled(L::NAME);

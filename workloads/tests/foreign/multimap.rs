@@ -27,8 +27,8 @@ impl Layer for Multimaps {
     async fn write(&self, db: &SimDatabase) {
         written(db, |tx| async move {
             let labels = labels();
-            for index in &labels[..3] {
-                for value in &labels[1..4] {
+            for index in &labels[..2] {
+                for value in &labels[2..4] {
                     self.map.add(&tx, index, value).await?;
                     self.set.add(&tx, index, value, 3).await?;
                 }
@@ -41,7 +41,7 @@ impl Layer for Multimaps {
     async fn call(&self, calls: &mut Calls) {
         let Multimaps { map, set } = self;
         for index in &labels() {
-            for value in &labels() {
+            for value in &labels()[2..] {
                 calls.tx("Multimap::add", |tx| async move { map.add(&tx, index, value).await }).await;
                 calls.tx("Multimap::remove", |tx| async move { map.remove(&tx, index, value).await }).await;
                 let is = |tx| async move { map.is_element(&tx, index, value, Serializable).await };

@@ -60,9 +60,10 @@ impl Layer for Schedulings {
             calls.tx("Scheduling::classes_of", classes).await;
         }
         calls.tx("Scheduling::init", |tx| async move { scheduling.init(&tx, CLASSES, 5).await }).await;
-        calls
-            .tx("Scheduling::init_catalogue", |tx| async move { scheduling.init_catalogue(&tx).await })
-            .await;
+        if calls.seldom() {
+            let catalogue = |tx| async move { scheduling.init_catalogue(&tx).await };
+            calls.tx("Scheduling::init_catalogue", catalogue).await;
+        }
         calls
             .pages("Scheduling::available_classes", async |tx, after: Option<String>| {
                 scheduling.available_classes(&tx, after.as_deref(), 1).await.map(|page| page.next)

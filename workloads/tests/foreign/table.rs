@@ -31,7 +31,7 @@ impl Layer for Tables {
             let labels = labels();
             for table in &self.tables {
                 for row in &labels[..2] {
-                    for column in &labels[1..4] {
+                    for column in &labels[1..3] {
                         table.set_cell(&tx, row, column, b"value").await?;
                     }
                 }

@@ -35,6 +35,7 @@ mod staged_queue;
 mod table;
 mod vector;
 
+use self::bytes::Damages;
 use ::bytes::Bytes;
 use calls::Calls;
 use foundationdb_tuple::Subspace;
@@ -56,6 +57,9 @@ use std::{
 pub trait Layer: Send + Sync + 'static {
     /// Its folder of `layers/src`.
     const NAME: &'static str;
+
+    /// Whether values are tuples, where they are of several parts.
+    const HAS_TUPLES: bool = true;
 
     /// The layer below [`space`].
     fn new() -> Self;
@@ -120,10 +124,9 @@ fn rows<L: Layer>() -> Vec<KeyValue> {
 }
 
 /// What is wrong with a case.
-fn wrong<L: Layer>(rows: &[KeyValue], case: u64) -> Option<String> {
-    let draws = Seed(case).stream(L::NAME);
-    let mut damage = draws.clone();
-    let writes = bytes::damages(case, rows, &L::new().spaces(), &mut damage);
+fn wrong<L: Layer>(rows: &[KeyValue], damages: &Damages, case: u64) -> Option<String> {
+    let mut draws = Seed(case).stream(L::NAME);
+    let writes = damages.of(case, &mut draws);
     let state: Arc<Vec<(Bytes, Option<Bytes>)>> = Arc::new(
         rows.iter()
             .map(|row| (row.key.clone(), Some(row.value.clone())))
@@ -133,7 +136,7 @@ fn wrong<L: Layer>(rows: &[KeyValue], case: u64) -> Option<String> {
     let ran = std::thread::Builder::new().name(format!("{}, case {case}", L::NAME)).spawn(move || {
         let ran = catch_unwind(AssertUnwindSafe(|| {
             cluster::under(FaultPlan::default(), move |machine| {
-                let (state, draws) = (state.clone(), damage.clone());
+                let (state, draws) = (state.clone(), draws.clone());
                 async move {
                     let db = machine.open();
                     let tx = db.create_transaction().expect("a transaction");
@@ -166,7 +169,8 @@ fn withstands<L: Layer>() {
     let cases = chosen.map_or(CASES, |text| parse_seeds(&text).expect("a case, or a range of cases"));
     let rows = rows::<L>();
     assert!(!rows.is_empty(), "it writes nothing");
-    let wrong: Vec<String> = cases.filter_map(|case| wrong::<L>(&rows, case)).take(5).collect();
+    let damages = Damages::new(&rows, L::new().spaces(), L::HAS_TUPLES);
+    let wrong: Vec<String> = cases.filter_map(|case| wrong::<L>(&rows, &damages, case)).take(5).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let uncalled = surface::uncalled(L::NAME);
     assert!(!is_whole || uncalled.is_empty(), "these are not called: {uncalled:?}");

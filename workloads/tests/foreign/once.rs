@@ -115,6 +115,8 @@ async fn done<A, E, F>(
 impl Layer for AllSlots {
     const NAME: &'static str = "once";
 
+    const HAS_TUPLES: bool = false;
+
     fn new() -> AllSlots {
         AllSlots(Slots::new(space()))
     }
@@ -169,7 +171,7 @@ impl Layer for AllSlots {
         };
         calls.tx("Slots::is_fence", fences).await;
         let db = &calls.db.clone();
-        for client in CLIENTS {
+        for client in CLIENTS.into_iter().chain(4..=20) {
             let op = OpId { client, epoch: 1, seq: 2 };
             let resolved = async {
                 let fate = resolve::<_, Option<Id>>(db, slots, op).await?;

@@ -21,6 +21,7 @@ pub mod directory;
 pub mod document;
 pub mod encoding;
 pub mod entity;
+mod exact;
 #[cfg(any(feature = "fdb-client", test))]
 pub mod fdb;
 pub mod graph;

@@ -6,6 +6,7 @@
 //! ```
 
 use super::Error;
+use crate::exact;
 use foundationdb_tuple::{Element, Subspace};
 
 /// The key of the cells below `index`: of one cell when every dimension is given.
@@ -18,7 +19,7 @@ pub(super) fn under(array: &Subspace, index: &[i64]) -> Result<Subspace, Error> 
 
 /// The index of a cell, by its key.
 pub(super) fn index(array: &Subspace, dimensions: usize, key: &[u8]) -> Result<Vec<i64>, Error> {
-    let parts: Vec<i64> = array.unpack(key).map_err(|_| Error::foreign(key))?;
+    let parts: Vec<i64> = exact::unpack_below(array, key).map_err(|_| Error::foreign(key))?;
     match parts.len() == dimensions && parts.iter().all(|i| *i >= 0) {
         true => Ok(parts),
         false => Err(Error::foreign(key)),

@@ -5,7 +5,7 @@ use super::{
     keys::{self, Manifest, Place},
 };
 use crate::{
-    limits, sometimes,
+    exact, limits, sometimes,
     tx::{Isolation, RangeOption, Transaction, VALUE_SIZE_LIMIT},
 };
 use bytes::{Bytes, BytesMut};
@@ -279,7 +279,8 @@ impl Blobs {
         let mut bytes = BytesMut::with_capacity(rows.iter().map(|row| row.value.len()).sum());
         let mut offset = first;
         for row in rows {
-            let (found,): (u64,) = content.unpack(&row.key).map_err(|_| Error::foreign(&row.key))?;
+            let (found,): (u64,) =
+                exact::unpack_below(&content, &row.key).map_err(|_| Error::foreign(&row.key))?;
             if found != offset || row.value.len() as u64 != manifest.chunk.min(manifest.size - offset) {
                 return Err(Error::Damaged(offset));
             }

@@ -7,7 +7,7 @@ use super::{
     ops::next,
 };
 use crate::{
-    limits,
+    exact, limits,
     once::{Outcome, Session, converging},
     reachable, sometimes,
     tx::{
@@ -375,7 +375,7 @@ struct Seen {
 /// A part that has come, by its mark: its number and its length.
 fn part(marks: &Subspace, row: &KeyValue) -> Result<(u64, u64), Error> {
     let foreign = || Error::foreign(&row.key);
-    let (number,): (u64,) = marks.unpack(&row.key).map_err(|_| foreign())?;
+    let (number,): (u64,) = exact::unpack_below(marks, &row.key).map_err(|_| foreign())?;
     let (length,): (u64,) = unpack(&row.value).map_err(|_| foreign())?;
     Ok((number, length))
 }

@@ -65,7 +65,15 @@ impl Job {
     pub async fn progress<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Progress, Error> {
         crate::called!();
         match tx.get(&self.key, isolation).await? {
-            Some(value) => Progress::decode(&self.key, &value),
+            Some(value) => {
+                let progress = Progress::decode(&self.key, &value)?;
+                // A cursor outside of the range would lead the job to rows that are not its own.
+                let is_own = (&self.begin..=&self.end).contains(&&progress.cursor);
+                match is_own || progress.cursor == self.end {
+                    true => Ok(progress),
+                    false => Err(Error::foreign(&self.key)),
+                }
+            }
             None => Ok(Progress { rows: 0, finished: false, cursor: self.begin.clone() }),
         }
     }
@@ -107,8 +115,9 @@ impl Job {
                 break;
             };
             let cursor = key_after(&row.key);
+            let rows = progress.rows.checked_add(1).ok_or_else(|| Error::foreign(&self.key))?;
             work(tx.clone(), row).await?;
-            (progress.rows, progress.cursor, done) = (progress.rows + 1, cursor, done + 1);
+            (progress.rows, progress.cursor, done) = (rows, cursor, done + 1);
             let bytes = tx.get_approximate_size().await.map_err(fdb)?;
             if bytes >= limits.bytes || env.now().saturating_sub(began) >= limits.time {
                 break;

@@ -6,7 +6,7 @@
 
 use super::Error;
 use crate::{
-    reachable, sometimes,
+    exact, reachable, sometimes,
     tx::{ConflictRangeType, Env, Isolation, MutationType, RangeOption, Transaction, TransactionOption},
 };
 use bytes::Bytes;
@@ -143,7 +143,7 @@ impl Allocator {
         let last = RangeOption::from(self.counters.range()).reversed().limit(1);
         match tx.get_range_all(last, Isolation::Snapshot).await?.pop() {
             None => Ok(0),
-            Some(row) => match self.counters.unpack(&row.key) {
+            Some(row) => match exact::unpack_below(&self.counters, &row.key) {
                 // Windows follow each other from 0 on, and none is near the end.
                 Ok(start @ 0..LAST_START) => Ok(start),
                 _ => Err(Error::foreign(&row.key)),

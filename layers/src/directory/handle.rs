@@ -132,6 +132,8 @@ impl Answer for Directory {
 
     fn decode(bytes: Bytes) -> Option<Directory> {
         let ((path, prefix, tag), (nodes, content, partition, manual)): Packed = unpack(&bytes).ok()?;
+        // A directory is among those of its layer.
+        path.strip_prefix(&partition[..])?;
         let own = |bytes: TupleBytes| Bytes::copy_from_slice(&bytes);
         let layer = Directories {
             nodes: Nodes::new(Subspace::from_bytes(&nodes[..])),
@@ -168,6 +170,12 @@ mod tests {
             assert_eq!(Directory::decode(out.freeze()), Some(directory));
         }
         assert_eq!(Directory::decode(Bytes::from_static(b"\x15\x01")), None);
+        // Of a partition that it is not in: its names there would have no begin.
+        let astray = Directory { path: Path::from(&["q"][..]), ..directory(&[], b"") };
+        let astray = Directory { layer: directory(&["p"], PARTITION).below(), ..astray };
+        let mut out = BytesMut::new();
+        assert_eq!(astray.encode(&mut out), Ok(None));
+        assert_eq!(Directory::decode(out.freeze()), None);
     }
 
     #[test]

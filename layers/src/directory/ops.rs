@@ -483,9 +483,7 @@ impl Directories {
         prefix: &[u8],
         isolation: Isolation,
     ) -> Result<bool, Error> {
-        let nodes = self.nodes.key();
-        let is_system = prefix.first() == Some(&0xff);
-        if prefix.starts_with(nodes) || nodes.starts_with(prefix) || is_system {
+        if self.is_reserved(prefix) {
             return Ok(false);
         }
         let Some(beginning) = self.nodes.beginning_with(prefix) else { return Ok(false) };
@@ -498,6 +496,12 @@ impl Directories {
             Some(row) => prefix.starts_with(&self.nodes.prefix_of(&row.key)?),
         };
         Ok(!begun && behind.is_empty())
+    }
+
+    /// Whether a prefix is nobody's to have: the system's, or one that nodes have or begin with.
+    fn is_reserved(&self, prefix: &[u8]) -> bool {
+        let nodes = self.nodes.key();
+        prefix.starts_with(nodes) || nodes.starts_with(prefix) || prefix.first() == Some(&0xff)
     }
 
     /// All keys that begin with a directory's prefix. No directory has a prefix with which nodes begin.
@@ -599,6 +603,10 @@ impl End {
                 }
                 open.push(layer.nodes.of(&row.value));
             }
+            // Nobody can have created it: with its content nodes would go, or what is the system's.
+            if layer.is_reserved(node.prefix()) {
+                return Err(Error::foreign(&node.tag()));
+            }
             doomed.push((layer.content_of(node.prefix())?, node.range()));
         }
         sometimes!(doomed.len() > 1, "directory: a removal takes others with it");
@@ -609,5 +617,21 @@ impl End {
         }
         tx.clear(&found.parent.child(name));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_has_the_nodes_or_what_is_the_systems() {
+        let all = Directories::new(Subspace::from_bytes("nodes"), Subspace::all());
+        for prefix in [&b"a"[..], b"node0", b"nodez"] {
+            assert!(!all.is_reserved(prefix), "{prefix:?}");
+        }
+        for prefix in [&b""[..], b"n", b"nodes", b"nodes\x01a", b"\xff", b"\xff\x02x"] {
+            assert!(all.is_reserved(prefix), "{prefix:?}");
+        }
     }
 }

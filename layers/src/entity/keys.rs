@@ -9,7 +9,7 @@
 //! Attributes and relationships have a part each: an entity may be called as a relationship is.
 
 use super::{Direction, Error};
-use crate::{id::Id, limits};
+use crate::{exact, id::Id, limits};
 use foundationdb_tuple::Subspace;
 
 impl Direction {
@@ -67,7 +67,7 @@ pub(super) fn pair(
 
 /// The other entity of a pair, by its key below [`related`].
 pub(super) fn other(related: &Subspace, key: &[u8]) -> Result<Id, Error> {
-    related.unpack(key).map(|(id,)| id).map_err(|_| Error::foreign(key))
+    exact::unpack_below(related, key).map(|(id,)| id).map_err(|_| Error::foreign(key))
 }
 
 /// Both keys of a pair.
@@ -89,7 +89,7 @@ pub(super) fn both(
 
 /// The two entities of a pair, by its key: first the one it is seen from.
 pub(super) fn ends(pairs: &Subspace, key: &[u8]) -> Result<(Id, Id), Error> {
-    pairs.unpack(key).map_err(|_| Error::foreign(key))
+    exact::unpack_below(pairs, key).map_err(|_| Error::foreign(key))
 }
 
 #[cfg(test)]

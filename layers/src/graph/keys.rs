@@ -8,7 +8,7 @@
 //! Every edge is stored with both of its users, so that either side is one range read.
 
 use super::Error;
-use crate::{id::Id, limits};
+use crate::{exact, id::Id, limits};
 use foundationdb_tuple::Subspace;
 
 /// What an edge is to the user it is stored with.
@@ -71,7 +71,7 @@ pub(super) fn both(users: &Subspace, user: &Id, kind: Kind, other: &Id) -> Resul
 
 /// What an edge is, and who is at its other end, by its key.
 pub(super) fn end(users: &Subspace, user: &Id, key: &[u8]) -> Result<(Kind, Id), Error> {
-    let parts = self::user(users, user).unpack::<(String, Id)>(key).ok();
+    let parts = exact::unpack_below::<(String, Id)>(&self::user(users, user), key).ok();
     parts.and_then(|(kind, other)| Some((Kind::named(&kind)?, other))).ok_or_else(|| Error::foreign(key))
 }
 

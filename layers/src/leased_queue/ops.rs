@@ -90,7 +90,7 @@ impl LeasedQueue {
         };
         let Item { position, value } = Keys::item(&self.keys.waiting, &row)?;
         let before = self.lease(tx, position).await?.map_or(0, |(lease, _)| lease.hold.token);
-        let hold = Hold { position, token: before.saturating_add(1) };
+        let hold = Hold { position, token: self.after(position, before)? };
         tx.clear(&row.key);
         tx.set(&position.pack(&self.keys.claimed), &value);
         self.put(tx, &Lease { hold, revision: 0 }, true);
@@ -102,7 +102,7 @@ impl LeasedQueue {
     pub async fn renew<T: Transaction>(&self, tx: &T, hold: Hold) -> Result<i64, Error> {
         crate::called!();
         let lease = self.held(tx, hold).await?;
-        let revision = lease.revision.saturating_add(1);
+        let revision = self.after(hold.position, lease.revision)?;
         self.put(tx, &Lease { hold, revision }, true);
         Ok(revision)
     }
@@ -220,6 +220,12 @@ impl LeasedQueue {
             }
             Ok(ended)
         }
+    }
+
+    /// The token or revision after this one. A lease that has the last one would be the same ever after: nobody
+    /// has come so far by counting.
+    fn after(&self, position: Position, count: i64) -> Result<i64, Error> {
+        count.checked_add(1).ok_or_else(|| Error::foreign(&position.pack(&self.keys.leases)))
     }
 
     /// The item's lease, and whether it is held. Serializable: what is done under a lease conflicts with

@@ -13,6 +13,7 @@
 
 use super::Error;
 use crate::{
+    exact,
     limits::{self, TooLarge},
     once::Answer,
     tx::VALUE_SIZE_LIMIT,
@@ -99,7 +100,8 @@ pub(super) fn appended(log: &Subspace, place: Appended) -> Vec<u8> {
 /// An entry's position, by its key.
 pub(super) fn position(log: &Subspace, key: &[u8]) -> Result<Position, Error> {
     let foreign = || Error::foreign(key);
-    let (stamp, rank): (Versionstamp, i64) = entries(log).unpack(key).map_err(|_| foreign())?;
+    let (stamp, rank): (Versionstamp, i64) =
+        exact::unpack_below(&entries(log), key).map_err(|_| foreign())?;
     match (stamp.is_complete(), stamp.user_version()) {
         (true, 0) => {
             Ok(Position { stamp: stamp.transaction_version().try_into().map_err(|_| foreign())?, rank })

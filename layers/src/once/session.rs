@@ -93,7 +93,7 @@ impl<D: Database> Session<D> {
             let opened = db
                 .run(|tx, _| async move {
                     let mut slot = read(&tx, key).await?.unwrap_or_else(Slot::vacant);
-                    slot.epoch += 1;
+                    slot.epoch = slot.epoch.checked_add(1).ok_or(Error::Unreadable)?;
                     crate::tx::Transaction::set(&tx, key, &slot.encode());
                     Ok::<_, Error>(slot)
                 })

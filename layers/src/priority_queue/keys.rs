@@ -11,6 +11,7 @@
 
 use super::Error;
 use crate::{
+    exact,
     once::{self, Answer},
     queue::ItemId,
     tx::VALUE_SIZE_LIMIT,
@@ -53,7 +54,8 @@ impl Place {
 
     pub(super) fn unpack(queue: &Subspace, key: &[u8]) -> Result<Place, Error> {
         let foreign = || Error::foreign(key);
-        let (priority, count, id): (_, _, TupleBytes<'_>) = queue.unpack(key).map_err(|_| foreign())?;
+        let (priority, count, id): (_, _, TupleBytes<'_>) =
+            exact::unpack_below(queue, key).map_err(|_| foreign())?;
         let id = (*id).try_into().map(ItemId).map_err(|_| foreign())?;
         Ok(Place { priority, count, id })
     }

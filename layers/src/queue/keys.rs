@@ -14,6 +14,7 @@
 
 use super::Error;
 use crate::{
+    exact,
     once::Answer,
     tx::{Env, VALUE_SIZE_LIMIT},
 };
@@ -98,12 +99,15 @@ impl Position {
         let id = |id: TupleBytes<'_>| (*id).try_into().map(ItemId).map_err(|_| foreign());
         match order {
             Order::Index => {
-                let (index, rest) = subspace.unpack(key).map_err(|_| foreign())?;
+                let (index, rest) = exact::unpack_below(subspace, key).map_err(|_| foreign())?;
                 Ok(Position::Index { index, id: id(rest)? })
             }
             Order::Commit => {
                 let (stamp, rank, rest): (Versionstamp, _, _) =
-                    subspace.unpack(key).map_err(|_| foreign())?;
+                    exact::unpack_below(subspace, key).map_err(|_| foreign())?;
+                if !stamp.is_complete() || stamp.user_version() != 0 {
+                    return Err(foreign());
+                }
                 let stamp = stamp.transaction_version().try_into().map_err(|_| foreign())?;
                 Ok(Position::Commit { stamp, rank, id: id(rest)? })
             }
@@ -192,6 +196,26 @@ mod tests {
             assert_eq!(Position::decode(out.freeze()), Some(position));
         }
         assert_eq!(Position::decode(Bytes::from_static(b"\x15")), None);
+    }
+
+    #[test]
+    fn a_place_that_no_item_can_have_is_foreign() {
+        let (queue, item) = (Subspace::from("q"), id(1));
+        let read = |order, packed: &[u8]| {
+            Position::unpack(
+                &queue,
+                order,
+                &[queue.bytes(), packed, &foundationdb_tuple::pack(&&item.0[..])].concat(),
+            )
+        };
+        let stamp = |bytes: u8, user: u8| [&[0x33][..], &[bytes; 10], &[0, user, 0x15, 7]].concat();
+        assert!(read(Order::Commit, &stamp(1, 0)).is_ok());
+        // One of another user's version would be taken for it.
+        assert!(read(Order::Commit, &stamp(1, 1)).is_err());
+        // No transaction has this one: a place before its commit.
+        assert!(read(Order::Commit, &stamp(0xff, 0)).is_err());
+        assert!(read(Order::Index, &[0x15, 7]).is_ok());
+        assert!(read(Order::Index, &[0x16, 0, 7]).is_err());
     }
 
     /// Nested tuples as deep as a key allows, and bytes by chance.

@@ -182,7 +182,9 @@ mod tests {
     #[test]
     fn the_largest_item_fits_into_an_answer() {
         for id in [0, 255] {
-            let position = Position::Commit { stamp: [id; 10], rank: i64::MAX, id: ItemId([id; 16]) };
+            // A stamp all of 0xff is none.
+            let position =
+                Position::Commit { stamp: [id.min(254); 10], rank: i64::MAX, id: ItemId([id; 16]) };
             let item = Item { position, value: vec![0; MAX_VALUE_BYTES].into() };
             let mut out = BytesMut::new();
             Some(item.clone()).encode(&mut out).unwrap();
@@ -214,7 +216,7 @@ mod tests {
         let id = ItemId([0; 16]);
         for position in [
             Position::Index { index: i64::MAX, id },
-            Position::Commit { stamp: [255; 10], rank: i64::MAX, id },
+            Position::Commit { stamp: [254; 10], rank: i64::MAX, id },
         ] {
             let length = position.pack(&queue).len() - queue.bytes().len();
             assert!(length <= MOST_KEY_BYTES, "{length}");

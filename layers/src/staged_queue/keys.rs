@@ -13,7 +13,7 @@
 use super::Error;
 use crate::{
     once::{self, Answer},
-    queue::{Item, ItemId, Order, Position},
+    queue::{Item, ItemId, MAX_VALUE_BYTES, Order, Position},
     tx::KeyValue,
 };
 use bytes::{Bytes, BytesMut};
@@ -135,8 +135,13 @@ impl Keys {
     }
 
     pub fn item(&self, row: &KeyValue) -> Result<Item, Error> {
-        let position = Position::unpack(&self.items, Order::Commit, &row.key);
-        Ok(Item { position: position.map_err(|_| Error::foreign(&row.key))?, value: row.value.clone() })
+        let foreign = || Error::foreign(&row.key);
+        let position = Position::unpack(&self.items, Order::Commit, &row.key).map_err(|_| foreign())?;
+        // One that is larger cannot be parked.
+        match row.value.len() {
+            ..=MAX_VALUE_BYTES => Ok(Item { position, value: row.value.clone() }),
+            _ => Err(foreign()),
+        }
     }
 
     pub fn request(&self, key: &[u8]) -> Result<Request, Error> {
@@ -164,7 +169,10 @@ impl Keys {
 
 /// What a parked value holds.
 pub(super) fn given(key: &[u8], value: Bytes) -> Result<Option<Item>, Error> {
-    <Option<Item>>::decode(value).ok_or_else(|| Error::foreign(key))
+    let item = <Option<Item>>::decode(value);
+    // It goes back to where it stood: in commit order.
+    let stood = |item: &Item| matches!(item.position, Position::Commit { .. });
+    item.filter(|item| item.as_ref().is_none_or(stood)).ok_or_else(|| Error::foreign(key))
 }
 
 fn ticket(position: &Position) -> ItemId {
@@ -219,6 +227,9 @@ mod tests {
     #[test]
     fn other_rows_are_foreign() {
         let keys = Keys::new(Subspace::from("s"));
+        let position = Position::Index { index: 1, id: ItemId([7; 16]) };
+        let mut indexed = BytesMut::new();
+        Some(Item { position, value: Bytes::new() }).encode(&mut indexed).unwrap();
         for row in [
             KeyValue::new(keys.items.pack(&1), ""),
             KeyValue::new(keys.requests.pack(&"x"), ""),
@@ -226,6 +237,9 @@ mod tests {
             KeyValue::new(keys.parked.pack(&TupleBytes::from(&[0; 9][..])), Bytes::from_static(b"\0")),
             KeyValue::new(keys.parked(ItemId([0; 16])), "x"),
             KeyValue::new(keys.all.pack(&3), ""),
+            // An item that could not be parked, and one that could not go back to where it stood.
+            KeyValue::new(at(7).pack(&keys.items), vec![0; MAX_VALUE_BYTES + 1]),
+            KeyValue::new(keys.parked(ItemId([0; 16])), indexed.freeze()),
         ] {
             assert_eq!(keys.row(&row), Err(Error::foreign(&row.key)));
         }

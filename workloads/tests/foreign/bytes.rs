@@ -1,0 +1,322 @@
+//! The bytes: what a layer has written, damaged, and what it would never write.
+//!
+//! Half of the cases go through the elements that the layer has written, in keys and in values, and put each of a
+//! list of others in their place: numbers where numbers end, numbers written otherwise, tuples nested as deep as
+//! a key can be. The other half is by chance.
+
+use bytes::Bytes;
+use foundationdb_tuple::pack;
+use shaketable_layers::{
+    nesting::first_length,
+    tx::{KEY_SIZE_LIMIT, KeyValue, VALUE_SIZE_LIMIT},
+};
+use shaketable_sim::seed::Stream;
+use std::{collections::BTreeMap, fmt};
+
+/// A key, and the value that it gets; none where it is cleared.
+#[derive(Clone)]
+pub struct Write {
+    pub key: Bytes,
+    pub value: Option<Bytes>,
+}
+
+impl fmt::Display for Write {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.value {
+            Some(value) => write!(f, "{} = {}", shown(&self.key), shown(value)),
+            None => write!(f, "{} cleared", shown(&self.key)),
+        }
+    }
+}
+
+/// Bytes for a person to read; of very many the first.
+fn shown(bytes: &[u8]) -> String {
+    const MOST: usize = 120;
+    let cut = &bytes[..bytes.len().min(MOST)];
+    match cut.len() < bytes.len() {
+        true => format!("\"{}\".. ({} bytes)", cut.escape_ascii(), bytes.len()),
+        false => format!("\"{}\"", cut.escape_ascii()),
+    }
+}
+
+/// A row that a layer has written: its key behind a space is a tuple.
+#[derive(Clone)]
+struct Row {
+    space: Bytes,
+    tuple: Bytes,
+    value: Bytes,
+}
+
+impl Row {
+    fn key(&self) -> Bytes {
+        self.at(&self.tuple)
+    }
+
+    /// The key with this tuple.
+    fn at(&self, tuple: &[u8]) -> Bytes {
+        [&self.space, tuple].concat().into()
+    }
+
+    /// What the value is made of.
+    fn values(&self, has_tuples: bool) -> Vec<Vec<u8>> {
+        if has_tuples { parts(&self.value) } else { words(&self.value) }
+    }
+
+    fn clear(&self) -> Write {
+        Write { key: self.key(), value: None }
+    }
+
+    fn set(&self, value: Vec<u8>) -> Write {
+        Write { key: self.key(), value: Some(value.into()) }
+    }
+
+    /// The same value at another key, and perhaps no longer at its own.
+    fn elsewhere(&self, tuple: Vec<u8>, draws: &mut Stream) -> Vec<Write> {
+        let copy = Write { key: self.at(&tuple), value: Some(self.value.clone()) };
+        if draws.chance(0.3) { vec![copy, self.clear()] } else { vec![copy] }
+    }
+}
+
+/// What a layer has written, and how it can be damaged.
+pub struct Damages {
+    spaces: Vec<Bytes>,
+    /// By what kind of row they are: a thousand rows of one kind are damaged as often as a single other one.
+    kinds: Vec<Vec<Row>>,
+    /// Where another element can stand: the kind of the row, whether it is in the key, and which it is.
+    places: Vec<(usize, bool, usize, Vec<u8>)>,
+    has_tuples: bool,
+}
+
+impl Damages {
+    /// Of `rows`, each below one of `spaces`; whether their values are tuples.
+    pub fn new(rows: &[KeyValue], spaces: Vec<Bytes>, has_tuples: bool) -> Damages {
+        let mut kinds: BTreeMap<_, Vec<Row>> = BTreeMap::new();
+        for row in rows {
+            let space = spaces.iter().filter(|space| row.key.starts_with(space)).max_by_key(|s| s.len());
+            let (space, tuple) = row.key.split_at(space.map_or(0, |space| space.len()));
+            let own = |bytes: &[u8]| Bytes::copy_from_slice(bytes);
+            let row = Row { space: own(space), tuple: own(tuple), value: row.value.clone() };
+            kinds.entry(kind(&row)).or_default().push(row);
+        }
+        let kinds: Vec<Vec<Row>> = kinds.into_values().collect();
+        let mut places = Vec::new();
+        for (kind, rows) in kinds.iter().enumerate() {
+            for (is_key, parts) in [(true, parts(&rows[0].tuple)), (false, rows[0].values(has_tuples))] {
+                for (at, part) in parts.iter().enumerate() {
+                    places.extend(others(part).into_iter().map(|other| (kind, is_key, at, other)));
+                }
+            }
+        }
+        Damages { spaces, kinds, places, has_tuples }
+    }
+
+    /// What a case writes over the rows.
+    pub fn of(&self, case: u64, draws: &mut Stream) -> Vec<Write> {
+        // A prime: successive cases are far from each other, and all places come in turn.
+        const STEP: u64 = 7_919;
+        let mut writes = match case % 2 {
+            0 => self.replaced((case / 2 * STEP) as usize % self.places.len(), draws),
+            _ => self.any(draws),
+        };
+        for _ in 0..draws.below(3) {
+            writes.extend(match draws.chance(0.3) {
+                true => self.replaced(draws.index(self.places.len()), draws),
+                false => self.any(draws),
+            });
+        }
+        for write in &mut writes {
+            write.key.truncate(KEY_SIZE_LIMIT);
+            if let Some(value) = &mut write.value {
+                value.truncate(VALUE_SIZE_LIMIT);
+            }
+        }
+        writes
+    }
+
+    /// Another element in its place.
+    fn replaced(&self, place: usize, draws: &mut Stream) -> Vec<Write> {
+        let (kind, is_key, at, other) = &self.places[place];
+        let row = draws.pick(&self.kinds[*kind]);
+        let mut parts = if *is_key { parts(&row.tuple) } else { row.values(self.has_tuples) };
+        // A row of the kind may have fewer, where its value is of another type.
+        if let Some(part) = parts.get_mut(*at) {
+            *part = other.clone();
+        }
+        match is_key {
+            true => row.elsewhere(parts.concat(), draws),
+            false => vec![row.set(parts.concat())],
+        }
+    }
+
+    /// A row of any kind.
+    fn row(&self, draws: &mut Stream) -> &Row {
+        let kind: &Vec<Row> = draws.pick(&self.kinds);
+        draws.pick(kind)
+    }
+
+    /// Any damage: to a row, or two, or a new one.
+    fn any(&self, draws: &mut Stream) -> Vec<Write> {
+        let (row, other) = (self.row(draws), self.row(draws));
+        match draws.below(9) {
+            0 => vec![row.clear()],
+            1..3 => {
+                let copied = row.set(other.value.to_vec());
+                if draws.chance(0.5) { vec![copied, other.set(row.value.to_vec())] } else { vec![copied] }
+            }
+            3..5 => vec![row.set(changed(&row.value, draws))],
+            5 => vec![row.set(odd(draws))],
+            6 => row.elsewhere(changed(&row.tuple, draws), draws),
+            7 if !row.tuple.is_empty() => {
+                let mut parts = parts(&row.tuple);
+                let at = draws.index(parts.len());
+                match draws.below(3) {
+                    0 => drop(parts.splice(at..=at, [])),
+                    1 => parts.insert(at, parts[at].clone()),
+                    _ => parts.insert(at, element(draws)),
+                }
+                row.elsewhere(parts.concat(), draws)
+            }
+            _ => {
+                let key = [&draws.pick(&self.spaces)[..], &tuple(draws)].concat();
+                let value = if draws.chance(0.5) { tuple(draws) } else { odd(draws) };
+                vec![Write { key: key.into(), value: Some(value.into()) }]
+            }
+        }
+    }
+}
+
+/// What kind of row it is: where it lies, of which types its elements are, and the first of them, by which most
+/// layers tell their rows apart.
+fn kind(row: &Row) -> (Bytes, Vec<u8>, Vec<u8>) {
+    let parts = parts(&row.tuple);
+    let code = |part: &Vec<u8>| part.first().map_or(0, |code| if is_integer(*code) { ZERO } else { *code });
+    (row.space.clone(), parts.first().cloned().unwrap_or_default(), parts.iter().map(code).collect())
+}
+
+// Type codes of the tuple layer's specification (design/tuple.md).
+const BYTES: u8 = 0x01;
+const TEXT: u8 = 0x02;
+const NESTED: u8 = 0x05;
+const ZERO: u8 = 0x14;
+const STAMP: u8 = 0x33;
+
+fn is_integer(code: u8) -> bool {
+    (0x0b..=0x1d).contains(&code)
+}
+
+/// The elements of a packed tuple; of what is none its words.
+fn parts(packed: &[u8]) -> Vec<Vec<u8>> {
+    let (mut parts, mut rest) = (Vec::new(), packed);
+    while let Some(length) = first_length(rest).filter(|length| *length <= rest.len()) {
+        let (first, behind) = rest.split_at(length);
+        parts.push(first.to_vec());
+        rest = behind;
+    }
+    if rest.is_empty() && !parts.is_empty() {
+        return parts;
+    }
+    words(packed)
+}
+
+/// Numbers of eight bytes, behind a byte where there are not only such.
+fn words(bytes: &[u8]) -> Vec<Vec<u8>> {
+    let (byte, words) = bytes.split_at(bytes.len().min(usize::from(!bytes.len().is_multiple_of(8))));
+    [byte].into_iter().chain(words.chunks(8)).map(<[u8]>::to_vec).filter(|part| !part.is_empty()).collect()
+}
+
+/// What else can stand in an element's place.
+fn others(part: &[u8]) -> Vec<Vec<u8>> {
+    let words = |word: u64| [word.to_le_bytes().to_vec(), word.to_be_bytes().to_vec()];
+    let mut others = match part.first() {
+        _ if part.len() == 8 && first_length(part) != Some(8) => {
+            [0, 1, 1 << 40, i64::MAX as u64, 1 << 63, u64::MAX].map(words).concat()
+        }
+        Some(code) if is_integer(*code) => {
+            let signed = [0, 1, 2, -1, u32::MAX.into(), i64::MAX / 2, i64::MAX - 1, i64::MAX, i64::MIN];
+            let unsigned = [u64::MAX - 1, u64::MAX];
+            let written = signed.iter().map(pack).chain(unsigned.iter().map(pack));
+            written.chain([padded(part), padded(&pack(&-1)), vec![0x1d, 0]]).collect()
+        }
+        Some(&BYTES) => [vec![], vec![0xff; 16], vec![0; 17], vec![0; 9_000]].iter().map(pack).collect(),
+        Some(&TEXT) => ["", "\0", "next", "\u{10ffff}"].map(|text| pack(&text)).to_vec(),
+        Some(&STAMP) => [[0xff; 12], [0; 12], [1; 12]].map(|stamp| [&[STAMP], &stamp[..]].concat()).to_vec(),
+        _ => Vec::new(),
+    };
+    others.extend([
+        vec![NESTED; 9_980],
+        vec![NESTED; 200],
+        pack(&None::<()>),
+        pack(&0),
+        pack(&""),
+        Vec::new(),
+    ]);
+    others
+}
+
+/// An integer in as many bytes as an integer may have: the same number under another key.
+fn padded(integer: &[u8]) -> Vec<u8> {
+    match integer {
+        [code @ ZERO..=0x1b, bytes @ ..] => {
+            let zeros = vec![0; 8 - usize::from(code - ZERO)];
+            [&[ZERO + 8], &zeros[..], bytes].concat()
+        }
+        [code @ 0x0d..ZERO, bytes @ ..] => {
+            let ones = vec![0xff; 8 - usize::from(ZERO - code)];
+            [&[ZERO - 8], &ones[..], bytes].concat()
+        }
+        other => other.to_vec(),
+    }
+}
+
+/// Bytes that are cut, longer, or have others in a place.
+fn changed(bytes: &[u8], draws: &mut Stream) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    let at = draws.index(bytes.len() + 1);
+    match draws.below(5) {
+        0 => bytes.truncate(at),
+        1 => bytes.extend(odd(draws)),
+        2 => bytes.extend(element(draws)),
+        3 => drop(bytes.splice(at..at, odd(draws).into_iter().take(300))),
+        _ => match bytes.get_mut(at) {
+            Some(byte) => *byte = draws.u64() as u8,
+            None => bytes.push(draws.u64() as u8),
+        },
+    }
+    bytes
+}
+
+/// A packed tuple of a few elements.
+fn tuple(draws: &mut Stream) -> Vec<u8> {
+    (0..draws.below(5)).flat_map(|_| element(draws)).collect()
+}
+
+/// A packed element, or what looks like the beginning of one.
+fn element(draws: &mut Stream) -> Vec<u8> {
+    let like = *draws.pick(&[&[ZERO][..], &[ZERO], &[BYTES, 0], &[TEXT, 0], &[STAMP; 13], &[0x26]]);
+    match draws.below(6) {
+        0 => pack(draws.pick(&[f64::NAN, -0.0, 1.5])),
+        1 => pack(&((1, "a", None::<()>), Vec::<i64>::new())),
+        // Not text; integers of bytes that are not there, and of too many.
+        2 => draws
+            .pick(&[&[TEXT, 0xff, 0][..], &[0x1d, 0xff], &[0x0b, 0], &[0x1d, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9]])
+            .to_vec(),
+        _ => draws.pick(&others(like)).clone(),
+    }
+}
+
+/// Bytes that are no tuple, but now and then.
+fn odd(draws: &mut Stream) -> Vec<u8> {
+    let length = *draws.pick(&[1, 7, 8, 9, 26, 200, 9_980, 100_000]);
+    match draws.below(6) {
+        0 => Vec::new(),
+        1 => vec![0x00; length],
+        2 => vec![0xff; length],
+        3 => vec![NESTED; length],
+        4 => element(draws),
+        _ => {
+            let mut bytes = vec![0; length.min(200)];
+            draws.fill(&mut bytes);
+            bytes
+        }
+    }
+}

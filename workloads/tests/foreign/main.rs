@@ -1,0 +1,218 @@
+//! Bytes that a layer did not write: every layer is shown what it wrote itself, damaged, and what other programs
+//! may have written below its subspace. Each of its functions then ends with an answer or with the layer's own
+//! error. None panics, none goes on without end, and none takes memory for what is only claimed to be there.
+//!
+//! A case is drawn from its number. `SHAKETABLE_SEEDS=17 cargo test --test foreign vector` does one again. Each
+//! runs on a thread of its own, whose name tells which one has overflowed its stack.
+
+mod allocations;
+mod bytes;
+mod calls;
+#[path = "../cluster/mod.rs"]
+mod cluster;
+mod surface;
+
+mod array;
+mod blob;
+mod bulk;
+mod counter;
+mod directory;
+mod document;
+mod encoding;
+mod entity;
+mod graph;
+mod hierarchy;
+mod index;
+mod leased_queue;
+mod list;
+mod log;
+mod multimap;
+mod once;
+mod priority_queue;
+mod queue;
+mod scheduling;
+mod staged_queue;
+mod table;
+mod vector;
+
+use self::bytes::Damages;
+use ::bytes::Bytes;
+use calls::Calls;
+use foundationdb_tuple::Subspace;
+use parking_lot::Mutex;
+use shaketable_layers::{
+    once::{Session, Slots},
+    tx::{self, Database, Isolation, KeyValue, RangeOption, Transaction},
+};
+use shaketable_sim::{client::SimDatabase, faults::FaultPlan, seed::Seed};
+use shaketable_workloads::shake::{SEEDS_VARIABLE, parse_seeds};
+use std::{
+    future::Future,
+    ops::Range,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+/// A layer, and how it is used.
+pub trait Layer: Send + Sync + 'static {
+    /// Its folder of `layers/src`.
+    const NAME: &'static str;
+
+    /// Whether values are tuples, where they are of several parts.
+    const HAS_TUPLES: bool = true;
+
+    /// The layer below [`space`].
+    fn new() -> Self;
+
+    /// Writes what its functions write: a row of each kind.
+    fn write(&self, db: &SimDatabase) -> impl Future<Output = ()>;
+
+    /// Calls all of its functions, with names that [`write`](Layer::write) has written and with others.
+    fn call(&self, calls: &mut Calls) -> impl Future<Output = ()>;
+
+    /// What the keys begin with that it writes; a tuple follows.
+    fn spaces(&self) -> Vec<Bytes> {
+        vec![space().into_bytes().into()]
+    }
+}
+
+/// Where every layer lies.
+pub fn space() -> Subspace {
+    Subspace::from("foreign")
+}
+
+/// Runs what a layer writes, and commits it.
+pub async fn written<A, E, F>(
+    db: &SimDatabase,
+    body: impl Fn(<SimDatabase as Database>::Transaction) -> F + Send + Sync,
+) -> A
+where
+    F: Future<Output = Result<A, E>> + Send,
+    A: Send,
+    E: tx::RetryError + std::fmt::Debug + Send,
+{
+    let body = &body;
+    db.run(|tx, _| async move { body(tx).await }).await.expect("a calm cluster takes what a layer writes")
+}
+
+/// The session of a client whose slot is not among what is damaged.
+pub async fn session(db: &SimDatabase) -> Session<SimDatabase> {
+    Session::open(db, &Slots::new(Subspace::from("sessions")), 0).await.expect("a calm cluster answers")
+}
+
+/// Cases of each layer.
+const CASES: Range<u64> = 0..300;
+
+/// What a layer has written.
+fn rows<L: Layer>() -> Vec<KeyValue> {
+    let rows = Arc::new(Mutex::new(Vec::new()));
+    let found = rows.clone();
+    cluster::under(FaultPlan::default(), move |machine| {
+        let found = found.clone();
+        async move {
+            let db = machine.open();
+            L::new().write(&db).await;
+            let all = db.run(|tx, _| async move {
+                tx.get_range_all(RangeOption::new("", "\u{ff}"), Isolation::Snapshot).await
+            });
+            let mine = |row: &KeyValue| L::new().spaces().iter().any(|space| row.key.starts_with(space));
+            let all = all.await.expect("a calm cluster answers");
+            found.lock().extend(all.into_iter().filter(mine));
+        }
+    });
+    std::mem::take(&mut *rows.lock())
+}
+
+/// What is wrong with a case.
+fn wrong<L: Layer>(rows: &[KeyValue], damages: &Damages, case: u64) -> Option<String> {
+    let mut draws = Seed(case).stream(L::NAME);
+    let writes = damages.of(case, &mut draws);
+    let state: Arc<Vec<(Bytes, Option<Bytes>)>> = Arc::new(
+        rows.iter()
+            .map(|row| (row.key.clone(), Some(row.value.clone())))
+            .chain(writes.iter().map(|write| (write.key.clone(), write.value.clone())))
+            .collect(),
+    );
+    let ran = std::thread::Builder::new().name(format!("{}, case {case}", L::NAME)).spawn(move || {
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            cluster::under(FaultPlan::default(), move |machine| {
+                let (state, draws) = (state.clone(), draws.clone());
+                async move {
+                    let db = machine.open();
+                    let tx = db.create_transaction().expect("a transaction");
+                    for (key, value) in &*state {
+                        match value {
+                            Some(value) => tx.set(key, value),
+                            None => tx.clear(key),
+                        }
+                    }
+                    tx.commit().await.expect("a calm cluster takes any bytes");
+                    let version = tx.get_committed_version().expect("it has committed");
+                    L::new().call(&mut Calls::new(db, version, draws)).await;
+                }
+            });
+        }));
+        let payload = ran.err()?;
+        let text = payload.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("a panic");
+        Some(format!("{}: {text}", allocations::said()))
+    });
+    let wrong = ran.expect("a thread").join().expect("a thread ends")?;
+    let writes: String = writes.iter().map(|write| format!("\n    {write}")).collect();
+    Some(format!("case {case}: {wrong}, where{writes}"))
+}
+
+/// Shows a layer what it did not write.
+fn withstands<L: Layer>() {
+    let chosen = std::env::var(SEEDS_VARIABLE).ok();
+    let is_whole = chosen.is_none();
+    let cases = chosen.map_or(CASES, |text| parse_seeds(&text).expect("a case, or a range of cases"));
+    let rows = rows::<L>();
+    assert!(!rows.is_empty(), "it writes nothing");
+    let damages = Damages::new(&rows, L::new().spaces(), L::HAS_TUPLES);
+    let wrong: Vec<String> = cases.filter_map(|case| wrong::<L>(&rows, &damages, case)).take(5).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let uncalled = surface::uncalled(L::NAME);
+    assert!(!is_whole || uncalled.is_empty(), "these are not called: {uncalled:?}");
+}
+
+macro_rules! layers {
+    ($($name:ident: $layer:ty,)*) => {
+        $(
+            #[test]
+            fn $name() {
+                withstands::<$layer>();
+            }
+        )*
+
+        #[test]
+        fn every_layer_is_among_them() {
+            assert_eq!(surface::layers(), [$(stringify!($name)),*]);
+        }
+    };
+}
+
+layers! {
+    array: array::Arrays,
+    blob: blob::AllBlobs,
+    bulk: bulk::Bulk,
+    counter: counter::Counters,
+    directory: directory::AllDirectories,
+    document: document::AllDocuments,
+    encoding: encoding::Encodings,
+    entity: entity::AllEntities,
+    graph: graph::Graphs,
+    hierarchy: hierarchy::Hierarchies,
+    index: index::Indexes,
+    leased_queue: leased_queue::LeasedQueues,
+    list: list::Lists,
+    log: log::Logs,
+    multimap: multimap::Multimaps,
+    once: once::AllSlots,
+    priority_queue: priority_queue::PriorityQueues,
+    queue: queue::Queues,
+    scheduling: scheduling::Schedulings,
+    staged_queue: staged_queue::StagedQueues,
+    table: table::Tables,
+    vector: vector::Vectors,
+}

@@ -11,7 +11,7 @@ use shaketable_sim::{
     config::ClusterConfig,
     faults::{Family, FaultPlan},
     history::{Attempt, Call, ClientId, Told},
-    rt::{self, SECOND},
+    rt::{self, MILLISECOND, SECOND},
     seed::Seed,
     world::{Class, World},
 };
@@ -39,7 +39,7 @@ fn with<F: Future<Output = ()> + 'static>(
                 *end.lock() = true;
             }
         });
-        for _ in 0..600 {
+        for _ in 0..6_000 {
             if *done.lock() {
                 return;
             }
@@ -88,6 +88,64 @@ fn an_unknown_result_that_did_not_happen_never_will() {
         assert_eq!(value(&db).await, None);
         world.clock.sleep(6 * SECOND).await;
         assert_eq!(value(&db).await, None);
+    });
+}
+
+#[test]
+fn after_a_fatal_unknown_result_the_commit_has_happened_or_has_not() {
+    with(&[Family::UnknownFatal], |world, db| async move {
+        let mut seen = [0, 0];
+        for n in 0..40u8 {
+            world.faults.switch(true);
+            let tx = set(&db, &[n]);
+            assert_eq!(tx.commit().await, Err(Error::COMMIT_UNKNOWN_RESULT_FATAL));
+            let fatal = Error::COMMIT_UNKNOWN_RESULT_FATAL;
+            assert_eq!(tx.on_error(fatal).await, Err(fatal), "it is not retried");
+            world.faults.switch(false);
+            world.clock.sleep(6 * SECOND).await;
+            let happened = value(&db).await.as_deref() == Some(&[n][..]);
+            seen[usize::from(happened)] += 1;
+        }
+        assert!(seen.iter().all(|seen| *seen > 5), "{seen:?}");
+    });
+}
+
+#[test]
+fn an_unknown_result_is_often_told_late_enough_for_others_to_work_before() {
+    for family in [Family::UnknownCommitted, Family::UnknownNotCommitted] {
+        with(&[family], |world, db| async move {
+            world.faults.switch(true);
+            let mut times = Vec::new();
+            for _ in 0..40 {
+                let began = world.clock.now();
+                assert_eq!(set(&db, b"1").commit().await, Err(Error::COMMIT_UNKNOWN_RESULT));
+                times.push(world.clock.now() - began);
+            }
+            let late = times.iter().filter(|time| **time > 50 * MILLISECOND).count();
+            assert!((8..32).contains(&late), "{times:?}");
+        });
+    }
+}
+
+#[test]
+fn commits_at_the_edge_of_the_window_are_taken_or_too_old() {
+    with(&[Family::WindowEdge], |world, db| async move {
+        let mut seen = [0, 0];
+        for _ in 0..40 {
+            world.faults.switch(true);
+            let tx = set(&db, b"1");
+            tx.get(b"k", Isolation::Serializable).await.expect("a calm read");
+            let began = world.clock.now();
+            let committed = tx.commit().await;
+            let took = world.clock.now() - began;
+            assert!((4 * SECOND..6 * SECOND).contains(&took), "{took}");
+            match committed {
+                Ok(()) => seen[0] += 1,
+                Err(Error::TRANSACTION_TOO_OLD) => seen[1] += 1,
+                Err(e) => panic!("{e}"),
+            }
+        }
+        assert!(seen.iter().all(|seen| *seen > 5), "taken, too old: {seen:?}");
     });
 }
 
@@ -162,6 +220,7 @@ fn refused_commits_do_not_happen() {
         (Family::ProxyMemory, Error::COMMIT_PROXY_MEMORY_LIMIT_EXCEEDED),
         (Family::GrvMemory, Error::GRV_PROXY_MEMORY_LIMIT_EXCEEDED),
         (Family::Throttled, Error::TRANSACTION_THROTTLED_HOT_SHARD),
+        (Family::RangeLocked, Error::TRANSACTION_REJECTED_RANGE_LOCKED),
     ] {
         with(&[family], move |world, db| async move {
             world.faults.switch(true);

@@ -9,7 +9,7 @@ use crate::{
     beside,
     models::timeline::Timeline,
     sabotage::counter as sabotage,
-    specimen::{self, At, Specimen, UNRECORDED},
+    specimen::{self, At, DEFERRED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, Specimen, UNRECORDED, UNWRITTEN},
     strategies,
     workload::{Bug, Outcome},
 };
@@ -31,6 +31,11 @@ use std::collections::BTreeMap;
 
 flaws! {
     Unrecorded = UNRECORDED, "an addition is retried after an unknown result without an operation record", "the documentation's own counter";
+    Unwritten = UNWRITTEN, "an addition is acknowledged and never committed", "a write-behind cache";
+    Deferred = DEFERRED, "an addition is acknowledged at once and committed with the client's next one", "batching without a wait";
+    NotAwaited = NOT_AWAITED, "the commit is begun and not waited for", "fire and forget";
+    Remembered = REMEMBERED, "a client that asks again gets what it remembers", "a cache that nobody invalidates";
+    KeptVersion = KEPT_VERSION, "a client reads at a version that it keeps for a second", "a read version shared between transactions";
     ReadAddWrite = "read-add-write", "the sum is computed by the client from a snapshot read and stored", "an update that is lost";
     AddReads = "add-reads", "an addition reads the counter serializably", "isolation gone too far";
     SnapshotDecision = "snapshot-decision", "whether the bounds hold is read at snapshot", "a decision on a snapshot read";

@@ -6,7 +6,7 @@
 
 use crate::{
     sabotage::graph as sabotage,
-    specimen::{self, At, Specimen, UNRECORDED},
+    specimen::{self, At, DEFERRED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, Specimen, UNRECORDED, UNWRITTEN},
     workload::{Bug, Outcome},
 };
 use bytes::Bytes;
@@ -25,6 +25,11 @@ use std::collections::BTreeSet;
 
 flaws! {
     Unrecorded = UNRECORDED, "a friend is added again after an unknown result without an operation record", "a blind write done twice";
+    Unwritten = UNWRITTEN, "an edge is acknowledged and never committed", "a write-behind cache";
+    Deferred = DEFERRED, "an edge is acknowledged at once and committed with the client's next one", "batching without a wait";
+    NotAwaited = NOT_AWAITED, "the commit is begun and not waited for", "fire and forget";
+    Remembered = REMEMBERED, "a client that asks again gets what it remembers", "a cache that nobody invalidates";
+    KeptVersion = KEPT_VERSION, "a client reads at a version that it keeps for a second", "a read version shared between transactions";
     Untidy = "untidy", "friends of friends include the friends", "the guide's getFriendsOfFriends";
     Torn = "torn", "each user's friends are read in a transaction of their own", "the guide's getFriendsOfFriends, which is not transactional";
     OneSided = "one-sided", "a friendship ends for the one who ends it", "an undirected edge stored twice";

@@ -14,7 +14,9 @@
 use crate::{
     judges::waiting::Wait,
     sabotage::log as sabotage,
-    specimen::{self, At, Content, Specimen, UNRECORDED},
+    specimen::{
+        self, At, Content, DEFERRED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, Specimen, UNRECORDED, UNWRITTEN,
+    },
     workload::{Bug, Outcome},
 };
 use bytes::Bytes;
@@ -36,6 +38,11 @@ use std::time::Duration;
 
 flaws! {
     Unrecorded = UNRECORDED, "an append is done again after an unknown result without an operation record", "a blind write done twice";
+    Unwritten = UNWRITTEN, "an append is acknowledged and never committed", "a write-behind cache";
+    Deferred = DEFERRED, "an append is acknowledged at once and committed with the client's next one", "batching without a wait";
+    NotAwaited = NOT_AWAITED, "the commit is begun and not waited for", "fire and forget";
+    Remembered = REMEMBERED, "a client that asks again gets what it remembers", "a cache that nobody invalidates";
+    KeptVersion = KEPT_VERSION, "a client reads at a version that it keeps for a second", "a read version shared between transactions";
     SameRank = "same-rank", "entries of one transaction have nothing but the versionstamp in their keys", "several versionstamped keys in one transaction";
     OffsetInTuple = "offset-in-tuple", "the stamp's offset is counted from the tuple, not from the key", "the offset of a versionstamped key";
     TenBytes = "ten-bytes", "a page begins behind the transaction of the last entry, not behind the entry", "a stamp of ten bytes taken for one of twelve";

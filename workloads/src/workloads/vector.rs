@@ -5,7 +5,9 @@
 
 use crate::{
     sabotage::vector as sabotage,
-    specimen::{self, At, Content, Specimen, UNRECORDED},
+    specimen::{
+        self, At, Content, DEFERRED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, Specimen, UNRECORDED, UNWRITTEN,
+    },
     strategies,
     workload::{Bug, Outcome},
 };
@@ -24,6 +26,11 @@ use std::collections::BTreeMap;
 
 flaws! {
     Unrecorded = UNRECORDED, "a push is retried after an unknown result without an operation record", "the recipe's vector_push";
+    Unwritten = UNWRITTEN, "a push is acknowledged and never committed", "a write-behind cache";
+    Deferred = DEFERRED, "a push is acknowledged at once and committed with the client's next one", "batching without a wait";
+    NotAwaited = NOT_AWAITED, "the commit is begun and not waited for", "fire and forget";
+    Remembered = REMEMBERED, "a client that asks again gets what it remembers", "a cache that nobody invalidates";
+    KeptVersion = KEPT_VERSION, "a client reads at a version that it keeps for a second", "a read version shared between transactions";
     SnapshotPush = "snapshot-push", "a push reads the size at snapshot isolation", "two pushes at one index";
     SizeElsewhere = "size-elsewhere", "a push asks for the size in a transaction of its own", "a published vector's push, which does not hand its transaction on";
     ScanChildren = "scan-children", "a scan reads what is below the key of its first element", "the recipe's vector_scan";

@@ -155,7 +155,7 @@ fn wrong<L: Layer>(rows: &[KeyValue], damages: &Damages, case: u64) -> Option<St
     });
     let wrong = ran.expect("a thread").join().expect("a thread ends")?;
     let writes: String = writes.iter().map(|write| format!("\n    {write}")).collect();
-    Some(format!("case {case}: {wrong}, where{writes}"))
+    Some(format!("{wrong}, where{writes}"))
 }
 
 /// Shows a layer what it did not write.

@@ -71,9 +71,10 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Says what this thread does from now on.
-pub fn now(name: String) {
-    NOW.set(name);
+/// Says which function this thread, which has a case's name, calls now.
+pub fn now(function: &str) {
+    let thread = std::thread::current();
+    NOW.set(format!("{}: {function}", thread.name().unwrap_or("a thread")));
 }
 
 /// What this thread said last that it does.

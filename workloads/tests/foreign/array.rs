@@ -13,7 +13,10 @@ impl Layer for Arrays {
     const NAME: &'static str = "array";
 
     fn new() -> Arrays {
-        Arrays { line: Array::new(space()), matrix: Array::with_dimensions(space().subspace(&"m"), 2) }
+        Arrays {
+            line: Array::new(space().subspace(&"l")),
+            matrix: Array::with_dimensions(space().subspace(&"m"), 2),
+        }
     }
 
     async fn write(&self, db: &SimDatabase) {

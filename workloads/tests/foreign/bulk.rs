@@ -22,11 +22,10 @@ impl Layer for Bulk {
     const NAME: &'static str = "bulk";
 
     fn new() -> Bulk {
-        let job = |name: &[u8]| {
-            Job::new(&space().subspace(&"jobs"), name, (b"rows/1".to_vec(), b"rows/8".to_vec()))
-        };
+        let job =
+            |name: &str| Job::new(&space().subspace(&name), b"job", (b"rows/1".to_vec(), b"rows/8".to_vec()));
         Bulk {
-            jobs: [b"begun", b"ended"].map(|name| job(name).expect("a short name")),
+            jobs: ["begun", "ended"].map(|name| job(name).expect("a short name")),
             workspace: Workspace::new(space().subspace(&"space")).expect("a short prefix"),
         }
     }

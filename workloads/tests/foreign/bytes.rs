@@ -1,8 +1,8 @@
 //! The bytes: what a layer has written, damaged, and what it would never write.
 //!
-//! Half of the cases go through the elements that the layer has written, in keys and in values, and put each of a
+//! Three of four cases go through the elements that the layer has written, in keys and in values, and put each of a
 //! list of others in their place: numbers where numbers end, numbers written otherwise, tuples nested as deep as
-//! a key can be. The other half is by chance.
+//! a key can be. The others are by chance.
 
 use bytes::Bytes;
 use foundationdb_tuple::pack;
@@ -11,7 +11,7 @@ use shaketable_layers::{
     tx::{KEY_SIZE_LIMIT, KeyValue, VALUE_SIZE_LIMIT},
 };
 use shaketable_sim::seed::Stream;
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, ops::Range};
 
 /// A key, and the value that it gets; none where it is cleared.
 #[derive(Clone)]
@@ -110,13 +110,18 @@ impl Damages {
         Damages { spaces, kinds, places, has_tuples }
     }
 
+    /// So many cases that most elements are replaced by each other one.
+    pub fn cases(&self) -> Range<u64> {
+        0..(self.places.len() as u64 * 4 / 3).clamp(200, 400)
+    }
+
     /// What a case writes over the rows.
     pub fn of(&self, case: u64, draws: &mut Stream) -> Vec<Write> {
         // A prime: successive cases are far from each other, and all places come in turn.
         const STEP: u64 = 7_919;
-        let mut writes = match case % 2 {
-            0 => self.replaced((case / 2 * STEP) as usize % self.places.len(), draws),
-            _ => self.any(draws),
+        let mut writes = match case % 4 {
+            0 => self.any(draws),
+            part => self.replaced(((case / 4 * 3 + part) * STEP) as usize % self.places.len(), draws),
         };
         for _ in 0..draws.below(3) {
             writes.extend(match draws.chance(0.3) {
@@ -186,9 +191,12 @@ impl Damages {
 }
 
 /// What kind of row it is: where it lies, of which types its elements are, and the first of them, by which most
-/// layers tell their rows apart.
+/// layers tell their rows apart; but for numbers that may be any.
 fn kind(row: &Row) -> (Bytes, Vec<u8>, Vec<u8>) {
-    let parts = parts(&row.tuple);
+    let mut parts = parts(&row.tuple);
+    if let Some(first) = parts.first_mut().filter(|first| first[..] > [ZERO + 1, 9][..]) {
+        first.truncate(1);
+    }
     let code = |part: &Vec<u8>| part.first().map_or(0, |code| if is_integer(*code) { ZERO } else { *code });
     (row.space.clone(), parts.first().cloned().unwrap_or_default(), parts.iter().map(code).collect())
 }

@@ -130,7 +130,7 @@ impl Calls {
         if self.commits && self.draws.chance(0.5) {
             return;
         }
-        allocations::now(name.to_owned());
+        allocations::now(name);
         let before = allocations::watch();
         // On the heap: without optimization a future is moved once for each function it passes.
         let ended = select(Box::pin(points::in_operation(body)), self.db.env().sleep(PATIENCE)).await;

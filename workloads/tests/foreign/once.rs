@@ -26,10 +26,10 @@ use std::{fmt::Debug, future::Future};
 pub struct AllSlots(Slots);
 
 /// The client whose slot holds a directory.
-const DIRECTORY: u64 = 2;
+const DIRECTORY: u64 = 12;
 
 /// A client whose slot is a fence, one that has no slot, and some that have answers.
-const CLIENTS: [u64; 5] = [0, u64::MAX, 1, DIRECTORY, 3];
+const CLIENTS: [u64; 5] = [10, u64::MAX, 11, DIRECTORY, 13];
 
 const POSITION: Position = Position::Commit { stamp: [1; 10], rank: 300, id: ItemId([0; 16]) };
 
@@ -60,29 +60,31 @@ async fn registered(tx: SimTransaction) -> Result<staged_queue::Registered, stag
 /// What clients have done last, one client for each kind of answer.
 macro_rules! operations {
     ($each:ident) => {
-        $each!(1, |_| async { Ok::<_, Error>(Some(Id::from("answer"))) });
+        $each!(11, |_| async { Ok::<_, Error>(Some(Id::from("answer"))) });
         $each!(DIRECTORY, directory);
-        $each!(3, |_| async { Ok::<_, Error>(vec![String::from("a"), String::new()]) });
-        $each!(4, |_| async { Ok::<_, Error>(Packed((7i64, vec![u64::MAX, 0]))) });
-        $each!(5, |_| async { Ok::<_, Error>(Versionstamp::incomplete(0)) });
-        $each!(6, |_| async { Ok::<_, Error>(Generation { version: 1, step: 300 }) });
-        $each!(7, |_| async { Ok::<_, Error>(document::Id::Number(u64::MAX)) });
-        $each!(8, |_| async { Ok::<_, Error>(Old(User { id: "u".into(), name: "".into(), zipcode: None })) });
-        $each!(9, |_| async { Ok::<_, Error>(Claim { hold: HOLD, value: Bytes::from_static(b"value") }) });
-        $each!(10, |_| async { Ok::<_, Error>(HOLD) });
-        $each!(11, appended);
-        $each!(12, |_| async {
+        $each!(13, |_| async { Ok::<_, Error>(vec![String::from("a"), String::new()]) });
+        $each!(14, |_| async { Ok::<_, Error>(Packed((7i64, vec![u64::MAX, 0]))) });
+        $each!(15, |_| async { Ok::<_, Error>(Versionstamp::incomplete(0)) });
+        $each!(16, |_| async { Ok::<_, Error>(Generation { version: 1, step: 300 }) });
+        $each!(17, |_| async { Ok::<_, Error>(document::Id::Number(u64::MAX)) });
+        $each!(18, |_| async {
+            Ok::<_, Error>(Old(User { id: "u".into(), name: "".into(), zipcode: None }))
+        });
+        $each!(19, |_| async { Ok::<_, Error>(Claim { hold: HOLD, value: Bytes::from_static(b"value") }) });
+        $each!(20, |_| async { Ok::<_, Error>(HOLD) });
+        $each!(21, appended);
+        $each!(22, |_| async {
             let place = Place { priority: -1, count: 2, id: ItemId([3; 16]) };
             Ok::<_, Error>(Some(priority_queue::Item { place, value: Bytes::new() }))
         });
-        $each!(13, |_| async { Ok::<_, Error>(item()) });
-        $each!(14, |_| async { Ok::<_, Error>(Change::Made) });
-        $each!(15, registered);
-        $each!(16, |_| async { Ok::<_, Error>(Turn::Given(Some(item()))) });
-        $each!(17, |_| async { Ok::<_, Error>(staged_queue::Taken::Now(Some(item()))) });
-        $each!(18, |_| async { Ok::<_, Error>(true) });
-        $each!(19, |_| async { Ok::<_, Error>(()) });
-        $each!(20, |_| async { Ok::<_, Error>(Bytes::from_static(b"\0\xff")) });
+        $each!(23, |_| async { Ok::<_, Error>(item()) });
+        $each!(24, |_| async { Ok::<_, Error>(Change::Made) });
+        $each!(25, registered);
+        $each!(26, |_| async { Ok::<_, Error>(Turn::Given(Some(item()))) });
+        $each!(27, |_| async { Ok::<_, Error>(staged_queue::Taken::Now(Some(item()))) });
+        $each!(28, |_| async { Ok::<_, Error>(true) });
+        $each!(29, |_| async { Ok::<_, Error>(()) });
+        $each!(30, |_| async { Ok::<_, Error>(Bytes::from_static(b"\0\xff")) });
     };
 }
 
@@ -123,7 +125,7 @@ impl Layer for AllSlots {
 
     async fn write(&self, db: &SimDatabase) {
         let AllSlots(slots) = self;
-        let mut session = Session::open(db, slots, 0).await.expect("a calm cluster answers");
+        let mut session = Session::open(db, slots, 10).await.expect("a calm cluster answers");
         let op = session.begin().await.expect("a calm cluster answers");
         assert_eq!(session.resolve::<Bytes>(op).await, Ok(Fate::NotApplied));
         macro_rules! done {
@@ -171,7 +173,7 @@ impl Layer for AllSlots {
         };
         calls.tx("Slots::is_fence", fences).await;
         let db = &calls.db.clone();
-        for client in CLIENTS.into_iter().chain(4..=20) {
+        for client in CLIENTS.into_iter().chain(14..=30) {
             let op = OpId { client, epoch: 1, seq: 2 };
             let resolved = async {
                 let fate = resolve::<_, Option<Id>>(db, slots, op).await?;

@@ -16,7 +16,10 @@ impl Layer for Vectors {
     const NAME: &'static str = "vector";
 
     fn new() -> Vectors {
-        Vectors { vector: Vector::new(space()), matrix: Matrix::with_default(space().subspace(&"m"), "-") }
+        Vectors {
+            vector: Vector::new(space().subspace(&"v")),
+            matrix: Matrix::with_default(space().subspace(&"m"), "-"),
+        }
     }
 
     async fn write(&self, db: &SimDatabase) {

@@ -277,10 +277,7 @@ mod tests {
 ";
     let found = functions_of("l", text, |name| exports.contains(name));
     let found: Vec<(&str, bool)> = found.iter().map(|f| (&*f.path, f.noted)).collect();
-    assert_eq!(
-        found,
-        [("l::Kept::plain", true), ("l::Kept::silent", false), ("l::free", true)]
-    );
+    assert_eq!(found, [("l::Kept::plain", true), ("l::Kept::silent", false), ("l::free", true)]);
 }
 
 #[test]

@@ -10,6 +10,8 @@ use crate::{
 };
 use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::Subspace;
+use futures::TryStreamExt;
+use std::pin::pin;
 
 /// So many bytes are read in one transaction: more may take longer than a transaction lives.
 pub const MAX_READ_BYTES: u64 = 50_000_000;
@@ -274,11 +276,11 @@ impl Blobs {
         let content = keys::content(&self.subspace, blob, manifest.place);
         let first = start - start % manifest.chunk;
         let range = RangeOption::new(content.pack(&(first,)), content.pack(&(end,)));
-        let rows = tx.get_range_all(range, isolation).await?;
-        // As much as is there: the manifest may claim anything.
-        let mut bytes = BytesMut::with_capacity(rows.iter().map(|row| row.value.len()).sum());
+        let mut rows = pin!(tx.get_ranges_keyvalues(range, isolation));
+        // As much as is there, the manifest may claim anything; and no further than it is sound.
+        let mut bytes = BytesMut::new();
         let mut offset = first;
-        for row in rows {
+        while let Some(row) = rows.try_next().await? {
             let (found,): (u64,) = content.unpack(&row.key).map_err(|_| Error::foreign(&row.key))?;
             if found != offset || row.value.len() as u64 != manifest.chunk.min(manifest.size - offset) {
                 return Err(Error::Damaged(offset));

@@ -5,12 +5,12 @@ use super::{
     keys::{self, Node, Nodes, VERSION},
 };
 use crate::{
-    limits, reachable, sometimes,
+    limits, reachable, read, sometimes,
     tx::{ConflictRangeType, Isolation, MutationType, RangeOption, Transaction, strinc},
 };
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
-use futures::future::{BoxFuture, FutureExt, try_join};
+use futures::future::{BoxFuture, FutureExt, try_join, try_join_all};
 use std::collections::BTreeSet;
 
 /// A place from which paths lead to directories: the root of a directory layer, or
@@ -262,7 +262,9 @@ impl Directories {
         }
     }
 
-    /// Removes a directory, all below it, and what they hold.
+    /// Removes a directory, all below it, and what they hold: up to some thousands of directories, which are
+    /// found by a read each. Beyond [`READ_LIMIT`](limits::READ_LIMIT) bytes, of which each read counts for
+    /// [`READ_COST`](limits::READ_COST) at least, it is refused, and a part of them is to be removed first.
     pub async fn remove<T: Transaction>(&self, tx: &T, path: &[&str]) -> Result<(), Error> {
         crate::called!();
         let end = self.follow(tx, path, CHANGING).await?;
@@ -297,7 +299,7 @@ impl Directories {
             return Err(Error::NotFound(end.path()));
         }
         let children = end.found.node.children();
-        let rows = tx.get_range_all(children.range().into(), isolation).await?;
+        let rows = read::all::<_, Error>(tx, children.range().into(), isolation).await?;
         rows.iter().map(|row| keys::name(&children, &row.key)).collect()
     }
 
@@ -589,17 +591,25 @@ impl End {
         let Some(name) = names.last() else { return Err(Error::Root("removed")) };
         let mut met = BTreeSet::from([found.node.prefix().clone()]);
         let (mut open, mut doomed) = (vec![found.node], Vec::new());
-        while let Some(node) = open.pop() {
+        let allowance = &read::Allowance::new();
+        while !open.is_empty() {
+            let nodes = open.split_off(open.len().saturating_sub(read::AT_ONCE));
+            // In a chain of directories one waits for the other: each round counts as if it were full.
+            allowance.reads(read::AT_ONCE)?;
             // Serializably: a directory that is created below meanwhile must not be forgotten.
-            let below = tx.get_range_all(node.children().range().into(), Isolation::Serializable).await?;
-            for row in below {
+            let below = nodes.iter().map(|node| {
+                allowance.all::<_, Error>(tx, node.children().range().into(), Isolation::Serializable)
+            });
+            for row in try_join_all(below).await?.into_iter().flatten() {
                 // Two names for one directory, one of them perhaps below itself.
                 if !met.insert(row.value.clone()) {
                     return Err(Error::foreign(&row.key));
                 }
                 open.push(layer.nodes.of(&row.value));
             }
-            doomed.push((layer.content_of(node.prefix())?, node.range()));
+            for node in nodes {
+                doomed.push((layer.content_of(node.prefix())?, node.range()));
+            }
         }
         sometimes!(doomed.len() > 1, "directory: a removal takes others with it");
         layer.stamp(tx, unversioned);

@@ -4,7 +4,10 @@ use super::{
     Error, Step, Tuple,
     tree::{Absent, Place, Tree},
 };
-use crate::tx::{Isolation, Transaction};
+use crate::{
+    read,
+    tx::{Isolation, Transaction},
+};
 use foundationdb_tuple::Subspace;
 use serde_json::Value;
 
@@ -65,7 +68,7 @@ impl Hierarchy {
         isolation: Isolation,
     ) -> Result<Vec<Tuple>, Error> {
         crate::called!();
-        let rows = tx.get_range_all(self.tree.range(path)?.into(), isolation).await?;
+        let rows = read::all::<_, Error>(tx, self.tree.range(path)?.into(), isolation).await?;
         Ok(self.tree.tuples(self.tree.at(path).len(), &rows)?.0)
     }
 }

@@ -7,7 +7,7 @@ use super::{
     },
 };
 use crate::{
-    limits, reachable,
+    limits, reachable, read,
     tx::{Isolation, KeyValue, RangeOption, Transaction},
 };
 use serde_json::Value;
@@ -63,7 +63,18 @@ impl Tree {
         path: &[Step],
         isolation: Isolation,
     ) -> Result<Option<Value>, Error> {
-        let rows = tx.get_range_all(self.range(path)?.into(), isolation).await?;
+        self.get_within(tx, &read::Allowance::new(), path, isolation).await
+    }
+
+    /// [`get`](Tree::get) as one of several reads of a call.
+    pub(crate) async fn get_within<T: Transaction>(
+        &self,
+        tx: &T,
+        allowance: &read::Allowance,
+        path: &[Step],
+        isolation: Isolation,
+    ) -> Result<Option<Value>, Error> {
+        let rows = allowance.all::<_, Error>(tx, self.range(path)?.into(), isolation).await?;
         let (tuples, keys) = self.tuples(self.at(path).len(), &rows)?;
         build(&tuples).map_err(|odd| {
             let odd = tuples.iter().zip(keys).find(|(tuple, _)| std::ptr::eq(*tuple, odd));
@@ -140,7 +151,7 @@ impl Tree {
             }
             Step::Index(index) => {
                 let behind = RangeOption::new(end, above_end.clone());
-                let behind = tx.get_range_all(behind, Isolation::Serializable).await?;
+                let behind = read::all::<_, Error>(tx, behind, Isolation::Serializable).await?;
                 let moved = self.moved_up(above, *index, behind)?;
                 limits::transaction(bytes(begin.len(), &moved))?;
                 tx.clear_range(&begin, &above_end);

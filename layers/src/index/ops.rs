@@ -4,7 +4,7 @@ use super::{Error, Record, keys::Keys};
 use crate::{
     nesting,
     once::Answer,
-    sometimes,
+    read, sometimes,
     tx::{Isolation, KeyValue, RangeOption, Transaction},
 };
 use bytes::{BufMut, Bytes, BytesMut};
@@ -84,7 +84,7 @@ impl<R: Record> Table<R> {
         crate::called!();
         let at = R::INDEXES.iter().position(|i| i.name == index).ok_or(Error::UnknownIndex(index))?;
         let under = self.keys.under(at, &foundationdb_tuple::pack(key));
-        let rows = tx.get_range_all(RangeOption::from(under.range()), isolation).await?;
+        let rows = read::all::<_, Error>(tx, RangeOption::from(under.range()), isolation).await?;
         let entry = |row: KeyValue| match nesting::unpack_below(&under, &row.key) {
             Ok(id) => Ok((id, row.value)),
             Err(_) => Err(Error::Foreign(index)),
@@ -121,7 +121,7 @@ impl<R: Record> Table<R> {
         if begin >= end {
             return Ok(Vec::new());
         }
-        let rows = tx.get_range_all(RangeOption::from((begin, end)), isolation).await?;
+        let rows = read::all::<_, Error>(tx, RangeOption::from((begin, end)), isolation).await?;
         let entry = |row: KeyValue| {
             let Entry(key, id) = nesting::unpack_below(&all, &row.key).map_err(|_| Error::Foreign(index))?;
             Ok((key, id, row.value))
@@ -132,7 +132,7 @@ impl<R: Record> Table<R> {
     /// All records, in the order of ids.
     pub async fn records<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Vec<R>, Error> {
         crate::called!();
-        let rows = tx.get_range_all(RangeOption::from(self.keys.records()), isolation).await?;
+        let rows = read::all::<_, Error>(tx, RangeOption::from(self.keys.records()), isolation).await?;
         rows.iter().map(|row| decode(self.keys.record_id::<R>(&row.key)?, &row.value)).collect()
     }
 

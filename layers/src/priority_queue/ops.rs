@@ -5,7 +5,7 @@ use crate::{
     limits,
     once::{self, Answer, decode_headed, encode_headed},
     queue::ItemId,
-    reachable, sometimes,
+    reachable, read, sometimes,
     tx::{ConflictRangeType, Isolation, KeySelector, KeyValue, RangeOption, Transaction},
 };
 use bytes::{Bytes, BytesMut};
@@ -146,16 +146,17 @@ impl PriorityQueue {
         Ok(self.one(tx, self.range(), isolation).await?.is_none())
     }
 
-    /// How many items there are. Reads all of them; serializably, it conflicts with every change.
+    /// How many items there are. Reads all of them, which is refused for more than
+    /// [`READ_LIMIT`](limits::READ_LIMIT) bytes; serializably, it conflicts with every change.
     pub async fn len<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<usize, Error> {
         crate::called!();
-        Ok(tx.get_range_all(self.range(), isolation).await?.len())
+        Ok(read::all::<_, Error>(tx, self.range(), isolation).await?.len())
     }
 
     /// All items, lowest priority first. Reads all of them, as [`len`](PriorityQueue::len) does.
     pub async fn items<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Vec<Item>, Error> {
         crate::called!();
-        let rows = tx.get_range_all(self.range(), isolation).await?;
+        let rows = read::all::<_, Error>(tx, self.range(), isolation).await?;
         rows.into_iter().map(|row| self.item(row)).collect()
     }
 

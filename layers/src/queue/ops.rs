@@ -4,7 +4,7 @@ use super::{Error, ItemId, MAX_VALUE_BYTES, Order, Position};
 use crate::{
     limits::{self, TooLarge},
     once::{self, Answer, decode_headed, encode_headed},
-    reachable,
+    reachable, read,
     tx::{self, Isolation, KeyValue, MutationType, RangeOption, Transaction},
 };
 use bytes::{Bytes, BytesMut};
@@ -93,16 +93,17 @@ impl Queue {
         Ok(self.first(tx, isolation).await?.is_none())
     }
 
-    /// How many items there are. Reads all of them; serializably, it conflicts with every change.
+    /// How many items there are. Reads all of them, which is refused for more than
+    /// [`READ_LIMIT`](limits::READ_LIMIT) bytes; serializably, it conflicts with every change.
     pub async fn len<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<usize, Error> {
         crate::called!();
-        Ok(tx.get_range_all(self.range(), isolation).await.map_err(own)?.len())
+        Ok(read::all::<_, Error>(tx, self.range(), isolation).await.map_err(own)?.len())
     }
 
     /// All items, first to last. Reads all of them, as [`len`](Queue::len) does.
     pub async fn items<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Vec<Item>, Error> {
         crate::called!();
-        let rows = tx.get_range_all(self.range(), isolation).await.map_err(own)?;
+        let rows = read::all::<_, Error>(tx, self.range(), isolation).await.map_err(own)?;
         rows.into_iter().map(|row| self.item(row)).collect()
     }
 
@@ -136,7 +137,7 @@ impl Queue {
         range: RangeOption,
         isolation: Isolation,
     ) -> Result<Option<KeyValue>, Error> {
-        Ok(tx.get_range_all(range.limit(1), isolation).await.map_err(own)?.pop())
+        Ok(read::all::<_, Error>(tx, range.limit(1), isolation).await.map_err(own)?.pop())
     }
 
     fn range(&self) -> RangeOption {
@@ -153,13 +154,13 @@ impl Queue {
 }
 
 /// A queue's range is unreadable only where its own transaction has stamped it.
-fn own(error: tx::Error) -> Error {
+fn own(error: Error) -> Error {
     match error {
-        tx::Error::ACCESSED_UNREADABLE => {
+        Error::Fdb(tx::Error::ACCESSED_UNREADABLE) => {
             reachable!("queue: a transaction comes to its own items");
             Error::OwnItemsUnreadable
         }
-        e => Error::Fdb(e),
+        e => e,
     }
 }
 

@@ -88,7 +88,7 @@ impl Blobs {
         }
         let content = keys::content(&self.subspace, &new.blob, Place::Upload(upload));
         let first = RangeOption::from(content.range()).limit(1);
-        if !tx.get_range_all(first, Isolation::Serializable).await?.is_empty() {
+        if !read::all::<_, Error>(tx, first, Isolation::Serializable).await?.is_empty() {
             return Err(Error::NoUpload(upload));
         }
         tx.set(&keys::record(&self.subspace, upload), &new.encode());

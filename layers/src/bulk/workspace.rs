@@ -221,7 +221,8 @@ impl Workspace {
     pub async fn clear_retired<T: Transaction>(&self, tx: &T, most: usize) -> Result<Cleared, Error> {
         crate::called!();
         let part = keys::retirements(&self.subspace);
-        let retired = tx.get_range_all(RangeOption::from(part.range()).limit(2), Isolation::Snapshot).await?;
+        let retired =
+            read::all::<_, Error>(tx, RangeOption::from(part.range()).limit(2), Isolation::Snapshot).await?;
         let Some(first) = retired.first() else { return Ok(Cleared { rows: 0, more: false }) };
         let build = keys::build(&part, &first.key)?;
         tx.get(&first.key, Isolation::Serializable).await?;

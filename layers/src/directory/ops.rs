@@ -459,7 +459,7 @@ impl Directories {
         let allocated = self.nodes.allocator().allocate_from(tx, chance).await?;
         let prefix = Bytes::from([&self.content[..], &allocated].concat());
         let range = RangeOption::from(self.content_of(&prefix)?).limit(1);
-        let held = tx.get_range_all(range, Isolation::Serializable).await?;
+        let held = read::all::<_, Error>(tx, range, Isolation::Serializable).await?;
         if !held.is_empty() {
             return Err(Error::PrefixNotEmpty { path: path(), prefix });
         }
@@ -491,8 +491,8 @@ impl Directories {
             return Ok(false);
         }
         let Some(beginning) = self.nodes.beginning_with(prefix) else { return Ok(false) };
-        let before = tx.get_range_all(self.nodes.last_before(prefix), isolation);
-        let behind = tx.get_range_all(RangeOption::from(beginning).limit(1), isolation);
+        let before = read::all::<_, Error>(tx, self.nodes.last_before(prefix), isolation);
+        let behind = read::all::<_, Error>(tx, RangeOption::from(beginning).limit(1), isolation);
         let (before, behind) = try_join(before, behind).await?;
         // Prefixes do not nest, so that only the one right before can begin this one.
         let begun = match before.first() {

@@ -152,7 +152,9 @@ impl Entities {
             }
             let of = keys::related(&self.subspace, direction, relationship, entity);
             let range = RangeOption::from(of.range()).limit(1);
-            let Some(row) = tx.get_range_all(range, Isolation::Serializable).await?.pop() else { continue };
+            let Some(row) = read::all::<_, Error>(tx, range, Isolation::Serializable).await?.pop() else {
+                continue;
+            };
             let related = keys::other(&of, &row.key)?;
             if related != *other {
                 reachable!("entity: a second relationship is one too many");

@@ -350,7 +350,9 @@ impl Tree {
     /// How many elements the list at a path has.
     async fn length<T: Transaction>(&self, tx: &T, path: &[Step]) -> Result<u64, Error> {
         let range = RangeOption::from(self.range(path)?).reversed().limit(1);
-        let Some(row) = tx.get_range_all(range, Isolation::Serializable).await?.pop() else { return Ok(0) };
+        let Some(row) = read::all::<_, Error>(tx, range, Isolation::Serializable).await?.pop() else {
+            return Ok(0);
+        };
         let last = scalars(&row.key[self.at(path).len()..]).and_then(|tuple| tuple.first()?.as_u64());
         last.and_then(|last| last.checked_add(1)).ok_or_else(|| Error::foreign(&row.key))
     }
@@ -362,7 +364,7 @@ impl Tree {
         end: &[u8],
     ) -> Result<Option<KeyValue>, Error> {
         let range = RangeOption::new(begin.to_vec(), end.to_vec()).limit(1);
-        Ok(tx.get_range_all(range, Isolation::Serializable).await?.pop())
+        Ok(read::all::<_, Error>(tx, range, Isolation::Serializable).await?.pop())
     }
 
     /// The rows of the elements behind the one at `index`, each one place nearer to the list's begin.

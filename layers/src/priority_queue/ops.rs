@@ -221,7 +221,7 @@ impl PriorityQueue {
         range: RangeOption,
         isolation: Isolation,
     ) -> Result<Option<KeyValue>, Error> {
-        Ok(tx.get_range_all(range.limit(1), isolation).await?.pop())
+        Ok(read::all::<_, Error>(tx, range.limit(1), isolation).await?.pop())
     }
 
     fn item(&self, row: KeyValue) -> Result<Item, Error> {

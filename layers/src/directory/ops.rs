@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     limits, reachable, read, sometimes,
-    tx::{ConflictRangeType, Isolation, MutationType, RangeOption, Transaction, strinc},
+    tx::{ConflictRangeType, Isolation, MutationType, RangeOption, Transaction, key_after, strinc},
 };
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
@@ -294,13 +294,46 @@ impl Directories {
         isolation: Isolation,
     ) -> Result<Vec<String>, Error> {
         crate::called!();
-        let end = self.follow(tx, path, Way { isolation, enters: true, ..OPENING }).await?;
-        if !end.exists() {
-            return Err(Error::NotFound(end.path()));
-        }
-        let children = end.found.node.children();
+        let children = self.children(tx, path, isolation).await?.children();
         let rows = read::all::<_, Error>(tx, children.range().into(), isolation).await?;
         rows.iter().map(|row| keys::name(&children, &row.key)).collect()
+    }
+
+    /// The first `limit` names that [`list`](Directories::list) gives, or of those after the name `after`: the
+    /// next page begins after the last of this one. A page that is shorter than `limit` is the last one.
+    pub async fn list_page<T: Transaction>(
+        &self,
+        tx: &T,
+        path: &[&str],
+        after: Option<&str>,
+        limit: usize,
+        isolation: Isolation,
+    ) -> Result<Vec<String>, Error> {
+        crate::called!();
+        let node = self.children(tx, path, isolation).await?;
+        let children = node.children();
+        let (mut begin, end) = children.range();
+        if let Some(after) = after {
+            let last = node.child(after);
+            limits::key(&last)?;
+            begin = key_after(&last).into();
+        }
+        let rows = read::page::<_, Error>(tx, (begin, end), limit, isolation).await?;
+        rows.iter().map(|row| keys::name(&children, &row.key)).collect()
+    }
+
+    /// The node below which a path's directories are.
+    async fn children<T: Transaction>(
+        &self,
+        tx: &T,
+        path: &[&str],
+        isolation: Isolation,
+    ) -> Result<Node, Error> {
+        let end = self.follow(tx, path, Way { isolation, enters: true, ..OPENING }).await?;
+        match end.exists() {
+            true => Ok(end.found.node),
+            false => Err(Error::NotFound(end.path())),
+        }
     }
 
     /// Whether there is a directory at the path.

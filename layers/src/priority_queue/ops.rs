@@ -6,7 +6,7 @@ use crate::{
     once::{self, Answer, decode_headed, encode_headed},
     queue::ItemId,
     reachable, read, sometimes,
-    tx::{ConflictRangeType, Isolation, KeySelector, KeyValue, RangeOption, Transaction},
+    tx::{ConflictRangeType, Isolation, KeySelector, KeyValue, RangeOption, Transaction, key_after},
 };
 use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::Subspace;
@@ -153,10 +153,29 @@ impl PriorityQueue {
         Ok(read::all::<_, Error>(tx, self.range(), isolation).await?.len())
     }
 
-    /// All items, lowest priority first. Reads all of them, as [`len`](PriorityQueue::len) does.
+    /// All items, lowest priority first. Reads all of them, as [`len`](PriorityQueue::len) does,
+    /// where [`items_page`](PriorityQueue::items_page) reads a few at a time.
     pub async fn items<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Vec<Item>, Error> {
         crate::called!();
         let rows = read::all::<_, Error>(tx, self.range(), isolation).await?;
+        rows.into_iter().map(|row| self.item(row)).collect()
+    }
+
+    /// The first `limit` items, lowest priority first, or of those after the place `after`: the next page begins
+    /// after the last of this one. A page that is shorter than `limit` is the last one.
+    pub async fn items_page<T: Transaction>(
+        &self,
+        tx: &T,
+        after: Option<Place>,
+        limit: usize,
+        isolation: Isolation,
+    ) -> Result<Vec<Item>, Error> {
+        crate::called!();
+        let (mut begin, end) = self.subspace.range();
+        if let Some(after) = after {
+            begin = key_after(&after.pack(&self.subspace)).into();
+        }
+        let rows = read::page::<_, Error>(tx, (begin, end), limit, isolation).await?;
         rows.into_iter().map(|row| self.item(row)).collect()
     }
 

@@ -5,7 +5,7 @@ use crate::{
     limits::{self, TooLarge},
     once::{self, Answer, decode_headed, encode_headed},
     reachable, read,
-    tx::{self, Isolation, KeyValue, MutationType, RangeOption, Transaction},
+    tx::{self, Isolation, KeyValue, MutationType, RangeOption, Transaction, key_after},
 };
 use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::Subspace;
@@ -100,10 +100,29 @@ impl Queue {
         Ok(read::all::<_, Error>(tx, self.range(), isolation).await.map_err(own)?.len())
     }
 
-    /// All items, first to last. Reads all of them, as [`len`](Queue::len) does.
+    /// All items, first to last. Reads all of them, as [`len`](Queue::len) does, where
+    /// [`items_page`](Queue::items_page) reads a few at a time.
     pub async fn items<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Vec<Item>, Error> {
         crate::called!();
         let rows = read::all::<_, Error>(tx, self.range(), isolation).await.map_err(own)?;
+        rows.into_iter().map(|row| self.item(row)).collect()
+    }
+
+    /// The first `limit` items, or of those after the position `after`: the next page begins after the last of
+    /// this one. A page that is shorter than `limit` is the last one.
+    pub async fn items_page<T: Transaction>(
+        &self,
+        tx: &T,
+        after: Option<Position>,
+        limit: usize,
+        isolation: Isolation,
+    ) -> Result<Vec<Item>, Error> {
+        crate::called!();
+        let (mut begin, end) = self.subspace.range();
+        if let Some(after) = after {
+            begin = key_after(&after.pack(&self.subspace)).into();
+        }
+        let rows = read::page::<_, Error>(tx, (begin, end), limit, isolation).await.map_err(own)?;
         rows.into_iter().map(|row| self.item(row)).collect()
     }
 

@@ -84,7 +84,10 @@ async fn version_ignored<T: Transaction>(
     op: &Op,
 ) -> Result<Option<Answer>, Error> {
     let key = all.nodes().version();
-    let looks = matches!(op, Op::Open(..) | Op::List(_) | Op::Exists(_) | Op::Read(_) | Op::Declare(_));
+    let looks = matches!(
+        op,
+        Op::Open(..) | Op::List(_) | Op::Pages(_) | Op::Exists(_) | Op::Read(_) | Op::Declare(_)
+    );
     let Some(version) = tx.get(&key, Serializable).await? else { return Ok(None) };
     if looks || version == current() {
         return Ok(None);

@@ -46,6 +46,9 @@ flaws! {
 /// The names that are drawn.
 const NAMES: [&str; 4] = ["a", "", "b\0é", "x y"];
 
+/// So many names are listed at a time.
+const PAGE: usize = 2;
+
 /// The layer tags that are drawn.
 const TAGS: [&[u8]; 4] = [b"", b"", b"t\0g", PARTITION];
 
@@ -98,6 +101,8 @@ pub enum Op {
     RemoveIfExists(Names),
     /// Lists the directories below one.
     List(Names),
+    /// Lists them a few at a time.
+    Pages(Names),
     /// Asks whether there is a directory.
     Exists(Names),
     /// Puts under this key so many bytes of this number into a directory.
@@ -204,6 +209,18 @@ impl Directory {
             }
             Op::RemoveIfExists(names) => Answer::Is(all.remove_if_exists(tx, &path(names)).await?),
             Op::List(names) => Answer::Names(all.list(tx, &path(names), Serializable).await?),
+            Op::Pages(names) => {
+                let (path, mut found) = (path(names), Names::new());
+                loop {
+                    let after = found.last().map(String::as_str);
+                    let page = all.list_page(tx, &path, after, PAGE, Serializable).await?;
+                    let ends = page.len() < PAGE;
+                    found.extend(page);
+                    if ends {
+                        break Answer::Names(found);
+                    }
+                }
+            }
             Op::Exists(names) => Answer::Is(all.exists(tx, &path(names), Serializable).await?),
             Op::Put(names, key, byte, length) | Op::PutLater(names, key, byte, length) => {
                 put(tx, &all.open(tx, &path(names), b"").await?, *key, *byte, *length)?
@@ -304,6 +321,7 @@ impl Specimen for Directory {
             3 => path().prop_map(Op::Remove),
             3 => path().prop_map(Op::RemoveIfExists),
             3 => path().prop_map(Op::List),
+            2 => path().prop_map(Op::Pages),
             1 => path().prop_map(Op::Exists),
             6 => (path(), value.clone()).prop_map(|(p, (k, b, n))| Op::Put(p, k, b, n)),
             9 => (path(), value).prop_map(|(p, (k, b, n))| Op::PutLater(p, k, b, n)),
@@ -322,7 +340,7 @@ impl Specimen for Directory {
     }
 
     fn is_look(op: &Op) -> bool {
-        matches!(op, Op::Open(..) | Op::List(_) | Op::Exists(_) | Op::Read(_))
+        matches!(op, Op::Open(..) | Op::List(_) | Op::Pages(_) | Op::Exists(_) | Op::Read(_))
     }
 
     async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op) -> Result<Answer, Error> {
@@ -394,7 +412,7 @@ impl Specimen for Directory {
                 false => return Err(Error::NotFound(Path::from(&names[..]))),
             },
             Op::RemoveIfExists(names) => Answer::Is(model.remove(names)?),
-            Op::List(names) => Answer::Names(model.list(names)?),
+            Op::List(names) | Op::Pages(names) => Answer::Names(model.list(names)?),
             Op::Exists(names) => Answer::Is(model.exists(names)?),
             Op::Put(names, key, byte, length) | Op::PutLater(names, key, byte, length) => {
                 model.keeper(names)?.content.insert(*key, Content::of(*byte, *length));

@@ -150,6 +150,10 @@ fn layers() -> Vec<Layer> {
                 made_by_hand().iter().for_each(|(key, value)| tx.set(key, value));
                 directories().list(&tx, &["a"], Serializable).await
             },
+            "list_page": |tx| async {
+                made_by_hand().iter().for_each(|(key, value)| tx.set(key, value));
+                directories().list_page(&tx, &["a"], None, MOST, Serializable).await
+            },
             "remove": |tx| async {
                 made_by_hand().iter().for_each(|(key, value)| tx.set(key, value));
                 directories().remove(&tx, &["a"]).await
@@ -202,6 +206,9 @@ fn layers() -> Vec<Layer> {
         layer!("index", [below(("index", "name", "k")), below("records")],
             "find": |tx| Records::<User>::new(&space()).find(&tx, "name", &"k", Serializable),
             "find_covered": |tx| Records::<User>::new(&space()).find_covered(&tx, "name", &"k", Serializable),
+            "find_page": |tx|
+                Records::<User>::new(&space()).find_page(&tx, "name", &"k", None, MOST, Serializable),
+            "records_page": |tx| Records::<User>::new(&space()).records_page(&tx, None, MOST, Serializable),
             "find_between": |tx|
                 Records::<User>::new(&space()).find_between::<_, String>(&tx, "name", .., Serializable),
             "records": |tx| Records::<User>::new(&space()).records(&tx, Serializable),
@@ -229,10 +236,12 @@ fn layers() -> Vec<Layer> {
         layer!("priority_queue", [space()],
             "len": |tx| PriorityQueue::new(space()).len(&tx, Serializable),
             "items": |tx| PriorityQueue::new(space()).items(&tx, Serializable),
+            "items_page": |tx| PriorityQueue::new(space()).items_page(&tx, None, MOST, Serializable),
         ),
         layer!("queue", [space()],
             "len": |tx| Queue::new(space(), Order::Index).len(&tx, Serializable),
             "items": |tx| Queue::new(space(), Order::Commit).items(&tx, Serializable),
+            "items_page": |tx| Queue::new(space(), Order::Index).items_page(&tx, None, MOST, Serializable),
         ),
         layer!("scheduling", [below("class"), below(("attends", "s"))],
             "available_classes": |tx| Scheduling::new(&space()).available_classes(&tx, None, MOST),
@@ -483,5 +492,74 @@ fn many_large_items_are_handed_out_and_taken_back_a_few_at_a_time() {
         let back = staged.reclaim_unchanged(db, Duration::from_secs(1)).await;
         assert_eq!(back, Ok(120));
         assert_eq!(ended!(db, |tx| staged.parked(&tx, Serializable)), Ok(Vec::new()));
+    });
+}
+
+/// Some of a list of which each page is asked for with the last one of the page before.
+async fn pages<I: Clone>(page: impl AsyncFn(Option<I>, usize) -> Vec<I>) -> [Vec<I>; 4] {
+    let first = page(None, 2).await;
+    let second = page(first.last().cloned(), 2).await;
+    [first, second.clone(), page(second.last().cloned(), 2).await, page(None, 0).await]
+}
+
+#[test]
+fn pages_follow_each_other_and_a_short_one_is_the_last() {
+    on_cluster(|db| async move {
+        let (tx, at) = (crate::begin(&db), Serializable);
+        let names = ["a", "a\0", "b", "c"];
+        let cut = |all: [&'static str; 4]| [all[..2].to_vec(), all[2..].to_vec(), Vec::new(), Vec::new()];
+
+        let users = Records::<User>::new(&below("users"));
+        for id in names {
+            let user = User { id: id.into(), name: "n".into(), zipcode: None };
+            users.set(&tx, &user).await.expect("a user");
+        }
+        let found = pages(async |after: Option<(String, _)>, limit| {
+            let after = after.as_ref().map(|(id, _)| id);
+            users.find_page(&tx, "name", &"n", after, limit, at).await.expect("a page")
+        });
+        let ids = found.await.map(|page| page.into_iter().map(|(id, _)| id).collect::<Vec<_>>());
+        assert_eq!(ids, cut(names));
+        let all = pages(async |after: Option<User>, limit| {
+            users.records_page(&tx, after.as_ref().map(|user| &user.id), limit, at).await.expect("a page")
+        });
+        assert_eq!(
+            all.await.map(|page| page.into_iter().map(|user| user.id).collect::<Vec<_>>()),
+            cut(names)
+        );
+
+        let id = |n: u8| ItemId([n; 16]);
+        let queue = Queue::new(below("queue"), Order::Index);
+        let first = PriorityQueue::new(below("priorities"));
+        for (n, name) in (0..).zip(names) {
+            queue.enqueue(&tx, id(n), name.as_bytes()).await.expect("an item");
+            first.push(&tx, id(n), i64::from(n / 3), name.as_bytes()).await.expect("an item");
+        }
+        let items = pages(async |after: Option<shaketable_layers::queue::Item>, limit| {
+            let after = after.map(|item| item.position);
+            queue.items_page(&tx, after, limit, at).await.expect("a page")
+        });
+        assert_eq!(
+            items.await.map(|page| page.into_iter().map(|item| item.value).collect::<Vec<_>>()),
+            cut(names)
+        );
+        let items = pages(async |after: Option<shaketable_layers::priority_queue::Item>, limit| {
+            let after = after.map(|item| item.place);
+            first.items_page(&tx, after, limit, at).await.expect("a page")
+        });
+        assert_eq!(
+            items.await.map(|page| page.into_iter().map(|item| item.value).collect::<Vec<_>>()),
+            cut(names)
+        );
+
+        for name in names {
+            inside(below("nodes").bytes(), name, name.as_bytes())
+                .iter()
+                .for_each(|(key, value)| tx.set(key, value));
+        }
+        let listed = pages(async |after: Option<String>, limit| {
+            directories().list_page(&tx, &[], after.as_deref(), limit, at).await.expect("a page")
+        });
+        assert_eq!(listed.await, cut(names));
     });
 }

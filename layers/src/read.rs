@@ -26,7 +26,7 @@ impl Allowance {
 
     /// Counts so many reads, each [`READ_COST`], before they are begun.
     pub(crate) fn reads(&self, reads: usize) -> Result<(), TooLarge> {
-        self.take(reads.saturating_mul(READ_COST))
+        self.bytes(reads.saturating_mul(READ_COST))
     }
 
     /// [`all`] rows of a range, counted with those of the other reads.
@@ -43,13 +43,14 @@ impl Allowance {
         let mut rows = Vec::new();
         let mut stream = pin!(tx.get_ranges_keyvalues(range, isolation));
         while let Some(row) = stream.try_next().await? {
-            self.take(row.key.len() + row.value.len())?;
+            self.bytes(row.key.len() + row.value.len())?;
             rows.push(row);
         }
         Ok(rows)
     }
 
-    fn take(&self, bytes: usize) -> Result<(), TooLarge> {
+    /// Counts so many bytes that were read.
+    pub(crate) fn bytes(&self, bytes: usize) -> Result<(), TooLarge> {
         let left = |left: usize| left.checked_sub(bytes);
         match self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left) {
             Ok(_) => Ok(()),

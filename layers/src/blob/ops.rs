@@ -13,8 +13,9 @@ use foundationdb_tuple::Subspace;
 use futures::TryStreamExt;
 use std::pin::pin;
 
-/// So many bytes are read in one transaction: more may take longer than a transaction lives.
-pub const MAX_READ_BYTES: u64 = 50_000_000;
+/// So many bytes are read in one transaction, those of the chunks' keys among them: more may take longer than
+/// a transaction lives.
+pub const MAX_READ_BYTES: u64 = limits::READ_LIMIT as u64;
 
 /// So many chunks are read in one transaction.
 pub const MAX_READ_CHUNKS: u64 = 100_000;
@@ -269,7 +270,7 @@ impl Blobs {
         if start >= end {
             return Ok(Bytes::new());
         }
-        let limit = readable(manifest.chunk);
+        let limit = self.readable(blob, manifest);
         if end - start > limit {
             return Err(Error::TooLong { bytes: end - start, limit });
         }
@@ -292,6 +293,12 @@ impl Blobs {
             true => Err(Error::Damaged(offset)),
             false => Ok(bytes.freeze().slice((start - first) as usize..(end - first) as usize)),
         }
+    }
+
+    /// How many bytes of a blob one transaction reads.
+    pub(super) fn readable(&self, blob: &[u8], manifest: &Manifest) -> u64 {
+        let key = keys::content(&self.subspace, blob, manifest.place).pack(&(u64::MAX,));
+        manifest.chunk * (MAX_READ_BYTES / (manifest.chunk + key.len() as u64)).min(MAX_READ_CHUNKS)
     }
 
     /// The chunk at `offset`, as a write must know it.
@@ -370,11 +377,6 @@ pub(super) async fn next<T: Transaction>(tx: &T, old: Option<Manifest>) -> Resul
         _ => 0,
     };
     Ok(Generation { version, step })
-}
-
-/// How many bytes of a blob one transaction reads.
-pub(super) fn readable(chunk: u64) -> u64 {
-    MAX_READ_BYTES.min(chunk * MAX_READ_CHUNKS)
 }
 
 /// Where `length` bytes from `start` end.

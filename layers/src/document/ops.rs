@@ -114,7 +114,8 @@ impl Documents {
     }
 
     /// Changes a part of a document: objects become one with what is there, member by member; any other
-    /// value takes the place of what is there.
+    /// value takes the place of what is there. More than 10,000 objects that are there already are refused:
+    /// each of them is looked at.
     pub async fn merge<T: Transaction>(
         &self,
         tx: &T,

@@ -27,6 +27,8 @@ impl Hierarchy {
     /// Puts an item at a path, the root when that is empty. Objects become one with what is there, member
     /// by member; any other value takes the place of what is there.
     ///
+    /// More than 10,000 objects that are there already are refused: each of them is looked at.
+    ///
     /// What the path goes through comes into being where nothing is. An element of a list is one that is
     /// there, or the next.
     pub async fn insert<T: Transaction>(&self, tx: &T, path: &[Step], item: &Value) -> Result<(), Error> {

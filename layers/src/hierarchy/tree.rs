@@ -10,6 +10,7 @@ use crate::{
     limits, reachable, read,
     tx::{Isolation, KeyValue, RangeOption, Transaction},
 };
+use futures::future::try_join_all;
 use serde_json::Value;
 
 /// Stands in a path for a text that is stored in pieces, numbered from 0.
@@ -98,7 +99,7 @@ impl Tree {
     }
 
     /// Puts a value at a path; objects become one with what is there, member by member. Says whether it
-    /// did.
+    /// did. Up to 10,000 objects, each of which is looked at; more are refused.
     pub(crate) async fn merge<T: Transaction>(
         &self,
         tx: &T,
@@ -109,20 +110,31 @@ impl Tree {
         let rows = self.rows(path, item)?;
         limits::transaction(bytes(self.at(path).len(), &rows) + merging(&rows))?;
         let Some(ground) = self.ground(tx, path, absent).await? else { return Ok(false) };
-        ground.prepare(tx);
-        let mut open = vec![(path.to_vec(), item)];
-        while let Some((path, item)) = open.pop() {
-            if let Value::Object(members) = item {
-                match self.object(tx, &path, members.keys().next()).await? {
-                    Some(Shape::Object) => {
-                        let below = |(name, member)| (child(&path, Step::Key(String::clone(name))), member);
-                        open.extend(members.iter().map(below));
-                        continue;
+        // Objects, and what takes the place of what is there: nothing is written before all is read.
+        let (mut open, mut apart) = (Vec::new(), Vec::new());
+        if item.is_object() { &mut open } else { &mut apart }.push((path.to_vec(), item));
+        let allowance = read::Allowance::new();
+        while !open.is_empty() {
+            let some = open.split_off(open.len().saturating_sub(read::AT_ONCE));
+            allowance.reads(some.len())?;
+            let shapes = some.iter().map(|(path, item)| {
+                self.object(tx, path, item.as_object().and_then(|members| members.keys().next()))
+            });
+            for (shape, (path, item)) in try_join_all(shapes).await?.into_iter().zip(some) {
+                match (shape, item) {
+                    (Some(Shape::Object), Value::Object(members)) => {
+                        for (name, member) in members {
+                            let below = (child(&path, Step::Key(name.clone())), member);
+                            if member.is_object() { &mut open } else { &mut apart }.push(below);
+                        }
                     }
-                    Some(Shape::Empty(EMPTY_OBJECT)) if members.is_empty() => continue,
-                    _ => {}
+                    (Some(Shape::Empty(EMPTY_OBJECT)), Value::Object(members)) if members.is_empty() => {}
+                    _ => apart.push((path, item)),
                 }
             }
+        }
+        ground.prepare(tx);
+        for (path, item) in apart {
             self.overwrite(tx, &path, self.rows(&path, item)?)?;
         }
         Ok(true)

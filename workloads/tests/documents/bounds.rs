@@ -563,3 +563,53 @@ fn pages_follow_each_other_and_a_short_one_is_the_last() {
         assert_eq!(listed.await, cut(names));
     });
 }
+
+#[test]
+fn objects_come_together_by_thousands_and_more_are_refused() {
+    on_cluster(|db| async move {
+        db.set_option(DatabaseOption::TransactionRetryLimit(0)).expect("an option");
+        let hierarchy = &Hierarchy::new(space());
+        let objects = |number: usize, value: i64| {
+            let members = (0..number).map(|n| (format!("{n:05}"), json!({ "x": value })));
+            serde_json::Value::Object(members.collect())
+        };
+        let insert = async |item| {
+            let item = &item;
+            ended!(db, |tx| hierarchy.insert(&tx, &[], item))
+        };
+        let read = async |name: &str| {
+            let path = &[name.into(), "x".into()];
+            ended!(db, |tx| hierarchy.get(&tx, path, Serializable))
+        };
+        // Where nothing is, one look is enough.
+        assert_eq!(insert(objects(11_000, 1)).await, Ok(()));
+        assert_eq!(insert(objects(11_000, 2)).await, refused());
+        assert_eq!(read("00000").await, Ok(Some(json!(1))));
+        assert_eq!(insert(objects(9_900, 2)).await, Ok(()));
+        assert_eq!(read("09899").await, Ok(Some(json!(2))));
+        assert_eq!(read("09900").await, Ok(Some(json!(1))));
+    });
+}
+
+#[test]
+fn a_walk_along_large_values_is_refused_and_goes_on_in_steps() {
+    on_cluster(|db| async move {
+        let (list, db) = (&List::new(space()), &db);
+        for part in (0..102).collect::<Vec<i64>>().chunks(50) {
+            let pushed = ended!(db, |tx| async {
+                for n in part {
+                    list.push_front(&tx, &Id::from(-*n), &[7; 99_000]).await?;
+                }
+                Ok::<_, shaketable_layers::list::Error>(())
+            });
+            assert_eq!(pushed, Ok(()));
+        }
+        let walk = async |after: Option<i64>, limit| {
+            let after = &after.map(Id::from);
+            ended!(db, |tx| list.walk(&tx, after.as_ref(), limit, Serializable)).map(|nodes| nodes.len())
+        };
+        assert_eq!(walk(None, 102).await.map(drop), refused());
+        assert_eq!(walk(None, 100).await, Ok(100));
+        assert_eq!(walk(Some(-2), 102).await, Ok(2));
+    });
+}

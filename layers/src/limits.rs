@@ -9,9 +9,13 @@ use crate::tx::{KEY_SIZE_LIMIT, VALUE_SIZE_LIMIT};
 /// (`TRANSACTION_SIZE_LIMIT` of `fdbclient/ClientKnobs.cpp`).
 pub const TRANSACTION_SIZE_LIMIT: usize = 10_000_000;
 
-/// How much one read of a range may bring, in bytes of keys and values: much more does not end within the
-/// five seconds of a transaction.
+/// How much one call may read, in bytes of keys and values: much more does not end within the five seconds of
+/// a transaction.
 pub const READ_LIMIT: usize = 10_000_000;
+
+/// What each read counts for, beside what it brings, where a call begins one for every row of another: it
+/// takes time as well.
+pub const READ_COST: usize = 1_000;
 
 /// What does not fit; nothing was written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,8 +40,8 @@ pub enum TooLarge {
         /// The limit.
         limit: usize,
     },
-    /// What one call would read: read it in pages.
-    #[error("one read brings more than the limit of {limit} bytes")]
+    /// What one call would read: read it in pages, or in parts.
+    #[error("one call reads more than the limit of {limit} bytes")]
     Read {
         /// The limit.
         limit: usize,

@@ -32,6 +32,16 @@ const SEEDS: u64 = 60;
 const EXCEPTIONS: &[(&str, &str)] = &[
     ("once::Session::open", "a client opens its session before its first operation"),
     ("once::Slots::new", "a client knows its slots before its first operation"),
+    ("directory::Directories::content", "says where the layer lies"),
+    ("leased_queue::LeasedQueue::subspace", "says where the layer lies"),
+    ("priority_queue::PriorityQueue::subspace", "says where the layer lies"),
+    ("queue::Queue::subspace", "says where the layer lies"),
+    ("leased_queue::LeasedQueue::row", "reads a row that somebody has got elsewhere: a model's part"),
+    ("staged_queue::Request::stamp", "a model's part, which compares it with the transaction's"),
+    (
+        "directory::Allocator::allocate",
+        "a create draws from the same chances, with the rest of them for its next try",
+    ),
 ];
 
 /// A public function as the sources declare it.

@@ -97,6 +97,21 @@ fn layers_know_no_runtime_and_no_simulation() {
     }
 }
 
+/// What reads ranges by itself, and stops where it has enough: `read` for all others, a batch of a job, and
+/// the content of a blob.
+const READS_RANGES: [&str; 3] = ["read.rs", "bulk/ops.rs", "blob/ops.rs"];
+
+#[test]
+fn layers_read_ranges_with_a_bound() {
+    let layers = root().join("layers/src");
+    let apart = |file: &Path| ["tx", "fdb"].iter().any(|folder| file.starts_with(layers.join(folder)));
+    for file in rust_files(&layers).into_iter().filter(|file| !apart(file)) {
+        let reads = read(&file).contains("get_range");
+        let may = READS_RANGES.iter().any(|name| file == layers.join(name));
+        assert_eq!(reads, may, "{}: a layer reads ranges with read::all, page or first", file.display());
+    }
+}
+
 #[test]
 fn only_one_file_of_the_simulator_touches_the_runtime() {
     for file in rust_files(&root().join("sim/src")) {

@@ -10,9 +10,12 @@ use crate::{
 };
 use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::Subspace;
+use futures::TryStreamExt;
+use std::pin::pin;
 
-/// So many bytes are read in one transaction: more may take longer than a transaction lives.
-pub const MAX_READ_BYTES: u64 = 50_000_000;
+/// So many bytes are read in one transaction, those of the chunks' keys among them: more may take longer than
+/// a transaction lives.
+pub const MAX_READ_BYTES: u64 = limits::READ_LIMIT as u64;
 
 /// So many chunks are read in one transaction.
 pub const MAX_READ_CHUNKS: u64 = 100_000;
@@ -267,18 +270,18 @@ impl Blobs {
         if start >= end {
             return Ok(Bytes::new());
         }
-        let limit = readable(manifest.chunk);
+        let limit = self.readable(blob, manifest);
         if end - start > limit {
             return Err(Error::TooLong { bytes: end - start, limit });
         }
         let content = keys::content(&self.subspace, blob, manifest.place);
         let first = start - start % manifest.chunk;
         let range = RangeOption::new(content.pack(&(first,)), content.pack(&(end,)));
-        let rows = tx.get_range_all(range, isolation).await?;
-        // As much as is there: the manifest may claim anything.
-        let mut bytes = BytesMut::with_capacity(rows.iter().map(|row| row.value.len()).sum());
+        let mut rows = pin!(tx.get_ranges_keyvalues(range, isolation));
+        // As much as is there, the manifest may claim anything; and no further than it is sound.
+        let mut bytes = BytesMut::new();
         let mut offset = first;
-        for row in rows {
+        while let Some(row) = rows.try_next().await? {
             let (found,): (u64,) =
                 exact::unpack_below(&content, &row.key).map_err(|_| Error::foreign(&row.key))?;
             if found != offset || row.value.len() as u64 != manifest.chunk.min(manifest.size - offset) {
@@ -291,6 +294,12 @@ impl Blobs {
             true => Err(Error::Damaged(offset)),
             false => Ok(bytes.freeze().slice((start - first) as usize..(end - first) as usize)),
         }
+    }
+
+    /// How many bytes of a blob one transaction reads.
+    pub(super) fn readable(&self, blob: &[u8], manifest: &Manifest) -> u64 {
+        let key = keys::content(&self.subspace, blob, manifest.place).pack(&(u64::MAX,));
+        manifest.chunk * (MAX_READ_BYTES / (manifest.chunk + key.len() as u64)).min(MAX_READ_CHUNKS)
     }
 
     /// The chunk at `offset`, as a write must know it.
@@ -369,11 +378,6 @@ pub(super) async fn next<T: Transaction>(tx: &T, old: Option<Manifest>) -> Resul
         _ => 0,
     };
     Ok(Generation { version, step })
-}
-
-/// How many bytes of a blob one transaction reads.
-pub(super) fn readable(chunk: u64) -> u64 {
-    MAX_READ_BYTES.min(chunk * MAX_READ_CHUNKS)
 }
 
 /// Where `length` bytes from `start` end.

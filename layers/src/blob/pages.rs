@@ -1,6 +1,6 @@
 //! A blob read over many transactions.
 
-use super::{Blobs, Error, Expect, Generation, Stat, keys::Manifest, ops::readable};
+use super::{Blobs, Error, Expect, Generation, Stat, keys::Manifest};
 use crate::{
     reachable,
     tx::{Database, Isolation, RunError},
@@ -48,14 +48,14 @@ impl Pages {
     ) -> impl Future<Output = Result<Option<Bytes>, RunError<Error>>> + Send {
         crate::called!();
         async move {
-            let Manifest { size, chunk, generation, .. } = self.manifest;
+            let Manifest { size, generation, .. } = self.manifest;
             if self.offset >= size {
                 return Ok(None);
             }
             let (blobs, blob, from) = (&self.blobs, &self.blob[..], self.offset);
             // As wide as a part, which the blob's own chunks may be too small for; and not beyond the end,
             // which may be the last offset of all.
-            let length = blobs.part.min(readable(chunk)).min(size - from);
+            let length = blobs.part.min(blobs.readable(blob, &self.manifest)).min(size - from);
             let page = db
                 .run(|tx, _| async move {
                     blobs.read_range_of(&tx, blob, generation, from, length, Isolation::Snapshot).await

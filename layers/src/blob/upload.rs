@@ -9,7 +9,7 @@ use super::{
 use crate::{
     exact, limits,
     once::{Outcome, Session, converging},
-    reachable, sometimes,
+    reachable, read, sometimes,
     tx::{
         ConflictRangeType, Database, Isolation, KeyValue, MutationType, RangeOption, RunError, Transaction,
         key_after,
@@ -23,7 +23,8 @@ use std::{collections::BTreeMap, fmt, future::Future, time::Duration};
 /// The largest part, in bytes: half of a transaction, so that keys and conflict ranges have room.
 pub const MAX_PART_BYTES: usize = limits::TRANSACTION_SIZE_LIMIT / 2;
 
-/// An upload has so many parts at most: as many as the transaction that finishes it can look at.
+/// An upload has so many parts at most: as many as the transaction that finishes it can look at, below a
+/// subspace whose prefix is short ([`READ_LIMIT`](limits::READ_LIMIT) bytes with the keys).
 pub const MAX_PARTS: u64 = 100_000;
 
 /// So many uploads are looked at in one transaction.
@@ -87,7 +88,7 @@ impl Blobs {
         }
         let content = keys::content(&self.subspace, &new.blob, Place::Upload(upload));
         let first = RangeOption::from(content.range()).limit(1);
-        if !tx.get_range_all(first, Isolation::Serializable).await?.is_empty() {
+        if !read::all::<_, Error>(tx, first, Isolation::Serializable).await?.is_empty() {
             return Err(Error::NoUpload(upload));
         }
         tx.set(&keys::record(&self.subspace, upload), &new.encode());
@@ -138,7 +139,7 @@ impl Blobs {
     ) -> Result<Vec<(u64, u64)>, Error> {
         crate::called!();
         let marks = keys::marks(&self.subspace, upload);
-        let rows = tx.get_range_all(RangeOption::from(marks.range()), isolation).await?;
+        let rows = read::all::<_, Error>(tx, RangeOption::from(marks.range()), isolation).await?;
         rows.iter().map(|row| part(&marks, row)).collect()
     }
 
@@ -312,7 +313,7 @@ impl Blobs {
         }
         let (first, end) = keys::records(&self.subspace).range();
         let begin = after.map_or(first, |after| key_after(&keys::record(&self.subspace, after)).into());
-        Ok(tx.get_range_all(RangeOption::new(begin, end).limit(most), isolation).await?)
+        read::all(tx, RangeOption::new(begin, end).limit(most), isolation).await
     }
 
     /// What there is of an upload that changes as long as it lives.

@@ -6,11 +6,12 @@ use super::{
     keys::{self, Record},
 };
 use crate::{
-    limits, reachable, sometimes,
+    limits::{self, READ_LIMIT},
+    reachable, read, sometimes,
     tx::{Database, Isolation, MutationType, RangeOption, RunError, Transaction, key_after},
 };
 use foundationdb_tuple::Subspace;
-use futures::future::try_join_all;
+use futures::{StreamExt, TryStreamExt, stream};
 use std::{future::Future, time::Duration};
 
 /// A space with one current build, below a subspace of its own.
@@ -135,7 +136,7 @@ impl Workspace {
     }
 
     /// The builds under way, in the order of their ids: up to `most` (at least one) after the build `after`.
-    /// Fewer than `most` are the last ones. Reads at snapshot.
+    /// Fewer than `most` are the last ones. Reads at snapshot, each build by itself: some thousands are refused.
     pub async fn observe<T: Transaction>(
         &self,
         tx: &T,
@@ -147,14 +148,18 @@ impl Workspace {
         let (first, end) = part.range();
         let begin = after.map_or(first.into(), |build| key_after(&keys::record(&self.subspace, build)));
         let range = RangeOption::new(begin, end).limit(most.max(1));
-        let rows = tx.get_range_all(range, Isolation::Snapshot).await?;
-        try_join_all(rows.iter().map(|row| async {
-            let build = keys::build(&part, &row.key)?;
+        let allowance = read::Allowance::new();
+        let rows = allowance.all::<_, Error>(tx, range, Isolation::Snapshot).await?;
+        allowance.reads(rows.len())?;
+        let part = &part;
+        let observed = rows.iter().map(|row| async move {
+            let build = keys::build(part, &row.key)?;
             let Record { version, .. } = Record::decode(&row.key, &row.value)?;
             let claims = self.claims(tx, build, Isolation::Snapshot).await?;
             Ok(Observed { build, version, claims })
-        }))
-        .await
+        });
+        let observed: Vec<_> = observed.collect();
+        stream::iter(observed).buffered(read::AT_ONCE).try_collect().await
     }
 
     /// Gives a build up that is still as it was observed: nobody has claimed it since. Returns whether it
@@ -209,21 +214,22 @@ impl Workspace {
         }
     }
 
-    /// Clears up to `most` (at least one) rows of a retired build.
+    /// Clears up to `most` (at least one) rows of a retired build, and fewer where these are many bytes to read.
     ///
     /// At snapshot: a retired build stays retired until all of it is cleared, and nobody who claims it writes
     /// into it any more. Two conflict if one of them clears the last of the build, which may begin again then.
     pub async fn clear_retired<T: Transaction>(&self, tx: &T, most: usize) -> Result<Cleared, Error> {
         crate::called!();
         let part = keys::retirements(&self.subspace);
-        let retired = tx.get_range_all(RangeOption::from(part.range()).limit(2), Isolation::Snapshot).await?;
+        let retired =
+            read::all::<_, Error>(tx, RangeOption::from(part.range()).limit(2), Isolation::Snapshot).await?;
         let Some(first) = retired.first() else { return Ok(Cleared { rows: 0, more: false }) };
         let build = keys::build(&part, &first.key)?;
         tx.get(&first.key, Isolation::Serializable).await?;
         let (begin, end) = keys::data(&self.subspace, build).range();
         let range = RangeOption::new(begin.clone(), end.clone()).limit(most.max(1));
-        let rows = tx.get_range_all(range, Isolation::Snapshot).await?;
-        let all = rows.len() < most.max(1);
+        let (rows, stopped) = read::first(tx, range, READ_LIMIT, Isolation::Snapshot).await?;
+        let all = !stopped && rows.len() < most.max(1);
         match rows.last() {
             Some(last) if !all => tx.clear_range(&begin, &key_after(&last.key)),
             _ => {

@@ -2,7 +2,7 @@
 
 use super::{Error, Part, keys};
 use crate::{
-    sometimes,
+    read, sometimes,
     tx::{Isolation, MutationType, RangeOption, Transaction},
 };
 use foundationdb_tuple::Subspace;
@@ -105,7 +105,7 @@ impl SplitCounter {
     /// What the counter says: the sum of all parts that there are.
     pub async fn get<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<i64, Error> {
         crate::called!();
-        let rows = tx.get_range_all(RangeOption::from(self.subspace.range()), isolation).await?;
+        let rows = read::all::<_, Error>(tx, RangeOption::from(self.subspace.range()), isolation).await?;
         sometimes!(rows.len() > 2, "counter: a counter has several parts");
         keys::sum(&self.subspace, &rows)
     }

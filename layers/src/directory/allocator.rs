@@ -6,7 +6,7 @@
 
 use super::Error;
 use crate::{
-    exact, reachable, sometimes,
+    exact, reachable, read, sometimes,
     tx::{ConflictRangeType, Env, Isolation, MutationType, RangeOption, Transaction, TransactionOption},
 };
 use bytes::Bytes;
@@ -141,7 +141,7 @@ impl Allocator {
     /// The start of the latest window.
     async fn latest<T: Transaction>(&self, tx: &T) -> Result<i64, Error> {
         let last = RangeOption::from(self.counters.range()).reversed().limit(1);
-        match tx.get_range_all(last, Isolation::Snapshot).await?.pop() {
+        match read::all::<_, Error>(tx, last, Isolation::Snapshot).await?.pop() {
             None => Ok(0),
             Some(row) => match exact::unpack_below(&self.counters, &row.key) {
                 // Windows follow each other from 0 on, and none is near the end.

@@ -25,14 +25,15 @@
 //! * It does not empty a prefix that is given by hand. Concurrent calls of one transaction that give
 //!   prefixes by hand are not told of each other's.
 //! * A transaction that reads without its own writes (options 51 and 601) can neither create nor allocate.
-//! * A removal is one transaction: a tree of very many directories must be removed piece by piece.
+//! * A removal is one transaction: a tree of very many directories is refused, and must be removed piece by
+//!   piece.
 //!
 //! # What it costs
 //!
 //! | operation | reads | writes | conflicts with |
 //! |---|---|---|---|
 //! | open, exists | 1 + 2 for each name, one after the other | – | changes of a directory on the path |
-//! | list | the same and 1 range | – | the same, and creations in the directory |
+//! | list, list_page | the same and 1 range | – | the same, and creations in the directory |
 //! | create | the same, and about 8 for each directory made | 2 rows and 3 of the allocator for each | the same path, a prefix by hand |
 //! | rename | as two opens | 1 row, 1 clear | changes of either path |
 //! | remove | the same and 1 range for each directory below | 2 range clears for each | changes below |

@@ -5,12 +5,12 @@ use super::{
     keys::{self, Node, Nodes, VERSION},
 };
 use crate::{
-    limits, reachable, sometimes,
-    tx::{ConflictRangeType, Isolation, MutationType, RangeOption, Transaction, strinc},
+    limits, reachable, read, sometimes,
+    tx::{ConflictRangeType, Isolation, MutationType, RangeOption, Transaction, key_after, strinc},
 };
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
-use futures::future::{BoxFuture, FutureExt, try_join};
+use futures::future::{BoxFuture, FutureExt, try_join, try_join_all};
 use std::collections::BTreeSet;
 
 /// A place from which paths lead to directories: the root of a directory layer, or
@@ -262,7 +262,9 @@ impl Directories {
         }
     }
 
-    /// Removes a directory, all below it, and what they hold.
+    /// Removes a directory, all below it, and what they hold: up to some thousands of directories, which are
+    /// found by a read each. Beyond [`READ_LIMIT`](limits::READ_LIMIT) bytes, of which each read counts for
+    /// [`READ_COST`](limits::READ_COST) at least, it is refused, and a part of them is to be removed first.
     pub async fn remove<T: Transaction>(&self, tx: &T, path: &[&str]) -> Result<(), Error> {
         crate::called!();
         let end = self.follow(tx, path, CHANGING).await?;
@@ -292,13 +294,46 @@ impl Directories {
         isolation: Isolation,
     ) -> Result<Vec<String>, Error> {
         crate::called!();
-        let end = self.follow(tx, path, Way { isolation, enters: true, ..OPENING }).await?;
-        if !end.exists() {
-            return Err(Error::NotFound(end.path()));
-        }
-        let children = end.found.node.children();
-        let rows = tx.get_range_all(children.range().into(), isolation).await?;
+        let children = self.children(tx, path, isolation).await?.children();
+        let rows = read::all::<_, Error>(tx, children.range().into(), isolation).await?;
         rows.iter().map(|row| keys::name(&children, &row.key)).collect()
+    }
+
+    /// The first `limit` names that [`list`](Directories::list) gives, or of those after the name `after`: the
+    /// next page begins after the last of this one. A page that is shorter than `limit` is the last one.
+    pub async fn list_page<T: Transaction>(
+        &self,
+        tx: &T,
+        path: &[&str],
+        after: Option<&str>,
+        limit: usize,
+        isolation: Isolation,
+    ) -> Result<Vec<String>, Error> {
+        crate::called!();
+        let node = self.children(tx, path, isolation).await?;
+        let children = node.children();
+        let (mut begin, end) = children.range();
+        if let Some(after) = after {
+            let last = node.child(after);
+            limits::key(&last)?;
+            begin = key_after(&last).into();
+        }
+        let rows = read::page::<_, Error>(tx, (begin, end), limit, isolation).await?;
+        rows.iter().map(|row| keys::name(&children, &row.key)).collect()
+    }
+
+    /// The node below which a path's directories are.
+    async fn children<T: Transaction>(
+        &self,
+        tx: &T,
+        path: &[&str],
+        isolation: Isolation,
+    ) -> Result<Node, Error> {
+        let end = self.follow(tx, path, Way { isolation, enters: true, ..OPENING }).await?;
+        match end.exists() {
+            true => Ok(end.found.node),
+            false => Err(Error::NotFound(end.path())),
+        }
     }
 
     /// Whether there is a directory at the path.
@@ -457,7 +492,7 @@ impl Directories {
         let allocated = self.nodes.allocator().allocate_from(tx, chance).await?;
         let prefix = Bytes::from([&self.content[..], &allocated].concat());
         let range = RangeOption::from(self.content_of(&prefix)?).limit(1);
-        let held = tx.get_range_all(range, Isolation::Serializable).await?;
+        let held = read::all::<_, Error>(tx, range, Isolation::Serializable).await?;
         if !held.is_empty() {
             return Err(Error::PrefixNotEmpty { path: path(), prefix });
         }
@@ -487,8 +522,8 @@ impl Directories {
             return Ok(false);
         }
         let Some(beginning) = self.nodes.beginning_with(prefix) else { return Ok(false) };
-        let before = tx.get_range_all(self.nodes.last_before(prefix), isolation);
-        let behind = tx.get_range_all(RangeOption::from(beginning).limit(1), isolation);
+        let before = read::all::<_, Error>(tx, self.nodes.last_before(prefix), isolation);
+        let behind = read::all::<_, Error>(tx, RangeOption::from(beginning).limit(1), isolation);
         let (before, behind) = try_join(before, behind).await?;
         // Prefixes do not nest, so that only the one right before can begin this one.
         let begun = match before.first() {
@@ -593,21 +628,29 @@ impl End {
         let Some(name) = names.last() else { return Err(Error::Root("removed")) };
         let mut met = BTreeSet::from([found.node.prefix().clone()]);
         let (mut open, mut doomed) = (vec![found.node], Vec::new());
-        while let Some(node) = open.pop() {
+        let allowance = &read::Allowance::new();
+        while !open.is_empty() {
+            let nodes = open.split_off(open.len().saturating_sub(read::AT_ONCE));
+            // In a chain of directories one waits for the other: each round counts as if it were full.
+            allowance.reads(read::AT_ONCE)?;
             // Serializably: a directory that is created below meanwhile must not be forgotten.
-            let below = tx.get_range_all(node.children().range().into(), Isolation::Serializable).await?;
-            for row in below {
+            let below = nodes.iter().map(|node| {
+                allowance.all::<_, Error>(tx, node.children().range().into(), Isolation::Serializable)
+            });
+            for row in try_join_all(below).await?.into_iter().flatten() {
                 // Two names for one directory, one of them perhaps below itself.
                 if !met.insert(row.value.clone()) {
                     return Err(Error::foreign(&row.key));
                 }
                 open.push(layer.nodes.of(&row.value));
             }
-            // Nobody can have created it: with its content nodes would go, or what is the system's.
-            if layer.is_reserved(node.prefix()) {
-                return Err(Error::foreign(&node.tag()));
+            for node in nodes {
+                // Nobody can have created it: with its content nodes would go, or what is the system's.
+                if layer.is_reserved(node.prefix()) {
+                    return Err(Error::foreign(&node.tag()));
+                }
+                doomed.push((layer.content_of(node.prefix())?, node.range()));
             }
-            doomed.push((layer.content_of(node.prefix())?, node.range()));
         }
         sometimes!(doomed.len() > 1, "directory: a removal takes others with it");
         layer.stamp(tx, unversioned);

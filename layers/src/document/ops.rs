@@ -9,10 +9,11 @@ use crate::{
         self, Step, check_depth, pointer, shown,
         tree::{Absent, Place, Tree},
     },
-    limits, reachable,
-    tx::{Env, Isolation, RangeOption, Transaction},
+    limits, reachable, read,
+    tx::{Env, Isolation, KeyValue, RangeOption, Transaction},
 };
 use foundationdb_tuple::Subspace;
+use futures::{StreamExt, TryStreamExt, future, stream};
 use serde_json::Value;
 
 /// Texts of more bytes are stored in pieces: FoundationDB advises values below this.
@@ -113,7 +114,8 @@ impl Documents {
     }
 
     /// Changes a part of a document: objects become one with what is there, member by member; any other
-    /// value takes the place of what is there.
+    /// value takes the place of what is there. More than 10,000 objects that are there already are refused:
+    /// each of them is looked at.
     pub async fn merge<T: Transaction>(
         &self,
         tx: &T,
@@ -150,6 +152,10 @@ impl Documents {
     }
 
     /// The documents that have this leaf at a path that is indexed, in the order of their ids.
+    ///
+    /// Documents whose long texts only begin alike are looked at one by one, and count for this: beyond
+    /// [`READ_LIMIT`](limits::READ_LIMIT) bytes, and [`READ_COST`](limits::READ_COST) more for each document
+    /// looked at, it is refused.
     pub async fn find<T: Transaction>(
         &self,
         tx: &T,
@@ -161,14 +167,21 @@ impl Documents {
         let index = self.indexes.iter().find(|index| index.path == path);
         let index = index.ok_or_else(|| Error::NoIndex(pointer(path)))?;
         let Some((begin, is_shared)) = entries(&index.subspace, leaf) else { return Ok(Vec::new()) };
-        let rows = tx.get_range_all(RangeOption::from(Subspace::from_bytes(&begin[..]).range()), isolation);
-        let mut ids = Vec::new();
-        for row in rows.await? {
-            let id = Id::unpack(&row.key[begin.len()..]).ok_or_else(|| Error::foreign(&row.key))?;
-            let is_found = !is_shared || self.get(tx, &id, path, isolation).await?.as_ref() == Some(leaf);
-            ids.extend(is_found.then_some(id));
+        let allowance = &read::Allowance::new();
+        let all = RangeOption::from(Subspace::from_bytes(&begin[..]).range());
+        let rows = allowance.all::<_, Error>(tx, all, isolation).await?;
+        let id = |row: &KeyValue| Id::unpack(&row.key[begin.len()..]).ok_or_else(|| Error::foreign(&row.key));
+        let ids = rows.iter().map(id).collect::<Result<Vec<Id>, Error>>()?;
+        if !is_shared {
+            return Ok(ids);
         }
-        Ok(ids)
+        allowance.reads(ids.len())?;
+        let looks = ids.into_iter().map(|id| async move {
+            let found = self.tree(&id)?.get_within(tx, allowance, path, isolation).await?;
+            Ok::<_, Error>((found.as_ref() == Some(leaf)).then_some(id))
+        });
+        let looks: Vec<_> = looks.collect();
+        stream::iter(looks).buffered(read::AT_ONCE).try_filter_map(future::ok).try_collect().await
     }
 
     /// The rows of a document.

@@ -2,7 +2,7 @@
 
 use super::{Column, Error, Part, keys};
 use crate::{
-    limits,
+    limits, read,
     tx::{Isolation, RangeOption, Transaction, key_after, strinc},
 };
 use bytes::Bytes;
@@ -119,7 +119,7 @@ impl Ordered {
         range: RangeOption,
         isolation: Isolation,
     ) -> Result<Vec<Row>, Error> {
-        let rows = tx.get_range_all(range, isolation).await?;
+        let rows = read::all::<_, Error>(tx, range, isolation).await?;
         rows.into_iter()
             .map(|row| Ok((keys::parts(&self.subspace, &self.columns, &row.key)?, row.value)))
             .collect()

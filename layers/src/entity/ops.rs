@@ -152,7 +152,9 @@ impl Entities {
             }
             let of = keys::related(&self.subspace, direction, relationship, entity);
             let range = RangeOption::from(of.range()).limit(1);
-            let Some(row) = tx.get_range_all(range, Isolation::Serializable).await?.pop() else { continue };
+            let Some(row) = read::all::<_, Error>(tx, range, Isolation::Serializable).await?.pop() else {
+                continue;
+            };
             let related = keys::other(&of, &row.key)?;
             if related != *other {
                 reachable!("entity: a second relationship is one too many");
@@ -231,9 +233,7 @@ impl Entities {
     ) -> Result<BTreeSet<Id>, Error> {
         crate::called!();
         self.cardinality(relationship)?;
-        let of = keys::related(&self.subspace, direction, relationship, entity);
-        let rows = read::all::<_, Error>(tx, RangeOption::from(of.range()), isolation).await?;
-        rows.iter().map(|row| keys::other(&of, &row.key)).collect()
+        self.related(tx, &read::Allowance::new(), (relationship, direction), entity, isolation).await
     }
 
     /// The first `limit` of [`get_related_entities`](Entities::get_related_entities), in the order of ids, or
@@ -283,9 +283,10 @@ impl Entities {
         let declared = self.relationships.keys();
         let sides: Vec<_> =
             declared.flat_map(|name| [(name, Direction::Forward), (name, Direction::Inverse)]).collect();
+        let allowance = &read::Allowance::new();
         let reads: Vec<_> = sides
             .iter()
-            .map(|(name, side)| self.get_related_entities(tx, name, *side, entity, Isolation::Serializable))
+            .map(|(name, side)| self.related(tx, allowance, (name, *side), entity, Isolation::Serializable))
             .collect();
         let related: Vec<_> = stream::iter(reads).buffered(read::AT_ONCE).try_collect().await?;
         let (mut ranges, mut mirrors) = (vec![keys::attributes(&self.subspace, entity)], Vec::new());
@@ -307,6 +308,20 @@ impl Entities {
             tx.clear_range(begin, end);
         }
         Ok(pairs)
+    }
+
+    /// [`get_related_entities`](Entities::get_related_entities) as one of several reads of a call.
+    async fn related<T: Transaction>(
+        &self,
+        tx: &T,
+        allowance: &read::Allowance,
+        (relationship, direction): (&str, Direction),
+        entity: &Id,
+        isolation: Isolation,
+    ) -> Result<BTreeSet<Id>, Error> {
+        let of = keys::related(&self.subspace, direction, relationship, entity);
+        let rows = allowance.all::<_, Error>(tx, RangeOption::from(of.range()), isolation).await?;
+        rows.iter().map(|row| keys::other(&of, &row.key)).collect()
     }
 
     fn cardinality(&self, relationship: &str) -> Result<Cardinality, Error> {

@@ -12,7 +12,8 @@
 //! * Nobody is connected with themselves: [`Error::SelfEdge`].
 //! * Edges are added and removed without a read. Two such operations never conflict.
 //! * Through [`Session::apply`](crate::once::Session::apply) operations take effect exactly once.
-//! * A call that would read more than [`READ_LIMIT`](crate::limits::READ_LIMIT) bytes of edges is refused;
+//! * A call that would read more than [`READ_LIMIT`](crate::limits::READ_LIMIT) bytes of edges is refused,
+//!   which for the friends of friends counts all edges together and the friends themselves;
 //!   [`friends_page`](Graph::friends_page), [`following_page`](Graph::following_page) and
 //!   [`followers_page`](Graph::followers_page) read any number of edges, a few at a time.
 //!

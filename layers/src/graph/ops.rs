@@ -7,7 +7,7 @@ use super::{
 use crate::{
     id::Id,
     limits, read, sometimes,
-    tx::{Isolation, KeyValue, RangeOption, Transaction, key_after},
+    tx::{Isolation, RangeOption, Transaction, key_after},
 };
 use foundationdb_tuple::Subspace;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -108,7 +108,7 @@ impl Graph {
         isolation: Isolation,
     ) -> Result<BTreeSet<Id>, Error> {
         crate::called!();
-        self.ends(tx, user, Kind::FriendsWith, isolation).await
+        self.ends(tx, user, Kind::FriendsWith, &read::Allowance::new(), isolation).await
     }
 
     /// The first `limit` of a user's friends, in the order of ids, or of those after `after`: the next page begins after
@@ -126,6 +126,9 @@ impl Graph {
     }
 
     /// The friends of a user's friends who are neither friends of the user nor the user.
+    ///
+    /// All the edges that it reads are counted together, and [`READ_COST`](limits::READ_COST) bytes more for
+    /// each friend: beyond [`READ_LIMIT`](limits::READ_LIMIT) it is refused, from 10,000 friends on at the latest.
     pub async fn friends_of_friends<T: Transaction>(
         &self,
         tx: &T,
@@ -133,20 +136,15 @@ impl Graph {
         isolation: Isolation,
     ) -> Result<BTreeSet<Id>, Error> {
         crate::called!();
-        let friends = self.friends(tx, user, isolation).await?;
-        let edges = |friend| self.edges(tx, friend, Kind::FriendsWith, isolation);
-        let reads: Vec<_> = friends.iter().map(edges).collect();
+        let allowance = &read::Allowance::new();
+        let friends = self.ends(tx, user, Kind::FriendsWith, allowance, isolation).await?;
+        allowance.reads(friends.len())?;
+        let theirs = |friend| self.ends(tx, friend, Kind::FriendsWith, allowance, isolation);
+        let reads: Vec<_> = friends.iter().map(theirs).collect();
         let mut theirs = pin!(stream::iter(reads).buffered(read::AT_ONCE));
-        let (mut second, mut bytes) = (BTreeSet::new(), 0);
-        for friend in &friends {
-            let Some(rows) = theirs.try_next().await? else { break };
-            for row in rows {
-                bytes += row.key.len();
-                second.insert(keys::end(&self.users, friend, &row.key)?.1);
-            }
-            if bytes > limits::READ_LIMIT {
-                return Err(limits::TooLarge::Read { limit: limits::READ_LIMIT }.into());
-            }
+        let mut second = BTreeSet::new();
+        while let Some(ends) = theirs.try_next().await? {
+            second.extend(ends);
         }
         let reached = second.len();
         second.retain(|id| id != user && !friends.contains(id));
@@ -162,7 +160,7 @@ impl Graph {
         isolation: Isolation,
     ) -> Result<BTreeSet<Id>, Error> {
         crate::called!();
-        self.ends(tx, user, Kind::HasFollowed, isolation).await
+        self.ends(tx, user, Kind::HasFollowed, &read::Allowance::new(), isolation).await
     }
 
     /// The first `limit` of those whom a user follows, in the order of ids, or of those after `after`: the next page begins after
@@ -187,7 +185,7 @@ impl Graph {
         isolation: Isolation,
     ) -> Result<BTreeSet<Id>, Error> {
         crate::called!();
-        self.ends(tx, user, Kind::FollowedBy, isolation).await
+        self.ends(tx, user, Kind::FollowedBy, &read::Allowance::new(), isolation).await
     }
 
     /// The first `limit` of those who follow a user, in the order of ids, or of those after `after`: the next page begins after
@@ -223,21 +221,12 @@ impl Graph {
         tx: &T,
         user: &Id,
         kind: Kind,
+        allowance: &read::Allowance,
         isolation: Isolation,
     ) -> Result<BTreeSet<Id>, Error> {
-        let rows = self.edges(tx, user, kind, isolation).await?;
-        rows.iter().map(|row| Ok(keys::end(&self.users, user, &row.key)?.1)).collect()
-    }
-
-    async fn edges<T: Transaction>(
-        &self,
-        tx: &T,
-        user: &Id,
-        kind: Kind,
-        isolation: Isolation,
-    ) -> Result<Vec<KeyValue>, Error> {
         let range = RangeOption::from(keys::edges(&self.users, user, kind).range());
-        read::all(tx, range, isolation).await
+        let rows = allowance.all::<_, Error>(tx, range, isolation).await?;
+        rows.iter().map(|row| Ok(keys::end(&self.users, user, &row.key)?.1)).collect()
     }
 
     async fn page<T: Transaction>(

@@ -4,7 +4,10 @@ use super::{
     Error, Step, Tuple,
     tree::{Absent, Place, Tree},
 };
-use crate::tx::{Isolation, Transaction};
+use crate::{
+    read,
+    tx::{Isolation, Transaction},
+};
 use foundationdb_tuple::Subspace;
 use serde_json::Value;
 
@@ -23,6 +26,8 @@ impl Hierarchy {
 
     /// Puts an item at a path, the root when that is empty. Objects become one with what is there, member
     /// by member; any other value takes the place of what is there.
+    ///
+    /// More than 10,000 objects that are there already are refused: each of them is looked at.
     ///
     /// What the path goes through comes into being where nothing is. An element of a list is one that is
     /// there, or the next.
@@ -65,7 +70,7 @@ impl Hierarchy {
         isolation: Isolation,
     ) -> Result<Vec<Tuple>, Error> {
         crate::called!();
-        let rows = tx.get_range_all(self.tree.range(path)?.into(), isolation).await?;
+        let rows = read::all::<_, Error>(tx, self.tree.range(path)?.into(), isolation).await?;
         Ok(self.tree.tuples(self.tree.at(path).len(), &rows)?.0)
     }
 }

@@ -7,9 +7,10 @@ use super::{
     },
 };
 use crate::{
-    limits, reachable,
+    limits, reachable, read,
     tx::{Isolation, KeyValue, RangeOption, Transaction},
 };
+use futures::future::try_join_all;
 use serde_json::Value;
 
 /// Stands in a path for a text that is stored in pieces, numbered from 0.
@@ -63,7 +64,18 @@ impl Tree {
         path: &[Step],
         isolation: Isolation,
     ) -> Result<Option<Value>, Error> {
-        let rows = tx.get_range_all(self.range(path)?.into(), isolation).await?;
+        self.get_within(tx, &read::Allowance::new(), path, isolation).await
+    }
+
+    /// [`get`](Tree::get) as one of several reads of a call.
+    pub(crate) async fn get_within<T: Transaction>(
+        &self,
+        tx: &T,
+        allowance: &read::Allowance,
+        path: &[Step],
+        isolation: Isolation,
+    ) -> Result<Option<Value>, Error> {
+        let rows = allowance.all::<_, Error>(tx, self.range(path)?.into(), isolation).await?;
         let (tuples, keys) = self.tuples(self.at(path).len(), &rows)?;
         build(&tuples).map_err(|odd| {
             let odd = tuples.iter().zip(keys).find(|(tuple, _)| std::ptr::eq(*tuple, odd));
@@ -87,7 +99,7 @@ impl Tree {
     }
 
     /// Puts a value at a path; objects become one with what is there, member by member. Says whether it
-    /// did.
+    /// did. Up to 10,000 objects, each of which is looked at; more are refused.
     pub(crate) async fn merge<T: Transaction>(
         &self,
         tx: &T,
@@ -98,20 +110,31 @@ impl Tree {
         let rows = self.rows(path, item)?;
         limits::transaction(bytes(self.at(path).len(), &rows) + merging(&rows))?;
         let Some(ground) = self.ground(tx, path, absent).await? else { return Ok(false) };
-        ground.prepare(tx);
-        let mut open = vec![(path.to_vec(), item)];
-        while let Some((path, item)) = open.pop() {
-            if let Value::Object(members) = item {
-                match self.object(tx, &path, members.keys().next()).await? {
-                    Some(Shape::Object) => {
-                        let below = |(name, member)| (child(&path, Step::Key(String::clone(name))), member);
-                        open.extend(members.iter().map(below));
-                        continue;
+        // Objects, and what takes the place of what is there: nothing is written before all is read.
+        let (mut open, mut apart) = (Vec::new(), Vec::new());
+        if item.is_object() { &mut open } else { &mut apart }.push((path.to_vec(), item));
+        let allowance = read::Allowance::new();
+        while !open.is_empty() {
+            let some = open.split_off(open.len().saturating_sub(read::AT_ONCE));
+            allowance.reads(some.len())?;
+            let shapes = some.iter().map(|(path, item)| {
+                self.object(tx, path, item.as_object().and_then(|members| members.keys().next()))
+            });
+            for (shape, (path, item)) in try_join_all(shapes).await?.into_iter().zip(some) {
+                match (shape, item) {
+                    (Some(Shape::Object), Value::Object(members)) => {
+                        for (name, member) in members {
+                            let below = (child(&path, Step::Key(name.clone())), member);
+                            if member.is_object() { &mut open } else { &mut apart }.push(below);
+                        }
                     }
-                    Some(Shape::Empty(EMPTY_OBJECT)) if members.is_empty() => continue,
-                    _ => {}
+                    (Some(Shape::Empty(EMPTY_OBJECT)), Value::Object(members)) if members.is_empty() => {}
+                    _ => apart.push((path, item)),
                 }
             }
+        }
+        ground.prepare(tx);
+        for (path, item) in apart {
             self.overwrite(tx, &path, self.rows(&path, item)?)?;
         }
         Ok(true)
@@ -140,7 +163,7 @@ impl Tree {
             }
             Step::Index(index) => {
                 let behind = RangeOption::new(end, above_end.clone());
-                let behind = tx.get_range_all(behind, Isolation::Serializable).await?;
+                let behind = read::all::<_, Error>(tx, behind, Isolation::Serializable).await?;
                 let moved = self.moved_up(above, *index, behind)?;
                 limits::transaction(bytes(begin.len(), &moved))?;
                 tx.clear_range(&begin, &above_end);
@@ -339,7 +362,9 @@ impl Tree {
     /// How many elements the list at a path has.
     async fn length<T: Transaction>(&self, tx: &T, path: &[Step]) -> Result<u64, Error> {
         let range = RangeOption::from(self.range(path)?).reversed().limit(1);
-        let Some(row) = tx.get_range_all(range, Isolation::Serializable).await?.pop() else { return Ok(0) };
+        let Some(row) = read::all::<_, Error>(tx, range, Isolation::Serializable).await?.pop() else {
+            return Ok(0);
+        };
         let last = scalars(&row.key[self.at(path).len()..]).and_then(|tuple| tuple.first()?.as_u64());
         last.and_then(|last| last.checked_add(1)).ok_or_else(|| Error::foreign(&row.key))
     }
@@ -351,7 +376,7 @@ impl Tree {
         end: &[u8],
     ) -> Result<Option<KeyValue>, Error> {
         let range = RangeOption::new(begin.to_vec(), end.to_vec()).limit(1);
-        Ok(tx.get_range_all(range, Isolation::Serializable).await?.pop())
+        Ok(read::all::<_, Error>(tx, range, Isolation::Serializable).await?.pop())
     }
 
     /// The rows of the elements behind the one at `index`, each one place nearer to the list's begin.

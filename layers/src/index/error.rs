@@ -1,6 +1,7 @@
 //! Why an operation on an indexed table did not happen.
 
 use crate::{
+    limits::TooLarge,
     once,
     tx::{self, RetryError},
 };
@@ -14,6 +15,9 @@ pub enum Error {
     /// The exactly-once mechanism let the operation not through.
     #[error(transparent)]
     Once(#[from] once::Error),
+    /// More than one call reads.
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
     /// The record and its id are larger than [`MAX_RECORD_BYTES`](super::MAX_RECORD_BYTES).
     #[error("a record of {bytes} bytes exceeds the limit of {limit}")]
     RecordTooLarge {

@@ -20,7 +20,7 @@
 //! |---|---|---|---|
 //! | set, delete | the record | the record, and the entries that change | writers of the record |
 //! | get | the record | – | writers of the record |
-//! | find, find_covered, find_between | one range of the index | – | writers whose entries come to or leave the range |
+//! | find, find_covered, find_page, find_between | one range of the index | – | writers whose entries come to or leave the range |
 //!
 //! ```
 //! use shaketable_layers::{index::{Error, users::{User, Users}}, tx::Transaction};
@@ -43,7 +43,8 @@
 //!   them until they are set again. Removing a declaration leaves its entries behind.
 //! * It does not check that two processes declare the same indexes; records written by one that lacks
 //!   an index are missing in it.
-//! * Lookups are unbounded: an index key shared by very many records is read in one transaction.
+//! * A lookup that would read more than [`READ_LIMIT`](crate::limits::READ_LIMIT) bytes is refused;
+//!   [`find_page`](Table::find_page) and [`records_page`](Table::records_page) read any number, a few at a time.
 
 mod error;
 mod keys;

@@ -2,10 +2,10 @@
 
 use super::{Error, Record, keys::Keys};
 use crate::{
-    nesting,
+    limits, nesting,
     once::Answer,
-    sometimes,
-    tx::{Isolation, KeyValue, RangeOption, Transaction},
+    read, sometimes,
+    tx::{Isolation, KeyValue, RangeOption, Transaction, key_after},
 };
 use bytes::{BufMut, Bytes, BytesMut};
 use foundationdb_tuple::{PackResult, Subspace, TupleDepth, TuplePack, TupleUnpack};
@@ -82,14 +82,31 @@ impl<R: Record> Table<R> {
         isolation: Isolation,
     ) -> Result<Vec<(R::Id, Bytes)>, Error> {
         crate::called!();
-        let at = R::INDEXES.iter().position(|i| i.name == index).ok_or(Error::UnknownIndex(index))?;
-        let under = self.keys.under(at, &foundationdb_tuple::pack(key));
-        let rows = tx.get_range_all(RangeOption::from(under.range()), isolation).await?;
-        let entry = |row: KeyValue| match nesting::unpack_below(&under, &row.key) {
-            Ok(id) => Ok((id, row.value)),
-            Err(_) => Err(Error::Foreign(index)),
-        };
-        rows.into_iter().map(entry).collect()
+        let under = self.keys.under(declared::<R>(index)?, &foundationdb_tuple::pack(key));
+        let rows = read::all::<_, Error>(tx, RangeOption::from(under.range()), isolation).await?;
+        rows.into_iter().map(|row| entry(index, &under, row)).collect()
+    }
+
+    /// The first `limit` of those that [`find_covered`](Table::find_covered) gives, or of those after the id
+    /// `after`: the next page begins after the last of this one. A page that is shorter than `limit` is the
+    /// last one.
+    pub async fn find_page<T: Transaction, K: TuplePack>(
+        &self,
+        tx: &T,
+        index: &'static str,
+        key: &K,
+        after: Option<&R::Id>,
+        limit: usize,
+        isolation: Isolation,
+    ) -> Result<Vec<(R::Id, Bytes)>, Error> {
+        crate::called!();
+        let under = self.keys.under(declared::<R>(index)?, &foundationdb_tuple::pack(key));
+        let (mut begin, end) = under.range();
+        if let Some(after) = after {
+            begin = behind(&under.pack(after))?;
+        }
+        let rows = read::page::<_, Error>(tx, (begin, end), limit, isolation).await?;
+        rows.into_iter().map(|row| entry(index, &under, row)).collect()
     }
 
     /// The entries of an index whose keys are in `range`: each key, id and what the index covers, in the
@@ -104,7 +121,7 @@ impl<R: Record> Table<R> {
         isolation: Isolation,
     ) -> Result<Vec<(K, R::Id, Bytes)>, Error> {
         crate::called!();
-        let at = R::INDEXES.iter().position(|i| i.name == index).ok_or(Error::UnknownIndex(index))?;
+        let at = declared::<R>(index)?;
         let all = self.keys.under(at, b"");
         // All entries of a key are from the key itself up to the end of its range.
         let under = |key: &K| self.keys.under(at, &foundationdb_tuple::pack(key));
@@ -121,7 +138,7 @@ impl<R: Record> Table<R> {
         if begin >= end {
             return Ok(Vec::new());
         }
-        let rows = tx.get_range_all(RangeOption::from((begin, end)), isolation).await?;
+        let rows = read::all::<_, Error>(tx, RangeOption::from((begin, end)), isolation).await?;
         let entry = |row: KeyValue| {
             let Entry(key, id) = nesting::unpack_below(&all, &row.key).map_err(|_| Error::Foreign(index))?;
             Ok((key, id, row.value))
@@ -132,7 +149,25 @@ impl<R: Record> Table<R> {
     /// All records, in the order of ids.
     pub async fn records<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Vec<R>, Error> {
         crate::called!();
-        let rows = tx.get_range_all(RangeOption::from(self.keys.records()), isolation).await?;
+        let rows = read::all::<_, Error>(tx, RangeOption::from(self.keys.records()), isolation).await?;
+        rows.iter().map(|row| decode(self.keys.record_id::<R>(&row.key)?, &row.value)).collect()
+    }
+
+    /// The first `limit` of all [`records`](Table::records), or of those after the id `after`: the next page
+    /// begins after the last of this one. A page that is shorter than `limit` is the last one.
+    pub async fn records_page<T: Transaction>(
+        &self,
+        tx: &T,
+        after: Option<&R::Id>,
+        limit: usize,
+        isolation: Isolation,
+    ) -> Result<Vec<R>, Error> {
+        crate::called!();
+        let (mut begin, end) = self.keys.records();
+        if let Some(after) = after {
+            begin = behind(&self.keys.record(after))?;
+        }
+        let rows = read::page::<_, Error>(tx, (begin, end), limit, isolation).await?;
         rows.iter().map(|row| decode(self.keys.record_id::<R>(&row.key)?, &row.value)).collect()
     }
 
@@ -163,6 +198,29 @@ impl<R: Record> Table<R> {
             (None, None) => {}
         }
         Ok(old)
+    }
+}
+
+/// Where an index stands among those of the table.
+fn declared<R: Record>(index: &'static str) -> Result<usize, Error> {
+    R::INDEXES.iter().position(|i| i.name == index).ok_or(Error::UnknownIndex(index))
+}
+
+/// Where a page begins that follows this key.
+fn behind(key: &[u8]) -> Result<Vec<u8>, Error> {
+    limits::key(key)?;
+    Ok(key_after(key).into())
+}
+
+/// An entry under one key: the record's id, and what is covered.
+fn entry<I: for<'de> TupleUnpack<'de>>(
+    index: &'static str,
+    under: &Subspace,
+    row: KeyValue,
+) -> Result<(I, Bytes), Error> {
+    match nesting::unpack_below(under, &row.key) {
+        Ok(id) => Ok((id, row.value)),
+        Err(_) => Err(Error::Foreign(index)),
     }
 }
 

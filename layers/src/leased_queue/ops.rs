@@ -9,6 +9,7 @@ use crate::{
     once::{self, Answer, Outcome, Session},
     queue::{Item, ItemId, Position},
     reachable,
+    read::Allowance,
     tx::{
         self, Database, Isolation, KeySelector, KeyValue, MutationType, RangeOption, RunError, Transaction,
     },
@@ -83,8 +84,9 @@ impl LeasedQueue {
     /// worker's timer for it must have begun before the call.
     pub async fn claim<T: Transaction>(&self, tx: &T) -> Result<Option<Claim>, Error> {
         crate::called!();
-        let Some(row) = self.rows(tx, &self.keys.waiting, None, 1, Isolation::Serializable).await?.pop()
-        else {
+        let (allowance, waiting) = (&Allowance::new(), &self.keys.waiting);
+        let first = self.rows(tx, allowance, waiting, None, 1, Isolation::Serializable).await?.pop();
+        let Some(row) = first else {
             reachable!("leased_queue: a claim finds no item");
             return Ok(None);
         };
@@ -148,7 +150,7 @@ impl LeasedQueue {
         isolation: Isolation,
     ) -> Result<Leases, Error> {
         crate::called!();
-        let rows = self.rows(tx, &self.keys.leases, after, most.max(1), isolation).await?;
+        let rows = self.rows(tx, &Allowance::new(), &self.keys.leases, after, most.max(1), isolation).await?;
         let mut page = Leases { held: Vec::new(), next: None };
         for row in &rows {
             let (lease, held) = self.keys.lease(row)?;
@@ -159,7 +161,7 @@ impl LeasedQueue {
     }
 
     /// How many items wait, and how many are claimed, each counted up to `most` (at least one). Reads their
-    /// values: `most` of the largest must be read within a transaction's five seconds.
+    /// values, which is refused for more than [`READ_LIMIT`](limits::READ_LIMIT) bytes.
     pub async fn len<T: Transaction>(
         &self,
         tx: &T,
@@ -167,8 +169,10 @@ impl LeasedQueue {
         isolation: Isolation,
     ) -> Result<(usize, usize), Error> {
         crate::called!();
-        let waiting = self.rows(tx, &self.keys.waiting, None, most.max(1), isolation).await?.len();
-        Ok((waiting, self.rows(tx, &self.keys.claimed, None, most.max(1), isolation).await?.len()))
+        let (allowance, most) = (&Allowance::new(), most.max(1));
+        let waiting = self.rows(tx, allowance, &self.keys.waiting, None, most, isolation).await?.len();
+        let claimed = self.rows(tx, allowance, &self.keys.claimed, None, most, isolation).await?.len();
+        Ok((waiting, claimed))
     }
 
     /// [`enqueue`](LeasedQueue::enqueue), exactly once.
@@ -269,6 +273,7 @@ impl LeasedQueue {
     async fn rows<T: Transaction>(
         &self,
         tx: &T,
+        allowance: &Allowance,
         of: &Subspace,
         after: Option<Position>,
         limit: usize,
@@ -278,9 +283,9 @@ impl LeasedQueue {
         if let Some(after) = after {
             range.begin = KeySelector::first_greater_than(after.pack(of));
         }
-        tx.get_range_all(range, isolation).await.map_err(|error| match error {
-            tx::Error::ACCESSED_UNREADABLE => Error::OwnUnreadable,
-            e => Error::Fdb(e),
+        allowance.all(tx, range, isolation).await.map_err(|error| match error {
+            Error::Fdb(tx::Error::ACCESSED_UNREADABLE) => Error::OwnUnreadable,
+            e => e,
         })
     }
 }

@@ -114,7 +114,8 @@ impl List {
 
     /// The nodes from the first one on, or behind the node `after`, at most `limit` of them.
     ///
-    /// Where there are more than [`MAX_WALK`] and `limit` asks for them, the walk is refused.
+    /// Where there are more than [`MAX_WALK`] and `limit` asks for them, the walk is refused; so it is where
+    /// their values are more than [`READ_LIMIT`](limits::READ_LIMIT) bytes.
     pub async fn walk<T: Transaction>(
         &self,
         tx: &T,
@@ -124,7 +125,7 @@ impl List {
     ) -> Result<Vec<Node>, Error> {
         crate::called!();
         let mut met = BTreeSet::new();
-        let mut nodes = Vec::new();
+        let (mut nodes, allowance) = (Vec::new(), read::Allowance::new());
         let mut link = match after {
             None => self.first(tx, isolation).await?,
             Some(node) => {
@@ -145,6 +146,7 @@ impl List {
             let (value, next_link) =
                 futures::future::try_join(tx.get(own.bytes(), isolation), tx.get(&next, isolation)).await?;
             let Some(value) = value else { return Err(Error::Dangling(id)) };
+            allowance.bytes(value.len())?;
             link = keys::follow(&next, next_link)?;
             nodes.push(Node { id, value });
         }

@@ -2,7 +2,7 @@
 
 use super::{Appended, Error, Position, keys};
 use crate::{
-    reachable, sometimes,
+    reachable, read, sometimes,
     tx::{self, Database, Isolation, KeyValue, MutationType, RangeOption, RunError, Transaction, key_after},
 };
 use bytes::Bytes;
@@ -50,7 +50,8 @@ impl Log {
     }
 
     /// Up to `limit` entries, first to last, behind `after`, which is not among them; from the beginning
-    /// when there is none.
+    /// when there is none. Refused where these are more than [`READ_LIMIT`](crate::limits::READ_LIMIT) bytes:
+    /// `limit` them to fewer.
     pub async fn scan<T: Transaction>(
         &self,
         tx: &T,
@@ -65,7 +66,7 @@ impl Log {
         }
         let (begin, end) = keys::entries(&self.subspace).range();
         let begin = after.map_or(begin.into(), |after| key_after(&keys::entry(&self.subspace, &after)));
-        let rows = tx.get_range_all(RangeOption::new(begin, end).limit(limit), isolation).await;
+        let rows = read::all::<_, Error>(tx, RangeOption::new(begin, end).limit(limit), isolation).await;
         rows.map_err(own)?.into_iter().map(|row| self.entry(row)).collect()
     }
 
@@ -73,7 +74,7 @@ impl Log {
     pub async fn last<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Option<Entry>, Error> {
         crate::called!();
         let range = RangeOption::from(keys::entries(&self.subspace).range()).reversed().limit(1);
-        let mut rows = tx.get_range_all(range, isolation).await.map_err(own)?;
+        let mut rows = read::all::<_, Error>(tx, range, isolation).await.map_err(own)?;
         rows.pop().map(|row| self.entry(row)).transpose()
     }
 
@@ -132,8 +133,8 @@ impl Log {
 }
 
 /// A log's range is unreadable only where its own transaction has appended.
-fn own(error: tx::Error) -> Error {
-    let is_own = error == tx::Error::ACCESSED_UNREADABLE;
+fn own(error: Error) -> Error {
+    let is_own = error == Error::Fdb(tx::Error::ACCESSED_UNREADABLE);
     sometimes!(is_own, "log: a transaction comes to its own entries");
-    if is_own { Error::OwnEntriesUnreadable } else { Error::Fdb(error) }
+    if is_own { Error::OwnEntriesUnreadable } else { error }
 }

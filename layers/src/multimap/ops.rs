@@ -3,7 +3,7 @@
 use super::{Error, keys};
 use crate::{
     label::Label,
-    limits, nesting, sometimes,
+    limits, nesting, read, sometimes,
     tx::{Isolation, KeySelector, KeyValue, MutationType, RangeOption, Transaction},
 };
 use foundationdb_tuple::Subspace;
@@ -217,5 +217,5 @@ async fn rows<T: Transaction>(
     if let Some(after) = after {
         range.begin = KeySelector::first_greater_than(after);
     }
-    Ok(tx.get_range_all(range, isolation).await?)
+    read::all(tx, range, isolation).await
 }

@@ -36,7 +36,7 @@
 //! | pop min, peek min | 1 range of one row | 1 (a peek: none) | changes at and before the item |
 //! | pop max, peek max | 2 ranges of one row | 1 (a peek: none) | changes at and before the item within its priority, and of higher ones |
 //! | change | 1 key, 1 range of one row at snapshot | 2 | whoever pops or changes the item |
-//! | items, len | everything | – | every change |
+//! | items, len; items_page | everything; the page | – | every change of what is read |
 //!
 //! ```
 //! use shaketable_layers::{priority_queue::{Error, PriorityQueue}, queue::ItemId, tx::{Isolation, Transaction}};

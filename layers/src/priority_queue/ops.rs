@@ -5,8 +5,8 @@ use crate::{
     limits,
     once::{self, Answer, decode_headed, encode_headed},
     queue::ItemId,
-    reachable, sometimes,
-    tx::{ConflictRangeType, Isolation, KeySelector, KeyValue, RangeOption, Transaction},
+    reachable, read, sometimes,
+    tx::{ConflictRangeType, Isolation, KeySelector, KeyValue, RangeOption, Transaction, key_after},
 };
 use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::Subspace;
@@ -146,16 +146,36 @@ impl PriorityQueue {
         Ok(self.one(tx, self.range(), isolation).await?.is_none())
     }
 
-    /// How many items there are. Reads all of them; serializably, it conflicts with every change.
+    /// How many items there are. Reads all of them, which is refused for more than
+    /// [`READ_LIMIT`](limits::READ_LIMIT) bytes; serializably, it conflicts with every change.
     pub async fn len<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<usize, Error> {
         crate::called!();
-        Ok(tx.get_range_all(self.range(), isolation).await?.len())
+        Ok(read::all::<_, Error>(tx, self.range(), isolation).await?.len())
     }
 
-    /// All items, lowest priority first. Reads all of them, as [`len`](PriorityQueue::len) does.
+    /// All items, lowest priority first. Reads all of them, as [`len`](PriorityQueue::len) does,
+    /// where [`items_page`](PriorityQueue::items_page) reads a few at a time.
     pub async fn items<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Vec<Item>, Error> {
         crate::called!();
-        let rows = tx.get_range_all(self.range(), isolation).await?;
+        let rows = read::all::<_, Error>(tx, self.range(), isolation).await?;
+        rows.into_iter().map(|row| self.item(row)).collect()
+    }
+
+    /// The first `limit` items, lowest priority first, or of those after the place `after`: the next page begins
+    /// after the last of this one. A page that is shorter than `limit` is the last one.
+    pub async fn items_page<T: Transaction>(
+        &self,
+        tx: &T,
+        after: Option<Place>,
+        limit: usize,
+        isolation: Isolation,
+    ) -> Result<Vec<Item>, Error> {
+        crate::called!();
+        let (mut begin, end) = self.subspace.range();
+        if let Some(after) = after {
+            begin = key_after(&after.pack(&self.subspace)).into();
+        }
+        let rows = read::page::<_, Error>(tx, (begin, end), limit, isolation).await?;
         rows.into_iter().map(|row| self.item(row)).collect()
     }
 
@@ -220,7 +240,7 @@ impl PriorityQueue {
         range: RangeOption,
         isolation: Isolation,
     ) -> Result<Option<KeyValue>, Error> {
-        Ok(tx.get_range_all(range.limit(1), isolation).await?.pop())
+        Ok(read::all::<_, Error>(tx, range.limit(1), isolation).await?.pop())
     }
 
     fn item(&self, row: KeyValue) -> Result<Item, Error> {

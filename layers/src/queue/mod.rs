@@ -39,7 +39,7 @@
 //! | enqueue, in commit order | a read version | one key | a dequeue that found the queue empty |
 //! | dequeue | the first item | one key | dequeues; of an empty queue: enqueues |
 //! | peek, is_empty | the first item | – | as a dequeue, when serializable |
-//! | len, items | all items | – | every change, when serializable |
+//! | len, items, items_page | all items; those of the page | – | every change, when serializable |
 //!
 //! The keys are drawn in the module `keys`.
 //!

@@ -4,8 +4,8 @@ use super::{Error, ItemId, MAX_VALUE_BYTES, Order, Position};
 use crate::{
     limits::{self, TooLarge},
     once::{self, Answer, decode_headed, encode_headed},
-    reachable,
-    tx::{self, Isolation, KeyValue, MutationType, RangeOption, Transaction},
+    reachable, read,
+    tx::{self, Isolation, KeyValue, MutationType, RangeOption, Transaction, key_after},
 };
 use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::Subspace;
@@ -93,16 +93,36 @@ impl Queue {
         Ok(self.first(tx, isolation).await?.is_none())
     }
 
-    /// How many items there are. Reads all of them; serializably, it conflicts with every change.
+    /// How many items there are. Reads all of them, which is refused for more than
+    /// [`READ_LIMIT`](limits::READ_LIMIT) bytes; serializably, it conflicts with every change.
     pub async fn len<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<usize, Error> {
         crate::called!();
-        Ok(tx.get_range_all(self.range(), isolation).await.map_err(own)?.len())
+        Ok(read::all::<_, Error>(tx, self.range(), isolation).await.map_err(own)?.len())
     }
 
-    /// All items, first to last. Reads all of them, as [`len`](Queue::len) does.
+    /// All items, first to last. Reads all of them, as [`len`](Queue::len) does, where
+    /// [`items_page`](Queue::items_page) reads a few at a time.
     pub async fn items<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Vec<Item>, Error> {
         crate::called!();
-        let rows = tx.get_range_all(self.range(), isolation).await.map_err(own)?;
+        let rows = read::all::<_, Error>(tx, self.range(), isolation).await.map_err(own)?;
+        rows.into_iter().map(|row| self.item(row)).collect()
+    }
+
+    /// The first `limit` items, or of those after the position `after`: the next page begins after the last of
+    /// this one. A page that is shorter than `limit` is the last one.
+    pub async fn items_page<T: Transaction>(
+        &self,
+        tx: &T,
+        after: Option<Position>,
+        limit: usize,
+        isolation: Isolation,
+    ) -> Result<Vec<Item>, Error> {
+        crate::called!();
+        let (mut begin, end) = self.subspace.range();
+        if let Some(after) = after {
+            begin = key_after(&after.pack(&self.subspace)).into();
+        }
+        let rows = read::page::<_, Error>(tx, (begin, end), limit, isolation).await.map_err(own)?;
         rows.into_iter().map(|row| self.item(row)).collect()
     }
 
@@ -136,7 +156,7 @@ impl Queue {
         range: RangeOption,
         isolation: Isolation,
     ) -> Result<Option<KeyValue>, Error> {
-        Ok(tx.get_range_all(range.limit(1), isolation).await.map_err(own)?.pop())
+        Ok(read::all::<_, Error>(tx, range.limit(1), isolation).await.map_err(own)?.pop())
     }
 
     fn range(&self) -> RangeOption {
@@ -153,13 +173,13 @@ impl Queue {
 }
 
 /// A queue's range is unreadable only where its own transaction has stamped it.
-fn own(error: tx::Error) -> Error {
+fn own(error: Error) -> Error {
     match error {
-        tx::Error::ACCESSED_UNREADABLE => {
+        Error::Fdb(tx::Error::ACCESSED_UNREADABLE) => {
             reachable!("queue: a transaction comes to its own items");
             Error::OwnItemsUnreadable
         }
-        e => Error::Fdb(e),
+        e => e,
     }
 }
 

@@ -12,6 +12,7 @@ pub const CLASSES: usize = 18 * TYPES.len() * LEVELS.len();
 /// The name of a class by its place in the tutorial's order: by time (2:00 to 19:00), then type, then
 /// level. Places behind the last class go on into the night.
 pub fn class_name(place: usize) -> String {
+    crate::called!();
     let (rest, level) = (place / LEVELS.len(), LEVELS[place % LEVELS.len()]);
     let (hour, kind) = (2 + rest / TYPES.len(), TYPES[rest % TYPES.len()]);
     format!("{hour}:00 {kind} {level}")
@@ -19,6 +20,7 @@ pub fn class_name(place: usize) -> String {
 
 /// Every class name, in the tutorial's order.
 pub fn class_names() -> impl Iterator<Item = String> {
+    crate::called!();
     (0..CLASSES).map(class_name)
 }
 

@@ -1,6 +1,7 @@
 //! What can go wrong in class scheduling: refusals, which are answers, and failures, which are not.
 
 use crate::{
+    limits::TooLarge,
     once,
     tx::{self, RetryError},
 };
@@ -42,6 +43,9 @@ pub enum Error {
     /// The operation was refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// More than one call reads.
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
     /// FoundationDB's error, for the retry loop to judge.
     #[error(transparent)]
     Fdb(#[from] tx::Error),

@@ -77,16 +77,19 @@ impl Keys {
 
 /// The value of a class with so many seats left.
 pub fn pack_seats(seats: u32) -> Vec<u8> {
+    crate::called!();
     pack(&(seats,))
 }
 
 /// The seats left that the value of `key` holds.
 pub fn unpack_seats(key: &[u8], value: &[u8]) -> Result<u32, Error> {
+    crate::called!();
     unpack::<(u32,)>(value).map(|(seats,)| seats).map_err(|_| Error::corrupt(key))
 }
 
 /// Refuses a name that would not fit a key comfortably.
 pub fn check_name(name: &str) -> Result<(), Refusal> {
+    crate::called!();
     if name.len() > MAX_NAME { Err(Refusal::NameTooLong) } else { Ok(()) }
 }
 

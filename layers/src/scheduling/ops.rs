@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     once::{self, Answer},
-    reachable, sometimes,
+    reachable, read, sometimes,
     tx::{self, Isolation::Serializable, KeySelector, RangeOption, Transaction},
 };
 use bytes::{Bytes, BytesMut};
@@ -110,7 +110,7 @@ impl Scheduling {
             return Ok(0);
         };
         let asked = RangeOption::new(first.clone(), tx::key_after(last)).limit(missing.len());
-        let rows = tx.get_range_all(asked, Serializable).await?;
+        let rows = read::all::<_, Error>(tx, asked, Serializable).await?;
         let unread = match rows.last() {
             Some(row) if rows.len() == missing.len() => missing.split_off(row.key.as_ref()),
             _ => BTreeSet::new(),
@@ -138,7 +138,8 @@ impl Scheduling {
     /// Those that have seats left of the next `most` classes (at least one) after the class `after`, or from
     /// the first one on. Reads no further than it must, so that a change of a later class is no conflict.
     ///
-    /// A page may have no class with seats and not be the last one.
+    /// A page may have no class with seats and not be the last one. One of more than
+    /// [`READ_LIMIT`](crate::limits::READ_LIMIT) bytes is refused.
     pub async fn available_classes<T: Transaction>(
         &self,
         tx: &T,
@@ -150,7 +151,7 @@ impl Scheduling {
         if let Some(after) = after {
             range.begin = KeySelector::first_greater_than(self.keys.course(after));
         }
-        let rows = tx.get_range_all(range, Serializable).await?;
+        let rows = read::all::<_, Error>(tx, range, Serializable).await?;
         let mut page = Page { classes: Vec::new(), next: None };
         for row in &rows {
             if keys::unpack_seats(&row.key, &row.value)? > 0 {
@@ -178,7 +179,7 @@ impl Scheduling {
     /// The classes that `student` takes, in the order of their names.
     pub async fn classes_of<T: Transaction>(&self, tx: &T, student: &str) -> Result<Vec<String>, Error> {
         crate::called!();
-        let rows = tx.get_range_all(self.keys.attendances_of(student), Serializable).await?;
+        let rows = read::all::<_, Error>(tx, self.keys.attendances_of(student), Serializable).await?;
         rows.iter().map(|row| Ok(self.keys.student_and_class(&row.key)?.1)).collect()
     }
 
@@ -192,11 +193,9 @@ impl Scheduling {
         let attendance = self.keys.attendance(student, class);
         // One range read tells both whether the student takes the class and how many others.
         let taken = self.keys.attendances_of(student).limit(MAX_CLASSES);
-        let (taken, seats) = future::try_join(
-            async { Ok(tx.get_range_all(taken, Serializable).await?) },
-            self.seats_left(tx, class),
-        )
-        .await?;
+        let (taken, seats) =
+            future::try_join(read::all::<_, Error>(tx, taken, Serializable), self.seats_left(tx, class))
+                .await?;
         if taken.iter().any(|row| row.key == attendance) {
             return Ok(Change::Unneeded);
         }

@@ -8,8 +8,11 @@ use crate::{
     limits,
     once::{self, Answer},
     queue::{Item, ItemId, Position},
-    reachable, sometimes,
-    tx::{self, ConflictRangeType, Isolation, KeyValue, MutationType, RangeOption, Transaction, key_after},
+    reachable, read, sometimes,
+    tx::{
+        self, ConflictRangeType, Isolation, KeySelector, KeyValue, MutationType, RangeOption, Transaction,
+        key_after,
+    },
 };
 use bytes::{BufMut, Bytes, BytesMut};
 use foundationdb_tuple::Subspace;
@@ -117,9 +120,10 @@ impl StagedQueue {
     /// What is appended behind them does not conflict.
     pub async fn fulfil<T: Transaction>(&self, tx: &T, most: usize) -> Result<usize, Error> {
         crate::called!();
-        let requests = rows(tx, &self.keys.requests, most.max(1), Isolation::Snapshot).await?;
-        let items = rows(tx, &self.keys.items, requests.len().max(1), Isolation::Snapshot).await?;
-        let served = served(&requests, &items);
+        let (requests, _) = some(tx, &self.keys.requests, most.max(1)).await?;
+        let (items, stopped) = some(tx, &self.keys.items, requests.len().max(1)).await?;
+        // Where the read stopped, more items may follow: nobody is told that there is none.
+        let served = served(&requests, &items).min(if stopped { items.len() } else { usize::MAX });
         let requests = &requests[..served];
         let Some(last) = requests.last() else { return Ok(0) };
         let (begin, end) = self.keys.items.range();
@@ -193,15 +197,33 @@ impl StagedQueue {
         Ok(true)
     }
 
-    /// The tickets for which something is parked.
+    /// The tickets for which something is parked. Reads all of it, which is refused for more than
+    /// [`READ_LIMIT`](limits::READ_LIMIT) bytes.
     pub async fn parked<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Vec<ItemId>, Error> {
         crate::called!();
         let rows = rows(tx, &self.keys.parked, 0, isolation).await?;
-        let ticket = |row: KeyValue| match self.keys.row(&row)? {
+        rows.iter().map(|row| self.ticket(row)).collect()
+    }
+
+    /// The first tickets for which something is parked, or those after a ticket, and whether there may be more.
+    pub(super) async fn parked_after<T: Transaction>(
+        &self,
+        tx: &T,
+        after: Option<ItemId>,
+    ) -> Result<(Vec<ItemId>, bool), Error> {
+        let mut range = RangeOption::from(self.keys.parked.range());
+        if let Some(after) = after {
+            range.begin = KeySelector::first_greater_than(self.keys.parked(after));
+        }
+        let (rows, more) = read::first(tx, range, MOST_BYTES, Isolation::Snapshot).await?;
+        Ok((rows.iter().map(|row| self.ticket(row)).collect::<Result<_, _>>()?, more))
+    }
+
+    fn ticket(&self, row: &KeyValue) -> Result<ItemId, Error> {
+        match self.keys.row(row)? {
             Row::Parked(ticket, _) => Ok(ticket),
             _ => Err(Error::foreign(&row.key)),
-        };
-        rows.into_iter().map(ticket).collect()
+        }
     }
 
     /// The first item, which stays. What is parked is not in the queue.
@@ -211,7 +233,8 @@ impl StagedQueue {
         first.map(|row| self.keys.item(&row)).transpose()
     }
 
-    /// How many items there are, without those that are parked. Reads all of them.
+    /// How many items there are, without those that are parked. Reads all of them, which is refused for more
+    /// than [`READ_LIMIT`](limits::READ_LIMIT) bytes.
     pub async fn len<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<usize, Error> {
         crate::called!();
         Ok(rows(tx, &self.keys.items, 0, isolation).await?.len())
@@ -255,6 +278,12 @@ async fn append<T: Transaction>(
     Ok(position)
 }
 
+/// The first rows, up to as many bytes as are moved in one transaction, and whether these stop before `limit`.
+async fn some<T: Transaction>(tx: &T, of: &Subspace, limit: usize) -> Result<(Vec<KeyValue>, bool), Error> {
+    let range = RangeOption::from(of.range()).limit(limit);
+    read::first(tx, range, MOST_BYTES, Isolation::Snapshot).await.map_err(|error| own(error.into()))
+}
+
 /// The first rows, 0 for all of them.
 async fn rows<T: Transaction>(
     tx: &T,
@@ -263,10 +292,15 @@ async fn rows<T: Transaction>(
     isolation: Isolation,
 ) -> Result<Vec<KeyValue>, Error> {
     let range = RangeOption::from(of.range()).limit(limit);
-    tx.get_range_all(range, isolation).await.map_err(|error| match error {
-        tx::Error::ACCESSED_UNREADABLE => Error::OwnUnreadable,
-        e => Error::Fdb(e),
-    })
+    read::all::<_, Error>(tx, range, isolation).await.map_err(own)
+}
+
+/// The subspace's ranges are unreadable only where its own transaction has stamped them.
+fn own(error: Error) -> Error {
+    match error {
+        Error::Fdb(tx::Error::ACCESSED_UNREADABLE) => Error::OwnUnreadable,
+        e => e,
+    }
 }
 
 /// As the [`Turn`] that it becomes.

@@ -244,18 +244,31 @@ impl StagedQueue {
     ) -> impl Future<Output = Result<usize, RunError<Error>>> + Send {
         crate::called!();
         async move {
-            let parked = || db.run(|tx, _| async move { self.parked(&tx, Isolation::Snapshot).await });
-            let before: BTreeSet<ItemId> = parked().await?.into_iter().collect();
+            let before = self.all_parked(db).await?;
             if before.is_empty() {
                 return Ok(0);
             }
             db.env().sleep(patience).await;
             let mut reclaimed = 0;
-            for ticket in parked().await?.into_iter().filter(|ticket| before.contains(ticket)) {
-                let back = db.run(|tx, _| async move { self.reclaim(&tx, ticket).await }).await?;
+            for ticket in self.all_parked(db).await?.intersection(&before) {
+                let back = db.run(|tx, _| async move { self.reclaim(&tx, *ticket).await }).await?;
                 reclaimed += usize::from(back);
             }
             Ok(reclaimed)
+        }
+    }
+
+    /// All tickets for which something is parked, read in as many transactions as it takes.
+    async fn all_parked<D: Database>(&self, db: &D) -> Result<BTreeSet<ItemId>, RunError<Error>> {
+        let mut all = BTreeSet::new();
+        loop {
+            let after = all.last().copied();
+            let page = db.run(|tx, _| async move { self.parked_after(&tx, after).await });
+            let (tickets, more) = page.await?;
+            all.extend(tickets);
+            if !more {
+                return Ok(all);
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use super::{Error, Order};
 use crate::{
     label::Label,
-    limits, nesting, sometimes,
+    limits, nesting, read, sometimes,
     tx::{Isolation, RangeOption, Transaction, key_after},
 };
 use bytes::Bytes;
@@ -92,7 +92,7 @@ impl Grid {
     ) -> Result<Cells, Error> {
         crate::called!();
         let (order, below) = self.orders_below(fixed).next().ok_or_else(|| no_order(fixed))?;
-        let rows = tx.get_range_all(RangeOption::from(below.range()), isolation).await?;
+        let rows = read::all::<_, Error>(tx, RangeOption::from(below.range()), isolation).await?;
         rows.into_iter().map(|row| Ok((order.cell(&row.key)?, row.value))).collect()
     }
 
@@ -113,10 +113,7 @@ impl Grid {
             self.check(after)?;
             begin = begin.max(key_after(&order.key(after)).to_vec());
         }
-        if most == 0 || begin >= end {
-            return Ok(Vec::new());
-        }
-        let rows = tx.get_range_all(RangeOption::new(begin, end).limit(most), isolation).await?;
+        let rows = read::page::<_, Error>(tx, (begin, end), most, isolation).await?;
         rows.into_iter().map(|row| Ok((order.cell(&row.key)?, row.value))).collect()
     }
 

@@ -249,7 +249,7 @@ impl Vector {
         range: RangeOption,
         isolation: Isolation,
     ) -> Result<Vec<Stored>, Error> {
-        let rows = tx.get_range_all(range, isolation).await?;
+        let rows = read::all::<_, Error>(tx, range, isolation).await?;
         let stored = rows
             .into_iter()
             .map(|row| Ok(Stored { index: keys::index(&self.subspace, &row.key)?, value: row.value }));
@@ -281,7 +281,7 @@ impl Matrix {
     pub async fn rows<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<i64, Error> {
         crate::called!();
         let range = RangeOption::from(self.subspace.range()).reversed().limit(1);
-        let last = tx.get_range_all(range, isolation).await?.pop();
+        let last = read::all::<_, Error>(tx, range, isolation).await?.pop();
         last.map_or(Ok(0), |row| Ok(keys::place(&self.subspace, &row.key)?.0 + 1))
     }
 

@@ -6,6 +6,7 @@ use foundationdb_tuple::{pack, unpack};
 use shaketable_layers::{
     directory::{self as layer, Allocator, Chance, Directories, Error, Node, VERSION},
     tx::{
+        Env,
         Isolation::{Serializable, Snapshot},
         MutationType, RangeOption, Transaction, TransactionOption, strinc,
     },
@@ -16,11 +17,12 @@ pub async fn perform<T: Transaction>(
     flaw: Flaw,
     workload: &Directory,
     tx: &T,
+    env: &Env,
     op: &Op,
 ) -> Option<Result<Answer, Error>> {
     let all = workload.directories();
     if flaw == Flaw::VersionIgnored {
-        return version_ignored(workload, &all, tx, op).await.transpose();
+        return version_ignored(workload, &all, (tx, env), op).await.transpose();
     }
     // A later version is met as it should be.
     match tx.get(&all.nodes().version(), Serializable).await {
@@ -80,17 +82,20 @@ fn current() -> Vec<u8> {
 async fn version_ignored<T: Transaction>(
     workload: &Directory,
     all: &Directories,
-    tx: &T,
+    (tx, env): (&T, &Env),
     op: &Op,
 ) -> Result<Option<Answer>, Error> {
     let key = all.nodes().version();
-    let looks = matches!(op, Op::Open(..) | Op::List(_) | Op::Exists(_) | Op::Read(_) | Op::Declare(_));
+    let looks = matches!(
+        op,
+        Op::Open(..) | Op::List(_) | Op::Pages(_) | Op::Exists(_) | Op::Read(_) | Op::Declare(_)
+    );
     let Some(version) = tx.get(&key, Serializable).await? else { return Ok(None) };
     if looks || version == current() {
         return Ok(None);
     }
     tx.set(&key, &current());
-    let answer = workload.perform_right(tx, op).await?;
+    let answer = workload.perform_right(tx, env, op).await?;
     tx.set(&key, &version);
     Ok(Some(answer))
 }

@@ -18,6 +18,7 @@ use futures::future::try_join;
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use shaketable_layers::{
+    always,
     directory::{self, Chance, Directories, Error, PARTITION, Path},
     once::{self, Session},
     tx::{self, Database, Env, Isolation::Serializable, RangeOption, Transaction},
@@ -45,6 +46,9 @@ flaws! {
 
 /// The names that are drawn.
 const NAMES: [&str; 4] = ["a", "", "b\0é", "x y"];
+
+/// So many names are listed at a time.
+const PAGE: usize = 2;
 
 /// The layer tags that are drawn.
 const TAGS: [&[u8]; 4] = [b"", b"", b"t\0g", PARTITION];
@@ -98,6 +102,8 @@ pub enum Op {
     RemoveIfExists(Names),
     /// Lists the directories below one.
     List(Names),
+    /// Lists them a few at a time.
+    Pages(Names),
     /// Asks whether there is a directory.
     Exists(Names),
     /// Puts under this key so many bytes of this number into a directory.
@@ -106,6 +112,8 @@ pub enum Op {
     PutLater(Names, u8, u8, usize),
     /// Reads what was put.
     Read(Names),
+    /// Opens a directory without a tag, and does what the call does through its handle.
+    ByHandle(Box<Op>),
     /// A stranger declares the version of the schema.
     Declare([u32; 3]),
 }
@@ -170,8 +178,48 @@ impl Directory {
         if self.manual { directories.with_manual_prefixes() } else { directories }
     }
 
+    /// The directory that a call by handle opens.
+    fn handled(op: &Op) -> &Names {
+        match op {
+            Op::Rename(names, _)
+            | Op::Remove(names)
+            | Op::RemoveIfExists(names)
+            | Op::List(names)
+            | Op::Exists(names)
+            | Op::CreateOrOpen(names, ..) => names,
+            op => unreachable!("{op:?} is not drawn with a handle"),
+        }
+    }
+
+    async fn by_handle<T: Transaction>(&self, tx: &T, env: &Env, op: &Op) -> Result<Answer, Error> {
+        let names = Self::handled(op);
+        let directory = self.directories().open(tx, &path(names), b"").await?;
+        directory.siblings().check(tx, &directory).await?;
+        always!(directory.path().names() == names, "{names:?} was opened as {}", directory.path());
+        Ok(match op {
+            Op::Rename(_, to) => {
+                let moved = directory.move_to(tx, &path(to)).await?;
+                always!(moved.prefix() == directory.prefix(), "a move has changed a prefix");
+                Answer::Done
+            }
+            Op::Remove(_) => {
+                directory.remove(tx).await?;
+                Answer::Done
+            }
+            Op::RemoveIfExists(_) => Answer::Is(directory.remove_if_exists(tx).await?),
+            Op::List(_) => Answer::Names(directory.below().list(tx, &[], Serializable).await?),
+            Op::Exists(_) => Answer::Is(directory.exists(tx, Serializable).await?),
+            _ => opened(&self.directories().create_or_open(tx, &path(names), b"", Chance::draw(env)).await?),
+        })
+    }
+
     /// Does one call as it should be done.
-    pub(crate) async fn perform_right<T: Transaction>(&self, tx: &T, op: &Op) -> Result<Answer, Error> {
+    pub(crate) async fn perform_right<T: Transaction>(
+        &self,
+        tx: &T,
+        env: &Env,
+        op: &Op,
+    ) -> Result<Answer, Error> {
         let all = self.directories();
         Ok(match op {
             Op::Create(names, tag, None, chance) => {
@@ -204,6 +252,18 @@ impl Directory {
             }
             Op::RemoveIfExists(names) => Answer::Is(all.remove_if_exists(tx, &path(names)).await?),
             Op::List(names) => Answer::Names(all.list(tx, &path(names), Serializable).await?),
+            Op::Pages(names) => {
+                let (path, mut found) = (path(names), Names::new());
+                loop {
+                    let after = found.last().map(String::as_str);
+                    let page = all.list_page(tx, &path, after, PAGE, Serializable).await?;
+                    let ends = page.len() < PAGE;
+                    found.extend(page);
+                    if ends {
+                        break Answer::Names(found);
+                    }
+                }
+            }
             Op::Exists(names) => Answer::Is(all.exists(tx, &path(names), Serializable).await?),
             Op::Put(names, key, byte, length) | Op::PutLater(names, key, byte, length) => {
                 put(tx, &all.open(tx, &path(names), b"").await?, *key, *byte, *length)?
@@ -215,6 +275,7 @@ impl Directory {
                 let row = |kv: &tx::KeyValue| row(&kv.key[begin..], &kv.value);
                 Answer::Content(rows.iter().filter_map(row).collect())
             }
+            Op::ByHandle(op) => return self.by_handle(tx, env, op).await,
             Op::Declare(version) => {
                 let value: Vec<u8> = version.iter().flat_map(|n| n.to_le_bytes()).collect();
                 tx.set(&all.nodes().version(), &value);
@@ -304,10 +365,20 @@ impl Specimen for Directory {
             3 => path().prop_map(Op::Remove),
             3 => path().prop_map(Op::RemoveIfExists),
             3 => path().prop_map(Op::List),
+            2 => path().prop_map(Op::Pages),
             1 => path().prop_map(Op::Exists),
             6 => (path(), value.clone()).prop_map(|(p, (k, b, n))| Op::Put(p, k, b, n)),
             9 => (path(), value).prop_map(|(p, (k, b, n))| Op::PutLater(p, k, b, n)),
             4 => path().prop_map(Op::Read),
+            5 => prop_oneof![
+                (path(), path()).prop_map(|(p, q)| Op::Rename(p, q)),
+                path().prop_map(Op::Remove),
+                path().prop_map(Op::RemoveIfExists),
+                path().prop_map(Op::List),
+                path().prop_map(Op::Exists),
+                path().prop_map(|p| Op::CreateOrOpen(p, Vec::new(), Chance(0))),
+            ]
+            .prop_map(|op| Op::ByHandle(Box::new(op))),
         ];
         match versions {
             0 => any.boxed(),
@@ -322,16 +393,19 @@ impl Specimen for Directory {
     }
 
     fn is_look(op: &Op) -> bool {
-        matches!(op, Op::Open(..) | Op::List(_) | Op::Exists(_) | Op::Read(_))
+        match op {
+            Op::ByHandle(op) => Self::is_look(op),
+            op => matches!(op, Op::Open(..) | Op::List(_) | Op::Pages(_) | Op::Exists(_) | Op::Read(_)),
+        }
     }
 
-    async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op) -> Result<Answer, Error> {
+    async fn perform<T: Transaction>(&self, tx: &T, env: &Env, op: &Op) -> Result<Answer, Error> {
         if let Some(flaw) = self.flaw
-            && let Some(answer) = sabotage::perform(flaw, self, tx, op).await
+            && let Some(answer) = sabotage::perform(flaw, self, tx, env, op).await
         {
             return answer;
         }
-        self.perform_right(tx, op).await
+        self.perform_right(tx, env, op).await
     }
 
     /// A put through a handle that an earlier transaction opened.
@@ -371,6 +445,13 @@ impl Specimen for Directory {
     }
 
     fn replay(&self, model: &mut Known, op: &Op, _: &At) -> Result<Answer, Error> {
+        let op = match op {
+            Op::ByHandle(op) => {
+                model.open(Self::handled(op), b"")?;
+                op
+            }
+            op => op,
+        };
         let nodes = self.subspaces().0.into_bytes();
         let wish = |tag, prefix, opens| Wish { tag, prefix, opens, manual: self.manual, nodes: &nodes };
         Ok(match op {
@@ -394,13 +475,14 @@ impl Specimen for Directory {
                 false => return Err(Error::NotFound(Path::from(&names[..]))),
             },
             Op::RemoveIfExists(names) => Answer::Is(model.remove(names)?),
-            Op::List(names) => Answer::Names(model.list(names)?),
+            Op::List(names) | Op::Pages(names) => Answer::Names(model.list(names)?),
             Op::Exists(names) => Answer::Is(model.exists(names)?),
             Op::Put(names, key, byte, length) | Op::PutLater(names, key, byte, length) => {
                 model.keeper(names)?.content.insert(*key, Content::of(*byte, *length));
                 Answer::Done
             }
             Op::Read(names) => Answer::Content(model.keeper(names)?.content.clone().into_iter().collect()),
+            Op::ByHandle(_) => Answer::Done,
             Op::Declare(version) => {
                 model.version = Some(*version);
                 Answer::Done

@@ -17,6 +17,7 @@ use proptest::{prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use shaketable_layers::{
+    always,
     document::{DOC_ID, Documents, Error, Id, MAX_ID_BYTES},
     hierarchy::{self, Step, Tuple},
     once::Session,
@@ -66,6 +67,8 @@ pub enum Op {
     Insert(Id, Item),
     /// Inserts a document under the id that it holds.
     InsertOwn(Json),
+    /// Inserts a document under an id that is drawn, reads it, and removes it.
+    InsertDrawn(Json),
     /// Replaces a document.
     Replace(Id, Item),
     /// Merges an item into what is at a path.
@@ -304,6 +307,7 @@ impl Specimen for Document {
         let mut kinds = vec![
             (60, (id(), item.clone()).prop_map(|(id, item)| Op::Insert(id, item)).boxed()),
             (20, json::value(names).prop_map(|doc| Op::InsertOwn(Json(doc))).boxed()),
+            (5, json::value(names).prop_map(|doc| Op::InsertDrawn(Json(doc))).boxed()),
             (40, (id(), item.clone()).prop_map(|(id, item)| Op::Replace(id, item)).boxed()),
             (60, (id(), path(), item.clone()).prop_map(|(id, path, item)| Op::Merge(id, path, item)).boxed()),
             (80, (id(), path(), item).prop_map(|(id, path, item)| Op::Patch(id, path, item)).boxed()),
@@ -394,6 +398,8 @@ impl Specimen for Document {
                 add(model, &id, doc.clone())?;
                 Answer::Inserted(id)
             }
+            // Nobody else has its id.
+            Op::InsertDrawn(_) => Answer::Removed(true),
             Op::Replace(id, item) => {
                 let doc = item.value();
                 self.accepts(id, &[], Some(&doc))?;
@@ -477,6 +483,16 @@ impl Document {
                 let (id, doc) = Documents::identify(env, doc)?;
                 documents.insert(tx, &id, &doc).await?;
                 Answer::Inserted(id)
+            }
+            Op::InsertDrawn(Json(doc)) => {
+                let (id, doc) = Documents::identify(env, doc)?;
+                documents.insert(tx, &id, &doc).await?;
+                let read = documents.get(tx, &id, &[], Serializable).await?;
+                always!(
+                    read.as_ref().map(Shown::from) == Some(Shown::from(&doc)),
+                    "{doc} was inserted, and {read:?} is there"
+                );
+                Answer::Removed(documents.remove(tx, &id, &[]).await?)
             }
             Op::Replace(id, item) => {
                 documents.replace(tx, id, &item.value()).await?;

@@ -17,7 +17,8 @@ use proptest::{prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use shaketable_layers::{
-    hierarchy::{self, Error, Step},
+    always,
+    hierarchy::{self, Error, Step, from_json, from_tuples, to_tuples},
     tx::{self, Env, Isolation::Serializable, Transaction},
 };
 use shaketable_sim::seed::Stream;
@@ -59,6 +60,8 @@ pub enum Op {
     Remove(Vec<Step>),
     /// Reads what is at a path.
     Get(Vec<Step>),
+    /// Reads its tuples, and makes a value of them.
+    Tuples(Vec<Step>),
 }
 
 /// What it answers.
@@ -131,7 +134,8 @@ impl Specimen for Hierarchy {
             60 => (path(), item()).prop_map(|(path, item)| Op::Insert(path, item)),
             100 => (path(), item()).prop_map(|(path, item)| Op::Replace(path, item)),
             80 => path().prop_map(Op::Remove),
-            80 => path().prop_map(Op::Get),
+            60 => path().prop_map(Op::Get),
+            20 => path().prop_map(Op::Tuples),
             4 => (path(), large).prop_map(|(path, item)| Op::Replace(path, item)),
             1 => Just(Op::Remove(far.clone())),
             1 => Just(Op::Insert(far, Item::Value(Json(Value::Null)))),
@@ -140,7 +144,7 @@ impl Specimen for Hierarchy {
     }
 
     fn is_look(op: &Op) -> bool {
-        matches!(op, Op::Get(_))
+        matches!(op, Op::Get(_) | Op::Tuples(_))
     }
 
     async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op) -> Result<Answer, Error> {
@@ -151,6 +155,10 @@ impl Specimen for Hierarchy {
         }
         let hierarchy = layer();
         Ok(match op {
+            Op::Insert(path, Item::Value(Json(value))) => {
+                hierarchy.insert(tx, path, &from_json(&value.to_string())?).await?;
+                Answer::Written
+            }
             Op::Insert(path, item) => {
                 hierarchy.insert(tx, path, &item.value()).await?;
                 Answer::Written
@@ -162,6 +170,15 @@ impl Specimen for Hierarchy {
             Op::Remove(path) => Answer::Removed(hierarchy.remove(tx, path).await?),
             Op::Get(path) => {
                 Answer::Read(hierarchy.get(tx, path, Serializable).await?.as_ref().map(Shown::from))
+            }
+            Op::Tuples(path) => {
+                let tuples = hierarchy.tuples(tx, path, Serializable).await?;
+                let value = from_tuples(&tuples)?;
+                if let Some(value) = &value {
+                    let again = to_tuples(value)?;
+                    always!(again.len() == tuples.len(), "{tuples:?} are a value whose tuples are {again:?}");
+                }
+                Answer::Read(value.as_ref().map(Shown::from))
             }
         })
     }
@@ -189,7 +206,7 @@ impl Specimen for Hierarchy {
                 json::reaches(space.bytes(), path)?;
                 Answer::Removed(json::remove(&mut root, path))
             }
-            Op::Get(path) => {
+            Op::Get(path) | Op::Tuples(path) => {
                 json::reaches(space.bytes(), path)?;
                 Answer::Read(root.as_ref().and_then(|root| json::get(root, path)).map(Shown::from))
             }

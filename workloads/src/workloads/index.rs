@@ -65,6 +65,9 @@ flaws! {
     CoveredUnchecked = "covered-unchecked", "what an index covers is cut to what fits", "a limit that is ignored";
 }
 
+/// So many records are read at a time.
+const PAGE: usize = 3;
+
 /// The workload, drawn.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Index {
@@ -110,6 +113,10 @@ pub enum Op {
     Get(Id, bool),
     /// Finds the things with a key, the second time with what is covered; at snapshot if asked to.
     Find(Key, bool),
+    /// Finds the things with a key, a few at a time.
+    Pages(Key, bool),
+    /// Lists the things, a few at a time; at snapshot if asked to.
+    Things(bool),
     /// Finds the things with a key in a range; at snapshot if asked to.
     Between(Span, bool),
     /// Looks into an index that is not declared.
@@ -376,6 +383,40 @@ pub(crate) async fn right<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, Err
             };
             let covered = covered.iter().map(|(id, bytes)| (id, Content::from(bytes)));
             Answer::Found(vec![listed(&ids), listed(covered)])
+        }
+        Op::Pages(key, snapshot) => {
+            let (mut found, isolation): (Vec<(Id, Bytes)>, _) = (Vec::new(), isolation(*snapshot));
+            loop {
+                let after = found.last().map(|(id, _)| id);
+                let page = match key {
+                    Key::Tag(tag) => things.find_page(tx, "tag", tag, after, PAGE, isolation).await?,
+                    Key::TagRank(tag, rank) => {
+                        things.find_page(tx, "tag_rank", &(tag, *rank), after, PAGE, isolation).await?
+                    }
+                    Key::Rank(rank) => things.find_page(tx, "rank", rank, after, PAGE, isolation).await?,
+                };
+                let ends = page.len() < PAGE;
+                found.extend(page);
+                if ends {
+                    break;
+                }
+            }
+            Answer::Found(vec![
+                listed(found.iter().map(|(id, _)| id)),
+                listed(found.iter().map(|(id, bytes)| (id, Content::from(bytes)))),
+            ])
+        }
+        Op::Things(snapshot) => {
+            let mut all: Vec<Thing> = Vec::new();
+            loop {
+                let after = all.last().map(|thing| &thing.id);
+                let page = things.records_page(tx, after, PAGE, isolation(*snapshot)).await?;
+                let ends = page.len() < PAGE;
+                all.extend(page);
+                if ends {
+                    break Answer::Found(vec![listed(all.iter().map(told_thing))]);
+                }
+            }
         }
         Op::Between(span, snapshot) => {
             let isolation = isolation(*snapshot);
@@ -667,7 +708,9 @@ impl Specimen for Index {
             8 * store => thing.prop_map(Op::Set),
             3 * store => id.clone().prop_map(Op::Delete),
             find => (id, snapshot()).prop_map(|(id, snapshot)| Op::Get(id, snapshot)),
-            2 * find => (key, snapshot()).prop_map(|(key, snapshot)| Op::Find(key, snapshot)),
+            2 * find => (key.clone(), snapshot()).prop_map(|(key, snapshot)| Op::Find(key, snapshot)),
+            find => (key, snapshot()).prop_map(|(key, snapshot)| Op::Pages(key, snapshot)),
+            find => snapshot().prop_map(Op::Things),
             3 * find => (span, snapshot()).prop_map(|(span, snapshot)| Op::Between(span, snapshot)),
             1 => snapshot().prop_map(Op::Undeclared),
         ]
@@ -681,7 +724,11 @@ impl Specimen for Index {
     /// Snapshot looks read without a conflict range; writes of different records do not conflict either, but
     /// here clients write the same ones.
     fn is_conflict_free(&self, op: &Op) -> bool {
-        matches!(op, Op::Users(true) | Op::Get(_, true) | Op::Find(_, true) | Op::Between(_, true))
+        use Op::*;
+        matches!(
+            op,
+            Users(true) | Get(_, true) | Find(_, true) | Pages(_, true) | Things(true) | Between(_, true)
+        )
     }
 
     async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
@@ -817,7 +864,10 @@ impl Specimen for Index {
                 old_thing(old)
             }
             Op::Get(id, snapshot) => old_thing(model.seen(*snapshot).things.get(id).cloned()),
-            Op::Find(key, snapshot) => {
+            Op::Things(snapshot) => {
+                Answer::Found(vec![listed(model.seen(*snapshot).things.values().map(told_thing))])
+            }
+            Op::Find(key, snapshot) | Op::Pages(key, snapshot) => {
                 let has = |thing: &Thing| match key {
                     Key::Tag(tag) => thing.tag.as_ref() == Some(tag),
                     Key::TagRank(tag, rank) => thing.tag.as_ref() == Some(tag) && thing.rank == *rank,

@@ -55,6 +55,9 @@ flaws! {
 /// The priorities that are drawn: around zero, where another byte begins, and the extremes.
 const PRIORITIES: [i64; 12] = [0, -1, 1, -300, 256, i64::MIN, i64::MAX, 255, -255, -256, 65_536, -65_536];
 
+/// So many items are listed at a time.
+const PAGE: usize = 3;
+
 /// The longest value that a queue takes.
 pub(crate) const LONGEST: usize = 99_900;
 
@@ -97,6 +100,8 @@ pub enum Op {
     },
     /// Lists the items; at snapshot if asked to.
     Items(bool),
+    /// Lists them a few at a time.
+    Pages(bool),
 }
 
 /// What is pushed by one call.
@@ -216,6 +221,18 @@ pub(crate) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, E
             Answer::Changed(Some((name(place.id), place.priority)))
         }
         Op::Items(snapshot) => digest(queue.items(tx, isolation(*snapshot)).await?.iter().map(told)),
+        Op::Pages(snapshot) => {
+            let mut items: Vec<layer::Item> = Vec::new();
+            loop {
+                let after = items.last().map(|item| item.place);
+                let page = queue.items_page(tx, after, PAGE, isolation(*snapshot)).await?;
+                let ends = page.len() < PAGE;
+                items.extend(page);
+                if ends {
+                    break digest(items.iter().map(told));
+                }
+            }
+        }
     })
 }
 
@@ -352,6 +369,7 @@ impl Specimen for Queue {
             4 * look => any::<bool>().prop_map(Op::IsEmpty),
             8 * look => any::<bool>().prop_map(Op::Len),
             8 * look => any::<bool>().prop_map(Op::Items),
+            4 * look => any::<bool>().prop_map(Op::Pages),
         ]
         .boxed()
     }
@@ -363,13 +381,12 @@ impl Specimen for Queue {
     }
 
     fn is_look(op: &Op) -> bool {
-        matches!(op, Op::Peek(..) | Op::IsEmpty(_) | Op::Len(_) | Op::Items(_))
+        matches!(op, Op::Peek(..) | Op::IsEmpty(_) | Op::Len(_) | Op::Items(_) | Op::Pages(_))
     }
 
     fn is_conflict_free(&self, op: &Op) -> bool {
-        let at_snapshot =
-            matches!(op, Op::Peek(_, true) | Op::IsEmpty(true) | Op::Len(true) | Op::Items(true));
-        at_snapshot || matches!(op, Op::Push(_))
+        use Op::*;
+        matches!(op, Push(_) | Peek(_, true) | IsEmpty(true) | Len(true) | Items(true) | Pages(true))
     }
 
     async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
@@ -472,7 +489,7 @@ impl Specimen for Queue {
                 }
                 Answer::Changed(Some((name(place.id), place.priority)))
             }
-            Op::Items(snapshot) => {
+            Op::Items(snapshot) | Op::Pages(snapshot) => {
                 let items = model.seen(*snapshot).iter();
                 digest(items.map(|(at, value)| (at.priority, name(at.id), value.clone())))
             }

@@ -62,6 +62,9 @@ flaws! {
 /// The longest value that a queue takes.
 const LONGEST: usize = 99_900;
 
+/// So many items are listed at a time.
+const PAGE: usize = 3;
+
 /// How long a key may get below the queue's prefix.
 const MOST_KEY_BYTES: usize = 64;
 
@@ -104,6 +107,8 @@ pub enum Look {
     Len,
     /// All of them.
     Items,
+    /// All of them, a few at a time.
+    Pages,
 }
 
 /// What a call enqueues.
@@ -267,6 +272,18 @@ impl Queue {
                     Look::IsEmpty => Answer::IsEmpty(queue.is_empty(tx, isolation).await?),
                     Look::Len => Answer::Len(queue.len(tx, isolation).await?),
                     Look::Items => digest(queue.items(tx, isolation).await?.iter().map(told)),
+                    Look::Pages => {
+                        let mut items: Vec<layer::Item> = Vec::new();
+                        loop {
+                            let after = items.last().map(|item| item.position);
+                            let page = queue.items_page(tx, after, PAGE, isolation).await?;
+                            let ends = page.len() < PAGE;
+                            items.extend(page);
+                            if ends {
+                                break digest(items.iter().map(told));
+                            }
+                        }
+                    }
                 }
             }
             Op::Deep => {
@@ -364,6 +381,7 @@ impl Specimen for Queue {
             1 => Just(Look::IsEmpty),
             2 => Just(Look::Len),
             2 => Just(Look::Items),
+            1 => Just(Look::Pages),
         ];
         let [put, take, see] = self.mix;
         prop_oneof![
@@ -507,14 +525,16 @@ impl Specimen for Queue {
             }
             Op::Look(look, snapshot) => {
                 let seen = model.seen(*snapshot);
-                if matches!(look, Look::Len | Look::Items) && seen.keys().any(is_own) {
+                if matches!(look, Look::Len | Look::Items | Look::Pages) && seen.keys().any(is_own) {
                     return Err(Error::OwnItemsUnreadable);
                 }
                 match look {
                     Look::First => Answer::First(first(seen)?.map(item)),
                     Look::IsEmpty => Answer::IsEmpty(first(seen)?.is_none()),
                     Look::Len => Answer::Len(seen.len()),
-                    Look::Items => digest(seen.iter().map(|(place, named)| item((*place, named.clone())))),
+                    Look::Items | Look::Pages => {
+                        digest(seen.iter().map(|(place, named)| item((*place, named.clone()))))
+                    }
                 }
             }
             Op::Deep => {
@@ -647,7 +667,7 @@ mod tests {
                 });
             }
         }
-        assert_eq!(seen.len(), 4 + 8 + 2, "{seen:?}");
+        assert_eq!(seen.len(), 4 + 10 + 2, "{seen:?}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod arrays;
 mod blobs;
+mod bounds;
 mod bulk;
 mod classes;
 mod counters;

@@ -156,18 +156,15 @@ impl Damages {
         }
     }
 
-    /// A row of any kind.
-    fn row(&self, draws: &mut Stream) -> &Row {
-        let kind: &Vec<Row> = draws.pick(&self.kinds);
-        draws.pick(kind)
-    }
-
     /// Any damage: to a row, or two, or a new one.
     fn any(&self, draws: &mut Stream) -> Vec<Write> {
-        let (row, other) = (self.row(draws), self.row(draws));
+        let kind: &Vec<Row> = draws.pick(&self.kinds);
+        let row = draws.pick(kind);
         match draws.below(9) {
             0 => vec![row.clear()],
             1..3 => {
+                let kind = if draws.chance(0.5) { kind } else { draws.pick::<Vec<Row>>(&self.kinds) };
+                let other = draws.pick(kind);
                 let copied = row.set(other.value.to_vec());
                 if draws.chance(0.5) { vec![copied, other.set(row.value.to_vec())] } else { vec![copied] }
             }

@@ -1,6 +1,7 @@
 //! Jobs and workspaces.
 
 use crate::{Layer, calls::Calls, space, written};
+use bytes::Bytes;
 use shaketable_layers::{
     bulk::{BuildId, Error, Job, Limits, Observed, Workspace},
     tx::{Database, Isolation::Serializable, Transaction},
@@ -28,6 +29,11 @@ impl Layer for Bulk {
             jobs: ["begun", "ended"].map(|name| job(name).expect("a short name")),
             workspace: Workspace::new(space().subspace(&"space")).expect("a short prefix"),
         }
+    }
+
+    /// With the rows that the jobs are about.
+    fn spaces(&self) -> Vec<Bytes> {
+        vec![space().into_bytes().into(), Bytes::from_static(b"rows/")]
     }
 
     async fn write(&self, db: &SimDatabase) {

@@ -59,7 +59,8 @@ impl Row {
 
     /// What the value is made of.
     fn values(&self, has_tuples: bool) -> Vec<Vec<u8>> {
-        if has_tuples { parts(&self.value) } else { words(&self.value) }
+        // Eight bytes are a number that is added to, also where they could be a tuple.
+        if has_tuples && self.value.len() != 8 { parts(&self.value) } else { words(&self.value) }
     }
 
     fn clear(&self) -> Write {
@@ -129,6 +130,8 @@ impl Damages {
                 false => self.any(draws),
             });
         }
+        // The system's keys are nobody's to write.
+        writes.retain(|write| write.key.first() != Some(&0xff));
         for write in &mut writes {
             write.key.truncate(KEY_SIZE_LIMIT);
             if let Some(value) = &mut write.value {
@@ -153,18 +156,15 @@ impl Damages {
         }
     }
 
-    /// A row of any kind.
-    fn row(&self, draws: &mut Stream) -> &Row {
-        let kind: &Vec<Row> = draws.pick(&self.kinds);
-        draws.pick(kind)
-    }
-
     /// Any damage: to a row, or two, or a new one.
     fn any(&self, draws: &mut Stream) -> Vec<Write> {
-        let (row, other) = (self.row(draws), self.row(draws));
+        let kind: &Vec<Row> = draws.pick(&self.kinds);
+        let row = draws.pick(kind);
         match draws.below(9) {
             0 => vec![row.clear()],
             1..3 => {
+                let kind = if draws.chance(0.5) { kind } else { draws.pick::<Vec<Row>>(&self.kinds) };
+                let other = draws.pick(kind);
                 let copied = row.set(other.value.to_vec());
                 if draws.chance(0.5) { vec![copied, other.set(row.value.to_vec())] } else { vec![copied] }
             }
@@ -190,11 +190,12 @@ impl Damages {
     }
 }
 
-/// What kind of row it is: where it lies, of which types its elements are, and the first of them, by which most
-/// layers tell their rows apart; but for numbers that may be any.
+/// What kind of row it is: where it lies, of which types its elements are, and the first of them where it is a text
+/// or a small number, by which most layers tell their rows apart.
 fn kind(row: &Row) -> (Bytes, Vec<u8>, Vec<u8>) {
     let mut parts = parts(&row.tuple);
-    if let Some(first) = parts.first_mut().filter(|first| first[..] > [ZERO + 1, 9][..]) {
+    let tells = |first: &[u8]| first[0] == TEXT || (&[ZERO][..]..=&[ZERO + 1, 9]).contains(&first);
+    if let Some(first) = parts.first_mut().filter(|first| !tells(first)) {
         first.truncate(1);
     }
     let code = |part: &Vec<u8>| part.first().map_or(0, |code| if is_integer(*code) { ZERO } else { *code });
@@ -245,7 +246,7 @@ fn others(part: &[u8]) -> Vec<Vec<u8>> {
             let written = signed.iter().map(pack).chain(unsigned.iter().map(pack));
             written.chain([padded(part), padded(&pack(&-1)), vec![0x1d, 0]]).collect()
         }
-        Some(&BYTES) => [vec![], vec![0xff; 16], vec![0; 17], vec![0; 9_000]].iter().map(pack).collect(),
+        Some(&BYTES) => [vec![], vec![0xffu8; 16], vec![0; 17], vec![0; 9_000]].iter().map(pack).collect(),
         Some(&TEXT) => ["", "\0", "next", "\u{10ffff}"].map(|text| pack(&text)).to_vec(),
         Some(&STAMP) => [[0xff; 12], [0; 12], [1; 12]].map(|stamp| [&[STAMP], &stamp[..]].concat()).to_vec(),
         _ => Vec::new(),

@@ -30,9 +30,9 @@ impl Layer for AllDirectories {
         AllDirectories(Directories::default().with_manual_prefixes())
     }
 
-    /// Nodes, what lies in directories, and the nodes of the partition.
+    /// Nodes, those of the partition, and what lies in directories.
     fn spaces(&self) -> Vec<Bytes> {
-        vec![Bytes::from_static(b"\xfe"), Bytes::from_static(b"\x15"), Bytes::from_static(b"manual")]
+        [&b"\xfe"[..], b"part\xfe", b"part", b"manual", b""].map(Bytes::from_static).to_vec()
     }
 
     async fn write(&self, db: &SimDatabase) {
@@ -41,7 +41,7 @@ impl Layer for AllDirectories {
             let chance = Chance(1);
             let deep = all.create(&tx, &["a", "b", "c"], b"tag", chance).await?;
             tx.set(&deep.subspace()?.pack(&"key"), b"value");
-            all.create(&tx, &["p"], PARTITION, chance).await?;
+            all.create_with_prefix(&tx, &["p"], PARTITION, b"part", chance).await?;
             all.create(&tx, &["p", "x", "y"], b"", chance).await?;
             all.create_with_prefix(&tx, &["manual"], b"", b"manual", chance).await
         })
@@ -94,7 +94,7 @@ impl Layer for AllDirectories {
             let allocate = |tx| async move { allocator.allocate(&tx, Chance(chance)).await };
             calls.tx("Allocator::allocate", allocate).await;
         }
-        let others = &Directories::new(Subspace::from_bytes("\u{fe}"), Subspace::from_bytes("manual"));
+        let others = &Directories::new(Subspace::from_bytes([0xfe]), Subspace::from_bytes("manual"));
         let create = |tx| async move { others.create_or_open(&tx, &["o", "p"], b"", Chance(6)).await };
         calls.tx("Directories::create_or_open", create).await;
     }

@@ -109,7 +109,7 @@ fn rows<L: Layer>() -> Vec<KeyValue> {
             let db = machine.open();
             L::new().write(&db).await;
             let all = db.run(|tx, _| async move {
-                tx.get_range_all(RangeOption::new("", "\u{ff}"), Isolation::Snapshot).await
+                tx.get_range_all(RangeOption::new("", &b"\xff"[..]), Isolation::Snapshot).await
             });
             let mine = |row: &KeyValue| L::new().spaces().iter().any(|space| row.key.starts_with(space));
             let all = all.await.expect("a calm cluster answers");

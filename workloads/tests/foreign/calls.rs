@@ -120,7 +120,8 @@ impl Calls {
         self.call(name, ended.map(|ended: Result<_, E>| ended.map(|outcome| format!("{outcome:?}")))).await;
     }
 
-    /// Calls a function, or leaves it out where what it does would stay, so that each comes first now and then. Fails unless it ends with an answer or with the layer's own error.
+    /// Calls a function, and fails unless it ends with an answer or with the layer's own error. Where what calls do
+    /// stays, some are left out, so that each comes first now and then.
     pub async fn call<A, E, F>(&mut self, name: &str, body: F)
     where
         F: Future<Output = Result<A, E>>,

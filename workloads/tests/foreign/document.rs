@@ -22,6 +22,7 @@ pub fn paths() -> Vec<Vec<Step>> {
         vec!["list".into()],
         vec!["list".into(), 0.into()],
         vec!["list".into(), 1.into(), "deep".into()],
+        vec!["list".into(), 7.into()],
         vec!["list".into(), u64::MAX.into()],
         vec!["empty".into()],
         vec!["none".into(), "such".into()],

@@ -119,7 +119,7 @@ fn rows<L: Layer>() -> Vec<KeyValue> {
     std::mem::take(&mut *rows.lock())
 }
 
-/// What is wrong with a case.
+/// What is wrong with a case: which function of which case, and the bytes.
 fn wrong<L: Layer>(rows: &[KeyValue], damages: &Damages, case: u64) -> Option<String> {
     let mut draws = Seed(case).stream(L::NAME);
     let writes = damages.of(case, &mut draws);

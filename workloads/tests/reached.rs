@@ -30,8 +30,6 @@ const SEEDS: u64 = 60;
 
 /// Public functions that no operation can call, each with the reason. Paths as in [`Function::path`].
 const EXCEPTIONS: &[(&str, &str)] = &[
-    ("once::Session::open", "a client opens its session before its first operation"),
-    ("once::Slots::new", "a client knows its slots before its first operation"),
     ("directory::Directories::content", "says where the layer lies"),
     ("leased_queue::LeasedQueue::subspace", "says where the layer lies"),
     ("priority_queue::PriorityQueue::subspace", "says where the layer lies"),

@@ -58,6 +58,12 @@ impl Layer for AllDirectories {
                 .tx("Directories::exists", |tx| async move { all.exists(&tx, path, Serializable).await })
                 .await;
             calls.tx("Directories::list", |tx| async move { all.list(&tx, path, Serializable).await }).await;
+            calls
+                .pages("Directories::list_page", async |tx, after: Option<String>| {
+                    let page = all.list_page(&tx, path, after.as_deref(), 1, Serializable).await;
+                    page.map(|page| page.into_iter().last())
+                })
+                .await;
             let create = |tx| async move { all.create(&tx, path, b"", Chance(2)).await };
             calls.tx("Directories::create", create).await;
             let create = |tx| async move { all.create_or_open(&tx, path, b"tag", Chance(3)).await };

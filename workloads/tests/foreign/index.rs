@@ -103,7 +103,20 @@ impl Layer for Indexes {
                 things.find_between::<_, Label>(&tx, "bytes", .., Serializable).await
             })
             .await;
+        calls
+            .pages("Table::find_page", async |tx, after: Option<Label>| {
+                let key = &&b"thing"[..];
+                let page = things.find_page(&tx, "bytes", key, after.as_ref(), 1, Serializable).await;
+                page.map(|page| page.into_iter().last().map(|(id, _)| id))
+            })
+            .await;
         calls.tx("Table::records", |tx| async move { things.records(&tx, Serializable).await }).await;
+        calls
+            .pages("Table::records_page", async |tx, after: Option<Label>| {
+                let page = things.records_page(&tx, after.as_ref(), 1, Serializable).await;
+                page.map(|page| page.into_iter().last().map(|thing| thing.id))
+            })
+            .await;
         calls.tx("Table::find", |tx| async move { things.find(&tx, "none", &1, Serializable).await }).await;
     }
 }

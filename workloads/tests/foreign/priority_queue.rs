@@ -2,7 +2,7 @@
 
 use crate::{Layer, calls::Calls, space, written};
 use shaketable_layers::{
-    priority_queue::{End, Error, PriorityQueue},
+    priority_queue::{End, Error, Place, PriorityQueue},
     queue::ItemId,
     tx::Isolation::{Serializable, Snapshot},
 };
@@ -52,6 +52,12 @@ impl Layer for PriorityQueues {
             .await;
         calls.tx("PriorityQueue::len", |tx| async move { queue.len(&tx, Serializable).await }).await;
         calls.tx("PriorityQueue::items", |tx| async move { queue.items(&tx, Serializable).await }).await;
+        calls
+            .pages("PriorityQueue::items_page", async |tx, after: Option<Place>| {
+                let page = queue.items_page(&tx, after, 1, Serializable).await;
+                page.map(|page| page.last().map(|item| item.place))
+            })
+            .await;
         for end in [End::Min, End::Max] {
             calls
                 .tx("PriorityQueue::peek", |tx| async move { queue.peek(&tx, end, Serializable).await })

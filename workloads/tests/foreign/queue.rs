@@ -2,7 +2,7 @@
 
 use crate::{Layer, calls::Calls, space, written};
 use shaketable_layers::{
-    queue::{Error, ItemId, Order, Queue},
+    queue::{Error, ItemId, Order, Position, Queue},
     tx::Isolation::{Serializable, Snapshot},
 };
 use shaketable_sim::client::SimDatabase;
@@ -34,6 +34,12 @@ impl Layer for Queues {
             calls.tx("Queue::is_empty", |tx| async move { queue.is_empty(&tx, Snapshot).await }).await;
             calls.tx("Queue::len", |tx| async move { queue.len(&tx, Serializable).await }).await;
             calls.tx("Queue::items", |tx| async move { queue.items(&tx, Snapshot).await }).await;
+            calls
+                .pages("Queue::items_page", async |tx, after: Option<Position>| {
+                    let page = queue.items_page(&tx, after, 1, Serializable).await;
+                    page.map(|page| page.last().map(|item| item.position))
+                })
+                .await;
             let dequeue_all = |tx| async move {
                 // Each dequeue takes an item away.
                 let mut items = Vec::new();

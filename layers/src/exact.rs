@@ -7,7 +7,7 @@
 
 use foundationdb_tuple::{PackError, PackResult, Subspace, TuplePack, TupleUnpack};
 
-/// Unpacks what a key has behind the subspace's prefix, unless packing it gives another key.
+/// Unpacks what a key has after the subspace's prefix, unless packing it gives another key.
 pub(crate) fn unpack_below<'de, T>(subspace: &Subspace, key: &'de [u8]) -> PackResult<T>
 where
     T: TuplePack + TupleUnpack<'de>,

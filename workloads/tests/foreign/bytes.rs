@@ -39,7 +39,7 @@ fn shown(bytes: &[u8]) -> String {
     }
 }
 
-/// A row that a layer has written: its key behind a space is a tuple.
+/// A row that a layer has written: its key after the space is a tuple.
 #[derive(Clone)]
 struct Row {
     space: Bytes,
@@ -227,7 +227,7 @@ fn parts(packed: &[u8]) -> Vec<Vec<u8>> {
     words(packed)
 }
 
-/// Numbers of eight bytes, behind a byte where there are not only such.
+/// Numbers of eight bytes, after a byte where there are not only such.
 fn words(bytes: &[u8]) -> Vec<Vec<u8>> {
     let (byte, words) = bytes.split_at(bytes.len().min(usize::from(!bytes.len().is_multiple_of(8))));
     [byte].into_iter().chain(words.chunks(8)).map(<[u8]>::to_vec).filter(|part| !part.is_empty()).collect()

@@ -20,8 +20,8 @@ use std::{
 /// So long a call may take, in virtual time: some of them wait for a second by themselves.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// So much memory a call may take. What is stored is a few hundred kilobytes at most; a scan of a vector answers
-/// with up to a million holes, 32 bytes each.
+/// So much memory a call may take. What is stored is a few hundred kilobytes at most; a scan of a vector returns
+/// up to a million holes, 32 bytes each.
 const MEMORY: isize = 64 << 20;
 
 /// More pages than there are rows.

@@ -157,7 +157,7 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     }
 
     /// Whether a committed transaction is the effect of its calls, as
-    /// [`Workload::is_effect`](crate::workload::Workload::is_effect) says.
+    /// [`Workload::is_effect`] says.
     fn is_effect(&self, mutations: &[Mutation]) -> bool {
         !sessions::is_fence(mutations)
     }

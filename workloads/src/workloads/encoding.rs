@@ -244,13 +244,13 @@ pub enum Answer {
     Compared(i8, bool),
 }
 
-/// A part as answers hold it: floats by their bits.
+/// A part as answers hold it, which a slot has to take: floats by their bits, texts in short.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shown {
     /// An integer, or a float's bits.
     Bits(u64),
     /// A text.
-    Text(String),
+    Text(Content),
 }
 
 impl From<&Part> for Shown {
@@ -260,7 +260,7 @@ impl From<&Part> for Shown {
             Part::Signed(n) => Shown::Bits(*n as u64),
             Part::Single(x) => Shown::Bits(x.to_bits().into()),
             Part::Double(x) => Shown::Bits(x.to_bits()),
-            Part::Text(text) => Shown::Text(text.clone()),
+            Part::Text(text) => Shown::Text(Content::from(text)),
         }
     }
 }

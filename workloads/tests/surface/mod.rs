@@ -1,0 +1,236 @@
+//! What the layers offer: their folders, and the public functions that their sources declare.
+
+use shaketable_layers::points;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Folders of `layers/src` that are no layers: the contract, and the backend of a real cluster.
+const NO_LAYERS: [&str; 2] = ["tx", "fdb"];
+
+/// A public function as the sources declare it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Function {
+    /// Its layer: a folder of `layers/src`.
+    pub layer: String,
+    /// Its path: `layer::Type::function`, or `layer::function` if it belongs to no type.
+    pub path: String,
+    /// Whether `crate::called!();` is its first statement.
+    pub noted: bool,
+    /// Whether it takes a transaction or a database, by a bound of its own.
+    pub takes_database: bool,
+}
+
+/// The layers, in order: their names and folders.
+pub fn layers() -> BTreeMap<String, PathBuf> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("layers").join("src");
+    let folders = fs::read_dir(sources).expect("the layers").map(|entry| entry.expect("an entry").path());
+    let folders = folders.filter(|path| path.is_dir());
+    let named = folders.filter_map(|path| Some((path.file_name()?.to_str()?.to_owned(), path)));
+    named.filter(|(name, _)| !NO_LAYERS.contains(&&**name)).collect()
+}
+
+/// The names in `pub use ..` of a `mod.rs`, and its public submodules.
+fn exports(module: &str) -> BTreeSet<String> {
+    let (mut names, mut rest) = (BTreeSet::new(), module);
+    while let Some((_, after)) = rest.split_once("\npub use ") {
+        let (list, next) = after.split_once(';').expect("a list of exports ends");
+        let list = list.rsplit_once("::{").map_or_else(
+            || list.rsplit("::").next().unwrap_or(list),
+            |(_, names)| names.trim_end_matches('}'),
+        );
+        names.extend(list.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned));
+        rest = next;
+    }
+    let modules = module.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
+    names.extend(modules.map(|name| format!("mod {name}")));
+    names
+}
+
+/// The type that an inherent implementation is of; `None` for one of a trait, and for other lines.
+fn inherent(line: &str) -> Option<&str> {
+    let arrowless = line.replace("->", "  ");
+    let mut rest = line.strip_prefix("impl")?;
+    if rest.starts_with('<') {
+        let mut open = 0;
+        let end = arrowless["impl".len()..].find(|c| {
+            open += i32::from(c == '<') - i32::from(c == '>');
+            open == 0
+        });
+        rest = &rest[end? + 1..];
+    }
+    let header = rest.trim_start().trim_end_matches('{').trim_end();
+    let name = header.split(['<', ' ']).next().filter(|name| !name.is_empty())?;
+    (!header.contains(" for ")).then_some(name)
+}
+
+/// The name of the public function that a line begins to declare.
+fn declared(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("pub ")?;
+    let rest = ["async ", "const ", "unsafe "]
+        .into_iter()
+        .fold(rest, |rest, word| rest.strip_prefix(word).unwrap_or(rest));
+    rest.strip_prefix("fn ")?.split(['<', '(']).next()
+}
+
+/// What stands first in the body of the function that `text` begins with, after comments.
+fn first_statement(text: &str) -> &str {
+    let mut open = 0;
+    let body = text.find(|c| {
+        open += i32::from("([".contains(c)) - i32::from(")]".contains(c));
+        c == '{' && open == 0
+    });
+    let mut rest = body.map_or("", |at| &text[at + 1..]).trim_start();
+    while rest.starts_with("//") {
+        rest = rest.split_once('\n').map_or("", |(_, rest)| rest).trim_start();
+    }
+    rest
+}
+
+/// The public functions of one file; `exported` says of a name whether the layer exports it.
+fn functions_of(layer: &str, text: &str, exported: impl Fn(&str) -> bool) -> Vec<Function> {
+    // Tests stand last.
+    let text = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or(text);
+    let mut found = Vec::new();
+    let mut implementation: Option<&str> = None;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let rest = &text[at..];
+        at += line.len();
+        let line = line.trim_end();
+        let mut add = |of: Option<&str>, name: &str| {
+            if exported(of.unwrap_or(name)) {
+                let name = of.map_or(name.to_owned(), |of| format!("{of}::{name}"));
+                let signature = rest.split('{').next().unwrap_or(rest);
+                found.push(Function {
+                    layer: layer.to_owned(),
+                    path: format!("{layer}::{name}"),
+                    noted: first_statement(rest.trim_start()).starts_with("crate::called!();"),
+                    takes_database: [": Transaction", ": Database"].iter().any(|b| signature.contains(b)),
+                });
+            }
+        };
+        if line.starts_with('}') {
+            implementation = None;
+        } else if line.starts_with("impl") {
+            implementation = inherent(line);
+        } else if let Some(name) = declared(line) {
+            add(None, name);
+        } else if let Some(of) = implementation
+            && let Some(name) = line.strip_prefix("    ").and_then(declared)
+        {
+            add(Some(of), name);
+        }
+    }
+    found
+}
+
+/// The public functions of all layers.
+pub fn functions() -> BTreeSet<Function> {
+    let mut found = BTreeSet::new();
+    for (layer, folder) in layers() {
+        let read =
+            |path: &Path| fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let exports = exports(&read(&folder.join("mod.rs")));
+        for file in fs::read_dir(&folder).expect("a layer's files") {
+            let path = file.expect("a file").path();
+            let stem = path.file_stem().and_then(|stem| stem.to_str()).expect("a name");
+            let public = stem == "mod" || exports.contains(&format!("mod {stem}"));
+            found.extend(functions_of(&layer, &read(&path), |name| public || exports.contains(name)));
+        }
+    }
+    found
+}
+
+/// A path that was noted, as [`Function::path`] writes it: without the crate, the module's files and what
+/// generics a type has.
+fn short(noted: &str) -> String {
+    // An implementation away from its type is `<impl path>`.
+    let (mut plain, mut open) = (String::new(), 0usize);
+    for c in noted.replace("<impl ", "").chars() {
+        match c {
+            '<' => open += 1,
+            '>' => open = open.saturating_sub(1),
+            c if open == 0 => plain.push(c),
+            _ => (),
+        }
+    }
+    let parts: Vec<&str> = plain.split("::").collect();
+    let is_type = |part: &&str| part.starts_with(|c: char| c.is_ascii_uppercase());
+    let layer = parts.get(1).copied().unwrap_or_default();
+    let name = parts.last().copied().unwrap_or_default();
+    match parts.iter().rev().find(|part| is_type(part)) {
+        Some(of) => format!("{layer}::{of}::{name}"),
+        None => format!("{layer}::{name}"),
+    }
+}
+
+/// The paths of those that no operation has called so far.
+pub fn missing(functions: &BTreeSet<Function>) -> BTreeSet<String> {
+    let called: BTreeSet<String> = points::called().into_iter().map(short).collect();
+    functions.iter().map(|function| &function.path).filter(|path| !called.contains(*path)).cloned().collect()
+}
+
+#[test]
+fn public_functions_are_found_in_source() {
+    let module = "//! m\n\nmod keys;\npub mod open;\n\npub use keys::{Kept, free};\npub use other::One;\n";
+    let exports = exports(module);
+    assert_eq!(exports.iter().map(String::as_str).collect::<Vec<_>>(), ["Kept", "One", "free", "mod open"]);
+    let text = "
+impl<D: Fn() -> u8, const N: usize> Kept<D> {
+    pub fn plain(&self, f: impl Fn() -> [u8; 2]) -> Option<u8> {
+        // Why.
+        crate::called!();
+    }
+    pub async fn silent<T: Transaction>(
+        &self,
+    ) -> u8
+    where
+        T: Copy,
+    {
+        f(|| { crate::called!(); })
+    }
+    pub(super) fn hidden() {
+    }
+}
+impl Clone for Kept {
+    pub fn no() {}
+}
+impl Private {
+    pub fn no() {}
+}
+pub fn free() {
+    crate::called!();
+}
+pub fn unexported() {}
+
+#[cfg(test)]
+mod tests {
+    pub fn free() {}
+}
+";
+    let found = functions_of("l", text, |name| exports.contains(name));
+    let found: Vec<_> = found.iter().map(|f| (&*f.path, f.noted, f.takes_database)).collect();
+    assert_eq!(
+        found,
+        [("l::Kept::plain", true, false), ("l::Kept::silent", false, true), ("l::free", true, false)]
+    );
+}
+
+#[test]
+fn paths_are_those_of_the_source() {
+    for (noted, path) in [
+        ("shaketable_layers::log::ops::Log::append", "log::Log::append"),
+        ("shaketable_layers::once::session::Session<D>::begin", "once::Session::begin"),
+        (
+            "shaketable_layers::blob::upload::<impl shaketable_layers::blob::ops::Blobs>::upload",
+            "blob::Blobs::upload",
+        ),
+        ("shaketable_layers::index::ops::Table<R>::set", "index::Table::set"),
+        ("shaketable_layers::once::ops::check", "once::check"),
+    ] {
+        assert_eq!(short(noted), path);
+    }
+}

@@ -2,6 +2,7 @@
 //! opened and limited, and how an unknown outcome becomes known.
 
 use crate::workload::Outcome;
+use bytes::Bytes;
 use foundationdb_tuple::Subspace;
 use shaketable_layers::{
     once::{self, Fate, OpId, Session, Slots},
@@ -53,6 +54,19 @@ pub(crate) async fn settle<D: Database, A>(
         }
     });
     learnt.await.unwrap_or_else(|e| Outcome::Violated(format!("a timeout was refused: {e}")))
+}
+
+/// Asks what became of the operation that was dropped, if one was: the session begins no other one before.
+pub(crate) async fn read_dropped<D: Database>(session: &mut Session<D>, timeout: Option<i32>) {
+    let Some(dropped) = session.unread() else { return };
+    let db = session.database().clone();
+    let read = patiently(&db, timeout, async {
+        while let Err(once::Error::Fdb(_)) = session.resolve::<Bytes>(dropped).await {
+            db.env().sleep(Duration::from_millis(10)).await;
+        }
+    });
+    // The option was taken before; and a session that goes on without asking refuses to.
+    let _ = read.await;
 }
 
 /// Whether a transaction of these mutations only made sure that an operation is without effect.

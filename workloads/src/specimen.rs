@@ -555,6 +555,10 @@ impl<S: Specimen> Workload for Mounted<S> {
         Ok(Client { session, planted })
     }
 
+    async fn recall<D: Database>(&self, client: &mut Client<D, S>) {
+        sessions::read_dropped(&mut client.session, self.timeout).await;
+    }
+
     async fn divert<D: Database>(
         &self,
         client: &mut Client<D, S>,

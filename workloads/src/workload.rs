@@ -168,6 +168,13 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         client: usize,
     ) -> impl Future<Output = Result<Self::Session<D>, Error>>;
 
+    /// Prepares a client for its next operation after one whose future was dropped, as a session does that must
+    /// first ask for its fate. Called before every operation, as a part of it.
+    fn recall<D: Database>(&self, session: &mut Self::Session<D>) -> impl Future<Output = ()> {
+        let _ = session;
+        async {}
+    }
+
     /// Where a planted bug does an operation its own way; `None` for everything that it leaves alone, which
     /// is [applied](Workload::apply).
     fn divert<D: Database>(
@@ -220,12 +227,13 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     ) -> impl Future<Output = Result<Result<(), String>, Error>>;
 }
 
-/// Does one operation: the planted bug's way, if there is one and it does it.
+/// Does one operation, when the last one needs no more care: the planted bug's way, if there is one and it does it.
 pub(crate) async fn perform<W: Workload, D: Database>(
     workload: &W,
     session: &mut W::Session<D>,
     op: &W::Op,
 ) -> Outcome<W::Answer> {
+    workload.recall(session).await;
     match workload.divert(session, op).await {
         Some(outcome) => outcome,
         None => workload.apply(session, op).await,

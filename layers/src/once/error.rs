@@ -1,5 +1,6 @@
 //! Why the exactly-once mechanism could not let an operation through.
 
+use super::OpId;
 use crate::tx::{self, RetryError};
 
 /// What can stop an operation, beside the layer's own reasons.
@@ -11,6 +12,10 @@ pub enum Error {
     /// Another session has opened this client's slot since; this one can do nothing more.
     #[error("a later session of this client has taken over")]
     Superseded,
+    /// The future of this operation was dropped, and nobody has asked for its fate since: nothing was begun. Ask
+    /// with [`Session::resolve`](super::Session::resolve), then begin again.
+    #[error("{0} was dropped, and its fate has not been asked for")]
+    Unread(OpId),
     /// The operation was resolved as not applied, by this process or another, and never will be.
     #[error("the operation was resolved as not applied")]
     Fenced,

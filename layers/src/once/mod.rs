@@ -16,9 +16,8 @@
 //! * [`Session::open`] starts a new incarnation of a client. Once it has succeeded no attempt of an
 //!   earlier incarnation can land, and [`Session::last`] tells the fate of the last operation.
 //! * The future of every function here may be dropped at any await, as a request's time-out or `select!` does
-//!   it, and the session used again. The operation that was under way is applied once or not at all. The next
-//!   one settles it before it begins, so that it never lands later, and keeps its fate to be read
-//!   ([`Session::settled`]).
+//!   it. The operation that was under way is applied once or not at all. The session begins no other one until
+//!   somebody has asked what became of it ([`Session::unread`], [`Session::resolve`]).
 //! * An answer may contain the versionstamp of its own transaction ([`Answer`]): it is recorded with
 //!   a versionstamped value, so a retry answers the same.
 //!
@@ -33,7 +32,8 @@
 //! * It does not make refusals repeatable. An operation that was refused leaves no record; resolving it
 //!   says [`Fate::NotApplied`].
 //! * It does not remember for ever: the next operation overwrites the record, and asking for an older
-//!   one says [`Fate::Forgotten`]. A session settles its own unknown operation before it starts another.
+//!   one says [`Fate::Forgotten`]. A session settles its own unknown operation before it starts another, and keeps
+//!   its fate ([`Session::settled`]).
 //! * It does not remove slots. A slot is about a hundred bytes and its client number can be reused by
 //!   opening it again; clearing it would let an old incarnation's epoch come back.
 //! * It does not tell two processes with one client number apart, except that the later `open` wins and

@@ -39,9 +39,11 @@ impl<A, E> Outcome<A, E> {
 
 /// One incarnation of a client, which does one operation after the other, each exactly once.
 ///
-/// The future of any of its functions may be dropped at any await, and the session used again at once: an
-/// operation that was under way then is [`pending`](Session::pending), and the next one settles it before
-/// it begins, so that nothing of it can land any later.
+/// The future of any of its functions may be dropped at any await. An operation that was under way then is
+/// [`unread`](Session::unread), and the session begins no other one ([`Error::Unread`]) until its fate was asked
+/// for with [`resolve`](Session::resolve): from then on nothing of it can land any later, and its answer is not
+/// lost unnoticed. An operation that was answered as [`Outcome::Unknown`] is settled by the next one, before that
+/// begins.
 #[derive(Debug)]
 pub struct Session<D: Database> {
     db: D,
@@ -51,8 +53,10 @@ pub struct Session<D: Database> {
     seq: u64,
     last: Option<(OpId, Fate<Bytes>)>,
     pending: Option<OpId>,
-    /// `pending` was answered as unknown, and nobody has asked for its fate since.
+    /// `pending` was answered as unknown.
     answered_unknown: bool,
+    /// Somebody has asked for the fate of `pending` since it was answered.
+    asked: bool,
     settled: Option<(OpId, Fate<Bytes>)>,
     unfinished: Vec<Unfinished>,
 }
@@ -114,6 +118,7 @@ impl<D: Database> Session<D> {
                 last: (seq > 0).then_some((OpId { client, epoch, seq }, fate)),
                 pending: None,
                 answered_unknown: false,
+                asked: false,
                 settled: None,
                 unfinished: Vec::new(),
             })
@@ -151,12 +156,22 @@ impl<D: Database> Session<D> {
     /// its fate since; one whose future was dropped was not answered.
     pub fn unknown(&self) -> Option<OpId> {
         crate::called!();
-        self.pending.filter(|_| self.answered_unknown)
+        self.pending.filter(|_| self.answered_unknown && !self.asked)
+    }
+
+    /// The pending operation if its future was dropped, or if it was [begun](Session::begin) and never
+    /// [concluded](Session::conclude): no other one begins until its fate was asked for. A dequeue of several
+    /// transactions ([`StagedQueue::dequeue`](crate::staged_queue::StagedQueue::dequeue)) is none: the next one
+    /// goes on with it.
+    pub fn unread(&self) -> Option<OpId> {
+        crate::called!();
+        self.pending
+            .filter(|op| !self.answered_unknown && !self.unfinished.iter().any(|u| u.step == Some(*op)))
     }
 
     /// The operation that this session has settled last by itself, because the next one was about to begin,
-    /// and its fate: what became of an operation whose future was dropped. The next one that is settled so
-    /// takes its place.
+    /// and its fate: what became of an operation that was answered as [`Outcome::Unknown`]. The next one that is
+    /// settled so takes its place.
     pub fn settled<A: Answer>(&self) -> Result<Option<(OpId, Fate<A>)>, Error> {
         crate::called!();
         let Some((op, fate)) = &self.settled else { return Ok(None) };
@@ -168,13 +183,13 @@ impl<D: Database> Session<D> {
     /// `body` may run several times, must have no effect but through its transaction, and must not
     /// commit it. It may call any number of layers. Its own errors refuse the operation.
     ///
-    /// An operation of this session that is still unknown is settled first; while that does not
-    /// succeed, this one is refused with the error met.
+    /// An operation of this session that was answered as unknown is settled first; while that does not
+    /// succeed, this one is refused with the error met. After one whose future was dropped this one is refused
+    /// with [`Error::Unread`].
     ///
-    /// Dropping the future: the operation is applied once or not at all, and nothing of it lands once the
-    /// session's next operation has begun. Its fate can be asked for until then
-    /// ([`pending`](Session::pending), [`resolve`](Session::resolve)), and afterwards read
-    /// ([`settled`](Session::settled)).
+    /// Dropping the future: the operation is applied once or not at all. The session refuses to begin another
+    /// one until its fate was asked for ([`unread`](Session::unread), [`resolve`](Session::resolve)); nothing of
+    /// it lands after that.
     pub fn apply<F, Fut, A, E>(&mut self, body: F) -> impl Future<Output = Outcome<A, E>> + Send
     where
         F: Fn(D::Transaction) -> Fut + Send + Sync,
@@ -244,12 +259,21 @@ impl<D: Database> Session<D> {
     }
 
     /// The next operation's id, for a caller with a retry loop of its own around [`check`] and
-    /// [`record`]; to be given to [`conclude`](Session::conclude). Settles a pending operation first.
+    /// [`record`]; to be given to [`conclude`](Session::conclude). Settles first what was answered as unknown.
     ///
-    /// Dropping the future: either no operation has begun, or one that nobody applies is pending.
+    /// # Errors
+    ///
+    /// [`Error::Unread`] while the fate of a dropped operation has not been asked for; those of [`resolve`]
+    /// while the pending operation cannot be settled.
+    ///
+    /// Dropping the future: no operation has begun.
     pub fn begin(&mut self) -> impl Future<Output = Result<OpId, Error>> + Send {
         crate::called!();
         async move {
+            if let Some(op) = self.unread() {
+                reachable!("once: a session refuses to begin after a dropped operation");
+                return Err(Error::Unread(op));
+            }
             if let Some(op) = self.pending {
                 let fate = self.ask(op).await?;
                 sometimes!(matches!(fate, Fate::Applied(_)), "once: a session settles what had been applied");
@@ -259,7 +283,7 @@ impl<D: Database> Session<D> {
             }
             self.seq += 1;
             let op = OpId { client: self.client, epoch: self.epoch, seq: self.seq };
-            (self.pending, self.answered_unknown) = (Some(op), false);
+            (self.pending, self.answered_unknown, self.asked) = (Some(op), false, false);
             Ok(op)
         }
     }
@@ -309,14 +333,16 @@ impl<D: Database> Session<D> {
     }
 
     fn leave_unknown<A, E>(&mut self, op: OpId) -> Outcome<A, E> {
-        self.answered_unknown = self.pending == Some(op);
+        if self.pending == Some(op) {
+            (self.answered_unknown, self.asked) = (true, false);
+        }
         Outcome::Unknown(op)
     }
 
     /// The fate of `op` is known: nothing of it is under way.
     fn known(&mut self, op: OpId) {
         if self.pending == Some(op) {
-            (self.pending, self.answered_unknown) = (None, false);
+            (self.pending, self.answered_unknown, self.asked) = (None, false, false);
         }
     }
 
@@ -348,7 +374,7 @@ impl<D: Database> Session<D> {
     /// Asks the database what became of `op`, and notes it.
     fn ask(&mut self, op: OpId) -> impl Future<Output = Result<Fate<Bytes>, Error>> + Send {
         async move {
-            self.answered_unknown &= self.pending != Some(op);
+            self.asked |= self.pending == Some(op);
             let fate = resolve::<_, Bytes>(&self.db, &self.slots, op).await?;
             self.known(op);
             for unfinished in self.unfinished.iter_mut().filter(|u| u.step == Some(op)) {

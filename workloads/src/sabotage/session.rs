@@ -7,12 +7,12 @@ use crate::{
         Answer, Client, Flaw, Known, Op, Refusal, Slot, Told, add, cut, meddle, refused, register,
     },
 };
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::Versionstamp;
 use futures::future::join;
 use parking_lot::Mutex;
 use shaketable_layers::{
-    once::{self, Answer as _, OpId, Packed},
+    once::{self, Answer as _, OpId, Packed, Session},
     tx::{
         Database, Error,
         Isolation::{Serializable, Snapshot},
@@ -25,19 +25,26 @@ use std::time::Duration;
 pub async fn apply<D: Database>(flaw: Flaw, client: &mut Client<D>, op: &Op) -> Option<Outcome<Answer>> {
     let ended = match (flaw, op) {
         (Flaw::DroppedIsRefused, Op::Cut(by, polls)) => match client.session().await {
-            Ok(session) => match cut(session, *by, *polls).await {
-                Outcome::Unknown(Error::OPERATION_CANCELLED) => {
-                    Outcome::Answered(Answer::Failed(Error::OPERATION_CANCELLED.code()))
-                }
-                other => other,
-            },
+            Ok(session) => {
+                let failed = |_| Outcome::Answered(Answer::Failed(Error::OPERATION_CANCELLED.code()));
+                cut(session, *by, *polls).await.unwrap_or_else(failed)
+            }
             Err(answer) => Outcome::Answered(answer),
         },
+        (Flaw::BegunOver, op) if op.begins() => {
+            if let Ok(session) = client.session().await {
+                // What it meets the operation itself meets, too.
+                let _ = read(session).await;
+            }
+            return None;
+        }
         (Flaw::UnfencedFate, Op::Settle(_)) => look_for_record(client).await,
         (Flaw::UsedIsRefused, Op::Clone(by, after)) => {
             added(flaw, client, *by, false, Some(Duration::from_micros(100 * u64::from(*after)))).await
         }
-        (Flaw::UnfencedFate | Flaw::UsedIsRefused | Flaw::DroppedIsRefused, _) => return None,
+        (Flaw::UnfencedFate | Flaw::UsedIsRefused | Flaw::DroppedIsRefused | Flaw::BegunOver, _) => {
+            return None;
+        }
         (Flaw::OneByte, Op::Burst(count)) => {
             let mut applied = 0;
             for n in 0..*count {
@@ -78,6 +85,14 @@ async fn look_for_record<D: Database>(client: &mut Client<D>) -> Outcome<Answer>
     })
 }
 
+/// Asks what became of the operation that no other one may begin before, and does not listen.
+async fn read<D: Database>(session: &mut Session<D>) -> Result<(), once::Error> {
+    match session.unread() {
+        Some(unread) => session.resolve::<Bytes>(unread).await.map(drop),
+        None => Ok(()),
+    }
+}
+
 /// Adds by a mechanism of its own that has the bug.
 async fn added<D: Database>(
     flaw: Flaw,
@@ -86,10 +101,17 @@ async fn added<D: Database>(
     blind: bool,
     disturbed: Option<Duration>,
 ) -> Outcome<Answer> {
+    let dropped = client.dropped;
     let session = match client.session().await {
         Ok(session) => session,
         Err(answer) => return Outcome::Answered(answer),
     };
+    // What it has begun itself it does not conclude.
+    if dropped.is_none()
+        && let Err(e) = read(session).await
+    {
+        return Outcome::Answered(refused(e.into()));
+    }
     let op = match session.begin().await {
         Ok(op) => op,
         Err(e) => return Outcome::Answered(refused(e.into())),

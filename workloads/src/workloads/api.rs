@@ -926,6 +926,10 @@ impl Workload for Api {
         outcome
     }
 
+    async fn recall<D: Database>(&self, client: &mut Client<D>) {
+        sessions::read_dropped(&mut client.session, self.timeout).await;
+    }
+
     async fn resolve<D: Database>(&self, client: &mut Client<D>, _: &Op, error: Error) -> Outcome<Answer> {
         let Client { session, attempts, .. } = client;
         let ask = async |session: &mut Session<D>, pending| {

@@ -914,6 +914,10 @@ impl Workload for Bulk {
         }
     }
 
+    async fn recall<D: Database>(&self, client: &mut Client<D>) {
+        sessions::read_dropped(&mut client.session, self.timeout).await;
+    }
+
     async fn resolve<D: Database>(
         &self,
         client: &mut Client<D>,

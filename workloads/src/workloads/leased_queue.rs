@@ -938,6 +938,10 @@ impl Workload for Leased {
         }
     }
 
+    async fn recall<D: Database>(&self, session: &mut Session<D>) {
+        sessions::read_dropped(session, self.timeout).await;
+    }
+
     async fn resolve<D: Database>(
         &self,
         session: &mut Session<D>,

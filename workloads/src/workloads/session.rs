@@ -20,6 +20,7 @@ use parking_lot::Mutex;
 use proptest::{collection::vec, prelude::*};
 use serde::{Deserialize, Serialize};
 use shaketable_layers::{
+    always,
     once::{self, Check, Error, Fate, Landing, OpId, Packed, Session, check, converging, record, resolve},
     tx::{
         self, Attempt, Database, DatabaseOption, Isolation::Serializable, MutationType, RetryError, RunError,
@@ -43,6 +44,7 @@ flaws! {
     RefusedUnfenced = "refused-unfenced", "a refusal after an unknown attempt is passed on as it is", "a retry loop that keeps the last error alone";
     DroppedIsRefused = "dropped-is-refused", "an operation whose commit was dropped counts as not applied", "a request time-out";
     UnfencedFate = "unfenced-fate", "an operation that is not recorded counts as not applied, without a fence", "a look for a record";
+    BegunOver = "begun-over", "an operation begins although nobody has asked what became of a dropped one", "an answer that is lost unnoticed";
     AnswersLast = "answers-the-last", "whatever is recorded in the slot is taken for the operation's own answer", "a slot without numbers";
 }
 
@@ -95,6 +97,22 @@ pub enum Op {
     Mark(u8),
 }
 
+impl Op {
+    /// Whether it begins an operation of the session.
+    pub(crate) fn begins(&self) -> bool {
+        matches!(
+            self,
+            Op::Add(_)
+                | Op::Blind(_)
+                | Op::Manual(..)
+                | Op::Clone(..)
+                | Op::Cut(..)
+                | Op::Keep(_)
+                | Op::Burst(_)
+        )
+    }
+}
+
 /// What an operation answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
@@ -110,6 +128,8 @@ pub enum Answer {
     Failed(i32),
     /// What became of an operation.
     Fate(OpId, Known),
+    /// Not applied, because this operation was dropped before; and what had become of it, asked for now.
+    Unread(OpId, Known),
     /// The register, and whether the slot says that the last operation is ruled out; `None` without a slot.
     Seen(i64, Option<bool>),
     /// Nothing to be said of.
@@ -209,6 +229,8 @@ pub struct Client<D: Database> {
     session: Option<Session<D>>,
     /// A transaction that was prepared and not committed.
     kept: Option<D::Transaction>,
+    /// The operation that was begun and dropped, and for whose fate nobody has asked: no other one may begin.
+    pub(crate) dropped: Option<OpId>,
 }
 
 impl<D: Database> Client<D> {
@@ -312,32 +334,44 @@ async fn prepared<D: Database>(
     by: i8,
 ) -> Result<(OpId, D::Transaction, Landing<Told>), Refusal> {
     let op = session.begin().await?;
-    let tx = session.database().create_transaction()?;
-    match check::<_, Told>(&tx, session.slots(), op).await? {
-        Check::Done(answer) => Ok((op, tx, Landing::ready(answer))),
-        Check::New(permit) => {
-            let answer = add(&tx, op.client, by).await?;
-            let landing = record(&tx, permit, answer)?;
-            Ok((op, tx, landing))
+    let (db, slots) = (session.database().clone(), session.slots().clone());
+    let ready = async {
+        let tx = db.create_transaction()?;
+        let landing = match check::<_, Told>(&tx, &slots, op).await? {
+            Check::Done(answer) => Landing::ready(answer),
+            Check::New(permit) => record(&tx, permit, add(&tx, op.client, by).await?)?,
+        };
+        Ok((op, tx, landing))
+    };
+    match ready.await {
+        Err(error) => {
+            // Nothing was committed.
+            let ran = RunError { error, maybe_committed: false, attempts: 1 };
+            let _ = session.conclude::<Told, Refusal>(op, Err(ran)).await;
+            Err(error)
         }
+        ready => ready,
     }
 }
 
-/// Adds; the future of the commit is dropped when it was polled so often and still waits.
-pub(crate) async fn cut<D: Database>(session: &mut Session<D>, by: i8, polls: u8) -> Outcome<Answer> {
+/// Adds; the future of the commit is dropped when it was polled so often and still waits: the operation then.
+pub(crate) async fn cut<D: Database>(
+    session: &mut Session<D>,
+    by: i8,
+    polls: u8,
+) -> Result<Outcome<Answer>, OpId> {
     let (op, tx, landing) = match prepared(session, by).await {
         Ok(prepared) => prepared,
-        // Nothing was committed; the operation stays pending until the next one begins.
-        Err(refusal) => return Outcome::Answered(refused(refusal)),
+        Err(refusal) => return Ok(Outcome::Answered(refused(refusal))),
     };
     let ran = match sessions::polled(u64::from(polls), tx.commit()).await {
-        None => return Outcome::Unknown(tx::Error::OPERATION_CANCELLED),
+        None => return Err(op),
         Some(Ok(())) => Ok(landing),
         Some(Err(e)) => {
             Err(RunError { error: Refusal::Fdb(e), maybe_committed: e.leaves_commit_unknown(), attempts: 1 })
         }
     };
-    ended(session.conclude(op, ran).await)
+    Ok(ended(session.conclude(op, ran).await))
 }
 
 /// Several operations, one after the other; what became of those that end unknown the next one settles.
@@ -347,6 +381,7 @@ async fn burst<D: Database>(session: &mut Session<D>, number: u64, count: u16) -
         let by = if n % 2 == 0 { 1 } else { -1 };
         match session.apply(|tx| async move { Ok::<_, Refusal>(blind(&tx, number, by)) }).await {
             once::Outcome::Applied(_) => applied += 1,
+            once::Outcome::Refused(unread @ Refusal::Once(Error::Unread(_))) => return refused(unread),
             once::Outcome::Refused(refusal) if refusal.fdb().is_none() => break,
             once::Outcome::Refused(_) | once::Outcome::Unknown(_) => {}
         }
@@ -517,7 +552,7 @@ impl Model {
             }
             Answer::Burst(count) => own().count() >= usize::from(*count),
             Answer::Opened(last) => self.found.get(call) == Some(last),
-            Answer::Fate(op, fate) => {
+            Answer::Fate(op, fate) | Answer::Unread(op, fate) => {
                 own().next().is_none()
                     && match fate {
                         Known::Forgotten => true,
@@ -546,10 +581,42 @@ impl Sessions {
         (if self.twins { client / 2 } else { client }) as u64
     }
 
+    /// Ends an operation: one that was refused for a dropped one asks what became of that. While a dropped
+    /// operation is known to be unread, no other one may begin.
+    async fn read_dropped<D: Database>(
+        client: &mut Client<D>,
+        op: &Op,
+        dropped: Option<OpId>,
+        outcome: Outcome<Answer>,
+    ) -> Outcome<Answer> {
+        if !op.begins() {
+            return outcome;
+        }
+        let unread = client.session.as_mut().and_then(|session| Some((session.unread()?, session)));
+        let named = match (&outcome, unread) {
+            (Outcome::Answered(Answer::Refused(why)), Some((unread, session))) => {
+                (*why == Error::Unread(unread).to_string()).then_some((unread, session))
+            }
+            _ => None,
+        };
+        let refused_for = named.as_ref().map(|(unread, _)| *unread);
+        always!(
+            dropped.is_none() || refused_for == dropped,
+            "once: an operation begins although nobody has asked what became of {dropped:?}"
+        );
+        let Some((unread, session)) = named else { return outcome };
+        client.dropped = None;
+        Outcome::Answered(match session.resolve(unread).await {
+            Ok(fate) => Answer::Unread(unread, known(fate)),
+            Err(e) => refused(Refusal::Once(e)),
+        })
+    }
+
     async fn perform<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Result<Outcome<Answer>, Answer> {
         let (number, db) = (client.number, client.db.clone());
         Ok(Outcome::Answered(match op {
             Op::Open => {
+                client.dropped = None;
                 let opened = Session::open(&db, &slots(), number).await;
                 let session = client.session.insert(opened.map_err(|e| refused(Refusal::Once(e)))?);
                 let last = session.last::<Told>().map_err(|e| refused(Refusal::Once(e)))?;
@@ -570,10 +637,15 @@ impl Sessions {
                 let after = Duration::from_micros(100 * u64::from(*after));
                 return Ok(disturbed(client.session().await?, number, *by, after).await);
             }
-            Op::Cut(by, polls) => return Ok(cut(client.session().await?, *by, *polls).await),
+            Op::Cut(by, polls) => {
+                return Ok(cut(client.session().await?, *by, *polls).await.unwrap_or_else(|op| {
+                    client.dropped = Some(op);
+                    Outcome::Unknown(tx::Error::OPERATION_CANCELLED)
+                }));
+            }
             Op::Keep(by) => match prepared(client.session().await?, *by).await {
-                Ok((_, tx, _)) => {
-                    client.kept = Some(tx);
+                Ok((op, tx, _)) => {
+                    (client.kept, client.dropped) = (Some(tx), Some(op));
                     return Ok(Outcome::Unknown(tx::Error::OPERATION_CANCELLED));
                 }
                 Err(refusal) => refused(refusal),
@@ -587,6 +659,9 @@ impl Sessions {
             }
             Op::Burst(count) => burst(client.session().await?, number, *count).await,
             Op::Settle(by_session) => {
+                if *by_session {
+                    client.dropped = None;
+                }
                 let session = client.session().await?;
                 // One that was answered as unknown, and one that nobody has heard of.
                 let Some(op) = session.unknown().or(session.pending()) else {
@@ -673,6 +748,7 @@ impl Workload for Sessions {
             "once: an unknown operation is ruled out",
             "once: an unknown operation turns out applied",
             "once: a session settles what had been applied",
+            "once: a session refuses to begin after a dropped operation",
         ]
     }
 
@@ -726,15 +802,26 @@ impl Workload for Sessions {
         if let Some(retries) = self.retries {
             db.set_option(DatabaseOption::TransactionRetryLimit(retries))?;
         }
-        Ok(Client { db: db.clone(), number: self.number(client), run: client, session: None, kept: None })
+        Ok(Client {
+            db: db.clone(),
+            number: self.number(client),
+            run: client,
+            session: None,
+            kept: None,
+            dropped: None,
+        })
     }
 
     async fn divert<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Option<Outcome<Answer>> {
-        sabotage::apply(self.flaw?, client, op).await
+        let dropped = client.dropped;
+        let outcome = sabotage::apply(self.flaw?, client, op).await?;
+        Some(Sessions::read_dropped(client, op, dropped, outcome).await)
     }
 
     async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
-        self.perform(client, op).await.unwrap_or_else(Outcome::Answered)
+        let dropped = client.dropped;
+        let outcome = self.perform(client, op).await.unwrap_or_else(Outcome::Answered);
+        Sessions::read_dropped(client, op, dropped, outcome).await
     }
 
     fn model(&self) -> Model {

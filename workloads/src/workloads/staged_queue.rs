@@ -951,6 +951,10 @@ impl Workload for Staged {
         client.ends(op, outcome)
     }
 
+    async fn recall<D: Database>(&self, client: &mut Client<D>) {
+        sessions::read_dropped(&mut client.session, self.timeout).await;
+    }
+
     async fn resolve<D: Database>(
         &self,
         client: &mut Client<D>,

@@ -907,6 +907,10 @@ impl Workload for Upload {
         }
     }
 
+    async fn recall<D: Database>(&self, client: &mut Client<D>) {
+        sessions::read_dropped(&mut client.session, self.timeout).await;
+    }
+
     async fn resolve<D: Database>(
         &self,
         client: &mut Client<D>,

@@ -86,14 +86,18 @@ fn a_deposit_that_was_made_is_no_refusal() {
 fn each_deposit_has_a_fate_of_its_own() {
     on_cluster(|db| async move {
         let mut session = session(&db).await;
-        // Never made; the next operation settles it.
+        // Never concluded, as when its future is dropped: no other one begins until somebody has asked.
         let first = session.begin().await.expect("an id");
+        assert_eq!(session.unread(), Some(first));
+        assert_eq!(session.begin().await, Err(Error::Unread(first)));
+        assert_eq!(session.resolve::<u64>(first).await, Ok(Fate::NotApplied));
+        assert_eq!(session.unread(), None);
         let second = session.begin().await.expect("an id");
         let tx = begin(&db);
         let landing = deposit(&tx, &session, second).await;
         tx.commit().await.expect("a calm cluster commits");
         assert_eq!(session.conclude::<_, Refusal>(second, Ok(landing)).await, Outcome::Applied(10));
-        assert_eq!(session.resolve::<u64>(first).await, Ok(Fate::NotApplied));
+        assert_eq!(session.resolve::<u64>(first).await, Ok(Fate::Forgotten));
         assert_eq!(session.resolve::<u64>(second).await, Ok(Fate::Applied(10)));
     });
 }

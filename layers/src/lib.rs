@@ -4,6 +4,12 @@
 //! other module is a layer, generic over [`tx::Transaction`], so that the same code runs on the
 //! simulated cluster and on a real one. A layer has no clock, no randomness and no runtime of its
 //! own; what it needs of these a backend hands it as an [`tx::Env`].
+//!
+//! # Dropping a future
+//!
+//! A function that takes a transaction has no effect but through it: dropping its future may leave some of its
+//! writes in the transaction, which is then not to be committed. A function that takes a database or a
+//! [`Session`](once::Session) runs transactions of its own, and says what dropping its future means.
 
 #![allow(
     clippy::manual_async_fn,

@@ -475,3 +475,52 @@ fn mapped_ranges_lead_to_rows() {
         assert_eq!(batch.rows[0].rows.len(), 2_000, "as many as a storage server looks up");
     });
 }
+
+#[test]
+fn a_mapped_batch_ends_when_its_bytes_are_used_up() {
+    use foundationdb_tuple::pack;
+    with(&[], |_, db| async move {
+        // Rows that are small, and lead to rows that are not.
+        let (tx, large) = (db.create_transaction().expect("a transaction"), vec![7; 2_000]);
+        for n in 0..60_i64 {
+            tx.set(&pack(&("index", n)), b"");
+            tx.set(&pack(&("record", n)), &large);
+        }
+        tx.commit().await.expect("a calm commit");
+        let begin = pack(&("index",));
+        let range = RangeOption::new(begin.clone(), shaketable_layers::tx::strinc(&begin).expect("an end"));
+        let mapper = pack(&("record", "{K[1]}", "{...}"));
+        let tx = db.create_transaction().expect("a transaction");
+        let before = tx.get_total_cost().await.expect("a cost");
+        let batch = tx.get_mapped_range(&range, &mapper, 1, Isolation::Serializable).await.expect("a batch");
+        // The first iteration asks for 4,096 bytes; ten rows are mapped before they are counted.
+        assert_eq!((batch.rows.len(), batch.more), (10, true));
+        let read = |rows: usize, each: usize| rows * each;
+        let bytes = read(10, pack(&("index", 1)).len()) + read(10, 2_000);
+        let cost = tx.get_total_cost().await.expect("a cost") - before;
+        assert!(cost >= bytes as i64, "{cost} for {bytes} bytes");
+    });
+}
+
+#[test]
+fn split_points_may_be_asked_for_up_to_the_end_of_the_keyspace() {
+    with(&[], |_, db| async move {
+        let tx = db.create_transaction().expect("a transaction");
+        let points = tx.get_range_split_points(b"", b"\xff", 1_000_000).await;
+        assert_eq!(points.map(|points| points.len()), Ok(2));
+        let beyond = tx.get_range_split_points(b"", b"\xff\x01", 1_000_000).await;
+        assert_eq!(beyond.map(|points| points.len()), Err(Error::KEY_OUTSIDE_LEGAL_RANGE));
+    });
+}
+
+#[test]
+fn of_the_system_keys_only_reads_of_the_metadata_version_may_be_made_to_conflict() {
+    use shaketable_layers::tx::ConflictRangeType::{Read, Write};
+    with(&[], |_, db| async move {
+        let tx = db.create_transaction().expect("a transaction");
+        let (begin, end) = (b"\xff/metadataVersion", b"\xff/metadataVersion\0");
+        assert_eq!(tx.add_conflict_range(begin, end, Read), Ok(()));
+        assert_eq!(tx.add_conflict_range(begin, end, Write), Err(Error::KEY_OUTSIDE_LEGAL_RANGE));
+        assert_eq!(tx.add_conflict_range(b"\xff/a", b"\xff/b", Read), Err(Error::KEY_OUTSIDE_LEGAL_RANGE));
+    });
+}

@@ -320,6 +320,22 @@ fn a_saved_plan_replays_like_its_seed() {
 }
 
 #[test]
+fn a_cluster_for_which_no_time_passes_ends_with_its_replay_line() {
+    let path = folder("heartbeat").join("plan.json");
+    let repro = path.to_str().expect("a plain path");
+    assert_eq!(code(&run(&["replay", "cycle", "3", "--output", repro])), 0);
+    let plan = fs::read_to_string(&path).expect("the plan");
+    // The controller looks after the machines again and again, at one moment.
+    let standing = plan.replacen("\"heartbeat\":100000000", "\"heartbeat\":0", 1);
+    assert_ne!(plan, standing);
+    fs::write(&path, standing).expect("written");
+    let output = run(&["replay", repro]);
+    assert_eq!(code(&output), 3, "{}", stdout(&output));
+    assert!(stdout(&output).contains("it loops without waiting"), "{}", stdout(&output));
+    assert!(stdout(&output).ends_with(&format!("shaketable replay {repro}\n")));
+}
+
+#[test]
 fn a_trace_is_as_long_as_its_hash_says() {
     let output = run(&["replay", "cycle", "1", "--trace"]);
     let events = stdout(&output).lines().filter(|l| l.contains(" s  node ")).count();

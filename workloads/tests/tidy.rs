@@ -112,6 +112,51 @@ fn layers_read_ranges_with_a_bound() {
     }
 }
 
+/// The functions of a source that run transactions of their own, and whether their documentation says what
+/// dropping their futures means.
+fn droppable(text: &str) -> Vec<(&str, bool)> {
+    let text = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or(text);
+    let mut found = Vec::new();
+    let mut documented = String::new();
+    let mut rest = text;
+    while let Some((line, after)) = rest.split_once('\n') {
+        let code = line.trim_start();
+        if let Some(words) = code.strip_prefix("///") {
+            documented.push_str(words);
+        } else if let Some(declared) = code.strip_prefix("pub fn ") {
+            let signature = rest.split('{').next().unwrap_or(rest);
+            let own = [": Database", "Session<D>"].iter().any(|word| signature.contains(word));
+            if own && signature.contains("impl Future") {
+                let name = declared.split(['<', '(']).next().unwrap_or(declared);
+                found.push((name, documented.to_lowercase().contains("dropp")));
+            }
+            documented.clear();
+        } else if !code.starts_with('#') {
+            documented.clear();
+        }
+        rest = after;
+    }
+    found
+}
+
+#[test]
+fn what_runs_transactions_says_what_dropping_means() {
+    let silent = "/// Adds.\npub fn add<D: Database>(db: &D) -> impl Future<Output = ()> {\n}\n";
+    assert_eq!(droppable(silent), [("add", false)]);
+    let mut found = 0;
+    for file in rust_files(&root().join("layers/src")) {
+        let path = file.strip_prefix(root().join("layers/src")).unwrap().to_owned();
+        if ["tx", "fdb"].iter().any(|folder| path.starts_with(folder)) {
+            continue;
+        }
+        for (name, says) in droppable(&read(&file)) {
+            found += 1;
+            assert!(says, "{name} in {} does not say what dropping its future means", path.display());
+        }
+    }
+    assert!(found > 20, "{found} functions");
+}
+
 #[test]
 fn only_one_file_of_the_simulator_touches_the_runtime() {
     for file in rust_files(&root().join("sim/src")) {

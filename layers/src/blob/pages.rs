@@ -19,7 +19,7 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// The pages of a blob as it is now; `None` when there is no such blob.
+    /// The pages of a blob as it is now; `None` when there is no such blob. Dropping the future has no effect.
     pub fn open<D: Database>(
         db: &D,
         blobs: &Blobs,
@@ -42,6 +42,8 @@ impl Pages {
 
     /// The next page, `None` behind the last one. [`Error::Changed`] when the blob is no longer what it
     /// was: what was read so far is of no use, and only a new reader will see the end.
+    ///
+    /// Dropping the future has no effect: the same page is read by the next call.
     pub fn next<D: Database>(
         &mut self,
         db: &D,
@@ -69,7 +71,7 @@ impl Pages {
 
 impl Blobs {
     /// A whole blob of any length, page by page, with its generation. [`Error::Changed`] when it was
-    /// changed meanwhile.
+    /// changed meanwhile. Dropping the future has no effect.
     pub fn read_paged<D: Database>(
         &self,
         db: &D,

@@ -218,6 +218,8 @@ impl Blobs {
     /// It is many transactions: a look at a hundred uploads each, and one for each upload that is removed,
     /// which conflicts with whatever that upload still does. To be repeated at will; one whose removal came
     /// through unseen is not in the answer.
+    ///
+    /// Dropping the future: some may have been removed, and the others are as they were. Call it again.
     pub fn collect<D: Database>(
         &self,
         db: &D,

@@ -130,6 +130,9 @@ impl Job {
 
     /// [`step`](Job::step) in transactions of its own until one commits: after an unknown result that may
     /// be a second batch, never the same one again. Each attempt has half of the limits of the one before.
+    ///
+    /// Dropping the future: the batch is committed, or not, or may still land. The job's mark moves with its rows,
+    /// so that the next call goes on from where the job stands then.
     pub fn advance<D, F, Fut, E>(
         &self,
         db: &D,
@@ -163,6 +166,9 @@ impl Job {
     }
 
     /// Runs the job to its end, batch by batch, from where it stands.
+    ///
+    /// Dropping the future: batches that were committed stay, and the next call goes on after them, as with
+    /// [`advance`](Job::advance).
     pub fn run<D, F, Fut, E>(
         &self,
         db: &D,

@@ -243,6 +243,8 @@ impl Workspace {
 
     /// Clears all retired builds, `most` rows a transaction. Answers how many rows it cleared, or more
     /// after unknown results.
+    ///
+    /// Dropping the future: some rows are cleared, and the next call clears the rest.
     pub fn clear_all_retired<D: Database>(
         &self,
         db: &D,

@@ -510,6 +510,10 @@ mod tests {
         // A row: its key in its mutation, and at both ends of what is cleared behind it.
         let with = |key: usize, value: usize| bytes(8, &[(vec![0; key], vec![0; value])]);
         assert_eq!((with(9, 5) - with(8, 5), with(8, 6) - with(8, 5)), (3, 1));
+        // Merging: four more pairs of ends a row, and the same again for each row.
+        let rows = |count: usize, key: usize| merging(&vec![(vec![0; key], Vec::new()); count]);
+        assert_eq!((rows(1, 9) - rows(1, 8), rows(3, 8)), (8, 3 * rows(1, 8)));
+        assert!(rows(1, 0) > 3 * RANGE_BYTES);
     }
 
     proptest! {

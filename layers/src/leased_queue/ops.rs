@@ -175,7 +175,7 @@ impl LeasedQueue {
         Ok((waiting, claimed))
     }
 
-    /// [`enqueue`](LeasedQueue::enqueue), exactly once.
+    /// [`enqueue`](LeasedQueue::enqueue), exactly once. Dropping the future: as with [`Session::apply`].
     pub fn enqueue_once<D: Database>(
         &self,
         session: &mut Session<D>,

@@ -90,7 +90,7 @@ impl Log {
     /// run out, and then looks once more before it returns that there is none. A limit of 0 waits for
     /// nothing.
     ///
-    /// To drop it has no effect.
+    /// Dropping the future has no effect.
     pub fn tail<D: Database>(
         &self,
         db: &D,

@@ -162,3 +162,25 @@ async fn rows(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fetch_whose_rows_were_lost_begins_again() {
+        let shard =
+            |begin: &'static str, end: &'static str| KeyRange { begin: begin.into(), end: end.into() };
+        let (lost, kept) = (shard("a", "b"), shard("b", "c"));
+        let mut fetches = Fetches::default();
+        for range in [&lost, &kept] {
+            let wanted = Wanted { sources: Vec::new(), attempts: 1, retry: None, replies: Vec::new() };
+            fetches.wanted.insert(range.clone(), wanted);
+        }
+        assert!(fetches.take_due(7).is_empty());
+        fetches.again(7, |range| *range == lost);
+        assert!(fetches.take_due(6).is_empty());
+        assert_eq!(fetches.take_due(7), [lost]);
+        assert!(fetches.take_due(8).is_empty(), "each only once");
+    }
+}

@@ -12,7 +12,7 @@ use shaketable_layers::{
     tx::{
         self, Database,
         Isolation::{Serializable, Snapshot},
-        RetryError, Transaction,
+        RangeOption, RetryError, Transaction,
     },
 };
 use shaketable_sim::{
@@ -419,6 +419,35 @@ fn whatever_is_stored_is_answered_or_refused() {
             for (call, result) in results.iter().enumerate() {
                 assert!(!matches!(result, Err(Error::Fdb(_))), "{call}: {result:?} of {value:?}");
             }
+        }
+    });
+}
+
+#[test]
+fn the_length_of_the_last_part_is_one_that_a_part_can_have() {
+    on_cluster(|db| async move {
+        let (blobs, id) = (&Blobs::new(Subspace::from("blobs")), b"my-blob-id");
+        let upload = UploadId::draw(db.env());
+        let put = db.run(|tx, _| async move {
+            blobs.begin_upload(&tx, id, upload).await?;
+            blobs.put_part(&tx, upload, 0, b"part").await
+        });
+        put.await.expect("a part");
+        // The one row that holds a length and nothing else.
+        let mark = db.run(|tx, _| async move {
+            let rows = tx.get_range_all(RangeOption::from(Subspace::from("blobs").range()), Snapshot).await?;
+            Ok::<_, tx::Error>(rows.into_iter().find(|row| row.value == pack(&(4u64,))))
+        });
+        let mark = &mark.await.expect("a look").expect("a mark").key;
+        for length in [0, u64::MAX] {
+            let change = db.run(|tx, _| async move {
+                tx.set(mark, &pack(&(length,)));
+                Ok::<_, tx::Error>(())
+            });
+            change.await.expect("a change");
+            let finish =
+                db.run(|tx, _| async move { blobs.finish_upload(&tx, upload, Expect::Anything).await });
+            assert_eq!(finish.await.map_err(|e| e.error), Err(Error::Damaged(0)));
         }
     });
 }

@@ -1,8 +1,9 @@
 //! The class scheduling tutorial: 1,620 classes of a hundred seats, and students who take at most five.
 
-use crate::{begin, on_cluster};
+use crate::{begin, on_cluster, session};
 use foundationdb_tuple::Subspace;
 use shaketable_layers::{
+    once::{Fate, OpId, Outcome},
     scheduling::{Change, Error, Refusal, Scheduling, catalogue},
     tx::Database,
 };
@@ -83,5 +84,22 @@ fn a_student_takes_five_classes_and_can_switch_one() {
         assert_eq!(scheduling().seats_left(&tx, &class(0)).await, Ok(Some(100)));
         assert_eq!(scheduling().seats_left(&tx, &class(5)).await, Ok(Some(99)));
         assert_eq!(scheduling().seats_left(&tx, "no such class").await, Ok(None));
+    });
+}
+
+#[test]
+fn whether_a_class_was_added_is_recorded() {
+    on_cluster(|db| async move {
+        let mut session = session(&db).await;
+        for change in [Change::Made, Change::Unneeded] {
+            let add = session.apply(|tx| async move { scheduling().add_class(&tx, "algebra", 3).await });
+            assert_eq!(add.await, Outcome::Applied(change));
+        }
+        let last = OpId { client: 0, epoch: 1, seq: 2 };
+        assert_eq!(session.resolve::<Change>(last).await, Ok(Fate::Applied(Change::Unneeded)));
+        let add = session.apply(|tx| async move { scheduling().add_class(&tx, "biology", 3).await });
+        assert_eq!(add.await, Outcome::Applied(Change::Made));
+        let last = OpId { seq: 3, ..last };
+        assert_eq!(session.resolve::<Change>(last).await, Ok(Fate::Applied(Change::Made)));
     });
 }

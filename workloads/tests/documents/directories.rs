@@ -345,3 +345,10 @@ fn an_allocator_that_somebody_else_has_filled_is_foreign() {
         }
     });
 }
+
+#[test]
+fn a_directory_layer_says_where_its_nodes_and_contents_lie() {
+    let (nodes, content) = (Subspace::from("nodes"), Subspace::from("content"));
+    let layer = Directories::new(nodes, content.clone());
+    assert_eq!(&layer.content()[..], content.bytes());
+}

@@ -7,8 +7,8 @@ use shaketable_layers::{
     once::Outcome,
     priority_queue::{End, PriorityQueue},
     queue::{ItemId, Order, Queue},
-    staged_queue::StagedQueue,
-    tx::{Database, Isolation::Serializable, RangeOption, Transaction},
+    staged_queue::{self, StagedQueue},
+    tx::{self, Database, DatabaseOption, Isolation::Serializable, RangeOption, Transaction},
 };
 use shaketable_sim::client::SimDatabase;
 
@@ -108,5 +108,26 @@ fn count_preserves_insertion_order_within_a_priority_at_both_ends() {
         let (min, max) = last.await.expect("a look");
         assert_eq!(min, max);
         assert_eq!(min.expect("an item").value, "e");
+    });
+}
+
+/// Somebody else waits at a queue, so that nobody is served at once.
+async fn crowded(db: &SimDatabase, queue: &StagedQueue) {
+    let id = ItemId::draw(db.env());
+    let registered = db.run(|tx, _| async move { queue.register(&tx, id).await });
+    registered.await.expect("a request");
+}
+
+#[test]
+fn a_request_is_given_up_only_so_often() {
+    on_cluster(|db| async move {
+        let (queue, mut session) = (StagedQueue::new(Subspace::from("S")), session(&db).await);
+        crowded(&db, &queue).await;
+        let asked = queue.ask(&mut session).await;
+        let Outcome::Applied(staged_queue::Turn::Waiting(request)) = asked else { panic!("{asked:?}") };
+        // No transaction comes to its end any more.
+        db.set_option(DatabaseOption::TransactionTimeout(1)).expect("an option");
+        let given_up = queue.give_up(&mut session, request).await;
+        assert_eq!(given_up, Err(staged_queue::Error::Fdb(tx::Error::TRANSACTION_TIMED_OUT)));
     });
 }

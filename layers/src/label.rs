@@ -151,6 +151,45 @@ mod tests {
     }
 
     #[test]
+    fn nil_is_packed_as_the_tuple_layer_packs_null() {
+        use foundationdb_tuple::pack;
+        assert_eq!(pack(&(Label::nil(), 1)), pack(&(None::<()>, 1)));
+        assert_eq!(pack(&((Label::nil(), 1), 2)), pack(&((None::<()>, 1), 2)));
+    }
+
+    #[test]
+    fn labels_are_shown_as_what_they_hold() {
+        let shown: Vec<String> = some().iter().map(|label| format!("{label:?}")).collect();
+        let expected = [
+            "nil",
+            "b\"\"",
+            "b\"\\x00\\xff\"",
+            "\"\"",
+            "\"1\"",
+            "\"a\\0b\"",
+            "\"ab\"",
+            "[]",
+            "[nil, \"a\"]",
+            "-9223372036854775808",
+            "-1",
+            "0",
+            "1",
+            "256",
+            "9223372036854775807",
+            "1.5f32",
+            "NaN",
+            "-inf",
+            "-0.0",
+            "0.0",
+            "1.0",
+            "NaN",
+            "false",
+            "true",
+        ];
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
     fn labels_inside_a_label_come_back() {
         let labels = some();
         let tuple = Label::tuple(&labels);

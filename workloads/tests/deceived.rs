@@ -5,7 +5,7 @@ use bytes::Bytes;
 use proptest::{collection::vec, prelude::*};
 use serde::{Deserialize, Serialize};
 use shaketable_layers::tx::{Database, Env, Error, Isolation, Transaction, TransactionOption};
-use shaketable_sim::{faults::Family, seed::Stream};
+use shaketable_sim::{faults::Family, proto::Mutation, seed::Stream};
 use shaketable_workloads::{Bug, Outcome, Shake, Step, Workload, runner::Verdict};
 use std::{cell::Cell, future::Future, time::Duration};
 
@@ -37,11 +37,13 @@ enum Manner {
     WritesForEver,
     /// Every set makes transactions for ever, and uses none of them.
     OpensForEver,
+    /// A set breaks an invariant for a moment, and mends it in its next transaction.
+    BrokenForAMoment,
     /// The workload's own model panics.
     ModelPanics,
 }
 
-const MANNERS: [Manner; 11] = [
+const MANNERS: [Manner; 12] = [
     Manner::Honest,
     Manner::NeverCommitted,
     Manner::FromMemory,
@@ -52,6 +54,7 @@ const MANNERS: [Manner; 11] = [
     Manner::ReadsForEver,
     Manner::WritesForEver,
     Manner::OpensForEver,
+    Manner::BrokenForAMoment,
     Manner::ModelPanics,
 ];
 
@@ -66,6 +69,7 @@ const BUGS: &[Bug] = &[
     bug("ReadsForEver"),
     bug("WritesForEver"),
     bug("OpensForEver"),
+    bug("BrokenForAMoment"),
     bug("ModelPanics"),
 ];
 
@@ -88,6 +92,9 @@ struct Client<D: Database> {
 }
 
 const KEY: &[u8] = b"register";
+
+/// Absent at every version, as the workload's audit has it.
+const MARK: &[u8] = b"under way";
 
 fn number(value: Option<Bytes>) -> Option<u32> {
     value.and_then(|bytes| Some(u32::from_be_bytes(bytes.as_ref().try_into().ok()?)))
@@ -136,8 +143,19 @@ impl Register {
             },
             _ => {}
         }
+        if manner == Manner::BrokenForAMoment {
+            let marked = attempt(&client.db, |tx| async move {
+                tx.set(MARK, b"");
+                Ok(None)
+            });
+            match marked.await {
+                Outcome::Answered(_) => client.db.env().sleep(Duration::from_millis(20)).await,
+                other => return other,
+            }
+        }
         client.owed.set(None);
         attempt(&client.db, |tx| async move {
+            tx.clear(MARK);
             if manner == Manner::RiskyWrite {
                 tx.set_option(TransactionOption::CausalWriteRisky)?;
             }
@@ -209,6 +227,10 @@ impl Workload for Register {
         BUGS
     }
 
+    fn is_effect(&self, mutations: &[Mutation]) -> bool {
+        !matches!(mutations, [Mutation::Set(key, _)] if *key == MARK)
+    }
+
     fn draw(_: &mut Stream, bug: Option<&str>) -> Register {
         let named = |manner: &&Manner| bug == Some(format!("{manner:?}").as_str());
         Register { manner: MANNERS.iter().find(named).copied().unwrap_or(Manner::Honest) }
@@ -219,7 +241,7 @@ impl Workload for Register {
     }
 
     fn keys(&self) -> Vec<Bytes> {
-        vec![Bytes::from_static(KEY)]
+        vec![Bytes::from_static(KEY), Bytes::from_static(MARK)]
     }
 
     fn operations(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
@@ -264,7 +286,8 @@ impl Workload for Register {
     }
 
     async fn audit<D: Database>(&self, tx: &D::Transaction) -> Result<Result<(), String>, Error> {
-        tx.get(KEY, Isolation::Serializable).await.map(|_| Ok(()))
+        let mark = tx.get(MARK, Isolation::Serializable).await?;
+        Ok(mark.map_or(Ok(()), |_| Err("a set is under way".into())))
     }
 
     async fn check<D: Database>(&self, db: &D, model: &Option<u32>) -> Result<Result<(), String>, Error> {
@@ -306,6 +329,13 @@ fn what_is_read_is_from_between_call_and_return() {
     is_caught(Manner::FromMemory, 10, "neither read nor wrote");
     is_caught(Manner::KeptVersion, 10, "known to be committed before it was called");
     is_caught(Manner::RiskyRead, 50, "known to be committed before it was called");
+}
+
+#[test]
+fn an_invariant_holds_at_every_version() {
+    is_caught(Manner::BrokenForAMoment, 5, ": a set is under way");
+    // Not only when somebody happens to look.
+    is_caught(Manner::BrokenForAMoment, 5, "from version ");
 }
 
 /// A layer may choose what it pays for: nobody blames the cluster for what 1021 then leaves open.

@@ -6,7 +6,7 @@
 //! runs, by [`vacuous`].
 
 #[cfg(test)]
-mod alarms;
+pub(crate) mod alarms;
 pub mod audits;
 pub mod conflict_free;
 pub mod convergent;

@@ -90,3 +90,35 @@ pub struct RunResult {
     /// The events, if they were kept.
     pub trace: Vec<Event>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_counter_is_added() {
+        let one = Counters {
+            operations: 1,
+            unknown_operations: 2,
+            committed: 3,
+            attempts: 4,
+            retries: 5,
+            conflicts: 6,
+            unknown_committed: 7,
+            unknown_not_committed: 8,
+            late_landings: 9,
+            audits: 10,
+            recoveries: 11,
+            faults: BTreeMap::from([(Family::Kill, 12)]),
+        };
+        let mut sum = one.clone();
+        sum.add(&one);
+        sum.add(&one);
+        let values = serde_json::to_value(&sum).expect("plain data");
+        let parts = serde_json::to_value(&one).expect("plain data");
+        for (name, part) in parts.as_object().expect("fields") {
+            let expected = part.as_u64().map_or_else(|| serde_json::json!({"kill": 36}), |n| (3 * n).into());
+            assert_eq!(values[name], expected, "{name}");
+        }
+    }
+}

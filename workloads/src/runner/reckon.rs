@@ -139,3 +139,113 @@ pub(crate) fn count<A>(history: &History, operations: &[Vec<Operation<A>>], audi
     }
     counters
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judges::alarms::Story;
+    use shaketable_sim::{history::ClientId, proto::Mutation};
+
+    /// A history of attempts that were told this, each of its own operation unless it is said; those with a version
+    /// are in the log.
+    fn history(attempts: &[(Told, Option<Version>, Option<u32>)]) -> History {
+        let mut story = Story::default();
+        for (told, version, operation) in attempts {
+            let (id, attempt) = story.attempt(0, Vec::new());
+            attempt.told = *told;
+            attempt.operation = operation.or(attempt.operation);
+            if let Some(version) = version {
+                story.log(*version, vec![(Some(id), 0, vec![Mutation::Set("a".into(), "1".into())])]);
+            }
+        }
+        story.history
+    }
+
+    fn failed(error: Error) -> Told {
+        Told::Failed(error)
+    }
+
+    #[test]
+    fn attempts_are_counted_by_what_was_told_and_what_is_true() {
+        let committed = |version| Told::Committed { version, batch_index: 0 };
+        let history = history(&[
+            (committed(1), Some(1), None),
+            (failed(Error::NOT_COMMITTED), None, None),
+            (failed(Error::COMMIT_UNKNOWN_RESULT), Some(2), None),
+            (failed(Error::COMMIT_UNKNOWN_RESULT), None, None),
+            (failed(Error::COMMIT_UNKNOWN_RESULT), None, None),
+            (failed(Error::TRANSACTION_TIMED_OUT), Some(3), None),
+            (failed(Error::TRANSACTION_TIMED_OUT), None, None),
+            (failed(Error::TRANSACTION_TOO_OLD), None, None),
+            (Told::Nothing, Some(4), None),
+            (Told::Nothing, None, None),
+            (Told::ReadOnly, None, None),
+            (failed(Error::NOT_COMMITTED), None, Some(90)),
+            (failed(Error::NOT_COMMITTED), None, Some(90)),
+            (committed(5), Some(5), Some(90)),
+        ]);
+        let operation = |outcome| Operation { called: 0, returned: 1, outcome };
+        let operations = [
+            vec![operation(Some(Outcome::Answered(()))), operation(None)],
+            vec![operation(Some(Outcome::Unknown(Error::TRANSACTION_TIMED_OUT)))],
+            vec![operation(Some(Outcome::GaveUp(Error::NOT_COMMITTED)))],
+        ];
+        let expected = Counters {
+            operations: 4,
+            unknown_operations: 2,
+            committed: 5,
+            attempts: 14,
+            retries: 2,
+            conflicts: 3,
+            unknown_committed: 1,
+            unknown_not_committed: 2,
+            late_landings: 2,
+            audits: 7,
+            ..Counters::default()
+        };
+        assert_eq!(count(&history, &operations, 7), expected);
+    }
+
+    #[test]
+    fn another_client_s_operation_of_the_same_number_is_no_retry() {
+        let mut story = Story::default();
+        for client in [0, 1, 1] {
+            let (_, attempt) = story.attempt(0, Vec::new());
+            (attempt.client, attempt.operation) = (ClientId(client), Some(0));
+        }
+        story.attempt(0, Vec::new()).1.operation = None;
+        story.attempt(0, Vec::new()).1.operation = None;
+        assert_eq!(count::<()>(&story.history, &[], 0).retries, 1);
+    }
+
+    #[test]
+    fn what_was_left_to_its_fate_may_land() {
+        let land = |told, change: &dyn Fn(&mut shaketable_sim::history::Attempt)| {
+            let mut history = history(&[(told, None, None)]);
+            change(history.attempts[0].as_mut().expect("recorded"));
+            something_may_land(&history)
+        };
+        let as_it_is = |_: &mut _| {};
+        assert!(!land(Told::Nothing, &as_it_is));
+        assert!(land(Told::Nothing, &|attempt| attempt.commit_sent = Some(1)));
+        assert!(!land(failed(Error::COMMIT_UNKNOWN_RESULT), &as_it_is));
+        assert!(land(failed(Error::COMMIT_UNKNOWN_RESULT), &|attempt| attempt.settles = false));
+        assert!(land(failed(Error::TRANSACTION_TIMED_OUT), &as_it_is));
+        assert!(!land(failed(Error::NOT_COMMITTED), &as_it_is));
+        assert!(!land(Told::ReadOnly, &as_it_is));
+        assert!(!land(Told::Committed { version: 1, batch_index: 0 }, &as_it_is));
+        let mut died = History::default();
+        died.reserve();
+        assert!(something_may_land(&died));
+    }
+
+    #[test]
+    fn the_gravest_finding_decides() {
+        let (live, model) = (Finding::layer("live", "waits"), Finding::layer("model", "lies"));
+        let harness = Finding::harness("durable", "lost");
+        assert_eq!(verdict(&[]), Verdict::Passed);
+        assert_eq!(verdict(std::slice::from_ref(&live)), Verdict::Stuck);
+        assert_eq!(verdict(&[live.clone(), model.clone()]), Verdict::Violated);
+        assert_eq!(verdict(&[live, model, harness]), Verdict::Harness);
+    }
+}

@@ -1,6 +1,7 @@
 //! Jobs and swaps done wrong, one bug at a time.
 
 use crate::{
+    looks,
     specimen::Recorded,
     workload::Outcome,
     workloads::{
@@ -75,6 +76,21 @@ pub async fn apply<D: Database>(
         ) => Some(build(flaw, workload, client, *tag).await.unwrap_or_else(|e| refused(e.error))),
         (Flaw::ClaimedOnce, Op::Leave(tag, most)) => {
             Some(done(claimed_once(workload, db, *tag, *most).await))
+        }
+        (Flaw::ProgressConflicts, Op::Together(acts)) => {
+            let env = db.env();
+            let told = client.session.apply(|tx| async move {
+                let mut told = Vec::new();
+                for act in acts {
+                    let look = |tx, _| async move { job().progress(&tx, Serializable).await };
+                    told.push(match act {
+                        Act::Progress => progress(looks::twice(&tx, act, look).await?),
+                        act => together(&tx, env, &job(), &[*act]).await?.swap_remove(0),
+                    });
+                }
+                Ok::<_, Error>(Recorded(told))
+            });
+            Some(applied(told.await, |Recorded(told)| Answer::Together(told)))
         }
         (Flaw::LookBehindWrites, Op::Together(acts)) => {
             let (env, look) = (db.env(), |db: D| async move {

@@ -1,6 +1,7 @@
 //! A staged queue done wrong, one bug at a time.
 
 use crate::{
+    looks,
     sessions::known,
     workload::Outcome,
     workloads::staged_queue::{Answer, Flaw, Op, Staged, patience, refused, staged, taken, wait},
@@ -32,6 +33,11 @@ pub async fn apply<D: Database>(
         (Flaw::Stays | Flaw::LeavesBlindly, Op::Within(patience)) => {
             let end = give_up_wrongly(flaw, session, self::patience(*patience));
             return Some(workload.patiently(&db, end).await);
+        }
+        (Flaw::CountAtSnapshot, Op::Count) => {
+            let count = |tx, _| async move { staged().len(&tx, Snapshot).await };
+            let counted = db.run(|tx, _| async move { looks::twice(&tx, op, count).await }).await;
+            return Some(counted.map_or_else(|e| refused(e.error), |n| Outcome::Answered(Answer::Count(n))));
         }
         (Flaw::Impatient, Op::Within(patience)) => {
             return Some(workload.within(session, self::patience(*patience) / 2).await);

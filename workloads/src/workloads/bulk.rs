@@ -9,6 +9,7 @@
 //! was given up although its builder was at work shows, also after a recovery, in which versions jump.
 
 use crate::{
+    looks,
     sabotage::bulk as sabotage,
     sessions::{self, slots},
     specimen::{Recorded, UNRECORDED},
@@ -55,6 +56,7 @@ flaws! {
     ClaimsUnseen = "claims-unseen", "a claim leaves nothing that an observer could see", "a builder without a sign of life";
     ClaimAtSnapshot = "claim-at-snapshot", "a claim reads at snapshot whether the build is under way", "a check that a commit does not repeat";
     LookBehindWrites = "look-behind-writes", "a look at the progress in a transaction does not see the batch done in it", "a look-up in a transaction of its own";
+    ProgressConflicts = "progress-conflicts", "the progress that is asked for at snapshot is read serializably", "an isolation that is not passed on";
     OldStays = "old-stays", "a publication does not retire the build before", "a swap that leaves the old table";
     ReaderRemembers = "reader-remembers", "a reader asks only once which build is current", "a pointer that is cached";
 }
@@ -365,7 +367,8 @@ impl Bulk {
             let last = &last;
             let page = db
                 .run(|tx, _| async move {
-                    let space = workspace.pinned(&tx, build, Snapshot).await?;
+                    let look = |tx, isolation| async move { workspace.pinned(&tx, build, isolation).await };
+                    let space = looks::twice(&tx, &build, look).await?;
                     rest(&tx, &space, last.as_deref(), Some(most)).await
                 })
                 .await?;
@@ -408,7 +411,10 @@ pub(crate) async fn together<T: Transaction>(
                 let limits = Limits { rows: most, bytes: i64::MAX, time: Duration::MAX };
                 progress(job.step(tx, env, &limits, work).await?)
             }
-            Act::Progress => progress(job.progress(tx, Serializable).await?),
+            Act::Progress => {
+                let look = |tx, isolation| async move { job.progress(&tx, isolation).await };
+                progress(looks::twice(tx, act, look).await?)
+            }
         });
     }
     Ok(told)
@@ -894,7 +900,8 @@ impl Workload for Bulk {
             Op::Read => {
                 let read = db
                     .run(|tx, _| async move {
-                        let Some((_, space)) = workspace.current(&tx, Serializable).await? else {
+                        let look = |tx, isolation| async move { workspace.current(&tx, isolation).await };
+                        let Some((_, space)) = looks::twice(&tx, op, look).await? else {
                             return Ok(None);
                         };
                         let rows = rest(&tx, &space, None, None).await?;

@@ -423,7 +423,13 @@ impl Specimen for Queue {
         stored.await.map_err(|e| e.error)
     }
 
-    async fn perform<T: Transaction>(&self, tx: &T, env: &Env, op: &Op) -> Result<Answer, Error> {
+    async fn perform<T: Transaction>(
+        &self,
+        tx: &T,
+        env: &Env,
+        op: &Op,
+        _: Isolation,
+    ) -> Result<Answer, Error> {
         if let Some(flaw) = self.flaw
             && let Some(answer) = sabotage::perform(flaw, self, tx, env, op).await
         {

@@ -8,6 +8,7 @@
 
 use crate::{
     judges::{Keyspace, waiting::Wait},
+    looks,
     sabotage::staged_queue as sabotage,
     sessions::{self, slots},
     specimen::Recorded,
@@ -44,6 +45,7 @@ flaws! {
     ReclaimsBlindly = "reclaims-blindly", "what is parked is read in one transaction and brought back in another", "a watcher that does not look again";
     ComesBackLast = "comes-back-last", "what is brought back is enqueued anew", "a retry at the end of the line";
     ServesLastFirst = "serves-last-first", "the last request is served first", "a range read in reverse";
+    CountAtSnapshot = "count-at-snapshot", "a count is read at snapshot, however it is asked for", "a dropped conflict range";
     ForgetsDropped = "forgets-dropped", "a dequeue begins anew although a dropped one had taken an item", "a request time-out around a dequeue";
     AsksBeside = "asks-beside", "a dequeue leaves the request of a dropped one standing and registers another", "a request time-out around a dequeue";
     Stays = "gives-up-and-stays", "a dequeue that gives up leaves its request where it stands", "a time-out around a wait";
@@ -459,9 +461,18 @@ impl Part {
                 Taken::Now(item) => PartAnswer::Took(named(item)?),
                 Taken::Waiting(_) => PartAnswer::Registered,
             },
-            Part::Peek => PartAnswer::First(named(staged().peek(tx, Serializable).await?)?),
-            Part::Count => PartAnswer::Count(staged().len(tx, Serializable).await?),
-            Part::Parked => PartAnswer::Count(staged().parked(tx, Serializable).await?.len()),
+            Part::Peek => {
+                let look = |tx, isolation| async move { staged().peek(&tx, isolation).await };
+                PartAnswer::First(named(looks::twice(tx, self, look).await?)?)
+            }
+            Part::Count => {
+                let look = |tx, isolation| async move { staged().len(&tx, isolation).await };
+                PartAnswer::Count(looks::twice(tx, self, look).await?)
+            }
+            Part::Parked => {
+                let look = |tx, isolation| async move { staged().parked(&tx, isolation).await };
+                PartAnswer::Count(looks::twice(tx, self, look).await?.len())
+            }
         })
     }
 }
@@ -930,7 +941,8 @@ impl Workload for Staged {
                 }
             }
             Op::Count => {
-                let counted = db.run(|tx, _| async move { staged().len(&tx, Serializable).await }).await;
+                let count = |tx, isolation| async move { staged().len(&tx, isolation).await };
+                let counted = db.run(|tx, _| async move { looks::twice(&tx, op, count).await }).await;
                 counted.map_or_else(|e| refused(e.error), |n| Outcome::Answered(Answer::Count(n)))
             }
             Op::Survey => match db.run(|tx, _| async move { stored(&tx).await }).await {

@@ -140,6 +140,22 @@ pub async fn claim<T: Transaction>(flaw: Flaw, tx: &T, build: BuildId) -> Result
     Ok(workspace_space().subspace(&(2, TupleBytes::from(&build.0[..]))))
 }
 
+/// Whether a build is the current one, asked in a transaction of its own.
+pub async fn pinned<D: Database>(
+    flaw: Flaw,
+    db: &D,
+    tx: &D::Transaction,
+    build: BuildId,
+) -> Result<Subspace, Error> {
+    match flaw {
+        Flaw::PinnedBeside => {
+            let asked = db.run(|own, _| async move { workspace().pinned(&own, build, Serializable).await });
+            asked.await.map_err(|e| e.error)
+        }
+        _ => workspace().pinned(tx, build, Serializable).await,
+    }
+}
+
 /// Gives builds up that seem dead.
 async fn give_up<D: Database>(flaw: Flaw, workload: &Bulk, db: &D) -> Result<(), RunError<Error>> {
     let workspace = &workspace();

@@ -4,7 +4,9 @@ use crate::{
     looks,
     sessions::known,
     workload::Outcome,
-    workloads::staged_queue::{Answer, Flaw, Op, Staged, patience, refused, staged, taken, wait},
+    workloads::staged_queue::{
+        Answer, Deal, Dealt, Flaw, Op, Staged, patience, refused, staged, taken, wait,
+    },
 };
 use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
@@ -93,6 +95,24 @@ pub async fn apply<D: Database>(
         }
         _ => return None,
     })
+}
+
+/// Does one of several calls about a request in a transaction, a look in one of its own beside it.
+pub async fn deal<D: Database>(
+    flaw: Flaw,
+    db: &D,
+    tx: &D::Transaction,
+    deal: &Deal,
+    request: Request,
+    values: &[(ItemId, Bytes)],
+) -> Result<Dealt, Error> {
+    match (flaw, deal) {
+        (Flaw::TurnBeside, Deal::Turn) => {
+            let turn = db.run(|own, _| async move { staged().turn(&own, request, Serializable).await });
+            Dealt::of(turn.await.map_err(|e| e.error)?)
+        }
+        _ => deal.perform(tx, request, values).await,
+    }
 }
 
 /// Brings back what nobody has collected, in the bug's own way.

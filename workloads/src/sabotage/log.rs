@@ -70,6 +70,10 @@ pub async fn perform<T: Transaction>(
             Ok(Answer::Trimmed(trimmed.len()))
         }
         (Flaw::NoLimit, Op::Page(skipped, 0)) => right(tx, &Op::Page(*skipped, 1_000), isolation).await,
+        (Flaw::LargestRefused, Op::Append(name, byte, length)) => {
+            limits::value_up_to(VALUE_SIZE_LIMIT - 1, space().bytes(), &value(*name, *byte, *length))?;
+            right(tx, op, isolation).await
+        }
         (Flaw::LastAtSnapshot, Op::Last) => right(tx, op, Snapshot).await,
         _ => right(tx, op, isolation).await,
     }

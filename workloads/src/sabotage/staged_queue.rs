@@ -12,9 +12,10 @@ use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
 use futures::future::{Either, select};
 use shaketable_layers::{
+    limits,
     once::{Answer as _, Fate, Session},
     queue::{Item, ItemId, Position},
-    staged_queue::{Error, Request, Row, Taken, Turn},
+    staged_queue::{Error, MAX_VALUE_BYTES, Request, Row, Taken, Turn},
     tx::{
         ConflictRangeType, Database,
         Isolation::{self, Serializable, Snapshot},
@@ -35,6 +36,13 @@ pub async fn apply<D: Database>(
         (Flaw::Stays | Flaw::LeavesBlindly, Op::Within(patience)) => {
             let end = give_up_wrongly(flaw, session, self::patience(*patience));
             return Some(workload.patiently(&db, end).await);
+        }
+        (Flaw::LargestRefused, Op::Enqueue(batch)) => {
+            let values = batch.values();
+            let too_large = |value: &Bytes| {
+                limits::value_up_to(MAX_VALUE_BYTES - 1, staged().subspace().bytes(), value).err()
+            };
+            return values.iter().find_map(too_large).map(|e| refused(e.into()));
         }
         (Flaw::CountAtSnapshot, Op::Count) => {
             let count = |tx, _| async move { staged().len(&tx, Snapshot).await };

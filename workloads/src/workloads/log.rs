@@ -55,6 +55,7 @@ flaws! {
     HeadForgotten = "head-forgotten", "an append does not change what tails watch", "an index forgotten on one path";
     TrimExclusive = "trim-exclusive", "a trim leaves the entry that it is to trim up to", "an end that is exclusive";
     TrimStamp = "trim-stamp", "a trim removes all entries of the last one's transaction", "a stamp of ten bytes taken for one of twelve";
+    LargestRefused = "largest-refused", "a value as large as can be is refused", "a limit that is off by one";
     LastAtSnapshot = "last-at-snapshot", "the last entry is read at snapshot, however it is asked for", "a dropped conflict range";
     LostWakeUp = "lost-wake-up", "a tail sets its watch in another transaction than the one that has found nothing", "a watch set after the read that it guards";
     WrongKey = "wrong-key", "a tail watches a key that no append changes", "a watch on a range's first key";
@@ -73,6 +74,10 @@ impl Flaw {
         self as u8 >= Flaw::LostWakeUp as u8
     }
 }
+
+/// The length of an entry's bytes that makes its value as large as values may be; one more, and it is a byte
+/// too large.
+const FULL: usize = 1_000_000;
 
 /// So long a few waits last: longer than faults and late watches make an answer late, milliseconds.
 const LONG: u64 = 12_000;
@@ -207,7 +212,12 @@ pub(crate) fn space() -> Subspace {
 }
 
 pub(crate) fn value(name: Name, byte: u8, length: usize) -> Vec<u8> {
-    pack(&(name.0, name.1, &vec![byte; length][..]))
+    let of = |byte: u8, length: usize| pack(&(name.0, name.1, &vec![byte; length][..]));
+    match length.checked_sub(FULL) {
+        // A zero takes two bytes in a tuple.
+        Some(beyond) => of(b'f', VALUE_SIZE_LIMIT - of(b'f', 0).len() + beyond),
+        None => of(byte, length),
+    }
 }
 
 pub(crate) fn item(stamp: [u8; 10], value: &[u8]) -> Item {
@@ -433,15 +443,16 @@ impl Specimen for Log {
         let read = (0..2 * page, 0..page + 1).prop_map(|(skip, n)| Op::Page(skip, n));
         let follow =
             (1..4 * page, 1..page + 1).prop_map(move |(count, page)| Op::Follow(count, page, patience));
-        let too_large = Just(Op::Append(Name::default(), 0, 100_000));
+        let edge = (any::<u8>(), 0..2usize);
+        let edge = edge.prop_map(|(byte, beyond)| Op::Append(Name::default(), byte, FULL + beyond));
         match self.kind {
             Kind::Trimmed => {
                 let succeed = Just(Op::Succeed(Name::default()));
-                prop_oneof![8 => append, 4 => read, 3 => (0..page).prop_map(Op::Trim), 2 => Just(Op::Last), 2 => succeed, 1 => too_large]
+                prop_oneof![8 => append, 4 => read, 3 => (0..page).prop_map(Op::Trim), 2 => Just(Op::Last), 2 => succeed, 1 => edge]
                     .boxed()
             }
             Kind::Followed => {
-                prop_oneof![8 => append, 4 => read, 3 => follow, 2 => Just(Op::Last), 1 => too_large].boxed()
+                prop_oneof![8 => append, 4 => read, 3 => follow, 2 => Just(Op::Last), 1 => edge].boxed()
             }
             Kind::Turns if client < PARTNERS as usize => {
                 prop_oneof![8 => Just(Op::Turn(Name::default(), 100)), 1 => read, 1 => Just(Op::Last)].boxed()

@@ -46,6 +46,7 @@ flaws! {
     ReclaimsBlindly = "reclaims-blindly", "what is parked is read in one transaction and brought back in another", "a watcher that does not look again";
     ComesBackLast = "comes-back-last", "what is brought back is enqueued anew", "a retry at the end of the line";
     ServesLastFirst = "serves-last-first", "the last request is served first", "a range read in reverse";
+    LargestRefused = "largest-refused", "a value as large as can be is refused", "a limit that is off by one";
     CountAtSnapshot = "count-at-snapshot", "a count is read at snapshot, however it is asked for", "a dropped conflict range";
     TurnBeside = "turn-beside", "how it stands with a request is asked in another transaction beside the one that ends it", "a look-up that is given the database";
     ForgetsDropped = "forgets-dropped", "a dequeue begins anew although a dropped one had taken an item", "a request time-out around a dequeue";
@@ -171,6 +172,9 @@ pub enum PartAnswer {
     Count(usize),
 }
 
+/// The padding that makes a value as large as values may be.
+const FULL: u16 = u16::MAX;
+
 /// What an operation enqueues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Batch {
@@ -214,11 +218,17 @@ pub enum Answer {
 }
 
 impl Batch {
-    fn values(&self) -> Vec<Bytes> {
-        let padding = vec![0u8; self.padding.into()];
-        self.names()
-            .map(|(client, number, part)| pack(&(client, number, part, &padding[..])).into())
-            .collect()
+    pub(crate) fn values(&self) -> Vec<Bytes> {
+        let value = |(client, number, part): Name| {
+            // A zero takes two bytes in a tuple.
+            let of = |padding: usize| pack(&(client, number, part, &vec![1u8; padding][..]));
+            let padding = match self.padding {
+                FULL => MAX_VALUE_BYTES - of(0).len(),
+                padding => padding.into(),
+            };
+            of(padding).into()
+        };
+        self.names().map(value).collect()
     }
 
     /// What it enqueues, under ids that are drawn here.
@@ -1073,6 +1083,7 @@ impl Workload for Staged {
         let op = prop_oneof![
             4 * put => batch(1..2).prop_map(Op::Enqueue),
             put => batch(2..5).prop_map(Op::Enqueue),
+            1 => (1..3u16).prop_map(|items| Op::Enqueue(Batch { client: 0, number: 0, items, padding: FULL })),
             4 * take => Just(Op::Dequeue),
             2 * take => select(&[0, 1, 10, 50, 100, 300, 1_000, 5_000][..]).prop_map(Op::Within),
             take => (1u8..60).prop_map(Op::Cut),
@@ -1085,7 +1096,7 @@ impl Workload for Staged {
             look => Just(Op::Survey),
             2 * both => vec(part, 1..6).prop_map(Op::Together),
             both => vec(deal, 1..7).prop_map(Op::Deal),
-            1 => (1u16..500).prop_map(Op::Oversized),
+            1 => prop_oneof![Just(1u16), 1..500u16].prop_map(Op::Oversized),
         ];
         let named = move |mut ops: Vec<Op>| {
             let batches = ops.iter_mut().flat_map(|op| match op {

@@ -13,6 +13,7 @@ pub mod catalogue;
 pub mod conformance;
 pub mod determinism;
 pub mod judges;
+mod looks;
 pub mod models;
 pub mod plan;
 pub mod real;

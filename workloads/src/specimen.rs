@@ -8,6 +8,7 @@
 
 use crate::{
     judges::waiting::Wait,
+    looks,
     sessions::{self, slots},
     workload::{Bug, Outcome, Step, Workload},
 };
@@ -20,7 +21,7 @@ use proptest::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use shaketable_layers::{
     once::{self, Fate, OpId, Session},
-    tx::{self, Database, Env, RetryError, RunError, Transaction, TransactionOption},
+    tx::{self, Database, Env, Isolation, RetryError, RunError, Transaction, TransactionOption},
 };
 use shaketable_sim::{
     proto::{Mutation, Version},
@@ -125,12 +126,21 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         async { Ok(()) }
     }
 
-    /// Does one call in a transaction. A planted bug that lives inside a transaction does it wrong here.
+    /// Whether a look reads at the isolation that it is [performed](Specimen::perform) at. [`Mounted`] does
+    /// some of them at both, one behind the other, and judges what they read.
+    fn takes_isolation(&self, op: &Self::Op) -> bool {
+        let _ = op;
+        false
+    }
+
+    /// Does one call in a transaction, a look [at this isolation](Specimen::takes_isolation). A planted bug that
+    /// lives inside a transaction does it wrong here.
     fn perform<T: Transaction>(
         &self,
         tx: &T,
         env: &Env,
         op: &Self::Op,
+        isolation: Isolation,
     ) -> impl Future<Output = Result<Self::Answer, Self::Error>> + Send;
 
     /// Where a planted bug that is more than one transaction does the calls its own way; `None` for
@@ -311,6 +321,23 @@ impl<A: Serialize + DeserializeOwned + Send> once::Answer for Recorded<A> {
     }
 }
 
+/// One of so many looks is done at both isolations.
+const LOOKED_TWICE: u64 = 4;
+
+/// Does a look at both isolations.
+#[allow(clippy::manual_async_fn, reason = "as below")]
+fn looked<'a, S: Specimen, T: Transaction>(
+    specimen: &'a S,
+    tx: &'a T,
+    env: &'a Env,
+    op: &'a S::Op,
+) -> impl Future<Output = Result<S::Answer, S::Error>> + Send + 'a {
+    async move {
+        let look = |tx, isolation| async move { Box::pin(specimen.perform(&tx, env, op, isolation)).await };
+        looks::twice(tx, op, look).await
+    }
+}
+
 /// Does the calls of one transaction, in order.
 #[allow(
     clippy::manual_async_fn,
@@ -325,7 +352,11 @@ fn perform_all<'a, S: Specimen, T: Transaction>(
     async move {
         let mut answers = Vec::with_capacity(ops.len());
         for op in ops {
-            answers.push(Box::pin(specimen.perform(&tx, env, op)).await?);
+            let twice = specimen.takes_isolation(op) && env.random_u64().is_multiple_of(LOOKED_TWICE);
+            answers.push(match twice {
+                true => Box::pin(looked(specimen, &tx, env, op)).await?,
+                false => Box::pin(specimen.perform(&tx, env, op, Isolation::Serializable)).await?,
+            });
         }
         Ok(answers)
     }

@@ -1,6 +1,6 @@
-//! Strategies for data that hurts, which every workload draws from by default.
+//! Data that hurts, which workloads draw from.
 //!
-//! Each function gives a small set of values that are easily confused or that stand at a limit, so that
+//! Each is a small set of values that are easily confused or that stand at a limit, so that
 //! clients meet and edges are reached in a few seeds.
 
 use proptest::{
@@ -28,16 +28,6 @@ pub const CONFUSED: [&[u8]; 12] = [
 /// Text that is easily confused: the empty one, NUL, prefixes of each other, beyond the basic plane, and two
 /// spellings of one letter.
 pub const CONFUSED_TEXT: [&str; 9] = ["", "\0", "a", "a\0", "a\0b", "ab", "é", "e\u{301}", "\u{10ffff}"];
-
-/// One of the first `count` of [`CONFUSED`].
-pub fn bytes(count: usize) -> BoxedStrategy<Vec<u8>> {
-    select(&CONFUSED[..count.clamp(1, CONFUSED.len())]).prop_map(<[u8]>::to_vec).boxed()
-}
-
-/// One of the first `count` of [`CONFUSED_TEXT`].
-pub fn text(count: usize) -> BoxedStrategy<String> {
-    select(&CONFUSED_TEXT[..count.clamp(1, CONFUSED_TEXT.len())]).prop_map(str::to_owned).boxed()
-}
 
 /// Integers where the tuple layer needs another byte, zero, and both ends.
 pub fn integers() -> BoxedStrategy<i64> {

@@ -359,6 +359,12 @@ impl Known {
         Ok(())
     }
 
+    /// The path of the partition in which a directory is.
+    pub fn partition_of<'a>(&self, path: &'a [String]) -> &'a [String] {
+        let depth = (1..path.len()).rev().find(|depth| self.partition_at(path, *depth, 0));
+        &path[..depth.unwrap_or(0)]
+    }
+
     /// Removes a directory if it is there, and says whether it was.
     pub fn remove(&mut self, path: &[String]) -> Result<bool, Error> {
         let (_, depth, layers) = self.follow(path, Aim::Write, false)?;

@@ -7,9 +7,21 @@ use crate::{
 use foundationdb_tuple::Subspace;
 use shaketable_layers::{
     array::Error,
-    tx::{self, Isolation::Serializable, RangeOption, Transaction, VALUE_SIZE_LIMIT, key_after},
+    tx::{
+        self,
+        Isolation::{self, Serializable},
+        RangeOption, Transaction, VALUE_SIZE_LIMIT, key_after,
+    },
 };
 use std::collections::BTreeMap;
+
+/// The isolation at which a look is done that was asked for at this one.
+pub fn isolation(flaw: Option<Flaw>, op: &Op, asked: Isolation) -> Isolation {
+    match (flaw, op) {
+        (Some(Flaw::CellsAtSnapshot), Op::Cells(_)) => Isolation::Snapshot,
+        _ => asked,
+    }
+}
 
 /// Does a call that the bug touches; `None` when it leaves this one as it is.
 pub async fn perform<T: Transaction>(

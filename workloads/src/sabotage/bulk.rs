@@ -1,6 +1,7 @@
 //! Jobs and swaps done wrong, one bug at a time.
 
 use crate::{
+    looks,
     specimen::Recorded,
     workload::Outcome,
     workloads::{
@@ -76,6 +77,21 @@ pub async fn apply<D: Database>(
         (Flaw::ClaimedOnce, Op::Leave(tag, most)) => {
             Some(done(claimed_once(workload, db, *tag, *most).await))
         }
+        (Flaw::ProgressConflicts, Op::Together(acts)) => {
+            let env = db.env();
+            let told = client.session.apply(|tx| async move {
+                let mut told = Vec::new();
+                for act in acts {
+                    let look = |tx, _| async move { job().progress(&tx, Serializable).await };
+                    told.push(match act {
+                        Act::Progress => progress(looks::twice(&tx, act, look).await?),
+                        act => together(&tx, env, &job(), &[*act]).await?.swap_remove(0),
+                    });
+                }
+                Ok::<_, Error>(Recorded(told))
+            });
+            Some(applied(told.await, |Recorded(told)| Answer::Together(told)))
+        }
         (Flaw::LookBehindWrites, Op::Together(acts)) => {
             let (env, look) = (db.env(), |db: D| async move {
                 let read = db.run(|tx, _| async move { job().progress(&tx, Serializable).await }).await;
@@ -122,6 +138,22 @@ pub async fn claim<T: Transaction>(flaw: Flaw, tx: &T, build: BuildId) -> Result
         _ => drop(workspace().claim(tx, build).await?),
     }
     Ok(workspace_space().subspace(&(2, TupleBytes::from(&build.0[..]))))
+}
+
+/// Whether a build is the current one, asked in a transaction of its own.
+pub async fn pinned<D: Database>(
+    flaw: Flaw,
+    db: &D,
+    tx: &D::Transaction,
+    build: BuildId,
+) -> Result<Subspace, Error> {
+    match flaw {
+        Flaw::PinnedBeside => {
+            let asked = db.run(|own, _| async move { workspace().pinned(&own, build, Serializable).await });
+            asked.await.map_err(|e| e.error)
+        }
+        _ => workspace().pinned(tx, build, Serializable).await,
+    }
 }
 
 /// Gives builds up that seem dead.

@@ -7,10 +7,18 @@ use shaketable_layers::{
     directory::{self as layer, Allocator, Chance, Directories, Error, Node, VERSION},
     tx::{
         Env,
-        Isolation::{Serializable, Snapshot},
+        Isolation::{self, Serializable, Snapshot},
         MutationType, RangeOption, Transaction, TransactionOption, strinc,
     },
 };
+
+/// The isolation at which a look is done that was asked for at this one.
+pub fn isolation(flaw: Option<Flaw>, op: &Op, asked: Isolation) -> Isolation {
+    match (flaw, op) {
+        (Some(Flaw::ListAtSnapshot), Op::List(_)) => Isolation::Snapshot,
+        _ => asked,
+    }
+}
 
 /// Does a call that the bug touches; `None` when it leaves this one as it is.
 pub async fn perform<T: Transaction>(
@@ -95,7 +103,7 @@ async fn version_ignored<T: Transaction>(
         return Ok(None);
     }
     tx.set(&key, &current());
-    let answer = workload.perform_right(tx, env, op).await?;
+    let answer = workload.perform_right(tx, env, op, Serializable).await?;
     tx.set(&key, &version);
     Ok(Some(answer))
 }

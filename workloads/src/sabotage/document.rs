@@ -14,10 +14,18 @@ use shaketable_layers::{
     once::Session,
     tx::{
         Database, Env,
-        Isolation::{Serializable, Snapshot},
+        Isolation::{self, Serializable, Snapshot},
         RangeOption, Transaction, strinc,
     },
 };
+
+/// The isolation at which a look is done that was asked for at this one.
+pub fn isolation(flaw: Option<Flaw>, op: &Op, asked: Isolation) -> Isolation {
+    match (flaw, op) {
+        (Some(Flaw::GetConflicts), Op::Get(..)) => Isolation::Serializable,
+        _ => asked,
+    }
+}
 
 /// Does a call that the bug touches; `None` when it leaves this one as it is.
 pub async fn perform<T: Transaction>(
@@ -63,7 +71,7 @@ pub async fn perform<T: Transaction>(
             let value = documents.get(tx, id, path, Serializable).await;
             value.map(|value| shown(value.or(Some(Map::new().into()))))
         }
-        (Flaw::TextIds, op) => document.rightly(tx, env, &text_id(op.clone())?).await,
+        (Flaw::TextIds, op) => document.rightly(tx, env, &text_id(op.clone())?, Serializable).await,
         (Flaw::OtherId, Op::Replace(id, Item::Value(Json(doc)))) => {
             match documents.replace(tx, id, doc).await {
                 Err(Error::OtherId { .. }) => {
@@ -74,8 +82,10 @@ pub async fn perform<T: Transaction>(
                 other => other.map(|()| Answer::Written),
             }
         }
-        (Flaw::OneNumber, op) => document.rightly(tx, env, &with_item(op, one_number)?).await,
-        (Flaw::CutText, op) => document.rightly(tx, env, &with_item(op, |item| cut(document, item))?).await,
+        (Flaw::OneNumber, op) => document.rightly(tx, env, &with_item(op, one_number)?, Serializable).await,
+        (Flaw::CutText, op) => {
+            document.rightly(tx, env, &with_item(op, |item| cut(document, item))?, Serializable).await
+        }
         (Flaw::BytePrefix, Op::Remove(id, path)) if path.is_empty() => {
             let removed = documents.remove(tx, id, path).await;
             let begin = root(id);

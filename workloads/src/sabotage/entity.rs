@@ -15,6 +15,14 @@ use shaketable_layers::{
 
 const SIDES: [Direction; 2] = [Direction::Forward, Direction::Inverse];
 
+/// The isolation at which a look is done that was asked for at this one.
+pub fn isolation(flaw: Option<Flaw>, op: &Op, asked: Isolation) -> Isolation {
+    match (flaw, op) {
+        (Some(Flaw::RelatedAtSnapshot), Op::Related(..)) => Isolation::Snapshot,
+        _ => asked,
+    }
+}
+
 /// Does a call that the bug touches; `None` when it leaves this one as it is.
 pub async fn perform<T: Transaction>(flaw: Flaw, tx: &T, op: &Op) -> Option<Result<Answer, Error>> {
     Some(match (flaw, op) {

@@ -6,17 +6,25 @@ use shaketable_layers::{
     id::Id,
     tx::{
         self, Database,
-        Isolation::{Serializable, Snapshot},
+        Isolation::{self, Serializable, Snapshot},
         RangeOption, RetryError, Transaction,
     },
 };
 use std::{collections::BTreeSet, time::Duration};
 
 /// Does a call that the bug touches; `None` when it leaves this one as it is.
-pub async fn perform<T: Transaction>(flaw: Flaw, tx: &T, op: &Op) -> Option<Result<Answer, Error>> {
+pub async fn perform<T: Transaction>(
+    flaw: Flaw,
+    tx: &T,
+    op: &Op,
+    isolation: Isolation,
+) -> Option<Result<Answer, Error>> {
     let graph = Graph::new(space());
     Some(match (flaw, op) {
         (Flaw::Untidy, Op::FriendsOfFriends(user)) => untidy(tx, user).await.map(Answer::Users),
+        (Flaw::TheirsAtSnapshot, Op::FriendsOfFriends(user)) => {
+            theirs_at_snapshot(tx, user, isolation).await.map(Answer::Users)
+        }
         (Flaw::FirstFriends, Op::FriendsOfFriends(user)) => first_friends(tx, user).await.map(Answer::Users),
         (Flaw::PageAgain, Op::Page(Kind::Friends, user, Some(after), limit @ 1..)) => {
             let page = graph.friends(tx, user, Serializable).await;
@@ -121,4 +129,20 @@ pub async fn friends_of_friends<D: Database>(db: &D, user: &Id) -> Result<BTreeS
 async fn friends<D: Database>(db: &D, user: &Id) -> Result<BTreeSet<Id>, tx::Error> {
     let ran = db.run(|tx, _| async move { Graph::new(space()).friends(&tx, user, Serializable).await }).await;
     ran.map_err(|e| e.error.fdb().unwrap_or(tx::Error::INTERNAL_ERROR))
+}
+
+/// Friends of friends, found with two isolations.
+async fn theirs_at_snapshot<T: Transaction>(
+    tx: &T,
+    user: &Id,
+    isolation: Isolation,
+) -> Result<BTreeSet<Id>, Error> {
+    let graph = Graph::new(space());
+    let friends = graph.friends(tx, user, isolation).await?;
+    let mut second = BTreeSet::new();
+    for friend in &friends {
+        second.extend(graph.friends(tx, friend, Snapshot).await?);
+    }
+    second.retain(|id| id != user && !friends.contains(id));
+    Ok(second)
 }

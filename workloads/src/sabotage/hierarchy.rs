@@ -8,10 +8,18 @@ use serde_json::{Map, Value};
 use shaketable_layers::{
     hierarchy::{EMPTY_ARRAY, EMPTY_OBJECT, Error, Step, Tuple, to_tuples},
     tx::{
-        Isolation::{Serializable, Snapshot},
+        Isolation::{self, Serializable, Snapshot},
         Transaction, strinc,
     },
 };
+
+/// The isolation at which a look is done that was asked for at this one.
+pub fn isolation(flaw: Option<Flaw>, op: &Op, asked: Isolation) -> Isolation {
+    match (flaw, op) {
+        (Some(Flaw::TuplesConflict), Op::Tuples(_)) => Isolation::Serializable,
+        _ => asked,
+    }
+}
 
 /// Does a call that the bug touches; `None` when it leaves this one as it is.
 pub async fn perform<T: Transaction>(flaw: Flaw, tx: &T, op: &Op) -> Option<Result<Answer, Error>> {

@@ -1,8 +1,9 @@
 //! A leased queue done wrong, one bug at a time.
 
 use crate::{
+    looks,
     specimen::Recorded,
-    workloads::leased_queue::{Act, Flaw, Leased, Told, leased, together as right},
+    workloads::leased_queue::{Act, Flaw, Leased, Told, count, leased, together as right},
 };
 use bytes::BytesMut;
 use foundationdb_tuple::Subspace;
@@ -210,6 +211,10 @@ pub async fn together<D: Database>(
                     let count = db.run(|own, _| async move { leased().len(&own, *most, Serializable).await });
                     let (waiting, claimed) = count.await.map_err(|e| e.error)?;
                     Told::Count(waiting, claimed)
+                }
+                (Flaw::CountAtSnapshot, Act::Count(most)) => {
+                    let look = |tx, _| async move { count(&tx, *most, Snapshot).await };
+                    looks::twice(&tx, act, look).await?
                 }
                 _ => right(&tx, slice::from_ref(act), &[*id]).await?.swap_remove(0),
             });

@@ -14,6 +14,14 @@ use shaketable_layers::{
     },
 };
 
+/// The isolation at which a look is done that was asked for at this one.
+pub fn isolation(flaw: Option<Flaw>, op: &Op, asked: Isolation) -> Isolation {
+    match (flaw, op) {
+        (Some(Flaw::WalkAtSnapshot), Op::Walk(..)) => Isolation::Snapshot,
+        _ => asked,
+    }
+}
+
 /// Does a call that the bug touches; `None` when it leaves this one as it is.
 pub async fn perform<T: Transaction>(flaw: Flaw, tx: &T, op: &Op) -> Option<Result<Answer, Error>> {
     let list = List::new(space());

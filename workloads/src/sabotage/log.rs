@@ -11,18 +11,23 @@ use shaketable_layers::{
     log::{Entry, Error, Log, Position},
     tx::{
         Database,
-        Isolation::{Serializable, Snapshot},
+        Isolation::{self, Serializable, Snapshot},
         MutationType, RangeOption, RunError, Transaction, VALUE_SIZE_LIMIT, key_after,
     },
 };
 use std::time::Duration;
 
 /// Does a call with the bug in it, or as it should be where the bug does not touch it.
-pub async fn perform<T: Transaction>(flaw: Flaw, tx: &T, op: &Op) -> Result<Answer, Error> {
+pub async fn perform<T: Transaction>(
+    flaw: Flaw,
+    tx: &T,
+    op: &Op,
+    isolation: Isolation,
+) -> Result<Answer, Error> {
     match (flaw, op) {
         (Flaw::CounterReads, Op::Append(..)) => {
             Log::new(space()).last(tx, Serializable).await?;
-            right(tx, op).await
+            right(tx, op, isolation).await
         }
         (
             Flaw::SameRank
@@ -33,7 +38,7 @@ pub async fn perform<T: Transaction>(flaw: Flaw, tx: &T, op: &Op) -> Result<Answ
             Op::Append(name, byte, length),
         ) => append(flaw, tx, &value(*name, *byte, *length)).await,
         (Flaw::TenBytes | Flaw::Inclusive | Flaw::FirstBatch, Op::Page(skipped, limit)) if *limit > 0 => {
-            let behind = skip(tx, *skipped).await?;
+            let behind = skip(tx, *skipped, Serializable).await?;
             let after = behind.map(|(position, _)| position);
             let (begin, end) = entries_behind(flaw, after);
             let range = RangeOption::new(begin, end).limit(*limit);
@@ -64,8 +69,13 @@ pub async fn perform<T: Transaction>(flaw: Flaw, tx: &T, op: &Op) -> Result<Answ
             }
             Ok(Answer::Trimmed(trimmed.len()))
         }
-        (Flaw::NoLimit, Op::Page(skipped, 0)) => right(tx, &Op::Page(*skipped, 1_000)).await,
-        _ => right(tx, op).await,
+        (Flaw::NoLimit, Op::Page(skipped, 0)) => right(tx, &Op::Page(*skipped, 1_000), isolation).await,
+        (Flaw::LargestRefused, Op::Append(name, byte, length)) => {
+            limits::value_up_to(VALUE_SIZE_LIMIT - 1, space().bytes(), &value(*name, *byte, *length))?;
+            right(tx, op, isolation).await
+        }
+        (Flaw::LastAtSnapshot, Op::Last) => right(tx, op, Snapshot).await,
+        _ => right(tx, op, isolation).await,
     }
 }
 

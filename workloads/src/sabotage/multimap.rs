@@ -14,13 +14,18 @@ use shaketable_layers::{
     once::Session,
     tx::{
         Database,
-        Isolation::{Serializable, Snapshot},
+        Isolation::{self, Serializable, Snapshot},
         KeyValue, MutationType, RangeOption, Transaction, strinc,
     },
 };
 
 /// Does a call with the bug in it, or as it should be where the bug does not touch it.
-pub async fn perform<T: Transaction>(flaw: Flaw, tx: &T, op: &Op) -> Result<Answer, Error> {
+pub async fn perform<T: Transaction>(
+    flaw: Flaw,
+    tx: &T,
+    op: &Op,
+    isolation: Isolation,
+) -> Result<Answer, Error> {
     let stock = Multiset::new(copies_space());
     match (flaw, op) {
         (Flaw::FirstBatch, Op::Get(i, None, usize::MAX)) => {
@@ -58,11 +63,11 @@ pub async fn perform<T: Transaction>(flaw: Flaw, tx: &T, op: &Op) -> Result<Answ
         }
         (Flaw::Latest, Op::Add(i, _)) => {
             let (begin, end) = set_space().subspace(&(label(*i),)).range();
-            let answer = right(tx, op).await;
+            let answer = right(tx, op, isolation).await;
             if answer.is_ok() {
                 tx.clear_range(&begin, &end);
             }
-            right(tx, op).await.and(answer)
+            right(tx, op, isolation).await.and(answer)
         }
         (Flaw::ReadAddWrite, Op::AddCopies(i, v, copies)) if *copies > 0 => {
             let key = key(copies_space(), *i, *v);
@@ -75,7 +80,7 @@ pub async fn perform<T: Transaction>(flaw: Flaw, tx: &T, op: &Op) -> Result<Answ
         (Flaw::AddReads, Op::AddCopies(i, v, _)) => {
             let (i, v) = pair(&copies_space(), *i, *v);
             stock.count(tx, &i, &v, Serializable).await?;
-            right(tx, op).await
+            right(tx, op, isolation).await
         }
         (Flaw::SnapshotRemove | Flaw::ZeroStays, Op::RemoveCopies(i, v, asked)) => {
             let asked = *asked;
@@ -101,7 +106,7 @@ pub async fn perform<T: Transaction>(flaw: Flaw, tx: &T, op: &Op) -> Result<Answ
             Ok(Answer::Written)
         }
         (Flaw::CopiesCutOff, Op::AddCopies(i, v, copies)) => {
-            right(tx, &Op::AddCopies(*i, *v, *copies & 0xffff)).await
+            right(tx, &Op::AddCopies(*i, *v, *copies & 0xffff), isolation).await
         }
         (Flaw::PageRepeats | Flaw::PageSkips, Op::Get(i, Some(v), most)) => {
             let (key, (_, end)) = (key(set_space(), *i, *v), set_space().subspace(&(label(*i),)).range());
@@ -113,11 +118,12 @@ pub async fn perform<T: Transaction>(flaw: Flaw, tx: &T, op: &Op) -> Result<Answ
             Ok(values(&tx.get_range_all(range, Serializable).await?))
         }
         (Flaw::RemovesAll, Op::RemoveCopies(i, v, asked)) if *asked > 0 => {
-            let answer = right(tx, op).await?;
+            let answer = right(tx, op, isolation).await?;
             tx.clear(&key(copies_space(), *i, *v));
             Ok(answer)
         }
-        _ => right(tx, op).await,
+        (Flaw::CountConflicts, Op::Count(..)) => right(tx, op, Serializable).await,
+        _ => right(tx, op, isolation).await,
     }
 }
 
@@ -135,10 +141,10 @@ pub async fn own_transactions<D: Database>(
         for op in ops {
             answers.push(match op {
                 Op::Add(..) => {
-                    let added = db.run(|own, _| async move { right(&own, op).await }).await;
+                    let added = db.run(|own, _| async move { right(&own, op, Serializable).await }).await;
                     added.map_err(|e| e.error)?
                 }
-                _ => right(&tx, op).await?,
+                _ => right(&tx, op, Serializable).await?,
             });
         }
         Ok::<_, Error>(answers)

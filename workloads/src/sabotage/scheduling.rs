@@ -180,7 +180,7 @@ fn all<'a, T: Transaction>(
     async move {
         let mut answers = Vec::with_capacity(ops.len());
         for op in ops {
-            answers.push(signup.perform(&tx, env, op).await?);
+            answers.push(signup.perform(&tx, env, op, Serializable).await?);
         }
         Ok(answers)
     }
@@ -201,7 +201,7 @@ fn nested<'a, D: Database>(
         let mut answers = Vec::with_capacity(ops.len());
         for op in ops {
             let Op::Switch(s, old, new) = op else {
-                answers.push(signup.perform(&tx, env, op).await?);
+                answers.push(signup.perform(&tx, env, op, Serializable).await?);
                 continue;
             };
             let (s, old, new) = (&student(*s), &signup.class(*old), &signup.class(*new));
@@ -229,10 +229,11 @@ fn beside<'a, D: Database>(
         for op in ops {
             answers.push(match Signup::is_look(op) {
                 true => {
-                    let look = db.run(|own, _| async move { signup.perform(&own, env, op).await });
+                    let look =
+                        db.run(|own, _| async move { signup.perform(&own, env, op, Serializable).await });
                     look.await.map_err(|e| e.error)?
                 }
-                false => signup.perform(&tx, env, op).await?,
+                false => signup.perform(&tx, env, op, Serializable).await?,
             });
         }
         Ok(answers)

@@ -1,17 +1,21 @@
 //! A staged queue done wrong, one bug at a time.
 
 use crate::{
+    looks,
     sessions::known,
     workload::Outcome,
-    workloads::staged_queue::{Answer, Flaw, Op, Staged, patience, refused, staged, taken, wait},
+    workloads::staged_queue::{
+        Answer, Deal, Dealt, Flaw, Op, Staged, patience, refused, staged, taken, wait,
+    },
 };
 use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
 use futures::future::{Either, select};
 use shaketable_layers::{
+    limits,
     once::{Answer as _, Fate, Session},
     queue::{Item, ItemId, Position},
-    staged_queue::{Error, Request, Row, Taken, Turn},
+    staged_queue::{Error, MAX_VALUE_BYTES, Request, Row, Taken, Turn},
     tx::{
         ConflictRangeType, Database,
         Isolation::{self, Serializable, Snapshot},
@@ -32,6 +36,18 @@ pub async fn apply<D: Database>(
         (Flaw::Stays | Flaw::LeavesBlindly, Op::Within(patience)) => {
             let end = give_up_wrongly(flaw, session, self::patience(*patience));
             return Some(workload.patiently(&db, end).await);
+        }
+        (Flaw::LargestRefused, Op::Enqueue(batch)) => {
+            let values = batch.values();
+            let too_large = |value: &Bytes| {
+                limits::value_up_to(MAX_VALUE_BYTES - 1, staged().subspace().bytes(), value).err()
+            };
+            return values.iter().find_map(too_large).map(|e| refused(e.into()));
+        }
+        (Flaw::CountAtSnapshot, Op::Count) => {
+            let count = |tx, _| async move { staged().len(&tx, Snapshot).await };
+            let counted = db.run(|tx, _| async move { looks::twice(&tx, op, count).await }).await;
+            return Some(counted.map_or_else(|e| refused(e.error), |n| Outcome::Answered(Answer::Count(n))));
         }
         (Flaw::Impatient, Op::Within(patience)) => {
             return Some(workload.within(session, self::patience(*patience) / 2).await);
@@ -87,6 +103,24 @@ pub async fn apply<D: Database>(
         }
         _ => return None,
     })
+}
+
+/// Does one of several calls about a request in a transaction, a look in one of its own beside it.
+pub async fn deal<D: Database>(
+    flaw: Flaw,
+    db: &D,
+    tx: &D::Transaction,
+    deal: &Deal,
+    request: Request,
+    values: &[(ItemId, Bytes)],
+) -> Result<Dealt, Error> {
+    match (flaw, deal) {
+        (Flaw::TurnBeside, Deal::Turn) => {
+            let turn = db.run(|own, _| async move { staged().turn(&own, request, Serializable).await });
+            Dealt::of(turn.await.map_err(|e| e.error)?)
+        }
+        _ => deal.perform(tx, request, values).await,
+    }
 }
 
 /// Brings back what nobody has collected, in the bug's own way.

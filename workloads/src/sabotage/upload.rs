@@ -1,6 +1,7 @@
 //! Uploads done wrong, one bug at a time.
 
 use crate::{
+    looks,
     workload::Outcome,
     workloads::{
         blob,
@@ -55,6 +56,10 @@ pub async fn step<T: Transaction>(
     let blobs = &workload.blobs();
     let limit = (workload.chunk() * workload.chunks()) as u64;
     Some(match (flaw, deed) {
+        (Flaw::PartsAtSnapshot, Deed::Parts) => {
+            let look = |tx, _| async move { blobs.parts(&tx, id, Snapshot).await };
+            said(looks::twice(tx, deed, look).await.map(Done::Parts))
+        }
         (Flaw::SignOfBeginning, Deed::Put(_) | Deed::PutOther(..)) => {
             let signs = blob::space().pack(&(5, TupleBytes::from(&id.0[..])));
             async {

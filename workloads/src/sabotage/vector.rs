@@ -10,11 +10,19 @@ use shaketable_layers::{
     once::Session,
     tx::{
         Database,
-        Isolation::{Serializable, Snapshot},
+        Isolation::{self, Serializable, Snapshot},
         RangeOption, Transaction,
     },
     vector::Error,
 };
+
+/// The isolation at which a look is done that was asked for at this one.
+pub fn isolation(flaw: Option<Flaw>, op: &Op, asked: Isolation) -> Isolation {
+    match (flaw, &op.call) {
+        (Some(Flaw::ScanConflicts), Call::Scan(..)) => Isolation::Serializable,
+        _ => asked,
+    }
+}
 
 /// Does a call that the bug touches; `None` when it leaves this one as it is.
 pub async fn perform<T: Transaction>(

@@ -19,7 +19,11 @@ use serde::{Deserialize, Serialize};
 use shaketable_layers::{
     array::{self, Error},
     limits,
-    tx::{self, Env, Isolation::Serializable, RangeOption, Transaction},
+    tx::{
+        self, Env,
+        Isolation::{self, Serializable},
+        RangeOption, Transaction,
+    },
 };
 use shaketable_sim::seed::Stream;
 use std::collections::BTreeMap;
@@ -39,6 +43,7 @@ flaws! {
     PageOutside = "page-outside", "a page that begins after a cell of an earlier row takes cells of that row", "a bound that replaces another one";
     CutShort = "cut-short", "a value beyond the limit is cut instead of refused", "a limit that is not an error";
     NegativeZero = "negative-zero", "a negative index is taken for the cell at 0", "an index that is clamped instead of refused";
+    CellsAtSnapshot = "cells-at-snapshot", "the cells below a prefix are read at snapshot, however they are asked for", "a dropped conflict range";
 }
 
 /// The indexes that are drawn in each dimension: where one byte ends and two begin, and the last one.
@@ -191,12 +196,23 @@ impl Specimen for Array {
         matches!(op, Op::Set(..) | Op::Clear(_))
     }
 
-    async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op) -> Result<Answer, Error> {
+    fn takes_isolation(&self, op: &Op) -> bool {
+        Self::is_look(op) && self.flaw.is_none_or(|flaw| flaw == Flaw::CellsAtSnapshot)
+    }
+
+    async fn perform<T: Transaction>(
+        &self,
+        tx: &T,
+        _: &Env,
+        op: &Op,
+        isolation: Isolation,
+    ) -> Result<Answer, Error> {
         if let Some(flaw) = self.flaw
             && let Some(answer) = sabotage::perform(flaw, self.dimensions, tx, op).await
         {
             return answer;
         }
+        let isolation = sabotage::isolation(self.flaw, op, isolation);
         let array = array(self.dimensions);
         Ok(match op {
             Op::Set(index, byte, length) => {
@@ -208,11 +224,11 @@ impl Specimen for Array {
                 Answer::Written
             }
             Op::Get(index) => {
-                Answer::Value(array.get(tx, index, Serializable).await?.as_ref().map(Content::from))
+                Answer::Value(array.get(tx, index, isolation).await?.as_ref().map(Content::from))
             }
-            Op::Cells(prefix) => Answer::Cells(contents(array.cells(tx, prefix, Serializable).await?)),
+            Op::Cells(prefix) => Answer::Cells(contents(array.cells(tx, prefix, isolation).await?)),
             Op::Page(prefix, after, limit) => {
-                let page = array.page(tx, prefix, after.as_deref(), *limit, Serializable).await?;
+                let page = array.page(tx, prefix, after.as_deref(), *limit, isolation).await?;
                 Answer::Cells(contents(page))
             }
         })

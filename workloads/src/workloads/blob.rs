@@ -23,7 +23,7 @@ use shaketable_layers::{
     tx::{
         self, Env,
         Isolation::{self, Serializable, Snapshot},
-        KEY_SIZE_LIMIT, RangeOption, RetryError, Transaction, VALUE_SIZE_LIMIT, strinc,
+        KEY_SIZE_LIMIT, RangeOption, Transaction, VALUE_SIZE_LIMIT, strinc,
     },
 };
 use shaketable_sim::seed::Stream;
@@ -113,8 +113,6 @@ pub enum Op {
     Exists(usize),
     /// Asks for its size and its generation.
     Stat(usize),
-    /// Does a look at snapshot first, then serializably.
-    Twice(Box<Op>),
     /// Asks for blobs with chunks and parts of these sizes.
     Sizes(usize, usize),
 }
@@ -283,49 +281,15 @@ fn uploads(rows: &BTreeMap<Bytes, Bytes>) -> Result<usize, String> {
 }
 
 const READ: &[u8] = b"\xff\xff/transaction/read_conflict_range/";
-const WRITTEN: &[u8] = b"\xff\xff/transaction/write_conflict_range/";
 
-/// The keys below `space` that this transaction has read serializably so far, or written: where such a range
-/// begins, and where it ends.
-async fn conflicts<T: Transaction>(tx: &T, of: &[u8], space: &Subspace) -> tx::Result<Vec<(Bytes, bool)>> {
+/// The keys below `space` that this transaction has read serializably so far: where such a range begins, and
+/// where it ends.
+async fn conflicts<T: Transaction>(tx: &T, space: &Subspace) -> tx::Result<Vec<(Bytes, bool)>> {
     // All that begins with the prefix: encoded integers may begin with 0xff, where a subspace's range ends.
     let end = strinc(space.bytes()).unwrap_or_else(|| vec![0xff].into());
-    let range = RangeOption::new([of, space.bytes()].concat(), [of, &end].concat());
+    let range = RangeOption::new([READ, space.bytes()].concat(), [READ, &end].concat());
     let rows = tx.get_range_all(range, Serializable).await?;
-    Ok(rows.into_iter().map(|row| (row.key.slice(of.len()..), &row.value[..] == b"1")).collect())
-}
-
-/// Does a look at snapshot, and then serializably. Claims that both answer the same, and that only the second
-/// one conflicts with anything below `space`; it does, if it `reads`.
-pub(crate) async fn twice<T, A, E, F>(
-    tx: &T,
-    space: &Subspace,
-    (what, reads): (&impl Debug, bool),
-    look: impl Fn(Isolation) -> F,
-) -> Result<A, E>
-where
-    T: Transaction,
-    A: PartialEq + Debug,
-    E: RetryError + PartialEq + Debug,
-    F: Future<Output = Result<A, E>>,
-{
-    let written = conflicts(tx, WRITTEN, space).await?;
-    let before = conflicts(tx, READ, space).await?;
-    let first = look(Snapshot).await;
-    if let Some(e) = first.as_ref().err().and_then(RetryError::fdb) {
-        return Err(e.into());
-    }
-    let between = conflicts(tx, READ, space).await?;
-    always!(between == before, "{what:?} at snapshot adds to what conflicts");
-    let second = look(Serializable).await;
-    if let Some(e) = second.as_ref().err().and_then(RetryError::fdb) {
-        return Err(e.into());
-    }
-    always!(first == second, "{what:?} answers {first:?} at snapshot, and then {second:?}");
-    if reads && second.is_ok() && written.is_empty() {
-        always!(!conflicts(tx, READ, space).await?.is_empty(), "{what:?} conflicts with nothing");
-    }
-    second
+    Ok(rows.into_iter().map(|row| (row.key.slice(READ.len()..), &row.value[..] == b"1")).collect())
 }
 
 /// Claims that what FoundationDB refuses for its size was refused before it was written.
@@ -404,8 +368,7 @@ impl Blob {
             18 => (offset(), named()).prop_map(|(at, (name, data))| Op::WriteAt(name, at, data)),
             12 => (name(), offset()).prop_map(|(name, at)| Op::Truncate(name, at)),
             6 => name().prop_map(Op::Delete),
-            45 => look(),
-            9 => look().prop_map(|look| Op::Twice(Box::new(look))),
+            54 => look(),
             1 => named().prop_map(|(name, data)| Op::WriteAt(name, u64::MAX, data)),
             1 => (size(), size()).prop_map(|(chunk, part)| Op::Sizes(chunk, part)),
         ]
@@ -423,7 +386,7 @@ impl Blob {
         (start, end): (u64, u64),
     ) -> Result<(), Error> {
         let (Some(chunk), true) = (chunk, before.is_empty()) else { return Ok(()) };
-        for (key, _) in conflicts(tx, READ, content).await? {
+        for (key, _) in conflicts(tx, content).await? {
             let at = |at: u64| content.pack(&(at,));
             let needed = start < end && at(start - start % chunk)[..] <= key[..] && key[..] <= at(end)[..];
             always!(
@@ -435,9 +398,9 @@ impl Blob {
         Ok(())
     }
 
-    /// The chunk size of a blob.
+    /// The size of a blob, and of its chunks. Read at snapshot, so that no look conflicts because of it.
     async fn chunk<T: Transaction>(&self, tx: &T, name: &[u8]) -> Result<Option<(u64, u64)>, Error> {
-        let manifest = tx.get(&places(name).0, Serializable).await?;
+        let manifest = tx.get(&places(name).0, Snapshot).await?;
         let sizes = |value: Bytes| {
             let parts: (u64, u64, i64, i64, TupleBytes<'_>) = unpack(&value).ok()?;
             Some((parts.0, parts.1))
@@ -445,16 +408,12 @@ impl Blob {
         Ok(manifest.and_then(sizes))
     }
 
-    async fn do_it<T: Transaction>(&self, tx: &T, op: &Op) -> Result<Answer, Error> {
-        let Op::Twice(look) = op else {
-            let answer = self.call(tx, op, Serializable).await?;
-            if !is_look(op) {
-                fits(tx, op).await?;
-            }
-            return Ok(answer);
-        };
-        let reads = !has_long_name(look);
-        twice(tx, &space(), (look, reads), |isolation| self.call(tx, look, isolation)).await
+    async fn do_it<T: Transaction>(&self, tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
+        let answer = self.call(tx, op, isolation).await?;
+        if !is_look(op) {
+            fits(tx, op).await?;
+        }
+        Ok(answer)
     }
 
     async fn call<T: Transaction>(&self, tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
@@ -499,8 +458,6 @@ impl Blob {
                 let stat = one.stat(tx, self.name(*name), isolation).await?;
                 Answer::Stat(stat.map(|stat| (stat.size, stat.generation)))
             }
-            // A look is done twice, no more.
-            Op::Twice(_) => return Err(Error::Missing),
             Op::Sizes(chunk, part) => {
                 // A look, for the answer to have its place among the others.
                 one.exists(tx, self.name(0), isolation).await?;
@@ -525,7 +482,6 @@ pub(crate) fn has_long_name(op: &Op) -> bool {
         | Op::Size(_, name)
         | Op::Exists(name)
         | Op::Stat(name) => *name >= LONG[0],
-        Op::Twice(look) => has_long_name(look),
         Op::Sizes(..) => false,
     }
 }
@@ -626,7 +582,18 @@ impl Specimen for Blob {
         is_look(op)
     }
 
-    async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op) -> Result<Answer, Error> {
+    fn takes_isolation(&self, op: &Op) -> bool {
+        let dropped = |flaw| [Flaw::SliceAtSnapshot, Flaw::SnapshotConflicts].contains(&flaw);
+        is_look(op) && self.flaw.is_none_or(dropped)
+    }
+
+    async fn perform<T: Transaction>(
+        &self,
+        tx: &T,
+        _: &Env,
+        op: &Op,
+        isolation: Isolation,
+    ) -> Result<Answer, Error> {
         let (name, bounds) = match op {
             Op::ReadRange(name, start, length) | Op::ReadRangeOf(name, _, start, length) => {
                 (*name, Some((*start, start.checked_add(*length))))
@@ -635,12 +602,12 @@ impl Specimen for Blob {
             _ => (0, None),
         };
         // What conflicts is not told of keys beyond the limit.
-        let bounds = bounds.filter(|_| name < LONG[0]);
-        let Some((start, Some(end))) = bounds else { return self.do_it(tx, op).await };
+        let bounds = bounds.filter(|_| name < LONG[0] && isolation == Serializable);
+        let Some((start, Some(end))) = bounds else { return self.do_it(tx, op, isolation).await };
         let name = self.name(name);
         let content = places(name).1;
-        let (sizes, before) = (self.chunk(tx, name).await?, conflicts(tx, READ, &content).await?);
-        let answer = self.do_it(tx, op).await?;
+        let (sizes, before) = (self.chunk(tx, name).await?, conflicts(tx, &content).await?);
+        let answer = self.do_it(tx, op, isolation).await?;
         let end = sizes.map_or(0, |(size, _)| end.min(size));
         self.sparing(tx, &content, before, sizes.map(|(_, chunk)| chunk), (start, end)).await?;
         Ok(answer)
@@ -722,7 +689,6 @@ impl Specimen for Blob {
             Op::Stat(name) => {
                 Answer::Stat(look(model, *name)?.map(|blob| (blob.bytes.len() as u64, blob.generation)))
             }
-            Op::Twice(look) => self.replay(model, look, at)?,
             Op::Sizes(chunk, part) => match (*chunk, *part) {
                 (chunk, _) if chunk == 0 || chunk > VALUE_SIZE_LIMIT => return Err(Error::ChunkSize(chunk)),
                 (chunk, part) if part < chunk || part > 5_000_000 || part % chunk > 0 => {

@@ -6,9 +6,11 @@
 //! rows that the job has passed: at every version the index is exactly that of the rows up to the job's
 //! cursor. Builders write a space in batches and publish it, or leave it; every version that readers can
 //! see is whole, and of one builder. Each builder keeps a timer beside its last claim, so that a build which
-//! was given up although its builder was at work shows, also after a recovery, in which versions jump.
+//! was given up although its builder was at work shows, also after a recovery, in which versions jump. Some builds
+//! are begun, written, looked at, published or given up, and cleared in one transaction.
 
 use crate::{
+    looks,
     sabotage::bulk as sabotage,
     sessions::{self, slots},
     specimen::{Recorded, UNRECORDED},
@@ -55,6 +57,8 @@ flaws! {
     ClaimsUnseen = "claims-unseen", "a claim leaves nothing that an observer could see", "a builder without a sign of life";
     ClaimAtSnapshot = "claim-at-snapshot", "a claim reads at snapshot whether the build is under way", "a check that a commit does not repeat";
     LookBehindWrites = "look-behind-writes", "a look at the progress in a transaction does not see the batch done in it", "a look-up in a transaction of its own";
+    ProgressConflicts = "progress-conflicts", "the progress that is asked for at snapshot is read serializably", "an isolation that is not passed on";
+    PinnedBeside = "pinned-beside", "whether a build is current is asked in another transaction beside the one that publishes it", "a look-up that is given the database";
     OldStays = "old-stays", "a publication does not retire the build before", "a swap that leaves the old table";
     ReaderRemembers = "reader-remembers", "a reader asks only once which build is current", "a pointer that is cached";
 }
@@ -156,6 +160,12 @@ pub struct Looks {
     claim_seen: bool,
     /// Whether another claim was refused when it had ended, and whether to give it up again did nothing.
     ended: [bool; 2],
+    /// Whether it was pinned before it was published, and when it had ended.
+    pinned: [bool; 2],
+    /// Whether it was left alone as it was observed before the claim, and given up as after it.
+    observed: [bool; 2],
+    /// Whether all that was retired was cleared, if it was to be.
+    cleared: bool,
 }
 
 /// What it answered.
@@ -365,7 +375,8 @@ impl Bulk {
             let last = &last;
             let page = db
                 .run(|tx, _| async move {
-                    let space = workspace.pinned(&tx, build, Snapshot).await?;
+                    let look = |tx, isolation| async move { workspace.pinned(&tx, build, isolation).await };
+                    let space = looks::twice(&tx, &build, look).await?;
                     rest(&tx, &space, last.as_deref(), Some(most)).await
                 })
                 .await?;
@@ -408,7 +419,10 @@ pub(crate) async fn together<T: Transaction>(
                 let limits = Limits { rows: most, bytes: i64::MAX, time: Duration::MAX };
                 progress(job.step(tx, env, &limits, work).await?)
             }
-            Act::Progress => progress(job.progress(tx, Serializable).await?),
+            Act::Progress => {
+                let look = |tx, isolation| async move { job.progress(&tx, isolation).await };
+                progress(looks::twice(tx, act, look).await?)
+            }
         });
     }
     Ok(told)
@@ -419,13 +433,28 @@ pub(crate) fn progress(progress: Progress) -> Told {
 }
 
 /// Makes a build in one transaction, and looks at it all the time.
-async fn at_once<T: Transaction>(
-    tx: &T,
+async fn at_once<D: Database>(
+    db: &D,
+    tx: &D::Transaction,
     bulk: &Bulk,
     (build, tag): (BuildId, u32),
     publishes: bool,
 ) -> Result<Looks, Error> {
     let workspace = &workspace();
+    let pinned = async || {
+        let pinned = match bulk.flaw {
+            Some(flaw) => sabotage::pinned(flaw, db, tx, build).await,
+            None => {
+                let look = |tx, isolation| async move { workspace.pinned(&tx, build, isolation).await };
+                looks::twice(tx, &build, look).await
+            }
+        };
+        match pinned {
+            Ok(_) => Ok(true),
+            Err(Error::Swapped { .. }) => Ok(false),
+            Err(e) => Err(e),
+        }
+    };
     let current = async || {
         let current = workspace.current(tx, Serializable).await?;
         Ok::<_, Error>(current.map(|(build, _)| tag_of(build)))
@@ -447,24 +476,61 @@ async fn at_once<T: Transaction>(
     let space = workspace.claim(tx, build).await?;
     (0..bulk.build.0).for_each(|row| tx.set(&space.pack(&(row,)), &built(tag)));
     let claimed = observed().await?;
-    match publishes {
-        true => workspace.publish(tx, build).await?,
-        false => assert_discarded(workspace.discard(tx, build).await?)?,
-    }
+    let pinned_before = pinned().await?;
+    let discarded = async |observed: Option<Observed>| match observed {
+        Some(observed) => workspace.discard_observed(tx, observed).await,
+        None => Ok(false),
+    };
+    let left_alone = !discarded(begun).await?;
+    let given_up = match publishes {
+        true => {
+            workspace.publish(tx, build).await?;
+            true
+        }
+        false => discarded(claimed).await?,
+    };
     let refused = matches!(workspace.claim(tx, build).await, Err(Error::NoBuild(of)) if of == build);
     let again = workspace.discard(tx, build).await?;
     let gone = observed().await?;
+    let pinned = [pinned_before, pinned().await?];
+    // Sometimes, for others are to find something to clear, too.
+    let cleared = tag % 2 > 0 || clear(tx, bulk.build.1).await?;
     Ok(Looks {
         tags: [before, base, current().await?],
         under_way: [unbegun, begun, claimed, gone].map(|observed| observed.is_some()),
         claim_seen: begun != claimed,
         ended: [refused, !again],
+        pinned,
+        observed: [left_alone, given_up],
+        cleared,
     })
 }
 
-/// A build that is under way can be given up.
-fn assert_discarded(discarded: bool) -> Result<(), Error> {
-    if discarded { Ok(()) } else { Err(Error::Foreign(Bytes::from_static(b"not under way"))) }
+/// Clears what is retired, what this very transaction has retired too. Whether all of it is gone, and as many
+/// rows as there were.
+async fn clear<T: Transaction>(tx: &T, most: usize) -> Result<bool, Error> {
+    let space = workspace_space();
+    let retired = async || -> Result<(usize, usize), Error> {
+        let builds = rest(tx, &space.subspace(&(4,)), None, None).await?;
+        let mut rows = 0;
+        for row in &builds {
+            let build = space.unpack::<(i64, TupleBytes<'_>)>(&row.key);
+            let (_, build) = build.map_err(|_| Error::Foreign(row.key.clone()))?;
+            rows += rest(tx, &space.subspace(&(2, build)), None, None).await?.len();
+        }
+        Ok((builds.len(), rows))
+    };
+    let (builds, rows) = retired().await?;
+    let mut cleared = 0;
+    // Each batch clears a row, or is the last one of a build.
+    for _ in 0..=builds + rows {
+        let batch = workspace().clear_retired(tx, most).await?;
+        cleared += batch.rows;
+        if batch.rows > most || !batch.more {
+            break;
+        }
+    }
+    Ok(cleared == rows && retired().await? == (0, 0))
 }
 
 /// Whether each of these was refused: names at the limit and beyond it, keys at the ends of a range.
@@ -878,7 +944,7 @@ impl Workload for Bulk {
             Op::AtOnce(tag, publishes) => {
                 let build = if *publishes { build_id(*tag) } else { BuildId::draw(db.env()) };
                 let made = session.apply(|tx| async move {
-                    let looks = at_once(&tx, self, (build, *tag), *publishes).await?;
+                    let looks = at_once(db, &tx, self, (build, *tag), *publishes).await?;
                     Ok::<_, Error>(Recorded(vec![looks]))
                 });
                 applied(made.await, looks)
@@ -894,7 +960,8 @@ impl Workload for Bulk {
             Op::Read => {
                 let read = db
                     .run(|tx, _| async move {
-                        let Some((_, space)) = workspace.current(&tx, Serializable).await? else {
+                        let look = |tx, isolation| async move { workspace.current(&tx, isolation).await };
+                        let Some((_, space)) = looks::twice(&tx, op, look).await? else {
                             return Ok(None);
                         };
                         let rows = rest(&tx, &space, None, None).await?;
@@ -978,6 +1045,9 @@ impl Workload for Bulk {
                     under_way: [false, true, true, false],
                     claim_seen: true,
                     ended: [true; 2],
+                    pinned: [false, *publishes],
+                    observed: [true; 2],
+                    cleared: true,
                 })
             }
             _ => return Err("committed what others can see".into()),

@@ -22,7 +22,7 @@ use shaketable_layers::{
     once::Session,
     tx::{
         self, Database, Env,
-        Isolation::{Serializable, Snapshot},
+        Isolation::{self, Serializable, Snapshot},
         RangeOption, Transaction,
     },
 };
@@ -226,7 +226,13 @@ impl Specimen for Counter {
         beside::plant(db, &beside()).await
     }
 
-    async fn perform<T: Transaction>(&self, tx: &T, env: &Env, op: &Op) -> Result<Answer, Error> {
+    async fn perform<T: Transaction>(
+        &self,
+        tx: &T,
+        env: &Env,
+        op: &Op,
+        _: Isolation,
+    ) -> Result<Answer, Error> {
         match (self.flaw, op) {
             (Some(flaw), op) => sabotage::perform(flaw, tx, op).await,
             (None, Op::Add(which, _, by)) if self.drawn => {

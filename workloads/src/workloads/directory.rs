@@ -7,6 +7,7 @@
 //! every prefix belongs to one path, none begins another, and no key is left that is no directory's.
 
 use crate::{
+    looks,
     models::directories::{Known, Rows, Wish, survey},
     sabotage::directory as sabotage,
     specimen::{self, At, Content, Specimen, UNRECORDED},
@@ -21,7 +22,11 @@ use shaketable_layers::{
     always,
     directory::{self, Chance, Directories, Error, PARTITION, Path},
     once::{self, Session},
-    tx::{self, Database, Env, Isolation::Serializable, RangeOption, Transaction},
+    tx::{
+        self, Database, Env,
+        Isolation::{self, Serializable},
+        RangeOption, Transaction,
+    },
 };
 use shaketable_sim::seed::Stream;
 
@@ -42,6 +47,7 @@ flaws! {
     TagIgnored = "tag-ignored", "a directory is opened whatever its layer tag", "a check that was forgotten";
     VersionIgnored = "version-ignored", "what a later version has written is written to", "a check that was forgotten";
     StaleHandle = "stale-handle", "a handle from an earlier transaction is used unchecked", "the hazard that the documentation warns of";
+    ListAtSnapshot = "list-at-snapshot", "a list is read at snapshot, however it is asked for", "a dropped conflict range";
 }
 
 /// The names that are drawn.
@@ -207,8 +213,16 @@ impl Directory {
                 Answer::Done
             }
             Op::RemoveIfExists(_) => Answer::Is(directory.remove_if_exists(tx).await?),
-            Op::List(_) => Answer::Names(directory.below().list(tx, &[], Serializable).await?),
-            Op::Exists(_) => Answer::Is(directory.exists(tx, Serializable).await?),
+            Op::List(_) => {
+                let below = &directory.below();
+                let look = |tx, isolation| async move { below.list(&tx, &[], isolation).await };
+                Answer::Names(looks::twice(tx, op, look).await?)
+            }
+            Op::Exists(_) => {
+                let directory = &directory;
+                let look = |tx, isolation| async move { directory.exists(&tx, isolation).await };
+                Answer::Is(looks::twice(tx, op, look).await?)
+            }
             _ => opened(&self.directories().create_or_open(tx, &path(names), b"", Chance::draw(env)).await?),
         })
     }
@@ -219,6 +233,7 @@ impl Directory {
         tx: &T,
         env: &Env,
         op: &Op,
+        isolation: Isolation,
     ) -> Result<Answer, Error> {
         let all = self.directories();
         Ok(match op {
@@ -251,12 +266,12 @@ impl Directory {
                 Answer::Done
             }
             Op::RemoveIfExists(names) => Answer::Is(all.remove_if_exists(tx, &path(names)).await?),
-            Op::List(names) => Answer::Names(all.list(tx, &path(names), Serializable).await?),
+            Op::List(names) => Answer::Names(all.list(tx, &path(names), isolation).await?),
             Op::Pages(names) => {
                 let (path, mut found) = (path(names), Names::new());
                 loop {
                     let after = found.last().map(String::as_str);
-                    let page = all.list_page(tx, &path, after, PAGE, Serializable).await?;
+                    let page = all.list_page(tx, &path, after, PAGE, isolation).await?;
                     let ends = page.len() < PAGE;
                     found.extend(page);
                     if ends {
@@ -264,7 +279,7 @@ impl Directory {
                     }
                 }
             }
-            Op::Exists(names) => Answer::Is(all.exists(tx, &path(names), Serializable).await?),
+            Op::Exists(names) => Answer::Is(all.exists(tx, &path(names), isolation).await?),
             Op::Put(names, key, byte, length) | Op::PutLater(names, key, byte, length) => {
                 put(tx, &all.open(tx, &path(names), b"").await?, *key, *byte, *length)?
             }
@@ -399,13 +414,25 @@ impl Specimen for Directory {
         }
     }
 
-    async fn perform<T: Transaction>(&self, tx: &T, env: &Env, op: &Op) -> Result<Answer, Error> {
+    fn takes_isolation(&self, op: &Op) -> bool {
+        matches!(op, Op::List(_) | Op::Pages(_) | Op::Exists(_))
+            && self.flaw.is_none_or(|flaw| flaw == Flaw::ListAtSnapshot)
+    }
+
+    async fn perform<T: Transaction>(
+        &self,
+        tx: &T,
+        env: &Env,
+        op: &Op,
+        isolation: Isolation,
+    ) -> Result<Answer, Error> {
         if let Some(flaw) = self.flaw
             && let Some(answer) = sabotage::perform(flaw, self, tx, env, op).await
         {
             return answer;
         }
-        self.perform_right(tx, env, op).await
+        let isolation = sabotage::isolation(self.flaw, op, isolation);
+        self.perform_right(tx, env, op, isolation).await
     }
 
     /// A put through a handle that an earlier transaction opened.
@@ -445,12 +472,12 @@ impl Specimen for Directory {
     }
 
     fn replay(&self, model: &mut Known, op: &Op, _: &At) -> Result<Answer, Error> {
-        let op = match op {
+        let (op, by_handle) = match op {
             Op::ByHandle(op) => {
                 model.open(Self::handled(op), b"")?;
-                op
+                (&**op, true)
             }
-            op => op,
+            op => (op, false),
         };
         let nodes = self.subspaces().0.into_bytes();
         let wish = |tag, prefix, opens| Wish { tag, prefix, opens, manual: self.manual, nodes: &nodes };
@@ -467,7 +494,15 @@ impl Specimen for Directory {
             }
             Op::Open(names, tag) => known(model.open(names, tag)?),
             Op::Rename(from, to) => {
-                model.rename(from, to)?;
+                match model.rename(from, to) {
+                    // Seen from within a partition, its root is a directory that is there.
+                    Err(Error::BetweenPartitions { to: root, .. })
+                        if by_handle && to == model.partition_of(from) =>
+                    {
+                        return Err(Error::AlreadyExists(root));
+                    }
+                    renamed => renamed?,
+                }
                 Answer::Done
             }
             Op::Remove(names) => match model.remove(names)? {

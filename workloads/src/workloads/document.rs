@@ -21,7 +21,11 @@ use shaketable_layers::{
     document::{DOC_ID, Documents, Error, Id, MAX_ID_BYTES},
     hierarchy::{self, Step, Tuple},
     once::Session,
-    tx::{self, Database, Env, Isolation::Serializable, KeyValue, RangeOption, Transaction},
+    tx::{
+        self, Database, Env,
+        Isolation::{self, Serializable},
+        KeyValue, RangeOption, Transaction,
+    },
 };
 use shaketable_sim::seed::Stream;
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,6 +47,7 @@ flaws! {
     NoMarker = "no-marker", "an object that loses its last member is gone", "the recipe's markers";
     FirstBatch = "first-batch", "the first batch of a range read is taken for the whole document", "a range that is longer than a batch";
     StaleIndex = "stale-index", "a removal by path leaves the index as it was", "an index beside the documents";
+    GetConflicts = "get-conflicts", "a document that is asked for at snapshot is read serializably", "an isolation that is not passed on";
 }
 
 /// The workload, drawn.
@@ -354,13 +359,24 @@ impl Specimen for Document {
         matches!(op, Op::Get(..) | Op::Find(..))
     }
 
-    async fn perform<T: Transaction>(&self, tx: &T, env: &Env, op: &Op) -> Result<Answer, Error> {
+    fn takes_isolation(&self, op: &Op) -> bool {
+        Self::is_look(op) && self.flaw.is_none_or(|flaw| flaw == Flaw::GetConflicts)
+    }
+
+    async fn perform<T: Transaction>(
+        &self,
+        tx: &T,
+        env: &Env,
+        op: &Op,
+        isolation: Isolation,
+    ) -> Result<Answer, Error> {
         if let Some(flaw) = self.flaw
             && let Some(answer) = sabotage::perform(flaw, self, tx, env, op).await
         {
             return answer;
         }
-        self.rightly(tx, env, op).await
+        let isolation = sabotage::isolation(self.flaw, op, isolation);
+        self.rightly(tx, env, op, isolation).await
     }
 
     async fn divert<D: Database>(
@@ -471,7 +487,13 @@ impl Specimen for Document {
 
 impl Document {
     /// Does a call as it should be done.
-    pub(crate) async fn rightly<T: Transaction>(&self, tx: &T, env: &Env, op: &Op) -> Result<Answer, Error> {
+    pub(crate) async fn rightly<T: Transaction>(
+        &self,
+        tx: &T,
+        env: &Env,
+        op: &Op,
+        isolation: Isolation,
+    ) -> Result<Answer, Error> {
         let documents = self.layer();
         Ok(match op {
             Op::Insert(id, item) => {
@@ -508,9 +530,9 @@ impl Document {
             }
             Op::Remove(id, path) => Answer::Removed(documents.remove(tx, id, path).await?),
             Op::Get(id, path) => {
-                Answer::Read(documents.get(tx, id, path, Serializable).await?.as_ref().map(Shown::from))
+                Answer::Read(documents.get(tx, id, path, isolation).await?.as_ref().map(Shown::from))
             }
-            Op::Find(path, leaf) => Answer::Found(documents.find(tx, path, &leaf.0, Serializable).await?),
+            Op::Find(path, leaf) => Answer::Found(documents.find(tx, path, &leaf.0, isolation).await?),
         })
     }
 }

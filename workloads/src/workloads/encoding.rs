@@ -7,7 +7,7 @@
 //! width has its own extremes, and what is one beyond. Now and then a number does not fit, a part is nothing for
 //! its column, or a column has a width that no integer has; keys and values are too large.
 
-use super::blob::{fits, twice};
+use super::blob::fits;
 use crate::{
     sabotage::encoding as sabotage,
     specimen::{At, Content, Specimen, UNRECORDED},
@@ -217,8 +217,6 @@ pub enum Op {
     Between(Vec<u8>, Vec<u8>),
     /// Up to so many that begin with these parts, behind a key.
     Page(Vec<u8>, Option<Vec<u8>>, usize),
-    /// A range read at snapshot first, then serializably.
-    Twice(Box<Op>),
     /// Sets a value as large as can be, or by a byte larger.
     SetLarge(Vec<u8>, bool),
     /// Encodes the smallest number for a column of this width.
@@ -339,7 +337,6 @@ fn large(beyond: bool) -> Vec<u8> {
 /// A call that reads and writes nothing but what a bug with keys of its own can read.
 fn plain(op: Op) -> Op {
     match op {
-        Op::Twice(look) => plain(*look),
         Op::Page(prefix, ..) => Op::Under(prefix),
         Op::SetLarge(key, _) => Op::Set(key, 1),
         op => op,
@@ -347,13 +344,6 @@ fn plain(op: Op) -> Op {
 }
 
 impl Encoding {
-    async fn do_it<T: Transaction>(&self, tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
-        match self.flaw {
-            Some(flaw) => sabotage::perform(flaw, self, tx, op, isolation).await,
-            None => self.call(tx, op, isolation).await,
-        }
-    }
-
     /// Does a call, with looks at this isolation.
     pub(crate) async fn call<T: Transaction>(
         &self,
@@ -405,7 +395,6 @@ impl Encoding {
                 Collation::new("no language", Tells::Case)?;
                 Answer::Written
             }
-            Op::Twice(look) => return Err(Error::UnknownLocale(format!("{look:?}"))),
         })
     }
 
@@ -500,22 +489,18 @@ impl Specimen for Encoding {
         odd[columns - 1] = Just(POOL - 1).boxed();
         prop_oneof![
             10 => (parts(columns), population()).prop_map(|(key, n)| Op::Set(key, n)),
-            3 => parts(columns).prop_map(Op::Get),
+            4 => parts(columns).prop_map(Op::Get),
             3 => parts(columns).prop_map(Op::Delete),
-            5 => parts(1).prop_map(Op::Under),
+            7 => parts(1).prop_map(Op::Under),
             1 => parts(columns).prop_map(Op::Under),
             1 => Just(Op::Under(Vec::new())),
-            5 => (parts(1), parts(1)).prop_map(|(from, to)| Op::Between(from, to)),
+            6 => (parts(1), parts(1)).prop_map(|(from, to)| Op::Between(from, to)),
             3 => (parts(columns), parts(2)).prop_map(|(from, to)| Op::Between(from, to)),
             1 => (odd, population()).prop_map(|(key, n)| Op::Set(key, n)),
             1 => vec(0..4u8, columns + 1).prop_map(Op::Get),
             4 => (parts(1), page(), 0..4usize).prop_map(|(prefix, after, most)| Op::Page(prefix, after, most)),
-            2 => (page(), 0..4usize).prop_map(|(after, most)| Op::Page(Vec::new(), after, most)),
+            3 => (page(), 0..4usize).prop_map(|(after, most)| Op::Page(Vec::new(), after, most)),
             1 => (parts(1), parts(1)).prop_map(|(prefix, after)| Op::Page(prefix, Some(after), 2)),
-            2 => parts(1).prop_map(|prefix| Op::Twice(Box::new(Op::Under(prefix)))),
-            1 => parts(columns).prop_map(|key| Op::Twice(Box::new(Op::Get(key)))),
-            1 => (parts(1), parts(1)).prop_map(|(from, to)| Op::Twice(Box::new(Op::Between(from, to)))),
-            1 => page().prop_map(|after| Op::Twice(Box::new(Op::Page(Vec::new(), after, 2)))),
             1 => (parts(columns), any::<bool>()).prop_map(|(key, beyond)| Op::SetLarge(key, beyond)),
             1 => (0..11u8).prop_map(Op::Width),
             1 => (0..24u8, 0..24u8, 0..3u8).prop_map(|(a, b, tells)| Op::Compare(a, b, tells)),
@@ -534,16 +519,26 @@ impl Specimen for Encoding {
         matches!(op, Op::Set(..) | Op::SetLarge(..) | Op::Delete(_))
     }
 
-    async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op) -> Result<Answer, Error> {
-        let Op::Twice(look) = op else {
-            let answer = self.do_it(tx, op, Serializable).await?;
-            if !Self::is_look(op) {
-                fits(tx, op).await?;
-            }
-            return Ok(answer);
+    fn takes_isolation(&self, op: &Op) -> bool {
+        matches!(op, Op::Get(_) | Op::Under(_) | Op::Between(..) | Op::Page(..))
+            && self.flaw.is_none_or(|flaw| flaw == Flaw::PageAtSnapshot)
+    }
+
+    async fn perform<T: Transaction>(
+        &self,
+        tx: &T,
+        _: &Env,
+        op: &Op,
+        isolation: Isolation,
+    ) -> Result<Answer, Error> {
+        let answer = match self.flaw {
+            Some(flaw) => sabotage::perform(flaw, self, tx, op, isolation).await?,
+            None => self.call(tx, op, isolation).await?,
         };
-        let reads = matches!(**look, Op::Under(_));
-        twice(tx, &space(), (look, reads), |isolation| self.do_it(tx, look, isolation)).await
+        if !Self::is_look(op) {
+            fits(tx, op).await?;
+        }
+        Ok(answer)
     }
 
     fn model(&self) -> Model {
@@ -551,10 +546,6 @@ impl Specimen for Encoding {
     }
 
     fn replay(&self, model: &mut Model, op: &Op, _: &At) -> Result<Answer, Error> {
-        let op = match op {
-            Op::Twice(look) => look,
-            op => op,
-        };
         let columns = self.columns()?;
         let rows = &mut model.rows;
         let place = |rows: &[(Vec<Part>, Content)], key: &[Part]| {
@@ -628,7 +619,6 @@ impl Specimen for Encoding {
                 Answer::Compared(keys.then(a.cmp(b)) as i8, seen(a, *tells) == seen(b, *tells))
             }
             Op::NoLanguage => return Err(Error::UnknownLocale("no language".to_owned())),
-            Op::Twice(_) => Answer::Written,
         })
     }
 

@@ -18,7 +18,11 @@ use shaketable_layers::{
     entity::{Cardinality, Direction, Entities, Error},
     id::Id,
     limits,
-    tx::{self, Env, Isolation::Serializable, RangeOption, Transaction},
+    tx::{
+        self, Env,
+        Isolation::{self, Serializable},
+        RangeOption, Transaction,
+    },
 };
 use shaketable_sim::seed::Stream;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,6 +43,7 @@ flaws! {
     AgainRefused = "again-refused", "a pair that is there is refused where a second one would be", "a cardinality that counts the pair itself";
     AttributesStay = "attributes-stay", "deleting an entity leaves its attributes", "a deletion of relationships only";
     Uncounted = "uncounted", "a cardinality is not checked at all", "the guide's add_relationship";
+    RelatedAtSnapshot = "related-at-snapshot", "whom an entity is related to is read at snapshot, however it is asked for", "a dropped conflict range";
 }
 
 /// The relationships: of each cardinality.
@@ -326,12 +331,23 @@ impl Specimen for Entity {
         }
     }
 
-    async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op) -> Result<Answer, Error> {
+    fn takes_isolation(&self, op: &Op) -> bool {
+        Self::is_look(op) && self.flaw.is_none_or(|flaw| flaw == Flaw::RelatedAtSnapshot)
+    }
+
+    async fn perform<T: Transaction>(
+        &self,
+        tx: &T,
+        _: &Env,
+        op: &Op,
+        isolation: Isolation,
+    ) -> Result<Answer, Error> {
         if let Some(flaw) = self.flaw
             && let Some(answer) = sabotage::perform(flaw, tx, op).await
         {
             return answer;
         }
+        let isolation = sabotage::isolation(self.flaw, op, isolation);
         let er = layer();
         Ok(match op {
             Op::AddAttribute(id, attribute, byte, length) => {
@@ -352,27 +368,27 @@ impl Specimen for Entity {
             }
             Op::Delete(id) => Answer::Deleted(er.delete_entity(tx, id).await?),
             Op::Attribute(id, attribute) => {
-                let value = er.get_attribute_value(tx, id, attribute, Serializable).await?;
+                let value = er.get_attribute_value(tx, id, attribute, isolation).await?;
                 Answer::Value(value.as_ref().map(Content::from))
             }
             Op::Attributes(id) => {
-                let all = er.get_attributes(tx, id, Serializable).await?;
+                let all = er.get_attributes(tx, id, isolation).await?;
                 Answer::Attributes(all.into_iter().map(|(name, v)| (name, Content::from(&v))).collect())
             }
-            Op::Pairs(name) => Answer::Pairs(er.get_relationships(tx, name, Serializable).await?),
+            Op::Pairs(name) => Answer::Pairs(er.get_relationships(tx, name, isolation).await?),
             Op::Related(name, direction, id) => {
-                Answer::Entities(er.get_related_entities(tx, name, *direction, id, Serializable).await?)
+                Answer::Entities(er.get_related_entities(tx, name, *direction, id, isolation).await?)
             }
             Op::PairsPage(name, after, limit) => {
                 let after = after.as_ref().map(|(primary, foreign)| (primary, foreign));
-                Answer::Pairs(er.get_relationships_page(tx, name, after, *limit, Serializable).await?)
+                Answer::Pairs(er.get_relationships_page(tx, name, after, *limit, isolation).await?)
             }
             Op::RelatedPage(name, direction, id, after, limit) => {
                 let (from, after) = ((*direction, id), after.as_ref());
-                Answer::Page(er.get_related_entities_page(tx, name, from, after, *limit, Serializable).await?)
+                Answer::Page(er.get_related_entities_page(tx, name, from, after, *limit, isolation).await?)
             }
             Op::IsRelated(name, primary, foreign) => {
-                Answer::Is(er.is_related_entity(tx, name, primary, foreign, Serializable).await?)
+                Answer::Is(er.is_related_entity(tx, name, primary, foreign, isolation).await?)
             }
         })
     }

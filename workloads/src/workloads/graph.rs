@@ -18,7 +18,11 @@ use shaketable_layers::{
     id::Id,
     limits,
     once::Session,
-    tx::{self, Database, Env, Isolation::Serializable, RangeOption, Transaction},
+    tx::{
+        self, Database, Env,
+        Isolation::{self, Serializable},
+        RangeOption, Transaction,
+    },
 };
 use shaketable_sim::seed::Stream;
 use std::collections::BTreeSet;
@@ -42,6 +46,7 @@ flaws! {
     PageTurned = "page-turned", "a page of followers names those whom the user follows", "a directed edge read from its other end";
     BothUnfollow = "both-unfollow", "unfollowing ends the edge of the other direction too", "a directed edge taken for an undirected one";
     SnapshotRemoval = "snapshot-removal", "a removal reads the user's edges at snapshot isolation", "reads that decide a write outside conflict detection";
+    TheirsAtSnapshot = "theirs-at-snapshot", "the friends of friends are read at snapshot, and the friends as asked for", "an isolation that is not passed on";
 }
 
 /// The users' subspace.
@@ -338,9 +343,19 @@ impl Specimen for Graph {
         db.run(write).await.map_err(|e| e.error)
     }
 
-    async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op) -> Result<Answer, Error> {
+    fn takes_isolation(&self, op: &Op) -> bool {
+        Self::is_look(op) && self.flaw.is_none_or(|flaw| flaw == Flaw::TheirsAtSnapshot)
+    }
+
+    async fn perform<T: Transaction>(
+        &self,
+        tx: &T,
+        _: &Env,
+        op: &Op,
+        isolation: Isolation,
+    ) -> Result<Answer, Error> {
         if let Some(flaw) = self.flaw
-            && let Some(answer) = sabotage::perform(flaw, tx, op).await
+            && let Some(answer) = sabotage::perform(flaw, tx, op, isolation).await
         {
             return answer;
         }
@@ -363,20 +378,18 @@ impl Specimen for Graph {
                 Answer::Written
             }
             Op::RemoveUser(user) => Answer::Removed(graph.remove_user(tx, user).await?),
-            Op::AreFriends(u, v) => Answer::Is(graph.are_friends(tx, u, v, Serializable).await?),
-            Op::Follows(u, v) => Answer::Is(graph.follows(tx, u, v, Serializable).await?),
-            Op::Friends(user) => Answer::Users(graph.friends(tx, user, Serializable).await?),
-            Op::FriendsOfFriends(user) => {
-                Answer::Users(graph.friends_of_friends(tx, user, Serializable).await?)
-            }
-            Op::Following(user) => Answer::Users(graph.following(tx, user, Serializable).await?),
-            Op::Followers(user) => Answer::Users(graph.followers(tx, user, Serializable).await?),
+            Op::AreFriends(u, v) => Answer::Is(graph.are_friends(tx, u, v, isolation).await?),
+            Op::Follows(u, v) => Answer::Is(graph.follows(tx, u, v, isolation).await?),
+            Op::Friends(user) => Answer::Users(graph.friends(tx, user, isolation).await?),
+            Op::FriendsOfFriends(user) => Answer::Users(graph.friends_of_friends(tx, user, isolation).await?),
+            Op::Following(user) => Answer::Users(graph.following(tx, user, isolation).await?),
+            Op::Followers(user) => Answer::Users(graph.followers(tx, user, isolation).await?),
             Op::Page(kind, user, after, limit) => {
                 let (after, limit) = (after.as_ref(), *limit);
                 Answer::Page(match kind {
-                    Kind::Friends => graph.friends_page(tx, user, after, limit, Serializable).await?,
-                    Kind::Following => graph.following_page(tx, user, after, limit, Serializable).await?,
-                    Kind::Followers => graph.followers_page(tx, user, after, limit, Serializable).await?,
+                    Kind::Friends => graph.friends_page(tx, user, after, limit, isolation).await?,
+                    Kind::Following => graph.following_page(tx, user, after, limit, isolation).await?,
+                    Kind::Followers => graph.followers_page(tx, user, after, limit, isolation).await?,
                 })
             }
         })

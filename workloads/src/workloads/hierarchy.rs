@@ -19,7 +19,11 @@ use serde_json::Value;
 use shaketable_layers::{
     always,
     hierarchy::{self, Error, Step, from_json, from_tuples, to_tuples},
-    tx::{self, Env, Isolation::Serializable, Transaction},
+    tx::{
+        self, Env,
+        Isolation::{self, Serializable},
+        Transaction,
+    },
 };
 use shaketable_sim::seed::Stream;
 
@@ -36,6 +40,7 @@ flaws! {
     OneNumber = "one-number", "1.0 is stored as 1 and -0.0 as 0", "one type for all numbers";
     SkipsLong = "skips-long", "a leaf that is too long for a key is left out", "a limit found out late";
     SnapshotGround = "snapshot-ground", "that a path leads through an object is read at snapshot", "the wrong isolation";
+    TuplesConflict = "tuples-conflict", "tuples that are asked for at snapshot are read serializably", "an isolation that is not passed on";
 }
 
 /// The workload, drawn.
@@ -147,12 +152,23 @@ impl Specimen for Hierarchy {
         matches!(op, Op::Get(_) | Op::Tuples(_))
     }
 
-    async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op) -> Result<Answer, Error> {
+    fn takes_isolation(&self, op: &Op) -> bool {
+        Self::is_look(op) && self.flaw.is_none_or(|flaw| flaw == Flaw::TuplesConflict)
+    }
+
+    async fn perform<T: Transaction>(
+        &self,
+        tx: &T,
+        _: &Env,
+        op: &Op,
+        isolation: Isolation,
+    ) -> Result<Answer, Error> {
         if let Some(flaw) = self.flaw
             && let Some(answer) = sabotage::perform(flaw, tx, op).await
         {
             return answer;
         }
+        let isolation = sabotage::isolation(self.flaw, op, isolation);
         let hierarchy = layer();
         Ok(match op {
             Op::Insert(path, Item::Value(Json(value))) => {
@@ -169,10 +185,10 @@ impl Specimen for Hierarchy {
             }
             Op::Remove(path) => Answer::Removed(hierarchy.remove(tx, path).await?),
             Op::Get(path) => {
-                Answer::Read(hierarchy.get(tx, path, Serializable).await?.as_ref().map(Shown::from))
+                Answer::Read(hierarchy.get(tx, path, isolation).await?.as_ref().map(Shown::from))
             }
             Op::Tuples(path) => {
-                let tuples = hierarchy.tuples(tx, path, Serializable).await?;
+                let tuples = hierarchy.tuples(tx, path, isolation).await?;
                 let value = from_tuples(&tuples)?;
                 if let Some(value) = &value {
                     let again = to_tuples(value)?;

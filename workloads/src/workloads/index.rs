@@ -608,6 +608,21 @@ fn bound<K: Clone + Debug + 'static>(key: BoxedStrategy<K>) -> BoxedStrategy<Bou
     .boxed()
 }
 
+impl Op {
+    /// The same look at snapshot; `None` for what is none, or is at snapshot already.
+    fn at_snapshot(&self) -> Option<Op> {
+        Some(match self.clone() {
+            Op::Users(false) => Op::Users(true),
+            Op::Get(id, false) => Op::Get(id, true),
+            Op::Find(key, false) => Op::Find(key, true),
+            Op::Pages(key, false) => Op::Pages(key, true),
+            Op::Things(false) => Op::Things(true),
+            Op::Between(span, false) => Op::Between(span, true),
+            _ => return None,
+        })
+    }
+}
+
 impl Specimen for Index {
     type Op = Op;
     type Answer = Answer;
@@ -744,13 +759,26 @@ impl Specimen for Index {
         stored.await.map_err(|e| e.error)
     }
 
-    async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op) -> Result<Answer, Error> {
+    fn takes_isolation(&self, op: &Op) -> bool {
+        self.flaw.is_none() && op.at_snapshot().is_some()
+    }
+
+    async fn perform<T: Transaction>(
+        &self,
+        tx: &T,
+        _: &Env,
+        op: &Op,
+        isolation: Isolation,
+    ) -> Result<Answer, Error> {
         if let Some(flaw) = self.flaw
             && let Some(answer) = sabotage::perform(flaw, tx, op).await
         {
             return answer;
         }
-        right(tx, op).await
+        match op.at_snapshot() {
+            Some(op) if isolation == Snapshot => right(tx, &op).await,
+            _ => right(tx, op).await,
+        }
     }
 
     async fn divert<D: Database>(

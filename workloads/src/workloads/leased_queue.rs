@@ -10,6 +10,7 @@
 
 use crate::{
     judges::Keyspace,
+    looks,
     sabotage::leased_queue as sabotage,
     sessions::{self, known, slots},
     specimen::Recorded,
@@ -27,7 +28,11 @@ use shaketable_layers::{
     leased_queue::{Claim, Error, Hold, Lease, LeasedQueue, MAX_VALUE_BYTES, Row},
     once::{self, Session},
     queue::{ItemId, Position},
-    tx::{self, Database, Isolation::Serializable, KeyValue, RangeOption, RetryError, Transaction},
+    tx::{
+        self, Database,
+        Isolation::{self, Serializable},
+        KeyValue, RangeOption, RetryError, Transaction,
+    },
 };
 use shaketable_sim::{proto::Mutation, seed::Stream};
 use std::{
@@ -51,6 +56,7 @@ flaws! {
     ReleaseForgets = "release-forgets", "a release clears the lease, and with it the last token", "a counter that is cleared with its lease";
     FirstPage = "first-page", "only the first page of the leases is watched", "a list that is longer than a page";
     CountBeside = "count-beside", "a count in a transaction is taken in another one beside it", "a look-up that is given the database";
+    CountAtSnapshot = "count-at-snapshot", "a count is read at snapshot, however it is asked for", "a dropped conflict range";
     ComesBackLast = "comes-back-last", "an item whose lease has ended is enqueued anew", "a retry at the end of the line";
 }
 
@@ -428,19 +434,12 @@ pub(crate) async fn together<T: Transaction>(
                 Told::Put
             }
             Act::Count(most) => {
-                let (waiting, claimed) = queue.len(tx, *most, Serializable).await?;
-                Told::Count(waiting, claimed)
+                let look = |tx, isolation| async move { count(&tx, *most, isolation).await };
+                looks::twice(tx, act, look).await?
             }
             Act::Leases(most) => {
-                let (mut held, mut after) = (Vec::new(), None);
-                loop {
-                    let page = queue.leases(tx, after, *most, Serializable).await?;
-                    held.extend(page.held.iter().map(|l| (l.hold.position, l.hold.token, l.revision)));
-                    after = page.next;
-                    if after.is_none() {
-                        break Told::Leases(held);
-                    }
-                }
+                let look = |tx, isolation| async move { leases(&tx, *most, isolation).await };
+                looks::twice(tx, act, look).await?
             }
             Act::Take(hand) => take(tx, *hand).await?,
             Act::Stale => {
@@ -460,6 +459,23 @@ pub(crate) async fn together<T: Transaction>(
         });
     }
     Ok(told)
+}
+
+pub(crate) async fn count<T: Transaction>(tx: &T, most: usize, isolation: Isolation) -> Result<Told, Error> {
+    let (waiting, claimed) = leased().len(tx, most, isolation).await?;
+    Ok(Told::Count(waiting, claimed))
+}
+
+async fn leases<T: Transaction>(tx: &T, most: usize, isolation: Isolation) -> Result<Told, Error> {
+    let (mut held, mut after) = (Vec::new(), None);
+    loop {
+        let page = leased().leases(tx, after, most, isolation).await?;
+        held.extend(page.held.iter().map(|l| (l.hold.position, l.hold.token, l.revision)));
+        after = page.next;
+        if after.is_none() {
+            return Ok(Told::Leases(held));
+        }
+    }
 }
 
 async fn first_lease<T: Transaction>(tx: &T) -> Result<Option<Lease>, Error> {

@@ -19,7 +19,11 @@ use shaketable_layers::{
     id::Id,
     limits,
     list::{self, Error, List as Layer},
-    tx::{self, Database, Env, Isolation::Serializable, RangeOption, Transaction},
+    tx::{
+        self, Database, Env,
+        Isolation::{self, Serializable},
+        RangeOption, Transaction,
+    },
 };
 use shaketable_sim::seed::Stream;
 use std::{collections::BTreeMap, ops::Range};
@@ -39,6 +43,7 @@ flaws! {
     WalkRepeats = "walk-repeats", "a walk behind a node begins with that node", "a bound that is inclusive instead of exclusive";
     BehindFirst = "behind-first", "a node for the front is put behind the first one", "an insertion without a case of its own for the head";
     UncheckedNext = "unchecked-next", "the expected next node is not compared", "a removal of whatever comes next";
+    WalkAtSnapshot = "walk-at-snapshot", "a walk is read at snapshot, however it is asked for", "a dropped conflict range";
 }
 
 /// The list's subspace.
@@ -336,12 +341,23 @@ impl Specimen for List {
         db.run(write).await.map_err(|e| e.error)
     }
 
-    async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op) -> Result<Answer, Error> {
+    fn takes_isolation(&self, op: &Op) -> bool {
+        Self::is_look(op) && self.flaw.is_none_or(|flaw| flaw == Flaw::WalkAtSnapshot)
+    }
+
+    async fn perform<T: Transaction>(
+        &self,
+        tx: &T,
+        _: &Env,
+        op: &Op,
+        isolation: Isolation,
+    ) -> Result<Answer, Error> {
         if let Some(flaw) = self.flaw
             && let Some(answer) = sabotage::perform(flaw, tx, op).await
         {
             return answer;
         }
+        let isolation = sabotage::isolation(self.flaw, op, isolation);
         let list = Layer::new(space());
         Ok(match op {
             Op::PushFront(id, byte, length) => {
@@ -370,20 +386,20 @@ impl Specimen for List {
                 list.clear_attribute(tx, id, name).await?;
                 Answer::Written
             }
-            Op::First => Answer::Node(list.first(tx, Serializable).await?),
-            Op::Contains(id) => Answer::Is(list.contains(tx, id, Serializable).await?),
-            Op::Next(id) => Answer::Node(list.next(tx, id, Serializable).await?),
-            Op::Value(id) => Answer::Value(Some(Content::from(&list.value(tx, id, Serializable).await?))),
+            Op::First => Answer::Node(list.first(tx, isolation).await?),
+            Op::Contains(id) => Answer::Is(list.contains(tx, id, isolation).await?),
+            Op::Next(id) => Answer::Node(list.next(tx, id, isolation).await?),
+            Op::Value(id) => Answer::Value(Some(Content::from(&list.value(tx, id, isolation).await?))),
             Op::Attribute(id, name) => {
-                let value = list.attribute(tx, id, name, Serializable).await?;
+                let value = list.attribute(tx, id, name, isolation).await?;
                 Answer::Value(value.as_ref().map(Content::from))
             }
             Op::Attributes(id) => {
-                let all = list.attributes(tx, id, Serializable).await?;
+                let all = list.attributes(tx, id, isolation).await?;
                 Answer::Attributes(all.into_iter().map(|(name, v)| (name, Content::from(&v))).collect())
             }
             Op::Walk(after, limit) => {
-                let nodes = list.walk(tx, after.as_ref(), *limit, Serializable).await?;
+                let nodes = list.walk(tx, after.as_ref(), *limit, isolation).await?;
                 Answer::Walk(nodes.into_iter().map(|node| (node.id, Content::from(&node.value))).collect())
             }
         })

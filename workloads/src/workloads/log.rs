@@ -29,7 +29,7 @@ use shaketable_layers::{
     once::{self, Fate, OpId, Session},
     tx::{
         self, Database, DatabaseOption, Env,
-        Isolation::{Serializable, Snapshot},
+        Isolation::{self, Serializable, Snapshot},
         RangeOption, RetryError, RunError, Transaction, VALUE_SIZE_LIMIT,
     },
 };
@@ -55,6 +55,8 @@ flaws! {
     HeadForgotten = "head-forgotten", "an append does not change what tails watch", "an index forgotten on one path";
     TrimExclusive = "trim-exclusive", "a trim leaves the entry that it is to trim up to", "an end that is exclusive";
     TrimStamp = "trim-stamp", "a trim removes all entries of the last one's transaction", "a stamp of ten bytes taken for one of twelve";
+    LargestRefused = "largest-refused", "a value as large as can be is refused", "a limit that is off by one";
+    LastAtSnapshot = "last-at-snapshot", "the last entry is read at snapshot, however it is asked for", "a dropped conflict range";
     LostWakeUp = "lost-wake-up", "a tail sets its watch in another transaction than the one that has found nothing", "a watch set after the read that it guards";
     WrongKey = "wrong-key", "a tail watches a key that no append changes", "a watch on a range's first key";
     Sleeps = "sleeps", "a tail sleeps until its patience has run out, and looks then", "polling in the place of a watch";
@@ -72,6 +74,10 @@ impl Flaw {
         self as u8 >= Flaw::LostWakeUp as u8
     }
 }
+
+/// The length of an entry's bytes that makes its value as large as values may be; one more, and it is a byte
+/// too large.
+const FULL: usize = 1_000_000;
 
 /// So long a few waits last: longer than faults and late watches make an answer late, milliseconds.
 const LONG: u64 = 12_000;
@@ -206,7 +212,12 @@ pub(crate) fn space() -> Subspace {
 }
 
 pub(crate) fn value(name: Name, byte: u8, length: usize) -> Vec<u8> {
-    pack(&(name.0, name.1, &vec![byte; length][..]))
+    let of = |byte: u8, length: usize| pack(&(name.0, name.1, &vec![byte; length][..]));
+    match length.checked_sub(FULL) {
+        // A zero takes two bytes in a tuple.
+        Some(beyond) => of(b'f', VALUE_SIZE_LIMIT - of(b'f', 0).len() + beyond),
+        None => of(byte, length),
+    }
 }
 
 pub(crate) fn item(stamp: [u8; 10], value: &[u8]) -> Item {
@@ -220,8 +231,12 @@ pub(crate) fn items(entries: &[Entry]) -> Vec<Item> {
 }
 
 /// The position behind so many entries, and the name of the entry there.
-pub(crate) async fn skip<T: Transaction>(tx: &T, skip: usize) -> Result<Option<(Position, Name)>, Error> {
-    let skipped = log::Log::new(space()).scan(tx, None, skip, Serializable).await?;
+pub(crate) async fn skip<T: Transaction>(
+    tx: &T,
+    skip: usize,
+    isolation: Isolation,
+) -> Result<Option<(Position, Name)>, Error> {
+    let skipped = log::Log::new(space()).scan(tx, None, skip, isolation).await?;
     Ok(skipped.last().map(|last| (last.position, item(last.position.stamp, &last.value).name)))
 }
 
@@ -428,15 +443,16 @@ impl Specimen for Log {
         let read = (0..2 * page, 0..page + 1).prop_map(|(skip, n)| Op::Page(skip, n));
         let follow =
             (1..4 * page, 1..page + 1).prop_map(move |(count, page)| Op::Follow(count, page, patience));
-        let too_large = Just(Op::Append(Name::default(), 0, 100_000));
+        let edge = (any::<u8>(), 0..2usize);
+        let edge = edge.prop_map(|(byte, beyond)| Op::Append(Name::default(), byte, FULL + beyond));
         match self.kind {
             Kind::Trimmed => {
                 let succeed = Just(Op::Succeed(Name::default()));
-                prop_oneof![8 => append, 4 => read, 3 => (0..page).prop_map(Op::Trim), 2 => Just(Op::Last), 2 => succeed, 1 => too_large]
+                prop_oneof![8 => append, 4 => read, 3 => (0..page).prop_map(Op::Trim), 2 => Just(Op::Last), 2 => succeed, 1 => edge]
                     .boxed()
             }
             Kind::Followed => {
-                prop_oneof![8 => append, 4 => read, 3 => follow, 2 => Just(Op::Last), 1 => too_large].boxed()
+                prop_oneof![8 => append, 4 => read, 3 => follow, 2 => Just(Op::Last), 1 => edge].boxed()
             }
             Kind::Turns if client < PARTNERS as usize => {
                 prop_oneof![8 => Just(Op::Turn(Name::default(), 100)), 1 => read, 1 => Just(Op::Last)].boxed()
@@ -468,10 +484,20 @@ impl Specimen for Log {
         matches!(op, Op::Append(..))
     }
 
-    async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op) -> Result<Answer, Error> {
+    fn takes_isolation(&self, op: &Op) -> bool {
+        matches!(op, Op::Page(..) | Op::Last) && self.flaw.is_none_or(|flaw| flaw == Flaw::LastAtSnapshot)
+    }
+
+    async fn perform<T: Transaction>(
+        &self,
+        tx: &T,
+        _: &Env,
+        op: &Op,
+        isolation: Isolation,
+    ) -> Result<Answer, Error> {
         match self.flaw {
-            Some(flaw) => sabotage::perform(flaw, tx, op).await,
-            None => perform(tx, op).await,
+            Some(flaw) => sabotage::perform(flaw, tx, op, isolation).await,
+            None => perform(tx, op, isolation).await,
         }
     }
 
@@ -585,8 +611,8 @@ impl Specimen for Log {
     }
 }
 
-/// Does a call right.
-pub(crate) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, Error> {
+/// Does a call right, a look at this isolation.
+pub(crate) async fn perform<T: Transaction>(tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
     let log = log::Log::new(space());
     match op {
         Op::Append(name, byte, length) => {
@@ -594,9 +620,9 @@ pub(crate) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, E
             Ok(Answer::Written)
         }
         Op::Page(skipped, limit) => {
-            let behind = skip(tx, *skipped).await?;
+            let behind = skip(tx, *skipped, isolation).await?;
             let after = behind.map(|(position, _)| position);
-            let entries = log.scan(tx, after, *limit, Serializable).await?;
+            let entries = log.scan(tx, after, *limit, isolation).await?;
             Ok(Answer::Behind(behind.map(|(_, name)| name), items(&entries)))
         }
         Op::Follow(count, ..) => Ok(Answer::First(items(&log.scan(tx, None, *count, Serializable).await?))),
@@ -614,7 +640,7 @@ pub(crate) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, E
             Ok(Answer::Turn(is_turn))
         }
         Op::Last => {
-            let last = log.last(tx, Serializable).await?;
+            let last = log.last(tx, isolation).await?;
             Ok(Answer::Last(last.map(|last| item(last.position.stamp, &last.value))))
         }
         Op::Trim(entries) => {

@@ -21,7 +21,11 @@ use shaketable_layers::{
     limits,
     multimap::{self, Error, Multiset},
     once::Session,
-    tx::{self, Database, Env, Isolation::Serializable, Transaction},
+    tx::{
+        self, Database, Env,
+        Isolation::{self, Serializable},
+        Transaction,
+    },
 };
 use shaketable_sim::seed::Stream;
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,6 +47,7 @@ flaws! {
     PageRepeats = "page-repeats", "a page begins with the value after which it should begin", "a bound taken for an open one";
     PageSkips = "page-skips", "a page begins after all keys that begin with that of the value before", "a cursor that is a prefix";
     RemovesAll = "removes-all", "removing a copy removes all copies", "a multiset taken for a set";
+    CountConflicts = "count-conflicts", "a count that is asked for at snapshot is read serializably", "an isolation that is not passed on";
 }
 
 /// The workload, drawn.
@@ -242,10 +247,20 @@ impl Specimen for Multimap {
         )
     }
 
-    async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op) -> Result<Answer, Error> {
+    fn takes_isolation(&self, op: &Op) -> bool {
+        Self::is_look(op) && self.flaw.is_none_or(|flaw| flaw == Flaw::CountConflicts)
+    }
+
+    async fn perform<T: Transaction>(
+        &self,
+        tx: &T,
+        _: &Env,
+        op: &Op,
+        isolation: Isolation,
+    ) -> Result<Answer, Error> {
         match self.flaw {
-            Some(flaw) => sabotage::perform(flaw, tx, op).await,
-            None => perform(tx, op).await,
+            Some(flaw) => sabotage::perform(flaw, tx, op, isolation).await,
+            None => perform(tx, op, isolation).await,
         }
     }
 
@@ -344,8 +359,8 @@ impl Specimen for Multimap {
     }
 }
 
-/// Does a call right.
-pub(crate) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, Error> {
+/// Does a call right, a look at this isolation.
+pub(crate) async fn perform<T: Transaction>(tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
     let (set, stock) = (multimap::Multimap::new(set_space()), Multiset::new(copies_space()));
     let written = |()| Answer::Written;
     match op {
@@ -360,17 +375,17 @@ pub(crate) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, E
         Op::RemoveAll(i) => set.remove_all(tx, &label(*i)).await.map(written),
         Op::IsElement(i, v) => {
             let (i, v) = set_pair(*i, *v);
-            set.is_element(tx, &i, &v, Serializable).await.map(Answer::Is)
+            set.is_element(tx, &i, &v, isolation).await.map(Answer::Is)
         }
         Op::Get(i, after, most) => {
             let after = after.map(|v| set_pair(*i, v).1);
-            let values = set.get(tx, &label(*i), after.as_ref(), *most, Serializable).await?;
+            let values = set.get(tx, &label(*i), after.as_ref(), *most, isolation).await?;
             Ok(Answer::Values(values.iter().map(content).collect()))
         }
         Op::All(after, most) => {
             let after = after.map(|(i, v)| set_pair(i, v));
             let after = after.as_ref().map(|(i, v)| (i, v));
-            let pairs = set.all(tx, after, *most, Serializable).await?;
+            let pairs = set.all(tx, after, *most, isolation).await?;
             Ok(Answer::Pairs(pairs.iter().map(|(i, v)| (content(i), content(v))).collect()))
         }
         Op::AddCopies(i, v, n) => {
@@ -384,17 +399,17 @@ pub(crate) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, E
         Op::RemoveAllCopies(i) => stock.remove_all(tx, &label(*i)).await.map(written),
         Op::Count(i, v) => {
             let (i, v) = copies_pair(*i, *v);
-            stock.count(tx, &i, &v, Serializable).await.map(Answer::Copies)
+            stock.count(tx, &i, &v, isolation).await.map(Answer::Copies)
         }
         Op::Counts(i, after, most) => {
             let after = after.map(|v| copies_pair(*i, v).1);
-            let values = stock.get(tx, &label(*i), after.as_ref(), *most, Serializable).await?;
+            let values = stock.get(tx, &label(*i), after.as_ref(), *most, isolation).await?;
             Ok(Answer::Counts(values.iter().map(|(value, n)| (content(value), *n)).collect()))
         }
         Op::AllCounts(after, most) => {
             let after = after.map(|(i, v)| copies_pair(i, v));
             let after = after.as_ref().map(|(i, v)| (i, v));
-            let pairs = stock.all(tx, after, *most, Serializable).await?;
+            let pairs = stock.all(tx, after, *most, isolation).await?;
             let count = |((i, v), n): &((Label, Label), u64)| (content(i), content(v), *n);
             Ok(Answer::PairCounts(pairs.iter().map(count).collect()))
         }

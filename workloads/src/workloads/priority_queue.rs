@@ -402,7 +402,7 @@ impl Specimen for Queue {
         stored.await.map_err(|e| e.error)
     }
 
-    async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op) -> Result<Answer, Error> {
+    async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op, _: Isolation) -> Result<Answer, Error> {
         if let Some(flaw) = self.flaw
             && let Some(answer) = sabotage::perform(flaw, tx, op).await
         {

@@ -319,6 +319,16 @@ fn deep() -> Vec<u8> {
     vec![b'q'; tx::KEY_SIZE_LIMIT - MOST_KEY_BYTES + 1]
 }
 
+impl Op {
+    /// The same look at snapshot; `None` for what is none, or is at snapshot already.
+    fn at_snapshot(&self) -> Option<Op> {
+        Some(match self.clone() {
+            Op::Look(look, false) => Op::Look(look, true),
+            _ => return None,
+        })
+    }
+}
+
 impl Specimen for Queue {
     type Op = Op;
     type Answer = Answer;
@@ -423,13 +433,26 @@ impl Specimen for Queue {
         stored.await.map_err(|e| e.error)
     }
 
-    async fn perform<T: Transaction>(&self, tx: &T, env: &Env, op: &Op) -> Result<Answer, Error> {
+    fn takes_isolation(&self, op: &Op) -> bool {
+        self.flaw.is_none() && op.at_snapshot().is_some()
+    }
+
+    async fn perform<T: Transaction>(
+        &self,
+        tx: &T,
+        env: &Env,
+        op: &Op,
+        isolation: Isolation,
+    ) -> Result<Answer, Error> {
         if let Some(flaw) = self.flaw
             && let Some(answer) = sabotage::perform(flaw, self, tx, env, op).await
         {
             return answer;
         }
-        self.right(tx, env, op).await
+        match op.at_snapshot() {
+            Some(op) if isolation == Snapshot => self.right(tx, env, &op).await,
+            _ => self.right(tx, env, op).await,
+        }
     }
 
     async fn divert<D: Database>(

@@ -25,7 +25,11 @@ use shaketable_layers::{
         self, Change, Error, MAX_CLASSES, MAX_INIT, Refusal, Scheduling, catalogue,
         keys::{MAX_NAME, unpack_seats},
     },
-    tx::{self, Database, Env, Isolation::Serializable, KeyValue, RetryError, Transaction},
+    tx::{
+        self, Database, Env,
+        Isolation::{self, Serializable},
+        KeyValue, RetryError, Transaction,
+    },
 };
 use shaketable_sim::seed::Stream;
 use std::collections::BTreeMap;
@@ -271,7 +275,7 @@ impl Specimen for Signup {
         init.await.map(|_| ()).map_err(|e| e.error.fdb().unwrap_or(tx::Error::INTERNAL_ERROR))
     }
 
-    async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op) -> Result<Answer, Error> {
+    async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op, _: Isolation) -> Result<Answer, Error> {
         let (op, anyway) = match op {
             Op::Anyway(op) => (&**op, true),
             op => (op, false),

@@ -4,12 +4,14 @@
 //! transaction wrote: every one must be a step that the queue allows (an item appended, taken, parked,
 //! collected, brought back, a request registered, left), in the order promised, and each answer must be what
 //! the operation's own steps came to. Some clients walk away from their request as if they had died. A dequeue
-//! that was dropped while its client lives owes what it was given to the client's next one.
+//! that was dropped while its client lives owes what it was given to the client's next one. A request is also
+//! looked at, served, collected and left in one transaction, which sees what it has done itself.
 
 use crate::{
     judges::{Keyspace, waiting::Wait},
+    looks,
     sabotage::staged_queue as sabotage,
-    sessions::{self, slots},
+    sessions::{self, known, slots},
     specimen::Recorded,
     workload::{Bug, Outcome, Step, Workload},
 };
@@ -44,6 +46,9 @@ flaws! {
     ReclaimsBlindly = "reclaims-blindly", "what is parked is read in one transaction and brought back in another", "a watcher that does not look again";
     ComesBackLast = "comes-back-last", "what is brought back is enqueued anew", "a retry at the end of the line";
     ServesLastFirst = "serves-last-first", "the last request is served first", "a range read in reverse";
+    LargestRefused = "largest-refused", "a value as large as can be is refused", "a limit that is off by one";
+    CountAtSnapshot = "count-at-snapshot", "a count is read at snapshot, however it is asked for", "a dropped conflict range";
+    TurnBeside = "turn-beside", "how it stands with a request is asked in another transaction beside the one that ends it", "a look-up that is given the database";
     ForgetsDropped = "forgets-dropped", "a dequeue begins anew although a dropped one had taken an item", "a request time-out around a dequeue";
     AsksBeside = "asks-beside", "a dequeue leaves the request of a dropped one standing and registers another", "a request time-out around a dequeue";
     Stays = "gives-up-and-stays", "a dequeue that gives up leaves its request where it stands", "a time-out around a wait";
@@ -86,6 +91,9 @@ pub enum Op {
     /// Registers a request in a transaction without a record, and gives it up if that is known to have
     /// committed.
     Enlist,
+    /// Registers a request in a transaction without a record; when that is known to have committed, does these
+    /// with it in one transaction, and leaves it as it is then.
+    Deal(Vec<Deal>),
     /// Brings back what nobody has collected.
     Reclaim,
     /// Looks at the first item.
@@ -115,6 +123,40 @@ pub enum Part {
     Parked,
 }
 
+/// One of several calls about a request in one transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Deal {
+    /// How it stands with the request.
+    Turn,
+    /// Takes what it was given.
+    Collect,
+    /// Ends it.
+    Leave,
+    /// Serves up to so many requests.
+    Serve(usize),
+    /// Takes back what was parked for it.
+    TakeBack,
+    /// Enqueues items.
+    Put(Batch),
+}
+
+/// What such a call answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Dealt {
+    /// It waits.
+    Waiting,
+    /// It was given this, or told that there was nothing.
+    Given(Option<Name>),
+    /// There is no such request.
+    Gone,
+    /// So many were served.
+    Served(usize),
+    /// Whether something was parked for it.
+    Back(bool),
+    /// Enqueued.
+    Put,
+}
+
 /// What a part answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PartAnswer {
@@ -129,6 +171,9 @@ pub enum PartAnswer {
     /// There are so many.
     Count(usize),
 }
+
+/// The padding that makes a value as large as values may be.
+const FULL: u16 = u16::MAX;
 
 /// What an operation enqueues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -166,16 +211,29 @@ pub enum Answer {
     Rows([usize; 3]),
     /// What the parts answered.
     Parts(Vec<PartAnswer>),
+    /// What the calls about a request answered.
+    Dealt(Vec<Dealt>),
     /// Refused, in these words.
     Refused(String),
 }
 
 impl Batch {
-    fn values(&self) -> Vec<Bytes> {
-        let padding = vec![0u8; self.padding.into()];
-        self.names()
-            .map(|(client, number, part)| pack(&(client, number, part, &padding[..])).into())
-            .collect()
+    pub(crate) fn values(&self) -> Vec<Bytes> {
+        let value = |(client, number, part): Name| {
+            // A zero takes two bytes in a tuple.
+            let of = |padding: usize| pack(&(client, number, part, &vec![1u8; padding][..]));
+            let padding = match self.padding {
+                FULL => MAX_VALUE_BYTES - of(0).len(),
+                padding => padding.into(),
+            };
+            of(padding).into()
+        };
+        self.names().map(value).collect()
+    }
+
+    /// What it enqueues, under ids that are drawn here.
+    fn draw(&self, env: &Env) -> Vec<(ItemId, Bytes)> {
+        self.values().into_iter().map(|value| (ItemId::draw(env), value)).collect()
     }
 
     fn names(&self) -> impl Iterator<Item = Name> + use<> {
@@ -332,8 +390,7 @@ impl Staged {
     }
 
     /// Registers a request without a record, so that only an acknowledged one can be found again.
-    async fn enlist<D: Database>(&self, session: &mut Session<D>) -> Outcome<Answer> {
-        let db = session.database().clone();
+    async fn register<D: Database>(&self, db: &D) -> Result<Request, Outcome<Answer>> {
         let ticket = ItemId::draw(db.env());
         let registered = async {
             let tx = db.create_transaction()?;
@@ -343,10 +400,47 @@ impl Staged {
             Ok::<_, Error>(registered.committed(stamp.await?))
         };
         match registered.await {
-            Ok(Some(request)) => give_up(session, request).await,
-            Ok(None) => Outcome::Violated("a request without a place".to_owned()),
-            Err(_) => Outcome::Answered(Answer::Away),
+            Ok(Some(request)) => Ok(request),
+            Ok(None) => Err(Outcome::Violated("a request without a place".to_owned())),
+            Err(_) => Err(Outcome::Answered(Answer::Away)),
         }
+    }
+
+    async fn enlist<D: Database>(&self, session: &mut Session<D>) -> Outcome<Answer> {
+        match self.register(&session.database().clone()).await {
+            Ok(request) => give_up(session, request).await,
+            Err(outcome) => outcome,
+        }
+    }
+
+    async fn deal<D: Database>(&self, session: &mut Session<D>, deals: &[Deal]) -> Outcome<Answer> {
+        let db = session.database().clone();
+        let request = match self.register(&db).await {
+            Ok(request) => request,
+            Err(outcome) => return outcome,
+        };
+        let values: Vec<Vec<(ItemId, Bytes)>> = deals.iter().map(|deal| deal.values(db.env())).collect();
+        let done = async {
+            let (db, values) = (&db, &values);
+            let dealt = session.apply(|tx| async move {
+                let mut dealt = Vec::new();
+                for (deal, values) in deals.iter().zip(values) {
+                    dealt.push(match self.flaw {
+                        Some(flaw) => sabotage::deal(flaw, db, &tx, deal, request, values).await?,
+                        None => deal.perform(&tx, request, values).await?,
+                    });
+                }
+                Ok::<_, Error>(Recorded(dealt))
+            });
+            let dealt = dealt.await;
+            match known(session, dealt).await {
+                Ok(Some(Recorded(dealt))) => Outcome::Answered(Answer::Dealt(dealt)),
+                // Refused, or not done: the request stands.
+                Ok(None) | Err(Error::OwnUnreadable) => Outcome::Answered(Answer::Away),
+                Err(e) => Outcome::Violated(e.to_string()),
+            }
+        };
+        self.patiently(&db, done).await
     }
 
     async fn together<D: Database>(&self, session: &mut Session<D>, parts: &[Part]) -> Outcome<Answer> {
@@ -430,10 +524,62 @@ pub(crate) async fn wait<D: Database>(session: &mut Session<D>, mut request: Req
     }
 }
 
+/// The name of an item in a transaction's body.
+fn named(item: Option<Item>) -> Result<Option<Name>, Error> {
+    let foreign = |item: &Item| Error::Foreign(item.value.clone());
+    item.map(|item| name(&item).map_err(|_| foreign(&item))).transpose()
+}
+
+async fn put<T: Transaction>(tx: &T, values: &[(ItemId, Bytes)]) -> Result<(), Error> {
+    for (id, value) in values {
+        staged().enqueue(tx, *id, value).await?;
+    }
+    Ok(())
+}
+
+impl Dealt {
+    pub(crate) fn of(turn: Turn) -> Result<Dealt, Error> {
+        Ok(match turn {
+            Turn::Waiting(_) => Dealt::Waiting,
+            Turn::Given(item) => Dealt::Given(named(item)?),
+            Turn::Gone => Dealt::Gone,
+        })
+    }
+}
+
+impl Deal {
+    fn values(&self, env: &Env) -> Vec<(ItemId, Bytes)> {
+        match self {
+            Deal::Put(batch) => batch.draw(env),
+            _ => Vec::new(),
+        }
+    }
+
+    pub(crate) async fn perform<T: Transaction>(
+        &self,
+        tx: &T,
+        request: Request,
+        values: &[(ItemId, Bytes)],
+    ) -> Result<Dealt, Error> {
+        let queue = staged();
+        match self {
+            Deal::Turn => {
+                let look = |tx, isolation| async move { staged().turn(&tx, request, isolation).await };
+                Dealt::of(looks::twice(tx, self, look).await?)
+            }
+            Deal::Collect => Dealt::of(queue.collect(tx, request).await?),
+            Deal::Leave => Dealt::of(queue.leave(tx, request).await?),
+            Deal::Serve(most) => Ok(Dealt::Served(queue.fulfil(tx, *most).await?)),
+            Deal::TakeBack => Ok(Dealt::Back(queue.reclaim(tx, request.ticket()).await?)),
+            Deal::Put(_) => put(tx, values).await.map(|()| Dealt::Put),
+        }
+    }
+}
+
 impl Part {
     fn values(&self, env: &Env) -> Vec<(ItemId, Bytes)> {
         match self {
-            Part::Put(batch) => batch.values().into_iter().map(|value| (ItemId::draw(env), value)).collect(),
+            Part::Put(batch) => batch.draw(env),
             _ => Vec::new(),
         }
     }
@@ -444,24 +590,27 @@ impl Part {
         values: &[(ItemId, Bytes)],
         ticket: ItemId,
     ) -> Result<PartAnswer, Error> {
-        let named = |item: Option<Item>| {
-            let foreign = |item: &Item| Error::Foreign(item.value.clone());
-            item.map(|item| name(&item).map_err(|_| foreign(&item))).transpose()
-        };
         Ok(match self {
             Part::Put(_) => {
-                for (id, value) in values {
-                    staged().enqueue(tx, *id, value).await?;
-                }
+                put(tx, values).await?;
                 PartAnswer::Put
             }
             Part::Take => match staged().take(tx, ticket).await? {
                 Taken::Now(item) => PartAnswer::Took(named(item)?),
                 Taken::Waiting(_) => PartAnswer::Registered,
             },
-            Part::Peek => PartAnswer::First(named(staged().peek(tx, Serializable).await?)?),
-            Part::Count => PartAnswer::Count(staged().len(tx, Serializable).await?),
-            Part::Parked => PartAnswer::Count(staged().parked(tx, Serializable).await?.len()),
+            Part::Peek => {
+                let look = |tx, isolation| async move { staged().peek(&tx, isolation).await };
+                PartAnswer::First(named(looks::twice(tx, self, look).await?)?)
+            }
+            Part::Count => {
+                let look = |tx, isolation| async move { staged().len(&tx, isolation).await };
+                PartAnswer::Count(looks::twice(tx, self, look).await?)
+            }
+            Part::Parked => {
+                let look = |tx, isolation| async move { staged().parked(&tx, isolation).await };
+                PartAnswer::Count(looks::twice(tx, self, look).await?.len())
+            }
         })
     }
 }
@@ -550,6 +699,61 @@ impl Stage {
         Ok(expected)
     }
 
+    /// What a transaction of these calls about a request comes to here, `None` when it is refused: it cannot
+    /// read what it has appended itself. Those that it enqueues are left out of the items. Only requests that
+    /// stood at its read version are served: others that follow do not conflict.
+    fn deal(
+        &self,
+        deals: &[Deal],
+        request: &Request,
+        read: Version,
+    ) -> Option<(Stage, Vec<Name>, Vec<Dealt>)> {
+        let (mut stage, mut put, mut dealt) = (self.clone(), Vec::new(), Vec::new());
+        let ticket = request.ticket();
+        for deal in deals {
+            let stands = match (stage.parked.get(&ticket), stage.requests.contains(request)) {
+                (Some(given), _) => Dealt::Given(given.map(|(_, name)| name)),
+                (None, true) => Dealt::Waiting,
+                (None, false) => Dealt::Gone,
+            };
+            dealt.push(match (deal, stands) {
+                (Deal::Put(batch), _) => {
+                    put.extend(batch.names());
+                    Dealt::Put
+                }
+                (Deal::Serve(most), _) => {
+                    let seen = stage.requests.iter().take_while(|request| version(&request.stamp()) <= read);
+                    let first: Vec<_> = seen.take((*most).max(1)).copied().collect();
+                    // Without a request it looks at an item all the same, and does not conflict by it.
+                    if stage.items.len() < first.len() && !put.is_empty() {
+                        return None;
+                    }
+                    for request in &first {
+                        let item = stage.items.pop_first();
+                        stage.requests.remove(request);
+                        stage.parked.insert(request.ticket(), item);
+                    }
+                    Dealt::Served(first.len())
+                }
+                (Deal::TakeBack, stands) => {
+                    let parked = stage.parked.remove(&ticket);
+                    stage.items.extend(parked.flatten());
+                    Dealt::Back(matches!(stands, Dealt::Given(_)))
+                }
+                (Deal::Collect | Deal::Leave, Dealt::Given(_)) => {
+                    stage.parked.remove(&ticket);
+                    stands
+                }
+                (Deal::Leave, Dealt::Waiting) => {
+                    stage.requests.remove(request);
+                    Dealt::Gone
+                }
+                (Deal::Turn | Deal::Collect | Deal::Leave, stands) => stands,
+            });
+        }
+        Some((stage, put, dealt))
+    }
+
     /// The items that are still to leave, where they would stand if all were brought back.
     fn remaining(&self) -> BTreeMap<Position, Name> {
         self.items.iter().map(|(p, n)| (*p, *n)).chain(self.parked.values().flatten().copied()).collect()
@@ -561,6 +765,11 @@ fn stamp(position: &Position) -> Option<[u8; 10]> {
         Position::Commit { stamp, .. } => Some(*stamp),
         Position::Index { .. } => None,
     }
+}
+
+/// The commit version in a stamp.
+fn version([version @ .., _, _]: &[u8; 10]) -> Version {
+    Version::from_be_bytes(*version)
 }
 
 /// Names an operation: its client, its place in the client's list.
@@ -575,6 +784,8 @@ pub struct Model {
     given: BTreeMap<Call, Option<Name>>,
     /// What operations registered.
     registered: BTreeMap<Call, Vec<Request>>,
+    /// Operations whose request is nothing that a later dequeue of their session goes on with.
+    aside: BTreeSet<Call>,
     /// The version at which something was parked for each ticket.
     parked_since: BTreeMap<ItemId, Version>,
     /// Operations that found neither items nor requests.
@@ -611,12 +822,30 @@ impl Model {
         let gone = || before.parked.iter().filter(|(t, _)| !after.parked.contains_key(t));
         let fetched: Vec<_> = gone().map(|(_, g)| *g).collect();
         let since = gone().filter_map(|(t, _)| self.parked_since.get(t).copied()).min();
-        if let Some([version @ .., _, _]) = step.stamp {
-            let version = i64::from_be_bytes(version);
+        if let Some(version) = step.stamp.as_ref().map(version) {
             self.parked_since.extend(parked.iter().map(|(ticket, _)| (**ticket, version)));
         }
         let counts = [put.len(), removed.len(), registered.len(), served.len(), parked.len(), fetched.len()];
+        let own = self.registered.get(&call).and_then(|requests| requests.first()).copied();
         match (step.op, counts) {
+            (Op::Deal(deals), _) if let (Some(request), Some(read)) = (own, step.read_version) => {
+                let Some((mut expected, names, dealt)) = before.deal(deals, &request, read) else {
+                    return Err("committed where the queue refuses".to_owned());
+                };
+                // What it enqueues has its place from the commit.
+                let new = after.items.iter().filter(|(_, name)| names.contains(name));
+                let new: Vec<_> = new.map(|(p, n)| (*p, *n)).collect();
+                expected.items.extend(new.iter().copied());
+                if after != expected || new.iter().map(|(_, name)| *name).collect::<Vec<_>>() != names {
+                    return Err(format!("led from {before:?} to {after:?}, should lead to {expected:?}"));
+                }
+                match step.answer {
+                    Some(answer) if *answer != Answer::Dealt(dealt.clone()) => {
+                        return Err(format!("answered {answer:?}, should answer {dealt:?}"));
+                    }
+                    _ => stamped(step, new.iter().map(|(p, _)| stamp(p))),
+                }
+            }
             (Op::Enqueue(batch), [n, 0, 0, 0, 0, 0]) => {
                 let names: Vec<Name> = put.iter().map(|(_, name)| *name).collect();
                 if n != usize::from(batch.items) || names != batch.names().collect::<Vec<_>>() {
@@ -661,8 +890,11 @@ impl Model {
                 }
                 Ok(())
             }
-            (op, [0, 0, 1, 0, 0, 0]) if op.dequeues() || *op == Op::Enlist => {
+            (op, [0, 0, 1, 0, 0, 0]) if op.dequeues() || matches!(op, Op::Enlist | Op::Deal(_)) => {
                 self.registered.entry(call).or_default().extend(&registered);
+                if !op.dequeues() {
+                    self.aside.insert(call);
+                }
                 stamped(step, registered.iter().map(|request| Some(request.stamp())))
             }
             (op, [0, 1, 0, 0, 0, 0]) if op.dequeues() => {
@@ -749,7 +981,7 @@ impl Model {
         let requests = self
             .registered
             .range(open.start..=*at)
-            .filter(|(call, _)| *call == at || !self.told.contains_key(*call));
+            .filter(|(call, _)| *call == at || !self.told.contains_key(*call) && !self.aside.contains(*call));
         let stands = requests.flat_map(|(_, requests)| requests).find(|request| self.holds(request));
         stands.map(|request| format!("has ended, and its {request:?} stands or is served"))
     }
@@ -840,9 +1072,18 @@ impl Workload for Staged {
             1 => Just(Part::Count),
             1 => Just(Part::Parked),
         ];
+        let deal = prop_oneof![
+            4 => Just(Deal::Turn),
+            2 => Just(Deal::Collect),
+            1 => Just(Deal::Leave),
+            3 => (1..4usize).prop_map(Deal::Serve),
+            1 => Just(Deal::TakeBack),
+            1 => batch(1..3).prop_map(Deal::Put),
+        ];
         let op = prop_oneof![
             4 * put => batch(1..2).prop_map(Op::Enqueue),
             put => batch(2..5).prop_map(Op::Enqueue),
+            1 => (1..3u16).prop_map(|items| Op::Enqueue(Batch { client: 0, number: 0, items, padding: FULL })),
             4 * take => Just(Op::Dequeue),
             2 * take => select(&[0, 1, 10, 50, 100, 300, 1_000, 5_000][..]).prop_map(Op::Within),
             take => (1u8..60).prop_map(Op::Cut),
@@ -854,11 +1095,19 @@ impl Workload for Staged {
             look => Just(Op::Count),
             look => Just(Op::Survey),
             2 * both => vec(part, 1..6).prop_map(Op::Together),
-            1 => (1u16..500).prop_map(Op::Oversized),
+            both => vec(deal, 1..7).prop_map(Op::Deal),
+            1 => prop_oneof![Just(1u16), 1..500u16].prop_map(Op::Oversized),
         ];
         let named = move |mut ops: Vec<Op>| {
             let batches = ops.iter_mut().flat_map(|op| match op {
                 Op::Enqueue(batch) => vec![batch],
+                Op::Deal(deals) => {
+                    let puts = deals.iter_mut().filter_map(|deal| match deal {
+                        Deal::Put(batch) => Some(batch),
+                        _ => None,
+                    });
+                    puts.collect()
+                }
                 Op::Together(parts) => {
                     let puts = parts.iter_mut().filter_map(|part| match part {
                         Part::Put(batch) => Some(batch),
@@ -916,6 +1165,7 @@ impl Workload for Staged {
                 Err(outcome) => outcome,
             },
             Op::Enlist => self.enlist(session).await,
+            Op::Deal(deals) => self.deal(session, deals).await,
             Op::Reclaim => match self.reclaim(&db).await {
                 Ok(()) => Outcome::Answered(Answer::Reclaimed),
                 // Some may have happened although others have not, or may still: nothing depends on it.
@@ -930,7 +1180,8 @@ impl Workload for Staged {
                 }
             }
             Op::Count => {
-                let counted = db.run(|tx, _| async move { staged().len(&tx, Serializable).await }).await;
+                let count = |tx, isolation| async move { staged().len(&tx, isolation).await };
+                let counted = db.run(|tx, _| async move { looks::twice(&tx, op, count).await }).await;
                 counted.map_or_else(|e| refused(e.error), |n| Outcome::Answered(Answer::Count(n)))
             }
             Op::Survey => match db.run(|tx, _| async move { stored(&tx).await }).await {
@@ -1016,7 +1267,7 @@ impl Workload for Staged {
             {
                 true
             }
-            (Op::Enlist, Some(Answer::Away)) => true,
+            (Op::Enlist | Op::Deal(_), Some(Answer::Away)) => true,
             (Op::Survey, Some(Answer::Rows(rows))) => {
                 let Stage { items, requests, parked } = &model.stage;
                 *rows == [items.len(), requests.len(), parked.len()]

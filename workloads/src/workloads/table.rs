@@ -6,7 +6,7 @@
 //! beyond; now and then a cell is not in the table's dimensions, a label fits into no key, what is asked for has
 //! no order, or names an axis twice, and orders share keys. Looks at snapshot conflict with nothing.
 
-use super::blob::{fits, twice};
+use super::blob::fits;
 use crate::{
     models::labels::{Family, Which, label},
     sabotage::table as sabotage,
@@ -95,8 +95,6 @@ pub enum Op {
     Replace(Vec<(usize, Which)>, Vec<(Vec<Which>, Value)>),
     /// Reads up to so many cells of a slice, behind a cell.
     Page(Vec<(usize, Which)>, Option<Vec<Which>>, usize),
-    /// A look at snapshot first, then serializably.
-    Twice(Box<Op>),
     /// Asks for a table of these orders; the subspaces of some share keys.
     Orders(Vec<(u8, Vec<usize>)>),
 }
@@ -197,13 +195,6 @@ fn nest(a: u8, b: u8) -> bool {
 }
 
 impl Table {
-    async fn do_it<T: Transaction>(&self, tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
-        match self.flaw {
-            Some(flaw) => sabotage::perform(flaw, self.shape, tx, op, isolation).await,
-            None => perform(self.shape, tx, op, isolation).await,
-        }
-    }
-
     /// What the table says of a cell before it looks at it.
     fn accepts(&self, cell: &[Which]) -> Result<Vec<Label>, Error> {
         let dimensions = self.shape.dimensions();
@@ -310,9 +301,9 @@ impl Specimen for Table {
         };
         prop_oneof![
             10 => (cell(), value()).prop_map(|(cell, value)| Op::Set(cell, value)),
-            4 => cell().prop_map(Op::Get),
+            5 => cell().prop_map(Op::Get),
             4 => cell().prop_map(Op::Delete),
-            6 => fixed().prop_map(Op::Slice),
+            8 => fixed().prop_map(Op::Slice),
             5 => replace,
             1 => fixed().prop_map(|fixed| Op::Replace(fixed, Vec::new())),
             1 => (wide(), value()).prop_map(|(cell, value)| Op::Set(cell, value)),
@@ -330,10 +321,7 @@ impl Specimen for Table {
             1 => odd().prop_map(Op::Slice),
             1 => (odd(), value()).prop_map(|(fixed, _)| Op::Replace(fixed, Vec::new())),
             1 => odd().prop_map(|fixed| Op::Page(fixed, None, 2)),
-            4 => page(),
-            1 => page().prop_map(|page| Op::Twice(Box::new(page))),
-            2 => fixed().prop_map(|fixed| Op::Twice(Box::new(Op::Slice(fixed)))),
-            1 => cell().prop_map(|cell| Op::Twice(Box::new(Op::Get(cell)))),
+            5 => page(),
             1 => orders.prop_map(Op::Orders),
         ]
         .boxed()
@@ -347,16 +335,26 @@ impl Specimen for Table {
         matches!(op, Op::Set(..) | Op::Delete(_))
     }
 
-    async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op) -> Result<Answer, Error> {
-        let Op::Twice(look) = op else {
-            let answer = self.do_it(tx, op, Serializable).await?;
-            if !Self::is_look(op) {
-                fits(tx, op).await?;
-            }
-            return Ok(answer);
+    fn takes_isolation(&self, op: &Op) -> bool {
+        matches!(op, Op::Get(_) | Op::Slice(_) | Op::Page(..))
+            && self.flaw.is_none_or(|flaw| flaw == Flaw::SliceAtSnapshot)
+    }
+
+    async fn perform<T: Transaction>(
+        &self,
+        tx: &T,
+        _: &Env,
+        op: &Op,
+        isolation: Isolation,
+    ) -> Result<Answer, Error> {
+        let answer = match self.flaw {
+            Some(flaw) => sabotage::perform(flaw, self.shape, tx, op, isolation).await?,
+            None => perform(self.shape, tx, op, isolation).await?,
         };
-        let reads = matches!(**look, Op::Slice(_) | Op::Get(_));
-        twice(tx, &Subspace::from("T"), (look, reads), |isolation| self.do_it(tx, look, isolation)).await
+        if !Self::is_look(op) {
+            fits(tx, op).await?;
+        }
+        Ok(answer)
     }
 
     async fn divert<D: Database>(
@@ -441,7 +439,6 @@ impl Specimen for Table {
                 found.sort();
                 page(found.into_iter().map(|(_, cell, value)| (cell, value.clone())).take(*most))
             }
-            Op::Twice(look) => self.replay(model, look, &At::default())?,
             Op::Orders(orders) => {
                 let is_order = |axes: &[usize]| matches!(axes, [0, 1] | [1, 0]);
                 if orders.is_empty() {
@@ -575,8 +572,6 @@ pub(crate) async fn perform<T: Transaction>(
             Grid::new(2, orders.collect())?;
             Ok(Answer::Written)
         }
-        // A look is done twice, no more.
-        Op::Twice(_) => Err(Error::NoOrder(Vec::new())),
         Op::Set(cell, value) => {
             grid.set(tx, &labels(cell), &bytes(*value)).await?;
             Ok(Answer::Written)

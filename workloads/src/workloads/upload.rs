@@ -13,6 +13,7 @@
 
 use super::blob::{self, Blob, Data, Stored, change, writable};
 use crate::{
+    looks,
     sabotage::upload as sabotage,
     sessions::{self, known, patiently, slots},
     specimen::{At, Content, Recorded, Specimen, UNRECORDED},
@@ -44,6 +45,7 @@ flaws! {
     PartUnchecked = "part-unchecked", "a part does not make sure that its upload is still under way", "a blind write of a part";
     CollectAtSnapshot = "collect-at-snapshot", "the collector reads at snapshot which uploads are under way", "a collector without isolation";
     PartsCounted = "parts-counted", "a part's number is how many have come before", "parts that are appended";
+    PartsAtSnapshot = "parts-at-snapshot", "the parts that have come are read at snapshot, however they are asked for", "a dropped conflict range";
     OldKept = "old-kept", "the content that an upload replaces is left where it is", "a switch that only moves the pointer";
     AgeInVersions = "age-in-versions", "the collector takes an upload for dead that began long ago by the count of versions", "the layer's own collector, as it was";
     SeenIsDead = "seen-is-dead", "the collector removes every upload that was there before it waited", "a collector that looks for the name only";
@@ -405,17 +407,23 @@ impl Upload {
                 let (number, part) = self.bytes(life, deed);
                 blobs.put_part(tx, upload, number, &part).await.map(|()| Done::Done)
             }
-            Deed::Parts => blobs.parts(tx, upload, Serializable).await.map(Done::Parts),
+            Deed::Parts => {
+                let look = |tx, isolation| async move { blobs.parts(&tx, upload, isolation).await };
+                looks::twice(tx, deed, look).await.map(Done::Parts)
+            }
             Deed::List(most) => {
-                let (mut after, mut found) = (None, false);
-                loop {
-                    let page = blobs.uploads(tx, after, *most, Snapshot).await?;
-                    found |= page.contains(&upload);
-                    match page.last() {
-                        Some(last) => after = Some(*last),
-                        None => break Ok(Done::Was(found)),
+                let look = |tx, isolation| async move {
+                    let (mut after, mut found) = (None, false);
+                    loop {
+                        let page = blobs.uploads(&tx, after, *most, isolation).await?;
+                        found |= page.contains(&upload);
+                        match page.last() {
+                            Some(last) => after = Some(*last),
+                            None => return Ok(Done::Was(found)),
+                        }
                     }
-                }
+                };
+                looks::twice(tx, deed, look).await
             }
             Deed::Finish => blobs.finish_upload(tx, upload, Expect::Anything).await.map(|_| Done::Was(true)),
             Deed::Abandon => blobs.abandon_upload(tx, upload).await.map(Done::Was),
@@ -563,7 +571,7 @@ impl Upload {
     ) -> Result<Vec<blob::Answer>, Error> {
         let (blob, mut answers) = (self.blob(), Vec::new());
         for call in calls {
-            answers.push(blob.perform(tx, env, call).await?);
+            answers.push(blob.perform(tx, env, call, Serializable).await?);
         }
         Ok(answers)
     }

@@ -18,7 +18,11 @@ use serde::{Deserialize, Serialize};
 use shaketable_layers::{
     limits,
     once::Session,
-    tx::{self, Database, Env, Isolation::Serializable, RangeOption, Transaction},
+    tx::{
+        self, Database, Env,
+        Isolation::{self, Serializable},
+        RangeOption, Transaction,
+    },
     vector::{self, Error, MAX_SCAN, MAX_VALUE_BYTES, Matrix},
 };
 use shaketable_sim::seed::Stream;
@@ -44,6 +48,7 @@ flaws! {
     RowStays = "row-stays", "a truncation of the matrix leaves the first of the rows that go", "a bound that is exclusive instead of inclusive";
     StoredBehind = "stored-behind", "a read of what is stored takes the element at its end too", "a bound that is inclusive instead of exclusive";
     SizeCounts = "size-counts", "the size is the number of elements stored", "a vector taken for a dense one";
+    ScanConflicts = "scan-conflicts", "a scan that is asked for at snapshot is read serializably", "an isolation that is not passed on";
 }
 
 /// The indexes and sizes that are drawn.
@@ -313,12 +318,23 @@ impl Specimen for Vector {
         matches!(op.call, Call::Set(..))
     }
 
-    async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op) -> Result<Answer, Error> {
+    fn takes_isolation(&self, op: &Op) -> bool {
+        Self::is_look(op) && self.flaw.is_none_or(|flaw| flaw == Flaw::ScanConflicts)
+    }
+
+    async fn perform<T: Transaction>(
+        &self,
+        tx: &T,
+        _: &Env,
+        op: &Op,
+        isolation: Isolation,
+    ) -> Result<Answer, Error> {
         if let Some(flaw) = self.flaw
             && let Some(answer) = sabotage::perform(flaw, self, tx, op).await
         {
             return answer;
         }
+        let isolation = sabotage::isolation(self.flaw, op, isolation);
         let matrix = self.matrix();
         let row = self.row(op.row)?;
         let value = |byte: &u8, length: &usize| vec![*byte; *length];
@@ -345,20 +361,20 @@ impl Specimen for Vector {
                 matrix.truncate(tx, *rows).await?;
                 Answer::Written
             }
-            Call::Get(index) => Answer::Value(Some(Content::from(&row.get(tx, *index, Serializable).await?))),
-            Call::Back => Answer::Value(row.back(tx, Serializable).await?.as_ref().map(Content::from)),
-            Call::Size => Answer::Number(row.size(tx, Serializable).await?),
-            Call::IsEmpty => Answer::Is(row.is_empty(tx, Serializable).await?),
+            Call::Get(index) => Answer::Value(Some(Content::from(&row.get(tx, *index, isolation).await?))),
+            Call::Back => Answer::Value(row.back(tx, isolation).await?.as_ref().map(Content::from)),
+            Call::Size => Answer::Number(row.size(tx, isolation).await?),
+            Call::IsEmpty => Answer::Is(row.is_empty(tx, isolation).await?),
             Call::Scan(start, end) => {
-                let elements = row.scan(tx, *start, *end, Serializable).await?;
+                let elements = row.scan(tx, *start, *end, isolation).await?;
                 Answer::Scan(elements.iter().map(Content::from).collect())
             }
             Call::Stored(start, end) => {
-                let stored = row.stored(tx, *start, *end, Serializable).await?.into_iter();
+                let stored = row.stored(tx, *start, *end, isolation).await?.into_iter();
                 let contents = stored.map(|(index, value)| (index, Content::from(&value)));
                 Answer::Stored(contents.filter(|(_, value)| *value != self.default()).collect())
             }
-            Call::Rows => Answer::Number(matrix.rows(tx, Serializable).await?),
+            Call::Rows => Answer::Number(matrix.rows(tx, isolation).await?),
         })
     }
 

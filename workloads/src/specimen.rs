@@ -60,6 +60,9 @@ pub struct At {
     pub stamp: Option<[u8; 10]>,
     /// The read version of its transaction.
     pub read_version: Option<Version>,
+    /// The highest version that was known to be committed when it was called: what has a higher one may have
+    /// landed meanwhile.
+    pub called: Version,
 }
 
 /// A layer on the shake table. The value itself is the drawn configuration of a run.
@@ -641,7 +644,7 @@ impl<S: Specimen> Workload for Mounted<S> {
     }
 
     fn step(&self, model: &mut S::Model, step: &Step<'_, Self>) -> Result<(), String> {
-        let at = At { stamp: step.stamp, read_version: step.read_version };
+        let at = At { stamp: step.stamp, read_version: step.read_version, called: step.known_at_call() };
         if !step.committed && step.answer.is_none() {
             return Ok(());
         }

@@ -72,6 +72,11 @@ pub struct Step<'a, W: Workload> {
 }
 
 impl<W: Workload> Step<'_, W> {
+    /// The highest version that was known to be committed when the operation was called.
+    pub fn known_at_call(&self) -> Version {
+        self.timing.known_at(self.called)
+    }
+
     /// Judges a wait of this operation: whether its answer came soon after it was possible, and one that
     /// says "nothing" only once patience had run out.
     pub fn waited(&self, wait: Wait) -> Result<(), String> {

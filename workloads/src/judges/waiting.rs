@@ -41,6 +41,11 @@ impl Timing {
         Timing { timeline, faulty: history.faulty }
     }
 
+    /// The highest version that was known to be committed at this time.
+    pub(crate) fn known_at(&self, now: Nanos) -> Version {
+        self.timeline.decided_before(now).map_or(0, |decided| decided.version)
+    }
+
     /// When an answer must be there that is possible since `possible`.
     fn bound(&self, possible: Nanos) -> Nanos {
         let prompt = possible.saturating_add(PROMPT);
@@ -69,7 +74,7 @@ impl Timing {
                     seconds(wait.patience)
                 ));
             }
-            let known = self.timeline.decided_before(over).map_or(0, |decided| decided.version);
+            let known = self.known_at(over);
             return match look {
                 Some(look) if look < known => Err(format!(
                     "answered that nothing came, from a look at version {look}; version {known} was known to be \

@@ -88,6 +88,7 @@ mod tests {
         let at = |version: u8, read| At {
             stamp: Some([0, 0, 0, 0, 0, 0, 0, version, 0, 0]),
             read_version: Some(read),
+            ..At::default()
         };
         let mut model = Timeline::new(vec![0]);
         let mut push = |at: At, n| {
@@ -99,7 +100,7 @@ mod tests {
         assert_eq!(push(at(10, 5), 2), (vec![0, 1, 2], vec![0, 1, 2]));
         assert_eq!(push(at(20, 9), 3), (vec![0, 3], vec![0, 1, 2, 3]));
         assert_eq!(push(at(30, 10), 4), (vec![0, 1, 2, 4], vec![0, 1, 2, 3, 4]));
-        model.begin(&At { stamp: None, read_version: Some(30) });
+        model.begin(&At { read_version: Some(30), ..At::default() });
         assert_eq!(model.seen(true), model.seen(false));
         assert_eq!(model, Timeline::new(vec![0, 1, 2, 3, 4]));
     }

@@ -542,6 +542,7 @@ mod tests {
         let at = |version: u8, read| At {
             stamp: Some([0, 0, 0, 0, 0, 0, 0, version, 0, 0]),
             read_version: Some(read),
+            ..At::default()
         };
         let mut model = Timeline::new(Items::new());
         let mut push = |number, at: At| {

@@ -6,7 +6,6 @@ use super::{
     keys::ALL_END,
     range::{Batch, Fetch},
     selector::Selector,
-    sizes,
 };
 use crate::{
     faults::Family,
@@ -79,10 +78,9 @@ impl Connection {
                 limits.take(row);
             }
             let last = reply.rows.last().map(|row| row.key.clone());
-            // A storage server that has reached its limits says that there is more without looking.
-            let full = reply.rows.len() >= limit || sizes::rows(&reply.rows) >= limit_bytes as i64;
             batch.rows.extend(reply.rows);
-            let exhausted = !reply.more && !full;
+            // A storage server that has reached its limits says that there is more without looking.
+            let exhausted = !reply.more;
             // What has been read so far ends here.
             let through = match (exhausted, last, reverse) {
                 (false, Some(last), true) => last,

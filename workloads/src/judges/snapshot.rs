@@ -154,3 +154,68 @@ impl Transaction for Snapshot {
     fn reset(&self) {}
     fn cancel(&self) {}
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shaketable_sim::proto::Mutation;
+
+    fn now<T>(answer: impl Future<Output = Result<T>>) -> Result<T> {
+        answer.now_or_never().expect("nothing here waits")
+    }
+
+    fn snapshot() -> Snapshot {
+        let snapshot = Snapshot::new(Keyspace::default());
+        snapshot.change(|state| {
+            for (key, value) in [("a", "1"), ("b", "22"), ("c", "333")] {
+                state.apply(&Mutation::Set(key.into(), value.into()), None);
+            }
+        });
+        snapshot
+    }
+
+    #[test]
+    fn a_state_is_read_as_a_database_is() {
+        let snapshot = snapshot();
+        let tx = snapshot.create_transaction().expect("a transaction");
+        assert_eq!(now(tx.get(b"b", Isolation::Serializable)), Ok(Some(Bytes::from("22"))));
+        assert_eq!(now(tx.get(b"d", Isolation::Snapshot)), Ok(None));
+        let after = KeySelector::first_greater_than("a");
+        assert_eq!(now(tx.get_key(&after, Isolation::Snapshot)), Ok(Bytes::from("b")));
+        for (limit, reverse, keys, more) in [
+            (None, false, &["a", "b", "c"][..], false),
+            (Some(0), false, &["a", "b", "c"][..], false),
+            (Some(2), false, &["a", "b"][..], true),
+            (Some(3), false, &["a", "b", "c"][..], false),
+            (Some(1), true, &["c"][..], true),
+        ] {
+            let range = RangeOption { limit, reverse, ..RangeOption::new("a", "d") };
+            let batch = now(tx.get_range(&range, 1, Isolation::Snapshot)).expect("rows");
+            let found: Vec<_> = batch.rows.iter().map(|row| &row.key[..]).collect();
+            assert_eq!((found, batch.more), (keys.iter().map(|key| key.as_bytes()).collect(), more));
+        }
+        assert_eq!(now(tx.get_estimated_range_size_bytes(b"b", b"d")), Ok(7));
+        let points = now(tx.get_range_split_points(b"a", b"d", 1)).expect("points");
+        assert_eq!(points, [Bytes::from("a"), Bytes::from("d")]);
+    }
+
+    #[test]
+    fn nothing_is_written_to_a_state() {
+        let tx = snapshot();
+        tx.set(b"a", b"2");
+        tx.clear_range(b"a", b"d");
+        assert_eq!(now(tx.commit()), Ok(()));
+        assert_eq!(now(tx.get(b"a", Isolation::Snapshot)), Ok(Some(Bytes::from("1"))));
+        assert_eq!(now(tx.watch(b"a")), Err(Error::TRANSACTION_READ_ONLY));
+        assert_eq!(now(tx.get_versionstamp()), Err(Error::NO_COMMIT_VERSION));
+        assert_eq!(now(tx.on_error(Error::NOT_COMMITTED)), Err(Error::NOT_COMMITTED));
+        assert_eq!(tx.get_committed_version(), Ok(-1));
+    }
+
+    #[test]
+    fn time_stands_still_in_a_state() {
+        let env = snapshot().env().clone();
+        assert_eq!(env.now(), Duration::ZERO);
+        env.sleep(Duration::from_secs(9)).now_or_never().expect("no wait");
+    }
+}

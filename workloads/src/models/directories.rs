@@ -236,7 +236,19 @@ impl Known {
 
     /// Where the layer begins in which a path ends, how far the path leads there, and the layers on the way.
     fn follow(&self, path: &[String], aim: Aim, enters: bool) -> Result<(usize, usize, Vec<usize>), Error> {
-        let (mut from, mut layers) = (0, Vec::new());
+        self.follow_from(0, path, aim, enters)
+    }
+
+    /// [`follow`](Known::follow) through the layer that begins at this depth of the path: those above it are not
+    /// asked.
+    fn follow_from(
+        &self,
+        mut from: usize,
+        path: &[String],
+        aim: Aim,
+        enters: bool,
+    ) -> Result<(usize, usize, Vec<usize>), Error> {
+        let mut layers = Vec::new();
         loop {
             let place = self.get(&path[..from]).unwrap_or(self);
             version(place, &path[..from], aim)?;
@@ -326,10 +338,13 @@ impl Known {
         own || self.below.values().any(|directory| directory.gives(prefix))
     }
 
-    /// Moves a directory.
-    pub fn rename(&mut self, from: &[String], to: &[String]) -> Result<(), Error> {
+    /// Moves a directory, through the layer that begins at depth `start` of its path.
+    pub fn rename(&mut self, mut start: usize, from: &[String], to: &[String]) -> Result<(), Error> {
         let (source, destination) = (Path::from(from), Path::from(to));
-        let (mut start, mut layers) = (0, Vec::new());
+        if !to.starts_with(&from[..start]) {
+            return Err(Error::BetweenPartitions { from: source, to: destination });
+        }
+        let mut layers = Vec::new();
         let (old, new) = loop {
             version(self.get(&from[..start]).unwrap_or(self), &from[..start], Aim::Write)?;
             layers.push(start);
@@ -359,15 +374,15 @@ impl Known {
         Ok(())
     }
 
-    /// The path of the partition in which a directory is.
-    pub fn partition_of<'a>(&self, path: &'a [String]) -> &'a [String] {
-        let depth = (1..path.len()).rev().find(|depth| self.partition_at(path, *depth, 0));
-        &path[..depth.unwrap_or(0)]
+    /// The depth of the partition in which a directory is; 0 for none. The layer of its handle begins there.
+    pub fn partition_of(&self, path: &[String]) -> usize {
+        (1..path.len()).rev().find(|depth| self.partition_at(path, *depth, 0)).unwrap_or(0)
     }
 
-    /// Removes a directory if it is there, and says whether it was.
-    pub fn remove(&mut self, path: &[String]) -> Result<bool, Error> {
-        let (_, depth, layers) = self.follow(path, Aim::Write, false)?;
+    /// Removes a directory if it is there, through the layer that begins at depth `start` of its path, and says
+    /// whether it was.
+    pub fn remove(&mut self, start: usize, path: &[String]) -> Result<bool, Error> {
+        let (_, depth, layers) = self.follow_from(start, path, Aim::Write, false)?;
         self.stamp(path, &layers);
         let existed = depth == path.len();
         if existed {
@@ -502,12 +517,12 @@ mod tests {
         root.create(&names(&["p", "d"]), wish(b"")).unwrap();
         root.create(&names(&["a", "b"]), wish(b"")).unwrap();
         let before = root.clone();
-        let below = root.rename(&names(&["a"]), &names(&["a", "b", "c"])).unwrap_err();
+        let below = root.rename(0, &names(&["a"]), &names(&["a", "b", "c"])).unwrap_err();
         assert!(matches!(below, Error::BelowItself { .. }));
-        let across = root.rename(&names(&["p", "d"]), &names(&["d"])).unwrap_err();
+        let across = root.rename(0, &names(&["p", "d"]), &names(&["d"])).unwrap_err();
         assert!(matches!(across, Error::BetweenPartitions { .. }));
         assert_eq!(root, before);
-        root.rename(&names(&["p"]), &names(&["a", "p"])).unwrap();
+        root.rename(0, &names(&["p"]), &names(&["a", "p"])).unwrap();
         assert_eq!(root.list(&names(&["a", "p"])), Ok(vec!["d".to_owned()]));
     }
 }

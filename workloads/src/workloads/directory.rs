@@ -472,12 +472,14 @@ impl Specimen for Directory {
     }
 
     fn replay(&self, model: &mut Known, op: &Op, _: &At) -> Result<Answer, Error> {
-        let (op, by_handle) = match op {
+        // A handle goes by the layer of its own partition, and asks none above.
+        let (op, start) = match op {
             Op::ByHandle(op) => {
-                model.open(Self::handled(op), b"")?;
-                (&**op, true)
+                let handled = Self::handled(op);
+                model.open(handled, b"")?;
+                (&**op, model.partition_of(handled))
             }
-            op => (op, false),
+            op => (op, 0),
         };
         let nodes = self.subspaces().0.into_bytes();
         let wish = |tag, prefix, opens| Wish { tag, prefix, opens, manual: self.manual, nodes: &nodes };
@@ -494,22 +496,14 @@ impl Specimen for Directory {
             }
             Op::Open(names, tag) => known(model.open(names, tag)?),
             Op::Rename(from, to) => {
-                match model.rename(from, to) {
-                    // Seen from within a partition, its root is a directory that is there.
-                    Err(Error::BetweenPartitions { to: root, .. })
-                        if by_handle && to == model.partition_of(from) =>
-                    {
-                        return Err(Error::AlreadyExists(root));
-                    }
-                    renamed => renamed?,
-                }
+                model.rename(start, from, to)?;
                 Answer::Done
             }
-            Op::Remove(names) => match model.remove(names)? {
+            Op::Remove(names) => match model.remove(start, names)? {
                 true => Answer::Done,
                 false => return Err(Error::NotFound(Path::from(&names[..]))),
             },
-            Op::RemoveIfExists(names) => Answer::Is(model.remove(names)?),
+            Op::RemoveIfExists(names) => Answer::Is(model.remove(start, names)?),
             Op::List(names) | Op::Pages(names) => Answer::Names(model.list(names)?),
             Op::Exists(names) => Answer::Is(model.exists(names)?),
             Op::Put(names, key, byte, length) | Op::PutLater(names, key, byte, length) => {

@@ -128,7 +128,7 @@ impl<T: Transaction> Noted<T> {
 }
 
 fn key(key: &[u8]) -> Span {
-    (Bytes::copy_from_slice(key), key_after(key).into())
+    (Bytes::copy_from_slice(key), key_after(key))
 }
 
 fn words(span: Option<&Span>) -> String {

@@ -224,7 +224,8 @@ fn serializable_knows_which_reads_see_own_writes() {
             (attempt.read_your_writes, attempt.snapshot_read_your_writes) = (read, snapshot);
         })
     };
-    let (serializably, at_snapshot): (fn(Call) -> Call, fn(Call) -> Call) = (|call| call, at_snapshot);
+    let serializably: fn(Call) -> Call = |call| call;
+    let at_snapshot: fn(Call) -> Call = at_snapshot;
     for (call, read, snapshot, sees) in [
         (serializably, true, true, true),
         (serializably, true, false, true),

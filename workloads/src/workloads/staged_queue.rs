@@ -841,7 +841,7 @@ impl Model {
                 }
                 match step.answer {
                     Some(answer) if *answer != Answer::Dealt(dealt.clone()) => {
-                        return Err(format!("answered {answer:?}, should answer {dealt:?}"));
+                        Err(format!("answered {answer:?}, should answer {dealt:?}"))
                     }
                     _ => stamped(step, new.iter().map(|(p, _)| stamp(p))),
                 }

@@ -17,6 +17,7 @@ use shaketable_layers::{
 };
 use shaketable_sim::{proto::Mutation, seed::Stream};
 use shaketable_workloads::{Bug, Outcome, Shake, Step, Workload};
+use std::time::Duration;
 
 // ---- The layer: accounts, and transfers between them -------------------------------------------
 
@@ -160,6 +161,16 @@ impl Workload for Ledger {
         Session::open(db, &clients(), client as u64)
             .await
             .map_err(|e| e.fdb().unwrap_or(Error::INTERNAL_ERROR))
+    }
+
+    /// After a transfer whose future was dropped, as a request's time-out does it, the session begins no other one
+    /// until somebody has asked what became of it.
+    async fn recall<D: Database>(&self, session: &mut Session<D>) {
+        while let Some(dropped) = session.unread() {
+            if session.resolve::<()>(dropped).await.is_err() {
+                session.database().env().sleep(Duration::from_millis(10)).await;
+            }
+        }
     }
 
     async fn apply<D: Database>(&self, session: &mut Session<D>, op: &Transfer) -> Outcome<bool> {

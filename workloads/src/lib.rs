@@ -15,6 +15,7 @@ pub mod determinism;
 pub mod judges;
 mod looks;
 pub mod models;
+mod pass_on;
 pub mod plan;
 pub mod real;
 pub mod runner;

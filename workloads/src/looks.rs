@@ -4,6 +4,7 @@
 //! A [`Noted`] transaction passes every call on and notes at which isolation it was read. So it needs no look
 //! at the conflict ranges themselves, in which reads of the same transaction's writes do not show.
 
+use crate::pass_on::pass_on;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
@@ -190,22 +191,6 @@ impl<T: Transaction> Transaction for Noted<T> {
         self.inner.get_mapped_range(range, mapper, iteration, isolation)
     }
 
-    fn set(&self, key: &[u8], value: &[u8]) {
-        self.inner.set(key, value);
-    }
-
-    fn clear(&self, key: &[u8]) {
-        self.inner.clear(key);
-    }
-
-    fn clear_range(&self, begin: &[u8], end: &[u8]) {
-        self.inner.clear_range(begin, end);
-    }
-
-    fn atomic_op(&self, key: &[u8], operand: &[u8], op: MutationType) {
-        self.inner.atomic_op(key, operand, op);
-    }
-
     fn add_conflict_range(&self, begin: &[u8], end: &[u8], kind: ConflictRangeType) -> Result<()> {
         if kind == ConflictRangeType::Read {
             let span = (Bytes::copy_from_slice(begin), Bytes::copy_from_slice(end));
@@ -214,76 +199,12 @@ impl<T: Transaction> Transaction for Noted<T> {
         self.inner.add_conflict_range(begin, end, kind)
     }
 
-    fn watch(&self, key: &[u8]) -> BoxFuture<'static, Result<()>> {
-        self.inner.watch(key)
-    }
-
-    fn get_read_version(&self) -> impl Future<Output = Result<i64>> + Send + use<T> {
-        self.inner.get_read_version()
-    }
-
-    fn set_read_version(&self, version: i64) {
-        self.inner.set_read_version(version);
-    }
-
-    fn get_committed_version(&self) -> Result<i64> {
-        self.inner.get_committed_version()
-    }
-
-    fn get_versionstamp(&self) -> BoxFuture<'static, Result<[u8; 10]>> {
-        self.inner.get_versionstamp()
-    }
-
-    fn get_approximate_size(&self) -> impl Future<Output = Result<i64>> + Send + use<T> {
-        self.inner.get_approximate_size()
-    }
-
-    fn get_estimated_range_size_bytes(
-        &self,
-        begin: &[u8],
-        end: &[u8],
-    ) -> impl Future<Output = Result<i64>> + Send + use<T> {
-        self.inner.get_estimated_range_size_bytes(begin, end)
-    }
-
-    fn get_range_split_points(
-        &self,
-        begin: &[u8],
-        end: &[u8],
-        chunk_size: i64,
-    ) -> impl Future<Output = Result<Vec<Bytes>>> + Send + use<T> {
-        self.inner.get_range_split_points(begin, end, chunk_size)
-    }
-
-    fn get_addresses_for_key(&self, key: &[u8]) -> impl Future<Output = Result<Vec<String>>> + Send + use<T> {
-        self.inner.get_addresses_for_key(key)
-    }
-
-    fn get_tag_throttled_duration(&self) -> impl Future<Output = Result<Duration>> + Send + use<T> {
-        self.inner.get_tag_throttled_duration()
-    }
-
-    fn get_total_cost(&self) -> impl Future<Output = Result<i64>> + Send + use<T> {
-        self.inner.get_total_cost()
-    }
-
-    fn set_option(&self, option: TransactionOption) -> Result<()> {
-        self.inner.set_option(option)
-    }
-
-    fn commit(&self) -> impl Future<Output = Result<()>> + Send + use<T> {
-        self.inner.commit()
-    }
-
-    fn on_error(&self, error: Error) -> impl Future<Output = Result<()>> + Send + use<T> {
-        self.inner.on_error(error)
-    }
-
-    fn reset(&self) {
-        self.inner.reset();
-    }
-
-    fn cancel(&self) {
-        self.inner.cancel();
+    pass_on! {
+        <T> inner:
+            set, clear, clear_range, atomic_op, watch, get_read_version, set_read_version,
+            get_committed_version, get_versionstamp, get_approximate_size,
+            get_estimated_range_size_bytes, get_range_split_points, get_addresses_for_key,
+            get_tag_throttled_duration, get_total_cost, set_option, commit, on_error, reset,
+            cancel
     }
 }

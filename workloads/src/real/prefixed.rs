@@ -10,6 +10,7 @@
 //! do leave it reach beyond it, so that a stranger's write there can conflict. Mapped ranges are refused with 2108: a
 //! mapper makes keys that know of no prefix.
 
+use crate::pass_on::pass_on;
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::{
     FutureExt,
@@ -263,26 +264,6 @@ impl<T: Transaction> Transaction for PrefixedTransaction<T> {
         self.inner.watch(&self.space.key(key))
     }
 
-    fn get_read_version(&self) -> impl Future<Output = Result<i64>> + Send + use<T> {
-        self.inner.get_read_version()
-    }
-
-    fn set_read_version(&self, version: i64) {
-        self.inner.set_read_version(version);
-    }
-
-    fn get_committed_version(&self) -> Result<i64> {
-        self.inner.get_committed_version()
-    }
-
-    fn get_versionstamp(&self) -> BoxFuture<'static, Result<[u8; 10]>> {
-        self.inner.get_versionstamp()
-    }
-
-    fn get_approximate_size(&self) -> impl Future<Output = Result<i64>> + Send + use<T> {
-        self.inner.get_approximate_size()
-    }
-
     fn get_estimated_range_size_bytes(
         &self,
         begin: &[u8],
@@ -308,14 +289,6 @@ impl<T: Transaction> Transaction for PrefixedTransaction<T> {
         self.inner.get_addresses_for_key(&self.space.key(key))
     }
 
-    fn get_tag_throttled_duration(&self) -> impl Future<Output = Result<Duration>> + Send + use<T> {
-        self.inner.get_tag_throttled_duration()
-    }
-
-    fn get_total_cost(&self) -> impl Future<Output = Result<i64>> + Send + use<T> {
-        self.inner.get_total_cost()
-    }
-
     /// Access to the system's keys, and raw access, are refused: they would lead out of the prefix.
     fn set_option(&self, option: TransactionOption) -> Result<()> {
         match option {
@@ -324,20 +297,11 @@ impl<T: Transaction> Transaction for PrefixedTransaction<T> {
         }
     }
 
-    fn commit(&self) -> impl Future<Output = Result<()>> + Send + use<T> {
-        self.inner.commit()
-    }
-
-    fn on_error(&self, error: Error) -> impl Future<Output = Result<()>> + Send + use<T> {
-        self.inner.on_error(error)
-    }
-
-    fn reset(&self) {
-        self.inner.reset();
-    }
-
-    fn cancel(&self) {
-        self.inner.cancel();
+    pass_on! {
+        <T> inner:
+            get_read_version, set_read_version, get_committed_version, get_versionstamp,
+            get_approximate_size, get_tag_throttled_duration, get_total_cost, commit, on_error,
+            reset, cancel
     }
 }
 

@@ -9,7 +9,7 @@
 //! stacks are small.
 
 use super::prefixed::{Prefixed, PrefixedTransaction, Space};
-use crate::runner::something_may_land;
+use crate::{pass_on::pass_on, runner::something_may_land};
 use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
 use parking_lot::Mutex;
@@ -384,14 +384,6 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
         self.inner.atomic_op(key, operand, op);
     }
 
-    fn add_conflict_range(&self, begin: &[u8], end: &[u8], kind: ConflictRangeType) -> Result<()> {
-        self.inner.add_conflict_range(begin, end, kind)
-    }
-
-    fn watch(&self, key: &[u8]) -> BoxFuture<'static, Result<()>> {
-        self.inner.watch(key)
-    }
-
     fn get_read_version(&self) -> impl Future<Output = Result<i64>> + Send + use<D> {
         let now = self.now();
         self.record.lock().asked.get_or_insert(now);
@@ -408,47 +400,6 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
         record.fresh = false;
         record.read_version.get_or_insert(version);
         self.inner.set_read_version(version);
-    }
-
-    fn get_committed_version(&self) -> Result<i64> {
-        self.inner.get_committed_version()
-    }
-
-    fn get_versionstamp(&self) -> BoxFuture<'static, Result<[u8; 10]>> {
-        self.inner.get_versionstamp()
-    }
-
-    fn get_approximate_size(&self) -> impl Future<Output = Result<i64>> + Send + use<D> {
-        self.inner.get_approximate_size()
-    }
-
-    fn get_estimated_range_size_bytes(
-        &self,
-        begin: &[u8],
-        end: &[u8],
-    ) -> impl Future<Output = Result<i64>> + Send + use<D> {
-        self.inner.get_estimated_range_size_bytes(begin, end)
-    }
-
-    fn get_range_split_points(
-        &self,
-        begin: &[u8],
-        end: &[u8],
-        chunk_size: i64,
-    ) -> impl Future<Output = Result<Vec<Bytes>>> + Send + use<D> {
-        self.inner.get_range_split_points(begin, end, chunk_size)
-    }
-
-    fn get_addresses_for_key(&self, key: &[u8]) -> impl Future<Output = Result<Vec<String>>> + Send + use<D> {
-        self.inner.get_addresses_for_key(key)
-    }
-
-    fn get_tag_throttled_duration(&self) -> impl Future<Output = Result<Duration>> + Send + use<D> {
-        self.inner.get_tag_throttled_duration()
-    }
-
-    fn get_total_cost(&self) -> impl Future<Output = Result<i64>> + Send + use<D> {
-        self.inner.get_total_cost()
     }
 
     fn set_option(&self, option: TransactionOption) -> Result<()> {
@@ -518,8 +469,11 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
         self.inner.reset();
     }
 
-    fn cancel(&self) {
-        self.inner.cancel();
+    pass_on! {
+        <D> inner:
+            add_conflict_range, watch, get_committed_version, get_versionstamp,
+            get_approximate_size, get_estimated_range_size_bytes, get_range_split_points,
+            get_addresses_for_key, get_tag_throttled_duration, get_total_cost, cancel
     }
 }
 

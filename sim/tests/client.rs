@@ -23,10 +23,19 @@ fn with<F: Future<Output = ()> + 'static>(
     families: &[Family],
     body: impl Fn(Arc<World>, SimDatabase) -> F + Send + Sync + Clone + 'static,
 ) {
+    with_seed(Seed(3), families, body);
+}
+
+/// The same with a seed of its own.
+fn with_seed<F: Future<Output = ()> + 'static>(
+    seed: Seed,
+    families: &[Family],
+    body: impl Fn(Arc<World>, SimDatabase) -> F + Send + Sync + Clone + 'static,
+) {
     let rates: BTreeMap<Family, f64> = families.iter().map(|family| (*family, 1.0)).collect();
     let plan = FaultPlan { rates, ..FaultPlan::default() };
-    rt::simulate(Seed(3), async move {
-        let world = World::new(Seed(3), ClusterConfig::smallest(), &plan, false);
+    rt::simulate(seed, async move {
+        let world = World::new(seed, ClusterConfig::smallest(), &plan, false);
         let cluster = Cluster::start(world.clone()).await;
         let controller = cluster.controller();
         let done = Arc::new(Mutex::new(false));
@@ -60,6 +69,33 @@ fn set(db: &SimDatabase, value: &[u8]) -> <SimDatabase as Database>::Transaction
     let tx = db.create_transaction().expect("a transaction");
     tx.set(b"k", value);
     tx
+}
+
+#[test]
+fn a_body_is_told_which_attempt_it_is() {
+    with(&[], |_, db| async move {
+        let failing = |last: u32| {
+            let db = db.clone();
+            async move {
+                let told = Arc::new(Mutex::new(Vec::new()));
+                let notes = told.clone();
+                let ran = db.run(move |_, attempt| {
+                    notes.lock().push(attempt.number);
+                    async move {
+                        match attempt.number < last {
+                            true => Err(Error::NOT_COMMITTED),
+                            false => Err(Error::CLIENT_INVALID_OPERATION),
+                        }
+                    }
+                });
+                let failed: Result<(), _> = ran.await;
+                (told.lock().clone(), failed.map_err(|e| (e.error, e.attempts, e.maybe_committed)))
+            }
+        };
+        let failure = |attempts| Err((Error::CLIENT_INVALID_OPERATION, attempts, false));
+        assert_eq!(failing(0).await, (vec![0], failure(1)));
+        assert_eq!(failing(3).await, (vec![0, 1, 2, 3], failure(4)));
+    });
 }
 
 /// The attempts recorded so far.
@@ -129,24 +165,31 @@ fn an_unknown_result_is_often_told_late_enough_for_others_to_work_before() {
 
 #[test]
 fn commits_at_the_edge_of_the_window_are_taken_or_too_old() {
-    with(&[Family::WindowEdge], |world, db| async move {
-        let mut seen = [0, 0];
-        for _ in 0..40 {
-            world.faults.switch(true);
-            let tx = set(&db, b"1");
-            tx.get(b"k", Isolation::Serializable).await.expect("a calm read");
-            let began = world.clock.now();
-            let committed = tx.commit().await;
-            let took = world.clock.now() - began;
-            assert!((4 * SECOND..6 * SECOND).contains(&took), "{took}");
-            match committed {
-                Ok(()) => seen[0] += 1,
-                Err(Error::TRANSACTION_TOO_OLD) => seen[1] += 1,
-                Err(e) => panic!("{e}"),
+    let seen = Arc::new(Mutex::new([0, 0]));
+    for seed in 0..5 {
+        let seen = seen.clone();
+        with_seed(Seed(seed), &[Family::WindowEdge], move |world, db| {
+            let seen = seen.clone();
+            async move {
+                for _ in 0..8 {
+                    world.faults.switch(true);
+                    let tx = set(&db, b"1");
+                    tx.get(b"k", Isolation::Serializable).await.expect("a calm read");
+                    let began = world.clock.now();
+                    let committed = tx.commit().await;
+                    let took = world.clock.now() - began;
+                    assert!((4 * SECOND..6 * SECOND).contains(&took), "{took}");
+                    match committed {
+                        Ok(()) => seen.lock()[0] += 1,
+                        Err(Error::TRANSACTION_TOO_OLD) => seen.lock()[1] += 1,
+                        Err(e) => panic!("{e}"),
+                    }
+                }
             }
-        }
-        assert!(seen.iter().all(|seen| *seen > 5), "taken, too old: {seen:?}");
-    });
+        });
+    }
+    let seen = seen.lock();
+    assert!(seen.iter().all(|seen| *seen > 5), "taken, too old: {seen:?}");
 }
 
 #[test]

@@ -206,3 +206,35 @@ pub fn default_of(option: &DatabaseOption) -> Option<TransactionOption> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An option's name, less its value.
+    fn name(option: &impl std::fmt::Debug) -> String {
+        let name = format!("{option:?}");
+        name.split('(').next().unwrap_or_default().trim_start_matches("Transaction").to_owned()
+    }
+
+    #[test]
+    fn a_default_for_transactions_is_the_option_of_its_name() {
+        let mut defaults = 0;
+        for code in DatabaseOption::CODES {
+            let value = 7_i64.to_le_bytes();
+            let option = [None, Some(&value[..]), Some(b"text")]
+                .into_iter()
+                .find_map(|raw| DatabaseOption::from_raw(*code, raw).ok())
+                .expect("each option takes one of these");
+            // The names of the others do not begin so.
+            let is_default = format!("{option:?}").starts_with("Transaction");
+            let found = default_of(&option);
+            assert_eq!(found.is_some(), is_default, "{option:?}");
+            if let Some(found) = found {
+                assert_eq!((name(&found), found.value()), (name(&option), option.value()));
+                defaults += 1;
+            }
+        }
+        assert_eq!(defaults, 11);
+    }
+}

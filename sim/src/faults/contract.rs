@@ -45,9 +45,6 @@ allowed! {
          offered.";
     LateLanding, 0.006,
         "After transaction_timed_out a commit may land until its read version leaves the window.";
-    WindowEdge, 0.01,
-        "A commit may come as late as its client likes: it is decided as any other until its read version has left \
-         the window, and is transaction_too_old then.";
     SpuriousConflict, 0.02,
         "not_committed may come without a conflict, and means that nothing was committed.";
     TooOld, 0.004,

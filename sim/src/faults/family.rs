@@ -22,6 +22,11 @@ pub trait FaultFamily: Sync {
     /// How it is dosed.
     fn dosage(&self) -> Dosage;
 
+    /// How often it strikes in a run at most.
+    fn most(&self) -> u64 {
+        u64::MAX
+    }
+
     /// Does it. Answers whether it changed anything; only then it is counted. A family with a rate
     /// is asked at each occasion instead and has nothing to do here.
     fn strike(&self, world: &Arc<World>, strike: &Strike) -> bool {

@@ -28,6 +28,7 @@ mod slow_log_sync;
 mod slow_storage;
 mod swizzle;
 mod victims;
+mod window_edge;
 
 pub use driver::{begin, heal};
 pub use dropped_operation::Cut;
@@ -150,7 +151,8 @@ impl Family {
     }
 }
 
-/// The families with a file each: those whose strikes are timed, and one that runners of clients deliver.
+/// The families with a file each: those whose strikes are timed, one that runners of clients deliver, and one
+/// of which a run meets few.
 const FILED: &[&dyn FaultFamily] = &[
     &kill::Kill,
     &reboot::Reboot,
@@ -169,6 +171,7 @@ const FILED: &[&dyn FaultFamily] = &[
     &move_shard::MoveShard,
     &locked::Locked,
     &short_lifetime::ShortLifetime,
+    &window_edge::WindowEdge,
 ];
 
 /// Every family, those with a file of their own first.
@@ -219,6 +222,8 @@ pub struct FaultPlan {
 pub struct Faults {
     on: AtomicBool,
     rates: Vec<f64>,
+    /// How often each family may strike.
+    most: Vec<u64>,
     streams: Vec<Mutex<Stream>>,
     delivered: Vec<AtomicU64>,
 }
@@ -226,8 +231,11 @@ pub struct Faults {
 impl Faults {
     /// Faults at these rates, switched off.
     pub fn new(seed: Seed, rates: &BTreeMap<Family, f64>) -> Faults {
+        let mut most = vec![u64::MAX; Family::ALL.len()];
+        catalogue().for_each(|family| most[family.family() as usize] = family.most());
         Faults {
             on: AtomicBool::new(false),
+            most,
             rates: Family::ALL.iter().map(|f| rates.get(f).copied().unwrap_or(0.0)).collect(),
             streams: Family::ALL.iter().map(|f| Mutex::new(seed.stream(f.name()))).collect(),
             delivered: Family::ALL.iter().map(|_| AtomicU64::new(0)).collect(),
@@ -247,11 +255,20 @@ impl Faults {
     /// Whether the family strikes at this occasion; counts it when it does.
     pub fn roll(&self, family: Family) -> bool {
         let rate = self.rate(family);
-        if rate <= 0.0 || !self.are_on() || !self.streams[family as usize].lock().chance(rate) {
+        if rate <= 0.0
+            || !self.are_on()
+            || self.is_spent(family)
+            || !self.streams[family as usize].lock().chance(rate)
+        {
             return false;
         }
         self.count(family);
         true
+    }
+
+    /// Whether the family has struck as often as a run may meet it.
+    fn is_spent(&self, family: Family) -> bool {
+        self.delivered[family as usize].load(Ordering::Relaxed) >= self.most[family as usize]
     }
 
     /// The probability at each occasion; 0 for a family that does not strike in this run.

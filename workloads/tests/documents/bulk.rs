@@ -5,7 +5,7 @@ use crate::on_cluster;
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
 use shaketable_layers::{
-    bulk::{BuildId, Error, Job, Limits, Workspace},
+    bulk::{BuildId, Cleared, Error, Job, Limits, Workspace},
     tx::{Database, Isolation::Serializable, KeyValue, MutationType, RangeOption, Transaction, key_after},
 };
 use shaketable_sim::client::SimDatabase;
@@ -164,7 +164,7 @@ fn a_late_clearer_leaves_a_build_alone_that_has_begun_again() {
         assert_eq!(discarded.await, Ok(true));
         // It has read that the build is retired, and commits only when that is long over.
         let late = crate::begin(db);
-        assert_eq!(workspace.clear_retired(&late, 10).await.map(|cleared| cleared.rows), Ok(1));
+        assert_eq!(workspace.clear_retired(&late, 10).await, Ok(Cleared { rows: 1, more: false }));
         assert_eq!(begin().await, Err(Error::NoBuild(build)));
         assert_eq!(workspace.clear_all_retired(db, 10).await, Ok(1));
         assert_eq!(begin().await, Ok(()));

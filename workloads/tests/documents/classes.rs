@@ -4,7 +4,7 @@ use crate::{begin, on_cluster, session};
 use foundationdb_tuple::Subspace;
 use shaketable_layers::{
     once::{Fate, OpId, Outcome},
-    scheduling::{Change, Error, Refusal, Scheduling, catalogue},
+    scheduling::{Change, Error, MAX_INIT, Refusal, Scheduling, catalogue},
     tx::Database,
 };
 use std::collections::BTreeSet;
@@ -101,5 +101,16 @@ fn whether_a_class_was_added_is_recorded() {
         assert_eq!(add.await, Outcome::Applied(Change::Made));
         let last = OpId { seq: 3, ..last };
         assert_eq!(session.resolve::<Change>(last).await, Ok(Fate::Applied(Change::Made)));
+    });
+}
+
+#[test]
+fn as_many_classes_are_added_at_once_as_is_said_and_no_more() {
+    on_cluster(|db| async move {
+        let names = |count: usize| (0..count).map(|number| format!("class {number}"));
+        let tx = begin(&db);
+        assert_eq!(scheduling().init(&tx, names(MAX_INIT), 1).await, Ok(MAX_INIT));
+        let more = scheduling().init(&tx, names(MAX_INIT + 1), 1).await;
+        assert_eq!(more, Err(Error::Refused(Refusal::TooManyAtOnce)));
     });
 }

@@ -8,7 +8,7 @@ use shaketable_layers::{
     priority_queue::{End, PriorityQueue},
     queue::{ItemId, Order, Queue},
     staged_queue::{self, StagedQueue},
-    tx::{self, Database, DatabaseOption, Isolation::Serializable, RangeOption, Transaction},
+    tx::{self, Database, DatabaseOption, Isolation::Serializable, KEY_SIZE_LIMIT, RangeOption, Transaction},
 };
 use shaketable_sim::client::SimDatabase;
 
@@ -129,5 +129,19 @@ fn a_request_is_given_up_only_so_often() {
         db.set_option(DatabaseOption::TransactionTimeout(1)).expect("an option");
         let given_up = queue.give_up(&mut session, request).await;
         assert_eq!(given_up, Err(staged_queue::Error::Fdb(tx::Error::TRANSACTION_TIMED_OUT)));
+    });
+}
+
+#[test]
+fn a_queue_whose_keys_would_be_too_long_refuses_its_items() {
+    on_cluster(|db| async move {
+        let tx = crate::begin(&db);
+        // A position is 38 bytes or so behind the subspace, and its queue two.
+        let long = StagedQueue::new(Subspace::from_bytes(vec![b'q'; KEY_SIZE_LIMIT - 30]));
+        let refused = long.enqueue(&tx, ItemId([1; 16]), b"value").await;
+        assert!(matches!(refused, Err(staged_queue::Error::TooLarge(_))), "{refused:?}");
+        let longest = StagedQueue::new(Subspace::from_bytes(vec![b'q'; KEY_SIZE_LIMIT - 60]));
+        longest.enqueue(&tx, ItemId([1; 16]), b"value").await.expect("it fits");
+        tx.commit().await.expect("as the cluster says");
     });
 }

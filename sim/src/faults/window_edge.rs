@@ -1,0 +1,43 @@
+//! A commit is sent when its read version is about to leave the window, or has just left it.
+//!
+//! Each costs its client some five seconds of virtual time. A few say what many would, so that a long run
+//! meets no more than a short one.
+
+use super::{Dosage, Family, FaultFamily};
+
+/// The family.
+pub struct WindowEdge;
+
+impl FaultFamily for WindowEdge {
+    fn family(&self) -> Family {
+        Family::WindowEdge
+    }
+    fn promise(&self) -> &'static str {
+        "A commit may come as late as its client likes: it is decided as any other until its read version has left \
+         the window, and is transaction_too_old then."
+    }
+    fn budget(&self) -> &'static str {
+        "At most eight commits of a run, none begun after the act."
+    }
+    fn dosage(&self) -> Dosage {
+        Dosage::Rate(0.01)
+    }
+    fn most(&self) -> u64 {
+        8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{faults::Faults, seed::Seed};
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn a_run_meets_few() {
+        let faults = Faults::new(Seed(1), &BTreeMap::from([(Family::WindowEdge, 0.5)]));
+        faults.switch(true);
+        let struck = (0..1_000).filter(|_| faults.roll(Family::WindowEdge)).count();
+        assert_eq!(struck as u64, WindowEdge.most());
+    }
+}

@@ -232,6 +232,37 @@ fn a_server_that_lags_by_more_than_two_windows_says_so() {
 }
 
 #[test]
+fn a_server_applies_what_is_logged_after_both_of_its_lags() {
+    for (own, fault) in [(0, 0), (20, 0), (0, 300), (20, 300)] {
+        rt::simulate(Seed(4), async move {
+            let own = own * MILLISECOND;
+            let config = ClusterConfig { storage_lag: own..own + 1, ..ClusterConfig::smallest() };
+            let world = World::new(Seed(4), config, &FaultPlan::default(), false);
+            let cluster = Cluster::start(world.clone()).await;
+            let node = world.add_machine(Class::Client, "client", |_, _| std::future::ready(()));
+            let db = SimDatabase::new(world.clone(), node, ClientId(0), cluster.controller());
+            // The first generation's beginning is applied by then.
+            world.clock.sleep(SECOND).await;
+            world.tunables.machine(world.machines(Class::Storage)[0]).set_apply_lag(fault * MILLISECOND);
+            let version = commit(&db, |tx| tx.set(b"k", b"value")).await;
+            let committed = world.clock.now();
+            let tx = db.create_transaction().expect("a transaction");
+            tx.set_read_version(version);
+            tx.get(b"k", Isolation::Snapshot).await.expect("it comes");
+            let waited = world.clock.now() - committed;
+            let lag = own + fault * MILLISECOND;
+            // What was logged before the commit's answer came counts, and messages take their time.
+            let slack = 10 * MILLISECOND;
+            assert!(
+                (lag.saturating_sub(slack)..lag + slack).contains(&waited),
+                "{waited} for a lag of {lag}"
+            );
+            cluster.shutdown().await;
+        });
+    }
+}
+
+#[test]
 fn a_watch_outlives_its_servers() {
     rt::simulate(Seed(5), async {
         let world = World::new(Seed(5), config(), &FaultPlan::default(), false);

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fetch_whose_rows_were_lost_begins_again() {
+    fn a_fetch_whose_rows_were_lost_begins_again_until_they_are_safe() {
         let shard =
             |begin: &'static str, end: &'static str| KeyRange { begin: begin.into(), end: end.into() };
         let (lost, kept) = (shard("a", "b"), shard("b", "c"));
@@ -180,7 +180,10 @@ mod tests {
         assert!(fetches.take_due(7).is_empty());
         fetches.again(7, |range| *range == lost);
         assert!(fetches.take_due(6).is_empty());
-        assert_eq!(fetches.take_due(7), [lost]);
+        assert_eq!(fetches.take_due(7), [lost.clone()]);
         assert!(fetches.take_due(8).is_empty(), "each only once");
+        fetches.settle(|range| *range == kept);
+        fetches.again(9, |_| true);
+        assert_eq!(fetches.take_due(9), [lost], "what is safe is not wanted any more");
     }
 }

@@ -40,11 +40,6 @@ impl StorageDisk {
         StorageDisk { server, state: Mutex::new(State::new(map.held_by(server))) }
     }
 
-    /// The server's number.
-    pub fn server(&self) -> u16 {
-        self.server
-    }
-
     /// The last version that the server has applied.
     pub fn version(&self) -> Version {
         self.state.lock().version()

@@ -44,6 +44,8 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
             "A read of a storage server costs pages of 4,096 bytes, one that needs none nothing.";
         "total-cost/writes", cost_of_writes,
             "A write costs four times as much, once the commit takes it, a clear one page.";
+        "total-cost/direct-writes", cost_of_direct_writes,
+            "Without read-your-writes (51) a write costs at once, and nothing more at the commit.";
         "total-cost/reset", cost_of_reset,
             "reset and on_error return the cost to 0.";
         "tag-throttled-duration", throttled_duration,
@@ -323,6 +325,17 @@ async fn cost_of_writes<D: Database>(c: Ctx<D>) -> Outcome {
     tx.commit().await?;
     // The set of one page, that of two, the operation whose operand counts nothing, and the clear.
     same("after it", tx.get_total_cost().await?, (4 + 8 + 4 + 1) * PAGE)
+}
+
+async fn cost_of_direct_writes<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    tx.set_option(TransactionOption::ReadYourWritesDisable)?;
+    tx.set(&c.key("a"), b"1");
+    same("after a set", tx.get_total_cost().await?, 4 * PAGE)?;
+    tx.clear(&c.key("b"));
+    same("after a clear", tx.get_total_cost().await?, 5 * PAGE)?;
+    tx.commit().await?;
+    same("after the commit", tx.get_total_cost().await?, 5 * PAGE)
 }
 
 async fn cost_of_reset<D: Database>(c: Ctx<D>) -> Outcome {

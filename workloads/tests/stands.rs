@@ -1,10 +1,16 @@
 //! Every workload stands: the layers that come with the command pass their judges, a few seeds of each, calm and
 //! under faults. `shaketable run` shakes longer.
 
-use shaketable_sim::{faults::Profile, seed::Seed};
+use shaketable_sim::{
+    faults::Profile,
+    rt::{MILLISECOND, Nanos, SECOND},
+    seed::Seed,
+};
 use shaketable_workloads::{
     catalogue::{Entry, catalogue},
-    plan::Demands,
+    plan::{Demands, Plan},
+    runner,
+    workloads::cycle::Cycle,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -52,4 +58,20 @@ fn standard_faults() {
 #[test]
 fn a_storm() {
     stands(Profile::Storm, 10);
+}
+
+#[test]
+fn clients_pause_as_long_as_the_plan_says_and_audits_are_counted() {
+    let (rotations, pause) = (30, 100 * MILLISECOND);
+    let run = |pause: Nanos| {
+        let demands = Demands { profile: Profile::Calm, ..Demands::default() };
+        let mut plan = Plan::around(Cycle::sized(20, 2, rotations), Seed(5), &demands);
+        (plan.pause, plan.hurt) = (pause, 600 * SECOND);
+        runner::run(&plan, false)
+    };
+    let (hurried, patient) = (run(0), run(pause));
+    assert!(hurried.counters.audits > 0);
+    let mean = (patient.virtual_time - hurried.virtual_time) / rotations as Nanos;
+    // Each pause is drawn from none to twice the mean.
+    assert!((pause / 2..pause * 3 / 2).contains(&mean), "{mean}");
 }

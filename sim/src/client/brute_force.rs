@@ -10,11 +10,18 @@ use super::{
     snapshot_cache::SnapshotCache,
     write_map::{Op, WriteMap, conflict_ranges},
 };
-use crate::{atomic, proto::KeyRange};
+use crate::{
+    atomic,
+    proto::KeyRange,
+    seed::{Seed, Stream},
+};
 use bytes::Bytes;
 use proptest::prelude::*;
 use shaketable_layers::tx::{KeyValue, MutationType, Result};
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
 type Rows = BTreeMap<Bytes, Bytes>;
 
@@ -108,11 +115,25 @@ fn resolve(rows: &Rows, selector: &Selector, end: &Bytes) -> Bytes {
 }
 
 /// Runs a read to its end.
-fn run(mut read: RangeRead, snapshot: &Rows, cache: &mut SnapshotCache, writes: &WriteMap) -> Result<Batch> {
+fn run(read: RangeRead, snapshot: &Rows, cache: &mut SnapshotCache, writes: &WriteMap) -> Result<Batch> {
+    run_noting(read, snapshot, cache, writes, &mut |_| {})
+}
+
+/// The same; `note` is told what the storage servers are asked for.
+fn run_noting(
+    mut read: RangeRead,
+    snapshot: &Rows,
+    cache: &mut SnapshotCache,
+    writes: &WriteMap,
+    note: &mut dyn FnMut(&Fetch),
+) -> Result<Batch> {
     for _ in 0..1_000 {
         match read.advance((cache, writes))? {
             Step::Done(batch) => return Ok(batch),
-            Step::Fetch(wanted) => read.fetched(cache, fetch(snapshot, &wanted)),
+            Step::Fetch(wanted) => {
+                note(&wanted);
+                read.fetched(cache, fetch(snapshot, &wanted));
+            }
             Step::Resolve(selector) => read.resolved(key(selector, snapshot, cache, writes)?),
         }
     }
@@ -313,4 +334,78 @@ fn every_key_of_a_small_keyspace_is_drawn() {
         .map(|_| proptest::strategy::ValueTree::current(&a_key().new_tree(&mut runner).unwrap()))
         .collect();
     assert_eq!(drawn.len(), 13);
+}
+
+/// How many reads the snapshot of requests has.
+const READS: usize = 150;
+
+fn drawn_bytes(rng: &mut Stream, longest: u64) -> Bytes {
+    (0..rng.below(longest + 1)).map(|_| rng.below(3) as u8).collect()
+}
+
+fn drawn_selector(rng: &mut Stream) -> Selector {
+    let offset = if rng.chance(0.5) { 1 } else { rng.below(9) as i32 - 4 };
+    Selector { key: drawn_bytes(rng, 2), offset }
+}
+
+fn drawn_write(rng: &mut Stream) -> Write {
+    match rng.below(4) {
+        0 => Write::Set(drawn_bytes(rng, 2), drawn_bytes(rng, 3)),
+        1 => Write::Atomic(drawn_bytes(rng, 2), MutationType::Add, Bytes::from_static(b"1")),
+        _ => Write::Clear(drawn_bytes(rng, 2), drawn_bytes(rng, 2), true),
+    }
+}
+
+/// A selector as one word: its key's bytes, and its offset.
+fn word(selector: &Selector) -> String {
+    let key: String = match &selector.key {
+        key if *key >= USER_END => "end".to_owned(),
+        key => key.iter().map(|byte| byte.to_string()).collect(),
+    };
+    format!("'{key}'{:+}", selector.offset)
+}
+
+/// How much is asked for decides how often the storage servers are asked, and nothing else: no answer tells
+/// that it has changed.
+#[test]
+fn what_storage_servers_are_asked_for() {
+    let mut rng = Seed(1).stream("requests");
+    let mut requests = String::new();
+    let mut reads = 0;
+    while reads < READS {
+        let snapshot: Rows =
+            (0..rng.below(14)).map(|_| (drawn_bytes(&mut rng, 2), drawn_bytes(&mut rng, 3))).collect();
+        let mut writes = WriteMap::default();
+        (0..rng.below(8)).for_each(|_| drawn_write(&mut rng).record(&mut writes));
+        let (begin, end) = (drawn_selector(&mut rng), drawn_selector(&mut rng));
+        let some = |rng: &mut Stream, most: u64| rng.chance(0.6).then(|| 1 + rng.below(most) as i64);
+        let limits = Limits { rows: some(&mut rng, 5), min_rows: 1, bytes: some(&mut rng, 60) };
+        let reverse = rng.chance(0.5);
+        if begin.offset >= end.offset && begin.key >= end.key {
+            continue;
+        }
+        reads += 1;
+        let amount = |limits: &Limits| {
+            let [rows, bytes] =
+                [limits.rows, limits.bytes].map(|n| n.map_or("-".to_owned(), |n| n.to_string()));
+            format!("{rows} rows {bytes} bytes")
+        };
+        let direction = if reverse { "back" } else { "on" };
+        let read = format!("{} to {} {direction}, {}", word(&begin), word(&end), amount(&limits));
+        writeln!(requests, "{reads} {read}").expect("a string takes it");
+        let mut cache = SnapshotCache::default();
+        // A second time some of it is known, in halves.
+        for limits in [limits, Limits { rows: None, min_rows: 1, bytes: Some(30) }] {
+            let read = RangeRead::new(begin.clone(), end.clone(), limits, reverse, USER_END);
+            let batch = run_noting(read, &snapshot, &mut cache, &writes, &mut |asked| {
+                let (begin, end) = (word(&asked.begin), word(&asked.end));
+                writeln!(requests, "  {begin} to {end}, {}", amount(&asked.limits))
+                    .expect("a string takes it");
+            });
+            let batch = batch.expect("a read ends");
+            writeln!(requests, "  = {} rows, more {}", batch.rows.len(), batch.more)
+                .expect("a string takes it");
+        }
+    }
+    insta::assert_snapshot!(requests);
 }

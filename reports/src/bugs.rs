@@ -66,6 +66,19 @@ impl BugsReport {
         self.bugs.iter().filter(|b| b.caught.is_some()).count()
     }
 
+    /// Whether a bug was to be tried on more seeds when somebody asked to end.
+    pub fn is_left(&self, bug: &BugReport) -> bool {
+        bug.caught.is_none()
+            && bug.mistaken.is_none()
+            && self.ending != Ending::Complete
+            && bug.runs < self.max_seeds
+    }
+
+    /// How many were tried on every seed, or came to a judge that is mistaken, and were not caught.
+    pub fn missed(&self) -> usize {
+        self.bugs.iter().filter(|bug| bug.caught.is_none() && !self.is_left(bug)).count()
+    }
+
     /// Missing one bug is a failure of the whole; on a real cluster only missing them all is one, or a judge
     /// that is mistaken.
     pub fn outcome(&self) -> Outcome {
@@ -73,6 +86,7 @@ impl BugsReport {
             _ if self.ending == Ending::Lost => Outcome::Harness,
             0 => Outcome::Vacuous,
             n if self.caught() == n => Outcome::Passed,
+            _ if self.ending == Ending::Interrupted && self.missed() == 0 => Outcome::Interrupted,
             _ if self.is_content() => Outcome::Passed,
             _ => Outcome::Violated,
         }

@@ -11,6 +11,8 @@ pub enum Outcome {
     Passed,
     /// Needed counters are zero: the runs passed, but show nothing.
     Vacuous,
+    /// Somebody asked it to end before it had done what it was to do; what it did, passed.
+    Interrupted,
     /// A workload's invariant was violated, or a run was stuck.
     Violated,
     /// The harness itself is at fault, so that none of its other verdicts can be relied on.
@@ -18,13 +20,15 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The exit code. 2 is for bad usage and never the outcome of a run.
+    /// The exit code. 2 is for bad usage and never the outcome of a run. Whatever was found before, a command
+    /// that a signal has interrupted exits with 128 and the signal's number: 130 for Ctrl-C.
     pub const fn exit_code(self) -> u8 {
         match self {
             Outcome::Passed => 0,
             Outcome::Violated => 1,
             Outcome::Harness => 3,
             Outcome::Vacuous => 4,
+            Outcome::Interrupted => 130,
         }
     }
 }

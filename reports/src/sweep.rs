@@ -120,6 +120,15 @@ pub struct SweepReport {
 }
 
 impl SweepReport {
+    /// The worst over all workloads. What was interrupted may not have come to what would have failed.
+    pub fn outcome_of(ending: Ending, workloads: &[WorkloadReport]) -> Outcome {
+        let worst = workloads.iter().map(WorkloadReport::outcome).max().unwrap_or(Outcome::Vacuous);
+        match ending {
+            Ending::Interrupted => worst.max(Outcome::Interrupted),
+            _ => worst,
+        }
+    }
+
     /// Runs over all workloads.
     pub fn runs(&self) -> u64 {
         self.workloads.iter().map(|w| w.runs).sum()

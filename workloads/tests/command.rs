@@ -382,25 +382,45 @@ fn a_reader_that_goes_away_is_no_error() {
     assert_eq!((code(&output), stderr(&output)), (0, String::new()));
 }
 
+/// Starts a command that would take days, signals it when it has begun, and gives what it left.
 #[cfg(unix)]
-#[test]
-fn ctrl_c_ends_a_sweep_with_what_is_known_so_far() {
-    let folder = folder("ctrl-c");
-    let report = folder.join("report.json");
-    let mut child = shaketable(&["run", "cycle", "--seeds", "1000000000", "--jobs", "1", "--json"])
-        .arg(&report)
+fn signalled(signal: &str, arguments: &[&str], report: &Path) -> (Output, String) {
+    let mut child = shaketable(arguments)
+        .arg("--json")
+        .arg(report)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");
     let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
     let first = lines.next().expect("a first line").expect("readable");
-    assert!(first.starts_with("0 of 1,000,000,000 runs"), "{first}");
-    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
+    assert!(first.starts_with("0 of "), "{first}");
+    let kill = Command::new("kill").args([signal, &child.id().to_string()]).status().expect("kill runs");
     assert!(kill.success());
+    let told = lines.map(|line| line.expect("readable")).last().expect("a last line");
+    assert!(told.starts_with("shaketable: interrupted after "), "{told}");
     let output = child.wait_with_output().expect("it ends");
-    assert!([0, 1, 3, 4].contains(&code(&output)));
-    assert!(stdout(&output).contains("interrupted; this is what is known so far"), "{}", stdout(&output));
-    let report = fs::read_to_string(report).expect("a report was written");
+    (output, fs::read_to_string(report).expect("a report was written"))
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_command_says_what_it_did_and_exits_with_the_signal() {
+    let folder = folder("interrupted");
+    for (signal, exit) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
+        let sweep = ["run", "cycle", "--seeds", "1000000000", "--jobs", "1"];
+        let (output, report) = signalled(signal, &sweep, &folder.join("sweep.json"));
+        assert_eq!(code(&output), exit);
+        let told = stdout(&output);
+        assert!(told.contains("interrupted; this is what is known so far"), "{told}");
+        assert!(told.contains("INTERRUPTED: ") && !told.contains("PASSED"), "{told}");
+        assert!(report.contains("\"ending\": \"interrupted\""));
+        assert!(report.contains("\"outcome\": \"interrupted\""));
+    }
+    let bugs = ["bugs", "cycle", "--faults", "calm", "--max-seeds", "1000000000", "--jobs", "1"];
+    let (output, report) = signalled("-INT", &bugs, &folder.join("bugs.json"));
+    assert_eq!(code(&output), 130);
+    let told = stdout(&output);
+    assert!(told.contains("INTERRUPTED: of ") && !told.contains("MISSED"), "{told}");
     assert!(report.contains("\"ending\": \"interrupted\""));
 }

@@ -54,7 +54,8 @@ pub fn bugs(report: &BugsReport, commit: &str) -> String {
         }
     }
     let total = report.bugs.len() as u64;
-    let missed = total - report.caught() as u64;
+    let missed = report.missed() as u64;
+    let left = total - missed - report.caught() as u64;
     let _ = write!(out, "{} CPU seconds. ", seconds(report.cost.cpu_ns));
     if let (Some(runs), Some(cpu)) = (report.median_runs(), report.median_cpu_ns()) {
         let _ = write!(
@@ -68,11 +69,18 @@ pub fn bugs(report: &BugsReport, commit: &str) -> String {
     out.push('\n');
     let _ = match (total, missed) {
         (0, _) => writeln!(out, "VACUOUS: no bug was planted."),
+        _ if left > 0 => {
+            let missed = if missed > 0 { format!(", {} missed", count(missed)) } else { String::new() };
+            let ended = if report.ending == Ending::Interrupted { "INTERRUPTED" } else { "ENDED EARLY" };
+            let of = plural(total, "planted bug", "planted bugs");
+            let caught = count(report.caught() as u64);
+            writeln!(out, "{ended}: of {of} {caught} caught{missed}, {} not done.", count(left))
+        }
         (_, 0) => writeln!(out, "PASSED: {} caught.", all(total)),
         _ if report.outcome() == Outcome::Passed => writeln!(
             out,
             "PASSED: {} of {} caught; a real cluster need not do what the others wait for.",
-            count(total - missed),
+            count(report.caught() as u64),
             plural(total, "planted bug", "planted bugs")
         ),
         _ => writeln!(out, "FAILED: {} of {} not caught.", count(missed), plural(total, "bug", "bugs")),
@@ -87,12 +95,7 @@ fn all(n: u64) -> String {
 fn state(bug: &BugReport, report: &BugsReport) -> &'static str {
     match bug.caught {
         Some(_) => "caught",
-        None if bug.mistaken.is_none()
-            && report.ending != Ending::Complete
-            && bug.runs < report.max_seeds =>
-        {
-            "not done"
-        }
+        None if report.is_left(bug) => "not done",
         None if report.real && bug.mistaken.is_none() => "not met",
         None => "MISSED",
     }

@@ -119,6 +119,9 @@ fn verdict(report: &SweepReport) -> String {
     let runs = plural(total.runs, "run", "runs");
     let mut out = match report.outcome {
         Outcome::Passed => format!("PASSED: every invariant held in {runs}.\n"),
+        Outcome::Interrupted => {
+            format!("INTERRUPTED: every invariant held in {runs}, and no further seed was run.\n")
+        }
         Outcome::Vacuous if total.runs == 0 => "VACUOUS: no seed was run.\n".to_owned(),
         Outcome::Vacuous => format!("VACUOUS: every invariant held in {runs}, but too little happened.\n"),
         Outcome::Violated => {

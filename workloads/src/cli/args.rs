@@ -18,7 +18,9 @@ Exit codes:
   2  bad usage, configuration or input file (one line on stderr, nothing written)
   3  the harness failed: its own judges, non-determinism, a recording answered differently,
      a real cluster that does not answer; none of its other verdicts can be relied on
-  4  the sweep was vacuous: nothing was violated, but too little happened";
+  4  the sweep was vacuous: nothing was violated, but too little happened
+  130, 143, 129
+     interrupted (Ctrl-C, SIGTERM, SIGHUP); what was done until then is reported";
 
 /// Shakes FoundationDB layers on a simulated FoundationDB cluster, reproducibly from a seed.
 ///

@@ -218,8 +218,9 @@ pub mod real {
             }
         }
 
-        /// The promises of the contract whose names contain `filter`, tested below the prefix.
-        pub fn contract(&self, filter: &str) -> Result<Vec<contract::Verdict>, Refusal> {
+        /// The promises of the contract whose names contain `filter`, tested below the prefix, and whether somebody
+        /// has asked to end before the last.
+        pub fn contract(&self, filter: &str) -> Result<(Vec<contract::Verdict>, Option<Refusal>), Refusal> {
             let promises =
                 contract::cases::<FdbDatabase>().iter().filter(|c| c.name.contains(filter)).count();
             let interrupt = Interrupt::listen()?;
@@ -230,19 +231,16 @@ pub mod real {
                 progress.done(0, verdict.result.is_ok());
                 !interrupt.is_set()
             });
-            let verdicts = self.attended(|| false, run);
+            let verdicts = self.attended(None, run);
             progress.end();
             let verdicts = verdicts?;
-            if interrupt.is_set() {
-                output::complain(&format!(
-                    "shaketable: interrupted behind {} of {promises} promises",
-                    verdicts.len()
-                ));
-            }
+            let interrupted = interrupt
+                .is_set()
+                .then(|| interrupt.refusal(&format!("after {} of {promises} promises", verdicts.len())));
             if !self.keep {
                 self.tidy(&self.site.name(), self.site.clear(&self.db));
             }
-            Ok(verdicts)
+            Ok((verdicts, interrupted))
         }
 
         /// Does `work` with the whole user keyspace, which must be empty and is cleared afterwards.
@@ -252,14 +250,14 @@ pub mod real {
             let first = self
                 .db
                 .run(|tx, _| async move { tx.get_range_all(all.clone(), Isolation::Serializable).await });
-            match self.attended(|| interrupt.is_set(), first)? {
+            match self.attended(Some(&interrupt), first)? {
                 Ok(rows) if rows.is_empty() => {}
                 Ok(_) => refuse!(
                     "recordings need the whole keyspace, and this cluster holds keys: use one that is empty"
                 ),
                 Err(e) => return Err(Refusal::Cluster(e.error.to_string())),
             }
-            let done = self.attended(|| interrupt.is_set(), work(&self.db));
+            let done = self.attended(Some(&interrupt), work(&self.db));
             if !matches!(done, Err(Refusal::Cluster(_))) {
                 let cleared = self.db.run(|tx, _| async move {
                     tx.clear_range(b"", b"\xff");
@@ -271,13 +269,17 @@ pub mod real {
         }
 
         /// Does `work` for as long as the cluster answers and nobody stops it.
-        fn attended<T>(&self, stop: impl Fn() -> bool, work: impl Future<Output = T>) -> Result<T, Refusal> {
+        fn attended<T>(
+            &self,
+            interrupt: Option<&Interrupt>,
+            work: impl Future<Output = T>,
+        ) -> Result<T, Refusal> {
             let watch = async {
                 loop {
                     for _ in 0..HEARTBEAT.as_millis() / LOOK.as_millis() {
                         self.db.env().sleep(LOOK).await;
-                        if stop() {
-                            return Refusal::Usage("interrupted".into());
+                        if let Some(interrupt) = interrupt.filter(|interrupt| interrupt.is_set()) {
+                            return interrupt.refusal("before it had ended");
                         }
                     }
                     if let Err(lost) = self.db.reach(&self.file, PATIENCE).await {
@@ -293,10 +295,10 @@ pub mod real {
 
         /// Clears keys, or says where they are left.
         fn tidy(&self, place: &str, clear: impl Future<Output = Result<(), Error>>) {
-            let why = match self.attended(|| false, clear) {
+            let why = match self.attended(None, clear) {
                 Ok(Ok(())) => return,
                 Ok(Err(error)) => error.to_string(),
-                Err(Refusal::Usage(why) | Refusal::Cluster(why)) => why,
+                Err(refusal) => refusal.to_string(),
             };
             output::complain(&format!("shaketable: keys are left below {place}: {why}"));
         }

@@ -11,7 +11,6 @@ use super::{
     output::{self, Target},
     pool::{self, News},
     progress::Progress,
-    refuse,
     run::{SEEDS, Sweep, processors, tell_written},
 };
 use shaketable_reports::{BenchReport, Body, Figure, Outcome, SweepReport, text};
@@ -80,7 +79,7 @@ fn sweep(interrupt: &Interrupt) -> Result<Vec<Figure>, Refusal> {
     }
     .perform(interrupt);
     if report.ending != shaketable_reports::Ending::Complete {
-        refuse!("interrupted before anything was measured");
+        return Err(interrupt.refusal("before anything was measured"));
     }
     let SweepReport { workloads, jobs, cost, .. } = &report;
     let mut figures = Vec::new();
@@ -213,7 +212,7 @@ fn measure(
     progress.end();
     match failed {
         Some(failed) => Err(Refusal::Usage(failed)),
-        None if done < runs => refuse!("interrupted before {name} was measured"),
+        None if done < runs => Err(interrupt.refusal(&format!("before {name} was measured"))),
         None => Ok((cpu, done)),
     }
 }

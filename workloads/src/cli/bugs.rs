@@ -80,13 +80,18 @@ pub fn bugs(arguments: &BugsArguments) -> Result<Outcome, Refusal> {
         cost: meter.cost(),
     };
     let outcome = report.outcome();
+    let interrupted = (report.ending == Ending::Interrupted).then(|| {
+        let all = text::plural(report.bugs.len() as u64, "planted bug", "planted bugs");
+        let done = report.caught() + report.missed();
+        interrupt.refusal(&format!("after {} of {all}", text::count(done as u64)))
+    });
     let printed = text::bugs(&report, COMMIT);
     let written = json.map_or(Ok(()), |json| json.write_report(Body::Bugs(report)));
     if let (Ok(()), Some(path)) = (&written, arguments.json.as_deref()) {
         tell_written(path);
     }
     output::print(&printed);
-    settle(outcome, written)
+    settle(outcome, written, interrupted)
 }
 
 /// The bugs of these places, or of all of them.

@@ -35,7 +35,7 @@ pub fn check(arguments: &CheckArguments) -> Result<Outcome, Refusal> {
         tell_written(path);
     }
     output::print(&printed);
-    settle(outcome, written)
+    settle(outcome, written, None)
 }
 
 /// Draws scripts, performs them and writes a file of each kind: all of them or none.

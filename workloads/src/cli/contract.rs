@@ -21,18 +21,19 @@ pub fn contract(arguments: &ContractArguments) -> Result<Outcome, Refusal> {
     let json = Target::check_named(arguments.json.as_deref())?;
     let backend = Backend::open(&arguments.backend, Profile::Calm)?;
     let filter = arguments.filter.clone().unwrap_or_default();
-    let verdicts = match &backend {
+    let (verdicts, interrupted) = match &backend {
         Backend::Simulated => {
             let filter = filter.clone();
-            calm::simulate(move |db| {
+            let verdicts = calm::simulate(move |db| {
                 let filter = filter.clone();
                 async move { contract::run_all(&db, PREFIX, &filter).await }
-            })
+            });
+            (verdicts, None)
         }
         #[cfg(feature = "fdb-client")]
         Backend::Real(cluster) => cluster.contract(&filter)?,
     };
-    if verdicts.is_empty() {
+    if verdicts.is_empty() && interrupted.is_none() {
         refuse!("no promise has {filter:?} in its name: they begin with {}", contract::SECTIONS.join(", "));
     }
     let report = ContractReport { cases: verdicts.into_iter().map(case).collect() };
@@ -43,7 +44,7 @@ pub fn contract(arguments: &ContractArguments) -> Result<Outcome, Refusal> {
         tell_written(path);
     }
     output::print(&printed);
-    settle(outcome, written)
+    settle(outcome, written, interrupted)
 }
 
 fn case(verdict: Verdict) -> ContractCase {

@@ -39,6 +39,8 @@ enum Refusal {
     Usage(String),
     /// A cluster that does not answer, or not any more.
     Cluster(String),
+    /// Somebody asked it to end: what it exits with, and how far it came.
+    Interrupted(u8, String),
 }
 
 impl Refusal {
@@ -46,13 +48,14 @@ impl Refusal {
         match self {
             Refusal::Usage(_) => 2,
             Refusal::Cluster(_) => Outcome::Harness.exit_code(),
+            Refusal::Interrupted(code, _) => *code,
         }
     }
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Refusal::Usage(line) | Refusal::Cluster(line)) = self;
+        let (Refusal::Usage(line) | Refusal::Cluster(line) | Refusal::Interrupted(_, line)) = self;
         // Whatever a message quotes (a file name, a parser's words), it stays one line.
         f.write_str(&line.split_whitespace().collect::<Vec<_>>().join(" "))
     }

@@ -27,11 +27,10 @@ pub fn replay(arguments: &ReplayArguments) -> Result<Outcome, Refusal> {
         refuse!("a run on a real cluster has a seed, and no events to trace");
     }
     let backend = Backend::open(&arguments.backend, arguments.shaking.faults.unwrap_or_default())?;
-    let ran = match arguments.seed {
+    let Ran { result, report, plan } = match arguments.seed {
         Some(seed) => from_seed(arguments, seed, &backend)?,
-        None => Some(from_file(arguments)?),
+        None => from_file(arguments)?,
     };
-    let Some(Ran { result, report, plan }) = ran else { refuse!("interrupted") };
     if arguments.trace {
         let mut events = String::new();
         for event in &result.trace {
@@ -49,7 +48,7 @@ pub fn replay(arguments: &ReplayArguments) -> Result<Outcome, Refusal> {
         arguments.json.iter().for_each(|path| tell_written(path));
     }
     output::print(&printed);
-    settle(outcome, written)
+    settle(outcome, written, None)
 }
 
 struct Ran {
@@ -58,8 +57,8 @@ struct Ran {
     plan: String,
 }
 
-/// The run of a seed; `None` if it was interrupted, as one on a real cluster can be.
-fn from_seed(arguments: &ReplayArguments, seed: u64, backend: &Backend) -> Result<Option<Ran>, Refusal> {
+/// The run of a seed.
+fn from_seed(arguments: &ReplayArguments, seed: u64, backend: &Backend) -> Result<Ran, Refusal> {
     let entry = choose::workload(&arguments.what)?;
     let mut demands = arguments.shaking.demands()?;
     if let Some(bug) = &arguments.bug {
@@ -71,12 +70,12 @@ fn from_seed(arguments: &ReplayArguments, seed: u64, backend: &Backend) -> Resul
         let interrupt = Interrupt::listen()?;
         match backend.run(entry.as_ref(), Seed(seed), &demands, &|| interrupt.is_set()) {
             Some(result) => result,
-            None => return Ok(None),
+            None => return Err(interrupt.refusal("before the run had ended")),
         }
     };
     let origin = Origin::of(entry.name(), seed, &demands, backend);
     let report = origin.report(&result, entry.summary(Seed(seed), &demands));
-    Ok(Some(Ran { result, report, plan: entry.plan(Seed(seed), &demands) }))
+    Ok(Ran { result, report, plan: entry.plan(Seed(seed), &demands) })
 }
 
 fn from_file(arguments: &ReplayArguments) -> Result<Ran, Refusal> {

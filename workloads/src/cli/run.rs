@@ -94,15 +94,24 @@ pub fn run(arguments: &RunArguments) -> Result<Outcome, Refusal> {
     }
     let json = Target::check_named(arguments.json.as_deref())?;
     sweep.backend = Backend::open(&arguments.backend, sweep.demands.profile)?;
-    let report = sweep.perform(&Interrupt::listen()?);
+    let interrupt = Interrupt::listen()?;
+    let report = sweep.perform(&interrupt);
     let outcome = report.outcome;
+    let interrupted = (report.ending == Ending::Interrupted).then(|| {
+        let all = sweep.share().saturating_mul(sweep.entries.len() as u64);
+        interrupt.refusal(&format!(
+            "after {} of {}",
+            text::count(report.runs()),
+            text::plural(all, "run", "runs")
+        ))
+    });
     let printed = text::sweep(&report, COMMIT);
     let written = json.map_or(Ok(()), |json| json.write_report(Body::Sweep(report)));
     if let (Ok(()), Some(path)) = (&written, arguments.json.as_deref()) {
         tell_written(path);
     }
     output::print(&printed);
-    settle(outcome, written)
+    settle(outcome, written, interrupted)
 }
 
 /// Says where a report is.
@@ -110,15 +119,24 @@ pub fn tell_written(path: &Path) {
     output::complain(&format!("report in {}\n", path.display()));
 }
 
-/// An outcome that is no success outweighs a report that could not be written.
-pub fn settle(outcome: Outcome, written: Result<(), Refusal>) -> Result<Outcome, Refusal> {
-    match (outcome, written) {
-        (Outcome::Passed, Err(refusal)) => Err(refusal),
-        (_, Err(refusal)) => {
+/// An outcome that is no success outweighs a report that could not be written, and that somebody asked to end
+/// outweighs both.
+pub fn settle(
+    outcome: Outcome,
+    written: Result<(), Refusal>,
+    interrupted: Option<Refusal>,
+) -> Result<Outcome, Refusal> {
+    let ended = match interrupted {
+        Some(refusal) => Err(refusal),
+        None => Ok(outcome),
+    };
+    match (ended, written) {
+        (Ok(Outcome::Passed), Err(refusal)) => Err(refusal),
+        (ended, Err(refusal)) => {
             output::complain(&format!("shaketable: {refusal}"));
-            Ok(outcome)
+            ended
         }
-        _ => Ok(outcome),
+        (ended, Ok(())) => ended,
     }
 }
 
@@ -184,21 +202,22 @@ impl Sweep {
             .zip(tallies)
             .map(|(entry, tally)| tally.report(entry.as_ref(), &self.demands, self.backend.is_simulated()))
             .collect();
+        let ending = match done {
+            _ if self.backend.is_lost() => Ending::Lost,
+            done if done == pieces && (self.backend.is_simulated() || !interrupt.is_set()) => {
+                Ending::Complete
+            }
+            _ if interrupt.is_set() => Ending::Interrupted,
+            _ => Ending::Budget,
+        };
         SweepReport {
             faults: choose::name_of(self.demands.profile).to_owned(),
             without: self.demands.without.iter().map(|f| f.name().to_owned()).collect(),
             seeds: self.seeds.clone(),
             shard: self.shard,
             jobs: self.jobs as u64,
-            ending: match done {
-                _ if self.backend.is_lost() => Ending::Lost,
-                done if done == pieces && (self.backend.is_simulated() || !interrupt.is_set()) => {
-                    Ending::Complete
-                }
-                _ if interrupt.is_set() => Ending::Interrupted,
-                _ => Ending::Budget,
-            },
-            outcome: workloads.iter().map(WorkloadReport::outcome).max().unwrap_or(Outcome::Vacuous),
+            ending,
+            outcome: SweepReport::outcome_of(ending, &workloads),
             workloads,
             cost: meter.cost(),
         }
@@ -336,9 +355,13 @@ mod tests {
     #[test]
     fn an_outcome_outweighs_a_report_that_could_not_be_written() {
         let refused = || Err(Refusal::Usage("disk full".into()));
-        assert_eq!(settle(Outcome::Passed, refused()), Err(Refusal::Usage("disk full".into())));
-        assert_eq!(settle(Outcome::Violated, refused()), Ok(Outcome::Violated));
-        assert_eq!(settle(Outcome::Passed, Ok(())), Ok(Outcome::Passed));
+        assert_eq!(settle(Outcome::Passed, refused(), None), Err(Refusal::Usage("disk full".into())));
+        assert_eq!(settle(Outcome::Violated, refused(), None), Ok(Outcome::Violated));
+        assert_eq!(settle(Outcome::Passed, Ok(()), None), Ok(Outcome::Passed));
+        let interrupted = || Refusal::Interrupted(130, "interrupted".into());
+        for (outcome, written) in [(Outcome::Violated, Ok(())), (Outcome::Passed, refused())] {
+            assert_eq!(settle(outcome, written, Some(interrupted())), Err(interrupted()));
+        }
     }
 
     fn over(entries: Vec<Box<dyn Entry>>, seeds: u64, jobs: usize) -> Sweep {
@@ -402,7 +425,7 @@ mod tests {
         let report = over(mixed(), 300, 2).perform(&Interrupt::already());
         assert_eq!(
             (report.ending, report.outcome, report.runs()),
-            (Ending::Interrupted, Outcome::Vacuous, 0)
+            (Ending::Interrupted, Outcome::Interrupted, 0)
         );
     }
 

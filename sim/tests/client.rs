@@ -72,6 +72,23 @@ fn set(db: &SimDatabase, value: &[u8]) -> <SimDatabase as Database>::Transaction
 }
 
 #[test]
+fn options_of_a_database_are_taken_within_their_limits() {
+    with(&[], |_, db| async move {
+        use DatabaseOption::{LocationCacheSize, MaxWatches, TestCausalReadRisky};
+        let limits = [(LocationCacheSize as fn(i32) -> _, 0, 7), (MaxWatches, 0, 1_000_000)];
+        for (option, least, most) in limits.into_iter().chain([(TestCausalReadRisky as fn(i32) -> _, 0, 100)])
+        {
+            for (value, taken) in [(least - 1, false), (least, true), (most, true)] {
+                assert_eq!(db.set_option(option(value)).is_ok(), taken, "{:?}", option(value));
+            }
+        }
+        for (option, beyond) in [(MaxWatches as fn(i32) -> _, 1_000_001), (TestCausalReadRisky, 101)] {
+            assert_eq!(db.set_option(option(beyond)), Err(Error::INVALID_OPTION_VALUE));
+        }
+    });
+}
+
+#[test]
 fn a_body_is_told_which_attempt_it_is() {
     with(&[], |_, db| async move {
         let failing = |last: u32| {
@@ -542,6 +559,16 @@ fn a_mapped_batch_ends_when_its_bytes_are_used_up() {
         let bytes = read(10, pack(&("index", 1)).len()) + read(10, 2_000);
         let cost = tx.get_total_cost().await.expect("a cost") - before;
         assert!(cost >= bytes as i64, "{cost} for {bytes} bytes");
+
+        // Rows that are not, and lead to nothing: a part of the bytes is for them.
+        let tx = db.create_transaction().expect("a transaction");
+        (0..60_i64).for_each(|n| tx.set(&pack(&("heavy", n)), &large[..200]));
+        tx.commit().await.expect("a calm commit");
+        let begin = pack(&("heavy",));
+        let range = RangeOption::new(begin.clone(), shaketable_layers::tx::strinc(&begin).expect("an end"));
+        let tx = db.create_transaction().expect("a transaction");
+        let batch = tx.get_mapped_range(&range, &mapper, 1, Isolation::Serializable).await.expect("a batch");
+        assert_eq!((batch.rows.len(), batch.more), (4, true));
     });
 }
 

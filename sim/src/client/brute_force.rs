@@ -337,7 +337,7 @@ fn every_key_of_a_small_keyspace_is_drawn() {
 }
 
 /// How many reads the snapshot of requests has.
-const READS: usize = 150;
+const READS: usize = 200;
 
 fn drawn_bytes(rng: &mut Stream, longest: u64) -> Bytes {
     (0..rng.below(longest + 1)).map(|_| rng.below(3) as u8).collect()
@@ -349,9 +349,13 @@ fn drawn_selector(rng: &mut Stream) -> Selector {
 }
 
 fn drawn_write(rng: &mut Stream) -> Write {
-    match rng.below(4) {
+    match rng.below(7) {
         0 => Write::Set(drawn_bytes(rng, 2), drawn_bytes(rng, 3)),
         1 => Write::Atomic(drawn_bytes(rng, 2), MutationType::Add, Bytes::from_static(b"1")),
+        2..5 => {
+            let range = single_key(&drawn_bytes(rng, 2));
+            Write::Clear(range.begin, range.end, true)
+        }
         _ => Write::Clear(drawn_bytes(rng, 2), drawn_bytes(rng, 2), true),
     }
 }
@@ -376,7 +380,7 @@ fn what_storage_servers_are_asked_for() {
         let snapshot: Rows =
             (0..rng.below(14)).map(|_| (drawn_bytes(&mut rng, 2), drawn_bytes(&mut rng, 3))).collect();
         let mut writes = WriteMap::default();
-        (0..rng.below(8)).for_each(|_| drawn_write(&mut rng).record(&mut writes));
+        (0..rng.below(10)).for_each(|_| drawn_write(&mut rng).record(&mut writes));
         let (begin, end) = (drawn_selector(&mut rng), drawn_selector(&mut rng));
         let some = |rng: &mut Stream, most: u64| rng.chance(0.6).then(|| 1 + rng.below(most) as i64);
         let limits = Limits { rows: some(&mut rng, 5), min_rows: 1, bytes: some(&mut rng, 60) };

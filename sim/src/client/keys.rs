@@ -122,6 +122,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn a_key_that_is_too_long_is_cut_behind_the_longest_that_is_not() {
+        for (first, longest) in [(b'k', KEY_SIZE_LIMIT + 8), (0xff, SYSTEM_KEY_SIZE_LIMIT)] {
+            let key = vec![first; 2 * SYSTEM_KEY_SIZE_LIMIT];
+            for length in [1, longest, longest + 1] {
+                assert_eq!(clipped(&key[..length]).len(), length);
+            }
+            assert_eq!(clipped(&key).len(), longest + 1);
+        }
+    }
+
     proptest! {
         #[test]
         fn edges_compare_as_the_keys_they_stand_for(

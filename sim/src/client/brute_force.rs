@@ -362,11 +362,7 @@ fn drawn_write(rng: &mut Stream) -> Write {
 
 /// A selector as one word: its key's bytes, and its offset.
 fn word(selector: &Selector) -> String {
-    let key: String = match &selector.key {
-        key if *key >= USER_END => "end".to_owned(),
-        key => key.iter().map(|byte| byte.to_string()).collect(),
-    };
-    format!("'{key}'{:+}", selector.offset)
+    format!("{}{:+}", digits(&selector.key), selector.offset)
 }
 
 /// How much is asked for decides how often the storage servers are asked, and nothing else: no answer tells
@@ -412,4 +408,89 @@ fn what_storage_servers_are_asked_for() {
         }
     }
     insta::assert_snapshot!(requests);
+}
+
+/// How many write maps the snapshot of segments has.
+const MAPS: usize = 120;
+
+/// A key's bytes, or where the keys end.
+fn digits(key: &[u8]) -> String {
+    match key {
+        key if key.first() >= Some(&0xff) => "end".to_owned(),
+        key => format!("'{}'", key.iter().map(|byte| byte.to_string()).collect::<String>()),
+    }
+}
+
+/// How a transaction's writes are divided decides what a read joins and what conflicts, and many divisions
+/// answer alike: no other test tells that one has changed.
+#[test]
+fn what_own_writes_divide_the_keys_into() {
+    let mut rng = Seed(2).stream("writes");
+    let mut divided = String::new();
+    for number in 1..=MAPS {
+        let mut map = WriteMap::default();
+        let mut story = Vec::new();
+        for _ in 0..2 + rng.below(7) {
+            let stamped =
+                |rng: &mut Stream, op| (drawn_bytes(rng, 2), Op::Atomic(op, Bytes::from_static(&[0; 14])));
+            match rng.below(10) {
+                0 => {
+                    let (key, op) = stamped(&mut rng, MutationType::SetVersionstampedValue);
+                    story.push(format!("stamp {}", digits(&key)));
+                    map.mutate(key, op, true);
+                }
+                1 => {
+                    let (begin, end) = (drawn_bytes(&mut rng, 2), drawn_bytes(&mut rng, 2));
+                    if begin < end {
+                        story.push(format!("unreadable {} {}", digits(&begin), digits(&end)));
+                        map.make_unreadable(begin, end);
+                    }
+                }
+                2 => {
+                    let write = Write::Conflict(drawn_bytes(&mut rng, 2), drawn_bytes(&mut rng, 2));
+                    story.push(told(&write));
+                    write.record(&mut map);
+                }
+                _ => {
+                    let write = match drawn_write(&mut rng) {
+                        Write::Clear(begin, end, _) => Write::Clear(begin, end, rng.chance(0.5)),
+                        write => write,
+                    };
+                    story.push(told(&write));
+                    write.record(&mut map);
+                }
+            }
+        }
+        writeln!(divided, "{number} {}", story.join(", ")).expect("a string takes it");
+        let mut cursor = map.cursor_at(b"");
+        loop {
+            let marks = [(cursor.is_conflict(), " conflict"), (cursor.is_unreadable(), " unreadable")];
+            let marks: String = marks.into_iter().filter(|(is, _)| *is).map(|(_, mark)| mark).collect();
+            let operations = match cursor.is_operation() {
+                true => format!(" {:?}", cursor.stack().ops()),
+                false => String::new(),
+            };
+            let begin = digits(&cursor.begin().to_bytes());
+            writeln!(divided, "  {begin} {:?}{marks}{operations}", cursor.segment())
+                .expect("a string takes it");
+            if cursor.end() >= super::keys::Edge::at(b"\xff\xff") {
+                break;
+            }
+            cursor.next();
+        }
+    }
+    insta::assert_snapshot!(divided);
+}
+
+/// A write in a few words.
+fn told(write: &Write) -> String {
+    match write {
+        Write::Set(key, _) => format!("set {}", digits(key)),
+        Write::Atomic(key, ..) => format!("add {}", digits(key)),
+        Write::Clear(a, b, conflict) => {
+            let how = if *conflict { "clear" } else { "clear without conflict" };
+            format!("{how} {} {}", digits(a.min(b)), digits(a.max(b)))
+        }
+        Write::Conflict(a, b) => format!("conflict {} {}", digits(a.min(b)), digits(a.max(b))),
+    }
 }

@@ -5,6 +5,7 @@ use crate::{
     sweep::{Cost, Ending},
 };
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// The run that caught a planted bug.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,8 +48,8 @@ pub struct BugReport {
 pub struct BugsReport {
     /// The fault profile: calm, standard or storm.
     pub faults: String,
-    /// Seeds tried on each bug at most, from 0.
-    pub max_seeds: u64,
+    /// The seeds to try on each bug: from the first, up to the second without it.
+    pub seeds: Range<u64>,
     /// Whether they ran on a real cluster, which need not do what a bug waits for.
     #[serde(default)]
     pub real: bool,
@@ -71,7 +72,17 @@ impl BugsReport {
         bug.caught.is_none()
             && bug.mistaken.is_none()
             && self.ending != Ending::Complete
-            && bug.runs < self.max_seeds
+            && bug.runs < self.most()
+    }
+
+    /// How many seeds are tried on a bug at most.
+    pub fn most(&self) -> u64 {
+        self.seeds.end.saturating_sub(self.seeds.start)
+    }
+
+    /// How many are left to be tried.
+    pub fn left(&self) -> usize {
+        self.bugs.iter().filter(|bug| self.is_left(bug)).count()
     }
 
     /// How many were tried on every seed, or came to a judge that is mistaken, and were not caught.
@@ -86,16 +97,17 @@ impl BugsReport {
             _ if self.ending == Ending::Lost => Outcome::Harness,
             0 => Outcome::Vacuous,
             n if self.caught() == n => Outcome::Passed,
-            _ if self.ending == Ending::Interrupted && self.missed() == 0 => Outcome::Interrupted,
-            _ if self.is_content() => Outcome::Passed,
-            _ => Outcome::Violated,
+            _ if self.missed() > 0 && !self.is_content() => Outcome::Violated,
+            _ if self.ending == Ending::Interrupted => Outcome::Interrupted,
+            _ if self.caught() == 0 => Outcome::Vacuous,
+            _ => Outcome::Passed,
         }
     }
 
     /// Whether what a real cluster has shown of the bugs is all that can be asked of it.
     fn is_content(&self) -> bool {
         self.real
-            && self.ending == Ending::Complete
+            && matches!(self.ending, Ending::Complete | Ending::Budget)
             && self.caught() > 0
             && self.bugs.iter().all(|bug| bug.mistaken.is_none())
     }

@@ -103,6 +103,9 @@ pub struct SweepReport {
     pub faults: String,
     /// Fault families that were switched off.
     pub without: Vec<String>,
+    /// The planted bug that was switched on, if one was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bug: Option<String>,
     /// The seeds asked for: from the first, up to the second without it.
     pub seeds: Range<u64>,
     /// The share of them that was this sweep's: its number from 1, and of how many.

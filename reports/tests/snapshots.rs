@@ -95,6 +95,7 @@ fn workload(name: &str, runs: u64) -> WorkloadReport {
 fn sweep(outcome: Outcome, workloads: Vec<WorkloadReport>) -> SweepReport {
     SweepReport {
         faults: "standard".into(),
+        bug: None,
         without: Vec::new(),
         seeds: 0..200,
         shard: None,
@@ -231,7 +232,7 @@ fn catch(workload: &str, seed: u64, judge: &str, bug: &str) -> Option<Catch> {
 fn bugs() -> BugsReport {
     BugsReport {
         faults: "standard".into(),
-        max_seeds: 200,
+        seeds: 0..200,
         real: false,
         ending: Ending::Complete,
         bugs: vec![
@@ -262,7 +263,7 @@ fn a_planted_bug_missed() {
 
 #[test]
 fn a_real_cluster_need_not_reach_every_planted_bug() {
-    let mut report = BugsReport { real: true, max_seeds: 20, ..bugs() };
+    let mut report = BugsReport { real: true, seeds: 0..20, ..bugs() };
     report.bugs.truncate(2);
     report.bugs.push(bug("index", "unread-old-zip", 20, None));
     assert_eq!(report.outcome(), Outcome::Passed);

@@ -100,6 +100,8 @@ fn bad_usage_is_one_line_and_exit_code_2() {
         &["run", "--jobs", "two"],
         &["run", "--budget", "soon"],
         &["run", "--budget", "0s"],
+        &["run", "--budget", "10"],
+        &["run", "queue", "--bug", "snapshot-read"],
         &["run", "--shard", "0/3"],
         &["run", "--shard", "3/3", "--seeds", "2"],
         &["run", "--check-determinism", "0"],
@@ -131,8 +133,13 @@ fn bad_usage_is_one_line_and_exit_code_2() {
         &["replay", &other_workload],
         &["replay", binary.to_str().expect("a plain path")],
         &["bugs", "quue"],
-        &["bugs", "--max-seeds", "0"],
+        &["bugs", "--seeds", "0"],
+        &["bugs", "cycle", "--bug", "snapshot-raed"],
+        &["bugs", "cycle", "--shard", "90/100"],
         &["list", "judges"],
+        &["list", "bugs", "quue"],
+        &["list", "faults", "queue"],
+        &["help", "shake"],
         &["conformance"],
         &["conformance", "check"],
         &["conformance", "check", &missing],
@@ -297,7 +304,7 @@ fn a_planted_bug_is_caught_and_its_replay_line_shows_the_same_failure() {
 #[test]
 fn a_missed_bug_fails() {
     // On a calm cluster without clients that collide often, one seed does not show every bug.
-    let output = run(&["bugs", "queue", "--faults", "calm", "--max-seeds", "1"]);
+    let output = run(&["bugs", "queue", "--faults", "calm", "--seeds", "1"]);
     assert_eq!(code(&output), 1, "{}", stdout(&output));
     assert!(stdout(&output).contains("MISSED") && stdout(&output).contains("not caught."));
 }
@@ -417,10 +424,75 @@ fn an_interrupted_command_says_what_it_did_and_exits_with_the_signal() {
         assert!(report.contains("\"ending\": \"interrupted\""));
         assert!(report.contains("\"outcome\": \"interrupted\""));
     }
-    let bugs = ["bugs", "cycle", "--faults", "calm", "--max-seeds", "1000000000", "--jobs", "1"];
+    let bugs = ["bugs", "cycle", "--faults", "calm", "--seeds", "1000000000", "--jobs", "1"];
     let (output, report) = signalled("-INT", &bugs, &folder.join("bugs.json"));
     assert_eq!(code(&output), 130);
     let told = stdout(&output);
     assert!(told.contains("INTERRUPTED: of ") && !told.contains("MISSED"), "{told}");
     assert!(report.contains("\"ending\": \"interrupted\""));
+}
+
+#[test]
+fn a_report_can_go_to_standard_output() {
+    let output = run(&["run", "cycle", "--seeds", "2", "--faults", "calm", "--json", "-"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let document = shaketable_reports::json::parse(&stdout(&output)).expect("nothing but the report");
+    assert!(matches!(document.body, shaketable_reports::Body::Sweep(_)));
+    assert!(stderr(&output).contains("PASSED"), "{}", stderr(&output));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_cannot_be_printed_is_bad_output() {
+    for arguments in [&["list"][..], &["run", "cycle", "--seeds", "1", "--faults", "calm"]] {
+        let full = fs::File::options().write(true).open("/dev/full").expect("a device");
+        let output = shaketable(arguments).stdout(full).stderr(Stdio::piped()).output().expect("it starts");
+        assert_eq!(code(&output), 2, "{arguments:?}");
+        let told = stderr(&output);
+        assert!(told.lines().last().is_some_and(|line| line.contains("cannot print")), "{told}");
+    }
+}
+
+#[test]
+fn help_is_a_command_too() {
+    for (asked, also) in [(&["help"][..], &["--help"][..]), (&["help", "run"], &["run", "--help"])] {
+        let output = run(asked);
+        assert_eq!((code(&output), stdout(&output)), (0, stdout(&run(also))));
+    }
+}
+
+#[test]
+fn bugs_are_chosen_by_workload_name_seeds_and_share() {
+    let listed = stdout(&run(&["list", "bugs", "cycle"]));
+    let names: Vec<&str> = listed.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1)).collect();
+    assert!(names.contains(&"snapshot-read"), "{listed}");
+    assert!(listed.lines().skip(1).all(|line| line.starts_with("cycle ")), "{listed}");
+
+    let tried = |arguments: &[&str]| {
+        let output = run(&[&["bugs", "cycle", "--json", "-"][..], arguments].concat());
+        let document = shaketable_reports::json::parse(&stdout(&output)).expect("a report");
+        let shaketable_reports::Body::Bugs(report) = document.body else { panic!("{document:?}") };
+        report
+    };
+    let named = tried(&["--bug", "snapshot-read", "--seeds", "5..30"]);
+    let [bug] = &named.bugs[..] else { panic!("{named:?}") };
+    assert_eq!((bug.bug.as_str(), named.seeds.clone()), ("snapshot-read", 5..30));
+    assert!(bug.caught.as_ref().is_some_and(|catch| (5..30).contains(&catch.seed)), "{bug:?}");
+    let shares: Vec<String> = ["1/2", "2/2"]
+        .iter()
+        .flat_map(|share| tried(&["--shard", share, "--seeds", "1"]).bugs.into_iter().map(|bug| bug.bug))
+        .collect();
+    assert_eq!(shares.len(), names.len());
+    assert!(names.iter().all(|name| shares.iter().any(|share| share == name)), "{shares:?}");
+    let none = tried(&["--budget", "1ms", "--faults", "calm", "--seeds", "1000000000"]);
+    assert_eq!(none.ending, shaketable_reports::Ending::Budget);
+    assert_eq!(none.missed(), 0);
+}
+
+#[test]
+fn a_sweep_with_a_planted_bug_fails_and_names_it() {
+    let output = run(&["run", "cycle", "--bug", "snapshot-read", "--seeds", "20"]);
+    assert_eq!(code(&output), 1, "{}", stdout(&output));
+    let told = stdout(&output);
+    assert!(told.starts_with("faults standard, seeds 0..20, planted bug snapshot-read, commit "), "{told}");
 }

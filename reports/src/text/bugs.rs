@@ -17,7 +17,7 @@ pub fn bugs(report: &BugsReport, commit: &str) -> String {
     let mut out = format!(
         "faults {}, at most {} on each bug, commit {commit}\n\n",
         report.faults,
-        plural(report.max_seeds, "seed", "seeds")
+        plural(report.most(), "seed", "seeds")
     );
     let mut table = Table::new(&[
         ("planted in", Left),
@@ -55,7 +55,7 @@ pub fn bugs(report: &BugsReport, commit: &str) -> String {
     }
     let total = report.bugs.len() as u64;
     let missed = report.missed() as u64;
-    let left = total - missed - report.caught() as u64;
+    let left = report.left() as u64;
     let _ = write!(out, "{} CPU seconds. ", seconds(report.cost.cpu_ns));
     if let (Some(runs), Some(cpu)) = (report.median_runs(), report.median_cpu_ns()) {
         let _ = write!(

@@ -26,6 +26,9 @@ pub fn sweep(report: &SweepReport, commit: &str) -> String {
         report.seeds.start,
         report.seeds.end
     );
+    if let Some(bug) = &report.bug {
+        let _ = write!(out, ", planted bug {bug}");
+    }
     if let Some((number, of)) = report.shard {
         let _ = write!(out, ", shard {number} of {of}");
     }

@@ -27,7 +27,7 @@ Exit codes:
 /// Without a subcommand every workload is run over some seeds with standard faults, and a report is
 /// left in target/shaketable/report.json.
 #[derive(Debug, Parser)]
-#[command(name = "shaketable", version, after_help = EXIT_CODES, disable_help_subcommand = true)]
+#[command(name = "shaketable", version, after_help = EXIT_CODES)]
 pub struct Arguments {
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -71,7 +71,7 @@ pub struct CheckArguments {
     /// The folder: files of scripted transactions with their answers, ending in .jsonl
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
-    /// Write the report as JSON
+    /// Write the report as JSON; - for standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     #[command(flatten)]
@@ -98,7 +98,7 @@ pub struct ContractArguments {
     /// Only promises with this in their names, as 5.5/ or versionstamp
     #[arg(value_name = "PART")]
     pub filter: Option<String>,
-    /// Write the report as JSON
+    /// Write the report as JSON; - for standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     #[command(flatten)]
@@ -136,18 +136,21 @@ pub struct RunArguments {
     /// How many threads [default: one a processor, four with a real cluster]
     #[arg(long, value_name = "N", value_parser = choose::jobs)]
     pub jobs: Option<usize>,
-    /// Begin no further seed after this time on the wall: 60s, 5m, 2h
+    /// Begin no further seed after this time on the wall: 60s, 5m, 1h 30m
     #[arg(long, value_name = "TIME", value_parser = choose::duration)]
     pub budget: Option<Duration>,
     #[command(flatten)]
     pub shaking: Shaking,
+    /// Switch a planted bug on, which every workload named must have (`shaketable list bugs`)
+    #[arg(long, value_name = "NAME")]
+    pub bug: Option<String>,
     /// Run the first N seeds of each workload twice and compare every event
     #[arg(long, value_name = "N", value_parser = choose::at_least_one)]
     pub check_determinism: Option<u64>,
     /// Run only the I-th of N shares of the seeds, counted from 1
     #[arg(long, value_name = "I/N", value_parser = choose::shard)]
     pub shard: Option<(u64, u64)>,
-    /// Write the report as JSON
+    /// Write the report as JSON; - for standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     #[command(flatten)]
@@ -173,7 +176,7 @@ pub struct ReplayArguments {
     /// Write the plan, to be edited and replayed
     #[arg(long, short, value_name = "REPRO-FILE")]
     pub output: Option<PathBuf>,
-    /// Write the report as JSON
+    /// Write the report as JSON; - for standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     #[command(flatten)]
@@ -185,15 +188,25 @@ pub struct BugsArguments {
     /// Whose planted bugs; `cluster` for those of the simulated cluster. All if none is named
     #[arg(value_name = "WORKLOAD")]
     pub workloads: Vec<String>,
-    /// Seeds to try on each bug before it counts as missed [default: 500, 20 with a real cluster]
-    #[arg(long, value_name = "N", value_parser = choose::at_least_one)]
-    pub max_seeds: Option<u64>,
+    /// Only the bug of this name; may be repeated (`shaketable list bugs` names them)
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub bug: Vec<String>,
+    /// How many seeds from 0, or a range of them without its end, to try on each bug before it counts as
+    /// missed [default: 500, 20 with a real cluster]
+    #[arg(long, alias = "max-seeds", value_name = "N|A..B", value_parser = choose::seeds)]
+    pub seeds: Option<Range<u64>>,
+    /// Begin no further seed after this time on the wall: 60s, 5m, 1h 30m
+    #[arg(long, value_name = "TIME", value_parser = choose::duration)]
+    pub budget: Option<Duration>,
+    /// Try only the I-th of N shares of the bugs, counted from 1
+    #[arg(long, value_name = "I/N", value_parser = choose::shard)]
+    pub shard: Option<(u64, u64)>,
     /// How many threads [default: one a processor, four with a real cluster]
     #[arg(long, value_name = "N", value_parser = choose::jobs)]
     pub jobs: Option<usize>,
     #[command(flatten)]
     pub shaking: Shaking,
-    /// Write the score as JSON
+    /// Write the score as JSON; - for standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     #[command(flatten)]
@@ -212,11 +225,14 @@ pub enum Listing {
 pub struct ListArguments {
     /// What to list; everything if left out
     pub what: Option<Listing>,
+    /// Whose planted bugs; `cluster` for those of the simulated cluster. All if none is named
+    #[arg(value_name = "WORKLOAD")]
+    pub workloads: Vec<String>,
 }
 
 #[derive(Clone, Debug, Args)]
 pub struct BenchArguments {
-    /// Write the figures as JSON
+    /// Write the figures as JSON; - for standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
@@ -226,7 +242,7 @@ pub struct BenchArguments {
 pub fn answer(error: &clap::Error) -> Result<Outcome, Refusal> {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            output::print(&error.render().to_string());
+            output::print(&error.render().to_string())?;
             Ok(Outcome::Passed)
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {

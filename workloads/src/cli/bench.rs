@@ -11,7 +11,7 @@ use super::{
     output::{self, Target},
     pool::{self, News},
     progress::Progress,
-    run::{SEEDS, Sweep, processors, tell_written},
+    run::{SEEDS, Sweep, processors},
 };
 use shaketable_reports::{BenchReport, Body, Figure, Outcome, SweepReport, text};
 use shaketable_sim::{config::ClusterConfig, faults::Profile, rt::SECOND, seed::Seed};
@@ -46,11 +46,7 @@ pub fn bench(arguments: &BenchArguments) -> Result<Outcome, Refusal> {
     figures.push(empty(&interrupt)?);
     let report = BenchReport { processors: processors() as u64, figures, cost: meter.cost() };
     let printed = text::bench(&report, COMMIT);
-    let written = json.map_or(Ok(()), |json| json.write_report(Body::Bench(report)));
-    if let (Ok(()), Some(path)) = (&written, arguments.json.as_deref()) {
-        tell_written(path);
-    }
-    output::print(&printed);
+    let written = output::publish(&printed, json.as_ref(), Body::Bench(report));
     written.map(|()| Outcome::Passed)
 }
 

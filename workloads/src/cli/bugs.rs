@@ -12,7 +12,7 @@ use super::{
     progress::Progress,
     refuse,
     report::{self, Origin},
-    run::{settle, tell_written},
+    run::settle,
 };
 use shaketable_reports::{Body, BugReport, BugsReport, Catch, Ending, Outcome, text};
 use shaketable_sim::{config::Sabotage, seed::Seed};
@@ -21,6 +21,7 @@ use shaketable_workloads::{
     plan::Demands,
     runner::{RunResult, Verdict},
 };
+use std::ops::Range;
 
 /// A bug to be planted, and the workloads that take turns at it.
 struct Planted {
@@ -36,8 +37,16 @@ pub fn bugs(arguments: &BugsArguments) -> Result<Outcome, Refusal> {
     let demands = arguments.shaking.demands()?;
     let entries = catalogue();
     let mut planted = planted(&entries, &arguments.workloads, &demands)?;
+    choose_named(&mut planted, &arguments.bug)?;
+    if let Some((number, of)) = arguments.shard {
+        let mut place = 0..;
+        planted.retain(|_| place.next().is_some_and(|place| place % of == number - 1));
+        if planted.is_empty() {
+            refuse!("this shard has no bugs: there are fewer bugs than shards");
+        }
+    }
     let real = arguments.backend.is_real()?;
-    let max_seeds = arguments.max_seeds.unwrap_or(if real { 20 } else { 500 });
+    let seeds = arguments.seeds.clone().unwrap_or(0..if real { 20 } else { 500 });
     if real {
         // A real cluster has no switch for them.
         planted.retain(|planted| planted.place != CLUSTER);
@@ -50,14 +59,17 @@ pub fn bugs(arguments: &BugsArguments) -> Result<Outcome, Refusal> {
     let backend = Backend::open(&arguments.backend, demands.profile)?;
 
     let meter = cost::Meter::start();
+    let deadline = arguments.budget.map(cost::deadline);
+    let over_budget = || deadline.is_some_and(cost::is_past);
+    let stop = || interrupt.is_set() || backend.is_lost() || over_budget();
     let mut progress =
         Progress::new(&[("bugs", planted.len() as u64)], ("planted bug", "planted bugs"), "missed");
     let mut found: Vec<Option<BugReport>> = planted.iter().map(|_| None).collect();
     pool::over(
         planted.len() as u64,
         arguments.jobs.unwrap_or_else(|| arguments.backend.jobs()),
-        || interrupt.is_set() || backend.is_lost(),
-        |n| chase(&entries, &planted[n as usize], max_seeds, &backend, &interrupt),
+        stop,
+        |n| chase(&entries, &planted[n as usize], seeds.clone(), &backend, &interrupt, &stop),
         |news| match news {
             News::Tick => progress.tick(),
             News::Done(n, bug) => {
@@ -67,18 +79,21 @@ pub fn bugs(arguments: &BugsArguments) -> Result<Outcome, Refusal> {
         },
     );
     progress.end();
-    let report = BugsReport {
+    let mut report = BugsReport {
         faults: choose::name_of(demands.profile).to_owned(),
-        max_seeds,
+        seeds,
         real,
         ending: match interrupt.is_set() {
             _ if backend.is_lost() => Ending::Lost,
             true => Ending::Interrupted,
-            false => Ending::Complete,
+            false => Ending::Budget,
         },
         bugs: found.into_iter().zip(&planted).map(|(bug, p)| bug.unwrap_or_else(|| p.report())).collect(),
         cost: meter.cost(),
     };
+    if report.ending == Ending::Budget && report.left() == 0 {
+        report.ending = Ending::Complete;
+    }
     let outcome = report.outcome();
     let interrupted = (report.ending == Ending::Interrupted).then(|| {
         let all = text::plural(report.bugs.len() as u64, "planted bug", "planted bugs");
@@ -86,11 +101,7 @@ pub fn bugs(arguments: &BugsArguments) -> Result<Outcome, Refusal> {
         interrupt.refusal(&format!("after {} of {all}", text::count(done as u64)))
     });
     let printed = text::bugs(&report, COMMIT);
-    let written = json.map_or(Ok(()), |json| json.write_report(Body::Bugs(report)));
-    if let (Ok(()), Some(path)) = (&written, arguments.json.as_deref()) {
-        tell_written(path);
-    }
-    output::print(&printed);
+    let written = output::publish(&printed, json.as_ref(), Body::Bugs(report));
     settle(outcome, written, interrupted)
 }
 
@@ -100,10 +111,7 @@ fn planted(
     places: &[String],
     demands: &Demands,
 ) -> Result<Vec<Planted>, Refusal> {
-    for place in places.iter().filter(|place| *place != CLUSTER) {
-        choose::workload(place)?;
-    }
-    let wanted = |place: &str| places.is_empty() || places.iter().any(|p| p == place);
+    let wanted = choose::places(places)?;
     let mut planted = Vec::new();
     for (n, entry) in entries.iter().enumerate().filter(|(_, entry)| wanted(entry.name())) {
         planted.extend(entry.bugs().iter().map(|bug| Planted {
@@ -150,18 +158,32 @@ impl Planted {
     }
 }
 
-/// Seed after seed until the bug is caught.
+/// Only the bugs of these names, if any is named; each must be there.
+fn choose_named(planted: &mut Vec<Planted>, names: &[String]) -> Result<(), Refusal> {
+    for name in names {
+        if planted.iter().all(|planted| planted.name != name) {
+            let near = choose::did_you_mean(name, planted.iter().map(|planted| planted.name));
+            refuse!("no bug {name:?} is planted there{near}: `shaketable list bugs` names them");
+        }
+    }
+    if !names.is_empty() {
+        planted.retain(|planted| names.iter().any(|name| name == planted.name));
+    }
+    Ok(())
+}
+
+/// Seed after seed until the bug is caught, or `stop` says to begin no more.
 fn chase(
     entries: &[Box<dyn Entry>],
     planted: &Planted,
-    max_seeds: u64,
+    seeds: Range<u64>,
     backend: &Backend,
     interrupt: &Interrupt,
+    stop: &dyn Fn() -> bool,
 ) -> BugReport {
     let mut bug = planted.report();
     let before = cost::thread_cpu();
-    while bug.runs < max_seeds && !interrupt.is_set() && !backend.is_lost() {
-        let seed = bug.runs;
+    for seed in seeds.take_while(|_| !stop()) {
         let turn = (seed % planted.workloads.len() as u64) as usize;
         let entry = entries[planted.workloads[turn]].as_ref();
         let Some(result) = backend.run(entry, Seed(seed), &planted.demands, &|| interrupt.is_set()) else {
@@ -225,7 +247,7 @@ mod tests {
         let entries = entries();
         let all = planted(&entries, &[], &Demands::default()).expect("all");
         let planted = all.iter().find(|p| p.place == place && p.name == name).expect("planted");
-        chase(&entries, planted, max_seeds, &Backend::Simulated, &Interrupt::default())
+        chase(&entries, planted, 0..max_seeds, &Backend::Simulated, &Interrupt::default(), &|| false)
     }
 
     #[test]
@@ -260,7 +282,7 @@ mod tests {
         let all = planted(&entries, &["unfair".to_owned()], &Demands::default());
         assert!(all.is_err(), "not in the catalogue");
         let all = planted(&entries, &[], &Demands::default()).expect("all");
-        let bug = chase(&entries, &all[0], 100, &Backend::Simulated, &Interrupt::default());
+        let bug = chase(&entries, &all[0], 0..100, &Backend::Simulated, &Interrupt::default(), &|| false);
         assert_eq!((bug.runs, &bug.caught), (1, &None));
         assert!(bug.mistaken.expect("a reason").contains("blamed on the cluster by durable"));
     }

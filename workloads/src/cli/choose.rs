@@ -19,7 +19,7 @@ pub const CLUSTER: &str = "cluster";
 const NEAR: f64 = 0.7;
 
 /// ` (did you mean X?)`, or nothing when no name is near.
-fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+pub fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     known
         .into_iter()
         .map(|k| (strsim::jaro_winkler(&name.to_lowercase(), k), k))
@@ -52,6 +52,14 @@ pub fn workload(name: &str) -> Result<Box<dyn Entry>, Refusal> {
     }
 }
 
+/// Whether bugs planted there are among those of these places: workloads, or the cluster. All are for no name.
+pub fn places(names: &[String]) -> Result<impl Fn(&str) -> bool, Refusal> {
+    for name in names.iter().filter(|name| *name != CLUSTER) {
+        workload(name)?;
+    }
+    Ok(|place: &str| names.is_empty() || names.iter().any(|name| name == place))
+}
+
 /// The fault families of these names, each once and in the order of the list.
 pub fn families(names: &[String]) -> Result<Vec<Family>, Refusal> {
     let mut chosen = Vec::new();
@@ -81,6 +89,11 @@ pub fn plant(demands: &mut Demands, entry: &dyn Entry, name: &str) -> Result<(),
         refuse!("{} has no planted bug {name:?}{near}: `shaketable list bugs` names them", entry.name())
     }
     Ok(())
+}
+
+/// The planted bug that demands switch on.
+pub fn planted(demands: &Demands) -> Option<&str> {
+    demands.bug.as_deref().or(demands.sabotage.map(|sabotage| sabotage.name()))
 }
 
 /// A fault profile by its name.
@@ -139,21 +152,12 @@ pub fn at_least_one(text: &str) -> Result<u64, String> {
     }
 }
 
-/// `60s`, `90`, `5m`, `1.5h`, `500ms`.
+/// `60s`, `5m`, `1h 30m`, `500ms`.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match &text[digits.len()..] {
-        "ms" => 0.001,
-        "" | "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        _ => return Err("a time is a number with ms, s, m or h".to_owned()),
-    };
-    let seconds: f64 = digits.parse().map_err(|_| "a time is a number with ms, s, m or h".to_owned())?;
-    match Duration::try_from_secs_f64(seconds * unit) {
+    match humantime::parse_duration(text) {
         Ok(time) if time.is_zero() => Err("no time at all".to_owned()),
         Ok(time) => Ok(time),
-        Err(_) => Err("a time is positive and not endless".to_owned()),
+        Err(_) => Err("a time is a number with its unit, as in 60s, 5m or 1h 30m".to_owned()),
     }
 }
 
@@ -186,10 +190,9 @@ mod tests {
     #[test]
     fn times_have_units() {
         assert_eq!(duration("60s"), Ok(Duration::from_secs(60)));
-        assert_eq!(duration("90"), Ok(Duration::from_secs(90)));
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(duration("1.5h"), Ok(Duration::from_secs(5400)));
-        for bad in ["", "s", "0", "0s", "-5s", "5d", "1e400", "nan", "inf", "5 s"] {
+        assert_eq!(duration("1h 30m"), Ok(Duration::from_secs(5400)));
+        for bad in ["", "s", "0", "90", "0s", "-5s", "5 parsecs", "1e400", "nan", "inf"] {
             assert!(duration(bad).is_err(), "{bad}");
         }
     }

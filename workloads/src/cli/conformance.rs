@@ -6,7 +6,7 @@ use super::{
     backend::Backend,
     output::{self, Target},
     refuse,
-    run::{settle, tell_written},
+    run::settle,
 };
 use shaketable_layers::tx;
 use shaketable_reports::{Body, Outcome, text};
@@ -30,11 +30,7 @@ pub fn check(arguments: &CheckArguments) -> Result<Outcome, Refusal> {
     })?;
     let outcome = report.outcome();
     let printed = format!("commit {COMMIT}\n\n{}", text::conformance(&report));
-    let written = json.map_or(Ok(()), |json| json.write_report(Body::Conformance(report)));
-    if let (Ok(()), Some(path)) = (&written, arguments.json.as_deref()) {
-        tell_written(path);
-    }
-    output::print(&printed);
+    let written = output::publish(&printed, json.as_ref(), Body::Conformance(report));
     settle(outcome, written, None)
 }
 
@@ -77,6 +73,6 @@ pub fn record(arguments: &RecordArguments) -> Result<Outcome, Refusal> {
         }
         summary += "\n";
     }
-    output::print(&format!("{summary}\nrecordings in {}\n", folder.display()));
+    output::print(&format!("{summary}\nrecordings in {}\n", folder.display()))?;
     Ok(Outcome::Passed)
 }

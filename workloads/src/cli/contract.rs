@@ -6,7 +6,7 @@ use super::{
     backend::Backend,
     output::{self, Target},
     refuse,
-    run::{settle, tell_written},
+    run::settle,
 };
 use shaketable_layers::tx::contract::{self, Verdict};
 use shaketable_reports::{Body, ContractCase, ContractReport, Outcome, text};
@@ -39,11 +39,7 @@ pub fn contract(arguments: &ContractArguments) -> Result<Outcome, Refusal> {
     let report = ContractReport { cases: verdicts.into_iter().map(case).collect() };
     let outcome = report.outcome();
     let printed = format!("commit {COMMIT}\n\n{}", text::contract(&report));
-    let written = json.map_or(Ok(()), |json| json.write_report(Body::Contract(report)));
-    if let (Ok(()), Some(path)) = (&written, arguments.json.as_deref()) {
-        tell_written(path);
-    }
-    output::print(&printed);
+    let written = output::publish(&printed, json.as_ref(), Body::Contract(report));
     settle(outcome, written, interrupted)
 }
 

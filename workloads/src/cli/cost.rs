@@ -3,6 +3,7 @@
 
 use rustix::time::{ClockId, clock_gettime};
 use shaketable_reports::Cost;
+use std::time::Duration;
 
 fn nanoseconds(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
@@ -17,6 +18,16 @@ pub fn thread_cpu() -> u64 {
 /// Time on the wall since some moment, nanoseconds.
 pub fn wall() -> u64 {
     nanoseconds(ClockId::Monotonic)
+}
+
+/// The moment on the wall at which a budget that begins now is used up.
+pub fn deadline(budget: Duration) -> u64 {
+    wall().saturating_add(u64::try_from(budget.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// Whether such a moment has come.
+pub fn is_past(deadline: u64) -> bool {
+    wall() >= deadline
 }
 
 /// The process's greatest resident size so far, bytes; 0 where the system does not say.

@@ -5,7 +5,7 @@ use super::{
     Refusal,
     args::{ListArguments, Listing},
     choose::{self, CLUSTER},
-    output,
+    output, refuse,
 };
 use shaketable_reports::{
     Outcome,
@@ -17,12 +17,16 @@ use shaketable_workloads::catalogue::Entry;
 /// Prints what was asked for.
 pub fn list(arguments: &ListArguments) -> Result<Outcome, Refusal> {
     let entries = choose::workloads(&[])?;
+    if !arguments.workloads.is_empty() && arguments.what != Some(Listing::Bugs) {
+        refuse!("only bugs are listed by workload: `shaketable list bugs {}`", arguments.workloads.join(" "));
+    }
+    let wanted = choose::places(&arguments.workloads)?;
     output::print(&match arguments.what {
         Some(Listing::Workloads) => workloads(&entries),
         Some(Listing::Faults) => faults(),
-        Some(Listing::Bugs) => bugs(&entries),
-        None => [workloads(&entries), faults(), bugs(&entries)].join("\n"),
-    });
+        Some(Listing::Bugs) => bugs(&entries, wanted),
+        None => [workloads(&entries), faults(), bugs(&entries, wanted)].join("\n"),
+    })?;
     Ok(Outcome::Passed)
 }
 
@@ -48,16 +52,16 @@ fn faults() -> String {
     out
 }
 
-fn bugs(entries: &[Box<dyn Entry>]) -> String {
+fn bugs(entries: &[Box<dyn Entry>], wanted: impl Fn(&str) -> bool) -> String {
     let mut table =
         Table::new(&[("planted in", Align::Left), ("bug", Align::Left), ("what is wrong", Align::Left)]);
-    for entry in entries {
+    for entry in entries.iter().filter(|entry| wanted(entry.name())) {
         for bug in entry.bugs() {
             let about = format!("{} ({})", bug.about, bug.source);
             table.row(vec![entry.name().to_owned(), bug.name.to_owned(), about]);
         }
     }
-    for sabotage in Sabotage::ALL {
+    for sabotage in Sabotage::ALL.iter().filter(|_| wanted(CLUSTER)) {
         table.row(vec![CLUSTER.to_owned(), sabotage.name().to_owned(), sabotage.about().to_owned()]);
     }
     table.render()

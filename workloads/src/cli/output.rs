@@ -9,13 +9,11 @@ use std::{
 };
 
 /// Prints to stdout. A reader that has gone away (`| head`) is no error.
-pub fn print(text: &str) {
+pub fn print(text: &str) -> Result<(), Refusal> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            complain(&format!("shaketable: cannot print: {error}"));
-        }
-        _ => {}
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => refuse!("cannot print: {error}"),
+        _ => Ok(()),
     }
 }
 
@@ -24,36 +22,63 @@ pub fn complain(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// A file to be written at the end, found writable at the beginning.
-pub struct Target {
-    path: PathBuf,
-    /// Devices and pipes are written to; they cannot be replaced.
-    special: bool,
+/// Writes a report as JSON, if that was asked for, and prints it as text: to stderr when stdout is taken by the
+/// JSON.
+pub fn publish(text: &str, json: Option<&Target>, body: Body) -> Result<(), Refusal> {
+    let written = json.map_or(Ok(()), |json| json.write_report(body));
+    match json {
+        Some(Target::Stdout) => complain(text.trim_end()),
+        Some(Target::File { named, .. }) => {
+            if written.is_ok() {
+                complain(&format!("report in {}\n", named.display()));
+            }
+            return written.and(print(text));
+        }
+        None => return print(text),
+    }
+    written
+}
+
+/// Where a report or a plan goes at the end, found writable at the beginning.
+pub enum Target {
+    /// What `-` names.
+    Stdout,
+    /// A file.
+    File {
+        /// As it was named.
+        named: PathBuf,
+        /// What is written: no link.
+        path: PathBuf,
+        /// Devices and pipes are written to; they cannot be replaced.
+        special: bool,
+    },
 }
 
 impl Target {
-    /// Checks that the file can be written, without leaving a trace.
-    pub fn check(path: &Path) -> Result<Target, Refusal> {
-        if path.file_name().is_none() {
-            refuse!("cannot write {:?}: it names no file", path);
+    /// Checks that the file can be written, without leaving a trace. `-` is stdout.
+    pub fn check(named: &Path) -> Result<Target, Refusal> {
+        if named == Path::new("-") {
+            return Ok(Target::Stdout);
+        }
+        if named.file_name().is_none() {
+            refuse!("cannot write {:?}: it names no file", named);
         }
         // A link is followed, so that what it points at is replaced, not the link.
-        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let path = fs::canonicalize(named).unwrap_or_else(|_| named.to_owned());
         let special = match fs::metadata(&path) {
             Ok(found) if found.is_dir() => refuse!("cannot write {}: it is a directory", path.display()),
             Ok(found) => !found.is_file(),
             Err(_) => false,
         };
-        let target = Target { path, special };
         let probe = if special {
-            File::options().write(true).open(&target.path).map(drop)
+            File::options().write(true).open(&path).map(drop)
         } else {
-            let draft = target.draft();
+            let draft = draft(&path);
             File::create(&draft).and_then(|_| fs::remove_file(&draft))
         };
         match probe {
-            Ok(()) => Ok(target),
-            Err(error) => refuse!("cannot write {}: {error}", target.path.display()),
+            Ok(()) => Ok(Target::File { named: named.to_owned(), path, special }),
+            Err(error) => refuse!("cannot write {}: {error}", path.display()),
         }
     }
 
@@ -62,22 +87,19 @@ impl Target {
         path.map(Target::check).transpose()
     }
 
-    /// Beside the file, so that moving it into place is one step.
-    fn draft(&self) -> PathBuf {
-        let mut name = self.path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.tmp", std::process::id()));
-        self.path.with_file_name(name)
-    }
-
     /// Writes the whole file or leaves what was there.
     pub fn write(&self, text: &str) -> Result<(), Refusal> {
-        let written = if self.special {
-            File::options().write(true).open(&self.path).and_then(|mut file| file.write_all(text.as_bytes()))
+        let (path, special) = match self {
+            Target::Stdout => return print(text),
+            Target::File { path, special, .. } => (path, *special),
+        };
+        let written = if special {
+            File::options().write(true).open(path).and_then(|mut file| file.write_all(text.as_bytes()))
         } else {
-            let draft = self.draft();
+            let draft = draft(path);
             let moved = File::create(&draft)
                 .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
-                .and_then(|()| fs::rename(&draft, &self.path));
+                .and_then(|()| fs::rename(&draft, path));
             if moved.is_err() {
                 let _ = fs::remove_file(&draft);
             }
@@ -85,15 +107,22 @@ impl Target {
         };
         match written {
             Ok(()) => Ok(()),
-            Err(error) => refuse!("cannot write {}: {error}", self.path.display()),
+            Err(error) => refuse!("cannot write {}: {error}", path.display()),
         }
     }
 
     /// Writes a report as JSON.
-    pub fn write_report(&self, body: Body) -> Result<(), Refusal> {
+    fn write_report(&self, body: Body) -> Result<(), Refusal> {
         let version = env!("CARGO_PKG_VERSION").to_owned();
         self.write(&json::render(&Document { schema: SCHEMA, version, commit: COMMIT.to_owned(), body }))
     }
+}
+
+/// Beside the file, so that moving it into place is one step.
+fn draft(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.tmp", std::process::id()));
+    path.with_file_name(name)
 }
 
 #[cfg(test)]

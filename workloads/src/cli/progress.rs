@@ -31,8 +31,9 @@ impl Progress {
     /// Nothing done of these parts, each with its name and its size in `what` (one, many); `bad`
     /// says what a piece is that did not go well.
     pub fn new(parts: &[(&str, u64)], what: (&'static str, &'static str), bad: &'static str) -> Progress {
-        let bars =
-            stderr().is_terminal().then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr()));
+        // A terminal that says it is dumb cannot move its cursor.
+        let draws = stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+        let bars = draws.then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr()));
         let width = parts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         let style = ProgressStyle::with_template("{prefix} {bar:32} {human_pos}/{human_len} {msg}{eta} left")
             .unwrap_or_else(|_| ProgressStyle::default_bar());

@@ -9,7 +9,7 @@ use super::{
     output::{self, Target},
     refuse,
     report::Origin,
-    run::{settle, tell_written},
+    run::settle,
 };
 use shaketable_reports::{Body, Outcome, RunReport, text};
 use shaketable_sim::seed::Seed;
@@ -36,18 +36,18 @@ pub fn replay(arguments: &ReplayArguments) -> Result<Outcome, Refusal> {
         for event in &result.trace {
             events += &format!("{event}\n");
         }
-        output::print(&(events + "\n"));
+        output::print(&(events + "\n"))?;
     }
     let outcome = report.verdict.outcome();
     let printed = text::replay(&report, COMMIT);
-    let written = repro
-        .map_or(Ok(()), |repro| repro.write(&plan))
-        .and_then(|()| json.map_or(Ok(()), |json| json.write_report(Body::Replay(Box::new(report)))));
-    if written.is_ok() {
-        arguments.output.iter().for_each(|path| output::complain(&format!("plan in {}", path.display())));
-        arguments.json.iter().for_each(|path| tell_written(path));
+    let kept = match &repro {
+        Some(repro) => repro.write(&plan),
+        None => Ok(()),
+    };
+    if let (Ok(()), Some(path)) = (&kept, &arguments.output) {
+        output::complain(&format!("plan in {}", path.display()));
     }
-    output::print(&printed);
+    let written = kept.and(output::publish(&printed, json.as_ref(), Body::Replay(Box::new(report))));
     settle(outcome, written, None)
 }
 

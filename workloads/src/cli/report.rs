@@ -29,11 +29,6 @@ impl<'a> Origin<'a> {
         Origin { workload, seed, demands, repro: None, backend: backend.options() }
     }
 
-    /// The planted bug's name, if one is planted.
-    fn bug(&self) -> Option<&str> {
-        self.demands.bug.as_deref().or(self.demands.sabotage.map(|s| s.name()))
-    }
-
     /// The command line that reproduces the run.
     pub fn replay_line(&self) -> String {
         if let Some(repro) = self.repro {
@@ -45,7 +40,7 @@ impl<'a> Origin<'a> {
         if !without.is_empty() {
             line += &format!(" --without {}", without.join(","));
         }
-        if let Some(bug) = self.bug() {
+        if let Some(bug) = choose::planted(self.demands) {
             line += &format!(" --bug {bug}");
         }
         line + &self.backend
@@ -58,7 +53,7 @@ impl<'a> Origin<'a> {
             seed: self.seed,
             faults: choose::name_of(self.demands.profile).to_owned(),
             without: self.demands.without.iter().map(|f| f.name().to_owned()).collect(),
-            bug: self.bug().map(str::to_owned),
+            bug: choose::planted(self.demands).map(str::to_owned),
             repro: self.repro.map(str::to_owned),
             verdict: verdict(result),
             also: also(result),

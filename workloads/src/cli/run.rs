@@ -21,12 +21,7 @@ use shaketable_workloads::{
     plan::Demands,
     runner::{self, RunResult},
 };
-use std::{
-    collections::BTreeMap,
-    ops::Range,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{collections::BTreeMap, ops::Range, path::PathBuf, time::Duration};
 
 /// Seeds of a sweep that names none.
 pub const SEEDS: u64 = 200;
@@ -66,6 +61,7 @@ pub fn main_job() -> Result<Outcome, Refusal> {
         jobs: None,
         budget: None,
         shaking: Shaking::default(),
+        bug: None,
         check_determinism: None,
         shard: None,
         json: Some(PathBuf::from(FOLDER).join("report.json")),
@@ -79,9 +75,14 @@ pub fn run(arguments: &RunArguments) -> Result<Outcome, Refusal> {
     if run_twice > 0 && arguments.backend.is_real()? {
         refuse!("--check-determinism is for simulated clusters: a real one never runs twice alike");
     }
+    let entries = choose::workloads(&arguments.workloads)?;
+    let mut demands = arguments.shaking.demands()?;
+    for entry in arguments.bug.iter().flat_map(|_| &entries) {
+        choose::plant(&mut demands, entry.as_ref(), arguments.bug.as_deref().unwrap_or_default())?;
+    }
     let mut sweep = Sweep {
-        entries: choose::workloads(&arguments.workloads)?,
-        demands: arguments.shaking.demands()?,
+        entries,
+        demands,
         seeds: arguments.seeds.clone().unwrap_or(0..if run_twice > 0 { run_twice } else { SEEDS }),
         shard: arguments.shard,
         run_twice,
@@ -106,17 +107,8 @@ pub fn run(arguments: &RunArguments) -> Result<Outcome, Refusal> {
         ))
     });
     let printed = text::sweep(&report, COMMIT);
-    let written = json.map_or(Ok(()), |json| json.write_report(Body::Sweep(report)));
-    if let (Ok(()), Some(path)) = (&written, arguments.json.as_deref()) {
-        tell_written(path);
-    }
-    output::print(&printed);
+    let written = output::publish(&printed, json.as_ref(), Body::Sweep(report));
     settle(outcome, written, interrupted)
-}
-
-/// Says where a report is.
-pub fn tell_written(path: &Path) {
-    output::complain(&format!("report in {}\n", path.display()));
 }
 
 /// An outcome that is no success outweighs a report that could not be written, and that somebody asked to end
@@ -173,8 +165,8 @@ impl Sweep {
     /// Runs the seeds and adds up.
     pub fn perform(&self, interrupt: &Interrupt) -> SweepReport {
         let meter = cost::Meter::start();
-        let deadline = self.budget.map(|b| cost::wall().saturating_add(b.as_nanos() as u64));
-        let over_budget = || deadline.is_some_and(|deadline| cost::wall() >= deadline);
+        let deadline = self.budget.map(cost::deadline);
+        let over_budget = || deadline.is_some_and(cost::is_past);
         let pieces = self.share().saturating_mul(self.entries.len() as u64);
         let parts: Vec<_> = self.entries.iter().map(|e| (e.name(), self.share())).collect();
         let mut progress = Progress::new(&parts, ("run", "runs"), "failed");
@@ -213,6 +205,7 @@ impl Sweep {
         SweepReport {
             faults: choose::name_of(self.demands.profile).to_owned(),
             without: self.demands.without.iter().map(|f| f.name().to_owned()).collect(),
+            bug: choose::planted(&self.demands).map(str::to_owned),
             seeds: self.seeds.clone(),
             shard: self.shard,
             jobs: self.jobs as u64,

@@ -29,6 +29,17 @@ pub struct Cost {
     pub peak_memory: u64,
 }
 
+impl Cost {
+    /// What this and something after it cost together.
+    pub fn and(self, other: Cost) -> Cost {
+        Cost {
+            cpu_ns: self.cpu_ns + other.cpu_ns,
+            wall_ns: self.wall_ns + other.wall_ns,
+            peak_memory: self.peak_memory.max(other.peak_memory),
+        }
+    }
+}
+
 /// A sweep over one workload.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadReport {
@@ -36,6 +47,8 @@ pub struct WorkloadReport {
     pub workload: String,
     /// Seeds run.
     pub runs: u64,
+    /// Which: ranges from their first up to their last. Those of a shard hold the seeds of other shards, too.
+    pub ran: Vec<Range<u64>>,
     /// Runs in which every judge was content.
     pub passed: u64,
     /// Runs in which an invariant of the workload was violated.
@@ -108,6 +121,9 @@ pub struct SweepReport {
     pub bug: Option<String>,
     /// The seeds asked for: from the first, up to the second without it.
     pub seeds: Range<u64>,
+    /// How many of the first were to be run twice.
+    #[serde(default)]
+    pub run_twice: u64,
     /// The share of them that was this sweep's: its number from 1, and of how many.
     pub shard: Option<(u64, u64)>,
     /// Threads.

@@ -496,3 +496,40 @@ fn a_sweep_with_a_planted_bug_fails_and_names_it() {
     let told = stdout(&output);
     assert!(told.starts_with("faults standard, seeds 0..20, planted bug snapshot-read, commit "), "{told}");
 }
+
+#[test]
+fn a_sweep_that_ended_early_is_continued_and_ends_as_if_it_had_not() {
+    let folder = folder("resume");
+    let path = |name: &str| folder.join(name).to_str().expect("a plain path").to_owned();
+    let sweep = ["run", "cycle", "counter", "--seeds", "3..33", "--without", "kill", "--shard", "1/2"];
+    let swept = |arguments: &[&str], name: &str| {
+        let output = run(&[arguments, &["--json", &path(name)]].concat());
+        let text = fs::read_to_string(path(name)).expect("a report");
+        let document = shaketable_reports::json::parse(&text).expect("a report");
+        let shaketable_reports::Body::Sweep(mut report) = document.body else { panic!("{document:?}") };
+        report.cost = Default::default();
+        report.workloads.iter_mut().for_each(|workload| workload.cpu_ns = 0);
+        (code(&output), report)
+    };
+    let whole = swept(&sweep, "whole.json");
+    let (_, part) = swept(&[&sweep[..], &["--budget", "1ms"]].concat(), "part.json");
+    assert_eq!(part.ending, shaketable_reports::Ending::Budget);
+    assert!(part.runs() < whole.1.runs(), "{} runs", part.runs());
+    assert_eq!(swept(&["run", "--resume", &path("part.json")], "rest.json"), whole);
+    assert_eq!(whole.1.workloads[0].ran, std::iter::once(3..32).collect::<Vec<_>>());
+
+    // What no sweep of this program can have written is refused.
+    let text = fs::read_to_string(path("part.json")).expect("a report");
+    let torn = [
+        text[..text.len() / 2].to_owned(),
+        text.replacen("\"runs\": ", "\"runs\": 1", 1),
+        text.replacen("\"commit\": \"", "\"commit\": \"other ", 1),
+    ];
+    for torn in torn {
+        fs::write(path("torn.json"), torn).expect("written");
+        let output = run(&["run", "--resume", &path("torn.json")]);
+        assert_eq!((code(&output), stderr(&output).lines().count()), (2, 1), "{}", stderr(&output));
+    }
+    let output = run(&["run", "cycle", "--resume", &path("part.json")]);
+    assert_eq!((code(&output), stderr(&output).lines().count()), (2, 1), "{}", stderr(&output));
+}

@@ -150,6 +150,11 @@ pub struct RunArguments {
     /// Run only the I-th of N shares of the seeds, counted from 1
     #[arg(long, value_name = "I/N", value_parser = choose::shard)]
     pub shard: Option<(u64, u64)>,
+    /// Continue the sweep of this report, which ended early, and report on all of it
+    #[arg(long, value_name = "REPORT", conflicts_with_all = [
+        "workloads", "seeds", "faults", "without", "bug", "check_determinism", "shard"
+    ])]
+    pub resume: Option<PathBuf>,
     /// Write the report as JSON; - for standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,

@@ -72,6 +72,7 @@ fn sweep(interrupt: &Interrupt) -> Result<Vec<Figure>, Refusal> {
         jobs: processors(),
         budget: None,
         backend: Backend::Simulated,
+        earlier: None,
     }
     .perform(interrupt);
     if report.ending != shaketable_reports::Ending::Complete {

@@ -22,6 +22,7 @@ mod pool;
 mod progress;
 mod replay;
 mod report;
+mod resume;
 mod run;
 
 use args::{Arguments, Command, Conformance};

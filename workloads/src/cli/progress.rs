@@ -64,6 +64,13 @@ impl Progress {
         self.tick();
     }
 
+    /// So much of part number `part` was done before, some of it not well.
+    pub fn was_done(&mut self, part: usize, done: u64, bad: u64) {
+        let part = &mut self.parts[part];
+        (part.done, part.bad) = (done, bad);
+        part.bar.set_position(done);
+    }
+
     /// Time has passed.
     pub fn tick(&mut self) {
         let now = cost::wall();

@@ -11,6 +11,7 @@ use super::{
     progress::Progress,
     refuse,
     report::{self, Origin},
+    resume::{Earlier, Ran, Share},
 };
 use shaketable_reports::{Body, Ending, Outcome, RunReport, SweepReport, WorkloadReport, text};
 use shaketable_sim::seed::Seed;
@@ -48,6 +49,8 @@ pub struct Sweep {
     pub budget: Option<Duration>,
     /// Where they run.
     pub backend: Backend,
+    /// What of it was done before.
+    pub earlier: Option<Earlier>,
 }
 
 /// Every workload, some seeds, a table, and a report in the build folder.
@@ -62,6 +65,7 @@ pub fn main_job() -> Result<Outcome, Refusal> {
         budget: None,
         shaking: Shaking::default(),
         bug: None,
+        resume: None,
         check_determinism: None,
         shard: None,
         json: Some(PathBuf::from(FOLDER).join("report.json")),
@@ -69,28 +73,21 @@ pub fn main_job() -> Result<Outcome, Refusal> {
     })
 }
 
+/// Switches a planted bug on, which each of these workloads must have.
+fn plant(demands: &mut Demands, entries: &[Box<dyn Entry>], bug: &str) -> Result<(), Refusal> {
+    entries.iter().try_for_each(|entry| choose::plant(demands, entry.as_ref(), bug))
+}
+
 /// Sweeps, prints and writes.
 pub fn run(arguments: &RunArguments) -> Result<Outcome, Refusal> {
-    let run_twice = arguments.check_determinism.unwrap_or(0);
-    if run_twice > 0 && arguments.backend.is_real()? {
+    let mut sweep = match &arguments.resume {
+        Some(path) => Sweep::resumed(arguments, Earlier::read(path)?)?,
+        None => Sweep::asked_for(arguments)?,
+    };
+    if sweep.run_twice > 0 && arguments.backend.is_real()? {
         refuse!("--check-determinism is for simulated clusters: a real one never runs twice alike");
     }
-    let entries = choose::workloads(&arguments.workloads)?;
-    let mut demands = arguments.shaking.demands()?;
-    for entry in arguments.bug.iter().flat_map(|_| &entries) {
-        choose::plant(&mut demands, entry.as_ref(), arguments.bug.as_deref().unwrap_or_default())?;
-    }
-    let mut sweep = Sweep {
-        entries,
-        demands,
-        seeds: arguments.seeds.clone().unwrap_or(0..if run_twice > 0 { run_twice } else { SEEDS }),
-        shard: arguments.shard,
-        run_twice,
-        jobs: arguments.jobs.unwrap_or_else(|| arguments.backend.jobs()),
-        budget: arguments.budget,
-        backend: Backend::Simulated,
-    };
-    if sweep.share() == 0 {
+    if sweep.share().len() == 0 {
         refuse!("this shard has no seeds: there are fewer seeds than shards");
     }
     let json = Target::check_named(arguments.json.as_deref())?;
@@ -99,7 +96,7 @@ pub fn run(arguments: &RunArguments) -> Result<Outcome, Refusal> {
     let report = sweep.perform(&interrupt);
     let outcome = report.outcome;
     let interrupted = (report.ending == Ending::Interrupted).then(|| {
-        let all = sweep.share().saturating_mul(sweep.entries.len() as u64);
+        let all = sweep.share().len().saturating_mul(sweep.entries.len() as u64);
         interrupt.refusal(&format!(
             "after {} of {}",
             text::count(report.runs()),
@@ -138,7 +135,7 @@ pub fn processors() -> usize {
 }
 
 /// One run, as a thread hands it over.
-struct Ran {
+struct OneRun {
     result: RunResult,
     /// In full, when it did not pass.
     failure: Option<RunReport>,
@@ -148,18 +145,61 @@ struct Ran {
 }
 
 impl Sweep {
-    /// How many of the seeds are this shard's.
-    fn share(&self) -> u64 {
-        let (number, of) = self.shard.unwrap_or((1, 1));
-        (self.seeds.end - self.seeds.start).saturating_sub(number - 1).div_ceil(of)
+    fn asked_for(arguments: &RunArguments) -> Result<Sweep, Refusal> {
+        let entries = choose::workloads(&arguments.workloads)?;
+        let mut demands = arguments.shaking.demands()?;
+        if let Some(bug) = &arguments.bug {
+            plant(&mut demands, &entries, bug)?;
+        }
+        let run_twice = arguments.check_determinism.unwrap_or(0);
+        Ok(Sweep {
+            entries,
+            demands,
+            seeds: arguments.seeds.clone().unwrap_or(0..if run_twice > 0 { run_twice } else { SEEDS }),
+            shard: arguments.shard,
+            run_twice,
+            jobs: arguments.jobs.unwrap_or_else(|| arguments.backend.jobs()),
+            budget: arguments.budget,
+            backend: Backend::Simulated,
+            earlier: None,
+        })
     }
 
-    /// Which seed and which workload a piece is. Workloads take turns, so that a sweep that ends
-    /// early has run as much of each.
+    /// The rest of a sweep.
+    fn resumed(arguments: &RunArguments, earlier: Earlier) -> Result<Sweep, Refusal> {
+        let report = &earlier.report;
+        let names: Vec<String> = report.workloads.iter().map(|w| w.workload.clone()).collect();
+        let entries = choose::workloads(&names)?;
+        let demands = earlier.demands(|demands, bug| plant(demands, &entries, bug))?;
+        Ok(Sweep {
+            seeds: report.seeds.clone(),
+            shard: report.shard,
+            run_twice: report.run_twice,
+            entries,
+            demands,
+            jobs: arguments.jobs.unwrap_or_else(|| arguments.backend.jobs()),
+            budget: arguments.budget,
+            backend: Backend::Simulated,
+            earlier: Some(earlier),
+        })
+    }
+
+    /// The seeds that are this shard's.
+    fn share(&self) -> Share {
+        Share::new(&self.seeds, self.shard)
+    }
+
+    /// Which place of the share and which workload a piece is. Workloads take turns, so that a sweep that
+    /// ends early has run as much of each.
     fn piece(&self, piece: u64) -> (u64, usize) {
-        let (number, of) = self.shard.unwrap_or((1, 1));
         let workloads = self.entries.len() as u64;
-        (self.seeds.start + (number - 1) + (piece / workloads) * of, (piece % workloads) as usize)
+        (piece / workloads, (piece % workloads) as usize)
+    }
+
+    /// Whether a piece was done before.
+    fn was_done(&self, piece: u64) -> bool {
+        let (place, workload) = self.piece(piece);
+        self.earlier.as_ref().is_some_and(|earlier| earlier.workloads[workload].0.contains(place))
     }
 
     /// Runs the seeds and adds up.
@@ -167,23 +207,30 @@ impl Sweep {
         let meter = cost::Meter::start();
         let deadline = self.budget.map(cost::deadline);
         let over_budget = || deadline.is_some_and(cost::is_past);
-        let pieces = self.share().saturating_mul(self.entries.len() as u64);
-        let parts: Vec<_> = self.entries.iter().map(|e| (e.name(), self.share())).collect();
+        let share = self.share();
+        let pieces = share.len().saturating_mul(self.entries.len() as u64);
+        let parts: Vec<_> = self.entries.iter().map(|e| (e.name(), share.len())).collect();
         let mut progress = Progress::new(&parts, ("run", "runs"), "failed");
-        let mut tallies: Vec<Tally> = self.entries.iter().map(|_| Tally::default()).collect();
+        let mut tallies: Vec<Tally> = match &self.earlier {
+            Some(earlier) => Tally::of(earlier),
+            None => self.entries.iter().map(|_| Tally::default()).collect(),
+        };
+        for (workload, tally) in tallies.iter().enumerate() {
+            progress.was_done(workload, tally.report.runs, tally.report.failed());
+        }
         let done = pool::over(
             pieces,
             self.jobs,
             || interrupt.is_set() || over_budget() || self.backend.is_lost(),
-            |piece| self.one(piece, interrupt),
+            |piece| if self.was_done(piece) { None } else { self.one(piece, interrupt) },
             |news| match news {
                 News::Tick => progress.tick(),
-                // Interrupted in the middle: it says nothing.
+                // Done before, or interrupted in the middle: it says nothing.
                 News::Done(_, None) => {}
                 News::Done(piece, Some(ran)) => {
-                    let (seed, workload) = self.piece(piece);
+                    let (place, workload) = self.piece(piece);
                     progress.done(workload, ran.failure.is_none());
-                    tallies[workload].add(seed, ran);
+                    tallies[workload].add(place, share.seed(place), ran);
                 }
             },
         );
@@ -192,7 +239,9 @@ impl Sweep {
             .entries
             .iter()
             .zip(tallies)
-            .map(|(entry, tally)| tally.report(entry.as_ref(), &self.demands, self.backend.is_simulated()))
+            .map(|(entry, tally)| {
+                tally.report(entry.as_ref(), &self.demands, &share, self.backend.is_simulated())
+            })
             .collect();
         let ending = match done {
             _ if self.backend.is_lost() => Ending::Lost,
@@ -208,20 +257,24 @@ impl Sweep {
             bug: choose::planted(&self.demands).map(str::to_owned),
             seeds: self.seeds.clone(),
             shard: self.shard,
+            run_twice: self.run_twice,
             jobs: self.jobs as u64,
             ending,
             outcome: SweepReport::outcome_of(ending, &workloads),
             workloads,
-            cost: meter.cost(),
+            cost: match &self.earlier {
+                Some(earlier) => earlier.report.cost.and(meter.cost()),
+                None => meter.cost(),
+            },
         }
     }
 
     /// One run, `None` if it was told to end.
-    fn one(&self, piece: u64, interrupt: &Interrupt) -> Option<Ran> {
-        let (seed, workload) = self.piece(piece);
-        let entry = self.entries[workload].as_ref();
+    fn one(&self, piece: u64, interrupt: &Interrupt) -> Option<OneRun> {
+        let (place, workload) = self.piece(piece);
+        let (seed, entry) = (self.share().seed(place), self.entries[workload].as_ref());
         let before = cost::thread_cpu();
-        let twice = piece / (self.entries.len() as u64) < self.run_twice;
+        let twice = place < self.run_twice;
         let mut result = self.backend.run(entry, Seed(seed), &self.demands, &|| interrupt.is_set())?;
         let mut differed = false;
         if twice {
@@ -246,7 +299,7 @@ impl Sweep {
             let origin = Origin::of(entry.name(), seed, &self.demands, &self.backend);
             origin.report(&result, entry.summary(Seed(seed), &self.demands))
         });
-        Some(Ran { result, failure, twice, differed, cpu: cost::thread_cpu() - before })
+        Some(OneRun { result, failure, twice, differed, cpu: cost::thread_cpu() - before })
     }
 }
 
@@ -255,13 +308,28 @@ impl Sweep {
 struct Tally {
     report: WorkloadReport,
     counters: runner::Counters,
-    points: BTreeMap<&'static str, (u64, u64)>,
+    ran: Ran,
+    points: BTreeMap<String, (u64, u64)>,
     failing: Vec<u64>,
     failures: BTreeMap<u64, RunReport>,
 }
 
 impl Tally {
-    fn add(&mut self, seed: u64, ran: Ran) {
+    /// What was added up before, by workload.
+    fn of(earlier: &Earlier) -> Vec<Tally> {
+        let tally = |(report, (ran, counters)): (&WorkloadReport, &(Ran, runner::Counters))| Tally {
+            counters: counters.clone(),
+            ran: ran.clone(),
+            points: report.points.iter().map(|p| (p.name.clone(), (p.passed, p.held))).collect(),
+            failing: report.failing_seeds.clone(),
+            failures: report.failures.iter().map(|failure| (failure.seed, failure.clone())).collect(),
+            report: report.clone(),
+        };
+        earlier.report.workloads.iter().zip(&earlier.workloads).map(tally).collect()
+    }
+
+    fn add(&mut self, place: u64, seed: u64, ran: OneRun) {
+        self.ran.insert(place);
         let report = &mut self.report;
         report.runs += 1;
         report.run_twice += u64::from(ran.twice);
@@ -276,8 +344,12 @@ impl Tally {
         }
         self.counters.add(&ran.result.counters);
         for (name, seen) in &ran.result.points {
-            let sum = self.points.entry(name).or_default();
-            *sum = (sum.0 + seen.passed, sum.1 + seen.held);
+            if !self.points.contains_key(*name) {
+                self.points.insert((*name).to_owned(), (0, 0));
+            }
+            if let Some(sum) = self.points.get_mut(*name) {
+                *sum = (sum.0 + seen.passed, sum.1 + seen.held);
+            }
         }
         if let Some(failure) = ran.failure {
             self.failing.push(seed);
@@ -288,10 +360,17 @@ impl Tally {
         }
     }
 
-    fn report(mut self, entry: &dyn Entry, demands: &Demands, simulated: bool) -> WorkloadReport {
+    fn report(
+        mut self,
+        entry: &dyn Entry,
+        demands: &Demands,
+        share: &Share,
+        simulated: bool,
+    ) -> WorkloadReport {
         self.failing.sort_unstable();
         WorkloadReport {
             workload: entry.name().to_owned(),
+            ran: self.ran.seeds(share),
             counters: report::counters(&self.counters),
             faults_delivered: report::families(&self.counters),
             points: report::points(entry.points(), &self.points),
@@ -322,6 +401,7 @@ mod tests {
             jobs: 1,
             budget: None,
             backend: Backend::Simulated,
+            earlier: None,
         }
     }
 
@@ -330,19 +410,20 @@ mod tests {
         let seeds_of = |shard| {
             let sweep = sweep(10..31, shard);
             let step = sweep.entries.len() as u64;
-            (0..sweep.share()).map(|k| sweep.piece(k * step).0).collect::<Vec<_>>()
+            let share = sweep.share();
+            (0..share.len()).map(|k| share.seed(sweep.piece(k * step).0)).collect::<Vec<_>>()
         };
         let mut all: Vec<u64> = (1..=4).flat_map(|number| seeds_of(Some((number, 4)))).collect();
         all.sort_unstable();
         assert_eq!(all, (10..31).collect::<Vec<_>>());
         assert_eq!(seeds_of(None), (10..31).collect::<Vec<_>>());
-        assert_eq!(sweep(0..2, Some((3, 4))).share(), 0);
+        assert_eq!(sweep(0..2, Some((3, 4))).share().len(), 0);
     }
 
     #[test]
     fn a_sweep_over_all_seeds_there_are_does_not_overflow() {
-        assert_eq!(sweep(0..u64::MAX, None).share(), u64::MAX);
-        assert_eq!(sweep(u64::MAX - 1..u64::MAX, None).piece(0).0, u64::MAX - 1);
+        assert_eq!(sweep(0..u64::MAX, None).share().len(), u64::MAX);
+        assert_eq!(sweep(u64::MAX - 1..u64::MAX, None).share().seed(0), u64::MAX - 1);
     }
 
     #[test]

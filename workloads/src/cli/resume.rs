@@ -1,0 +1,185 @@
+//! A sweep that ended early is continued: its report is read back, and what it ran is not run again.
+
+use super::{COMMIT, Refusal, choose, refuse};
+use shaketable_reports::{Body, SweepReport, WorkloadReport, json};
+use shaketable_sim::faults::Family;
+use shaketable_workloads::{plan::Demands, runner::Counters};
+use std::{collections::BTreeMap, ops::Range, path::Path};
+
+/// The seeds of a shard: every `of`th from `first` on, below `end`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    first: u64,
+    of: u64,
+    len: u64,
+}
+
+impl Share {
+    /// The share of a shard, its number counted from 1; all seeds for none.
+    pub fn new(seeds: &Range<u64>, shard: Option<(u64, u64)>) -> Share {
+        let (number, of) = shard.unwrap_or((1, 1));
+        let len = (seeds.end - seeds.start).saturating_sub(number - 1).div_ceil(of);
+        Share { first: seeds.start.saturating_add(number - 1), of, len }
+    }
+
+    /// How many seeds it has.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// The seed at a place of it, which it has.
+    pub fn seed(&self, place: u64) -> u64 {
+        self.first + place * self.of
+    }
+
+    /// The places of the share's seeds in a range that begins and ends with one; `None` for any other range.
+    fn places(&self, seeds: &Range<u64>) -> Option<Range<u64>> {
+        let place = |seed: u64| {
+            let place = seed.checked_sub(self.first)?;
+            (place % self.of == 0 && place / self.of < self.len).then_some(place / self.of)
+        };
+        Some(place(seeds.start)?..place(seeds.end.checked_sub(1)?)? + 1).filter(|places| !places.is_empty())
+    }
+}
+
+/// The places of a share that were run, as ranges that do not touch: where each begins, and where it ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ran(BTreeMap<u64, u64>);
+
+impl Ran {
+    /// What a report says was run; `None` when it contradicts itself.
+    fn of(report: &WorkloadReport, share: &Share) -> Option<Ran> {
+        let mut ran = Ran::default();
+        let mut runs = 0;
+        for seeds in &report.ran {
+            let places = share.places(seeds)?;
+            runs += places.end - places.start;
+            if ran.0.range(..places.end).next_back().is_some_and(|(_, end)| *end >= places.start) {
+                return None;
+            }
+            ran.0.insert(places.start, places.end);
+        }
+        (runs == report.runs).then_some(ran)
+    }
+
+    /// Whether this place was run.
+    pub fn contains(&self, place: u64) -> bool {
+        self.0.range(..=place).next_back().is_some_and(|(_, end)| place < *end)
+    }
+
+    /// This place, which was not run, is run.
+    pub fn insert(&mut self, place: u64) {
+        let end = self.0.remove(&(place + 1)).unwrap_or(place + 1);
+        match self.0.range_mut(..=place).next_back() {
+            Some((_, before)) if *before == place => *before = end,
+            _ => drop(self.0.insert(place, end)),
+        }
+    }
+
+    /// The seeds of these places: of a shard, each range holds those of the other shards as well.
+    pub fn seeds(&self, share: &Share) -> Vec<Range<u64>> {
+        let seeds = |(begin, end): (&u64, &u64)| share.seed(*begin)..share.seed(*end - 1) + 1;
+        self.0.iter().map(seeds).collect()
+    }
+}
+
+/// What a sweep did before: its report, and for each workload what was run and counted.
+pub struct Earlier {
+    /// The report.
+    pub report: SweepReport,
+    /// By workload, in the report's order.
+    pub workloads: Vec<(Ran, Counters)>,
+}
+
+impl Earlier {
+    /// Reads the report of a sweep that this very program has written.
+    pub fn read(path: &Path) -> Result<Earlier, Refusal> {
+        let shown = path.display();
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) => refuse!("cannot read {shown}: {error}"),
+        };
+        let document = json::parse(&text).map_err(|error| Refusal::Usage(format!("{shown}: {error}")))?;
+        let Body::Sweep(report) = document.body else { refuse!("{shown} is no report of a sweep") };
+        if document.commit != COMMIT {
+            refuse!(
+                "{shown} was written by a program built from commit {}, this one is {COMMIT}: their runs differ",
+                document.commit
+            );
+        }
+        let share = Share::new(&report.seeds, report.shard);
+        let told = |workload: &WorkloadReport| Some((Ran::of(workload, &share)?, counted(workload)?));
+        match report.workloads.iter().map(told).collect() {
+            Some(workloads) => Ok(Earlier { report, workloads }),
+            None => refuse!("{shown} contradicts itself: it was not written by this program"),
+        }
+    }
+
+    /// What was asked of each of its runs.
+    pub fn demands(
+        &self,
+        plant: impl Fn(&mut Demands, &str) -> Result<(), Refusal>,
+    ) -> Result<Demands, Refusal> {
+        let profile = choose::profile(&self.report.faults).map_err(Refusal::Usage)?;
+        let without = choose::families(&self.report.without)?;
+        let mut demands = Demands { profile, without, ..Demands::default() };
+        if let Some(bug) = &self.report.bug {
+            plant(&mut demands, bug)?;
+        }
+        Ok(demands)
+    }
+}
+
+/// The counters behind a report; `None` for a fault family that is none.
+fn counted(report: &WorkloadReport) -> Option<Counters> {
+    let counters = &report.counters;
+    let faults = report.faults_delivered.iter().map(|(name, n)| Some((Family::named(name)?, *n)));
+    Some(Counters {
+        operations: counters.operations,
+        unknown_operations: counters.unknown_operations,
+        attempts: counters.attempts,
+        committed: counters.committed,
+        conflicts: counters.conflicts,
+        unknown_committed: counters.unknown_committed,
+        unknown_not_committed: counters.unknown_not_committed,
+        late_landings: counters.late_landings,
+        retries: counters.retries,
+        audits: counters.audits,
+        recoveries: counters.recoveries,
+        faults: faults.collect::<Option<_>>()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_every_nth_seed() {
+        let share = Share::new(&(10..31), Some((2, 4)));
+        assert_eq!((0..share.len()).map(|place| share.seed(place)).collect::<Vec<_>>(), [11, 15, 19, 23, 27]);
+        assert_eq!(share.places(&(15..24)), Some(1..4));
+        for wrong in [14..24, 15..25, 11..32, 7..12, 15..15] {
+            assert_eq!(share.places(&wrong), None, "{wrong:?}");
+        }
+        assert_eq!(Share::new(&(0..2), Some((3, 4))).len(), 0);
+        assert_eq!(Share::new(&(0..u64::MAX), None).len(), u64::MAX);
+    }
+
+    #[test]
+    fn what_ran_is_told_in_ranges_and_read_back() {
+        let share = Share::new(&(100..200), Some((1, 2)));
+        let mut ran = Ran::default();
+        for place in [3, 0, 1, 7, 2, 6] {
+            assert!(!ran.contains(place));
+            ran.insert(place);
+            assert!(ran.contains(place));
+        }
+        assert_eq!(ran.seeds(&share), [100..107, 112..115]);
+        let report = WorkloadReport { ran: ran.seeds(&share), runs: 6, ..WorkloadReport::default() };
+        assert_eq!(Ran::of(&report, &share), Some(ran));
+        for ran in [vec![100..107, 112..113], vec![100..107, 106..113], vec![101..107, 112..115]] {
+            assert_eq!(Ran::of(&WorkloadReport { ran, ..report.clone() }, &share), None);
+        }
+    }
+}

@@ -190,4 +190,90 @@ impl ClusterConfig {
             ..ClusterConfig::smallest()
         }
     }
+
+    /// Whether there can be such a cluster. One that is drawn can be; an edited one may say what no cluster is.
+    /// The error is half a sentence.
+    pub fn check(&self) -> Result<(), String> {
+        let at_least_one = [
+            ("logs", u64::from(self.logs)),
+            ("storage_servers", u64::from(self.storage_servers)),
+            ("replicas", u64::from(self.replicas)),
+            ("grv_proxies", u64::from(self.grv_proxies)),
+            ("commit_proxies", u64::from(self.commit_proxies)),
+            ("resolvers", u64::from(self.resolvers)),
+            ("commit_batch_interval", self.commit_batch_interval),
+            ("commit_batch_max", self.commit_batch_max as u64),
+            ("grv_batch_interval", self.grv_batch_interval),
+            ("storage_durable_interval", self.storage_durable_interval),
+            ("versions_per_second", self.versions_per_second.max(0) as u64),
+            ("window", self.window.max(0) as u64),
+            ("recovery_jump", self.recovery_jump.max(0) as u64),
+            ("heartbeat", self.heartbeat),
+            ("failure_timeout", self.failure_timeout),
+            ("reply_byte_limit", self.reply_byte_limit as u64),
+        ];
+        if let Some((name, _)) = at_least_one.iter().find(|(_, n)| *n == 0) {
+            return Err(format!("{name} is less than 1"));
+        }
+        if self.replicas > self.storage_servers {
+            return Err(format!("{} replicas for {} storage servers", self.replicas, self.storage_servers));
+        }
+        let ranges = [
+            ("latency", &self.net.latency),
+            ("detection", &self.net.detection),
+            ("log_sync", &self.log_sync),
+            ("storage_read", &self.storage_read),
+            ("storage_lag", &self.storage_lag),
+        ];
+        if let Some((name, _)) = ranges.iter().find(|(_, range)| range.is_empty()) {
+            return Err(format!("{name} is an empty range"));
+        }
+        for (name, boundaries) in
+            [("shard_boundaries", &self.shard_boundaries), ("resolver_boundaries", &self.resolver_boundaries)]
+        {
+            let ascend = boundaries.windows(2).all(|pair| pair[0] < pair[1]);
+            if !ascend || boundaries.first().is_some_and(Bytes::is_empty) {
+                return Err(format!("{name} do not ascend from a key that is not empty"));
+            }
+        }
+        if self.resolver_boundaries.len() + 1 != usize::from(self.resolvers) {
+            let boundaries = self.resolver_boundaries.len();
+            return Err(format!("{boundaries} resolver_boundaries for {} resolvers", self.resolvers));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_drawn_cluster_can_be() {
+        let keys = ["a", "b", "c", ""].map(Bytes::from);
+        for seed in 0..500 {
+            assert_eq!(ClusterConfig::draw(Seed(seed), &keys).check(), Ok(()));
+            assert_eq!(ClusterConfig::draw(Seed(seed), &[]).check(), Ok(()));
+        }
+        assert_eq!(ClusterConfig::smallest().check(), Ok(()));
+    }
+
+    #[test]
+    fn a_cluster_that_cannot_be_is_refused_in_words() {
+        let refused = |change: &dyn Fn(&mut ClusterConfig)| {
+            let mut config = ClusterConfig::smallest();
+            change(&mut config);
+            config.check().expect_err("there is no such cluster")
+        };
+        assert_eq!(refused(&|c| c.logs = 0), "logs is less than 1");
+        assert_eq!(refused(&|c| c.heartbeat = 0), "heartbeat is less than 1");
+        assert_eq!(refused(&|c| c.versions_per_second = -5), "versions_per_second is less than 1");
+        assert_eq!(refused(&|c| c.replicas = 2), "2 replicas for 1 storage servers");
+        #[allow(clippy::reversed_empty_ranges, reason = "that is what is refused")]
+        let reversed = |c: &mut ClusterConfig| c.net.latency = 9..3;
+        assert_eq!(refused(&reversed), "latency is an empty range");
+        let not_ascending = |c: &mut ClusterConfig| c.shard_boundaries = vec!["b".into(), "a".into()];
+        assert_eq!(refused(&not_ascending), "shard_boundaries do not ascend from a key that is not empty");
+        assert_eq!(refused(&|c| c.resolvers = 3), "0 resolver_boundaries for 3 resolvers");
+    }
 }

@@ -20,6 +20,7 @@ pub mod plan;
 pub mod real;
 pub mod runner;
 mod sabotage;
+pub mod seeds;
 mod sessions;
 pub mod shake;
 pub mod specimen;

@@ -112,6 +112,12 @@ pub enum PlanError {
         /// The workload that was asked to replay it.
         wanted: &'static str,
     },
+    /// It says something that no plan has: probably a slip of whoever edited it.
+    #[error("unknown field {0}")]
+    Unknown(String),
+    /// What it says cannot be, or contradicts itself.
+    #[error("{0}")]
+    Impossible(String),
 }
 
 /// What every repro file says first, whatever the workload.
@@ -143,7 +149,46 @@ impl<W: Workload> Plan<W> {
         if found != W::NAME {
             return Err(PlanError::Workload { found, wanted: W::NAME });
         }
-        serde_json::from_str(repro).map_err(|e| PlanError::Torn(e.to_string()))
+        let mut unknown = None;
+        let mut json = serde_json::Deserializer::from_str(repro);
+        let plan: Plan<W> = serde_ignored::deserialize(&mut json, |path| {
+            unknown.get_or_insert_with(|| path.to_string());
+        })
+        .map_err(|e| PlanError::Torn(e.to_string()))?;
+        json.end().map_err(|e| PlanError::Torn(e.to_string()))?;
+        match unknown {
+            Some(field) => Err(PlanError::Unknown(field)),
+            None => plan.check().map(|()| plan).map_err(PlanError::Impossible),
+        }
+    }
+
+    /// Whether it can be run, and is what its demands ask for.
+    fn check(&self) -> Result<(), String> {
+        self.cluster.check()?;
+        self.faults.check()?;
+        let (clients, wanted) = (self.operations.len(), self.configuration.clients());
+        if clients != wanted {
+            return Err(format!("operations of {clients} clients for a configuration of {wanted}"));
+        }
+        if self.operations.iter().all(Vec::is_empty) {
+            return Err("no client has an operation".to_owned());
+        }
+        let demands = &self.demands;
+        if let Some(bug) = &demands.bug
+            && W::bugs().iter().all(|known| known.name != *bug)
+        {
+            return Err(format!("{} has no planted bug {bug:?}", W::NAME));
+        }
+        if demands.sabotage != self.cluster.sabotage {
+            return Err("demands and cluster differ in their sabotage".to_owned());
+        }
+        if demands.profile == Profile::Calm && self.faults != FaultPlan::default() {
+            return Err("demands ask for a calm run, and there are faults".to_owned());
+        }
+        match self.faults.families().find(|family| demands.without.contains(family)) {
+            Some(family) => Err(format!("demands leave {} out, and it strikes", family.name())),
+            None => Ok(()),
+        }
     }
 
     /// What was drawn, in a few lines.

@@ -7,13 +7,14 @@
 //! }
 //! ```
 //!
-//! `SHAKETABLE_SEEDS` (`17`, `5..10`) overrides the seeds of every such test; a failure's message
-//! ends with the line that replays it.
+//! `SHAKETABLE_SEEDS` (`100` or `..100` for the first hundred, `5..10` for those from 5 to 9, as on the command line)
+//! overrides the seeds of every such test; a failure's message ends with the line that replays it.
 
 use crate::{
     judges::vacuous,
     plan::{Demands, Plan},
     runner::{self, Counters, RunResult, Verdict},
+    seeds,
     workload::Workload,
 };
 use shaketable_sim::{
@@ -136,41 +137,15 @@ impl<W: Workload> Shake<W> {
         text += &Plan::<W>::draw(Seed(seed), &self.demands).summary();
         text += &format!("event hash {:016x}\n", result.event_hash);
         let test = std::thread::current().name().unwrap_or("").to_owned();
-        text += &format!("{SEEDS_VARIABLE}={seed} cargo test {test}");
+        text += &format!("{SEEDS_VARIABLE}={seed}..{} cargo test {test}", seed.saturating_add(1));
         text
     }
 }
 
 fn seeds_from_environment() -> Option<Range<u64>> {
     let text = std::env::var(SEEDS_VARIABLE).ok()?;
-    match parse_seeds(&text) {
-        Some(seeds) => Some(seeds),
-        None => panic!("{SEEDS_VARIABLE}={text} is neither a seed nor a range of seeds like 5..10"),
-    }
-}
-
-/// One seed (`17`) or a half-open range of them (`5..10`), not empty.
-pub fn parse_seeds(text: &str) -> Option<Range<u64>> {
-    let range = match text.split_once("..") {
-        Some((from, to)) => from.trim().parse().ok()?..to.trim().parse().ok()?,
-        None => {
-            let seed: u64 = text.trim().parse().ok()?;
-            seed..seed.checked_add(1)?
-        }
-    };
-    (range.start < range.end).then_some(range)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn seeds_are_one_or_a_range() {
-        assert_eq!(parse_seeds("17"), Some(17..18));
-        assert_eq!(parse_seeds("5..10"), Some(5..10));
-        for bad in ["", "x", "5..", "..5", "5..5", "9..5", "-1", "18446744073709551615"] {
-            assert_eq!(parse_seeds(bad), None, "{bad}");
-        }
+    match seeds::range(&text) {
+        Ok(seeds) => Some(seeds),
+        Err(error) => panic!("{SEEDS_VARIABLE}={text}: {error}"),
     }
 }

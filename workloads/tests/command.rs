@@ -327,19 +327,32 @@ fn a_saved_plan_replays_like_its_seed() {
 }
 
 #[test]
-fn a_cluster_for_which_no_time_passes_ends_with_its_replay_line() {
-    let path = folder("heartbeat").join("plan.json");
+fn a_repro_file_that_cannot_be_is_refused_in_one_line() {
+    let path = folder("impossible").join("plan.json");
     let repro = path.to_str().expect("a plain path");
     assert_eq!(code(&run(&["replay", "cycle", "3", "--output", repro])), 0);
     let plan = fs::read_to_string(&path).expect("the plan");
-    // The controller looks after the machines again and again, at one moment.
-    let standing = plan.replacen("\"heartbeat\": 100000000", "\"heartbeat\": 0", 1);
-    assert!(plan != standing, "the plan has a heartbeat");
-    fs::write(&path, standing).expect("written");
-    let output = run(&["replay", repro]);
-    assert_eq!(code(&output), 3, "{}", stdout(&output));
-    assert!(stdout(&output).contains("it loops without waiting"), "{}", stdout(&output));
-    assert!(stdout(&output).ends_with(&format!("shaketable replay {repro}\n")));
+    let rate = fact(&plan, "\"too-old\": ");
+    let mut told = String::new();
+    for (from, to) in [
+        ("\"heartbeat\": 100000000", "\"heartbeat\": 0"),
+        ("\"heartbeat\":", "\"hartbeat\": 1, \"heartbeat\":"),
+        ("\"profile\": \"standard\"", "\"profile\": \"calm\""),
+        ("\"profile\": \"standard\"", "\"profile\": \"standard\", \"without\": [\"too-old\"]"),
+        ("\"profile\": \"standard\"", "\"profile\": \"standard\", \"bug\": \"none such\""),
+        ("\"profile\": \"standard\"", "\"profile\": \"standard\", \"sabotage\": \"log-answers-early\""),
+        (rate.as_str(), "\"too-old\": 1.5,"),
+        ("\"replicas\": ", "\"replicas\": 9"),
+        ("\"operations\": [", "\"operations\": [[], "),
+    ] {
+        let edited = plan.replacen(from, to, 1);
+        assert!(edited != plan, "there is {from} in {plan}");
+        fs::write(&path, edited).expect("written");
+        let output = run(&["replay", repro]);
+        assert_eq!((code(&output), stderr(&output).lines().count()), (2, 1), "{to}: {}", stderr(&output));
+        told += &stderr(&output).replace(repro, "PLAN");
+    }
+    assert_snapshot!(told);
 }
 
 #[test]

@@ -75,3 +75,14 @@ fn clients_pause_as_long_as_the_plan_says_and_audits_are_counted() {
     // Each pause is drawn from none to twice the mean.
     assert!((pause / 2..pause * 3 / 2).contains(&mean), "{mean}");
 }
+
+#[test]
+fn a_cluster_for_which_no_time_passes_ends_with_a_finding() {
+    let demands = Demands { profile: Profile::Calm, ..Demands::default() };
+    let mut plan = Plan::around(Cycle::sized(20, 2, 3), Seed(3), &demands);
+    // The controller looks after the machines again and again, at one moment.
+    plan.cluster.heartbeat = 0;
+    let result = runner::run(&plan, false);
+    assert_eq!(result.verdict, runner::Verdict::Harness);
+    assert!(result.findings.iter().any(|found| found.message.contains("it loops without waiting")));
+}

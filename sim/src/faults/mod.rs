@@ -218,6 +218,39 @@ pub struct FaultPlan {
     pub rates: BTreeMap<Family, f64>,
 }
 
+impl FaultPlan {
+    /// Whether a cluster can be hurt like this. A plan that is drawn can be delivered; an edited one may say what
+    /// none can. The error is half a sentence.
+    pub fn check(&self) -> Result<(), String> {
+        let dosage = |family: Family| catalogue().find(|f| f.family() == family).map(|f| f.dosage());
+        for (family, rate) in &self.rates {
+            if !matches!(dosage(*family), Some(Dosage::Rate(_))) {
+                return Err(format!("{} has strikes, and no rate", family.name()));
+            }
+            if !(0.0..=1.0).contains(rate) {
+                return Err(format!("the rate of {} is not between 0 and 1", family.name()));
+            }
+        }
+        for strike in &self.strikes {
+            if !matches!(dosage(strike.family), Some(Dosage::Timed { .. })) {
+                return Err(format!("{} has a rate, and no strikes", strike.family.name()));
+            }
+            if !strike.amount.is_finite() {
+                return Err(format!("a strike of {} has no amount", strike.family.name()));
+            }
+        }
+        match self.strikes.is_sorted_by_key(|strike| strike.at) {
+            true => Ok(()),
+            false => Err("strikes do not ascend".to_owned()),
+        }
+    }
+
+    /// The families that strike in it.
+    pub fn families(&self) -> impl Iterator<Item = Family> {
+        self.rates.keys().copied().chain(self.strikes.iter().map(|strike| strike.family))
+    }
+}
+
 /// The fault state of a run: switch, rates, draws and counters.
 pub struct Faults {
     on: AtomicBool,
@@ -325,5 +358,28 @@ mod tests {
         assert!(faults.roll(Family::TooOld));
         assert!(!faults.roll(Family::FutureVersion));
         assert_eq!(faults.delivered(), BTreeMap::from([(Family::TooOld, 1)]));
+    }
+
+    #[test]
+    fn a_plan_that_is_drawn_can_be_delivered_and_others_are_refused() {
+        for seed in 0..200 {
+            let plan = FaultPlan::draw(Seed(seed), Profile::Storm, crate::rt::SECOND, &[]);
+            assert_eq!(plan.check(), Ok(()));
+        }
+        let strike = |family, at| Strike { at, family, target: 0, other: 0, duration: 1, amount: 1.0 };
+        let rated =
+            |family, rate| FaultPlan { rates: BTreeMap::from([(family, rate)]), ..FaultPlan::default() };
+        let struck = |strikes| FaultPlan { strikes, ..FaultPlan::default() };
+        for refused in [
+            rated(Family::TooOld, 1.5),
+            rated(Family::TooOld, -0.1),
+            rated(Family::TooOld, f64::NAN),
+            rated(Family::Kill, 0.5),
+            struck(vec![strike(Family::TooOld, 5)]),
+            struck(vec![strike(Family::Kill, 5), strike(Family::Kill, 4)]),
+            struck(vec![Strike { amount: f64::INFINITY, ..strike(Family::Kill, 5) }]),
+        ] {
+            assert!(refused.check().is_err(), "{refused:?}");
+        }
     }
 }

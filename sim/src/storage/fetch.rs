@@ -180,7 +180,7 @@ mod tests {
         assert!(fetches.take_due(7).is_empty());
         fetches.again(7, |range| *range == lost);
         assert!(fetches.take_due(6).is_empty());
-        assert_eq!(fetches.take_due(7), [lost.clone()]);
+        assert_eq!(fetches.take_due(7), std::slice::from_ref(&lost));
         assert!(fetches.take_due(8).is_empty(), "each only once");
         fetches.settle(|range| *range == kept);
         fetches.again(9, |_| true);

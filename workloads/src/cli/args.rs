@@ -8,7 +8,7 @@ use super::{
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 use shaketable_reports::Outcome;
 use shaketable_sim::faults::Profile;
-use shaketable_workloads::plan::Demands;
+use shaketable_workloads::{plan::Demands, seeds};
 use std::{ops::Range, path::PathBuf, time::Duration};
 
 const EXIT_CODES: &str = "\
@@ -84,7 +84,7 @@ pub struct RecordArguments {
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
     /// What the scripts are drawn from
-    #[arg(long, value_name = "SEED", default_value = "0", value_parser = choose::seed)]
+    #[arg(long, value_name = "SEED", default_value = "0", value_parser = seeds::seed)]
     pub seed: u64,
     /// How many scripts of each kind
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = choose::at_least_one)]
@@ -131,7 +131,7 @@ pub struct RunArguments {
     pub workloads: Vec<String>,
     /// How many seeds from 0, or a range of them without its end [default: 200, or N of
     /// --check-determinism]
-    #[arg(long, value_name = "N|A..B", value_parser = choose::seeds)]
+    #[arg(long, value_name = "N|A..B", value_parser = seeds::range)]
     pub seeds: Option<Range<u64>>,
     /// How many threads [default: one a processor, four with a real cluster]
     #[arg(long, value_name = "N", value_parser = choose::jobs)]
@@ -168,7 +168,7 @@ pub struct ReplayArguments {
     #[arg(value_name = "WORKLOAD|REPRO-FILE")]
     pub what: String,
     /// The seed; none for a repro file
-    #[arg(value_name = "SEED", value_parser = choose::seed)]
+    #[arg(value_name = "SEED", value_parser = seeds::seed)]
     pub seed: Option<u64>,
     #[command(flatten)]
     pub shaking: Shaking,
@@ -198,7 +198,7 @@ pub struct BugsArguments {
     pub bug: Vec<String>,
     /// How many seeds from 0, or a range of them without its end, to try on each bug before it counts as
     /// missed [default: 500, 20 with a real cluster]
-    #[arg(long, alias = "max-seeds", value_name = "N|A..B", value_parser = choose::seeds)]
+    #[arg(long, alias = "max-seeds", value_name = "N|A..B", value_parser = seeds::range)]
     pub seeds: Option<Range<u64>>,
     /// Begin no further seed after this time on the wall: 60s, 5m, 1h 30m
     #[arg(long, value_name = "TIME", value_parser = choose::duration)]

@@ -10,7 +10,7 @@ use shaketable_workloads::{
     catalogue::{Entry, catalogue},
     plan::Demands,
 };
-use std::{ops::Range, time::Duration};
+use std::time::Duration;
 
 /// The place name of bugs that are planted in the simulated cluster.
 pub const CLUSTER: &str = "cluster";
@@ -117,22 +117,6 @@ pub fn name_of(profile: Profile) -> &'static str {
     }
 }
 
-/// A seed, decimal or hexadecimal behind `0x`.
-pub fn seed(text: &str) -> Result<u64, String> {
-    let parsed = match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16),
-        None => text.parse(),
-    };
-    parsed.map_err(|_| "a seed is a whole number from 0 to 2^64 - 1".to_owned())
-}
-
-/// `N` for the seeds 0 to N - 1, or `A..B` for those from A to B - 1.
-pub fn seeds(text: &str) -> Result<Range<u64>, String> {
-    let (from, to) = text.split_once("..").unwrap_or(("0", text));
-    let range = seed(from)?..seed(to)?;
-    if range.is_empty() { Err("there are no seeds in this range".to_owned()) } else { Ok(range) }
-}
-
 /// How many threads.
 pub fn jobs(text: &str) -> Result<usize, String> {
     match text.parse() {
@@ -174,18 +158,6 @@ pub fn shard(text: &str) -> Result<(u64, u64), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn seeds_are_a_count_or_a_range() {
-        assert_eq!(seeds("10"), Ok(0..10));
-        assert_eq!(seeds("5..8"), Ok(5..8));
-        assert_eq!(seeds("0x10..0xff"), Ok(16..255));
-        for bad in
-            ["", "0", "x", "8..5", "5..5", "..5", "5..", "-1", "1..2..3", "1.5", "18446744073709551616"]
-        {
-            assert!(seeds(bad).is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn times_have_units() {

@@ -2,7 +2,7 @@
 //! may have written below its subspace. Each of its functions then ends with an answer or with the layer's own
 //! error. None panics, none goes on without end, and none takes memory for what is only claimed to be there.
 //!
-//! A case is drawn from its number. `SHAKETABLE_SEEDS=17 cargo test --test foreign vector` does one again. Each
+//! A case is drawn from its number. `SHAKETABLE_SEEDS=17..18 cargo test --test foreign vector` does one again. Each
 //! runs on a thread of its own, whose name tells which one has overflowed its stack.
 
 mod allocations;
@@ -46,7 +46,7 @@ use shaketable_layers::{
     tx::{self, Database, Isolation, KeyValue, RangeOption, Transaction},
 };
 use shaketable_sim::{client::SimDatabase, faults::FaultPlan, seed::Seed};
-use shaketable_workloads::shake::{SEEDS_VARIABLE, parse_seeds};
+use shaketable_workloads::{seeds, shake::SEEDS_VARIABLE};
 use std::{
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -167,7 +167,7 @@ fn withstands<L: Layer>() {
     assert!(!rows.is_empty(), "it writes nothing");
     let damages = Damages::new(&rows, L::new().spaces(), L::HAS_TUPLES);
     let cases = match chosen {
-        Some(text) => parse_seeds(&text).expect("a case, or a range of cases"),
+        Some(text) => seeds::range(&text).expect("a range of cases"),
         None => damages.cases(),
     };
     let wrong: Vec<String> = cases.filter_map(|case| wrong::<L>(&rows, &damages, case)).take(5).collect();

@@ -290,15 +290,14 @@ fn a_planted_bug_is_caught_and_its_replay_line_shows_the_same_failure() {
     assert_eq!(code(&output), 0, "{}", stdout(&output));
     let score = stdout(&output);
     assert!(score.ends_with("planted bugs were caught.\n"), "{score}");
-    for row in score.lines().filter(|l| l.contains("shaketable replay")) {
-        let line = &row[row.find("shaketable replay").expect("the line")..];
-        let arguments: Vec<&str> = line.split_whitespace().skip(1).collect();
-        let (first, second) = (run(&arguments), run(&arguments));
-        assert_eq!(code(&first), 1, "{}", stdout(&first));
-        assert_eq!(stdout(&first), stdout(&second));
-        assert_eq!(stdout(&first).lines().last(), Some(line), "the replay line comes last");
-        fact(&stdout(&first), "planted bug");
-    }
+    let lines: Vec<&str> = score.lines().filter(|line| line.starts_with("shaketable replay")).collect();
+    let [line] = lines[..] else { panic!("one line, for the first: {score}") };
+    let arguments: Vec<&str> = line.split_whitespace().skip(1).collect();
+    let (first, second) = (run(&arguments), run(&arguments));
+    assert_eq!(code(&first), 1, "{}", stdout(&first));
+    assert_eq!(stdout(&first), stdout(&second));
+    assert_eq!(stdout(&first).lines().last(), Some(line), "the replay line comes last");
+    fact(&stdout(&first), "planted bug");
 }
 
 #[test]
@@ -383,7 +382,7 @@ fn lists_name_everything_that_the_command_takes() {
     let parts: String = ["workloads", "faults", "bugs"].map(|what| stdout(&run(&["list", what]))).join("\n");
     assert_eq!(all, parts);
     for entry in shaketable_workloads::catalogue::catalogue() {
-        assert!(all.lines().any(|l| l.starts_with(entry.name())), "{} is not listed", entry.name());
+        assert!(all.lines().any(|l| l.trim() == entry.name()), "{} is not listed", entry.name());
         for bug in entry.bugs() {
             assert!(all.contains(bug.name), "{} is not listed", bug.name);
         }
@@ -477,9 +476,13 @@ fn help_is_a_command_too() {
 #[test]
 fn bugs_are_chosen_by_workload_name_seeds_and_share() {
     let listed = stdout(&run(&["list", "bugs", "cycle"]));
-    let names: Vec<&str> = listed.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1)).collect();
+    let at = |indent: &str| {
+        let of_it = |line: &&str| line.starts_with(indent) && !line[indent.len()..].starts_with(' ');
+        listed.lines().filter(of_it).map(str::trim).collect::<Vec<_>>()
+    };
+    let names = at("    ");
     assert!(names.contains(&"snapshot-read"), "{listed}");
-    assert!(listed.lines().skip(1).all(|line| line.starts_with("cycle ")), "{listed}");
+    assert_eq!(at("  "), ["cycle"], "{listed}");
 
     let tried = |arguments: &[&str]| {
         let output = run(&[&["bugs", "cycle", "--json", "-"][..], arguments].concat());
@@ -545,4 +548,21 @@ fn a_sweep_that_ended_early_is_continued_and_ends_as_if_it_had_not() {
     }
     let output = run(&["run", "cycle", "--resume", &path("part.json")]);
     assert_eq!((code(&output), stderr(&output).lines().count()), (2, 1), "{}", stderr(&output));
+}
+
+#[test]
+fn what_is_printed_fits_a_terminal_of_80_columns() {
+    for arguments in [
+        &["list"][..],
+        &["bugs", "cycle", "index", "--seeds", "1"],
+        &["run", "cycle", "index", "--seeds", "5"],
+        &["replay", "index", "3"],
+    ] {
+        let output = stdout(&run(arguments));
+        // A line to be copied is one line, and a debugging form has no blanks to be broken at.
+        let copied = |line: &&str| line.starts_with("shaketable replay") || line.contains(" { ");
+        let wide: Vec<&str> =
+            output.lines().filter(|line| line.chars().count() > 80 && !copied(line)).collect();
+        assert!(wide.is_empty(), "{arguments:?}: {wide:#?}");
+    }
 }

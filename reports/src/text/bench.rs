@@ -14,9 +14,9 @@ pub fn bench(report: &BenchReport, commit: &str) -> String {
     let mut table =
         Table::new(&[("figure", Left), ("value", Right), ("unit", Left), ("reach", Right), ("", Left)]);
     for f in &report.figures {
-        let reach = f.reach.map_or(String::new(), |r| {
-            format!("{} {}", if f.at_most { "at most" } else { "at least" }, figure(r))
-        });
+        let reach = f
+            .reach
+            .map_or(String::new(), |r| format!("{} {}", if f.at_most { "most" } else { "least" }, figure(r)));
         let state = match f.reach {
             None => "",
             Some(_) if f.is_reached() => "reached",

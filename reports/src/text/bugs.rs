@@ -5,7 +5,7 @@ use super::{
     table::{Align, Table},
 };
 use crate::{
-    bugs::{BugReport, BugsReport},
+    bugs::{BugReport, BugsReport, Catch},
     run::Outcome,
     sweep::Ending,
 };
@@ -24,23 +24,29 @@ pub fn bugs(report: &BugsReport, commit: &str) -> String {
         ("bug", Left),
         ("", Left),
         ("seeds", Right),
-        ("CPU seconds", Right),
+        ("caught in", Left),
         ("judge", Left),
-        ("replay with", Left),
     ]);
     for bug in &report.bugs {
+        let caught = |f: fn(&Catch) -> String| bug.caught.as_ref().map_or(String::new(), f);
         table.row(vec![
             bug.place.clone(),
             bug.bug.clone(),
             state(bug, report).to_owned(),
             count(bug.runs),
-            seconds(bug.cpu_ns),
-            bug.caught.as_ref().map_or(String::new(), |c| c.judge.clone()),
-            bug.caught.as_ref().map_or(String::new(), |c| c.replay.clone()),
+            caught(|c| format!("{} {}", c.workload, c.seed)),
+            caught(|c| c.judge.clone()),
         ]);
     }
     out.push_str(&table.render());
     out.push('\n');
+    if let Some((bug, catch)) = report.bugs.iter().find_map(|bug| Some((bug, bug.caught.as_ref()?))) {
+        let _ = writeln!(
+            out,
+            "{} of {} is replayed with\n{}\nand the others likewise.\n",
+            bug.bug, bug.place, catch.replay
+        );
+    }
     for bug in &report.bugs {
         if let Some(mistaken) = &bug.mistaken {
             let _ = writeln!(out, "{} of {}: {mistaken}\n", bug.bug, bug.place);

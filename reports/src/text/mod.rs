@@ -19,6 +19,9 @@ pub use self::{
     table::{Align, Table},
 };
 
+/// Columns of a terminal that nobody has made wider.
+pub const COLUMNS: usize = 80;
+
 /// A number with its thousands set apart.
 pub fn count(n: u64) -> String {
     let digits = n.to_string();

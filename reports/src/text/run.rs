@@ -1,6 +1,6 @@
 //! One run: the block that a failure prints, and what a replay prints.
 
-use super::{count, faults, indent, lines, seconds};
+use super::{COLUMNS, count, faults, indent, lines, seconds};
 use crate::run::{LOST, RunReport, Verdict};
 use std::fmt::Write;
 
@@ -48,7 +48,7 @@ fn headline(run: &RunReport) -> String {
 }
 
 /// Characters of a line beside the names of facts.
-const WIDTH: usize = 100;
+const WIDTH: usize = COLUMNS - 16;
 
 fn facts(run: &RunReport, commit: &str) -> String {
     let mut rows = vec![("commit", commit.to_owned()), ("faults", faults(&run.faults, &run.without))];

@@ -2,7 +2,7 @@
 //! replay lines last.
 
 use super::{
-    count, failure, faults, indent, plural,
+    COLUMNS, count, failure, faults, indent, plural,
     run::wrap,
     seconds,
     table::{Align, Table},
@@ -32,12 +32,12 @@ pub fn sweep(report: &SweepReport, commit: &str) -> String {
     if let Some((number, of)) = report.shard {
         let _ = write!(out, ", shard {number} of {of}");
     }
-    let _ = write!(out, ", commit {commit}\n\n{}\n", table(report));
     let total = report.total();
+    let _ = write!(out, ", commit {commit}\n\n{}\n{}\n", table(report), beside(&total));
     let struck: Vec<String> =
         total.faults_delivered.iter().map(|(family, n)| format!("{family} {}", count(*n))).collect();
     if !struck.is_empty() {
-        let _ = write!(out, "faults delivered:\n{}\n", indent(&wrap(&struck, 100), "  "));
+        let _ = write!(out, "faults delivered:\n{}\n", indent(&wrap(&struck, COLUMNS - 2), "  "));
     }
     out.push_str(&unreached(report));
     out.push_str(&cost(report));
@@ -61,14 +61,8 @@ fn table(report: &SweepReport) -> String {
         ("failed", Right),
         ("commits", Right),
         ("conflicts", Right),
-        ("1021\ncommitted", Right),
-        ("1021 not\ncommitted", Right),
-        ("late\nlandings", Right),
+        ("unknown\nresults", Right),
         ("retries", Right),
-        ("faults", Right),
-        ("audits", Right),
-        ("virtual\nseconds", Right),
-        ("seeds per\ncore min", Right),
     ]);
     let total = (report.workloads.len() > 1).then(|| report.total());
     for w in report.workloads.iter().chain(&total) {
@@ -79,17 +73,26 @@ fn table(report: &SweepReport) -> String {
             count(w.failed()),
             count(c.committed),
             count(c.conflicts),
-            count(c.unknown_committed),
-            count(c.unknown_not_committed),
-            count(c.late_landings),
+            count(c.unknown_committed + c.unknown_not_committed),
             count(c.retries),
-            count(c.faults),
-            count(c.audits),
-            seconds(w.virtual_ns),
-            count(w.runs_per_core_minute().round() as u64),
         ]);
     }
     table.render()
+}
+
+/// What the table has no column for, over all workloads. A report's JSON has it for each.
+fn beside(total: &WorkloadReport) -> String {
+    let c = &total.counters;
+    let facts = [
+        format!("unknown results: {} committed", count(c.unknown_committed)),
+        format!("{} did not", count(c.unknown_not_committed)),
+        plural(c.late_landings, "late landing", "late landings"),
+        plural(c.faults, "fault", "faults"),
+        plural(c.audits, "audit", "audits"),
+        format!("{} virtual seconds", seconds(total.virtual_ns)),
+        format!("{} seeds per core minute", count(total.runs_per_core_minute().round() as u64)),
+    ];
+    wrap(&facts, COLUMNS) + "\n"
 }
 
 /// Coverage points that were never met.

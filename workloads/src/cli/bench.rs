@@ -149,7 +149,7 @@ fn cycle(name: &str, profile: Profile, reach: f64, interrupt: &Interrupt) -> Res
         text::seconds(virtual_ns)
     );
     let value = committed as f64 * 1e9 / cpu.max(1) as f64;
-    Ok(Figure { reach: Some(reach), ..figure(name, value, "commits per CPU second", &what) })
+    Ok(Figure { reach: Some(reach), ..figure(name, value, "commits per CPU s", &what) })
 }
 
 /// What a run costs in which nothing is done.

@@ -7,10 +7,7 @@ use super::{
     choose::{self, CLUSTER},
     output, refuse,
 };
-use shaketable_reports::{
-    Outcome,
-    text::{self, Align, Table},
-};
+use shaketable_reports::{Outcome, text};
 use shaketable_sim::{config::Sabotage, faults};
 use shaketable_workloads::catalogue::Entry;
 
@@ -31,11 +28,17 @@ pub fn list(arguments: &ListArguments) -> Result<Outcome, Refusal> {
 }
 
 fn workloads(entries: &[Box<dyn Entry>]) -> String {
-    let mut table = Table::new(&[("workload", Align::Left), ("what it shakes", Align::Left)]);
+    let mut out = String::from("workloads, and what each shakes\n");
     for entry in entries {
-        table.row(vec![entry.name().to_owned(), entry.about().to_owned()]);
+        out += &item("  ", entry.name(), entry.about());
     }
-    table.render()
+    out
+}
+
+/// A name, and beneath it what is said of it.
+fn item(indent: &str, name: &str, about: &str) -> String {
+    let by = format!("{indent}  ");
+    format!("{indent}{name}\n{}", text::fill(about, text::COLUMNS - by.len(), &by))
 }
 
 /// Each family with what it does, what FoundationDB promises under it, and what bounds it.
@@ -46,23 +49,25 @@ fn faults() -> String {
             [("", family.family().about()), ("promise: ", family.promise()), ("budget: ", family.budget())];
         out += &format!("  {}\n", family.family().name());
         for (head, text) in prose {
-            out += &text::fill(&format!("{head}{text}"), 96, "    ");
+            out += &text::fill(&format!("{head}{text}"), text::COLUMNS - 4, "    ");
         }
     }
     out
 }
 
 fn bugs(entries: &[Box<dyn Entry>], wanted: impl Fn(&str) -> bool) -> String {
-    let mut table =
-        Table::new(&[("planted in", Align::Left), ("bug", Align::Left), ("what is wrong", Align::Left)]);
+    let mut out = String::from("planted bugs, by where they are planted\n");
     for entry in entries.iter().filter(|entry| wanted(entry.name())) {
+        out += &format!("  {}\n", entry.name());
         for bug in entry.bugs() {
-            let about = format!("{} ({})", bug.about, bug.source);
-            table.row(vec![entry.name().to_owned(), bug.name.to_owned(), about]);
+            out += &item("    ", bug.name, &format!("{} ({})", bug.about, bug.source));
         }
     }
-    for sabotage in Sabotage::ALL.iter().filter(|_| wanted(CLUSTER)) {
-        table.row(vec![CLUSTER.to_owned(), sabotage.name().to_owned(), sabotage.about().to_owned()]);
+    if wanted(CLUSTER) {
+        out += &format!("  {CLUSTER}\n");
+        for sabotage in Sabotage::ALL {
+            out += &item("    ", sabotage.name(), sabotage.about());
+        }
     }
-    table.render()
+    out
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// A promise that was tested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContractCase {
-    /// Its section and topic, as `5.5/conflict-range/get`.
+    /// Its section and topic, as `reads/conflict-range/get`.
     pub name: String,
     /// What is promised.
     pub promise: String,

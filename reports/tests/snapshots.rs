@@ -361,9 +361,9 @@ fn contract() -> ContractReport {
     let broken = Some("the second commit: promised [not_committed (1020)], seen success");
     ContractReport {
         cases: vec![
-            case("5.1/retry/limit", None),
-            case("5.5/conflict/read", broken),
-            case("5.5/conflict/write", None),
+            case("errors/retry/limit", None),
+            case("reads/conflict/read", broken),
+            case("reads/conflict/write", None),
         ],
     }
 }

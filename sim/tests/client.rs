@@ -560,7 +560,7 @@ fn a_mapped_batch_ends_when_its_bytes_are_used_up() {
         let cost = tx.get_total_cost().await.expect("a cost") - before;
         assert!(cost >= bytes as i64, "{cost} for {bytes} bytes");
 
-        // Rows that are not, and lead to nothing: a part of the bytes is for them.
+        // Rows that are not small: only a part of the bytes is for them.
         let tx = db.create_transaction().expect("a transaction");
         (0..60_i64).for_each(|n| tx.set(&pack(&("heavy", n)), &large[..200]));
         tx.commit().await.expect("a calm commit");
@@ -569,6 +569,7 @@ fn a_mapped_batch_ends_when_its_bytes_are_used_up() {
         let tx = db.create_transaction().expect("a transaction");
         let batch = tx.get_mapped_range(&range, &mapper, 1, Isolation::Serializable).await.expect("a batch");
         assert_eq!((batch.rows.len(), batch.more), (4, true));
+        assert_eq!(tx.get_total_cost().await, Ok(3 * 4_096), "of both, keys and values");
     });
 }
 

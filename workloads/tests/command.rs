@@ -8,9 +8,12 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
+/// The command, started as one that is installed: by its name, and not by cargo.
 fn shaketable(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_shaketable"));
-    command.args(arguments).env_remove("COLUMNS").stdin(Stdio::null());
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::arg0(&mut command, "shaketable");
+    command.args(arguments).env_remove("COLUMNS").env_remove("CARGO").stdin(Stdio::null());
     command
 }
 
@@ -201,7 +204,7 @@ fn what_is_recorded_can_be_checked_and_is_not_overwritten() {
 
 #[test]
 fn the_contract_is_kept_by_the_simulated_cluster() {
-    let output = run(&["contract", "5.1/"]);
+    let output = run(&["contract", "errors/"]);
     assert_eq!(code(&output), 0, "{}", stdout(&output));
     assert!(stdout(&output).ends_with("promises kept.\n"), "{}", stdout(&output));
 }
@@ -298,6 +301,25 @@ fn a_planted_bug_is_caught_and_its_replay_line_shows_the_same_failure() {
     assert_eq!(stdout(&first), stdout(&second));
     assert_eq!(stdout(&first).lines().last(), Some(line), "the replay line comes last");
     fact(&stdout(&first), "planted bug");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_replay_line_works_where_it_is_printed() {
+    let folder = folder("started");
+    let copy = folder.join("my shaketable");
+    fs::copy(env!("CARGO_BIN_EXE_shaketable"), &copy).expect("a copy");
+    // The README's first failure.
+    let arguments = ["replay", "cycle", "1", "--bug", "snapshot-read"];
+    assert!(include_str!("../../README.md").contains(&arguments.join(" ")));
+    let direct = Command::new(&copy).args(arguments).env_remove("CARGO").output().expect("it starts");
+    assert_eq!(code(&direct), 1, "{}", stdout(&direct));
+    let line = stdout(&direct).lines().last().expect("the replay line").to_owned();
+    let again = Command::new("sh").args(["-c", &line]).env_remove("CARGO").output().expect("a shell");
+    assert_eq!(stdout(&again), stdout(&direct));
+    let by_cargo = Command::new(&copy).args(arguments).env("CARGO", "cargo").output().expect("it starts");
+    let line = stdout(&by_cargo).lines().last().expect("the replay line").to_owned();
+    assert!(line.starts_with("cargo run -- replay cycle 1 "), "{line}");
 }
 
 #[test]

@@ -95,7 +95,7 @@ pub struct RecordArguments {
 
 #[derive(Clone, Debug, Args)]
 pub struct ContractArguments {
-    /// Only promises with this in their names, as 5.5/ or versionstamp
+    /// Only promises with this in their names, as watches/ (a section) or deferred
     #[arg(value_name = "PART")]
     pub filter: Option<String>,
     /// Write the report as JSON; - for standard output

@@ -206,7 +206,7 @@ pub mod real {
             let (keep, lost) = (arguments.keep, AtomicBool::new(false));
             let cluster = Cluster { file, db, site, keep, lost, options, network };
             let site = &cluster.site;
-            match cluster.attended(|| false, site.first_key(&cluster.db))?.map_err(|e| failed(&e))? {
+            match cluster.attended(None, site.first_key(&cluster.db))?.map_err(|e| failed(&e))? {
                 None => Ok(cluster),
                 Some(key) => {
                     let name = site.name();

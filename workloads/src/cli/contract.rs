@@ -34,7 +34,10 @@ pub fn contract(arguments: &ContractArguments) -> Result<Outcome, Refusal> {
         Backend::Real(cluster) => cluster.contract(&filter)?,
     };
     if verdicts.is_empty() && interrupted.is_none() {
-        refuse!("no promise has {filter:?} in its name: they begin with {}", contract::SECTIONS.join(", "));
+        refuse!(
+            "no promise has {filter:?} in its name: the sections are {}",
+            contract::SECTIONS.join("/, ") + "/"
+        );
     }
     let report = ContractReport { cases: verdicts.into_iter().map(case).collect() };
     let outcome = report.outcome();

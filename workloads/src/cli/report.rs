@@ -32,10 +32,10 @@ impl<'a> Origin<'a> {
     /// The command line that reproduces the run.
     pub fn replay_line(&self) -> String {
         if let Some(repro) = self.repro {
-            return format!("shaketable replay {}", quoted(repro));
+            return format!("{} replay {}", program(), quoted(repro));
         }
         let profile = choose::name_of(self.demands.profile);
-        let mut line = format!("shaketable replay {} {} --faults {profile}", self.workload, self.seed);
+        let mut line = format!("{} replay {} {} --faults {profile}", program(), self.workload, self.seed);
         let without: Vec<&str> = self.demands.without.iter().map(|f| f.name()).collect();
         if !without.is_empty() {
             line += &format!(" --without {}", without.join(","));
@@ -65,6 +65,28 @@ impl<'a> Origin<'a> {
             configuration: drawn,
             replay: self.replay_line(),
         }
+    }
+}
+
+/// How this program was started, so that the lines it prints work where they are printed.
+fn program() -> String {
+    let words: Vec<String> =
+        std::env::args_os().take(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let file = std::env::current_exe().unwrap_or_default();
+    let is_release = file.parent().is_some_and(|folder| folder.ends_with("release"));
+    started(
+        std::env::var_os("CARGO").is_some(),
+        is_release,
+        words.first().map_or("shaketable", String::as_str),
+    )
+}
+
+/// The words that start the program again: cargo's, or its name as it was given.
+fn started(by_cargo: bool, is_release: bool, name: &str) -> String {
+    match (by_cargo, is_release) {
+        (true, true) => "cargo run --release --".to_owned(),
+        (true, false) => "cargo run --".to_owned(),
+        (false, _) => quoted(name),
     }
 }
 
@@ -155,24 +177,31 @@ mod tests {
     };
 
     #[test]
+    fn a_program_is_started_again_as_it_was() {
+        assert_eq!(started(false, true, "shaketable"), "shaketable");
+        assert_eq!(started(false, false, "target/my build/shaketable"), "'target/my build/shaketable'");
+        assert_eq!(started(true, true, "target/release/shaketable"), "cargo run --release --");
+        assert_eq!(started(true, false, "target/debug/shaketable"), "cargo run --");
+    }
+
+    #[test]
     fn a_replay_line_says_everything_that_was_demanded() {
         let mut demands = Demands { profile: Profile::Storm, ..Demands::default() };
         let line = |demands: &Demands, repro| {
-            Origin { repro, ..Origin::of("queue", 17, demands, &Backend::Simulated) }.replay_line()
+            let line =
+                Origin { repro, ..Origin::of("queue", 17, demands, &Backend::Simulated) }.replay_line();
+            line.strip_prefix(&program()).expect("the program first").trim_start().to_owned()
         };
-        assert_eq!(line(&demands, None), "shaketable replay queue 17 --faults storm");
+        assert_eq!(line(&demands, None), "replay queue 17 --faults storm");
         demands.without = vec![Family::Kill, Family::OneRowBatches];
         demands.bug = Some("recipe".into());
         assert_eq!(
             line(&demands, None),
-            "shaketable replay queue 17 --faults storm --without kill,one-row-batches --bug recipe"
+            "replay queue 17 --faults storm --without kill,one-row-batches --bug recipe"
         );
         demands = Demands { sabotage: Some(Sabotage::LogAnswersEarly), ..Demands::default() };
-        assert_eq!(
-            line(&demands, None),
-            "shaketable replay queue 17 --faults standard --bug log-answers-early"
-        );
-        assert_eq!(line(&demands, Some("it's small.json")), r"shaketable replay 'it'\''s small.json'");
+        assert_eq!(line(&demands, None), "replay queue 17 --faults standard --bug log-answers-early");
+        assert_eq!(line(&demands, Some("it's small.json")), r"replay 'it'\''s small.json'");
     }
 
     #[test]

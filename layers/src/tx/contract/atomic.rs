@@ -8,7 +8,7 @@ use super::{
 use crate::tx::{Database, Error, MutationType, MutationType::*, Transaction};
 use bytes::Bytes;
 
-const SECTION: &str = "5.6";
+const SECTION: &str = "atomic";
 
 type Value = Option<&'static [u8]>;
 

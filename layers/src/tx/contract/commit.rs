@@ -9,7 +9,7 @@ use crate::tx::{ConflictRangeType, Database, Error, Transaction, TransactionOpti
 use futures::future::{join, join_all};
 use std::collections::BTreeSet;
 
-const SECTION: &str = "5.2";
+const SECTION: &str = "commits";
 
 pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
     catalogue! {

@@ -10,7 +10,7 @@ use crate::tx::{
 };
 use futures::future::{join, join_all};
 
-const SECTION: &str = "5.3";
+const SECTION: &str = "conflicts";
 
 pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
     let mut cases = catalogue! {

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::tx::{ConflictRangeType, Database, Error, MutationType, Transaction};
 
-const SECTION: &str = "5.2";
+const SECTION: &str = "commits";
 
 pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
     let mut cases = catalogue! {

@@ -8,7 +8,7 @@ use super::{
 use crate::tx::{Database, Error, Transaction, TransactionOption};
 use std::time::Duration;
 
-const SECTION: &str = "5.1";
+const SECTION: &str = "errors";
 
 /// Codes without a name in [`Error`] that a client must give back like any other.
 const UNNAMED: [i32; 3] = [1000, 1004, 1500];

@@ -11,7 +11,7 @@ use crate::tx::{
     TransactionOption,
 };
 
-const SECTION: &str = "5.5";
+const SECTION: &str = "reads";
 
 /// What is stored before each extent: every other letter.
 const STORED: &[&str] = &["a", "c", "e", "g", "i"];

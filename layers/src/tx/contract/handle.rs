@@ -8,7 +8,7 @@ use super::{
 use crate::tx::{Database, Error, Transaction, TransactionOption};
 use std::{future::Future, pin::pin, task::Poll};
 
-const SECTION: &str = "5.2";
+const SECTION: &str = "commits";
 
 pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
     catalogue! {

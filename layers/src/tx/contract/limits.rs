@@ -9,7 +9,7 @@ use crate::tx::{Database, Error, RangeBatch, RangeOption, Result, StreamingMode,
 use StreamingMode::*;
 use bytes::Bytes;
 
-const SECTION: &str = "5.5";
+const SECTION: &str = "reads";
 
 /// Bytes that a batch of iterator mode aims for, by iteration (the first ones).
 const PROGRESSION: [usize; 9] = [4_096, 6_144, 9_216, 13_824, 20_736, 31_104, 46_656, 69_984, 80_000];

@@ -10,7 +10,7 @@ use TransactionOption::*;
 use bytes::Bytes;
 use std::{future::Future, time::Duration};
 
-const SECTION: &str = "5.4";
+const SECTION: &str = "options";
 
 pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
     let mut cases = catalogue! {

@@ -10,7 +10,7 @@ use crate::tx::{
 };
 use bytes::Bytes;
 
-const SECTION: &str = "5.5";
+const SECTION: &str = "reads";
 
 pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
     catalogue! {

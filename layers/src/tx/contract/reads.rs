@@ -12,7 +12,7 @@ use crate::tx::{
 use bytes::Bytes;
 use futures::{TryStreamExt, future::join};
 
-const SECTION: &str = "5.5";
+const SECTION: &str = "reads";
 
 pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
     catalogue! {

@@ -11,7 +11,7 @@ use crate::tx::{
 };
 use bytes::Bytes;
 
-const SECTION: &str = "5.9";
+const SECTION: &str = "sizes";
 
 /// What a 64-bit FoundationDB client counts for a mutation beside its key and value.
 const MUTATION: usize = 44;

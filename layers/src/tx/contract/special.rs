@@ -15,7 +15,7 @@ use crate::tx::{
 use bytes::Bytes;
 use futures::future::join;
 
-const SECTION: &str = "5.9";
+const SECTION: &str = "sizes";
 
 /// The key whose value clients compare to know that their caches are fresh.
 const METADATA_VERSION: &[u8] = b"\xff/metadataVersion";

@@ -8,7 +8,7 @@ use super::{
 use crate::tx::{Database, Error, MutationType::*, RangeOption, Result, Transaction};
 use bytes::Bytes;
 
-const SECTION: &str = "5.7";
+const SECTION: &str = "versionstamps";
 
 pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
     let mut cases = catalogue! {

@@ -10,7 +10,7 @@ use crate::tx::{
     Database, Error, KeySelector, MutationType::*, RangeOption, Result, Transaction, TransactionOption,
 };
 
-const SECTION: &str = "5.7";
+const SECTION: &str = "versionstamps";
 
 pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
     catalogue! {

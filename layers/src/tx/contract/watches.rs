@@ -15,7 +15,7 @@ use crate::tx::{Database, DatabaseOption, Error, MutationType, Result, Transacti
 use futures::future::{BoxFuture, Either, select};
 use std::time::Duration;
 
-const SECTION: &str = "5.8";
+const SECTION: &str = "watches";
 
 /// How late a watch may be before it counts as lost.
 const LATE: Duration = Duration::from_secs(60);

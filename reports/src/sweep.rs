@@ -119,6 +119,9 @@ pub struct SweepReport {
     /// The planted bug that was switched on, if one was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bug: Option<String>,
+    /// Whether it ran on a real cluster.
+    #[serde(default)]
+    pub real: bool,
     /// The seeds asked for: from the first, up to the second without it.
     pub seeds: Range<u64>,
     /// How many of the first were to be run twice.

@@ -95,6 +95,7 @@ fn workload(name: &str, runs: u64) -> WorkloadReport {
 fn sweep(outcome: Outcome, workloads: Vec<WorkloadReport>) -> SweepReport {
     SweepReport {
         faults: "standard".into(),
+        real: false,
         bug: None,
         without: Vec::new(),
         seeds: 0..200,

@@ -562,7 +562,23 @@ fn a_sweep_that_ended_early_is_continued_and_ends_as_if_it_had_not() {
         text[..text.len() / 2].to_owned(),
         text.replacen("\"runs\": ", "\"runs\": 1", 1),
         text.replacen("\"commit\": \"", "\"commit\": \"other ", 1),
+        text.replacen("\"start\": 3", "\"start\": 300", 1),
+        text.replacen("\"counter\"", "\"cycle\"", 1),
+        text.replacen("\"real\": false", "\"real\": true", 1),
+        {
+            let mut document = shaketable_reports::json::parse(&text).expect("a report");
+            let shaketable_reports::Body::Sweep(sweep) = &mut document.body else { panic!("a sweep") };
+            sweep.shard = Some((0, 0));
+            shaketable_reports::json::render(&document)
+        },
+        {
+            let mut document = shaketable_reports::json::parse(&text).expect("a report");
+            let shaketable_reports::Body::Sweep(sweep) = &mut document.body else { panic!("a sweep") };
+            sweep.workloads.clear();
+            shaketable_reports::json::render(&document)
+        },
     ];
+    assert!(torn.iter().all(|torn| *torn != text));
     for torn in torn {
         fs::write(path("torn.json"), torn).expect("written");
         let output = run(&["run", "--resume", &path("torn.json")]);

@@ -16,7 +16,7 @@ pub fn bench(report: &BenchReport, commit: &str) -> String {
     for f in &report.figures {
         let reach = f
             .reach
-            .map_or(String::new(), |r| format!("{} {}", if f.at_most { "most" } else { "least" }, figure(r)));
+            .map_or(String::new(), |r| format!("{} {}", if f.at_most { "<=" } else { ">=" }, figure(r)));
         let state = match f.reach {
             None => "",
             Some(_) if f.is_reached() => "reached",

@@ -70,15 +70,10 @@ impl<'a> Origin<'a> {
 
 /// How this program was started, so that the lines it prints work where they are printed.
 fn program() -> String {
-    let words: Vec<String> =
-        std::env::args_os().take(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let name = std::env::args_os().next().unwrap_or_else(|| "shaketable".into());
     let file = std::env::current_exe().unwrap_or_default();
     let is_release = file.parent().is_some_and(|folder| folder.ends_with("release"));
-    started(
-        std::env::var_os("CARGO").is_some(),
-        is_release,
-        words.first().map_or("shaketable", String::as_str),
-    )
+    started(std::env::var_os("CARGO").is_some(), is_release, &name.to_string_lossy())
 }
 
 /// The words that start the program again: cargo's, or its name as it was given.

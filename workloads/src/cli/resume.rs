@@ -107,6 +107,9 @@ impl Earlier {
                 document.commit
             );
         }
+        if let Err(why) = check(&report) {
+            refuse!("{shown} was not written by this program: {why}");
+        }
         let share = Share::new(&report.seeds, report.shard);
         let told = |workload: &WorkloadReport| Some((Ran::of(workload, &share)?, counted(workload)?));
         match report.workloads.iter().map(told).collect() {
@@ -128,6 +131,22 @@ impl Earlier {
         }
         Ok(demands)
     }
+}
+
+/// Whether a sweep can have been asked for like this.
+fn check(report: &SweepReport) -> Result<(), &'static str> {
+    if report.seeds.is_empty() {
+        return Err("it has no seeds");
+    }
+    if report.shard.is_some_and(|(number, of)| number == 0 || number > of) {
+        return Err("there is no such shard");
+    }
+    let mut names: Vec<&str> = report.workloads.iter().map(|w| w.workload.as_str()).collect();
+    names.sort_unstable();
+    if names.is_empty() || names.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err("its workloads are none, or one of them twice");
+    }
+    Ok(())
 }
 
 /// The counters behind a report; `None` for a fault family that is none.

@@ -168,6 +168,9 @@ impl Sweep {
     /// The rest of a sweep.
     fn resumed(arguments: &RunArguments, earlier: Earlier) -> Result<Sweep, Refusal> {
         let report = &earlier.report;
+        if report.real != arguments.backend.is_real()? {
+            refuse!("a sweep is continued where it began, on a simulated cluster or on a real one");
+        }
         let names: Vec<String> = report.workloads.iter().map(|w| w.workload.clone()).collect();
         let entries = choose::workloads(&names)?;
         let demands = earlier.demands(|demands, bug| plant(demands, &entries, bug))?;
@@ -254,6 +257,7 @@ impl Sweep {
         SweepReport {
             faults: choose::name_of(self.demands.profile).to_owned(),
             without: self.demands.without.iter().map(|f| f.name().to_owned()).collect(),
+            real: !self.backend.is_simulated(),
             bug: choose::planted(&self.demands).map(str::to_owned),
             seeds: self.seeds.clone(),
             shard: self.shard,

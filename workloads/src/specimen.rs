@@ -53,8 +53,8 @@ pub const RISKY_READ: &str = "risky-read";
 pub const NOT_AWAITED: &str = "not-awaited";
 
 /// Where an operation stands among all others, as the sequential model meets it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct At {
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct At<'a> {
     /// The versionstamp of its transaction, when that has committed: eight bytes of commit version, two
     /// of batch order, big-endian.
     pub stamp: Option<[u8; 10]>,
@@ -63,6 +63,9 @@ pub struct At {
     /// The highest version that was known to be committed when it was called: what has a higher one may have
     /// landed meanwhile.
     pub called: Version,
+    /// The words in which the transaction was refused: a layer that is free to choose, as an allocator is, may have
+    /// made a choice that ends in a refusal.
+    pub refusal: Option<&'a str>,
 }
 
 /// A layer on the shake table. The value itself is the drawn configuration of a run.
@@ -181,6 +184,20 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     /// Does one call on the model and answers what the layer should. A refusal undoes the whole
     /// transaction, whatever it leaves in the model.
     fn replay(&self, model: &mut Self::Model, op: &Self::Op, at: &At) -> Result<Self::Answer, Self::Error>;
+
+    /// Fills in what [`replay`](Specimen::replay) has to leave open where the layer is free to choose, as an
+    /// allocator is: in the model behind the calls of a transaction, and in what they should answer. `answers` is
+    /// what they did answer, if their client learned it, and `mutations` what they wrote. A choice that is not
+    /// allowed is left open, and so fits nothing.
+    fn choose(
+        &self,
+        model: &mut Self::Model,
+        expected: &mut [Self::Answer],
+        answers: Option<&[Self::Answer]>,
+        mutations: &[Mutation],
+    ) {
+        let _ = (model, expected, answers, mutations);
+    }
 
     /// What a call that was alone in its [diversion](Specimen::divert) waited for, when it answered `answer`
     /// and left this model; `None` for one that did not wait.
@@ -644,11 +661,23 @@ impl<S: Specimen> Workload for Mounted<S> {
     }
 
     fn step(&self, model: &mut S::Model, step: &Step<'_, Self>) -> Result<(), String> {
-        let at = At { stamp: step.stamp, read_version: step.read_version, called: step.known_at_call() };
+        let refusal = match step.answer {
+            Some(Answer::Refused(words)) => Some(&words[..]),
+            _ => None,
+        };
+        let at =
+            At { stamp: step.stamp, read_version: step.read_version, called: step.known_at_call(), refusal };
         if !step.committed && step.answer.is_none() {
             return Ok(());
         }
-        let (after, expected) = self.expect(model, step.op, &at);
+        let (mut after, mut expected) = self.expect(model, step.op, &at);
+        if let Answer::Done(expected) = &mut expected {
+            let answers = match step.answer {
+                Some(Answer::Done(answers)) => Some(&answers[..]),
+                _ => None,
+            };
+            self.specimen.choose(&mut after, expected, answers, step.mutations);
+        }
         if let Some(answer) = step.answer
             && *answer != expected
         {

@@ -497,6 +497,7 @@ impl Directories {
             return Err(Error::PrefixNotEmpty { path: path(), prefix });
         }
         if !self.is_free(tx, &prefix, Isolation::Snapshot).await? {
+            reachable!("directory: an allocated prefix clashes with a manual one");
             return Err(Error::PrefixClash { path: path(), prefix });
         }
         // Nodes are read at snapshot, because neighbours are being created all the time. Those whose

@@ -5,8 +5,10 @@
 //! two prefixes of which one begins the other, nor a key that is no directory's.
 
 use crate::specimen::Content;
-use foundationdb_tuple::{Bytes as TupleBytes, Subspace, unpack};
+use bytes::Bytes;
+use foundationdb_tuple::{Bytes as TupleBytes, Subspace, pack, unpack};
 use shaketable_layers::directory::{Error, PARTITION, Path, VERSION};
+use shaketable_sim::proto::Mutation;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Rows by key.
@@ -159,7 +161,8 @@ impl Surveyor {
 pub struct Known {
     /// Its layer tag.
     pub tag: Vec<u8>,
-    /// Its prefix, if it was given by hand.
+    /// Its prefix. The root has none. That of a directory which is being created is known once the allocator's
+    /// choice [is](Known::choose), unless it was against the rules.
     pub prefix: Option<Vec<u8>>,
     /// What was put into it.
     pub content: BTreeMap<u8, Content>,
@@ -167,6 +170,19 @@ pub struct Known {
     pub below: BTreeMap<String, Known>,
     /// The version of the layer that begins here: the root's, or a partition's.
     pub version: Option<[u32; 3]>,
+    /// What the allocator of that layer has given.
+    given: Given,
+}
+
+/// The prefixes that an allocator has given, also to directories that were removed: it gives none twice. Rows do
+/// not say this, so that it is no part of a comparison.
+#[derive(Clone, Debug, Default)]
+struct Given(BTreeSet<Vec<u8>>);
+
+impl PartialEq for Given {
+    fn eq(&self, _: &Given) -> bool {
+        true
+    }
 }
 
 /// What a create has to go by.
@@ -180,8 +196,31 @@ pub struct Wish<'a> {
     pub opens: bool,
     /// Whether prefixes by hand are allowed.
     pub manual: bool,
+    /// Where the directories lie.
+    pub place: Place<'a>,
+    /// The words in which it was refused.
+    pub refusal: Option<&'a str>,
+}
+
+/// Where the directories of the root's layer lie.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
     /// The key of the nodes.
     pub nodes: &'a [u8],
+    /// What allocated prefixes begin with.
+    pub content: &'a [u8],
+}
+
+/// One more than any candidate that an allocator draws in a run: those of its first windows.
+const CANDIDATES: i64 = 1_400;
+
+impl Wish<'_> {
+    fn refused(&self, error: Error) -> Result<(), Error> {
+        match self.refusal == Some(&error.to_string()[..]) {
+            true => Err(error),
+            false => Ok(()),
+        }
+    }
 }
 
 /// How a call goes about a path.
@@ -318,24 +357,144 @@ impl Known {
             };
         }
         version(self.get(&path[..from]).unwrap_or(self), &path[..from], Aim::Write)?;
-        if let Some(prefix) = wish.prefix
-            && (prefix.starts_with(wish.nodes)
-                || wish.nodes.starts_with(prefix)
-                || prefix.first() == Some(&0xff)
-                || self.gives(prefix))
-        {
-            return Err(Error::PrefixInUse { path: here(), prefix: prefix.to_vec().into() });
+        if let Some(prefix) = wish.prefix {
+            let in_use = Error::PrefixInUse { path: here(), prefix: prefix.to_vec().into() };
+            let nodes = wish.place.nodes;
+            let reserved =
+                prefix.starts_with(nodes) || nodes.starts_with(prefix) || prefix.first() == Some(&0xff);
+            if reserved || self.has(prefix) {
+                return Err(in_use);
+            }
+            if self.has_unknown() {
+                wish.refused(in_use)?;
+            }
         }
         self.stamp(path, &layers[layers.len() - 1..]);
-        let made = self.at(path);
-        (made.tag, made.prefix) = (wish.tag.to_vec(), wish.prefix.map(<[u8]>::to_vec));
-        Ok(made)
+        for end in depth + 1..=path.len() {
+            self.make(&path[..end], end == path.len(), wish)?;
+        }
+        Ok(self.at(path))
     }
 
-    /// Whether a prefix by hand of a directory from here on begins so, or begins this one.
-    fn gives(&self, prefix: &[u8]) -> bool {
+    /// Makes the directory that is missing at the end of a path.
+    fn make(&mut self, path: &[String], last: bool, wish: Wish<'_>) -> Result<(), Error> {
+        let by_hand = wish.prefix.filter(|_| last);
+        let prefix = match by_hand {
+            Some(prefix) => {
+                // Those on the way have got theirs in the same call, after this one was seen to be free.
+                let clash = Error::PrefixClash { path: Path::from(path), prefix: prefix.to_vec().into() };
+                if self.has(prefix) {
+                    return Err(clash);
+                }
+                if self.has_unknown() {
+                    wish.refused(clash)?;
+                }
+                Some(prefix.to_vec())
+            }
+            None => {
+                self.may_clash(path, wish)?;
+                None
+            }
+        };
+        let made = self.at(path);
+        made.prefix = prefix;
+        if last {
+            made.tag = wish.tag.to_vec();
+        }
+        Ok(())
+    }
+
+    /// Takes the prefixes of new directories from what their transaction wrote, and leaves out those that the
+    /// allocator must not give: one given before, or one that clashes with a prefix by hand. `nodes` is the key
+    /// of the root's nodes.
+    pub fn choose(&mut self, nodes: &[u8], mutations: &[Mutation]) {
+        if self.has_unknown() {
+            let chosen = mutations.iter().filter_map(|mutation| match mutation {
+                Mutation::Set(key, prefix) => Some((key.to_vec(), prefix.to_vec())),
+                _ => None,
+            });
+            let taken = self.clone();
+            self.choose_in_layer(nodes, &chosen.collect(), &|prefix| !taken.has(prefix));
+        }
+    }
+
+    fn choose_in_layer(&mut self, nodes: &[u8], chosen: &Rows, free: &dyn Fn(&[u8]) -> bool) {
+        let mut given = std::mem::take(&mut self.given);
+        self.choose_below((nodes, nodes), &mut given, chosen, free);
+        self.given = given;
+    }
+
+    /// Within the layer of these nodes, below the directory of this prefix.
+    fn choose_below(
+        &mut self,
+        (nodes, parent): (&[u8], &[u8]),
+        given: &mut Given,
+        chosen: &Rows,
+        free: &dyn Fn(&[u8]) -> bool,
+    ) {
+        for (name, directory) in &mut self.below {
+            if directory.prefix.is_none() {
+                let prefix = chosen.get(&node(nodes, parent).subspace(&0i64).pack(name));
+                let prefix = prefix.filter(|prefix| free(prefix) && given.0.insert(prefix.to_vec()));
+                directory.prefix = prefix.cloned();
+            }
+            let Some(prefix) = directory.prefix.clone() else { continue };
+            match directory.is_partition() {
+                // Within a partition all prefixes begin with its own, and none is given by hand.
+                true => directory.choose_in_layer(&[&prefix[..], b"\xfe"].concat(), chosen, &|_| true),
+                false => directory.choose_below((nodes, &prefix), given, chosen, free),
+            }
+        }
+    }
+
+    /// Whether a directory from here on has this very prefix.
+    pub fn gave(&self, prefix: &[u8]) -> bool {
+        self.prefix.as_deref() == Some(prefix) || self.below.values().any(|directory| directory.gave(prefix))
+    }
+
+    /// Whether the prefix of a directory from here on begins so, or begins this one.
+    fn has(&self, prefix: &[u8]) -> bool {
         let own = self.prefix.as_ref().is_some_and(|own| own.starts_with(prefix) || prefix.starts_with(own));
-        own || self.below.values().any(|directory| directory.gives(prefix))
+        own || self.below.values().any(|directory| directory.has(prefix))
+    }
+
+    /// Whether a directory below has a prefix that is not known.
+    fn has_unknown(&self) -> bool {
+        self.below.values().any(|directory| directory.prefix.is_none() || directory.has_unknown())
+    }
+
+    /// Whether a directory from here on has put a key below this prefix. Those of a partition are not counted: they
+    /// are the directories' within it.
+    fn keeps(&self, prefix: &[u8]) -> bool {
+        let key = |own: &Vec<u8>, key: u8| [&own[..], &pack(&i64::from(key))].concat();
+        let own = self.prefix.as_ref();
+        own.is_some_and(|own| self.content.keys().any(|k| key(own, *k).starts_with(prefix)))
+            || self.below.values().any(|directory| directory.keeps(prefix))
+    }
+
+    /// Refuses as the layer did, if the allocator can have chosen a prefix that clashes with a manual one.
+    fn may_clash(&self, path: &[String], wish: Wish<'_>) -> Result<(), Error> {
+        if !wish.refusal.is_some_and(|words| words.contains("allocated for")) {
+            return Ok(());
+        }
+        let chosen = (0..CANDIDATES).map(|candidate| [wish.place.content, &pack(&candidate)].concat());
+        for prefix in chosen.filter(|prefix| self.has(prefix)) {
+            let (at, shown) = (|| Path::from(path), Bytes::from(prefix.clone()));
+            let holds = self.keeps(&prefix);
+            if holds || self.has_partition(&prefix) {
+                wish.refused(Error::PrefixNotEmpty { path: at(), prefix: shown.clone() })?;
+            }
+            if !holds {
+                wish.refused(Error::PrefixClash { path: at(), prefix: shown })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a partition from here on has a prefix that begins so.
+    fn has_partition(&self, prefix: &[u8]) -> bool {
+        let own = self.is_partition() && self.prefix.as_ref().is_some_and(|own| own.starts_with(prefix));
+        own || self.below.values().any(|directory| directory.has_partition(prefix))
     }
 
     /// Moves a directory, through the layer that begins at depth `start` of its path.
@@ -405,12 +564,12 @@ impl Known {
         Ok(found.below.keys().cloned().collect())
     }
 
-    /// The model that a survey amounts to. `allocated` is what allocated prefixes begin with, `by_hand`
-    /// those that may have been given, and `read` makes sense of a directory's row.
+    /// The model that a survey amounts to. `allocated` is what allocated prefixes begin with, `by_hand` says
+    /// which may have been given by hand, and `read` makes sense of a directory's row.
     pub fn surveyed(
         layer: &Layer,
         allocated: &[u8],
-        by_hand: &[&[u8]],
+        by_hand: &dyn Fn(&[u8]) -> bool,
         read: &impl Fn(&[u8], &[u8]) -> Option<(u8, Content)>,
     ) -> Result<Known, String> {
         Ok(Known {
@@ -425,14 +584,13 @@ fn all(
     directories: &BTreeMap<String, Surveyed>,
     layer: &Layer,
     allocated: &[u8],
-    by_hand: &[&[u8]],
+    by_hand: &dyn Fn(&[u8]) -> bool,
     read: &impl Fn(&[u8], &[u8]) -> Option<(u8, Content)>,
 ) -> Result<BTreeMap<String, Known>, String> {
     let mut known = BTreeMap::new();
     for (name, directory) in directories {
         let prefix = &directory.prefix;
-        let given = by_hand.contains(&&prefix[..]);
-        if !given {
+        if !by_hand(prefix) {
             let candidate = prefix.strip_prefix(allocated).and_then(|rest| unpack::<i64>(rest).ok());
             let candidate = candidate.ok_or_else(|| {
                 format!("{name:?} has the prefix \"{}\", which nobody gave it", prefix.escape_ascii())
@@ -448,13 +606,13 @@ fn all(
         let content = rows.collect::<Result<_, String>>()?;
         let mut this = Known {
             tag: directory.tag.clone(),
-            prefix: given.then(|| prefix.clone()),
+            prefix: Some(prefix.clone()),
             content,
             below: all(&directory.below, layer, allocated, by_hand, read)?,
-            version: None,
+            ..Known::default()
         };
         if let Some(within) = &directory.partition {
-            let inner = Known::surveyed(within, prefix, &[], read)?;
+            let inner = Known::surveyed(within, prefix, &|_| false, read)?;
             if !this.below.is_empty() {
                 return Err(format!("{name:?} is a partition and has directories outside of it"));
             }
@@ -511,7 +669,8 @@ mod tests {
     #[test]
     fn a_directory_does_not_move_below_itself_nor_out_of_its_partition() {
         let names = |path: &[&str]| path.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        let wish = |tag| Wish { tag, prefix: None, opens: false, manual: false, nodes: b"\xfe" };
+        let place = Place { nodes: b"\xfe", content: b"" };
+        let wish = |tag| Wish { tag, prefix: None, opens: false, manual: false, place, refusal: None };
         let mut root = Known::default();
         root.create(&names(&["p"]), wish(PARTITION)).unwrap();
         root.create(&names(&["p", "d"]), wish(b"")).unwrap();

@@ -1,6 +1,6 @@
 //! Directories done wrong, one bug at a time.
 
-use crate::workloads::directory::{Answer, Directory, Flaw, Op, opened, path};
+use crate::workloads::directory::{Answer, BEYOND, Directory, Flaw, Op, opened, path};
 use bytes::Bytes;
 use foundationdb_tuple::{pack, unpack};
 use shaketable_layers::{
@@ -148,7 +148,11 @@ async fn create<T: Transaction>(
     wish: Wish<'_>,
 ) -> Result<Option<Answer>, Error> {
     let touched = match flaw {
-        Flaw::CandidateAtSnapshot | Flaw::SilentCandidate | Flaw::PathAtSnapshot => wish.prefix.is_none(),
+        Flaw::CandidateAtSnapshot
+        | Flaw::SilentCandidate
+        | Flaw::PathAtSnapshot
+        | Flaw::ClashUnseen
+        | Flaw::ClashAtSnapshot => wish.prefix.is_none(),
         Flaw::EqualPrefix => wish.prefix.is_some(),
         _ => false,
     };
@@ -157,8 +161,8 @@ async fn create<T: Transaction>(
         return Ok(None);
     }
     let Some(prefix) = wish.prefix else {
-        make(flaw, all, tx, names, wish).await?;
-        return Ok(Some(Answer::Opened(wish.tag.to_vec(), None)));
+        let prefix = make(flaw, all, tx, names, wish).await?;
+        return Ok(Some(Answer::Opened(wish.tag.to_vec(), Some(prefix.to_vec()))));
     };
     // Only what is refused for another directory's sake is let through.
     match all.create_with_prefix(tx, names, wish.tag, prefix, wish.chance).await {
@@ -183,18 +187,18 @@ async fn create_or_open<T: Transaction>(
     match names {
         [] => all.open(tx, names, b"").await.map(|_| ()),
         _ if all.exists(tx, names, Serializable).await? => Ok(()),
-        _ => make(flaw, all, tx, names, wish).await,
+        _ => make(flaw, all, tx, names, wish).await.map(|_| ()),
     }
 }
 
-/// Writes a directory that is not there.
+/// Writes a directory that is not there, and says its prefix.
 async fn make<T: Transaction>(
     flaw: Flaw,
     all: &Directories,
     tx: &T,
     names: &[&str],
     wish: Wish<'_>,
-) -> Result<(), Error> {
+) -> Result<Bytes, Error> {
     let (place, node) = parent(all, tx, names, wish.chance).await?;
     let allocator = place.nodes().allocator();
     let allocated = match (flaw, wish.prefix) {
@@ -208,6 +212,9 @@ async fn make<T: Transaction>(
             [&place.content()[..], &allocated].concat().into()
         }
     };
+    if flaw == Flaw::ClashAtSnapshot && wish.prefix.is_none() {
+        clash(tx, place.nodes(), names, &allocated).await?;
+    }
     let version = place.nodes().version();
     if tx.get(&version, Snapshot).await?.is_none() {
         tx.set(&version, &current());
@@ -215,6 +222,27 @@ async fn make<T: Transaction>(
     if let Some(name) = names.last() {
         tx.set(&node.child(name), &allocated);
         tx.set(&place.nodes().of(&allocated).tag(), wish.tag);
+    }
+    Ok(allocated)
+}
+
+/// Refuses a prefix that clashes with one given by hand, as far as a snapshot shows it.
+async fn clash<T: Transaction>(
+    tx: &T,
+    nodes: &layer::Nodes,
+    names: &[&str],
+    allocated: &Bytes,
+) -> Result<(), Error> {
+    let (path, prefix) = (layer::Path::from(names), allocated.clone());
+    let range = (allocated.to_vec(), strinc(allocated).unwrap_or_default().to_vec());
+    if !tx.get_range_all(range.into(), Snapshot).await?.is_empty() {
+        return Err(Error::PrefixNotEmpty { path, prefix });
+    }
+    let longer = BEYOND.iter().map(|rest| [allocated, *rest].concat());
+    for given in longer.chain([allocated[..allocated.len() - 1].to_vec()]) {
+        if tx.get(&nodes.of(&given).tag(), Snapshot).await?.is_some() {
+            return Err(Error::PrefixClash { path, prefix });
+        }
     }
     Ok(())
 }

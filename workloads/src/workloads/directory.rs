@@ -1,20 +1,20 @@
 //! `directory`: directories are created, opened, moved, removed and listed, and things kept in them.
 //!
 //! Few names, two or three levels deep, so that clients meet on every path; layer tags, partitions, and
-//! prefixes by hand that nest; a later version of the schema that appears and goes. Candidates follow from
-//! few chances, so that allocators meet too. Two creates may run concurrently in one transaction, and a
-//! key may be put through a handle that was opened before. What is stored is surveyed from the raw rows:
+//! prefixes by hand that nest, with allocated ones too; a later version of the schema that appears and goes.
+//! Candidates follow from few chances, so that allocators meet too. Two creates may run concurrently in one
+//! transaction, and a key may be put through a handle that was opened before. What is stored is surveyed from the raw rows:
 //! every prefix belongs to one path, none begins another, and no key is left that is no directory's.
 
 use crate::{
     looks,
-    models::directories::{Known, Rows, Wish, survey},
+    models::directories::{Known, Place, Rows, Wish, survey},
     sabotage::directory as sabotage,
     specimen::{self, At, Content, Specimen, UNRECORDED},
     workload::{Bug, Outcome},
 };
 use bytes::Bytes;
-use foundationdb_tuple::{Subspace, unpack};
+use foundationdb_tuple::{Subspace, pack, unpack};
 use futures::future::try_join;
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ use shaketable_layers::{
         RangeOption, Transaction,
     },
 };
-use shaketable_sim::seed::Stream;
+use shaketable_sim::{proto::Mutation, seed::Stream};
 
 flaws! {
     Unrecorded = UNRECORDED, "a create is retried after an unknown result, and finds its own directory", "a create that is told it exists already";
@@ -36,6 +36,8 @@ flaws! {
     SilentCandidate = "silent-candidate", "the allocator marks a candidate without a write conflict", "an allocator that never declares its choice";
     ParallelCreate = "parallel-create", "two calls of one transaction both find the path free", "a known issue of the node.js and Python bindings";
     PathAtSnapshot = "path-at-snapshot", "whether the path is free is read at snapshot", "a check without isolation";
+    ClashUnseen = "clash-unseen", "the allocator does not look at prefixes given by hand", "an allocator that believes it is alone";
+    ClashAtSnapshot = "clash-at-snapshot", "the allocator looks at prefixes given by hand at snapshot alone", "a check without isolation";
     EqualPrefix = "equal-prefix", "a prefix by hand is compared with others for equality alone", "a check that forgets nesting";
     IntoItself = "into-itself", "a directory is moved below itself", "a tree that becomes a ring";
     AcrossPartitions = "across-partitions", "a directory moves into another partition, and its content does not", "a move of the name alone";
@@ -59,9 +61,12 @@ const PAGE: usize = 2;
 /// The layer tags that are drawn.
 const TAGS: [&[u8]; 4] = [b"", b"", b"t\0g", PARTITION];
 
-/// The prefixes that are given by hand, all apart from what the allocator chooses. Some nest; the empty
+/// The prefixes that are given by hand apart from what the allocator chooses. Some nest; the empty
 /// one and the last two are nobody's to give.
 const PREFIXES: [&[u8]; 8] = [b"1", b"1A", b"1A\0", b"2\xff", b"2\xff\0", b"", b"\xfe\x01", b"\xff\xff"];
+
+/// How a prefix by hand goes on behind a candidate's.
+pub(crate) const BEYOND: &[&[u8]] = &[b"", b"\0", b"x"];
 
 /// The versions of the schema that a stranger declares.
 const VERSIONS: [[u32; 3]; 4] = [[1, 0, 0], [1, 0, 7], [1, 1, 0], [2, 0, 0]];
@@ -75,6 +80,8 @@ pub struct Directory {
     depth: usize,
     /// Whether prefixes may be given by hand.
     manual: bool,
+    /// Whether some of them nest with what the allocator chooses.
+    nested: bool,
     /// Whether nodes and content have subspaces of their own, rather than the official ones.
     own_subspaces: bool,
     /// How many chances are drawn from: with few, allocators meet.
@@ -127,7 +134,7 @@ pub enum Op {
 /// What it answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
-    /// The directory's tag, and its prefix if it was given by hand.
+    /// The directory's tag, and its prefix.
     Opened(Vec<u8>, Option<Vec<u8>>),
     /// It is done.
     Done,
@@ -145,8 +152,7 @@ pub(crate) fn path(names: &[String]) -> Vec<&str> {
 }
 
 pub(crate) fn opened(directory: &directory::Directory) -> Answer {
-    let prefix = PREFIXES.contains(&&directory.prefix()[..]).then(|| directory.prefix().to_vec());
-    Answer::Opened(directory.tag().to_vec(), prefix)
+    Answer::Opened(directory.tag().to_vec(), Some(directory.prefix().to_vec()))
 }
 
 fn known(known: &Known) -> Answer {
@@ -324,6 +330,7 @@ impl Specimen for Directory {
             "directory: a prefix by hand is in use",
             "directory: a removal takes others with it",
             "directory: a window is used up",
+            "directory: an allocated prefix clashes with a manual one",
             "directory: another call of the transaction is first",
             "directory: a handle is stale",
         ]
@@ -334,6 +341,7 @@ impl Specimen for Directory {
             names: rng.range(2..NAMES.len() as u64 + 1) as usize,
             depth: rng.range(2..4) as usize,
             manual: rng.chance(0.8),
+            nested: rng.chance(0.5),
             own_subspaces: rng.chance(0.25),
             chances: *rng.pick(&[1, 2, 5, u64::MAX]),
             versions: rng.chance(0.25),
@@ -361,14 +369,24 @@ impl Specimen for Directory {
             length.prop_flat_map(move |length| vec(select(names).prop_map(str::to_owned), length))
         };
         let tag = || select(&TAGS[..]).prop_map(<[u8]>::to_vec);
-        let chances = self.chances;
+        let (chances, nested) = (self.chances, u32::from(self.nested));
         let chance = move || (0..chances).prop_map(Chance);
-        let prefix = select(&PREFIXES[..]).prop_map(|prefix| Some(prefix.to_vec()));
+        let content = self.subspaces().1.into_bytes();
+        let below = move |rest: &[u8]| [&content[..], rest].concat();
+        let among = below.clone();
+        let prefix = prop_oneof![
+            8 => select(&PREFIXES[..]).prop_map(<[u8]>::to_vec),
+            // A candidate's own prefix, or one that begins with it; one that most candidates begin with.
+            nested * 8 => (0..64i64, select(BEYOND))
+                .prop_map(move |(candidate, rest)| among(&[&pack(&candidate)[..], rest].concat())),
+            nested * 6 => Just(below(&pack(&1i64)[..1])),
+        ];
+        let prefix = prefix.prop_map(Some);
         let value = (0..3u8, any::<u8>(), 0..=self.longest);
         let versions = if self.versions { 1 } else { 0 };
         let any = prop_oneof![
             6 => (path(), tag(), chance()).prop_map(|(p, t, c)| Op::Create(p, t, None, c)),
-            4 => (path(), tag(), prefix, chance()).prop_map(|(p, t, x, c)| Op::Create(p, t, x, c)),
+            4 + nested * 4 => (path(), tag(), prefix, chance()).prop_map(|(p, t, x, c)| Op::Create(p, t, x, c)),
             6 => (path(), tag(), chance()).prop_map(|(p, t, c)| Op::CreateOrOpen(p, t, c)),
             3 => (path(), path(), chance(), chance()).prop_map(|(p, q, c, d)| Op::Both([p, q], [c, d])),
             2 => (path(), chance(), chance()).prop_map(|(p, c, d)| Op::Both([p.clone(), p], [c, d])),
@@ -471,7 +489,7 @@ impl Specimen for Directory {
         Known::default()
     }
 
-    fn replay(&self, model: &mut Known, op: &Op, _: &At) -> Result<Answer, Error> {
+    fn replay(&self, model: &mut Known, op: &Op, at: &At) -> Result<Answer, Error> {
         // A handle goes by the layer of its own partition, and asks none above.
         let (op, start) = match op {
             Op::ByHandle(op) => {
@@ -481,8 +499,10 @@ impl Specimen for Directory {
             }
             op => (op, 0),
         };
-        let nodes = self.subspaces().0.into_bytes();
-        let wish = |tag, prefix, opens| Wish { tag, prefix, opens, manual: self.manual, nodes: &nodes };
+        let (nodes, content) = self.subspaces();
+        let place = Place { nodes: nodes.bytes(), content: content.bytes() };
+        let (manual, refusal) = (self.manual, at.refusal);
+        let wish = |tag, prefix, opens| Wish { tag, prefix, opens, manual, place, refusal };
         Ok(match op {
             Op::Create(names, tag, prefix, _) => {
                 known(model.create(names, wish(tag, prefix.as_deref(), false))?)
@@ -519,6 +539,23 @@ impl Specimen for Directory {
         })
     }
 
+    fn choose(
+        &self,
+        model: &mut Known,
+        expected: &mut [Answer],
+        answers: Option<&[Answer]>,
+        mutations: &[Mutation],
+    ) {
+        for (expected, answer) in expected.iter_mut().zip(answers.unwrap_or(&[])) {
+            if let (Answer::Opened(_, open @ None), Answer::Opened(_, Some(prefix))) = (expected, answer)
+                && !model.gave(prefix)
+            {
+                *open = Some(prefix.clone());
+            }
+        }
+        model.choose(self.subspaces().0.bytes(), mutations);
+    }
+
     async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Known, String>> {
         // Everything but the sessions.
         let sessions = Subspace::from("sessions");
@@ -529,6 +566,9 @@ impl Specimen for Directory {
         let rows = before.into_iter().chain(behind).map(|row| (row.key.to_vec(), row.value.to_vec()));
         let (nodes, content) = self.subspaces();
         let surveyed = survey(rows.collect::<Rows>(), nodes.bytes());
-        Ok(surveyed.and_then(|layer| Known::surveyed(&layer, content.bytes(), &PREFIXES, &row)))
+        let by_hand = |prefix: &[u8]| {
+            PREFIXES.contains(&prefix) || self.manual && self.nested && prefix.starts_with(content.bytes())
+        };
+        Ok(surveyed.and_then(|layer| Known::surveyed(&layer, content.bytes(), &by_hand, &row)))
     }
 }

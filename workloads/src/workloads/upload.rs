@@ -944,7 +944,12 @@ impl Workload for Upload {
     }
 
     fn step(&self, model: &mut blob::Model, step: &Step<'_, Self>) -> Result<(), String> {
-        let at = At { stamp: step.stamp, read_version: step.read_version, called: step.known_at_call() };
+        let at = At {
+            stamp: step.stamp,
+            read_version: step.read_version,
+            called: step.known_at_call(),
+            ..At::default()
+        };
         let stored = |name: usize| model.get(self.name(name));
         let fits = match (step.op, step.answer) {
             (_, None) if !step.committed => return Ok(()),

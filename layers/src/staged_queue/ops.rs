@@ -124,6 +124,7 @@ impl StagedQueue {
         let (items, stopped) = some(tx, &self.keys.items, requests.len().max(1)).await?;
         // Where the read stopped, more items may follow: nobody is told that there is none.
         let served = served(&requests, &items).min(if stopped { items.len() } else { usize::MAX });
+        sometimes!(served < requests.len(), "staged_queue: more wait than one transaction moves items for");
         let requests = &requests[..served];
         let Some(last) = requests.last() else { return Ok(0) };
         let (begin, end) = self.keys.items.range();

@@ -89,6 +89,7 @@ pub async fn apply<D: Database>(
         | Flaw::FulfilsBlindly
         | Flaw::ConflictsTooLate
         | Flaw::EmptyAtSnapshot
+        | Flaw::PageForEnd
         | Flaw::ServesLastFirst => {
             let asked = staged().ask(session).await;
             let end = async {
@@ -330,11 +331,19 @@ async fn fulfil<T: Transaction>(flaw: Flaw, tx: &T) -> Result<(), Error> {
     let range = RangeOption::from(waiting.range()).limit(20);
     let (range, isolation) = match flaw {
         Flaw::ServesLastFirst => (range.reversed(), Serializable),
+        Flaw::PageForEnd => (range, Serializable),
         _ => (range, Snapshot),
     };
     let requests = tx.get_range_all(range, isolation).await?;
     let Some(last) = requests.last() else { return Ok(()) };
-    let found = rows(tx, &items(), requests.len(), isolation).await?;
+    let mut found = rows(tx, &items(), requests.len(), isolation).await?;
+    if flaw == Flaw::PageForEnd {
+        let mut bytes = 0;
+        found.retain(|row| {
+            bytes += row.value.len();
+            bytes <= 1_000_000
+        });
+    }
     let conflicts = || -> Result<(), Error> {
         let (begin, end) = items().range();
         let behind = found.last().map_or_else(|| begin.clone().into(), |row| key_after(&row.key));

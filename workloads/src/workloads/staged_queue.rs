@@ -45,6 +45,7 @@ flaws! {
     EmptyAtSnapshot = "empty-at-snapshot", "that no item is left is read at snapshot", "the last item taken for the end";
     ReclaimsBlindly = "reclaims-blindly", "what is parked is read in one transaction and brought back in another", "a watcher that does not look again";
     ComesBackLast = "comes-back-last", "what is brought back is enqueued anew", "a retry at the end of the line";
+    PageForEnd = "page-for-end", "where a read of items stopped is taken for the end of the queue", "a bound on bytes, forgotten by what comes after it";
     ServesLastFirst = "serves-last-first", "the last request is served first", "a range read in reverse";
     LargestRefused = "largest-refused", "a value as large as can be is refused", "a limit that is off by one";
     CountAtSnapshot = "count-at-snapshot", "a count is read at snapshot, however it is asked for", "a dropped conflict range";
@@ -68,6 +69,8 @@ pub struct Staged {
     patience: u64,
     /// Values are padded with up to so many bytes.
     padding: u16,
+    /// Whether more may wait, and lie there, than one transaction serves and moves.
+    crowded: bool,
     /// The timeout that clients set on their database, milliseconds.
     timeout: Option<i32>,
     flaw: Option<Flaw>,
@@ -121,6 +124,8 @@ pub enum Part {
     Count,
     /// Counts what is parked.
     Parked,
+    /// Registers so many requests that nobody will collect for. Alone in its transaction.
+    Crowd(u16),
 }
 
 /// One of several calls about a request in one transaction.
@@ -171,6 +176,9 @@ pub enum PartAnswer {
     /// There are so many.
     Count(usize),
 }
+
+/// More requests than one transaction serves.
+const CROWD: u16 = 160;
 
 /// The padding that makes a value as large as values may be.
 const FULL: u16 = u16::MAX;
@@ -580,6 +588,7 @@ impl Part {
     fn values(&self, env: &Env) -> Vec<(ItemId, Bytes)> {
         match self {
             Part::Put(batch) => batch.draw(env),
+            Part::Crowd(requests) => (0..*requests).map(|_| (ItemId::draw(env), Bytes::new())).collect(),
             _ => Vec::new(),
         }
     }
@@ -599,6 +608,12 @@ impl Part {
                 Taken::Now(item) => PartAnswer::Took(named(item)?),
                 Taken::Waiting(_) => PartAnswer::Registered,
             },
+            Part::Crowd(_) => {
+                for (ticket, _) in values {
+                    staged().register(tx, *ticket).await?;
+                }
+                PartAnswer::Registered
+            }
             Part::Peek => {
                 let look = |tx, isolation| async move { staged().peek(&tx, isolation).await };
                 PartAnswer::First(named(looks::twice(tx, self, look).await?)?)
@@ -693,6 +708,10 @@ impl Stage {
                     PartAnswer::Count(items.len())
                 }
                 Part::Parked => PartAnswer::Count(self.parked.len()),
+                Part::Crowd(requests) => {
+                    expected.registered += usize::from(*requests);
+                    PartAnswer::Registered
+                }
             };
             expected.answers.push(answer);
         }
@@ -1023,6 +1042,7 @@ impl Workload for Staged {
         &[
             "staged_queue: a dequeue finds others waiting",
             "staged_queue: several requests are served at once",
+            "staged_queue: more wait than one transaction moves items for",
             "staged_queue: a request is told that there is no item",
             "staged_queue: a client leaves while it waits",
             "staged_queue: an item comes back",
@@ -1041,6 +1061,7 @@ impl Workload for Staged {
             mix: mix.map(|w| w as u32),
             patience: *rng.pick(&[1, 5, 30, 200]),
             padding: *rng.pick(&[0, 100, 3_000]),
+            crowded: rng.chance(0.1),
             timeout: sessions::draw_timeout(rng),
             flaw: bug.and_then(Flaw::named),
         }
@@ -1065,6 +1086,7 @@ impl Workload for Staged {
             (items, padding).prop_map(|(items, padding)| Batch { client: 0, number: 0, items, padding })
         };
         let [put, take, walk, back, look, both] = self.mix;
+        let largest = if self.crowded { 15u16 } else { 3 };
         let part = prop_oneof![
             3 => batch(1..3).prop_map(Part::Put),
             2 => Just(Part::Take),
@@ -1083,7 +1105,7 @@ impl Workload for Staged {
         let op = prop_oneof![
             4 * put => batch(1..2).prop_map(Op::Enqueue),
             put => batch(2..5).prop_map(Op::Enqueue),
-            1 => (1..3u16).prop_map(|items| Op::Enqueue(Batch { client: 0, number: 0, items, padding: FULL })),
+            1 => (1..largest).prop_map(|items| Op::Enqueue(Batch { client: 0, number: 0, items, padding: FULL })),
             4 * take => Just(Op::Dequeue),
             2 * take => select(&[0, 1, 10, 50, 100, 300, 1_000, 5_000][..]).prop_map(Op::Within),
             take => (1u8..60).prop_map(Op::Cut),
@@ -1098,6 +1120,14 @@ impl Workload for Staged {
             both => vec(deal, 1..7).prop_map(Op::Deal),
             1 => prop_oneof![Just(1u16), 1..500u16].prop_map(Op::Oversized),
         ];
+        let op = match self.crowded {
+            true => prop_oneof![
+                40 => op,
+                1 => (1..CROWD).prop_map(|requests| Op::Together(vec![Part::Crowd(requests)])),
+            ]
+            .boxed(),
+            false => op.boxed(),
+        };
         let named = move |mut ops: Vec<Op>| {
             let batches = ops.iter_mut().flat_map(|op| match op {
                 Op::Enqueue(batch) => vec![batch],

@@ -18,7 +18,7 @@ fn main() {
             println!("cargo:rerun-if-changed={path}");
         }
     }
-    for folder in ["src", "../layers/src", "../sim/src", "../reports/src"] {
+    for folder in ["src", "../harness/src", "../layers/src", "../sim/src", "../reports/src"] {
         println!("cargo:rerun-if-changed={folder}");
     }
 }

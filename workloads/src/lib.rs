@@ -1,32 +1,10 @@
-//! Concurrent workloads that shake FoundationDB layers and check their invariants, replayable from
-//! a seed.
+//! The workloads that come with the `shaketable` command.
 //!
-//! [`workload`] says what a workload is; [`plan`] draws a run from a seed as plain data;
-//! [`runner`] performs it on a simulated cluster; [`judges`] read its history, each making one
-//! claim; [`real`] performs it on a cluster that nobody can look into; [`catalogue`] lists the
-//! workloads that come with the `shaketable` command. [`Shake`] is how a crate of one's own runs a
-//! workload from an ordinary test.
+//! [`catalogue`] has one folder for each workload, and the list of them; [`models`] holds what several of their
+//! sequential models share; [`conformance`] compares a client with what a real cluster answered. What a workload is,
+//! and everything that runs and judges one, is the crate [`shaketable`].
 
 mod beside;
-pub mod calm;
 pub mod catalogue;
 pub mod conformance;
-pub mod determinism;
-pub mod judges;
-mod looks;
 pub mod models;
-mod pass_on;
-pub mod plan;
-pub mod real;
-pub mod runner;
-mod sabotage;
-pub mod seeds;
-mod sessions;
-pub mod shake;
-pub mod specimen;
-pub mod strategies;
-pub mod workload;
-pub mod workloads;
-
-pub use shake::Shake;
-pub use workload::{Bug, Outcome, Step, Workload};

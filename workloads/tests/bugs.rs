@@ -1,13 +1,10 @@
 //! The alarm is proved to ring: every planted bug is caught by a judge of the layer, and every defect
 //! planted in the cluster by a judge of the cluster, on fixed seeds.
 
+use shaketable::entry::Entry;
+use shaketable::{judges, plan::Demands, runner::Verdict};
 use shaketable_sim::{config::Sabotage, seed::Seed};
-use shaketable_workloads::{
-    catalogue::{Entry, catalogue},
-    judges,
-    plan::Demands,
-    runner::Verdict,
-};
+use shaketable_workloads::catalogue::catalogue;
 
 /// Seeds to try on each; `shaketable bugs` prints how many each takes.
 const SEEDS: u64 = 200;

@@ -4,6 +4,13 @@ mod cluster;
 
 use bytes::Bytes;
 use cluster::Machine;
+use shaketable::Workload;
+use shaketable::{
+    plan::{Demands, Plan},
+    real::{Conditions, RunError, Site, perform},
+    runner::RunResult,
+    specimen::Mounted,
+};
 use shaketable_layers::tx::{Database, Error, Isolation, RangeOption, Transaction};
 use shaketable_sim::{
     client::SimDatabase,
@@ -11,15 +18,7 @@ use shaketable_sim::{
     rt::SECOND,
     seed::Seed,
 };
-use shaketable_workloads::{
-    Workload,
-    catalogue::catalogue,
-    plan::{Demands, Plan},
-    real::{Conditions, RunError, Site, perform},
-    runner::RunResult,
-    specimen::Mounted,
-    workloads::*,
-};
+use shaketable_workloads::catalogue::*;
 use std::time::Duration;
 
 fn site() -> Site {
@@ -98,7 +97,7 @@ const ALL: &[(&str, Passes)] = &[
     of::<cycle::Cycle>(),
     of::<api::Api>(),
     of::<Queue>(),
-    of::<Mounted<signup::Signup>>(),
+    of::<Mounted<scheduling::Signups>>(),
     of::<Index>(),
     of::<Mounted<array::Array>>(),
     of::<Mounted<list::List>>(),

@@ -1,17 +1,17 @@
 //! Every workload stands: the layers that come with the command pass their judges, a few seeds of each, calm and
 //! under faults. `shaketable run` shakes longer.
 
+use shaketable::entry::Entry;
+use shaketable::{
+    plan::{Demands, Plan},
+    runner,
+};
 use shaketable_sim::{
     faults::Profile,
     rt::{MILLISECOND, Nanos, SECOND},
     seed::Seed,
 };
-use shaketable_workloads::{
-    catalogue::{Entry, catalogue},
-    plan::{Demands, Plan},
-    runner,
-    workloads::cycle::Cycle,
-};
+use shaketable_workloads::{catalogue::catalogue, catalogue::cycle::Cycle};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether something has fallen. What is left then need not be waited for.
@@ -24,7 +24,7 @@ fn found(entry: &dyn Entry, profile: Profile, seeds: u64) -> Vec<String> {
         let findings = entry.run(Seed(seed), &demands, false).findings;
         if !findings.is_empty() {
             FALLEN.store(true, Ordering::Relaxed);
-            let told = |finding: &shaketable_workloads::judges::Finding| {
+            let told = |finding: &shaketable::judges::Finding| {
                 format!("{} {seed}: {}: {}", entry.name(), finding.judge, finding.message)
             };
             return findings.iter().map(told).collect();

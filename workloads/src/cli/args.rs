@@ -6,9 +6,9 @@ use super::{
     choose, output,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
+use shaketable::{plan::Demands, seeds};
 use shaketable_reports::Outcome;
 use shaketable_sim::faults::Profile;
-use shaketable_workloads::{plan::Demands, seeds};
 use std::{ops::Range, path::PathBuf, time::Duration};
 
 const EXIT_CODES: &str = "\

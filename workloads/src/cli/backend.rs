@@ -2,8 +2,9 @@
 
 use super::{Refusal, refuse, run::processors};
 use clap::{Args, ValueEnum};
+use shaketable::entry::Entry;
+use shaketable::{plan::Demands, runner::RunResult};
 use shaketable_sim::{faults::Profile, seed::Seed};
-use shaketable_workloads::{catalogue::Entry, plan::Demands, runner::RunResult};
 use std::path::PathBuf;
 
 /// The name of a backend.
@@ -146,19 +147,19 @@ pub mod real {
         executor::block_on,
         future::{Either, select},
     };
+    use shaketable::entry::Entry;
+    use shaketable::{
+        judges::Finding,
+        plan::Demands,
+        real::{Conditions, RunError, Site},
+        runner::{RunResult, Verdict},
+    };
     use shaketable_layers::{
         fdb::{Buggify, ClusterFile, FdbDatabase, Network},
         tx::{Database, Error, Isolation, RangeOption, Transaction, contract},
     };
     use shaketable_reports::run::LOST;
     use shaketable_sim::{faults::Profile, seed::Seed};
-    use shaketable_workloads::{
-        catalogue::Entry,
-        judges::Finding,
-        plan::Demands,
-        real::{Conditions, RunError, Site},
-        runner::{RunResult, Verdict},
-    };
     use std::{
         future::Future,
         path::{Path, PathBuf},

@@ -13,13 +13,13 @@ use super::{
     progress::Progress,
     run::{SEEDS, Sweep, processors},
 };
-use shaketable_reports::{BenchReport, Body, Figure, Outcome, SweepReport, text};
-use shaketable_sim::{config::ClusterConfig, faults::Profile, rt::SECOND, seed::Seed};
-use shaketable_workloads::{
+use shaketable::{
     plan::{Demands, Plan},
     runner::{self, Verdict},
-    workloads::cycle::Cycle,
 };
+use shaketable_reports::{BenchReport, Body, Figure, Outcome, SweepReport, text};
+use shaketable_sim::{config::ClusterConfig, faults::Profile, rt::SECOND, seed::Seed};
+use shaketable_workloads::catalogue::cycle::Cycle;
 
 /// Clients of the cycle benchmark.
 const CLIENTS: usize = 10;

@@ -14,13 +14,14 @@ use super::{
     report::{self, Origin},
     run::settle,
 };
-use shaketable_reports::{Body, BugReport, BugsReport, Catch, Ending, Outcome, text};
-use shaketable_sim::{config::Sabotage, seed::Seed};
-use shaketable_workloads::{
-    catalogue::{Entry, catalogue},
+use shaketable::entry::Entry;
+use shaketable::{
     plan::Demands,
     runner::{RunResult, Verdict},
 };
+use shaketable_reports::{Body, BugReport, BugsReport, Catch, Ending, Outcome, text};
+use shaketable_sim::{config::Sabotage, seed::Seed};
+use shaketable_workloads::catalogue::catalogue;
 use std::ops::Range;
 
 /// A bug to be planted, and the workloads that take turns at it.

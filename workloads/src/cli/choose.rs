@@ -2,14 +2,13 @@
 //! line, with the nearest name where there is one.
 
 use super::{Refusal, refuse};
+use shaketable::entry::Entry;
+use shaketable::plan::Demands;
 use shaketable_sim::{
     config::Sabotage,
     faults::{Family, Profile},
 };
-use shaketable_workloads::{
-    catalogue::{Entry, catalogue},
-    plan::Demands,
-};
+use shaketable_workloads::catalogue::catalogue;
 use std::time::Duration;
 
 /// The place name of bugs that are planted in the simulated cluster.
@@ -188,7 +187,7 @@ mod tests {
 
     #[test]
     fn the_nearest_name_is_offered_and_nonsense_gets_none() {
-        let known = ["cycle", "api", "queue", "signup", "index"];
+        let known = ["cycle", "api", "queue", "log", "index"];
         assert_eq!(did_you_mean("Cylce", known), " (did you mean cycle?)");
         assert_eq!(did_you_mean("quue", known), " (did you mean queue?)");
         assert_eq!(did_you_mean("zzz", known), "");

@@ -8,10 +8,10 @@ use super::{
     refuse,
     run::settle,
 };
+use shaketable::calm;
 use shaketable_layers::tx::contract::{self, Verdict};
 use shaketable_reports::{Body, ContractCase, ContractReport, Outcome, text};
 use shaketable_sim::faults::Profile;
-use shaketable_workloads::calm;
 
 /// Below which keys the cases work on a simulated cluster.
 const PREFIX: &[u8] = b"contract/";

@@ -1,13 +1,13 @@
 //! A workload that needs no cluster: its runs end as a function of the seed says.
 
-use shaketable_sim::seed::Seed;
-use shaketable_workloads::{
+use shaketable::entry::{Entry, Head};
+use shaketable::{
     Bug,
-    catalogue::{Entry, Head},
     judges::Finding,
     plan::{Demands, PlanError},
     runner::{Counters, RunResult, Verdict},
 };
+use shaketable_sim::seed::Seed;
 use std::{
     collections::BTreeMap,
     sync::atomic::{AtomicU64, Ordering},
@@ -85,12 +85,12 @@ impl Entry for Fake {
     #[cfg(feature = "fdb-client")]
     fn run_on(
         &self,
-        _open: shaketable_workloads::real::Open<'_>,
-        _site: &shaketable_workloads::real::Site,
+        _open: shaketable::real::Open<'_>,
+        _site: &shaketable::real::Site,
         seed: Seed,
         demands: &Demands,
-        _conditions: shaketable_workloads::real::Conditions<'_>,
-    ) -> Result<RunResult, shaketable_workloads::real::RunError> {
+        _conditions: shaketable::real::Conditions<'_>,
+    ) -> Result<RunResult, shaketable::real::RunError> {
         Ok(self.run(seed, demands, false))
     }
     fn plan(&self, _seed: Seed, _demands: &Demands) -> String {

@@ -7,9 +7,9 @@ use super::{
     choose::{self, CLUSTER},
     output, refuse,
 };
+use shaketable::entry::Entry;
 use shaketable_reports::{Outcome, text};
 use shaketable_sim::{config::Sabotage, faults};
-use shaketable_workloads::catalogue::Entry;
 
 /// Prints what was asked for.
 pub fn list(arguments: &ListArguments) -> Result<Outcome, Refusal> {

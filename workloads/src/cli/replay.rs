@@ -11,12 +11,12 @@ use super::{
     report::Origin,
     run::settle,
 };
-use shaketable_reports::{Body, Outcome, RunReport, text};
-use shaketable_sim::seed::Seed;
-use shaketable_workloads::{
+use shaketable::{
     plan::{self, PlanError},
     runner::{self, RunResult},
 };
+use shaketable_reports::{Body, Outcome, RunReport, text};
+use shaketable_sim::seed::Seed;
 
 /// Runs it, prints and writes.
 pub fn replay(arguments: &ReplayArguments) -> Result<Outcome, Refusal> {

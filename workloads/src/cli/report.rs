@@ -1,12 +1,12 @@
 //! From what a run leaves behind to what a report says.
 
 use super::{backend::Backend, choose};
-use shaketable_reports::{Counters, FindingReport, RunReport, Verdict, run};
-use shaketable_workloads::{
+use shaketable::{
     judges::Finding,
     plan::Demands,
     runner::{self, RunResult},
 };
+use shaketable_reports::{Counters, FindingReport, RunReport, Verdict, run};
 use std::collections::BTreeMap;
 
 /// Where a run came from.

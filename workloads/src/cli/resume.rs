@@ -1,9 +1,9 @@
 //! A sweep that ended early is continued: its report is read back, and what it ran is not run again.
 
 use super::{COMMIT, Refusal, choose, refuse};
+use shaketable::{plan::Demands, runner::Counters};
 use shaketable_reports::{Body, SweepReport, WorkloadReport, json};
 use shaketable_sim::faults::Family;
-use shaketable_workloads::{plan::Demands, runner::Counters};
 use std::{collections::BTreeMap, ops::Range, path::Path};
 
 /// The seeds of a shard: every `of`th from `first` on, below `end`.

@@ -13,15 +13,15 @@ use super::{
     report::{self, Origin},
     resume::{Earlier, Ran, Share},
 };
-use shaketable_reports::{Body, Ending, Outcome, RunReport, SweepReport, WorkloadReport, text};
-use shaketable_sim::seed::Seed;
-use shaketable_workloads::{
-    catalogue::Entry,
+use shaketable::entry::Entry;
+use shaketable::{
     determinism,
     judges::{Finding, vacuous},
     plan::Demands,
     runner::{self, RunResult},
 };
+use shaketable_reports::{Body, Ending, Outcome, RunReport, SweepReport, WorkloadReport, text};
+use shaketable_sim::seed::Seed;
 use std::{collections::BTreeMap, ops::Range, path::PathBuf, time::Duration};
 
 /// Seeds of a sweep that names none.
@@ -393,7 +393,7 @@ impl Tally {
 mod tests {
     use super::*;
     use crate::cli::fake::{fake, wavering};
-    use shaketable_workloads::runner::Verdict;
+    use shaketable::runner::Verdict;
 
     fn sweep(seeds: Range<u64>, shard: Option<(u64, u64)>) -> Sweep {
         Sweep {

@@ -1,7 +1,7 @@
 //! The whole comparison: every recording of a folder, replayed and counted.
 
 use super::{FormatError, Recording, Replayed, parse, prepare, replay, replay_directories, replay_tuple};
-use crate::calm;
+use shaketable::calm;
 use shaketable_layers::tx::{self, Database};
 use shaketable_reports::{ConformanceReport, FileReport, Impossible};
 use std::{fs, io, path::Path, sync::Arc};

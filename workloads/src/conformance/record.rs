@@ -1,7 +1,7 @@
 //! Recording: scripts performed on a database, and what they answered, in the form that is checked.
 
 use super::{Case, Replayed, prepare, replay, replay::record as record_case, scripts};
-use crate::calm;
+use shaketable::calm;
 use shaketable_layers::tx::{Database, Result};
 use shaketable_sim::seed::Seed;
 

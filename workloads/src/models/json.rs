@@ -1,11 +1,11 @@
 //! JSON values as workloads draw them, change them and show them, and a nested value in one piece as the
 //! sequential model of layers that take it apart.
 
-use crate::specimen::Content;
 use foundationdb_tuple::pack_into;
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use shaketable::specimen::Content;
 use shaketable_layers::{
     hierarchy::{EMPTY_ARRAY, EMPTY_OBJECT, Error, MAX_DEPTH, Step, Tuple},
     limits,

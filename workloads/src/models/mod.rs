@@ -1,12 +1,4 @@
-//! Sequential models: what a workload's operations would do and answer one after another.
-//!
-//! A model knows nothing of transactions' retries, clients or clusters. A workload replays its
-//! operations through one in commit order and compares the answers.
+//! What the sequential models of several workloads share.
 
-pub mod classes;
-pub mod directories;
 pub mod json;
-pub mod keyspace;
 pub mod labels;
-pub mod ring;
-pub mod timeline;

@@ -41,12 +41,12 @@ use ::bytes::Bytes;
 use calls::Calls;
 use foundationdb_tuple::Subspace;
 use parking_lot::Mutex;
+use shaketable::{seeds, shake::SEEDS_VARIABLE};
 use shaketable_layers::{
     once::{Session, Slots},
     tx::{self, Database, Isolation, KeyValue, RangeOption, Transaction},
 };
 use shaketable_sim::{client::SimDatabase, faults::FaultPlan, seed::Seed};
-use shaketable_workloads::{seeds, shake::SEEDS_VARIABLE};
 use std::{
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},

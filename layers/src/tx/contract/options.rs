@@ -52,6 +52,8 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
             "Option 1100 must be set again in each attempt.";
         "lost/reset", lost_by_reset,
             "reset drops every option.";
+        "tags/sixth", sixth_tag,
+            "A sixth tag is 2109.";
         "ryw-disable/after-read", |c| late_ryw(c, false),
             "Option 51 after a read is 2000.";
         "ryw-disable/after-write", |c| late_ryw(c, true),
@@ -187,6 +189,16 @@ const HARMLESS_RAW: &[Raw] = &[
     ("tag", 800, Some(b"contract")),
     ("skip-grv-cache", 1102, None),
 ];
+
+/// A transaction has five tags at most.
+async fn sixth_tag<D: Database>(c: Ctx<D>) -> Outcome {
+    let tx = c.tx()?;
+    for tag in ["1", "2", "3", "4", "5"] {
+        succeeds("a tag", set_then_read(&c, &tx, TransactionOption::Tag(tag.into())).await)?;
+    }
+    let sixth = set_then_read(&c, &tx, TransactionOption::Tag("6".into())).await;
+    fails("the sixth tag", sixth, Error::from_code(2109))
+}
 
 /// How an option was refused: at the call, or, as the C client defers it, at the next read.
 async fn set_then_read<D: Database>(

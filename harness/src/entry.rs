@@ -1,0 +1,105 @@
+//! A workload behind a face that does not know its type: what the command and other tools that take any workload
+//! go by.
+
+#[cfg(feature = "fdb-client")]
+use crate::real;
+use crate::{
+    plan::{Demands, Plan, PlanError},
+    runner::{self, RunResult},
+    workload::{Bug, Workload},
+};
+use shaketable_sim::seed::Seed;
+use std::marker::PhantomData;
+
+/// A workload of any type.
+pub trait Entry: Send + Sync {
+    /// Its name on the command line.
+    fn name(&self) -> &'static str;
+    /// What it shakes, in a line.
+    fn about(&self) -> &'static str;
+    /// Its planted bugs.
+    fn bugs(&self) -> &'static [Bug];
+    /// The claims its sweep is expected to reach.
+    fn points(&self) -> &'static [&'static str];
+    /// Draws the plan of a seed and performs it.
+    fn run(&self, seed: Seed, demands: &Demands, keep_trace: bool) -> RunResult;
+    /// Draws the plan of a seed and performs it on a real cluster.
+    #[cfg(feature = "fdb-client")]
+    fn run_on(
+        &self,
+        open: real::Open<'_>,
+        site: &real::Site,
+        seed: Seed,
+        demands: &Demands,
+        conditions: real::Conditions<'_>,
+    ) -> Result<RunResult, real::RunError>;
+    /// The plan of a seed as a repro file.
+    fn plan(&self, seed: Seed, demands: &Demands) -> String;
+    /// The plan of a seed in a few lines: what was drawn.
+    fn summary(&self, seed: Seed, demands: &Demands) -> String;
+    /// What a repro file is about.
+    fn head(&self, repro: &str) -> Result<Head, PlanError>;
+    /// Performs the plan of a repro file.
+    fn replay(&self, repro: &str, keep_trace: bool) -> Result<RunResult, PlanError>;
+}
+
+/// What a repro file is about.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Head {
+    /// The seed it was drawn from.
+    pub seed: u64,
+    /// What was asked for when it was drawn.
+    pub demands: Demands,
+    /// What it holds, in a few lines.
+    pub summary: String,
+}
+
+/// A workload's entry.
+struct Of<W>(PhantomData<fn() -> W>);
+
+/// The entry of a workload.
+pub fn entry<W: Workload>() -> Box<dyn Entry> {
+    Box::new(Of::<W>(PhantomData))
+}
+
+impl<W: Workload> Entry for Of<W> {
+    fn name(&self) -> &'static str {
+        W::NAME
+    }
+    fn about(&self) -> &'static str {
+        W::ABOUT
+    }
+    fn bugs(&self) -> &'static [Bug] {
+        W::bugs()
+    }
+    fn points(&self) -> &'static [&'static str] {
+        W::points()
+    }
+    fn run(&self, seed: Seed, demands: &Demands, keep_trace: bool) -> RunResult {
+        runner::run(&Plan::<W>::draw(seed, demands), keep_trace)
+    }
+    #[cfg(feature = "fdb-client")]
+    fn run_on(
+        &self,
+        open: real::Open<'_>,
+        site: &real::Site,
+        seed: Seed,
+        demands: &Demands,
+        conditions: real::Conditions<'_>,
+    ) -> Result<RunResult, real::RunError> {
+        real::run(&Plan::<W>::draw(seed, demands), open, site, conditions)
+    }
+    fn plan(&self, seed: Seed, demands: &Demands) -> String {
+        Plan::<W>::draw(seed, demands).to_json()
+    }
+    fn summary(&self, seed: Seed, demands: &Demands) -> String {
+        Plan::<W>::draw(seed, demands).summary()
+    }
+    fn head(&self, repro: &str) -> Result<Head, PlanError> {
+        let plan = Plan::<W>::from_json(repro)?;
+        Ok(Head { seed: plan.seed, summary: plan.summary(), demands: plan.demands })
+    }
+    fn replay(&self, repro: &str, keep_trace: bool) -> Result<RunResult, PlanError> {
+        Ok(runner::run(&Plan::<W>::from_json(repro)?, keep_trace))
+    }
+}

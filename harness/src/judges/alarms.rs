@@ -1,0 +1,467 @@
+//! Every judge is shown a sound history and a broken one, and must tell them apart.
+
+mod model;
+
+use super::{Evidence, Replica, Truth, convergent, durable, live, real_time, serializable};
+use crate::{Outcome, runner::Operation};
+use bytes::Bytes;
+use shaketable_layers::tx::{Error, Isolation, KeySelector, KeyValue, MutationType};
+use shaketable_sim::{
+    history::{Attempt, AttemptId, Call, ClientId, History, Told},
+    net::NodeId,
+    proto::{KeyRange, LogEntry, LoggedTransaction, Mutation, Version},
+    rt::Nanos,
+};
+use std::sync::Arc;
+
+/// A history under construction: one log, one generation.
+#[derive(Default)]
+pub(crate) struct Story {
+    pub(crate) history: History,
+    last: Version,
+}
+
+impl Story {
+    pub(crate) fn attempt(&mut self, read_version: Version, calls: Vec<Call>) -> (AttemptId, &mut Attempt) {
+        let id = self.history.reserve();
+        let attempt = Attempt {
+            client: ClientId(0),
+            operation: Some(id.0),
+            asked: 0,
+            read_version: Some(read_version),
+            fresh: true,
+            read_your_writes: true,
+            snapshot_read_your_writes: true,
+            calls,
+            commit_sent: None,
+            settles: true,
+            read_ranges: Vec::new(),
+            write_ranges: None,
+            told: Told::Nothing,
+            ended: 0,
+        };
+        self.history.record(id, attempt);
+        (id, self.history.attempts[id.0 as usize].as_mut().expect("just recorded"))
+    }
+
+    pub(crate) fn log(
+        &mut self,
+        version: Version,
+        transactions: Vec<(Option<AttemptId>, u16, Vec<Mutation>)>,
+    ) {
+        self.log_at(version, transactions, 0);
+    }
+
+    /// Logs a version that is durable from `now` on.
+    fn log_at(
+        &mut self,
+        version: Version,
+        transactions: Vec<(Option<AttemptId>, u16, Vec<Mutation>)>,
+        now: Nanos,
+    ) {
+        let transactions = transactions
+            .into_iter()
+            .map(|(attempt, batch_index, mutations)| LoggedTransaction { attempt, batch_index, mutations })
+            .collect();
+        let entry = LogEntry { previous: self.last, version, known_committed: self.last, transactions };
+        self.last = version;
+        self.history.log_durable(1, NodeId(1), &Arc::new(entry), now);
+    }
+
+    fn judge(
+        &self,
+        judge: fn(&Evidence<'_>) -> Result<(), String>,
+        replicas: &[Replica],
+    ) -> Result<(), String> {
+        let truth = Truth::of(&self.history);
+        judge(&Evidence { history: &self.history, truth: &truth, replicas })
+    }
+}
+
+fn set(key: &'static str, value: &'static str) -> Mutation {
+    Mutation::Set(key.into(), value.into())
+}
+
+fn get(key: &'static str, answer: Option<&'static str>) -> Call {
+    Call::Get { key: key.into(), isolation: Isolation::Serializable, answer: Some(answer.map(Bytes::from)) }
+}
+
+fn range(rows: &[(&'static str, &'static str)], more: bool) -> Call {
+    Call::GetRange {
+        begin: KeySelector::first_greater_or_equal(""),
+        end: KeySelector::first_greater_or_equal("\u{7f}"),
+        limit: 0,
+        reverse: false,
+        isolation: Isolation::Serializable,
+        answer: Some((rows.iter().map(|(k, v)| KeyValue::new(*k, *v)).collect(), more)),
+    }
+}
+
+#[test]
+fn serializable_hears_a_wrong_value_at_the_read_version() {
+    let tell = |answer| {
+        let mut story = Story::default();
+        story.log(10, vec![(None, 0, vec![set("a", "1")])]);
+        story.log(20, vec![(None, 0, vec![set("a", "2")])]);
+        story.attempt(10, vec![get("a", Some(answer))]);
+        story.judge(serializable::JUDGE.judge, &[])
+    };
+    assert_eq!(tell("1"), Ok(()));
+    assert!(tell("2").unwrap_err().contains("the state holds \"1\""));
+}
+
+#[test]
+fn serializable_hears_a_read_that_no_longer_held_at_the_commit() {
+    let tell = |call| {
+        let mut story = Story::default();
+        story.log(10, vec![(None, 0, vec![set("a", "1")])]);
+        let (id, _) = story.attempt(10, vec![call, Call::Write(set("b", "x"))]);
+        story.log(20, vec![(None, 0, vec![set("a", "2")]), (Some(id), 1, vec![set("b", "x")])]);
+        story.judge(serializable::JUDGE.judge, &[])
+    };
+    assert!(tell(get("a", Some("1"))).unwrap_err().contains("committed at version 20"));
+    assert_eq!(tell(get("b", None)), Ok(()));
+}
+
+#[test]
+fn serializable_passes_over_what_was_written_without_a_conflict_range() {
+    let tell = |guarded: bool| {
+        let mut story = Story::default();
+        story.log(10, vec![(None, 0, vec![set("a", "1")])]);
+        let (writer, attempt) = story.attempt(10, vec![Call::Write(set("a", "2"))]);
+        if !guarded {
+            attempt.write_ranges = Some(Vec::new());
+        }
+        let (reader, _) = story.attempt(10, vec![get("a", Some("1")), Call::Write(set("b", "x"))]);
+        let written = vec![(Some(writer), 0, vec![set("a", "2")]), (Some(reader), 1, vec![set("b", "x")])];
+        story.log(20, written);
+        story.judge(serializable::JUDGE.judge, &[])
+    };
+    assert!(tell(true).unwrap_err().contains("committed at version 20"));
+    assert_eq!(tell(false), Ok(()));
+}
+
+#[test]
+fn serializable_hears_a_range_that_loses_an_own_write_and_one_that_ends_early() {
+    let tell = |rows: &[(&'static str, &'static str)], more| {
+        let mut story = Story::default();
+        story.log(10, vec![(None, 0, vec![set("a", "1")])]);
+        story.attempt(10, vec![Call::Write(set("b", "2")), range(rows, more)]);
+        story.judge(serializable::JUDGE.judge, &[])
+    };
+    assert_eq!(tell(&[("a", "1"), ("b", "2")], false), Ok(()));
+    assert_eq!(tell(&[("a", "1")], true), Ok(()));
+    assert!(tell(&[("a", "1")], false).unwrap_err().contains("missed \"b\""));
+    assert!(tell(&[("b", "2")], false).unwrap_err().contains("where the state has"));
+}
+
+/// The verdict on one attempt that read at version 20, of what it may have read: `a`, `b` and `c` hold "1", and
+/// it committed at version 40, after `a` became "2" at 30.
+fn serializable(
+    committed: bool,
+    calls: Vec<Call>,
+    options: impl Fn(&mut Attempt, &mut Attempt),
+) -> Result<(), String> {
+    let mut story = Story::default();
+    story.log(10, vec![(None, 0, vec![set("a", "1"), set("b", "1"), set("c", "1")])]);
+    story.log(20, vec![]);
+    let (other, _) = story.attempt(20, vec![Call::Write(set("a", "2"))]);
+    let (id, _) = story.attempt(20, calls);
+    let [writer, attempt] = &mut story.history.attempts[..] else { panic!("two attempts") };
+    options(writer.as_mut().expect("recorded"), attempt.as_mut().expect("recorded"));
+    story.log(30, vec![(Some(other), 0, vec![set("a", "2")])]);
+    if committed {
+        story.log(40, vec![(Some(id), 0, vec![])]);
+    }
+    story.judge(serializable::JUDGE.judge, &[])
+}
+
+/// [`serializable`] of an attempt without options.
+fn plain(committed: bool, calls: Vec<Call>) -> Result<(), String> {
+    serializable(committed, calls, |_, _| {})
+}
+
+fn at_snapshot(call: Call) -> Call {
+    match call {
+        Call::Get { key, answer, .. } => Call::Get { key, isolation: Isolation::Snapshot, answer },
+        other => other,
+    }
+}
+
+fn get_key(selector: KeySelector, answer: &'static str) -> Call {
+    Call::GetKey { selector, isolation: Isolation::Serializable, answer: Some(answer.into()) }
+}
+
+fn rows(
+    (begin, end): (KeySelector, KeySelector),
+    (limit, reverse): (usize, bool),
+    (found, more): (&[&'static str], bool),
+) -> Call {
+    let found = found.iter().map(|key| KeyValue::new(*key, "1")).collect();
+    let isolation = Isolation::Serializable;
+    Call::GetRange { begin, end, limit, reverse, isolation, answer: Some((found, more)) }
+}
+
+fn between(begin: &'static str, end: &'static str) -> (KeySelector, KeySelector) {
+    (KeySelector::first_greater_or_equal(begin), KeySelector::first_greater_or_equal(end))
+}
+
+#[test]
+fn serializable_asks_of_a_snapshot_read_only_what_its_version_held() {
+    assert_eq!(plain(true, vec![at_snapshot(get("a", Some("1")))]), Ok(()));
+    assert!(plain(true, vec![get("a", Some("1"))]).unwrap_err().contains("committed at version 40"));
+    for committed in [false, true] {
+        let why = plain(committed, vec![at_snapshot(get("a", Some("2")))]).unwrap_err();
+        assert!(why.contains("attempt 1 (client 0, operation 1) read at version 20"), "{why}");
+    }
+}
+
+#[test]
+fn serializable_knows_which_reads_see_own_writes() {
+    let written = |read: Call| vec![Call::Write(set("b", "own")), read, get("c", Some("1"))];
+    let own = |call: fn(Call) -> Call, read: bool, snapshot: bool, answer| {
+        serializable(false, written(call(get("b", Some(answer)))), |_, attempt| {
+            (attempt.read_your_writes, attempt.snapshot_read_your_writes) = (read, snapshot);
+        })
+    };
+    let serializably: fn(Call) -> Call = |call| call;
+    let at_snapshot: fn(Call) -> Call = at_snapshot;
+    for (call, read, snapshot, sees) in [
+        (serializably, true, true, true),
+        (serializably, true, false, true),
+        (serializably, false, true, false),
+        (at_snapshot, true, true, true),
+        (at_snapshot, true, false, false),
+        (at_snapshot, false, true, false),
+    ] {
+        assert_eq!(own(call, read, snapshot, "own").is_ok(), sees);
+        assert_eq!(own(call, read, snapshot, "1").is_ok(), !sees);
+    }
+    // What was not to be seen is seen again by the next read.
+    let calls = vec![
+        Call::Write(set("b", "own")),
+        at_snapshot(get("b", Some("1"))),
+        get("b", Some("own")),
+        at_snapshot(get("b", Some("1"))),
+    ];
+    let without = |_: &mut Attempt, attempt: &mut Attempt| attempt.snapshot_read_your_writes = false;
+    assert_eq!(serializable(false, calls, without), Ok(()));
+}
+
+#[test]
+fn serializable_hears_wrong_keys_and_ranges() {
+    let first = || KeySelector::first_greater_than("a");
+    assert_eq!(plain(false, vec![get_key(first(), "b")]), Ok(()));
+    let why = plain(false, vec![get_key(first(), "c")]).unwrap_err();
+    assert!(why.contains("answered \"c\", the state resolves it to \"b\""), "{why}");
+    let all = || between("a", "d");
+    for (limits, answer, sound) in [
+        ((0, false), (&["a", "b", "c"][..], false), true),
+        ((0, true), (&["c", "b", "a"][..], false), true),
+        ((0, false), (&["c", "b", "a"][..], false), false),
+        ((0, false), (&["a", "b"][..], true), true),
+        ((0, false), (&["a", "b"][..], false), false),
+        ((2, false), (&["a", "b"][..], false), true),
+        ((3, false), (&["a", "b"][..], false), false),
+        ((1, false), (&["a", "b"][..], true), false),
+        ((1, true), (&["c"][..], true), true),
+        ((0, false), (&["a", "b", "c", "d"][..], false), false),
+    ] {
+        let judged = plain(false, vec![rows(all(), limits, answer)]);
+        assert_eq!(judged.is_ok(), sound, "{limits:?} {answer:?}: {judged:?}");
+    }
+    let why = plain(false, vec![rows(all(), (1, false), (&["a", "b"], true))]).unwrap_err();
+    assert!(why.contains("a range of limit 1 answered 2 rows"), "{why}");
+    let why = plain(false, vec![rows(all(), (0, false), (&["a", "b", "c", "d"], false))]).unwrap_err();
+    assert!(why.contains("no further row"), "{why}");
+}
+
+#[test]
+fn serializable_says_nothing_of_system_keys() {
+    let system = |key: &'static [u8], answer| Call::Get {
+        key: Bytes::from_static(key),
+        isolation: Isolation::Serializable,
+        answer: Some(answer),
+    };
+    let value = Some(Bytes::from("?"));
+    assert_eq!(plain(false, vec![system(b"\xff/x", value.clone())]), Ok(()));
+    assert_eq!(plain(false, vec![system(b"\xff\xff/x", value.clone())]), Ok(()));
+    assert!(plain(false, vec![system(b"\xff", value.clone())]).is_err());
+    assert!(plain(false, vec![system(b"ab", value)]).is_err());
+    let beyond = || KeySelector::first_greater_or_equal(Bytes::from_static(b"\xff/x"));
+    assert_eq!(plain(false, vec![get_key(beyond(), "?")]), Ok(()));
+    let to_system = (KeySelector::first_greater_or_equal("b"), beyond());
+    assert_eq!(plain(false, vec![rows(to_system, (0, false), (&[], false))]), Ok(()));
+    let from_system = (beyond(), KeySelector::first_greater_or_equal("b"));
+    assert_eq!(plain(false, vec![rows(from_system, (0, false), (&["?"], false))]), Ok(()));
+}
+
+#[test]
+fn serializable_passes_over_only_reads_that_touch_what_was_written_unguarded() {
+    let unguarded = |calls| serializable(true, calls, |writer, _| writer.write_ranges = Some(Vec::new()));
+    assert_eq!(unguarded(vec![get("a", Some("1"))]), Ok(()));
+    assert_eq!(unguarded(vec![rows(between("a", "d"), (0, false), (&["a", "b", "c"], false))]), Ok(()));
+    // These were wrong at the read version already, whatever was written since.
+    assert!(unguarded(vec![get("b", Some("2"))]).is_err());
+    // Another attempt writes below `b`, guarded; what is unguarded does not excuse reads of it.
+    let tell = |calls: Vec<Call>, since: Version, guarded: Option<Vec<KeyRange>>| {
+        let mut story = Story::default();
+        story.log(10, vec![(None, 0, vec![set("a", "1"), set("b", "1"), set("c", "1")])]);
+        let (first, attempt) = story.attempt(10, Vec::new());
+        attempt.write_ranges = guarded;
+        let (second, _) = story.attempt(10, Vec::new());
+        let (id, _) = story.attempt(since, calls);
+        story.log(20, vec![(Some(first), 0, vec![set("a", "2")])]);
+        story.log(30, vec![(Some(second), 0, vec![set("b", "2")])]);
+        story.log(40, vec![(Some(id), 0, vec![])]);
+        story.judge(serializable::JUDGE.judge, &[])
+    };
+    let none = || Some(Vec::new());
+    assert_eq!(tell(vec![get("a", Some("1"))], 10, none()), Ok(()));
+    assert!(tell(vec![get("b", Some("1"))], 10, none()).is_err());
+    assert!(tell(vec![get("a", Some("1"))], 10, None).is_err());
+    assert!(tell(vec![get("a", Some("1"))], 10, Some(vec![KeyRange::new("a", "b")])).is_err());
+    assert_eq!(tell(vec![get("a", Some("1"))], 10, Some(vec![KeyRange::new("b", "c")])), Ok(()));
+    // Ranges whose bounds are keys are passed over where they meet it; others may lead anywhere.
+    assert!(tell(vec![rows(between("b", "d"), (0, false), (&["b", "c"], false))], 10, none()).is_err());
+    assert_eq!(
+        tell(vec![rows(between("a", "d"), (0, false), (&["a", "b", "c"], false))], 10, none()),
+        Ok(())
+    );
+    let after = (KeySelector::first_greater_than("a"), KeySelector::first_greater_or_equal("d"));
+    assert_eq!(tell(vec![rows(after.clone(), (0, false), (&["b", "c"], false))], 10, none()), Ok(()));
+    assert!(tell(vec![rows(after, (0, false), (&["b", "c"], false))], 10, None).is_err());
+    // What was unguarded before the read version is none of its excuses.
+    assert!(tell(vec![get("a", Some("2")), get("b", Some("1"))], 20, none()).is_err());
+}
+
+#[test]
+fn serializable_counts_an_own_emptied_key_as_foundationdb_does() {
+    let emptied = |call: Call| {
+        let clear = Mutation::Atomic("b".into(), "1".into(), MutationType::CompareAndClear);
+        plain(false, vec![Call::Write(clear), call])
+    };
+    // What a selector names then is left open; what a key holds is not.
+    let next = || KeySelector::first_greater_than("a");
+    assert_eq!((emptied(get_key(next(), "b")), emptied(get_key(next(), "c"))), (Ok(()), Ok(())));
+    assert_eq!(emptied(get("b", None)), Ok(()));
+    assert!(emptied(get("b", Some("1"))).is_err());
+    assert!(emptied(rows(between("a", "d"), (0, false), (&["a", "b", "c"], false))).is_err());
+    let odd = || (next(), KeySelector::first_greater_or_equal("d"));
+    assert_eq!(emptied(rows(odd(), (0, false), (&["b", "c"], false))), Ok(()));
+    let odd = || (KeySelector::first_greater_or_equal("a"), KeySelector::first_greater_than("c"));
+    assert_eq!(emptied(rows(odd(), (0, false), (&["a", "b", "c"], false))), Ok(()));
+    // Without it they are compared.
+    assert!(plain(false, vec![rows(odd(), (0, false), (&["a"], false))]).is_err());
+}
+
+#[test]
+fn serializable_judges_reads_at_the_last_version_and_later_ones() {
+    for version in [30, 40, 1_000] {
+        let tell = |answer| {
+            let mut story = Story::default();
+            story.log(10, vec![(None, 0, vec![set("a", "1")])]);
+            story.log(30, vec![(None, 0, vec![set("a", "2")])]);
+            story.attempt(version, vec![get("a", Some(answer))]);
+            story.judge(serializable::JUDGE.judge, &[])
+        };
+        assert_eq!(tell("2"), Ok(()));
+        assert!(tell("1").unwrap_err().contains(&format!("read at version {version}")));
+    }
+}
+
+#[test]
+fn real_time_hears_a_stale_read_version() {
+    let tell = |asked, read_version| {
+        let mut story = Story::default();
+        let (id, first) = story.attempt(0, Vec::new());
+        (first.told, first.ended) = (Told::Committed { version: 20, batch_index: 0 }, 100);
+        story.log(20, vec![(Some(id), 0, vec![set("a", "1")])]);
+        let (_, second) = story.attempt(read_version, Vec::new());
+        second.asked = asked;
+        story.judge(real_time::JUDGE.judge, &[])
+    };
+    assert_eq!(tell(101, 20), Ok(()));
+    assert_eq!(tell(99, 10), Ok(()));
+    assert!(tell(101, 19).unwrap_err().contains("got 19"));
+}
+
+#[test]
+fn real_time_hears_a_commit_that_lands_after_its_unknown_result() {
+    let mut story = Story::default();
+    let (id, first) = story.attempt(0, Vec::new());
+    (first.told, first.ended) = (Told::Failed(Error::COMMIT_UNKNOWN_RESULT), 100);
+    story.log(30, vec![(Some(id), 0, vec![set("a", "1")])]);
+    let (_, second) = story.attempt(20, Vec::new());
+    second.asked = 200;
+    assert!(story.judge(real_time::JUDGE.judge, &[]).is_err());
+}
+
+#[test]
+fn durable_hears_a_lost_commit_a_wrong_stamp_and_a_repeated_one() {
+    let tell = |logged: bool, order: u16, other: u16| {
+        let mut story = Story::default();
+        let (id, attempt) = story.attempt(0, Vec::new());
+        attempt.told = Told::Committed { version: 10, batch_index: order };
+        let mut transactions = vec![(None, other, vec![set("b", "1")])];
+        transactions.extend(logged.then(|| (Some(id), 1, vec![set("a", "1")])));
+        story.log(10, transactions);
+        story.judge(durable::JUDGE.judge, &[])
+    };
+    assert_eq!(tell(true, 1, 0), Ok(()));
+    assert!(tell(false, 1, 0).unwrap_err().contains("does not have it"));
+    assert!(tell(true, 2, 0).unwrap_err().contains("order 1"));
+    assert!(tell(true, 1, 1).unwrap_err().contains("two transactions"));
+}
+
+#[test]
+fn durable_hears_an_attempt_that_is_in_the_log_twice() {
+    let mut story = Story::default();
+    let (id, _) = story.attempt(0, Vec::new());
+    story.log(10, vec![(Some(id), 0, vec![set("a", "1")])]);
+    assert_eq!(story.judge(durable::JUDGE.judge, &[]), Ok(()));
+    story.log(20, vec![(Some(id), 0, vec![set("a", "1")])]);
+    assert_eq!(story.judge(durable::JUDGE.judge, &[]), Err("attempt 0 is in the log twice".to_owned()));
+}
+
+#[test]
+fn durable_hears_a_commit_cut_off_by_a_recovery_and_a_replica_that_is_not_the_replay() {
+    let mut story = Story::default();
+    let (id, attempt) = story.attempt(0, Vec::new());
+    attempt.told = Told::Committed { version: 10, batch_index: 0 };
+    story.log(10, vec![(Some(id), 0, vec![set("a", "1")])]);
+    let replica = |rows: &[(&'static str, &'static str)]| Replica {
+        server: "storage-0".to_owned(),
+        range: KeyRange::new("", "\u{7f}"),
+        rows: rows.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect(),
+    };
+    assert_eq!(story.judge(durable::JUDGE.judge, &[replica(&[("a", "1")])]), Ok(()));
+    assert!(story.judge(durable::JUDGE.judge, &[replica(&[])]).unwrap_err().contains("nothing"));
+    assert!(story.judge(durable::JUDGE.judge, &[replica(&[("a", "2")])]).is_err());
+    story.history.ended.insert(1, 9);
+    assert!(story.judge(durable::JUDGE.judge, &[]).unwrap_err().contains("does not have it"));
+}
+
+#[test]
+fn convergent_hears_two_replicas_that_disagree() {
+    let replica = |rows: &[(&'static str, &'static str)]| Replica {
+        server: "storage".to_owned(),
+        range: KeyRange::new("", "\u{7f}"),
+        rows: rows.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect(),
+    };
+    let tell = |a: &[_], b: &[_]| Story::default().judge(convergent::JUDGE.judge, &[replica(a), replica(b)]);
+    assert_eq!(tell(&[("a", "1")], &[("a", "1")]), Ok(()));
+    assert!(tell(&[("a", "1")], &[("a", "2")]).unwrap_err().contains("\"a\""));
+    assert!(tell(&[("a", "1")], &[("a", "1"), ("b", "1")]).unwrap_err().contains("\"b\""));
+}
+
+#[test]
+fn live_names_who_waits_for_what() {
+    let pending: Vec<Operation<()>> = vec![Operation { called: 1_000_000_000, returned: 0, outcome: None }];
+    let said = live::judge(&[pending], &[3], 3_000_000_000).unwrap_err();
+    assert_eq!(said, "client 0 waits for its operation 0 since 2.000 s");
+    let ended = |outcome| Operation { called: 0, returned: 0, outcome: Some(outcome) };
+    assert_eq!(live::judge(&[vec![ended(Outcome::Answered(()))]], &[1], 0), Ok(()));
+    assert!(live::judge(&[Vec::<Operation<()>>::new()], &[1], 0).unwrap_err().contains("open its session"));
+    assert_eq!(live::judge(&[Vec::<Operation<()>>::new()], &[0], 0), Ok(()));
+}

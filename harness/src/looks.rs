@@ -1,0 +1,210 @@
+//! Looks at both isolations: what is asked for at snapshot must not conflict with anything, and what is asked
+//! for serializably must conflict with every change of what it read.
+//!
+//! A [`Noted`] transaction passes every call on and notes at which isolation it was read. So it needs no look
+//! at the conflict ranges themselves, in which reads of the same transaction's writes do not show.
+
+use crate::pass_on::pass_on;
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use shaketable_layers::{
+    always,
+    tx::{
+        ConflictRangeType, Error, Isolation, KeySelector, MappedBatch, MutationType, RangeBatch, RangeOption,
+        Result, RetryError, Transaction, TransactionOption, key_after,
+    },
+};
+use std::{
+    fmt::{Debug, Display},
+    future::Future,
+    sync::Arc,
+    time::Duration,
+};
+
+/// Does a look at snapshot, and then serializably. Claims that both answer the same, that the first one reads
+/// nothing serializably, and that the second one reads nothing at snapshot alone.
+pub async fn twice<T, A, E, F>(
+    tx: &T,
+    what: &impl Debug,
+    look: impl Fn(Noted<T>, Isolation) -> F,
+) -> std::result::Result<A, E>
+where
+    T: Transaction,
+    A: PartialEq + Debug,
+    E: RetryError + Display,
+    F: Future<Output = std::result::Result<A, E>>,
+{
+    let at = |asked: Isolation| {
+        let noted = Noted { inner: tx.clone(), asked, notes: Arc::default() };
+        (noted.clone(), look(noted, asked))
+    };
+    let (noted, look) = at(Isolation::Snapshot);
+    let first = look.await;
+    if let Err(e) = &first
+        && e.fdb().is_some()
+    {
+        return first;
+    }
+    let read = noted.check(what);
+    let (noted, look) = at(Isolation::Serializable);
+    let second = look.await;
+    if let Err(e) = &second
+        && e.fdb().is_some()
+    {
+        return second;
+    }
+    let reads_again = noted.check(what);
+    always!(reads_again || !read, "{what:?} reads at snapshot, and serializably it reads nothing");
+    let told = |answer: &std::result::Result<A, E>| match answer {
+        Ok(answer) => format!("{answer:?}"),
+        Err(refusal) => refusal.to_string(),
+    };
+    let same = match (&first, &second) {
+        (Ok(first), Ok(second)) => first == second,
+        (Err(first), Err(second)) => first.to_string() == second.to_string(),
+        _ => false,
+    };
+    always!(same, "{what:?} answers {} at snapshot, and then {}", told(&first), told(&second));
+    second
+}
+
+/// A transaction that notes at which isolation it is read.
+#[derive(Clone)]
+pub struct Noted<T> {
+    inner: T,
+    asked: Isolation,
+    notes: Arc<Mutex<Notes>>,
+}
+
+/// What was read of the keys from one to another, without the other.
+type Span = (Bytes, Bytes);
+
+#[derive(Default)]
+struct Notes {
+    reads: bool,
+    /// Read at snapshot. Of a range, what it holds: its bounds may lie far beyond.
+    at_snapshot: Vec<Span>,
+    /// Read serializably, or added to the read conflict ranges.
+    conflicting: Vec<Span>,
+}
+
+impl<T: Transaction> Noted<T> {
+    /// Judges what was read; whether anything was.
+    fn check(&self, what: &impl Debug) -> bool {
+        let notes = self.notes.lock();
+        match self.asked {
+            Isolation::Snapshot => {
+                let read = notes.conflicting.first();
+                always!(read.is_none(), "{what:?} at snapshot conflicts with changes of {}", words(read));
+            }
+            Isolation::Serializable => {
+                let alone = |(begin, end): &&Span| {
+                    !notes.conflicting.iter().any(|(from, to)| from <= begin && end <= to)
+                };
+                let alone = notes.at_snapshot.iter().find(alone);
+                always!(
+                    alone.is_none(),
+                    "{what:?} conflicts with no change of {}, which it reads",
+                    words(alone)
+                );
+            }
+        }
+        notes.reads
+    }
+
+    /// A read was issued, whatever becomes of it.
+    fn reads(&self) {
+        self.notes.lock().reads = true;
+    }
+
+    fn note(&self, isolation: Isolation, span: Span) {
+        self.reads();
+        let mut notes = self.notes.lock();
+        match isolation {
+            Isolation::Snapshot => notes.at_snapshot.push(span),
+            Isolation::Serializable => notes.conflicting.push(span),
+        }
+    }
+}
+
+fn key(key: &[u8]) -> Span {
+    (Bytes::copy_from_slice(key), key_after(key))
+}
+
+fn words(span: Option<&Span>) -> String {
+    span.map(|(begin, end)| format!("\"{}\" to \"{}\"", begin.escape_ascii(), end.escape_ascii()))
+        .unwrap_or_default()
+}
+
+impl<T: Transaction> Transaction for Noted<T> {
+    fn get(
+        &self,
+        of: &[u8],
+        isolation: Isolation,
+    ) -> impl Future<Output = Result<Option<Bytes>>> + Send + use<T> {
+        self.note(isolation, key(of));
+        self.inner.get(of, isolation)
+    }
+
+    fn get_key(
+        &self,
+        selector: &KeySelector,
+        isolation: Isolation,
+    ) -> impl Future<Output = Result<Bytes>> + Send + use<T> {
+        self.reads();
+        let (read, this) = (self.inner.get_key(selector, isolation), self.clone());
+        async move {
+            let found = read.await?;
+            this.note(isolation, key(&found));
+            Ok(found)
+        }
+    }
+
+    fn get_range(
+        &self,
+        range: &RangeOption,
+        iteration: usize,
+        isolation: Isolation,
+    ) -> impl Future<Output = Result<RangeBatch>> + Send + use<T> {
+        self.reads();
+        let (read, this) = (self.inner.get_range(range, iteration, isolation), self.clone());
+        let bounds = (range.begin.key.clone(), range.end.key.clone());
+        async move {
+            let batch = read.await?;
+            if batch.rows.is_empty() {
+                this.note(isolation, bounds);
+            }
+            batch.rows.iter().for_each(|row| this.note(isolation, key(&row.key)));
+            Ok(batch)
+        }
+    }
+
+    fn get_mapped_range(
+        &self,
+        range: &RangeOption,
+        mapper: &[u8],
+        iteration: usize,
+        isolation: Isolation,
+    ) -> impl Future<Output = Result<MappedBatch>> + Send + use<T> {
+        self.note(isolation, (range.begin.key.clone(), range.end.key.clone()));
+        self.inner.get_mapped_range(range, mapper, iteration, isolation)
+    }
+
+    fn add_conflict_range(&self, begin: &[u8], end: &[u8], kind: ConflictRangeType) -> Result<()> {
+        if kind == ConflictRangeType::Read {
+            let span = (Bytes::copy_from_slice(begin), Bytes::copy_from_slice(end));
+            self.notes.lock().conflicting.push(span);
+        }
+        self.inner.add_conflict_range(begin, end, kind)
+    }
+
+    pass_on! {
+        <T> inner:
+            set, clear, clear_range, atomic_op, watch, get_read_version, set_read_version,
+            get_committed_version, get_versionstamp, get_approximate_size,
+            get_estimated_range_size_bytes, get_range_split_points, get_addresses_for_key,
+            get_tag_throttled_duration, get_total_cost, set_option, commit, on_error, reset,
+            cancel
+    }
+}

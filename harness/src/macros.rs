@@ -1,0 +1,32 @@
+//! Macros for workloads.
+
+/// Declares a workload's planted bugs: the enum `Planted` for its code to ask about, and the list `BUGS` for the
+/// command. Each has a name, what is wrong, and where such a bug comes from.
+///
+/// ```
+/// shaketable::planted_bugs! {
+///     ReadAtSnapshot = "read-at-snapshot", "the old value is read at snapshot", "a dropped conflict range";
+/// }
+/// assert_eq!(Planted::named("read-at-snapshot"), Some(Planted::ReadAtSnapshot));
+/// assert_eq!(BUGS[0].name, "read-at-snapshot");
+/// ```
+#[macro_export]
+macro_rules! planted_bugs {
+    ($($bug:ident = $name:expr, $about:literal, $source:literal;)+) => {
+        /// A planted bug.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum Planted { $(#[doc = $about] $bug),+ }
+
+        /// The planted bugs, for the command.
+        pub const BUGS: &[$crate::Bug] =
+            &[$($crate::Bug { name: $name, about: $about, source: $source }),+];
+
+        impl Planted {
+            /// The bug of this name.
+            pub fn named(name: &str) -> Option<Planted> {
+                [$(($name, Planted::$bug)),+].into_iter().find(|(known, _)| *known == name).map(|(_, bug)| bug)
+            }
+        }
+    };
+}

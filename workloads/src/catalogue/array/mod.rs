@@ -1,0 +1,279 @@
+//! `array`: cells of a sparse matrix are set, cleared and read, alone and by the row.
+//!
+//! Few cells, so that clients meet; indexes on both sides of where the tuple layer needs another byte;
+//! values from nothing to the limit and one byte beyond; and now and then an index that no array has.
+
+mod planted;
+
+use bytes::Bytes;
+use foundationdb_tuple::Subspace;
+use proptest::{option, prelude::*, sample::select};
+use serde::{Deserialize, Serialize};
+use shaketable::{
+    specimen::{
+        At, Content, DEFERRED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, RISKY_READ, Specimen, UNRECORDED,
+        UNWRITTEN,
+    },
+    strategies,
+    workload::Bug,
+};
+use shaketable_layers::{
+    array::{self, Error},
+    limits,
+    tx::{
+        self, Env,
+        Isolation::{self, Serializable},
+        RangeOption, Transaction,
+    },
+};
+use shaketable_sim::seed::Stream;
+use std::collections::BTreeMap;
+
+shaketable::planted_bugs! {
+    Unrecorded = UNRECORDED, "a set is retried after an unknown result without an operation record", "a blind write done twice";
+    Unwritten = UNWRITTEN, "a set is acknowledged and never committed", "a write-behind cache";
+    Deferred = DEFERRED, "a set is acknowledged at once and committed with the client's next one", "batching without a wait";
+    NotAwaited = NOT_AWAITED, "the commit is begun and not waited for", "fire and forget";
+    Remembered = REMEMBERED, "a client that asks again gets what it remembers", "a cache that nobody invalidates";
+    KeptVersion = KEPT_VERSION, "a client reads at a version that it keeps for a second", "a read version shared between transactions";
+    RiskyRead = RISKY_READ, "reads accept a causally risky read version", "an option set for its speed";
+    FirstBatch = "first-batch", "the first batch of a range read is taken for the whole row", "a range that is longer than a batch";
+    TextIndex = "text-index", "indexes are stored as decimal text, which sorts 10 before 9", "the naive encoding";
+    EmptyIsAbsent = "empty-is-absent", "an empty value reads as an unassigned cell", "absent and empty taken for one";
+    PageAgain = "page-again", "a page begins with the cell that the page before ended with", "a bound that is inclusive instead of exclusive";
+    PageOutside = "page-outside", "a page that begins after a cell of an earlier row takes cells of that row", "a bound that replaces another one";
+    CutShort = "cut-short", "a value beyond the limit is cut instead of refused", "a limit that is not an error";
+    NegativeZero = "negative-zero", "a negative index is taken for the cell at 0", "an index that is clamped instead of refused";
+    CellsAtSnapshot = "cells-at-snapshot", "the cells below a prefix are read at snapshot, however they are asked for", "a dropped conflict range";
+}
+
+/// The indexes that are drawn in each dimension: where one byte ends and two begin, and the last one.
+const INDEXES: [i64; 9] = [0, 1, 9, 10, 256, i64::MAX, 255, 65_536, i64::MAX - 1];
+
+/// The workload, drawn.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Array {
+    dimensions: usize,
+    /// Of [`INDEXES`], how many are used.
+    indexes: usize,
+    /// Values have up to so many bytes.
+    longest: usize,
+    planted: Option<Planted>,
+}
+
+/// One call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Op {
+    /// Sets a cell to so many bytes of this number.
+    Set(Vec<i64>, u8, usize),
+    /// Empties a cell.
+    Clear(Vec<i64>),
+    /// Reads a cell.
+    Get(Vec<i64>),
+    /// Reads the cells below a prefix.
+    Cells(Vec<i64>),
+    /// Reads so many of the cells below a prefix, from the first one on or after an index.
+    Page(Vec<i64>, Option<Vec<i64>>, usize),
+}
+
+/// What it answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Answer {
+    /// Written.
+    Written,
+    /// The cell's value.
+    Value(Option<Content>),
+    /// The cells.
+    Cells(Cells),
+}
+
+/// Cells in order.
+pub type Cells = Vec<(Vec<i64>, Content)>;
+
+pub(crate) fn space() -> Subspace {
+    Subspace::from("array")
+}
+
+pub(crate) fn array(dimensions: usize) -> array::Array {
+    match dimensions {
+        1 => array::Array::new(space()),
+        _ => array::Array::with_dimensions(space(), dimensions),
+    }
+}
+
+pub(crate) fn contents(cells: Vec<(Vec<i64>, Bytes)>) -> Cells {
+    cells.into_iter().map(|(index, value)| (index, Content::from(&value))).collect()
+}
+
+impl Array {
+    /// What the array says of an index before it looks at a cell.
+    fn accepts(&self, index: &[i64]) -> Result<(), Error> {
+        if index.len() != self.dimensions {
+            return Err(Error::WrongDimensions { given: index.len(), dimensions: self.dimensions });
+        }
+        not_negative(index)
+    }
+
+    /// The cells below a prefix, or why there are none to be asked for.
+    fn below(&self, model: &Stored, prefix: &[i64]) -> Result<Cells, Error> {
+        if prefix.len() >= self.dimensions {
+            return Err(Error::WrongDimensions { given: prefix.len(), dimensions: self.dimensions });
+        }
+        not_negative(prefix)?;
+        let below = model.iter().filter(|(index, _)| index.starts_with(prefix));
+        Ok(below.map(|(index, value)| (index.clone(), value.clone())).collect())
+    }
+
+    /// The key schema read from the other end.
+    fn read(&self, rows: &[tx::KeyValue]) -> Result<Stored, String> {
+        let cell = |row: &tx::KeyValue| match space().unpack::<Vec<i64>>(&row.key) {
+            Ok(index) if self.accepts(&index).is_ok() => Ok((index, Content::from(&row.value))),
+            _ => Err(format!("{} is no cell's key", row.key.escape_ascii())),
+        };
+        rows.iter().map(cell).collect()
+    }
+}
+
+fn not_negative(index: &[i64]) -> Result<(), Error> {
+    index.iter().find(|i| **i < 0).map_or(Ok(()), |i| Err(Error::NegativeIndex(*i)))
+}
+
+/// Cells by their index.
+type Stored = BTreeMap<Vec<i64>, Content>;
+
+impl Specimen for Array {
+    type Op = Op;
+    type Answer = Answer;
+    type Error = Error;
+    type Model = Stored;
+
+    const NAME: &'static str = "array";
+    const ABOUT: &'static str = "cells of a sparse matrix, read alone and by the row";
+
+    fn bugs() -> &'static [Bug] {
+        BUGS
+    }
+
+    fn draw(rng: &mut Stream, bug: Option<&str>) -> Array {
+        Array {
+            dimensions: rng.range(1..4) as usize,
+            indexes: rng.range(2..INDEXES.len() as u64 + 1) as usize,
+            longest: *rng.pick(&[8, 200, 3_000]),
+            planted: bug.and_then(Planted::named),
+        }
+    }
+
+    fn keys(&self) -> Vec<Bytes> {
+        INDEXES[..self.indexes].iter().map(|i| space().pack(&(*i,)).into()).collect()
+    }
+
+    fn operation(&self, _: usize) -> BoxedStrategy<Op> {
+        let (dimensions, indexes) = (self.dimensions, &INDEXES[..self.indexes]);
+        let cell = move || proptest::collection::vec(select(indexes), dimensions);
+        let row = move || proptest::collection::vec(select(indexes), 0..dimensions);
+        // An index that no array has; some of them are prefixes.
+        let mut negative = vec![0; dimensions];
+        negative[dimensions - 1] = -1;
+        let odd = vec![negative, vec![i64::MIN; dimensions], vec![0; dimensions + 1], Vec::new(), vec![-1]];
+        let odd = move || select(odd.clone());
+        let some = move || prop_oneof![30 => cell(), 1 => odd()];
+        let prefix = move || prop_oneof![30 => row(), 1 => cell(), 1 => Just(vec![-1])];
+        let length = strategies::value_lengths(self.longest);
+        prop_oneof![
+            8 => (some(), any::<u8>(), length).prop_map(|(i, byte, n)| Op::Set(i, byte, n)),
+            3 => some().prop_map(Op::Clear),
+            4 => some().prop_map(Op::Get),
+            3 => prefix().prop_map(Op::Cells),
+            3 => (prefix(), option::of(some()), 0..5usize).prop_map(|(p, after, n)| Op::Page(p, after, n)),
+        ]
+        .boxed()
+    }
+
+    fn is_look(op: &Op) -> bool {
+        matches!(op, Op::Get(_) | Op::Cells(_) | Op::Page(..))
+    }
+
+    fn is_conflict_free(&self, op: &Op) -> bool {
+        matches!(op, Op::Set(..) | Op::Clear(_))
+    }
+
+    fn takes_isolation(&self, op: &Op) -> bool {
+        Self::is_look(op) && self.planted.is_none_or(|planted| planted == Planted::CellsAtSnapshot)
+    }
+
+    async fn perform<T: Transaction>(
+        &self,
+        tx: &T,
+        _: &Env,
+        op: &Op,
+        isolation: Isolation,
+    ) -> Result<Answer, Error> {
+        if let Some(planted) = self.planted
+            && let Some(answer) = planted::perform(planted, self.dimensions, tx, op).await
+        {
+            return answer;
+        }
+        let isolation = planted::isolation(self.planted, op, isolation);
+        let array = array(self.dimensions);
+        Ok(match op {
+            Op::Set(index, byte, length) => {
+                array.set(tx, index, &vec![*byte; *length]).await?;
+                Answer::Written
+            }
+            Op::Clear(index) => {
+                array.clear(tx, index).await?;
+                Answer::Written
+            }
+            Op::Get(index) => {
+                Answer::Value(array.get(tx, index, isolation).await?.as_ref().map(Content::from))
+            }
+            Op::Cells(prefix) => Answer::Cells(contents(array.cells(tx, prefix, isolation).await?)),
+            Op::Page(prefix, after, limit) => {
+                let page = array.page(tx, prefix, after.as_deref(), *limit, isolation).await?;
+                Answer::Cells(contents(page))
+            }
+        })
+    }
+
+    fn model(&self) -> Self::Model {
+        BTreeMap::new()
+    }
+
+    fn replay(&self, model: &mut Self::Model, op: &Op, _: &At) -> Result<Answer, Error> {
+        Ok(match op {
+            Op::Set(index, byte, length) => {
+                self.accepts(index)?;
+                limits::row(&space().pack(index), &vec![*byte; *length])?;
+                model.insert(index.clone(), Content::of(*byte, *length));
+                Answer::Written
+            }
+            Op::Clear(index) => {
+                self.accepts(index)?;
+                model.remove(index);
+                Answer::Written
+            }
+            Op::Get(index) => {
+                self.accepts(index)?;
+                Answer::Value(model.get(index).cloned())
+            }
+            Op::Cells(prefix) => Answer::Cells(self.below(model, prefix)?),
+            Op::Page(prefix, after, limit) => {
+                let mut cells = self.below(model, prefix)?;
+                if let Some(after) = after {
+                    self.accepts(after)?;
+                    cells.retain(|(index, _)| index > after);
+                }
+                cells.truncate(*limit);
+                Answer::Cells(cells)
+            }
+        })
+    }
+
+    async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Self::Model, String>> {
+        if self.planted == Some(Planted::TextIndex) {
+            return planted::stored_as_text(tx).await;
+        }
+        let rows = tx.get_range_all(RangeOption::from(space().range()), Serializable).await?;
+        Ok(self.read(&rows))
+    }
+}

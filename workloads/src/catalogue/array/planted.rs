@@ -1,0 +1,141 @@
+//! A sparse array done wrong, one bug at a time.
+
+use crate::catalogue::array::{Answer, Cells, Op, Planted, array, contents, space};
+use foundationdb_tuple::Subspace;
+use shaketable::specimen::Content;
+use shaketable_layers::{
+    array::Error,
+    tx::{
+        self,
+        Isolation::{self, Serializable},
+        RangeOption, Transaction, VALUE_SIZE_LIMIT, key_after,
+    },
+};
+use std::collections::BTreeMap;
+
+/// The isolation at which a look is done that was asked for at this one.
+pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolation {
+    match (planted, op) {
+        (Some(Planted::CellsAtSnapshot), Op::Cells(_)) => Isolation::Snapshot,
+        _ => asked,
+    }
+}
+
+/// Does a call that the bug touches; `None` when it leaves this one as it is.
+pub async fn perform<T: Transaction>(
+    planted: Planted,
+    dimensions: usize,
+    tx: &T,
+    op: &Op,
+) -> Option<Result<Answer, Error>> {
+    match (planted, op) {
+        (Planted::FirstBatch, Op::Cells(prefix)) => {
+            let range = RangeOption::from(space().subspace(prefix).range());
+            Some(tx.get_range(&range, 1, Serializable).await.map_err(Error::Fdb).map(|batch| {
+                let cell = |row: &tx::KeyValue| {
+                    let index: Vec<i64> = space().unpack(&row.key).unwrap_or_default();
+                    (index, Content::from(&row.value))
+                };
+                Answer::Cells(batch.rows.iter().map(cell).collect())
+            }))
+        }
+        (Planted::EmptyIsAbsent, Op::Get(index)) => {
+            let value = array(dimensions).get(tx, index, Serializable).await;
+            Some(value.map(|value| {
+                Answer::Value(value.as_ref().filter(|value| !value.is_empty()).map(Content::from))
+            }))
+        }
+        (Planted::PageAgain | Planted::PageOutside, Op::Page(prefix, Some(after), limit))
+            if prefix.len() < dimensions
+                && after.len() == dimensions
+                && *limit > 0
+                && prefix.iter().chain(after).all(|i| *i >= 0) =>
+        {
+            Some(page(planted, tx, prefix, after, *limit).await.map(Answer::Cells).map_err(Error::Fdb))
+        }
+        (Planted::CutShort, Op::Set(index, byte, length)) => {
+            let value = vec![*byte; (*length).min(VALUE_SIZE_LIMIT)];
+            Some(array(dimensions).set(tx, index, &value).await.map(|()| Answer::Written))
+        }
+        (Planted::NegativeZero, Op::Get(index)) => {
+            let clamped: Vec<i64> = index.iter().map(|i| *i.max(&0)).collect();
+            let value = array(dimensions).get(tx, &clamped, Serializable).await;
+            Some(value.map(|value| Answer::Value(value.as_ref().map(Content::from))))
+        }
+        (Planted::TextIndex, op) => text_index(dimensions, tx, op).await,
+        _ => None,
+    }
+}
+
+fn text(index: &[i64]) -> Subspace {
+    space().subspace(&index.iter().map(i64::to_string).collect::<Vec<_>>())
+}
+
+async fn page<T: Transaction>(
+    planted: Planted,
+    tx: &T,
+    prefix: &[i64],
+    after: &[i64],
+    limit: usize,
+) -> tx::Result<Cells> {
+    let (mut begin, end) = space().subspace(&prefix).range();
+    let last = space().pack(&after);
+    begin = match planted {
+        Planted::PageAgain => begin.max(last),
+        _ => key_after(&last).into(),
+    };
+    if begin >= end {
+        return Ok(Vec::new());
+    }
+    let rows = tx.get_range_all(RangeOption::new(begin, end).limit(limit), Serializable).await?;
+    let cell = |row: tx::KeyValue| (space().unpack(&row.key).unwrap_or_default(), row.value);
+    Ok(contents(rows.into_iter().map(cell).collect()))
+}
+
+/// Only calls that the array accepts.
+async fn text_index<T: Transaction>(dimensions: usize, tx: &T, op: &Op) -> Option<Result<Answer, Error>> {
+    match op {
+        Op::Set(index, ..) | Op::Clear(index) | Op::Get(index) if !is_index(dimensions, index) => None,
+        Op::Set(_, _, length) if *length > VALUE_SIZE_LIMIT => None,
+        Op::Cells(prefix) if prefix.len() >= dimensions || prefix.iter().any(|i| *i < 0) => None,
+        Op::Set(index, byte, length) => {
+            tx.set(text(index).bytes(), &vec![*byte; *length]);
+            Some(Ok(Answer::Written))
+        }
+        Op::Clear(index) => {
+            tx.clear(text(index).bytes());
+            Some(Ok(Answer::Written))
+        }
+        Op::Get(index) => Some(
+            tx.get(text(index).bytes(), Serializable)
+                .await
+                .map(|v| Answer::Value(v.as_ref().map(Content::from)))
+                .map_err(Error::Fdb),
+        ),
+        Op::Cells(prefix) => {
+            let cells = cells_as_text(tx, text(prefix)).await;
+            Some(cells.map(Answer::Cells).map_err(Error::Fdb))
+        }
+        Op::Page(..) => None,
+    }
+}
+
+fn is_index(dimensions: usize, index: &[i64]) -> bool {
+    index.len() == dimensions && index.iter().all(|i| *i >= 0)
+}
+
+async fn cells_as_text<T: Transaction>(tx: &T, under: Subspace) -> tx::Result<Cells> {
+    let rows = tx.get_range_all(RangeOption::from(under.range()), Serializable).await?;
+    let cell = |row: tx::KeyValue| {
+        let index: Vec<String> = space().unpack(&row.key).unwrap_or_default();
+        (index.iter().filter_map(|part| part.parse().ok()).collect(), Content::from(&row.value))
+    };
+    Ok(rows.into_iter().map(cell).collect())
+}
+
+/// All cells as the text encoding stores them.
+pub async fn stored_as_text<T: Transaction>(
+    tx: &T,
+) -> tx::Result<Result<BTreeMap<Vec<i64>, Content>, String>> {
+    Ok(Ok(cells_as_text(tx, text(&[])).await?.into_iter().collect()))
+}

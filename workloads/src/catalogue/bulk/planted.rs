@@ -1,0 +1,442 @@
+//! Jobs and swaps done wrong, one bug at a time.
+
+use crate::{
+    catalogue::bulk::{
+        Act, Answer, Bulk, Client, Op, Planted, applied, build_id, built, done, job, job_key, progress,
+        put_row, refused, rest, rows, tag, tag_of, together, work, worked, workspace, workspace_space,
+    },
+    catalogue::leased_queue::Timer,
+};
+use bytes::Bytes;
+use foundationdb_tuple::{Bytes as TupleBytes, Subspace, pack, unpack};
+use shaketable::{looks, specimen::Recorded, workload::Outcome};
+use shaketable_layers::{
+    bulk::{BuildId, Error, Progress},
+    once::{self, Session, converging},
+    tx::{
+        Database,
+        Isolation::{Serializable, Snapshot},
+        MutationType, RangeOption, RunError, Transaction, key_after,
+    },
+};
+use std::time::Duration;
+
+/// More batches than any job of the workload needs: one that does not get on must end all the same.
+const MOST_BATCHES: usize = 60;
+
+/// Does an operation that the bug touches; `None` when it leaves this one as it is.
+pub async fn apply<D: Database>(
+    planted: Planted,
+    workload: &Bulk,
+    client: &mut Client<D>,
+    op: &Op,
+) -> Option<Outcome<Answer>> {
+    let db = &client.session.database().clone();
+    match (planted, op) {
+        (Planted::WriterUnaware | Planted::PassedAtSnapshot, Op::Put(..) | Op::Remove(_)) => {
+            let (row, new) = match op {
+                Op::Put(row, new) => (*row, Some(*new)),
+                Op::Remove(row) => (*row, None),
+                _ => return None,
+            };
+            let put = client.session.apply(|tx| async move {
+                let passed = match planted {
+                    Planted::WriterUnaware => false,
+                    _ => rows().pack(&(row,))[..] < job().progress(&tx, Snapshot).await?.cursor[..],
+                };
+                put_row(&tx, row, new, passed).await
+            });
+            Some(applied(put.await, Answer::Before))
+        }
+        (
+            Planted::Unrecorded
+            | Planted::ProgressAfter
+            | Planted::ProgressBefore
+            | Planted::ProgressAtSnapshot
+            | Planted::RowsAtSnapshot
+            | Planted::LastAgain
+            | Planted::ShortBatchIsLast,
+            Op::Work(_) | Op::Finish,
+        ) => {
+            let batches = if let Op::Work(batches) = op { *batches } else { MOST_BATCHES };
+            let worked = run(planted, workload, db, batches).await.map_err(worked);
+            Some(worked.map_or_else(|e| e, |()| Outcome::Answered(Answer::Done)))
+        }
+        (
+            Planted::BuiltInPlace
+            | Planted::PublishedFirst
+            | Planted::BaseIgnored
+            | Planted::ClaimedOnce
+            | Planted::OldStays,
+            Op::Build(tag),
+        ) => Some(build(planted, workload, client, *tag).await.unwrap_or_else(|e| refused(e.error))),
+        (Planted::ClaimedOnce, Op::Leave(tag, most)) => {
+            Some(done(claimed_once(workload, db, *tag, *most).await))
+        }
+        (Planted::ProgressConflicts, Op::Together(acts)) => {
+            let env = db.env();
+            let told = client.session.apply(|tx| async move {
+                let mut told = Vec::new();
+                for act in acts {
+                    let look = |tx, _| async move { job().progress(&tx, Serializable).await };
+                    told.push(match act {
+                        Act::Progress => progress(looks::twice(&tx, act, look).await?),
+                        act => together(&tx, env, &job(), &[*act]).await?.swap_remove(0),
+                    });
+                }
+                Ok::<_, Error>(Recorded(told))
+            });
+            Some(applied(told.await, |Recorded(told)| Answer::Together(told)))
+        }
+        (Planted::LookBehindWrites, Op::Together(acts)) => {
+            let (env, look) = (db.env(), |db: D| async move {
+                let read = db.run(|tx, _| async move { job().progress(&tx, Serializable).await }).await;
+                read.map(progress).map_err(|e| e.error)
+            });
+            let look = &look;
+            let told = client.session.apply(|tx| async move {
+                let mut told = Vec::new();
+                for act in acts {
+                    told.push(match act {
+                        Act::Progress => look(db.clone()).await?,
+                        act => together(&tx, env, &job(), &[*act]).await?.swap_remove(0),
+                    });
+                }
+                Ok::<_, Error>(Recorded(told))
+            });
+            Some(applied(told.await, |Recorded(told)| Answer::Together(told)))
+        }
+        (Planted::AgeInVersions | Planted::SilenceInVersions | Planted::GivenUpUnseen, Op::Sweep) => {
+            Some(match give_up(planted, workload, db).await {
+                Ok(()) => done(workspace().clear_all_retired(db, workload.build().1).await),
+                Err(e) => refused(e.error),
+            })
+        }
+        (Planted::ReaderRemembers, Op::Pages) => {
+            Some(pages(workload, db, &mut client.remembered).await.unwrap_or_else(|e| refused(e.error)))
+        }
+        _ => None,
+    }
+}
+
+/// The space of a build, claimed.
+pub async fn claim<T: Transaction>(planted: Planted, tx: &T, build: BuildId) -> Result<Subspace, Error> {
+    let row = |part: i64| workspace_space().pack(&(part, TupleBytes::from(&build.0[..])));
+    match planted {
+        Planted::ClaimsUnseen => {
+            tx.get(&row(1), Serializable).await?.ok_or(Error::NoBuild(build))?;
+        }
+        Planted::ClaimAtSnapshot => {
+            tx.get(&row(1), Snapshot).await?.ok_or(Error::NoBuild(build))?;
+            // The count keeps an observer away; who discards or publishes does not look at it.
+            tx.atomic_op(&row(3), &1i64.to_le_bytes(), MutationType::Add);
+        }
+        _ => drop(workspace().claim(tx, build).await?),
+    }
+    Ok(workspace_space().subspace(&(2, TupleBytes::from(&build.0[..]))))
+}
+
+/// Whether a build is the current one, asked in a transaction of its own.
+pub async fn pinned<D: Database>(
+    planted: Planted,
+    db: &D,
+    tx: &D::Transaction,
+    build: BuildId,
+) -> Result<Subspace, Error> {
+    match planted {
+        Planted::PinnedBeside => {
+            let asked = db.run(|own, _| async move { workspace().pinned(&own, build, Serializable).await });
+            asked.await.map_err(|e| e.error)
+        }
+        _ => workspace().pinned(tx, build, Serializable).await,
+    }
+}
+
+/// Gives builds up that seem dead.
+async fn give_up<D: Database>(planted: Planted, workload: &Bulk, db: &D) -> Result<(), RunError<Error>> {
+    let workspace = &workspace();
+    let silence = workload.silence().as_micros() as i64;
+    let observe = || db.run(|tx, _| async move { workspace.observe(&tx, None, usize::MAX).await });
+    let version = || db.run(|tx, _| async move { Ok::<_, Error>(tx.get_read_version().await?) });
+    let before = observe().await?;
+    if before.is_empty() {
+        return Ok(());
+    }
+    match planted {
+        Planted::SilenceInVersions => {
+            let began = version().await?;
+            while version().await? < began + silence {
+                db.env().sleep(Duration::from_millis(5)).await;
+            }
+        }
+        Planted::GivenUpUnseen => db.env().sleep(workload.silence()).await,
+        _ => {}
+    }
+    for observed in before {
+        db.run(|tx, _| async move {
+            match planted {
+                Planted::SilenceInVersions => workspace.discard_observed(&tx, observed).await,
+                Planted::GivenUpUnseen => workspace.discard(&tx, observed.build).await,
+                _ => {
+                    let id = TupleBytes::from(&observed.build.0[..]);
+                    let record = tx.get(&workspace_space().pack(&(1, id)), Serializable).await?;
+                    let began = record.and_then(|record| {
+                        unpack::<(i64, TupleBytes<'_>)>(&record).ok().map(|(began, _)| began)
+                    });
+                    let now = tx.get_read_version().await?;
+                    match began {
+                        Some(began) if began < now - silence => workspace.discard(&tx, observed.build).await,
+                        _ => Ok(false),
+                    }
+                }
+            }
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// Some batches of the job.
+async fn run<D: Database>(
+    planted: Planted,
+    workload: &Bulk,
+    db: &D,
+    batches: usize,
+) -> Result<(), RunError<Error>> {
+    let job = &job();
+    let mut known = db.run(|tx, _| async move { job.progress(&tx, Snapshot).await }).await?;
+    for _ in 0..batches {
+        if known.finished {
+            return Ok(());
+        }
+        let remembered = &known;
+        known = match planted {
+            Planted::ProgressAfter => {
+                let next = db
+                    .run(|tx, _| async move {
+                        let progress = job.progress(&tx, Serializable).await?;
+                        batch(planted, workload, &tx, progress, true).await
+                    })
+                    .await?;
+                note(db, &next).await?;
+                next
+            }
+            Planted::ProgressBefore => {
+                let next = db
+                    .run(|tx, _| async move {
+                        let progress = job.progress(&tx, Serializable).await?;
+                        batch(planted, workload, &tx, progress, false).await
+                    })
+                    .await?;
+                note(db, &next).await?;
+                db.run(|tx, _| async move { batch(planted, workload, &tx, remembered.clone(), true).await })
+                    .await?;
+                next
+            }
+            _ => {
+                db.run(|tx, _| async move {
+                    let progress = match planted {
+                        Planted::Unrecorded => remembered.clone(),
+                        Planted::ProgressAtSnapshot => job.progress(&tx, Snapshot).await?,
+                        _ => job.progress(&tx, Serializable).await?,
+                    };
+                    if progress.finished {
+                        return Ok(progress);
+                    }
+                    let next = batch(planted, workload, &tx, progress, true).await?;
+                    tx.set(&job_key(), &encoded(&next));
+                    Ok::<_, Error>(next)
+                })
+                .await?
+            }
+        };
+    }
+    Ok(())
+}
+
+fn encoded(progress: &Progress) -> Vec<u8> {
+    pack(&(progress.rows, progress.finished, TupleBytes::from(&progress.cursor[..])))
+}
+
+/// Writes the progress in a transaction of its own.
+async fn note<D: Database>(db: &D, progress: &Progress) -> Result<(), RunError<Error>> {
+    db.run(|tx, _| async move {
+        tx.set(&job_key(), &encoded(progress));
+        Ok(())
+    })
+    .await
+}
+
+/// The rows behind `progress`, worked on or only counted. Answers the progress behind them.
+async fn batch<T: Transaction>(
+    planted: Planted,
+    workload: &Bulk,
+    tx: &T,
+    progress: Progress,
+    works: bool,
+) -> Result<Progress, Error> {
+    let most = workload.limits().rows;
+    let range = RangeOption::new(progress.cursor.clone(), rows().range().1).limit(most);
+    let isolation = if planted == Planted::RowsAtSnapshot { Snapshot } else { Serializable };
+    let found = match planted {
+        Planted::ShortBatchIsLast => tx.get_range(&range, 1, isolation).await?.rows,
+        _ => tx.get_range_all(range, isolation).await?,
+    };
+    let finished = found.len() < most;
+    let cursor = match found.last() {
+        _ if finished => rows().range().1.into(),
+        Some(last) if planted == Planted::LastAgain => last.key.clone(),
+        Some(last) => key_after(&last.key),
+        None => progress.cursor.clone(),
+    };
+    let rows = progress.rows + found.len() as u64;
+    if works {
+        for row in found {
+            work(tx.clone(), row).await?;
+        }
+    }
+    Ok(Progress { rows, finished, cursor })
+}
+
+/// A build, made and published as the bug does it.
+async fn build<D: Database>(
+    planted: Planted,
+    workload: &Bulk,
+    client: &mut Client<D>,
+    tag: u32,
+) -> Result<Outcome<Answer>, RunError<Error>> {
+    let Client { session, base, .. } = client;
+    let (db, workspace, build) = (&session.database().clone(), &workspace(), build_id(tag));
+    Ok(match planted {
+        Planted::BuiltInPlace => {
+            let current = db.run(|tx, _| async move { workspace.current(&tx, Snapshot).await }).await?;
+            let Some((found, _)) = current else {
+                *base = claimed_once(workload, db, tag, usize::MAX).await?;
+                let found = *base;
+                let published = published(session, build).await;
+                return Ok(applied(published, |()| Answer::Published(found)));
+            };
+            write(workload, db, found, tag, usize::MAX).await?;
+            Outcome::Answered(Answer::Published(Some(tag_of(found))))
+        }
+        Planted::PublishedFirst => {
+            let found = converging(db, |tx| async move { workspace.begin(&tx, build).await }).await?;
+            *base = found.map(tag_of);
+            let found = *base;
+            let published = applied(published(session, build).await, |()| Answer::Published(found));
+            if published == Outcome::Answered(Answer::Published(found)) {
+                write(workload, db, build, tag, usize::MAX).await?;
+            }
+            published
+        }
+        Planted::OldStays => {
+            let mut timer = Timer::new(db, workload.silence());
+            *base = workload.make(db, tag, usize::MAX, &mut timer).await?;
+            let found = *base;
+            let published = session.apply(|tx| async move {
+                let current = workspace.current(&tx, Serializable).await?;
+                workspace.publish(&tx, build).await?;
+                if let Some((old, _)) = current {
+                    tx.clear(&workspace_space().pack(&(4, TupleBytes::from(&old.0[..]))));
+                }
+                Ok::<_, Error>(())
+            });
+            applied(published.await, |()| Answer::Published(found))
+        }
+        Planted::BaseIgnored => {
+            *base = claimed_once(workload, db, tag, usize::MAX).await?;
+            let found = *base;
+            let published = session.apply(|tx| async move { publish(&tx, build).await });
+            applied(published.await, |()| Answer::Published(found))
+        }
+        _ => {
+            *base = claimed_once(workload, db, tag, usize::MAX).await?;
+            let found = *base;
+            let published = published(session, build).await;
+            applied(published, |()| Answer::Published(found))
+        }
+    })
+}
+
+/// Writes some batches of a build's rows, whatever has become of the build.
+async fn write<D: Database>(
+    workload: &Bulk,
+    db: &D,
+    build: BuildId,
+    tag: u32,
+    most: usize,
+) -> Result<(), RunError<Error>> {
+    let space = &workspace_space().subspace(&(2, TupleBytes::from(&build.0[..])));
+    for batch in workload.batches().iter().take(most) {
+        workload.pause(db).await;
+        converging(db, |tx| async move {
+            for row in batch {
+                tx.set(&space.pack(&(*row,)), &built(tag));
+            }
+            Ok::<_, Error>(())
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// Begins a build and writes some batches of it. Answers the tag of the one it is to replace.
+async fn claimed_once<D: Database>(
+    workload: &Bulk,
+    db: &D,
+    tag: u32,
+    most: usize,
+) -> Result<Option<u32>, RunError<Error>> {
+    let (workspace, build) = (&workspace(), build_id(tag));
+    let base = converging(db, |tx| async move { workspace.begin(&tx, build).await }).await?;
+    write(workload, db, build, tag, most).await?;
+    Ok(base.map(tag_of))
+}
+
+/// Makes a build the current one, whichever was current when it began.
+async fn publish<T: Transaction>(tx: &T, build: BuildId) -> Result<(), Error> {
+    let space = workspace_space();
+    let row = |part: i64, build: BuildId| space.pack(&(part, TupleBytes::from(&build.0[..])));
+    workspace().claim(tx, build).await?;
+    if let Some((current, _)) = workspace().current(tx, Serializable).await? {
+        tx.set(&row(4, current), b"");
+    }
+    tx.clear(&row(1, build));
+    tx.clear(&row(3, build));
+    tx.set(&space.pack(&(0,)), &pack(&(TupleBytes::from(&build.0[..]),)));
+    Ok(())
+}
+
+/// Publishes as it should be.
+async fn published<D: Database>(session: &mut Session<D>, build: BuildId) -> once::Outcome<(), Error> {
+    session.apply(|tx| async move { workspace().publish(&tx, build).await }).await
+}
+
+/// Reads in batches the build that was current when the client looked first.
+async fn pages<D: Database>(
+    workload: &Bulk,
+    db: &D,
+    remembered: &mut Option<BuildId>,
+) -> Result<Outcome<Answer>, RunError<Error>> {
+    let workspace = &workspace();
+    if remembered.is_none() {
+        let current = db.run(|tx, _| async move { workspace.current(&tx, Snapshot).await }).await?;
+        *remembered = current.map(|(build, _)| build);
+    }
+    let Some(build) = *remembered else { return Ok(Outcome::Answered(Answer::Tag(None))) };
+    let space = workspace_space().subspace(&(2, TupleBytes::from(&build.0[..])));
+    let (space, (expected, most)) = (&space, workload.build());
+    let mut found = Vec::new();
+    loop {
+        let last: Option<Bytes> = found.last().map(|row: &shaketable_layers::tx::KeyValue| row.key.clone());
+        let last = &last;
+        let page = db.run(|tx, _| async move { rest(&tx, space, last.as_deref(), Some(most)).await }).await?;
+        let ends = page.len() < most;
+        found.extend(page);
+        workload.pause(db).await;
+        if ends {
+            return Ok(tag(space, &found, expected)
+                .map_or_else(Outcome::Violated, |tag| Outcome::Answered(Answer::Tag(Some(tag)))));
+        }
+    }
+}

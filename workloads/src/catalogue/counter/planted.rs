@@ -1,0 +1,162 @@
+//! Counters done wrong, one bug at a time.
+
+use crate::catalogue::counter::{Answer, Op, Planted, Which, get, perform as right};
+use shaketable::{
+    specimen::{self, Recorded, ran, told},
+    workload::Outcome,
+};
+use shaketable_layers::{
+    counter::{Error, Part},
+    once::Session,
+    tx::{
+        Database,
+        Isolation::{Serializable, Snapshot},
+        MutationType, RangeOption, Transaction,
+    },
+};
+
+/// Does a call with the bug in it, or as it should be where the bug does not touch it.
+pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Result<Answer, Error> {
+    match (planted, op) {
+        (Planted::ReadAddWrite, Op::Add(which, part, by)) => {
+            let key = which.key(*part);
+            let value = tx.get(&key, Snapshot).await?;
+            let value = value.and_then(|value| value[..].try_into().ok()).map_or(0, i64::from_le_bytes);
+            tx.set(&key, &value.wrapping_add(*by).to_le_bytes());
+            Ok(Answer::Written)
+        }
+        (Planted::AddReads, Op::Add(which, part, _)) => {
+            tx.get(&which.key(*part), Serializable).await?;
+            right(tx, op).await
+        }
+        (Planted::SnapshotDecision, Op::Within(which, part, by, least, most)) => {
+            let value = get(tx, *which, Snapshot).await?;
+            change(tx, *which, *part, (value, *by), (*least, *most))
+        }
+        (Planted::OnePartDecides, Op::Within(which, part, by, least, most)) => {
+            let value = tx.get(&which.key(*part), Serializable).await?;
+            let value = value.and_then(|value| value[..].try_into().ok()).map_or(0, i64::from_le_bytes);
+            change(tx, *which, *part, (value, *by), (*least, *most))
+        }
+        (Planted::KnownParts, Op::Set(which, value)) if which.split => {
+            (0..u64::from(which.parts)).for_each(|part| tx.clear(&which.key(Part(part))));
+            tx.set(&which.key(Part(0)), &value.to_le_bytes());
+            Ok(Answer::Written)
+        }
+        (Planted::BigEndian, Op::Add(which, part, by)) => {
+            tx.atomic_op(&which.key(*part), &by.to_be_bytes(), MutationType::Add);
+            Ok(Answer::Written)
+        }
+        (Planted::ShortOperand, Op::Add(which, part, by)) => {
+            tx.atomic_op(&which.key(*part), &(*by as i32).to_le_bytes(), MutationType::Add);
+            Ok(Answer::Written)
+        }
+        (Planted::UnsignedParts, Op::Get(which, _)) if which.split => {
+            let mut sum = 0i128;
+            for row in tx.get_range_all(RangeOption::from(which.space().range()), Serializable).await? {
+                sum += i128::from(row.value[..].try_into().map_or(0, u64::from_le_bytes));
+            }
+            i64::try_from(sum).map(Answer::Value).map_err(|_| Error::Overflow(sum))
+        }
+        (Planted::GetAtSnapshot, Op::Get(which, false)) => right(tx, &Op::Get(*which, true)).await,
+        (Planted::BoundsExclude, Op::Within(which, part, by, least, most)) => {
+            let value = get(tx, *which, Serializable).await?;
+            match value.checked_add(*by) == Some(*most) {
+                true => Err(Error::OutOfBounds { value, by: *by, least: *least, most: *most }),
+                false => change(tx, *which, *part, (value, *by), (*least, *most)),
+            }
+        }
+        (Planted::WrappingDecision, Op::Within(which, part, by, least, most)) => {
+            let value = get(tx, *which, Serializable).await?;
+            let after = value.wrapping_add(*by);
+            if after < *least || after > *most {
+                return Err(Error::OutOfBounds { value, by: *by, least: *least, most: *most });
+            }
+            tx.atomic_op(&which.key(*part), &by.to_le_bytes(), MutationType::Add);
+            Ok(Answer::Value(after))
+        }
+        (Planted::SaturatingSum, Op::Get(..)) => match right(tx, op).await {
+            Err(Error::Overflow(sum)) => Ok(Answer::Value(if sum > 0 { i64::MAX } else { i64::MIN })),
+            other => other,
+        },
+        (Planted::WideClear, Op::Set(which, _)) if which.split => {
+            let (begin, mut end) = which.space().range();
+            end.push(0xff);
+            tx.clear_range(&begin, &end);
+            right(tx, op).await
+        }
+        (Planted::OnePartLeft, Op::Set(which, value)) if which.split => {
+            let range = which.space().range();
+            let rows = tx.get_range_all(RangeOption::from(range.clone()), Snapshot).await?;
+            if let Some(last) = rows.last() {
+                tx.clear_range(&range.0, &last.key);
+            }
+            tx.set(&which.key(Part(0)), &value.to_le_bytes());
+            Ok(Answer::Written)
+        }
+        _ => right(tx, op).await,
+    }
+}
+
+/// A change by what was read, however it was read.
+fn change<T: Transaction>(
+    tx: &T,
+    which: Which,
+    part: Part,
+    (value, by): (i64, i64),
+    (least, most): (i64, i64),
+) -> Result<Answer, Error> {
+    let after = value.checked_add(by).filter(|after| (least..=most).contains(after));
+    let after = after.ok_or(Error::OutOfBounds { value, by, least, most })?;
+    tx.atomic_op(&which.key(part), &by.to_le_bytes(), MutationType::Add);
+    Ok(Answer::Value(after))
+}
+
+/// A change within bounds that looks in one transaction and adds in the next.
+pub async fn decided_before<D: Database>(
+    session: &mut Session<D>,
+    op: &Op,
+) -> Option<Outcome<specimen::Answer<Answer>>> {
+    let Op::Within(which, part, by, least, most) = *op else { return None };
+    let db = session.database().clone();
+    let value = match db.run(|tx, _| async move { get(&tx, which, Serializable).await }).await {
+        Ok(value) => value,
+        Err(e) => return Some(ran(Err(e))),
+    };
+    let changed = session.apply(|tx| async move {
+        change(&tx, which, part, (value, by), (least, most)).map(|answer| Recorded(vec![answer]))
+    });
+    Some(told(changed.await))
+}
+
+/// The sum of a counter's parts, each of which is read in a transaction of its own.
+pub async fn torn_sum<D: Database>(
+    session: &mut Session<D>,
+    which: Which,
+) -> Outcome<specimen::Answer<Answer>> {
+    let db = session.database().clone();
+    let keys = db.run(|tx, _| async move {
+        let range = RangeOption::from(which.space().range());
+        let rows = tx.get_range_all(range, Serializable).await?;
+        Ok::<_, Error>(rows.into_iter().map(|row| row.key).collect::<Vec<_>>())
+    });
+    let keys = match keys.await {
+        Ok(keys) => keys,
+        Err(e) => return ran(Err(e)),
+    };
+    let mut sum = 0i128;
+    for key in &keys {
+        let read = db.run(|tx, _| async move { Ok::<_, Error>(tx.get(key, Serializable).await?) });
+        match read.await {
+            Ok(value) => {
+                let value = value.and_then(|value| value[..].try_into().ok());
+                sum += i128::from(value.map_or(0, i64::from_le_bytes));
+            }
+            Err(e) => return ran(Err(e)),
+        }
+    }
+    match i64::try_from(sum) {
+        Ok(sum) => Outcome::Answered(specimen::Answer::Done(vec![Answer::Value(sum)])),
+        Err(_) => Outcome::Answered(specimen::Answer::Refused(Error::Overflow(sum).to_string())),
+    }
+}

@@ -1,0 +1,260 @@
+//! `cycle`: a ring of keys that transactions rotate, the classic FoundationDB workload.
+//!
+//! Each key holds the number of the node after it. An operation follows three links and exchanges
+//! the second node with the third. Done serializably the ring stays one ring over all its nodes, at
+//! every version, however many clients rotate it; read a link at the wrong version, or write half a
+//! rotation, and it falls into several.
+//!
+//! A rotation retried after an unknown result may happen twice. That is two rotations, and no harm:
+//! the workload has no layer and no operation record, and serves as the benchmark.
+
+mod model;
+
+use crate::catalogue::cycle::model::{Ring, not_one_ring};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use proptest::{
+    collection::vec,
+    strategy::{BoxedStrategy, Strategy},
+};
+use serde::{Deserialize, Serialize};
+use shaketable::workload::{Bug, Outcome, Step, Workload};
+use shaketable_layers::tx::{Database, Error, Isolation, RangeOption, Result, RunError, Transaction};
+use shaketable_sim::seed::Stream;
+use std::{ops::Range, sync::Arc};
+
+shaketable::planted_bugs! {
+    SnapshotRead = "snapshot-read", "the last link is read at snapshot", "foundationdb-rs examples/class-scheduling.rs, its general form";
+    TwoTransactions = "two-transactions", "the first link is written in a transaction of its own", "foundationdb-rs examples/micro-queue.rs";
+    KeptReads = "kept-reads", "links read in the first attempt are kept for the retries", "state that survives a retry";
+}
+
+/// The workload, drawn.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Cycle {
+    nodes: u32,
+    clients: usize,
+    operations: Range<usize>,
+    planted: Option<Planted>,
+}
+
+/// One rotation: the node it begins at.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Rotate(pub u32);
+
+/// What a client holds: the database and the keys, made once.
+pub struct Client<D> {
+    db: D,
+    keys: Arc<[Bytes]>,
+}
+
+impl Cycle {
+    /// A ring of this many nodes (at least 3), clients and operations for each: the benchmark's shape.
+    pub fn sized(nodes: u32, clients: usize, operations: usize) -> Cycle {
+        Cycle { nodes: nodes.max(3), clients, operations: operations..operations + 1, planted: None }
+    }
+}
+
+/// ```text
+/// "cycle/" node (4 bytes, big-endian)  =  the node after it (4 bytes, big-endian)
+/// ```
+fn key(node: u32) -> Bytes {
+    [&b"cycle/"[..], &node.to_be_bytes()].concat().into()
+}
+
+fn whole() -> RangeOption {
+    RangeOption::new("cycle/", "cycle0")
+}
+
+/// The node a key leads to. A missing or damaged link leads nowhere: out of the ring.
+fn link(value: Option<&Bytes>) -> u32 {
+    value.and_then(|v| v.as_ref().try_into().ok()).map_or(u32::MAX, u32::from_be_bytes)
+}
+
+async fn follow<T: Transaction>(tx: &T, keys: &[Bytes], node: u32, isolation: Isolation) -> Result<u32> {
+    match keys.get(node as usize) {
+        Some(key) => Ok(link(tx.get(key, isolation).await?.as_ref())),
+        None => Ok(u32::MAX),
+    }
+}
+
+/// Writes a link, unless one of the two is out of the ring: damage is for the audit to report.
+fn lead<T: Transaction>(tx: &T, keys: &[Bytes], node: u32, to: u32) {
+    if let Some(key) = keys.get(node as usize) {
+        tx.set(key, &to.to_be_bytes());
+    }
+}
+
+async fn rotate<T: Transaction>(tx: &T, keys: &[Bytes], first: u32, last: Isolation) -> Result<()> {
+    let second = follow(tx, keys, first, Isolation::Serializable).await?;
+    let third = follow(tx, keys, second, Isolation::Serializable).await?;
+    let fourth = follow(tx, keys, third, last).await?;
+    lead(tx, keys, first, third);
+    lead(tx, keys, second, fourth);
+    lead(tx, keys, third, second);
+    Ok(())
+}
+
+impl Workload for Cycle {
+    type Op = Rotate;
+    type Answer = ();
+    type Session<D: Database> = Client<D>;
+    type Model = Ring;
+
+    const NAME: &'static str = "cycle";
+    const ABOUT: &'static str = "a ring of keys that transactions rotate stays one ring";
+    const ONE_EFFECT: bool = false;
+
+    fn bugs() -> &'static [Bug] {
+        BUGS
+    }
+
+    fn draw(rng: &mut Stream, bug: Option<&str>) -> Cycle {
+        // Small rings conflict at every turn, large ones span shards and resolvers.
+        let nodes = if rng.chance(0.5) { rng.range(3..9) } else { rng.range(9..200) };
+        let most = rng.range(8..40) as usize;
+        Cycle {
+            nodes: nodes as u32,
+            clients: rng.range(2..9) as usize,
+            operations: most / 2..most,
+            planted: bug.and_then(Planted::named),
+        }
+    }
+
+    fn clients(&self) -> usize {
+        self.clients
+    }
+
+    fn keys(&self) -> Vec<Bytes> {
+        (0..self.nodes).step_by(self.nodes as usize / 16 + 1).map(key).collect()
+    }
+
+    fn operations(&self, _: usize) -> BoxedStrategy<Vec<Rotate>> {
+        vec((0..self.nodes).prop_map(Rotate), self.operations.clone()).boxed()
+    }
+
+    async fn setup<D: Database>(&self, db: &D) -> Result<()> {
+        let ring = Ring::new(self.nodes);
+        let ring = &ring;
+        db.run(|tx, _| async move {
+            for node in 0..self.nodes {
+                tx.set(&key(node), &ring.next(node).to_be_bytes());
+            }
+            Ok::<_, Error>(())
+        })
+        .await
+        .map_err(|e| e.error)
+    }
+
+    async fn open<D: Database>(&self, db: &D, _: usize) -> Result<Client<D>> {
+        Ok(Client { db: db.clone(), keys: (0..self.nodes).map(key).collect() })
+    }
+
+    async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Rotate) -> Outcome<()> {
+        let (first, keys) = (op.0, &client.keys);
+        let ran = match self.planted {
+            None => {
+                client
+                    .db
+                    .run(|tx, _| async move { rotate(&tx, keys, first, Isolation::Serializable).await })
+                    .await
+            }
+            Some(planted) => perform_wrong(planted, &client.db, keys, first).await,
+        };
+        match ran {
+            Ok(()) => Outcome::Answered(()),
+            Err(e) if e.maybe_committed => Outcome::Unknown(e.error),
+            Err(e) => Outcome::GaveUp(e.error),
+        }
+    }
+
+    fn model(&self) -> Ring {
+        Ring::new(self.nodes)
+    }
+
+    fn step(&self, ring: &mut Ring, step: &Step<'_, Self>) -> Result<(), String> {
+        if step.committed {
+            ring.rotate(step.op.0);
+        }
+        Ok(())
+    }
+
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> Result<Result<(), String>> {
+        let links = links(tx).await?;
+        Ok(match not_one_ring(&links) {
+            Some(broken) => Err(broken),
+            None if links.len() != self.nodes as usize => {
+                Err(format!("{} of {} nodes", links.len(), self.nodes))
+            }
+            None => Ok(()),
+        })
+    }
+
+    async fn check<D: Database>(&self, db: &D, ring: &Ring) -> Result<Result<(), String>> {
+        let links = db.run(|tx, _| async move { links(&tx).await }).await.map_err(|e| e.error)?;
+        let differs = (0..).zip(ring.links()).zip(&links).find(|((_, model), found)| model != found);
+        Ok(match differs {
+            Some(((node, model), found)) => {
+                Err(format!("node {node} leads to {found}; the committed rotations lead it to {model}"))
+            }
+            None => Ok(()),
+        })
+    }
+}
+
+/// The rotation with a bug in it.
+async fn perform_wrong<D: Database>(
+    planted: Planted,
+    db: &D,
+    keys: &[Bytes],
+    first: u32,
+) -> Result<(), RunError<Error>> {
+    use Isolation::{Serializable, Snapshot};
+    match planted {
+        Planted::SnapshotRead => {
+            db.run(|tx, _| async move { rotate(&tx, keys, first, Snapshot).await }).await
+        }
+        Planted::TwoTransactions => {
+            let read_and_begin = db.run(|tx, _| async move {
+                let second = follow(&tx, keys, first, Serializable).await?;
+                let third = follow(&tx, keys, second, Serializable).await?;
+                let fourth = follow(&tx, keys, third, Serializable).await?;
+                lead(&tx, keys, first, third);
+                Ok::<_, Error>([second, third, fourth])
+            });
+            let [second, third, fourth] = read_and_begin.await?;
+            db.run(|tx, _| async move {
+                lead(&tx, keys, second, fourth);
+                lead(&tx, keys, third, second);
+                Ok(())
+            })
+            .await
+        }
+        Planted::KeptReads => {
+            let kept = Mutex::new(None);
+            let kept = &kept;
+            db.run(|tx, _| async move {
+                let known = *kept.lock();
+                let [second, third, fourth] = match known {
+                    Some(links) => links,
+                    None => {
+                        let second = follow(&tx, keys, first, Serializable).await?;
+                        let third = follow(&tx, keys, second, Serializable).await?;
+                        [second, third, follow(&tx, keys, third, Serializable).await?]
+                    }
+                };
+                *kept.lock() = Some([second, third, fourth]);
+                lead(&tx, keys, first, third);
+                lead(&tx, keys, second, fourth);
+                lead(&tx, keys, third, second);
+                Ok(())
+            })
+            .await
+        }
+    }
+}
+
+async fn links<T: Transaction>(tx: &T) -> Result<Vec<u32>> {
+    let rows = tx.get_range_all(whole(), Isolation::Serializable).await?;
+    Ok(rows.iter().map(|row| link(Some(&row.value))).collect())
+}

@@ -1,0 +1,364 @@
+//! Directories done wrong, one bug at a time.
+
+use crate::catalogue::directory::{Answer, BEYOND, Directory, Op, Planted, opened, path};
+use bytes::Bytes;
+use foundationdb_tuple::{pack, unpack};
+use shaketable_layers::{
+    directory::{self as layer, Allocator, Chance, Directories, Error, Node, VERSION},
+    tx::{
+        Env,
+        Isolation::{self, Serializable, Snapshot},
+        MutationType, RangeOption, Transaction, TransactionOption, strinc,
+    },
+};
+
+/// The isolation at which a look is done that was asked for at this one.
+pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolation {
+    match (planted, op) {
+        (Some(Planted::ListAtSnapshot), Op::List(_)) => Isolation::Snapshot,
+        _ => asked,
+    }
+}
+
+/// Does a call that the bug touches; `None` when it leaves this one as it is.
+pub async fn perform<T: Transaction>(
+    planted: Planted,
+    workload: &Directory,
+    tx: &T,
+    env: &Env,
+    op: &Op,
+) -> Option<Result<Answer, Error>> {
+    let all = workload.directories();
+    if planted == Planted::VersionIgnored {
+        return version_ignored(workload, &all, (tx, env), op).await.transpose();
+    }
+    // A later version is met as it should be.
+    match tx.get(&all.nodes().version(), Serializable).await {
+        Ok(version) if version.as_ref().is_none_or(|version| *version == current()) => {}
+        Ok(_) => return None,
+        Err(e) => return Some(Err(e.into())),
+    }
+    match op {
+        Op::Create(names, tag, prefix, chance) => {
+            let wish = Wish { tag, prefix: prefix.as_deref(), chance: *chance };
+            create(planted, &all, tx, &path(names), wish).await.transpose()
+        }
+        Op::CreateOrOpen(names, _, chance) if planted == Planted::TagIgnored => {
+            let names = path(names);
+            match all.exists(tx, &names, Serializable).await {
+                Ok(true) if !names.is_empty() => {
+                    let any = all.create_or_open(tx, &names, b"", *chance).await;
+                    Some(any.map(|directory| opened(&directory)))
+                }
+                _ => None,
+            }
+        }
+        Op::CreateOrOpen(names, tag, chance) => {
+            let wish = Wish { tag, prefix: None, chance: *chance };
+            create(planted, &all, tx, &path(names), wish).await.transpose()
+        }
+        Op::Both([one, other], chances) if planted == Planted::ParallelCreate => {
+            let wish = |i: usize| Wish { tag: b"", prefix: None, chance: chances[i] };
+            let (one, other) = (path(one), path(other));
+            let (first, second) = futures::join!(
+                create_or_open(planted, &all, tx, &one, wish(0)),
+                create_or_open(planted, &all, tx, &other, wish(1)),
+            );
+            Some(first.and(second).map(|_| Answer::Done))
+        }
+        Op::Open(names, _) if planted == Planted::TagIgnored => {
+            Some(all.open(tx, &path(names), b"").await.map(|directory| opened(&directory)))
+        }
+        Op::Rename(from, to) => rename(planted, &all, tx, &path(from), &path(to)).await.transpose(),
+        Op::Remove(names) => {
+            let removed = remove(planted, &all, tx, &path(names)).await.transpose();
+            removed.map(|removed| removed.map(|()| Answer::Done))
+        }
+        Op::RemoveIfExists(names) => {
+            let removed = remove(planted, &all, tx, &path(names)).await.transpose();
+            removed.map(|removed| removed.map(|()| Answer::Is(true)))
+        }
+        _ => None,
+    }
+}
+
+fn current() -> Vec<u8> {
+    VERSION.iter().flat_map(|n| n.to_le_bytes()).collect()
+}
+
+/// Writes as if the version were this one.
+async fn version_ignored<T: Transaction>(
+    workload: &Directory,
+    all: &Directories,
+    (tx, env): (&T, &Env),
+    op: &Op,
+) -> Result<Option<Answer>, Error> {
+    let key = all.nodes().version();
+    let looks = matches!(
+        op,
+        Op::Open(..) | Op::List(_) | Op::Pages(_) | Op::Exists(_) | Op::Read(_) | Op::Declare(_)
+    );
+    let Some(version) = tx.get(&key, Serializable).await? else { return Ok(None) };
+    if looks || version == current() {
+        return Ok(None);
+    }
+    tx.set(&key, &current());
+    let answer = workload.perform_right(tx, env, op, Serializable).await?;
+    tx.set(&key, &version);
+    Ok(Some(answer))
+}
+
+/// What a create is to make.
+#[derive(Clone, Copy)]
+struct Wish<'a> {
+    tag: &'a [u8],
+    prefix: Option<&'a [u8]>,
+    chance: Chance,
+}
+
+/// The layer and the node in which the last name of a path is to be found, made if need be.
+async fn parent<T: Transaction>(
+    all: &Directories,
+    tx: &T,
+    names: &[&str],
+    chance: Chance,
+) -> Result<(Directories, Node), Error> {
+    match names {
+        [] | [_] => Ok((all.clone(), all.nodes().root())),
+        [above @ .., _] => Ok(inside(&all.create_or_open(tx, above, b"", chance).await?)),
+    }
+}
+
+/// The layer and the node in which the names below a directory are to be found.
+fn inside(directory: &layer::Directory) -> (Directories, Node) {
+    let below = directory.below();
+    let node = match directory.is_partition() {
+        true => below.nodes().root(),
+        false => below.nodes().of(directory.prefix()),
+    };
+    (below, node)
+}
+
+/// Creates a directory that is not there; leaves alone what is there.
+async fn create<T: Transaction>(
+    planted: Planted,
+    all: &Directories,
+    tx: &T,
+    names: &[&str],
+    wish: Wish<'_>,
+) -> Result<Option<Answer>, Error> {
+    let touched = match planted {
+        Planted::CandidateAtSnapshot
+        | Planted::SilentCandidate
+        | Planted::PathAtSnapshot
+        | Planted::ClashUnseen
+        | Planted::ClashAtSnapshot => wish.prefix.is_none(),
+        Planted::EqualPrefix => wish.prefix.is_some(),
+        _ => false,
+    };
+    let isolation = if planted == Planted::PathAtSnapshot { Snapshot } else { Serializable };
+    if !touched || names.is_empty() || all.exists(tx, names, isolation).await? {
+        return Ok(None);
+    }
+    let Some(prefix) = wish.prefix else {
+        let prefix = make(planted, all, tx, names, wish).await?;
+        return Ok(Some(Answer::Opened(wish.tag.to_vec(), Some(prefix.to_vec()))));
+    };
+    // Only what is refused for another directory's sake is let through.
+    match all.create_with_prefix(tx, names, wish.tag, prefix, wish.chance).await {
+        Err(Error::PrefixInUse { .. }) if prefix.first().is_some_and(|first| *first < 0xfe) => {}
+        right => return right.map(|directory| Some(opened(&directory))),
+    }
+    if tx.get(&all.nodes().of(prefix).tag(), Serializable).await?.is_some() {
+        return Ok(None);
+    }
+    make(planted, all, tx, names, wish).await?;
+    Ok(Some(Answer::Opened(wish.tag.to_vec(), Some(prefix.to_vec()))))
+}
+
+/// Finds no directory, and makes one, without a look at what others do meanwhile.
+async fn create_or_open<T: Transaction>(
+    planted: Planted,
+    all: &Directories,
+    tx: &T,
+    names: &[&str],
+    wish: Wish<'_>,
+) -> Result<(), Error> {
+    match names {
+        [] => all.open(tx, names, b"").await.map(|_| ()),
+        _ if all.exists(tx, names, Serializable).await? => Ok(()),
+        _ => make(planted, all, tx, names, wish).await.map(|_| ()),
+    }
+}
+
+/// Writes a directory that is not there, and says its prefix.
+async fn make<T: Transaction>(
+    planted: Planted,
+    all: &Directories,
+    tx: &T,
+    names: &[&str],
+    wish: Wish<'_>,
+) -> Result<Bytes, Error> {
+    let (place, node) = parent(all, tx, names, wish.chance).await?;
+    let allocator = place.nodes().allocator();
+    let allocated = match (planted, wish.prefix) {
+        (_, Some(prefix)) => Bytes::copy_from_slice(prefix),
+        (Planted::CandidateAtSnapshot | Planted::SilentCandidate, None) => {
+            let candidate = candidate(planted, &allocator, tx, wish.chance).await?;
+            [&place.content()[..], &pack(&(candidate,))].concat().into()
+        }
+        (_, None) => {
+            let allocated = allocator.allocate(tx, wish.chance).await?;
+            [&place.content()[..], &allocated].concat().into()
+        }
+    };
+    if planted == Planted::ClashAtSnapshot && wish.prefix.is_none() {
+        clash(tx, place.nodes(), names, &allocated).await?;
+    }
+    let version = place.nodes().version();
+    if tx.get(&version, Snapshot).await?.is_none() {
+        tx.set(&version, &current());
+    }
+    if let Some(name) = names.last() {
+        tx.set(&node.child(name), &allocated);
+        tx.set(&place.nodes().of(&allocated).tag(), wish.tag);
+    }
+    Ok(allocated)
+}
+
+/// Refuses a prefix that clashes with one given by hand, as far as a snapshot shows it.
+async fn clash<T: Transaction>(
+    tx: &T,
+    nodes: &layer::Nodes,
+    names: &[&str],
+    allocated: &Bytes,
+) -> Result<(), Error> {
+    let (path, prefix) = (layer::Path::from(names), allocated.clone());
+    let range = (allocated.to_vec(), strinc(allocated).unwrap_or_default().to_vec());
+    if !tx.get_range_all(range.into(), Snapshot).await?.is_empty() {
+        return Err(Error::PrefixNotEmpty { path, prefix });
+    }
+    let longer = BEYOND.iter().map(|rest| [allocated, *rest].concat());
+    for given in longer.chain([allocated[..allocated.len() - 1].to_vec()]) {
+        if tx.get(&nodes.of(&given).tag(), Snapshot).await?.is_some() {
+            return Err(Error::PrefixClash { path, prefix });
+        }
+    }
+    Ok(())
+}
+
+/// A candidate of the window that is drawn from now, as the wrong allocator takes it.
+async fn candidate<T: Transaction>(
+    planted: Planted,
+    allocator: &Allocator,
+    tx: &T,
+    chance: Chance,
+) -> Result<i64, Error> {
+    let isolation = if planted == Planted::CandidateAtSnapshot { Snapshot } else { Serializable };
+    let range = RangeOption::new(allocator.counter(0), allocator.counter(i64::MAX));
+    let windows = tx.get_range_all(range, Snapshot).await?;
+    let skip = allocator.counter(0).len() - 1;
+    let last = windows.last().and_then(|row| unpack::<i64>(&row.key[skip..]).ok());
+    let start = last.unwrap_or(0);
+    tx.atomic_op(&allocator.counter(start), &1i64.to_le_bytes(), MutationType::Add);
+    for step in 0..64 {
+        let candidate = start + (chance.0.wrapping_mul(25).wrapping_add(step) % 64) as i64;
+        let mark = allocator.mark(candidate);
+        let marked = tx.get(&mark, isolation).await?;
+        if marked.is_none() {
+            if planted == Planted::SilentCandidate {
+                tx.set_option(TransactionOption::NextWriteNoWriteConflictRange)?;
+            }
+            tx.set(&mark, b"");
+            return Ok(candidate);
+        }
+    }
+    Ok(start)
+}
+
+/// Moves a directory as it should not be moved; leaves alone what the bug does not touch.
+async fn rename<T: Transaction>(
+    planted: Planted,
+    all: &Directories,
+    tx: &T,
+    from: &[&str],
+    to: &[&str],
+) -> Result<Option<Answer>, Error> {
+    let touched = matches!(
+        planted,
+        Planted::IntoItself | Planted::AcrossPartitions | Planted::MissingParent | Planted::TagLeftBehind
+    );
+    if !touched {
+        return Ok(None);
+    }
+    match (planted, all.rename(tx, from, to).await) {
+        (Planted::TagLeftBehind, Ok(moved)) if !moved.is_partition() => {
+            tx.set(&moved.siblings().nodes().of(moved.prefix()).tag(), b"");
+        }
+        (Planted::MissingParent, Err(Error::NoParent(_))) => {
+            all.create_or_open(tx, &to[..to.len() - 1], b"", Chance(7)).await?;
+            all.rename(tx, from, to).await?;
+        }
+        (Planted::IntoItself, Err(e @ Error::BelowItself { .. }))
+        | (Planted::AcrossPartitions, Err(e @ Error::BetweenPartitions { .. })) => {
+            return relink(all, tx, from, to, e).await.map(Some);
+        }
+        (_, right) => return right.map(|_| Some(Answer::Done)),
+    }
+    Ok(Some(Answer::Done))
+}
+
+/// Lets the new name lead to the directory, and the old one no more, whatever else there is to say.
+async fn relink<T: Transaction>(
+    all: &Directories,
+    tx: &T,
+    from: &[&str],
+    to: &[&str],
+    refusal: Error,
+) -> Result<Answer, Error> {
+    let ([.., old], [.., new]) = (from, to) else { return Err(refusal) };
+    let above = &to[..to.len() - 1];
+    let there = all.exists(tx, from, Serializable).await? && all.exists(tx, above, Serializable).await?;
+    if !there || all.exists(tx, to, Serializable).await? {
+        return Err(refusal);
+    }
+    let moved = all.open(tx, from, b"").await?;
+    let (_, source) = parent(all, tx, from, Chance(0)).await?;
+    let (place, target) = parent(all, tx, to, Chance(0)).await?;
+    tx.set(&target.child(new), moved.prefix());
+    tx.set(&place.nodes().of(moved.prefix()).tag(), moved.tag());
+    tx.clear(&source.child(old));
+    Ok(Answer::Done)
+}
+
+/// Removes a directory that is there, and not all that belongs to it; leaves alone what is not there.
+async fn remove<T: Transaction>(
+    planted: Planted,
+    all: &Directories,
+    tx: &T,
+    names: &[&str],
+) -> Result<Option<()>, Error> {
+    let touched = matches!(planted, Planted::ContentLeft | Planted::BelowLeft | Planted::RemoveAtSnapshot);
+    let [.., name] = names else { return Ok(None) };
+    if !touched || !all.exists(tx, names, Serializable).await? {
+        return Ok(None);
+    }
+    let doomed = all.open(tx, names, b"").await?;
+    let place = doomed.siblings();
+    let (_, above) = parent(all, tx, names, Chance(0)).await?;
+    let isolation = if planted == Planted::RemoveAtSnapshot { Snapshot } else { Serializable };
+    let mut open = vec![place.nodes().of(doomed.prefix())];
+    while let Some(node) = open.pop() {
+        if planted != Planted::BelowLeft {
+            let below = tx.get_range_all(node.children().range().into(), isolation).await?;
+            open.extend(below.iter().map(|row| place.nodes().of(&row.value)));
+        }
+        if planted != Planted::ContentLeft {
+            tx.clear_range(node.prefix(), &strinc(node.prefix()).unwrap_or_default());
+        }
+        let (begin, end) = node.range();
+        tx.clear_range(&begin, &end);
+    }
+    tx.clear(&above.child(name));
+    Ok(Some(()))
+}

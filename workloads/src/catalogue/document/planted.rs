@@ -1,0 +1,212 @@
+//! Documents done wrong, one bug at a time.
+
+use crate::catalogue::hierarchy::planted::{from_root, one_number};
+use crate::{
+    catalogue::document::{Answer, Document, Op, Planted, assemble, root, without},
+    models::json::{Item, Json, Shown, key, tuple},
+};
+use serde_json::{Map, Value};
+use shaketable::{
+    specimen::{Answer as Answers, ran},
+    workload::Outcome,
+};
+use shaketable_layers::{
+    document::{DOC_ID, Error, Id},
+    hierarchy::{EMPTY_OBJECT, Step, to_tuples},
+    once::Session,
+    tx::{
+        Database, Env,
+        Isolation::{self, Serializable, Snapshot},
+        RangeOption, Transaction, strinc,
+    },
+};
+
+/// The isolation at which a look is done that was asked for at this one.
+pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolation {
+    match (planted, op) {
+        (Some(Planted::GetConflicts), Op::Get(..)) => Isolation::Serializable,
+        _ => asked,
+    }
+}
+
+/// Does a call that the bug touches; `None` when it leaves this one as it is.
+pub async fn perform<T: Transaction>(
+    planted: Planted,
+    document: &Document,
+    tx: &T,
+    env: &Env,
+    op: &Op,
+) -> Option<Result<Answer, Error>> {
+    let documents = document.layer();
+    Some(match (planted, op) {
+        (Planted::BlindReplace, Op::Replace(id, Item::Value(Json(doc)))) if doc.get(DOC_ID).is_none() => {
+            set(tx, id, &[], doc).map(|()| Answer::Written)
+        }
+        (Planted::InsertOverwrites, Op::Insert(id, item)) => {
+            documents.replace(tx, id, &item.value()).await.map(|()| Answer::Written)
+        }
+        (Planted::SnapshotInsert, Op::Insert(id, item)) => match documents.get(tx, id, &[], Snapshot).await {
+            Ok(None) => documents.replace(tx, id, &item.value()).await.map(|()| Answer::Written),
+            Ok(Some(_)) => return None,
+            Err(e) => Err(e),
+        },
+        (Planted::SnapshotPatch, Op::Patch(id, path, Item::Value(Json(item)))) => {
+            let (Step::Key(name), above) = path.split_last()? else { return None };
+            if name == DOC_ID {
+                return None;
+            }
+            match documents.get(tx, id, above, Snapshot).await {
+                Ok(Some(Value::Object(members))) if !members.is_empty() => {
+                    let (begin, end) = rows(id, path);
+                    tx.clear_range(&begin, &end);
+                    set(tx, id, path, item).map(|()| Answer::Written)
+                }
+                Ok(_) => return None,
+                Err(e) => Err(e),
+            }
+        }
+        (Planted::FromTheRoot, Op::Get(id, path)) => {
+            let value = documents.get(tx, id, path, Serializable).await;
+            value.map(|value| shown(value.map(|value| from_root(path, value))))
+        }
+        (Planted::AbsentIsEmpty, Op::Get(id, path)) => {
+            let value = documents.get(tx, id, path, Serializable).await;
+            value.map(|value| shown(value.or(Some(Map::new().into()))))
+        }
+        (Planted::TextIds, op) => document.rightly(tx, env, &text_id(op.clone())?, Serializable).await,
+        (Planted::OtherId, Op::Replace(id, Item::Value(Json(doc)))) => {
+            match documents.replace(tx, id, doc).await {
+                Err(Error::OtherId { .. }) => {
+                    let (begin, end) = rows(id, &[]);
+                    tx.clear_range(&begin, &end);
+                    set(tx, id, &[], doc).map(|()| Answer::Written)
+                }
+                other => other.map(|()| Answer::Written),
+            }
+        }
+        (Planted::OneNumber, op) => {
+            document.rightly(tx, env, &with_item(op, one_number)?, Serializable).await
+        }
+        (Planted::CutText, op) => {
+            document.rightly(tx, env, &with_item(op, |item| cut(document, item))?, Serializable).await
+        }
+        (Planted::BytePrefix, Op::Remove(id, path)) if path.is_empty() => {
+            let removed = documents.remove(tx, id, path).await;
+            let begin = root(id);
+            if removed == Ok(true)
+                && let Some(end) = strinc(&begin)
+            {
+                tx.clear_range(&begin, &end);
+            }
+            removed.map(Answer::Removed)
+        }
+        (Planted::NoMarker, Op::Remove(id, path)) => {
+            let (_, above) = path.split_last()?;
+            let removed = documents.remove(tx, id, path).await;
+            if removed == Ok(true) {
+                tx.clear(&at(id, &[tuple(above), vec![EMPTY_OBJECT.into()]].concat()));
+            }
+            removed.map(Answer::Removed)
+        }
+        (Planted::FirstBatch, Op::Get(id, path)) if path.is_empty() => {
+            let batch = tx.get_range(&RangeOption::from(rows(id, path)), 1, Serializable).await;
+            match batch.map_err(Error::Fdb) {
+                Ok(batch) if batch.more => {
+                    let read = assemble(&batch.rows).unwrap_or_default().remove(id);
+                    Ok(shown(read.map(|Json(doc)| doc)))
+                }
+                Ok(_) => return None,
+                Err(e) => Err(e),
+            }
+        }
+        (Planted::StaleIndex, Op::Remove(id, path)) => {
+            document.layer_without_index().remove(tx, id, path).await.map(Answer::Removed)
+        }
+        _ => return None,
+    })
+}
+
+/// Inserts a document under an id drawn in the loop's body, without a record that knows the operation again.
+/// Attempts that certainly came to nothing leave no trace of what they drew: only one that follows an attempt
+/// which may have landed draws another id.
+pub async fn id_in_transaction<D: Database>(
+    document: &Document,
+    session: &Session<D>,
+    ops: &[Op],
+) -> Option<Outcome<Answers<Answer>>> {
+    let [Op::InsertOwn(Json(doc))] = ops else { return None };
+    let (db, drawn) = (session.database().clone(), Id::of(&doc[DOC_ID])?);
+    let (documents, env) = (&document.layer(), db.env());
+    let inserted = db.run(|tx, attempt| {
+        let mut id = drawn.clone();
+        if attempt.maybe_committed {
+            id = Id::draw(env);
+        }
+        let mut members = without(doc, DOC_ID);
+        members.insert(DOC_ID.to_owned(), id.to_value());
+        let doc = Value::from(members);
+        async move {
+            documents.insert(&tx, &id, &doc).await?;
+            Ok::<_, Error>(vec![Answer::Inserted(id)])
+        }
+    });
+    Some(ran(inserted.await))
+}
+
+fn shown(value: Option<Value>) -> Answer {
+    Answer::Read(value.as_ref().map(Shown::from))
+}
+
+fn at(id: &Id, tuple: &[Value]) -> Vec<u8> {
+    key(&root(id), tuple)
+}
+
+fn rows(id: &Id, path: &[Step]) -> (Vec<u8>, Vec<u8>) {
+    let begin = at(id, &tuple(path));
+    let end = [&begin[..], &[0xff]].concat();
+    (begin, end)
+}
+
+/// Sets a value's leaves, each in one piece, and clears nothing.
+fn set<T: Transaction>(tx: &T, id: &Id, path: &[Step], item: &Value) -> Result<(), Error> {
+    for below in to_tuples(item)? {
+        let mut tuple = [tuple(path), below].concat();
+        let leaf = tuple.pop().unwrap_or_default();
+        tx.set(&at(id, &tuple), &key(&[], &[leaf]));
+    }
+    Ok(())
+}
+
+/// The call with a number as its text for an id.
+fn text_id(mut op: Op) -> Option<Op> {
+    let (Op::Insert(id, _)
+    | Op::Replace(id, _)
+    | Op::Merge(id, ..)
+    | Op::Patch(id, ..)
+    | Op::Remove(id, _)
+    | Op::Get(id, _)) = &mut op
+    else {
+        return None;
+    };
+    let Id::Number(number) = id else { return None };
+    *id = Id::Text(number.to_string());
+    Some(op)
+}
+
+/// The call with another value in the place of the one that it writes.
+fn with_item(op: &Op, change: impl FnOnce(Value) -> Value) -> Option<Op> {
+    let mut op = op.clone();
+    let (Op::Insert(_, item) | Op::Replace(_, item) | Op::Merge(.., item) | Op::Patch(.., item)) = &mut op
+    else {
+        return None;
+    };
+    *item = Item::Value(Json(change(item.value())));
+    Some(op)
+}
+
+fn cut(document: &Document, item: Value) -> Value {
+    match item {
+        Value::String(text) => text[..text.floor_char_boundary(document.piece())].into(),
+        other => other,
+    }
+}

@@ -1,0 +1,199 @@
+//! Encodings done wrong, one bug at a time.
+//!
+//! What is wrong is the order of keys, or that two are one. So that the wrong keys can be read back all the
+//! same, their values carry the numbers that they were made of.
+
+use crate::catalogue::encoding::{Answer, Encoding, Op, Planted, answer, collation, space, text};
+use bytes::Bytes;
+use shaketable::specimen::Content;
+use shaketable_layers::{
+    encoding::{Column, Error, Ordered, Part, Row},
+    tx::{
+        self,
+        Isolation::{self, Serializable, Snapshot},
+        RangeOption, Transaction, strinc,
+    },
+};
+
+/// Does a call with the bug in it, or as it should be where the bug does not touch it.
+pub async fn perform<T: Transaction>(
+    planted: Planted,
+    workload: &Encoding,
+    tx: &T,
+    op: &Op,
+    isolation: Isolation,
+) -> Result<Answer, Error> {
+    match (planted, op) {
+        (Planted::Unrecorded, _) => return workload.call(tx, op, isolation).await,
+        (Planted::Wraps, Op::Set(numbers, population)) => {
+            let set = workload.call(tx, op, Serializable).await;
+            let Err(Error::OutOfRange { .. }) = set else { return set };
+            let (map, columns) = (Ordered::new(space(), workload.columns()?)?, workload.columns()?);
+            let narrow = |(column, part): (&Column, Part)| match (column, part) {
+                (Column::Unsigned(bytes), Part::Unsigned(n)) => {
+                    Part::Unsigned(n & u64::MAX >> (64 - 8 * u32::from(*bytes)))
+                }
+                (Column::Signed(bytes), Part::Signed(n)) => {
+                    let unused = 64 - 8 * u32::from(*bytes);
+                    Part::Signed(n << unused >> unused)
+                }
+                (_, part) => part,
+            };
+            let key: Vec<Part> = columns.iter().zip(workload.key(numbers)).map(narrow).collect();
+            map.set(tx, &key, population.to_string().as_bytes()).await?;
+            return Ok(Answer::Written);
+        }
+        (Planted::LastAgain, Op::Page(prefix, Some(after), most)) if *most > 0 => {
+            let mut rows = Vec::new();
+            let map = Ordered::new(space(), workload.columns()?)?;
+            let (prefix, after) = (workload.key(prefix), workload.key(after));
+            let page = map.page(tx, &prefix, Some(&after), *most, Serializable).await?;
+            if after.starts_with(&prefix)
+                && let Some(value) = map.get(tx, &after, Serializable).await?
+            {
+                rows.push((after, value));
+            }
+            rows.extend(page);
+            rows.truncate(*most);
+            return Ok(answer(&rows));
+        }
+        (Planted::PageAtSnapshot, Op::Page(..)) => return workload.call(tx, op, Snapshot).await,
+        (Planted::Blunt, Op::Compare(a, b, tells)) => {
+            tx.get(space().bytes(), Serializable).await?;
+            let (collation, a, b) = (collation(*tells)?, text(*a), text(*b));
+            let (a, b) = (collation.key(a), collation.key(b));
+            return Ok(Answer::Compared(a.cmp(&b) as i8, a == b));
+        }
+        (Planted::Wraps | Planted::LastAgain | Planted::PageAtSnapshot | Planted::Blunt, _) => {
+            return workload.call(tx, op, isolation).await;
+        }
+        _ => {}
+    }
+    let columns = workload.columns()?;
+    let map = Ordered::new(space(), columns.clone())?;
+    let own = planted.has_own_keys();
+    let key = |numbers: &[u8]| encode(planted, &columns, &workload.key(numbers));
+    match op {
+        // What is to be refused is refused as it should be.
+        Op::Set(numbers, population) => {
+            let value = population.to_string();
+            match map.get(tx, &workload.key(numbers), tx::Isolation::Snapshot).await {
+                Ok(_) if own => tx.set(&key(numbers), &with(numbers, &value)),
+                Ok(_) => map.set(tx, &workload.key(numbers), value.as_bytes()).await?,
+                Err(e) => return Err(e),
+            }
+            Ok(Answer::Written)
+        }
+        Op::Get(numbers) => {
+            let mut value = map.get(tx, &workload.key(numbers), Serializable).await?;
+            if own {
+                value = tx.get(&key(numbers), Serializable).await?.map(|value| without(&value).1);
+            }
+            Ok(Answer::Population(value.as_ref().map(Content::from)))
+        }
+        Op::Delete(numbers) => {
+            map.delete(tx, &workload.key(numbers)).await?;
+            if own {
+                tx.clear(&key(numbers));
+            }
+            Ok(Answer::Written)
+        }
+        Op::Under(prefix) => {
+            let right = map.under(tx, &workload.key(prefix), Serializable).await?;
+            if planted == Planted::RangeToFf {
+                let begin = key(prefix);
+                let end = [&begin[..], b"\xff"].concat();
+                let to_ff = |(parts, _): &Row| encode(planted, &columns, parts) < end;
+                return Ok(answer(&right.into_iter().filter(to_ff).collect::<Vec<_>>()));
+            }
+            if !own {
+                return Ok(answer(&right));
+            }
+            let begin = key(prefix);
+            let end = strinc(&begin).unwrap_or_default();
+            Ok(answer(&rows(workload, tx, RangeOption::new(begin, end)).await?))
+        }
+        Op::Between(from, to) => {
+            let right = map.between(tx, &workload.key(from), &workload.key(to), Serializable).await?;
+            let (begin, end) = (key(from), key(to));
+            match own {
+                false => Ok(answer(&right)),
+                true if begin >= end => Ok(answer(&[])),
+                true => Ok(answer(&rows(workload, tx, RangeOption::new(begin, end)).await?)),
+            }
+        }
+        _ => workload.call(tx, op, isolation).await,
+    }
+}
+
+/// A key as the bug writes it, or what it begins with.
+fn encode(planted: Planted, columns: &[Column], parts: &[Part]) -> Vec<u8> {
+    let mut key = space().into_bytes();
+    for (at, (column, part)) in columns.iter().zip(parts).enumerate() {
+        match (planted, column, part) {
+            (Planted::TabJoined, _, part) => {
+                if at > 0 {
+                    key.push(b'\t');
+                }
+                match part {
+                    Part::Text(text) => key.extend(text.as_bytes()),
+                    Part::Unsigned(n) => key.extend(n.to_string().as_bytes()),
+                    Part::Signed(n) => key.extend(n.to_string().as_bytes()),
+                    Part::Single(x) => key.extend(x.to_string().as_bytes()),
+                    Part::Double(x) => key.extend(x.to_string().as_bytes()),
+                }
+            }
+            (Planted::FloatSignOnly, Column::Double, Part::Double(x)) => {
+                key.extend((x.to_bits() ^ (1 << 63)).to_be_bytes());
+            }
+            (Planted::SignBitKept, Column::Signed(8), Part::Signed(n)) => key.extend(n.to_be_bytes()),
+            (Planted::LittleEndian, Column::Unsigned(8), Part::Unsigned(n)) => key.extend(n.to_le_bytes()),
+            (Planted::Unterminated, Column::Text, Part::Text(text)) => key.extend(text.as_bytes()),
+            (Planted::TextRunsOn, Column::Text, Part::Text(text)) => {
+                key.extend(foundationdb_tuple::pack(text))
+            }
+            (Planted::Utf16, Column::Text, Part::Text(text)) => {
+                let units = text.encode_utf16().flat_map(u16::to_be_bytes);
+                key.extend(foundationdb_tuple::pack(&foundationdb_tuple::Bytes::from(
+                    units.collect::<Vec<_>>(),
+                )));
+            }
+            (Planted::LowerCase, Column::Collated(_), Part::Text(text)) => {
+                key.extend(foundationdb_tuple::pack(&text.to_lowercase()));
+            }
+            (Planted::CollationAlone, Column::Collated(collation), Part::Text(text)) => {
+                key.extend(foundationdb_tuple::pack(&foundationdb_tuple::Bytes::from(collation.key(text))));
+            }
+            // What is refused has been refused before.
+            _ => column.encode(part, &mut key).unwrap_or_default(),
+        }
+    }
+    key
+}
+
+/// A value with the numbers of its key.
+fn with(numbers: &[u8], value: &str) -> Vec<u8> {
+    [&[numbers.len() as u8], numbers, value.as_bytes()].concat()
+}
+
+/// The numbers, and the value.
+fn without(value: &[u8]) -> (Vec<u8>, Bytes) {
+    let (numbers, value) = value[1..].split_at(usize::from(value[0]));
+    (numbers.to_vec(), Bytes::copy_from_slice(value))
+}
+
+async fn rows<T: Transaction>(workload: &Encoding, tx: &T, range: RangeOption) -> tx::Result<Vec<Row>> {
+    let rows = tx.get_range_all(range, Serializable).await?;
+    let row = |row: &tx::KeyValue| {
+        let (numbers, value) = without(&row.value);
+        (workload.key(&numbers), value)
+    };
+    Ok(rows.iter().map(row).collect())
+}
+
+/// Everything, in the order of the wrong keys.
+pub async fn stored<T: Transaction>(workload: &Encoding, tx: &T) -> tx::Result<Vec<Row>> {
+    let begin = space().into_bytes();
+    let end = strinc(&begin).unwrap_or_default();
+    rows(workload, tx, RangeOption::new(begin, end)).await
+}

@@ -1,0 +1,544 @@
+//! Indexed records done wrong, one bug at a time: as the recipe prints them, or as one would write them
+//! in haste.
+
+use crate::catalogue::index::{
+    Answer, Entries, Key, Op, Planted, Thing, covered, entries, entries_of_thing, listed, old_user,
+    record_key, record_value, region, right, table, thing_key, users,
+};
+use foundationdb_tuple::{Subspace, pack};
+use parking_lot::Mutex;
+use shaketable::{
+    specimen::{self, Recorded, ran},
+    workload::Outcome,
+};
+use shaketable_layers::{
+    id::Id,
+    index::{Error, MAX_RECORD_BYTES, Record, users::User},
+    once::Session,
+    tx::{
+        self, Database,
+        Isolation::{self, Serializable, Snapshot},
+        RangeOption, Transaction, VALUE_SIZE_LIMIT,
+    },
+};
+use std::collections::BTreeMap;
+
+/// Does a call that the bug touches; `None` when it leaves this one as it is.
+pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Option<Result<Answer, Error>> {
+    if planted == Planted::AsPrinted {
+        return as_printed(tx, op).await;
+    }
+    Some(match (planted, op) {
+        (
+            Planted::OldAtSnapshot
+            | Planted::DeleteForgets
+            | Planted::NameForgotten
+            | Planted::CoveredStale
+            | Planted::CoveredOfOld
+            | Planted::NullIndexed
+            | Planted::TruncatedKey
+            | Planted::NulUnescaped
+            | Planted::StartsAlike,
+            Op::SetUser(_) | Op::DeleteUser(_),
+        ) => {
+            let (id, new) = written(op)?;
+            replace(planted, tx, id, new).await
+        }
+        (Planted::SwapForgets, Op::Swap(one, other)) => swap(tx, one, other).await,
+        (Planted::FirstBatch, Op::InRegion(zip)) => match first_batch(tx, "zipcode", zip).await {
+            Ok(ids) => users().get_users_in_region(tx, zip).await.map(|named| region(&ids, &named)),
+            Err(e) => Err(e),
+        },
+        (Planted::FirstBatch, Op::ByName(name)) => {
+            first_batch(tx, "name", name).await.map(|ids| Answer::Found(vec![listed(ids)]))
+        }
+        (Planted::FindAtSnapshot, Op::InRegion(zip)) => {
+            let named = users().table().find_covered(tx, "zipcode_name", zip, Snapshot).await;
+            let named = named.map(|found| {
+                found
+                    .into_iter()
+                    .map(|(id, name)| (id, String::from_utf8_lossy(&name).into_owned()))
+                    .collect()
+            });
+            named.map(|named: Vec<(String, String)>| {
+                let ids: Vec<_> = named.iter().map(|(id, _)| id.clone()).collect();
+                region(&ids, &named)
+            })
+        }
+        (Planted::FindAtSnapshot, Op::Find(key, false)) => right(tx, &Op::Find(key.clone(), true)).await,
+        (Planted::FindAtSnapshot, Op::Between(span, false)) => {
+            right(tx, &Op::Between(span.clone(), true)).await
+        }
+        (Planted::PrefixLookup, Op::ByName(name)) => {
+            let index = table().subspace(&("index", "name"));
+            // Without the NUL that ends a text.
+            let mut begin = index.pack(name);
+            begin.pop();
+            let end = [&begin[..], b"\xff\xff"].concat();
+            found(tx, &index, (begin, end))
+                .await
+                .map(|found| Answer::Found(vec![listed(found.into_iter().map(|(_, id)| id))]))
+        }
+        (Planted::BetweenIncludes, Op::InRegions(from, to)) => {
+            let index = table().subspace(&("index", "zipcode"));
+            let range = (index.pack(from), index.subspace(to).range().1);
+            found(tx, &index, range).await.map(|found| Answer::Found(vec![listed(found)]))
+        }
+        (Planted::BetweenExcludes, Op::InRegions(from, to)) => {
+            let index = table().subspace(&("index", "zipcode"));
+            let (from, to) = (index.subspace(from).range().1, index.pack(to));
+            found(tx, &index, (from, to)).await.map(|found| Answer::Found(vec![listed(found)]))
+        }
+        (Planted::TypeLost, Op::Find(Key::Tag(Id::Bytes(bytes)), snapshot)) => {
+            let text = Id::Text(String::from_utf8_lossy(bytes).into_owned());
+            right(tx, &Op::Find(Key::Tag(text), *snapshot)).await
+        }
+        (Planted::LimitBeyond, Op::Set(thing)) if thing.size() == MAX_RECORD_BYTES + 1 => {
+            store(tx, thing, entries_of_thing(thing)).await
+        }
+        (Planted::CoveredUnchecked, Op::Set(thing)) if covered(thing).len() > VALUE_SIZE_LIMIT => {
+            let mut entries = entries_of_thing(thing);
+            entries.values_mut().for_each(|value| value.truncate(VALUE_SIZE_LIMIT));
+            if thing.size() > MAX_RECORD_BYTES {
+                return None;
+            }
+            store(tx, thing, entries).await
+        }
+        _ => return None,
+    })
+}
+
+/// Which user a call writes, and what there is of them behind it.
+fn written(op: &Op) -> Option<(&str, Option<&User>)> {
+    match op {
+        Op::SetUser(user)
+            if user.name.len() < 5_000 && user.zipcode.as_ref().is_none_or(|z| z.len() < 5_000) =>
+        {
+            Some((&user.id, Some(user)))
+        }
+        Op::DeleteUser(id) => Some((id, None)),
+        _ => None,
+    }
+}
+
+/// Stores a thing with these entries, whatever the layer would say.
+async fn store<T: Transaction>(tx: &T, thing: &Thing, entries: Entries) -> Result<Answer, Error> {
+    let old = right(tx, &Op::Delete(Record::id(thing).clone())).await?;
+    tx.set(&thing_key(Record::id(thing)), &thing.encode());
+    entries.iter().for_each(|(key, value)| tx.set(key, value));
+    Ok(old)
+}
+
+/// Replaces a user's record, and believes what the bug believes of its entries.
+async fn replace<T: Transaction>(
+    planted: Planted,
+    tx: &T,
+    id: &str,
+    new: Option<&User>,
+) -> Result<Answer, Error> {
+    let isolation = if planted == Planted::OldAtSnapshot { Snapshot } else { Serializable };
+    let old = read(tx, id, isolation).await?;
+    write(tx, id, old.as_ref(), new);
+    let (before, after) = believed(planted, old.as_ref(), new);
+    index(tx, &before, &after);
+    Ok(old_user(old))
+}
+
+/// The entries that a buggy writer takes for the old ones, and those it wants.
+fn believed(planted: Planted, old: Option<&User>, new: Option<&User>) -> (Entries, Entries) {
+    let (mut before, mut after) = (all_entries(old), all_entries(new));
+    let of = |index: &str, key: &[u8]| key.starts_with(table().subspace(&("index", index)).bytes());
+    match planted {
+        Planted::DeleteForgets if new.is_none() => before.retain(|key, _| of("name", key)),
+        Planted::NameForgotten if old.is_some() && new.is_some() => {
+            before.retain(|key, _| !of("name", key));
+            after.retain(|key, _| !of("name", key));
+        }
+        Planted::CoveredStale => {
+            let kept: Vec<_> = after.keys().filter(|key| before.contains_key(*key)).cloned().collect();
+            kept.iter().for_each(|key| drop((before.remove(key), after.remove(key))));
+        }
+        Planted::CoveredOfOld => {
+            let Some(old) = old else { return (before, after) };
+            for (key, value) in &mut after {
+                if of("zipcode_name", key) && !before.contains_key(key) {
+                    *value = old.name.clone().into_bytes();
+                }
+            }
+        }
+        Planted::NullIndexed => {
+            if let Some(user) = new.filter(|user| user.zipcode.is_none()) {
+                after.extend(entries(&User { zipcode: Some(String::new()), ..user.clone() }));
+            }
+        }
+        Planted::TruncatedKey => {
+            let cut = |user: Option<&User>| {
+                let name = |user: &User| user.name.chars().take(100).collect();
+                all_entries(user.map(|user| User { name: name(user), ..user.clone() }).as_ref())
+            };
+            for (entries, user) in [(&mut before, old), (&mut after, new)] {
+                entries.retain(|key, _| !of("name", key));
+                entries.extend(cut(user).into_iter().filter(|(key, _)| of("name", key)));
+            }
+        }
+        Planted::NulUnescaped => {
+            for (entries, user) in [(&mut before, old), (&mut after, new)] {
+                let Some((user, zip)) = user.and_then(|user| Some((user, user.zipcode.as_ref()?))) else {
+                    continue;
+                };
+                entries.retain(|key, _| !of("zipcode", key));
+                let index = table().subspace(&("index", "zipcode"));
+                let key = [index.bytes(), b"\x02", zip.as_bytes(), b"\0", &pack(&user.id)].concat();
+                entries.insert(key, Vec::new());
+            }
+        }
+        Planted::StartsAlike => {
+            let zipcode = |user: Option<&User>| user.and_then(|user| user.zipcode.clone());
+            if let (Some(old), Some(new)) = (zipcode(old), zipcode(new))
+                && new.starts_with(&old)
+                && new != old
+            {
+                before.retain(|key, _| !of("zipcode", key));
+            }
+        }
+        _ => {}
+    }
+    (before, after)
+}
+
+async fn swap<T: Transaction>(tx: &T, one: &str, other: &str) -> Result<Answer, Error> {
+    let users = (read(tx, one, Serializable).await?, read(tx, other, Serializable).await?);
+    let (Some(one), Some(other)) = users else { return Ok(Answer::Swapped(false)) };
+    if one.id == other.id {
+        return Ok(Answer::Swapped(true));
+    }
+    let moved = [
+        (&one, User { zipcode: other.zipcode.clone(), ..one.clone() }),
+        (&other, User { zipcode: one.zipcode.clone(), ..other.clone() }),
+    ];
+    let covering = table().subspace(&("index", "zipcode_name"));
+    for (old, new) in moved {
+        write(tx, &new.id, Some(old), Some(&new));
+        let (mut before, mut after) = (entries(old), entries(&new));
+        before.retain(|key, _| !covering.is_start_of(key));
+        after.retain(|key, _| !covering.is_start_of(key));
+        index(tx, &before, &after);
+    }
+    Ok(Answer::Swapped(true))
+}
+
+/// The entries of an index of users in a range of keys: key and id.
+async fn found<T: Transaction>(
+    tx: &T,
+    index: &Subspace,
+    (begin, end): (Vec<u8>, Vec<u8>),
+) -> Result<Vec<(String, String)>, Error> {
+    if begin >= end {
+        return Ok(Vec::new());
+    }
+    let rows = tx.get_range_all(RangeOption::from((begin, end)), Serializable).await?;
+    // A row that cannot be read is none.
+    Ok(rows.iter().filter_map(|row| index.unpack(&row.key).ok()).collect())
+}
+
+async fn read<T: Transaction>(tx: &T, id: &str, isolation: Isolation) -> Result<Option<User>, Error> {
+    users().table().get(tx, &id.to_owned(), isolation).await
+}
+
+fn all_entries(user: Option<&User>) -> Entries {
+    user.map(entries).unwrap_or_default()
+}
+
+fn write<T: Transaction>(tx: &T, id: &str, old: Option<&User>, new: Option<&User>) {
+    match (new, old) {
+        (Some(user), _) => tx.set(&record_key(id), &record_value(user)),
+        (None, Some(_)) => tx.clear(&record_key(id)),
+        (None, None) => {}
+    }
+}
+
+fn index<T: Transaction>(tx: &T, before: &Entries, after: &Entries) {
+    before.keys().filter(|key| !after.contains_key(*key)).for_each(|key| tx.clear(key));
+    after.iter().for_each(|(key, covered)| tx.set(key, covered));
+}
+
+async fn first_batch<T: Transaction>(tx: &T, index: &str, key: &str) -> Result<Vec<String>, Error> {
+    let under = table().subspace(&("index", index, key));
+    let batch = tx.get_range(&RangeOption::from(under.range()), 1, Serializable).await?;
+    batch.rows.iter().map(|row| under.unpack(&row.key).map_err(|_| Error::Foreign("index"))).collect()
+}
+
+/// Does all calls of a transaction.
+#[allow(
+    clippy::manual_async_fn,
+    reason = "a plain async fn that borrows into `Database::run` is not Send (rust-lang/rust#100013)"
+)]
+fn all<'a, T: Transaction>(
+    tx: &'a T,
+    ops: &'a [Op],
+) -> impl Future<Output = Result<Vec<Answer>, Error>> + Send + 'a {
+    async move {
+        let mut answers = Vec::with_capacity(ops.len());
+        for op in ops {
+            answers.push(right(tx, op).await?);
+        }
+        Ok(answers)
+    }
+}
+
+/// Does the calls of a transaction in the bug's own way; `None` when it leaves them as they are.
+pub async fn divert<D: Database>(
+    planted: Planted,
+    session: &mut Session<D>,
+    ops: &[Op],
+) -> Option<Outcome<specimen::Answer<Answer>>> {
+    let db = session.database().clone();
+    let db = &db;
+    match (planted, ops) {
+        (Planted::TimeoutIsRefusal, ops) if !ops.iter().all(is_look) => {
+            let run = session.apply(|tx| async move { all(&tx, ops).await.map(Recorded) });
+            Some(match specimen::told(run.await) {
+                Outcome::Unknown(e) => Outcome::GaveUp(e),
+                known => known,
+            })
+        }
+        (Planted::LookupThenGet, [Op::InRegion(zip)]) => Some(lookup_then_get(db, zip).await),
+        (Planted::LookupApart, [before @ .., look]) if !before.is_empty() && is_look(look) => {
+            let run = db.run(|tx, _| async move { right(&tx, look).await });
+            let seen = &match run.await {
+                Ok(seen) => seen,
+                Err(e) => return Some(specimen::refused(&e.error)),
+            };
+            if before.iter().all(is_look) {
+                return None;
+            }
+            let run = session.apply(|tx| async move {
+                let mut answers = all(&tx, before).await?;
+                answers.push(seen.clone());
+                Ok::<_, Error>(Recorded(answers))
+            });
+            Some(specimen::told(run.await))
+        }
+        (
+            Planted::DeleteByMemory | Planted::TwoTransactions | Planted::KeptOld | Planted::AnswerOfRetry,
+            [op @ (Op::SetUser(_) | Op::DeleteUser(_))],
+        ) => {
+            let (id, new) = written(op)?;
+            divert_one(planted, session, id, new).await
+        }
+        _ => None,
+    }
+}
+
+fn is_look(op: &Op) -> bool {
+    <crate::catalogue::index::Index as specimen::Specimen>::is_look(op)
+}
+
+/// Writes one user in the bug's own way.
+async fn divert_one<D: Database>(
+    planted: Planted,
+    session: &mut Session<D>,
+    id: &str,
+    new: Option<&User>,
+) -> Option<Outcome<specimen::Answer<Answer>>> {
+    let db = session.database().clone();
+    let db = &db;
+    let one = |old: Option<User>| Recorded(vec![old_user(old)]);
+    Some(match planted {
+        Planted::DeleteByMemory if new.is_none() => {
+            let run = db.run(|tx, _| async move { read(&tx, id, Serializable).await });
+            let memory = &match run.await {
+                Ok(user) => user,
+                Err(e) => return Some(specimen::refused(&e.error)),
+            };
+            let run = session.apply(|tx| async move {
+                let old = read(&tx, id, Serializable).await?;
+                write(&tx, id, old.as_ref(), None);
+                index(&tx, &all_entries(memory.as_ref().or(old.as_ref())), &Entries::new());
+                Ok::<_, Error>(one(old))
+            });
+            specimen::told(run.await)
+        }
+        Planted::KeptOld => {
+            let kept = &Mutex::new(None);
+            let run = session.apply(|tx| async move {
+                let known: Option<Option<User>> = kept.lock().clone();
+                let old = match known {
+                    Some(old) => old,
+                    None => read(&tx, id, Serializable).await?,
+                };
+                *kept.lock() = Some(old.clone());
+                write(&tx, id, old.as_ref(), new);
+                index(&tx, &all_entries(old.as_ref()), &all_entries(new));
+                Ok::<_, Error>(one(old))
+            });
+            specimen::told(run.await)
+        }
+        Planted::TwoTransactions => {
+            let before = &Mutex::new(None);
+            let run = session.apply(|tx| async move {
+                let old = read(&tx, id, Serializable).await?;
+                write(&tx, id, old.as_ref(), new);
+                *before.lock() = old.clone();
+                Ok::<_, Error>(one(old))
+            });
+            let outcome = specimen::told(run.await);
+            if let Outcome::Answered(_) = &outcome {
+                let old = &before.lock().clone();
+                let run = db.run(|tx, _| async move {
+                    index(&tx, &all_entries(old.as_ref()), &all_entries(new));
+                    Ok::<_, tx::Error>(())
+                });
+                // The record is there: what becomes of the entries is nobody's business any more.
+                let _ = run.await;
+            }
+            outcome
+        }
+        Planted::AnswerOfRetry => {
+            let record = &Subspace::from("done").pack(&db.env().random_u64());
+            let run = db.run(|tx, _| async move {
+                let old = if tx.get(record, Serializable).await?.is_some() {
+                    read(&tx, id, Serializable).await?
+                } else {
+                    tx.set(record, b"");
+                    match new {
+                        Some(user) => users().set_user(&tx, user).await?,
+                        None => users().delete_user(&tx, id).await?,
+                    }
+                };
+                Ok::<_, Error>(vec![old_user(old)])
+            });
+            ran(run.await)
+        }
+        _ => return None,
+    })
+}
+
+async fn lookup_then_get<D: Database>(db: &D, zip: &str) -> Outcome<specimen::Answer<Answer>> {
+    let ids = db.run(|tx, _| async move { users().get_user_ids_in_region(&tx, zip).await }).await;
+    let ids = &match ids {
+        Ok(ids) => ids,
+        Err(e) => return specimen::refused(&e.error),
+    };
+    let named = db.run(|tx, _| async move {
+        let mut named = Vec::new();
+        for id in ids {
+            let user = users().get_user(&tx, id).await?;
+            named.push((id.clone(), user.map(|user| user.name).unwrap_or_default()));
+        }
+        Ok::<_, Error>(vec![region(ids, &named)])
+    });
+    ran(named.await)
+}
+
+/// ```text
+/// ("user", id, zip code)           =  name
+/// ("zipcode_index", zip code, id)  =  ''
+/// ```
+fn printed_user(id: &str) -> Subspace {
+    Subspace::from(("user", id))
+}
+
+fn printed_index(zip: &str) -> Subspace {
+    Subspace::from(("zipcode_index", zip))
+}
+
+/// The recipe answers nothing: what is told here of the old user is what the recipe's own read would find.
+async fn set_as_printed<T: Transaction>(tx: &T, user: &User) -> Result<Option<User>, Error> {
+    let old = get_as_printed(tx, &user.id).await?;
+    let zip = user.zipcode.as_deref().unwrap_or("");
+    tx.set(&printed_user(&user.id).pack(&zip), user.name.as_bytes());
+    tx.set(&printed_index(zip).pack(&user.id), b"");
+    Ok(old)
+}
+
+/// The rows of a user, of which the recipe takes the first for the user.
+async fn rows_as_printed<T: Transaction>(tx: &T, id: &str) -> Result<Vec<User>, Error> {
+    let user = printed_user(id);
+    let rows = tx.get_range_all(RangeOption::from(user.range()), Serializable).await?;
+    let row = |row: &tx::KeyValue| {
+        let zip: String = user.unpack(&row.key).ok()?;
+        let name = String::from_utf8(row.value.to_vec()).ok()?;
+        Some(User { id: id.into(), name, zipcode: Some(zip).filter(|zip| !zip.is_empty()) })
+    };
+    rows.iter().map(row).collect::<Option<_>>().ok_or(Error::Foreign("user"))
+}
+
+async fn get_as_printed<T: Transaction>(tx: &T, id: &str) -> Result<Option<User>, Error> {
+    Ok(rows_as_printed(tx, id).await?.into_iter().next())
+}
+
+/// The users over the recipe's functions and layout; what the recipe lacks (deletion) is done carefully.
+async fn as_printed<T: Transaction>(tx: &T, op: &Op) -> Option<Result<Answer, Error>> {
+    Some(match op {
+        Op::SetUser(user) => {
+            written(op)?;
+            set_as_printed(tx, user).await.map(old_user)
+        }
+        Op::DeleteUser(id) => match rows_as_printed(tx, id).await {
+            Ok(rows) => {
+                for row in &rows {
+                    let zip = row.zipcode.as_deref().unwrap_or("");
+                    tx.clear(&printed_user(id).pack(&zip));
+                    tx.clear(&printed_index(zip).pack(id));
+                }
+                Ok(old_user(rows.into_iter().next()))
+            }
+            Err(e) => Err(e),
+        },
+        Op::Swap(one, other) => match swap_as_printed(tx, one, other).await {
+            Ok(both) => Ok(Answer::Swapped(both)),
+            Err(e) => Err(e),
+        },
+        Op::GetUser(id) => get_as_printed(tx, id).await.map(old_user),
+        Op::InRegion(zip) => region_as_printed(tx, zip).await,
+        _ => return None,
+    })
+}
+
+async fn swap_as_printed<T: Transaction>(tx: &T, one: &str, other: &str) -> Result<bool, Error> {
+    let users = (get_as_printed(tx, one).await?, get_as_printed(tx, other).await?);
+    let (Some(one), Some(other)) = users else { return Ok(false) };
+    set_as_printed(tx, &User { zipcode: other.zipcode.clone(), ..one.clone() }).await?;
+    set_as_printed(tx, &User { zipcode: one.zipcode, ..other }).await?;
+    Ok(true)
+}
+
+async fn region_as_printed<T: Transaction>(tx: &T, zip: &str) -> Result<Answer, Error> {
+    let index = printed_index(zip);
+    let rows = tx.get_range_all(RangeOption::from(index.range()), Serializable).await?;
+    let mut named = Vec::new();
+    for row in rows {
+        let id: String = index.unpack(&row.key).map_err(|_| Error::Foreign("zipcode_index"))?;
+        let user = get_as_printed(tx, &id).await?;
+        named.push((id, user.map(|user| user.name).unwrap_or_default()));
+    }
+    let ids: Vec<_> = named.iter().map(|(id, _)| id.clone()).collect();
+    Ok(region(&ids, &named))
+}
+
+/// All users as the recipe stores them, unless one is stored twice or found where they do not live.
+pub async fn stored_as_printed<T: Transaction>(tx: &T) -> tx::Result<Result<BTreeMap<String, User>, String>> {
+    let rows = |name: &str| tx.get_range_all(RangeOption::from(Subspace::from(name).range()), Serializable);
+    let (records, index) = (rows("user").await?, rows("zipcode_index").await?);
+    let mut users = BTreeMap::new();
+    let mut homes = Vec::new();
+    for row in records {
+        let Ok((id, zip)) = Subspace::from("user").unpack::<(String, String)>(&row.key) else {
+            return Ok(Err("a record cannot be read".into()));
+        };
+        let name = String::from_utf8_lossy(&row.value).into_owned();
+        homes.push((zip.clone(), id.clone()));
+        let user = User { id: id.clone(), name, zipcode: Some(zip).filter(|zip| !zip.is_empty()) };
+        if let Some(other) = users.insert(id, user) {
+            return Ok(Err(format!("{} is stored twice", other.id)));
+        }
+    }
+    homes.sort();
+    let found: Result<Vec<(String, String)>, _> =
+        index.iter().map(|row| Subspace::from("zipcode_index").unpack(&row.key)).collect();
+    Ok(match found {
+        Ok(found) if found == homes => Ok(users),
+        _ => Err("the index is not the projection of the records".into()),
+    })
+}

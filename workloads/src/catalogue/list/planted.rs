@@ -1,0 +1,188 @@
+//! A linked list done wrong, one bug at a time.
+
+use crate::catalogue::list::{Answer, Op, Planted, space};
+use bytes::Bytes;
+use shaketable::specimen::Content;
+use shaketable_layers::{
+    id::Id,
+    list::{Error, List},
+    tx::{
+        Isolation::{self, Serializable, Snapshot},
+        RangeOption, Transaction, strinc,
+    },
+};
+
+/// The isolation at which a look is done that was asked for at this one.
+pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolation {
+    match (planted, op) {
+        (Some(Planted::WalkAtSnapshot), Op::Walk(..)) => Isolation::Snapshot,
+        _ => asked,
+    }
+}
+
+/// Does a call that the bug touches; `None` when it leaves this one as it is.
+pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Option<Result<Answer, Error>> {
+    let list = List::new(space());
+    match (planted, op) {
+        (
+            Planted::NullLink
+            | Planted::EmptyLink
+            | Planted::BytesLink
+            | Planted::OwnKeyStays
+            | Planted::SnapshotLinks,
+            Op::RemoveNext(node),
+        ) => Some(remove_next_node(planted, tx, node).await.map(Answer::Node)),
+        (Planted::SnapshotLinks, Op::InsertAfter(after, id, byte, length)) if *length <= 2_000 => {
+            Some(insert_after(tx, after, id, &vec![*byte; *length]).await.map(|()| Answer::Written))
+        }
+        (Planted::BlindAttribute, Op::SetAttribute(node, name, byte, length))
+            if name != "next" && *length <= 2_000 =>
+        {
+            tx.set(&space().pack(&("node", node, name)), &vec![*byte; *length]);
+            Some(Ok(Answer::Written))
+        }
+        (Planted::UncheckedInsert, Op::PushFront(id, byte, length)) if *length <= 2_000 => {
+            let first = list.first(tx, Serializable).await;
+            Some(first.map(|first| {
+                insert(tx, &space().pack(&("head",)), first.as_ref(), id, &vec![*byte; *length]);
+                Answer::Written
+            }))
+        }
+        (Planted::LinkListed, Op::Attributes(node)) => {
+            let all = attributes(tx, node).await.transpose()?;
+            Some(all.map(Answer::Attributes))
+        }
+        (Planted::PrefixCleared, Op::ClearAttribute(node, name)) if name != "next" => {
+            let found = list.contains(tx, node, Serializable).await;
+            let mut begin = space().pack(&("node", node, name));
+            begin.pop();
+            match found {
+                Ok(true) => tx.clear_range(&begin, &strinc(&begin)?),
+                Ok(false) => return None,
+                Err(e) => return Some(Err(e)),
+            }
+            Some(Ok(Answer::Written))
+        }
+        (Planted::AttributesStay, Op::RemoveFirst) => Some(remove_first(tx).await.map(Answer::Node)),
+        (Planted::WalkRepeats, Op::Walk(Some(node), limit)) if *limit > 0 => {
+            let value = match list.value(tx, node, Serializable).await {
+                Ok(value) => (node.clone(), Content::from(&value)),
+                Err(e) => return Some(Err(e)),
+            };
+            let rest = list.walk(tx, Some(node), limit - 1, Serializable).await;
+            Some(rest.map(|rest| {
+                let rest = rest.into_iter().map(|node| (node.id, Content::from(&node.value)));
+                Answer::Walk([value].into_iter().chain(rest).collect())
+            }))
+        }
+        (Planted::BehindFirst, Op::PushFront(id, byte, length)) if *length <= 2_000 => {
+            match list.first(tx, Serializable).await {
+                Ok(Some(first)) if !list.contains(tx, id, Serializable).await.unwrap_or(true) => {
+                    let value = vec![*byte; *length];
+                    Some(list.insert_after(tx, &first, id, &value).await.map(|()| Answer::Written))
+                }
+                _ => None,
+            }
+        }
+        (Planted::UncheckedNext, Op::RemoveNextIf(node, _)) => {
+            Some(list.remove_next_node(tx, node).await.map(|_| Answer::Written))
+        }
+        _ => None,
+    }
+}
+
+/// All that is stored behind a node's key, the link with it; `None` where there is no node.
+async fn attributes<T: Transaction>(tx: &T, node: &Id) -> Result<Option<Vec<(String, Content)>>, Error> {
+    if !List::new(space()).contains(tx, node, Serializable).await? {
+        return Ok(None);
+    }
+    let node = space().subspace(&("node", node));
+    let rows = tx.get_range_all(RangeOption::from(node.range()), Serializable).await?;
+    let named =
+        rows.into_iter().filter_map(|row| Some((node.unpack::<(String,)>(&row.key).ok()?.0, row.value)));
+    Ok(Some(named.map(|(name, value)| (name, Content::from(&value))).collect()))
+}
+
+/// The first node goes, and its attributes stay.
+async fn remove_first<T: Transaction>(tx: &T) -> Result<Option<Id>, Error> {
+    let list = List::new(space());
+    let Some(first) = list.first(tx, Serializable).await? else { return Ok(None) };
+    let behind = list.next(tx, &first, Serializable).await?;
+    tx.set(&space().pack(&("head",)), &packed(behind.as_ref()));
+    tx.clear(&space().pack(&("node", &first)));
+    tx.clear(&next(&first));
+    Ok(Some(first))
+}
+
+fn next(node: &Id) -> Vec<u8> {
+    space().pack(&("node", node, "next"))
+}
+
+fn packed(id: Option<&Id>) -> Vec<u8> {
+    id.map(foundationdb_tuple::pack).unwrap_or_default()
+}
+
+fn insert<T: Transaction>(tx: &T, link: &[u8], behind: Option<&Id>, id: &Id, value: &[u8]) {
+    tx.set(&space().pack(&("node", id)), value);
+    tx.set(&next(id), &packed(behind));
+    tx.set(link, &packed(Some(id)));
+}
+
+async fn insert_after<T: Transaction>(tx: &T, after: &Id, id: &Id, value: &[u8]) -> Result<(), Error> {
+    let list = List::new(space());
+    let behind = list.next(tx, after, Snapshot).await?;
+    if list.contains(tx, id, Snapshot).await? {
+        return Err(Error::NodeExists(id.clone()));
+    }
+    insert(tx, &next(after), behind.as_ref(), id, value);
+    Ok(())
+}
+
+/// The guide's `remove_next_node`: the next node's link becomes this one's, and the next node is cleared.
+async fn remove_next_node<T: Transaction>(planted: Planted, tx: &T, node: &Id) -> Result<Option<Id>, Error> {
+    let isolation = match planted {
+        Planted::SnapshotLinks => Snapshot,
+        _ => Serializable,
+    };
+    if !List::new(space()).contains(tx, node, isolation).await? {
+        return Err(Error::NoSuchNode(node.clone()));
+    }
+    let Some((packed, removed)) = link(planted, tx, node, isolation).await? else { return Ok(None) };
+    let below = space().subspace(&"node");
+    let of = |parts: &[u8]| [below.bytes(), &packed[..], parts].concat();
+    let behind = tx.get(&of(&foundationdb_tuple::pack(&"next")), isolation).await?;
+    let null = || Bytes::from(foundationdb_tuple::pack(&None::<i64>));
+    tx.set(
+        &next(node),
+        &behind.unwrap_or_else(|| if planted == Planted::NullLink { null() } else { Bytes::new() }),
+    );
+    let begin = match planted {
+        Planted::OwnKeyStays => of(b"\0"),
+        _ => of(b""),
+    };
+    tx.clear_range(&begin, &of(b"\xff"));
+    Ok(Some(removed))
+}
+
+/// Where a node's link leads: as it is packed in keys, and as an id.
+async fn link<T: Transaction>(
+    planted: Planted,
+    tx: &T,
+    node: &Id,
+    isolation: Isolation,
+) -> Result<Option<(Vec<u8>, Id)>, Error> {
+    let stored = tx.get(&next(node), isolation).await?;
+    let pair = |id: Id| (foundationdb_tuple::pack(&id), id);
+    Ok(match (planted, stored) {
+        (Planted::NullLink, None) => Some((foundationdb_tuple::pack(&None::<i64>), "".into())),
+        (_, None) => None,
+        (Planted::EmptyLink, Some(link)) if link.is_empty() => Some(pair(Id::from(""))),
+        (_, Some(link)) if link.is_empty() => None,
+        (planted, Some(link)) => match (planted, foundationdb_tuple::unpack(&link)) {
+            // What the database gives back has no type.
+            (Planted::BytesLink, Ok(Id::Text(text))) => Some(pair(Id::Bytes(text.into()))),
+            (_, Ok(id)) => Some(pair(id)),
+            (_, Err(_)) => return Err(Error::Foreign(link)),
+        },
+    })
+}

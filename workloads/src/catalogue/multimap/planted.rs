@@ -1,0 +1,179 @@
+//! Multimaps done wrong, one bug at a time.
+
+use crate::{
+    catalogue::multimap::{Answer, Op, Planted, content, copies_space, pair, perform as right, set_space},
+    models::labels::{Which, label},
+};
+use foundationdb_tuple::{Element, Subspace};
+use shaketable::{
+    specimen::{self, ran},
+    workload::Outcome,
+};
+use shaketable_layers::{
+    label::Label,
+    limits,
+    multimap::{Error, Multimap, Multiset},
+    once::Session,
+    tx::{
+        Database,
+        Isolation::{self, Serializable, Snapshot},
+        KeyValue, MutationType, RangeOption, Transaction, strinc,
+    },
+};
+
+/// Does a call with the bug in it, or as it should be where the bug does not touch it.
+pub async fn perform<T: Transaction>(
+    planted: Planted,
+    tx: &T,
+    op: &Op,
+    isolation: Isolation,
+) -> Result<Answer, Error> {
+    let stock = Multiset::new(copies_space());
+    match (planted, op) {
+        (Planted::FirstBatch, Op::Get(i, None, usize::MAX)) => {
+            let (begin, end) = set_space().subspace(&(label(*i),)).range();
+            let batch = tx.get_range(&RangeOption::new(begin, end), 1, Serializable).await?;
+            Ok(values(&batch.rows))
+        }
+        (Planted::BarePrefix, Op::Get(i, None, usize::MAX)) => {
+            let whole = set_space().pack(&(label(*i),));
+            // The end of a text or of bytes is one zero byte.
+            let bare = if whole.last() == Some(&0) { &whole[..whole.len() - 1] } else { &whole[..] };
+            let end = strinc(bare).unwrap_or_default();
+            Ok(values(&tx.get_range_all(RangeOption::new(bare.to_vec(), end), Serializable).await?))
+        }
+        (Planted::EmptyIsNoElement, Op::IsElement(i, v)) => {
+            let value = tx.get(&key(set_space(), *i, *v), Serializable).await?;
+            Ok(Answer::Is(value.is_some_and(|value| !value.is_empty())))
+        }
+        (Planted::TextLabels, Op::Add(i, v)) => {
+            let (i, v) = text_pair(*i, *v);
+            Multimap::new(set_space()).add(tx, &i, &v).await.map(|()| Answer::Written)
+        }
+        (Planted::TextLabels, Op::Remove(i, v)) => {
+            let (i, v) = text_pair(*i, *v);
+            Multimap::new(set_space()).remove(tx, &i, &v).await.map(|()| Answer::Written)
+        }
+        (Planted::TextLabels, Op::IsElement(i, v)) => {
+            let (i, v) = text_pair(*i, *v);
+            Multimap::new(set_space()).is_element(tx, &i, &v, Serializable).await.map(Answer::Is)
+        }
+        (Planted::TextLabels, Op::Get(i, None, most)) => {
+            let found =
+                Multimap::new(set_space()).get(tx, &text(&label(*i)), None, *most, Serializable).await?;
+            Ok(Answer::Values(found.iter().map(content).collect()))
+        }
+        (Planted::Latest, Op::Add(i, _)) => {
+            let (begin, end) = set_space().subspace(&(label(*i),)).range();
+            let answer = right(tx, op, isolation).await;
+            if answer.is_ok() {
+                tx.clear_range(&begin, &end);
+            }
+            right(tx, op, isolation).await.and(answer)
+        }
+        (Planted::ReadAddWrite, Op::AddCopies(i, v, copies)) if *copies > 0 => {
+            let key = key(copies_space(), *i, *v);
+            let (i, v) = pair(&copies_space(), *i, *v);
+            limits::key(&key)?;
+            let sum = stock.count(tx, &i, &v, Snapshot).await? + u64::from(*copies);
+            tx.set(&key, &sum.to_le_bytes());
+            Ok(Answer::Written)
+        }
+        (Planted::AddReads, Op::AddCopies(i, v, _)) => {
+            let (i, v) = pair(&copies_space(), *i, *v);
+            stock.count(tx, &i, &v, Serializable).await?;
+            right(tx, op, isolation).await
+        }
+        (Planted::SnapshotRemove | Planted::ZeroStays, Op::RemoveCopies(i, v, asked)) => {
+            let asked = *asked;
+            let isolation = if planted == Planted::SnapshotRemove { Snapshot } else { Serializable };
+            // With zeros in it, a count is read as what it says.
+            let key = key(copies_space(), *i, *v);
+            let have = tx.get(&key, isolation).await?;
+            let have = have.and_then(|have| have[..].try_into().ok()).map_or(0, i64::from_le_bytes);
+            let have = u64::try_from(have).unwrap_or(0);
+            let left = have.checked_sub(asked.into()).ok_or(Error::TooFew { have, asked })?;
+            if asked > 0 {
+                tx.atomic_op(&key, &(-i64::from(asked)).to_le_bytes(), MutationType::Add);
+                if planted == Planted::SnapshotRemove {
+                    tx.atomic_op(&key, &0i64.to_le_bytes(), MutationType::CompareAndClear);
+                }
+            }
+            Ok(Answer::Copies(left))
+        }
+        (Planted::ZeroAppears, Op::AddCopies(i, v, 0)) => {
+            let key = key(copies_space(), *i, *v);
+            limits::key(&key)?;
+            tx.atomic_op(&key, &0i64.to_le_bytes(), MutationType::Add);
+            Ok(Answer::Written)
+        }
+        (Planted::CopiesCutOff, Op::AddCopies(i, v, copies)) => {
+            right(tx, &Op::AddCopies(*i, *v, *copies & 0xffff), isolation).await
+        }
+        (Planted::PageRepeats | Planted::PageSkips, Op::Get(i, Some(v), most)) => {
+            let (key, (_, end)) = (key(set_space(), *i, *v), set_space().subspace(&(label(*i),)).range());
+            let begin = match planted {
+                Planted::PageRepeats => key,
+                _ => strinc(&key).unwrap_or_default().to_vec(),
+            };
+            let range = RangeOption::new(begin, end).limit((*most).max(1));
+            Ok(values(&tx.get_range_all(range, Serializable).await?))
+        }
+        (Planted::RemovesAll, Op::RemoveCopies(i, v, asked)) if *asked > 0 => {
+            let answer = right(tx, op, isolation).await?;
+            tx.clear(&key(copies_space(), *i, *v));
+            Ok(answer)
+        }
+        (Planted::CountConflicts, Op::Count(..)) => right(tx, op, Serializable).await,
+        _ => right(tx, op, isolation).await,
+    }
+}
+
+/// All calls in one transaction, but additions to a set in transactions of their own.
+pub async fn own_transactions<D: Database>(
+    session: &mut Session<D>,
+    ops: &[Op],
+) -> Option<Outcome<specimen::Answer<Answer>>> {
+    if ops.len() < 2 || !ops.iter().any(|op| matches!(op, Op::Add(..))) {
+        return None;
+    }
+    let db = &session.database().clone();
+    let calls = db.run(|tx, _| async move {
+        let mut answers = Vec::new();
+        for op in ops {
+            answers.push(match op {
+                Op::Add(..) => {
+                    let added = db.run(|own, _| async move { right(&own, op, Serializable).await }).await;
+                    added.map_err(|e| e.error)?
+                }
+                _ => right(&tx, op, Serializable).await?,
+            });
+        }
+        Ok::<_, Error>(answers)
+    });
+    Some(ran(calls.await))
+}
+
+fn key(space: Subspace, index: Which, value: Which) -> Vec<u8> {
+    space.pack(&pair(&space, index, value))
+}
+
+/// An index and a value, integers as their digits.
+fn text_pair(index: Which, value: Which) -> (Label, Label) {
+    let (index, value) = pair(&set_space(), index, value);
+    (text(&index), text(&value))
+}
+
+/// The last part of each key, whatever stands before it.
+fn values(rows: &[KeyValue]) -> Answer {
+    let last = |row: &KeyValue| set_space().unpack::<Vec<Label>>(&row.key).ok()?.pop();
+    Answer::Values(rows.iter().filter_map(last).map(|label| content(&label)).collect())
+}
+
+/// An integer as its digits.
+fn text(label: &Label) -> Label {
+    match label.to::<Element<'_>>() {
+        Some(Element::Int(n)) => n.to_string().into(),
+        _ => label.clone(),
+    }
+}

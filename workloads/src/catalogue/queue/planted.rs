@@ -1,0 +1,400 @@
+//! Queues done wrong, one bug at a time: as the recipe prints them, as published examples have them,
+//! or as one would write them in haste.
+
+use crate::catalogue::queue::{Answer, Batch, Look, Op, Planted, Queue, Spot, id, spot, told};
+use bytes::Bytes;
+use foundationdb_tuple::{Bytes as TupleBytes, Subspace, Versionstamp};
+use shaketable::{
+    specimen::{self, Recorded, ran},
+    workload::Outcome,
+};
+use shaketable_layers::{
+    limits::TooLarge,
+    once::Session,
+    queue::{Error, Item, ItemId, MAX_VALUE_BYTES, Order},
+    tx::{
+        ConflictRangeType, Database, Env,
+        Isolation::{self, Serializable, Snapshot},
+        MutationType, RangeOption, RetryError, RunError, Transaction, key_after,
+    },
+};
+use shaketable_sim::proto::Mutation;
+
+/// Does a call that the bug touches; `None` when it leaves this one as it is.
+pub async fn perform<T: Transaction>(
+    planted: Planted,
+    workload: &Queue,
+    tx: &T,
+    env: &Env,
+    op: &Op,
+) -> Option<Result<Answer, Error>> {
+    let queue = workload.queue();
+    Some(match (planted, op) {
+        (
+            Planted::CountIsIndex
+            | Planted::ShortSuffix
+            | Planted::TiesInside
+            | Planted::SerializableLastIndex
+            | Planted::SameRank
+            | Planted::NoIndexLeft,
+            Op::Enqueue(batch),
+        ) => enqueue(planted, workload, tx, env, batch).await,
+        (Planted::LimitIncluded, Op::Enqueue(batch)) => {
+            let bytes =
+                batch.items().map(|(_, value)| value.len()).max().filter(|n| *n == MAX_VALUE_BYTES)?;
+            let key = String::new();
+            Err(TooLarge::Value { key, bytes, limit: MAX_VALUE_BYTES }.into())
+        }
+        (Planted::LimitBeyond, Op::Enqueue(batch)) => {
+            let (name, value) = batch.items().find(|(_, value)| value.len() == MAX_VALUE_BYTES + 1)?;
+            let at = match queue.enqueue(tx, workload.id(env, name), b"").await {
+                Ok(at) => at,
+                Err(e) => return Some(Err(e)),
+            };
+            if workload.order == Order::Index {
+                let rows = RangeOption::from(queue.subspace().range()).reversed().limit(1);
+                match tx.get_range_all(rows, Snapshot).await {
+                    Ok(last) => last.iter().for_each(|row| tx.set(&row.key, &value)),
+                    Err(e) => return Some(Err(e.into())),
+                }
+            }
+            Ok(Answer::Enqueued(vec![spot(&at)]))
+        }
+        (Planted::SnapshotDequeue, Op::Dequeue) => take(tx, workload, Snapshot).await,
+        (Planted::ItemAlone, Op::Dequeue) => {
+            let rows = first(tx, workload, Snapshot).await;
+            rows.map(|found| {
+                found.iter().for_each(|(key, _)| {
+                    // The key is a key of the queue: it cannot be refused.
+                    let _ = tx.add_conflict_range(key, &key_after(key), ConflictRangeType::Read);
+                    tx.clear(key);
+                });
+                Answer::First(found.map(|(_, item)| told(&item)))
+            })
+        }
+        (Planted::EmptyIsNothing, Op::Dequeue) => queue
+            .dequeue(tx)
+            .await
+            .map(|item| Answer::First(item.as_ref().filter(|item| !item.value.is_empty()).map(told))),
+        (Planted::FirstBatch, Op::Look(Look::Len, snapshot)) => {
+            let isolation = crate::catalogue::queue::isolation(*snapshot);
+            let range: RangeOption = queue.subspace().range().into();
+            let batch = tx.get_range(&range, 1, isolation).await;
+            batch.map(|batch| Answer::Len(batch.rows.len())).map_err(|_| Error::OwnItemsUnreadable)
+        }
+        (Planted::PeekAtSnapshot, Op::Look(look @ (Look::First | Look::IsEmpty), false)) => {
+            workload.right(tx, env, &Op::Look(*look, true)).await
+        }
+        (Planted::WideRange, Op::Look(Look::Len, snapshot)) => {
+            let isolation = crate::catalogue::queue::isolation(*snapshot);
+            let (begin, mut end) = queue.subspace().range();
+            end.push(0xff);
+            let rows = tx.get_range_all(RangeOption::from((begin, end)), isolation).await;
+            rows.map(|rows| Answer::Len(rows.len())).map_err(|_| Error::OwnItemsUnreadable)
+        }
+        _ => return None,
+    })
+}
+
+/// Enqueues with a bug in how the key is made.
+async fn enqueue<T: Transaction>(
+    planted: Planted,
+    workload: &Queue,
+    tx: &T,
+    env: &Env,
+    batch: &Batch,
+) -> Result<Answer, Error> {
+    let queue = workload.queue();
+    if planted == Planted::SameRank {
+        tx.get_read_version().await?;
+    }
+    let last = RangeOption::from(queue.subspace().range()).reversed().limit(1);
+    let index_of = |key: &[u8]| queue.subspace().unpack::<(i64, TupleBytes<'_>)>(key).map_or(0, |(n, _)| n);
+    let mut spots: Vec<Spot> = Vec::new();
+    for (name, value) in batch.items() {
+        let id = workload.id(env, name);
+        let place_at = |index: i64| {
+            tx.set(&queue.subspace().pack(&(index, TupleBytes::from(&id.0[..]))), &value);
+            Spot::Index(index)
+        };
+        spots.push(match planted {
+            Planted::CountIsIndex => place_at(queue.len(tx, Snapshot).await? as i64),
+            Planted::NoIndexLeft => {
+                let rows = tx.get_range_all(last.clone(), Snapshot).await?;
+                place_at(rows.first().map_or(0, |row| index_of(&row.key)).wrapping_add(1))
+            }
+            Planted::TiesInside => match spots.first() {
+                Some(Spot::Index(index)) => place_at(*index),
+                _ => spot(&queue.enqueue(tx, id, &value).await?),
+            },
+            Planted::SameRank => {
+                let key = (Versionstamp::incomplete(0), 0, TupleBytes::from(&id.0[..]));
+                let key = queue.subspace().pack_with_versionstamp(&key);
+                tx.atomic_op(&key, &value, MutationType::SetVersionstampedKey);
+                Spot::Commit(None)
+            }
+            Planted::SerializableLastIndex => {
+                tx.get_range_all(last.clone(), Serializable).await?;
+                spot(&queue.enqueue(tx, id, &value).await?)
+            }
+            Planted::ShortSuffix => spot(&queue.enqueue(tx, ItemId([id.0[0] & 1; 16]), &value).await?),
+            _ => spot(&queue.enqueue(tx, id, &value).await?),
+        });
+    }
+    Ok(Answer::Enqueued(spots))
+}
+
+/// The first item with its key.
+async fn first<T: Transaction>(
+    tx: &T,
+    workload: &Queue,
+    isolation: Isolation,
+) -> Result<Option<(Bytes, Item)>, Error> {
+    let queue = workload.queue();
+    let Some(item) = queue.peek(tx, isolation).await? else { return Ok(None) };
+    let range = RangeOption::from(queue.subspace().range()).limit(1);
+    let row = tx.get_range_all(range, isolation).await?.pop();
+    Ok(row.map(|row| (row.key, item)))
+}
+
+/// Removes the first item, however it was read.
+async fn take<T: Transaction>(tx: &T, workload: &Queue, isolation: Isolation) -> Result<Answer, Error> {
+    let found = first(tx, workload, isolation).await?;
+    found.iter().for_each(|(key, _)| tx.clear(key));
+    Ok(Answer::First(found.map(|(_, item)| told(&item))))
+}
+
+/// The id that the model knows, of an item that the bug may have put elsewhere.
+pub fn known(planted: Option<Planted>, mut id: ItemId) -> ItemId {
+    // Another attempt's id is no fault of its own; a second item under the same name is.
+    if planted == Some(Planted::EnqueueAsPrinted) {
+        id.0[15] = 0;
+    }
+    id
+}
+
+/// Does the calls of a transaction in the bug's own way; `None` when it leaves them as they are.
+pub async fn divert<D: Database>(
+    planted: Planted,
+    workload: &Queue,
+    session: &mut Session<D>,
+    ops: &[Op],
+) -> Option<Outcome<specimen::Answer<Answer>>> {
+    let db = session.database().clone();
+    let (db, env) = (&db, db.env());
+    let enqueues = ops.iter().all(|op| matches!(op, Op::Enqueue(_)));
+    let dequeues = ops.iter().all(|op| *op == Op::Dequeue);
+    match planted {
+        Planted::TimeoutIsRefusal | Planted::RetryAsNew
+            if !ops.iter().all(|op| matches!(op, Op::Look(..))) =>
+        {
+            let outcome = right(workload, session, ops).await;
+            Some(match (planted, outcome) {
+                (Planted::TimeoutIsRefusal, Outcome::Unknown(e)) => Outcome::GaveUp(e),
+                (Planted::RetryAsNew, Outcome::Unknown(_)) => right(workload, session, ops).await,
+                (_, known) => known,
+            })
+        }
+        Planted::EnqueueAsPrinted if enqueues => {
+            let run = db.run(|tx, attempt| async move {
+                let mut answers = Vec::new();
+                for op in ops {
+                    let Op::Enqueue(batch) = op else { continue };
+                    let mut spots = Vec::new();
+                    for (name, value) in batch.items() {
+                        let mut id = id(name);
+                        id.0[15] = attempt.number as u8;
+                        spots.push(spot(&workload.queue().enqueue(&tx, id, &value).await?));
+                    }
+                    answers.push(Answer::Enqueued(spots));
+                }
+                Ok::<_, Error>(answers)
+            });
+            Some(ran(run.await))
+        }
+        Planted::IdInside if enqueues => {
+            let run = db.run(|tx, _| async move {
+                let record = done().pack(&TupleBytes::from(&ItemId::draw(env).0[..]));
+                recorded(workload, &tx, env, &record, Serializable, ops).await
+            });
+            Some(ran(run.await))
+        }
+        Planted::RecordAtSnapshot if enqueues => {
+            let number = ops.iter().find_map(|op| match op {
+                Op::Enqueue(batch) => Some(batch.number()),
+                _ => None,
+            })?;
+            let record = &done().pack(&number);
+            loop {
+                let run =
+                    db.run(|tx, _| async move { recorded(workload, &tx, env, record, Snapshot, ops).await });
+                // What is unknown is tried again under the same record, which is as it should be.
+                match run.await {
+                    Err(e) if e.maybe_committed => continue,
+                    run => break Some(ran(run)),
+                }
+            }
+        }
+        Planted::DequeueAsPrinted if dequeues => {
+            Some(ran(db.run(|tx, _| async move { all(workload, &tx, env, ops).await }).await))
+        }
+        Planted::OverwrittenFlag | Planted::AnswerOfRetry | Planted::RecordCleanedUp if dequeues => {
+            let record = done().pack(&TupleBytes::from(&ItemId::draw(env).0[..]));
+            Some(ran(dequeue_recorded(planted, workload, db, &record, ops).await))
+        }
+        Planted::TwoTransactions if *ops == [Op::Dequeue] => {
+            let run = db.run(|tx, _| async move { first(&tx, workload, Serializable).await });
+            let found = &match run.await {
+                Ok(found) => found,
+                Err(e) => return Some(specimen::refused(&e.error)),
+            };
+            let applied = session.apply(|tx| async move {
+                found.iter().for_each(|(key, _)| tx.clear(key));
+                let item = found.as_ref().map(|(_, item)| told(item));
+                Ok::<_, Error>(Recorded(vec![Answer::First(item)]))
+            });
+            Some(specimen::told(applied.await))
+        }
+        Planted::LookApart => {
+            let [before @ .., look @ Op::Look(..)] = ops else { return None };
+            if before.is_empty() {
+                return None;
+            }
+            let run = db.run(|tx, _| async move { workload.right(&tx, env, look).await });
+            let seen = &match run.await {
+                Ok(seen) => seen,
+                Err(e) => return Some(specimen::refused(&e.error)),
+            };
+            let applied = session.apply(|tx| async move {
+                let mut answers = all(workload, &tx, env, before).await?;
+                answers.push(seen.clone());
+                Ok::<_, Error>(Recorded(answers))
+            });
+            Some(specimen::told(applied.await))
+        }
+        _ => None,
+    }
+}
+
+/// Where buggy operations keep their records.
+fn done() -> Subspace {
+    Subspace::from("done")
+}
+
+/// Whether a transaction does nothing but tidy such records up.
+pub fn only_tidies_up(mutations: &[Mutation]) -> bool {
+    let tidies = |m: &Mutation| matches!(m, Mutation::ClearRange(range) if done().is_start_of(&range.begin));
+    mutations.iter().all(tidies)
+}
+
+/// Does all calls of a transaction.
+#[allow(
+    clippy::manual_async_fn,
+    reason = "a plain async fn that borrows into `Database::run` is not Send (rust-lang/rust#100013)"
+)]
+fn all<'a, T: Transaction>(
+    workload: &'a Queue,
+    tx: &'a T,
+    env: &'a Env,
+    ops: &'a [Op],
+) -> impl Future<Output = Result<Vec<Answer>, Error>> + Send + 'a {
+    async move {
+        let mut answers = Vec::with_capacity(ops.len());
+        for op in ops {
+            answers.push(workload.right(tx, env, op).await?);
+        }
+        Ok(answers)
+    }
+}
+
+/// Does the calls exactly once.
+async fn right<D: Database>(
+    workload: &Queue,
+    session: &mut Session<D>,
+    ops: &[Op],
+) -> Outcome<specimen::Answer<Answer>> {
+    let db = session.database().clone();
+    let env = db.env();
+    let applied = session.apply(|tx| async move { all(workload, &tx, env, ops).await.map(Recorded) });
+    specimen::told(applied.await)
+}
+
+/// Does the calls unless the record says that they were done; the record is their answers.
+async fn recorded<T: Transaction>(
+    workload: &Queue,
+    tx: &T,
+    env: &Env,
+    record: &[u8],
+    isolation: Isolation,
+    ops: &[Op],
+) -> Result<Vec<Answer>, Error> {
+    if let Some(answers) = tx.get(record, isolation).await? {
+        return read(record, &answers);
+    }
+    let answers = all(workload, tx, env, ops).await?;
+    tx.set(record, &write(&answers));
+    Ok(answers)
+}
+
+fn write(answers: &[Answer]) -> Vec<u8> {
+    // Plain data: serializing it cannot fail.
+    serde_json::to_vec(answers).unwrap_or_default()
+}
+
+fn read(record: &[u8], answers: &[u8]) -> Result<Vec<Answer>, Error> {
+    serde_json::from_slice(answers).map_err(|_| Error::Foreign(Bytes::copy_from_slice(record)))
+}
+
+/// Dequeues with a record of its own, in a retry loop of its own.
+async fn dequeue_recorded<D: Database>(
+    planted: Planted,
+    workload: &Queue,
+    db: &D,
+    record: &[u8],
+    ops: &[Op],
+) -> Result<Vec<Answer>, RunError<Error>> {
+    let fail = |error: Error, maybe_committed| RunError { error, maybe_committed, attempts: 0 };
+    let queue = workload.queue();
+    let tx = db.create_transaction().map_err(|e| fail(e.into(), false))?;
+    let (mut last_failure, mut ever) = (false, false);
+    loop {
+        let attempt = async {
+            if planted == Planted::RecordCleanedUp && last_failure {
+                tx.clear(record);
+            }
+            let consult = planted != Planted::OverwrittenFlag || last_failure;
+            // Whoever overwrites the flag looks at the queue first, and tidies its record up when it has
+            // served: a commit that can conflict.
+            if planted == Planted::OverwrittenFlag {
+                queue.peek(&tx, Serializable).await?;
+            }
+            if consult && let Some(answers) = tx.get(record, Serializable).await? {
+                if planted == Planted::OverwrittenFlag {
+                    tx.clear(record);
+                    tx.commit().await?;
+                }
+                return match planted {
+                    Planted::AnswerOfRetry => {
+                        let first = queue.peek(&tx, Serializable).await?;
+                        Ok(ops.iter().map(|_| Answer::First(first.as_ref().map(told))).collect())
+                    }
+                    _ => read(record, &answers),
+                };
+            }
+            let answers = all(workload, &tx, db.env(), ops).await?;
+            tx.set(record, &write(&answers));
+            tx.commit().await?;
+            Ok(answers)
+        };
+        let error: Error = match attempt.await {
+            Ok(answers) => return Ok(answers),
+            Err(e) => e,
+        };
+        let Some(fdb) = error.fdb() else { return Err(fail(error, ever)) };
+        last_failure = fdb.leaves_commit_unknown();
+        ever |= last_failure;
+        if let Err(e) = tx.on_error(fdb).await {
+            return Err(fail(e.into(), ever));
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! The exactly-once mechanism done wrong, one bug at a time.
+
+use crate::catalogue::session::{
+    Answer, Client, Known, Op, Planted, Refusal, Slot, Told, add, cut, meddle, refused, register,
+};
+use bytes::{Bytes, BytesMut};
+use foundationdb_tuple::Versionstamp;
+use futures::future::join;
+use parking_lot::Mutex;
+use shaketable::{sessions::slots, workload::Outcome};
+use shaketable_layers::{
+    once::{self, Answer as _, OpId, Packed, Session},
+    tx::{
+        Database, Error,
+        Isolation::{Serializable, Snapshot},
+        MutationType, RetryError, Transaction,
+    },
+};
+use std::time::Duration;
+
+/// Does an operation that the bug touches; `None` when it leaves this one as it is.
+pub async fn apply<D: Database>(
+    planted: Planted,
+    client: &mut Client<D>,
+    op: &Op,
+) -> Option<Outcome<Answer>> {
+    let ended = match (planted, op) {
+        (Planted::DroppedIsRefused, Op::Cut(by, polls)) => match client.session().await {
+            Ok(session) => {
+                let failed = |_| Outcome::Answered(Answer::Failed(Error::OPERATION_CANCELLED.code()));
+                cut(session, *by, *polls).await.unwrap_or_else(failed)
+            }
+            Err(answer) => Outcome::Answered(answer),
+        },
+        (Planted::BegunOver, op) if op.begins() => {
+            if let Ok(session) = client.session().await {
+                // What it meets the operation itself meets, too.
+                let _ = read(session).await;
+            }
+            return None;
+        }
+        (Planted::UnfencedFate, Op::Settle(_)) => look_for_record(client).await,
+        (Planted::UsedIsRefused, Op::Clone(by, after)) => {
+            added(planted, client, *by, false, Some(Duration::from_micros(100 * u64::from(*after)))).await
+        }
+        (
+            Planted::UnfencedFate | Planted::UsedIsRefused | Planted::DroppedIsRefused | Planted::BegunOver,
+            _,
+        ) => {
+            return None;
+        }
+        (Planted::OneByte, Op::Burst(count)) => {
+            let mut applied = 0;
+            for n in 0..*count {
+                let by = if n % 2 == 0 { 1 } else { -1 };
+                if let Outcome::Answered(Answer::Applied(..)) = added(planted, client, by, true, None).await {
+                    applied += 1;
+                }
+            }
+            Outcome::Answered(Answer::Burst(applied))
+        }
+        (_, Op::Add(by)) => added(planted, client, *by, false, None).await,
+        (_, Op::Blind(by)) => added(planted, client, *by, true, None).await,
+        _ => return None,
+    };
+    Some(ended)
+}
+
+/// Looks whether the pending operation is recorded, and leaves it at that.
+async fn look_for_record<D: Database>(client: &mut Client<D>) -> Outcome<Answer> {
+    let session = match client.session().await {
+        Ok(session) => session,
+        Err(answer) => return Outcome::Answered(answer),
+    };
+    let Some(op) = session.pending() else { return Outcome::Answered(Answer::Nothing) };
+    let key = slots().key(op.client);
+    let key = &key;
+    let read = session.database().run(|tx, _| async move { tx.get(key, Serializable).await });
+    Outcome::Answered(match read.await {
+        Err(e) => Answer::Failed(e.error.code()),
+        Ok(value) => {
+            let slot = value.and_then(|value| Slot::of(&value).ok()).unwrap_or_default();
+            let recorded = slot.applied.filter(|_| slot.answered == (op.epoch, op.seq));
+            match recorded.and_then(Told::decode) {
+                Some(Packed((value, stamp))) => Answer::Fate(op, Known::Applied(value, bytes(&stamp))),
+                None => Answer::Fate(op, Known::NotApplied),
+            }
+        }
+    })
+}
+
+/// Asks what became of the operation that no other one may begin before, and does not listen.
+async fn read<D: Database>(session: &mut Session<D>) -> Result<(), once::Error> {
+    match session.unread() {
+        Some(unread) => session.resolve::<Bytes>(unread).await.map(drop),
+        None => Ok(()),
+    }
+}
+
+/// Adds by a mechanism of its own that has the bug.
+async fn added<D: Database>(
+    planted: Planted,
+    client: &mut Client<D>,
+    by: i8,
+    blind: bool,
+    disturbed: Option<Duration>,
+) -> Outcome<Answer> {
+    let dropped = client.dropped;
+    let session = match client.session().await {
+        Ok(session) => session,
+        Err(answer) => return Outcome::Answered(answer),
+    };
+    // What it has begun itself it does not conclude.
+    if dropped.is_none()
+        && let Err(e) = read(session).await
+    {
+        return Outcome::Answered(refused(e.into()));
+    }
+    let op = match session.begin().await {
+        Ok(op) => op,
+        Err(e) => return Outcome::Answered(refused(e.into())),
+    };
+    let (db, kept) = (session.database().clone(), Mutex::new(None));
+    match disturbed {
+        None => attempts(planted, &db, op, by, blind, &kept).await,
+        Some(after) => join(attempts(planted, &db, op, by, blind, &kept), meddle(&db, &kept, after)).await.0,
+    }
+}
+
+async fn attempts<D: Database>(
+    planted: Planted,
+    db: &D,
+    op: OpId,
+    by: i8,
+    blind: bool,
+    kept: &Mutex<Option<D::Transaction>>,
+) -> Outcome<Answer> {
+    let tx = match db.create_transaction() {
+        Ok(tx) => tx,
+        Err(e) => return Outcome::Answered(Answer::Failed(e.code())),
+    };
+    let (mut maybe_committed, mut number) = (false, 0);
+    loop {
+        *kept.lock() = Some(tx.clone());
+        let stamp = tx.get_versionstamp();
+        let failed = match attempt(planted, &tx, op, by, blind, number).await {
+            Ok(Attempted::Answered(answer)) => return Outcome::Answered(answer),
+            Ok(Attempted::Written(value)) => match tx.commit().await {
+                Ok(()) => {
+                    let stamped = |stamp| Outcome::Answered(Answer::Applied(value, stamp));
+                    return stamp.await.map_or_else(Outcome::Unknown, stamped);
+                }
+                Err(Error::COMMIT_UNKNOWN_RESULT_FATAL) if planted == Planted::FatalIsRefused => {
+                    return Outcome::Answered(Answer::Failed(1022));
+                }
+                Err(Error::USED_DURING_COMMIT) if planted == Planted::UsedIsRefused => {
+                    return Outcome::Answered(Answer::Failed(2017));
+                }
+                Err(e) => {
+                    maybe_committed |= e.leaves_commit_unknown();
+                    Refusal::Fdb(e)
+                }
+            },
+            Err(e) => e,
+        };
+        let given_up = match failed.fdb() {
+            Some(error) => tx.on_error(error).await.err().map(Refusal::Fdb),
+            None => Some(failed),
+        };
+        match given_up {
+            Some(refusal) if !maybe_committed => return Outcome::Answered(refused(refusal)),
+            Some(refusal) if planted == Planted::RefusedUnfenced && refusal.fdb().is_none() => {
+                return Outcome::Answered(refused(refusal));
+            }
+            Some(_) => return Outcome::Unknown(Error::COMMIT_UNKNOWN_RESULT),
+            None => number += 1,
+        }
+    }
+}
+
+/// What an attempt came to before its commit.
+enum Attempted {
+    /// The end of it.
+    Answered(Answer),
+    /// This value is recorded if it commits.
+    Written(i64),
+}
+
+async fn attempt<T: Transaction>(
+    planted: Planted,
+    tx: &T,
+    op: OpId,
+    by: i8,
+    blind: bool,
+    number: u32,
+) -> Result<Attempted, Refusal> {
+    let key = slots().key(op.client);
+    let slot = match planted {
+        Planted::Unread => Slot { epoch: op.epoch, ..Slot::default() },
+        _ => {
+            let isolation = if planted == Planted::SnapshotSlot { Snapshot } else { Serializable };
+            let value = tx.get(&key, isolation).await?;
+            value.and_then(|value| Slot::of(&value).ok()).ok_or(once::Error::Superseded)?
+        }
+    };
+    let is_own = slot.answered == (op.epoch, op.seq) || planted == Planted::AnswersLast && number > 0;
+    if let Some(Packed((value, stamp))) = slot.applied.filter(|_| is_own).and_then(Told::decode) {
+        return Ok(Attempted::Answered(Answer::Applied(value, bytes(&stamp))));
+    }
+    if slot.answered == (op.epoch, op.seq) {
+        return Err(once::Error::Fenced.into());
+    }
+    let is_over = slot.epoch != op.epoch || slot.answered > (op.epoch, op.seq);
+    if is_over && !matches!(planted, Planted::OldEpoch | Planted::OneByte) {
+        return Err(once::Error::Superseded.into());
+    }
+    let told = match blind {
+        false => add(tx, op.client, by).await?,
+        true => {
+            tx.atomic_op(&register(op.client), &i64::from(by).to_le_bytes(), MutationType::Add);
+            Packed((0, Versionstamp::incomplete(0)))
+        }
+    };
+    let Packed((sum, _)) = told;
+    let seq = if planted == Planted::OneByte { op.seq & 0xff } else { op.seq };
+    let mut value = BytesMut::from(&[1][..]);
+    [op.epoch, op.epoch, seq].iter().for_each(|word| value.extend_from_slice(&word.to_be_bytes()));
+    value.extend_from_slice(&[1]);
+    let offset = told.encode(&mut value)?.unwrap_or_default() as u32;
+    value.extend_from_slice(&offset.to_le_bytes());
+    tx.atomic_op(&key, &value, MutationType::SetVersionstampedValue);
+    Ok(Attempted::Written(sum))
+}
+
+fn bytes(stamp: &Versionstamp) -> [u8; 10] {
+    let mut bytes = [0; 10];
+    bytes.copy_from_slice(stamp.transaction_version());
+    bytes
+}

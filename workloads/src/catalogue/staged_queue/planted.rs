@@ -1,0 +1,375 @@
+//! A staged queue done wrong, one bug at a time.
+
+use crate::catalogue::staged_queue::{
+    Answer, Deal, Dealt, Op, Planted, Staged, patience, refused, staged, taken, wait,
+};
+use bytes::{Bytes, BytesMut};
+use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
+use futures::future::{Either, select};
+use shaketable::{looks, sessions::known, workload::Outcome};
+use shaketable_layers::{
+    limits,
+    once::{Answer as _, Fate, Session},
+    queue::{Item, ItemId, Position},
+    staged_queue::{Error, MAX_VALUE_BYTES, Request, Row, Taken, Turn},
+    tx::{
+        ConflictRangeType, Database,
+        Isolation::{self, Serializable, Snapshot},
+        KeyValue, RangeOption, RetryError, RunError, Transaction, key_after,
+    },
+};
+use std::{collections::BTreeSet, pin::pin, time::Duration};
+
+/// Does an operation that the bug touches; `None` when it leaves this one as it is.
+pub async fn apply<D: Database>(
+    planted: Planted,
+    workload: &Staged,
+    session: &mut Session<D>,
+    op: &Op,
+) -> Option<Outcome<Answer>> {
+    let db = session.database().clone();
+    match (planted, op) {
+        (Planted::Stays | Planted::LeavesBlindly, Op::Within(patience)) => {
+            let end = give_up_wrongly(planted, session, self::patience(*patience));
+            return Some(workload.patiently(&db, end).await);
+        }
+        (Planted::LargestRefused, Op::Enqueue(batch)) => {
+            let values = batch.values();
+            let too_large = |value: &Bytes| {
+                limits::value_up_to(MAX_VALUE_BYTES - 1, staged().subspace().bytes(), value).err()
+            };
+            return values.iter().find_map(too_large).map(|e| refused(e.into()));
+        }
+        (Planted::CountAtSnapshot, Op::Count) => {
+            let count = |tx, _| async move { staged().len(&tx, Snapshot).await };
+            let counted = db.run(|tx, _| async move { looks::twice(&tx, op, count).await }).await;
+            return Some(counted.map_or_else(|e| refused(e.error), |n| Outcome::Answered(Answer::Count(n))));
+        }
+        (Planted::Impatient, Op::Within(patience)) => {
+            return Some(workload.within(session, self::patience(*patience) / 2).await);
+        }
+        (_, Op::Dequeue) | (Planted::ForgetsDropped | Planted::AsksBeside, Op::Cut(_)) => {}
+        _ => return None,
+    }
+    Some(match planted {
+        Planted::ForgetsDropped | Planted::AsksBeside => {
+            workload.patiently(&db, begin_anew(planted, session)).await
+        }
+        Planted::SleepsInLine => {
+            let end = async {
+                match register(session).await {
+                    Ok(request) => {
+                        db.env().sleep(Duration::from_secs(20)).await;
+                        wait(session, request).await
+                    }
+                    Err(outcome) => outcome,
+                }
+            };
+            workload.patiently(&db, end).await
+        }
+        Planted::AsksAgain => workload.patiently(&db, ask_again(session)).await,
+        Planted::Overtakes => {
+            let took = session.apply(|tx| async move {
+                let first = rows(&tx, &items(), 1, Serializable).await?.pop();
+                first.iter().for_each(|row| tx.clear(&row.key));
+                first.map(|row| item(&row)).transpose()
+            });
+            let took = took.await;
+            let end = async {
+                match known(session, took).await {
+                    Ok(Some(item)) => taken(item),
+                    _ => register_and_wait(planted, session).await,
+                }
+            };
+            workload.patiently(&db, end).await
+        }
+        Planted::RemovesBlindly
+        | Planted::FulfilsBlindly
+        | Planted::ConflictsTooLate
+        | Planted::EmptyAtSnapshot
+        | Planted::PageForEnd
+        | Planted::ServesLastFirst => {
+            let asked = staged().ask(session).await;
+            let end = async {
+                match known(session, asked).await {
+                    Ok(Some(Turn::Given(item))) => taken(item),
+                    Ok(Some(Turn::Waiting(request))) => wait_wrongly(planted, session, request).await,
+                    Ok(Some(Turn::Gone) | None) => register_and_wait(planted, session).await,
+                    Err(e) => refused(e),
+                }
+            };
+            workload.patiently(&db, end).await
+        }
+        _ => return None,
+    })
+}
+
+/// Does one of several calls about a request in a transaction, a look in one of its own beside it.
+pub async fn deal<D: Database>(
+    planted: Planted,
+    db: &D,
+    tx: &D::Transaction,
+    deal: &Deal,
+    request: Request,
+    values: &[(ItemId, Bytes)],
+) -> Result<Dealt, Error> {
+    match (planted, deal) {
+        (Planted::TurnBeside, Deal::Turn) => {
+            let turn = db.run(|own, _| async move { staged().turn(&own, request, Serializable).await });
+            Dealt::of(turn.await.map_err(|e| e.error)?)
+        }
+        _ => deal.perform(tx, request, values).await,
+    }
+}
+
+/// Brings back what nobody has collected, in the bug's own way.
+pub async fn reclaim<D: Database>(
+    planted: Planted,
+    db: &D,
+    patience: Duration,
+) -> Result<usize, RunError<Error>> {
+    match planted {
+        Planted::ParkedForEver => Ok(0),
+        Planted::ReclaimsBlindly | Planted::ComesBackLast => {
+            let parked = || db.run(|tx, _| async move { rows(&tx, &parked(), 0, Snapshot).await });
+            let before: BTreeSet<Bytes> = parked().await?.into_iter().map(|row| row.key).collect();
+            db.env().sleep(patience).await;
+            let still = parked().await?.into_iter().filter(|row| before.contains(&row.key));
+            let mut reclaimed = 0;
+            for row in still {
+                reclaimed += 1;
+                let (row, id) = (&row, ItemId::draw(db.env()));
+                db.run(|tx, _| async move {
+                    if planted == Planted::ComesBackLast && tx.get(&row.key, Serializable).await?.is_none() {
+                        return Ok(());
+                    }
+                    if let Row::Parked(_, Some(item)) = staged().row(row)? {
+                        match planted {
+                            Planted::ComesBackLast => drop(staged().enqueue(&tx, id, &item.value).await?),
+                            _ => tx.set(&place(&item.position), &item.value),
+                        }
+                    }
+                    tx.clear(&row.key);
+                    Ok::<_, Error>(())
+                })
+                .await?;
+            }
+            Ok(reclaimed)
+        }
+        _ => staged().reclaim_unchanged(db, patience).await,
+    }
+}
+
+fn items() -> Subspace {
+    staged().subspace().subspace(&0)
+}
+
+fn parked() -> Subspace {
+    staged().subspace().subspace(&2)
+}
+
+/// The key of an item.
+fn place(position: &Position) -> Vec<u8> {
+    let mut key = BytesMut::from(items().bytes());
+    // A position is encoded as its key below the subspace, and its stamp is complete.
+    let _ = position.encode(&mut key);
+    key.to_vec()
+}
+
+async fn rows<T: Transaction>(
+    tx: &T,
+    of: &Subspace,
+    limit: usize,
+    isolation: Isolation,
+) -> Result<Vec<KeyValue>, Error> {
+    Ok(tx.get_range_all(RangeOption::from(of.range()).limit(limit), isolation).await?)
+}
+
+fn item(row: &KeyValue) -> Result<Item, Error> {
+    match staged().row(row)? {
+        Row::Item(item) => Ok(item),
+        _ => Err(Error::Foreign(row.key.clone())),
+    }
+}
+
+/// Takes in a transaction without a record; whatever its error says, a request is registered then.
+async fn ask_again<D: Database>(session: &mut Session<D>) -> Outcome<Answer> {
+    let db = session.database().clone();
+    let ticket = ItemId::draw(db.env());
+    let first = async {
+        let tx = db.create_transaction()?;
+        match staged().take(&tx, ticket).await? {
+            Taken::Now(item) => {
+                tx.commit().await?;
+                Ok::<_, Error>(Some(item))
+            }
+            Taken::Waiting(_) => Ok(None),
+        }
+    };
+    match first.await {
+        Ok(Some(item)) => taken(item),
+        Err(e) if e.fdb().is_none() => refused(e),
+        _ => register_and_wait(Planted::AsksAgain, session).await,
+    }
+}
+
+async fn register_and_wait<D: Database>(planted: Planted, session: &mut Session<D>) -> Outcome<Answer> {
+    match register(session).await {
+        Ok(request) => wait_wrongly(planted, session, request).await,
+        Err(outcome) => outcome,
+    }
+}
+
+/// A request of which the session knows nothing.
+async fn register<D: Database>(session: &mut Session<D>) -> Result<Request, Outcome<Answer>> {
+    loop {
+        let env = session.database().env().clone();
+        let ticket = ItemId::draw(&env);
+        let registered = session.apply(|tx| async move { staged().register(&tx, ticket).await }).await;
+        match known(session, registered).await {
+            Ok(registered) => match registered.and_then(|registered| registered.request()) {
+                Some(request) => return Ok(request),
+                None => env.sleep(Duration::from_millis(5)).await,
+            },
+            Err(e) => return Err(refused(e)),
+        }
+    }
+}
+
+/// Dequeues without asking what a dropped dequeue of the session has come to.
+async fn begin_anew<D: Database>(planted: Planted, session: &mut Session<D>) -> Outcome<Answer> {
+    if planted == Planted::AsksBeside
+        && let Some(pending) = session.pending()
+        && let Ok(Fate::Applied(Turn::Given(Some(item)))) = session.resolve(pending).await
+    {
+        return taken(Some(item));
+    }
+    let ticket = ItemId::draw(session.database().env());
+    let took = session.apply(|tx| async move { staged().take(&tx, ticket).await }).await;
+    match known(session, took).await {
+        Ok(Some(Taken::Now(item))) => taken(item),
+        Ok(Some(Taken::Waiting(registered))) => match registered.request() {
+            Some(request) => wait(session, request).await,
+            None => Outcome::Violated("a request without a place".to_owned()),
+        },
+        Ok(None) => register_and_wait(planted, session).await,
+        Err(e) => refused(e),
+    }
+}
+
+/// Waits as long as patience lasts, and gives up in the bug's own way.
+async fn give_up_wrongly<D: Database>(
+    planted: Planted,
+    session: &mut Session<D>,
+    patience: Duration,
+) -> Outcome<Answer> {
+    let db = session.database().clone();
+    let request = match register(session).await {
+        Ok(request) => request,
+        Err(outcome) => return outcome,
+    };
+    if let Either::Left((turn, _)) = select(pin!(wait(session, request)), db.env().sleep(patience)).await {
+        return turn;
+    }
+    if planted == Planted::LeavesBlindly {
+        let waiting = staged().subspace().subspace(&1);
+        let waiting = &waiting;
+        let removed = db.run(|tx, _| async move {
+            for row in rows(&tx, waiting, 0, Snapshot).await? {
+                if staged().row(&row)? == Row::Request(request) {
+                    tx.clear(&row.key);
+                }
+            }
+            Ok::<_, Error>(())
+        });
+        if let Err(e) = removed.await {
+            return refused(e.error);
+        }
+    }
+    Outcome::Answered(Answer::Left(0))
+}
+
+/// Waits for a request's turn, in the bug's own way.
+async fn wait_wrongly<D: Database>(
+    planted: Planted,
+    session: &mut Session<D>,
+    request: Request,
+) -> Outcome<Answer> {
+    if matches!(planted, Planted::AsksAgain | Planted::Overtakes) {
+        return wait(session, request).await;
+    }
+    let db = session.database().clone();
+    loop {
+        let turn = db.run(|tx, _| async move { staged().turn(&tx, request, Snapshot).await }).await;
+        match turn {
+            Ok(Turn::Waiting(_)) => {
+                let served = match planted {
+                    Planted::RemovesBlindly => staged().fulfil_all(&db).await.map(drop),
+                    _ => db.run(|tx, _| async move { fulfil(planted, &tx).await }).await,
+                };
+                if let Err(e) = served
+                    && e.error.fdb().is_none()
+                {
+                    return Outcome::Violated(e.error.to_string());
+                }
+            }
+            Ok(_) if planted == Planted::RemovesBlindly => {
+                let collected = db.run(|tx, _| async move { staged().collect(&tx, request).await }).await;
+                match collected {
+                    Ok(Turn::Given(item)) => return taken(item),
+                    Ok(_) => return taken(None),
+                    Err(_) => {}
+                }
+            }
+            Ok(_) => return wait(session, request).await,
+            Err(_) => {}
+        }
+        db.env().sleep(Duration::from_millis(5)).await;
+    }
+}
+
+async fn fulfil<T: Transaction>(planted: Planted, tx: &T) -> Result<(), Error> {
+    let waiting = staged().subspace().subspace(&1);
+    let range = RangeOption::from(waiting.range()).limit(20);
+    let (range, isolation) = match planted {
+        Planted::ServesLastFirst => (range.reversed(), Serializable),
+        Planted::PageForEnd => (range, Serializable),
+        _ => (range, Snapshot),
+    };
+    let requests = tx.get_range_all(range, isolation).await?;
+    let Some(last) = requests.last() else { return Ok(()) };
+    let mut found = rows(tx, &items(), requests.len(), isolation).await?;
+    if planted == Planted::PageForEnd {
+        let mut bytes = 0;
+        found.retain(|row| {
+            bytes += row.value.len();
+            bytes <= 1_000_000
+        });
+    }
+    let conflicts = || -> Result<(), Error> {
+        let (begin, end) = items().range();
+        let behind = found.last().map_or_else(|| begin.clone().into(), |row| key_after(&row.key));
+        let until = match planted {
+            Planted::ConflictsTooLate if found.len() < requests.len() => end.into(),
+            _ => behind,
+        };
+        tx.add_conflict_range(&waiting.range().0, &key_after(&last.key), ConflictRangeType::Read)?;
+        Ok(tx.add_conflict_range(&begin, &until, ConflictRangeType::Read)?)
+    };
+    if planted == Planted::EmptyAtSnapshot {
+        conflicts()?;
+    }
+    for (n, request) in requests.iter().enumerate() {
+        let Row::Request(waiting) = staged().row(request)? else { continue };
+        let given = found.get(n).map(item).transpose()?;
+        let mut value = BytesMut::new();
+        given.encode(&mut value)?;
+        tx.clear(&request.key);
+        found.get(n).iter().for_each(|row| tx.clear(&row.key));
+        tx.set(&parked().pack(&TupleBytes::from(&waiting.ticket().0[..])), &value);
+    }
+    if planted == Planted::ConflictsTooLate {
+        conflicts()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,216 @@
+//! Tables done wrong, one bug at a time.
+
+use crate::{
+    catalogue::table::{Answer, Op, Planted, Shape, bytes, cells, labels, perform as right},
+    models::labels::{Family, Which, label},
+};
+use foundationdb_tuple::{Element, Subspace};
+use shaketable::{
+    specimen::{self, Content, ran},
+    workload::Outcome,
+};
+use shaketable_layers::{
+    label::Label,
+    limits,
+    once::Session,
+    table::{Cells, Error},
+    tx::{
+        Database,
+        Isolation::{self, Serializable, Snapshot},
+        RangeOption, Transaction, VALUE_SIZE_LIMIT,
+    },
+};
+
+/// Does a call with the bug in it, or as it should be where the bug does not touch it.
+pub async fn perform<T: Transaction>(
+    planted: Planted,
+    shape: Shape,
+    tx: &T,
+    op: &Op,
+    isolation: Isolation,
+) -> Result<Answer, Error> {
+    let (by_row, row_axes) = shape.orders().swap_remove(0);
+    // What is to be refused is refused as it should be.
+    if let (true, Op::Replace(..)) = (planted.replaces(), op)
+        && (is_odd(op) || !fits(op))
+    {
+        return right(shape, tx, op, isolation).await;
+    }
+    match (planted, op) {
+        (Planted::SetRowAsPrinted, Op::Replace(fixed, new)) if fixed[0].0 == 0 && !new.is_empty() => {
+            replace_first(tx, shape, &by_row, fixed[0].1, new)
+        }
+        (Planted::DeleteRowByRow, Op::Replace(fixed, new)) if fixed[0].0 == 0 && new.is_empty() => {
+            replace_first(tx, shape, &by_row, fixed[0].1, new)
+        }
+        (Planted::RowsMerge, Op::Replace(fixed, new)) if shape != Shape::Cube && !new.is_empty() => {
+            // Refused where it should be.
+            right(shape, tx, &Op::Slice(fixed.clone()), isolation).await?;
+            for (at, value) in new {
+                let mut cell = labels(at);
+                cell.insert(fixed[0].0, label(fixed[0].1));
+                shape.keys(&cell).iter().for_each(|key| tx.set(key, &bytes(*value)));
+            }
+            Ok(Answer::Written)
+        }
+        (Planted::SnapshotReplace, Op::Replace(fixed, new)) => {
+            let (axis, of) = (fixed[0].0, label(fixed[0].1));
+            let (space, axes) = shape.orders().swap_remove(axis);
+            let line = RangeOption::from(space.subspace(&(&of,)).range());
+            for row in tx.get_range_all(line, Snapshot).await? {
+                let found: Vec<Label> =
+                    space.unpack(&row.key).map_err(|_| Error::Foreign(row.key.clone()))?;
+                let mut cell: Vec<_> = axes.iter().zip(found).collect();
+                cell.sort();
+                let cell: Vec<Label> = cell.into_iter().map(|(_, label)| label).collect();
+                shape.keys(&cell).iter().for_each(|key| tx.clear(key));
+            }
+            for (at, value) in new {
+                let mut cell = labels(at);
+                cell.insert(axis, of.clone());
+                shape.keys(&cell).iter().for_each(|key| tx.set(key, &bytes(*value)));
+            }
+            Ok(Answer::Written)
+        }
+        (Planted::GetCellAsPrinted, Op::Get(cell)) if cell.len() == shape.dimensions() => {
+            let key = shape.keys(&labels(cell)).swap_remove(0);
+            match tx.get(&key, Serializable).await? {
+                Some(value) => Ok(Answer::Value(Some(Content::from(&value)))),
+                None => Err(Error::Foreign(key.into())),
+            }
+        }
+        (Planted::DeleteCellByRow, Op::Delete(cell)) if cell.len() == shape.dimensions() => {
+            tx.clear(&shape.keys(&labels(cell))[0]);
+            Ok(Answer::Written)
+        }
+        (Planted::FirstBatch, Op::Slice(fixed)) if matches!(fixed[..], [(0, _)]) && row_axes[0] == 0 => {
+            let row = by_row.subspace(&(label(fixed[0].1),)).range();
+            let batch = tx.get_range(&RangeOption::from(row), 1, Serializable).await?;
+            let cell = |row: shaketable_layers::tx::KeyValue| {
+                let labels: Vec<Label> = by_row.unpack(&row.key).unwrap_or_default();
+                (labels, row.value)
+            };
+            Ok(cells(&batch.rows.into_iter().map(cell).collect::<Cells>(), &[0]))
+        }
+        (Planted::TextLabels, Op::Set(cell, value)) if cell.len() == shape.dimensions() => {
+            let cell: Vec<Label> = labels(cell).iter().map(text).collect();
+            let (keys, value) = (shape.keys(&cell), bytes(*value));
+            keys.iter().try_for_each(|key| limits::row(key, &value))?;
+            keys.iter().for_each(|key| tx.set(key, &value));
+            Ok(Answer::Written)
+        }
+        (Planted::TextLabels, Op::Get(cell)) if cell.len() == shape.dimensions() => {
+            let cell: Vec<Label> = labels(cell).iter().map(text).collect();
+            let value = tx.get(&shape.keys(&cell)[0], Serializable).await?;
+            Ok(Answer::Value(value.as_ref().map(Content::from)))
+        }
+        (Planted::EmptyIsAbsent, Op::Get(_)) => match right(shape, tx, op, isolation).await? {
+            Answer::Value(value) => Ok(Answer::Value(value.filter(|value| value.length() > 0))),
+            other => Ok(other),
+        },
+        (Planted::SliceAtSnapshot, Op::Slice(_)) => right(shape, tx, op, Snapshot).await,
+        (Planted::LastAgain, Op::Page(given, Some(after), most)) if *most > 0 => {
+            let Answer::Page(page) = right(shape, tx, op, isolation).await? else { return Err(no_page()) };
+            let again = Op::Page(given.clone(), None, usize::MAX);
+            let Answer::Page(all) = right(shape, tx, &again, isolation).await? else { return Err(no_page()) };
+            let last: Vec<Content> =
+                labels(after).iter().map(|label| Content::from(label.packed())).collect();
+            let last = all.into_iter().filter(|(cell, _)| *cell == last);
+            Ok(Answer::Page(last.chain(page).take(*most).collect()))
+        }
+        (Planted::AxisTwice, Op::Slice(fixed)) if matches!(fixed[..], [(0, _), (0, _)]) => {
+            right(shape, tx, &Op::Slice(fixed[..1].to_vec()), isolation).await
+        }
+        (Planted::LargestRefused, Op::Set(cell, value)) if value.1 == VALUE_SIZE_LIMIT => {
+            let keys = shape.keys(&labels(cell));
+            keys.iter().try_for_each(|key| {
+                limits::key(key)?;
+                limits::value_up_to(VALUE_SIZE_LIMIT - 1, key, &bytes(*value))
+            })?;
+            right(shape, tx, op, isolation).await
+        }
+        _ => right(shape, tx, op, isolation).await,
+    }
+}
+
+/// Whether a replacement is not of one line by cells of it.
+fn is_odd(op: &Op) -> bool {
+    match op {
+        Op::Replace(fixed, new) => {
+            !matches!(fixed[..], [(0 | 1, _)]) || new.iter().any(|(free, _)| free.len() != 1)
+        }
+        _ => false,
+    }
+}
+
+/// Whether the cells of a replacement can be stored.
+fn fits(op: &Op) -> bool {
+    match op {
+        Op::Replace(fixed, new) => {
+            let long = |which: &Which| *which == Family::oversize();
+            !fixed.iter().any(|(_, which)| long(which))
+                && new.iter().all(|(_, value)| value.1 <= VALUE_SIZE_LIMIT)
+        }
+        _ => true,
+    }
+}
+
+fn no_page() -> Error {
+    Error::NoOrder(Vec::new())
+}
+
+impl Planted {
+    /// Whether the bug replaces lines its own way.
+    fn replaces(self) -> bool {
+        use Planted::*;
+        matches!(self, SetRowAsPrinted | DeleteRowByRow | RowsMerge | SnapshotReplace)
+    }
+}
+
+/// A row is cleared in the first order, and its new cells are set in every one.
+fn replace_first<T: Transaction>(
+    tx: &T,
+    shape: Shape,
+    by_row: &Subspace,
+    row: Which,
+    new: &[(Vec<Which>, (u8, usize))],
+) -> Result<Answer, Error> {
+    let (begin, end) = by_row.subspace(&(label(row),)).range();
+    tx.clear_range(&begin, &end);
+    for (at, value) in new {
+        let cell = [label(row), label(at[0])];
+        shape.keys(&cell).iter().for_each(|key| tx.set(key, &bytes(*value)));
+    }
+    Ok(Answer::Written)
+}
+
+/// Sets a cell in one transaction for each order.
+pub async fn order_on_its_own<D: Database>(
+    shape: Shape,
+    session: &mut Session<D>,
+    cell: &[Which],
+    value: (u8, usize),
+) -> Option<Outcome<specimen::Answer<Answer>>> {
+    let db = session.database().clone();
+    let (keys, value) = (&shape.keys(&labels(cell)), &bytes(value));
+    if keys.iter().any(|key| limits::row(key, value).is_err()) {
+        return None;
+    }
+    let mut outcome = None;
+    for key in keys {
+        let set = db.run(|tx, _| async move {
+            tx.set(key, value);
+            Ok::<_, Error>(vec![Answer::Written])
+        });
+        outcome = Some(ran(set.await));
+    }
+    outcome
+}
+
+/// An integer as its digits.
+fn text(label: &Label) -> Label {
+    match label.to::<Element<'_>>() {
+        Some(Element::Int(n)) => n.to_string().into(),
+        _ => label.clone(),
+    }
+}

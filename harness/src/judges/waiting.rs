@@ -143,6 +143,10 @@ mod tests {
     fn nothing_is_answered_when_patience_has_run_out_and_from_a_look_after_that() {
         let judge = |returned, look| timing(None).judge(0, returned, Some(look), NOTHING);
         assert_eq!(judge(3 * SECOND, 20), Ok(()));
+        assert_eq!(
+            judge(2 * SECOND, 20).unwrap_err(),
+            "answered after 2.000 s that nothing came, and was to wait for 3.000 s"
+        );
         assert!(judge(3 * SECOND - 1, 20).is_err());
         assert!(judge(3 * SECOND, 19).is_err());
         let early = Wait { patience: SECOND / 2, ..NOTHING };

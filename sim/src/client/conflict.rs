@@ -182,6 +182,33 @@ mod tests {
         Bytes::copy_from_slice(&[k])
     }
 
+    /// A range read natively has read to its ends, or to the row where it stopped; beyond an end that was moved by
+    /// an offset, to the row that this led to.
+    #[test]
+    fn a_native_range_is_read_as_far_as_its_selectors_led() {
+        let row = |key: &str| shaketable_layers::tx::KeyValue::new(key.to_owned(), "");
+        let read = |rows: &[&str], reverse, more, begin_offset, (end, end_offset): (&'static str, i32)| {
+            let batch = Batch { rows: rows.iter().map(|key| row(key)).collect(), more, ..Batch::default() };
+            let begin = Selector { key: "a".into(), offset: begin_offset };
+            let end = Selector { key: end.into(), offset: end_offset };
+            let KeyRange { begin, end } = of_native_range(&begin, &end, reverse, &batch);
+            (String::from_utf8(begin.to_vec()).unwrap(), String::from_utf8(end.to_vec()).unwrap())
+        };
+        let range = |begin: &str, end: &str| (begin.to_owned(), end.to_owned());
+        let (up, down) = (&["b", "c", "d"][..], &["d", "c", "b"][..]);
+        assert_eq!(read(up, false, false, 1, ("z", 1)), range("a", "z"));
+        assert_eq!(read(up, false, true, 1, ("z", 1)), range("a", "d\0"));
+        assert_eq!(read(up, false, true, 1, ("z", 0)), range("a", "z"));
+        assert_eq!(read(up, false, false, 1, ("c", 2)), range("a", "d\0"));
+        assert_eq!(read(up, false, false, 0, ("z", 1)), range("b", "z"));
+        assert_eq!(read(down, true, false, 1, ("z", 1)), range("a", "z"));
+        assert_eq!(read(down, true, true, 1, ("z", 1)), range("b", "z"));
+        assert_eq!(read(down, true, true, 2, ("z", 1)), range("a", "z"));
+        assert_eq!(read(down, true, false, 0, ("z", 1)), range("b", "z"));
+        assert_eq!(read(down, true, false, 1, ("c", 2)), range("a", "d\0"));
+        assert_eq!(read(&[], false, false, 1, ("z", 2)), range("a", "z"));
+    }
+
     proptest! {
         #[test]
         fn a_set_holds_the_union(ranges in prop::collection::vec((0u8..40, 0u8..40), 0..20)) {

@@ -8,6 +8,8 @@
 mod macros;
 
 pub mod calm;
+#[cfg(feature = "command")]
+pub mod command;
 pub mod determinism;
 pub mod entry;
 pub mod judges;

@@ -292,6 +292,30 @@ fn refused_commits_do_not_happen() {
 }
 
 #[test]
+fn a_read_version_is_throttled_by_priority_and_by_tag() {
+    let options: [(Option<TransactionOption>, &'static [Error]); 3] = [
+        (None, &[]),
+        (Some(TransactionOption::PriorityBatch), &[Error::BATCH_TRANSACTION_THROTTLED]),
+        (Some(TransactionOption::Tag("t".into())), &[Error::TAG_THROTTLED, Error::PROXY_TAG_THROTTLED]),
+    ];
+    for (option, errors) in options {
+        with(&[Family::Throttled], move |world, db| {
+            let option = option.clone();
+            async move {
+                world.faults.switch(true);
+                let tx = db.create_transaction().expect("a transaction");
+                option.iter().for_each(|option| tx.set_option(option.clone()).expect("an option"));
+                let error = tx.get_read_version().await.err();
+                match errors {
+                    [] => assert_eq!(error, None),
+                    _ => assert!(error.is_some_and(|error| errors.contains(&error)), "{error:?}"),
+                }
+            }
+        });
+    }
+}
+
+#[test]
 fn reads_fail_as_the_contract_allows_and_the_commit_with_them() {
     for (family, error) in [
         (Family::TooOld, Error::TRANSACTION_TOO_OLD),

@@ -6,5 +6,7 @@
 
 mod beside;
 pub mod catalogue;
+#[cfg(feature = "command")]
+pub mod command;
 pub mod conformance;
 pub mod models;

@@ -218,6 +218,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_lock_aware_for_reads_does_not_write_unless_it_is_so_for_writes_too() {
+        use TransactionOption::{LockAware, ReadLockAware};
+        let after = |set: &[TransactionOption]| {
+            let mut options = Options::new(1);
+            set.iter().for_each(|option| options.set(option).expect("an option"));
+            (options.lock_aware, options.read_only)
+        };
+        assert_eq!(after(&[]), (false, false));
+        assert_eq!(after(&[ReadLockAware]), (true, true));
+        assert_eq!(after(&[LockAware]), (true, false));
+        assert_eq!(after(&[ReadLockAware, LockAware]), (true, false));
+        assert_eq!(after(&[LockAware, ReadLockAware]), (true, false));
+    }
+
+    #[test]
     fn a_default_for_transactions_is_the_option_of_its_name() {
         let mut defaults = 0;
         for code in DatabaseOption::CODES {

@@ -70,6 +70,7 @@ pub fn find(name: &str) -> Option<Box<dyn Entry>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shaketable_sim::config::Sabotage;
 
     #[test]
     fn names_are_unique_and_every_folder_is_listed() {
@@ -96,6 +97,9 @@ mod tests {
             names.sort_unstable();
             names.dedup();
             assert_eq!(names.len(), entry.bugs().len(), "{}", entry.name());
+            for name in names {
+                assert_eq!(Sabotage::named(name), None, "{name} of {} is a bug of the cluster", entry.name());
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Where words go: the terminal, which may go away, and files, which are whole or absent.
 
-use super::{COMMIT, Refusal, refuse};
+use super::{Refusal, program, refuse};
 use shaketable_reports::{Body, Document, SCHEMA, json};
 use std::{
     fs::{self, File},
@@ -113,8 +113,8 @@ impl Target {
 
     /// Writes a report as JSON.
     fn write_report(&self, body: Body) -> Result<(), Refusal> {
-        let version = env!("CARGO_PKG_VERSION").to_owned();
-        self.write(&json::render(&Document { schema: SCHEMA, version, commit: COMMIT.to_owned(), body }))
+        let (version, commit) = (program().version.to_owned(), program().commit.to_owned());
+        self.write(&json::render(&Document { schema: SCHEMA, version, commit, body }))
     }
 }
 

@@ -5,9 +5,9 @@ use super::{
     Refusal,
     args::{ListArguments, Listing},
     choose::{self, CLUSTER},
-    output, refuse,
+    output, program, refuse,
 };
-use shaketable::entry::Entry;
+use crate::entry::Entry;
 use shaketable_reports::{Outcome, text};
 use shaketable_sim::{config::Sabotage, faults};
 
@@ -15,7 +15,11 @@ use shaketable_sim::{config::Sabotage, faults};
 pub fn list(arguments: &ListArguments) -> Result<Outcome, Refusal> {
     let entries = choose::workloads(&[])?;
     if !arguments.workloads.is_empty() && arguments.what != Some(Listing::Bugs) {
-        refuse!("only bugs are listed by workload: `shaketable list bugs {}`", arguments.workloads.join(" "));
+        refuse!(
+            "only bugs are listed by workload: `{} list bugs {}`",
+            program().name,
+            arguments.workloads.join(" ")
+        );
     }
     let wanted = choose::places(&arguments.workloads)?;
     output::print(&match arguments.what {

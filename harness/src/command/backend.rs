@@ -1,9 +1,9 @@
 //! Which cluster runs go to: simulated ones, or a real one.
 
 use super::{Refusal, refuse, run::processors};
+use crate::entry::Entry;
+use crate::{plan::Demands, runner::RunResult};
 use clap::{Args, ValueEnum};
-use shaketable::entry::Entry;
-use shaketable::{plan::Demands, runner::RunResult};
 use shaketable_sim::{faults::Profile, seed::Seed};
 use std::path::PathBuf;
 
@@ -33,6 +33,7 @@ pub struct ClusterArguments {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "A real cluster")]
 pub struct BackendArguments {
+    /// Which cluster.
     #[command(flatten)]
     pub cluster: ClusterArguments,
     /// The keys below which to work, which must be empty [default: shaketable-, a random number and /]
@@ -142,17 +143,17 @@ pub mod real {
     //! A real cluster, through FoundationDB's client.
 
     use super::BackendArguments;
-    use crate::cli::{Refusal, interrupt::Interrupt, output, progress::Progress, refuse, report};
-    use futures::{
-        executor::block_on,
-        future::{Either, select},
-    };
-    use shaketable::entry::Entry;
-    use shaketable::{
+    use crate::command::{Refusal, interrupt::Interrupt, output, progress::Progress, refuse, report};
+    use crate::entry::Entry;
+    use crate::{
         judges::Finding,
         plan::Demands,
         real::{Conditions, RunError, Site},
         runner::{RunResult, Verdict},
+    };
+    use futures::{
+        executor::block_on,
+        future::{Either, select},
     };
     use shaketable_layers::{
         fdb::{Buggify, ClusterFile, FdbDatabase, Network},
@@ -301,7 +302,7 @@ pub mod real {
                 Ok(Err(error)) => error.to_string(),
                 Err(refusal) => refusal.to_string(),
             };
-            output::complain(&format!("shaketable: keys are left below {place}: {why}"));
+            output::complain(&format!("{}: keys are left below {place}: {why}", program().name));
         }
 
         pub(super) fn options(&self) -> String {

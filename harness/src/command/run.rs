@@ -1,20 +1,21 @@
 //! `shaketable run`, and what the command does without a subcommand: many seeds over workloads.
 
 use super::{
-    COMMIT, Refusal,
+    Refusal,
     args::{RunArguments, Shaking},
     backend::{Backend, BackendArguments},
     choose, cost,
     interrupt::Interrupt,
     output::{self, Target},
     pool::{self, News},
+    program,
     progress::Progress,
     refuse,
     report::{self, Origin},
     resume::{Earlier, Ran, Share},
 };
-use shaketable::entry::Entry;
-use shaketable::{
+use crate::entry::Entry;
+use crate::{
     determinism,
     judges::{Finding, vacuous},
     plan::Demands,
@@ -103,7 +104,7 @@ pub fn run(arguments: &RunArguments) -> Result<Outcome, Refusal> {
             text::plural(all, "run", "runs")
         ))
     });
-    let printed = text::sweep(&report, COMMIT);
+    let printed = text::sweep(&report, program().commit);
     let written = output::publish(&printed, json.as_ref(), Body::Sweep(report));
     settle(outcome, written, interrupted)
 }
@@ -122,7 +123,7 @@ pub fn settle(
     match (ended, written) {
         (Ok(Outcome::Passed), Err(refusal)) => Err(refusal),
         (ended, Err(refusal)) => {
-            output::complain(&format!("shaketable: {refusal}"));
+            output::complain(&format!("{}: {refusal}", program().name));
             ended
         }
         (ended, Ok(())) => ended,
@@ -392,12 +393,12 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::fake::{fake, wavering};
-    use shaketable::runner::Verdict;
+    use crate::command::fake::{fake, wavering};
+    use crate::runner::Verdict;
 
     fn sweep(seeds: Range<u64>, shard: Option<(u64, u64)>) -> Sweep {
         Sweep {
-            entries: choose::workloads(&[]).expect("all"),
+            entries: vec![fake("one", |_, _| Verdict::Passed), fake("two", |_, _| Verdict::Passed)],
             demands: Demands::default(),
             seeds,
             shard,

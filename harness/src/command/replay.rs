@@ -1,17 +1,17 @@
 //! `shaketable replay`: one run again, from its seed or from a repro file.
 
 use super::{
-    COMMIT, Refusal,
+    Refusal,
     args::ReplayArguments,
     backend::Backend,
     choose,
     interrupt::Interrupt,
     output::{self, Target},
-    refuse,
+    program, refuse,
     report::Origin,
     run::settle,
 };
-use shaketable::{
+use crate::{
     plan::{self, PlanError},
     runner::{self, RunResult},
 };
@@ -39,7 +39,7 @@ pub fn replay(arguments: &ReplayArguments) -> Result<Outcome, Refusal> {
         output::print(&(events + "\n"))?;
     }
     let outcome = report.verdict.outcome();
-    let printed = text::replay(&report, COMMIT);
+    let printed = text::replay(&report, program().commit);
     let kept = match &repro {
         Some(repro) => repro.write(&plan),
         None => Ok(()),

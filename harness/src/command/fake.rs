@@ -1,7 +1,7 @@
 //! A workload that needs no cluster: its runs end as a function of the seed says.
 
-use shaketable::entry::{Entry, Head};
-use shaketable::{
+use crate::entry::{Entry, Head};
+use crate::{
     Bug,
     judges::Finding,
     plan::{Demands, PlanError},
@@ -85,12 +85,12 @@ impl Entry for Fake {
     #[cfg(feature = "fdb-client")]
     fn run_on(
         &self,
-        _open: shaketable::real::Open<'_>,
-        _site: &shaketable::real::Site,
+        _open: crate::real::Open<'_>,
+        _site: &crate::real::Site,
         seed: Seed,
         demands: &Demands,
-        _conditions: shaketable::real::Conditions<'_>,
-    ) -> Result<RunResult, shaketable::real::RunError> {
+        _conditions: crate::real::Conditions<'_>,
+    ) -> Result<RunResult, crate::real::RunError> {
         Ok(self.run(seed, demands, false))
     }
     fn plan(&self, _seed: Seed, _demands: &Demands) -> String {

@@ -3,36 +3,23 @@
 //! CPU time counts, because idle virtual time is free and the machine may be shared.
 
 use super::{
-    COMMIT, Refusal,
+    Refusal,
     args::BenchArguments,
     backend::Backend,
     choose, cost,
     interrupt::Interrupt,
     output::{self, Target},
     pool::{self, News},
+    program,
     progress::Progress,
     run::{SEEDS, Sweep, processors},
 };
-use shaketable::{
+use crate::{
     plan::{Demands, Plan},
     runner::{self, Verdict},
+    workload::Workload,
 };
 use shaketable_reports::{BenchReport, Body, Figure, Outcome, SweepReport, text};
-use shaketable_sim::{config::ClusterConfig, faults::Profile, rt::SECOND, seed::Seed};
-use shaketable_workloads::catalogue::cycle::Cycle;
-
-/// Clients of the cycle benchmark.
-const CLIENTS: usize = 10;
-/// Nodes of its ring.
-const NODES: u32 = 1_000;
-/// The ring of a run in which nothing is done.
-const SMALLEST: u32 = 3;
-/// Rotations of each of its clients.
-const ROTATIONS: usize = 1_000;
-/// Runs of each benchmark of cycle.
-const RUNS: u64 = 8;
-/// Empty runs.
-const EMPTY_RUNS: u64 = 50;
 
 /// Measures, prints and writes.
 pub fn bench(arguments: &BenchArguments) -> Result<Outcome, Refusal> {
@@ -40,17 +27,15 @@ pub fn bench(arguments: &BenchArguments) -> Result<Outcome, Refusal> {
     let interrupt = Interrupt::listen()?;
     let meter = cost::Meter::start();
     // First, because the process's peak memory shall be that of a sweep.
-    let mut figures = sweep(&interrupt)?;
-    figures.push(cycle("cycle, calm", Profile::Calm, 20_000.0, &interrupt)?);
-    figures.push(cycle("cycle, standard faults", Profile::Standard, 10_000.0, &interrupt)?);
-    figures.push(empty(&interrupt)?);
+    let figures = (program().figures)(sweep(&interrupt)?, &interrupt)?;
     let report = BenchReport { processors: processors() as u64, figures, cost: meter.cost() };
-    let printed = text::bench(&report, COMMIT);
+    let printed = text::bench(&report, program().commit);
     let written = output::publish(&printed, json.as_ref(), Body::Bench(report));
     written.map(|()| Outcome::Passed)
 }
 
-fn figure(name: &str, value: f64, unit: &str, profile: &str) -> Figure {
+/// A figure without an aim.
+pub fn figure(name: &str, value: f64, unit: &str, profile: &str) -> Figure {
     Figure {
         name: name.to_owned(),
         value,
@@ -84,9 +69,7 @@ fn sweep(interrupt: &Interrupt) -> Result<Vec<Figure>, Refusal> {
         let name = format!("{}, seeds per core minute", w.workload);
         let profile =
             format!("standard faults, seeds 0..{SEEDS}, each run twice, drawn topology, clients and load");
-        let mut figure = figure(&name, w.runs_per_core_minute(), "seeds", &profile);
-        figure.reach = (w.workload == "queue").then_some(2_000.0);
-        figures.push(figure);
+        figures.push(figure(&name, w.runs_per_core_minute(), "seeds", &profile));
     }
     let total = report.total();
     let whole = format!("the sweep of the main job: every workload, standard faults, seeds 0..{SEEDS}");
@@ -117,68 +100,16 @@ fn sweep(interrupt: &Interrupt) -> Result<Vec<Figure>, Refusal> {
     Ok(figures)
 }
 
-/// Committed transactions of the cycle workload for a second of CPU time.
-fn cycle(name: &str, profile: Profile, reach: f64, interrupt: &Interrupt) -> Result<Figure, Refusal> {
-    let demands = Demands { profile, ..Demands::default() };
-    let (mut committed, mut virtual_ns) = (0, 0);
-    let (cpu, _) = measure(
-        name,
-        RUNS,
-        interrupt,
-        |seed| {
-            let mut plan = cycle_plan(seed, &demands, NODES, ROTATIONS);
-            if profile == Profile::Calm {
-                plan.cluster = ClusterConfig::smallest();
-            }
-            plan
-        },
-        |result| {
-            committed += result.counters.committed;
-            virtual_ns += result.virtual_time;
-        },
-    )?;
-    let topology = match profile {
-        Profile::Calm => "one of each role",
-        _ => "drawn topology",
-    };
-    let what = format!(
-        "{CLIENTS} clients of {ROTATIONS} rotations without pause on a ring of {NODES}, {} faults, {topology},\n\
-         {RUNS} seeds from 0, history, judges, start and end included: {} commits in {} virtual seconds",
-        choose::name_of(profile),
-        text::count(committed),
-        text::seconds(virtual_ns)
-    );
-    let value = committed as f64 * 1e9 / cpu.max(1) as f64;
-    Ok(Figure { reach: Some(reach), ..figure(name, value, "commits per CPU s", &what) })
-}
-
-/// What a run costs in which nothing is done.
-fn empty(interrupt: &Interrupt) -> Result<Figure, Refusal> {
-    let demands = Demands { profile: Profile::Calm, ..Demands::default() };
-    let name = "start and end of an empty run";
-    let (cpu, runs) =
-        measure(name, EMPTY_RUNS, interrupt, |seed| cycle_plan(seed, &demands, SMALLEST, 0), |_| {})?;
-    let what = format!(
-        "{runs} seeds, a drawn topology, {CLIENTS} clients that do nothing, a ring of {SMALLEST} set up and checked"
-    );
-    let value = cpu as f64 / 1e6 / runs.max(1) as f64;
-    Ok(Figure { reach: Some(5.0), at_most: true, ..figure(name, value, "CPU ms", &what) })
-}
-
-fn cycle_plan(seed: u64, demands: &Demands, nodes: u32, rotations: usize) -> Plan<Cycle> {
-    let mut plan = Plan::around(Cycle::sized(nodes, CLIENTS, rotations), Seed(seed), demands);
-    plan.pause = 0;
-    // Nobody is to be cut short: the act ends when every client has done its work.
-    plan.hurt = 3_600 * SECOND;
-    plan
-}
-
-/// Runs a plan for each seed on one thread; the CPU time they took, and how many there were.
-fn measure(
+/// Runs a plan for each seed on one thread; the CPU time they took, nanoseconds, and how many there were.
+///
+/// # Errors
+///
+/// A run that did not pass, or an interrupt.
+pub fn measure<W: Workload>(
     name: &str,
     runs: u64,
     interrupt: &Interrupt,
-    plan: impl Fn(u64) -> Plan<Cycle> + Sync,
+    plan: impl Fn(u64) -> Plan<W> + Sync,
     mut hear: impl FnMut(&runner::RunResult),
 ) -> Result<(u64, u64), Refusal> {
     let mut progress = Progress::new(&[(name, runs)], ("run", "runs"), "failed");

@@ -1,14 +1,13 @@
 //! `shaketable contract`: what FoundationDB promises its clients, tested on a cluster.
 
-use super::{
-    COMMIT, Refusal,
-    args::ContractArguments,
+use super::{ContractArguments, refuse};
+use shaketable::calm;
+use shaketable::command::{
+    Refusal,
     backend::Backend,
     output::{self, Target},
-    refuse,
-    run::settle,
+    program, settle,
 };
-use shaketable::calm;
 use shaketable_layers::tx::contract::{self, Verdict};
 use shaketable_reports::{Body, ContractCase, ContractReport, Outcome, text};
 use shaketable_sim::faults::Profile;
@@ -41,7 +40,7 @@ pub fn contract(arguments: &ContractArguments) -> Result<Outcome, Refusal> {
     }
     let report = ContractReport { cases: verdicts.into_iter().map(case).collect() };
     let outcome = report.outcome();
-    let printed = format!("commit {COMMIT}\n\n{}", text::contract(&report));
+    let printed = format!("commit {}\n\n{}", program().commit, text::contract(&report));
     let written = output::publish(&printed, json.as_ref(), Body::Contract(report));
     settle(outcome, written, interrupted)
 }

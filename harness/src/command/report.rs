@@ -1,7 +1,7 @@
 //! From what a run leaves behind to what a report says.
 
 use super::{backend::Backend, choose};
-use shaketable::{
+use crate::{
     judges::Finding,
     plan::Demands,
     runner::{self, RunResult},
@@ -32,10 +32,10 @@ impl<'a> Origin<'a> {
     /// The command line that reproduces the run.
     pub fn replay_line(&self) -> String {
         if let Some(repro) = self.repro {
-            return format!("{} replay {}", program(), quoted(repro));
+            return format!("{} replay {}", invocation(), quoted(repro));
         }
         let profile = choose::name_of(self.demands.profile);
-        let mut line = format!("{} replay {} {} --faults {profile}", program(), self.workload, self.seed);
+        let mut line = format!("{} replay {} {} --faults {profile}", invocation(), self.workload, self.seed);
         let without: Vec<&str> = self.demands.without.iter().map(|f| f.name()).collect();
         if !without.is_empty() {
             line += &format!(" --without {}", without.join(","));
@@ -69,7 +69,7 @@ impl<'a> Origin<'a> {
 }
 
 /// How this program was started, so that the lines it prints work where they are printed.
-fn program() -> String {
+fn invocation() -> String {
     let name = std::env::args_os().next().unwrap_or_else(|| "shaketable".into());
     let file = std::env::current_exe().unwrap_or_default();
     let is_release = file.parent().is_some_and(|folder| folder.ends_with("release"));
@@ -185,7 +185,7 @@ mod tests {
         let line = |demands: &Demands, repro| {
             let line =
                 Origin { repro, ..Origin::of("queue", 17, demands, &Backend::Simulated) }.replay_line();
-            line.strip_prefix(&program()).expect("the program first").trim_start().to_owned()
+            line.strip_prefix(&invocation()).expect("the program first").trim_start().to_owned()
         };
         assert_eq!(line(&demands, None), "replay queue 17 --faults storm");
         demands.without = vec![Family::Kill, Family::OneRowBatches];

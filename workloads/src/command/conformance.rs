@@ -1,17 +1,16 @@
 //! `shaketable conformance`: recorded answers of a real cluster, replayed on another, or recorded there.
 
-use super::{
-    COMMIT, Refusal,
-    args::{CheckArguments, RecordArguments},
+use super::{CheckArguments, RecordArguments, refuse};
+use crate::conformance::{self, CheckError, KINDS, Recorded};
+use shaketable::command::{
+    Refusal,
     backend::Backend,
     output::{self, Target},
-    refuse,
-    run::settle,
+    program, settle,
 };
 use shaketable_layers::tx;
 use shaketable_reports::{Body, Outcome, text};
 use shaketable_sim::{faults::Profile, seed::Seed};
-use shaketable_workloads::conformance::{self, CheckError, KINDS, Recorded};
 
 /// Replays the recordings of a folder, prints and writes.
 pub fn check(arguments: &CheckArguments) -> Result<Outcome, Refusal> {
@@ -29,7 +28,7 @@ pub fn check(arguments: &CheckArguments) -> Result<Outcome, Refusal> {
         error => Refusal::Usage(error.to_string()),
     })?;
     let outcome = report.outcome();
-    let printed = format!("commit {COMMIT}\n\n{}", text::conformance(&report));
+    let printed = format!("commit {}\n\n{}", program().commit, text::conformance(&report));
     let written = output::publish(&printed, json.as_ref(), Body::Conformance(report));
     settle(outcome, written, None)
 }

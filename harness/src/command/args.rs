@@ -1,17 +1,14 @@
 //! The command line: what can be said, and how it is read.
 
-use super::{
-    Refusal,
-    backend::{BackendArguments, ClusterArguments},
-    choose, output,
-};
+use super::{Refusal, backend::BackendArguments, choose, output};
+use crate::{plan::Demands, seeds};
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
-use shaketable::{plan::Demands, seeds};
 use shaketable_reports::Outcome;
 use shaketable_sim::faults::Profile;
 use std::{ops::Range, path::PathBuf, time::Duration};
 
-const EXIT_CODES: &str = "\
+/// The exit codes, for the end of a help page.
+pub const EXIT_CODES: &str = "\
 Exit codes:
   0  every invariant held, and the sweep was not vacuous
   1  a workload's invariant was violated, a run was stuck, or a planted bug was missed
@@ -27,14 +24,14 @@ Exit codes:
 /// Without a subcommand every workload is run over some seeds with standard faults, and a report is
 /// left in target/shaketable/report.json.
 #[derive(Debug, Parser)]
-#[command(name = "shaketable", version, after_help = EXIT_CODES)]
-pub struct Arguments {
+#[command(after_help = EXIT_CODES)]
+pub struct Arguments<Further: Subcommand> {
     #[command(subcommand)]
-    pub command: Option<Command>,
+    pub(super) command: Option<Command<Further>>,
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(super) enum Command<Further: Subcommand> {
     /// Run workloads over many seeds and judge every run
     #[command(after_help = EXIT_CODES)]
     Run(RunArguments),
@@ -48,61 +45,8 @@ pub enum Command {
     List(ListArguments),
     /// Measure how fast runs are
     Bench(BenchArguments),
-    /// Compare a client with recordings of a real one, or record what it answers
-    #[command(subcommand)]
-    Conformance(Conformance),
-    /// Test what FoundationDB promises its clients, one promise after the other
-    #[command(after_help = EXIT_CODES)]
-    Contract(ContractArguments),
-}
-
-#[derive(Debug, Subcommand)]
-pub enum Conformance {
-    /// Replay every recording of a folder and print what differs
-    #[command(after_help = EXIT_CODES)]
-    Check(CheckArguments),
-    /// Draw scripts of transactions and write down what they answer
-    #[command(after_help = EXIT_CODES)]
-    Record(RecordArguments),
-}
-
-#[derive(Clone, Debug, Args)]
-pub struct CheckArguments {
-    /// The folder: files of scripted transactions with their answers, ending in .jsonl
-    #[arg(value_name = "DIR")]
-    pub folder: PathBuf,
-    /// Write the report as JSON; - for standard output
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
     #[command(flatten)]
-    pub cluster: ClusterArguments,
-}
-
-#[derive(Clone, Debug, Args)]
-pub struct RecordArguments {
-    /// The folder for the recordings, which must hold none yet
-    #[arg(long, value_name = "DIR")]
-    pub out: PathBuf,
-    /// What the scripts are drawn from
-    #[arg(long, value_name = "SEED", default_value = "0", value_parser = seeds::seed)]
-    pub seed: u64,
-    /// How many scripts of each kind
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = choose::at_least_one)]
-    pub cases: u64,
-    #[command(flatten)]
-    pub cluster: ClusterArguments,
-}
-
-#[derive(Clone, Debug, Args)]
-pub struct ContractArguments {
-    /// Only promises with this in their names, as watches/ (a section) or deferred
-    #[arg(value_name = "PART")]
-    pub filter: Option<String>,
-    /// Write the report as JSON; - for standard output
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-    #[command(flatten)]
-    pub backend: BackendArguments,
+    Further(Further),
 }
 
 /// What decides a run beside its workload and seed.
@@ -111,7 +55,7 @@ pub struct Shaking {
     /// How hard to shake: calm, standard or storm [default: standard]
     #[arg(long, value_name = "PROFILE", value_parser = choose::profile)]
     pub faults: Option<Profile>,
-    /// Switch a fault family off; may be repeated (`shaketable list faults` names them)
+    /// Switch a fault family off; may be repeated (`list faults` names them)
     #[arg(long, value_name = "FAMILY", value_delimiter = ',')]
     pub without: Vec<String>,
 }
@@ -141,7 +85,7 @@ pub struct RunArguments {
     pub budget: Option<Duration>,
     #[command(flatten)]
     pub shaking: Shaking,
-    /// Switch a planted bug on, which every workload named must have (`shaketable list bugs`)
+    /// Switch a planted bug on, which every workload named must have (`list bugs`)
     #[arg(long, value_name = "NAME")]
     pub bug: Option<String>,
     /// Run the first N seeds of each workload twice and compare every event
@@ -172,7 +116,7 @@ pub struct ReplayArguments {
     pub seed: Option<u64>,
     #[command(flatten)]
     pub shaking: Shaking,
-    /// Switch a planted bug on (`shaketable list bugs` names them)
+    /// Switch a planted bug on (`list bugs` names them)
     #[arg(long, value_name = "NAME")]
     pub bug: Option<String>,
     /// Print every event first
@@ -193,7 +137,7 @@ pub struct BugsArguments {
     /// Whose planted bugs; `cluster` for those of the simulated cluster. All if none is named
     #[arg(value_name = "WORKLOAD")]
     pub workloads: Vec<String>,
-    /// Only the bug of this name; may be repeated (`shaketable list bugs` names them)
+    /// Only the bug of this name; may be repeated (`list bugs` names them)
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub bug: Vec<String>,
     /// How many seeds from 0, or a range of them without its end, to try on each bug before it counts as
@@ -244,7 +188,7 @@ pub struct BenchArguments {
 
 /// Answers a command line that is no command: help and version are printed, everything else is
 /// refused in one line.
-pub fn answer(error: &clap::Error) -> Result<Outcome, Refusal> {
+pub(super) fn answer(error: &clap::Error) -> Result<Outcome, Refusal> {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             output::print(&error.render().to_string())?;
@@ -284,26 +228,12 @@ fn one_line(message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::{Nothing, parse};
     use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {
-        Arguments::command().debug_assert();
-    }
-
-    #[test]
-    fn the_commands_of_the_readme_are_commands() {
-        let readme = include_str!("../../../README.md");
-        let lines = readme.lines().filter_map(|line| {
-            let line = line.split('#').next()?.trim();
-            line.strip_prefix("cargo run --release -- ").or_else(|| line.strip_prefix("shaketable "))
-        });
-        let commands: Vec<&str> = lines.collect();
-        assert!(commands.len() > 8, "{commands:?}");
-        for command in commands {
-            let words = std::iter::once("shaketable").chain(command.split_whitespace());
-            assert!(Arguments::try_parse_from(words).is_ok(), "README.md: {command}");
-        }
+        Arguments::<Nothing>::command().debug_assert();
     }
 
     #[test]
@@ -315,9 +245,8 @@ mod tests {
             &["shaketable", "run", "--jobs"],
             &["shaketable", "replay"],
             &["shaketable", "list", "judges"],
-            &["shaketable", "conformance"],
         ] {
-            let error = Arguments::try_parse_from(line).expect_err("bad usage");
+            let error = parse::<Nothing, _>(line.iter().copied()).expect_err("bad usage");
             let refusal = answer(&error).expect_err("refused").to_string();
             assert_eq!(refusal.lines().count(), 1, "{refusal}");
             assert!(!refusal.contains("Usage"), "{refusal}");

@@ -1,7 +1,7 @@
 //! `shaketable bugs`: every planted bug, seed after seed, until a judge catches it.
 
 use super::{
-    COMMIT, Refusal,
+    Refusal,
     args::BugsArguments,
     backend::Backend,
     choose::{self, CLUSTER},
@@ -9,19 +9,20 @@ use super::{
     interrupt::Interrupt,
     output::{self, Target},
     pool::{self, News},
+    program,
     progress::Progress,
     refuse,
     report::{self, Origin},
     run::settle,
 };
-use shaketable::entry::Entry;
-use shaketable::{
+use crate::entry::Entry;
+use crate::{
     plan::Demands,
     runner::{RunResult, Verdict},
 };
 use shaketable_reports::{Body, BugReport, BugsReport, Catch, Ending, Outcome, text};
 use shaketable_sim::{config::Sabotage, seed::Seed};
-use shaketable_workloads::catalogue::catalogue;
+
 use std::ops::Range;
 
 /// A bug to be planted, and the workloads that take turns at it.
@@ -36,7 +37,7 @@ struct Planted {
 /// Runs them, prints and writes.
 pub fn bugs(arguments: &BugsArguments) -> Result<Outcome, Refusal> {
     let demands = arguments.shaking.demands()?;
-    let entries = catalogue();
+    let entries = (program().workloads)();
     let mut planted = planted(&entries, &arguments.workloads, &demands)?;
     choose_named(&mut planted, &arguments.bug)?;
     if let Some((number, of)) = arguments.shard {
@@ -101,7 +102,7 @@ pub fn bugs(arguments: &BugsArguments) -> Result<Outcome, Refusal> {
         let done = report.caught() + report.missed();
         interrupt.refusal(&format!("after {} of {all}", text::count(done as u64)))
     });
-    let printed = text::bugs(&report, COMMIT);
+    let printed = text::bugs(&report, program().commit);
     let written = output::publish(&printed, json.as_ref(), Body::Bugs(report));
     settle(outcome, written, interrupted)
 }
@@ -164,7 +165,7 @@ fn choose_named(planted: &mut Vec<Planted>, names: &[String]) -> Result<(), Refu
     for name in names {
         if planted.iter().all(|planted| planted.name != name) {
             let near = choose::did_you_mean(name, planted.iter().map(|planted| planted.name));
-            refuse!("no bug {name:?} is planted there{near}: `shaketable list bugs` names them");
+            refuse!("no bug {name:?} is planted there{near}: `{} list bugs` names them", program().name);
         }
     }
     if !names.is_empty() {
@@ -231,7 +232,7 @@ fn catch(origin: &Origin<'_>, result: &RunResult) -> Catch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::fake::fake;
+    use crate::command::fake::fake;
 
     fn entries() -> Vec<Box<dyn Entry>> {
         let layer = |seed: u64, demands: &Demands| match (demands.bug.as_deref(), demands.sabotage) {

@@ -1,7 +1,7 @@
 //! A sweep that ended early is continued: its report is read back, and what it ran is not run again.
 
-use super::{COMMIT, Refusal, choose, refuse};
-use shaketable::{plan::Demands, runner::Counters};
+use super::{Refusal, choose, program, refuse};
+use crate::{plan::Demands, runner::Counters};
 use shaketable_reports::{Body, SweepReport, WorkloadReport, json};
 use shaketable_sim::faults::Family;
 use std::{collections::BTreeMap, ops::Range, path::Path};
@@ -101,10 +101,11 @@ impl Earlier {
         };
         let document = json::parse(&text).map_err(|error| Refusal::Usage(format!("{shown}: {error}")))?;
         let Body::Sweep(report) = document.body else { refuse!("{shown} is no report of a sweep") };
-        if document.commit != COMMIT {
+        if document.commit != program().commit {
             refuse!(
-                "{shown} was written by a program built from commit {}, this one is {COMMIT}: their runs differ",
-                document.commit
+                "{shown} was written by a program built from commit {}, this one is {}: their runs differ",
+                document.commit,
+                program().commit
             );
         }
         if let Err(why) = check(&report) {

@@ -1,0 +1,120 @@
+//! The `shaketable` command: the command of the crate [`shaketable`] around the workloads of the catalogue, with what
+//! compares a client with a real cluster, and a benchmark of the simulated cluster.
+
+mod bench;
+mod conformance;
+mod contract;
+
+use crate::catalogue::catalogue;
+use clap::{Args, Subcommand};
+use shaketable::{
+    command::{EXIT_CODES, Program, Refusal, backend, choose, main_with},
+    seeds,
+};
+use shaketable_reports::Outcome;
+use std::{path::PathBuf, process::ExitCode};
+
+/// Why a command line is refused, in a formatted line.
+macro_rules! refuse {
+    ($($message:tt)+) => {
+        return Err(shaketable::command::Refusal::Usage(format!($($message)+)))
+    };
+}
+use refuse;
+
+/// Runs the command line that the process was started with. `commit` is what it was built from.
+pub fn main(commit: &'static str) -> ExitCode {
+    let program = Program {
+        figures: bench::figures,
+        ..Program::new("shaketable", env!("CARGO_PKG_VERSION"), commit, catalogue)
+    };
+    main_with(program, further)
+}
+
+fn further(command: Further) -> Result<Outcome, Refusal> {
+    match command {
+        Further::Conformance(Conformance::Check(arguments)) => conformance::check(&arguments),
+        Further::Conformance(Conformance::Record(arguments)) => conformance::record(&arguments),
+        Further::Contract(arguments) => contract::contract(&arguments),
+    }
+}
+
+/// The subcommands that are this program's own.
+#[derive(Debug, Subcommand)]
+enum Further {
+    /// Compare a client with recordings of a real one, or record what it answers
+    #[command(subcommand)]
+    Conformance(Conformance),
+    /// Test what FoundationDB promises its clients, one promise after the other
+    #[command(after_help = EXIT_CODES)]
+    Contract(ContractArguments),
+}
+
+#[derive(Debug, Subcommand)]
+enum Conformance {
+    /// Replay every recording of a folder and print what differs
+    #[command(after_help = EXIT_CODES)]
+    Check(CheckArguments),
+    /// Draw scripts of transactions and write down what they answer
+    #[command(after_help = EXIT_CODES)]
+    Record(RecordArguments),
+}
+
+#[derive(Clone, Debug, Args)]
+struct CheckArguments {
+    /// The folder: files of scripted transactions with their answers, ending in .jsonl
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// Write the report as JSON; - for standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    #[command(flatten)]
+    cluster: backend::ClusterArguments,
+}
+
+#[derive(Clone, Debug, Args)]
+struct RecordArguments {
+    /// The folder for the recordings, which must hold none yet
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// What the scripts are drawn from
+    #[arg(long, value_name = "SEED", default_value = "0", value_parser = seeds::seed)]
+    seed: u64,
+    /// How many scripts of each kind
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = choose::at_least_one)]
+    cases: u64,
+    #[command(flatten)]
+    cluster: backend::ClusterArguments,
+}
+
+#[derive(Clone, Debug, Args)]
+struct ContractArguments {
+    /// Only promises with this in their names, as watches/ (a section) or deferred
+    #[arg(value_name = "PART")]
+    filter: Option<String>,
+    /// Write the report as JSON; - for standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    #[command(flatten)]
+    backend: backend::BackendArguments,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_commands_of_the_readme_are_commands() {
+        let readme = include_str!("../../../README.md");
+        let lines = readme.lines().filter_map(|line| {
+            let line = line.split('#').next()?.trim();
+            line.strip_prefix("cargo run --release -- ").or_else(|| line.strip_prefix("shaketable "))
+        });
+        let commands: Vec<&str> = lines.collect();
+        assert!(commands.len() > 8, "{commands:?}");
+        for command in commands {
+            let words = std::iter::once("shaketable").chain(command.split_whitespace());
+            assert!(shaketable::command::parse::<Further, _>(words).is_ok(), "README.md: {command}");
+        }
+    }
+}

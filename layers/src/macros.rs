@@ -40,3 +40,65 @@ macro_rules! layer_error {
         }
     };
 }
+
+/// Declares why a layer refuses: an error for the retry loop, of FoundationDB's error, that of the exactly-once
+/// mechanism, and refusals of the layer's own, each with its message. An operation that is refused has no effect and is
+/// not tried again.
+///
+/// ```
+/// shaketable_layers::refusals! {
+///     /// Why a transfer was refused.
+///     pub enum Refusal {
+///         Poor = "the account does not hold that much",
+///     }
+/// }
+/// assert_eq!(Refusal::Poor.to_string(), "the account does not hold that much");
+/// ```
+#[macro_export]
+macro_rules! refusals {
+    ($(#[$meta:meta])* $vis:vis enum $name:ident { $($refusal:ident = $message:literal),* $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        $vis enum $name {
+            /// FoundationDB's error, for the retry loop to judge.
+            Fdb($crate::tx::Error),
+            /// The exactly-once mechanism did not let the operation through.
+            Once($crate::once::Error),
+            $(#[doc = $message] $refusal),*
+        }
+
+        impl ::std::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                match self {
+                    $name::Fdb(error) => ::std::fmt::Display::fmt(error, f),
+                    $name::Once(error) => ::std::fmt::Display::fmt(error, f),
+                    $($name::$refusal => f.write_str($message)),*
+                }
+            }
+        }
+
+        impl ::std::error::Error for $name {}
+
+        impl ::std::convert::From<$crate::tx::Error> for $name {
+            fn from(error: $crate::tx::Error) -> $name {
+                $name::Fdb(error)
+            }
+        }
+
+        impl ::std::convert::From<$crate::once::Error> for $name {
+            fn from(error: $crate::once::Error) -> $name {
+                $name::Once(error)
+            }
+        }
+
+        impl $crate::tx::RetryError for $name {
+            fn fdb(&self) -> ::std::option::Option<$crate::tx::Error> {
+                match self {
+                    $name::Fdb(error) => ::std::option::Option::Some(*error),
+                    $name::Once(error) => $crate::tx::RetryError::fdb(error),
+                    $($name::$refusal => ::std::option::Option::None),*
+                }
+            }
+        }
+    };
+}

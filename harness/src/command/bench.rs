@@ -9,13 +9,13 @@ use super::{
     choose, cost,
     interrupt::Interrupt,
     output::{self, Target},
-    pool::{self, News},
     program,
     progress::Progress,
     run::{SEEDS, Sweep, processors},
 };
 use crate::{
     plan::{Demands, Plan},
+    pool::{self, News},
     runner::{self, Verdict},
     workload::Workload,
 };

@@ -8,7 +8,6 @@ use super::{
     cost,
     interrupt::Interrupt,
     output::{self, Target},
-    pool::{self, News},
     program,
     progress::Progress,
     refuse,
@@ -18,6 +17,7 @@ use super::{
 use crate::entry::Entry;
 use crate::{
     plan::Demands,
+    pool::{self, News},
     runner::{RunResult, Verdict},
 };
 use shaketable_reports::{Body, BugReport, BugsReport, Catch, Ending, Outcome, text};

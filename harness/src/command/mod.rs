@@ -5,7 +5,7 @@
 //!
 //! Nothing here decides what is right or wrong in a run: judges do. The command chooses what to
 //! run, spreads it over threads, adds it up and hands it to `shaketable_reports`. Each subcommand
-//! is one file; what they share is [`choose`] (names and values given by a person), [`pool`]
+//! is one file; what they share is [`choose`] (names and values given by a person), [`pool`](crate::pool)
 //! (threads), [`progress`], [`output`] (files and the terminal), [`cost`] and [`interrupt`].
 
 mod args;
@@ -19,7 +19,7 @@ mod fake;
 pub mod interrupt;
 mod list;
 pub mod output;
-mod pool;
+
 mod progress;
 mod replay;
 mod report;

@@ -7,7 +7,6 @@ use super::{
     choose, cost,
     interrupt::Interrupt,
     output::{self, Target},
-    pool::{self, News},
     program,
     progress::Progress,
     refuse,
@@ -19,6 +18,7 @@ use crate::{
     determinism,
     judges::{Finding, vacuous},
     plan::Demands,
+    pool::{self, News},
     runner::{self, RunResult},
 };
 use shaketable_reports::{Body, Ending, Outcome, RunReport, SweepReport, WorkloadReport, text};

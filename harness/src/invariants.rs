@@ -1,0 +1,333 @@
+//! Workloads over a layer of which nothing is known but what must always hold: operations and invariants, no model.
+//!
+//! [`invariants!`](crate::invariants) writes one from a few closures. Each operation runs in one transaction, exactly
+//! once, through a session; the invariants are read at every version that committed and once more at the end. Without
+//! a model no answer is compared with what it should be: what an operation returns may be wrong unnoticed, as long as
+//! what is stored keeps its invariants. A [`Specimen`](crate::specimen::Specimen) has a model.
+
+use crate::{
+    sessions::{self, slots},
+    specimen::UNRECORDED,
+    workload::{Bug, Outcome, Step, Workload},
+};
+use bytes::Bytes;
+use proptest::{
+    collection::vec,
+    strategy::{BoxedStrategy, Strategy},
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use shaketable_layers::{
+    once::{self, Session},
+    tx::{self, Database, RetryError, Transaction},
+};
+use shaketable_sim::seed::Stream;
+use std::{
+    fmt::{self, Debug, Display, Formatter},
+    marker::PhantomData,
+    ops::Range,
+};
+
+/// A layer with operations and invariants.
+pub trait Invariants: Clone + Debug + Send + Sync + 'static {
+    /// One operation: plain data.
+    type Op: Clone + Debug + Serialize + DeserializeOwned + Send + Sync + 'static;
+    /// Why the layer refuses an operation.
+    type Error: RetryError + From<once::Error> + Display + Debug + Send + 'static;
+
+    /// The name on the command line.
+    const NAME: &'static str;
+    /// What it shakes, in a line.
+    const ABOUT: &'static str;
+    /// How many clients a run has.
+    const CLIENTS: Range<u64> = 2..9;
+    /// How many operations a client has at most.
+    const OPERATIONS: Range<u64> = 8..40;
+
+    /// One operation, drawn.
+    fn operation() -> BoxedStrategy<Self::Op>;
+
+    /// Fills the empty database, in one transaction and before any fault.
+    fn setup<T: Transaction>(tx: &T) -> impl Future<Output = Result<(), Self::Error>> + Send {
+        let _ = tx;
+        async { Ok(()) }
+    }
+
+    /// Does an operation in a transaction.
+    fn perform<T: Transaction>(tx: &T, op: &Self::Op)
+    -> impl Future<Output = Result<(), Self::Error>> + Send;
+
+    /// Reads what must hold at every version. The inner error says what does not.
+    fn holds<T: Transaction>(tx: &T) -> impl Future<Output = Result<Result<(), String>, Self::Error>> + Send;
+}
+
+/// What the body of an invariant returns: whether it holds, or what does not.
+pub trait Verdict {
+    /// The verdict on the invariant of this name.
+    fn on(self, name: &str) -> Result<(), String>;
+}
+
+impl Verdict for bool {
+    fn on(self, name: &str) -> Result<(), String> {
+        if self { Ok(()) } else { Err(format!("{name}: does not hold")) }
+    }
+}
+
+impl Verdict for Result<(), String> {
+    fn on(self, name: &str) -> Result<(), String> {
+        self.map_err(|why| format!("{name}: {why}"))
+    }
+}
+
+/// Operations and invariants as a workload. Its one planted bug retries operations without a record of what an
+/// earlier attempt has done.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct Guarded<I> {
+    clients: usize,
+    operations: Range<usize>,
+    /// The timeout that clients set on their database, milliseconds.
+    timeout: Option<i32>,
+    unrecorded: bool,
+    #[serde(skip)]
+    layer: PhantomData<fn() -> I>,
+}
+
+impl<I> Debug for Guarded<I> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Guarded");
+        shown.field("clients", &self.clients).field("operations", &self.operations);
+        shown.field("timeout", &self.timeout).field("unrecorded", &self.unrecorded).finish()
+    }
+}
+
+/// What an operation answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Answer {
+    /// It was done.
+    Done,
+    /// The layer refused it, in these words.
+    Refused(String),
+}
+
+fn refused<E: RetryError + Display>(error: &E) -> Outcome<Answer> {
+    error.fdb().map_or_else(|| Outcome::Answered(Answer::Refused(error.to_string())), Outcome::GaveUp)
+}
+
+/// What the invariants say of what a transaction reads.
+async fn audit<I: Invariants, T: Transaction>(tx: &T) -> tx::Result<Result<(), String>> {
+    match I::holds(tx).await {
+        Ok(verdict) => Ok(verdict),
+        Err(error) => error.fdb().map_or_else(|| Ok(Err(error.to_string())), Err),
+    }
+}
+
+impl<I: Invariants> Workload for Guarded<I> {
+    type Op = I::Op;
+    type Answer = Answer;
+    type Session<D: Database> = Session<D>;
+    type Model = ();
+
+    const NAME: &'static str = I::NAME;
+    const ABOUT: &'static str = I::ABOUT;
+
+    fn bugs() -> &'static [Bug] {
+        &[Bug {
+            name: UNRECORDED,
+            about: "operations are retried after an unknown result without a record of the first attempt",
+            source: "the retry loop of every binding",
+        }]
+    }
+
+    fn draw(rng: &mut Stream, bug: Option<&str>) -> Self {
+        let most = rng.range(I::OPERATIONS) as usize;
+        Guarded {
+            clients: rng.range(I::CLIENTS) as usize,
+            operations: most / 2..most + 1,
+            timeout: sessions::draw_timeout(rng),
+            unrecorded: bug == Some(UNRECORDED),
+            layer: PhantomData,
+        }
+    }
+
+    fn clients(&self) -> usize {
+        self.clients
+    }
+
+    fn keys(&self) -> Vec<Bytes> {
+        (0..self.clients as u64).map(|client| slots().key(client)).collect()
+    }
+
+    fn operations(&self, _: usize) -> BoxedStrategy<Vec<I::Op>> {
+        vec(I::operation(), self.operations.clone()).boxed()
+    }
+
+    async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
+        let filled = db.run(|tx, _| async move { I::setup(&tx).await }).await;
+        filled.map_err(|e| e.error.fdb().unwrap_or(tx::Error::INTERNAL_ERROR))
+    }
+
+    async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Session<D>> {
+        sessions::open(db, client, self.timeout).await
+    }
+
+    async fn recall<D: Database>(&self, session: &mut Session<D>) {
+        sessions::read_dropped(session, self.timeout).await;
+    }
+
+    async fn divert<D: Database>(&self, session: &mut Session<D>, op: &I::Op) -> Option<Outcome<Answer>> {
+        if !self.unrecorded {
+            return None;
+        }
+        let ran = session.database().run(|tx, _| async move { I::perform(&tx, op).await }).await;
+        Some(match ran {
+            Ok(()) => Outcome::Answered(Answer::Done),
+            Err(e) => match e.error.fdb() {
+                Some(error) if e.maybe_committed => Outcome::Unknown(error),
+                _ => refused(&e.error),
+            },
+        })
+    }
+
+    async fn apply<D: Database>(&self, session: &mut Session<D>, op: &I::Op) -> Outcome<Answer> {
+        match session.apply(|tx| async move { I::perform(&tx, op).await }).await {
+            once::Outcome::Applied(()) => Outcome::Answered(Answer::Done),
+            once::Outcome::Refused(e) => refused(&e),
+            once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
+        }
+    }
+
+    async fn resolve<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        _: &I::Op,
+        error: tx::Error,
+    ) -> Outcome<Answer> {
+        sessions::settle(session, self.timeout, error, async |session, pending| {
+            Ok(session.resolve(pending).await?.map(|()| Outcome::Answered(Answer::Done)))
+        })
+        .await
+    }
+
+    fn model(&self) {}
+
+    fn step(&self, (): &mut (), step: &Step<'_, Self>) -> Result<(), String> {
+        match (step.answer, step.committed) {
+            (Some(Answer::Refused(why)), true) => Err(format!("committed, and was refused: {why}")),
+            // The record of the operation at least is written.
+            (Some(Answer::Done), false) if !self.unrecorded => {
+                Err("answered, but nothing was committed".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), String>> {
+        audit::<I, _>(tx).await
+    }
+
+    async fn check<D: Database>(&self, db: &D, (): &()) -> tx::Result<Result<(), String>> {
+        db.run(|tx, _| async move { audit::<I, _>(&tx).await }).await.map_err(|e| e.error)
+    }
+}
+
+/// Writes a workload from operations and invariants.
+///
+/// It has a type name and the layer's error; perhaps a `setup` of the empty database; operations, each with its drawn
+/// arguments as proptest strategies; and invariants, whose bodies return a `bool` or a `Result<(), String>` that says
+/// what is wrong. Bodies are `async`, and may end with `?`.
+///
+/// ```
+/// use shaketable::prelude::*;
+///
+/// shaketable_layers::refusals! {
+///     /// Why a step was refused.
+///     pub enum Refusal { TooMuch = "that is too much" }
+/// }
+///
+/// shaketable::invariants! {
+///     /// Two counters that move together.
+///     Twins: Refusal;
+///
+///     fn step(tx, by: i64 = 1..10i64) {
+///         if by == 9 {
+///             return Err(Refusal::TooMuch);
+///         }
+///         for twin in [b"a", b"b"] {
+///             tx.atomic_op(twin, &by.to_le_bytes(), MutationType::Add);
+///         }
+///         Ok(())
+///     }
+///
+///     invariant "they are equal" (tx) {
+///         Ok(tx.get(b"a", Serializable).await? == tx.get(b"b", Serializable).await?)
+///     }
+/// }
+///
+/// Shake::<Guarded<Twins>>::new().seeds(0..3).run();
+/// ```
+#[macro_export]
+macro_rules! invariants {
+    (
+        $(#[doc = $about:literal])+
+        $vis:vis $layer:ident: $error:ty;
+        $(setup($setup_tx:ident) $setup:block)?
+        $(fn $op:ident($tx:ident $(, $arg:ident: $type:ty = $strategy:expr)* $(,)?) $body:block)+
+        $(invariant $name:literal ($audit_tx:ident) $audit:block)+
+    ) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Debug)]
+        $vis struct $layer;
+
+        const _: () = {
+            use $crate::__private::{BoxedStrategy, Just, Strategy, Transaction, Union, serde};
+
+            #[allow(non_camel_case_types)]
+            #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+            #[serde(crate = "serde")]
+            pub enum Op {
+                $($op { $($arg: $type),* }),+
+            }
+
+            $(async fn $op<T: Transaction>($tx: &T $(, $arg: $type)*) -> ::std::result::Result<(), $error> $body)+
+
+            impl $crate::Invariants for $layer {
+                type Op = Op;
+                type Error = $error;
+
+                const NAME: &'static str = stringify!($layer);
+                const ABOUT: &'static str = [$($about),+][0].trim_ascii();
+
+                fn operation() -> BoxedStrategy<Op> {
+                    Union::new([$(
+                        (Just(()), $($strategy),*)
+                            .prop_map(|((), $($arg),*)| Op::$op { $($arg),* })
+                            .boxed()
+                    ),+])
+                    .boxed()
+                }
+
+                $(async fn setup<T: Transaction>($setup_tx: &T) -> ::std::result::Result<(), $error> $setup)?
+
+                async fn perform<T: Transaction>(tx: &T, op: &Op) -> ::std::result::Result<(), $error> {
+                    match op.clone() {
+                        $(Op::$op { $($arg),* } => $op(tx $(, $arg)*).await),+
+                    }
+                }
+
+                async fn holds<T: Transaction>(
+                    tx: &T,
+                ) -> ::std::result::Result<::std::result::Result<(), String>, $error> {
+                    $({
+                        async fn holds<T: Transaction>(
+                            $audit_tx: &T,
+                        ) -> ::std::result::Result<impl $crate::invariants::Verdict, $error> $audit
+                        if let Err(broken) = $crate::invariants::Verdict::on(holds(tx).await?, $name) {
+                            return Ok(Err(broken));
+                        }
+                    })+
+                    Ok(Ok(()))
+                }
+            }
+        };
+    };
+}

@@ -1,0 +1,25 @@
+//! What a layer's workload names: the transaction contract, the three kinds of workload, and how to run them.
+
+pub use crate::{
+    Bug, Guarded, Invariants, Outcome, Shake, Step, Workload,
+    specimen::{At, Mounted, Specimen},
+};
+pub use bytes::Bytes;
+pub use proptest::{
+    collection::vec,
+    prelude::{BoxedStrategy, Just, Strategy, any, prop_oneof},
+};
+pub use serde::{Deserialize, Serialize};
+pub use shaketable_layers::{
+    once::{self, Session, Slots},
+    reachable, sometimes,
+    tx::{
+        self, Database, Env,
+        Isolation::{self, Serializable, Snapshot},
+        MutationType, RangeOption, RetryError, Transaction,
+    },
+};
+pub use shaketable_sim::{
+    faults::{Family, Profile},
+    seed::Stream,
+};

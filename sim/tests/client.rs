@@ -3,19 +3,25 @@
 use bytes::Bytes;
 use parking_lot::Mutex;
 use shaketable_layers::tx::{
-    Database, DatabaseOption, Error, Isolation, MutationType, RangeOption, Transaction, TransactionOption,
+    Database, DatabaseOption, Error, Isolation, KeySelector, MutationType, RangeOption, Transaction,
+    TransactionOption, key_after, strinc,
 };
 use shaketable_sim::{
-    client::SimDatabase,
+    client::{SimDatabase, SimTransaction},
     cluster::Cluster,
     config::ClusterConfig,
     faults::{Family, FaultPlan},
     history::{Attempt, Call, ClientId, Told},
     rt::{self, MILLISECOND, SECOND},
-    seed::Seed,
+    seed::{Seed, Stream},
     world::{Class, World},
 };
-use std::{collections::BTreeMap, future::Future, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    future::Future,
+    sync::Arc,
+};
 
 /// Runs `body` as a client of a calm cluster whose client meets these families at every occasion
 /// while faults are on. They are off at first.
@@ -32,10 +38,21 @@ fn with_seed<F: Future<Output = ()> + 'static>(
     families: &[Family],
     body: impl Fn(Arc<World>, SimDatabase) -> F + Send + Sync + Clone + 'static,
 ) {
-    let rates: BTreeMap<Family, f64> = families.iter().map(|family| (*family, 1.0)).collect();
+    let rates: Vec<_> = families.iter().map(|family| (*family, 1.0)).collect();
+    with_cluster(seed, ClusterConfig::smallest(), &rates, body);
+}
+
+/// The same with a cluster of its own, whose client meets each family as often as its rate says.
+fn with_cluster<F: Future<Output = ()> + 'static>(
+    seed: Seed,
+    config: ClusterConfig,
+    rates: &[(Family, f64)],
+    body: impl Fn(Arc<World>, SimDatabase) -> F + Send + Sync + Clone + 'static,
+) {
+    let rates: BTreeMap<Family, f64> = rates.iter().copied().collect();
     let plan = FaultPlan { rates, ..FaultPlan::default() };
     rt::simulate(seed, async move {
-        let world = World::new(seed, ClusterConfig::smallest(), &plan, false);
+        let world = World::new(seed, config, &plan, false);
         let cluster = Cluster::start(world.clone()).await;
         let controller = cluster.controller();
         let done = Arc::new(Mutex::new(false));
@@ -274,6 +291,53 @@ fn an_idempotency_id_resolves_unknown_results() {
 }
 
 #[test]
+fn an_idempotency_id_is_found_behind_a_thousand_others_and_however_often_the_look_fails() {
+    let rates = [(Family::UnknownCommitted, 1.0), (Family::TooOld, 0.9)];
+    with_cluster(Seed(3), ClusterConfig::smallest(), &rates, |world, db| async move {
+        let tx = set(&db, b"1");
+        tx.set_option(TransactionOption::AutomaticIdempotency).expect("an option");
+        let read = tx.get_read_version().await.expect("a version");
+        // A look is at a thousand rows: those that committed since, and this one behind them.
+        let others = db.create_transaction().expect("a transaction");
+        others.set_option(TransactionOption::AccessSystemKeys).expect("an option");
+        for place in 0..1_100_u16 {
+            let key = [&b"\xff\x02/idmp/"[..], &read.to_be_bytes(), &place.to_be_bytes()].concat();
+            others.set(&key, b"another's");
+        }
+        others.commit().await.expect("a calm commit");
+        world.faults.switch(true);
+        assert_eq!(tx.commit().await, Ok(()));
+        world.faults.switch(false);
+        assert!(tx.get_committed_version().expect("a version") > read);
+        assert_eq!(value(&db).await.as_deref(), Some(&b"1"[..]));
+    });
+}
+
+#[test]
+fn a_versionstamp_that_is_waited_for_comes_with_the_commit() {
+    with(&[Family::SpuriousConflict], |world, db| async move {
+        for refused in [false, true] {
+            world.faults.switch(refused);
+            let tx = set(&db, b"1");
+            let (first, second) = (tx.get_versionstamp(), tx.get_versionstamp());
+            // Both are polled, and find nothing, before there is a commit.
+            let (first, second, committed) = futures::join!(first, second, tx.commit());
+            assert_eq!(first, second);
+            match refused {
+                true => assert_eq!(
+                    (first, committed),
+                    (Err(Error::TRANSACTION_INVALID_VERSION), Err(Error::NOT_COMMITTED))
+                ),
+                false => {
+                    let version = tx.get_committed_version().expect("a version");
+                    assert_eq!(first.expect("a stamp")[..8], version.to_be_bytes());
+                }
+            }
+        }
+    });
+}
+
+#[test]
 fn refused_commits_do_not_happen() {
     for (family, error) in [
         (Family::SpuriousConflict, Error::NOT_COMMITTED),
@@ -347,6 +411,11 @@ fn one_row_batches_hide_no_row() {
         assert_eq!((batch.rows.len(), batch.more), (1, true));
         let rows = tx.get_range_all(all.reversed(), Isolation::Serializable).await.expect("rows");
         assert_eq!(rows.len(), 5);
+        // A batch that has but one row loses none.
+        let tx = db.create_transaction().expect("a transaction");
+        let last = RangeOption::new(&[4][..], &b"\xff"[..]);
+        let batch = tx.get_range(&last, 1, Isolation::Serializable).await.expect("a batch");
+        assert_eq!((batch.rows.len(), batch.more), (1, false));
     });
 }
 
@@ -376,6 +445,84 @@ fn watches_fire_early_late_and_with_errors() {
         assert_eq!(watch.await, Ok(()));
         assert!(world.clock.now() > before + SECOND / 100);
     });
+}
+
+/// What a transaction does to the key that it watches.
+type Writes = &'static [fn(&SimTransaction)];
+
+#[test]
+fn a_watch_fires_at_once_when_its_own_transaction_makes_the_value_another() {
+    const SAME: fn(&SimTransaction) = |tx| tx.set(b"k", b"old");
+    const OTHER: fn(&SimTransaction) = |tx| tx.set(b"k", b"new");
+    const CLEAR: fn(&SimTransaction) = |tx| tx.clear(b"k");
+    const ATOMIC: fn(&SimTransaction) = |tx| tx.atomic_op(b"k", b"", MutationType::AppendIfFits);
+    const ELSEWHERE: fn(&SimTransaction) = |tx| tx.set(b"l", b"new");
+    // Whether the watch has read its key before, what is written then, and whether that fires it.
+    let cases: [(bool, Writes, bool); 12] = [
+        (true, &[SAME], false),
+        (true, &[SAME, SAME], false),
+        (true, &[OTHER], true),
+        (true, &[SAME, OTHER], true),
+        (true, &[CLEAR], true),
+        // Nobody knows what it makes of the value.
+        (true, &[ATOMIC], true),
+        (true, &[ELSEWHERE], false),
+        (false, &[SAME], false),
+        // What is written first is compared with what the watch reads later, what is written next with that.
+        (false, &[OTHER], true),
+        (false, &[OTHER, SAME], true),
+        (false, &[SAME, SAME], false),
+        (false, &[ATOMIC], true),
+    ];
+    with(&[], move |world, db| async move {
+        set(&db, b"old").commit().await.expect("a calm commit");
+        for (number, (has_read, writes, fires)) in cases.into_iter().enumerate() {
+            let tx = db.create_transaction().expect("a transaction");
+            let mut watch = tx.watch(b"k");
+            if has_read {
+                assert_eq!(world.clock.timeout(SECOND, &mut watch).await, None, "case {number}");
+            }
+            writes.iter().for_each(|write| write(&tx));
+            let fired = world.clock.timeout(SECOND, &mut watch).await;
+            assert_eq!(fired, fires.then_some(Ok(())), "case {number}");
+        }
+    });
+}
+
+#[test]
+fn a_watch_that_nobody_waits_for_any_more_is_not_outstanding() {
+    with(&[], |world, db| async move {
+        db.set_option(DatabaseOption::MaxWatches(1)).expect("an option");
+        let tx = db.create_transaction().expect("a transaction");
+        let mut first = tx.watch(b"k");
+        assert_eq!(world.clock.timeout(SECOND, &mut first).await, None);
+        assert_eq!(world.clock.timeout(SECOND, tx.watch(b"l")).await, Some(Err(Error::TOO_MANY_WATCHES)));
+        drop(first);
+        assert_eq!(world.clock.timeout(SECOND, tx.watch(b"l")).await, None, "its transaction has not ended");
+    });
+}
+
+#[test]
+fn a_watch_outlives_the_errors_of_a_server_that_lags() {
+    // Whether the server lags by so much more than its window that it does not even try.
+    for is_behind in [false, true] {
+        with(&[], move |world, db| async move {
+            let server = world.tunables.machine(world.machines(Class::Storage)[0]);
+            let tx = db.create_transaction().expect("a transaction");
+            let mut watch = tx.watch(b"k");
+            assert_eq!(world.clock.timeout(SECOND, &mut watch).await, None, "it has read its key");
+            tx.set(b"l", b"1");
+            server.set_apply_lag(4 * SECOND);
+            assert_eq!(tx.commit().await, Ok(()));
+            if is_behind {
+                world.tunables.set_window(1_000);
+            }
+            assert_eq!(world.clock.timeout(3 * SECOND, &mut watch).await, None);
+            world.tunables.heal(world.config.window);
+            set(&db, b"1").commit().await.expect("a calm commit");
+            assert_eq!(world.clock.timeout(20 * SECOND, &mut watch).await, Some(Ok(())));
+        });
+    }
 }
 
 #[test]
@@ -410,6 +557,36 @@ fn every_attempt_leaves_its_calls_in_the_history() {
         let logged = world.history.lock();
         let mut transactions = logged.committed().flat_map(|entry| &entry.transactions);
         assert!(transactions.any(|t| t.attempt.is_some_and(|id| id.0 == 0)));
+    });
+}
+
+#[test]
+fn an_attempt_is_in_the_history_once_it_has_done_anything() {
+    with(&[], |world, db| async move {
+        let recorded = async |does: &dyn Fn(&SimTransaction), asks: bool| {
+            let before = attempts(&world).len();
+            let tx = db.create_transaction().expect("a transaction");
+            does(&tx);
+            if asks {
+                tx.get_read_version().await.expect("a version");
+            }
+            drop(tx);
+            attempts(&world).len() - before
+        };
+        let write = |tx: &SimTransaction| tx.set(b"k", b"1");
+        assert_eq!(recorded(&|_| {}, false).await, 0);
+        assert_eq!(recorded(&|_| {}, true).await, 1);
+        assert_eq!(recorded(&write, false).await, 1);
+        assert_eq!(recorded(&write, true).await, 1);
+    });
+}
+
+#[test]
+#[should_panic(expected = "it loops without end")]
+fn a_transaction_that_is_called_without_end_is_stopped() {
+    with(&[], |_, db| async move {
+        let tx = db.create_transaction().expect("a transaction");
+        (0..200_000).for_each(|_| tx.set(b"k", b""));
     });
 }
 
@@ -617,5 +794,281 @@ fn of_the_system_keys_only_reads_of_the_metadata_version_may_be_made_to_conflict
         assert_eq!(tx.add_conflict_range(begin, end, Read), Ok(()));
         assert_eq!(tx.add_conflict_range(begin, end, Write), Err(Error::KEY_OUTSIDE_LEGAL_RANGE));
         assert_eq!(tx.add_conflict_range(b"\xff/a", b"\xff/b", Read), Err(Error::KEY_OUTSIDE_LEGAL_RANGE));
+    });
+}
+
+const READ_CONFLICTS: &[u8] = b"\xff\xff/transaction/read_conflict_range/";
+const WRITE_CONFLICTS: &[u8] = b"\xff\xff/transaction/write_conflict_range/";
+
+/// The ranges that the special keys list.
+async fn listed(tx: &SimTransaction, module: &'static [u8]) -> Vec<(Bytes, Bytes)> {
+    let range = RangeOption::new(module, strinc(module).expect("an end"));
+    let rows = tx.get_range_all(range, Isolation::Snapshot).await.expect("boundaries");
+    let boundary = |row: &shaketable_layers::tx::KeyValue| row.key.slice(module.len()..);
+    rows.chunks(2).map(|pair| (boundary(&pair[0]), boundary(&pair[1]))).collect()
+}
+
+/// A transaction that reads past its own writes, with these options too.
+fn native(db: &SimDatabase, options: &[TransactionOption]) -> SimTransaction {
+    let tx = db.create_transaction().expect("a transaction");
+    tx.set_option(TransactionOption::ReadYourWritesDisable).expect("an option");
+    options.iter().for_each(|option| tx.set_option(option.clone()).expect("an option"));
+    tx
+}
+
+/// Up to two of three letters, so that keys meet.
+fn drawn_key(rng: &mut Stream) -> Bytes {
+    (0..rng.below(3)).map(|_| b'a' + rng.below(3) as u8).collect()
+}
+
+fn drawn_selector(rng: &mut Stream) -> KeySelector {
+    let offset = if rng.chance(0.4) { 1 } else { rng.below(11) as i32 - 5 };
+    KeySelector::new(drawn_key(rng), rng.chance(0.3), offset)
+}
+
+/// The key that a selector names among these keys.
+fn named(keys: &BTreeSet<Bytes>, selector: &KeySelector) -> Bytes {
+    let below = |key: &&Bytes| **key < selector.key || selector.or_equal && **key == selector.key;
+    match keys.iter().filter(below).count() as i64 + i64::from(selector.offset) - 1 {
+        at if at < 0 => Bytes::new(),
+        at => keys.iter().nth(at as usize).cloned().unwrap_or(Bytes::from_static(b"\xff\xff")),
+    }
+}
+
+/// The keys of a range in the order of the read.
+fn between(keys: &BTreeSet<Bytes>, range: &RangeOption) -> Vec<Bytes> {
+    let end = |selector: &KeySelector| match selector.offset {
+        // An end that is a key need not be there.
+        1 if selector.or_equal => key_after(&selector.key),
+        1 => selector.key.clone(),
+        _ => named(keys, selector),
+    };
+    let (from, to) = (end(&range.begin), end(&range.end));
+    let mut found: Vec<Bytes> = keys.iter().filter(|key| from <= **key && **key < to).cloned().collect();
+    if range.reverse {
+        found.reverse();
+    }
+    found
+}
+
+/// What a read answers among these keys.
+type Again = Box<dyn Fn(&BTreeSet<Bytes>) -> Vec<Bytes> + Send>;
+
+/// A read, what it answered and what it conflicts on go into the snapshot: a conflict range that is too large, or
+/// a batch that says less than it could, no answer tells.
+#[test]
+fn reads_past_own_writes_answer_as_a_plain_map_and_conflict_on_all_that_could_change_it() {
+    const STORES: usize = 12;
+    const READS: usize = 16;
+    let shards = ["ab", "b", "bc"].map(Bytes::from).to_vec();
+    let config = ClusterConfig { shard_boundaries: shards, ..ClusterConfig::smallest() };
+    let told = Arc::new(Mutex::new(String::new()));
+    let tell = told.clone();
+    with_cluster(Seed(3), config, &[], move |_, db| {
+        let tell = tell.clone();
+        async move {
+            let mut rng = Seed(5).stream("native reads");
+            for _ in 0..STORES {
+                let keys: BTreeSet<Bytes> = (0..rng.below(10)).map(|_| drawn_key(&mut rng)).collect();
+                let tx = db.create_transaction().expect("a transaction");
+                tx.clear_range(b"", b"\xff");
+                keys.iter().for_each(|key| tx.set(key, b"value"));
+                tx.commit().await.expect("a calm commit");
+                let mut lines = format!("{}\n", words(&keys));
+                for _ in 0..READS {
+                    let tx = native(&db, &[]);
+                    let (begin, end) = (drawn_selector(&mut rng), drawn_selector(&mut rng));
+                    let again: Again;
+                    let answer = if rng.chance(0.3) {
+                        let key = tx.get_key(&begin, Isolation::Serializable).await.expect("a key");
+                        write!(lines, "  key {}", word(&begin)).expect("a string takes it");
+                        again =
+                            Box::new(move |keys| vec![named(keys, &begin).min(Bytes::from_static(b"\xff"))]);
+                        vec![key]
+                    } else {
+                        let limit = rng.chance(0.5).then(|| 1 + rng.below(4) as usize);
+                        let mut range = RangeOption { begin, end, limit, ..RangeOption::new("", "") };
+                        range.reverse = rng.chance(0.5);
+                        let batch = tx.get_range(&range, 1, Isolation::Serializable).await.expect("a batch");
+                        let (direction, more) = (
+                            if range.reverse { "back" } else { "on" },
+                            if batch.more { ", more" } else { "" },
+                        );
+                        let limit = limit.map_or("all".to_owned(), |limit| limit.to_string());
+                        let (begin, end) = (word(&range.begin), word(&range.end));
+                        write!(lines, "  {begin} to {end} {direction}, {limit}{more}")
+                            .expect("a string takes it");
+                        let rows: Vec<Bytes> = batch.rows.into_iter().map(|row| row.key).collect();
+                        let part = if batch.more { rows.len() } else { usize::MAX };
+                        again = Box::new(move |keys| between(keys, &range).into_iter().take(part).collect());
+                        rows
+                    };
+                    assert_eq!(answer, again(&keys), "{lines}");
+                    let conflicts = listed(&tx, READ_CONFLICTS).await;
+                    let ranges: Vec<String> = conflicts
+                        .iter()
+                        .map(|(a, b)| format!("{}..{}", a.escape_ascii(), b.escape_ascii()))
+                        .collect();
+                    writeln!(lines, " = {} [{}]", words(&answer), ranges.join(" "))
+                        .expect("a string takes it");
+                    for _ in 0..20 {
+                        let mut changed = keys.clone();
+                        for _ in 0..3 {
+                            let key = drawn_key(&mut rng);
+                            if !conflicts.iter().any(|(begin, end)| *begin <= key && key < *end)
+                                && !changed.remove(&key)
+                            {
+                                changed.insert(key);
+                            }
+                        }
+                        assert_eq!(answer, again(&changed), "among {changed:?}\n{lines}");
+                    }
+                }
+                tell.lock().push_str(&lines);
+            }
+        }
+    });
+    insta::assert_snapshot!(told.lock());
+}
+
+/// A selector as one word: its key, and its offset.
+fn word(selector: &KeySelector) -> String {
+    let equal = if selector.or_equal { "=" } else { "" };
+    format!("'{}'{equal}{:+}", selector.key.escape_ascii(), selector.offset)
+}
+
+fn words<'a>(keys: impl IntoIterator<Item = &'a Bytes>) -> String {
+    let keys: Vec<String> = keys.into_iter().map(|key| format!("'{}'", key.escape_ascii())).collect();
+    keys.join(" ")
+}
+
+#[test]
+fn keys_and_ranges_may_lead_to_either_end_of_all_keys() {
+    use TransactionOption::ReadSystemKeys;
+    with(&[], |_, db| async move {
+        let tx = db.create_transaction().expect("a transaction");
+        ["b", "c", "d"].iter().for_each(|key| tx.set(key.as_bytes(), b""));
+        tx.commit().await.expect("a calm commit");
+        let at = |key: &'static [u8], offset| KeySelector::new(key, false, offset);
+        let system = &[ReadSystemKeys][..];
+        // Options, a selector, the key that it names, and what that conflicts on.
+        for (options, selector, key, (begin, end)) in [
+            (&[][..], at(b"a", 0), &b""[..], (&b""[..], &b"a"[..])),
+            (&[], at(b"c", -5), b"", (b"", b"c")),
+            (&[], at(b"c", 9), b"\xff", (b"c", b"\xff\xff\0")),
+            (system, at(b"c", 9), b"\xff\xff", (b"c", b"\xff\xff\0")),
+            (system, at(b"\xff\xff", 1), b"\xff\xff", (b"\xff\xff", b"\xff\xff\0")),
+            (system, at(b"\xff\xff", 0), b"d", (b"d", b"\xff\xff")),
+            (system, KeySelector::new(&b"\xff\xff"[..], true, 0), b"d", (b"d", b"\xff\xff\0")),
+            (system, at(b"\xff\xff", -1), b"c", (b"c", b"\xff\xff")),
+        ] {
+            let tx = native(&db, options);
+            assert_eq!(
+                tx.get_key(&selector, Isolation::Serializable).await.as_deref(),
+                Ok(key),
+                "{selector:?}"
+            );
+            let conflicts = listed(&tx, READ_CONFLICTS).await;
+            assert_eq!(conflicts, [(Bytes::from_static(begin), Bytes::from_static(end))], "{selector:?}");
+        }
+        // Both ends of a range, its limit (0 for none), whether it is read backwards, its rows and its conflict range.
+        for (options, begin, end, limit, reverse, rows, conflict) in [
+            (&[][..], at(b"a", 1), at(b"c", 9), 0, false, "bcd", (&b"a"[..], &b"\xff\xff"[..])),
+            (&[], at(b"a", 1), at(b"c", 9), 2, false, "bc", (b"a", b"c\0")),
+            (&[], at(b"c", -5), at(b"d", 1), 0, false, "bc", (b"", b"d")),
+            (&[], at(b"c", -5), at(b"d", 1), 1, true, "c", (b"c", b"d")),
+            (&[], at(b"", -5), at(b"d", 1), 1, false, "b", (b"", b"b\0")),
+            (system, at(b"a", 1), at(b"c", 9), 0, false, "bcd", (b"a", b"\xff\xff")),
+            (system, at(b"a", 1), at(b"\xff\xff", 1), 0, true, "dcb", (b"a", b"\xff\xff")),
+        ] {
+            let tx = native(&db, options);
+            let range = RangeOption {
+                limit: (limit > 0).then_some(limit),
+                reverse,
+                begin,
+                end,
+                ..RangeOption::new("", "")
+            };
+            let batch = tx.get_range(&range, 1, Isolation::Serializable).await.expect("a batch");
+            let keys: Vec<u8> = batch.rows.iter().map(|row| row.key[0]).collect();
+            assert_eq!((String::from_utf8_lossy(&keys), batch.more), (rows.into(), limit > 0), "{range:?}");
+            let (begin, end) = (Bytes::from_static(conflict.0), Bytes::from_static(conflict.1));
+            let conflicts = listed(&tx, READ_CONFLICTS).await;
+            let covered = conflicts.iter().any(|range| *range == (begin.clone(), end.clone()));
+            assert!(covered, "{range:?} conflicts on {conflicts:?}");
+        }
+    });
+}
+
+#[test]
+fn a_mapped_read_is_in_the_history_and_conflicts_as_far_as_its_selectors_led() {
+    use foundationdb_tuple::pack;
+    with(&[], |world, db| async move {
+        let tx = db.create_transaction().expect("a transaction");
+        for n in 0..3_i64 {
+            tx.set(&pack(&("index", n)), b"");
+            tx.set(&pack(&("a record", n, "part")), b"");
+        }
+        tx.commit().await.expect("a calm commit");
+        let index = |n: i64| Bytes::from(pack(&("index", n)));
+        let begin = KeySelector::first_greater_or_equal(pack(&("index",)));
+        let beyond = KeySelector::new(index(1), false, 9);
+        let mapper = pack(&("a record", "{K[1]}", "{...}"));
+        // A limit (0 for none), whether it is read backwards, its rows, and where the conflict range of those ends.
+        for (limit, reverse, rows, end) in [
+            (0, false, &[0, 1, 2][..], Bytes::from_static(b"\xff")),
+            (2, false, &[0, 1], key_after(&index(1))),
+            (0, true, &[2, 1, 0], key_after(&index(2))),
+        ] {
+            let tx = db.create_transaction().expect("a transaction");
+            let limit = (limit > 0).then_some(limit);
+            let range = RangeOption {
+                begin: begin.clone(),
+                end: beyond.clone(),
+                limit,
+                reverse,
+                ..RangeOption::new("", "")
+            };
+            let batch =
+                tx.get_mapped_range(&range, &mapper, 1, Isolation::Serializable).await.expect("a batch");
+            let found: Vec<Bytes> = batch.rows.iter().map(|row| row.parent.key.clone()).collect();
+            let wanted: Vec<Bytes> = rows.iter().map(|n| index(*n)).collect();
+            assert_eq!((found, batch.more), (wanted.clone(), limit.is_some()));
+            let last = listed(&tx, READ_CONFLICTS).await.pop();
+            assert_eq!(last, Some((begin.key.clone(), end)), "limit {limit:?}, reverse {reverse}");
+            drop(tx);
+            // First the range, then those that its rows led to.
+            let recorded = attempts(&world).pop().expect("an attempt");
+            let read: Vec<(Vec<Bytes>, usize, bool)> = recorded
+                .calls
+                .iter()
+                .filter_map(|call| match call {
+                    Call::GetRange { answer: Some((rows, _)), limit, reverse, .. } => {
+                        Some((rows.iter().map(|row| row.key.clone()).collect(), *limit, *reverse))
+                    }
+                    _ => None,
+                })
+                .collect();
+            let record = |n: &i64| (vec![Bytes::from(pack(&("a record", *n, "part")))], 0, false);
+            let all: Vec<_> = std::iter::once((wanted, limit.unwrap_or(0), reverse))
+                .chain(rows.iter().map(record))
+                .collect();
+            assert_eq!(read, all);
+        }
+    });
+}
+
+#[test]
+fn after_the_commit_a_versionstamped_key_is_listed_where_it_landed() {
+    with(&[], |_, db| async move {
+        let tx = db.create_transaction().expect("a transaction");
+        let key = [&b"p"[..], &[0; 10], b"s", &1_u32.to_le_bytes()].concat();
+        tx.atomic_op(&key, b"", MutationType::SetVersionstampedKey);
+        let stamp = tx.get_versionstamp();
+        let before = listed(&tx, WRITE_CONFLICTS).await;
+        tx.commit().await.expect("a calm commit");
+        let landed = Bytes::from([&b"p"[..], &stamp.await.expect("a stamp"), b"s"].concat());
+        assert_eq!(listed(&tx, WRITE_CONFLICTS).await, [(landed.clone(), key_after(&landed))]);
+        assert!(before[0].0 < landed && landed < before[0].1, "anywhere before: {before:?}");
     });
 }

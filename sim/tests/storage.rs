@@ -200,6 +200,12 @@ fn a_read_of_the_future_fails_after_a_second_and_one_of_the_past_at_once() {
         let waited = world.clock.now() - before;
         assert!((SECOND..SECOND + 10 * MILLISECOND).contains(&waited), "{waited}");
         assert_eq!(get(-1).await, Ok(Err(Error::TRANSACTION_TOO_OLD)));
+        let watch = |reply| Message::WatchValue { key: key(0), value: None, version: 1 << 60, reply };
+        assert_eq!(
+            world.net.call(node, storage, watch).await,
+            Ok(Err(Error::FUTURE_VERSION)),
+            "a watch likewise"
+        );
         cluster.shutdown().await;
     });
 }
@@ -382,6 +388,36 @@ fn a_server_compares_a_new_watch_with_what_is_there_at_its_version() {
             world.clock.timeout(SECOND, watch(b"old", 0)).await.map(|fired| fired.is_ok()),
             Some(true)
         );
+        cluster.shutdown().await;
+    });
+}
+
+#[test]
+fn a_read_that_waited_until_its_version_was_too_old_fails_and_a_watch_does_not() {
+    rt::simulate(Seed(9), async {
+        let (world, cluster, storage, db) = one_server(9).await;
+        let server = world.machines(Class::Storage)[0];
+        world.tunables.machine(server).set_apply_lag(SECOND / 2);
+        let version = commit(&db, |tx| tx.set(b"m", b"old")).await;
+        let value = Some(Bytes::from_static(b"old"));
+        let (key, watched) = (Bytes::from_static(b"m"), Bytes::from_static(b"m"));
+        let mut read = world.net.call(db.node(), storage, |reply| Message::GetValue { key, version, reply });
+        let ask = |reply| Message::WatchValue { key: watched, value, version, reply };
+        let mut watch = world.net.call(db.node(), storage, ask);
+        world.clock.sleep(100 * MILLISECOND).await;
+        // While it stands still, so much becomes due that it goes far beyond that version at once.
+        world.pause(server);
+        world.tunables.set_window(50_000);
+        commit(&db, |tx| tx.set(b"l", b"new")).await;
+        world.clock.sleep(SECOND).await;
+        world.resume(server);
+        let pause = 100 * MILLISECOND;
+        let answered = world.clock.timeout(pause, &mut read).await;
+        assert_eq!(answered, Some(Ok(Err(Error::TRANSACTION_TOO_OLD))));
+        assert_eq!(world.clock.timeout(pause, &mut watch).await, None);
+        world.tunables.heal(world.config.window);
+        let changed = commit(&db, |tx| tx.set(b"m", b"new")).await;
+        assert_eq!(world.clock.timeout(SECOND, &mut watch).await, Some(Ok(Ok(changed))));
         cluster.shutdown().await;
     });
 }

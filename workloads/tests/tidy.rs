@@ -220,7 +220,8 @@ fn documents_name_only_paths_that_exist() {
             let first = word.split('/').next().unwrap_or("");
             let is_path = word.contains('/')
                 && !word.contains([' ', '*', '<', '{', ':', '$'])
-                && (CRATES.contains(&first) || [".ci", ".cargo", ".github", "scripts"].contains(&first));
+                && (CRATES.contains(&first)
+                    || [".ci", ".cargo", ".github", "examples", "scripts"].contains(&first));
             assert!(!is_path || root().join(word).exists(), "{document} names {word}, which does not exist");
         }
     }

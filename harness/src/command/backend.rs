@@ -143,7 +143,9 @@ pub mod real {
     //! A real cluster, through FoundationDB's client.
 
     use super::BackendArguments;
-    use crate::command::{Refusal, interrupt::Interrupt, output, progress::Progress, refuse, report};
+    #[cfg(feature = "contract")]
+    use crate::command::progress::Progress;
+    use crate::command::{Refusal, interrupt::Interrupt, output, refuse, report};
     use crate::entry::Entry;
     use crate::{
         judges::Finding,
@@ -155,9 +157,11 @@ pub mod real {
         executor::block_on,
         future::{Either, select},
     };
+    #[cfg(feature = "contract")]
+    use shaketable_layers::tx::contract;
     use shaketable_layers::{
         fdb::{Buggify, ClusterFile, FdbDatabase, Network},
-        tx::{Database, Error, Isolation, RangeOption, Transaction, contract},
+        tx::{Database, Error, Isolation, RangeOption, Transaction},
     };
     use shaketable_reports::run::LOST;
     use shaketable_sim::{faults::Profile, seed::Seed};
@@ -222,6 +226,7 @@ pub mod real {
 
         /// The promises of the contract whose names contain `filter`, tested below the prefix, and whether somebody
         /// has asked to end before the last.
+        #[cfg(feature = "contract")]
         pub fn contract(&self, filter: &str) -> Result<(Vec<contract::Verdict>, Option<Refusal>), Refusal> {
             let promises =
                 contract::cases::<FdbDatabase>().iter().filter(|c| c.name.contains(filter)).count();
@@ -302,7 +307,10 @@ pub mod real {
                 Ok(Err(error)) => error.to_string(),
                 Err(refusal) => refusal.to_string(),
             };
-            output::complain(&format!("{}: keys are left below {place}: {why}", program().name));
+            output::complain(&format!(
+                "{}: keys are left below {place}: {why}",
+                crate::command::program().name
+            ));
         }
 
         pub(super) fn options(&self) -> String {

@@ -17,72 +17,13 @@
 //! In a tuple text ends with a zero byte, unless 0xff follows, which means a zero byte inside the text. In
 //! a tuple nothing begins with 0xff. Here an integer may, hence the second zero byte.
 
+#[cfg(feature = "collation")]
+use super::Collation;
 use super::Error;
-use foundationdb_tuple::{Bytes as TupleBytes, PackResult, Subspace, TupleDepth, TupleUnpack, pack, unpack};
-use icu_collator::{
-    CollatorBorrowed,
-    options::{CollatorOptions, Strength},
-};
-use icu_locale_core::Locale;
-use std::{cmp::Ordering, fmt, sync::Arc};
+use foundationdb_tuple::{PackResult, Subspace, TupleDepth, TupleUnpack, pack, unpack};
 
 /// What stands behind a text, so that what follows is not taken for a part of it.
 const END: u8 = 0;
-
-/// What a collation tells apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tells {
-    /// Base letters only: a, á and A stand together.
-    Letters,
-    /// Base letters, then accents: a before á, with A beside a.
-    Accents,
-    /// Base letters, then accents, then case.
-    Case,
-}
-
-/// The order of a language's words.
-#[derive(Clone)]
-pub struct Collation {
-    locale: String,
-    collator: Arc<CollatorBorrowed<'static>>,
-}
-
-impl Collation {
-    /// The collation of a locale: `en`, `sv`, `de-u-co-phonebk`.
-    pub fn new(locale: &str, tells: Tells) -> Result<Collation, Error> {
-        crate::called!();
-        let unknown = || Error::UnknownLocale(locale.to_owned());
-        let parsed = Locale::try_from_str(locale).map_err(|_| unknown())?;
-        let mut options = CollatorOptions::default();
-        options.strength = Some(match tells {
-            Tells::Letters => Strength::Primary,
-            Tells::Accents => Strength::Secondary,
-            Tells::Case => Strength::Tertiary,
-        });
-        let collator = CollatorBorrowed::try_new(parsed.into(), options).map_err(|_| unknown())?;
-        Ok(Collation { locale: locale.to_owned(), collator: Arc::new(collator) })
-    }
-
-    /// How two texts stand to each other, those that the collation does not tell apart by code point.
-    pub fn compare(&self, a: &str, b: &str) -> Ordering {
-        crate::called!();
-        self.collator.compare(a, b).then_with(|| a.cmp(b))
-    }
-
-    /// The collation key of a text.
-    pub fn key(&self, text: &str) -> Vec<u8> {
-        crate::called!();
-        let mut key = Vec::new();
-        let Ok(()) = self.collator.write_sort_key_to(text, &mut key);
-        key
-    }
-}
-
-impl fmt::Debug for Collation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Collation({})", self.locale)
-    }
-}
 
 /// One part of a key.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,6 +57,7 @@ pub enum Column {
     /// Text in the order of code points.
     Text,
     /// Text in the order of a language.
+    #[cfg(feature = "collation")]
     Collated(Collation),
     /// Floats of 32 bits: NaN with the sign first, -0.0 before 0.0, NaN without it last.
     Single,
@@ -153,8 +95,9 @@ impl Column {
                 word
             }
             (Column::Text, Part::Text(text)) => [pack(text), vec![END]].concat(),
+            #[cfg(feature = "collation")]
             (Column::Collated(collation), Part::Text(text)) => {
-                [pack(&(TupleBytes::from(collation.key(text)), text)), vec![END]].concat()
+                [pack(&(foundationdb_tuple::Bytes::from(collation.key(text)), text)), vec![END]].concat()
             }
             (Column::Single, Part::Single(x)) => pack(x),
             (Column::Double, Part::Double(x)) => pack(x),
@@ -190,6 +133,7 @@ impl Column {
                 let (text, rest) = one(input)?;
                 Some((Part::Text(text), rest.strip_prefix(&[END])?))
             }
+            #[cfg(feature = "collation")]
             Column::Collated(collation) => {
                 let (key, rest) = one::<Vec<u8>>(input)?;
                 let (text, rest) = one::<String>(rest)?;
@@ -256,6 +200,7 @@ pub(super) fn parts(map: &Subspace, columns: &[Column], key: &[u8]) -> Result<Ve
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cmp::Ordering;
 
     /// The encodings ascend, and give the parts back.
     fn ascend(column: &Column, ascending: &[Part]) {
@@ -347,8 +292,10 @@ mod tests {
         ascend(&Column::Text, &texts(&ascending));
     }
 
+    #[cfg(feature = "collation")]
     #[test]
     fn text_ascends_as_a_language_has_it() {
+        use crate::encoding::Tells;
         let collated = |locale, tells| Column::Collated(Collation::new(locale, tells).unwrap());
         ascend(&collated("en", Tells::Case), &texts(&["", "a", "A", "å", "ab", "ö", "z", "Z"]));
         ascend(&collated("sv", Tells::Case), &texts(&["a", "z", "Z", "å", "ä", "ö"]));

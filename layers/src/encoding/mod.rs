@@ -27,7 +27,8 @@
 //! | get | 1 key | – | writers of the key |
 //! | under, between, page | 1 range | – | writers in the range |
 //!
-//! An integer takes its column's bytes, text three more than it has, a collated one about twice that.
+//! An integer takes its column's bytes, text three more than it has, a collated one about twice that. Collations, and with
+//! them the data of `icu_collator`, are behind the feature `collation`, which is on by default.
 //!
 //! ```
 //! use shaketable_layers::encoding::{Collation, Column, Error, Ordered, Part, Tells};
@@ -43,10 +44,14 @@
 //! }
 //! ```
 
+#[cfg(feature = "collation")]
+mod collation;
 mod error;
 mod keys;
 mod ops;
 
+#[cfg(feature = "collation")]
+pub use collation::{Collation, Tells};
 pub use error::Error;
-pub use keys::{Collation, Column, Part, Tells};
+pub use keys::{Column, Part};
 pub use ops::{Ordered, Row};

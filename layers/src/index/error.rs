@@ -67,3 +67,21 @@ impl RetryError for Error {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_foundationdb_said_is_retried_wherever_it_was_met() {
+        let conflict = tx::Error::NOT_COMMITTED;
+        for (error, fdb) in [
+            (Error::from(conflict), Some(conflict)),
+            (Error::from(once::Error::from(conflict)), Some(conflict)),
+            (Error::from(once::Error::Superseded), None),
+            (Error::UnknownIndex("name"), None),
+        ] {
+            assert_eq!(error.fdb(), fdb, "{error}");
+        }
+    }
+}

@@ -10,6 +10,7 @@
 //! Layer functions take `&T where T: Transaction`, so that they compose inside one transaction;
 //! database-level forms call [`Database::run`].
 
+#[cfg(feature = "contract")]
 pub mod contract;
 mod env;
 mod error;

@@ -90,3 +90,17 @@ where
         attempt.number += 1;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_run_says_why_and_whether_it_may_have_happened() {
+        let failed = |maybe_committed| {
+            RunError { error: Error::NOT_COMMITTED, maybe_committed, attempts: 1 }.to_string()
+        };
+        assert_eq!(failed(false), Error::NOT_COMMITTED.to_string());
+        assert_eq!(failed(true), format!("{}, and an attempt may have committed", Error::NOT_COMMITTED));
+    }
+}

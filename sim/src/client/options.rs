@@ -233,6 +233,55 @@ mod tests {
     }
 
     #[test]
+    fn values_are_taken_within_their_limits() {
+        use TransactionOption::*;
+        let takes = |option: TransactionOption| Options::new(1).set(&option) == Ok(());
+        let number = |option: fn(i32) -> TransactionOption, least: i32| {
+            assert!(takes(option(least)) && !takes(option(least - 1)), "{:?}", option(least));
+        };
+        number(Timeout, 0);
+        number(RetryLimit, -1);
+        number(MaxRetryDelay, 0);
+        number(SizeLimit, 32);
+        number(ConsistencyCheckRequiredReplicas, -2);
+        number(TransactionLoggingMaxFieldLength, -1);
+        assert!(!takes(TransactionLoggingMaxFieldLength(0)) && takes(TransactionLoggingMaxFieldLength(1)));
+        assert!(takes(SizeLimit(10_000_000)) && !takes(SizeLimit(10_000_001)));
+        let lengths = |option: fn(usize) -> TransactionOption, least: usize, most: usize| {
+            let taken: Vec<usize> = (0..300).filter(|length| takes(option(*length))).collect();
+            assert_eq!(taken, (least..=most).collect::<Vec<_>>(), "{:?}", option(least));
+        };
+        lengths(|length| Tag("t".repeat(length)), 0, 16);
+        lengths(|length| AutoThrottleTag("t".repeat(length)), 0, 16);
+        lengths(|length| DebugTransactionIdentifier("i".repeat(length)), 1, 100);
+        lengths(|length| TransactionLoggingEnable("i".repeat(length)), 1, 100);
+        lengths(|length| IdempotencyId(vec![7; length].into()), 16, 255);
+        lengths(|length| SpanParent(vec![7; length].into()), 33, 33);
+    }
+
+    #[test]
+    fn a_sixth_tag_is_too_many_and_a_second_identifier_must_be_the_first() {
+        use TransactionOption::*;
+        let mut options = Options::new(1);
+        for n in 0..5 {
+            assert_eq!(options.set(&Tag(n.to_string())), Ok(()));
+        }
+        assert_eq!(options.set(&Tag("6".into())), Err(TOO_MANY_TAGS));
+        assert_eq!(options.tags, 5);
+        assert_eq!(
+            options.set(&LogTransaction),
+            Err(Error::CLIENT_INVALID_OPERATION),
+            "nobody knows its name"
+        );
+        for (identifier, answer) in
+            [("one", Ok(())), ("other", Err(Error::CLIENT_INVALID_OPERATION)), ("one", Ok(()))]
+        {
+            assert_eq!(options.set(&DebugTransactionIdentifier(identifier.into())), answer);
+        }
+        assert_eq!(options.set(&LogTransaction), Ok(()));
+    }
+
+    #[test]
     fn a_default_for_transactions_is_the_option_of_its_name() {
         let mut defaults = 0;
         for code in DatabaseOption::CODES {

@@ -207,6 +207,29 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
+    #[test]
+    fn behind_a_range_that_is_known_to_the_end_of_all_keys_there_is_no_unknown_one() {
+        for known in ["", "a"] {
+            let mut cache = SnapshotCache::default();
+            cache.insert_range(known.into(), Bytes::from_static(LAST_KEY), vec![KeyValue::new("b", "value")]);
+            let mut cursor = cache.cursor_at(b"");
+            let mut segments = Vec::new();
+            while cursor.begin() < Edge::at(LAST_KEY) {
+                segments.push((cursor.begin().to_bytes(), cursor.segment()));
+                cursor.next();
+            }
+            let inside = [("a", Segment::Empty), ("b", Segment::Row), ("b\0", Segment::Empty)];
+            let mut expected = inside.map(|(key, segment)| (Bytes::from(key), segment)).to_vec();
+            match known {
+                "" => expected[0].0 = Bytes::new(),
+                _ => expected.insert(0, (Bytes::new(), Segment::Unknown)),
+            }
+            assert_eq!(segments, expected);
+            // The keys end there, and that is known.
+            assert_eq!((cursor.begin(), cursor.segment()), (Edge::at(LAST_KEY), Segment::Empty));
+        }
+    }
+
     proptest! {
         #[test]
         fn knows_what_it_was_told(

@@ -434,3 +434,26 @@ pub fn conflict_ranges(map: &WriteMap, end: &Bytes) -> Vec<crate::proto::KeyRang
 
 /// The whole keyspace's end, as a bound for [`conflict_ranges`].
 pub const EVERYTHING: Bytes = ALL_END;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_forgotten_is_one_written_key_and_no_range() {
+        let written = |which| {
+            let mut map = WriteMap::default();
+            for key in ["a", "x", "y"] {
+                map.mutate(key.into(), Op::Set(Some("value".into())), true);
+            }
+            map.clear("c".into(), "d".into(), true);
+            map.forget_key(which);
+            let is_there = |key: &&str| map.cursor_at(key.as_bytes()).segment() != Segment::Unmodified;
+            ["a", "c", "x", "y"].into_iter().filter(is_there).collect::<String>()
+        };
+        assert_eq!([0, 1, 2, 3].map(written), ["cxy", "acy", "acx", "cxy"]);
+        let mut empty = WriteMap::default();
+        empty.forget_key(1);
+        assert!(empty.is_untouched());
+    }
+}

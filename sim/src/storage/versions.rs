@@ -268,6 +268,7 @@ mod tests {
             }
             map.prune(version);
             prop_assert_eq!(map.len(), states[&version].len(), "what was cleared is gone in the end");
+            prop_assert_eq!(map.is_empty(), states[&version].is_empty());
         }
     }
 

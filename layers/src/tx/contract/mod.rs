@@ -216,6 +216,7 @@ async fn bounded<D: Database>(ctx: &Ctx<D>, work: impl Future<Output = Outcome> 
 mod tests {
     use super::nowhere::Nowhere;
     use super::*;
+    use crate::tx::Error;
     use std::collections::BTreeSet;
 
     #[test]
@@ -246,5 +247,13 @@ mod tests {
             assert!(SECTIONS.contains(&row.section), "{}", row.section);
             assert!(!row.promise.is_empty() && !row.reason.is_empty());
         }
+    }
+
+    #[test]
+    fn an_option_by_its_code_is_refused_when_there_is_none_and_set_otherwise() {
+        let (db, watches) = (Nowhere::new(), 5_i64.to_le_bytes());
+        assert_eq!(db.set_option_raw(-1, None), Err(Error::INVALID_OPTION));
+        assert_eq!(db.set_option_raw(20, None), Err(Error::INVALID_OPTION_VALUE));
+        assert_eq!(db.set_option_raw(20, Some(&watches)), Err(Error::INTERNAL_ERROR), "its own answer");
     }
 }

@@ -1,0 +1,64 @@
+//! The orders of languages, by the data of `icu_collator`.
+
+use super::Error;
+use icu_collator::{
+    CollatorBorrowed,
+    options::{CollatorOptions, Strength},
+};
+use icu_locale_core::Locale;
+use std::{cmp::Ordering, fmt, sync::Arc};
+
+/// What a collation tells apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tells {
+    /// Base letters only: a, á and A stand together.
+    Letters,
+    /// Base letters, then accents: a before á, with A beside a.
+    Accents,
+    /// Base letters, then accents, then case.
+    Case,
+}
+
+/// The order of a language's words.
+#[derive(Clone)]
+pub struct Collation {
+    locale: String,
+    collator: Arc<CollatorBorrowed<'static>>,
+}
+
+impl Collation {
+    /// The collation of a locale: `en`, `sv`, `de-u-co-phonebk`.
+    pub fn new(locale: &str, tells: Tells) -> Result<Collation, Error> {
+        crate::called!();
+        let unknown = || Error::UnknownLocale(locale.to_owned());
+        let parsed = Locale::try_from_str(locale).map_err(|_| unknown())?;
+        let mut options = CollatorOptions::default();
+        options.strength = Some(match tells {
+            Tells::Letters => Strength::Primary,
+            Tells::Accents => Strength::Secondary,
+            Tells::Case => Strength::Tertiary,
+        });
+        let collator = CollatorBorrowed::try_new(parsed.into(), options).map_err(|_| unknown())?;
+        Ok(Collation { locale: locale.to_owned(), collator: Arc::new(collator) })
+    }
+
+    /// How two texts stand to each other, those that the collation does not tell apart by code point.
+    pub fn compare(&self, a: &str, b: &str) -> Ordering {
+        crate::called!();
+        self.collator.compare(a, b).then_with(|| a.cmp(b))
+    }
+
+    /// The collation key of a text.
+    pub fn key(&self, text: &str) -> Vec<u8> {
+        crate::called!();
+        let mut key = Vec::new();
+        let Ok(()) = self.collator.write_sort_key_to(text, &mut key);
+        key
+    }
+}
+
+impl fmt::Debug for Collation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Collation({})", self.locale)
+    }
+}

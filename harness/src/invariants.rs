@@ -1,6 +1,6 @@
 //! Workloads over a layer of which nothing is known but what must always hold: operations and invariants, no model.
 //!
-//! [`invariants!`](crate::invariants) writes one from a few closures. Each operation runs in one transaction, exactly
+//! [`invariants!`](macro@crate::invariants) writes one from a few closures. Each operation runs in one transaction, exactly
 //! once, through a session; the invariants are read at every version that committed and once more at the end. Without
 //! a model no answer is compared with what it should be: what an operation returns may be wrong unnoticed, as long as
 //! what is stored keeps its invariants. A [`Specimen`](crate::specimen::Specimen) has a model.

@@ -1,6 +1,6 @@
 //! Shakes FoundationDB layers on a simulated cluster, reproducibly from a seed.
 //!
-//! There are three ways in. [`invariants!`] takes operations and what must always hold. A [`specimen::Specimen`] adds a
+//! There are three ways in. [`invariants!`](macro@invariants) takes operations and what must always hold. A [`specimen::Specimen`] adds a
 //! sequential model, which every answer is compared with. A [`Workload`] is free in how a client does an operation:
 //! several transactions, watches, waiting. [`prelude`] has the names that all of them need.
 //!

@@ -233,7 +233,7 @@ impl<I: Invariants> Workload for Guarded<I> {
 /// Writes a workload from operations and invariants.
 ///
 /// It has a type name and the layer's error; perhaps a `setup` of the empty database; operations, each with its drawn
-/// arguments as proptest strategies; and invariants, whose bodies return a `bool` or a `Result<(), String>` that says
+/// arguments as proptest strategies, of which a number's needs its type (`0..5u32`); and invariants, whose bodies return a `bool` or a `Result<(), String>` that says
 /// what is wrong. Bodies are `async`, and may end with `?`.
 ///
 /// ```

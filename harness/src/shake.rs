@@ -257,8 +257,9 @@ impl<W: Workload> Shake<W> {
         let mut text = format!("{} failed with seed {seed}, {:?}\n{}", W::NAME, result.verdict, told(result));
         text += &plan.summary();
         text += &format!("event hash {:016x}\n", result.event_hash);
+        let planted = self.demands.bug.as_ref().map_or(String::new(), |bug| format!("-{bug}"));
         let kept = |extension: &str, content: String| match keep(
-            &format!("{}-{seed}.{extension}", W::NAME),
+            &format!("{}{planted}-{seed}.{extension}", W::NAME),
             content,
         ) {
             Ok(path) => path.display().to_string(),

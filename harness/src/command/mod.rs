@@ -19,7 +19,6 @@ mod fake;
 pub mod interrupt;
 mod list;
 pub mod output;
-
 mod progress;
 mod replay;
 mod report;
@@ -96,24 +95,23 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Refuses with a formatted line.
+/// Returns a [`Refusal::Usage`](crate::command::Refusal::Usage) with a formatted line.
+#[macro_export]
 macro_rules! refuse {
     ($($message:tt)+) => {
         return Err($crate::command::Refusal::Usage(format!($($message)+)))
     };
 }
-use refuse;
+use crate::refuse;
 
 /// Writes the `main` of a program that shakes these workloads: `run`, `replay`, `bugs`, `list` and `bench`, on
 /// simulated clusters and, with the feature `fdb`, on real ones.
 ///
-/// ```no_run
-/// # mod example {
-/// # use shaketable::entry::Entry;
-/// # pub fn name() -> &'static str { "" }
-/// # }
-/// // shaketable::main!(Mounted<Register>, Transfers);
+/// ```text
+/// shaketable::main!(Guarded<Sums>, Mounted<Accounts>);
 /// ```
+///
+/// `examples/ledger` has this `main`, which a test builds and runs.
 ///
 /// Reports name the commit in the environment variable `SHAKETABLE_COMMIT` of the build, if it is set.
 #[macro_export]

@@ -1,12 +1,15 @@
 //! `shaketable conformance`: recorded answers of a real cluster, replayed on another, or recorded there.
 
-use super::{CheckArguments, RecordArguments, refuse};
+use super::{CheckArguments, RecordArguments};
 use crate::conformance::{self, CheckError, KINDS, Recorded};
-use shaketable::command::{
-    Refusal,
-    backend::Backend,
-    output::{self, Target},
-    program, settle,
+use shaketable::{
+    command::{
+        Refusal,
+        backend::Backend,
+        output::{self, Target},
+        program, settle,
+    },
+    refuse,
 };
 use shaketable_layers::tx;
 use shaketable_reports::{Body, Outcome, text};

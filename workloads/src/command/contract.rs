@@ -1,12 +1,15 @@
 //! `shaketable contract`: what FoundationDB promises its clients, tested on a cluster.
 
-use super::{ContractArguments, refuse};
+use super::ContractArguments;
 use shaketable::calm;
-use shaketable::command::{
-    Refusal,
-    backend::Backend,
-    output::{self, Target},
-    program, settle,
+use shaketable::{
+    command::{
+        Refusal,
+        backend::Backend,
+        output::{self, Target},
+        program, settle,
+    },
+    refuse,
 };
 use shaketable_layers::tx::contract::{self, Verdict};
 use shaketable_reports::{Body, ContractCase, ContractReport, Outcome, text};

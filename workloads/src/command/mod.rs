@@ -14,14 +14,6 @@ use shaketable::{
 use shaketable_reports::Outcome;
 use std::{path::PathBuf, process::ExitCode};
 
-/// Why a command line is refused, in a formatted line.
-macro_rules! refuse {
-    ($($message:tt)+) => {
-        return Err(shaketable::command::Refusal::Usage(format!($($message)+)))
-    };
-}
-use refuse;
-
 /// Runs the command line that the process was started with. `commit` is what it was built from.
 pub fn main(commit: &'static str) -> ExitCode {
     let program = Program {

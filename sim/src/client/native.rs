@@ -51,7 +51,6 @@ impl Connection {
         let Fetch { begin, end, mut limits, reverse } = fetch;
         let mut batch = Batch::default();
         if end.key.is_empty() && end.offset <= 1 {
-            batch.read_to_begin = begin.key.is_empty() && begin.offset < 1;
             return Ok(batch);
         }
         let mut from = self.edge(&begin, version).await?;

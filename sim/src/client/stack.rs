@@ -87,7 +87,6 @@ impl Stack {
             },
         };
         let merged = match (&*top, &op) {
-            (_, Op::Set(_)) => op,
             (Op::Set(value), Op::Atomic(..)) => Op::Set(op.value(value.as_ref())),
             (Op::Atomic(a, old), Op::Atomic(b, new)) if a == b && merges(*a, old.len(), new.len()) => {
                 Op::Atomic(*a, atomic::apply(*a, Some(old), new).unwrap_or_default())

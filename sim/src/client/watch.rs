@@ -280,18 +280,15 @@ impl Connection {
             match self.read_from(&key, false, request).await {
                 Ok(_) => break,
                 Err(Error::PROCESS_BEHIND | Error::OPERATION_CANCELLED) => self.sleep(SECOND).await,
-                // The version is no longer kept, or not there yet: what counts is the value from now on.
-                Err(Error::TRANSACTION_TOO_OLD | Error::FUTURE_VERSION) => {
+                // The version is not there yet: what counts is the value from now on.
+                Err(Error::FUTURE_VERSION) => {
                     self.sleep(10 * MILLISECOND).await;
                     let flags = VersionFlags { lock_aware: true, ..VersionFlags::default() };
                     if let Ok(now) = self.read_version(flags).await {
                         version = version.max(now.version);
                     }
                 }
-                Err(e) => {
-                    self.sleep(10 * MILLISECOND).await;
-                    return Err(e);
-                }
+                Err(e) => return Err(e),
             }
         }
         if self.strikes(Family::LateWatch) {

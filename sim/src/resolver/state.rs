@@ -54,8 +54,8 @@ impl ConflictSet {
                 let verdict = self.check(version, transaction);
                 if verdict == Verdict::Committed {
                     for range in &transaction.write_ranges {
-                        let begin = range.begin.max_with(&self.share.begin);
-                        let end = range.end.min_with(&self.share.end);
+                        let begin = Ord::max(&range.begin, &self.share.begin);
+                        let end = Ord::min(&range.end, &self.share.end);
                         if begin < end {
                             self.write(begin.clone(), end.clone(), version);
                         }
@@ -90,7 +90,7 @@ impl ConflictSet {
         let later = |(_, written): (&Bytes, &Version)| {
             *written > self.oldest && (*written > read_version || *written == version)
         };
-        let begin: &[u8] = range.begin.max_with(&self.share.begin);
+        let begin: &[u8] = Ord::max(&range.begin, &self.share.begin);
         let at = (Bound::Unbounded, Bound::Included(begin));
         if self.steps.range::<[u8], _>(at).next_back().is_some_and(later) {
             return true;
@@ -98,7 +98,7 @@ impl ConflictSet {
         if self.first_keys_only {
             return false;
         }
-        let end: &[u8] = range.end.min_with(&self.share.end);
+        let end: &[u8] = Ord::min(&range.end, &self.share.end);
         if begin >= end {
             return false;
         }
@@ -142,21 +142,6 @@ impl ConflictSet {
         if old && upto.next().is_none_or(|(_, version)| *version <= self.oldest) {
             self.steps.remove(key);
         }
-    }
-}
-
-/// The larger and the smaller of two keys without copying them.
-trait Between {
-    fn max_with<'a>(&'a self, other: &'a Self) -> &'a Self;
-    fn min_with<'a>(&'a self, other: &'a Self) -> &'a Self;
-}
-
-impl Between for Bytes {
-    fn max_with<'a>(&'a self, other: &'a Bytes) -> &'a Bytes {
-        if self < other { other } else { self }
-    }
-    fn min_with<'a>(&'a self, other: &'a Bytes) -> &'a Bytes {
-        if other < self { other } else { self }
     }
 }
 

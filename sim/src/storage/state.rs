@@ -66,12 +66,8 @@ pub enum Readable {
 impl State {
     /// The state of a server that begins with these shards, all empty at version 0.
     pub fn new<'a>(ranges: impl IntoIterator<Item = &'a KeyRange>) -> State {
-        let mut shards: Vec<_> = ranges
-            .into_iter()
-            .map(|range| HeldShard { range: range.clone(), since: 0, fetching: None })
-            .collect();
-        shards.sort_by(|a, b| a.range.cmp(&b.range));
-        State { shards, ..State::default() }
+        let held = |range: &KeyRange| HeldShard { range: range.clone(), since: 0, fetching: None };
+        State { shards: ranges.into_iter().map(held).collect(), ..State::default() }
     }
 
     /// The last version applied.
@@ -163,9 +159,8 @@ impl State {
     /// given up for it. From now on what comes behind that version is kept for the shard.
     pub fn begin_fetch(&mut self, range: &KeyRange) -> Version {
         self.forget(range);
-        let at = self.shards.partition_point(|s| s.range < *range);
-        let shard = HeldShard { range: range.clone(), since: self.version, fetching: Some(Vec::new()) };
-        self.shards.insert(at, shard);
+        let fetching = Some(Vec::new());
+        self.shards.push(HeldShard { range: range.clone(), since: self.version, fetching });
         self.version
     }
 

@@ -12,10 +12,11 @@
 //! with the line that replays it.
 
 use crate::{
-    judges::{Finding, vacuous},
+    finding::{Finding, Kind, Verdict},
+    judges::vacuous,
     plan::{Demands, Plan, PlanError},
     pool::{self, News},
-    runner::{self, Counters, RunResult, Verdict},
+    runner::{self, Counters, RunResult},
     seeds,
     workload::Workload,
 };
@@ -171,7 +172,7 @@ impl<W: Workload> Shake<W> {
             |place| {
                 let seed = seeds.start + place;
                 let result = self.one(seed);
-                if result.verdict != Verdict::Passed {
+                if result.verdict() != Verdict::Passed {
                     failed.store(true, Ordering::Relaxed);
                 }
                 (seed, result)
@@ -179,7 +180,7 @@ impl<W: Workload> Shake<W> {
             |news| {
                 if let News::Done(_, (seed, result)) = news {
                     counters.add(&result.counters);
-                    if result.verdict != Verdict::Passed
+                    if result.verdict() != Verdict::Passed
                         && first.as_ref().is_none_or(|(before, _)| seed < *before)
                     {
                         first = Some((seed, result));
@@ -198,9 +199,8 @@ impl<W: Workload> Shake<W> {
         let plan = Plan::<W>::draw(Seed(seed), &self.demands);
         let mut result = runner::run(&plan, false);
         if self.twice && !crate::determinism::same(&result, &runner::run(&plan, false)) {
-            result.verdict = Verdict::Harness;
-            let why = "a second run of the seed was another one".to_owned();
-            result.findings.insert(0, Finding::harness("determinism", why));
+            let why = "a second run of the seed differed";
+            result.findings.insert(0, Finding::new(Kind::Determinism, why));
         }
         result
     }
@@ -227,9 +227,9 @@ impl<W: Workload> Shake<W> {
         files.sort();
         for file in files {
             match Self::replay(&file) {
-                Ok(result) if result.verdict == Verdict::Passed => {}
+                Ok(result) if result.verdict() == Verdict::Passed => {}
                 Ok(result) => {
-                    panic!("{} failed again, {:?}\n{}", file.display(), result.verdict, told(&result))
+                    panic!("{} failed again, {:?}\n{}", file.display(), result.verdict(), told(&result))
                 }
                 Err(error) => panic!("{}: {error}", file.display()),
             }
@@ -243,7 +243,7 @@ impl<W: Workload> Shake<W> {
         let swept = self.run();
         let planted = self.demands.bug.as_deref().unwrap_or("nothing planted");
         match swept.failed {
-            Some((seed, result)) if result.verdict == Verdict::Harness => {
+            Some((seed, result)) if result.verdict() == Verdict::Harness => {
                 panic!("{planted} was not caught: {}", self.describe(seed, &result))
             }
             Some(caught) => caught,
@@ -254,7 +254,8 @@ impl<W: Workload> Shake<W> {
     /// What a person needs to know of a failed run; its last line replays it.
     fn describe(&self, seed: u64, result: &RunResult) -> String {
         let plan = Plan::<W>::draw(Seed(seed), &self.demands);
-        let mut text = format!("{} failed with seed {seed}, {:?}\n{}", W::NAME, result.verdict, told(result));
+        let mut text =
+            format!("{} failed with seed {seed}, {:?}\n{}", W::NAME, result.verdict(), told(result));
         text += &plan.summary();
         text += &format!("event hash {:016x}\n", result.event_hash);
         let planted = self.demands.bug.as_ref().map_or(String::new(), |bug| format!("-{bug}"));
@@ -286,7 +287,7 @@ fn now() -> Instant {
 
 /// What was found, a line each.
 fn told(result: &RunResult) -> String {
-    result.findings.iter().map(|finding| format!("  {}: {}\n", finding.judge, finding.message)).collect()
+    result.findings.iter().map(|finding| format!("  {}: {}\n", finding.kind, finding.message)).collect()
 }
 
 /// Writes a file into the folder `shaketable` of the build's own.

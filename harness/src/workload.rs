@@ -43,7 +43,18 @@ pub enum Outcome<A> {
     Violated(String),
 }
 
-/// One operation of the truth, as the sequential model meets it.
+/// An operation as its client saw it.
+#[derive(Clone, Debug)]
+pub struct Operation<A> {
+    /// When it was called.
+    pub called: Nanos,
+    /// When it returned, or when its client dropped it or died.
+    pub returned: Nanos,
+    /// How it ended; `None` while it is under way.
+    pub outcome: Option<Outcome<A>>,
+}
+
+/// One step of the sequential model: an operation at its place in commit order.
 pub struct Step<'a, W: Workload> {
     /// Which client called it.
     pub client: usize,

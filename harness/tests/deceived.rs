@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use proptest::{collection::vec, prelude::*};
 use serde::{Deserialize, Serialize};
-use shaketable::runner::Verdict;
+use shaketable::finding::{Kind, Verdict};
 use shaketable::{Bug, Outcome, Shake, Step, Workload};
 use shaketable_layers::tx::{Database, Env, Error, Isolation, Transaction, TransactionOption};
 use shaketable_sim::{faults::Family, proto::Mutation, seed::Stream};
@@ -302,7 +302,7 @@ impl Workload for Register {
 fn caught(manner: Manner, seeds: u64) -> String {
     let shake = Shake::<Register>::new().seeds(0..seeds).bug(&format!("{manner:?}"));
     let (seed, result) = shake.assert_caught();
-    assert_ne!(result.verdict, Verdict::Harness);
+    assert_ne!(result.verdict(), Verdict::Harness);
     let messages: Vec<&str> = result.findings.iter().map(|finding| &*finding.message).collect();
     format!("{manner:?} {seed}: {}", messages.join("; "))
 }
@@ -357,9 +357,9 @@ fn what_loops_without_end_is_a_finding_of_its_seed() {
 fn a_panic_in_the_model_is_the_workload_s() {
     let swept = Shake::<Register>::new().seeds(0..1).bug("ModelPanics").run();
     let (_, result) = swept.failed.expect("the model panics");
-    assert_eq!(result.verdict, Verdict::Harness);
+    assert_eq!(result.verdict(), Verdict::Harness);
     let finding = &result.findings[0];
-    assert_eq!(finding.judge, "workload's model");
+    assert_eq!(finding.kind, Kind::WorkloadModel);
     let named = finding.message.contains("operation 10 of client") && finding.message.contains("no eleventh");
     assert!(named, "{}", finding.message);
     let shake = Shake::<Register>::new().seeds(0..1).bug("ModelPanics");

@@ -2,7 +2,7 @@
 //! planted in the cluster by a judge of the cluster, on fixed seeds.
 
 use shaketable::entry::Entry;
-use shaketable::{judges, plan::Demands, runner::Verdict};
+use shaketable::{finding::Verdict, judges, plan::Demands};
 use shaketable_sim::{config::Sabotage, seed::Seed};
 use shaketable_workloads::catalogue::catalogue;
 
@@ -16,13 +16,13 @@ fn missed(entry: &dyn Entry) -> Vec<String> {
         (0..SEEDS).any(|seed| {
             let result = entry.run(Seed(seed), &demands, false);
             assert_ne!(
-                result.verdict,
+                result.verdict(),
                 Verdict::Harness,
                 "{} {bug} {seed}: {:?}",
                 entry.name(),
                 result.findings
             );
-            result.verdict != Verdict::Passed
+            result.verdict() != Verdict::Passed
         })
     };
     let bugs = entry.bugs().iter().filter(|bug| !is_caught(bug.name));
@@ -45,13 +45,13 @@ fn every_planted_bug_is_caught() {
 #[test]
 fn every_defect_of_the_cluster_is_caught_by_a_judge_of_the_cluster() {
     let catalogue = catalogue();
-    let judges: Vec<&str> = judges::CLUSTER.iter().map(|judge| judge.name).collect();
+    let of_cluster = |kind| judges::CLUSTER.iter().any(|(judge, _)| *judge == kind);
     for sabotage in Sabotage::ALL {
         let demands = Demands { sabotage: Some(*sabotage), ..Demands::default() };
         let caught = (0..SEEDS).any(|seed| {
             let entry = &catalogue[seed as usize % catalogue.len()];
             let result = entry.run(Seed(seed), &demands, false);
-            result.findings.iter().any(|finding| finding.harness && judges.contains(&&*finding.judge))
+            result.findings.iter().any(|finding| of_cluster(finding.kind))
         });
         assert!(caught, "{sabotage:?} was not caught by {SEEDS} seeds");
     }

@@ -1,7 +1,7 @@
 //! Every workload stands: the layers that come with the command pass their judges, a few seeds of each, calm and
 //! under faults. `shaketable run` shakes longer.
 
-use shaketable::entry::Entry;
+use shaketable::{entry::Entry, finding::Verdict};
 use shaketable::{
     plan::{Demands, Plan},
     runner,
@@ -24,8 +24,8 @@ fn found(entry: &dyn Entry, profile: Profile, seeds: u64) -> Vec<String> {
         let findings = entry.run(Seed(seed), &demands, false).findings;
         if !findings.is_empty() {
             FALLEN.store(true, Ordering::Relaxed);
-            let told = |finding: &shaketable::judges::Finding| {
-                format!("{} {seed}: {}: {}", entry.name(), finding.judge, finding.message)
+            let told = |finding: &shaketable::finding::Finding| {
+                format!("{} {seed}: {}: {}", entry.name(), finding.kind, finding.message)
             };
             return findings.iter().map(told).collect();
         }
@@ -83,6 +83,6 @@ fn a_cluster_for_which_no_time_passes_ends_with_a_finding() {
     // The controller looks after the machines again and again, at one moment.
     plan.cluster.heartbeat = 0;
     let result = runner::run(&plan, false);
-    assert_eq!(result.verdict, runner::Verdict::Harness);
+    assert_eq!(result.verdict(), Verdict::Harness);
     assert!(result.findings.iter().any(|found| found.message.contains("it loops without waiting")));
 }

@@ -148,10 +148,10 @@ pub mod real {
     use crate::command::{Refusal, interrupt::Interrupt, output, refuse, report};
     use crate::entry::Entry;
     use crate::{
-        judges::Finding,
+        finding::{Finding, Kind},
         plan::Demands,
         real::{Conditions, RunError, Site},
-        runner::{RunResult, Verdict},
+        runner::RunResult,
     };
     use futures::{
         executor::block_on,
@@ -163,7 +163,6 @@ pub mod real {
         fdb::{Buggify, ClusterFile, FdbDatabase, Network},
         tx::{Database, Error, Isolation, RangeOption, Transaction},
     };
-    use shaketable_reports::run::LOST;
     use shaketable_sim::{faults::Profile, seed::Seed};
     use std::{
         future::Future,
@@ -336,12 +335,8 @@ pub mod real {
                 Err(RunError::Interrupted) => None,
                 Err(error) => {
                     self.lost.store(true, Ordering::Relaxed);
-                    let finding = Finding::harness(LOST, error.to_string());
-                    Some(RunResult {
-                        verdict: Verdict::Harness,
-                        findings: vec![finding],
-                        ..RunResult::default()
-                    })
+                    let finding = Finding::new(Kind::Lost, error.to_string());
+                    Some(RunResult { findings: vec![finding], ..RunResult::default() })
                 }
             }
         }

@@ -14,9 +14,10 @@ use super::{
     run::{SEEDS, Sweep, processors},
 };
 use crate::{
+    finding::Verdict,
     plan::{Demands, Plan},
     pool::{self, News},
-    runner::{self, Verdict},
+    runner,
     workload::Workload,
 };
 use shaketable_reports::{BenchReport, Body, Figure, Outcome, SweepReport, text};
@@ -127,12 +128,12 @@ pub fn measure<W: Workload>(
         |news| match news {
             News::Tick => progress.tick(),
             News::Done(seed, (result, took)) => {
-                progress.done(0, result.verdict == Verdict::Passed);
+                progress.done(0, result.verdict() == Verdict::Passed);
                 cpu += took;
                 hear(&result);
                 if let (None, Some(finding)) = (&failed, result.findings.first()) {
                     failed =
-                        Some(format!("{name}: seed {seed} failed: {}: {}", finding.judge, finding.message));
+                        Some(format!("{name}: seed {seed} failed: {}: {}", finding.kind, finding.message));
                 }
             }
         },

@@ -16,9 +16,10 @@ use super::{
 };
 use crate::entry::Entry;
 use crate::{
+    finding::Verdict,
     plan::Demands,
     pool::{self, News},
-    runner::{RunResult, Verdict},
+    runner::RunResult,
 };
 use shaketable_reports::{Body, BugReport, BugsReport, Catch, Ending, Outcome, text};
 use shaketable_sim::{config::Sabotage, seed::Seed};
@@ -193,13 +194,13 @@ fn chase(
         };
         bug.runs += 1;
         let origin = Origin::of(entry.name(), seed, &planted.demands, backend);
-        if planted.is_caught_by(result.verdict) {
+        if planted.is_caught_by(result.verdict()) {
             bug.caught = Some(catch(&origin, &result));
             bug.mistaken = None;
             break;
         }
-        let unfair = result.verdict == Verdict::Harness;
-        if result.verdict != Verdict::Passed && bug.mistaken.is_none() {
+        let unfair = result.verdict() == Verdict::Harness;
+        if result.verdict() != Verdict::Passed && bug.mistaken.is_none() {
             let verdict = report::verdict(&result);
             bug.mistaken = Some(format!(
                 "seed {seed} was blamed on {} by {}: {}",

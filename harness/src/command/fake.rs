@@ -3,9 +3,9 @@
 use crate::entry::{Entry, Head};
 use crate::{
     Bug,
-    judges::Finding,
+    finding::{Finding, Kind, Verdict},
     plan::{Demands, PlanError},
-    runner::{Counters, RunResult, Verdict},
+    runner::{Counters, RunResult},
 };
 use shaketable_sim::seed::Seed;
 use std::{
@@ -53,18 +53,15 @@ impl Entry for Fake {
     }
     fn run(&self, seed: Seed, demands: &Demands, _keep_trace: bool) -> RunResult {
         let run = self.runs.fetch_add(1, Ordering::Relaxed) + 1;
-        let verdict = (self.ends)(seed.0, demands);
-        let finding = |judge: &str, harness| {
-            vec![Finding { judge: judge.to_owned(), harness, message: format!("seed {} is bad", seed.0) }]
+        let found = match (self.ends)(seed.0, demands) {
+            Verdict::Passed => None,
+            Verdict::Violated => Some(Kind::Model),
+            Verdict::Stuck => Some(Kind::Live),
+            Verdict::Harness => Some(Kind::Durable),
         };
+        let finding = |kind| Finding::new(kind, format!("seed {} is bad", seed.0));
         RunResult {
-            verdict,
-            findings: match verdict {
-                Verdict::Passed => Vec::new(),
-                Verdict::Violated => finding("model", false),
-                Verdict::Stuck => finding("live", false),
-                Verdict::Harness => finding("durable", true),
-            },
+            findings: found.map(finding).into_iter().collect(),
             counters: Counters {
                 committed: 10,
                 audits: 2,

@@ -12,15 +12,16 @@ use super::{
     run::settle,
 };
 use crate::{
+    panics::print_panics,
     plan::{self, PlanError},
-    runner::{self, RunResult},
+    runner::RunResult,
 };
 use shaketable_reports::{Body, Outcome, RunReport, text};
 use shaketable_sim::seed::Seed;
 
 /// Runs it, prints and writes.
 pub fn replay(arguments: &ReplayArguments) -> Result<Outcome, Refusal> {
-    runner::print_panics();
+    print_panics();
     let json = Target::check_named(arguments.json.as_deref())?;
     let repro = Target::check_named(arguments.output.as_deref())?;
     if arguments.backend.is_real()? && (arguments.seed.is_none() || arguments.trace) {

@@ -2,7 +2,7 @@
 
 use super::{backend::Backend, choose};
 use crate::{
-    judges::Finding,
+    finding::{self, deciding},
     plan::Demands,
     runner::{self, RunResult},
 };
@@ -102,30 +102,22 @@ pub fn hash(result: &RunResult) -> String {
 
 /// The gravest finding decides.
 pub fn verdict(result: &RunResult) -> Verdict {
-    let first = deciding(result);
-    let judge = first.map_or(String::new(), |f| f.judge.clone());
+    let first = deciding(&result.findings);
+    let judge = first.map_or(String::new(), |f| f.kind.name().to_owned());
     let message = first.map_or(String::new(), |f| f.message.clone());
-    match result.verdict {
-        runner::Verdict::Passed => Verdict::Passed,
-        runner::Verdict::Violated => Verdict::Violated { judge, message },
-        runner::Verdict::Stuck => Verdict::Stuck { message },
-        runner::Verdict::Harness => Verdict::Harness { judge, message },
+    match result.verdict() {
+        finding::Verdict::Passed => Verdict::Passed,
+        finding::Verdict::Violated => Verdict::Violated { judge, message },
+        finding::Verdict::Stuck => Verdict::Stuck { message },
+        finding::Verdict::Harness => Verdict::Harness { judge, message },
     }
-}
-
-fn deciding(result: &RunResult) -> Option<&Finding> {
-    result.findings.iter().find(|finding| match result.verdict {
-        runner::Verdict::Harness => finding.harness,
-        runner::Verdict::Violated => !finding.harness && finding.judge != "live",
-        _ => true,
-    })
 }
 
 /// The findings that do not decide.
 fn also(result: &RunResult) -> Vec<FindingReport> {
-    let first = deciding(result);
+    let first = deciding(&result.findings);
     let others = result.findings.iter().filter(|f| !first.is_some_and(|first| std::ptr::eq(first, *f)));
-    others.map(|f| FindingReport { judge: f.judge.clone(), message: f.message.clone() }).collect()
+    others.map(|f| FindingReport { judge: f.kind.name().to_owned(), message: f.message.clone() }).collect()
 }
 
 /// The counters of a report.
@@ -166,6 +158,7 @@ pub fn points(expected: &[&'static str], seen: &BTreeMap<String, (u64, u64)>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::finding::{Finding, Kind};
     use shaketable_sim::{
         config::Sabotage,
         faults::{Family, Profile},
@@ -201,32 +194,23 @@ mod tests {
 
     #[test]
     fn the_gravest_finding_decides_and_the_others_follow() {
-        let finding =
-            |judge: &str, harness| Finding { judge: judge.into(), harness, message: format!("{judge} says") };
-        let mut result = RunResult {
-            verdict: runner::Verdict::Harness,
-            findings: vec![finding("live", false), finding("durable", true), finding("model", false)],
-            counters: runner::Counters::default(),
-            event_hash: 0,
-            events: 0,
-            virtual_time: 0,
-            points: BTreeMap::new(),
-            trace: Vec::new(),
+        let found = |kinds: &[Kind]| RunResult {
+            findings: kinds.iter().map(|kind| Finding::new(*kind, format!("{kind} objects"))).collect(),
+            ..RunResult::default()
         };
-        let told = |result: &RunResult| {
-            let verdict = verdict(result);
-            (verdict.judge().map(str::to_owned), also(result).len())
+        let reported = |kinds: &[Kind]| {
+            let result = found(kinds);
+            let others: Vec<String> = also(&result).into_iter().map(|other| other.judge).collect();
+            (verdict(&result).judge().map(str::to_owned), others.join(" "))
         };
-        assert_eq!(told(&result), (Some("durable".into()), 2));
-        result.findings.remove(1);
-        result.verdict = runner::Verdict::Violated;
-        assert_eq!(told(&result), (Some("model".into()), 1));
-        result.findings.remove(1);
-        result.verdict = runner::Verdict::Stuck;
-        assert_eq!(told(&result), (Some("live".into()), 0));
-        result.findings.clear();
-        result.verdict = runner::Verdict::Passed;
-        assert_eq!(told(&result), (None, 0));
+        let expected = |judge: Option<&str>, others: &str| (judge.map(str::to_owned), others.to_owned());
+        assert_eq!(
+            reported(&[Kind::Live, Kind::Durable, Kind::Model]),
+            expected(Some("durable"), "live model")
+        );
+        assert_eq!(reported(&[Kind::Live, Kind::Model]), expected(Some("model"), "live"));
+        assert_eq!(reported(&[Kind::Live]), expected(Some("live"), ""));
+        assert_eq!(reported(&[]), expected(None, ""));
     }
 
     #[test]

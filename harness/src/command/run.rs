@@ -16,7 +16,8 @@ use super::{
 use crate::entry::Entry;
 use crate::{
     determinism,
-    judges::{Finding, vacuous},
+    finding::{self, Finding, Kind},
+    judges::vacuous,
     plan::Demands,
     pool::{self, News},
     runner::{self, RunResult},
@@ -287,20 +288,13 @@ impl Sweep {
             if !determinism::same(&result, &second) {
                 differed = true;
                 let difference = determinism::check(entry, Seed(seed), &self.demands);
-                result.verdict = runner::Verdict::Harness;
-                result.findings.insert(
-                    0,
-                    Finding::harness(
-                        "determinism",
-                        difference.unwrap_or_else(|| {
-                            "two runs differed, but two further ones with their events kept did not"
-                                .to_owned()
-                        }),
-                    ),
-                );
+                let message = difference.unwrap_or_else(|| {
+                    "two runs differed, but two further ones with their events kept did not".to_owned()
+                });
+                result.findings.insert(0, Finding::new(Kind::Determinism, message));
             }
         }
-        let failure = (result.verdict != runner::Verdict::Passed).then(|| {
+        let failure = (result.verdict() != finding::Verdict::Passed).then(|| {
             let origin = Origin::of(entry.name(), seed, &self.demands, &self.backend);
             origin.report(&result, entry.summary(Seed(seed), &self.demands))
         });
@@ -341,11 +335,11 @@ impl Tally {
         report.differing += u64::from(ran.differed);
         report.virtual_ns += ran.result.virtual_time;
         report.cpu_ns += ran.cpu;
-        match ran.result.verdict {
-            runner::Verdict::Passed => report.passed += 1,
-            runner::Verdict::Violated => report.violated += 1,
-            runner::Verdict::Stuck => report.stuck += 1,
-            runner::Verdict::Harness => report.harness += 1,
+        match ran.result.verdict() {
+            finding::Verdict::Passed => report.passed += 1,
+            finding::Verdict::Violated => report.violated += 1,
+            finding::Verdict::Stuck => report.stuck += 1,
+            finding::Verdict::Harness => report.harness += 1,
         }
         self.counters.add(&ran.result.counters);
         for (name, seen) in &ran.result.points {
@@ -394,7 +388,7 @@ impl Tally {
 mod tests {
     use super::*;
     use crate::command::fake::{fake, wavering};
-    use crate::runner::Verdict;
+    use crate::finding::Verdict;
 
     fn sweep(seeds: Range<u64>, shard: Option<(u64, u64)>) -> Sweep {
         Sweep {

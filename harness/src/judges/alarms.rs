@@ -3,7 +3,7 @@
 mod model;
 
 use super::{Evidence, Replica, Truth, convergent, durable, live, real_time, serializable};
-use crate::{Outcome, runner::Operation};
+use crate::{Outcome, workload::Operation};
 use bytes::Bytes;
 use shaketable_layers::tx::{Error, Isolation, KeySelector, KeyValue, MutationType};
 use shaketable_sim::{
@@ -104,7 +104,7 @@ fn serializable_hears_a_wrong_value_at_the_read_version() {
         story.log(10, vec![(None, 0, vec![set("a", "1")])]);
         story.log(20, vec![(None, 0, vec![set("a", "2")])]);
         story.attempt(10, vec![get("a", Some(answer))]);
-        story.judge(serializable::JUDGE.judge, &[])
+        story.judge(serializable::judge, &[])
     };
     assert_eq!(tell("1"), Ok(()));
     assert!(tell("2").unwrap_err().contains("the state holds \"1\""));
@@ -117,7 +117,7 @@ fn serializable_hears_a_read_that_no_longer_held_at_the_commit() {
         story.log(10, vec![(None, 0, vec![set("a", "1")])]);
         let (id, _) = story.attempt(10, vec![call, Call::Write(set("b", "x"))]);
         story.log(20, vec![(None, 0, vec![set("a", "2")]), (Some(id), 1, vec![set("b", "x")])]);
-        story.judge(serializable::JUDGE.judge, &[])
+        story.judge(serializable::judge, &[])
     };
     assert!(tell(get("a", Some("1"))).unwrap_err().contains("committed at version 20"));
     assert_eq!(tell(get("b", None)), Ok(()));
@@ -135,7 +135,7 @@ fn serializable_passes_over_what_was_written_without_a_conflict_range() {
         let (reader, _) = story.attempt(10, vec![get("a", Some("1")), Call::Write(set("b", "x"))]);
         let written = vec![(Some(writer), 0, vec![set("a", "2")]), (Some(reader), 1, vec![set("b", "x")])];
         story.log(20, written);
-        story.judge(serializable::JUDGE.judge, &[])
+        story.judge(serializable::judge, &[])
     };
     assert!(tell(true).unwrap_err().contains("committed at version 20"));
     assert_eq!(tell(false), Ok(()));
@@ -147,7 +147,7 @@ fn serializable_hears_a_range_that_loses_an_own_write_and_one_that_ends_early() 
         let mut story = Story::default();
         story.log(10, vec![(None, 0, vec![set("a", "1")])]);
         story.attempt(10, vec![Call::Write(set("b", "2")), range(rows, more)]);
-        story.judge(serializable::JUDGE.judge, &[])
+        story.judge(serializable::judge, &[])
     };
     assert_eq!(tell(&[("a", "1"), ("b", "2")], false), Ok(()));
     assert_eq!(tell(&[("a", "1")], true), Ok(()));
@@ -173,7 +173,7 @@ fn serializable(
     if committed {
         story.log(40, vec![(Some(id), 0, vec![])]);
     }
-    story.judge(serializable::JUDGE.judge, &[])
+    story.judge(serializable::judge, &[])
 }
 
 /// [`serializable`] of an attempt without options.
@@ -314,7 +314,7 @@ fn serializable_passes_over_only_reads_that_touch_what_was_written_unguarded() {
         story.log(20, vec![(Some(first), 0, vec![set("a", "2")])]);
         story.log(30, vec![(Some(second), 0, vec![set("b", "2")])]);
         story.log(40, vec![(Some(id), 0, vec![])]);
-        story.judge(serializable::JUDGE.judge, &[])
+        story.judge(serializable::judge, &[])
     };
     let none = || Some(Vec::new());
     assert_eq!(tell(vec![get("a", Some("1"))], 10, none()), Ok(()));
@@ -363,7 +363,7 @@ fn serializable_judges_reads_at_the_last_version_and_later_ones() {
             story.log(10, vec![(None, 0, vec![set("a", "1")])]);
             story.log(30, vec![(None, 0, vec![set("a", "2")])]);
             story.attempt(version, vec![get("a", Some(answer))]);
-            story.judge(serializable::JUDGE.judge, &[])
+            story.judge(serializable::judge, &[])
         };
         assert_eq!(tell("2"), Ok(()));
         assert!(tell("1").unwrap_err().contains(&format!("read at version {version}")));
@@ -379,7 +379,7 @@ fn real_time_hears_a_stale_read_version() {
         story.log(20, vec![(Some(id), 0, vec![set("a", "1")])]);
         let (_, second) = story.attempt(read_version, Vec::new());
         second.asked = asked;
-        story.judge(real_time::JUDGE.judge, &[])
+        story.judge(real_time::judge, &[])
     };
     assert_eq!(tell(101, 20), Ok(()));
     assert_eq!(tell(99, 10), Ok(()));
@@ -394,7 +394,7 @@ fn real_time_hears_a_commit_that_lands_after_its_unknown_result() {
     story.log(30, vec![(Some(id), 0, vec![set("a", "1")])]);
     let (_, second) = story.attempt(20, Vec::new());
     second.asked = 200;
-    assert!(story.judge(real_time::JUDGE.judge, &[]).is_err());
+    assert!(story.judge(real_time::judge, &[]).is_err());
 }
 
 #[test]
@@ -406,7 +406,7 @@ fn durable_hears_a_lost_commit_a_wrong_stamp_and_a_repeated_one() {
         let mut transactions = vec![(None, other, vec![set("b", "1")])];
         transactions.extend(logged.then(|| (Some(id), 1, vec![set("a", "1")])));
         story.log(10, transactions);
-        story.judge(durable::JUDGE.judge, &[])
+        story.judge(durable::judge, &[])
     };
     assert_eq!(tell(true, 1, 0), Ok(()));
     assert!(tell(false, 1, 0).unwrap_err().contains("does not have it"));
@@ -419,9 +419,9 @@ fn durable_hears_an_attempt_that_is_in_the_log_twice() {
     let mut story = Story::default();
     let (id, _) = story.attempt(0, Vec::new());
     story.log(10, vec![(Some(id), 0, vec![set("a", "1")])]);
-    assert_eq!(story.judge(durable::JUDGE.judge, &[]), Ok(()));
+    assert_eq!(story.judge(durable::judge, &[]), Ok(()));
     story.log(20, vec![(Some(id), 0, vec![set("a", "1")])]);
-    assert_eq!(story.judge(durable::JUDGE.judge, &[]), Err("attempt 0 is in the log twice".to_owned()));
+    assert_eq!(story.judge(durable::judge, &[]), Err("attempt 0 is in the log twice".to_owned()));
 }
 
 #[test]
@@ -435,11 +435,11 @@ fn durable_hears_a_commit_cut_off_by_a_recovery_and_a_replica_that_is_not_the_re
         range: KeyRange::new("", "\u{7f}"),
         rows: rows.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect(),
     };
-    assert_eq!(story.judge(durable::JUDGE.judge, &[replica(&[("a", "1")])]), Ok(()));
-    assert!(story.judge(durable::JUDGE.judge, &[replica(&[])]).unwrap_err().contains("nothing"));
-    assert!(story.judge(durable::JUDGE.judge, &[replica(&[("a", "2")])]).is_err());
+    assert_eq!(story.judge(durable::judge, &[replica(&[("a", "1")])]), Ok(()));
+    assert!(story.judge(durable::judge, &[replica(&[])]).unwrap_err().contains("nothing"));
+    assert!(story.judge(durable::judge, &[replica(&[("a", "2")])]).is_err());
     story.history.ended.insert(1, 9);
-    assert!(story.judge(durable::JUDGE.judge, &[]).unwrap_err().contains("does not have it"));
+    assert!(story.judge(durable::judge, &[]).unwrap_err().contains("does not have it"));
 }
 
 #[test]
@@ -449,7 +449,7 @@ fn convergent_hears_two_replicas_that_disagree() {
         range: KeyRange::new("", "\u{7f}"),
         rows: rows.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect(),
     };
-    let tell = |a: &[_], b: &[_]| Story::default().judge(convergent::JUDGE.judge, &[replica(a), replica(b)]);
+    let tell = |a: &[_], b: &[_]| Story::default().judge(convergent::judge, &[replica(a), replica(b)]);
     assert_eq!(tell(&[("a", "1")], &[("a", "1")]), Ok(()));
     assert!(tell(&[("a", "1")], &[("a", "2")]).unwrap_err().contains("\"a\""));
     assert!(tell(&[("a", "1")], &[("a", "1"), ("b", "1")]).unwrap_err().contains("\"b\""));

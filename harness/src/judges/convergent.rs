@@ -1,12 +1,9 @@
 //! Convergent: all replicas of a shard hold the same.
 
-use super::{ClusterJudge, Evidence, show};
+use super::{Evidence, show};
 
-/// The judge.
-pub const JUDGE: ClusterJudge =
-    ClusterJudge { name: "convergent", claim: "all replicas of a shard hold the same", judge };
-
-fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
+/// Claims that all replicas of a shard hold the same.
+pub fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
     for (i, one) in evidence.replicas.iter().enumerate() {
         for other in &evidence.replicas[i + 1..] {
             if one.range != other.range || one.rows == other.rows {

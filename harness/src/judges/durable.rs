@@ -1,18 +1,12 @@
 //! Durable: what was acknowledged is in the log, once, under the versionstamp that was told, and
 //! the final keyspace is the replay of the log.
 
-use super::{ClusterJudge, Evidence, Keyspace, show};
+use super::{Evidence, Keyspace, show};
 use shaketable_sim::history::Told;
 use std::collections::BTreeSet;
 
-/// The judge.
-pub const JUDGE: ClusterJudge = ClusterJudge {
-    name: "durable",
-    claim: "what was acknowledged is in the log, and the final keyspace is the replay of the log",
-    judge,
-};
-
-fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
+/// Claims that what was acknowledged is in the log, and the final keyspace is the replay of the log.
+pub fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
     if let Some((generation, version, log)) = evidence.history.disagreements.first() {
         return Err(format!("log {} holds another version {version} of generation {generation}", log.0));
     }

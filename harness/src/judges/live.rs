@@ -1,6 +1,6 @@
 //! Live: once faults have ended, every pending operation finishes within a bound of virtual time.
 
-use crate::runner::Operation;
+use crate::workload::Operation;
 use shaketable_sim::rt::Nanos;
 
 /// How long after the faults' end everything must have finished, nanoseconds of virtual time.

@@ -28,42 +28,8 @@ pub use snapshot::Snapshot;
 pub use timeline::{Decided, Timeline};
 pub use truth::Truth;
 
-use serde::{Deserialize, Serialize};
+use crate::finding::Kind;
 use shaketable_sim::history::History;
-
-/// What a judge found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
-    /// The judge's name.
-    pub judge: String,
-    /// Whether it convicts the harness rather than the workload's layer.
-    pub harness: bool,
-    /// What it found.
-    pub message: String,
-}
-
-impl Finding {
-    /// A finding about the workload's layer.
-    pub fn layer(judge: &str, message: impl Into<String>) -> Finding {
-        Finding { judge: judge.to_owned(), harness: false, message: cut(message.into()) }
-    }
-
-    /// A finding about the simulated cluster.
-    pub fn harness(judge: &str, message: impl Into<String>) -> Finding {
-        Finding { judge: judge.to_owned(), harness: true, message: cut(message.into()) }
-    }
-}
-
-/// A message as long as a person reads it: at most 2,000 characters.
-fn cut(mut message: String) -> String {
-    const LONGEST: usize = 2_000;
-    if let Some((at, _)) = message.char_indices().nth(LONGEST) {
-        let rest = message[at..].chars().count();
-        message.truncate(at);
-        message += &format!("… ({rest} characters more)");
-    }
-    message
-}
 
 /// What the judges of the cluster read.
 pub struct Evidence<'a> {
@@ -75,19 +41,16 @@ pub struct Evidence<'a> {
     pub replicas: &'a [Replica],
 }
 
-/// A judge of the cluster.
-pub struct ClusterJudge {
-    /// Its name.
-    pub name: &'static str,
-    /// What it claims of every run.
-    pub claim: &'static str,
-    /// Judges.
-    pub judge: fn(&Evidence<'_>) -> Result<(), String>,
-}
+/// A judge of the cluster. Its error says what contradicts its claim.
+pub type ClusterJudge = fn(&Evidence<'_>) -> Result<(), String>;
 
-/// The judges of the cluster.
-pub const CLUSTER: &[ClusterJudge] =
-    &[serializable::JUDGE, real_time::JUDGE, durable::JUDGE, convergent::JUDGE];
+/// The judges of the cluster, each with the kind of its finding.
+pub const CLUSTER: &[(Kind, ClusterJudge)] = &[
+    (Kind::Serializable, serializable::judge),
+    (Kind::RealTime, real_time::judge),
+    (Kind::Durable, durable::judge),
+    (Kind::Convergent, convergent::judge),
+];
 
 /// A key or value as a person reads it: printable ASCII as it is, the rest escaped, cut at 64 bytes.
 pub(crate) fn show(bytes: &[u8]) -> String {

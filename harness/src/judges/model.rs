@@ -18,8 +18,8 @@
 
 use super::{Timeline, Truth, waiting::Timing};
 use crate::{
-    runner::{Operation, words},
-    workload::{Outcome, Step, Workload},
+    panics,
+    workload::{Operation, Outcome, Step, Workload},
 };
 use shaketable_sim::{
     history::History,
@@ -268,7 +268,7 @@ fn replay<W: Workload>(
         };
         let stepped = catch_unwind(AssertUnwindSafe(|| workload.step(&mut model, &step)));
         let stepped = stepped.map_err(|panic| {
-            Unfit::Model(format!("it panicked in {}: {}", named::<W>(key, op), words(&*panic)))
+            Unfit::Model(format!("it panicked in {}: {}", named::<W>(key, op), panics::message(&*panic)))
         });
         let fits = stepped?.map_err(|why| {
             let how = match (committed, read_version) {

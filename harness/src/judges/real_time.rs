@@ -1,15 +1,9 @@
 //! Real-time order: a transaction that began after another was acknowledged sees it.
 
-use super::{ClusterJudge, Evidence, Timeline};
+use super::{Evidence, Timeline};
 
-/// The judge.
-pub const JUDGE: ClusterJudge = ClusterJudge {
-    name: "real-time",
-    claim: "a transaction that began after another was acknowledged, or its unknown result reported, sees it",
-    judge,
-};
-
-fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
+/// Claims that a transaction that began after another was acknowledged, or its unknown result reported, sees it.
+pub fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
     let timeline = Timeline::of(evidence.history, evidence.truth);
     for (id, attempt) in evidence.history.attempts.iter().enumerate() {
         let Some(attempt) = attempt else { continue };

@@ -4,7 +4,7 @@
 //! 30), is no conflict: reads of it are passed over.
 
 use super::{
-    ClusterJudge, Evidence,
+    Evidence,
     keyspace::{Keyspace, Undo},
     show,
 };
@@ -14,14 +14,8 @@ use shaketable_sim::{
     proto::{KeyRange, Mutation, Version},
 };
 
-/// The judge.
-pub const JUDGE: ClusterJudge = ClusterJudge {
-    name: "serializable",
-    claim: "in commit order, each committed transaction read what the state just before it holds",
-    judge,
-};
-
-fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
+/// Claims that in commit order, each committed transaction read what the state just before it holds.
+pub fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
     let attempts = &evidence.history.attempts;
     let mut by_version: Vec<(Version, AttemptId)> = attempts
         .iter()

@@ -1,23 +1,23 @@
-//! The same workloads on a cluster that nobody can look into.
+//! The same workloads on a real cluster, whose inner state is not accessible.
 //!
-//! A run has a prefix of its own ([`Site`]) and touches no other key: what its clients see is a
-//! [`Prefixed`](prefixed::Prefixed) database. Its history comes from the clients: each notes what it called and was told, and
-//! each transaction that writes says with a versionstamped key that it has committed ([`recorded`]). From
-//! that the judges of a simulated run read the same as there, but for the conflict ranges, which only the
-//! client inside knows: whether operations are conflict-free is not judged.
+//! A run uses one prefix ([`Site`]) and touches no key outside of it: its clients get a
+//! [`Prefixed`](prefixed::Prefixed) database. The history is recorded by the clients: each call and its result, and in
+//! each transaction that writes a versionstamped key that shows that it committed ([`recorded`]). The judges read
+//! that history as they read a simulated one. Only conflict ranges are missing, which the C client does not
+//! expose, so that conflict-free operations are not judged.
 //!
-//! Nothing here knows a backend: the tests run it on the simulated cluster.
+//! This module is generic over the backend: the tests run it on the simulated cluster.
 
 mod prefixed;
 mod recorded;
-mod run;
 mod site;
+mod testbed;
 
 pub use prefixed::Space;
-#[cfg(feature = "fdb-client")]
-pub use run::run;
-pub use run::{Conditions, RunError, perform};
 pub use site::Site;
+#[cfg(feature = "fdb-client")]
+pub use testbed::run;
+pub use testbed::{Conditions, RunError, perform};
 
 /// Opens a database of the real cluster for one client.
 #[cfg(feature = "fdb-client")]

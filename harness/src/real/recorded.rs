@@ -9,7 +9,7 @@
 //! stacks are small.
 
 use super::prefixed::{Prefixed, PrefixedTransaction, Space};
-use crate::{pass_on::pass_on, runner::something_may_land};
+use crate::{pass_on::pass_on, runner::commits_may_land};
 use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
 use parking_lot::Mutex;
@@ -39,9 +39,9 @@ impl Witness {
         self.0.lock().attempts.iter().flatten().map(told).max().unwrap_or(0)
     }
 
-    /// Whether a commit may still land: see [`something_may_land`].
+    /// Whether a commit may still land: see [`commits_may_land`].
     pub fn awaits_landing(&self) -> bool {
-        something_may_land(&self.0.lock())
+        commits_may_land(&self.0.lock())
     }
 
     /// The history, with the log's word for what committed: for each entry its versionstamp and its attempt.

@@ -1,7 +1,7 @@
 //! The auditor of a run: reads the invariants again and again while clients work.
 
-use super::{panics, stage::Stage};
-use crate::workload::Workload;
+use super::Host;
+use crate::{panics, workload::Workload};
 use futures::FutureExt;
 use parking_lot::Mutex;
 use shaketable_layers::tx::{Database, DatabaseOption, Transaction};
@@ -14,27 +14,29 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 /// How long the auditor rests between two audits, nanoseconds.
 const AUDIT_PAUSE: Nanos = 100 * MILLISECOND;
 
-/// What the auditor has to say.
+/// What the auditor found.
 #[derive(Default)]
 pub(crate) struct Audits {
+    /// How many audits were evaluated.
     pub(crate) evaluated: u64,
+    /// The first broken invariant.
     pub(crate) broken: Option<String>,
 }
 
 /// Audits the cluster again and again, until an invariant is broken.
-pub(crate) async fn audit<W: Workload, S: Stage>(stage: S, workload: W, audits: Arc<Mutex<Audits>>) {
-    let db = stage.database();
+pub(crate) async fn audit<W: Workload, H: Host>(host: H, workload: W, audits: Arc<Mutex<Audits>>) {
+    let db = host.database();
     // An auditor that cannot read gives up on this audit, not on its work.
     if db.set_option(DatabaseOption::TransactionRetryLimit(20)).is_err() {
         return;
     }
     while audits.lock().broken.is_none() {
-        stage.sleep(AUDIT_PAUSE).await;
+        host.sleep(AUDIT_PAUSE).await;
         let Ok(tx) = db.create_transaction() else { return };
         let verdict = loop {
-            match AssertUnwindSafe(workload.audit::<S::Database>(&tx)).catch_unwind().await {
+            match AssertUnwindSafe(workload.audit::<H::Database>(&tx)).catch_unwind().await {
                 Ok(Ok(verdict)) => break Some(verdict),
-                Err(panic) => break Some(Err(format!("the audit panicked: {}", panics::words(&*panic)))),
+                Err(panic) => break Some(Err(format!("the audit panicked: {}", panics::message(&*panic)))),
                 Ok(Err(error)) => {
                     if tx.on_error(error).await.is_err() {
                         break None;
@@ -44,7 +46,7 @@ pub(crate) async fn audit<W: Workload, S: Stage>(stage: S, workload: W, audits: 
         };
         let Some(verdict) = verdict else { continue };
         let version = tx.get_read_version().await.unwrap_or(-1);
-        stage.event(Kind::Audit, version as u64, u64::from(verdict.is_err()));
+        host.event(Kind::Audit, version as u64, u64::from(verdict.is_err()));
         let mut audits = audits.lock();
         audits.evaluated += 1;
         audits.broken = verdict.err().map(|why| format!("at version {version}: {why}"));

@@ -1,11 +1,13 @@
-//! A client of a run: opens a session, does its operations one after the other, drops some of them under way
-//! and goes on, dies and comes back with the next one.
+//! A client of a run. It opens a session and does its operations one after the other. Some of them it drops before
+//! they have ended, and goes on. When it dies it is started again, and continues with the next operation.
 
-use super::{panics, stage::Stage};
+use super::{Audits, Host};
 use crate::{
-    judges::Finding,
+    finding::{Finding, Kind},
+    panics,
+    plan::Plan,
     sessions,
-    workload::{Outcome, Workload, perform},
+    workload::{Operation, Outcome, Workload, perform},
 };
 use futures::{
     FutureExt,
@@ -16,126 +18,153 @@ use shaketable_layers::{points, tx::Error};
 use shaketable_sim::{
     faults::Cut,
     rt::{MILLISECOND, Nanos},
-    seed::Stream,
-    trace::Kind,
+    seed::{Seed, Stream},
+    trace,
 };
-use std::{panic::AssertUnwindSafe, pin::pin, sync::Arc};
+use std::{any::Any, panic::AssertUnwindSafe, pin::pin, sync::Arc};
 
-/// An operation as it went.
-#[derive(Clone, Debug)]
-pub struct Operation<A> {
-    /// When it was called.
-    pub called: Nanos,
-    /// When it returned, or when its client dropped it or died.
-    pub returned: Nanos,
-    /// How it ended; `None` while it is under way.
-    pub outcome: Option<Outcome<A>>,
-}
-
-/// What outlives a client's death: its list, how far it got, what it learned.
+/// What outlives the death of a client.
 pub(crate) struct Progress<W: Workload> {
     pub(crate) operations: Vec<Operation<W::Answer>>,
     pub(crate) findings: Vec<Finding>,
+    /// Whether the client has nothing left to do.
     pub(crate) done: bool,
-    rng: Stream,
+    pace: Stream,
 }
 
-impl<W: Workload> Progress<W> {
-    pub(crate) fn new(rng: Stream) -> Progress<W> {
-        Progress { operations: Vec::new(), findings: Vec::new(), done: false, rng }
+/// A client: what it has to do, and how far it got.
+pub(crate) struct Client<W: Workload> {
+    pub(crate) workload: W,
+    pub(crate) number: usize,
+    planned: Vec<W::Op>,
+    /// The average pause before an operation, nanoseconds.
+    pause: Nanos,
+    pub(crate) progress: Mutex<Progress<W>>,
+}
+
+/// Everything that works on a cluster during a run.
+pub(crate) struct Participants<W: Workload> {
+    pub(crate) workload: W,
+    pub(crate) clients: Vec<Arc<Client<W>>>,
+    /// What the auditor found so far.
+    pub(crate) audits: Arc<Mutex<Audits>>,
+}
+
+impl<W: Workload> Participants<W> {
+    /// The participants that a plan asks for. None of them has begun.
+    pub(crate) fn of(plan: &Plan<W>) -> Participants<W> {
+        let seed = Seed(plan.seed);
+        let client = |(number, planned): (usize, &Vec<W::Op>)| {
+            let pace = seed.stream(&format!("pace-{number}"));
+            let progress = Progress { operations: Vec::new(), findings: Vec::new(), done: false, pace };
+            Arc::new(Client {
+                workload: plan.configuration.clone(),
+                number,
+                planned: planned.clone(),
+                pause: plan.pause,
+                progress: Mutex::new(progress),
+            })
+        };
+        let clients = plan.operations.iter().enumerate().map(client).collect();
+        Participants { workload: plan.configuration.clone(), clients, audits: Arc::default() }
+    }
+
+    /// Whether every client has nothing left to do.
+    pub(crate) fn are_done(&self) -> bool {
+        self.clients.iter().all(|client| client.progress.lock().done)
+    }
+
+    /// The operations of each client so far.
+    pub(crate) fn operations(&self) -> Vec<Vec<Operation<W::Answer>>> {
+        self.clients.iter().map(|client| client.progress.lock().operations.clone()).collect()
+    }
+
+    /// What clients found so far.
+    pub(crate) fn findings(&self) -> Vec<Finding> {
+        self.clients.iter().flat_map(|client| client.progress.lock().findings.clone()).collect()
     }
 }
 
-/// What a client needs to know of its run.
-pub(crate) struct Job<W: Workload> {
-    pub(crate) workload: W,
-    pub(crate) client: usize,
-    pub(crate) operations: Vec<W::Op>,
-    pub(crate) pause: Nanos,
-    pub(crate) progress: Arc<Mutex<Progress<W>>>,
-}
-
-/// One life of a client.
-pub(crate) async fn live<W: Workload, S: Stage>(stage: S, job: Arc<Job<W>>) {
-    bury(&stage, &job);
-    while !job.progress.lock().done {
-        let Some(mut session) = open(&stage, &job).await else { return };
+/// Runs a client on a host from its start, or from its restart, until it is done or dies.
+pub(crate) async fn run_client<W: Workload, H: Host>(host: H, client: Arc<Client<W>>) {
+    end_abandoned_operation(&host, &client);
+    while !client.progress.lock().done {
+        let Some(mut session) = open(&host, &client).await else { return };
         loop {
-            let index = job.progress.lock().operations.len();
-            let Some(op) = job.operations.get(index) else {
-                job.progress.lock().done = true;
+            let index = client.progress.lock().operations.len();
+            let Some(op) = client.planned.get(index) else {
+                client.progress.lock().done = true;
                 return;
             };
-            if job.pause > 0 {
-                let pause = job.progress.lock().rng.below(2 * job.pause);
-                stage.sleep(pause).await;
+            if client.pause > 0 {
+                let pause = client.progress.lock().pace.below(2 * client.pause);
+                host.sleep(pause).await;
             }
-            let called = stage.now();
-            stage.event(Kind::Call, index as u64, 0);
-            job.progress.lock().operations.push(Operation { called, returned: called, outcome: None });
-            stage.set_operation(Some(index as u32));
+            let called = host.now();
+            host.event(trace::Kind::Call, index as u64, 0);
+            client.progress.lock().operations.push(Operation { called, returned: called, outcome: None });
+            host.set_operation(Some(index as u32));
             // On the heap: it is as large as all that the layer calls, and an unoptimized build copies it from
             // frame to frame of a test thread's small stack.
-            let operation = Box::pin(perform::<W, S::Database>(&job.workload, &mut session, op));
+            let operation = Box::pin(perform::<W, H::Database>(&client.workload, &mut session, op));
             let done = points::in_operation(operation);
-            let done = cut_short(&stage, AssertUnwindSafe(done).catch_unwind()).await;
-            stage.set_operation(None);
+            let done = cut_short(&host, AssertUnwindSafe(done).catch_unwind()).await;
+            host.set_operation(None);
             let Some(outcome) = done else {
-                stage.was_cut();
-                finish(&stage, &job, Ok(Outcome::Unknown(Error::OPERATION_CANCELLED)));
+                host.was_cut();
+                end_operation(&host, &client, Ok(Outcome::Unknown(Error::OPERATION_CANCELLED)));
                 continue;
             };
             let outcome = match outcome {
                 Ok(Outcome::Unknown(error)) => {
-                    let resolved = Box::pin(job.workload.resolve::<S::Database>(&mut session, op, error));
+                    let resolved = Box::pin(client.workload.resolve::<H::Database>(&mut session, op, error));
                     AssertUnwindSafe(resolved).catch_unwind().await
                 }
                 other => other,
             };
             let survived = outcome.is_ok();
-            finish(&stage, &job, outcome);
+            end_operation(&host, &client, outcome);
             if !survived {
-                // What the session holds after a panic is anybody's guess: open another.
+                // A panic may have left the session in any state: open another.
                 break;
             }
         }
     }
 }
 
-/// The operation's end; `None` when the stage wanted it to be dropped before.
-async fn cut_short<T>(stage: &impl Stage, operation: impl Future<Output = T>) -> Option<T> {
-    match stage.cut() {
+/// Waits for an operation; `None` when the host has dropped it before its end.
+async fn cut_short<T>(host: &impl Host, operation: impl Future<Output = T>) -> Option<T> {
+    match host.cut() {
         None => Some(operation.await),
         Some(Cut::Polls(most)) => sessions::polled(most, operation).await,
-        Some(Cut::After(time)) => match select(pin!(operation), pin!(stage.sleep(time))).await {
+        Some(Cut::After(time)) => match select(pin!(operation), pin!(host.sleep(time))).await {
             Either::Left((done, _)) => Some(done),
             Either::Right(_) => None,
         },
     }
 }
 
-/// An operation that was under way when its client died has an unknown outcome.
-fn bury<W: Workload>(stage: &impl Stage, job: &Job<W>) {
-    let mut progress = job.progress.lock();
+/// Gives the operation that was under way when the client died an unknown outcome.
+fn end_abandoned_operation<W: Workload>(host: &impl Host, client: &Client<W>) {
+    let mut progress = client.progress.lock();
     if let Some(op) = progress.operations.last_mut()
         && op.outcome.is_none()
     {
-        op.returned = stage.now();
+        op.returned = host.now();
         op.outcome = Some(Outcome::Unknown(Error::OPERATION_CANCELLED));
     }
 }
 
-async fn open<W: Workload, S: Stage>(stage: &S, job: &Job<W>) -> Option<W::Session<S::Database>> {
+async fn open<W: Workload, H: Host>(host: &H, client: &Client<W>) -> Option<W::Session<H::Database>> {
     loop {
-        let opened = job.workload.open(stage.database(), job.client);
+        let opened = client.workload.open(host.database(), client.number);
         let opened = AssertUnwindSafe(opened).catch_unwind().await;
         match opened {
             Ok(Ok(session)) => return Some(session),
-            // A person whose client cannot start tries again a little later.
-            Ok(Err(_)) => stage.sleep(10 * MILLISECOND).await,
+            Ok(Err(_)) => host.sleep(10 * MILLISECOND).await,
             Err(panic) => {
-                let mut progress = job.progress.lock();
-                progress.findings.push(Finding::layer("panic", panics::words(&*panic)));
+                let mut progress = client.progress.lock();
+                progress.findings.push(Finding::new(Kind::Panic, panics::message(&*panic)));
                 progress.done = true;
                 return None;
             }
@@ -143,35 +172,30 @@ async fn open<W: Workload, S: Stage>(stage: &S, job: &Job<W>) -> Option<W::Sessi
     }
 }
 
-fn finish<W: Workload>(
-    stage: &impl Stage,
-    job: &Job<W>,
-    outcome: Result<Outcome<W::Answer>, Box<dyn std::any::Any + Send>>,
+fn end_operation<W: Workload>(
+    host: &impl Host,
+    client: &Client<W>,
+    outcome: Result<Outcome<W::Answer>, Box<dyn Any + Send>>,
 ) {
-    let mut progress = job.progress.lock();
+    let mut progress = client.progress.lock();
     let index = progress.operations.len() - 1;
+    let name = || format!("operation {index} of client {} ({:?})", client.number, client.planned[index]);
     let outcome = match outcome {
         Ok(Outcome::Violated(why)) => {
-            let message =
-                format!("operation {index} of client {} ({:?}): {why}", job.client, job.operations[index]);
-            progress.findings.push(Finding::layer("answer", message.clone()));
+            let message = format!("{}: {why}", name());
+            progress.findings.push(Finding::new(Kind::Answer, message.clone()));
             Outcome::Violated(message)
         }
         Ok(outcome) => outcome,
         Err(panic) => {
-            let message = format!(
-                "operation {index} of client {} ({:?}) panicked: {}",
-                job.client,
-                job.operations[index],
-                panics::words(&*panic)
-            );
-            progress.findings.push(Finding::layer("panic", message));
+            let message = format!("{} panicked: {}", name(), panics::message(&*panic));
+            progress.findings.push(Finding::new(Kind::Panic, message));
             Outcome::Unknown(Error::OPERATION_CANCELLED)
         }
     };
-    let answer = shaketable_sim::trace::hash_bytes(0, format!("{outcome:?}").as_bytes());
+    let answer = trace::hash_bytes(0, format!("{outcome:?}").as_bytes());
     let op = &mut progress.operations[index];
-    op.returned = stage.now();
+    op.returned = host.now();
     op.outcome = Some(outcome);
-    stage.event(Kind::Return, index as u64, answer);
+    host.event(trace::Kind::Return, index as u64, answer);
 }

@@ -1,24 +1,26 @@
-//! Performs a plan on a simulated cluster, in four acts: *setup*, *hurt* (clients work, faults
-//! strike, audits look), *heal* (faults end; everything pending must finish) and *check*.
+//! Performs a plan in four acts ([`acts`]): *setup*, *hurt* (clients work, faults strike, audits read), *heal* (faults
+//! end; everything pending must finish) and *check*. They are the same on a simulated cluster ([`simulated`]) and
+//! on a real one ([`real`](crate::real)).
 
+mod acts;
 mod audit;
 mod client;
-mod outcome;
-mod panics;
-mod perform;
-mod reckon;
-mod stage;
+mod count;
+mod host;
+mod judging;
+mod result;
+mod simulated;
+mod supervise;
+mod testbed;
 mod watchdog;
 
+pub(crate) use acts::perform;
 pub(crate) use audit::{Audits, audit};
-pub use client::Operation;
-pub(crate) use client::{Job, Progress, live};
-pub use outcome::{Counters, RunResult, Verdict};
-pub use panics::print_panics;
-pub(crate) use panics::words;
-pub use perform::run;
-pub(crate) use perform::{AUDITOR, CHECKER, SETTER};
+pub(crate) use client::{Client, Participants, run_client};
+pub(crate) use count::commits_may_land;
+pub(crate) use host::Host;
+pub use result::{Counters, RunResult};
+pub use simulated::run;
 #[cfg(feature = "fdb-client")]
-pub(crate) use reckon::heard;
-pub(crate) use reckon::{count, judge, something_may_land};
-pub(crate) use stage::Stage;
+pub(crate) use supervise::supervised;
+pub(crate) use testbed::{AUDITOR, Act, Job, Testbed};

@@ -3,7 +3,7 @@
 use super::{Story, set};
 use crate::{
     judges::{Truth, audits, conflict_free, model},
-    runner::Operation,
+    workload::Operation,
     workload::{Outcome, Step, Workload},
 };
 use bytes::Bytes;

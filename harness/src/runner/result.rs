@@ -1,25 +1,10 @@
 //! What a run leaves behind, as plain data.
 
-use crate::judges::Finding;
+use crate::finding::{Finding, Verdict};
 use serde::{Deserialize, Serialize};
 use shaketable_layers::points::Seen;
 use shaketable_sim::{faults::Family, rt::Nanos, trace::Event};
 use std::collections::BTreeMap;
-
-/// How a run ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, PartialOrd, Ord)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// Every judge agreed.
-    #[default]
-    Passed,
-    /// The workload's layer broke a promise.
-    Violated,
-    /// Something pending did not finish although nothing hurt any more.
-    Stuck,
-    /// The simulated cluster itself failed.
-    Harness,
-}
 
 /// What was counted in a run, or over a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,8 +58,6 @@ impl Counters {
 /// Everything a run leaves behind.
 #[derive(Clone, Debug, Default)]
 pub struct RunResult {
-    /// How it ended: the gravest of its findings.
-    pub verdict: Verdict,
     /// What the judges found.
     pub findings: Vec<Finding>,
     /// What was counted.
@@ -89,6 +72,13 @@ pub struct RunResult {
     pub points: BTreeMap<&'static str, Seen>,
     /// The events, if they were kept.
     pub trace: Vec<Event>,
+}
+
+impl RunResult {
+    /// How the run ended.
+    pub fn verdict(&self) -> Verdict {
+        Verdict::of(&self.findings)
+    }
 }
 
 #[cfg(test)]

@@ -1,53 +1,16 @@
-//! What a run's history adds up to: the judges' findings, the verdict, the counters.
+//! The counters of a run, and whether it is too early to count: a commit may still land.
 
-use super::{Counters, Operation, RunResult, Verdict, panics};
+use super::Counters;
 use crate::{
-    judges::{self, Evidence, Finding, Replica, Truth, model::Unfit},
-    plan::Plan,
-    workload::{Outcome, Workload},
+    judges::Truth,
+    workload::{Operation, Outcome},
 };
-use shaketable_layers::{points, tx::Error};
-use shaketable_sim::{
-    history::{AttemptId, History, Told},
-    proto::Version,
-};
-use std::panic::AssertUnwindSafe;
+use shaketable_layers::tx::Error;
+use shaketable_sim::history::{AttemptId, History, Told};
 
-/// Performs a run, hears the claims that layers and workloads make in it, and gives its verdict. A panic
-/// that nobody caught is the harness's.
-pub(crate) fn heard<E>(perform: impl FnOnce() -> Result<RunResult, E>) -> Result<RunResult, E> {
-    points::install();
-    let performed = panics::listen(|| std::panic::catch_unwind(AssertUnwindSafe(perform)));
-    let recorder = points::take();
-    let mut result = match performed {
-        Ok(performed) => performed?,
-        Err(panic) => {
-            let finding = Finding::harness("panic", panics::words(&*panic));
-            RunResult { findings: vec![finding], ..RunResult::default() }
-        }
-    };
-    result.points = recorder.points;
-    result.findings.extend(recorder.broken.into_iter().map(|claim| Finding::layer("always", claim)));
-    result.verdict = verdict(&result.findings);
-    Ok(result)
-}
-
-/// How a run ended: the gravest of its findings decides.
-fn verdict(findings: &[Finding]) -> Verdict {
-    if findings.iter().any(|f| f.harness) {
-        Verdict::Harness
-    } else if findings.iter().any(|f| f.judge != "live") {
-        Verdict::Violated
-    } else if findings.is_empty() {
-        Verdict::Passed
-    } else {
-        Verdict::Stuck
-    }
-}
-
-/// Whether some commit was left to its fate: it may land until its read version has left the window.
-/// Not so after 1021, which is told only once the outcome is decided.
-pub(crate) fn something_may_land(history: &History) -> bool {
+/// Whether a commit whose client did not wait for it may still land, which it can until its read version has left
+/// the window. After 1021 it cannot: that error is returned once the outcome is decided.
+pub(crate) fn commits_may_land(history: &History) -> bool {
     history.attempts.iter().any(|attempt| match attempt {
         // Its client died before it could record it.
         None => true,
@@ -60,56 +23,8 @@ pub(crate) fn something_may_land(history: &History) -> bool {
     })
 }
 
-/// Lets the judges read the history. Gives the final model if the workload's model agreed.
-pub(crate) fn judge<W: Workload>(
-    plan: &Plan<W>,
-    history: &History,
-    operations: &[Vec<Operation<W::Answer>>],
-    replicas: &[Replica],
-    sound_from: Version,
-    audited: &mut u64,
-    findings: &mut Vec<Finding>,
-) -> Option<W::Model> {
-    let truth = Truth::of(history);
-    let evidence = Evidence { history, truth: &truth, replicas };
-    for judge in judges::CLUSTER {
-        if let Err(why) = (judge.judge)(&evidence) {
-            findings.push(Finding::harness(judge.name, why));
-        }
-    }
-    let (workload, plan) = (&plan.configuration, &plan.operations);
-    let model = caught(|| judges::model::judge(workload, plan, operations, history, &truth), findings);
-    let conflicts = caught(|| judges::conflict_free::judge(workload, plan, history, &truth), findings);
-    findings.extend(conflicts.and_then(Result::err).map(|why| Finding::layer("conflict-free", why)));
-    let audits = caught(|| judges::audits::judge(workload, &truth, sound_from), findings);
-    if let Some((evaluated, audits)) = audits {
-        *audited += evaluated;
-        findings.extend(audits.err().map(|why| Finding::layer("audit", why)));
-    }
-    match model? {
-        Ok(model) => Some(model),
-        Err(unfit) => {
-            findings.push(match unfit {
-                Unfit::Layer(why) => Finding::layer("model", why),
-                Unfit::Model(why) => Finding::harness("workload's model", why),
-            });
-            None
-        }
-    }
-}
-
-/// What the workload's own judging says; a panic in it is the workload's, not the harness's.
-fn caught<T>(judge: impl FnOnce() -> T, findings: &mut Vec<Finding>) -> Option<T> {
-    match std::panic::catch_unwind(AssertUnwindSafe(judge)) {
-        Ok(judged) => Some(judged),
-        Err(panic) => {
-            findings.push(Finding::layer("panic", panics::words(&*panic)));
-            None
-        }
-    }
-}
-
-/// What clients and logs counted; recoveries and faults are the cluster's to tell.
+/// Counts what the history and the clients' operations hold. Recoveries and faults are left at zero: the testbed
+/// counts them.
 pub(crate) fn count<A>(history: &History, operations: &[Vec<Operation<A>>], audits: u64) -> Counters {
     let truth = Truth::of(history);
     let mut counters = Counters {
@@ -144,7 +59,10 @@ pub(crate) fn count<A>(history: &History, operations: &[Vec<Operation<A>>], audi
 mod tests {
     use super::*;
     use crate::judges::alarms::Story;
-    use shaketable_sim::{history::ClientId, proto::Mutation};
+    use shaketable_sim::{
+        history::ClientId,
+        proto::{Mutation, Version},
+    };
 
     /// A history of attempts that were told this, each of its own operation unless it is said; those with a version
     /// are in the log.
@@ -223,7 +141,7 @@ mod tests {
         let land = |told, change: &dyn Fn(&mut shaketable_sim::history::Attempt)| {
             let mut history = history(&[(told, None, None)]);
             change(history.attempts[0].as_mut().expect("recorded"));
-            something_may_land(&history)
+            commits_may_land(&history)
         };
         let as_it_is = |_: &mut _| {};
         assert!(!land(Told::Nothing, &as_it_is));
@@ -236,16 +154,6 @@ mod tests {
         assert!(!land(Told::Committed { version: 1, batch_index: 0 }, &as_it_is));
         let mut died = History::default();
         died.reserve();
-        assert!(something_may_land(&died));
-    }
-
-    #[test]
-    fn the_gravest_finding_decides() {
-        let (live, model) = (Finding::layer("live", "waits"), Finding::layer("model", "lies"));
-        let harness = Finding::harness("durable", "lost");
-        assert_eq!(verdict(&[]), Verdict::Passed);
-        assert_eq!(verdict(std::slice::from_ref(&live)), Verdict::Stuck);
-        assert_eq!(verdict(&[live.clone(), model.clone()]), Verdict::Violated);
-        assert_eq!(verdict(&[live, model, harness]), Verdict::Harness);
+        assert!(commits_may_land(&died));
     }
 }

@@ -1,4 +1,4 @@
-//! Where clients live: a machine of the simulated cluster, or a task of a process that talks to a real one.
+//! Where a client runs: on a machine of the simulated cluster, or as a task of a process that uses a real one.
 
 use shaketable_layers::tx::Database;
 use shaketable_sim::{
@@ -11,8 +11,8 @@ use shaketable_sim::{
 };
 use std::{future::Future, sync::Arc};
 
-/// A client's surroundings: a database, a clock, and somebody who hears what it does.
-pub(crate) trait Stage {
+/// What a client runs on: a database, a clock, and a record of what it does.
+pub(crate) trait Host {
     /// The database it works on.
     type Database: Database;
 
@@ -28,15 +28,15 @@ pub(crate) trait Stage {
     /// Names the operation that transactions created from now on belong to.
     fn set_operation(&self, operation: Option<u32>);
 
-    /// Whether the next operation is to be dropped while its client goes on, and where.
+    /// Where to drop the next operation while its client goes on; `None` to let it finish.
     fn cut(&self) -> Option<Cut> {
         None
     }
 
-    /// Counts an operation that was dropped so.
+    /// Counts an operation that was dropped.
     fn was_cut(&self) {}
 
-    /// Notes an event, for runs that can be repeated.
+    /// Adds an event to the event stream, if the run has one.
     fn event(&self, kind: Kind, a: u64, b: u64);
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Machine {
     pub(super) db: SimDatabase,
 }
 
-impl Stage for Machine {
+impl Host for Machine {
     type Database = SimDatabase;
 
     fn database(&self) -> &SimDatabase {

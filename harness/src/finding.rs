@@ -1,0 +1,188 @@
+//! What a run is found to have done wrong, and what that makes of the run.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])* $kind:ident = $name:literal by $accused:ident,)*) => {
+        /// What was found, named after the judge or the part of the runner that found it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Kind { $($(#[doc = $doc])* $kind,)* }
+
+        impl Kind {
+            /// All of them.
+            pub const ALL: &[Kind] = &[$(Kind::$kind),*];
+
+            /// The name in reports.
+            pub fn name(self) -> &'static str {
+                match self { $(Kind::$kind => $name),* }
+            }
+
+            /// What the finding accuses.
+            pub fn accused(self) -> Accused {
+                match self { $(Kind::$kind => Accused::$accused),* }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// Committed transactions are not equivalent to a serial order.
+    Serializable = "serializable" by Harness,
+    /// A transaction does not see what was acknowledged before it began.
+    RealTime = "real-time" by Harness,
+    /// Acknowledged data is lost, or the final keyspace is not the replay of the log.
+    Durable = "durable" by Harness,
+    /// Replicas of a shard differ.
+    Convergent = "convergent" by Harness,
+    /// The workload cannot be set up on a calm cluster.
+    Setup = "setup" by Harness,
+    /// Storage servers do not catch up on a healed cluster.
+    Settle = "settle" by Harness,
+    /// Two runs of one seed differ.
+    Determinism = "determinism" by Harness,
+    /// The simulator panicked.
+    HarnessPanic = "panic" by Harness,
+    /// The workload's sequential model panicked.
+    WorkloadModel = "workload's model" by Harness,
+    /// The real cluster was lost.
+    Lost = "cluster" by Harness,
+    /// An answer or an effect does not fit the sequential model.
+    Model = "model" by Layer,
+    /// An answer contradicts what the layer promises, whatever other clients did.
+    Answer = "answer" by Layer,
+    /// An invariant is broken.
+    Audit = "audit" by Layer,
+    /// The final database is not the final model.
+    Check = "check" by Layer,
+    /// Operations can conflict that promise not to.
+    ConflictFree = "conflict-free" by Layer,
+    /// An `always!` claim in the code of a layer or a workload does not hold.
+    Always = "always" by Layer,
+    /// A layer or a workload panicked.
+    Panic = "panic" by Layer,
+    /// An operation does not end although nothing hurts it any more.
+    Live = "live" by Layer,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What a finding accuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accused {
+    /// The layer, or the workload that shakes it.
+    Layer,
+    /// The simulator, or the real cluster.
+    Harness,
+}
+
+/// Something that a run is found to have done wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What kind of thing.
+    pub kind: Kind,
+    /// The details, at most 2,000 characters.
+    pub message: String,
+}
+
+impl Finding {
+    /// A finding. A longer message is cut.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Finding {
+        Finding { kind, message: cut(message.into()) }
+    }
+
+    /// The verdict on a run with no other finding.
+    pub fn verdict(&self) -> Verdict {
+        match (self.kind.accused(), self.kind) {
+            (Accused::Harness, _) => Verdict::Harness,
+            (Accused::Layer, Kind::Live) => Verdict::Stuck,
+            (Accused::Layer, _) => Verdict::Violated,
+        }
+    }
+}
+
+/// A message of a length that people read.
+fn cut(mut message: String) -> String {
+    const LONGEST: usize = 2_000;
+    if let Some((at, _)) = message.char_indices().nth(LONGEST) {
+        let rest = message[at..].chars().count();
+        message.truncate(at);
+        message += &format!("… ({rest} characters more)");
+    }
+    message
+}
+
+/// How a run ended, in ascending gravity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, PartialOrd, Ord)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Every judge agreed.
+    #[default]
+    Passed,
+    /// Something pending did not finish although nothing hurt any more.
+    Stuck,
+    /// The workload's layer broke a promise.
+    Violated,
+    /// The simulated cluster itself failed.
+    Harness,
+}
+
+impl Verdict {
+    /// The verdict on a run with these findings: the gravest of them decides.
+    pub fn of(findings: &[Finding]) -> Verdict {
+        findings.iter().map(Finding::verdict).max().unwrap_or_default()
+    }
+}
+
+/// The finding that decides the verdict: the first of the gravest ones.
+pub fn deciding(findings: &[Finding]) -> Option<&Finding> {
+    let verdict = Verdict::of(findings);
+    findings.iter().find(|finding| finding.verdict() == verdict)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gravest_finding_decides() {
+        let found = |kinds: &[Kind]| -> Vec<Finding> {
+            kinds.iter().map(|kind| Finding::new(*kind, kind.name())).collect()
+        };
+        let decided = |kinds: &[Kind]| {
+            let findings = found(kinds);
+            (Verdict::of(&findings), deciding(&findings).map(|finding| finding.kind))
+        };
+        assert_eq!(decided(&[]), (Verdict::Passed, None));
+        assert_eq!(decided(&[Kind::Live]), (Verdict::Stuck, Some(Kind::Live)));
+        assert_eq!(decided(&[Kind::Live, Kind::Audit]), (Verdict::Violated, Some(Kind::Audit)));
+        assert_eq!(decided(&[Kind::Panic, Kind::Audit]), (Verdict::Violated, Some(Kind::Panic)));
+        assert_eq!(
+            decided(&[Kind::Live, Kind::Audit, Kind::Durable]),
+            (Verdict::Harness, Some(Kind::Durable))
+        );
+    }
+
+    #[test]
+    fn names_of_kinds_are_those_of_reports() {
+        let names: Vec<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+        let mut once = names.clone();
+        once.sort_unstable();
+        once.dedup();
+        // A panic has one name, and two kinds: the layer's and the simulator's.
+        assert_eq!(once.len() + 1, names.len(), "{names:?}");
+        assert_eq!(Kind::Lost.name(), shaketable_reports::run::LOST);
+    }
+
+    #[test]
+    fn a_long_message_is_cut() {
+        let long = "ä".repeat(2_003);
+        let message = Finding::new(Kind::Model, long).message;
+        assert_eq!(message, format!("{}… (3 characters more)", "ä".repeat(2_000)));
+        assert_eq!(Finding::new(Kind::Model, "ä".repeat(2_000)).message.chars().count(), 2_000);
+    }
+}

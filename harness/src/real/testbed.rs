@@ -1,0 +1,400 @@
+//! A real cluster as the testbed of a run: below one prefix, with clients as tasks of this process.
+
+use super::{
+    Site,
+    recorded::{Recorded, Witness},
+    site::ClaimError,
+};
+use crate::{
+    judges::{self, Replica},
+    panics,
+    plan::Plan,
+    runner::{self, AUDITOR, Act, Client, Host, Job, Participants, RunResult, Testbed, audit, run_client},
+    workload::{Outcome, Workload},
+};
+use bytes::Bytes;
+use futures::{
+    FutureExt, StreamExt,
+    future::{Either, LocalBoxFuture, pending, select},
+    stream::FuturesUnordered,
+};
+use parking_lot::Mutex;
+use shaketable_layers::tx::{Database, Error, Transaction};
+use shaketable_sim::{
+    faults::{Family, FaultPlan, Strike},
+    history::{ClientId, History},
+    proto::{KeyRange, Version},
+    rt::{MILLISECOND, Nanos},
+    trace::Kind,
+};
+use std::{
+    convert::Infallible,
+    fmt::Display,
+    future::Future,
+    panic::AssertUnwindSafe,
+    pin::pin,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+/// How long a run on a real cluster may take, and what it leaves there.
+#[derive(Clone, Copy)]
+pub struct Conditions<'a> {
+    /// How long the cluster may take for a job of the run itself: to claim, to set up, to read the log, to clear.
+    pub patience: Duration,
+    /// How long clients may take after the plan's time, before they are stuck.
+    pub bound: Duration,
+    /// How long a commit whose client did not wait for it can still land.
+    pub landing: Duration,
+    /// Whether the keys stay when the run has ended.
+    pub keep: bool,
+    /// Whether the run is to end now.
+    pub stop: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl<'a> Conditions<'a> {
+    /// For a cluster that keeps read versions for five seconds.
+    pub fn new(keep: bool, stop: &'a (dyn Fn() -> bool + Sync)) -> Conditions<'a> {
+        Conditions {
+            patience: Duration::from_secs(30),
+            bound: Duration::from_nanos(judges::live::BOUND),
+            landing: Duration::from_secs(6),
+            keep,
+            stop,
+        }
+    }
+}
+
+/// Why a run has no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// Its prefix is in use.
+    #[error("the prefix {prefix} is not empty: it holds {key}")]
+    NotEmpty {
+        /// The prefix, escaped.
+        prefix: String,
+        /// The first key there, escaped.
+        key: String,
+    },
+    /// The cluster does not reply any more.
+    #[error(
+        "the cluster was lost while {doing}: {why}; {unknown} operations are unknown, and keys may be left below {prefix}"
+    )]
+    Lost {
+        /// What the run was doing.
+        doing: &'static str,
+        /// The error, or that no reply came.
+        why: String,
+        /// How many operations have no known outcome.
+        unknown: usize,
+        /// The run's prefix, escaped.
+        prefix: String,
+    },
+    /// It was interrupted.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// How often a run looks whether it is to end, nanoseconds.
+const LOOK: Nanos = 50 * MILLISECOND;
+
+/// A task of this process.
+struct Task<D: Database>(Recorded<D>);
+
+impl<D: Database> Host for Task<D> {
+    type Database = Recorded<D>;
+
+    fn database(&self) -> &Recorded<D> {
+        &self.0
+    }
+
+    fn now(&self) -> Nanos {
+        self.0.env().now().as_nanos() as Nanos
+    }
+
+    fn sleep(&self, duration: Nanos) -> impl Future<Output = ()> {
+        self.0.env().sleep(Duration::from_nanos(duration))
+    }
+
+    fn set_operation(&self, operation: Option<u32>) {
+        self.0.set_operation(operation);
+    }
+
+    fn event(&self, _: Kind, _: u64, _: u64) {}
+}
+
+/// Performs a plan below `site`, which must be empty and is cleared at the end whatever happens. Each client
+/// works on a database that `open` has opened for it, with options of its own. Of the plan's faults the
+/// deaths of clients are delivered; the others, and the plan's cluster, are ignored.
+pub async fn perform<W: Workload, D: Database>(
+    plan: &Plan<W>,
+    open: &(dyn Fn() -> Result<D, Error> + Sync),
+    site: &Site,
+    conditions: Conditions<'_>,
+) -> Result<RunResult, RunError> {
+    let lost = |error: Error| RunError::Lost {
+        doing: "opening its database",
+        why: error.to_string(),
+        unknown: 0,
+        prefix: site.name(),
+    };
+    let db = &open().map_err(lost)?;
+    let access = Arc::new(Access {
+        open,
+        db,
+        site,
+        conditions,
+        witness: Arc::default(),
+        clients: Mutex::default(),
+        deaths: AtomicU64::new(0),
+    });
+    match access.within_patience("claiming its prefix", site.claim(db)).await? {
+        Ok(()) => {}
+        Err(ClaimError::NotEmpty { prefix, key }) => return Err(RunError::NotEmpty { prefix, key }),
+        Err(ClaimError::Fdb(error)) => return Err(access.lost("claiming its prefix", error)),
+    }
+    let testbed = Real {
+        began: access.now(),
+        faults: &plan.faults,
+        access: access.clone(),
+        work: Mutex::default(),
+        history: OnceLock::new(),
+    };
+    // On the heap, as the clients are: these futures are large, and a thread's stack need not be.
+    let result = Box::pin(runner::perform(plan, testbed)).await;
+    if conditions.keep {
+        return result;
+    }
+    let cleared = access.finished("clearing its prefix", site.clear(db)).await;
+    result.and_then(|result| cleared.map(|()| result))
+}
+
+/// How a run reaches the cluster.
+struct Access<'a, W: Workload, D> {
+    open: &'a (dyn Fn() -> Result<D, Error> + Sync),
+    /// The run's own database.
+    db: &'a D,
+    site: &'a Site,
+    conditions: Conditions<'a>,
+    witness: Arc<Witness>,
+    /// The clients, once they have been started.
+    clients: Mutex<Vec<Arc<Client<W>>>>,
+    deaths: AtomicU64,
+}
+
+impl<W: Workload, D: Database> Access<'_, W, D> {
+    fn task(&self, id: ClientId) -> Result<Task<D>, RunError> {
+        let db = (self.open)().map_err(|error| self.lost("opening a client's database", error))?;
+        Ok(Task(Recorded::new(db, self.site.data(), self.site.log(), id, self.witness.clone())))
+    }
+
+    fn now(&self) -> Nanos {
+        self.db.env().now().as_nanos() as Nanos
+    }
+
+    async fn sleep(&self, duration: Nanos) {
+        self.db.env().sleep(Duration::from_nanos(duration)).await;
+    }
+
+    fn lost(&self, doing: &'static str, why: impl Display) -> RunError {
+        let unknown = |client: &Arc<Client<W>>| {
+            let operations = &client.progress.lock().operations;
+            operations.iter().filter(|op| matches!(op.outcome, None | Some(Outcome::Unknown(_)))).count()
+        };
+        RunError::Lost {
+            doing,
+            why: why.to_string(),
+            unknown: self.clients.lock().iter().map(unknown).sum(),
+            prefix: self.site.name(),
+        }
+    }
+
+    /// Waits for work of the run itself, as long as patience lasts.
+    async fn within_patience<T>(
+        &self,
+        doing: &'static str,
+        work: impl Future<Output = T>,
+    ) -> Result<T, RunError> {
+        let patience = self.conditions.patience;
+        match select(pin!(work), self.db.env().sleep(patience)).await {
+            Either::Left((answer, _)) => Ok(answer),
+            Either::Right(_) => Err(self.lost(doing, format!("no answer within {} s", patience.as_secs()))),
+        }
+    }
+
+    /// Waits for work whose errors mean that the cluster is lost.
+    async fn finished<T>(
+        &self,
+        doing: &'static str,
+        work: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, RunError> {
+        self.within_patience(doing, work).await?.map_err(|error| self.lost(doing, error))
+    }
+
+    /// Waits until no commit can land any more whose client did not wait for it.
+    async fn await_landing(&self) {
+        if self.witness.awaits_landing() {
+            self.db.env().sleep(self.conditions.landing).await;
+        }
+    }
+
+    /// Runs a client: again after each of its deaths, which drop everything that it has under way.
+    async fn run_client(
+        self: Arc<Self>,
+        client: Arc<Client<W>>,
+        deaths: Vec<Strike>,
+    ) -> Result<(), RunError> {
+        let began = self.now();
+        let id = ClientId(client.number as u16);
+        let life = || Ok::<_, RunError>(Box::pin(run_client(self.task(id)?, client.clone())));
+        let sleep_until =
+            |at: Nanos| self.db.env().sleep(Duration::from_nanos((began + at).saturating_sub(self.now())));
+        for death in deaths {
+            match select(life()?, sleep_until(death.at)).await {
+                Either::Left(_) => return Ok(()),
+                Either::Right((_, dying)) => drop(dying),
+            }
+            self.deaths.fetch_add(1, Ordering::Relaxed);
+            sleep_until(death.at + death.duration).await;
+        }
+        life()?.await;
+        Ok(())
+    }
+}
+
+/// What is under way on the cluster.
+struct Work<'a> {
+    /// The clients that are not done.
+    clients: FuturesUnordered<LocalBoxFuture<'a, Result<(), RunError>>>,
+    /// Never ends.
+    auditor: LocalBoxFuture<'a, Infallible>,
+}
+
+struct Real<'a, W: Workload, D> {
+    began: Nanos,
+    faults: &'a FaultPlan,
+    access: Arc<Access<'a, W, D>>,
+    work: Mutex<Option<Work<'a>>>,
+    /// The history, once the log has been read.
+    history: OnceLock<History>,
+}
+
+impl<'a, W: Workload, D: Database> Testbed<W> for Real<'a, W, D> {
+    type Database = Recorded<D>;
+    type Lost = RunError;
+
+    fn now(&self) -> Nanos {
+        self.access.now()
+    }
+
+    fn begin(&self, _: Act) {}
+
+    async fn undisturbed<T, F>(
+        &self,
+        client: ClientId,
+        doing: &'static str,
+        job: impl Fn(Recorded<D>) -> F + Send + Sync + 'static,
+    ) -> Result<Job<T>, RunError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Error>> + 'static,
+    {
+        let Task(db) = self.access.task(client)?;
+        let job = AssertUnwindSafe(Box::pin(job(db))).catch_unwind();
+        match self.access.within_patience(doing, job).await? {
+            Ok(Ok(done)) => Ok(Job::Done(done)),
+            Ok(Err(error)) => Err(self.access.lost(doing, error)),
+            Err(panic) => Ok(Job::Panicked(panics::message(&*panic))),
+        }
+    }
+
+    fn latest_commit(&self) -> Version {
+        self.access.witness.latest_commit()
+    }
+
+    fn start(&self, participants: &Participants<W>) -> Result<(), RunError> {
+        self.access.clients.lock().clone_from(&participants.clients);
+        let count = participants.clients.len();
+        let clients = FuturesUnordered::new();
+        for client in &participants.clients {
+            let is_its_own =
+                |s: &&Strike| s.family == Family::ClientDeath && s.target as usize % count == client.number;
+            let deaths = self.faults.strikes.iter().filter(is_its_own).cloned().collect();
+            clients.push(self.access.clone().run_client(client.clone(), deaths).boxed_local());
+        }
+        let auditor = self.access.task(AUDITOR)?;
+        let auditor = audit(auditor, participants.workload.clone(), participants.audits.clone());
+        // A broken invariant ends the auditor, not the clients.
+        let auditor = auditor.then(|()| pending::<Infallible>()).boxed_local();
+        *self.work.lock() = Some(Work { clients, auditor });
+        Ok(())
+    }
+
+    async fn wait(&self, _: &Participants<W>, duration: Nanos) -> Result<(), RunError> {
+        let ends = self.now() + duration;
+        let Some(mut work) = self.work.lock().take() else { return Ok(()) };
+        while !work.clients.is_empty() && self.now() < ends {
+            if (self.access.conditions.stop)() {
+                drop(work);
+                self.access.await_landing().await;
+                return Err(RunError::Interrupted);
+            }
+            let look = pin!(self.access.sleep(LOOK));
+            let others = select(&mut work.auditor, look);
+            if let Either::Left((Some(ended), _)) = select(work.clients.next(), others).await {
+                ended?;
+            }
+        }
+        *self.work.lock() = Some(work);
+        Ok(())
+    }
+
+    fn bound(&self) -> Nanos {
+        self.access.conditions.bound.as_nanos() as Nanos
+    }
+
+    async fn quiesce(&self, late: bool) -> Result<(), RunError> {
+        *self.work.lock() = None;
+        self.access.await_landing().await;
+        if late {
+            // If the cluster is lost, its clients are not stuck.
+            let alive = self.access.db.run(|tx, _| async move { tx.get_read_version().await });
+            let alive = alive.map(|read| read.map_err(|e| e.error));
+            self.access.finished("waiting for its clients", alive).await?;
+        }
+        Ok(())
+    }
+
+    async fn harvest(&self) -> Result<Result<Vec<Replica>, String>, RunError> {
+        let read = self.access.site.read(self.access.db);
+        let (log, rows) = self.access.finished("reading its log", read).await?;
+        self.history.get_or_init(|| self.access.witness.history(&log));
+        let range = KeyRange::new(Bytes::new(), Bytes::from_static(b"\xff"));
+        Ok(Ok(vec![Replica { server: "the cluster".to_owned(), range, rows }]))
+    }
+
+    fn history<T>(&self, read: impl FnOnce(&History) -> T) -> T {
+        read(self.history.get_or_init(History::default))
+    }
+
+    async fn close(self, _: &[Replica], mut result: RunResult) -> RunResult {
+        let deaths = self.access.deaths.load(Ordering::Relaxed);
+        result.counters.faults.extend((deaths > 0).then_some((Family::ClientDeath, deaths)));
+        result.virtual_time = self.now() - self.began;
+        result
+    }
+}
+
+/// Performs a plan on this thread, and records the claims of layers and workloads.
+#[cfg(feature = "fdb-client")]
+pub fn run<W: Workload, D: Database>(
+    plan: &Plan<W>,
+    open: &(dyn Fn() -> Result<D, Error> + Sync),
+    site: &Site,
+    conditions: Conditions<'_>,
+) -> Result<RunResult, RunError> {
+    crate::runner::supervised(|| futures::executor::block_on(perform(plan, open, site, conditions)))
+}

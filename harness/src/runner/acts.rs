@@ -1,0 +1,125 @@
+//! The four acts of a run, on any [`Testbed`]: *setup*, *hurt*, *heal* and *check*.
+
+use super::{
+    Act, Job, Participants, RunResult, Testbed,
+    count::count,
+    judging::{Judged, judge},
+    testbed::{CHECKER, SETTER},
+};
+use crate::{
+    finding::{Finding, Kind, Verdict},
+    judges::{self, Replica},
+    plan::Plan,
+    workload::{Operation, Workload},
+};
+use std::sync::Arc;
+
+/// Performs a plan on a testbed on which nothing has happened yet. The result has no verdict yet.
+pub(crate) async fn perform<W: Workload, T: Testbed<W>>(
+    plan: &Plan<W>,
+    testbed: T,
+) -> Result<RunResult, T::Lost> {
+    // Setup. The workload writes what it needs on a calm cluster, with no client and no fault at work. Every
+    // version from here on must satisfy the invariants.
+    let mut findings = set_up(plan, &testbed).await?;
+    let set_up_at = testbed.latest_commit();
+
+    // Hurt. The clients do their operations, the auditor reads the invariants, and faults strike. The act ends
+    // when all clients are done, or when the plan's time is over.
+    testbed.begin(Act::Hurt);
+    let participants = Participants::of(plan);
+    testbed.start(&participants)?;
+    testbed.wait(&participants, plan.hurt).await?;
+
+    // Heal. No fault strikes any more, and what they have broken works again. Every client must now end within a
+    // bound: one that does not is stuck.
+    testbed.begin(Act::Heal);
+    testbed.wait(&participants, testbed.bound()).await?;
+
+    // Check. Nothing works on the cluster, and no commit can land any more: from here on the database is final.
+    // Judges read the history, and a last look compares the database with the model.
+    testbed.begin(Act::Check);
+    let late = !participants.are_done();
+    testbed.quiesce(late).await?;
+    let operations = participants.operations();
+    findings.extend(participants.findings());
+    if late {
+        findings.push(stuck(plan, &operations, &testbed));
+    }
+    let replicas = harvest(&testbed, &mut findings).await?;
+    let mut audited = {
+        let mut audits = participants.audits.lock();
+        findings.extend(audits.broken.take().map(|why| Finding::new(Kind::Audit, why)));
+        audits.evaluated
+    };
+    let judged = testbed.history(|history| judge(plan, history, &operations, &replicas, set_up_at));
+    let Judged { findings: judged_so, audited: rebuilt, model } = judged;
+    findings.extend(judged_so);
+    audited += rebuilt;
+    if let Some(model) = model {
+        findings.extend(last_look(plan, &testbed, model, &findings).await?);
+    }
+    let counters = testbed.history(|history| count(history, &operations, audited));
+    Ok(testbed.close(&replicas, RunResult { findings, counters, ..RunResult::default() }).await)
+}
+
+async fn set_up<W: Workload, T: Testbed<W>>(plan: &Plan<W>, testbed: &T) -> Result<Vec<Finding>, T::Lost> {
+    let workload = plan.configuration.clone();
+    let setup = move |db: T::Database| {
+        let workload = workload.clone();
+        async move { workload.setup(&db).await }
+    };
+    Ok(match testbed.undisturbed(SETTER, "setting up", setup).await? {
+        Job::Done(()) => Vec::new(),
+        Job::Failed(error) => vec![Finding::new(Kind::Setup, format!("on a calm cluster: {error}"))],
+        Job::Panicked(message) => vec![Finding::new(Kind::Panic, format!("in setup: {message}"))],
+        Job::TooLong => vec![Finding::new(Kind::Setup, "it does not end on a calm cluster")],
+    })
+}
+
+/// The finding about clients that are not done.
+fn stuck<W: Workload, T: Testbed<W>>(
+    plan: &Plan<W>,
+    operations: &[Vec<Operation<W::Answer>>],
+    testbed: &T,
+) -> Finding {
+    let lengths: Vec<usize> = plan.operations.iter().map(Vec::len).collect();
+    let waits = judges::live::judge(operations, &lengths, testbed.now());
+    Finding::new(Kind::Live, waits.err().unwrap_or_else(|| "a client has not ended".to_owned()))
+}
+
+/// What the cluster holds; nothing if it does not come to rest, which is a finding.
+async fn harvest<W: Workload, T: Testbed<W>>(
+    testbed: &T,
+    findings: &mut Vec<Finding>,
+) -> Result<Vec<Replica>, T::Lost> {
+    Ok(testbed.harvest().await?.unwrap_or_else(|why| {
+        findings.push(Finding::new(Kind::Settle, why));
+        Vec::new()
+    }))
+}
+
+/// Compares the final database with the final model. Only on a cluster that is sound and with every operation ended:
+/// anything else was found before, and would be found here again.
+async fn last_look<W: Workload, T: Testbed<W>>(
+    plan: &Plan<W>,
+    testbed: &T,
+    model: W::Model,
+    findings: &[Finding],
+) -> Result<Option<Finding>, T::Lost> {
+    if findings.iter().any(|finding| matches!(finding.verdict(), Verdict::Harness | Verdict::Stuck)) {
+        return Ok(None);
+    }
+    let (workload, model) = (plan.configuration.clone(), Arc::new(model));
+    let check = move |db: T::Database| {
+        let (workload, model) = (workload.clone(), model.clone());
+        async move { workload.check(&db, &model).await }
+    };
+    Ok(match testbed.undisturbed(CHECKER, "checking", check).await? {
+        Job::Done(Ok(())) => None,
+        Job::Done(Err(why)) => Some(Finding::new(Kind::Check, why)),
+        Job::Failed(error) => Some(Finding::new(Kind::Check, format!("could not be read: {error}"))),
+        Job::Panicked(message) => Some(Finding::new(Kind::Panic, format!("in the final check: {message}"))),
+        Job::TooLong => Some(Finding::new(Kind::Live, "the final check does not end")),
+    })
+}

@@ -1,0 +1,226 @@
+//! A simulated cluster as the testbed of a run.
+
+use super::{
+    Participants, RunResult,
+    acts::perform,
+    audit::audit,
+    client::run_client,
+    count::commits_may_land,
+    host::Machine,
+    supervise::supervised,
+    testbed::{AUDITOR, Act, Job, Testbed},
+    watchdog,
+};
+use crate::{
+    judges::{self, Replica},
+    panics,
+    plan::Plan,
+    workload::Workload,
+};
+use futures::FutureExt;
+use parking_lot::Mutex;
+use shaketable_layers::tx::Error;
+use shaketable_sim::{
+    client::SimDatabase,
+    cluster::Cluster,
+    faults::{self, FaultPlan},
+    history::{ClientId, History},
+    net::NodeId,
+    proto::Version,
+    rt::{self, MILLISECOND, Nanos, SECOND},
+    seed::Seed,
+    trace::{Kind, hash_bytes},
+    world::{Class, World},
+};
+use std::{convert::Infallible, panic::AssertUnwindSafe, sync::Arc};
+
+/// How often a waiting act looks whether it is over, nanoseconds.
+const LOOK: Nanos = 10 * MILLISECOND;
+
+/// The node number under which the run itself appears in the event stream.
+const SUPERVISOR: NodeId = NodeId(0);
+
+/// Performs a plan on a simulated cluster. With `keep_trace` the result carries every event. Never panics: a panic
+/// of the simulated cluster is a finding.
+pub fn run<W: Workload>(plan: &Plan<W>, keep_trace: bool) -> RunResult {
+    let run = async {
+        let testbed = Simulated::start(plan, keep_trace).await;
+        perform(plan, testbed).await
+    };
+    let simulated = || rt::simulate(Seed(plan.seed), run);
+    let name = format!("{} with seed {} (replay {0} {1})", W::NAME, plan.seed);
+    match watchdog::watched(name, || supervised(simulated)) {
+        Ok(result) => result,
+        Err(never) => match never {},
+    }
+}
+
+struct Simulated<'a> {
+    faults: &'a FaultPlan,
+    world: Arc<World>,
+    cluster: Cluster,
+    /// When faults began to strike.
+    hurt_since: Mutex<Nanos>,
+    auditor: Mutex<Option<NodeId>>,
+}
+
+impl<'a> Simulated<'a> {
+    /// A cluster that has just been started. The setup act begins with it.
+    async fn start<W: Workload>(plan: &'a Plan<W>, keep_trace: bool) -> Simulated<'a> {
+        let world = World::new(Seed(plan.seed), plan.cluster.clone(), &plan.faults, keep_trace);
+        world.event(SUPERVISOR, Kind::Act, Act::Setup as u64, 0);
+        let cluster = Cluster::start(world.clone()).await;
+        Simulated {
+            faults: &plan.faults,
+            world,
+            cluster,
+            hurt_since: Mutex::default(),
+            auditor: Mutex::default(),
+        }
+    }
+}
+
+impl<W: Workload> Testbed<W> for Simulated<'_> {
+    type Database = SimDatabase;
+    type Lost = Infallible;
+
+    fn now(&self) -> Nanos {
+        self.world.clock.now()
+    }
+
+    fn begin(&self, act: Act) {
+        let world = &self.world;
+        world.event(SUPERVISOR, Kind::Act, act as u64, 0);
+        match act {
+            Act::Setup | Act::Hurt | Act::Check => {}
+            Act::Heal => {
+                world.faults.switch(false);
+                faults::heal(world);
+                let is_calm = *self.faults == FaultPlan::default();
+                let faulty = (*self.hurt_since.lock(), world.clock.now());
+                world.history.lock().faulty = (!is_calm).then_some(faulty);
+            }
+        }
+    }
+
+    async fn undisturbed<T, F>(
+        &self,
+        client: ClientId,
+        doing: &'static str,
+        job: impl Fn(SimDatabase) -> F + Send + Sync + 'static,
+    ) -> Result<Job<T>, Infallible>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Error>> + 'static,
+    {
+        let (answer, job) = (Arc::new(Mutex::new(None)), Arc::new(job));
+        let (slot, controller) = (answer.clone(), self.cluster.controller());
+        self.world.add_machine(Class::Observer, doing, move |world, node| {
+            let (slot, job) = (slot.clone(), job.clone());
+            async move {
+                let job = AssertUnwindSafe(job(SimDatabase::new(world, node, client, controller)));
+                *slot.lock() = Some(match job.catch_unwind().await {
+                    Ok(Ok(done)) => Job::Done(done),
+                    Ok(Err(error)) => Job::Failed(error),
+                    Err(panic) => Job::Panicked(panics::message(&*panic)),
+                });
+            }
+        });
+        let bound = self.world.clock.now() + judges::live::BOUND;
+        while self.world.clock.now() < bound {
+            self.world.clock.sleep(MILLISECOND).await;
+            if let Some(done) = answer.lock().take() {
+                return Ok(done);
+            }
+        }
+        Ok(Job::TooLong)
+    }
+
+    fn latest_commit(&self) -> Version {
+        self.world.history.lock().logged.values().map(|e| e.version).max().unwrap_or(0)
+    }
+
+    fn start(&self, participants: &Participants<W>) -> Result<(), Infallible> {
+        let controller = self.cluster.controller();
+        for client in &participants.clients {
+            let (name, client) = (format!("client-{}", client.number), client.clone());
+            self.world.add_machine(Class::Client, &name, move |world, node| {
+                let client = client.clone();
+                // Boxed: a client is large, and the runtime moves what it starts over the stack several times.
+                Box::pin(async move {
+                    // On the machine, whose death ends what the database has started.
+                    let id = ClientId(client.number as u16);
+                    let db = SimDatabase::new(world.clone(), node, id, controller);
+                    run_client(Machine { world, node, db }, client).await;
+                })
+            });
+        }
+        let (workload, audits) = (participants.workload.clone(), participants.audits.clone());
+        let auditor = self.world.add_machine(Class::Client, "auditor", move |world, node| {
+            let (workload, audits) = (workload.clone(), audits.clone());
+            async move {
+                let db = SimDatabase::new(world.clone(), node, AUDITOR, controller);
+                audit(Machine { world, node, db }, workload, audits).await;
+            }
+        });
+        *self.auditor.lock() = Some(auditor);
+        self.world.faults.switch(true);
+        faults::begin(&self.world, self.faults);
+        *self.hurt_since.lock() = self.world.clock.now();
+        Ok(())
+    }
+
+    async fn wait(&self, participants: &Participants<W>, duration: Nanos) -> Result<(), Infallible> {
+        let ends = self.world.clock.now() + duration;
+        while !participants.are_done() && self.world.clock.now() < ends {
+            self.world.clock.sleep(LOOK).await;
+        }
+        Ok(())
+    }
+
+    fn bound(&self) -> Nanos {
+        judges::live::BOUND
+    }
+
+    async fn quiesce(&self, _late: bool) -> Result<(), Infallible> {
+        let auditor = self.auditor.lock().take();
+        if let Some(auditor) = auditor {
+            self.world.kill(auditor);
+        }
+        let may_land = commits_may_land(&self.world.history.lock());
+        if may_land {
+            let config = &self.world.config;
+            let window = config.window as u64 * SECOND / config.versions_per_second.max(1) as u64;
+            self.world.clock.sleep(window + SECOND).await;
+        }
+        Ok(())
+    }
+
+    async fn harvest(&self) -> Result<Result<Vec<Replica>, String>, Infallible> {
+        let settled = self.world.clock.timeout(judges::live::BOUND, self.cluster.settle()).await;
+        Ok(settled
+            .map(|()| self.cluster.final_state())
+            .ok_or_else(|| "the storage servers do not catch up on a healed cluster".to_owned()))
+    }
+
+    fn history<T>(&self, read: impl FnOnce(&History) -> T) -> T {
+        read(&self.world.history.lock())
+    }
+
+    async fn close(self, replicas: &[Replica], mut result: RunResult) -> RunResult {
+        let world = &self.world;
+        let rows = replicas.iter().flat_map(|replica| &replica.rows);
+        let keyspace = rows.fold(0, |hash, (key, value)| hash_bytes(hash_bytes(hash, key), value));
+        let keys = replicas.iter().map(|replica| replica.rows.len() as u64).sum();
+        world.event(SUPERVISOR, Kind::Keyspace, keyspace, keys);
+        // Generation 0 is what the first one recovers from.
+        let generations = world.history.lock().ended.keys().filter(|generation| **generation > 0).count();
+        result.counters.recoveries = generations as u64;
+        result.counters.faults = world.faults.delivered();
+        (result.event_hash, result.events) = world.trace.hash();
+        result.virtual_time = world.clock.now();
+        result.trace = world.trace.take();
+        self.cluster.shutdown().await;
+        result
+    }
+}

@@ -1,0 +1,26 @@
+//! What surrounds a run on any testbed: its panics become findings, and its claims are recorded.
+
+use super::RunResult;
+use crate::{
+    finding::{Finding, Kind},
+    panics,
+};
+use shaketable_layers::points;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Performs a run, and records the claims that layers and workloads make in it. A panic that nothing else caught is a finding about the simulator.
+pub(crate) fn supervised<E>(perform: impl FnOnce() -> Result<RunResult, E>) -> Result<RunResult, E> {
+    points::install();
+    let performed = panics::recorded(|| catch_unwind(AssertUnwindSafe(perform)));
+    let recorder = points::take();
+    let mut result = match performed {
+        Ok(performed) => performed?,
+        Err(panic) => {
+            let finding = Finding::new(Kind::HarnessPanic, panics::message(&*panic));
+            RunResult { findings: vec![finding], ..RunResult::default() }
+        }
+    };
+    result.points = recorder.points;
+    result.findings.extend(recorder.broken.into_iter().map(|claim| Finding::new(Kind::Always, claim)));
+    Ok(result)
+}

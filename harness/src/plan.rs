@@ -12,6 +12,7 @@ use shaketable_sim::{
     rt::{MILLISECOND, Nanos},
     seed::Seed,
 };
+use std::collections::BTreeMap;
 
 /// The version of a repro file's schema. A file of another version is refused.
 pub const SCHEMA: u32 = 1;
@@ -179,6 +180,7 @@ impl<W: Workload> Plan<W> {
         {
             return Err(format!("{} has no planted bug {bug:?}", W::NAME));
         }
+        self.check_planted()?;
         if demands.sabotage != self.cluster.sabotage {
             return Err("demands and cluster differ in their sabotage".to_owned());
         }
@@ -189,6 +191,38 @@ impl<W: Workload> Plan<W> {
             Some(family) => Err(format!("demands leave {} out, and it strikes", family.name())),
             None => Ok(()),
         }
+    }
+
+    /// Checks that the configuration has the planted bug that the demands name, and no other.
+    fn check_planted(&self) -> Result<(), String> {
+        let configuration = leaves(&self.configuration);
+        let has = |(path, mark): (&String, &serde_json::Value)| configuration.get(path) == Some(mark);
+        let without: Vec<Leaves> = (0..4).map(|seed| drawn::<W>(seed, None)).collect();
+        for bug in W::bugs() {
+            let mut marks = drawn::<W>(0, Some(bug.name));
+            marks.retain(|path, mark| without[0].get(path) != Some(mark));
+            let is_named = self.demands.bug.as_deref() == Some(bug.name);
+            if !is_named && !marks.iter().any(has) {
+                continue;
+            }
+            // What the bug alone changes, it changes to the same value in every seed.
+            for (seed, without) in without.iter().enumerate() {
+                let with = drawn::<W>(seed as u64, Some(bug.name));
+                marks.retain(|path, mark| with.get(path) == Some(mark) && without.get(path) != Some(mark));
+            }
+            if !marks.is_empty() && marks.iter().all(has) != is_named {
+                let name = bug.name;
+                return Err(match is_named {
+                    true => format!(
+                        "the demands name the planted bug {name}, and the configuration does not have it"
+                    ),
+                    false => format!(
+                        "the configuration has the planted bug {name}, and the demands do not name it"
+                    ),
+                });
+            }
+        }
+        Ok(())
     }
 
     /// What was drawn, in a few lines.
@@ -227,6 +261,30 @@ impl<W: Workload> Plan<W> {
         text += &format!("workload: {:?}\n", self.configuration);
         text
     }
+}
+
+/// The leaves of a JSON value, by path.
+type Leaves = BTreeMap<String, serde_json::Value>;
+
+fn leaves(value: &impl Serialize) -> Leaves {
+    fn walk(value: serde_json::Value, path: &str, into: &mut Leaves) {
+        match value {
+            serde_json::Value::Object(fields) => {
+                fields.into_iter().for_each(|(name, field)| walk(field, &format!("{path}/{name}"), into));
+            }
+            serde_json::Value::Array(items) => {
+                items.into_iter().enumerate().for_each(|(i, item)| walk(item, &format!("{path}/{i}"), into));
+            }
+            leaf => drop(into.insert(path.to_owned(), leaf)),
+        }
+    }
+    let mut into = Leaves::new();
+    walk(serde_json::to_value(value).unwrap_or_default(), "", &mut into);
+    into
+}
+
+fn drawn<W: Workload>(seed: u64, bug: Option<&str>) -> Leaves {
+    leaves(&W::draw(&mut Seed(seed).stream("workload"), bug))
 }
 
 /// One value of a strategy, drawn from the seed's own ChaCha stream for this client.

@@ -134,7 +134,7 @@ impl<W: Workload> Shake<W> {
         self
     }
 
-    /// Writes every event of a failed run into a file beside its repro file.
+    /// Writes the transcript of a failed run into a file beside its repro file.
     pub fn trace(mut self) -> Self {
         self.trace = true;
         self
@@ -268,11 +268,7 @@ impl<W: Workload> Shake<W> {
         };
         text += &format!("repro file: {}\n", kept("json", plan.to_json()));
         if self.trace {
-            let events = runner::run(&plan, true).trace;
-            text += &format!(
-                "events: {}\n",
-                kept("trace", events.iter().map(|event| format!("{event}\n")).collect())
-            );
+            text += &format!("transcript: {}\n", kept("trace", runner::run(&plan, true).transcript));
         }
         let test = std::thread::current().name().unwrap_or_default().to_owned();
         text + &replay_line(seed, &Started::now(), &test)

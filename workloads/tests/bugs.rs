@@ -42,6 +42,24 @@ fn every_planted_bug_is_caught() {
     assert!(missed.is_empty(), "not caught by {SEEDS} seeds: {missed:?}");
 }
 
+/// A repro file whose demands and configuration disagree about a planted bug is refused.
+#[test]
+fn every_planted_bug_shows_in_its_plan() {
+    for entry in catalogue() {
+        for bug in entry.bugs() {
+            let demands = Demands { bug: Some(bug.name.to_owned()), ..Demands::default() };
+            let planted = entry.plan(Seed(3), &demands);
+            let named = format!("\"bug\": \"{}\"", bug.name);
+            assert!(entry.head(&planted).is_ok(), "{} {}", entry.name(), bug.name);
+            let hidden = planted.replacen(&named, "\"without\": []", 1);
+            assert!(hidden != planted && entry.head(&hidden).is_err(), "{} {}", entry.name(), bug.name);
+            let sound = entry.plan(Seed(3), &Demands::default());
+            let claimed = sound.replacen("\"demands\": {", &format!("\"demands\": {{ {named},"), 1);
+            assert!(claimed != sound && entry.head(&claimed).is_err(), "{} {}", entry.name(), bug.name);
+        }
+    }
+}
+
 #[test]
 fn every_defect_of_the_cluster_is_caught_by_a_judge_of_the_cluster() {
     let catalogue = catalogue();

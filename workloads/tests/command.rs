@@ -373,12 +373,39 @@ fn a_repro_file_that_cannot_be_is_refused_in_one_line() {
         assert_eq!((code(&output), stderr(&output).lines().count()), (2, 1), "{to}: {}", stderr(&output));
         told += &stderr(&output).replace(repro, "PLAN");
     }
+    assert_eq!(code(&run(&["replay", "cycle", "3", "--bug", "snapshot-read", "--output", repro])), 1);
+    let planted = fs::read_to_string(&path).expect("the plan");
+    fs::write(&path, planted.replacen("\"bug\": \"snapshot-read\"", "\"without\": []", 1)).expect("written");
+    told += &stderr(&run(&["replay", repro])).replace(repro, "PLAN");
+    fs::write(&path, plan.replacen("\"demands\": {", "\"demands\": { \"bug\": \"snapshot-read\",", 1))
+        .expect("written");
+    told += &stderr(&run(&["replay", repro])).replace(repro, "PLAN");
     assert_snapshot!(told);
 }
 
 #[test]
-fn a_trace_is_as_long_as_its_hash_says() {
+fn a_trace_shows_operations_reads_writes_and_faults() {
     let output = run(&["replay", "cycle", "1", "--trace"]);
+    let trace = stdout(&output);
+    let begun = trace.lines().filter(|line| line.contains(" begins: ")).count();
+    let ended =
+        trace.lines().filter(|line| line.contains(" operation ") && line.contains(" returns ")).count();
+    assert!(begun > 50 && ended > 40, "{begun} operations, {ended} returns");
+    for expected in [
+        "-- hurt --",
+        " get \"cycle/",
+        " set \"cycle/",
+        "=> committed at version ",
+        "=> failed: not_committed (1020)",
+    ] {
+        assert!(trace.contains(expected), "no {expected} in\n{trace}");
+    }
+    assert!(!trace.contains(" s  node "), "events of the cluster are for --trace=cluster");
+}
+
+#[test]
+fn a_trace_of_the_cluster_is_as_long_as_its_hash_says() {
+    let output = run(&["replay", "cycle", "1", "--trace=cluster"]);
     let events = stdout(&output).lines().filter(|l| l.contains(" s  node ")).count();
     let hash = fact(&stdout(&output), "event hash");
     let told: String =

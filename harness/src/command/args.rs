@@ -106,6 +106,15 @@ pub struct RunArguments {
     pub backend: BackendArguments,
 }
 
+/// What `--trace` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Trace {
+    /// Operations, their transactions' reads and writes, conflicts and faults
+    Operations,
+    /// Every event of the simulated cluster
+    Cluster,
+}
+
 #[derive(Clone, Debug, Args)]
 pub struct ReplayArguments {
     /// The workload, or a repro file
@@ -119,9 +128,10 @@ pub struct ReplayArguments {
     /// Switch a planted bug on (`list bugs` names them)
     #[arg(long, value_name = "NAME")]
     pub bug: Option<String>,
-    /// Print every event first
-    #[arg(long)]
-    pub trace: bool,
+    /// Print first what happened: operations, reads and writes, conflicts, faults; `--trace=cluster`
+    /// prints every event of the simulated cluster instead
+    #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, hide_possible_values = true, default_missing_value = "operations")]
+    pub trace: Option<Trace>,
     /// Write the plan, to be edited and replayed
     #[arg(long, short, value_name = "REPRO-FILE")]
     pub output: Option<PathBuf>,

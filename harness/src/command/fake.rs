@@ -77,6 +77,7 @@ impl Entry for Fake {
             virtual_time: 2_000_000_000,
             points: BTreeMap::from([("met", Default::default())]),
             trace: Vec::new(),
+            transcript: String::new(),
         }
     }
     #[cfg(feature = "fdb-client")]

@@ -2,7 +2,7 @@
 
 use super::{
     Refusal,
-    args::ReplayArguments,
+    args::{ReplayArguments, Trace},
     backend::Backend,
     choose,
     interrupt::Interrupt,
@@ -24,7 +24,7 @@ pub fn replay(arguments: &ReplayArguments) -> Result<Outcome, Refusal> {
     print_panics();
     let json = Target::check_named(arguments.json.as_deref())?;
     let repro = Target::check_named(arguments.output.as_deref())?;
-    if arguments.backend.is_real()? && (arguments.seed.is_none() || arguments.trace) {
+    if arguments.backend.is_real()? && (arguments.seed.is_none() || arguments.trace.is_some()) {
         refuse!("a run on a real cluster has a seed, and no events to trace");
     }
     let backend = Backend::open(&arguments.backend, arguments.shaking.faults.unwrap_or_default())?;
@@ -32,12 +32,14 @@ pub fn replay(arguments: &ReplayArguments) -> Result<Outcome, Refusal> {
         Some(seed) => from_seed(arguments, seed, &backend)?,
         None => from_file(arguments)?,
     };
-    if arguments.trace {
-        let mut events = String::new();
-        for event in &result.trace {
-            events += &format!("{event}\n");
+    match arguments.trace {
+        None => {}
+        Some(Trace::Operations) => output::print(&format!("{}\n", result.transcript))?,
+        Some(Trace::Cluster) => {
+            let events =
+                result.trace.iter().fold(String::new(), |events, event| events + &format!("{event}\n"));
+            output::print(&(events + "\n"))?;
         }
-        output::print(&(events + "\n"))?;
     }
     let outcome = report.verdict.outcome();
     let printed = text::replay(&report, program().commit);
@@ -66,7 +68,7 @@ fn from_seed(arguments: &ReplayArguments, seed: u64, backend: &Backend) -> Resul
         choose::plant(&mut demands, entry.as_ref(), bug)?;
     }
     let result = if backend.is_simulated() {
-        entry.run(Seed(seed), &demands, arguments.trace)
+        entry.run(Seed(seed), &demands, arguments.trace.is_some())
     } else {
         let interrupt = Interrupt::listen()?;
         match backend.run(entry.as_ref(), Seed(seed), &demands, &|| interrupt.is_set()) {
@@ -98,7 +100,7 @@ fn from_file(arguments: &ReplayArguments) -> Result<Ran, Refusal> {
     let entry =
         choose::workload(&workload).map_err(|refusal| Refusal::Usage(format!("{path}: {refusal}")))?;
     let head = entry.head(&repro).map_err(told)?;
-    let result = entry.replay(&repro, arguments.trace).map_err(told)?;
+    let result = entry.replay(&repro, arguments.trace.is_some()).map_err(told)?;
     let origin = Origin {
         repro: Some(path),
         ..Origin::of(entry.name(), head.seed, &head.demands, &Backend::Simulated)

@@ -10,7 +10,7 @@ use crate::{
     panics,
     plan::Plan,
     runner::{self, AUDITOR, Act, Client, Host, Job, Participants, RunResult, Testbed, audit, run_client},
-    workload::{Outcome, Workload},
+    workload::{Operation, Outcome, Workload},
 };
 use bytes::Bytes;
 use futures::{
@@ -380,7 +380,13 @@ impl<'a, W: Workload, D: Database> Testbed<W> for Real<'a, W, D> {
         read(self.history.get_or_init(History::default))
     }
 
-    async fn close(self, _: &[Replica], mut result: RunResult) -> RunResult {
+    async fn close(
+        self,
+        _: &Plan<W>,
+        _: &[Vec<Operation<W::Answer>>],
+        _: &[Replica],
+        mut result: RunResult,
+    ) -> RunResult {
         let deaths = self.access.deaths.load(Ordering::Relaxed);
         result.counters.faults.extend((deaths > 0).then_some((Family::ClientDeath, deaths)));
         result.virtual_time = self.now() - self.began;

@@ -60,7 +60,8 @@ pub(crate) async fn perform<W: Workload, T: Testbed<W>>(
         findings.extend(last_look(plan, &testbed, model, &findings).await?);
     }
     let counters = testbed.history(|history| count(history, &operations, audited));
-    Ok(testbed.close(&replicas, RunResult { findings, counters, ..RunResult::default() }).await)
+    let result = RunResult { findings, counters, ..RunResult::default() };
+    Ok(testbed.close(plan, &operations, &replicas, result).await)
 }
 
 async fn set_up<W: Workload, T: Testbed<W>>(plan: &Plan<W>, testbed: &T) -> Result<Vec<Finding>, T::Lost> {

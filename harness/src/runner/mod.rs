@@ -12,6 +12,7 @@ mod result;
 mod simulated;
 mod supervise;
 mod testbed;
+mod transcript;
 mod watchdog;
 
 pub(crate) use acts::perform;

@@ -72,6 +72,8 @@ pub struct RunResult {
     pub points: BTreeMap<&'static str, Seen>,
     /// The events, if they were kept.
     pub trace: Vec<Event>,
+    /// What clients did and what struck them, as text, if events were kept.
+    pub transcript: String,
 }
 
 impl RunResult {

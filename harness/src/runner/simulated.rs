@@ -9,13 +9,14 @@ use super::{
     host::Machine,
     supervise::supervised,
     testbed::{AUDITOR, Act, Job, Testbed},
+    transcript::transcript,
     watchdog,
 };
 use crate::{
     judges::{self, Replica},
     panics,
     plan::Plan,
-    workload::Workload,
+    workload::{Operation, Workload},
 };
 use futures::FutureExt;
 use parking_lot::Mutex;
@@ -40,7 +41,7 @@ const LOOK: Nanos = 10 * MILLISECOND;
 /// The node number under which the run itself appears in the event stream.
 const SUPERVISOR: NodeId = NodeId(0);
 
-/// Performs a plan on a simulated cluster. With `keep_trace` the result carries every event. Never panics: a panic
+/// Performs a plan on a simulated cluster. With `keep_trace` the result has the transcript and every event. Never panics: a panic
 /// of the simulated cluster is a finding.
 pub fn run<W: Workload>(plan: &Plan<W>, keep_trace: bool) -> RunResult {
     let run = async {
@@ -57,6 +58,7 @@ pub fn run<W: Workload>(plan: &Plan<W>, keep_trace: bool) -> RunResult {
 
 struct Simulated<'a> {
     faults: &'a FaultPlan,
+    keep_trace: bool,
     world: Arc<World>,
     cluster: Cluster,
     /// When faults began to strike.
@@ -72,6 +74,7 @@ impl<'a> Simulated<'a> {
         let cluster = Cluster::start(world.clone()).await;
         Simulated {
             faults: &plan.faults,
+            keep_trace,
             world,
             cluster,
             hurt_since: Mutex::default(),
@@ -207,7 +210,13 @@ impl<W: Workload> Testbed<W> for Simulated<'_> {
         read(&self.world.history.lock())
     }
 
-    async fn close(self, replicas: &[Replica], mut result: RunResult) -> RunResult {
+    async fn close(
+        self,
+        plan: &Plan<W>,
+        operations: &[Vec<Operation<W::Answer>>],
+        replicas: &[Replica],
+        mut result: RunResult,
+    ) -> RunResult {
         let world = &self.world;
         let rows = replicas.iter().flat_map(|replica| &replica.rows);
         let keyspace = rows.fold(0, |hash, (key, value)| hash_bytes(hash_bytes(hash, key), value));
@@ -220,6 +229,11 @@ impl<W: Workload> Testbed<W> for Simulated<'_> {
         (result.event_hash, result.events) = world.trace.hash();
         result.virtual_time = world.clock.now();
         result.trace = world.trace.take();
+        if self.keep_trace {
+            let history = world.history.lock();
+            let machine = |node| world.name(node);
+            result.transcript = transcript(plan, operations, &history, &result.trace, machine);
+        }
         self.cluster.shutdown().await;
         result
     }

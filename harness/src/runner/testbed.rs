@@ -2,7 +2,11 @@
 //! ([`real`](crate::real)).
 
 use super::{Participants, RunResult};
-use crate::{judges::Replica, workload::Workload};
+use crate::{
+    judges::Replica,
+    plan::Plan,
+    workload::{Operation, Workload},
+};
 use shaketable_layers::tx::{Database, Error};
 use shaketable_sim::{
     history::{ClientId, History},
@@ -86,6 +90,12 @@ pub(crate) trait Testbed<W: Workload> {
     /// Reads the history. On a real cluster it is complete only after [`harvest`](Testbed::harvest).
     fn history<T>(&self, read: impl FnOnce(&History) -> T) -> T;
 
-    /// Ends the testbed, and adds to the result what only the testbed counts.
-    fn close(self, replicas: &[Replica], result: RunResult) -> impl Future<Output = RunResult>;
+    /// Ends the testbed, and adds to the result what only the testbed counts and records.
+    fn close(
+        self,
+        plan: &Plan<W>,
+        operations: &[Vec<Operation<W::Answer>>],
+        replicas: &[Replica],
+        result: RunResult,
+    ) -> impl Future<Output = RunResult>;
 }

@@ -1,0 +1,366 @@
+//! The transcript of a run, for the author of a layer: operations, the reads and writes of their transactions with
+//! decoded keys, why commits failed, and faults by name.
+
+use super::testbed::{AUDITOR, CHECKER, SETTER};
+use crate::{
+    judges::Truth,
+    plan::Plan,
+    workload::{Operation, Outcome, Workload},
+};
+use bytes::Bytes;
+use foundationdb_tuple::Element;
+use shaketable_layers::{
+    nesting,
+    tx::{Error, Isolation, KeySelector, MutationType},
+};
+use shaketable_sim::{
+    faults::Family,
+    history::{Attempt, AttemptId, Call, ClientId, History, Told},
+    net::NodeId,
+    proto::{KeyRange, LoggedTransaction, Mutation, Version},
+    rt::Nanos,
+    trace::{Event, Kind},
+};
+use std::fmt::Write;
+
+/// At most this many rows of a range read are shown.
+const MOST_ROWS: usize = 8;
+/// At most this many bytes of a key or value are shown.
+const MOST_BYTES: usize = 64;
+
+/// A line to come, or several of one moment.
+struct Entry {
+    at: Nanos,
+    who: String,
+    text: String,
+}
+
+/// Writes the transcript of a run on a simulated cluster. `machine` names a machine of the cluster.
+pub(super) fn transcript<W: Workload>(
+    plan: &Plan<W>,
+    operations: &[Vec<Operation<W::Answer>>],
+    history: &History,
+    events: &[Event],
+    machine: impl Fn(NodeId) -> String,
+) -> String {
+    let mut entries = Vec::new();
+    entries.extend(events.iter().filter_map(|event| of_event(event, &machine)));
+    let (mut calls, mut returns) = (Vec::new(), Vec::new());
+    for (client, (list, planned)) in operations.iter().zip(&plan.operations).enumerate() {
+        for (index, (operation, op)) in list.iter().zip(planned).enumerate() {
+            let entry = |at, text| Entry { at, who: who(ClientId(client as u16)), text };
+            calls.push(entry(operation.called, format!("operation {index} begins: {op:?}")));
+            let how = operation.outcome.as_ref().map(outcome);
+            returns.extend(how.map(|how| entry(operation.returned, format!("operation {index} {how}"))));
+        }
+    }
+    entries.extend(calls);
+    let truth = Truth::of(history);
+    for (id, attempt) in history.attempts.iter().enumerate() {
+        let attempt = attempt.as_ref().filter(|attempt| ![AUDITOR, CHECKER].contains(&attempt.client));
+        entries.extend(attempt.map(|attempt| of_attempt(id, attempt, history, &truth)));
+    }
+    entries.extend(returns);
+    // Stable: within one moment an operation begins, then its attempts end, then it returns.
+    entries.sort_by_key(|entry| entry.at);
+    entries.iter().fold(String::new(), |mut text, Entry { at, who, text: entry }| {
+        for (i, line) in entry.lines().enumerate() {
+            let _ = match i {
+                0 => writeln!(text, "{:>11.6} s  {who:<10}  {line}", *at as f64 / 1e9),
+                _ => writeln!(text, "{:27}{line}", ""),
+            };
+        }
+        text
+    })
+}
+
+fn of_event(event: &Event, machine: impl Fn(NodeId) -> String) -> Option<Entry> {
+    let text = match event.kind {
+        Kind::Fault => {
+            let family = Family::ALL.iter().find(|family| **family as u64 == event.a)?;
+            match event.node {
+                NodeId(0) => family.name().to_owned(),
+                node => format!("{} at {}", family.name(), machine(node)),
+            }
+        }
+        Kind::Kill => format!("{} is killed", machine(event.node)),
+        Kind::Start if event.a > 0 => format!("{} is started again", machine(event.node)),
+        Kind::Pause => format!("{} is paused", machine(event.node)),
+        Kind::Resume => format!("{} is resumed", machine(event.node)),
+        Kind::RecoveryBegin if event.a > 1 => "a recovery begins".to_owned(),
+        Kind::RecoveryEnd if event.a > 1 => format!("the recovery has ended, at version {}", event.b),
+        Kind::Act => format!("-- {} --", ["setup", "hurt", "heal", "check"].get(event.a as usize - 1)?),
+        _ => return None,
+    };
+    let who = if event.kind == Kind::Fault { "fault" } else { "cluster" };
+    Some(Entry { at: event.at, who: who.to_owned(), text })
+}
+
+fn outcome<A: std::fmt::Debug>(outcome: &Outcome<A>) -> String {
+    match outcome {
+        Outcome::Answered(answer) => format!("returns {answer:?}"),
+        Outcome::GaveUp(error) => format!("fails without an effect: {error}"),
+        Outcome::Unknown(error) => format!("has an unknown outcome: {error}"),
+        Outcome::Violated(why) => format!("violates the layer's promise: {why}"),
+    }
+}
+
+fn of_attempt(id: usize, attempt: &Attempt, history: &History, truth: &Truth) -> Entry {
+    let mut text = format!("  attempt {id}");
+    if let Some(operation) = attempt.operation {
+        let _ = write!(text, " of operation {operation}");
+    }
+    match attempt.read_version {
+        Some(version) => {
+            let _ = write!(text, ", read version {version} from {:.6} s", attempt.asked as f64 / 1e9);
+        }
+        None => text += ", without a read version",
+    }
+    for call in &attempt.calls {
+        let _ = write!(text, "\n    {}", of_call(call));
+    }
+    let end = match attempt.told {
+        Told::Nothing if attempt.commit_sent.is_some() => {
+            format!("dropped during its commit{}", fate(id, truth))
+        }
+        Told::Nothing => "dropped".to_owned(),
+        Told::ReadOnly => "committed, read-only".to_owned(),
+        Told::Committed { version, .. } => format!("committed at version {version}"),
+        Told::Failed(Error::NOT_COMMITTED) => {
+            format!("failed: {}{}", Error::NOT_COMMITTED, conflict(attempt, history, truth))
+        }
+        Told::Failed(error) if error.leaves_commit_unknown() && attempt.commit_sent.is_some() => {
+            format!("failed: {error}{}", fate(id, truth))
+        }
+        Told::Failed(error) => format!("failed: {error}"),
+    };
+    let _ = write!(text, "\n    => {end}");
+    Entry { at: attempt.ended, who: who(attempt.client), text }
+}
+
+fn who(client: ClientId) -> String {
+    match client {
+        SETTER => "setup".to_owned(),
+        ClientId(number) => format!("client {number}"),
+    }
+}
+
+/// What became of a commit whose client did not learn it.
+fn fate(id: usize, truth: &Truth) -> String {
+    match truth.place(AttemptId(id as u32)) {
+        Some((version, _)) => format!("; it committed at version {version}"),
+        None => "; it did not commit".to_owned(),
+    }
+}
+
+/// The write that an attempt conflicted with.
+fn conflict(attempt: &Attempt, history: &History, truth: &Truth) -> String {
+    let since = attempt.read_version.unwrap_or(Version::MAX);
+    let later = truth.entries.iter().filter(|entry| entry.version > since);
+    for (version, tx) in later.flat_map(|entry| entry.transactions.iter().map(|tx| (entry.version, tx))) {
+        let hit = |read: &&KeyRange| written(tx, history).iter().any(|write| overlap(read, write));
+        if let Some(read) = attempt.read_ranges.iter().find(hit) {
+            let by = tx.attempt.map_or_else(String::new, |id| format!(" by attempt {}", id.0));
+            return format!("; {} was written at version {version}{by}", range(read));
+        }
+    }
+    "; no committed write explains it: a fault caused it, or a transaction that did not become durable"
+        .to_owned()
+}
+
+/// The write conflict ranges of a committed transaction.
+fn written(tx: &LoggedTransaction, history: &History) -> Vec<KeyRange> {
+    let attempt = tx.attempt.and_then(|id| history.attempts.get(id.0 as usize)?.as_ref());
+    if let Some(ranges) = attempt.and_then(|attempt| attempt.write_ranges.clone()) {
+        return ranges;
+    }
+    let of_key = |key: &Bytes| KeyRange::new(key.clone(), Bytes::from([key, &b"\0"[..]].concat()));
+    let range = |mutation: &Mutation| match mutation {
+        Mutation::Set(key, _) | Mutation::Atomic(key, ..) => of_key(key),
+        Mutation::ClearRange(range) => range.clone(),
+    };
+    tx.mutations.iter().map(range).collect()
+}
+
+fn overlap(a: &KeyRange, b: &KeyRange) -> bool {
+    a.begin < b.end && b.begin < a.end
+}
+
+fn of_call(call: &Call) -> String {
+    let snapshot =
+        |isolation: &Isolation| if *isolation == Isolation::Snapshot { " at snapshot" } else { "" };
+    match call {
+        Call::Get { key, isolation, answer } => {
+            let answer = match answer {
+                None => "no reply".to_owned(),
+                Some(None) => "nothing".to_owned(),
+                Some(Some(found)) => value(found),
+            };
+            format!("get{} {} -> {answer}", snapshot(isolation), self::key(key))
+        }
+        Call::GetKey { selector: of, isolation, answer } => {
+            let answer = answer.as_ref().map_or_else(|| "no reply".to_owned(), |found| key(found));
+            format!("get key{} {} -> {answer}", snapshot(isolation), selector(of))
+        }
+        Call::GetRange { begin, end, limit, reverse, isolation, answer } => {
+            let mut text =
+                format!("get range{} {} to {}", snapshot(isolation), selector(begin), selector(end));
+            if *limit > 0 {
+                let _ = write!(text, ", at most {limit}");
+            }
+            if *reverse {
+                text += ", reverse";
+            }
+            let Some((rows, more)) = answer else { return text + " -> no reply" };
+            let rows_are = if rows.len() == 1 { "row" } else { "rows" };
+            let _ = write!(text, " -> {} {rows_are}{}", rows.len(), if *more { ", and more" } else { "" });
+            for row in rows.iter().take(MOST_ROWS) {
+                let _ = write!(text, "\n        {} = {}", key(&row.key), value(&row.value));
+            }
+            if rows.len() > MOST_ROWS {
+                text += "\n        ...";
+            }
+            text
+        }
+        Call::Write(Mutation::Set(at, to)) => format!("set {} = {}", key(at), value(to)),
+        Call::Write(Mutation::ClearRange(cleared)) => format!("clear {}", range(cleared)),
+        Call::Write(Mutation::Atomic(at, operand, op)) => {
+            // The last four bytes are where the versionstamp goes.
+            let (at, operand) = match op {
+                MutationType::SetVersionstampedKey => {
+                    (at.len().checked_sub(4).map_or(&at[..], |end| &at[..end]), &operand[..])
+                }
+                MutationType::SetVersionstampedValue => {
+                    (&at[..], operand.len().checked_sub(4).map_or(&operand[..], |end| &operand[..end]))
+                }
+                _ => (&at[..], &operand[..]),
+            };
+            format!("{op:?} {} with {}", key(at), value(operand))
+        }
+    }
+}
+
+fn selector(selector: &KeySelector) -> String {
+    match (selector.or_equal, selector.offset) {
+        (false, 1) => key(&selector.key),
+        (true, 1) => format!("after {}", key(&selector.key)),
+        (or_equal, offset) => {
+            let of = if or_equal { "last <=" } else { "last <" };
+            format!("({of} {} + {offset})", key(&selector.key))
+        }
+    }
+}
+
+/// A range: a single key, or its two ends.
+fn range(range: &KeyRange) -> String {
+    if range.end.strip_suffix(b"\0") == Some(&range.begin) {
+        return key(&range.begin);
+    }
+    format!("{} to {}", key(&range.begin), key(&range.end))
+}
+
+/// A key, decoded if it is a packed tuple. What follows the longest tuple is shown as bytes.
+fn key(bytes: &[u8]) -> String {
+    tuple(bytes)
+        .or_else(|| {
+            // The end of a tuple's range, and the key after a tuple.
+            let (last, head) = bytes.split_last()?;
+            tuple(head).map(|tuple| format!("{tuple}\\x{last:02x}"))
+        })
+        .unwrap_or_else(|| raw(bytes))
+}
+
+/// A value. Only what begins with text or bytes and has no null is taken for a tuple: other encodings can look like
+/// tuples of numbers.
+fn value(bytes: &[u8]) -> String {
+    let text = || std::str::from_utf8(bytes).ok().filter(|text| !text.chars().any(char::is_control));
+    match bytes {
+        [] => "\"\"".to_owned(),
+        _ if text().is_some() => raw(bytes),
+        [1 | 2, ..] => tuple(bytes).filter(|tuple| !tuple.contains("null")).unwrap_or_else(|| raw(bytes)),
+        _ => match <[u8; 8]>::try_from(bytes) {
+            Ok(number) => format!("{} ({})", raw(bytes), i64::from_le_bytes(number)),
+            Err(_) => raw(bytes),
+        },
+    }
+}
+
+fn raw(bytes: &[u8]) -> String {
+    let shown = &bytes[..bytes.len().min(MOST_BYTES)];
+    let rest = if shown.len() < bytes.len() { format!("... ({} bytes)", bytes.len()) } else { String::new() };
+    format!("\"{}{rest}\"", shown.escape_ascii())
+}
+
+fn tuple(bytes: &[u8]) -> Option<String> {
+    let elements: Vec<Element<'_>> = nesting::unpack(bytes).ok().filter(|_| !bytes.is_empty())?;
+    Some(listed(&elements))
+}
+
+fn listed(elements: &[Element<'_>]) -> String {
+    let each: Vec<String> = elements.iter().map(element).collect();
+    match &each[..] {
+        [one] => format!("({one},)"),
+        many => format!("({})", many.join(", ")),
+    }
+}
+
+fn element(element: &Element<'_>) -> String {
+    match element {
+        Element::Nil => "null".to_owned(),
+        Element::Bytes(bytes) => format!("b{}", raw(bytes)),
+        Element::String(text) => format!("{text:?}"),
+        Element::Tuple(elements) => listed(elements),
+        Element::Int(number) => number.to_string(),
+        Element::BigInt(number) => number.to_string(),
+        Element::Float(number) => format!("{number:?}"),
+        Element::Double(number) => format!("{number:?}"),
+        Element::Bool(value) => value.to_string(),
+        Element::Uuid(uuid) => uuid.to_string(),
+        Element::Versionstamp(stamp) if !stamp.is_complete() => {
+            format!("incomplete versionstamp/{}", stamp.user_version())
+        }
+        Element::Versionstamp(stamp) => {
+            let (version, batch) = stamp.transaction_version().split_at(8);
+            let version = version.iter().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+            let batch = batch.iter().fold(0_u16, |number, byte| number << 8 | u16::from(*byte));
+            format!("versionstamp {version}.{batch}/{}", stamp.user_version())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foundationdb_tuple::{Versionstamp, pack};
+
+    #[test]
+    fn keys_are_shown_as_tuples_where_they_are_tuples() {
+        assert_eq!(key(&pack(&("queue", 5))), r#"("queue", 5)"#);
+        assert_eq!(key(&pack(&("queue",))), r#"("queue",)"#);
+        assert_eq!(key(&[pack(&("queue", -300)), vec![0xff]].concat()), r#"("queue", -300)\xff"#);
+        let stamp = Versionstamp::complete([0, 0, 0, 0, 0, 0, 1, 2, 0, 3], 4);
+        assert_eq!(key(&pack(&(stamp, (true, 2.5)))), "(versionstamp 258.3/4, (true, 2.5))");
+        assert_eq!(key(b"plain \x80"), r#""plain \x80""#);
+        assert_eq!(key(b""), r#""""#);
+        // Nested more deeply than a stack bears.
+        assert!(key(&[5; 9_000]).ends_with("... (9000 bytes)\""));
+    }
+
+    #[test]
+    fn values_are_shown_by_what_they_can_be() {
+        assert_eq!(value(b"paid"), r#""paid""#);
+        assert_eq!(value(&7_i64.to_le_bytes()), r#""\x07\x00\x00\x00\x00\x00\x00\x00" (7)"#);
+        assert_eq!(value(&pack(&("a", 1_000))), r#"("a", 1000)"#);
+        assert_eq!(value(b"\xff\x00"), r#""\xff\x00""#);
+        assert_eq!(value(&[1, 0, 0, 0]), r#""\x01\x00\x00\x00""#);
+    }
+
+    #[test]
+    fn ranges_are_shown_by_their_ends_or_their_only_key() {
+        let to = |begin: &[u8], end: &[u8]| {
+            range(&KeyRange::new(Bytes::copy_from_slice(begin), Bytes::copy_from_slice(end)))
+        };
+        assert_eq!(to(&pack(&("a",)), &[&pack(&("a",))[..], b"\0"].concat()), r#"("a",)"#);
+        assert_eq!(to(&pack(&("a",)), &pack(&("b",))), r#"("a",) to ("b",)"#);
+    }
+}

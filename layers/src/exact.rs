@@ -1,13 +1,14 @@
-//! Keys as they are written: what stands at a key leads back to it.
+//! Keys in canonical form: unpacking a key and packing the result gives the same key.
 //!
-//! The tuple layer reads what it would write otherwise: an integer with zeros before it, which is the same number
-//! under another key. A layer that goes back to where such a row said it stands comes to another key: it would
-//! take an item again and again, or read the same page for ever. Layers therefore read the places that they go
-//! back to with [`unpack_below`], to which such a key is none.
+//! The tuple layer also unpacks encodings that it does not produce, such as an integer with leading zero
+//! bytes: the same number under another key. A layer that rebuilds a row's key from the unpacked position
+//! would then access a different key, and would take the same item again and again, or read the same page
+//! forever. Layers therefore use [`unpack_below`] for the positions that they return to; it returns an error
+//! for such a key.
 
 use foundationdb_tuple::{PackError, PackResult, Subspace, TuplePack, TupleUnpack};
 
-/// Unpacks what a key has after the subspace's prefix, unless packing it gives another key.
+/// Unpacks the part of a key after the subspace's prefix, unless packing the result gives another key.
 pub(crate) fn unpack_below<'de, T>(subspace: &Subspace, key: &'de [u8]) -> PackResult<T>
 where
     T: TuplePack + TupleUnpack<'de>,
@@ -30,7 +31,7 @@ mod tests {
         for number in [i64::MIN, -256, -255, -1, 0, 1, 255, 256, i64::MAX] {
             assert_eq!(unpack_below::<(i64,)>(&space, &space.pack(&(number,))).ok(), Some((number,)));
         }
-        // Five, and minus five, in more bytes than they need.
+        // Five and minus five, encoded in more bytes than necessary.
         for longer in [&[0x16, 0, 5][..], &[0x1d, 1, 5], &[0x12, 0xff, 0xfa]] {
             assert!(space.unpack::<(i64,)>(&key(longer)).is_ok());
             assert!(unpack_below::<(i64,)>(&space, &key(longer)).is_err(), "{longer:?}");

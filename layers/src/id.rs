@@ -1,8 +1,8 @@
-//! Typed identifiers: the names that records of a layer refer to each other by.
+//! Typed identifiers by which records of a layer refer to each other.
 //!
-//! An id that comes back from a link must find the record it went in for. Bytes, text and integers have
-//! codes of their own in the tuple layer, so that `b"a"` and `"a"` name different records: an [`Id`] keeps
-//! its type in a key and in a value.
+//! An id that is read back from a link must find the record that it was stored for. Bytes, text and integers
+//! have different type codes in the tuple layer, so that `b"a"` and `"a"` identify different records: an
+//! [`Id`] keeps its type in keys and in values.
 
 use crate::once;
 use bytes::{Bytes, BytesMut};
@@ -10,12 +10,12 @@ use foundationdb_tuple::{PackError, PackResult, TupleDepth, TuplePack, TupleUnpa
 use serde::{Deserialize, Serialize};
 use std::{fmt, io};
 
-/// A name of one of three types; ordered as the tuple layer orders keys.
+/// An identifier of one of three types; ordered as the tuple layer orders keys.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Id {
-    /// Bytes, the empty ones included.
+    /// A byte string, possibly empty.
     Bytes(Bytes),
-    /// Text, the empty one included.
+    /// A text, possibly empty.
     Text(String),
     /// An integer.
     Int(i64),
@@ -67,7 +67,7 @@ impl TuplePack for Id {
 
 impl<'de> TupleUnpack<'de> for Id {
     fn unpack(input: &'de [u8], depth: TupleDepth) -> PackResult<(&'de [u8], Id)> {
-        // The tuple layer's codes of bytes and of text.
+        // The tuple layer's type codes of byte strings and of text.
         match input.first() {
             None => Err(PackError::MissingBytes),
             Some(1) => foundationdb_tuple::Bytes::unpack(input, depth)

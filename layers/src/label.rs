@@ -1,4 +1,4 @@
-//! Labels: what names a row, a column, an index or a value inside a key, with its type.
+//! Labels: typed names of rows, columns, indexes or values within a key.
 
 use crate::nesting;
 use foundationdb_tuple::{
@@ -6,13 +6,13 @@ use foundationdb_tuple::{
 };
 use std::{fmt, io};
 
-/// One element of the tuple layer, as it stands in a key.
+/// One element of the tuple layer, encoded as in a key.
 ///
 /// Labels of different types are different labels: the text `"1"`, the integer 1, the float 1.0 and `true`
-/// name four rows. They are equal, and sort, as their keys do: nothing first, then byte strings, text,
-/// tuples, integers, floats of 32 and of 64 bits, truth values. -0.0 and 0.0 are two labels, and NaN is
-/// equal to itself. A label that is nested deeper than [`MAX_DEPTH`](nesting::MAX_DEPTH) is in no key: layers
-/// refuse to write it and to read it.
+/// identify four rows. Labels compare equal, and sort, as their keys do: null first, then byte strings, text,
+/// tuples, integers, floats of 32 and of 64 bits, booleans. -0.0 and 0.0 are different labels, and NaN is
+/// equal to itself. A label that is nested deeper than [`MAX_DEPTH`](nesting::MAX_DEPTH) occurs in no key:
+/// layers refuse to write it and to read it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Label(Vec<u8>);
 
@@ -22,23 +22,23 @@ impl Label {
         Label::of(None::<()>)
     }
 
-    /// Several labels as one.
+    /// Combines several labels into one.
     pub fn tuple(labels: &[Label]) -> Label {
         Label::of(labels)
     }
 
-    /// The label as a key holds it.
+    /// The label as encoded in a key.
     pub fn packed(&self) -> &[u8] {
         &self.0
     }
 
-    /// The label as a value of this type, if it is one: `i64`, `String`, `f64`, .. One that is nested deeper
-    /// than [`MAX_DEPTH`](nesting::MAX_DEPTH) is none.
+    /// The label as a value of this type, such as `i64`, `String` or `f64`. `None` if it has another type or
+    /// is nested deeper than [`MAX_DEPTH`](nesting::MAX_DEPTH).
     pub fn to<'a, T: TupleUnpack<'a>>(&'a self) -> Option<T> {
         nesting::unpack::<(T,)>(&self.0).ok().map(|(value,)| value)
     }
 
-    // Private, because no type that a label is made of can be an incomplete versionstamp.
+    // Private: none of the types that a label can be made of can be an incomplete versionstamp.
     fn of(element: impl TuplePack) -> Label {
         Label((element,).pack_to_vec())
     }
@@ -63,7 +63,7 @@ impl From<&[u8]> for Label {
 
 impl TuplePack for Label {
     fn pack<W: io::Write>(&self, w: &mut W, depth: TupleDepth) -> io::Result<VersionstampOffset> {
-        // Null is the one element that looks otherwise inside a tuple.
+        // Null is the only element that is encoded differently inside a tuple.
         if depth.depth() > 1 && *self == Label::nil() {
             return None::<()>.pack(w, depth);
         }
@@ -76,7 +76,7 @@ impl<'de> TupleUnpack<'de> for Label {
     fn unpack(input: &'de [u8], depth: TupleDepth) -> PackResult<(&'de [u8], Label)> {
         nesting::bounded_first(input)?;
         let (rest, element) = Element::unpack(input, depth)?;
-        // A key's own bytes are kept; an element inside a tuple is written anew, as it would stand alone.
+        // A key's own bytes are kept; an element inside a tuple is encoded again, in its top-level form.
         Ok(match depth.depth() {
             0 | 1 => (rest, Label(input[..input.len() - rest.len()].to_vec())),
             _ => (rest, Label::of(element)),

@@ -1,15 +1,16 @@
 //! FoundationDB layers written against an abstract transaction contract.
 //!
-//! [`tx`] is the contract: two traits that cover the FoundationDB client API a layer needs. Every
-//! other module is a layer, generic over [`tx::Transaction`], so that the same code runs on the
-//! simulated cluster and on a real one. A layer has no clock, no randomness and no runtime of its
-//! own; what it needs of these a backend hands it as an [`tx::Env`].
+//! [`tx`] is the contract: two traits that cover the part of the FoundationDB client API that layers need.
+//! The modules built on it are layers, generic over [`tx::Transaction`], so that the same code runs on the
+//! simulated cluster and on a real one. A layer has no clock, random number generator or runtime of its own;
+//! the backend provides these through [`tx::Env`].
 //!
 //! # Dropping a future
 //!
-//! A function that takes a transaction has no effect but through it: dropping its future may leave some of its
-//! writes in the transaction, which is then not to be committed. A function that takes a database or a
-//! [`Session`](once::Session) runs transactions of its own, and says what dropping its future means.
+//! A function that takes a transaction acts only through that transaction. If its future is dropped, some of
+//! its writes may remain in the transaction, which must then not be committed. A function that takes a
+//! database or a [`Session`](once::Session) runs its own transactions, and its documentation states what
+//! dropping its future means.
 
 #![allow(
     clippy::manual_async_fn,

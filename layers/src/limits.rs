@@ -1,29 +1,29 @@
-//! FoundationDB's limits, checked by the layers before anything is written.
+//! FoundationDB's limits, which layers check before they write.
 //!
-//! FoundationDB's client checks most of them only at the commit, where an error no longer tells which
-//! of the writes was too large.
+//! FoundationDB's client checks most of them only at commit, where the error does not identify the write that
+//! was too large.
 
 use crate::tx::{KEY_SIZE_LIMIT, VALUE_SIZE_LIMIT};
 
-/// The largest transaction, in bytes of its keys, values and conflict ranges together
-/// (`TRANSACTION_SIZE_LIMIT` of `fdbclient/ClientKnobs.cpp`).
+/// The maximum size of a transaction: the bytes of its keys, values and conflict ranges together
+/// (`TRANSACTION_SIZE_LIMIT` in `fdbclient/ClientKnobs.cpp`).
 pub const TRANSACTION_SIZE_LIMIT: usize = 10_000_000;
 
-/// How much one call may read, in bytes of keys and values: much more does not end within the five seconds of
-/// a transaction.
+/// The maximum that one call may read, in bytes of keys and values: reading much more would exceed the
+/// five-second limit of a transaction.
 pub const READ_LIMIT: usize = 10_000_000;
 
-/// What each read counts for, beside what it brings, where a call begins one for every row of another: it
-/// takes time as well.
+/// The number of bytes that each read counts in addition to its result, where a call starts one read for each
+/// row of another: each read also takes time.
 pub const READ_COST: usize = 1_000;
 
-/// What does not fit; nothing was written.
+/// A limit was exceeded; nothing was written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TooLarge {
     /// A key.
     #[error("a key of {bytes} bytes exceeds the limit of {limit}: {key}")]
     Key {
-        /// How the key begins.
+        /// The first bytes of the key.
         key: String,
         /// Its size.
         bytes: usize,
@@ -33,20 +33,20 @@ pub enum TooLarge {
     /// A value.
     #[error("a value of {bytes} bytes exceeds the limit of {limit}, under the key {key}")]
     Value {
-        /// How the value's key begins.
+        /// The first bytes of the value's key.
         key: String,
         /// Its size.
         bytes: usize,
         /// The limit.
         limit: usize,
     },
-    /// What one call would read: read it in pages, or in parts.
+    /// The reads of one call: read in pages or in parts instead.
     #[error("one call reads more than the limit of {limit} bytes")]
     Read {
         /// The limit.
         limit: usize,
     },
-    /// Everything that one call would write.
+    /// All writes of one call together.
     #[error("{bytes} bytes in one transaction exceed the limit of {limit}")]
     Transaction {
         /// The size of the keys and values.
@@ -54,7 +54,7 @@ pub enum TooLarge {
         /// The limit.
         limit: usize,
     },
-    /// A label or a key's element: unpacking it would recurse too often.
+    /// A label or an element of a key: unpacking it would recurse too deeply.
     #[error("nested deeper than {limit}")]
     Depth {
         /// The limit.
@@ -62,12 +62,12 @@ pub enum TooLarge {
     },
 }
 
-/// Refuses a key that FoundationDB would refuse.
+/// Refuses a key that FoundationDB would reject.
 pub fn key(key: &[u8]) -> Result<(), TooLarge> {
     key_below(key, 0)
 }
 
-/// Refuses keys of so many `bytes` below a prefix, by the prefix's name.
+/// Refuses keys of `bytes` bytes below `prefix`; the error shows the prefix.
 pub fn key_below(prefix: &[u8], bytes: usize) -> Result<(), TooLarge> {
     match prefix.len() + bytes {
         ..=KEY_SIZE_LIMIT => Ok(()),
@@ -75,7 +75,7 @@ pub fn key_below(prefix: &[u8], bytes: usize) -> Result<(), TooLarge> {
     }
 }
 
-/// Refuses a value above `limit` bytes; its key names it.
+/// Refuses a value of more than `limit` bytes; the error shows its key.
 pub fn value_up_to(limit: usize, key: &[u8], value: &[u8]) -> Result<(), TooLarge> {
     match value.len() {
         bytes if bytes > limit => Err(TooLarge::Value { key: start(key), bytes, limit }),
@@ -83,13 +83,13 @@ pub fn value_up_to(limit: usize, key: &[u8], value: &[u8]) -> Result<(), TooLarg
     }
 }
 
-/// Refuses a key or a value that FoundationDB would refuse.
+/// Refuses a key or a value that FoundationDB would reject.
 pub fn row(key: &[u8], value: &[u8]) -> Result<(), TooLarge> {
     self::key(key)?;
     value_up_to(VALUE_SIZE_LIMIT, key, value)
 }
 
-/// Refuses writes of so many bytes together.
+/// Refuses writes of more than [`TRANSACTION_SIZE_LIMIT`] bytes together.
 pub fn transaction(bytes: usize) -> Result<(), TooLarge> {
     match bytes {
         ..=TRANSACTION_SIZE_LIMIT => Ok(()),
@@ -97,8 +97,9 @@ pub fn transaction(bytes: usize) -> Result<(), TooLarge> {
     }
 }
 
-/// What clearing `[begin, end)` adds to a transaction: a mutation and a conflict range, each with the
-/// structure around it, as FoundationDB counts them. A key alone is the range up to [`key_after`] it.
+/// The bytes that clearing `[begin, end)` adds to a transaction: a mutation and a conflict range, each with
+/// the overhead of its structure, as FoundationDB counts them. A single key is the range up to [`key_after`]
+/// of it.
 ///
 /// [`key_after`]: crate::tx::key_after
 pub fn clear(begin: &[u8], end: &[u8]) -> usize {
@@ -107,7 +108,7 @@ pub fn clear(begin: &[u8], end: &[u8]) -> usize {
     MUTATION + RANGE + 2 * (begin.len() + end.len())
 }
 
-/// How a key begins, for a person to read.
+/// The first bytes of a key in printable form.
 fn start(key: &[u8]) -> String {
     let cut = &key[..key.len().min(48)];
     format!("\"{}{}\"", cut.escape_ascii(), if cut.len() < key.len() { "…" } else { "" })

@@ -1,28 +1,28 @@
-//! What the layers would otherwise repeat: the reasons that every error has.
+//! Macros for error types: the variants that every layer's error shares.
 
-/// Declares a layer's `Error`: the reasons that every layer has, then its own.
+/// Declares a layer's `Error`: the variants common to all layers, followed by the layer's own variants.
 macro_rules! layer_error {
     ($(#[$meta:meta])* pub enum Error { $($own:tt)* }) => {
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
         pub enum Error {
-            /// FoundationDB's error, for the retry loop to judge.
+            /// A FoundationDB error; the retry loop decides whether to retry.
             #[error(transparent)]
             Fdb(#[from] $crate::tx::Error),
-            /// The exactly-once mechanism did not let the operation through.
+            /// The exactly-once mechanism refused the operation.
             #[error(transparent)]
             Once(#[from] $crate::once::Error),
-            /// A key, a value or all of it together is larger than FoundationDB takes.
+            /// A key, a value or the whole transaction exceeds FoundationDB's limits.
             #[error(transparent)]
             TooLarge(#[from] $crate::limits::TooLarge),
-            /// The subspace holds something that this layer does not write; this is its key.
+            /// The subspace holds a row that this layer did not write; the value is the row's key.
             #[error("not of this layer's schema: \"{}\"", .0.escape_ascii())]
             Foreign(bytes::Bytes),
             $($own)*
         }
 
         impl Error {
-            /// The key is not of the layer's schema, or its value is not.
+            /// The key or its value does not follow the layer's schema.
             #[allow(dead_code, reason = "a layer whose every key and value can be read has no use for it")]
             pub(crate) fn foreign(key: &[u8]) -> Error {
                 Error::Foreign(bytes::Bytes::copy_from_slice(key))
@@ -41,9 +41,9 @@ macro_rules! layer_error {
     };
 }
 
-/// Declares why a layer refuses: an error for the retry loop, of FoundationDB's error, that of the exactly-once
-/// mechanism, and refusals of the layer's own, each with its message. An operation that is refused has no effect and is
-/// not tried again.
+/// Declares a layer's error: a FoundationDB error, which the retry loop handles, an error of the exactly-once
+/// mechanism, and the layer's own refusals, each with its message. A refused operation has no effect and is
+/// not retried.
 ///
 /// ```
 /// shaketable_layers::refusals! {
@@ -60,9 +60,9 @@ macro_rules! refusals {
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq, Eq)]
         $vis enum $name {
-            /// FoundationDB's error, for the retry loop to judge.
+            /// A FoundationDB error; the retry loop decides whether to retry.
             Fdb($crate::tx::Error),
-            /// The exactly-once mechanism did not let the operation through.
+            /// The exactly-once mechanism refused the operation.
             Once($crate::once::Error),
             $(#[doc = $message] $refusal),*
         }

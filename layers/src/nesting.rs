@@ -1,13 +1,13 @@
-//! How deep what is stored may be nested: one bound, checked before anything recurses.
+//! A limit on how deeply stored data may be nested, checked before any recursion.
 //!
-//! The tuple layer unpacks a nested tuple by recursion, and a key of 10,000 bytes can open as many tuples,
-//! which is more than a stack holds. A layer that unpacks elements of any type therefore unpacks with
-//! [`unpack`] or [`unpack_below`], and refuses with [`check`] to write what it could not read.
+//! The tuple layer unpacks nested tuples recursively, and a key of 10,000 bytes can open 10,000 tuples, which
+//! overflows the stack. A layer that unpacks elements of any type therefore unpacks with [`unpack`] or
+//! [`unpack_below`], and calls [`check`] to refuse writes that it could not read back.
 
 use crate::limits::TooLarge;
 use foundationdb_tuple::{PackError, PackResult, Subspace, TupleUnpack};
 
-/// How deep tuples, objects and lists may be nested: as deep as serde_json reads them.
+/// The maximum depth of nested tuples, objects and lists: the depth that serde_json accepts.
 pub const MAX_DEPTH: usize = 127;
 
 // Type codes of the tuple layer's specification (design/tuple.md).
@@ -26,7 +26,7 @@ pub(crate) const FALSE: u8 = 0x26;
 pub(crate) const TRUE: u8 = 0x27;
 const UUID: u8 = 0x30;
 const VERSIONSTAMP: u8 = 0x33;
-/// Follows a zero byte that does not end what it stands in.
+/// Follows a zero byte that is part of the content rather than its end.
 const ESCAPE: u8 = 0xff;
 
 /// Unpacks a whole tuple, unless it is nested deeper than [`MAX_DEPTH`].
@@ -35,7 +35,7 @@ pub fn unpack<'de, T: TupleUnpack<'de>>(packed: &'de [u8]) -> PackResult<T> {
     foundationdb_tuple::unpack(packed)
 }
 
-/// Unpacks what a key has behind the subspace's prefix, unless it is nested deeper than [`MAX_DEPTH`].
+/// Unpacks the part of a key after the subspace's prefix, unless it is nested deeper than [`MAX_DEPTH`].
 pub fn unpack_below<'de, T: TupleUnpack<'de>>(subspace: &Subspace, key: &'de [u8]) -> PackResult<T> {
     unpack(key.strip_prefix(subspace.bytes()).ok_or(PackError::BadPrefix)?)
 }
@@ -45,12 +45,12 @@ pub(crate) fn bounded_first(packed: &[u8]) -> PackResult<()> {
     bounded(packed, 1)
 }
 
-/// Refuses to write a packed tuple that [`unpack`] would refuse.
+/// Refuses to write a packed tuple that [`unpack`] would reject.
 pub(crate) fn check(packed: &[u8]) -> Result<(), TooLarge> {
     bounded(packed, usize::MAX).map_err(|_| TooLarge::Depth { limit: MAX_DEPTH })
 }
 
-/// The length of a packed tuple's first element; `None` where it is nested or no element.
+/// The length of a packed tuple's first element; `None` if it is nested or not a valid element.
 pub fn first_length(packed: &[u8]) -> Option<usize> {
     Some(match *packed.first()? {
         NULL | FALSE | TRUE => 1,
@@ -75,8 +75,8 @@ pub fn first_length(packed: &[u8]) -> Option<usize> {
     })
 }
 
-/// Refuses when one of the first `elements` elements is nested too deep. Reads as far as unpacking would:
-/// to the end or to what is no element.
+/// Fails if one of the first `elements` elements is nested too deeply. Reads as far as unpacking would: to
+/// the end or to the first invalid element.
 fn bounded(packed: &[u8], mut elements: usize) -> PackResult<()> {
     let (mut rest, mut depth) = (packed, 0);
     while elements > 0 {
@@ -115,7 +115,7 @@ mod tests {
         [vec![NESTED; depth], pack(&"x"), vec![0; depth]].concat()
     }
 
-    /// How deep an element is nested.
+    /// The depth to which an element is nested.
     fn depth(element: &Element<'_>) -> usize {
         match element {
             Element::Tuple(inside) => 1 + inside.iter().map(depth).max().unwrap_or_default(),
@@ -129,7 +129,7 @@ mod tests {
         let (element,): (Element<'_>,) = unpack(&deepest).unwrap();
         assert_eq!(depth(&element), MAX_DEPTH);
         assert_eq!(check(&deepest), Ok(()));
-        // Elements beside each other do not add up.
+        // The depths of adjacent elements do not add up.
         assert_eq!(check(&[&deepest[..], &deepest].concat()), Ok(()));
         for packed in [nested(MAX_DEPTH + 1), [deepest, nested(MAX_DEPTH + 1)].concat()] {
             assert!(matches!(unpack::<Vec<Element<'_>>>(&packed), Err(PackError::Message(_))));

@@ -1,13 +1,13 @@
-//! Claims that code makes about its own runs: [`always!`](crate::always), [`sometimes!`](crate::sometimes)
-//! and [`reachable!`](crate::reachable).
+//! Assertions that code makes about its own runs: [`always!`](crate::always),
+//! [`sometimes!`](crate::sometimes) and [`reachable!`](crate::reachable). Each use is called a claim.
 //!
-//! A layer states what must hold whenever a line is passed, what must happen in some run, and
-//! which lines some run must reach. A harness installs a [`Recorder`] on its thread and reads it
-//! afterwards; without one the claims cost a thread-local look and say nothing, so that layers
-//! carry them into production.
+//! A layer states what must hold whenever a line is executed, what must be true in at least one run, and
+//! which lines at least one run must reach. A harness installs a [`Recorder`] on its thread and reads it
+//! afterwards. Without a recorder, a claim costs one thread-local read and records nothing, so that layers
+//! can keep their claims in production.
 //!
-//! Beside the claims, every public function of a layer notes that it was [`called!`](crate::called)
-//! by a client's operation, so that a test can name the functions that no workload calls.
+//! In addition, every public function of a layer records with [`called!`](crate::called) that a client's
+//! operation called it, so that a test can list the functions that no workload calls.
 
 use std::{
     cell::{Cell, RefCell},
@@ -20,16 +20,16 @@ use std::{
     },
 };
 
-/// What was seen of one claim.
+/// What was recorded about one claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// How often the line was passed.
+    /// How often the line was executed.
     pub passed: u64,
     /// How often its condition held (each time, for `reachable!`).
     pub held: u64,
 }
 
-/// What was seen of all claims of a run.
+/// What was recorded about all claims of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recorder {
     /// `sometimes!` and `reachable!` by name.
@@ -38,24 +38,24 @@ pub struct Recorder {
     pub broken: Vec<String>,
 }
 
-/// More broken claims than these say nothing new.
+/// The number of broken claims that are kept; further ones add no information.
 const MOST_BROKEN: usize = 10;
 
 thread_local! {
     static RECORDER: RefCell<Option<Recorder>> = const { RefCell::new(None) };
 }
 
-/// Begins to record on this thread, forgetting what was recorded before.
+/// Starts recording on this thread and discards earlier records.
 pub fn install() {
     RECORDER.with_borrow_mut(|r| *r = Some(Recorder::default()));
 }
 
-/// Ends recording on this thread and gives what was recorded.
+/// Stops recording on this thread and returns the record.
 pub fn take() -> Recorder {
     RECORDER.with_borrow_mut(Option::take).unwrap_or_default()
 }
 
-/// Records that a `sometimes!` or `reachable!` was passed.
+/// Records that a `sometimes!` or `reachable!` was executed.
 pub fn record(name: &'static str, held: bool) {
     RECORDER.with_borrow_mut(|r| {
         if let Some(recorder) = r {
@@ -78,14 +78,14 @@ pub fn broken(message: impl FnOnce() -> String) {
 }
 
 thread_local! {
-    /// Whether what runs on this thread now is a client's operation.
+    /// Whether the code that currently runs on this thread is part of a client's operation.
     static IN_OPERATION: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The public functions that some operation of this process has called.
+/// The public functions that an operation of this process has called.
 static CALLED: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
-/// Polls `operation` as a client's operation: public functions that it calls are noted.
+/// Polls `operation` as a client's operation: the public functions that it calls are recorded.
 pub async fn in_operation<F: Future>(operation: F) -> F::Output {
     let mut operation = pin!(operation);
     std::future::poll_fn(|cx| {
@@ -97,25 +97,25 @@ pub async fn in_operation<F: Future>(operation: F) -> F::Output {
     .await
 }
 
-/// The public functions that operations of this process have called so far, on any thread: the paths of
-/// their source, such as `shaketable_layers::log::ops::Log::append`.
+/// The public functions that operations of this process have called so far, on any thread, as source paths
+/// such as `shaketable_layers::log::ops::Log::append`.
 pub fn called() -> BTreeSet<&'static str> {
     CALLED.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Whether a public function was called by an operation already. After the first call it costs one
-/// relaxed load.
+/// Whether an operation has already called a public function. After the first call, a check costs one relaxed
+/// load.
 #[doc(hidden)]
 #[derive(Default)]
 pub struct Called(AtomicBool);
 
 impl Called {
-    /// Not yet.
+    /// A function that has not been called yet.
     pub const fn new() -> Called {
         Called(AtomicBool::new(false))
     }
 
-    /// Notes the call, if it is an operation's. `function` is something declared inside the function.
+    /// Records the call if it is made by an operation. `function` is an item declared inside the function.
     pub fn note<F>(&self, _: &F) {
         if self.0.load(Ordering::Relaxed) || !IN_OPERATION.get() {
             return;
@@ -127,8 +127,9 @@ impl Called {
     }
 }
 
-/// Notes that an operation of a workload calls the public function around it. It stands first in each public
-/// function of a layer; a test compares what is noted with what the sources declare.
+/// Records that an operation of a workload calls the enclosing public function. It is the first statement of
+/// each public function of a layer; a test compares the recorded functions with those that the sources
+/// declare.
 #[macro_export]
 macro_rules! called {
     () => {{
@@ -138,7 +139,7 @@ macro_rules! called {
     }};
 }
 
-/// Claims that a condition holds whenever this line is passed; a run in which it does not fails.
+/// Claims that a condition holds whenever this line is executed; a run in which it does not hold fails.
 #[macro_export]
 macro_rules! always {
     ($condition:expr, $($message:tt)+) => {
@@ -148,7 +149,7 @@ macro_rules! always {
     };
 }
 
-/// Claims that a condition holds in some run of a sweep.
+/// Claims that a condition holds in at least one run of a sweep.
 #[macro_export]
 macro_rules! sometimes {
     ($condition:expr, $name:literal) => {
@@ -156,7 +157,7 @@ macro_rules! sometimes {
     };
 }
 
-/// Claims that some run of a sweep passes this line.
+/// Claims that at least one run of a sweep executes this line.
 #[macro_export]
 macro_rules! reachable {
     ($name:literal) => {

@@ -1,5 +1,5 @@
-//! Reads of whole ranges, with a bound: what cannot end within the five seconds of a transaction is refused
-//! instead of being retried for ever.
+//! Reads of whole ranges, with a limit: a read that cannot finish within the five-second limit of a
+//! transaction is refused instead of being retried forever.
 
 use crate::{
     limits::{READ_COST, READ_LIMIT, TooLarge},
@@ -11,10 +11,10 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-/// How many reads of one call are under way at once.
+/// The number of concurrent reads of one call.
 pub(crate) const AT_ONCE: usize = 16;
 
-/// What one call may read in all its reads together: [`READ_LIMIT`] bytes of keys and values.
+/// The total that one call may read in all its reads: [`READ_LIMIT`] bytes of keys and values.
 pub(crate) struct Allowance {
     left: AtomicUsize,
 }
@@ -24,12 +24,12 @@ impl Allowance {
         Allowance { left: AtomicUsize::new(READ_LIMIT) }
     }
 
-    /// Counts so many reads, each [`READ_COST`], before they are begun.
+    /// Counts `reads` reads at [`READ_COST`] each, before they start.
     pub(crate) fn reads(&self, reads: usize) -> Result<(), TooLarge> {
         self.bytes(reads.saturating_mul(READ_COST))
     }
 
-    /// [`all`] rows of a range, counted with those of the other reads.
+    /// Reads [`all`] rows of a range and counts them against this allowance.
     pub(crate) async fn all<T, E>(
         &self,
         tx: &T,
@@ -49,7 +49,7 @@ impl Allowance {
         Ok(rows)
     }
 
-    /// Counts so many bytes that were read.
+    /// Counts `bytes` bytes that were read.
     pub(crate) fn bytes(&self, bytes: usize) -> Result<(), TooLarge> {
         let left = |left: usize| left.checked_sub(bytes);
         match self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left) {
@@ -59,7 +59,8 @@ impl Allowance {
     }
 }
 
-/// All rows of a range. [`TooLarge::Read`] as soon as their keys and values exceed [`READ_LIMIT`].
+/// Reads all rows of a range. Fails with [`TooLarge::Read`] as soon as their keys and values exceed
+/// [`READ_LIMIT`].
 pub(crate) async fn all<T, E>(tx: &T, range: RangeOption, isolation: Isolation) -> Result<Vec<KeyValue>, E>
 where
     T: Transaction,
@@ -68,8 +69,8 @@ where
     Allowance::new().all(tx, range, isolation).await
 }
 
-/// The first `limit` rows of `[begin, end)`; none when that is inverted. A limit of 0 is no rows, and not
-/// all of them as for FoundationDB.
+/// Reads the first `limit` rows of `[begin, end)`; none if the range is inverted. A limit of 0 means no rows,
+/// whereas FoundationDB takes it as unlimited.
 pub(crate) async fn page<T, E>(
     tx: &T,
     (begin, end): (Vec<u8>, Vec<u8>),
@@ -86,8 +87,8 @@ where
     }
 }
 
-/// The rows of a range up to the one with which their keys and values reach `bytes`, and whether the read
-/// stopped there: for who can do with fewer rows.
+/// Reads the rows of a range up to and including the row with which their keys and values reach `bytes`, and
+/// reports whether the read stopped there: for callers that can work with fewer rows.
 pub(crate) async fn first<T: Transaction>(
     tx: &T,
     range: RangeOption,

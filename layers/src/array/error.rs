@@ -1,12 +1,12 @@
-//! Why an operation on an array did not happen.
+//! Errors of array operations.
 
 layer_error! {
-    /// What an operation on an array can fail with; nothing was changed.
+    /// Why an operation on an array failed; nothing was changed.
     pub enum Error {
-        /// Indexes begin at 0: a negative one would sort before all others and be found by none.
+        /// Indexes start at 0: a negative index would sort before all others, and reads would not find it.
         #[error("the index {0} is negative")]
         NegativeIndex(i64),
-        /// An index has as many parts as the array has dimensions.
+        /// The number of parts of an index differs from the number of dimensions.
         #[error("an index of {given} parts into an array of {dimensions} dimensions")]
         WrongDimensions {
             /// How many parts were given.

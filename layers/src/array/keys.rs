@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! (array, index)              =  value        one dimension
-//! (array, index, index, ..)   =  value        more: the first index varies slowest
+//! (array, index, index, ..)   =  value        several dimensions: the first index varies slowest
 //! ```
 
 use super::Error;
 use crate::exact;
 use foundationdb_tuple::{Element, Subspace};
 
-/// The key of the cells below `index`: of one cell when every dimension is given.
+/// The subspace of the cells whose index starts with `index`: a single cell if every dimension is given.
 pub(super) fn under(array: &Subspace, index: &[i64]) -> Result<Subspace, Error> {
     match index.iter().find(|i| **i < 0) {
         Some(negative) => Err(Error::NegativeIndex(*negative)),

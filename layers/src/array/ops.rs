@@ -1,4 +1,4 @@
-//! An array's operations.
+//! Operations on arrays.
 
 use super::{Error, keys};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
 
-/// A sparse array below a subspace of its own.
+/// A sparse array in its own subspace.
 #[derive(Clone, Debug)]
 pub struct Array {
     subspace: Subspace,
@@ -16,19 +16,19 @@ pub struct Array {
 }
 
 impl Array {
-    /// The array of one dimension below `subspace`, which nothing else may use.
+    /// The one-dimensional array in `subspace`, which must not be used for anything else.
     pub fn new(subspace: Subspace) -> Array {
         crate::called!();
         Array::with_dimensions(subspace, 1)
     }
 
-    /// The array of so many dimensions below `subspace`. Their number is part of the data.
+    /// The array with `dimensions` dimensions in `subspace`. All users of the data must use the same number.
     pub fn with_dimensions(subspace: Subspace, dimensions: usize) -> Array {
         crate::called!();
         Array { subspace, dimensions }
     }
 
-    /// Puts a value into a cell.
+    /// Sets the value of a cell.
     pub async fn set<T: Transaction>(&self, tx: &T, index: &[i64], value: &[u8]) -> Result<(), Error> {
         crate::called!();
         let key = self.cell(index)?;
@@ -48,15 +48,15 @@ impl Array {
         Ok(tx.get(&self.cell(index)?, isolation).await?)
     }
 
-    /// Empties a cell.
+    /// Clears a cell.
     pub async fn clear<T: Transaction>(&self, tx: &T, index: &[i64]) -> Result<(), Error> {
         crate::called!();
         tx.clear(&self.cell(index)?);
         Ok(())
     }
 
-    /// The cells whose index begins with `prefix`, in the order of indexes: all cells when it is empty, a
-    /// row of a matrix when it names one.
+    /// The cells whose index begins with `prefix`, in the order of indexes: all cells if it is empty, a row
+    /// of a matrix if it is the row's index.
     pub async fn cells<T: Transaction>(
         &self,
         tx: &T,
@@ -68,9 +68,9 @@ impl Array {
         self.read(read::all::<_, Error>(tx, range, isolation).await?)
     }
 
-    /// The first `limit` of the cells that [`cells`](Array::cells) gives, or of those after the cell at the
-    /// index `after`: the next page begins after the last index of this one. A page that is shorter than
-    /// `limit` is the last one.
+    /// The first `limit` of the cells that [`cells`](Array::cells) returns, or of those after the index
+    /// `after`: pass the last index of a page to read the next one. A page shorter than `limit` is the last
+    /// one.
     pub async fn page<T: Transaction>(
         &self,
         tx: &T,

@@ -1,68 +1,69 @@
-//! Why an operation on a blob did not happen.
+//! Errors of blob operations.
 
 use super::{Expect, Generation, UploadId};
 
 layer_error! {
-    /// What an operation on a blob can fail with; nothing was changed.
+    /// Why an operation on a blob failed; nothing was changed.
     pub enum Error {
-        /// A chunk is a value: it has a byte at least, and no more than a value may have.
+        /// A chunk is stored as a value: it has at least one byte, and at most as many as a value may have.
         #[error("chunks of {0} bytes: from 1 to {limit} are possible", limit = crate::tx::VALUE_SIZE_LIMIT)]
         ChunkSize(usize),
-        /// A part is whole chunks, and leaves room in its transaction.
+        /// A part consists of whole chunks, and leaves room in its transaction.
         #[error("parts of {part} bytes: whole chunks of {chunk} are possible, up to {limit}",
                 limit = super::MAX_PART_BYTES)]
         PartSize {
-            /// The part size asked for.
+            /// The requested part size.
             part: usize,
             /// The chunk size.
             chunk: usize,
         },
-        /// There is no such blob.
+        /// The blob does not exist.
         #[error("there is no such blob")]
         Missing,
-        /// A blob has no holes: a write begins at its end at the latest, and a cut is inside.
+        /// A blob has no holes: a write must begin at or before its end, and a truncation must not lengthen
+        /// it.
         #[error("offset {offset} is beyond the end of a blob of {size} bytes")]
         BeyondEnd {
-            /// The offset asked for.
+            /// The requested offset.
             offset: u64,
             /// The blob's size.
             size: u64,
         },
-        /// The last byte would have no offset.
+        /// The last byte would have an offset beyond 64 bits.
         #[error("{length} bytes from offset {start} end beyond the last offset")]
         Overflow {
             /// The first offset.
             start: u64,
-            /// How many bytes.
+            /// The number of bytes.
             length: u64,
         },
-        /// More than is read in one transaction, which does not live long enough: read it in
-        /// [`Pages`](super::Pages), or a slice of it.
+        /// More than one transaction can read within its time limit: use [`Pages`](super::Pages), or read a
+        /// slice.
         #[error("{bytes} bytes are more than one transaction reads: up to {limit} in chunks of this size")]
         TooLong {
-            /// How many bytes were asked for that are there.
+            /// The number of existing bytes that were requested.
             bytes: u64,
-            /// How many can be read.
+            /// The number of bytes that can be read.
             limit: u64,
         },
-        /// A chunk of the content is absent, or of another length than it must have.
+        /// A chunk of the content is missing, or has the wrong length.
         #[error("the content is damaged at offset {0}")]
         Damaged(u64),
-        /// The blob is not in the generation that was asked for.
+        /// The blob is not in the requested generation.
         #[error("the blob is in generation {}, not {expected}", .found.map_or("none".into(), |g| g.to_string()))]
         Changed {
-            /// What was expected of it.
+            /// The expected generation.
             expected: Expect,
             /// Its generation, if it exists.
             found: Option<Generation>,
         },
-        /// No such upload is under way: it was never begun, is finished, or was given up.
+        /// The upload is not in progress: it was never begun, is finished, or was abandoned.
         #[error("no upload {0} is under way")]
         NoUpload(UploadId),
         /// The upload's id is in use for another blob or with other sizes.
         #[error("upload {0} is of another blob, or has other sizes")]
         OtherUpload(UploadId),
-        /// A part has a byte at least, and no more than the upload's part size.
+        /// A part has at least one byte, and at most the upload's part size.
         #[error("part {number} of {bytes} bytes: from 1 to {limit} are possible")]
         PartLength {
             /// The part's number.
@@ -72,7 +73,7 @@ layer_error! {
             /// The upload's part size.
             limit: u64,
         },
-        /// Parts are numbered from 0, and there are no more of them than one transaction can count.
+        /// Parts are numbered from 0, and their number is limited to what one transaction can count.
         #[error("part {number}: there are up to {limit} parts", limit = super::MAX_PARTS)]
         PartNumber {
             /// The part's number.

@@ -3,21 +3,21 @@
 //! ```text
 //! (blobs, 0, blob)             =  (size, chunk, version, step, upload)    manifest
 //! (blobs, 1, blob, offset)     =  chunk         content written in place
-//! (blobs, 2, upload, offset)   =  chunk         content that came by an upload
-//! (blobs, 3, upload)           =  (blob, chunk, part, version)            an upload under way
-//! (blobs, 4, upload, number)   =  (length)                                a part that has come
+//! (blobs, 2, upload, offset)   =  chunk         content written by an upload
+//! (blobs, 3, upload)           =  (blob, chunk, part, version)            an upload in progress
+//! (blobs, 4, upload, number)   =  (length)                                a part that was put
 //! (blobs, 5, upload)           =  count         signs of life: 64 bits, little-endian
 //! ```
 //!
-//! The manifest says how long the content is, how it is cut, in which generation it is, and where: in
-//! place when `upload` is empty, as it is for a blob without a byte. Every chunk but the last has exactly the
-//! manifest's chunk size, so that an offset tells the chunk.
+//! The manifest holds the length of the content, its chunk size, its generation and its location: in place if
+//! `upload` is empty, as it is for an empty blob. Every chunk except the last has exactly the manifest's
+//! chunk size, so that the offset determines the chunk.
 //!
-//! A sign of life is added to an upload by each part that is put. It is a key of its own, written by an atomic
+//! Each part that is put adds a sign of life to its upload. The count has its own key, written by an atomic
 //! operation, so that parts do not conflict with each other.
 //!
-//! What is decoded is checked against what a writer could have written: no number that was read leads to an
-//! arithmetic overflow, or to an allocation beyond what is stored.
+//! Decoded data is checked against what a writer could have written: no number that is read leads to an
+//! arithmetic overflow, or to an allocation larger than what is stored.
 
 use super::{Error, MAX_PART_BYTES};
 use crate::{
@@ -29,15 +29,16 @@ use foundationdb_tuple::{Bytes as TupleBytes, Subspace, pack, unpack};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A state of a blob. It never comes back, not even when the blob is deleted and made anew: it is the
-/// read version of the transaction that made the state, and the number of the change within. Two
-/// transactions with one read version that change one blob conflict. Only a transaction that deletes a blob
-/// and makes it anew counts from 0 again; nobody else sees what it deleted.
+/// A state of a blob. It never recurs, not even if the blob is deleted and created again: it consists of the
+/// read version of the transaction that created the state, and the number of the change within that
+/// transaction. Two transactions with the same read version that change the same blob conflict. Only a
+/// transaction that deletes a blob and creates it again counts from 0 again, and the states that it deleted
+/// are not visible to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Generation {
     /// The read version.
     pub version: i64,
-    /// Counts the changes by one transaction, from 0.
+    /// The number of the change within the transaction, from 0.
     pub step: i64,
 }
 
@@ -57,8 +58,8 @@ impl Answer for Generation {
     }
 }
 
-/// Names an upload. Draw it before any retry loop: an attempt that committed unseen would otherwise
-/// leave its parts under another name.
+/// Identifies an upload. Draw it before any retry loop: otherwise, an attempt that committed with an unknown
+/// result would leave its parts under another id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct UploadId(pub [u8; 16]);
 
@@ -76,16 +77,16 @@ impl fmt::Display for UploadId {
     }
 }
 
-/// Where a blob's content is.
+/// The location of a blob's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Under the blob's own name.
+    /// Under the blob's own key.
     Own,
-    /// Where an upload has put it.
+    /// Under the id of an upload.
     Upload(UploadId),
 }
 
-/// What is known of a blob without its content.
+/// The metadata of a blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Manifest {
     pub size: u64,
@@ -111,7 +112,7 @@ impl Manifest {
             [] => Place::Own,
             id => Place::Upload(UploadId(id.try_into().map_err(|_| Error::foreign(key))?)),
         };
-        // The step that follows must be a number too.
+        // The following step must be representable too.
         match is_chunk(chunk) && (0..i64::MAX).contains(&step) {
             true => Ok(Manifest { size, chunk, generation: Generation { version, step }, place }),
             false => Err(Error::foreign(key)),
@@ -124,13 +125,13 @@ fn is_chunk(chunk: u64) -> bool {
     (1..=VALUE_SIZE_LIMIT as u64).contains(&chunk)
 }
 
-/// An upload under way.
+/// An upload in progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
     pub blob: Bytes,
     pub chunk: u64,
     pub part: u64,
-    /// The read version at which it began: tells it from an earlier upload under the same id.
+    /// The read version at which it began: distinguishes it from an earlier upload with the same id.
     pub version: i64,
 }
 
@@ -161,7 +162,7 @@ pub(super) fn content(blobs: &Subspace, blob: &[u8], place: Place) -> Subspace {
     }
 }
 
-/// All uploads under way.
+/// All uploads in progress.
 pub(super) fn records(blobs: &Subspace) -> Subspace {
     blobs.subspace(&(3,))
 }
@@ -180,7 +181,7 @@ pub(super) fn marks(blobs: &Subspace, upload: UploadId) -> Subspace {
     blobs.subspace(&(4, TupleBytes::from(&upload.0[..])))
 }
 
-/// Where an upload's signs of life are counted.
+/// The key that counts an upload's signs of life.
 pub(super) fn signs(blobs: &Subspace, upload: UploadId) -> Vec<u8> {
     blobs.pack(&(5, TupleBytes::from(&upload.0[..])))
 }

@@ -1,4 +1,4 @@
-//! A blob's operations in one transaction.
+//! Operations on blobs in one transaction.
 
 use super::{
     Error, Expect, Generation, MAX_PART_BYTES,
@@ -13,14 +13,14 @@ use foundationdb_tuple::Subspace;
 use futures::TryStreamExt;
 use std::pin::pin;
 
-/// So many bytes are read in one transaction, those of the chunks' keys among them: more may take longer than
-/// a transaction lives.
+/// The maximum number of bytes that one transaction reads, including the chunks' keys: reading more could
+/// exceed a transaction's time limit.
 pub const MAX_READ_BYTES: u64 = limits::READ_LIMIT as u64;
 
-/// So many chunks are read in one transaction.
+/// The maximum number of chunks that one transaction reads.
 pub const MAX_READ_CHUNKS: u64 = 100_000;
 
-/// Blobs below a subspace of their own.
+/// Blobs in their own subspace.
 #[derive(Clone, Debug)]
 pub struct Blobs {
     pub(super) subspace: Subspace,
@@ -28,24 +28,25 @@ pub struct Blobs {
     pub(super) part: u64,
 }
 
-/// What is known of a blob without reading its content.
+/// The metadata of a blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
-    /// How many bytes it has.
+    /// The size in bytes.
     pub size: u64,
-    /// Which of its states this is.
+    /// The current generation.
     pub generation: Generation,
 }
 
 impl Blobs {
-    /// The blobs below `subspace`, which nothing else may use; chunks of 10,000 bytes, parts of a million.
+    /// The blobs in `subspace`, which must not be used for anything else; with chunks of 10,000 bytes and
+    /// parts of 1,000,000.
     pub fn new(subspace: Subspace) -> Blobs {
         crate::called!();
         Blobs { subspace, chunk: 10_000, part: 1_000_000 }
     }
 
-    /// The same with other sizes: `chunk` bytes under a key, and up to `part` bytes, which are whole
-    /// chunks, in one transaction of an upload or of [`Pages`](super::Pages).
+    /// Like [`new`](Blobs::new), with other sizes: `chunk` bytes per key, and up to `part` bytes, a multiple
+    /// of `chunk`, per transaction of an upload or of [`Pages`](super::Pages).
     pub fn with_sizes(subspace: Subspace, chunk: usize, part: usize) -> Result<Blobs, Error> {
         crate::called!();
         if !(1..=VALUE_SIZE_LIMIT).contains(&chunk) {
@@ -57,7 +58,7 @@ impl Blobs {
         Ok(Blobs { subspace, chunk: chunk as u64, part: part as u64 })
     }
 
-    /// Replaces a blob, or makes it.
+    /// Replaces or creates a blob.
     pub async fn write<T: Transaction>(&self, tx: &T, blob: &[u8], data: &[u8]) -> Result<Generation, Error> {
         crate::called!();
         self.fits(blob, Place::Own, self.chunk, data.len())?;
@@ -72,7 +73,7 @@ impl Blobs {
         Ok(generation)
     }
 
-    /// Writes behind the end; makes a blob that is missing.
+    /// Writes at the end; creates a missing blob.
     pub async fn append<T: Transaction>(
         &self,
         tx: &T,
@@ -84,8 +85,8 @@ impl Blobs {
         self.splice(tx, blob, old, old.map_or(0, |old| old.size), data).await
     }
 
-    /// Writes over the bytes from `start`, and behind the end what does not fit; makes a blob that is
-    /// missing, from 0.
+    /// Overwrites the bytes from `start`, and appends what extends beyond the end. From 0, creates a missing
+    /// blob.
     pub async fn write_at<T: Transaction>(
         &self,
         tx: &T,
@@ -102,7 +103,7 @@ impl Blobs {
         }
     }
 
-    /// Cuts a blob off behind `size` bytes.
+    /// Truncates a blob to `size` bytes.
     pub async fn truncate<T: Transaction>(
         &self,
         tx: &T,
@@ -119,7 +120,7 @@ impl Blobs {
             true => self.chunk(tx, blob, &old, last).await?.slice(..(size - last) as usize),
             false => Bytes::new(),
         };
-        // Where an upload put it there is content of it: an id without content may be used again.
+        // An upload's place always has content: an id without content may be used again.
         let place = if size == 0 { Place::Own } else { old.place };
         let new = Manifest { size, generation: next(tx, Some(old)).await?, place, ..old };
         self.clear(tx, blob, &old, last);
@@ -128,7 +129,7 @@ impl Blobs {
         Ok(new.generation)
     }
 
-    /// Removes a blob; whether there was one.
+    /// Removes a blob; returns whether it existed.
     pub async fn delete<T: Transaction>(&self, tx: &T, blob: &[u8]) -> Result<bool, Error> {
         crate::called!();
         let Some(old) = self.manifest_to_write(tx, blob).await? else { return Ok(false) };
@@ -137,8 +138,8 @@ impl Blobs {
         Ok(true)
     }
 
-    /// The whole content. More than one transaction reads is for [`Pages`](super::Pages), as for
-    /// [`read_range`](Blobs::read_range).
+    /// The whole content. For more than one transaction can read, as with [`read_range`](Blobs::read_range),
+    /// use [`Pages`](super::Pages).
     pub async fn read<T: Transaction>(
         &self,
         tx: &T,
@@ -149,10 +150,10 @@ impl Blobs {
         self.read_range(tx, blob, 0, u64::MAX, isolation).await
     }
 
-    /// Up to `length` bytes from `start`: fewer where the blob ends before, none from its end on.
+    /// Up to `length` bytes from `start`: fewer if the blob ends before, none from its end on.
     ///
-    /// [`Error::TooLong`] beyond [`MAX_READ_BYTES`] or [`MAX_READ_CHUNKS`]: a transaction that outlives its
-    /// read version would begin again for ever.
+    /// Fails with [`Error::TooLong`] beyond [`MAX_READ_BYTES`] or [`MAX_READ_CHUNKS`]: a transaction that
+    /// exceeds its time limit would be retried forever.
     pub async fn read_range<T: Transaction>(
         &self,
         tx: &T,
@@ -167,7 +168,7 @@ impl Blobs {
         self.slice(tx, blob, &manifest, start, end, isolation).await.map(Some)
     }
 
-    /// [`read_range`](Blobs::read_range) of a blob that must be in this generation.
+    /// Like [`read_range`](Blobs::read_range), for a blob that must be in this generation.
     pub async fn read_range_of<T: Transaction>(
         &self,
         tx: &T,
@@ -189,7 +190,7 @@ impl Blobs {
         }
     }
 
-    /// How many bytes the blob has.
+    /// The size of the blob in bytes.
     pub async fn size<T: Transaction>(
         &self,
         tx: &T,
@@ -200,7 +201,7 @@ impl Blobs {
         Ok(self.stat(tx, blob, isolation).await?.map(|stat| stat.size))
     }
 
-    /// Whether there is such a blob. An empty one is there.
+    /// Whether the blob exists. An empty blob exists.
     pub async fn exists<T: Transaction>(
         &self,
         tx: &T,
@@ -223,8 +224,8 @@ impl Blobs {
         Ok(manifest.map(|manifest| Stat { size: manifest.size, generation: manifest.generation }))
     }
 
-    /// Writes `data` from `start`, which is not beyond the end. The chunks at both ends keep what of them
-    /// is outside.
+    /// Writes `data` from `start`, which is not beyond the end. The chunks at both ends keep their bytes
+    /// outside of the written range.
     async fn splice<T: Transaction>(
         &self,
         tx: &T,
@@ -256,7 +257,7 @@ impl Blobs {
         Ok(generation)
     }
 
-    /// The content from `start` to `end`, or to where it ends.
+    /// The content from `start` to `end`, or to its own end.
     async fn slice<T: Transaction>(
         &self,
         tx: &T,
@@ -278,7 +279,8 @@ impl Blobs {
         let first = start - start % manifest.chunk;
         let range = RangeOption::new(content.pack(&(first,)), content.pack(&(end,)));
         let mut rows = pin!(tx.get_ranges_keyvalues(range, isolation));
-        // As much as is there, the manifest may claim anything; and no further than it is sound.
+        // Allocates for the rows that exist, since the manifest's size is not trusted, and stops at the first
+        // damaged chunk.
         let mut bytes = BytesMut::new();
         let mut offset = first;
         while let Some(row) = rows.try_next().await? {
@@ -296,13 +298,13 @@ impl Blobs {
         }
     }
 
-    /// How many bytes of a blob one transaction reads.
+    /// The number of bytes of a blob that one transaction can read.
     pub(super) fn readable(&self, blob: &[u8], manifest: &Manifest) -> u64 {
         let key = keys::content(&self.subspace, blob, manifest.place).pack(&(u64::MAX,));
         manifest.chunk * (MAX_READ_BYTES / (manifest.chunk + key.len() as u64)).min(MAX_READ_CHUNKS)
     }
 
-    /// The chunk at `offset`, as a write must know it.
+    /// The chunk at `offset`, read before a write changes part of it.
     async fn chunk<T: Transaction>(
         &self,
         tx: &T,
@@ -327,7 +329,7 @@ impl Blobs {
         tx.get(&key, isolation).await?.map(|value| Manifest::decode(&key, &value)).transpose()
     }
 
-    /// The manifest of a blob whose keys were found short enough to be written.
+    /// The manifest of a blob, after checking that its keys are short enough to be written.
     async fn manifest_to_write<T: Transaction>(
         &self,
         tx: &T,
@@ -337,17 +339,17 @@ impl Blobs {
         self.manifest(tx, blob, Isolation::Serializable).await
     }
 
-    /// Whether so many bytes can be written in one transaction.
+    /// Checks that `bytes` bytes can be written in one transaction.
     pub(super) fn fits(&self, blob: &[u8], place: Place, chunk: u64, bytes: usize) -> Result<(), Error> {
         let key = keys::content(&self.subspace, blob, place).pack(&(u64::MAX,));
         limits::key(&key)?;
-        // A key is sent with its value and twice more for its conflict range. Up to two chunks of the
-        // blob are written again.
+        // A key is sent with its value, and twice more in its conflict range. Up to two chunks of the blob
+        // are written again.
         let chunks = bytes / chunk as usize + 2;
         Ok(limits::transaction(bytes + 2 * chunk as usize + chunks * (3 * key.len() + 16))?)
     }
 
-    /// Writes `bytes` as chunks from `offset`, where one begins.
+    /// Writes `bytes` as chunks from `offset`, which must be the start of a chunk.
     pub(super) fn put<T: Transaction>(
         &self,
         tx: &T,
@@ -369,10 +371,10 @@ impl Blobs {
     }
 }
 
-/// The generation behind `old`.
+/// The generation after `old`.
 pub(super) async fn next<T: Transaction>(tx: &T, old: Option<Manifest>) -> Result<Generation, Error> {
     let version = tx.get_read_version().await?;
-    // What another transaction wrote was written at a lower read version.
+    // A generation of another transaction has a lower read version.
     let step = match old {
         Some(old) if old.generation.version == version => old.generation.step + 1,
         _ => 0,
@@ -380,7 +382,7 @@ pub(super) async fn next<T: Transaction>(tx: &T, old: Option<Manifest>) -> Resul
     Ok(Generation { version, step })
 }
 
-/// Where `length` bytes from `start` end.
+/// The end of `length` bytes from `start`.
 fn end(start: u64, length: u64) -> Result<u64, Error> {
     start.checked_add(length).ok_or(Error::Overflow { start, length })
 }
@@ -409,7 +411,7 @@ mod tests {
         assert_eq!(blobs.fits(b"x", Place::Own, 10_000, 9_900_000), Ok(()));
         let whole = blobs.fits(b"x", Place::Own, 10_000, 9_990_000);
         assert!(matches!(whole, Err(Error::TooLarge(TooLarge::Transaction { .. }))), "{whole:?}");
-        // A byte under each key: the keys are most of it.
+        // One byte per key: the keys account for most of the size.
         let keys = blobs.fits(b"x", Place::Own, 1, 200_000);
         assert!(matches!(keys, Err(Error::TooLarge(TooLarge::Transaction { .. }))), "{keys:?}");
         let long = blobs.fits(&[b'k'; 9_995], Place::Own, 10_000, 0);

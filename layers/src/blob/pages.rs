@@ -1,4 +1,4 @@
-//! A blob read over many transactions.
+//! Reading a blob in many transactions.
 
 use super::{Blobs, Error, Expect, Generation, Stat, keys::Manifest};
 use crate::{
@@ -8,8 +8,8 @@ use crate::{
 use bytes::{Bytes, BytesMut};
 use std::future::Future;
 
-/// Reads one content of a blob, a part at a time, each in a transaction of its own that makes sure that
-/// it is still the same content.
+/// Reads one content of a blob, one part at a time, each in its own transaction, which checks that the
+/// content is still the same.
 #[derive(Clone, Debug)]
 pub struct Pages {
     blobs: Blobs,
@@ -19,7 +19,8 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// The pages of a blob as it is now; `None` when there is no such blob. Dropping the future has no effect.
+    /// The pages of the blob in its current state; `None` if it does not exist. Dropping the future has no
+    /// effect.
     pub fn open<D: Database>(
         db: &D,
         blobs: &Blobs,
@@ -34,16 +35,16 @@ impl Pages {
         }
     }
 
-    /// What is read.
+    /// The metadata of the content that is read.
     pub fn stat(&self) -> Stat {
         crate::called!();
         Stat { size: self.manifest.size, generation: self.manifest.generation }
     }
 
-    /// The next page, `None` behind the last one. [`Error::Changed`] when the blob is no longer what it
-    /// was: what was read so far is of no use, and only a new reader will see the end.
+    /// The next page; `None` after the last one. Fails with [`Error::Changed`] if the blob has changed since:
+    /// what was read so far must be discarded, and only a new reader can reach the end.
     ///
-    /// Dropping the future has no effect: the same page is read by the next call.
+    /// Dropping the future has no effect: the next call reads the same page.
     pub fn next<D: Database>(
         &mut self,
         db: &D,
@@ -55,8 +56,8 @@ impl Pages {
                 return Ok(None);
             }
             let (blobs, blob, from) = (&self.blobs, &self.blob[..], self.offset);
-            // As wide as a part, which the blob's own chunks may be too small for; and not beyond the end,
-            // which may be the last offset of all.
+            // The length of a part, unless the blob's own chunks are too small for that; and not beyond the
+            // end, which may be the largest possible offset.
             let length = blobs.part.min(blobs.readable(blob, &self.manifest)).min(size - from);
             let page = db
                 .run(|tx, _| async move {
@@ -70,8 +71,8 @@ impl Pages {
 }
 
 impl Blobs {
-    /// A whole blob of any length, page by page, with its generation. [`Error::Changed`] when it was
-    /// changed meanwhile. Dropping the future has no effect.
+    /// A whole blob of any length, read page by page, with its generation. Fails with [`Error::Changed`] if
+    /// it was changed meanwhile. Dropping the future has no effect.
     pub fn read_paged<D: Database>(
         &self,
         db: &D,

@@ -1,5 +1,5 @@
-//! Content beyond one transaction: put in numbered parts where nobody reads, then made the blob's
-//! content by one transaction.
+//! Content too large for one transaction: it is put in numbered parts in a place that readers do not access,
+//! and one transaction then makes it the blob's content.
 
 use super::{
     Blobs, Error, Generation, UploadId,
@@ -20,22 +20,23 @@ use foundationdb_tuple::{Subspace, pack, unpack};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt, future::Future, time::Duration};
 
-/// The largest part, in bytes: half of a transaction, so that keys and conflict ranges have room.
+/// The maximum size of a part, in bytes: half of a transaction, which leaves room for keys and conflict
+/// ranges.
 pub const MAX_PART_BYTES: usize = limits::TRANSACTION_SIZE_LIMIT / 2;
 
-/// An upload has so many parts at most: as many as the transaction that finishes it can look at, below a
-/// subspace whose prefix is short ([`READ_LIMIT`](limits::READ_LIMIT) bytes with the keys).
+/// The maximum number of parts of an upload: as many as the transaction that finishes it can read, if the
+/// prefix of the subspace is short ([`READ_LIMIT`](limits::READ_LIMIT) bytes including the keys).
 pub const MAX_PARTS: u64 = 100_000;
 
-/// So many uploads are looked at in one transaction.
+/// The number of uploads that one transaction of [`Blobs::collect`] reads.
 const PAGE: usize = 100;
 
-/// What must be true of a blob when an upload takes its place.
+/// The condition on the existing blob under which an upload replaces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Expect {
-    /// Nothing.
+    /// No condition.
     Anything,
-    /// There is no such blob.
+    /// The blob does not exist.
     Absent,
     /// It is still in this generation.
     Generation(Generation),
@@ -66,8 +67,8 @@ impl Expect {
 }
 
 impl Blobs {
-    /// Begins an upload. To begin it again is a sign of life, as long as it is under way, and nothing else.
-    /// [`Error::NoUpload`] when its content is a blob's by now.
+    /// Begins an upload. While the upload is in progress, beginning it again only counts as a sign of life.
+    /// Fails with [`Error::NoUpload`] if its content has already become a blob's content.
     pub async fn begin_upload<T: Transaction>(
         &self,
         tx: &T,
@@ -95,9 +96,9 @@ impl Blobs {
         Ok(())
     }
 
-    /// Puts a part, numbered from 0; one of that number that came before is replaced. Parts of different
-    /// numbers do not conflict with each other. Repeating it does no harm: [`converging`] is enough for it. Each time is a
-    /// sign of life.
+    /// Puts a part, numbered from 0, and replaces an earlier part with the same number. Parts with different
+    /// numbers do not conflict with each other. Repeating it is harmless, so that [`converging`] is
+    /// sufficient. Each call counts as a sign of life.
     pub async fn put_part<T: Transaction>(
         &self,
         tx: &T,
@@ -106,7 +107,7 @@ impl Blobs {
         data: &[u8],
     ) -> Result<(), Error> {
         crate::called!();
-        // Serializable: nothing can come to an upload that has ended meanwhile.
+        // Serializable: no part can be added to an upload that ends meanwhile.
         let record = self.record(tx, upload).await?.ok_or(Error::NoUpload(upload))?;
         let bytes = data.len();
         if bytes == 0 || bytes as u64 > record.part {
@@ -120,7 +121,8 @@ impl Blobs {
         let content = keys::content(&self.subspace, &record.blob, place);
         let start = number * record.part;
         let mark = keys::marks(&self.subspace, upload).pack(&(number,));
-        // An attempt given up that lands late would otherwise come back over what has replaced it.
+        // Otherwise an abandoned attempt that commits late could overwrite the part that has replaced its
+        // own.
         tx.add_conflict_key(&mark, ConflictRangeType::Read)?;
         tx.clear_range(&content.pack(&(start,)), &content.pack(&(start + record.part,)));
         let manifest = record.manifest(upload, bytes as u64, Generation { version: 0, step: 0 });
@@ -130,7 +132,7 @@ impl Blobs {
         Ok(())
     }
 
-    /// Which parts have come, and how long each is: what another process needs to go on.
+    /// The parts that were put, each with its length: what another process needs to continue the upload.
     pub async fn parts<T: Transaction>(
         &self,
         tx: &T,
@@ -143,7 +145,7 @@ impl Blobs {
         rows.iter().map(|row| part(&marks, row)).collect()
     }
 
-    /// The uploads under way, in the order of their ids: up to `most` of them behind `after`.
+    /// The uploads in progress, in the order of their ids: up to `most` of them after `after`.
     pub async fn uploads<T: Transaction>(
         &self,
         tx: &T,
@@ -156,7 +158,7 @@ impl Blobs {
         rows.iter().map(|row| keys::upload(&self.subspace, &row.key)).collect()
     }
 
-    /// Makes what was uploaded the blob's content: its parts from 0 on, all of the full size but the last.
+    /// Makes the uploaded parts the blob's content: parts from 0 on, all of full size except the last.
     pub async fn finish_upload<T: Transaction>(
         &self,
         tx: &T,
@@ -201,7 +203,7 @@ impl Blobs {
         Ok(generation)
     }
 
-    /// Gives an upload up and removes its parts; whether it was under way.
+    /// Abandons an upload and removes its parts; returns whether it was in progress.
     pub async fn abandon_upload<T: Transaction>(&self, tx: &T, upload: UploadId) -> Result<bool, Error> {
         crate::called!();
         let Some(record) = self.record(tx, upload).await? else { return Ok(false) };
@@ -211,15 +213,15 @@ impl Blobs {
         Ok(true)
     }
 
-    /// Gives up the uploads that show no sign of life for as long as `patience`, by this process's own timer,
-    /// and removes their parts; the ids of those that it removed. Live ones are safe if `patience` is longer
-    /// than they ever take from one part to the next, retries through a recovery of the cluster included.
+    /// Abandons the uploads that show no sign of life for `patience`, measured by this process's own timer,
+    /// and removes their parts; returns the ids of those that it removed. Live uploads are safe if `patience`
+    /// is longer than they ever take between two parts, including retries during a recovery of the cluster.
     ///
-    /// It is many transactions: a look at a hundred uploads each, and one for each upload that is removed,
-    /// which conflicts with whatever that upload still does. To be repeated at will; one whose removal came
-    /// through unseen is not in the answer.
+    /// Uses many transactions: each reads a hundred uploads, and there is one for each upload that is
+    /// removed, which conflicts with whatever that upload still does. Can be repeated at any time. An upload
+    /// whose removal committed with an unknown result may be missing in the returned ids.
     ///
-    /// Dropping the future: some may have been removed, and the others are as they were. Call it again.
+    /// Dropping the future: some uploads may have been removed, the others are unchanged. Call it again.
     pub fn collect<D: Database>(
         &self,
         db: &D,
@@ -249,9 +251,9 @@ impl Blobs {
         }
     }
 
-    /// Replaces a blob, or makes it, with content of up to [`MAX_PARTS`] parts, exactly once. What fails
-    /// before the last transaction has changed nothing that anybody reads; its parts are left to
-    /// [`collect`](Blobs::collect), and so they are when the future is dropped.
+    /// Replaces or creates a blob with content of up to [`MAX_PARTS`] parts, exactly once. A failure before
+    /// the last transaction changes nothing that readers see; its parts are left to
+    /// [`collect`](Blobs::collect), as they are if the future is dropped.
     pub fn upload_once<D: Database>(
         &self,
         session: &mut Session<D>,
@@ -272,8 +274,8 @@ impl Blobs {
         }
     }
 
-    /// Begins an upload and puts all its parts, each in a transaction of its own. May be done again, by
-    /// anybody who has the same data, and goes on where it is left when the future is dropped.
+    /// Begins an upload and puts all its parts, each in its own transaction. May be repeated by any process
+    /// that has the same data, and continues where it stopped if the future was dropped.
     pub fn put_all<D: Database>(
         &self,
         db: &D,
@@ -302,7 +304,7 @@ impl Blobs {
         value.map(|value| Record::decode(&key, &value)).transpose()
     }
 
-    /// The rows of records behind one upload's.
+    /// The rows of the records after the upload `after`.
     async fn records<T: Transaction>(
         &self,
         tx: &T,
@@ -318,14 +320,14 @@ impl Blobs {
         read::all(tx, RangeOption::new(begin, end).limit(most), isolation).await
     }
 
-    /// What there is of an upload that changes as long as it lives.
+    /// The state of an upload that changes while it is alive.
     async fn look<T: Transaction>(&self, tx: &T, upload: UploadId) -> Result<Seen, Error> {
         let record = tx.get(&keys::record(&self.subspace, upload), Isolation::Serializable).await?;
         let signs = tx.get(&keys::signs(&self.subspace, upload), Isolation::Serializable).await?;
         Ok(Seen { record, signs })
     }
 
-    /// The same of all uploads, a page of them at a time.
+    /// The same for all uploads, one page at a time.
     async fn look_at_all<D: Database>(&self, db: &D) -> Result<BTreeMap<UploadId, Seen>, RunError<Error>> {
         let mut all = BTreeMap::new();
         loop {
@@ -352,7 +354,7 @@ impl Blobs {
         tx.atomic_op(&keys::signs(&self.subspace, upload), &1u64.to_le_bytes(), MutationType::Add);
     }
 
-    /// Clears what is known of an upload but its content.
+    /// Clears the metadata of an upload, but not its content.
     fn forget<T: Transaction>(&self, tx: &T, upload: UploadId) {
         tx.clear(&keys::record(&self.subspace, upload));
         tx.clear(&keys::signs(&self.subspace, upload));
@@ -368,14 +370,14 @@ impl Record {
     }
 }
 
-/// What a look saw of an upload.
+/// The state of an upload as read by a collector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Seen {
     record: Option<Bytes>,
     signs: Option<Bytes>,
 }
 
-/// A part that has come, by its mark: its number and its length.
+/// A part that was put, decoded from its mark: its number and its length.
 fn part(marks: &Subspace, row: &KeyValue) -> Result<(u64, u64), Error> {
     let foreign = || Error::foreign(&row.key);
     let (number,): (u64,) = exact::unpack_below(marks, &row.key).map_err(|_| foreign())?;

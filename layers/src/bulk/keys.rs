@@ -1,19 +1,19 @@
 //! The key schemas of jobs and workspaces.
 //!
 //! ```text
-//! (jobs, job)                  =  (rows, finished, cursor)      how far a job has come
+//! (jobs, job)                  =  (rows, finished, cursor)      the progress of a job
 //!
 //! (workspace, 0)               =  (build)                       the current build
-//! (workspace, 1, build)        =  (version, base)               a build under way
+//! (workspace, 1, build)        =  (version, base)               a build in progress
 //! (workspace, 2, build, ..)    =  a build's data
-//! (workspace, 3, build)        =  claims                        i64, little-endian: of a build under way
-//! (workspace, 4, build)        =  ''                            a build that only waits to be cleared
+//! (workspace, 3, build)        =  claims                        of a build in progress: i64, little-endian
+//! (workspace, 4, build)        =  ''                            a retired build, to be cleared
 //! ```
 //!
 //! `cursor` is the first key that a job has not passed. `base` is the build that was current when this one
-//! began. `version` is the read version at which it began: it tells the build from an earlier one of the same
-//! id, and is not an age, because versions jump when the cluster recovers. `claims` counts the claims, so that
-//! an observer sees whether the builder is at work.
+//! began. `version` is the read version at which it began: it distinguishes the build from an earlier one
+//! with the same id, and does not measure its age, because versions jump when the cluster recovers. `claims`
+//! counts the claims, so that an observer can see whether the builder is at work.
 
 use super::Error;
 use crate::tx::Env;
@@ -22,7 +22,7 @@ use foundationdb_tuple::{Bytes as TupleBytes, Subspace, pack, unpack};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Names a build. Draw it before any retry loop.
+/// Identifies a build. Draw it before any retry loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct BuildId(pub [u8; 16]);
 
@@ -44,12 +44,12 @@ impl fmt::Display for BuildId {
     }
 }
 
-/// How far a job has come.
+/// The progress of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// How many rows it has done.
+    /// The number of processed rows.
     pub rows: u64,
-    /// Whether nothing is left to do.
+    /// Whether all rows have been processed.
     pub finished: bool,
     /// The first key that it has not passed.
     pub cursor: Bytes,
@@ -67,12 +67,12 @@ impl Progress {
     }
 }
 
-/// What is known of a build under way.
+/// The metadata of a build in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record {
     /// The read version at which it began.
     pub version: i64,
-    /// What was current when it began.
+    /// The build that was current when it began.
     pub base: Option<BuildId>,
 }
 
@@ -105,12 +105,12 @@ pub(super) fn point(build: BuildId) -> Vec<u8> {
     pack(&(TupleBytes::from(&build.0[..]),))
 }
 
-/// The part of the workspace that has one row for each build under way.
+/// The subspace with one row for each build in progress.
 pub(super) fn records(workspace: &Subspace) -> Subspace {
     workspace.subspace(&(1,))
 }
 
-/// The part of the workspace that has one row for each build that waits to be cleared.
+/// The subspace with one row for each retired build.
 pub(super) fn retirements(workspace: &Subspace) -> Subspace {
     workspace.subspace(&(4,))
 }
@@ -123,7 +123,7 @@ pub(super) fn claims(workspace: &Subspace, build: BuildId) -> Vec<u8> {
     workspace.pack(&(3, TupleBytes::from(&build.0[..])))
 }
 
-/// How often a build was claimed, by the value of [`claims`].
+/// How often a build was claimed, decoded from the value at [`claims`].
 pub(super) fn claimed(key: &[u8], value: Option<&[u8]>) -> Result<i64, Error> {
     value.map_or(Ok(0), |value| value.try_into().map(i64::from_le_bytes).map_err(|_| Error::foreign(key)))
 }

@@ -1,44 +1,47 @@
-//! Work beyond one transaction: long jobs in batches that fit, and new versions of a whole space that
+//! Work that exceeds one transaction: long jobs in batches that fit, and new versions of a whole space that
 //! readers switch to in one step.
 //!
 //! # Promise
 //!
-//! A [`Job`] does something with every row of a range.
+//! A [`Job`] processes every row of a range.
 //!
-//! * How far it has come is written by the transaction that did the work. Whatever happens to commits and
-//!   workers, no row is done twice and none is left out; who runs the job next goes on there. Several
-//!   workers at once do no harm and no good: they conflict.
-//! * A batch ends at a number of rows, of bytes or at a time, whichever comes first ([`Limits`]); a batch
-//!   that fails all the same is tried again with half of it.
-//! * A row is done as it is when the job comes to it: rows put behind the job are not done, rows put
-//!   before it are. [`Job::has_passed`] tells a writer where its row is. One that does the job's work
-//!   itself for rows that were passed keeps an index right while it is built, at every version.
+//! * The transaction that does the work also records the progress. Regardless of failed commits and workers,
+//!   no row is processed twice and none is left out; the next worker that runs the job continues from the
+//!   recorded position. Several concurrent workers are harmless but useless: they conflict.
+//! * A batch ends after a number of rows, of bytes or a time, whichever comes first ([`Limits`]); a batch
+//!   that fails nevertheless is retried at half its size.
+//! * A row is processed in the state that it has when the job reaches it: rows added in the part that the job
+//!   has passed are not processed, rows added ahead of the job are. [`Job::has_passed`] reports on which side
+//!   of the job a writer's row is. A writer that does the job's work itself for rows in the passed part keeps
+//!   an index correct while it is built, at every version.
 //!
-//! A [`Workspace`] holds one *current* build of a space, and others that are made or cleared beside it.
+//! A [`Workspace`] holds one *current* build of a space, and other builds that are in progress or being
+//! cleared.
 //!
-//! * [`Workspace::publish`] makes a build the current one in one transaction: every reader sees the old
-//!   one or the new one as a whole. It fails when another build was published since this one began.
-//! * A build that was published or given up gets no more rows from a builder that [claims] it in each of
+//! * [`Workspace::publish`] makes a build the current one in one transaction: every reader sees either the
+//!   old or the new build as a whole. It fails if another build was published since this one began.
+//! * A build that was published or discarded receives no more rows from a builder that [claims] it in each of
 //!   its transactions.
-//! * What is no longer needed is cleared in batches, by anybody, at any time.
+//! * Data that is no longer needed is cleared in batches, by any process, at any time.
 //!
 //! [claims]: Workspace::claim
 //!
 //! # What it does not do
 //!
-//! * The work of a job must have no effect but through its transaction, must not add rows to the range
-//!   ahead of it, and must fit into a transaction for each row alone.
-//! * A job is one worker's at a time; independent jobs over parts of a range are the way to more.
-//! * A reader of a workspace over several transactions asks in each whether its build is still current
-//!   ([`Workspace::pinned`]); nothing waits for it.
-//! * A dead builder is not told from a slow one: who gives builds up says how long a live builder is silent
-//!   at most ([`Workspace::discard_unchanged`]), and a builder claims its build more often than that.
+//! * The work of a job must have no effects outside its transaction, must not add rows to the range ahead of
+//!   the job, and must fit into one transaction for each single row.
+//! * A job has one worker at a time; to use more, split the range into independent jobs.
+//! * A reader that uses a workspace in several transactions checks in each of them whether its build is still
+//!   current ([`Workspace::pinned`]); publishing does not wait for readers.
+//! * It cannot distinguish a dead builder from a slow one: the process that discards builds specifies how
+//!   long a live builder is silent at most ([`Workspace::discard_unchanged`]), and a builder claims its build
+//!   more often than that.
 //!
 //! # What it costs
 //!
 //! | operation | reads | writes | conflicts with |
 //! |---|---|---|---|
-//! | step of a job | progress, rows of the batch | progress, the work's own | other workers, writers of the rows, has_passed |
+//! | step of a job | progress, rows of the batch | progress, the writes of the work | other workers, writers of the rows, has_passed |
 //! | has_passed | progress | – | steps |
 //! | current, pinned | pointer | – | publish |
 //! | claim | record | 1 atomic | publish, discard |
@@ -46,7 +49,7 @@
 //! | publish | record, pointer | 4 keys | readers, builders of this build, other publishers |
 //! | discard, discard_observed | record, claims | 3 keys | builders of this build |
 //! | observe | records and claims of a page | – | – |
-//! | clear_retired | 2 retirements, rows of the batch | 1 clear | who clears the last of the same build |
+//! | clear_retired | 2 retirements, rows of the batch | 1 clear | clearing the last rows of the same build |
 //!
 //! ```
 //! use shaketable_layers::{
@@ -54,7 +57,7 @@
 //!     tx::{Database, KeyValue, MutationType, RunError, Transaction},
 //! };
 //!
-//! /// Counts words by their first byte. A worker that dies is simply run again.
+//! /// Counts words by their first byte. If a worker dies, run another one.
 //! async fn count_words<D: Database>(db: &D, job: &Job) -> Result<Progress, RunError<Error>> {
 //!     let count = |tx: D::Transaction, word: KeyValue| async move {
 //!         let first = word.value.first().copied().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Long jobs, a batch a transaction.
+//! Long jobs, with one batch per transaction.
 
 use super::{Error, Progress};
 use crate::{
@@ -12,19 +12,19 @@ use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
 use futures::TryStreamExt;
 use std::{future::Future, pin::pin, time::Duration};
 
-/// Where a batch ends, beside the end of the range: whichever comes first, but not before one row.
+/// Where a batch ends, apart from the end of the range: at the first limit reached, but not before one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// So many rows.
+    /// The number of rows.
     pub rows: usize,
-    /// About so many bytes that the commit would send.
+    /// The approximate number of bytes that the commit would send.
     pub bytes: i64,
-    /// So long after the batch began.
+    /// The time since the batch began.
     pub time: Duration,
 }
 
 impl Default for Limits {
-    /// A tenth of the bytes and a fifth of the time that a transaction has.
+    /// A tenth of the size limit and a fifth of the time limit of a transaction.
     fn default() -> Limits {
         Limits {
             rows: 1_000,
@@ -35,7 +35,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Half of it, so many times.
+    /// Halves the limits `times` times.
     fn halved(self, times: u32) -> Limits {
         let times = times.min(31);
         let rows = (self.rows.min(u32::MAX as usize) >> times).max(1);
@@ -43,8 +43,8 @@ impl Limits {
     }
 }
 
-/// A job over the rows of a range. It is what is recorded under its name: whoever has the same name and
-/// range has the same job.
+/// A job over the rows of a range. It is identified by its recorded name: processes that use the same name
+/// and range work on the same job.
 #[derive(Clone, Debug)]
 pub struct Job {
     key: Bytes,
@@ -53,7 +53,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// The job of this name, recorded below `jobs`, over the rows of `range`.
+    /// The job with this name, recorded in `jobs`, over the rows of `range`.
     pub fn new(jobs: &Subspace, name: &[u8], range: (Vec<u8>, Vec<u8>)) -> Result<Job, Error> {
         crate::called!();
         let key: Bytes = jobs.pack(&(TupleBytes::from(name),)).into();
@@ -61,13 +61,13 @@ impl Job {
         Ok(Job { key, begin: range.0.into(), end: range.1.into() })
     }
 
-    /// How far the job has come.
+    /// The progress of the job.
     pub async fn progress<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Progress, Error> {
         crate::called!();
         match tx.get(&self.key, isolation).await? {
             Some(value) => {
                 let progress = Progress::decode(&self.key, &value)?;
-                // A cursor outside of the range would lead the job to rows that are not its own.
+                // A cursor outside of the range would lead the job to rows outside of its range.
                 let is_own = (&self.begin..=&self.end).contains(&&progress.cursor);
                 match is_own || progress.cursor == self.end {
                     true => Ok(progress),
@@ -78,7 +78,7 @@ impl Job {
         }
     }
 
-    /// Whether the job has come past this key of its range. Serializable: the answer still holds when the
+    /// Whether the job has passed this key of its range. Serializable: the result still holds when the
     /// transaction commits.
     pub async fn has_passed<T: Transaction>(&self, tx: &T, key: &[u8]) -> Result<bool, Error> {
         crate::called!();
@@ -89,7 +89,7 @@ impl Job {
         Ok(progress.finished || key < &progress.cursor[..])
     }
 
-    /// Does the next batch in this transaction: `work` for each row in order.
+    /// Processes the next batch in this transaction: calls `work` for each row in order.
     pub async fn step<T, F, Fut, E>(&self, tx: &T, env: &Env, limits: &Limits, work: F) -> Result<Progress, E>
     where
         T: Transaction,
@@ -104,7 +104,7 @@ impl Job {
         if progress.finished {
             return Ok(progress);
         }
-        // Read as far as it is needed: a batch of so many rows may be more than a transaction can hold.
+        // Rows are read as they are needed: a batch of this many rows may exceed what a transaction can hold.
         let rest = RangeOption::new(progress.cursor.clone(), self.end.clone());
         let mut rows = pin!(tx.get_ranges_keyvalues(rest, Isolation::Serializable));
         let mut done = 0;
@@ -128,11 +128,13 @@ impl Job {
         Ok(progress)
     }
 
-    /// [`step`](Job::step) in transactions of its own until one commits: after an unknown result that may
-    /// be a second batch, never the same one again. Each attempt has half of the limits of the one before.
+    /// Runs [`step`](Job::step) in its own transactions until one commits: after an unknown result this may
+    /// process a second batch, but never the same one again. Each attempt has half of the limits of the
+    /// previous one.
     ///
-    /// Dropping the future: the batch is committed, or not, or may still land. The job's mark moves with its rows,
-    /// so that the next call goes on from where the job stands then.
+    /// Dropping the future: the batch may or may not be committed, or may still commit later. The job's
+    /// cursor moves together with its rows, so that the next call continues from the job's position at that
+    /// time.
     pub fn advance<D, F, Fut, E>(
         &self,
         db: &D,
@@ -155,7 +157,7 @@ impl Job {
                     })
                     .await;
                 match stepped {
-                    // No retry makes it smaller by itself.
+                    // The retry loop would not make it smaller.
                     Err(e) if e.error.fdb() == Some(tx::Error::TRANSACTION_TOO_LARGE) && limits.rows > 1 => {
                         limits = limits.halved(1);
                     }
@@ -165,9 +167,9 @@ impl Job {
         }
     }
 
-    /// Runs the job to its end, batch by batch, from where it stands.
+    /// Runs the job to its end, batch by batch, from its current position.
     ///
-    /// Dropping the future: batches that were committed stay, and the next call goes on after them, as with
+    /// Dropping the future: committed batches stay, and the next call continues after them, as with
     /// [`advance`](Job::advance).
     pub fn run<D, F, Fut, E>(
         &self,
@@ -193,7 +195,7 @@ impl Job {
         }
     }
 
-    /// Makes the job as if it had never been begun; the effects of its work stay.
+    /// Resets the job to its state before it was begun; the effects of its work stay.
     pub async fn forget<T: Transaction>(&self, tx: &T) -> Result<(), Error> {
         crate::called!();
         tx.clear(&self.key);

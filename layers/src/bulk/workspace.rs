@@ -1,5 +1,5 @@
-//! A space that is replaced as a whole: a new build is made beside the current one, readers are switched
-//! in one transaction, and what was there before is cleared in batches.
+//! A space that is replaced as a whole: a new build is made beside the current one, readers are switched to
+//! it in one transaction, and the old data is cleared in batches.
 
 use super::{
     BuildId, Error,
@@ -14,13 +14,13 @@ use foundationdb_tuple::Subspace;
 use futures::{StreamExt, TryStreamExt, stream};
 use std::{future::Future, time::Duration};
 
-/// A space with one current build, below a subspace of its own.
+/// A space with one current build, in its own subspace.
 #[derive(Clone, Debug)]
 pub struct Workspace {
     subspace: Subspace,
 }
 
-/// A build under way as somebody has observed it: any claim makes it another one.
+/// The observed state of a build in progress: any claim changes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Observed {
     /// The build.
@@ -31,20 +31,20 @@ pub struct Observed {
     claims: i64,
 }
 
-/// What one batch of clearing has done.
+/// The result of one batch of clearing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cleared {
-    /// How many rows were cleared.
+    /// The number of rows cleared.
     pub rows: usize,
-    /// Whether a retired build may be left.
+    /// Whether a retired build may remain.
     pub more: bool,
 }
 
 impl Workspace {
-    /// The workspace below `subspace`, which nothing else may use.
+    /// The workspace in `subspace`, which must not be used for anything else.
     pub fn new(subspace: Subspace) -> Result<Workspace, Error> {
         crate::called!();
-        // A tuple takes two bytes for each zero: no id makes a longer key.
+        // A tuple encodes each zero as two bytes: no other id makes a longer key.
         limits::key(&keys::record(&subspace, BuildId([0; 16])))?;
         Ok(Workspace { subspace })
     }
@@ -62,7 +62,7 @@ impl Workspace {
         Ok(Some((build, keys::data(&self.subspace, build))))
     }
 
-    /// The space of a build that must still be the current one: for a reader over many transactions.
+    /// The space of a build that must still be the current one: for a reader that uses several transactions.
     pub async fn pinned<T: Transaction>(
         &self,
         tx: &T,
@@ -79,8 +79,8 @@ impl Workspace {
         }
     }
 
-    /// Begins a build. Answers which one it is to replace. To begin it again does nothing, as long as it
-    /// is under way.
+    /// Begins a build. Returns the build that it is to replace. Beginning a build that is in progress does
+    /// nothing.
     pub async fn begin<T: Transaction>(&self, tx: &T, build: BuildId) -> Result<Option<BuildId>, Error> {
         crate::called!();
         let version = tx.get_read_version().await?;
@@ -96,9 +96,10 @@ impl Workspace {
         Ok(base)
     }
 
-    /// The space of a build under way, to write into. Every transaction that writes claims it: serializable,
-    /// so that nothing comes to a build that is published or given up meanwhile. The commit shows an observer
-    /// that the builder is at work; several builders of one build do not conflict by it.
+    /// The space of a build in progress, to write into. Every transaction that writes must claim the build:
+    /// the claim is serializable, so that no rows are added to a build that is published or discarded
+    /// meanwhile. The commit shows observers that the builder is at work; several builders of one build do
+    /// not conflict through their claims.
     pub async fn claim<T: Transaction>(&self, tx: &T, build: BuildId) -> Result<Subspace, Error> {
         crate::called!();
         self.under_way(tx, build).await?;
@@ -107,7 +108,7 @@ impl Workspace {
         Ok(keys::data(&self.subspace, build))
     }
 
-    /// Makes a build the current one. The one before is retired.
+    /// Makes a build the current one. The previous one is retired.
     pub async fn publish<T: Transaction>(&self, tx: &T, build: BuildId) -> Result<(), Error> {
         crate::called!();
         let record = self.under_way(tx, build).await?;
@@ -124,7 +125,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// Gives a build up. Returns whether it was under way.
+    /// Discards a build. Returns whether it was in progress.
     pub async fn discard<T: Transaction>(&self, tx: &T, build: BuildId) -> Result<bool, Error> {
         crate::called!();
         let under_way = self.record(tx, build).await?.is_some();
@@ -135,8 +136,9 @@ impl Workspace {
         Ok(under_way)
     }
 
-    /// The builds under way, in the order of their ids: up to `most` (at least one) after the build `after`.
-    /// Fewer than `most` are the last ones. Reads at snapshot, each build by itself: some thousands are refused.
+    /// The builds in progress, in the order of their ids: up to `most` (at least one) after the build
+    /// `after`. If there are fewer than `most`, they are the last ones. Reads at snapshot, with a separate
+    /// read for each build: several thousand are refused.
     pub async fn observe<T: Transaction>(
         &self,
         tx: &T,
@@ -162,9 +164,9 @@ impl Workspace {
         stream::iter(observed).buffered(read::AT_ONCE).try_collect().await
     }
 
-    /// Gives a build up that is still as it was observed: nobody has claimed it since. Returns whether it
-    /// was. To be called by who observed it for as long as a builder may be silent; for anybody else see
-    /// [`discard_unchanged`](Workspace::discard_unchanged).
+    /// Discards a build if it is still as observed, that is, if it has not been claimed since. Returns
+    /// whether it did. For a caller that has observed the build for as long as a builder may be silent;
+    /// otherwise use [`discard_unchanged`](Workspace::discard_unchanged).
     pub async fn discard_observed<T: Transaction>(&self, tx: &T, observed: Observed) -> Result<bool, Error> {
         crate::called!();
         let Observed { build, version, claims } = observed;
@@ -174,13 +176,14 @@ impl Workspace {
         Ok(same && self.discard(tx, build).await?)
     }
 
-    /// Observes the builds under way for `duration`, by this process's own timer, and gives up those that
-    /// nobody has claimed meanwhile. Returns which; after an unknown result one may be missing in the answer.
+    /// Observes the builds in progress for `duration`, by this process's own timer, and discards those that
+    /// were not claimed in the meantime. Returns the discarded builds; after an unknown result, one may be
+    /// missing.
     ///
-    /// `duration` must be longer than a live builder takes from one commit of a claim to the next. No clock or
-    /// version is compared, so that neither clocks that are off nor the jump of versions in a recovery shorten
-    /// it. Reads `most` builds in one transaction, and gives up each in one of its own: after an error, or when
-    /// dropped, some may have been given up, and it can be called again.
+    /// `duration` must be longer than a live builder takes between the commits of two claims. No clocks or
+    /// versions are compared, so that neither inaccurate clocks nor the jump of versions in a recovery
+    /// shorten it. Reads `most` builds in one transaction, and discards each in its own transaction: after an
+    /// error, or when dropped, some may have been discarded, and it can be called again.
     pub fn discard_unchanged<D: Database>(
         &self,
         db: &D,
@@ -202,7 +205,7 @@ impl Workspace {
             if before.is_empty() {
                 return Ok(Vec::new());
             }
-            // The timer begins when all have been read: a claim that was observed had committed before.
+            // The timer starts after all have been read: an observed claim had committed before that.
             db.env().sleep(duration).await;
             let mut discarded = Vec::new();
             for observed in before {
@@ -214,10 +217,11 @@ impl Workspace {
         }
     }
 
-    /// Clears up to `most` (at least one) rows of a retired build, and fewer where these are many bytes to read.
+    /// Clears up to `most` (at least one) rows of a retired build, and fewer if their total size is large.
     ///
-    /// At snapshot: a retired build stays retired until all of it is cleared, and nobody who claims it writes
-    /// into it any more. Two conflict if one of them clears the last of the build, which may begin again then.
+    /// Reads at snapshot: a retired build stays retired until all of it is cleared, and a builder that claims
+    /// it can no longer write into it. Two calls conflict if one of them clears the last rows of the build,
+    /// because the build may then be begun again.
     pub async fn clear_retired<T: Transaction>(&self, tx: &T, most: usize) -> Result<Cleared, Error> {
         crate::called!();
         let part = keys::retirements(&self.subspace);
@@ -241,8 +245,8 @@ impl Workspace {
         Ok(Cleared { rows: rows.len(), more: !all || retired.len() > 1 })
     }
 
-    /// Clears all retired builds, `most` rows a transaction. Answers how many rows it cleared, or more
-    /// after unknown results.
+    /// Clears all retired builds, `most` rows per transaction. Returns the number of cleared rows, which may
+    /// be too high after unknown results.
     ///
     /// Dropping the future: some rows are cleared, and the next call clears the rest.
     pub fn clear_all_retired<D: Database>(
@@ -263,7 +267,7 @@ impl Workspace {
         }
     }
 
-    /// Takes a build out of those under way.
+    /// Removes a build from those in progress.
     fn end<T: Transaction>(&self, tx: &T, build: BuildId) {
         tx.clear(&keys::record(&self.subspace, build));
         tx.clear(&keys::claims(&self.subspace, build));

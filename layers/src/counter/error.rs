@@ -1,12 +1,12 @@
-//! Why an operation on a counter did not happen.
+//! Errors of counter operations.
 
 layer_error! {
-    /// What an operation on a counter can fail with; nothing was changed.
+    /// Why an operation on a counter failed; nothing was changed.
     pub enum Error {
-        /// The change would take the counter out of the bounds it was given.
+        /// The change would move the counter out of the given bounds.
         #[error("{value} changed by {by} is not in {least}..={most}")]
         OutOfBounds {
-            /// What the counter says.
+            /// The counter's value.
             value: i64,
             /// The change.
             by: i64,
@@ -15,7 +15,7 @@ layer_error! {
             /// The upper bound.
             most: i64,
         },
-        /// The parts of a split counter add up to more, or less, than 64 bits hold.
+        /// The sum of the parts of a split counter does not fit in 64 bits.
         #[error("the counter adds up to {0}, which 64 bits do not hold")]
         Overflow(i128),
     }

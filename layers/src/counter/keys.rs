@@ -1,7 +1,7 @@
 //! The key schema of counters.
 //!
 //! ```text
-//! single   (counter)          =  value     i64, little-endian, as atomic additions want it
+//! single   (counter)          =  value     i64, little-endian, as atomic addition requires
 //! split    (counter, part)    =  value     the counter is the sum of its parts
 //! ```
 
@@ -10,30 +10,30 @@ use crate::tx::{Env, KeyValue};
 use foundationdb_tuple::Subspace;
 use serde::{Deserialize, Serialize};
 
-/// Which part of a split counter a change goes to. Draw it before a retry loop: a draw is a draw, but one
-/// that each attempt makes anew cannot be replayed.
+/// The part of a split counter that a change is applied to. Draw it before a retry loop: any part is correct,
+/// but a part drawn anew in each attempt cannot be replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Part(pub u64);
 
 impl Part {
-    /// Any part, each as likely as the others.
+    /// Draws a part, all with the same probability.
     pub fn draw(env: &Env) -> Part {
         crate::called!();
         Part(env.random_u64())
     }
 }
 
-/// The key of a part, of so many.
+/// The key of a part out of `parts`.
 pub(super) fn part(subspace: &Subspace, part: Part, parts: u32) -> Vec<u8> {
     subspace.pack(&((part.0 % u64::from(parts.max(1))) as i64,))
 }
 
-/// A value as an atomic addition leaves it.
+/// Decodes a value written by atomic additions.
 pub(super) fn value(key: &[u8], value: &[u8]) -> Result<i64, Error> {
     value.try_into().map(i64::from_le_bytes).map_err(|_| Error::foreign(key))
 }
 
-/// The sum of the parts, whatever their number.
+/// The sum of the parts, regardless of their number.
 pub(super) fn sum(subspace: &Subspace, rows: &[KeyValue]) -> Result<i64, Error> {
     let mut sum = 0;
     for row in rows {

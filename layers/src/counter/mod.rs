@@ -1,25 +1,25 @@
-//! Counters: numbers that many clients change at once.
+//! Counters: numbers that many clients change concurrently.
 //!
 //! # Promise
 //!
-//! * A counter is the sum of all changes that took effect, at every version. Unset, it is 0.
-//! * [`Counter::add`] and [`SplitCounter::add`] never conflict, with each other or with anybody who only
-//!   adds. A [`SplitCounter`] spreads them over several keys besides, so that no single one of them is
-//!   written more often than a storage server likes (some tens of times a second).
-//! * Reads are exact: the value, or the sum of the parts, of one version. The number of parts may differ
-//!   between clients and change at any time: nothing is lost by having more or fewer.
-//! * [`add_within`](Counter::add_within) changes the counter only if it stays in bounds ("take one, unless
-//!   none is left"), and answers what it is then. However many clients try, the bounds hold, as long as
-//!   nobody adds without them.
+//! * A counter is the sum of all changes that took effect, at every version. Its initial value is 0.
+//! * [`Counter::add`] and [`SplitCounter::add`] never conflict with each other or with other clients that
+//!   only add. A [`SplitCounter`] also spreads them over several keys, so that no single key is written too
+//!   often for a storage server (some tens of times per second).
+//! * Reads are exact: the value, or the sum of the parts, at one version. The number of parts may differ
+//!   between clients and may change at any time: nothing is lost with more or fewer parts.
+//! * [`add_within`](Counter::add_within) changes the counter only if it stays within bounds ("take one,
+//!   unless none is left"), and returns the new value. However many clients try concurrently, the bounds
+//!   hold, provided that all changes use them.
 //! * In the transaction of a [`Session`](crate::once::Session) a change takes effect exactly once. A bare
-//!   addition whose result is unknown must not be repeated: it would count twice.
+//!   addition whose result is unknown must not be repeated: it would be counted twice.
 //!
 //! # What it does not do
 //!
-//! * A decision within bounds does not scale: it reads the counter serializably, all parts of it, and
-//!   conflicts with every change. Split counters suit what is added to often and decided upon rarely.
-//! * An addition without bounds does not look: a single key wraps around at 64 bits. A sum of parts that
-//!   64 bits do not hold is [`Error::Overflow`].
+//! * A change within bounds does not scale: it reads all parts of the counter serializably, and conflicts
+//!   with every other change. Split counters suit values that are changed often and checked rarely.
+//! * An addition without bounds does not check the value: a single key wraps around at 64 bits. A sum of
+//!   parts that does not fit in 64 bits is [`Error::Overflow`].
 //!
 //! # What it costs
 //!
@@ -36,7 +36,7 @@
 //!
 //! async fn visit<T: Transaction>(tx: &T, visits: &SplitCounter, part: Part) -> Result<i64, Error> {
 //!     visits.add(tx, part, 1).await?;
-//!     // At snapshot, so that looking at the counter does not make visitors conflict.
+//!     // Reads at snapshot, so that visitors do not conflict.
 //!     visits.get(tx, Isolation::Snapshot).await
 //! }
 //! ```

@@ -1,4 +1,4 @@
-//! The operations of counters.
+//! Operations on counters.
 
 use super::{Error, Part, keys};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
 };
 use foundationdb_tuple::Subspace;
 
-/// A counter in a single key.
+/// A counter stored in a single key.
 #[derive(Clone, Debug)]
 pub struct Counter {
     key: Vec<u8>,
@@ -21,20 +21,20 @@ pub struct SplitCounter {
 }
 
 impl Counter {
-    /// The counter at the key that is `subspace`'s own prefix.
+    /// The counter stored at the prefix of `subspace` itself.
     pub fn new(subspace: Subspace) -> Counter {
         crate::called!();
         Counter { key: subspace.into_bytes() }
     }
 
-    /// Changes the counter without looking at it.
+    /// Changes the counter without reading it.
     pub async fn add<T: Transaction>(&self, tx: &T, by: i64) -> Result<(), Error> {
         crate::called!();
         tx.atomic_op(&self.key, &by.to_le_bytes(), MutationType::Add);
         Ok(())
     }
 
-    /// Changes the counter if it is in `least..=most` afterwards, and answers what it is then.
+    /// Changes the counter if the result is in `least..=most`, and returns the result.
     pub async fn add_within<T: Transaction>(
         &self,
         tx: &T,
@@ -48,14 +48,14 @@ impl Counter {
         Ok(after)
     }
 
-    /// Makes the counter say this.
+    /// Sets the value of the counter.
     pub async fn set<T: Transaction>(&self, tx: &T, value: i64) -> Result<(), Error> {
         crate::called!();
         tx.set(&self.key, &value.to_le_bytes());
         Ok(())
     }
 
-    /// What the counter says.
+    /// The value of the counter.
     pub async fn get<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<i64, Error> {
         crate::called!();
         tx.get(&self.key, isolation).await?.map_or(Ok(0), |value| keys::value(&self.key, &value))
@@ -63,13 +63,13 @@ impl Counter {
 }
 
 impl SplitCounter {
-    /// The counter below `subspace`, which nothing else may use, changed in so many parts.
+    /// The counter in `subspace`, which must not be used for anything else, with `parts` parts.
     pub fn new(subspace: Subspace, parts: u32) -> SplitCounter {
         crate::called!();
         SplitCounter { subspace, parts }
     }
 
-    /// Changes the counter, in this part, without looking at it.
+    /// Changes the counter in this part, without reading it.
     pub async fn add<T: Transaction>(&self, tx: &T, part: Part, by: i64) -> Result<(), Error> {
         crate::called!();
         let key = keys::part(&self.subspace, part, self.parts);
@@ -77,8 +77,8 @@ impl SplitCounter {
         Ok(())
     }
 
-    /// Changes the counter, in this part, if it is in `least..=most` afterwards, and answers what it is
-    /// then. Reads all parts, serializably: a decision on fewer would not be exact.
+    /// Changes the counter in this part if the result is in `least..=most`, and returns the result. Reads all
+    /// parts serializably: a decision based on fewer would not be exact.
     pub async fn add_within<T: Transaction>(
         &self,
         tx: &T,
@@ -93,7 +93,8 @@ impl SplitCounter {
         Ok(after)
     }
 
-    /// Makes the counter say this, in one part: of all others, whoever has made them, nothing is left.
+    /// Sets the value of the counter in one part, and clears all other parts, regardless of which client
+    /// wrote them.
     pub async fn set<T: Transaction>(&self, tx: &T, value: i64) -> Result<(), Error> {
         crate::called!();
         let (begin, end) = self.subspace.range();
@@ -102,7 +103,7 @@ impl SplitCounter {
         Ok(())
     }
 
-    /// What the counter says: the sum of all parts that there are.
+    /// The value of the counter: the sum of all existing parts.
     pub async fn get<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<i64, Error> {
         crate::called!();
         let rows = read::all::<_, Error>(tx, RangeOption::from(self.subspace.range()), isolation).await?;

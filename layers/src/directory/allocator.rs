@@ -1,8 +1,8 @@
-//! The high-contention allocator: short prefixes, each given once, by many at a time.
+//! The high-contention allocator: allocates short unique prefixes for many concurrent clients.
 //!
-//! Candidates are drawn at random from a window of integers, so that two who allocate at the same time
-//! seldom draw the same one; a candidate that was drawn is marked. Once half of a window has been given
-//! away the next one begins behind it, and the marks of the old one are cleared.
+//! Candidates are drawn at random from a window of integers, so that two concurrent allocations seldom draw
+//! the same one; a drawn candidate is marked. Once half of a window has been allocated, the next window
+//! starts after it, and the marks of the old one are cleared.
 
 use super::Error;
 use crate::{
@@ -14,7 +14,7 @@ use foundationdb_tuple::Subspace;
 use futures::future::try_join;
 use serde::{Deserialize, Serialize};
 
-/// A number drawn for one operation, from which all its candidates follow.
+/// A number drawn for one operation, which determines all its candidates.
 ///
 /// It is drawn before the retry loop, so that the operation is the same in every attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 pub struct Chance(pub u64);
 
 impl Chance {
-    /// Draws one.
+    /// Draws a number.
     pub fn draw(env: &Env) -> Chance {
         crate::called!();
         Chance(env.random_u64())
@@ -39,13 +39,13 @@ impl Chance {
     }
 }
 
-/// No window begins at or behind this.
+/// No window starts at or after this number.
 const LAST_START: i64 = i64::MAX / 2;
 
-/// Of a window whose count is right at most half is taken: this many candidates in a row are not.
+/// If the count of a window is correct, at most half of its candidates are taken: this many in a row are not.
 const MOST_TAKEN: usize = 200;
 
-/// An allocator below a subspace of its own.
+/// An allocator in its own subspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allocator {
     counters: Subspace,
@@ -53,31 +53,31 @@ pub struct Allocator {
 }
 
 impl Allocator {
-    /// The allocator below `subspace`.
+    /// The allocator in `subspace`.
     pub fn new(subspace: Subspace) -> Allocator {
         crate::called!();
         Allocator { counters: subspace.subspace(&0i64), recent: subspace.subspace(&1i64) }
     }
 
-    /// The key of the window that begins at `start`: how often it was drawn from.
+    /// The key of the window that starts at `start`; its value counts the draws from it.
     pub fn counter(&self, start: i64) -> Vec<u8> {
         crate::called!();
         self.counters.pack(&start)
     }
 
-    /// The mark of a candidate that was drawn.
+    /// The mark of a drawn candidate.
     pub fn mark(&self, candidate: i64) -> Vec<u8> {
         crate::called!();
         self.recent.pack(&candidate)
     }
 
-    /// A prefix that no other call has been given or ever will be.
+    /// Allocates a prefix that no other call ever returns.
     ///
     /// Several calls may run concurrently in one transaction, within one task.
     ///
-    /// Windows and counts are read at snapshot: they only steer where to look. What makes a prefix unique
-    /// is its mark, which is read serializably and declared written, so that of two transactions that take
-    /// one candidate the second conflicts.
+    /// Windows and counts are read at snapshot: they only determine where to search. The uniqueness of a
+    /// prefix relies on its mark, which is read serializably and declared as written, so that of two
+    /// transactions that take one candidate the second conflicts.
     pub async fn allocate<T: Transaction>(&self, tx: &T, mut chance: Chance) -> Result<Bytes, Error> {
         crate::called!();
         self.allocate_from(tx, &mut chance).await
@@ -93,8 +93,8 @@ impl Allocator {
             for _ in 0..MOST_TAKEN {
                 let candidate = start + chance.below(size);
                 let mark = self.mark(candidate);
-                // The read is issued before the write and without a pause between them: of two calls in
-                // one transaction the second sees the first one's mark.
+                // The read is issued before the write, without an await between them: of two calls in one
+                // transaction, the second sees the first one's mark.
                 let marked = tx.get(&mark, Isolation::Serializable);
                 tx.set_option(TransactionOption::NextWriteNoWriteConflictRange)?;
                 tx.set(&mark, b"");
@@ -112,8 +112,8 @@ impl Allocator {
         }
     }
 
-    /// The window to draw from, its start and size, with this draw counted: the latest one, or a later one
-    /// when half of that is given away.
+    /// The window to draw from (start and size), after counting this draw: the latest window, or a later one
+    /// if half of it is allocated.
     async fn window<T: Transaction>(&self, tx: &T) -> Result<(i64, i64), Error> {
         let mut start = self.latest(tx).await?;
         loop {
@@ -144,7 +144,7 @@ impl Allocator {
         match read::all::<_, Error>(tx, last, Isolation::Snapshot).await?.pop() {
             None => Ok(0),
             Some(row) => match exact::unpack_below(&self.counters, &row.key) {
-                // Windows follow each other from 0 on, and none is near the end.
+                // Windows follow each other from 0, and none is near the maximum.
                 Ok(start @ 0..LAST_START) => Ok(start),
                 _ => Err(Error::foreign(&row.key)),
             },
@@ -152,8 +152,8 @@ impl Allocator {
     }
 }
 
-/// How large the window is that begins at `start`: small as long as that keeps prefixes short, and never
-/// so large that its marks become many.
+/// The size of the window that starts at `start`: small while that keeps prefixes short, and limited so that
+/// a window does not have too many marks.
 fn size(start: i64) -> i64 {
     match start {
         ..255 => 64,

@@ -1,29 +1,29 @@
-//! Why an operation on a directory did not happen.
+//! Errors of directory operations.
 
 use super::Path;
 use bytes::Bytes;
 
 layer_error! {
-    /// What an operation on a directory can fail with. No directory was changed; a create that is refused
-    /// may have used up a candidate of the allocator, which does no harm.
+    /// Why an operation on a directory failed. No directory was changed; a create that is refused may have
+    /// used up a candidate of the allocator, which is harmless.
     pub enum Error {
-        /// There is no such directory.
+        /// The directory does not exist.
         #[error("there is no directory {0}")]
         NotFound(Path),
-        /// There is one already.
+        /// The directory exists already.
         #[error("the directory {0} exists already")]
         AlreadyExists(Path),
-        /// The directory was created for something else.
+        /// The directory was created with another layer tag.
         #[error("the directory {path} has the layer tag \"{}\", not \"{}\"", .found.escape_ascii(), .asked.escape_ascii())]
         WrongTag {
             /// The directory.
             path: Path,
-            /// The tag that was asked for.
+            /// The requested tag.
             asked: Bytes,
-            /// The tag that it has.
+            /// The tag of the directory.
             found: Bytes,
         },
-        /// The root holds the other directories; it is none itself.
+        /// The root contains the other directories; it is not itself a directory.
         #[error("the root directory cannot be {0}")]
         Root(&'static str),
         /// The destination lies below the source, or is the source.
@@ -34,7 +34,7 @@ layer_error! {
             /// The destination.
             to: Path,
         },
-        /// A directory stays in its partition, because its content lies there.
+        /// A directory cannot leave its partition, because its content is stored there.
         #[error("{from} cannot be moved to {to}, in another partition")]
         BetweenPartitions {
             /// The source.
@@ -42,46 +42,48 @@ layer_error! {
             /// The destination.
             to: Path,
         },
-        /// A move does not create directories on the way.
+        /// A move does not create parent directories.
         #[error("there is no directory for {0} to be moved into")]
         NoParent(Path),
-        /// This layer chooses all prefixes itself.
+        /// This layer allocates all prefixes itself.
         #[error("a prefix for {0} was given, and manual prefixes are not enabled")]
         ManualPrefix(Path),
-        /// Within a partition all prefixes are the allocator's.
+        /// Within a partition, the allocator chooses all prefixes.
         #[error("a prefix for {0} was given, which lies in a partition")]
         PrefixInPartition(Path),
-        /// The prefix is a directory's, or begins one, or continues one; or it is nobody's to give.
+        /// The prefix equals, contains or is contained in a directory's prefix, or must not be given to a
+        /// directory.
         #[error("the prefix \"{}\" for {path} is in use", .prefix.escape_ascii())]
         PrefixInUse {
-            /// The directory that was to have it.
+            /// The directory that was to get the prefix.
             path: Path,
             /// The prefix.
             prefix: Bytes,
         },
-        /// The allocator has chosen a prefix under which somebody who asked no directory has written.
+        /// The allocator chose a prefix that already contains keys, written by a client that does not use
+        /// directories.
         #[error("there are keys at the prefix \"{}\", which was allocated for {path}", .prefix.escape_ascii())]
         PrefixNotEmpty {
-            /// The directory that was to have it.
+            /// The directory that was to get the prefix.
             path: Path,
             /// The prefix.
             prefix: Bytes,
         },
-        /// The allocator has chosen a prefix that clashes with one that was given by hand.
+        /// The allocator chose a prefix that overlaps with a manual one.
         #[error("the prefix \"{}\", allocated for {path}, clashes with a manual one", .prefix.escape_ascii())]
         PrefixClash {
-            /// The directory that was to have it.
+            /// The directory that was to get the prefix.
             path: Path,
             /// The prefix.
             prefix: Bytes,
         },
-        /// A partition holds directories; keys belong into these.
+        /// A partition contains directories; keys must be stored in those.
         #[error("the directory {0} is a partition, which holds no keys of its own")]
         Partition(Path),
-        /// The handle's path no longer leads to its directory: it was moved or removed.
+        /// The handle's path no longer leads to its directory: the directory was moved or removed.
         #[error("the directory that was at {0} is not there any more")]
         Stale(Path),
-        /// A later version of the directory layer has written here; this one cannot read it.
+        /// A later version of the directory layer has written this data; this version cannot read it.
         #[error("the directories of {path} are of version {}.{}.{}", .version[0], .version[1], .version[2])]
         TooNew {
             /// The root, or the partition.
@@ -89,7 +91,7 @@ layer_error! {
             /// The version found.
             version: [u32; 3],
         },
-        /// A later version of the directory layer has written here; this one can only read it.
+        /// A later version of the directory layer has written this data; this version can only read it.
         #[error(
             "the directories of {path} are of version {}.{}.{}, to be read only",
             .version[0], .version[1], .version[2]

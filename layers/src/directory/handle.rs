@@ -1,4 +1,4 @@
-//! A directory in hand.
+//! A handle to a directory.
 
 use super::{Directories, Error, PARTITION, Path, keys::Nodes};
 use crate::{
@@ -8,14 +8,14 @@ use crate::{
 use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, pack, unpack};
 
-/// A directory, as it was when it was opened.
+/// A directory in the state in which it was opened.
 ///
-/// A handle outlives its transaction, and its directory may be moved or removed meanwhile; what is then
-/// written below its prefix belongs to nobody, be it keys or directories. A transaction that uses a handle
-/// it did not open itself asks [`check`](Directories::check) first.
+/// A handle outlives its transaction, and its directory may be moved or removed in the meantime; keys or
+/// directories written below its prefix after that belong to no directory. A transaction that uses a handle
+/// that it did not open itself calls [`check`](Directories::check) first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory {
-    /// The layer that the directory's own node lies in.
+    /// The layer that contains the directory's own node.
     pub(super) layer: Directories,
     pub(super) path: Path,
     pub(super) prefix: Bytes,
@@ -35,25 +35,25 @@ impl Directory {
         &self.tag
     }
 
-    /// Whether it is a partition: it holds directories and no keys.
+    /// Whether it is a partition: a partition contains directories, but no keys.
     pub fn is_partition(&self) -> bool {
         crate::called!();
         self.tag == PARTITION
     }
 
-    /// The prefix of its keys, or of its partition's.
+    /// The prefix of its keys or, for a partition, of everything in it.
     pub fn prefix(&self) -> &Bytes {
         crate::called!();
         &self.prefix
     }
 
-    /// The directories among which it is.
+    /// The directories of the layer that contains it.
     pub fn siblings(&self) -> &Directories {
         crate::called!();
         &self.layer
     }
 
-    /// The subspace that is the directory's, for whatever is to be kept there. A partition has none.
+    /// The directory's subspace, for its content. A partition has none.
     pub fn subspace(&self) -> Result<Subspace, Error> {
         crate::called!();
         match self.is_partition() {
@@ -71,7 +71,7 @@ impl Directory {
         }
     }
 
-    /// Moves it to another absolute path of its partition.
+    /// Moves it to another absolute path in its partition.
     pub async fn move_to<T: Transaction>(&self, tx: &T, to: &[&str]) -> Result<Directory, Error> {
         crate::called!();
         let partition = self.layer.partition.names();
@@ -81,26 +81,26 @@ impl Directory {
         }
     }
 
-    /// Removes it, all below it, and what they hold.
+    /// Removes it, all directories below it, and their content.
     pub async fn remove<T: Transaction>(&self, tx: &T) -> Result<(), Error> {
         crate::called!();
         self.layer.remove(tx, &self.name()).await
     }
 
-    /// [`remove`](Directory::remove), or nothing if there is no directory at its path. Says whether there
-    /// was.
+    /// Like [`remove`](Directory::remove), but does nothing if there is no directory at its path. Returns
+    /// whether there was one.
     pub async fn remove_if_exists<T: Transaction>(&self, tx: &T) -> Result<bool, Error> {
         crate::called!();
         self.layer.remove_if_exists(tx, &self.name()).await
     }
 
-    /// Whether there is a directory at its path, be it another one.
+    /// Whether there is a directory at its path, even if it is a different one.
     pub async fn exists<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<bool, Error> {
         crate::called!();
         self.layer.exists(tx, &self.name(), isolation).await
     }
 
-    /// The names that lead to it within its layer.
+    /// The names from its layer's root to it.
     fn names(&self) -> &[String] {
         &self.path.names()[self.layer.partition.names().len()..]
     }
@@ -110,7 +110,7 @@ impl Directory {
     }
 }
 
-/// The directory and the layer it lies in, as nested tuples.
+/// The directory and the layer that contains it, as nested tuples.
 type Packed<'a> =
     ((Vec<String>, TupleBytes<'a>, TupleBytes<'a>), (TupleBytes<'a>, TupleBytes<'a>, Vec<String>, bool));
 
@@ -132,7 +132,7 @@ impl Answer for Directory {
 
     fn decode(bytes: Bytes) -> Option<Directory> {
         let ((path, prefix, tag), (nodes, content, partition, manual)): Packed = unpack(&bytes).ok()?;
-        // A directory is among those of its layer.
+        // A directory's path lies within its layer's partition.
         path.strip_prefix(&partition[..])?;
         let own = |bytes: TupleBytes| Bytes::copy_from_slice(&bytes);
         let layer = Directories {
@@ -170,7 +170,7 @@ mod tests {
             assert_eq!(Directory::decode(out.freeze()), Some(directory));
         }
         assert_eq!(Directory::decode(Bytes::from_static(b"\x15\x01")), None);
-        // Of a partition that it is not in: its names there would have no begin.
+        // Of a partition that does not contain it: its names within that partition would not be defined.
         let astray = Directory { path: Path::from(&["q"][..]), ..directory(&[], b"") };
         let astray = Directory { layer: directory(&["p"], PARTITION).below(), ..astray };
         let mut out = BytesMut::new();

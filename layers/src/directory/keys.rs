@@ -1,18 +1,18 @@
-//! The key schema of a directory layer: the official one, version 1.0.0, which other tools read.
+//! The key schema of a directory layer: the official schema, version 1.0.0, which other tools can read.
 //!
 //! ```text
-//! nodes                                   the subspace of nodes, \xfe unless told otherwise
+//! nodes                                   the subspace of nodes, by default \xfe
 //! (nodes, prefix)                         the node of the directory with this prefix
 //! (nodes, nodes)                          the node of the root
 //!
-//! (node, 0, name)          =  prefix      a directory below it
+//! (node, 0, name)          =  prefix      a subdirectory
 //! (node, b"layer")         =  tag         its layer tag
 //! (root, b"version")       =  1, 0, 0     three little-endian 32-bit numbers
-//! (root, b"hca", 0, start) =  count       the allocator's window, and how often it was drawn from
-//! (root, b"hca", 1, n)     =  ''          a candidate of the window that was drawn
-//! (node, b"claim", name)                  never stored: calls of one transaction meet here
+//! (root, b"hca", 0, start) =  count       a window of the allocator; counts the draws from it
+//! (root, b"hca", 1, n)     =  ''          a drawn candidate of the window
+//! (node, b"claim", name)                  never stored: coordinates the calls of one transaction
 //!
-//! prefix ..                               what a directory holds
+//! prefix ..                               the content of a directory
 //! prefix \xfe ..                          the nodes of a directory that is a partition
 //! ```
 
@@ -24,7 +24,7 @@ use crate::{
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Element, Subspace};
 
-/// The version of the schema, as it is stored.
+/// The stored version of the schema.
 pub const VERSION: [u32; 3] = [1, 0, 0];
 
 /// The layer tag of a partition.
@@ -34,18 +34,18 @@ fn bytes(bytes: &[u8]) -> TupleBytes<'_> {
     TupleBytes::from(bytes)
 }
 
-/// The nodes of one directory layer: for whoever reads or repairs them by hand.
+/// The nodes of one directory layer, for tools that read or repair them directly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nodes(Subspace);
 
 impl Nodes {
-    /// The nodes below `subspace`.
+    /// The nodes in `subspace`.
     pub fn new(subspace: Subspace) -> Nodes {
         crate::called!();
         Nodes(subspace)
     }
 
-    /// What the keys of all nodes begin with.
+    /// The prefix of the keys of all nodes.
     pub fn key(&self) -> &[u8] {
         crate::called!();
         self.0.bytes()
@@ -75,13 +75,13 @@ impl Nodes {
         Allocator::new(self.root().subspace.subspace(&bytes(b"hca")))
     }
 
-    /// The last key of the nodes whose prefix sorts before this one.
+    /// A read of the last key of the nodes whose prefix sorts before this one.
     pub(super) fn last_before(&self, prefix: &[u8]) -> RangeOption {
         let end = self.of(prefix).subspace.range().0;
         RangeOption::new(self.0.range().0, end).reversed().limit(1)
     }
 
-    /// The nodes whose prefix begins with this one; `None` when no key can.
+    /// The range of the nodes whose prefix starts with this one; `None` if no key can.
     pub(super) fn beginning_with(&self, prefix: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
         let end = strinc(prefix)?;
         Some((self.0.pack(&bytes(prefix)), self.0.pack(&bytes(&end))))
@@ -96,7 +96,7 @@ impl Nodes {
     }
 }
 
-/// The node of a directory: what the layer knows of it.
+/// The node of a directory: its metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     subspace: Subspace,
@@ -116,13 +116,13 @@ impl Node {
         self.subspace.pack(&bytes(b"layer"))
     }
 
-    /// The key that leads to the directory of this name below it.
+    /// The key of the subdirectory with this name.
     pub fn child(&self, name: &str) -> Vec<u8> {
         crate::called!();
         self.children().pack(&name)
     }
 
-    /// The subspace of all that lead to directories below it.
+    /// The subspace of the keys of all subdirectories.
     pub fn children(&self) -> Subspace {
         crate::called!();
         self.subspace.subspace(&0i64)
@@ -134,13 +134,13 @@ impl Node {
         self.subspace.range()
     }
 
-    /// Where the calls of one transaction that would create this directory meet.
+    /// The key at which the calls of one transaction that would create this directory coordinate.
     pub(super) fn claim(&self, name: &str) -> Vec<u8> {
         self.subspace.pack(&(bytes(b"claim"), name))
     }
 }
 
-/// The name of the directory that a key of [`children`](Node::children) leads to.
+/// The name of the subdirectory to which a key of [`children`](Node::children) belongs.
 pub(super) fn name(children: &Subspace, key: &[u8]) -> Result<String, Error> {
     children.unpack(key).map_err(|_| Error::foreign(key))
 }
@@ -154,17 +154,17 @@ pub(super) fn version(key: &[u8], value: &[u8]) -> Result<[u32; 3], Error> {
     }
 }
 
-/// The version as it is stored.
+/// The encoded version.
 pub(super) fn version_value() -> Vec<u8> {
     VERSION.iter().flat_map(|n| n.to_le_bytes()).collect()
 }
 
-/// What a call lays claim to: a prefix and a tag for the directory it would create.
+/// The claim of a call: the prefix and the tag of the directory that it would create.
 pub(super) fn claim(prefix: &[u8], tag: &[u8]) -> Vec<u8> {
     foundationdb_tuple::pack(&(bytes(prefix), bytes(tag)))
 }
 
-/// The first of several claims, one behind the other.
+/// The first of several concatenated claims.
 pub(super) fn first_claim(key: &[u8], claims: &[u8]) -> Result<(Bytes, Bytes), Error> {
     match nesting::unpack::<Vec<Element>>(claims).as_deref() {
         Ok([Element::Bytes(prefix), Element::Bytes(tag), ..]) => {

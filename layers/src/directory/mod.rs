@@ -1,45 +1,47 @@
-//! Directories: names that lead to short prefixes, so that key schemas need no long ones.
+//! Directories: paths of names that are mapped to short prefixes, to keep keys short.
 //!
-//! The bytes are those of the official directory layer, version 1.0.0: what one writes, the other reads.
+//! The format is that of the official directory layer, version 1.0.0: each can read what the other writes.
 //!
 //! # Promise
 //!
-//! * A path leads to at most one directory. Its prefix is its own: it begins no other directory's prefix
-//!   and is begun by none, so that no two directories share a key.
-//! * A prefix that was allocated is never given again, also not after its directory is removed.
-//! * Directories are a tree. A directory moves with all below it, to a path of its partition whose parent
-//!   is there, and keeps its prefix: its content does not move.
-//! * Removal takes the directory, all below it and what they hold, in one transaction.
-//! * A directory has the layer tag it was created with; who asks for another one is refused. The tag
-//!   `partition` makes it a layer of its own, everything of which lies below its prefix.
-//! * Calls of one transaction may run concurrently in one task: those that create one path agree on one
-//!   directory and one prefix.
-//! * Directories are created concurrently without conflicts, unless in one parent under one name.
-//! * Inside a [session](crate::once) operations take effect exactly once: after an unknown result a create is
-//!   not told that its own directory exists already, nor a removal that its own is not there.
+//! * A path leads to at most one directory. Its prefix is unique: it is not a prefix of another directory's
+//!   prefix, nor the reverse, so that no two directories share a key.
+//! * An allocated prefix is never allocated again, even after its directory is removed.
+//! * Directories form a tree. A directory is moved together with all directories below it, to a path in its
+//!   partition whose parent exists, and keeps its prefix: its content does not move.
+//! * Removal deletes the directory, all directories below it and their content, in one transaction.
+//! * A directory keeps the layer tag with which it was created; opening it with another tag is refused. The
+//!   tag `partition` makes it a separate layer, which stores everything below the directory's prefix.
+//! * Calls of one transaction may run concurrently in one task: calls that create the same path create one
+//!   directory with one prefix.
+//! * Directories can be created concurrently without conflicts, except with the same name in the same parent.
+//! * In a [session](crate::once), operations take effect exactly once: after an unknown result, a create does
+//!   not fail because its own directory exists already, nor a removal because its own directory is already
+//!   gone.
 //!
 //! # What it does not do
 //!
-//! * It keeps nobody from writing below the prefix of a directory that was moved or removed: see
+//! * It does not prevent writes below the prefix of a directory that was moved or removed: see
 //!   [`Directories::check`].
-//! * It does not empty a prefix that is given by hand. Concurrent calls of one transaction that give
-//!   prefixes by hand are not told of each other's.
-//! * A transaction that reads without its own writes (options 51 and 601) can neither create nor allocate.
-//! * A removal is one transaction: a tree of very many directories is refused, and must be removed piece by
-//!   piece.
+//! * It does not clear a prefix that is given manually. Concurrent calls of one transaction that give
+//!   prefixes manually do not detect each other's prefixes.
+//! * A transaction that does not read its own writes (options 51 and 601) can neither create directories nor
+//!   allocate prefixes.
+//! * A removal is one transaction: a tree with too many directories is refused, and must be removed in
+//!   pieces.
 //!
 //! # What it costs
 //!
 //! | operation | reads | writes | conflicts with |
 //! |---|---|---|---|
-//! | open, exists | 1 + 2 for each name, one after the other | – | changes of a directory on the path |
-//! | list, list_page | the same and 1 range | – | the same, and creations in the directory |
-//! | create | the same, and about 8 for each directory made | 2 rows and 3 of the allocator for each | the same path, a prefix by hand |
+//! | open, exists | 1 + 2 for each name, sequentially | – | changes of a directory on the path |
+//! | list, list_page | as for open, and 1 range | – | as for open, and creations in the directory |
+//! | create | as for open, and about 8 for each directory created | 2 rows and 3 of the allocator for each | creations of the same path, manual prefixes |
 //! | rename | as two opens | 1 row, 1 clear | changes of either path |
-//! | remove | the same and 1 range for each directory below | 2 range clears for each | changes below |
+//! | remove | as for open, and 1 range for each directory below | 2 range clears for each | changes below |
 //!
-//! The allocator reads its marks serializably and its windows at snapshot: two transactions conflict
-//! there only if they draw the same candidate.
+//! The allocator reads its marks serializably and its windows at snapshot: two transactions conflict in the
+//! allocator only if they draw the same candidate.
 //!
 //! ```
 //! use shaketable_layers::{directory::{Chance, Directories, Error}, tx::{Isolation, Transaction}};

@@ -1,4 +1,4 @@
-//! The operations on directories, each inside a transaction.
+//! Operations on directories, each within a transaction.
 
 use super::{
     Chance, Directory, Error, PARTITION, Path,
@@ -13,38 +13,38 @@ use foundationdb_tuple::Subspace;
 use futures::future::{BoxFuture, FutureExt, try_join, try_join_all};
 use std::collections::BTreeSet;
 
-/// A place from which paths lead to directories: the root of a directory layer, or
+/// A starting point from which paths lead to directories: the root of a directory layer, or the directories
 /// [`below`](Directory::below) a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directories {
-    /// Where the nodes of this layer lie.
+    /// The nodes of this layer.
     pub(super) nodes: Nodes,
-    /// What allocated prefixes begin with.
+    /// The prefix of all allocated prefixes.
     pub(super) content: Bytes,
-    /// The partition whose directories these are; empty for a layer of its own.
+    /// The path of the partition that contains these directories; empty if they are not in a partition.
     pub(super) partition: Path,
-    /// Whether prefixes may be given by hand.
+    /// Whether manual prefixes are allowed.
     pub(super) manual: bool,
-    /// From where paths lead, below the partition.
+    /// The starting point of paths, relative to the partition.
     pub(super) base: Vec<String>,
 }
 
-/// The official layer: nodes below `\xfe`, allocated prefixes as short as they can be.
+/// The official layer: nodes below `\xfe`, and the shortest possible allocated prefixes.
 impl Default for Directories {
     fn default() -> Directories {
         Directories::new(Subspace::from_bytes([0xfe]), Subspace::all())
     }
 }
 
-/// How a path is followed.
+/// How to follow a path.
 #[derive(Clone, Copy)]
 struct Way {
     isolation: Isolation,
-    /// Whether the call is to write.
+    /// Whether the call will write.
     writes: bool,
-    /// Whether a path that ends at a partition leads into it.
+    /// Whether a path that ends at a partition is followed into it.
     enters: bool,
-    /// Whether the call gives a prefix.
+    /// Whether the call gives a manual prefix.
     gives_prefix: bool,
 }
 
@@ -52,15 +52,15 @@ const OPENING: Way =
     Way { isolation: Isolation::Serializable, writes: false, enters: false, gives_prefix: false };
 const CHANGING: Way = Way { writes: true, ..OPENING };
 
-/// Where a path leads within one layer.
+/// The result of following a path within one layer.
 struct Found {
-    /// The last node there is on the path.
+    /// The last existing node on the path.
     node: Node,
-    /// The one before.
+    /// The node before it.
     parent: Node,
     /// Its tag.
     tag: Bytes,
-    /// How many names lead to it.
+    /// The number of names that lead to it.
     depth: usize,
 }
 
@@ -70,13 +70,14 @@ impl Found {
     }
 }
 
-/// The end of a path: the layer it lies in, which partitions on the way decide, and what is there.
+/// The end of a path: the layer that contains it, which depends on the partitions on the path, and the node
+/// found there.
 struct End {
     layer: Directories,
     /// The names within the layer.
     names: Vec<String>,
     found: Found,
-    /// The version keys that a write is to set.
+    /// The version keys that a write must set.
     unversioned: Vec<Vec<u8>>,
 }
 
@@ -89,7 +90,7 @@ impl End {
         self.layer.partition.join(&self.names)
     }
 
-    /// The directory there, if it has the tag that is asked for; an empty one asks for none.
+    /// The directory at the end of the path, if it has the requested tag; an empty tag accepts any.
     fn open(self, tag: &[u8]) -> Result<Directory, Error> {
         let found = self.found.tag.clone();
         if !tag.is_empty() && found != tag {
@@ -100,16 +101,16 @@ impl End {
     }
 }
 
-/// What a call that may create does.
+/// The parameters of a call that may create a directory.
 #[derive(Clone, Copy)]
 struct Creation<'a> {
     tag: &'a [u8],
     prefix: Option<&'a [u8]>,
-    /// Whether a directory that is there is the answer.
+    /// Whether the call opens an existing directory.
     opens: bool,
 }
 
-/// A directory to be written.
+/// A directory to be created.
 struct Plot {
     parent: Node,
     name: String,
@@ -118,8 +119,8 @@ struct Plot {
 }
 
 impl Directories {
-    /// The directories whose nodes lie below `nodes` and whose allocated prefixes lie below `content`.
-    /// Both are part of the data: the same for everybody, for ever.
+    /// The directories whose nodes are below `nodes` and whose allocated prefixes are below `content`. Both
+    /// are part of the data format: all clients must always use the same.
     pub fn new(nodes: Subspace, content: Subspace) -> Directories {
         crate::called!();
         Directories {
@@ -131,25 +132,25 @@ impl Directories {
         }
     }
 
-    /// The same directories, with prefixes given by hand allowed.
+    /// The same directories, with manual prefixes allowed.
     pub fn with_manual_prefixes(self) -> Directories {
         crate::called!();
         Directories { manual: true, ..self }
     }
 
-    /// The nodes, for whoever reads or repairs them by hand.
+    /// The nodes, for tools that read or repair them directly.
     pub fn nodes(&self) -> &Nodes {
         crate::called!();
         &self.nodes
     }
 
-    /// What the prefixes that are allocated begin with.
+    /// The prefix of all allocated prefixes.
     pub fn content(&self) -> &Bytes {
         crate::called!();
         &self.content
     }
 
-    /// Opens a directory. `tag` is its layer tag if it is not empty, else any is right.
+    /// Opens a directory. If `tag` is not empty, it must equal the directory's layer tag.
     pub async fn open<T: Transaction>(&self, tx: &T, path: &[&str], tag: &[u8]) -> Result<Directory, Error> {
         crate::called!();
         let end = self.follow(tx, path, OPENING).await?;
@@ -160,8 +161,9 @@ impl Directories {
         }
     }
 
-    /// Refuses if a directory's path, which begins here, no longer leads to it. What the transaction writes
-    /// below its prefix is then sure to be the directory's: a concurrent removal or move conflicts.
+    /// Fails with [`Error::Stale`] if a directory's path, resolved from here, no longer leads to it. After
+    /// that, writes of the transaction below its prefix are certain to be in the directory: a concurrent
+    /// removal or move conflicts.
     pub async fn check<T: Transaction>(&self, tx: &T, directory: &Directory) -> Result<(), Error> {
         crate::called!();
         let stale = || Error::Stale(directory.path.clone());
@@ -175,7 +177,7 @@ impl Directories {
         }
     }
 
-    /// Creates a directory, and those on the way to it that are not there, which have no tag.
+    /// Creates a directory and its missing parents, which have no tag.
     pub async fn create<T: Transaction>(
         &self,
         tx: &T,
@@ -187,8 +189,8 @@ impl Directories {
         self.make(tx, path, Creation { tag, prefix: None, opens: false }, chance).await
     }
 
-    /// Creates a directory with a prefix of the caller's choice, and those on the way to it, which get
-    /// allocated ones. What the prefix holds already becomes the directory's.
+    /// Creates a directory with a prefix chosen by the caller, and its missing parents, which get allocated
+    /// prefixes. Existing keys below the prefix become the directory's content.
     pub async fn create_with_prefix<T: Transaction>(
         &self,
         tx: &T,
@@ -201,7 +203,7 @@ impl Directories {
         self.make(tx, path, Creation { tag, prefix: Some(prefix), opens: false }, chance).await
     }
 
-    /// Opens a directory, and creates it if it is not there.
+    /// Opens a directory, or creates it if it does not exist.
     pub async fn create_or_open<T: Transaction>(
         &self,
         tx: &T,
@@ -213,8 +215,8 @@ impl Directories {
         self.make(tx, path, Creation { tag, prefix: None, opens: true }, chance).await
     }
 
-    /// Moves a directory, with all below it, to another path of its partition. Its prefix, and so its
-    /// content, stays where it is.
+    /// Moves a directory, with all directories below it, to another path in its partition. Its prefix, and
+    /// therefore its content, does not change.
     pub async fn rename<T: Transaction>(
         &self,
         tx: &T,
@@ -262,9 +264,10 @@ impl Directories {
         }
     }
 
-    /// Removes a directory, all below it, and what they hold: up to some thousands of directories, which are
-    /// found by a read each. Beyond [`READ_LIMIT`](limits::READ_LIMIT) bytes, of which each read counts for
-    /// [`READ_COST`](limits::READ_COST) at least, it is refused, and a part of them is to be removed first.
+    /// Removes a directory, all directories below it, and their content: up to several thousand directories,
+    /// with one read for each. Beyond [`READ_LIMIT`](limits::READ_LIMIT) bytes, where each read counts for at
+    /// least [`READ_COST`](limits::READ_COST), the removal is refused, and parts of the tree must be removed
+    /// first.
     pub async fn remove<T: Transaction>(&self, tx: &T, path: &[&str]) -> Result<(), Error> {
         crate::called!();
         let end = self.follow(tx, path, CHANGING).await?;
@@ -274,7 +277,8 @@ impl Directories {
         }
     }
 
-    /// [`remove`](Directories::remove), or nothing if there is no such directory. Says whether there was.
+    /// Like [`remove`](Directories::remove), but does nothing if the directory does not exist. Returns
+    /// whether it existed.
     pub async fn remove_if_exists<T: Transaction>(&self, tx: &T, path: &[&str]) -> Result<bool, Error> {
         crate::called!();
         let end = self.follow(tx, path, CHANGING).await?;
@@ -286,7 +290,7 @@ impl Directories {
         Ok(exists)
     }
 
-    /// The names of the directories below a path, in the order of their UTF-8 bytes.
+    /// The names of the directories directly below a path, in the order of their UTF-8 bytes.
     pub async fn list<T: Transaction>(
         &self,
         tx: &T,
@@ -299,8 +303,8 @@ impl Directories {
         rows.iter().map(|row| keys::name(&children, &row.key)).collect()
     }
 
-    /// The first `limit` names that [`list`](Directories::list) gives, or of those after the name `after`: the
-    /// next page begins after the last of this one. A page that is shorter than `limit` is the last one.
+    /// The first `limit` names that [`list`](Directories::list) returns, or of those after the name `after`:
+    /// pass the last name of a page to read the next one. A page shorter than `limit` is the last one.
     pub async fn list_page<T: Transaction>(
         &self,
         tx: &T,
@@ -322,7 +326,7 @@ impl Directories {
         rows.iter().map(|row| keys::name(&children, &row.key)).collect()
     }
 
-    /// The node below which a path's directories are.
+    /// The node that contains the subdirectories of a path.
     async fn children<T: Transaction>(
         &self,
         tx: &T,
@@ -347,7 +351,7 @@ impl Directories {
         Ok(self.follow(tx, path, Way { isolation, ..OPENING }).await?.exists())
     }
 
-    /// Follows a path through the partitions on its way.
+    /// Follows a path, including the partitions on it.
     async fn follow<T: Transaction>(&self, tx: &T, path: &[&str], way: Way) -> Result<End, Error> {
         let (mut layer, mut names, mut unversioned) = (self.clone(), self.names(path), Vec::new());
         loop {
@@ -392,8 +396,7 @@ impl Directories {
         Ok(found)
     }
 
-    /// Refuses what a later version has written. Answers with the version's key if a call that writes is
-    /// to set it.
+    /// Refuses data of a later version. Returns the version's key if a writing call must set it.
     async fn check_version<T: Transaction>(&self, tx: &T, way: Way) -> Result<Option<Vec<u8>>, Error> {
         let key = self.nodes.version();
         let Some(value) = tx.get(&key, way.isolation).await? else {
@@ -409,20 +412,20 @@ impl Directories {
         }
     }
 
-    /// Sets the version where there is none.
+    /// Sets the version in layers that have none.
     fn stamp<T: Transaction>(&self, tx: &T, unversioned: Vec<Vec<u8>>) {
         for key in unversioned {
             tx.set(&key, &keys::version_value());
         }
     }
 
-    /// The layer within the partition that a path leads through, and the names behind it.
+    /// The layer of the partition on the path, and the names after the partition.
     fn enter(&self, found: &Found, names: &[String]) -> (Directories, Vec<String>) {
         let (partition, rest) = names.split_at(found.depth);
         (self.within(found.node.prefix(), self.partition.join(partition)), rest.to_vec())
     }
 
-    /// The layer within the partition of this prefix and path.
+    /// The layer of the partition with this prefix and path.
     pub(super) fn within(&self, prefix: &Bytes, partition: Path) -> Directories {
         Directories {
             nodes: Nodes::new(Subspace::from_bytes([prefix, &b"\xfe"[..]].concat())),
@@ -441,7 +444,8 @@ impl Directories {
         self.base.iter().cloned().chain(path.iter().map(|name| (*name).to_owned())).collect()
     }
 
-    /// Opens or creates, as asked. Boxed, because a caller may have many under way on one stack.
+    /// Opens or creates a directory, depending on `creation`. Boxed, because a caller may have many such
+    /// calls in flight on one stack.
     fn make<'a, T: Transaction>(
         &'a self,
         tx: &'a T,
@@ -477,12 +481,12 @@ impl Directories {
             if let Some(directory) = end.settle(tx, plots).await? {
                 return Ok(directory);
             }
-            // A concurrent call in this transaction was first with a directory on the path.
+            // A concurrent call in this transaction has created a directory on the path first.
             reachable!("directory: another call of the transaction is first");
         }
     }
 
-    /// A prefix of the allocator's, which nobody else has.
+    /// Allocates a prefix that is not used by any other directory.
     async fn allocate<T: Transaction>(
         &self,
         tx: &T,
@@ -500,8 +504,9 @@ impl Directories {
             reachable!("directory: an allocated prefix clashes with a manual one");
             return Err(Error::PrefixClash { path: path(), prefix });
         }
-        // Nodes are read at snapshot, because neighbours are being created all the time. Those whose
-        // prefix would clash with this one are none of them: should one appear, this conflicts.
+        // Nodes are read at snapshot, because neighbouring directories are created all the time. Only nodes
+        // whose prefix would overlap with this one matter: if such a node is created, this transaction
+        // conflicts.
         for length in 1..prefix.len() {
             let (begin, end) = self.nodes.of(&prefix[..length]).range();
             tx.add_conflict_range(&begin, &end, ConflictRangeType::Read)?;
@@ -512,7 +517,7 @@ impl Directories {
         Ok(prefix)
     }
 
-    /// Whether no directory's prefix begins with this one or is begun by it, and the nodes neither.
+    /// Whether this prefix does not overlap with any directory's prefix, nor with the nodes.
     async fn is_free<T: Transaction>(
         &self,
         tx: &T,
@@ -526,7 +531,7 @@ impl Directories {
         let before = read::all::<_, Error>(tx, self.nodes.last_before(prefix), isolation);
         let behind = read::all::<_, Error>(tx, RangeOption::from(beginning).limit(1), isolation);
         let (before, behind) = try_join(before, behind).await?;
-        // Prefixes do not nest, so that only the one right before can begin this one.
+        // Prefixes do not nest, so that only the last one before it can be a prefix of this one.
         let begun = match before.first() {
             None => false,
             Some(row) => prefix.starts_with(&self.nodes.prefix_of(&row.key)?),
@@ -534,13 +539,14 @@ impl Directories {
         Ok(!begun && behind.is_empty())
     }
 
-    /// Whether a prefix is nobody's to have: the system's, or one that nodes have or begin with.
+    /// Whether a prefix cannot be used for a directory: it overlaps with the system keys or with the nodes.
     fn is_reserved(&self, prefix: &[u8]) -> bool {
         let nodes = self.nodes.key();
         prefix.starts_with(nodes) || nodes.starts_with(prefix) || prefix.first() == Some(&0xff)
     }
 
-    /// All keys that begin with a directory's prefix. No directory has a prefix with which nodes begin.
+    /// The range of all keys that start with a directory's prefix. No directory's prefix is a prefix of the
+    /// nodes.
     fn content_of(&self, prefix: &Bytes) -> Result<(Vec<u8>, Vec<u8>), Error> {
         match strinc(prefix).filter(|_| !self.nodes.key().starts_with(prefix)) {
             Some(end) => Ok((prefix.to_vec(), end.to_vec())),
@@ -550,7 +556,7 @@ impl Directories {
 }
 
 impl End {
-    /// The directories that are missing at the end of the path, each with a prefix that is free.
+    /// The missing directories at the end of the path, each with a free prefix.
     async fn plan<T: Transaction>(
         &self,
         tx: &T,
@@ -589,12 +595,12 @@ impl End {
         Ok(plots)
     }
 
-    /// Writes the directories, from the first on. Answers with the last one, or with nothing as soon as
-    /// another call of the transaction was first with one of them.
+    /// Writes the directories, from the first one on. Returns the last one, or `None` as soon as another call
+    /// of the transaction has created one of them first.
     ///
-    /// Two calls that find a directory missing both go on to create it. They meet at its claim: each
-    /// appends what it would write and reads what is there. Whoever comes first has the directory; who
-    /// comes later writes the same in its place, should it not have done so yet, and begins anew.
+    /// Two calls that find a directory missing both try to create it. They coordinate at its claim key: each
+    /// appends the data that it would write and reads the key. The first claim determines the directory; the
+    /// other call writes the same data, in case the first has not done so yet, and starts again.
     async fn settle<T: Transaction>(self, tx: &T, plots: Vec<Plot>) -> Result<Option<Directory>, Error> {
         let path = self.path();
         let End { layer, mut unversioned, .. } = self;
@@ -623,7 +629,7 @@ impl End {
         Ok(last.map(|(prefix, tag)| layer.directory(path, prefix, tag)))
     }
 
-    /// Removes the directory there is, what it holds, and all below it.
+    /// Removes the directory, its content, and all directories below it.
     async fn remove<T: Transaction>(self, tx: &T) -> Result<(), Error> {
         let End { layer, names, found, unversioned } = self;
         let Some(name) = names.last() else { return Err(Error::Root("removed")) };
@@ -632,21 +638,22 @@ impl End {
         let allowance = &read::Allowance::new();
         while !open.is_empty() {
             let nodes = open.split_off(open.len().saturating_sub(read::AT_ONCE));
-            // In a chain of directories one waits for the other: each round counts as if it were full.
+            // In a chain of directories each read waits for the previous one: each round is counted as if it
+            // were full.
             allowance.reads(read::AT_ONCE)?;
-            // Serializably: a directory that is created below meanwhile must not be forgotten.
+            // Serializable: a subdirectory that is created meanwhile must not be missed.
             let below = nodes.iter().map(|node| {
                 allowance.all::<_, Error>(tx, node.children().range().into(), Isolation::Serializable)
             });
             for row in try_join_all(below).await?.into_iter().flatten() {
-                // Two names for one directory, one of them perhaps below itself.
+                // Two names of one directory, possibly one of them below the directory itself.
                 if !met.insert(row.value.clone()) {
                     return Err(Error::foreign(&row.key));
                 }
                 open.push(layer.nodes.of(&row.value));
             }
             for node in nodes {
-                // Nobody can have created it: with its content nodes would go, or what is the system's.
+                // No client can have created it: its content would include the nodes or the system keys.
                 if layer.is_reserved(node.prefix()) {
                     return Err(Error::foreign(&node.tag()));
                 }

@@ -1,9 +1,9 @@
-//! Paths: how directories are named.
+//! Paths: the names of directories.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The absolute path of a directory: the names from the root down to it. The root's is empty.
+/// The absolute path of a directory: the names from the root to it. The root's path is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Path(Vec<String>);
@@ -15,7 +15,7 @@ impl Path {
         &self.0
     }
 
-    /// This path and these names below it.
+    /// This path followed by `names`.
     pub fn join(&self, names: &[impl AsRef<str>]) -> Path {
         crate::called!();
         Path(self.0.iter().cloned().chain(names.iter().map(|name| name.as_ref().to_owned())).collect())

@@ -1,35 +1,35 @@
-//! Why an operation on documents did not happen.
+//! Errors of document operations.
 
 use super::Id;
 use crate::hierarchy;
 
 layer_error! {
-    /// What an operation on documents can fail with; nothing was changed.
+    /// Why an operation on documents failed; nothing was changed.
     pub enum Error {
-        /// There is a document with this id, and an insert replaces none.
+        /// A document with this id exists already, and an insert does not replace it.
         #[error("there is a document {0} already")]
         Exists(Id),
-        /// There is no document with this id of which a part could change.
+        /// There is no document with this id that could be changed.
         #[error("there is no document {0}")]
         Missing(Id),
-        /// A document's `doc_id` is neither an unsigned integer nor a text.
+        /// A `doc_id` in a document is neither an unsigned integer nor a text.
         #[error("{0} is no document's id")]
         NotAnId(String),
-        /// The document would hold a `doc_id` that is not its own.
+        /// The document would contain a `doc_id` other than its own id.
         #[error("the document {id} would say of itself that it is {inside}")]
         OtherId {
             /// The document's id.
             id: Id,
-            /// What it would hold.
+            /// The id that it would contain.
             inside: String,
         },
         /// The id is longer than [`MAX_ID_BYTES`](super::MAX_ID_BYTES).
         #[error("an id of {0} bytes exceeds the limit of {limit}", limit = super::MAX_ID_BYTES)]
         LongId(usize),
-        /// There is no index on this path.
+        /// No index is declared on this path.
         #[error("there is no index on {0:?}")]
         NoIndex(String),
-        /// What the document's inside says.
+        /// An error within the document.
         #[error("{0}")]
         Inside(hierarchy::Error),
     }

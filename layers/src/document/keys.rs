@@ -6,11 +6,12 @@
 //! (documents, id, step, .., -1)         =  (null)    a list without elements
 //! (documents, id, step, .., -3, n)      =  bytes     the n-th piece of a long text
 //!
-//! (index, leaf, id)                     =  ''        the document has this leaf on the index's path
+//! (index, leaf, id)                     =  ''        the document has this leaf at the index's path
 //! ```
 //!
 //! Steps are those of a [`hierarchy`](crate::hierarchy). A document that is itself a leaf has no step. Ids
-//! are unsigned integers or texts: 1 and "1" are two documents. Of a text an index holds the begin.
+//! are unsigned integers or texts: 1 and "1" identify two documents. Indexes contain only the beginning of a
+//! long text.
 
 use crate::{
     hierarchy::{push_scalar, scalars},
@@ -26,31 +27,31 @@ use std::fmt;
 /// The name of the member that holds a document's own id.
 pub const DOC_ID: &str = "doc_id";
 
-/// The longest id, in bytes.
+/// The maximum length of an id, in bytes.
 pub const MAX_ID_BYTES: usize = 1_000;
 
-/// Of a text so many bytes at most are part of an index's key.
+/// The maximum number of bytes of a text that are part of an index's key.
 pub(super) const MAX_INDEXED_BYTES: usize = 1_000;
 
-/// What names a document.
+/// The id of a document.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Id {
     /// A text.
     Text(String),
-    /// A number, as ids that are drawn.
+    /// A number, such as drawn ids.
     Number(u64),
 }
 
 impl Id {
-    /// An id from 0 to 100,000,000. To be drawn before a retry loop: drawn inside, it is another in each
-    /// attempt, and after an unknown result there are two documents.
+    /// Draws an id from 0 to 100,000,000. Draw it before a retry loop: drawn inside, the id differs in each
+    /// attempt, and an unknown result can lead to two documents.
     pub fn draw(env: &Env) -> Id {
         crate::called!();
         Id::Number(env.random_u64() % 100_000_001)
     }
 
-    /// The id that a JSON value is, if it is one.
+    /// The id that a JSON value represents, if it is a valid id.
     pub fn of(value: &Value) -> Option<Id> {
         crate::called!();
         match value {
@@ -77,7 +78,7 @@ impl Id {
         };
     }
 
-    /// The id that is a packed tuple.
+    /// Unpacks an id from a packed tuple.
     pub(super) fn unpack(packed: &[u8]) -> Option<Id> {
         match &scalars(packed)?[..] {
             [id] => Id::of(id),
@@ -98,14 +99,14 @@ impl From<&str> for Id {
     }
 }
 
-/// As JSON, so that 1 and "1" differ.
+/// Formatted as JSON, so that 1 and "1" differ.
 impl fmt::Display for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.to_value().fmt(f)
     }
 }
 
-/// The id, packed.
+/// Encoded as a packed tuple.
 impl once::Answer for Id {
     fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, once::Error> {
         let mut packed = Vec::new();
@@ -119,8 +120,8 @@ impl once::Answer for Id {
     }
 }
 
-/// How an index's entries for a leaf begin, and whether those of other leaves may begin so too, which end
-/// behind what a key holds. Objects and lists have no entries.
+/// The prefix of an index's entries for a leaf, and whether entries of other leaves may have the same prefix
+/// because they differ only after the part that a key holds. Objects and lists have no entries.
 pub(super) fn entries(index: &Subspace, leaf: &Value) -> Option<(Vec<u8>, bool)> {
     let mut key = index.bytes().to_vec();
     let is_shared = match leaf {
@@ -128,10 +129,10 @@ pub(super) fn entries(index: &Subspace, leaf: &Value) -> Option<(Vec<u8>, bool)>
         Value::String(text) => {
             let begin = &text[..text.floor_char_boundary(MAX_INDEXED_BYTES)];
             pack_into(&begin, &mut key);
-            // The cut is at most three bytes early, where a character begins.
+            // The text is cut at a character boundary, up to three bytes early.
             begin.len() + 3 >= MAX_INDEXED_BYTES
         }
-        // A number that cannot be stored is in no document.
+        // A number that cannot be stored occurs in no document.
         leaf => push_scalar(&mut key, leaf).map(|()| false).ok()?,
     };
     Some((key, is_shared))

@@ -1,27 +1,31 @@
-//! JSON documents under ids: each leaf a key-value pair of its own, so that any part is one range read.
+//! JSON documents with ids: each leaf is a separate key-value pair, so that any part of a document is one
+//! range read.
 //!
 //! # Promise
 //!
-//! * A document is read as it was written, and so is each part of it, as a [`hierarchy`](crate::hierarchy)
-//!   promises. It may be an object, a list or a leaf. What is not there and what is empty differ.
-//! * An id is a number or a text, 1 is not "1", and names one document. [`Documents::insert`] never touches a
-//!   document that is there; a `doc_id` inside a document is always its own.
-//! * An id that nobody gave is drawn by [`Documents::identify`], once for each operation and not for each
+//! * A document, and each part of it, is read as it was written, with the guarantees of
+//!   [`hierarchy`](crate::hierarchy). It may be an object, a list or a leaf. Missing and empty parts are
+//!   distinguished.
+//! * An id is a number or a text (1 is not "1") and identifies one document. [`Documents::insert`] never
+//!   changes an existing document; a `doc_id` inside a document is always the document's own.
+//! * If a document has no id, [`Documents::identify`] draws one, once for each operation rather than for each
 //!   attempt.
-//! * A text is as long as a transaction takes: longer ones than a value should hold are stored in pieces. A
-//!   path above 10,000 bytes, and a document too large for a transaction, is refused before anything is
-//!   written.
-//! * An index on a path holds exactly the documents that have a leaf there, at every version.
-//! * [`Documents`]' functions compose with anything else in their transaction, and take effect exactly once
-//!   inside a [session](crate::once).
+//! * The length of a text is limited only by the transaction: texts too long for one value are stored in
+//!   pieces. A path of more than 10,000 bytes, or a document too large for a transaction, is refused before
+//!   anything is written.
+//! * An index on a path contains exactly the documents that have a leaf there, at every version.
+//! * The functions of [`Documents`] can be combined with others in one transaction, and take effect exactly
+//!   once in a [session](crate::once).
 //!
 //! # What it does not do
 //!
-//! * One document is inserted in one transaction: 10,000,000 bytes with what FoundationDB counts beside them,
-//!   some 150 for each leaf.
-//! * Merging is by members: lists are replaced, and null is a value that removes nothing (unlike RFC 7396).
-//! * An index holds one leaf of each document: none for each element of a list, and no order among texts that
-//!   agree in their first 1,000 bytes. It needs transactions that read their own writes.
+//! * A document is inserted in one transaction: at most 10,000,000 bytes, including FoundationDB's overhead
+//!   of about 150 bytes per leaf.
+//! * Merging works by members: lists are replaced, and null is a value that removes nothing (unlike RFC
+//!   7396).
+//! * An index contains one leaf of each document: there are no entries for the elements of a list, and no
+//!   order among texts that are equal in their first 1,000 bytes. It requires transactions that read their
+//!   own writes.
 //!
 //! # What it costs
 //!

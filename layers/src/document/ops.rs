@@ -1,4 +1,4 @@
-//! The operations on documents, each inside a transaction.
+//! Operations on documents, each within a transaction.
 
 use super::{
     DOC_ID, Error, Id,
@@ -16,10 +16,10 @@ use foundationdb_tuple::Subspace;
 use futures::{StreamExt, TryStreamExt, future, stream};
 use serde_json::Value;
 
-/// Texts of more bytes are stored in pieces: FoundationDB advises values below this.
+/// Texts with more bytes are stored in pieces: FoundationDB recommends smaller values.
 const LONGEST_VALUE: usize = 10_000;
 
-/// Documents below a subspace of their own.
+/// Documents in their own subspace.
 #[derive(Clone, Debug)]
 pub struct Documents {
     subspace: Subspace,
@@ -34,33 +34,34 @@ struct Index {
 }
 
 impl Documents {
-    /// The documents below `subspace`, which nothing else may use.
+    /// The documents in `subspace`, which must not be used for anything else.
     pub fn new(subspace: Subspace) -> Documents {
         crate::called!();
         Documents { subspace, longest: LONGEST_VALUE, indexes: Vec::new() }
     }
 
-    /// The same with texts of more than so many bytes in pieces of that size. Any other is read as well.
+    /// The same, with texts of more than `bytes` bytes stored in pieces of that size. Documents written with
+    /// any other size can be read as well.
     pub fn with_pieces_of(mut self, bytes: usize) -> Documents {
         crate::called!();
         self.longest = bytes.max(1);
         self
     }
 
-    /// The same with an index on the leaves at `path`, below a subspace of its own. Indexes are part of the
-    /// data: the same for everybody, from the first document on.
+    /// The same, with an index on the leaves at `path`, stored in its own subspace. Indexes are part of the
+    /// data format: all clients must use the same ones, from the first document on.
     pub fn with_index(mut self, subspace: Subspace, path: Vec<Step>) -> Documents {
         crate::called!();
         self.indexes.push(Index { subspace, path });
         self
     }
 
-    /// The id of a document, and the document that holds it: the one that an object has as its `doc_id`, or
-    /// a drawn one. A document that is no object holds none. To be called before the retry loop: an id drawn
-    /// inside is another in each attempt.
+    /// The id of a document, and the document including it: the `doc_id` of an object, or a drawn id. A
+    /// document that is not an object does not contain its id. Call it before the retry loop: an id drawn
+    /// inside differs in each attempt.
     pub fn identify(env: &Env, doc: &Value) -> Result<(Id, Value), Error> {
         crate::called!();
-        // Before anything recurses.
+        // Checked before any recursion.
         check_depth(doc)?;
         match doc.get(DOC_ID) {
             Some(inside) => match Id::of(inside) {
@@ -77,7 +78,7 @@ impl Documents {
         }
     }
 
-    /// Adds a document; one that is there already is left alone and the insert refused.
+    /// Adds a document. If the document exists, it is not changed and the insert is refused.
     pub async fn insert<T: Transaction>(&self, tx: &T, id: &Id, doc: &Value) -> Result<(), Error> {
         crate::called!();
         let tree = self.tree(id)?;
@@ -89,7 +90,7 @@ impl Documents {
         Ok(())
     }
 
-    /// Puts a document in the place of all that there was under its id.
+    /// Writes a document in place of everything under its id.
     pub async fn replace<T: Transaction>(&self, tx: &T, id: &Id, doc: &Value) -> Result<(), Error> {
         crate::called!();
         let tree = self.tree(id)?;
@@ -98,8 +99,8 @@ impl Documents {
         Ok(())
     }
 
-    /// Changes a part of a document: puts a value at a path in the place of all that is there. An element of
-    /// a list is one that is there, or the next.
+    /// Changes a part of a document: puts a value at a path, in place of everything there. An element of a
+    /// list must be an existing one or the next.
     pub async fn patch<T: Transaction>(
         &self,
         tx: &T,
@@ -113,9 +114,9 @@ impl Documents {
         self.needed(id, self.indexed(tx, id, &tree, tree.put(tx, path, item, Absent::Leave)).await?)
     }
 
-    /// Changes a part of a document: objects become one with what is there, member by member; any other
-    /// value takes the place of what is there. More than 10,000 objects that are there already are refused:
-    /// each of them is looked at.
+    /// Changes a part of a document: objects are merged with the existing ones, member by member; any other
+    /// value replaces what is there. If the merge touches more than 10,000 existing objects, it is refused,
+    /// because each of them must be read.
     pub async fn merge<T: Transaction>(
         &self,
         tx: &T,
@@ -129,17 +130,17 @@ impl Documents {
         self.needed(id, self.indexed(tx, id, &tree, tree.merge(tx, path, item, Absent::Leave)).await?)
     }
 
-    /// Removes what is at a path of a document, the document when that is empty, and says whether there was
-    /// something. The elements behind one of a list move up; an object or list that loses all it has stays,
-    /// empty.
+    /// Removes the value at a path of a document, or the document if the path is empty, and returns whether
+    /// there was one. The elements after a removed element of a list move up; an object or list that loses
+    /// its last member or element stays as an empty one.
     pub async fn remove<T: Transaction>(&self, tx: &T, id: &Id, path: &[Step]) -> Result<bool, Error> {
         crate::called!();
         let tree = self.tree(id)?;
         self.indexed(tx, id, &tree, tree.remove(tx, path)).await
     }
 
-    /// What is at a path of a document, the document when that is empty. An empty object or list is
-    /// something.
+    /// The value at a path of a document, or the document if the path is empty. An empty object or list is a
+    /// value.
     pub async fn get<T: Transaction>(
         &self,
         tx: &T,
@@ -151,11 +152,12 @@ impl Documents {
         Ok(self.tree(id)?.get(tx, path, isolation).await?)
     }
 
-    /// The documents that have this leaf at a path that is indexed, in the order of their ids.
+    /// The documents that have this leaf at an indexed path, in the order of their ids.
     ///
-    /// Documents whose long texts only begin alike are looked at one by one, and count for this: beyond
-    /// [`READ_LIMIT`](limits::READ_LIMIT) bytes, and [`READ_COST`](limits::READ_COST) more for each document
-    /// looked at, it is refused.
+    /// Documents with long texts of which only the beginnings are equal are read one by one, and count
+    /// towards the limit: beyond [`READ_LIMIT`](limits::READ_LIMIT) bytes, with
+    /// [`READ_COST`](limits::READ_COST) for each document that is read in addition to its bytes, the call is
+    /// refused.
     pub async fn find<T: Transaction>(
         &self,
         tx: &T,
@@ -201,7 +203,7 @@ impl Documents {
         if was_there { Ok(()) } else { Err(Error::Missing(id.clone())) }
     }
 
-    /// Does a change of a document and brings the indexes after it. Reads what the transaction has written.
+    /// Changes a document and then updates the indexes. Reads the transaction's own writes.
     async fn indexed<T: Transaction, A>(
         &self,
         tx: &T,
@@ -221,7 +223,7 @@ impl Documents {
         Ok(answer)
     }
 
-    /// The key that each index has for the document now.
+    /// The current key of the document in each index.
     async fn entries<T: Transaction>(
         &self,
         tx: &T,
@@ -240,7 +242,7 @@ impl Documents {
     }
 }
 
-/// Refuses a write after which a document would hold another id than its own.
+/// Refuses a write after which a document would contain an id other than its own.
 fn agree(id: &Id, path: &[Step], item: &Value) -> Result<(), Error> {
     let inside = match path {
         [] => item.get(DOC_ID),

@@ -1,4 +1,4 @@
-//! The orders of languages, by the data of `icu_collator`.
+//! Language-specific sort orders, based on the data of `icu_collator`.
 
 use super::Error;
 use icu_collator::{
@@ -8,18 +8,18 @@ use icu_collator::{
 use icu_locale_core::Locale;
 use std::{cmp::Ordering, fmt, sync::Arc};
 
-/// What a collation tells apart.
+/// The differences that a collation distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tells {
-    /// Base letters only: a, á and A stand together.
+    /// Base letters only: a, á and A are equal.
     Letters,
-    /// Base letters, then accents: a before á, with A beside a.
+    /// Base letters, then accents: a sorts before á, and A is equal to a.
     Accents,
     /// Base letters, then accents, then case.
     Case,
 }
 
-/// The order of a language's words.
+/// The sort order of a language.
 #[derive(Clone)]
 pub struct Collation {
     locale: String,
@@ -42,7 +42,7 @@ impl Collation {
         Ok(Collation { locale: locale.to_owned(), collator: Arc::new(collator) })
     }
 
-    /// How two texts stand to each other, those that the collation does not tell apart by code point.
+    /// Compares two texts; texts that are equal in the collation are compared by code point.
     pub fn compare(&self, a: &str, b: &str) -> Ordering {
         crate::called!();
         self.collator.compare(a, b).then_with(|| a.cmp(b))

@@ -1,9 +1,9 @@
-//! Why an operation on ordered keys did not happen.
+//! Errors of operations on ordered keys.
 
 layer_error! {
-    /// What an operation on ordered keys can fail with; nothing was changed.
+    /// Why an operation on ordered keys failed; nothing was changed.
     pub enum Error {
-        /// A key has one part for each column, and what begins a key no more than that.
+        /// A key must have one part for each column, and the prefix of a key at most that many.
         #[error("{given} parts for {columns} columns")]
         WrongParts {
             /// How many parts were given.
@@ -16,7 +16,7 @@ layer_error! {
         WrongType {
             /// The part.
             part: String,
-            /// What the column holds.
+            /// The type of the column.
             column: String,
         },
         /// An integer does not fit into its column's bytes.
@@ -30,7 +30,7 @@ layer_error! {
         /// Integers have one to eight bytes.
         #[error("an integer of {0} bytes")]
         Width(u8),
-        /// This names no language.
+        /// The name is not a valid locale.
         #[error("not a locale: {0}")]
         UnknownLocale(String),
     }

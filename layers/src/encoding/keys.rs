@@ -1,38 +1,39 @@
 //! The encodings, and the key schema.
 //!
 //! ```text
-//! (map) part part ..  =  value            the parts one after the other, each in its column's encoding
+//! (map) part part ..  =  value            the concatenated parts, each in its column's encoding
 //!
 //! unsigned   big-endian, as many bytes as the column has
-//! signed     the same in two's complement, with the sign bit inverted
+//! signed     as unsigned, in two's complement, with the sign bit inverted
 //! text       as in a tuple, UTF-8, which sorts by code point, then a zero byte
 //! collated   as in a tuple, the collation key as bytes and the text, then a zero byte
 //! float      as in a tuple: IEEE big-endian, the sign bit inverted, all bits of a negative number
 //! ```
 //!
-//! No part's encoding begins another's of the same column, so that parts need nothing between them, and
-//! keys sort as their parts do, from the left. A collation key says less than the text (it may be the same
-//! for two), which is why the text stands behind it: it decides between equals, and comes back.
+//! The encoding of a part is never a prefix of another encoding in the same column, so that parts need no
+//! separators, and keys sort as their parts do, from the left. A collation key contains less information than
+//! the text (two texts may have the same one), which is why it is followed by the text: the text orders equal
+//! collation keys, and is returned by reads.
 //!
-//! In a tuple text ends with a zero byte, unless 0xff follows, which means a zero byte inside the text. In
-//! a tuple nothing begins with 0xff. Here an integer may, hence the second zero byte.
+//! In a tuple, a text ends with a zero byte, unless 0xff follows, which means a zero byte inside the text. No
+//! element of a tuple begins with 0xff. Here an integer may, hence the second zero byte.
 
 #[cfg(feature = "collation")]
 use super::Collation;
 use super::Error;
 use foundationdb_tuple::{PackResult, Subspace, TupleDepth, TupleUnpack, pack, unpack};
 
-/// What stands behind a text, so that what follows is not taken for a part of it.
+/// Written after a text, so that the following part is not taken for a part of it.
 const END: u8 = 0;
 
 /// One part of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Part {
-    /// A number from 0.
+    /// An unsigned integer.
     Unsigned(u64),
-    /// A number.
+    /// A signed integer.
     Signed(i64),
-    /// A text, in a column of code points or of a collation.
+    /// A text, in a column ordered by code point or by a collation.
     Text(String),
     /// A float of 32 bits.
     Single(f32),
@@ -46,27 +47,28 @@ impl From<&str> for Part {
     }
 }
 
-/// How the parts at one place of a key are encoded. Columns are part of the data: the same for everybody,
-/// for ever.
+/// The encoding of the parts at one position of a key. Columns are part of the data format: all clients must
+/// always use the same.
 #[derive(Clone, Debug)]
 pub enum Column {
-    /// Numbers from 0, in so many bytes.
+    /// Unsigned integers of this many bytes.
     Unsigned(u8),
-    /// Numbers, in so many bytes.
+    /// Signed integers of this many bytes.
     Signed(u8),
-    /// Text in the order of code points.
+    /// Text in code point order.
     Text,
     /// Text in the order of a language.
     #[cfg(feature = "collation")]
     Collated(Collation),
-    /// Floats of 32 bits: NaN with the sign first, -0.0 before 0.0, NaN without it last.
+    /// Floats of 32 bits: first NaN with the sign bit set, then the numbers, with -0.0 before 0.0, then NaN
+    /// without it.
     Single,
     /// Floats of 64 bits, in the same order.
     Double,
 }
 
 impl Column {
-    /// Refuses integers that no column can hold.
+    /// Refuses integer widths that no column can have.
     pub(super) fn check(&self) -> Result<(), Error> {
         match self {
             Column::Unsigned(bytes) | Column::Signed(bytes) if !(1..=8).contains(bytes) => {
@@ -76,7 +78,7 @@ impl Column {
         }
     }
 
-    /// Appends a part's encoding; nothing when it is refused.
+    /// Appends the encoding of a part; appends nothing if the part is refused.
     pub fn encode(&self, part: &Part, out: &mut Vec<u8>) -> Result<(), Error> {
         crate::called!();
         self.check()?;
@@ -106,7 +108,7 @@ impl Column {
         Ok(())
     }
 
-    /// The part at the beginning of `input`, and what follows it.
+    /// Decodes the part at the beginning of `input`; returns it and the rest.
     fn decode<'a>(&self, input: &'a [u8]) -> Option<(Part, &'a [u8])> {
         fn one<'a, T: TupleUnpack<'a>>(input: &'a [u8]) -> Option<(T, &'a [u8])> {
             unpack::<(T, Rest<'a>)>(input).ok().map(|(value, Rest(rest))| (value, rest))
@@ -125,7 +127,7 @@ impl Column {
             Column::Signed(bytes) => {
                 let (word, rest) = word(bytes)?;
                 let unused = 64 - 8 * u32::from(*bytes);
-                // The sign bit inverted back is the first of the word's own bits.
+                // The sign bit, which is inverted back, is the first bit of the stored bytes.
                 let flipped = (u64::from_be_bytes(word) << unused) ^ (1 << 63);
                 Some((Part::Signed((flipped as i64) >> unused), rest))
             }
@@ -146,7 +148,7 @@ impl Column {
     }
 }
 
-/// What the tuple layer leaves of an input.
+/// The part of an input that the tuple layer has not decoded.
 struct Rest<'a>(&'a [u8]);
 
 impl<'de> TupleUnpack<'de> for Rest<'de> {
@@ -155,7 +157,7 @@ impl<'de> TupleUnpack<'de> for Rest<'de> {
     }
 }
 
-/// A part as an error shows it.
+/// A part as displayed in an error.
 fn shown(part: &Part) -> String {
     let mut text = format!("{part:?}");
     if let Some((at, _)) = text.char_indices().nth(48) {
@@ -165,7 +167,7 @@ fn shown(part: &Part) -> String {
     text
 }
 
-/// What a key begins with.
+/// The prefix of a key.
 pub(super) fn prefix(map: &Subspace, columns: &[Column], parts: &[Part]) -> Result<Vec<u8>, Error> {
     if parts.len() > columns.len() {
         return Err(Error::WrongParts { given: parts.len(), columns: columns.len() });
@@ -177,7 +179,7 @@ pub(super) fn prefix(map: &Subspace, columns: &[Column], parts: &[Part]) -> Resu
     Ok(key)
 }
 
-/// A whole key.
+/// A complete key.
 pub(super) fn key(map: &Subspace, columns: &[Column], parts: &[Part]) -> Result<Vec<u8>, Error> {
     match parts.len() == columns.len() {
         true => prefix(map, columns, parts),
@@ -202,7 +204,7 @@ mod tests {
     use super::*;
     use std::cmp::Ordering;
 
-    /// The encodings ascend, and give the parts back.
+    /// Checks that the encodings are in ascending order and decode to the parts.
     fn ascend(column: &Column, ascending: &[Part]) {
         let map = Subspace::from("m");
         let columns = [column.clone(), Column::Text];
@@ -299,7 +301,7 @@ mod tests {
         let collated = |locale, tells| Column::Collated(Collation::new(locale, tells).unwrap());
         ascend(&collated("en", Tells::Case), &texts(&["", "a", "A", "å", "ab", "ö", "z", "Z"]));
         ascend(&collated("sv", Tells::Case), &texts(&["a", "z", "Z", "å", "ä", "ö"]));
-        // What is not told apart stands together, by code point.
+        // Texts that the collation does not distinguish are adjacent, in code point order.
         ascend(&collated("en", Tells::Letters), &texts(&["A", "a", "Á", "á", "AB", "ab", "b"]));
         ascend(&collated("en", Tells::Accents), &texts(&["A", "a", "Á", "á", "ab"]));
         assert!(Collation::new("no locale", Tells::Case).is_err());

@@ -1,22 +1,23 @@
-//! Keys in an order of your own: encodings that the tuple layer does not give, and a map that uses them.
+//! Keys in a custom order: encodings that the tuple layer does not have, and a map that uses them.
 //!
 //! # Promise
 //!
 //! * Keys sort as their parts do, from the left: integers of a fixed number of bytes by value, text by code
-//!   point or as a language has it ([`Collation`]), floats in their total order.
-//! * What begins a key is a prefix: all counties of a state, all minutes of an hour are one range read.
-//! * Different keys are different: no two lists of parts have one encoding, whatever bytes the parts
-//!   contain, and a text that a collation does not tell from another is kept beside it.
-//! * What is read back are the parts that were written.
+//!   point or in the order of a language ([`Collation`]), floats in their total order.
+//! * The first parts of a key form a prefix: all counties of a state, or all minutes of an hour, are one
+//!   range read.
+//! * Different keys have different encodings: no two lists of parts have the same encoding, whatever bytes
+//!   the parts contain, and texts that are equal in a collation are stored as two keys.
+//! * Reads return the parts that were written.
 //!
 //! # What it does not do
 //!
-//! * It does not keep collation keys across versions of the collation's data: they are those of one release
-//!   of `icu_collator`, which the workspace names exactly, and whose data it locks. Under another one, keys
-//!   that were written earlier are [`Error::Foreign`] where they differ. The text is in the key, so that
-//!   they can be written anew.
-//! * It is no tuple: other programs need the columns to read the keys. Where the tuple layer's own order
-//!   will do, use that.
+//! * It does not keep collation keys valid across versions of the collation data: they depend on one release
+//!   of `icu_collator`, whose version the workspace specifies exactly and whose data it locks. With another
+//!   release, keys that were written earlier are [`Error::Foreign`] where they differ. The key contains the
+//!   text, so that the keys can be rewritten.
+//! * It is not the tuple layer: other programs need to know the columns to read the keys. Use the tuple
+//!   layer's own order where it is sufficient.
 //! * An integer that does not fit into its column is refused, not widened.
 //!
 //! # What it costs
@@ -27,8 +28,9 @@
 //! | get | 1 key | – | writers of the key |
 //! | under, between, page | 1 range | – | writers in the range |
 //!
-//! An integer takes its column's bytes, text three more than it has, a collated one about twice that. Collations, and with
-//! them the data of `icu_collator`, are behind the feature `collation`, which is on by default.
+//! An integer takes the width of its column, a text three bytes more than its length, and a collated text
+//! about twice that. Collations, and with them the data of `icu_collator`, require the feature `collation`,
+//! which is enabled by default.
 //!
 //! ```
 //! use shaketable_layers::encoding::{Collation, Column, Error, Ordered, Part, Tells};

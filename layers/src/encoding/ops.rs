@@ -1,4 +1,4 @@
-//! A map from ordered keys to values, inside a transaction.
+//! A map from ordered keys to values; operations within a transaction.
 
 use super::{Column, Error, Part, keys};
 use crate::{
@@ -8,25 +8,25 @@ use crate::{
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
 
-/// A map whose keys have the order of their columns, below a subspace of its own.
+/// A map whose keys are ordered by its columns, in its own subspace.
 #[derive(Clone, Debug)]
 pub struct Ordered {
     subspace: Subspace,
     columns: Vec<Column>,
 }
 
-/// A key's parts, and its value.
+/// The parts of a key, and its value.
 pub type Row = (Vec<Part>, Bytes);
 
 impl Ordered {
-    /// The map below `subspace`, which nothing else may use.
+    /// The map in `subspace`, which must not be used for anything else.
     pub fn new(subspace: Subspace, columns: Vec<Column>) -> Result<Ordered, Error> {
         crate::called!();
         columns.iter().try_for_each(Column::check)?;
         Ok(Ordered { subspace, columns })
     }
 
-    /// Puts a value under a key.
+    /// Sets the value of a key.
     pub async fn set<T: Transaction>(&self, tx: &T, key: &[Part], value: &[u8]) -> Result<(), Error> {
         crate::called!();
         let key = keys::key(&self.subspace, &self.columns, key)?;
@@ -35,7 +35,7 @@ impl Ordered {
         Ok(())
     }
 
-    /// The value under a key, if there is one.
+    /// The value of a key, if there is one.
     pub async fn get<T: Transaction>(
         &self,
         tx: &T,
@@ -53,8 +53,9 @@ impl Ordered {
         Ok(())
     }
 
-    /// What is under keys that begin with these parts, in order; everything when there are none. All of it at
-    /// once: what takes longer to read than a transaction lives is for [`page`](Ordered::page).
+    /// The rows whose keys begin with these parts, in order; all rows if `prefix` is empty. Reads everything
+    /// at once: use [`page`](Ordered::page) for more rows than one transaction can read within its time
+    /// limit.
     pub async fn under<T: Transaction>(
         &self,
         tx: &T,
@@ -66,8 +67,8 @@ impl Ordered {
         self.rows(tx, RangeOption::new(begin, end), isolation).await
     }
 
-    /// Up to `most` rows of those [`under`](Ordered::under) the prefix, in order: the first ones, or those behind
-    /// the key `after`, which may be gone.
+    /// Up to `most` rows of those [`under`](Ordered::under) the prefix, in order: the first ones, or those
+    /// after the key `after`, which need not exist.
     pub async fn page<T: Transaction>(
         &self,
         tx: &T,
@@ -87,8 +88,8 @@ impl Ordered {
         self.rows(tx, RangeOption::new(begin, end).limit(most), isolation).await
     }
 
-    /// What is under keys from the first one that begins with these parts to the last one before those, in
-    /// order. Nothing when they are the other way round.
+    /// The rows from the first key that begins with `from` to the last key before those that begin with `to`,
+    /// in order. None if `from` sorts after `to`.
     pub async fn between<T: Transaction>(
         &self,
         tx: &T,
@@ -105,10 +106,11 @@ impl Ordered {
         self.rows(tx, RangeOption::new(begin, end), isolation).await
     }
 
-    /// Where the keys are that begin with these parts.
+    /// The range of the keys that begin with these parts.
     fn range(&self, prefix: &[Part]) -> Result<(Bytes, Bytes), Error> {
         let begin = keys::prefix(&self.subspace, &self.columns, prefix)?;
-        // Up to the next prefix, not to 0xff behind this one: with that an integer may begin.
+        // Ends at the next prefix rather than at this one followed by 0xff, since an integer may begin with
+        // 0xff.
         let end = strinc(&begin).unwrap_or(Bytes::from_static(b"\xff"));
         Ok((begin.into(), end))
     }

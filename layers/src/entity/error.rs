@@ -1,24 +1,24 @@
-//! Why an operation on entities did not happen.
+//! Errors of entity operations.
 
 use super::Cardinality;
 use crate::id::Id;
 
 layer_error! {
-    /// What an operation on entities can fail with; nothing was changed.
+    /// Why an operation on entities failed; nothing was changed.
     pub enum Error {
-        /// The relationship was not declared: a deletion could not find it.
+        /// The relationship was not declared: a deletion would not find its pairs.
         #[error("the relationship {0:?} is not declared")]
         UnknownRelationship(String),
-        /// One more would be one too many.
+        /// The pair would exceed the relationship's cardinality.
         #[error("{relationship:?} is {cardinality}: {entity} is related to {related} already")]
         Cardinality {
             /// The relationship.
             relationship: String,
-            /// What it allows.
+            /// The relationship's cardinality.
             cardinality: Cardinality,
-            /// The entity that can be related to one other only.
+            /// The entity that can be related to only one other.
             entity: Id,
-            /// The one it is related to.
+            /// The entity to which it is related.
             related: Id,
         },
     }

@@ -1,4 +1,4 @@
-//! The key schema of entities and what relates them.
+//! The key schema of entities and relationships.
 //!
 //! ```text
 //! (ER, "attribute", entity, attribute)               =  value
@@ -6,7 +6,7 @@
 //! (ER, "inverse", relationship, foreign, primary)       =  ''
 //! ```
 //!
-//! Attributes and relationships have a part each: an entity may be called as a relationship is.
+//! Attributes and relationships have separate subspaces: an entity may have the same name as a relationship.
 
 use super::{Direction, Error};
 use crate::{exact, id::Id, limits};
@@ -20,7 +20,7 @@ impl Direction {
         }
     }
 
-    /// The other one.
+    /// The opposite direction.
     pub(super) fn turned(self) -> Direction {
         match self {
             Direction::Forward => Direction::Inverse,
@@ -39,17 +39,17 @@ pub(super) fn attribute(er: &Subspace, entity: &Id, name: &str) -> Vec<u8> {
     attributes(er, entity).pack(&(name,))
 }
 
-/// The name of an attribute, by its key.
+/// The name of an attribute, decoded from its key.
 pub(super) fn name(er: &Subspace, entity: &Id, key: &[u8]) -> Result<String, Error> {
     attributes(er, entity).unpack(key).map(|(name,)| name).map_err(|_| Error::foreign(key))
 }
 
-/// All pairs of a relationship, by the entity on one side.
+/// All pairs of a relationship, keyed by the entity on one side first.
 pub(super) fn pairs(er: &Subspace, direction: Direction, relationship: &str) -> Subspace {
     er.subspace(&(direction.name(), relationship))
 }
 
-/// Whom an entity is related to.
+/// The entities to which an entity is related.
 pub(super) fn related(er: &Subspace, direction: Direction, relationship: &str, entity: &Id) -> Subspace {
     pairs(er, direction, relationship).subspace(&(entity,))
 }
@@ -65,7 +65,7 @@ pub(super) fn pair(
     related(er, direction, relationship, entity).pack(&(other,))
 }
 
-/// The other entity of a pair, by its key below [`related`].
+/// The other entity of a pair, decoded from its key in [`related`].
 pub(super) fn other(related: &Subspace, key: &[u8]) -> Result<Id, Error> {
     exact::unpack_below(related, key).map(|(id,)| id).map_err(|_| Error::foreign(key))
 }
@@ -87,7 +87,7 @@ pub(super) fn both(
     Ok(keys)
 }
 
-/// The two entities of a pair, by its key: first the one it is seen from.
+/// The two entities of a pair, decoded from its key: first the entity from whose side it is stored.
 pub(super) fn ends(pairs: &Subspace, key: &[u8]) -> Result<(Id, Id), Error> {
     exact::unpack_below(pairs, key).map_err(|_| Error::foreign(key))
 }

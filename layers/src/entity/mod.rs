@@ -2,27 +2,27 @@
 //!
 //! # Promise
 //!
-//! * An attribute holds what was set last. An empty value is a value.
-//! * A relationship is a set of pairs, a primary entity and a foreign one. Adding a pair twice is adding it
-//!   once. Each pair is found from both sides: the inverse index changes in the same transaction.
-//! * A [`Cardinality`] is kept under concurrency too: where an entity may be related to one other only, a
-//!   second one is refused with [`Error::Cardinality`], which says whom it is related to.
-//! * [`delete_entity`](Entities::delete_entity) leaves no attribute, and no pair on either side.
-//! * Attributes are set, pairs removed, and pairs of many-to-many relationships added, without a read: such
+//! * An attribute holds the value that was set last. An empty value is a value.
+//! * A relationship is a set of pairs of a primary entity and a foreign one. Adding a pair twice has the same
+//!   effect as adding it once. Each pair can be found from both sides: the inverse index changes in the same
+//!   transaction.
+//! * A [`Cardinality`] holds under concurrency too: if an entity may be related to only one other, a second
+//!   one is refused with [`Error::Cardinality`], which contains the existing one.
+//! * [`delete_entity`](Entities::delete_entity) leaves no attributes, and no pairs on either side.
+//! * Setting attributes, removing pairs, and adding pairs of many-to-many relationships require no read: such
 //!   operations never conflict.
 //! * Through [`Session::apply`](crate::once::Session::apply) operations take effect exactly once.
 //! * A call that would read more than [`READ_LIMIT`](crate::limits::READ_LIMIT) bytes is refused;
 //!   [`get_relationships_page`](Entities::get_relationships_page) and
-//!   [`get_related_entities_page`](Entities::get_related_entities_page) read any number of pairs, a few at a
-//!   time.
+//!   [`get_related_entities_page`](Entities::get_related_entities_page) read any number of pairs in pages.
 //!
 //! # What it does not do
 //!
-//! * It keeps no list of entities: an entity exists through what is stored of it, and whoever says something
-//!   about it after its deletion makes it anew.
-//! * It does not find entities by the value of an attribute. An index does.
-//! * Relationships are declared by the program, not stored; everybody must declare the same ones. A deletion
-//!   looks in those that are declared.
+//! * It keeps no list of entities: an entity exists through the data stored about it, and writing data about
+//!   a deleted entity creates it again.
+//! * It does not find entities by the value of an attribute; use an index.
+//! * Relationships are declared by the program, not stored; all clients must declare the same ones. A
+//!   deletion searches only the declared ones.
 //!
 //! # What it costs
 //!
@@ -33,7 +33,7 @@
 //! | get attributes, get related entities, get relationships, and their pages | 1 range | – | writers of the range |
 //! | add relationship | 1 row for each side that is limited | 2 | pairs of the limited entity |
 //! | remove relationship | – | 2 | readers of the pair |
-//! | delete entity | 2 ranges for each relationship | these, the attributes, 1 for each pair | its pairs |
+//! | delete entity | 2 ranges for each relationship | these ranges, the attributes, 1 for each pair | its pairs |
 //!
 //! ```
 //! use shaketable_layers::{entity::{Direction, Entities, Error}, id::Id, tx::{Isolation, Transaction}};

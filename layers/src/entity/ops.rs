@@ -1,4 +1,4 @@
-//! The operations on entities.
+//! Operations on entities.
 
 use super::{Error, keys};
 use crate::{
@@ -15,20 +15,20 @@ use std::{
     fmt,
 };
 
-/// How many foreign entities a primary one may be related to, and the other way round.
+/// How many foreign entities a primary entity may be related to, and vice versa.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Cardinality {
-    /// One, and one.
+    /// One foreign entity per primary entity, and one primary per foreign.
     OneToOne,
-    /// Many; each foreign entity has one primary.
+    /// Any number of foreign entities per primary entity, but one primary per foreign.
     OneToMany,
-    /// One; each foreign entity has many primaries.
+    /// One foreign entity per primary entity, but any number of primaries per foreign.
     ManyToOne,
-    /// Many, and many.
+    /// Any number of foreign entities per primary entity, and vice versa.
     ManyToMany,
 }
 
-/// From which side a relationship is seen.
+/// The side from which a relationship is viewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Direction {
     /// From the primary entity to the foreign ones.
@@ -37,7 +37,7 @@ pub enum Direction {
     Inverse,
 }
 
-/// Entities below a subspace of its own, and the relationships that there are.
+/// Entities in their own subspace, and the declared relationships.
 #[derive(Clone, Debug)]
 pub struct Entities {
     subspace: Subspace,
@@ -45,7 +45,7 @@ pub struct Entities {
 }
 
 impl Cardinality {
-    /// Whether an entity seen from this side can be related to one other only.
+    /// Whether an entity viewed from this side can be related to only one other.
     pub fn limits(self, direction: Direction) -> bool {
         crate::called!();
         match direction {
@@ -67,7 +67,7 @@ impl fmt::Display for Cardinality {
 }
 
 impl Entities {
-    /// The entities below `subspace`, which nothing else may use, with these relationships.
+    /// The entities in `subspace`, which must not be used for anything else, with these relationships.
     pub fn new<N: Into<String>>(
         subspace: Subspace,
         relationships: impl IntoIterator<Item = (N, Cardinality)>,
@@ -77,7 +77,7 @@ impl Entities {
         Entities { subspace, relationships }
     }
 
-    /// Gives an entity's attribute a value, in the place of the one it had.
+    /// Sets the value of an entity's attribute.
     pub async fn add_attribute_value<T: Transaction>(
         &self,
         tx: &T,
@@ -92,7 +92,7 @@ impl Entities {
         Ok(())
     }
 
-    /// Removes an entity's attribute, if it has it.
+    /// Removes an entity's attribute, if it exists.
     pub async fn remove_attribute<T: Transaction>(
         &self,
         tx: &T,
@@ -106,7 +106,7 @@ impl Entities {
         Ok(())
     }
 
-    /// The value of an entity's attribute, if it has it.
+    /// The value of an entity's attribute, if it exists.
     pub async fn get_attribute_value<T: Transaction>(
         &self,
         tx: &T,
@@ -133,7 +133,7 @@ impl Entities {
         rows.into_iter().map(|row| Ok((keys::name(&self.subspace, entity, &row.key)?, row.value))).collect()
     }
 
-    /// Relates a primary entity to a foreign one. A pair that is there stays.
+    /// Relates a primary entity to a foreign one. Does nothing if the pair exists.
     pub async fn add_relationship<T: Transaction>(
         &self,
         tx: &T,
@@ -168,7 +168,7 @@ impl Entities {
         Ok(())
     }
 
-    /// Ends what relates a primary entity to a foreign one. Where nothing does, nothing happens.
+    /// Removes the pair of a primary entity and a foreign one. Does nothing if it does not exist.
     pub async fn remove_relationship<T: Transaction>(
         &self,
         tx: &T,
@@ -198,8 +198,8 @@ impl Entities {
         rows.iter().map(|row| keys::ends(&all, &row.key)).collect()
     }
 
-    /// The first `limit` pairs of a relationship, primary and foreign, in their order, or those after the pair
-    /// `after`: the next page begins after the last of this one. A page that is shorter than `limit` is the
+    /// The first `limit` pairs of a relationship, primary and foreign, in their order, or of those after the
+    /// pair `after`: pass the last pair of a page to read the next one. A page shorter than `limit` is the
     /// last one.
     pub async fn get_relationships_page<T: Transaction>(
         &self,
@@ -222,7 +222,7 @@ impl Entities {
         rows.iter().map(|row| keys::ends(&all, &row.key)).collect()
     }
 
-    /// Whom an entity is related to: the foreign entities of a primary one, or the other way round.
+    /// The entities to which an entity is related: the foreign entities of a primary one, or vice versa.
     pub async fn get_related_entities<T: Transaction>(
         &self,
         tx: &T,
@@ -237,8 +237,8 @@ impl Entities {
     }
 
     /// The first `limit` of [`get_related_entities`](Entities::get_related_entities), in the order of ids, or
-    /// of those after `after`: the next page begins after the last of this one. A page that is shorter than
-    /// `limit` is the last one.
+    /// of those after `after`: pass the last id of a page to read the next one. A page shorter than `limit`
+    /// is the last one.
     pub async fn get_related_entities_page<T: Transaction>(
         &self,
         tx: &T,
@@ -277,7 +277,7 @@ impl Entities {
         Ok(tx.get(&key, isolation).await?.is_some())
     }
 
-    /// Deletes an entity: its attributes, and every pair it is in. Answers how many pairs there were.
+    /// Deletes an entity: its attributes, and every pair that contains it. Returns the number of pairs.
     pub async fn delete_entity<T: Transaction>(&self, tx: &T, entity: &Id) -> Result<u64, Error> {
         crate::called!();
         let declared = self.relationships.keys();
@@ -294,7 +294,7 @@ impl Entities {
         for ((name, direction), others) in sides.iter().zip(related) {
             ranges.push(keys::related(&self.subspace, *direction, name, entity));
             for other in others {
-                // What relates an entity to itself is met from both sides.
+                // A pair that relates an entity to itself is found from both sides.
                 pairs += u64::from(other != *entity || *direction == Direction::Forward);
                 mirrors.push(keys::pair(&self.subspace, direction.turned(), name, &other, entity));
             }

@@ -1,4 +1,4 @@
-//! Cluster files, read before the C client does: it says little about what is wrong with one.
+//! Cluster files, checked before the C client reads them: its own errors for an invalid file are unspecific.
 
 use std::{
     ffi::{CStr, CString},
@@ -8,30 +8,30 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A cluster file: `description:id@address:port,address:port`, each address perhaps with `:tls` behind it.
+/// A cluster file: `description:id@address:port,address:port`, each address optionally followed by `:tls`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterFile {
     path: CString,
     coordinators: String,
 }
 
-/// What is wrong with a cluster file.
+/// Why a cluster file is unusable.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterFileError {
-    /// It cannot be read.
+    /// It could not be read.
     #[error("cannot read the cluster file {}: {error}", .path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error.
         error: io::Error,
     },
-    /// It is not what a cluster file is.
+    /// It does not have the format of a cluster file.
     #[error("{} is not a cluster file (`description:id@address:port,..`): {why}", .path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// Which part of it.
+        /// What is wrong with it.
         why: String,
     },
 }
@@ -47,18 +47,18 @@ impl ClusterFile {
         Ok(ClusterFile { path, coordinators })
     }
 
-    /// Where it is.
+    /// The path of the file.
     pub fn path(&self) -> &CStr {
         &self.path
     }
 
-    /// The coordinators' addresses, as they are written there.
+    /// The coordinators' addresses as written in the file.
     pub fn coordinators(&self) -> &str {
         &self.coordinators
     }
 }
 
-/// The coordinators of a cluster file's one line that is neither empty nor a comment.
+/// Parses the coordinators from the only line of a cluster file that is neither empty nor a comment.
 fn coordinators(text: &str) -> Result<String, String> {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let line = lines.next().ok_or("it is empty")?;
@@ -80,7 +80,7 @@ fn coordinators(text: &str) -> Result<String, String> {
     }
 }
 
-/// An IP address or a host's name, a port, and perhaps `:tls`.
+/// Whether this is an IP address or a host name, a port, and optionally `:tls`.
 fn is_address(address: &str) -> bool {
     let address = address.strip_suffix(":tls").unwrap_or(address);
     let is_name = |host: &str| {

@@ -1,22 +1,22 @@
-//! Real FoundationDB: the contract of [`tx`](crate::tx) over the `foundationdb` crate.
+//! The real FoundationDB backend: the contract of [`tx`](crate::tx) over the `foundationdb` crate.
 //!
-//! Behind the feature `fdb` (the C client of 7.4; with `fdb-7_3` that of 7.3). Building needs libclang, for
-//! the C header's bindings, and linking needs `libfdb_c.so` of FoundationDB's client package.
+//! Enabled by the feature `fdb` (the C client of 7.4; with `fdb-7_3` that of 7.3). Building requires libclang
+//! for the C header's bindings, and linking requires `libfdb_c.so` from FoundationDB's client package.
 //!
 //! # Promise
 //!
-//! * Every call of the contract reaches the C client, also one on a transaction that is committing or has
-//!   failed: the client answers for it, not this module. A read is issued when its method is called.
-//! * What was read is not copied: keys and values stay where the client has put them, for as long as one of
-//!   them is held. Whoever keeps one row of a large batch keeps the batch.
-//! * [`Database::run`](crate::tx::Database::run) is the contract's own retry loop, whose maybe-committed flag is
-//!   sticky. The crate's loop overwrites it in each attempt.
+//! * Every call of the contract reaches the C client, including calls on a transaction that is committing or
+//!   has failed: the result is the client's, not this module's. A read is issued when its method is called.
+//! * Read results are not copied: keys and values stay in the client's memory as long as any of them is held.
+//!   A caller that keeps one row of a large batch keeps the whole batch.
+//! * [`Database::run`](crate::tx::Database::run) is the contract's own retry loop, whose maybe-committed flag
+//!   stays set once it is set. The crate's loop overwrites the flag in each attempt.
 //!
 //! # What it does not do
 //!
-//! * The C client's network starts once in a process: a second [`Network::start`] is refused. No transaction
-//!   may be in use when the [`Network`] is dropped.
-//! * It has no executor. Its futures are woken by the client's network thread and run on any.
+//! * The C client's network can be started only once in a process: a second [`Network::start`] fails. No
+//!   transaction may be in use when the [`Network`] is dropped.
+//! * It has no executor. Its futures are woken by the client's network thread and can run on any executor.
 //!
 //! ```no_run
 //! use shaketable_layers::{fdb::{ClusterFile, FdbDatabase, Network}, tx::{Database, Transaction}};
@@ -40,7 +40,7 @@
 
 #[cfg(feature = "fdb-client")]
 mod client;
-// These are tested without the C library as well.
+// These modules are also compiled and tested without the C library.
 mod cluster_file;
 mod network_option;
 #[cfg(any(test, feature = "fdb-client"))]

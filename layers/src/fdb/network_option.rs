@@ -2,16 +2,16 @@
 
 use bytes::Bytes;
 
-/// An option of the network thread, which all databases of a process share: to be set before it starts. Those that
-/// are deprecated or that the client sets itself have a raw form alone.
+/// An option of the network thread, which all databases of a process share; must be set before the network
+/// starts. Options that are deprecated, or that the client sets itself, are available only in raw form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NetworkOption {
-    /// 30: writes traces into this directory (the empty path: the working directory).
+    /// 30: writes traces to this directory (the empty path is the working directory).
     TraceEnable(String),
-    /// 31: bytes of a trace file, 0 for any number.
+    /// 31: the maximum size of a trace file in bytes; 0 is unlimited.
     TraceRollSize(i64),
-    /// 32: bytes of all trace files, 0 for any number.
+    /// 32: the maximum size of all trace files in bytes; 0 is unlimited.
     TraceMaxLogsSize(i64),
     /// 33: the `LogGroup` attribute of each event.
     TraceLogGroup(String),
@@ -19,13 +19,13 @@ pub enum NetworkOption {
     TraceFormat(String),
     /// 35: `now` or `realtime`.
     TraceClockSource(String),
-    /// 36: a part of the trace files' names, in place of port and process.
+    /// 36: replaces port and process in the names of trace files.
     TraceFileIdentifier(String),
-    /// 37: client threads write into files of the same base name.
+    /// 37: client threads write to files with the same base name.
     TraceShareAmongClientThreads,
-    /// 38: begins to trace when the network starts, not with the first database.
+    /// 38: starts tracing when the network starts rather than when the first database is opened.
     TraceInitializeOnSetup,
-    /// 39: the suffix of trace files that are not complete.
+    /// 39: the suffix of incomplete trace files.
     TracePartialFileSuffix(String),
     /// 40: a knob, as `name=value`.
     Knob(String),
@@ -37,61 +37,62 @@ pub enum NetworkOption {
     TlsKeyBytes(Bytes),
     /// 46: the file with the private key.
     TlsKeyPath(String),
-    /// 47: what a peer's certificate must have.
+    /// 47: the requirements for a peer's certificate.
     TlsVerifyPeers(Bytes),
     /// 52: the certificate authorities.
     TlsCaBytes(Bytes),
     /// 53: the file with the certificate authorities.
     TlsCaPath(String),
-    /// 54: the passphrase of the private key; to be set before the key.
+    /// 54: the passphrase of the private key; must be set before the key.
     TlsPassword(String),
-    /// 55: no connection without TLS.
+    /// 55: allows no connection without TLS.
     TlsDisablePlaintextConnection,
     /// 60: uses the linked client library directly.
     DisableMultiVersionClientApi,
     /// 61: callbacks may come from threads of external clients.
     CallbacksOnExternalThreads,
-    /// 62: another client library, for clusters of another version.
+    /// 62: an additional client library, for clusters of another version.
     ExternalClientLibrary(String),
     /// 63: a directory of such libraries.
     ExternalClientDirectory(String),
-    /// 64: only external clients connect.
+    /// 64: only external clients are used to connect.
     DisableLocalClient,
-    /// 65: how many threads each version's client has.
+    /// 65: the number of threads of each version's client.
     ClientThreadsPerVersion(i64),
-    /// 66: a client library of a version to come, for tests.
+    /// 66: a client library of a future version, for tests.
     FutureVersionClientLibrary(String),
-    /// 67: copies of external libraries are kept.
+    /// 67: keeps copies of external libraries.
     RetainClientLibraryCopies,
-    /// 68: an external client that does not load is no error.
+    /// 68: ignores external clients that fail to load.
     IgnoreExternalClientFailures,
-    /// 69: a cluster that no client is made for is an error.
+    /// 69: reports an error if no client is compatible with the cluster.
     FailIncompatibleClient,
-    /// 70: no client statistics in traces.
+    /// 70: omits client statistics from traces.
     DisableClientStatisticsLogging,
-    /// 71: profiles the network thread's loop.
+    /// 71: profiles the network thread's run loop.
     EnableRunLoopProfiling,
-    /// 72: the multi-version client stays even without external clients; the cache of read versions (transaction option
-    /// 1101) needs it.
+    /// 72: keeps the multi-version client even without external clients; the cache of read versions
+    /// (transaction option 1101) requires it.
     DisableClientBypass,
-    /// 80: the client's requests fail at random.
+    /// 80: enables fault injection in the client.
     ClientBuggifyEnable,
-    /// 81: they do not.
+    /// 81: disables fault injection in the client.
     ClientBuggifyDisable,
-    /// 82: whether a place where they can fail is active, percent.
+    /// 82: the probability that a fault-injection section is active, in percent.
     ClientBuggifySectionActivatedProbability(i64),
-    /// 83: whether one that is active fails, percent.
+    /// 83: the probability that an active section injects a fault, in percent.
     ClientBuggifySectionFiredProbability(i64),
     /// 90: `none`, `log_file` or `network_lossy`.
     DistributedClientTracer(String),
-    /// 91: where copies of client libraries go.
+    /// 91: the directory for copies of client libraries.
     ClientTmpDir(String),
-    /// Any option by its code, with its value as the C API takes it (integers in eight bytes, little-endian).
+    /// Any option by its code, with its value in the form that the C API takes (integers in eight bytes,
+    /// little-endian).
     Raw(i32, Option<Bytes>),
 }
 
 impl NetworkOption {
-    /// FoundationDB's numeric code, and the value as the C API takes it.
+    /// FoundationDB's numeric code, and the value in the form that the C API takes.
     pub fn raw(&self) -> (i32, Option<Bytes>) {
         use NetworkOption::*;
         let text = |text: &String| Some(Bytes::copy_from_slice(text.as_bytes()));

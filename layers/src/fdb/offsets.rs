@@ -1,16 +1,16 @@
-//! Offsets of versionstamps that the C client must not see.
+//! Versionstamp offsets that must not be passed to the C client.
 //!
-//! The client adds the ten bytes of a versionstamp to the offset without a check for overflow: one within
-//! ten of 2^31 - 1 ends the process. Such an offset lies outside of every key and value, and the client
-//! refuses a negative one for the same reason with the same error (2000).
+//! The client adds the ten bytes of a versionstamp to the offset without an overflow check: an offset within
+//! ten of 2^31 - 1 ends the process. Such an offset lies outside every key and value, and the client rejects
+//! a negative offset for the same reason with the same error (2000).
 
 use crate::tx::MutationType;
 use std::borrow::Cow;
 
 const STAMP: i32 = 10;
 
-/// The key and the operand of an atomic operation as the C client may have them: with an offset that it
-/// refuses in the place of one that it cannot add to.
+/// The key and the operand of an atomic operation, made safe for the C client: an offset that would overflow
+/// is replaced by one that the client rejects.
 pub(super) fn harmless<'a>(key: &'a [u8], operand: &'a [u8], code: u32) -> (Cow<'a, [u8]>, Cow<'a, [u8]>) {
     match MutationType::from_code(code) {
         Some(MutationType::SetVersionstampedKey) => (parameter(key), operand.into()),

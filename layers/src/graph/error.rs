@@ -1,11 +1,11 @@
-//! Why an operation on a graph did not happen.
+//! Errors of graph operations.
 
 use crate::id::Id;
 
 layer_error! {
-    /// What an operation on a graph can fail with; nothing was changed.
+    /// Why an operation on a graph failed; nothing was changed.
     pub enum Error {
-        /// Nobody is their own friend, nor their own follower.
+        /// A user cannot be their own friend or follower.
         #[error("{0} cannot be connected with itself")]
         SelfEdge(Id),
     }

@@ -5,13 +5,13 @@
 //! (users, u, "hasFollowed", v)  =  ''    and  (users, v, "followedBy", u)   =  ''
 //! ```
 //!
-//! Every edge is stored with both of its users, so that either side is one range read.
+//! Every edge is stored for both of its users, so that either side is one range read.
 
 use super::Error;
 use crate::{exact, id::Id, limits};
 use foundationdb_tuple::Subspace;
 
-/// What an edge is to the user it is stored with.
+/// The kind of an edge from the point of view of the user under which it is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     FriendsWith,
@@ -32,7 +32,7 @@ impl Kind {
         [Kind::FriendsWith, Kind::HasFollowed, Kind::FollowedBy].into_iter().find(|kind| kind.name() == name)
     }
 
-    /// What the same edge is to the user at its other end.
+    /// The kind of the same edge from the point of view of the other user.
     pub fn mirrored(self) -> Kind {
         match self {
             Kind::FriendsWith => Kind::FriendsWith,
@@ -42,7 +42,7 @@ impl Kind {
     }
 }
 
-/// Everything about a user.
+/// The subspace of a user.
 pub(super) fn user(users: &Subspace, user: &Id) -> Subspace {
     users.subspace(&(user,))
 }
@@ -52,7 +52,7 @@ pub(super) fn edges(users: &Subspace, user: &Id, kind: Kind) -> Subspace {
     users.subspace(&(user, kind.name()))
 }
 
-/// The key of an edge with the user it is stored with.
+/// The key of an edge under one of its users.
 pub(super) fn edge(users: &Subspace, user: &Id, kind: Kind, other: &Id) -> Vec<u8> {
     edges(users, user, kind).pack(&(other,))
 }
@@ -69,7 +69,7 @@ pub(super) fn both(users: &Subspace, user: &Id, kind: Kind, other: &Id) -> Resul
     Ok(keys)
 }
 
-/// What an edge is, and who is at its other end, by its key.
+/// The kind of an edge and the user at its other end, decoded from its key.
 pub(super) fn end(users: &Subspace, user: &Id, key: &[u8]) -> Result<(Kind, Id), Error> {
     let parts = exact::unpack_below::<(String, Id)>(&self::user(users, user), key).ok();
     parts.and_then(|(kind, other)| Some((Kind::named(&kind)?, other))).ok_or_else(|| Error::foreign(key))

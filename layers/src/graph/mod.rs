@@ -2,26 +2,25 @@
 //!
 //! # Promise
 //!
-//! * Friendship is undirected: adding or ending it changes both users, in one transaction. Whoever is a
-//!   friend has a friend.
-//! * Following is directed, and both ends know of it: who follows whom, and who is followed by whom, are the
-//!   same edges.
-//! * [`friends_of_friends`](Graph::friends_of_friends) is read in one transaction, at one version: who is one
-//!   step away from a friend, without the friends and without the user.
-//! * [`remove_user`](Graph::remove_user) leaves no edge at anybody else.
-//! * Nobody is connected with themselves: [`Error::SelfEdge`].
-//! * Edges are added and removed without a read. Two such operations never conflict.
+//! * Friendship is undirected: adding or removing it changes both users, in one transaction.
+//! * Following is directed and can be read from both ends: the users that a user follows, and the users that
+//!   follow a user, are read from the same edges.
+//! * [`friends_of_friends`](Graph::friends_of_friends) is read in one transaction, at one version: the users
+//!   one step away from a friend, excluding the friends and the user.
+//! * [`remove_user`](Graph::remove_user) leaves no edge at any other user.
+//! * A user cannot be connected with themselves: [`Error::SelfEdge`].
+//! * Adding and removing edges requires no read. Two such operations never conflict.
 //! * Through [`Session::apply`](crate::once::Session::apply) operations take effect exactly once.
-//! * A call that would read more than [`READ_LIMIT`](crate::limits::READ_LIMIT) bytes of edges is refused,
-//!   which for the friends of friends counts all edges together and the friends themselves;
+//! * A call that would read more than [`READ_LIMIT`](crate::limits::READ_LIMIT) bytes of edges is refused;
+//!   for the friends of friends, the edges of the user and of all friends count together.
 //!   [`friends_page`](Graph::friends_page), [`following_page`](Graph::following_page) and
-//!   [`followers_page`](Graph::followers_page) read any number of edges, a few at a time.
+//!   [`followers_page`](Graph::followers_page) read any number of edges in pages.
 //!
 //! # What it does not do
 //!
 //! * It keeps no list of users: a user exists through edges, and may get new ones after a removal.
-//! * It does not divide what is large: a user is removed in one transaction. A removal that does not fit into
-//!   one is refused before anything is written.
+//! * It does not split large operations: a user is removed in one transaction. A removal that does not fit
+//!   into one transaction is refused before anything is written.
 //!
 //! # What it costs
 //!
@@ -42,7 +41,7 @@
 //!     users.add_friend(tx, &alice, &bob).await?;
 //!     users.add_friend(tx, &bob, &carol).await?;
 //!     users.follow(tx, &carol, &alice).await?;
-//!     // Carol, whom Alice knows through Bob.
+//!     // Carol, whom Alice can reach through Bob.
 //!     users.friends_of_friends(tx, &alice, Isolation::Serializable).await
 //! }
 //! ```

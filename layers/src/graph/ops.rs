@@ -1,4 +1,4 @@
-//! A graph's operations.
+//! Operations on graphs.
 
 use super::{
     Error,
@@ -13,26 +13,26 @@ use foundationdb_tuple::Subspace;
 use futures::{StreamExt, TryStreamExt, stream};
 use std::{collections::BTreeSet, pin::pin};
 
-/// The users below a subspace of its own, and what connects them.
+/// The users in their own subspace, and the edges between them.
 #[derive(Clone, Debug)]
 pub struct Graph {
     users: Subspace,
 }
 
 impl Graph {
-    /// The graph below `users`, which nothing else may use.
+    /// The graph in `users`, which must not be used for anything else.
     pub fn new(users: Subspace) -> Graph {
         crate::called!();
         Graph { users }
     }
 
-    /// Makes two users friends. Friends stay friends.
+    /// Makes two users friends. Does nothing if they are friends already.
     pub async fn add_friend<T: Transaction>(&self, tx: &T, one: &Id, other: &Id) -> Result<(), Error> {
         crate::called!();
         self.connect(tx, one, Kind::FriendsWith, other)
     }
 
-    /// Ends a friendship, for both. Where there is none, nothing happens.
+    /// Ends a friendship for both users. Does nothing if they are not friends.
     pub async fn remove_friend<T: Transaction>(&self, tx: &T, one: &Id, other: &Id) -> Result<(), Error> {
         crate::called!();
         self.disconnect(tx, one, Kind::FriendsWith, other)
@@ -44,13 +44,13 @@ impl Graph {
         self.connect(tx, follower, Kind::HasFollowed, followed)
     }
 
-    /// Makes `follower` follow `followed` no more.
+    /// Makes `follower` stop following `followed`.
     pub async fn unfollow<T: Transaction>(&self, tx: &T, follower: &Id, followed: &Id) -> Result<(), Error> {
         crate::called!();
         self.disconnect(tx, follower, Kind::HasFollowed, followed)
     }
 
-    /// Removes a user: every edge, at both ends. Answers how many there were.
+    /// Removes a user: every edge, at both ends. Returns the number of edges.
     pub async fn remove_user<T: Transaction>(&self, tx: &T, user: &Id) -> Result<u64, Error> {
         crate::called!();
         let below = keys::user(&self.users, user);
@@ -111,8 +111,8 @@ impl Graph {
         self.ends(tx, user, Kind::FriendsWith, &read::Allowance::new(), isolation).await
     }
 
-    /// The first `limit` of a user's friends, in the order of ids, or of those after `after`: the next page begins after
-    /// the last of this one. A page that is shorter than `limit` is the last one.
+    /// The first `limit` of a user's friends, in the order of ids, or of those after `after`: pass the last
+    /// id of a page to read the next one. A page shorter than `limit` is the last one.
     pub async fn friends_page<T: Transaction>(
         &self,
         tx: &T,
@@ -125,10 +125,11 @@ impl Graph {
         self.page(tx, user, Kind::FriendsWith, after, limit, isolation).await
     }
 
-    /// The friends of a user's friends who are neither friends of the user nor the user.
+    /// The friends of a user's friends, excluding the user's own friends and the user.
     ///
-    /// All the edges that it reads are counted together, and [`READ_COST`](limits::READ_COST) bytes more for
-    /// each friend: beyond [`READ_LIMIT`](limits::READ_LIMIT) it is refused, from 10,000 friends on at the latest.
+    /// All edges that it reads count together, and [`READ_COST`](limits::READ_COST) bytes more for each
+    /// friend: beyond [`READ_LIMIT`](limits::READ_LIMIT), which is reached with 10,000 friends at the latest,
+    /// the call is refused.
     pub async fn friends_of_friends<T: Transaction>(
         &self,
         tx: &T,
@@ -152,7 +153,7 @@ impl Graph {
         Ok(second)
     }
 
-    /// Whom a user follows.
+    /// The users that a user follows.
     pub async fn following<T: Transaction>(
         &self,
         tx: &T,
@@ -163,8 +164,8 @@ impl Graph {
         self.ends(tx, user, Kind::HasFollowed, &read::Allowance::new(), isolation).await
     }
 
-    /// The first `limit` of those whom a user follows, in the order of ids, or of those after `after`: the next page begins after
-    /// the last of this one. A page that is shorter than `limit` is the last one.
+    /// The first `limit` of the users that a user follows, in the order of ids, or of those after `after`:
+    /// pass the last id of a page to read the next one. A page shorter than `limit` is the last one.
     pub async fn following_page<T: Transaction>(
         &self,
         tx: &T,
@@ -177,7 +178,7 @@ impl Graph {
         self.page(tx, user, Kind::HasFollowed, after, limit, isolation).await
     }
 
-    /// Who follows a user.
+    /// The users that follow a user.
     pub async fn followers<T: Transaction>(
         &self,
         tx: &T,
@@ -188,8 +189,8 @@ impl Graph {
         self.ends(tx, user, Kind::FollowedBy, &read::Allowance::new(), isolation).await
     }
 
-    /// The first `limit` of those who follow a user, in the order of ids, or of those after `after`: the next page begins after
-    /// the last of this one. A page that is shorter than `limit` is the last one.
+    /// The first `limit` of the users that follow a user, in the order of ids, or of those after `after`:
+    /// pass the last id of a page to read the next one. A page shorter than `limit` is the last one.
     pub async fn followers_page<T: Transaction>(
         &self,
         tx: &T,

@@ -1,37 +1,37 @@
-//! Why an operation on a nested value did not happen.
+//! Errors of operations on a nested value.
 
 layer_error! {
-    /// What an operation on a nested value can fail with; nothing was changed. Places are JSON Pointers.
+    /// Why an operation on a nested value failed; nothing was changed. Locations are given as JSON Pointers.
     pub enum Error {
-        /// The path goes through a member of something that has no members.
+        /// The path continues with a member name at a value that is not an object.
         #[error("what is at {0:?} is no object")]
         NotAnObject(String),
-        /// The path goes through an element of something that has no elements.
+        /// The path continues with an index at a value that is not a list.
         #[error("what is at {0:?} is no list")]
         NotAList(String),
-        /// A list grows at its end only.
+        /// A list can grow only at its end.
         #[error("element {index} of the list at {at:?} would leave a gap: it has {length}")]
         Gap {
             /// The list.
             at: String,
-            /// The element that was named.
+            /// The requested element.
             index: u64,
-            /// How many elements the list has.
+            /// The number of elements of the list.
             length: u64,
         },
         /// Objects and lists are nested deeper than [`MAX_DEPTH`](super::MAX_DEPTH).
         #[error("nested deeper than {limit}: \"{at}…\"", limit = super::MAX_DEPTH)]
         TooDeep {
-            /// How the path begins.
+            /// The beginning of the path.
             at: String,
         },
         /// A number that only serde_json's `arbitrary_precision` can hold.
         #[error("{0} is neither an integer of 64 bits nor a double")]
         Number(String),
-        /// A text is not JSON; what serde_json says of it.
+        /// The text is not JSON; the message of serde_json.
         #[error("not JSON: {0}")]
         NotJson(String),
-        /// Tuples that no value is taken apart into; this is the first that does not fit.
+        /// The tuples do not form one value; the first that does not fit.
         #[error("not of one value: {0}")]
         NotAValue(String),
     }

@@ -1,4 +1,4 @@
-//! The key schema of a nested value, and the tuples that it is taken apart into.
+//! The key schema of a nested value, and the tuples into which a value is decomposed.
 //!
 //! ```text
 //! (hierarchy, step, step, .., leaf)    =  ''       a null, a boolean, a number or a text
@@ -6,10 +6,10 @@
 //! (hierarchy, step, .., -1, null)      =  ''       a list without elements
 //! ```
 //!
-//! A step is the name of an object's member, a text, or the index of a list's element, an integer from 0:
-//! a negative integer before another element is therefore always a marker. A value's rows are those that
-//! continue the tuple of its path. What ends there is the leaf of the place above: the key of the leaf
-//! `"jones"` at `user` is also how the rows below `user`, `jones` begin.
+//! A step is the name of an object's member (a text), or the index of a list's element (an integer from 0): a
+//! negative integer before another element is therefore always a marker. A value's rows are those whose
+//! tuples continue the tuple of its path. A row whose tuple ends there holds the leaf of the parent path: the
+//! key of the leaf `"jones"` at `user` is also the prefix of the rows below `user`, `jones`.
 
 use super::Error;
 use crate::{
@@ -22,18 +22,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 use std::fmt::Write;
 
-/// Stands in a path for an object without members.
+/// The marker for an object without members.
 pub const EMPTY_OBJECT: i64 = -2;
 
-/// Stands in a path for a list without elements.
+/// The marker for a list without elements.
 pub const EMPTY_ARRAY: i64 = -1;
 
 /// A step of a path: into an object or into a list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Step {
-    /// To the member of this name.
+    /// To the member with this name.
     Key(String),
-    /// To the element of this index.
+    /// To the element with this index.
     Index(u64),
 }
 
@@ -49,10 +49,10 @@ impl From<u64> for Step {
     }
 }
 
-/// The steps to a leaf, then the leaf, each a JSON value that is neither object nor list.
+/// The steps to a leaf, followed by the leaf; each is a JSON value that is neither object nor list.
 pub type Tuple = Vec<Value>;
 
-/// The value that a JSON text encodes. Of members with one name serde_json keeps the last.
+/// Parses a JSON text. Of several members with the same name, serde_json keeps the last.
 pub fn from_json(text: &str) -> Result<Value, Error> {
     crate::called!();
     serde_json::from_str(text).map_err(|e| Error::NotJson(e.to_string()))
@@ -77,7 +77,7 @@ pub fn to_tuples(item: &Value) -> Result<Vec<Tuple>, Error> {
     Ok(tuples)
 }
 
-/// The value of tuples in their order, and nothing when there are none.
+/// The value formed by tuples in order; `None` if there are no tuples.
 pub fn from_tuples(tuples: &[Tuple]) -> Result<Option<Value>, Error> {
     crate::called!();
     let nests = |value: &Value| value.is_object() || value.is_array();
@@ -99,7 +99,7 @@ pub(crate) fn pointer(path: &[Step]) -> String {
     })
 }
 
-/// A value as an error shows it: of an object or a list, whatever it holds, only that it is one.
+/// A value as displayed in an error: for an object or a list, only that it is one.
 pub(crate) fn shown(value: &Value) -> String {
     match value {
         Value::Object(_) => "an object".into(),
@@ -113,16 +113,16 @@ pub(crate) fn check_depth(item: &Value) -> Result<(), Error> {
     leaves(&[], item, &mut |_, _| Ok(()))
 }
 
-/// What a path ends in.
+/// The end of a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Leaf<'a> {
     /// A value that is neither object nor list.
     Scalar(&'a Value),
-    /// The marker of an empty one.
+    /// The marker of an empty object or list.
     Empty(i64),
 }
 
-/// Calls `visit` with each leaf of the value at `path` and its path, in the order of keys.
+/// Calls `visit` with each leaf of the value at `path` and the leaf's path, in key order.
 pub(crate) fn leaves<'a>(
     path: &[Step],
     item: &'a Value,
@@ -158,9 +158,9 @@ pub(crate) fn leaves<'a>(
     walk(&mut path.to_vec(), item, visit)
 }
 
-/// The value of tuples in their order, or the first that does not fit.
+/// The value formed by tuples in order, or the first tuple that does not fit.
 pub(crate) fn build(tuples: &[Tuple]) -> Result<Option<Value>, &Tuple> {
-    /// The value of tuples that agree up to `depth`; there is at least one.
+    /// The value formed by tuples that are equal up to `depth`; there is at least one.
     fn below(tuples: &[Tuple], depth: usize) -> Result<Value, &Tuple> {
         let first = &tuples[0];
         if depth > MAX_DEPTH {
@@ -208,7 +208,7 @@ pub(crate) fn push_step(key: &mut Vec<u8>, step: &Step) {
     };
 }
 
-/// Appends a leaf to a packed tuple, with its kind of number: 1 and 1.0 differ.
+/// Appends a leaf to a packed tuple, preserving the type of numbers: 1 and 1.0 differ.
 pub(crate) fn push_scalar(key: &mut Vec<u8>, scalar: &Value) -> Result<(), Error> {
     match scalar {
         Value::Bool(truth) => pack_into(truth, key),
@@ -219,13 +219,13 @@ pub(crate) fn push_scalar(key: &mut Vec<u8>, scalar: &Value) -> Result<(), Error
             (None, None, Some(float)) => pack_into(&float, key),
             (None, None, None) => return Err(Error::Number(number.to_string())),
         },
-        // Objects and lists are taken apart before.
+        // Objects and lists have been decomposed before.
         Value::Null | Value::Object(_) | Value::Array(_) => pack_into(&None::<()>, key),
     };
     Ok(())
 }
 
-/// The elements of a packed tuple, when each is a JSON value.
+/// The elements of a packed tuple, if all of them are JSON values.
 pub(crate) fn scalars(mut packed: &[u8]) -> Option<Tuple> {
     let mut tuple = Vec::new();
     while let Some(length) = first_length(packed) {
@@ -236,7 +236,7 @@ pub(crate) fn scalars(mut packed: &[u8]) -> Option<Tuple> {
     packed.is_empty().then_some(tuple)
 }
 
-/// How many bytes the first element of a packed tuple has, if JSON has such a thing.
+/// The length of the first element of a packed tuple, if it is a JSON value.
 pub(crate) fn first_length(packed: &[u8]) -> Option<usize> {
     match *packed.first()? {
         NULL | FALSE | TRUE | DOUBLE | TEXT | LEAST..=GREATEST => nesting::first_length(packed),
@@ -258,12 +258,12 @@ fn scalar(element: &[u8]) -> Option<Value> {
     })
 }
 
-/// What the rows of a value begin with tells what it is.
+/// The kind of a value, as determined by its first row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// Neither object nor list.
     Leaf,
-    /// Nothing, and which kind of nothing.
+    /// An empty object or list, with its marker.
     Empty(i64),
     /// An object with members.
     Object,
@@ -271,7 +271,7 @@ pub(crate) enum Shape {
     List,
 }
 
-/// What a value is whose first row is `row`, with this tuple below the value's path.
+/// The kind of the value whose first row is `row`, with this tuple below the value's path.
 pub(crate) fn shape(tuple: Option<Tuple>, row: &KeyValue) -> Result<Shape, Error> {
     let foreign = || Error::Foreign(Bytes::clone(&row.key));
     Ok(match &tuple.ok_or_else(foreign)?[..] {
@@ -292,7 +292,7 @@ pub(crate) mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    /// Every kind of JSON value, the awkward ones often.
+    /// All kinds of JSON values, with a high share of edge cases.
     pub(crate) fn values() -> impl Strategy<Value = Value> {
         let name =
             || prop::sample::select(vec!["", "a", "a\0", "a\0b", "ab", "\u{ffff}", "𝄞", "-2", "0", "é/~"]);
@@ -326,7 +326,7 @@ pub(crate) mod tests {
         fn every_value_is_the_value_of_its_tuples(item in values()) {
             let tuples = to_tuples(&item).unwrap();
             let again = from_tuples(&tuples).unwrap().unwrap();
-            // As text, where -0.0 and 0.0 differ.
+            // Compared as text, since -0.0 and 0.0 differ there.
             prop_assert_eq!(again.to_string(), item.to_string());
         }
 

@@ -1,4 +1,4 @@
-//! A hierarchy's operations, each inside a transaction.
+//! Operations on hierarchies, each within a transaction.
 
 use super::{
     Error, Step, Tuple,
@@ -11,47 +11,46 @@ use crate::{
 use foundationdb_tuple::Subspace;
 use serde_json::Value;
 
-/// One nested value below a subspace of its own.
+/// One nested value in its own subspace.
 #[derive(Clone, Debug)]
 pub struct Hierarchy {
     tree: Tree,
 }
 
 impl Hierarchy {
-    /// The hierarchy below `subspace`, which nothing else may use.
+    /// The hierarchy in `subspace`, which must not be used for anything else.
     pub fn new(subspace: Subspace) -> Hierarchy {
         crate::called!();
         Hierarchy { tree: Tree { root: subspace.into_bytes(), place: Place::Key } }
     }
 
-    /// Puts an item at a path, the root when that is empty. Objects become one with what is there, member
-    /// by member; any other value takes the place of what is there.
+    /// Puts an item at a path, or at the root if the path is empty. Objects are merged with the existing
+    /// ones, member by member; any other value replaces what is there.
     ///
-    /// More than 10,000 objects that are there already are refused: each of them is looked at.
+    /// A merge that touches more than 10,000 existing objects is refused, because each of them must be read.
     ///
-    /// What the path goes through comes into being where nothing is. An element of a list is one that is
-    /// there, or the next.
+    /// Missing parents on the path are created. An element of a list must be an existing one or the next.
     pub async fn insert<T: Transaction>(&self, tx: &T, path: &[Step], item: &Value) -> Result<(), Error> {
         crate::called!();
         self.tree.merge(tx, path, item, Absent::Create).await?;
         Ok(())
     }
 
-    /// Puts an item at a path in the place of all that is there; otherwise as [`insert`](Self::insert).
+    /// Puts an item at a path in place of everything there; otherwise like [`insert`](Self::insert).
     pub async fn replace<T: Transaction>(&self, tx: &T, path: &[Step], item: &Value) -> Result<(), Error> {
         crate::called!();
         self.tree.put(tx, path, item, Absent::Create).await?;
         Ok(())
     }
 
-    /// Removes what is at a path, and says whether there was something. The elements behind one of a list
-    /// move up; an object or list that loses all it has stays, empty.
+    /// Removes the value at a path, and returns whether there was one. The elements after a removed element
+    /// of a list move up; an object or list that loses its last member or element stays as an empty one.
     pub async fn remove<T: Transaction>(&self, tx: &T, path: &[Step]) -> Result<bool, Error> {
         crate::called!();
         self.tree.remove(tx, path).await
     }
 
-    /// What is at a path. An empty object or list is something.
+    /// The value at a path. An empty object or list is a value.
     pub async fn get<T: Transaction>(
         &self,
         tx: &T,
@@ -62,7 +61,7 @@ impl Hierarchy {
         self.tree.get(tx, path, isolation).await
     }
 
-    /// The tuples of what is at a path, as they are stored behind the path's own.
+    /// The tuples of the value at a path, as stored after the path's own tuple.
     pub async fn tuples<T: Transaction>(
         &self,
         tx: &T,

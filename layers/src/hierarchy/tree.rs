@@ -1,4 +1,4 @@
-//! A nested value as rows below a key: what hierarchies and documents share.
+//! A nested value as rows below a key: the common part of hierarchies and documents.
 
 use super::{
     EMPTY_ARRAY, EMPTY_OBJECT, Error, Step,
@@ -13,33 +13,33 @@ use crate::{
 use futures::future::try_join_all;
 use serde_json::Value;
 
-/// Stands in a path for a text that is stored in pieces, numbered from 0.
+/// The marker for a text that is stored in pieces, numbered from 0.
 const PIECES: i64 = -3;
 
-/// What FoundationDB counts for a mutation beside its bytes (`sizeof(MutationRef)`).
+/// The bytes that FoundationDB counts for a mutation in addition to its content (`sizeof(MutationRef)`).
 const MUTATION_BYTES: usize = 44;
 
-/// What it counts for a conflict range beside its bytes (`sizeof(KeyRangeRef)`).
+/// The bytes that it counts for a conflict range in addition to its keys (`sizeof(KeyRangeRef)`).
 const RANGE_BYTES: usize = 24;
 
 /// A key and its value.
 type Row = (Vec<u8>, Vec<u8>);
 
-/// Where the leaf of a path is stored.
+/// The location of the leaf of a path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Place {
     /// As the last element of the key; the value is empty.
     Key,
-    /// As the value, in pieces where it is a text of more bytes than these.
+    /// As the value; a text with more bytes than this is stored in pieces.
     Value(usize),
 }
 
-/// What a write does where there is no value at all yet.
+/// The behaviour of a write if there is no value at all yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Absent {
-    /// It makes one.
+    /// The write creates a value.
     Create,
-    /// Nothing.
+    /// The write does nothing.
     Leave,
 }
 
@@ -50,9 +50,9 @@ pub(crate) struct Tree {
     pub(crate) place: Place,
 }
 
-/// What has to go before a write at a path that what is there leads to.
+/// What must be cleared before a write to a path that can be reached from the existing value.
 struct Ground {
-    /// The marker of an empty object or list that stops being empty.
+    /// The marker of an empty object or list that is no longer empty after the write.
     marker: Option<Vec<u8>>,
 }
 
@@ -67,7 +67,7 @@ impl Tree {
         self.get_within(tx, &read::Allowance::new(), path, isolation).await
     }
 
-    /// [`get`](Tree::get) as one of several reads of a call.
+    /// Like [`get`](Tree::get), as one of several reads of a call.
     pub(crate) async fn get_within<T: Transaction>(
         &self,
         tx: &T,
@@ -83,7 +83,7 @@ impl Tree {
         })
     }
 
-    /// Puts a value at a path in the place of what is there. Says whether it did.
+    /// Puts a value at a path in place of what is there. Returns whether it did.
     pub(crate) async fn put<T: Transaction>(
         &self,
         tx: &T,
@@ -98,8 +98,8 @@ impl Tree {
         Ok(true)
     }
 
-    /// Puts a value at a path; objects become one with what is there, member by member. Says whether it
-    /// did. Up to 10,000 objects, each of which is looked at; more are refused.
+    /// Puts a value at a path; objects are merged with the existing ones, member by member. Returns whether
+    /// it did. Limited to 10,000 objects, each of which is read; more are refused.
     pub(crate) async fn merge<T: Transaction>(
         &self,
         tx: &T,
@@ -110,7 +110,8 @@ impl Tree {
         let rows = self.rows(path, item)?;
         limits::transaction(bytes(self.at(path).len(), &rows) + merging(&rows))?;
         let Some(ground) = self.ground(tx, path, absent).await? else { return Ok(false) };
-        // Objects, and what takes the place of what is there: nothing is written before all is read.
+        // Objects to be merged, and values that replace what is there: nothing is written before all reads
+        // are done.
         let (mut open, mut apart) = (Vec::new(), Vec::new());
         if item.is_object() { &mut open } else { &mut apart }.push((path.to_vec(), item));
         let allowance = read::Allowance::new();
@@ -140,7 +141,7 @@ impl Tree {
         Ok(true)
     }
 
-    /// Removes the value at a path. Says whether there was one.
+    /// Removes the value at a path. Returns whether there was one.
     pub(crate) async fn remove<T: Transaction>(&self, tx: &T, path: &[Step]) -> Result<bool, Error> {
         let (begin, end) = self.range(path)?;
         if self.first(tx, &begin, &end).await?.is_none() {
@@ -183,7 +184,7 @@ impl Tree {
         Ok(true)
     }
 
-    /// The tuples of rows below a prefix of this length, in order, each with the key it begins at.
+    /// The tuples of rows after a prefix of this length, in order, each with the key of its first row.
     pub(crate) fn tuples<'a>(
         &self,
         prefix: usize,
@@ -220,15 +221,15 @@ impl Tree {
         Ok((tuples, keys))
     }
 
-    /// The key at which the rows of a path begin.
+    /// The key at which the rows of a path start.
     pub(crate) fn at(&self, path: &[Step]) -> Vec<u8> {
         let mut key = self.root.clone();
         path.iter().for_each(|step| push_step(&mut key, step));
         key
     }
 
-    /// The rows of a path. A name that continues another one behind a zero byte is not among them: the
-    /// range ends before the 0xff of its escape.
+    /// The range of the rows of a path. It does not include a name that continues another one after a zero
+    /// byte: the range ends before the 0xff of its escape.
     pub(crate) fn range(&self, path: &[Step]) -> Result<(Vec<u8>, Vec<u8>), Error> {
         let mut begin = self.at(path);
         limits::key(&begin)?;
@@ -240,7 +241,8 @@ impl Tree {
         Ok((begin, end))
     }
 
-    /// The rows of a value at a path, each of which FoundationDB takes, and all of them together.
+    /// The rows of a value at a path, after checking FoundationDB's limits for each row and for all of them
+    /// together.
     fn rows(&self, path: &[Step], item: &Value) -> Result<Vec<Row>, Error> {
         let mut rows = Vec::new();
         leaves(path, item, &mut |path, leaf| {
@@ -270,10 +272,10 @@ impl Tree {
         Ok(rows)
     }
 
-    /// Whether what is there leads to `path`, and what must go so that it may; `None` when there is
-    /// nothing and nothing should come of it.
+    /// Checks that `path` can be reached from the existing value, and returns what must be cleared before a
+    /// write; `None` if there is no value and none should be created.
     ///
-    /// Begins to look where the path ends: rows there prove that all above is as the path has it, and
+    /// Starts at the end of the path: existing rows there prove that all parents have the expected types, and
     /// then nothing else is read.
     async fn ground<T: Transaction>(
         &self,
@@ -315,8 +317,8 @@ impl Tree {
         Ok(Some(free))
     }
 
-    /// What is at a path that should hold an object. A member, where it is there, proves it, and a change
-    /// of any other then does no harm.
+    /// The kind of the value at a path that should hold an object. An existing member proves that it does,
+    /// and changes of other members then do not conflict.
     async fn object<T: Transaction>(
         &self,
         tx: &T,
@@ -344,7 +346,7 @@ impl Tree {
         }
     }
 
-    /// What is at a path.
+    /// The kind of the value at a path.
     pub(crate) async fn shape<T: Transaction>(&self, tx: &T, path: &[Step]) -> Result<Option<Shape>, Error> {
         let (begin, end) = self.range(path)?;
         let Some(row) = self.first(tx, &begin, &end).await? else { return Ok(None) };
@@ -352,14 +354,14 @@ impl Tree {
         if let (Place::Value(_), Some(tuple)) = (self.place, &mut tuple) {
             match tuple.first().and_then(Value::as_i64) {
                 Some(PIECES) => return Ok(Some(Shape::Leaf)),
-                // Completes the tuple, as the value would.
+                // Completes the tuple, in place of the leaf.
                 _ => tuple.push(Value::Null),
             }
         }
         shape(tuple, &row).map(Some)
     }
 
-    /// How many elements the list at a path has.
+    /// The number of elements of the list at a path.
     async fn length<T: Transaction>(&self, tx: &T, path: &[Step]) -> Result<u64, Error> {
         let range = RangeOption::from(self.range(path)?).reversed().limit(1);
         let Some(row) = read::all::<_, Error>(tx, range, Isolation::Serializable).await?.pop() else {
@@ -379,7 +381,7 @@ impl Tree {
         Ok(read::all::<_, Error>(tx, range, Isolation::Serializable).await?.pop())
     }
 
-    /// The rows of the elements behind the one at `index`, each one place nearer to the list's begin.
+    /// The rows of the elements after the one at `index`, each moved by one towards the start of the list.
     fn moved_up(&self, list: &[Step], index: u64, rows: Vec<KeyValue>) -> Result<Vec<Row>, Error> {
         let prefix = self.at(list);
         let moved = rows.into_iter().map(|row| {
@@ -397,7 +399,7 @@ impl Tree {
         moved.collect()
     }
 
-    /// Puts rows in the place of all that is at a path.
+    /// Writes rows in place of everything at a path.
     fn overwrite<T: Transaction>(&self, tx: &T, path: &[Step], rows: Vec<Row>) -> Result<(), Error> {
         let (begin, end) = self.range(path)?;
         tx.clear_range(&begin, &end);
@@ -443,7 +445,7 @@ fn child(path: &[Step], step: Step) -> Vec<Step> {
     path.iter().cloned().chain([step]).collect()
 }
 
-/// Refuses an element that is not the next of a list of this length.
+/// Refuses an element that is not the next one of a list of this length.
 fn appends(list: &[Step], index: u64, length: u64) -> Result<(), Error> {
     match index == length {
         true => Ok(()),
@@ -451,7 +453,7 @@ fn appends(list: &[Step], index: u64, length: u64) -> Result<(), Error> {
     }
 }
 
-/// Refuses a path that goes on from `depth` into a list that is not there, other than to its begin.
+/// Refuses a path that continues from `depth` into a list that does not exist, unless it is at index 0.
 fn into_nothing(path: &[Step], depth: usize) -> Result<(), Error> {
     (depth..path.len()).try_for_each(|at| match &path[at] {
         Step::Index(index) => appends(&path[..at], *index, 0),
@@ -459,15 +461,15 @@ fn into_nothing(path: &[Step], depth: usize) -> Result<(), Error> {
     })
 }
 
-/// What FoundationDB counts for rows in the place of a range that begins with a key of so many bytes: it
-/// clears what is between them, piece by piece.
+/// The bytes that FoundationDB counts for rows that replace a range whose begin key has `begin` bytes: the
+/// range between the rows is cleared piece by piece.
 fn bytes(begin: usize, rows: &[Row]) -> usize {
     let gap = |length: usize| MUTATION_BYTES + 2 * length + 1;
     let row = |(key, value): &Row| gap(key.len()) + MUTATION_BYTES + key.len() + value.len();
     RANGE_BYTES + 2 * begin + 2 + gap(begin) + rows.iter().map(row).sum::<usize>()
 }
 
-/// What merging adds to it at most: what was read to come to each row, and its own range.
+/// The maximum that merging adds to it: the reads needed for each row, and the row's own range.
 fn merging(rows: &[Row]) -> usize {
     rows.iter().map(|(key, _)| MUTATION_BYTES + 3 * RANGE_BYTES + 8 * (key.len() + 1)).sum()
 }
@@ -486,7 +488,7 @@ mod tests {
         Tree { root: b"root".to_vec(), place }
     }
 
-    /// What a read of these rows would say.
+    /// The result of reading these rows.
     fn read(tree: &Tree, rows: Vec<Row>, path: &[Step]) -> Result<Option<Value>, Error> {
         let (begin, end) = tree.range(path)?;
         let rows: Vec<_> = rows
@@ -505,12 +507,12 @@ mod tests {
 
     #[test]
     fn each_byte_of_a_key_counts_as_often_as_foundationdb_counts_it() {
-        // The range that is cleared: as a mutation and as a conflict range, both ends.
+        // The cleared range: both ends, as a mutation and as a conflict range.
         assert_eq!(bytes(9, &[]) - bytes(8, &[]), 4);
-        // A row: its key in its mutation, and at both ends of what is cleared behind it.
+        // A row: its key in its mutation, and at both ends of the gap that is cleared after it.
         let with = |key: usize, value: usize| bytes(8, &[(vec![0; key], vec![0; value])]);
         assert_eq!((with(9, 5) - with(8, 5), with(8, 6) - with(8, 5)), (3, 1));
-        // Merging: four more pairs of ends a row, and the same again for each row.
+        // Merging: four more pairs of ends per row, the same for each row.
         let rows = |count: usize, key: usize| merging(&vec![(vec![0; key], Vec::new()); count]);
         assert_eq!((rows(1, 9) - rows(1, 8), rows(3, 8)), (8, 3 * rows(1, 8)));
         assert!(rows(1, 0) > 3 * RANGE_BYTES);
@@ -573,7 +575,7 @@ mod tests {
             Error::TooLarge(TooLarge::Key { bytes, .. }) => bytes,
             other => panic!("{other}"),
         };
-        // The root, the leaf's type and its end.
+        // The root, the leaf's type code and its terminator.
         let longest = KEY_SIZE_LIMIT - 4 - 2;
         let leaf = |bytes: usize| Value::from("x".repeat(bytes));
         assert!(tree(Place::Key).rows(&[], &leaf(longest)).is_ok());

@@ -1,4 +1,4 @@
-//! Why an operation on an indexed table did not happen.
+//! Errors of operations on an indexed table.
 
 use crate::{
     limits::TooLarge,
@@ -6,16 +6,16 @@ use crate::{
     tx::{self, RetryError},
 };
 
-/// What an operation on a table can fail with; nothing was changed.
+/// Why an operation on a table failed; nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// FoundationDB's error.
+    /// A FoundationDB error.
     #[error(transparent)]
     Fdb(#[from] tx::Error),
-    /// The exactly-once mechanism let the operation not through.
+    /// The exactly-once mechanism refused the operation.
     #[error(transparent)]
     Once(#[from] once::Error),
-    /// More than one call reads.
+    /// The call would read more than one call may read.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
     /// The record and its id are larger than [`MAX_RECORD_BYTES`](super::MAX_RECORD_BYTES).
@@ -26,7 +26,7 @@ pub enum Error {
         /// The limit.
         limit: usize,
     },
-    /// The record's key, or its entry's in an index, is longer than FoundationDB takes.
+    /// The record's key, or its entry's key in an index, is longer than FoundationDB allows.
     #[error("a key of {bytes} bytes in `{index}` exceeds the limit of {limit}")]
     KeyTooLarge {
         /// The index, or `records`.
@@ -40,7 +40,7 @@ pub enum Error {
     /// [`MAX_DEPTH`](crate::nesting::MAX_DEPTH).
     #[error("a key in `{0}` is nested deeper than {limit}", limit = crate::nesting::MAX_DEPTH)]
     TooDeep(&'static str),
-    /// What the index covers of the record is longer than FoundationDB takes as a value.
+    /// The part of the record that the index covers is larger than a value of FoundationDB may be.
     #[error("{bytes} bytes covered by `{index}` exceed the limit of {limit}")]
     CoveredTooLarge {
         /// The index.
@@ -50,10 +50,10 @@ pub enum Error {
         /// The limit.
         limit: usize,
     },
-    /// No index of that name is declared.
+    /// No index with that name is declared.
     #[error("the table has no index `{0}`")]
     UnknownIndex(&'static str),
-    /// The table's subspace holds something that this table does not write.
+    /// The table's subspace holds a row that this table did not write.
     #[error("what is stored in `{0}` is not this table's")]
     Foreign(&'static str),
 }

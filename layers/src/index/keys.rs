@@ -1,4 +1,4 @@
-//! The key schema of an indexed table, and what a record has to say for it.
+//! The key schema of an indexed table, and the definition of its records.
 //!
 //! ```text
 //! (table, "records", id)              =  record
@@ -18,19 +18,19 @@ use bytes::Bytes;
 use foundationdb_tuple::{Subspace, TuplePack, TupleUnpack};
 use std::{collections::BTreeMap, fmt::Debug};
 
-/// The largest record, in bytes of its packed id and its encoding together: an operation that replaces
-/// or deletes it must be able to record it.
+/// The maximum size of a record, as the bytes of its packed id and its encoding together: an operation that
+/// replaces or deletes the record must be able to record it in its session.
 pub const MAX_RECORD_BYTES: usize = MAX_ANSWER_BYTES - 8;
 
-/// The name that errors give the records themselves.
+/// The name for the records themselves in errors.
 pub(super) const RECORDS: &str = "records";
 
-/// What a table stores.
+/// A record type that a table can store.
 pub trait Record: Clone + Debug + Send + Sync + 'static {
-    /// Names a record: a tuple-layer element, or a tuple.
+    /// The type of ids: a tuple-layer element, or a tuple.
     type Id: TuplePack + for<'de> TupleUnpack<'de> + Clone + Debug + Ord + Send + Sync;
 
-    /// The indexes of the table, each with a name of its own.
+    /// The indexes of the table, each with a unique name.
     const INDEXES: &'static [Index<Self>];
 
     /// This record's id.
@@ -39,28 +39,28 @@ pub trait Record: Clone + Debug + Send + Sync + 'static {
     /// The rest of the record as bytes.
     fn encode(&self) -> Vec<u8>;
 
-    /// The record of that id whose [`encode`](Record::encode) gave `bytes`.
+    /// Decodes the record with this id from the output of [`encode`](Record::encode).
     fn decode(id: Self::Id, bytes: &[u8]) -> Option<Self>;
 }
 
 /// An index over records.
 #[derive(Clone, Copy, Debug)]
 pub struct Index<R> {
-    /// Its name, part of its keys.
+    /// Its name, which is part of its keys.
     pub name: &'static str,
-    /// The packed tuple under which a record is found, or `None` to leave the record out.
+    /// The packed tuple under which a record is found; `None` if the record has no entry.
     pub key: fn(&R) -> Option<Vec<u8>>,
-    /// What is stored beside the entry, for lookups that then need no record.
+    /// The value stored with the entry, for lookups that then do not need to read the record.
     pub covers: fn(&R) -> Vec<u8>,
 }
 
-/// For [`Index::covers`]: nothing.
+/// An [`Index::covers`] that stores nothing.
 pub fn covers_nothing<R>(_: &R) -> Vec<u8> {
     crate::called!();
     Vec::new()
 }
 
-/// Where a table keeps what.
+/// The subspaces of a table.
 #[derive(Clone, Debug)]
 pub(super) struct Keys {
     records: Subspace,
@@ -92,7 +92,7 @@ impl Keys {
         Subspace::from_bytes([self.indexes[index].bytes(), key].concat())
     }
 
-    /// The entries that `record` has, over all indexes.
+    /// The entries of `record` in all indexes.
     pub fn entries<R: Record>(&self, record: &R) -> BTreeMap<Vec<u8>, Bytes> {
         let entry = |(at, index): (usize, &Index<R>)| {
             let key = self.under(at, &(index.key)(record)?).pack(record.id());
@@ -101,7 +101,7 @@ impl Keys {
         R::INDEXES.iter().enumerate().filter_map(entry).collect()
     }
 
-    /// Refuses a record that FoundationDB would refuse, or that could not be replaced later.
+    /// Refuses a record that FoundationDB would reject, or that could not be replaced later.
     pub fn fits<R: Record>(&self, record: &R) -> Result<(), Error> {
         let key_fits = |index, bytes| match bytes {
             ..=KEY_SIZE_LIMIT => Ok(()),

@@ -1,4 +1,4 @@
-//! The table's operations, and how what they answer is recorded.
+//! Operations on tables, and the encoding of their recorded answers.
 
 use super::{Error, Record, keys::Keys};
 use crate::{
@@ -14,12 +14,12 @@ use std::{
     ops::{Bound, RangeBounds},
 };
 
-/// The tuple under which an index holds a record, as a look-up gives it back.
+/// The key tuple of an index entry, as returned by lookups.
 pub trait IndexKey: TuplePack + for<'de> TupleUnpack<'de> + Sync {}
 
 impl<K: TuplePack + for<'de> TupleUnpack<'de> + Sync> IndexKey for K {}
 
-/// A table of records with indexes, below a subspace of its own.
+/// A table of records with indexes, in its own subspace.
 #[derive(Clone, Debug)]
 pub struct Table<R: Record> {
     keys: Keys,
@@ -27,20 +27,20 @@ pub struct Table<R: Record> {
 }
 
 impl<R: Record> Table<R> {
-    /// The table below `subspace`, which nothing else may use.
+    /// The table in `subspace`, which must not be used for anything else.
     pub fn new(subspace: &Subspace) -> Table<R> {
         crate::called!();
         Table { keys: Keys::new::<R>(subspace), record: PhantomData }
     }
 
-    /// Stores a record in the place of the one with its id, which it answers.
+    /// Stores a record in place of the one with its id, and returns the replaced one.
     pub async fn set<T: Transaction>(&self, tx: &T, record: &R) -> Result<Option<R>, Error> {
         crate::called!();
         self.keys.fits(record)?;
         self.replace(tx, record.id(), Some(record)).await
     }
 
-    /// Removes the record with that id and answers it, or that there was none.
+    /// Removes the record with that id and returns it; `None` if there was none.
     pub async fn delete<T: Transaction>(&self, tx: &T, id: &R::Id) -> Result<Option<R>, Error> {
         crate::called!();
         self.replace(tx, id, None).await
@@ -60,7 +60,7 @@ impl<R: Record> Table<R> {
         }
     }
 
-    /// The ids of the records that the index has under `key`, in the order of ids.
+    /// The ids of the records that the index contains under `key`, in the order of ids.
     pub async fn find<T: Transaction, K: TuplePack>(
         &self,
         tx: &T,
@@ -73,7 +73,7 @@ impl<R: Record> Table<R> {
         Ok(found.into_iter().map(|(id, _)| id).collect())
     }
 
-    /// [`find`](Table::find), with what the index covers of each record.
+    /// Like [`find`](Table::find), with the part of each record that the index covers.
     pub async fn find_covered<T: Transaction, K: TuplePack>(
         &self,
         tx: &T,
@@ -87,8 +87,8 @@ impl<R: Record> Table<R> {
         rows.into_iter().map(|row| entry(index, &under, row)).collect()
     }
 
-    /// The first `limit` of those that [`find_covered`](Table::find_covered) gives, or of those after the id
-    /// `after`: the next page begins after the last of this one. A page that is shorter than `limit` is the
+    /// The first `limit` of the entries that [`find_covered`](Table::find_covered) returns, or of those after
+    /// the id `after`: pass the last id of a page to read the next one. A page shorter than `limit` is the
     /// last one.
     pub async fn find_page<T: Transaction, K: TuplePack>(
         &self,
@@ -109,8 +109,8 @@ impl<R: Record> Table<R> {
         rows.into_iter().map(|row| entry(index, &under, row)).collect()
     }
 
-    /// The entries of an index whose keys are in `range`: each key, id and what the index covers, in the
-    /// order of keys, then of ids. A range whose end is before its start has none.
+    /// The entries of an index whose keys are in `range`: the key, the id and the covered part of each, in
+    /// the order of keys, then of ids. A range whose end is before its start has none.
     ///
     /// `K` must have as many elements as the index's keys have.
     pub async fn find_between<T: Transaction, K: IndexKey>(
@@ -123,7 +123,7 @@ impl<R: Record> Table<R> {
         crate::called!();
         let at = declared::<R>(index)?;
         let all = self.keys.under(at, b"");
-        // All entries of a key are from the key itself up to the end of its range.
+        // The entries of a key range from the key itself to the end of its subspace.
         let under = |key: &K| self.keys.under(at, &foundationdb_tuple::pack(key));
         let begin = match range.start_bound() {
             Bound::Included(key) => under(key).into_bytes(),
@@ -153,8 +153,8 @@ impl<R: Record> Table<R> {
         rows.iter().map(|row| decode(self.keys.record_id::<R>(&row.key)?, &row.value)).collect()
     }
 
-    /// The first `limit` of all [`records`](Table::records), or of those after the id `after`: the next page
-    /// begins after the last of this one. A page that is shorter than `limit` is the last one.
+    /// The first `limit` of all [`records`](Table::records), or of those after the id `after`: pass the last
+    /// id of a page to read the next one. A page shorter than `limit` is the last one.
     pub async fn records_page<T: Transaction>(
         &self,
         tx: &T,
@@ -171,8 +171,8 @@ impl<R: Record> Table<R> {
         rows.iter().map(|row| decode(self.keys.record_id::<R>(&row.key)?, &row.value)).collect()
     }
 
-    /// The only writer of records and entries. The old record is read serializably, so that two writers
-    /// of one id conflict and each removes the entries that are really there.
+    /// The only function that writes records and entries. The old record is read serializably, so that two
+    /// writers of one id conflict and each removes the entries that actually exist.
     async fn replace<T: Transaction>(&self, tx: &T, id: &R::Id, new: Option<&R>) -> Result<Option<R>, Error> {
         let old = self.get(tx, id, Isolation::Serializable).await?;
         let before = old.as_ref().map(|r| self.keys.entries(r)).unwrap_or_default();
@@ -201,18 +201,18 @@ impl<R: Record> Table<R> {
     }
 }
 
-/// Where an index stands among those of the table.
+/// The position of an index among those of the table.
 fn declared<R: Record>(index: &'static str) -> Result<usize, Error> {
     R::INDEXES.iter().position(|i| i.name == index).ok_or(Error::UnknownIndex(index))
 }
 
-/// Where a page begins that follows this key.
+/// The begin of the page that follows this key.
 fn behind(key: &[u8]) -> Result<Vec<u8>, Error> {
     limits::key(key)?;
     Ok(key_after(key).into())
 }
 
-/// An entry under one key: the record's id, and what is covered.
+/// Decodes an entry under one key: the record's id, and the covered part.
 fn entry<I: for<'de> TupleUnpack<'de>>(
     index: &'static str,
     under: &Subspace,
@@ -224,7 +224,8 @@ fn entry<I: for<'de> TupleUnpack<'de>>(
     }
 }
 
-/// An entry's key below its index: the elements of the index key, then those of the id, all on one level.
+/// The key of an entry within its index: the elements of the index key, then those of the id, all at one
+/// level.
 struct Entry<K, I>(K, I);
 
 impl<'de, K: TupleUnpack<'de>, I: TupleUnpack<'de>> TupleUnpack<'de> for Entry<K, I> {
@@ -239,10 +240,10 @@ fn decode<R: Record>(id: R::Id, bytes: &[u8]) -> Result<R, Error> {
     R::decode(id, bytes).ok_or(Error::Foreign(super::keys::RECORDS))
 }
 
-/// A replaced or deleted record as a session's recorded answer: a [`set`](Table::set) or a
-/// [`delete`](Table::delete) that is applied exactly once answers an `Option<Old<R>>`.
+/// A replaced or deleted record as a session's recorded answer: a [`set`](Table::set) or
+/// [`delete`](Table::delete) that is applied exactly once has the answer `Option<Old<R>>`.
 ///
-/// The packed id's length in two bytes, the packed id, the record.
+/// Encoded as the length of the packed id in two bytes, the packed id, and the record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Old<R>(pub R);
 
@@ -281,7 +282,7 @@ mod tests {
         assert!(Old::<User>::decode(Bytes::from_static(b"\0\x09x")).is_none());
     }
 
-    /// Keys by chance, and nested tuples as deep as a key allows: nothing but an entry is taken for one.
+    /// Random keys, and nested tuples as deep as a key allows: only a valid entry is decoded as one.
     #[test]
     fn what_is_no_entry_is_refused() {
         let index = Subspace::from(("t", "index", "name"));

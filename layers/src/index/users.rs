@@ -7,8 +7,8 @@
 //! (users, "index", "name", name, id)                =  ''
 //! ```
 //!
-//! Unlike the recipe as it is commonly printed, the zip code is no part of the record's key, so that a
-//! user who moves is one user still, and is found where they live now only.
+//! Unlike the commonly published form of the recipe, the zip code is not part of the record's key, so that a
+//! user who moves remains one user and is found only under the current zip code.
 
 use super::{Error, Index, Record, Table, covers_nothing};
 use crate::tx::{Isolation, Transaction};
@@ -18,11 +18,11 @@ use serde::{Deserialize, Serialize};
 /// A user.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct User {
-    /// Names the user.
+    /// Identifies the user.
     pub id: String,
-    /// Found by it.
+    /// The name, indexed.
     pub name: String,
-    /// Found by it, if known.
+    /// The zip code if known, indexed.
     pub zipcode: Option<String>,
 }
 
@@ -53,24 +53,24 @@ fn zipcode(user: &User) -> Option<Vec<u8>> {
     user.zipcode.as_ref().map(pack)
 }
 
-/// The users, with the recipe's names for what can be asked of them. All reads are serializable.
+/// The users, with the recipe's names for the queries. All reads are serializable.
 #[derive(Clone, Debug)]
 pub struct Users(Table<User>);
 
 impl Users {
-    /// The users below `subspace`, which nothing else may use.
+    /// The users in `subspace`, which must not be used for anything else.
     pub fn new(subspace: &Subspace) -> Users {
         crate::called!();
         Users(Table::new(subspace))
     }
 
-    /// The table itself, for everything else.
+    /// The underlying table, for all other operations.
     pub fn table(&self) -> &Table<User> {
         crate::called!();
         &self.0
     }
 
-    /// Stores a user in the place of the one with this id, which it answers.
+    /// Stores a user in place of the one with this id, and returns the replaced one.
     pub async fn set_user<T: Transaction>(&self, tx: &T, user: &User) -> Result<Option<User>, Error> {
         crate::called!();
         self.0.set(tx, user).await
@@ -82,7 +82,7 @@ impl Users {
         self.0.get(tx, &id.to_owned(), Isolation::Serializable).await
     }
 
-    /// Removes a user and answers them.
+    /// Removes a user and returns it.
     pub async fn delete_user<T: Transaction>(&self, tx: &T, id: &str) -> Result<Option<User>, Error> {
         crate::called!();
         self.0.delete(tx, &id.to_owned()).await
@@ -98,7 +98,7 @@ impl Users {
         self.0.find(tx, "zipcode", &zipcode, Isolation::Serializable).await
     }
 
-    /// Ids and names of the users with this zip code, by id, from the covering index alone.
+    /// Ids and names of the users with this zip code, by id, read only from the covering index.
     pub async fn get_users_in_region<T: Transaction>(
         &self,
         tx: &T,
@@ -112,7 +112,7 @@ impl Users {
         found.into_iter().map(named).collect()
     }
 
-    /// Zip codes and ids of the users with a zip code from `from` on, before `to`: by zip code, then by id.
+    /// Zip codes and ids of the users with a zip code in `from..to`: by zip code, then by id.
     pub async fn get_user_ids_in_regions<T: Transaction>(
         &self,
         tx: &T,

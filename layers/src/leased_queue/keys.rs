@@ -1,15 +1,15 @@
 //! The key schema of a leased queue.
 //!
 //! ```text
-//! (leased, 0, versionstamp, rank, item id)  =  value                    an item that waits
-//! (leased, 1, versionstamp, rank, item id)  =  value                    an item that is claimed
-//! (leased, 2, versionstamp, rank, item id)  =  (token, revision, held)  its lease, from the first claim on
+//! (leased, 0, versionstamp, rank, item id)  =  value                    a waiting item
+//! (leased, 1, versionstamp, rank, item id)  =  value                    a claimed item
+//! (leased, 2, versionstamp, rank, item id)  =  (token, revision, held)  its lease, since the first claim
 //!                                               int    int       bool
 //! ```
 //!
-//! An item stands at the same position in all three, and goes back to where it stood. The token counts the
-//! claims of the item, the revision the renewals of the claim. The lease stays while the item waits again, so
-//! that no token is given twice; the acknowledgement removes it with the item. No time is stored.
+//! An item has the same position in all three, and returns to its original position. The token counts the
+//! claims of the item, the revision the renewals of the claim. The lease remains while the item waits again,
+//! so that no token is used twice; acknowledging removes it together with the item. No time is stored.
 
 use super::Error;
 use crate::{
@@ -21,13 +21,13 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use foundationdb_tuple::Subspace;
 use std::fmt;
 
-/// What a worker holds: an item, and which of its claims this is. The token is greater than those of all
-/// claims of the item before it: whatever the worker does elsewhere can be fenced with it.
+/// What a worker holds: an item, and the number of its claim. The token is greater than those of all earlier
+/// claims of the item, so that it can fence the worker's effects in other systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hold {
     /// The item.
     pub position: Position,
-    /// From 1.
+    /// The number of the claim, from 1.
     pub token: i64,
 }
 
@@ -38,21 +38,21 @@ impl fmt::Display for Hold {
     }
 }
 
-/// A lease as somebody has observed it: any renewal, and any other claim, makes it another one.
+/// An observed lease: any renewal, and any new claim, changes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lease {
-    /// Which claim of which item.
+    /// The claim of the item.
     pub hold: Hold,
-    /// How often it was renewed.
+    /// The number of renewals.
     pub revision: i64,
 }
 
-/// A row of a leased queue, for whoever looks after one.
+/// A row of a leased queue, for tools that inspect one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Row {
-    /// An item that waits.
+    /// A waiting item.
     Waiting(Item),
-    /// An item that is claimed.
+    /// A claimed item.
     Claimed(Item),
     /// An item's last lease, and whether it is held.
     Lease(Lease, bool),
@@ -96,7 +96,7 @@ impl Keys {
     }
 }
 
-/// What a lease's value holds.
+/// Encodes the value of a lease.
 pub(super) fn lease_value(lease: &Lease, held: bool) -> Vec<u8> {
     foundationdb_tuple::pack(&(lease.hold.token, lease.revision, held))
 }

@@ -1,36 +1,38 @@
-//! A first-in, first-out queue whose items are worked at under a lease and leave when they are acknowledged.
+//! A first-in, first-out queue whose items are processed under a lease and removed when they are
+//! acknowledged.
 //!
-//! A worker [claims](LeasedQueue::claim) the first item, works, [renews](LeasedQueue::renew) the lease if
-//! that takes long, and [acknowledges](LeasedQueue::acknowledge). If he dies the lease ends, and the item is
-//! there again for another one.
+//! A worker [claims](LeasedQueue::claim) the first item, works, [renews](LeasedQueue::renew) the lease if the
+//! work takes long, and [acknowledges](LeasedQueue::acknowledge) the item. If the worker dies, the lease
+//! ends, and the item becomes available to other workers again.
 //!
 //! # Promise
 //!
-//! * Every item enqueued is claimed at least once, unless nobody claims, and *acknowledged at most once*:
+//! * Every enqueued item is claimed at least once, if workers claim, and *acknowledged at most once*:
 //!   enqueued = acknowledged + waiting + claimed, at every version.
-//! * One worker at a time holds an item. Whoever has lost it is refused ([`Error::Lost`]) by everything that
-//!   needs it, however late he comes: a claim has a token, greater than those of all claims before it, and
-//!   acknowledging, renewing and releasing compare it in their transaction. What is done in the transaction
-//!   of the acknowledgement is therefore done once an item; outside of the database the token fences.
-//! * Items are claimed in the order in which their enqueues committed. One that comes back stands where it
-//!   stood: before all that were enqueued after it.
-//! * A lease that is renewed in time is not taken away. Nobody looks at a clock for that, and no time is
-//!   stored: who wants to take an item back must have seen its lease unchanged for the lease's whole duration
-//!   by a timer of his own, begun after he had read it
-//!   ([`expire_unchanged`](LeasedQueue::expire_unchanged)). A worker begins *his* timer before he claims or
-//!   renews, and so knows of an earlier end than anybody else. Clocks that are off, or jump, change nothing;
-//!   a timer that runs fast ends a lease early, and then the token still protects the item.
-//! * Enqueues never conflict with each other, nor with a claim unless that finds nothing.
+//! * One worker at a time holds an item. A worker that has lost the lease is refused ([`Error::Lost`]) by
+//!   every operation that requires it, however late it calls: a claim has a token, greater than those of all
+//!   earlier claims, and acknowledging, renewing and releasing compare it in their transaction. Work done in
+//!   the transaction of the acknowledgement is therefore done once per item; outside of the database, the
+//!   token serves as a fencing token.
+//! * Items are claimed in the order in which their enqueues committed. An item that was given back returns to
+//!   its original position: before all items that were enqueued after it.
+//! * A lease that is renewed in time is not taken away. This involves no clocks, and no time is stored: a
+//!   process that takes an item back must have seen its lease unchanged for the lease's whole duration, by
+//!   its own timer, started after it read the lease ([`expire_unchanged`](LeasedQueue::expire_unchanged)). A
+//!   worker starts its timer *before* it claims or renews, and therefore assumes an earlier end than any
+//!   other process. Inaccurate or jumping clocks have no effect; a timer that runs fast ends a lease early,
+//!   and the token still protects the item in that case.
+//! * Enqueues never conflict with each other, nor with a claim unless the claim finds nothing.
 //!
 //! # What it does not do
 //!
-//! * Nobody ends leases by himself: call [`expire_unchanged`](LeasedQueue::expire_unchanged) now and then,
+//! * Leases do not end by themselves: call [`expire_unchanged`](LeasedQueue::expire_unchanged) periodically,
 //!   from any process, with the same duration everywhere.
-//! * Work that has effects outside of the database's transaction may be done more than once.
-//! * It does not give up on an item: [`Hold::token`] says how often it was claimed, and whoever finds that too
-//!   often may acknowledge it and put it elsewhere, in one transaction.
-//! * Claims do not scale beyond about one a round trip, as the dequeues of a [`queue`](crate::queue).
-//! * A transaction cannot claim what it enqueued itself: [`Error::OwnUnreadable`].
+//! * Work with effects outside of the database transaction may be done more than once.
+//! * It does not give up on an item: [`Hold::token`] is the number of claims so far, and a worker that
+//!   considers it too high may acknowledge the item and store it elsewhere, in one transaction.
+//! * Claims do not scale beyond about one per round trip, as the dequeues of a [`queue`](crate::queue).
+//! * A transaction cannot claim items that it enqueued itself: [`Error::OwnUnreadable`].
 //! * Values above [`MAX_VALUE_BYTES`] are refused, not split.
 //!
 //! # What it costs
@@ -38,15 +40,15 @@
 //! | operation | reads | writes | conflicts with |
 //! |---|---|---|---|
 //! | enqueue | – | 1 | claims that find nothing |
-//! | claim | 1 range of one row, 1 key | 3 | other claims, items that come back before it |
-//! | renew | 1 key | 1 | whoever ends this lease |
-//! | acknowledge | 1 key | 2 | whoever ends this lease |
-//! | release, expire | 2 keys | 3 | whoever renews or ends this lease, claims |
+//! | claim | 1 range of one row, 1 key | 3 | other claims, items given back before it |
+//! | renew | 1 key | 1 | ending this lease |
+//! | acknowledge | 1 key | 2 | ending this lease |
+//! | release, expire | 2 keys | 3 | renewing or ending this lease, claims |
 //!
 //! ```
 //! use shaketable_layers::{leased_queue::{Error, Hold, LeasedQueue}, tx::Transaction};
 //!
-//! /// The letter is out when the job is done, and once, however often it was worked at.
+//! /// Sends the letter when the job is done: exactly once, however often the job was claimed.
 //! async fn finish<T: Transaction>(tx: &T, jobs: &LeasedQueue, hold: Hold, letter: &[u8]) -> Result<(), Error> {
 //!     tx.set(b"outbox", letter);
 //!     jobs.acknowledge(tx, hold).await

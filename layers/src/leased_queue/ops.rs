@@ -1,4 +1,4 @@
-//! A leased queue's operations: inside a transaction, and exactly once.
+//! Operations on leased queues: within a transaction, and exactly once.
 
 use super::{
     Error, Hold, Lease, Row,
@@ -18,10 +18,10 @@ use bytes::{BufMut, Bytes, BytesMut};
 use foundationdb_tuple::Subspace;
 use std::time::Duration;
 
-/// The longest value, in bytes: FoundationDB's limit less what a claim's record needs around it.
+/// The maximum size of a value, in bytes: FoundationDB's limit minus the overhead of a claim's record.
 pub const MAX_VALUE_BYTES: usize = tx::VALUE_SIZE_LIMIT - 120;
 
-/// A leased queue below a subspace of its own.
+/// A leased queue in its own subspace.
 #[derive(Clone, Debug)]
 pub struct LeasedQueue {
     keys: Keys,
@@ -30,58 +30,58 @@ pub struct LeasedQueue {
 /// An item that a worker has claimed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// What to renew, to acknowledge or to release it with.
+    /// Identifies the claim when renewing, acknowledging or releasing.
     pub hold: Hold,
     /// The item's value.
     pub value: Bytes,
 }
 
-/// A page of the leases.
+/// A page of leases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leases {
-    /// Those that are held, in the order of their items.
+    /// The held leases, in the order of their items.
     pub held: Vec<Lease>,
-    /// After which position the next page begins; `None` when there is none.
+    /// The position after which the next page begins; `None` if this is the last page.
     pub next: Option<Position>,
 }
 
 impl LeasedQueue {
-    /// The leased queue below `subspace`, which nothing else may use.
+    /// The leased queue in `subspace`, which must not be used for anything else.
     pub fn new(subspace: Subspace) -> LeasedQueue {
         crate::called!();
         LeasedQueue { keys: Keys::new(subspace) }
     }
 
-    /// The subspace, which nothing else may use.
+    /// The subspace, which must not be used for anything else.
     pub fn subspace(&self) -> &Subspace {
         crate::called!();
         &self.keys.all
     }
 
-    /// What a row of the subspace is.
+    /// Decodes a row of the subspace.
     pub fn row(&self, row: &KeyValue) -> Result<Row, Error> {
         crate::called!();
         self.keys.row(row)
     }
 
-    /// Appends an item. The position's stamp is filled in by the commit only. Draw the id before a retry
-    /// loop, never inside.
+    /// Appends an item. The position's stamp is known only after the commit. Draw the id before a retry loop,
+    /// never inside it.
     pub async fn enqueue<T: Transaction>(&self, tx: &T, id: ItemId, value: &[u8]) -> Result<Position, Error> {
         crate::called!();
         limits::value_up_to(MAX_VALUE_BYTES, self.keys.waiting.bytes(), value)?;
-        // With a read version known, only stamps after it become unreadable here, and what is there stays
-        // readable.
+        // With a known read version, only later stamps become unreadable in this transaction, and existing
+        // items stay readable.
         tx.get_read_version().await?;
         let position = Position::unstamped(tx.get_approximate_size().await?, id);
         let key = position.pack(&self.keys.waiting);
-        // Less the offset of the stamp.
+        // Without the offset of the stamp.
         limits::key(&key[..key.len() - 4])?;
         tx.atomic_op(&key, value, MutationType::SetVersionstampedKey);
         Ok(position)
     }
 
-    /// Claims the first item that waits, or answers that none does. The lease begins now at the latest: a
-    /// worker's timer for it must have begun before the call.
+    /// Claims the first waiting item; returns `None` if there is none. The lease begins during the call at
+    /// the latest: a worker must start its timer for the lease before the call.
     pub async fn claim<T: Transaction>(&self, tx: &T) -> Result<Option<Claim>, Error> {
         crate::called!();
         let (allowance, waiting) = (&Allowance::new(), &self.keys.waiting);
@@ -99,8 +99,8 @@ impl LeasedQueue {
         Ok(Some(Claim { hold, value }))
     }
 
-    /// Makes the lease another one, which nobody has watched so far. A worker's timer for it must have begun
-    /// before the call. Answers how often it was renewed.
+    /// Changes the lease, so that the time for which others have observed it unchanged starts again. A worker
+    /// must start its timer for the lease before the call. Returns the number of renewals.
     pub async fn renew<T: Transaction>(&self, tx: &T, hold: Hold) -> Result<i64, Error> {
         crate::called!();
         let lease = self.held(tx, hold).await?;
@@ -109,7 +109,7 @@ impl LeasedQueue {
         Ok(revision)
     }
 
-    /// Removes an item, whose work is done: in this very transaction, if it is work in the database.
+    /// Removes an item whose work is done: in this same transaction, if it is work in the database.
     pub async fn acknowledge<T: Transaction>(&self, tx: &T, hold: Hold) -> Result<(), Error> {
         crate::called!();
         self.held(tx, hold).await?;
@@ -118,15 +118,16 @@ impl LeasedQueue {
         Ok(())
     }
 
-    /// Gives an item back undone: it is the first again, or where it stood among others that came back.
+    /// Gives an unfinished item back: it becomes the first again, or returns to its position among others
+    /// that were given back.
     pub async fn release<T: Transaction>(&self, tx: &T, hold: Hold) -> Result<(), Error> {
         crate::called!();
         let lease = self.held(tx, hold).await?;
         self.give_back(tx, lease).await
     }
 
-    /// Ends a lease that is still as it was observed, and answers whether it was. To be called by who has
-    /// seen it unchanged for its duration; for anybody else see
+    /// Ends a lease if it is still as it was observed, and returns whether it was. For a caller that has
+    /// observed it unchanged for its duration; otherwise use
     /// [`expire_unchanged`](LeasedQueue::expire_unchanged).
     pub async fn expire<T: Transaction>(&self, tx: &T, observed: Lease) -> Result<bool, Error> {
         crate::called!();
@@ -140,8 +141,8 @@ impl LeasedQueue {
         }
     }
 
-    /// The leases that are held, of the next `most` items (at least one) after the position `after` that were
-    /// ever claimed. A page without a held lease need not be the last one.
+    /// The held leases among the next `most` (at least one) items after the position `after` that were ever
+    /// claimed. A page without a held lease is not necessarily the last one.
     pub async fn leases<T: Transaction>(
         &self,
         tx: &T,
@@ -160,7 +161,7 @@ impl LeasedQueue {
         Ok(page)
     }
 
-    /// How many items wait, and how many are claimed, each counted up to `most` (at least one). Reads their
+    /// The numbers of waiting and of claimed items, each counted up to `most` (at least one). Reads their
     /// values, which is refused for more than [`READ_LIMIT`](limits::READ_LIMIT) bytes.
     pub async fn len<T: Transaction>(
         &self,
@@ -175,7 +176,7 @@ impl LeasedQueue {
         Ok((waiting, claimed))
     }
 
-    /// [`enqueue`](LeasedQueue::enqueue), exactly once. Dropping the future: as with [`Session::apply`].
+    /// Like [`enqueue`](LeasedQueue::enqueue), exactly once. Dropping the future: as with [`Session::apply`].
     pub fn enqueue_once<D: Database>(
         &self,
         session: &mut Session<D>,
@@ -188,11 +189,11 @@ impl LeasedQueue {
         }
     }
 
-    /// Watches the leases that are held for the duration of a lease, by this process's own timer, and ends
-    /// those that nobody has renewed. Returns how many; after an unknown result it may count one too few.
+    /// Observes the held leases for the duration of a lease, by this process's own timer, and ends those that
+    /// were not renewed. Returns their number, which may be one too low after an unknown result.
     ///
-    /// Reads `most` leases in one transaction, and ends each in one of its own: after an error, or when
-    /// dropped, some may have ended. May be repeated at will.
+    /// Reads `most` leases in one transaction, and ends each in its own transaction: after an error, or when
+    /// dropped, some may have ended. Can be repeated at any time.
     pub fn expire_unchanged<D: Database>(
         &self,
         db: &D,
@@ -215,7 +216,7 @@ impl LeasedQueue {
             if observed.is_empty() {
                 return Ok(0);
             }
-            // The timer begins when they have been read: whoever renewed one of them, renewed it before.
+            // The timer starts after the leases have been read: an observed renewal was made before that.
             db.env().sleep(duration).await;
             let mut ended = 0;
             for lease in observed {
@@ -226,14 +227,14 @@ impl LeasedQueue {
         }
     }
 
-    /// The token or revision after this one. A lease that has the last one would be the same ever after: nobody
-    /// has come so far by counting.
+    /// The token or revision after this one. Fails after the largest number, which would have no successor:
+    /// it cannot have been reached by counting.
     fn after(&self, position: Position, count: i64) -> Result<i64, Error> {
         count.checked_add(1).ok_or_else(|| Error::foreign(&position.pack(&self.keys.leases)))
     }
 
-    /// The item's lease, and whether it is held. Serializable: what is done under a lease conflicts with
-    /// whoever ends it.
+    /// The item's lease, and whether it is held. Serializable: operations under a lease conflict with those
+    /// that end it.
     async fn lease<T: Transaction>(
         &self,
         tx: &T,
@@ -244,7 +245,7 @@ impl LeasedQueue {
         value.map(|value| self.keys.lease(&KeyValue::new(key, value))).transpose()
     }
 
-    /// The lease of a claim, if this claim still holds it.
+    /// The lease of a claim, if the claim still holds it.
     async fn held<T: Transaction>(&self, tx: &T, hold: Hold) -> Result<Lease, Error> {
         match self.lease(tx, hold.position).await? {
             Some((lease, true)) if lease.hold == hold => Ok(lease),

@@ -1,36 +1,36 @@
-//! Why an operation on a linked list did not happen.
+//! Errors of linked list operations.
 
 use crate::id::Id;
 
 layer_error! {
-    /// What an operation on a linked list can fail with; nothing was changed.
+    /// Why an operation on a linked list failed; nothing was changed.
     pub enum Error {
-        /// The node is not in the list, or not any more.
+        /// The node is not, or no longer, in the list.
         #[error("there is no node {0}")]
         NoSuchNode(Id),
-        /// A node of this id is in the list.
+        /// A node with this id is in the list already.
         #[error("there is a node {0} already")]
         NodeExists(Id),
-        /// The node that follows is not the one that the caller expects.
+        /// The next node is not the one that the caller expects.
         #[error("behind {node} comes {}, not {}", or_end(found), or_end(expected))]
         NextChanged {
             /// The node.
             node: Id,
-            /// What should follow it.
+            /// The expected next node.
             expected: Option<Id>,
-            /// What does.
+            /// The actual next node.
             found: Option<Id>,
         },
-        /// The link to the next node is stored under this name.
+        /// This name is reserved for the link to the next node.
         #[error("the attribute {0:?} is the link to the next node")]
         ReservedAttribute(String),
-        /// A walk of more nodes does not end within the five seconds of a transaction.
+        /// A longer walk would exceed the five-second limit of a transaction.
         #[error("a walk of more than {0} nodes")]
         WalkTooLong(usize),
-        /// A link leads to a node that does not exist: something else has written below the subspace.
+        /// A link leads to a node that does not exist: the subspace contains data of another writer.
         #[error("a link leads to {0}, which does not exist")]
         Dangling(Id),
-        /// The links come back to this node: something else has written below the subspace.
+        /// The links lead back to this node: the subspace contains data of another writer.
         #[error("the links come back to {0}")]
         Cycle(Id),
     }

@@ -3,12 +3,12 @@
 //! ```text
 //! (list, "head")                 =  id       the first node
 //! (list, "node", id)             =  value    the node itself: it exists as long as this key does
-//! (list, "node", id, "next")     =  id       the node behind it
+//! (list, "node", id, "next")     =  id       the next node
 //! (list, "node", id, attribute)  =  value
 //! ```
 //!
-//! A link holds the packed id, with its type. A link that is absent or empty is the end of the list:
-//! the layer writes the empty one, other programs may leave it out.
+//! A link holds the packed id, including its type. An absent or empty link is the end of the list: the layer
+//! writes an empty one, other programs may omit it.
 
 use super::Error;
 use crate::{id::Id, limits};
@@ -23,7 +23,7 @@ pub(super) fn head(list: &Subspace) -> Vec<u8> {
     list.pack(&("head",))
 }
 
-/// Below it is everything about one node.
+/// The subspace of everything about one node.
 pub(super) fn node(list: &Subspace, id: &Id) -> Subspace {
     list.subspace(&("node", id))
 }
@@ -41,25 +41,25 @@ pub(super) fn attribute(list: &Subspace, id: &Id, name: &str) -> Result<Vec<u8>,
     }
 }
 
-/// Everything about a node: its own key, and those behind it.
+/// The range of everything about a node: its own key, and the keys in its subspace.
 pub(super) fn whole(list: &Subspace, id: &Id) -> (Vec<u8>, Vec<u8>) {
     let node = node(list, id);
     let (_, end) = node.range();
     (node.into_bytes(), end)
 }
 
-/// Refuses a node of which a key is too long, or the value.
+/// Refuses a node if one of its keys, or its value, is too long.
 pub(super) fn fits(list: &Subspace, id: &Id, value: &[u8]) -> Result<(), Error> {
     limits::key(&next(list, id))?;
     Ok(limits::row(node(list, id).bytes(), value)?)
 }
 
-/// A link as it is stored.
+/// The encoding of a link.
 pub(super) fn link(to: Option<&Id>) -> Vec<u8> {
     to.map(foundationdb_tuple::pack).unwrap_or_default()
 }
 
-/// Where a stored link leads; `key` is its own.
+/// Decodes a stored link; `key` is the link's own key.
 pub(super) fn follow(key: &[u8], stored: Option<Bytes>) -> Result<Option<Id>, Error> {
     match stored {
         Some(link) if !link.is_empty() => {
@@ -69,7 +69,7 @@ pub(super) fn follow(key: &[u8], stored: Option<Bytes>) -> Result<Option<Id>, Er
     }
 }
 
-/// The name of an attribute, by its key.
+/// The name of an attribute, decoded from its key.
 pub(super) fn name(list: &Subspace, id: &Id, key: &[u8]) -> Result<String, Error> {
     node(list, id).unpack(key).map(|(name,)| name).map_err(|_| Error::foreign(key))
 }

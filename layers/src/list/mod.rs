@@ -1,24 +1,25 @@
-//! Singly linked lists: nodes with attributes, each with a link to the next one.
+//! Singly linked lists: nodes with attributes, each with a link to the next node.
 //!
 //! # Promise
 //!
-//! * Walking from the first node meets every node once, and ends. Concurrent insertions and removals,
-//!   of neighbours too, leave one list: no node is cut off, none comes back.
-//! * A removed node leaves nothing behind: its value, its link and its attributes go together, and nothing
-//!   can be set on a node that is gone.
-//! * An [`Id`](crate::id::Id) keeps its type: what a link holds is found again. One id is in the list once.
-//! * A link that is absent or empty is the end.
+//! * A walk from the first node visits every node once, and ends. Concurrent insertions and removals, even of
+//!   adjacent nodes, leave one intact list: no node is cut off, and no removed node reappears.
+//! * A removed node leaves nothing in the database: its value, its link and its attributes are removed
+//!   together, and nothing can be set on a removed node.
+//! * An [`Id`](crate::id::Id) keeps its type: the id in a link finds its node. An id occurs in the list at
+//!   most once.
+//! * An absent or empty link is the end.
 //! * Through [`Session::apply`](crate::once::Session::apply) operations take effect exactly once. Without it,
-//!   [`remove_next_node_if`](List::remove_next_node_if) names the node that is meant: repeated, it is refused
-//!   and removes no second one.
-//! * A walk meets at most [`MAX_WALK`] nodes, for each takes a round trip and a transaction has five seconds;
-//!   a longer one is refused. The next walk begins after the last node of this one.
+//!   use [`remove_next_node_if`](List::remove_next_node_if), which takes the expected node: when repeated, it
+//!   is refused instead of removing a second node.
+//! * A walk visits at most [`MAX_WALK`] nodes, because each takes a round trip and a transaction is limited
+//!   to five seconds; a longer walk is refused. The next walk starts after the last node of this one.
 //!
 //! # What it does not do
 //!
-//! * It has no positions: finding the tenth node is a walk of ten steps. A vector has positions.
-//! * It has no way back: what comes before a node is not stored.
-//! * It keeps nothing called `next` as an attribute: the link is stored under that name.
+//! * It has no positions: finding the tenth node takes a walk of ten steps. A vector has positions.
+//! * It cannot be walked backwards: the previous node is not stored.
+//! * It has no attribute named `next`: the link is stored under that name.
 //!
 //! # What it costs
 //!
@@ -30,7 +31,7 @@
 //! | next, contains, value, attribute | 1 or 2 keys | – | writers of these |
 //! | set value, set or clear attribute | 1 key | 1 | the node's removal, and set value |
 //! | attributes | 1 range | – | every change of the node |
-//! | walk | 2 keys a node, one node after the other | – | every change of a link on the way |
+//! | walk | 2 keys per node, sequentially | – | every change of a link on the way |
 //!
 //! ```
 //! use shaketable_layers::{id::Id, list::{Error, List}, tx::{Isolation, Transaction}};
@@ -39,7 +40,7 @@
 //!     line.push_front(tx, &"smith".into(), b"").await?;
 //!     line.push_front(tx, &"jones".into(), b"").await?;
 //!     line.set_attribute(tx, &"jones".into(), "since", b"noon").await?;
-//!     // Smith goes, and whoever came behind comes behind Jones now.
+//!     // Smith is removed, and the node after Smith now follows Jones.
 //!     line.remove_next_node(tx, &"jones".into()).await?;
 //!     let nodes = line.walk(tx, None, 100, Isolation::Serializable).await?;
 //!     Ok(nodes.into_iter().map(|node| node.id).collect())
@@ -54,5 +55,5 @@ pub use error::Error;
 pub use keys::NEXT;
 pub use ops::{List, Node};
 
-/// How many nodes a walk meets at most.
+/// The maximum number of nodes that a walk visits.
 pub const MAX_WALK: usize = 1_000;

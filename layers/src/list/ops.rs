@@ -1,4 +1,4 @@
-//! A linked list's operations.
+//! Operations on linked lists.
 
 use super::{Error, MAX_WALK, keys};
 use crate::{
@@ -10,35 +10,35 @@ use bytes::Bytes;
 use foundationdb_tuple::Subspace;
 use std::collections::BTreeSet;
 
-/// A linked list below a subspace of its own.
+/// A linked list in its own subspace.
 #[derive(Clone, Debug)]
 pub struct List {
     subspace: Subspace,
 }
 
-/// A node, as a walk meets it.
+/// A node visited by a walk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its name.
+    /// Its id.
     pub id: Id,
     /// Its value.
     pub value: Bytes,
 }
 
 impl List {
-    /// The list below `subspace`, which nothing else may use.
+    /// The list in `subspace`, which must not be used for anything else.
     pub fn new(subspace: Subspace) -> List {
         crate::called!();
         List { subspace }
     }
 
-    /// Puts a new node before all others.
+    /// Inserts a new node before all others.
     pub async fn push_front<T: Transaction>(&self, tx: &T, id: &Id, value: &[u8]) -> Result<(), Error> {
         crate::called!();
         self.insert(tx, &keys::head(&self.subspace), id, value).await
     }
 
-    /// Puts a new node behind the node `after`.
+    /// Inserts a new node after the node `after`.
     pub async fn insert_after<T: Transaction>(
         &self,
         tx: &T,
@@ -51,22 +51,22 @@ impl List {
         self.insert(tx, &keys::next(&self.subspace, after), id, value).await
     }
 
-    /// Removes the first node with everything about it, and says which one that was.
+    /// Removes the first node with everything about it, and returns its id.
     pub async fn remove_first<T: Transaction>(&self, tx: &T) -> Result<Option<Id>, Error> {
         crate::called!();
         self.unlink(tx, &keys::head(&self.subspace)).await
     }
 
-    /// Removes the node behind `node` with everything about it, and says which one that was; `None` when
-    /// `node` is the last one.
+    /// Removes the node after `node` with everything about it, and returns its id; `None` if `node` is the
+    /// last one.
     pub async fn remove_next_node<T: Transaction>(&self, tx: &T, node: &Id) -> Result<Option<Id>, Error> {
         crate::called!();
         self.must_exist(tx, node, Isolation::Serializable).await?;
         self.unlink(tx, &keys::next(&self.subspace, node)).await
     }
 
-    /// [`remove_next_node`](List::remove_next_node) if the next node is the one the caller expects:
-    /// [`Error::NextChanged`] otherwise. `None` expects the end, and removes nothing.
+    /// Like [`remove_next_node`](List::remove_next_node), if the next node is the one that the caller
+    /// expects; [`Error::NextChanged`] otherwise. `None` expects the end of the list, and removes nothing.
     pub async fn remove_next_node_if<T: Transaction>(
         &self,
         tx: &T,
@@ -89,7 +89,7 @@ impl List {
         self.follow(tx, &keys::head(&self.subspace), isolation).await
     }
 
-    /// The node behind `node`; `None` when that is the last one.
+    /// The node after `node`; `None` if `node` is the last one.
     pub async fn next<T: Transaction>(
         &self,
         tx: &T,
@@ -101,7 +101,7 @@ impl List {
         self.follow(tx, &keys::next(&self.subspace, node), isolation).await
     }
 
-    /// Whether there is such a node.
+    /// Whether the node exists.
     pub async fn contains<T: Transaction>(
         &self,
         tx: &T,
@@ -112,10 +112,10 @@ impl List {
         Ok(self.look(tx, node, isolation).await?.is_some())
     }
 
-    /// The nodes from the first one on, or behind the node `after`, at most `limit` of them.
+    /// The nodes from the first one, or after the node `after`, at most `limit` of them.
     ///
-    /// Where there are more than [`MAX_WALK`] and `limit` asks for them, the walk is refused; so it is where
-    /// their values are more than [`READ_LIMIT`](limits::READ_LIMIT) bytes.
+    /// If there are more than [`MAX_WALK`] nodes and `limit` requests them, the walk is refused; the same
+    /// applies if their values exceed [`READ_LIMIT`](limits::READ_LIMIT) bytes.
     pub async fn walk<T: Transaction>(
         &self,
         tx: &T,
@@ -173,8 +173,8 @@ impl List {
         self.look(tx, node, isolation).await?.ok_or_else(|| Error::NoSuchNode(node.clone()))
     }
 
-    /// Sets an attribute of a node. The node's own key is read serializably: its removal and this cannot
-    /// both be right, and nothing is left on a node that is gone.
+    /// Sets an attribute of a node. The node's own key is read serializably: this call conflicts with the
+    /// node's removal, so that nothing is left on a removed node.
     pub async fn set_attribute<T: Transaction>(
         &self,
         tx: &T,
@@ -190,7 +190,7 @@ impl List {
         Ok(())
     }
 
-    /// Removes an attribute of a node, if it has it.
+    /// Removes an attribute of a node, if it exists.
     pub async fn clear_attribute<T: Transaction>(&self, tx: &T, node: &Id, name: &str) -> Result<(), Error> {
         crate::called!();
         let key = keys::attribute(&self.subspace, node, name)?;
@@ -200,7 +200,7 @@ impl List {
         Ok(())
     }
 
-    /// An attribute of a node, if it has it.
+    /// An attribute of a node, if it exists.
     pub async fn attribute<T: Transaction>(
         &self,
         tx: &T,
@@ -230,7 +230,7 @@ impl List {
         named.filter(|attribute| !matches!(attribute, Ok((name, _)) if name == keys::NEXT)).collect()
     }
 
-    /// Puts a new node where the link stored under `link` leads, and the link before it.
+    /// Inserts a new node at the link stored under `link`, before the node to which the link led.
     async fn insert<T: Transaction>(&self, tx: &T, link: &[u8], id: &Id, value: &[u8]) -> Result<(), Error> {
         keys::fits(&self.subspace, id, value)?;
         if self.contains(tx, id, Isolation::Serializable).await? {
@@ -243,8 +243,8 @@ impl List {
         Ok(())
     }
 
-    /// Removes the node that the link stored under `link` leads to. Both links are read serializably: one
-    /// that changes meanwhile, because a neighbour goes or comes, is a conflict.
+    /// Removes the node to which the link stored under `link` leads. Both links are read serializably: if one
+    /// of them changes meanwhile, because a neighbour is inserted or removed, the transaction conflicts.
     async fn unlink<T: Transaction>(&self, tx: &T, link: &[u8]) -> Result<Option<Id>, Error> {
         let Some(id) = self.follow(tx, link, Isolation::Serializable).await? else {
             reachable!("list: nothing to remove at the end");
@@ -275,7 +275,7 @@ impl List {
         keys::follow(link, stored)
     }
 
-    /// The value of a node, if there is such a node. No node has an id that is too long for a key.
+    /// The value of a node, if it exists. No node has an id that is too long for a key.
     async fn look<T: Transaction>(
         &self,
         tx: &T,

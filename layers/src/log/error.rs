@@ -1,10 +1,9 @@
-//! Why an operation on a log did not happen.
+//! Errors of log operations.
 
 layer_error! {
-    /// What an operation on a log can fail with; nothing was changed.
+    /// Why an operation on a log failed; nothing was changed.
     pub enum Error {
-        /// The read came to entries that this very transaction has appended: they have no key before the
-        /// commit.
+        /// The read reached entries that this transaction has appended: they have no key before the commit.
         #[error("entries cannot be read by the transaction that appends them")]
         OwnEntriesUnreadable,
     }

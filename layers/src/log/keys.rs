@@ -6,10 +6,10 @@
 //! head    (log, 1)                      =  ten bytes of the last append's versionstamp
 //! ```
 //!
-//! The versionstamp's two user bytes are zero. `rank` orders the entries of one transaction, which share
-//! its versionstamp: it is the transaction's approximate size at the call, which every write makes larger,
-//! so that no caller has to count and no two entries have one key. The head is what a tail watches: a
-//! watch is on a single key, and a stamp never comes back to an earlier value.
+//! The versionstamp's two user bytes are zero. `rank` orders the entries of one transaction, which share its
+//! versionstamp: it is the transaction's approximate size at the call, which increases with every write, so
+//! that callers need not count and no two entries have the same key. The head is the key that a tail watches:
+//! a watch is on a single key, and a stamp never returns to an earlier value.
 
 use super::Error;
 use crate::{
@@ -25,21 +25,21 @@ use serde::{Deserialize, Serialize};
 const ENTRIES: i64 = 0;
 const HEAD: i64 = 1;
 
-/// How long the key of an entry to be appended may get below the log's subspace: the entries' number, a
-/// versionstamp, a rank, and the four bytes that say where the stamp is.
+/// The maximum length of an appended entry's key after the log's prefix: the number of the entries' subspace,
+/// a versionstamp, a rank, and the four bytes of the stamp's offset.
 const MOST_KEY_BYTES: usize = 1 + 13 + 9 + 4;
 
-/// An entry's place in its log; the order of positions is the order of commits.
+/// An entry's position in its log; positions are ordered by commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Position {
     /// The ten bytes of the transaction's versionstamp.
     pub stamp: [u8; 10],
-    /// Orders the entries of one transaction.
+    /// The rank, which orders the entries of one transaction.
     pub rank: i64,
 }
 
-/// The place of an entry by the transaction that appends it. Before the commit this is no [`Position`]:
-/// nothing can be read or trimmed by it.
+/// The position of an entry within the transaction that appends it. Before the commit this is not a
+/// [`Position`]: it cannot be used to read or trim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Appended {
     rank: i64,
@@ -47,20 +47,20 @@ pub struct Appended {
 }
 
 impl Appended {
-    /// The place in a transaction that is still to commit.
+    /// The position in a transaction that has not committed yet.
     pub(super) fn new(rank: i64) -> Appended {
         Appended { rank, stamp: None }
     }
 
-    /// The position, once the transaction has committed with this versionstamp
+    /// The position, after the transaction has committed with this versionstamp
     /// ([`get_versionstamp`](crate::tx::Transaction::get_versionstamp)).
     pub fn stamped(self, stamp: [u8; 10]) -> Position {
         crate::called!();
         Position { stamp, rank: self.rank }
     }
 
-    /// The position, when this is the answer of an operation that was applied exactly once
-    /// ([`once`](crate::once)); `None` when it comes from the call that appends.
+    /// The position, if this is the answer of an operation that was applied exactly once
+    /// ([`once`](crate::once)); `None` if it was returned by the appending call itself.
     pub fn position(self) -> Option<Position> {
         crate::called!();
         self.stamp.map(|stamp| Position { stamp, rank: self.rank })
@@ -71,7 +71,7 @@ impl Appended {
     }
 }
 
-/// Refuses a value that is too large, and every value below a subspace whose keys would be.
+/// Refuses a value that is too large, and every value if the subspace's prefix is too long.
 pub(super) fn fits(log: &Subspace, value: &[u8]) -> Result<(), TooLarge> {
     limits::key_below(log.bytes(), MOST_KEY_BYTES)?;
     limits::value_up_to(VALUE_SIZE_LIMIT, log.bytes(), value)
@@ -92,12 +92,12 @@ pub(super) fn entry(log: &Subspace, position: &Position) -> Vec<u8> {
     entries(log).pack(&(Versionstamp::complete(position.stamp, 0), position.rank))
 }
 
-/// The key of an entry to be appended, with the little-endian offset of its stamp at the end.
+/// The key of an entry to be appended, followed by the little-endian offset of its stamp.
 pub(super) fn appended(log: &Subspace, place: Appended) -> Vec<u8> {
     entries(log).pack_with_versionstamp(&(place.versionstamp(), place.rank))
 }
 
-/// An entry's position, by its key.
+/// An entry's position, decoded from its key.
 pub(super) fn position(log: &Subspace, key: &[u8]) -> Result<Position, Error> {
     let foreign = || Error::foreign(key);
     let (stamp, rank): (Versionstamp, i64) =
@@ -110,7 +110,7 @@ pub(super) fn position(log: &Subspace, key: &[u8]) -> Result<Position, Error> {
     }
 }
 
-/// As the entry's key without the log's prefix; the commit fills in the stamp.
+/// Encoded as the entry's key without the log's prefix; the commit fills in the stamp.
 impl Answer for Appended {
     fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, crate::once::Error> {
         let start = out.len();
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(told.position(), Some(at));
         assert_eq!(Appended::new(77).position(), None);
         assert_eq!(Appended::decode(unanswered), None);
-        // What was answered can be recorded with another operation.
+        // A returned answer can be recorded with another operation.
         let mut again = BytesMut::new();
         assert_eq!(told.encode(&mut again), Ok(None));
         assert_eq!(Appended::decode(again.freeze()), Some(told));

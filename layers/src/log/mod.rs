@@ -2,38 +2,38 @@
 //!
 //! # Promise
 //!
-//! * Entries are in commit order, and those of one transaction in the order of the calls: who has read up
-//!   to a position and reads on behind it misses nothing and sees nothing twice.
-//! * Appends never conflict with each other, nor with readers that are no writers: an entry's key is the
-//!   versionstamp of its transaction, which is known after the commit only.
-//! * [`Log::scan`] begins behind a position, exclusively; within a transaction of several entries too.
-//! * [`Log::tail`] waits until there is something behind a position. It reads and sets its watch in one
-//!   transaction, so that an entry which comes in between wakes it. It returns nothing only when its
-//!   patience has run out, and then has looked once more: an entry whose commit was acknowledged before is
-//!   returned.
-//! * What [`Log::append`] returns is no [`Position`] before the commit ([`Appended`]). In the transaction of
-//!   a [`Session`](crate::once::Session) an append is applied exactly once, and its answer has the position,
-//!   also after a retry.
+//! * Entries are in commit order, and those of one transaction in the order of the calls: a reader that has
+//!   read up to a position and continues after it misses nothing and sees nothing twice.
+//! * Appends never conflict with each other, nor with read-only readers: an entry's key contains the
+//!   versionstamp of its transaction, which is known only after the commit.
+//! * [`Log::scan`] starts after a position, exclusively; also between several entries of one transaction.
+//! * [`Log::tail`] waits until there is an entry after a position. It reads and sets its watch in one
+//!   transaction, so that an entry that is appended in between wakes it. It returns nothing only after its
+//!   patience has run out and a final read has found nothing: an entry whose commit was acknowledged before
+//!   that is returned.
+//! * Before the commit, the result of [`Log::append`] is not a [`Position`] ([`Appended`]). In the
+//!   transaction of a [`Session`](crate::once::Session) an append is applied exactly once, and its answer
+//!   contains the position, also after a retry.
 //!
 //! # What it does not do
 //!
-//! * A transaction cannot read what it has appended itself: a scan that comes to the log's end then is
-//!   [`Error::OwnEntriesUnreadable`].
-//! * Positions are those of one cluster. Entries that are copied to another one keep their order, but what
-//!   is appended there may sort before them.
-//! * Every append writes one key, the head that tails watch. It is written blindly and conflicts with
-//!   nobody, but a log of very many appends a second wants to be several logs.
-//! * It does not split values: one above 100,000 bytes is refused.
+//! * A transaction cannot read what it has appended itself: a scan that then reaches the end of the log fails
+//!   with [`Error::OwnEntriesUnreadable`].
+//! * Positions are valid in one cluster. Entries that are copied to another cluster keep their order, but
+//!   entries appended there later may sort before them.
+//! * Every append writes one key, the head that tails watch. The write is blind and conflicts with no other,
+//!   but a log with very many appends per second should be split into several logs.
+//! * It does not split values: a value above 100,000 bytes is refused.
 //!
 //! # What it costs
 //!
 //! | operation | reads | writes | conflicts with |
 //! |---|---|---|---|
-//! | append | read version | 2 versionstamped | serializable scans that came to the end |
-//! | scan | 1 range | – | serializable: appends, if it comes to the end |
+//! | append | read version | 2 versionstamped | serializable scans that reached the end |
+//! | scan | 1 range | – | serializable: appends, if it reaches the end |
 //! | last | 1 range of 1 | – | serializable: appends |
 //! | trim | – | 1 range | serializable scans from before |
-//! | tail | 1 range and 1 watch each time it wakes | – | – |
+//! | tail | 1 range and 1 watch each time it is woken | – | – |
 //!
 //! ```
 //! use shaketable_layers::{
@@ -52,7 +52,7 @@
 //! }
 //! ```
 //!
-//! Before the commit there is no position yet to trim up to:
+//! Before the commit there is no position up to which the log could be trimmed:
 //!
 //! ```compile_fail,E0308
 //! use shaketable_layers::{log::{Error, Log}, tx::Transaction};

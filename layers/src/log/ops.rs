@@ -1,4 +1,4 @@
-//! The log's operations: inside a transaction, and waiting for more.
+//! Operations on logs: within a transaction, and waiting for new entries.
 
 use super::{Appended, Error, Position, keys};
 use crate::{
@@ -10,7 +10,7 @@ use foundationdb_tuple::Subspace;
 use futures::future::{Either, select};
 use std::{future::Future, time::Duration};
 
-/// A log below a subspace of its own.
+/// A log in its own subspace.
 #[derive(Clone, Debug)]
 pub struct Log {
     subspace: Subspace,
@@ -19,39 +19,38 @@ pub struct Log {
 /// An entry of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its place.
+    /// Its position.
     pub position: Position,
     /// Its value.
     pub value: Bytes,
 }
 
-/// How long a tail waits after a watch has failed, before it looks again.
+/// How long a tail waits after a watch has failed before it reads again.
 const PAUSE: Duration = Duration::from_millis(10);
 
 impl Log {
-    /// The log below `subspace`, which nothing else may use.
+    /// The log in `subspace`, which must not be used for anything else.
     pub fn new(subspace: Subspace) -> Log {
         crate::called!();
         Log { subspace }
     }
 
-    /// Appends an entry. Its stamp is filled in by the commit only.
+    /// Appends an entry. Its stamp is known only after the commit.
     pub async fn append<T: Transaction>(&self, tx: &T, value: &[u8]) -> Result<Appended, Error> {
         crate::called!();
         keys::fits(&self.subspace, value)?;
-        // With a read version known, only stamps after it become unreadable here, and the entries that
-        // are there stay readable.
+        // With a known read version, only later stamps become unreadable in this transaction, and existing
+        // entries stay readable.
         tx.get_read_version().await?;
         let place = Appended::new(tx.get_approximate_size().await?);
         tx.atomic_op(&keys::appended(&self.subspace, place), value, MutationType::SetVersionstampedKey);
-        // Ten bytes to be replaced, from offset 0.
+        // Ten bytes to be replaced, at offset 0.
         tx.atomic_op(&keys::head(&self.subspace), &[0; 14], MutationType::SetVersionstampedValue);
         Ok(place)
     }
 
-    /// Up to `limit` entries, first to last, behind `after`, which is not among them; from the beginning
-    /// when there is none. Refused where these are more than [`READ_LIMIT`](crate::limits::READ_LIMIT) bytes:
-    /// `limit` them to fewer.
+    /// Up to `limit` entries after the position `after`, in order; from the beginning of the log if there is
+    /// none. Fails if they exceed [`READ_LIMIT`](crate::limits::READ_LIMIT) bytes: use a lower `limit`.
     pub async fn scan<T: Transaction>(
         &self,
         tx: &T,
@@ -60,7 +59,7 @@ impl Log {
         isolation: Isolation,
     ) -> Result<Vec<Entry>, Error> {
         crate::called!();
-        // To FoundationDB a limit of 0 is none.
+        // FoundationDB treats a limit of 0 as unlimited.
         if limit == 0 {
             return Ok(Vec::new());
         }
@@ -78,7 +77,7 @@ impl Log {
         rows.pop().map(|row| self.entry(row)).transpose()
     }
 
-    /// Removes the entries up to a position, and the one there.
+    /// Removes the entries up to and including a position.
     pub async fn trim<T: Transaction>(&self, tx: &T, up_to: Position) -> Result<(), Error> {
         crate::called!();
         let (begin, _) = keys::entries(&self.subspace).range();
@@ -86,9 +85,8 @@ impl Log {
         Ok(())
     }
 
-    /// As [`scan`](Log::scan) at snapshot, but waits for an entry if there is none: until `patience` has
-    /// run out, and then looks once more before it returns that there is none. A limit of 0 waits for
-    /// nothing.
+    /// Like [`scan`](Log::scan) at snapshot, but if there is no entry, waits for one until `patience` has run
+    /// out, and then reads once more before it returns an empty result. With a limit of 0 it does not wait.
     ///
     /// Dropping the future has no effect.
     pub fn tail<D: Database>(
@@ -106,7 +104,7 @@ impl Log {
             loop {
                 let looked = db.run(|tx, _| async move {
                     let entries = self.scan(&tx, after, limit, Isolation::Snapshot).await?;
-                    // In the transaction that has found nothing: what comes after it wakes the watch.
+                    // Set in the transaction that has found nothing: every later entry wakes the watch.
                     let change = (waits && entries.is_empty()).then(|| tx.watch(&keys::head(&self.subspace)));
                     Ok::<_, Error>((entries, change))
                 });
@@ -132,7 +130,7 @@ impl Log {
     }
 }
 
-/// A log's range is unreadable only where its own transaction has appended.
+/// In a log, a range is unreadable only where its own transaction has appended.
 fn own(error: Error) -> Error {
     let is_own = error == Error::Fdb(tx::Error::ACCESSED_UNREADABLE);
     sometimes!(is_own, "log: a transaction comes to its own entries");

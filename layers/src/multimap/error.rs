@@ -1,14 +1,14 @@
-//! Why an operation on a multimap did not happen.
+//! Errors of multimap operations.
 
 layer_error! {
-    /// What an operation on a multimap can fail with; nothing was changed.
+    /// Why an operation on a multimap failed; nothing was changed.
     pub enum Error {
         /// There are fewer copies of the value than are to be removed.
         #[error("{asked} copies are to be removed, {have} are there")]
         TooFew {
-            /// How many are there.
+            /// The number of copies that exist.
             have: u64,
-            /// How many were to be removed.
+            /// The number of copies to remove.
             asked: u32,
         },
     }

@@ -32,7 +32,7 @@ pub(super) fn member(subspace: &Subspace, row: &KeyValue) -> Result<(Label, Labe
     }
 }
 
-/// How many copies a value says; a multiset holds no zero.
+/// Decodes the number of copies; a multiset stores no zero.
 pub(super) fn copies(key: &[u8], value: &[u8]) -> Result<u64, Error> {
     let copies = value.try_into().map_or(0, i64::from_le_bytes);
     u64::try_from(copies).ok().filter(|copies| *copies > 0).ok_or_else(|| Error::foreign(key))

@@ -1,21 +1,21 @@
-//! Multimaps: several values under each index, as a set or with a count of each.
+//! Multimaps: several values under each index, as a set or with a count for each value.
 //!
 //! # Promise
 //!
-//! * [`Multimap`] holds each pair of an index and a value once, however often it is added: one removal
-//!   undoes any number of additions. [`Multiset`] counts them: so many copies are there as were added and
-//!   not removed, and never fewer than none.
-//! * Everything under an index is adjacent: one range read, in the order of the values' labels.
-//! * Additions never conflict with each other, in either of them, nor do the removals of a [`Multimap`].
-//! * A value that has no copies left has no key.
-//! * Through a session of [`once`](crate::once) they take effect exactly once. A bare addition to a
-//!   [`Multiset`] whose result is unknown must not be repeated: it would count twice.
+//! * [`Multimap`] holds each pair of an index and a value once, however often it is added: one removal undoes
+//!   any number of additions. [`Multiset`] counts: the number of copies is the number added minus the number
+//!   removed, and never negative.
+//! * Everything under an index is adjacent: it is one range read, in the order of the values' labels.
+//! * Additions never conflict with each other, in either type, nor do the removals of a [`Multimap`].
+//! * A value with no copies left has no key.
+//! * Through a session of [`once`](crate::once) operations take effect exactly once. A bare addition to a
+//!   [`Multiset`] whose result is unknown must not be repeated: it would be counted twice.
 //!
 //! # What it does not do
 //!
-//! * It does not find indexes by a value: a relation has both directions.
-//! * It holds values in keys: an index and a value together fit into 10,000 bytes, less the prefix.
-//! * It knows nothing about the number of values under an index; who lists them counts them.
+//! * It does not find indexes by a value; a relation can be stored in both directions.
+//! * It stores values in keys: an index and a value together must fit into 10,000 bytes, minus the prefix.
+//! * It does not store the number of values under an index; list them to count them.
 //!
 //! # What it costs
 //!

@@ -1,4 +1,4 @@
-//! The operations of multimaps, inside a transaction.
+//! Operations on multimaps, within a transaction.
 
 use super::{Error, keys};
 use crate::{
@@ -8,26 +8,26 @@ use crate::{
 };
 use foundationdb_tuple::Subspace;
 
-/// A set of values under each index, below a subspace of its own.
+/// A set of values under each index, in its own subspace.
 #[derive(Clone, Debug)]
 pub struct Multimap {
     subspace: Subspace,
 }
 
-/// A count of each value under each index, below a subspace of its own.
+/// A count of each value under each index, in its own subspace.
 #[derive(Clone, Debug)]
 pub struct Multiset {
     subspace: Subspace,
 }
 
 impl Multimap {
-    /// The multimap below `subspace`, which nothing else may use.
+    /// The multimap in `subspace`, which must not be used for anything else.
     pub fn new(subspace: Subspace) -> Multimap {
         crate::called!();
         Multimap { subspace }
     }
 
-    /// Puts a value under an index; nothing changes if it is there.
+    /// Adds a value to an index; does nothing if it is already there.
     pub async fn add<T: Transaction>(&self, tx: &T, index: &Label, value: &Label) -> Result<(), Error> {
         crate::called!();
         let key = keys::pair(&self.subspace, index, value);
@@ -37,14 +37,14 @@ impl Multimap {
         Ok(())
     }
 
-    /// Takes a value away from an index; nothing changes if it is not there.
+    /// Removes a value from an index; does nothing if it is not there.
     pub async fn remove<T: Transaction>(&self, tx: &T, index: &Label, value: &Label) -> Result<(), Error> {
         crate::called!();
         tx.clear(&keys::pair(&self.subspace, index, value));
         Ok(())
     }
 
-    /// Takes all values away from an index.
+    /// Removes all values from an index.
     pub async fn remove_all<T: Transaction>(&self, tx: &T, index: &Label) -> Result<(), Error> {
         crate::called!();
         let (begin, end) = keys::under(&self.subspace, index).range();
@@ -52,7 +52,7 @@ impl Multimap {
         Ok(())
     }
 
-    /// Whether a value is under an index.
+    /// Whether a value is stored under an index.
     pub async fn is_element<T: Transaction>(
         &self,
         tx: &T,
@@ -61,12 +61,12 @@ impl Multimap {
         isolation: Isolation,
     ) -> Result<bool, Error> {
         crate::called!();
-        // The stored value is empty: that there is one is what counts.
+        // The stored value is empty: only its existence matters.
         Ok(tx.get(&keys::pair(&self.subspace, index, value), isolation).await?.is_some())
     }
 
-    /// The values under an index, in order: up to `most` (at least one) after the value `after`. Fewer than
-    /// `most` are the last ones.
+    /// The values under an index, in order: up to `most` (at least one) after the value `after`. If fewer
+    /// than `most` are returned, they are the last ones.
     pub async fn get<T: Transaction>(
         &self,
         tx: &T,
@@ -81,8 +81,8 @@ impl Multimap {
         rows.iter().map(|row| Ok(keys::member(&self.subspace, row)?.1)).collect()
     }
 
-    /// All indexes with their values, in order: up to `most` (at least one) after the pair `after`. Fewer than
-    /// `most` are the last ones.
+    /// All indexes with their values, in order: up to `most` (at least one) after the pair `after`. If fewer
+    /// than `most` are returned, they are the last ones.
     pub async fn all<T: Transaction>(
         &self,
         tx: &T,
@@ -98,13 +98,13 @@ impl Multimap {
 }
 
 impl Multiset {
-    /// The multiset below `subspace`, which nothing else may use.
+    /// The multiset in `subspace`, which must not be used for anything else.
     pub fn new(subspace: Subspace) -> Multiset {
         crate::called!();
         Multiset { subspace }
     }
 
-    /// Adds so many copies of a value to an index, without looking how many there are.
+    /// Adds `copies` copies of a value to an index, without reading the current count.
     pub async fn add<T: Transaction>(
         &self,
         tx: &T,
@@ -116,15 +116,14 @@ impl Multiset {
         let key = keys::pair(&self.subspace, index, value);
         limits::key(&key)?;
         nesting::check(&key[self.subspace.bytes().len()..])?;
-        // To add nothing to an absent key would make it.
+        // Adding zero to an absent key would create it.
         if copies > 0 {
             tx.atomic_op(&key, &i64::from(copies).to_le_bytes(), MutationType::Add);
         }
         Ok(())
     }
 
-    /// Takes so many copies of a value away from an index, or none if there are fewer. Answers how many
-    /// are left.
+    /// Removes `copies` copies of a value from an index, or none if there are fewer. Returns the number left.
     pub async fn remove<T: Transaction>(
         &self,
         tx: &T,
@@ -146,7 +145,7 @@ impl Multiset {
         Ok(left)
     }
 
-    /// Takes all copies of all values away from an index.
+    /// Removes all copies of all values from an index.
     pub async fn remove_all<T: Transaction>(&self, tx: &T, index: &Label) -> Result<(), Error> {
         crate::called!();
         let (begin, end) = keys::under(&self.subspace, index).range();
@@ -154,7 +153,7 @@ impl Multiset {
         Ok(())
     }
 
-    /// How many copies of a value an index has.
+    /// The number of copies of a value under an index.
     pub async fn count<T: Transaction>(
         &self,
         tx: &T,
@@ -167,8 +166,8 @@ impl Multiset {
         tx.get(&key, isolation).await?.map_or(Ok(0), |copies| keys::copies(&key, &copies))
     }
 
-    /// The values under an index, in order, and how many copies there are of each: up to `most` (at least
-    /// one) after the value `after`. Fewer than `most` are the last ones.
+    /// The values under an index, in order, with the number of copies of each: up to `most` (at least one)
+    /// after the value `after`. If fewer than `most` are returned, they are the last ones.
     pub async fn get<T: Transaction>(
         &self,
         tx: &T,
@@ -186,8 +185,8 @@ impl Multiset {
         rows.iter().map(value).collect()
     }
 
-    /// All indexes with their values, in order, and how many copies there are of each: up to `most` (at least
-    /// one) after the pair `after`. Fewer than `most` are the last ones.
+    /// All indexes with their values, in order, with the number of copies of each: up to `most` (at least
+    /// one) after the pair `after`. If fewer than `most` are returned, they are the last ones.
     pub async fn all<T: Transaction>(
         &self,
         tx: &T,
@@ -205,7 +204,7 @@ impl Multiset {
     }
 }
 
-/// The first rows of a subspace, or those after a key of it.
+/// The first rows of a subspace, or those after one of its keys.
 async fn rows<T: Transaction>(
     tx: &T,
     subspace: &Subspace,

@@ -1,19 +1,19 @@
-//! How answers become bytes in a slot.
+//! The encoding of answers in a slot.
 
 use super::Error;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use foundationdb_tuple::{TuplePack, TupleUnpack, Versionstamp, VersionstampOffset};
 
-/// A value that an operation answers with, and that a slot can hold.
+/// An answer: the result of an operation, which a slot can hold.
 ///
-/// An answer may contain one incomplete versionstamp, which the commit completes: `encode` says where
-/// its ten bytes are, and the caller gets what `decode` makes of the completed bytes.
+/// An answer may contain one incomplete versionstamp, which the commit completes: `encode` returns the
+/// position of its ten bytes, and the caller receives the result of `decode` for the completed bytes.
 pub trait Answer: Send + Sized {
-    /// Appends the answer to `out`, and says at which index of `out` the ten bytes of an incomplete
-    /// versionstamp are, if it contains one.
+    /// Appends the encoded answer to `out`. If it contains an incomplete versionstamp, returns the index of
+    /// its ten bytes in `out`.
     fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, Error>;
 
-    /// The answer these bytes encode, or `None` when they encode none.
+    /// Decodes an answer; `None` if the bytes are not a valid encoding.
     fn decode(bytes: Bytes) -> Option<Self>;
 }
 
@@ -26,7 +26,7 @@ impl Answer for () {
     }
 }
 
-/// Raw bytes, of up to [`MAX_ANSWER_BYTES`](super::MAX_ANSWER_BYTES).
+/// Raw bytes, at most [`MAX_ANSWER_BYTES`](super::MAX_ANSWER_BYTES).
 impl Answer for Bytes {
     fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, Error> {
         out.extend_from_slice(self);
@@ -37,7 +37,7 @@ impl Answer for Bytes {
     }
 }
 
-/// One byte more than the answer inside.
+/// One byte more than the inner answer.
 impl<A: Answer> Answer for Option<A> {
     fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, Error> {
         out.put_u8(self.is_some() as u8);
@@ -52,7 +52,7 @@ impl<A: Answer> Answer for Option<A> {
     }
 }
 
-/// Each answer behind its length in four bytes. One of them may contain the incomplete versionstamp.
+/// Each answer follows its length in four bytes. One of them may contain the incomplete versionstamp.
 impl<A: Answer> Answer for Vec<A> {
     fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, Error> {
         let mut stamp = None;
@@ -83,8 +83,8 @@ impl<A: Answer> Answer for Vec<A> {
     }
 }
 
-/// An answer of up to 255 bytes behind its length in one byte, then raw bytes. Where an incomplete
-/// versionstamp is, as [`Answer::encode`] says.
+/// Encodes an answer of up to 255 bytes after its length in one byte, followed by raw bytes. Returns the
+/// position of an incomplete versionstamp as [`Answer::encode`] does.
 pub(crate) fn encode_headed<A: Answer>(
     head: &A,
     body: &[u8],
@@ -98,7 +98,7 @@ pub(crate) fn encode_headed<A: Answer>(
     Ok(stamp)
 }
 
-/// What [`encode_headed`] has encoded.
+/// Decodes the output of [`encode_headed`].
 pub(crate) fn decode_headed<A: Answer>(mut bytes: Bytes) -> Option<(A, Bytes)> {
     let length = *bytes.first()? as usize;
     if bytes.len() <= length {

@@ -1,36 +1,36 @@
-//! Why the exactly-once mechanism could not let an operation through.
+//! Errors of the exactly-once mechanism.
 
 use super::OpId;
 use crate::tx::{self, RetryError};
 
-/// What can stop an operation, beside the layer's own reasons.
+/// The reasons for which the mechanism does not apply an operation, in addition to the layer's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// FoundationDB's error.
+    /// A FoundationDB error.
     #[error(transparent)]
     Fdb(#[from] tx::Error),
-    /// Another session has opened this client's slot since; this one can do nothing more.
+    /// Another session has opened this client's slot since; this session can do nothing more.
     #[error("a later session of this client has taken over")]
     Superseded,
-    /// The future of this operation was dropped, and nobody has asked for its fate since: nothing was begun. Ask
-    /// with [`Session::resolve`](super::Session::resolve), then begin again.
+    /// The future of this operation was dropped, and its fate has not been requested since; no new operation
+    /// was begun. Call [`Session::resolve`](super::Session::resolve), then begin again.
     #[error("{0} was dropped, and its fate has not been asked for")]
     Unread(OpId),
-    /// The operation was resolved as not applied, by this process or another, and never will be.
+    /// The operation was resolved as not applied, by this or another process, and never will be applied.
     #[error("the operation was resolved as not applied")]
     Fenced,
-    /// The answer does not fit into a slot; nothing was written.
+    /// The answer is too large for a slot; nothing was written.
     #[error("an answer of {bytes} bytes exceeds the {limit} that a slot can hold")]
     AnswerTooLarge {
         /// The encoded answer's size.
         bytes: usize,
-        /// The largest size that fits.
+        /// The maximum size.
         limit: usize,
     },
     /// The answer contains more than one incomplete versionstamp; nothing was written.
     #[error("an answer can contain one versionstamp of its own transaction, not several")]
     ManyStamps,
-    /// The slot does not hold what this version of the layer writes, or the answer has another type.
+    /// The slot's content was not written by this version of the layer, or the answer has another type.
     #[error("the slot's content cannot be read")]
     Unreadable,
 }

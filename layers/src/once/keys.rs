@@ -5,10 +5,10 @@
 //!  tuple layer, u64      u8=1    u64    u64             u64           u8       bytes
 //! ```
 //!
-//! `epoch` counts the incarnations of the client. `answered` is its last decided operation (`0, 0`
-//! before the first one) and `verdict` what became of it: 0 never applied, 1 applied with the answer
-//! that follows. Integers are big-endian. The answer is raw, not a tuple element, so that an answer of
-//! arbitrary bytes needs no escapes and may be as large as a value less the header.
+//! `epoch` counts the incarnations of the client. `answered` is its last decided operation (`0, 0` before the
+//! first one) and `verdict` is the decision: 0 never applied, 1 applied with the answer that follows.
+//! Integers are big-endian. The answer is stored raw, not as a tuple element, so that an answer of arbitrary
+//! bytes needs no escaping and may use the maximum size of a value minus the header.
 
 use super::Error;
 use crate::tx::VALUE_SIZE_LIMIT;
@@ -20,14 +20,14 @@ use std::fmt;
 const FORMAT: u8 = 1;
 const HEADER: usize = 26;
 
-/// The largest encoded answer, in bytes: a value less the slot's header and the four bytes that a
-/// versionstamped value needs while it travels.
+/// The maximum size of an encoded answer, in bytes: the maximum size of a value, minus the slot's header and
+/// the four bytes that a versionstamped value needs until it is committed.
 pub const MAX_ANSWER_BYTES: usize = VALUE_SIZE_LIMIT - HEADER - 4;
 
-/// Names one operation of one client, for ever and anywhere.
+/// Identifies one operation of one client, permanently and globally.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct OpId {
-    /// The client's number, which names its slot.
+    /// The client's number, which determines its slot.
     pub client: u64,
     /// The client's incarnation.
     pub epoch: u64,
@@ -41,14 +41,14 @@ impl fmt::Display for OpId {
     }
 }
 
-/// Where slots live: a subspace of their own, with a key for each client.
+/// The location of slots: a dedicated subspace with one key for each client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slots {
     subspace: Subspace,
 }
 
 impl Slots {
-    /// The slots below `subspace`, which nothing else may use.
+    /// The slots in `subspace`, which must not be used for anything else.
     pub fn new(subspace: Subspace) -> Slots {
         crate::called!();
         Slots { subspace }
@@ -60,8 +60,8 @@ impl Slots {
         self.subspace.pack(&client).into()
     }
 
-    /// Whether this write marks an operation as never applied: what [`resolve`](super::resolve) writes
-    /// when it finds no record. Its transaction has no other effect.
+    /// Whether this write marks an operation as never applied, as [`resolve`](super::resolve) does if it
+    /// finds no record. The transaction of such a write has no other effect.
     pub fn is_fence(&self, key: &[u8], value: &[u8]) -> bool {
         crate::called!();
         let slot = || Slot::decode(Bytes::copy_from_slice(value));
@@ -69,10 +69,10 @@ impl Slots {
     }
 }
 
-/// What became of an operation.
+/// The decision about an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Fenced: it never was applied and never will be.
+    /// Fenced: it was never applied and never will be.
     Never,
     /// Applied, with the encoded answer.
     Applied(Bytes),
@@ -85,17 +85,17 @@ pub(super) struct Slot {
     pub epoch: u64,
     /// Epoch and number of the last decided operation; zeros before the first.
     pub answered: (u64, u64),
-    /// What became of it.
+    /// The decision about it.
     pub verdict: Verdict,
 }
 
 impl Slot {
-    /// Before the first incarnation.
+    /// The content before the first incarnation.
     pub fn vacant() -> Slot {
         Slot { epoch: 0, answered: (0, 0), verdict: Verdict::Never }
     }
 
-    /// The header, behind which the answer is to be written.
+    /// The header, to which the answer is appended.
     pub fn header(epoch: u64, op: (u64, u64), applied: bool) -> BytesMut {
         let mut out = BytesMut::with_capacity(HEADER + 16);
         out.put_u8(FORMAT);

@@ -1,4 +1,4 @@
-//! The record inside a transaction: check, record, resolve.
+//! The record within a transaction: check, record, resolve.
 
 use super::{
     Answer, Error, MAX_ANSWER_BYTES, OpId, Slots,
@@ -12,19 +12,19 @@ use bytes::{Bytes, BytesMut};
 use futures::future::BoxFuture;
 use std::{fmt, future::Future};
 
-/// What became of an operation, for certain.
+/// The certain result of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate<A> {
-    /// It was applied, once, and this is its answer.
+    /// It was applied once, with this answer.
     Applied(A),
     /// It was not applied and never will be.
     NotApplied,
-    /// The slot has moved on: a later operation, or a later incarnation's, has overwritten the record.
+    /// The slot has moved on: a later operation, or one of a later incarnation, has overwritten the record.
     Forgotten,
 }
 
 impl<A> Fate<A> {
-    /// Another answer in place of this one.
+    /// Maps the answer with `f`.
     pub fn map<B>(self, f: impl FnOnce(A) -> B) -> Fate<B> {
         crate::called!();
         match self {
@@ -43,23 +43,24 @@ impl<A> Fate<A> {
     }
 }
 
-/// What [`check`] found.
+/// The result of [`check`].
 #[derive(Debug)]
 pub enum Check<A> {
-    /// The operation is yet to be done: do it, and [`record`] it in the same transaction.
+    /// The operation has not been done yet: do it, and [`record`] it in the same transaction.
     New(Permit),
-    /// An earlier attempt was applied, with this answer: change nothing.
+    /// An earlier attempt was applied with this answer: change nothing.
     Done(A),
 }
 
-/// Leave to apply one operation in one transaction; only [`check`] gives it.
+/// Permission to apply one operation in one transaction; only [`check`] creates it.
 #[derive(Debug)]
 pub struct Permit {
     key: Bytes,
     op: OpId,
 }
 
-/// An answer on its way: it may contain the versionstamp of a transaction that is still to commit.
+/// An answer that is available after the commit: it may contain the versionstamp of a transaction that has
+/// not committed yet.
 pub struct Landing<A>(State<A>);
 
 enum State<A> {
@@ -68,13 +69,13 @@ enum State<A> {
 }
 
 impl<A: Answer> Landing<A> {
-    /// An answer that needs nothing of the commit.
+    /// An answer that does not depend on the commit.
     pub fn ready(answer: A) -> Landing<A> {
         crate::called!();
         Landing(State::Ready(answer))
     }
 
-    /// The answer; to be asked for after the transaction has committed.
+    /// The answer; must be called after the transaction has committed.
     pub async fn landed(self) -> Result<A, Error> {
         crate::called!();
         match self.0 {
@@ -97,9 +98,9 @@ pub(super) async fn read<T: Transaction>(tx: &T, key: &[u8]) -> Result<Option<Sl
     tx.get(key, Isolation::Serializable).await?.map(Slot::decode).transpose()
 }
 
-/// Reads the slot, serializably, and says whether `op` is still to be done in this transaction.
+/// Reads the slot serializably, and returns whether `op` is still to be done in this transaction.
 ///
-/// [`Error::Superseded`] when a later session has opened the slot, [`Error::Fenced`] when the
+/// Fails with [`Error::Superseded`] if a later session has opened the slot, and with [`Error::Fenced`] if the
 /// operation was resolved as not applied; both are final.
 pub async fn check<T: Transaction, A: Answer>(tx: &T, slots: &Slots, op: OpId) -> Result<Check<A>, Error> {
     crate::called!();
@@ -120,8 +121,8 @@ pub async fn check<T: Transaction, A: Answer>(tx: &T, slots: &Slots, op: OpId) -
     Ok(Check::New(Permit { key, op }))
 }
 
-/// Writes the operation and its answer into the slot. The slot cannot be read again in this
-/// transaction if the answer contains an incomplete versionstamp (1036).
+/// Writes the operation and its answer into the slot. If the answer contains an incomplete versionstamp, the
+/// slot cannot be read again in this transaction (1036).
 pub fn record<T: Transaction, A: Answer>(tx: &T, permit: Permit, answer: A) -> Result<Landing<A>, Error> {
     crate::called!();
     let Permit { key, op } = permit;
@@ -142,12 +143,12 @@ pub fn record<T: Transaction, A: Answer>(tx: &T, permit: Permit, answer: A) -> R
     Ok(Landing(State::Stamped { answer: bare, at: at - header, stamp: tx.get_versionstamp() }))
 }
 
-/// Finds out what became of `op`, and makes it certain: an operation that is not recorded is fenced,
-/// so that an attempt still under way, or one not yet begun, cannot be applied any more.
+/// Determines the fate of `op` and makes it final: an operation that is not recorded is fenced, so that an
+/// attempt in flight, or one not yet begun, can no longer be applied.
 ///
-/// Any process may ask. An error means that nothing was learnt and nothing is lost by asking again.
+/// Can be called by any process. After an error, nothing is known, and the call can safely be repeated.
 ///
-/// Dropping the future: the operation may be fenced or not; ask again.
+/// Dropping the future: the operation may or may not have been fenced; call again.
 pub fn resolve<D: Database, A: Answer>(
     db: &D,
     slots: &Slots,
@@ -177,8 +178,8 @@ async fn fence<T: Transaction>(tx: &T, key: &[u8], op: OpId) -> Result<Fate<Byte
     if slot.answered > asked || slot.epoch < op.epoch {
         return Ok(Fate::Forgotten);
     }
-    // A later incarnation's `open` has written the slot: every attempt of this epoch read it before,
-    // and conflicts. The current epoch needs the write.
+    // The `open` of a later incarnation has written the slot: every attempt of this epoch read the slot
+    // before that, and conflicts. For the current epoch, the slot must be written here.
     if slot.epoch == op.epoch {
         reachable!("once: an unknown operation is ruled out");
         (slot.answered, slot.verdict) = (asked, Verdict::Never);

@@ -13,20 +13,20 @@ use crate::{
 use bytes::Bytes;
 use std::future::Future;
 
-/// What a mutating operation answers.
+/// The outcome of a mutating operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Outcome<A, E> {
-    /// Applied, once, with this answer.
+    /// Applied once, with this answer.
     Applied(A),
-    /// Not applied, and never will be, for this reason.
+    /// Not applied and never will be, for this reason.
     Refused(E),
-    /// Applied or not, or still to land: ask [`resolve`] with this id.
+    /// May have been applied, or may still be: call [`resolve`] with this id.
     Unknown(OpId),
 }
 
 impl<A, E> Outcome<A, E> {
-    /// Another answer in place of this one.
+    /// Maps the answer with `f`.
     pub fn map<B>(self, f: impl FnOnce(A) -> B) -> Outcome<B, E> {
         crate::called!();
         match self {
@@ -37,13 +37,13 @@ impl<A, E> Outcome<A, E> {
     }
 }
 
-/// One incarnation of a client, which does one operation after the other, each exactly once.
+/// One incarnation of a client, which runs one operation after another, each exactly once.
 ///
-/// The future of any of its functions may be dropped at any await. An operation that was under way then is
-/// [`unread`](Session::unread), and the session begins no other one ([`Error::Unread`]) until its fate was asked
-/// for with [`resolve`](Session::resolve): from then on nothing of it can land any later, and its answer is not
-/// lost unnoticed. An operation that was answered as [`Outcome::Unknown`] is settled by the next one, before that
-/// begins.
+/// The future of any of its functions may be dropped at any await. The operation in progress is then
+/// [`unread`](Session::unread), and the session begins no other operation ([`Error::Unread`]) until its fate
+/// has been requested with [`resolve`](Session::resolve): from then on no part of it can commit, and its
+/// answer cannot be lost unnoticed. An operation that was reported as [`Outcome::Unknown`] is settled before
+/// the next operation begins.
 #[derive(Debug)]
 pub struct Session<D: Database> {
     db: D,
@@ -53,38 +53,38 @@ pub struct Session<D: Database> {
     seq: u64,
     last: Option<(OpId, Fate<Bytes>)>,
     pending: Option<OpId>,
-    /// `pending` was answered as unknown.
+    /// `pending` was reported to the caller as unknown.
     answered_unknown: bool,
-    /// Somebody has asked for the fate of `pending` since it was answered.
+    /// The fate of `pending` has been requested since it was reported.
     asked: bool,
     settled: Option<(OpId, Fate<Bytes>)>,
     unfinished: Vec<Unfinished>,
 }
 
-/// Where an operation of several transactions stands whose future may be dropped between any two awaits: what
-/// its layer needs to go on with it, or to give out what it had already got. It is kept until the layer says
-/// that the operation is finished; a layer goes on with what is unfinished before it begins anew, so that
-/// there are few.
+/// The state of an operation of several transactions, whose future may be dropped between any two awaits: the
+/// information that its layer needs to continue it, or to return what it has already obtained. It is kept
+/// until the layer marks the operation as finished. A layer continues unfinished operations before it begins
+/// a new one, so that there are few.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unfinished {
-    /// The layer's own name for what works on it, its subspace.
+    /// The layer's identifier of the object that the operation works on: its subspace.
     pub of: Bytes,
-    /// What the layer has noted.
+    /// The layer's note about the state.
     pub note: Bytes,
-    /// Its first step.
+    /// The first step of the operation.
     pub begun: OpId,
-    /// The step that was under way.
+    /// The step that was in progress.
     pub step: Option<OpId>,
-    /// What became of that step, once that is known.
+    /// The fate of that step, once it is known.
     pub fate: Option<Fate<Bytes>>,
 }
 
 impl<D: Database> Session<D> {
-    /// Begins a new incarnation of `client`. Once this has succeeded, nothing that an earlier one left
-    /// under way can land. An error changes nothing for the caller, who may open again.
+    /// Begins a new incarnation of `client`. Once this has succeeded, nothing that an earlier incarnation
+    /// left in flight can commit. An error changes nothing for the caller, which may open again.
     ///
-    /// Dropping the future: the incarnation may begin all the same, and with it earlier sessions of the
-    /// client end. Open again.
+    /// Dropping the future: the incarnation may still begin, which ends earlier sessions of the client. Open
+    /// again.
     pub fn open(
         db: &D,
         slots: &Slots,
@@ -125,53 +125,53 @@ impl<D: Database> Session<D> {
         }
     }
 
-    /// The database this session works on.
+    /// The database that this session uses.
     pub fn database(&self) -> &D {
         crate::called!();
         &self.db
     }
 
-    /// Where this session's slot lives.
+    /// The location of this session's slot.
     pub fn slots(&self) -> &Slots {
         crate::called!();
         &self.slots
     }
 
-    /// The last operation that earlier incarnations had recorded when this one opened, and its fate.
-    /// Later operations of theirs were not applied.
+    /// The last operation that earlier incarnations had recorded when this one opened, and its fate. Their
+    /// later operations were not applied.
     pub fn last<A: Answer>(&self) -> Result<Option<(OpId, Fate<A>)>, Error> {
         crate::called!();
         let Some((op, fate)) = &self.last else { return Ok(None) };
         Ok(Some((*op, fate.clone().try_map(A::decode)?)))
     }
 
-    /// The operation whose fate this session does not know yet: one that ended unknown, or whose
+    /// The operation whose fate this session does not know yet: one whose outcome was unknown, or whose
     /// future was dropped.
     pub fn pending(&self) -> Option<OpId> {
         crate::called!();
         self.pending
     }
 
-    /// The pending operation if the session has answered it as [`Outcome::Unknown`] and nobody has asked for
-    /// its fate since; one whose future was dropped was not answered.
+    /// The pending operation if the session has reported it as [`Outcome::Unknown`] and its fate has not been
+    /// requested since. An operation whose future was dropped was not reported.
     pub fn unknown(&self) -> Option<OpId> {
         crate::called!();
         self.pending.filter(|_| self.answered_unknown && !self.asked)
     }
 
     /// The pending operation if its future was dropped, or if it was [begun](Session::begin) and never
-    /// [concluded](Session::conclude): no other one begins until its fate was asked for. A dequeue of several
-    /// transactions ([`StagedQueue::dequeue`](crate::staged_queue::StagedQueue::dequeue)) is none: the next one
-    /// goes on with it.
+    /// [concluded](Session::conclude): no other operation begins until its fate has been requested. A dequeue
+    /// of several transactions ([`StagedQueue::dequeue`](crate::staged_queue::StagedQueue::dequeue)) does not
+    /// count: the next dequeue continues it.
     pub fn unread(&self) -> Option<OpId> {
         crate::called!();
         self.pending
             .filter(|op| !self.answered_unknown && !self.unfinished.iter().any(|u| u.step == Some(*op)))
     }
 
-    /// The operation that this session has settled last by itself, because the next one was about to begin,
-    /// and its fate: what became of an operation that was answered as [`Outcome::Unknown`]. The next one that is
-    /// settled so takes its place.
+    /// The operation that this session last settled by itself because the next one was about to begin, and
+    /// its fate: the result of an operation that was reported as [`Outcome::Unknown`]. Replaced when the
+    /// session settles another operation.
     pub fn settled<A: Answer>(&self) -> Result<Option<(OpId, Fate<A>)>, Error> {
         crate::called!();
         let Some((op, fate)) = &self.settled else { return Ok(None) };
@@ -180,16 +180,16 @@ impl<D: Database> Session<D> {
 
     /// Runs `body` in a transaction, exactly once, whatever happens to the commits.
     ///
-    /// `body` may run several times, must have no effect but through its transaction, and must not
-    /// commit it. It may call any number of layers. Its own errors refuse the operation.
+    /// `body` may run several times, must have no effects outside its transaction, and must not commit it. It
+    /// may call any number of layers. If it returns an error of its own, the operation is refused.
     ///
-    /// An operation of this session that was answered as unknown is settled first; while that does not
-    /// succeed, this one is refused with the error met. After one whose future was dropped this one is refused
-    /// with [`Error::Unread`].
+    /// An operation of this session that was reported as unknown is settled first; if that fails, this
+    /// operation is refused with the error. If the future of an earlier operation was dropped, this operation
+    /// is refused with [`Error::Unread`].
     ///
-    /// Dropping the future: the operation is applied once or not at all. The session refuses to begin another
-    /// one until its fate was asked for ([`unread`](Session::unread), [`resolve`](Session::resolve)); nothing of
-    /// it lands after that.
+    /// Dropping the future: the operation is applied once or not at all. The session does not begin another
+    /// operation until its fate has been requested ([`unread`](Session::unread),
+    /// [`resolve`](Session::resolve)); no part of it commits after that.
     pub fn apply<F, Fut, A, E>(&mut self, body: F) -> impl Future<Output = Outcome<A, E>> + Send
     where
         F: Fn(D::Transaction) -> Fut + Send + Sync,
@@ -207,9 +207,8 @@ impl<D: Database> Session<D> {
         }
     }
 
-    /// [`apply`](Session::apply) for a step of an operation of several: it is noted as
-    /// [unfinished](Session::unfinished), in the place of what was noted under the same name with the same
-    /// note, when it begins.
+    /// [`apply`](Session::apply) for one step of a multi-step operation: when the step begins, it is noted as
+    /// [unfinished](Session::unfinished), replacing the entry with the same name and note.
     pub(crate) fn apply_step<F, Fut, A, E>(
         &mut self,
         of: Bytes,
@@ -258,13 +257,13 @@ impl<D: Database> Session<D> {
         }
     }
 
-    /// The next operation's id, for a caller with a retry loop of its own around [`check`] and
-    /// [`record`]; to be given to [`conclude`](Session::conclude). Settles first what was answered as unknown.
+    /// The id of the next operation, for a caller with its own retry loop around [`check`] and [`record`];
+    /// pass it to [`conclude`](Session::conclude). First settles an operation that was reported as unknown.
     ///
     /// # Errors
     ///
-    /// [`Error::Unread`] while the fate of a dropped operation has not been asked for; those of [`resolve`]
-    /// while the pending operation cannot be settled.
+    /// [`Error::Unread`] if the fate of a dropped operation has not been requested; the errors of [`resolve`]
+    /// if the pending operation cannot be settled.
     ///
     /// Dropping the future: no operation has begun.
     pub fn begin(&mut self) -> impl Future<Output = Result<OpId, Error>> + Send {
@@ -288,7 +287,7 @@ impl<D: Database> Session<D> {
         }
     }
 
-    /// Turns what the retry loop of `op` said into an outcome.
+    /// Turns the result of the retry loop of `op` into an outcome.
     ///
     /// Dropping the future: `op` stays pending.
     pub fn conclude<A, E>(
@@ -314,14 +313,15 @@ impl<D: Database> Session<D> {
                     self.known(op);
                     return Outcome::Refused(e.error);
                 }
-                // The loop gave up on the database, not on the operation: whoever waits may want to
-                // hear of it now, and resolve later.
+                // The loop gave up on the database, not on the operation: a waiting caller may want this
+                // result now, and resolve later.
                 Err(e) if e.error.fdb().is_some_and(|e| e.is_retryable() || e.leaves_commit_unknown()) => {
                     return self.leave_unknown(op);
                 }
                 Err(e) => Some(e.error),
             };
-            // An earlier attempt may have landed, or may still: a refusal is one only behind a fence.
+            // An earlier attempt may have committed, or may still commit: a refusal is certain only after a
+            // fence.
             reachable!("once: a refusal needs a fence");
             let fate = self.ask(op).await.and_then(|fate| fate.try_map(A::decode));
             match (fate, refusal) {
@@ -339,17 +339,17 @@ impl<D: Database> Session<D> {
         Outcome::Unknown(op)
     }
 
-    /// The fate of `op` is known: nothing of it is under way.
+    /// The fate of `op` is known: no part of it is in flight.
     fn known(&mut self, op: OpId) {
         if self.pending == Some(op) {
             (self.pending, self.answered_unknown, self.asked) = (None, false, false);
         }
     }
 
-    /// [`resolve`] for an operation of this session; also answers for the unknown operation that the
-    /// session settled last by itself.
+    /// [`resolve`] for an operation of this session; also returns the fate of the unknown operation that the
+    /// session last settled by itself.
     ///
-    /// Dropping the future: nothing is lost, ask again.
+    /// Dropping the future: nothing is lost, call again.
     pub fn resolve<A: Answer>(&mut self, op: OpId) -> impl Future<Output = Result<Fate<A>, Error>> + Send {
         crate::called!();
         async move {
@@ -365,13 +365,13 @@ impl<D: Database> Session<D> {
                 None => self.ask(op).await?,
             };
             let fate = fate.try_map(A::decode)?;
-            // Who asks has got it, and goes on with it.
+            // The caller has the fate now, and continues from it.
             self.unfinished.retain(|unfinished| unfinished.step != Some(op));
             Ok(fate)
         }
     }
 
-    /// Asks the database what became of `op`, and notes it.
+    /// Queries the database for the fate of `op`, and notes it.
     fn ask(&mut self, op: OpId) -> impl Future<Output = Result<Fate<Bytes>, Error>> + Send {
         async move {
             self.asked |= self.pending == Some(op);
@@ -384,8 +384,8 @@ impl<D: Database> Session<D> {
         }
     }
 
-    /// What is unfinished under this name, with this note if one is given, the oldest first: with the fate of
-    /// the step that was under way.
+    /// The oldest unfinished operation with this name and, if one is given, this note, with the fate of the
+    /// step that was in progress.
     pub(crate) fn unfinished(
         &mut self,
         of: &Bytes,
@@ -401,21 +401,21 @@ impl<D: Database> Session<D> {
         }
     }
 
-    /// The first step of what is unfinished under this name, with this note if one is given.
+    /// The first step of the unfinished operation with this name and, if one is given, this note.
     pub(crate) fn begun(&self, of: &Bytes, note: Option<&Bytes>) -> Option<OpId> {
         let mut unfinished = self.unfinished.iter();
         unfinished.find(|u| u.of == *of && note.is_none_or(|note| u.note == *note)).map(|u| u.begun)
     }
 
-    /// Notes where an operation stands between two of its transactions, in the place of what was noted under
-    /// the same name with the note `before`, if anything was.
+    /// Notes the state of an operation between two of its transactions, replacing the entry with the same
+    /// name and the note `before`. Does nothing if there is no such entry.
     pub(crate) fn stand(&mut self, of: &Bytes, before: &Bytes, note: Bytes) {
         if let Some(begun) = self.finish(of, before) {
             self.unfinished.push(Unfinished { of: of.clone(), note, begun, step: None, fate: None });
         }
     }
 
-    /// Forgets what was unfinished under this name with this note, and gives its first step.
+    /// Removes the unfinished entry with this name and note, and returns its first step.
     pub(crate) fn finish(&mut self, of: &Bytes, note: &Bytes) -> Option<OpId> {
         let at = self.unfinished.iter().position(|u| u.of == *of && u.note == *note)?;
         Some(self.unfinished.remove(at).begun)
@@ -423,14 +423,14 @@ impl<D: Database> Session<D> {
 }
 
 /// Runs `body` in a transaction without a record: the cheaper form for an operation that may be repeated,
-/// a set or a clear of keys that depend on nothing read.
+/// that is, a set or a clear of keys that does not depend on reads.
 ///
-/// What it gives up: after an unknown result the operation is done again, so that a value which another
-/// client has overwritten in between comes back. `Err` with `maybe_committed` is the unknown outcome, and
-/// nothing can resolve it.
+/// The limitation: after an unknown result the operation is repeated, so that it can restore a value that
+/// another client has overwritten in between. `Err` with `maybe_committed` is the unknown outcome, and it
+/// cannot be resolved.
 ///
-/// Dropping the future: the outcome is unknown, and a commit that was under way may land later, after whatever
-/// the caller does next.
+/// Dropping the future: the outcome is unknown, and a commit in flight may still take effect later, after
+/// whatever the caller does next.
 pub fn converging<D, F, Fut, A, E>(db: &D, body: F) -> impl Future<Output = Result<A, RunError<E>>> + Send
 where
     D: Database,
@@ -446,7 +446,7 @@ where
     }
 }
 
-/// FoundationDB's errors as themselves, so that the retry loop sees them, and others as the layer's.
+/// Converts FoundationDB errors directly, so that the retry loop sees them, and others to the layer's error.
 fn lift<E: RetryError + From<Error>>(error: Error) -> E {
     match error {
         Error::Fdb(e) => E::from(e),

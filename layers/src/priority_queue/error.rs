@@ -1,14 +1,14 @@
-//! Why an operation on a priority queue did not happen.
+//! Errors of priority queue operations.
 
 use super::Place;
 
 layer_error! {
-    /// What an operation on a priority queue can fail with; nothing was changed.
+    /// Why an operation on a priority queue failed; nothing was changed.
     pub enum Error {
-        /// Nothing is at this place: the item has left the queue, or has another priority by now.
+        /// There is no item at this place: it has left the queue, or now has another priority.
         #[error("no item is at {0}")]
         Gone(Place),
-        /// The counts of this priority have come to the largest one.
+        /// The count of this priority has reached its maximum.
         #[error("no count is left at priority {0}")]
         CountsExhausted(i64),
     }

@@ -5,9 +5,9 @@
 //!         int       int    16 bytes
 //! ```
 //!
-//! The lowest priority comes first, and within a priority what was pushed first: `count` is one more than
-//! the largest one there is. The item id is drawn once per operation. It keeps pushes that computed the same
-//! count apart, and makes it impossible that one item overwrites another.
+//! Items are ordered by ascending priority, and within a priority by the order of pushes: `count` is one more
+//! than the largest existing count. The item id is drawn once per operation. It distinguishes pushes that
+//! computed the same count, and ensures that no item overwrites another.
 
 use super::Error;
 use crate::{
@@ -21,17 +21,17 @@ use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The longest value, in bytes: FoundationDB's limit less what a pop's record needs around it.
+/// The maximum size of a value, in bytes: FoundationDB's limit minus the overhead of a pop's record.
 pub const MAX_VALUE_BYTES: usize = VALUE_SIZE_LIMIT - 100;
 
-/// An item's place; places sort as their keys do.
+/// The place of an item; places sort as their keys do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Place {
-    /// The priority; negative ones come before zero.
+    /// The priority; negative priorities sort before zero.
     pub priority: i64,
-    /// From 0, in the order of pushes to this priority.
+    /// The count, from 0, in the order of pushes to this priority.
     pub count: i64,
-    /// The item; breaks ties.
+    /// The item's id, which breaks ties.
     pub id: ItemId,
 }
 
@@ -61,7 +61,7 @@ impl Place {
     }
 }
 
-/// As the item's key without the queue's prefix.
+/// Encoded as the item's key without the queue's prefix.
 impl Answer for Place {
     fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, once::Error> {
         out.extend_from_slice(&self.pack(&Subspace::all()));

@@ -1,4 +1,4 @@
-//! A priority queue's operations, and how what they answer is recorded.
+//! Operations on priority queues, and the encoding of their recorded answers.
 
 use super::{Error, MAX_VALUE_BYTES, Place};
 use crate::{
@@ -21,7 +21,7 @@ pub enum End {
     Max,
 }
 
-/// A priority queue below a subspace of its own.
+/// A priority queue in its own subspace.
 #[derive(Clone, Debug)]
 pub struct PriorityQueue {
     subspace: Subspace,
@@ -37,19 +37,19 @@ pub struct Item {
 }
 
 impl PriorityQueue {
-    /// The priority queue below `subspace`, which nothing else may use.
+    /// The priority queue in `subspace`, which must not be used for anything else.
     pub fn new(subspace: Subspace) -> PriorityQueue {
         crate::called!();
         PriorityQueue { subspace }
     }
 
-    /// The subspace, which nothing else may use.
+    /// The subspace, which must not be used for anything else.
     pub fn subspace(&self) -> &Subspace {
         crate::called!();
         &self.subspace
     }
 
-    /// Puts an item behind all others of its priority. Draw the id before a retry loop, never inside.
+    /// Adds an item after all others with its priority. Draw the id before a retry loop, never inside it.
     pub async fn push<T: Transaction>(
         &self,
         tx: &T,
@@ -66,7 +66,7 @@ impl PriorityQueue {
         Ok(place)
     }
 
-    /// Removes the first item at an end, or answers that there is none.
+    /// Removes and returns the first item at an end; `None` if there is none.
     pub async fn pop<T: Transaction>(&self, tx: &T, end: End) -> Result<Option<Item>, Error> {
         crate::called!();
         let item = self.peek(tx, end, Isolation::Serializable).await?;
@@ -89,8 +89,8 @@ impl PriorityQueue {
         self.pop(tx, End::Max).await
     }
 
-    /// The first item at an end, which stays. At [`Isolation::Snapshot`] it may be gone by the commit, and a
-    /// pop in another transaction may take another one.
+    /// The first item at an end, which stays in the queue. At [`Isolation::Snapshot`] it may be gone at the
+    /// commit, and a pop in another transaction may take a different item.
     pub async fn peek<T: Transaction>(
         &self,
         tx: &T,
@@ -125,8 +125,9 @@ impl PriorityQueue {
         self.peek(tx, End::Max, isolation).await
     }
 
-    /// Gives the item at `place` another priority and answers its place there, behind all others. One that
-    /// has this priority already stays where it is. [`Error::Gone`] when nothing is at the place.
+    /// Moves the item at `place` to another priority, after all others, and returns its new place. An item
+    /// that already has this priority is not moved. Fails with [`Error::Gone`] if there is no item at the
+    /// place.
     pub async fn change<T: Transaction>(&self, tx: &T, place: Place, priority: i64) -> Result<Place, Error> {
         crate::called!();
         let key = place.pack(&self.subspace);
@@ -146,23 +147,23 @@ impl PriorityQueue {
         Ok(self.one(tx, self.range(), isolation).await?.is_none())
     }
 
-    /// How many items there are. Reads all of them, which is refused for more than
-    /// [`READ_LIMIT`](limits::READ_LIMIT) bytes; serializably, it conflicts with every change.
+    /// The number of items. Reads all of them, which is refused for more than
+    /// [`READ_LIMIT`](limits::READ_LIMIT) bytes; if serializable, it conflicts with every change.
     pub async fn len<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<usize, Error> {
         crate::called!();
         Ok(read::all::<_, Error>(tx, self.range(), isolation).await?.len())
     }
 
-    /// All items, lowest priority first. Reads all of them, as [`len`](PriorityQueue::len) does,
-    /// where [`items_page`](PriorityQueue::items_page) reads a few at a time.
+    /// All items, lowest priority first. Reads all of them, as [`len`](PriorityQueue::len) does;
+    /// [`items_page`](PriorityQueue::items_page) reads them in pages.
     pub async fn items<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Vec<Item>, Error> {
         crate::called!();
         let rows = read::all::<_, Error>(tx, self.range(), isolation).await?;
         rows.into_iter().map(|row| self.item(row)).collect()
     }
 
-    /// The first `limit` items, lowest priority first, or of those after the place `after`: the next page begins
-    /// after the last of this one. A page that is shorter than `limit` is the last one.
+    /// The first `limit` items, lowest priority first, or of those after the place `after`: pass the last
+    /// place of a page to read the next one. A page shorter than `limit` is the last one.
     pub async fn items_page<T: Transaction>(
         &self,
         tx: &T,
@@ -179,9 +180,9 @@ impl PriorityQueue {
         rows.into_iter().map(|row| self.item(row)).collect()
     }
 
-    /// One more than the largest count of a priority, 0 when it has no item. At snapshot, so that pushes do
-    /// not conflict: one that computes the same count has another id. Sees the transaction's own items, so
-    /// that they do not tie.
+    /// One more than the largest count of a priority, 0 if it has no item. Read at snapshot, so that pushes
+    /// do not conflict: a push that computes the same count has another id. Sees the transaction's own items,
+    /// so that they do not tie.
     async fn next_count<T: Transaction>(&self, tx: &T, priority: i64) -> Result<i64, Error> {
         let range = RangeOption::from(self.under(priority).range()).reversed();
         match self.one(tx, range, Isolation::Snapshot).await? {
@@ -193,10 +194,11 @@ impl PriorityQueue {
         }
     }
 
-    /// The first item of the highest priority, which is not the last item of all: that one was pushed last.
+    /// The first item with the highest priority. It is not the last item of the queue, which is the one that
+    /// was pushed last.
     ///
-    /// Which priority is the highest is looked up at snapshot, and only what decides it is added to the
-    /// conflict ranges: that there is nothing above. A push behind the item does not conflict.
+    /// The highest priority is determined at snapshot, and only what it depends on is added to the conflict
+    /// ranges: that there is nothing above it. A push after the item does not conflict.
     async fn first_of_highest<T: Transaction>(
         &self,
         tx: &T,
@@ -221,7 +223,7 @@ impl PriorityQueue {
                 );
                 return Ok(Some(first));
             }
-            // Only with option 601: the snapshot still has what this transaction has popped.
+            // Only with option 601: the snapshot still contains the items that this transaction has popped.
             below.end = lowest;
         }
     }

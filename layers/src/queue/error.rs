@@ -1,13 +1,13 @@
-//! Why a queue operation did not happen.
+//! Errors of queue operations.
 
 layer_error! {
-    /// What a queue operation can fail with; nothing was changed.
+    /// Why an operation on a queue failed; nothing was changed.
     pub enum Error {
-        /// The read came to items that this very transaction has enqueued in commit order: they have no
-        /// key before the commit.
+        /// The read reached items that this transaction has enqueued in commit order: they have no key before
+        /// the commit.
         #[error("items enqueued in commit order cannot be read by their own transaction")]
         OwnItemsUnreadable,
-        /// Index order has come to the largest index.
+        /// Index order has reached the largest index.
         #[error("no index is left")]
         IndexesExhausted,
     }

@@ -7,10 +7,10 @@
 //!                         12 bytes      int   16 bytes
 //! ```
 //!
-//! The item id is drawn once per operation. It keeps enqueues that computed the same index apart, and
-//! makes it impossible that one item overwrites another. The versionstamp's two user bytes are zero;
-//! `rank` orders the items of one transaction: it is the transaction's approximate size at the call,
-//! which every write makes larger, so that no caller has to count.
+//! The item id is drawn once per operation. It distinguishes enqueues that computed the same index, and
+//! ensures that no item overwrites another. The versionstamp's two user bytes are zero; `rank` orders the
+//! items of one transaction: it is the transaction's approximate size at the call, which increases with every
+//! write, so that callers need not count.
 
 use super::Error;
 use crate::{
@@ -22,20 +22,20 @@ use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::{Bytes as TupleBytes, Element, Subspace, Versionstamp};
 use serde::{Deserialize, Serialize};
 
-/// The longest value, in bytes: FoundationDB's limit less what a dequeue's record needs around it.
+/// The maximum size of a value, in bytes: FoundationDB's limit minus the overhead of a dequeue's record.
 pub const MAX_VALUE_BYTES: usize = VALUE_SIZE_LIMIT - 100;
 
-/// What "first" means.
+/// The order of a queue's items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Order {
-    /// By an index that is one more than the last.
+    /// By an index that is one more than the last one.
     Index,
     /// By the versionstamp of the enqueuing transaction.
     Commit,
 }
 
-/// What tells one enqueue from all others. Draw it before a retry loop, never inside: an attempt that
-/// committed unseen would leave its item under another id.
+/// Identifies an enqueue. Draw it before a retry loop, never inside it: otherwise, an attempt that committed
+/// with an unknown result would leave its item under another id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ItemId(pub [u8; 16]);
 
@@ -47,23 +47,23 @@ impl ItemId {
     }
 }
 
-/// An item's place in its queue; the order of positions is the order in which items leave.
+/// An item's position in its queue; positions are ordered as items leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Position {
     /// In index order.
     Index {
-        /// From 1.
+        /// The index, from 1.
         index: i64,
-        /// Breaks ties.
+        /// The item's id, which breaks ties.
         id: ItemId,
     },
     /// In commit order.
     Commit {
-        /// The ten bytes of the transaction's versionstamp; all 0xff while it has not committed.
+        /// The ten bytes of the transaction's versionstamp; all 0xff before it has committed.
         stamp: [u8; 10],
-        /// Orders the items of one transaction.
+        /// The rank, which orders the items of one transaction.
         rank: i64,
-        /// The item.
+        /// The item's id.
         id: ItemId,
     },
 }
@@ -71,7 +71,7 @@ pub enum Position {
 const UNSTAMPED: [u8; 10] = [0xff; 10];
 
 impl Position {
-    /// A place in commit order, in a transaction that is still to commit.
+    /// A position in commit order, in a transaction that has not committed yet.
     pub(crate) fn unstamped(rank: i64, id: ItemId) -> Position {
         Position::Commit { stamp: UNSTAMPED, rank, id }
     }
@@ -85,8 +85,8 @@ impl Position {
         }
     }
 
-    /// The key below `subspace`; with the little-endian offset of the stamp behind it when that is
-    /// incomplete, as a versionstamped key wants it.
+    /// The key in `subspace`; if the stamp is incomplete, followed by its little-endian offset, as a
+    /// versionstamped key requires.
     pub(crate) fn pack(&self, subspace: &Subspace) -> Vec<u8> {
         match self.elements() {
             (first, None, id) => subspace.pack(&(first, id)),
@@ -115,7 +115,7 @@ impl Position {
     }
 }
 
-/// As the item's key without the queue's prefix; the commit fills in the stamp.
+/// Encoded as the item's key without the queue's prefix; the commit fills in the stamp.
 impl Answer for Position {
     fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, crate::once::Error> {
         let start = out.len();
@@ -210,15 +210,15 @@ mod tests {
         };
         let stamp = |bytes: u8, user: u8| [&[0x33][..], &[bytes; 10], &[0, user, 0x15, 7]].concat();
         assert!(read(Order::Commit, &stamp(1, 0)).is_ok());
-        // One of another user's version would be taken for it.
+        // A stamp with a user version would otherwise be taken for the same stamp without it.
         assert!(read(Order::Commit, &stamp(1, 1)).is_err());
-        // No transaction has this one: a place before its commit.
+        // No transaction has this stamp: it marks a position before its commit.
         assert!(read(Order::Commit, &stamp(0xff, 0)).is_err());
         assert!(read(Order::Index, &[0x15, 7]).is_ok());
         assert!(read(Order::Index, &[0x16, 0, 7]).is_err());
     }
 
-    /// Nested tuples as deep as a key allows, and bytes by chance.
+    /// Nested tuples as deep as a key allows, and random bytes.
     #[test]
     fn whatever_is_stored_is_a_position_or_foreign() {
         let queue = Subspace::from("q");

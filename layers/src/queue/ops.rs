@@ -1,4 +1,4 @@
-//! The queue's operations, and how what they answer is recorded.
+//! Operations on queues, and the encoding of their recorded answers.
 
 use super::{Error, ItemId, MAX_VALUE_BYTES, Order, Position};
 use crate::{
@@ -10,11 +10,11 @@ use crate::{
 use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::Subspace;
 
-/// How long an item's key may get below the queue's subspace: stamp, rank and an id all of zeros, each of
-/// them two bytes in the tuple layer.
+/// The maximum length of an item's key after the queue's prefix: stamp, rank and an id that consists of
+/// zeros, each of which the tuple layer encodes as two bytes.
 const MOST_KEY_BYTES: usize = 64;
 
-/// A queue below a subspace of its own.
+/// A queue in its own subspace.
 #[derive(Clone, Debug)]
 pub struct Queue {
     subspace: Subspace,
@@ -24,26 +24,26 @@ pub struct Queue {
 /// An item of a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// Its place.
+    /// Its position.
     pub position: Position,
     /// Its value.
     pub value: Bytes,
 }
 
 impl Queue {
-    /// The queue below `subspace`. Its order is part of the data: the same for everybody, for ever.
+    /// The queue in `subspace`. Its order is part of the data format: all clients must always use the same.
     pub fn new(subspace: Subspace, order: Order) -> Queue {
         crate::called!();
         Queue { subspace, order }
     }
 
-    /// The subspace, which nothing else may use.
+    /// The subspace, which must not be used for anything else.
     pub fn subspace(&self) -> &Subspace {
         crate::called!();
         &self.subspace
     }
 
-    /// Appends an item. In commit order the position's stamp is filled in by the commit only.
+    /// Appends an item. In commit order, the position's stamp is known only after the commit.
     pub async fn enqueue<T: Transaction>(&self, tx: &T, id: ItemId, value: &[u8]) -> Result<Position, Error> {
         crate::called!();
         self.fits(value)?;
@@ -53,8 +53,8 @@ impl Queue {
                 Position::Index { index: last.checked_add(1).ok_or(Error::IndexesExhausted)?, id }
             }
             Order::Commit => {
-                // With a read version known, only stamps after it become unreadable here, and the items
-                // that are there stay readable.
+                // With a known read version, only later stamps become unreadable in this transaction, and
+                // existing items stay readable.
                 tx.get_read_version().await?;
                 Position::unstamped(tx.get_approximate_size().await?, id)
             }
@@ -67,10 +67,10 @@ impl Queue {
         Ok(position)
     }
 
-    /// Removes the first item, or answers that there is none.
+    /// Removes and returns the first item; `None` if there is none.
     ///
-    /// The read is serializable and covers everything before the item: a second dequeue of it
-    /// conflicts, an enqueue behind it does not.
+    /// The read is serializable and covers everything before the item: a second dequeue of the item
+    /// conflicts, an enqueue after it does not.
     pub async fn dequeue<T: Transaction>(&self, tx: &T) -> Result<Option<Item>, Error> {
         crate::called!();
         let Some(row) = self.first(tx, Isolation::Serializable).await? else {
@@ -81,7 +81,7 @@ impl Queue {
         self.item(row).map(Some)
     }
 
-    /// The first item, which stays. At [`Isolation::Snapshot`] it may be gone by the commit.
+    /// The first item, which stays in the queue. At [`Isolation::Snapshot`] it may be gone at the commit.
     pub async fn peek<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Option<Item>, Error> {
         crate::called!();
         self.first(tx, isolation).await?.map(|row| self.item(row)).transpose()
@@ -93,23 +93,23 @@ impl Queue {
         Ok(self.first(tx, isolation).await?.is_none())
     }
 
-    /// How many items there are. Reads all of them, which is refused for more than
-    /// [`READ_LIMIT`](limits::READ_LIMIT) bytes; serializably, it conflicts with every change.
+    /// The number of items. Reads all of them, which is refused for more than
+    /// [`READ_LIMIT`](limits::READ_LIMIT) bytes; if serializable, it conflicts with every change.
     pub async fn len<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<usize, Error> {
         crate::called!();
         Ok(read::all::<_, Error>(tx, self.range(), isolation).await.map_err(own)?.len())
     }
 
-    /// All items, first to last. Reads all of them, as [`len`](Queue::len) does, where
-    /// [`items_page`](Queue::items_page) reads a few at a time.
+    /// All items, first to last. Reads all of them, as [`len`](Queue::len) does;
+    /// [`items_page`](Queue::items_page) reads them in pages.
     pub async fn items<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Vec<Item>, Error> {
         crate::called!();
         let rows = read::all::<_, Error>(tx, self.range(), isolation).await.map_err(own)?;
         rows.into_iter().map(|row| self.item(row)).collect()
     }
 
-    /// The first `limit` items, or of those after the position `after`: the next page begins after the last of
-    /// this one. A page that is shorter than `limit` is the last one.
+    /// The first `limit` items, or those after the position `after`: pass the last position of a page to read
+    /// the next one. A page shorter than `limit` is the last one.
     pub async fn items_page<T: Transaction>(
         &self,
         tx: &T,
@@ -126,15 +126,15 @@ impl Queue {
         rows.into_iter().map(|row| self.item(row)).collect()
     }
 
-    /// Refuses a value that is too large, and every value below a subspace whose keys would be.
+    /// Refuses a value that is too large, and every value if the subspace's prefix is too long.
     fn fits(&self, value: &[u8]) -> Result<(), TooLarge> {
         let prefix = self.subspace.bytes();
         limits::key_below(prefix, MOST_KEY_BYTES)?;
         limits::value_up_to(MAX_VALUE_BYTES, prefix, value)
     }
 
-    /// The largest index, 0 when the queue is empty. At snapshot, so that enqueues do not conflict;
-    /// sees the transaction's own items, so that they do not tie.
+    /// The largest index, 0 if the queue is empty. Read at snapshot, so that enqueues do not conflict; sees
+    /// the transaction's own items, so that they do not tie.
     async fn last_index<T: Transaction>(&self, tx: &T) -> Result<i64, Error> {
         match self.one(tx, self.range().reversed(), Isolation::Snapshot).await? {
             None => Ok(0),
@@ -149,7 +149,7 @@ impl Queue {
         self.one(tx, self.range(), isolation).await
     }
 
-    /// One row, over as many batches as it takes: a batch may be empty and say that there is more.
+    /// One row, in as many batches as needed: a batch may be empty although there are more rows.
     async fn one<T: Transaction>(
         &self,
         tx: &T,
@@ -172,7 +172,7 @@ impl Queue {
     }
 }
 
-/// A queue's range is unreadable only where its own transaction has stamped it.
+/// In a queue, a range is unreadable only where its own transaction has written versionstamped keys.
 fn own(error: Error) -> Error {
     match error {
         Error::Fdb(tx::Error::ACCESSED_UNREADABLE) => {
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn the_largest_item_fits_into_an_answer() {
         for id in [0, 255] {
-            // A stamp all of 0xff is none.
+            // A stamp of all 0xff is not a valid stamp.
             let position =
                 Position::Commit { stamp: [id.min(254); 10], rank: i64::MAX, id: ItemId([id; 16]) };
             let item = Item { position, value: vec![0; MAX_VALUE_BYTES].into() };

@@ -1,16 +1,16 @@
 //! The tutorial's catalogue: 1,620 classes such as "9:00 chem for dummies".
 
-/// Seats of each class in the tutorial.
+/// The seats of each class in the tutorial.
 pub const SEATS: u32 = 100;
 
 const LEVELS: [&str; 9] =
     ["intro", "for dummies", "remedial", "101", "201", "301", "mastery", "lab", "seminar"];
 const TYPES: [&str; 10] = ["chem", "bio", "cs", "geometry", "calc", "alg", "film", "music", "art", "dance"];
-/// How many classes there are.
+/// The number of classes.
 pub const CLASSES: usize = 18 * TYPES.len() * LEVELS.len();
 
-/// The name of a class by its place in the tutorial's order: by time (2:00 to 19:00), then type, then
-/// level. Places behind the last class go on into the night.
+/// The name of a class by its position in the tutorial's order: by time (2:00 to 19:00), then type, then
+/// level. Positions after the last class continue with later hours.
 pub fn class_name(place: usize) -> String {
     crate::called!();
     let (rest, level) = (place / LEVELS.len(), LEVELS[place % LEVELS.len()]);

@@ -1,4 +1,4 @@
-//! What can go wrong in class scheduling: refusals, which are answers, and failures, which are not.
+//! Errors of class scheduling: refusals, which are valid results, and failures, which are not.
 
 use crate::{
     limits::TooLarge,
@@ -8,10 +8,10 @@ use crate::{
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// Why an operation was refused. A refused operation has changed nothing.
+/// Why an operation was refused. A refused operation has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
 pub enum Refusal {
-    /// No class of that name is offered.
+    /// No class with that name is offered.
     #[error("unknown class")]
     UnknownClass,
     /// Every seat of the class is taken.
@@ -20,10 +20,10 @@ pub enum Refusal {
     /// The student takes [`MAX_CLASSES`](super::MAX_CLASSES) classes already.
     #[error("too many classes")]
     TooManyClasses,
-    /// A switch away from a class that the student does not take.
+    /// A switch from a class that the student does not take.
     #[error("not taking the old class")]
     NotTakingOld,
-    /// A switch to a class that the student takes already: it would leave one class fewer.
+    /// A switch to a class that the student takes already: it would reduce the number of classes.
     #[error("already taking the new class")]
     AlreadyTakingNew,
     /// A switch from a class to itself.
@@ -32,27 +32,27 @@ pub enum Refusal {
     /// A name of more than [`MAX_NAME`](super::keys::MAX_NAME) bytes.
     #[error("name too long")]
     NameTooLong,
-    /// More than [`MAX_INIT`](super::MAX_INIT) classes to be added at once.
+    /// More than [`MAX_INIT`](super::MAX_INIT) classes to add at once.
     #[error("too many classes at once")]
     TooManyAtOnce,
 }
 
-/// Why an operation did not give its answer.
+/// Why an operation returned no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The operation was refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// More than one call reads.
+    /// The call would read more than one call may read.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
-    /// FoundationDB's error, for the retry loop to judge.
+    /// A FoundationDB error; the retry loop decides whether to retry.
     #[error(transparent)]
     Fdb(#[from] tx::Error),
-    /// The session that should have applied it exactly once could not.
+    /// The exactly-once session could not apply the operation.
     #[error(transparent)]
     Once(#[from] once::Error),
-    /// A key or its value is not of the schema: somebody else writes here.
+    /// A key or its value does not follow the schema: the subspace contains data of another writer.
     #[error("not of the scheduling schema: {}", key.escape_ascii())]
     Corrupt {
         /// The key in question.

@@ -2,20 +2,20 @@
 //!
 //! ```text
 //! root                                  a subspace of the application's choice
-//! ├── ("class", class)            = (seats left,)   one for each class offered
+//! ├── ("class", class)            = (seats left,)   one for each offered class
 //! └── ("attends", student, class) = ""              one for each sign-up
 //! ```
 //!
-//! Keys and values are tuples. All sign-ups of one student lie together, so that one short range
-//! read counts them. At every version, for each class, the seats left and the sign-ups for it add
-//! up to the seats it was added with.
+//! Keys and values are tuples. All sign-ups of one student are adjacent, so that one short range read counts
+//! them. At every version, for each class, the seats left and the sign-ups add up to the number of seats with
+//! which the class was added.
 
 use super::error::{Error, Refusal};
 use crate::tx::RangeOption;
 use foundationdb_tuple::{Subspace, pack, unpack};
 
-/// The longest class or student name, in bytes. Two names and the prefixes stay far below
-/// FoundationDB's key limit of 10,000 bytes, and near the advised 1 kB.
+/// The maximum length of class and student names, in bytes. Two names and the prefixes stay far below
+/// FoundationDB's key limit of 10,000 bytes, and close to the recommended 1 kB.
 pub const MAX_NAME: usize = 400;
 
 /// The subspaces of one scheduling application.
@@ -26,7 +26,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// The schema below `root`.
+    /// The schema in `root`.
     pub fn new(root: &Subspace) -> Keys {
         crate::called!();
         Keys { course: root.subspace(&"class"), attends: root.subspace(&"attends") }
@@ -44,7 +44,7 @@ impl Keys {
         self.course.range().into()
     }
 
-    /// The class that a key of [`courses`](Keys::courses) is for.
+    /// The class of a key of [`courses`](Keys::courses).
     pub fn class_of_course(&self, key: &[u8]) -> Result<String, Error> {
         crate::called!();
         self.course.unpack::<(String,)>(key).map(|(class,)| class).map_err(|_| Error::corrupt(key))
@@ -68,26 +68,26 @@ impl Keys {
         self.attends.range().into()
     }
 
-    /// The student and the class that a key of [`attendances`](Keys::attendances) is for.
+    /// The student and the class of a key of [`attendances`](Keys::attendances).
     pub fn student_and_class(&self, key: &[u8]) -> Result<(String, String), Error> {
         crate::called!();
         self.attends.unpack(key).map_err(|_| Error::corrupt(key))
     }
 }
 
-/// The value of a class with so many seats left.
+/// The value of a class with this many seats left.
 pub fn pack_seats(seats: u32) -> Vec<u8> {
     crate::called!();
     pack(&(seats,))
 }
 
-/// The seats left that the value of `key` holds.
+/// The number of seats left in the value of `key`.
 pub fn unpack_seats(key: &[u8], value: &[u8]) -> Result<u32, Error> {
     crate::called!();
     unpack::<(u32,)>(value).map(|(seats,)| seats).map_err(|_| Error::corrupt(key))
 }
 
-/// Refuses a name that would not fit a key comfortably.
+/// Refuses a name that is too long for a key.
 pub fn check_name(name: &str) -> Result<(), Refusal> {
     crate::called!();
     if name.len() > MAX_NAME { Err(Refusal::NameTooLong) } else { Ok(()) }

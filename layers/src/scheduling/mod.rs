@@ -1,24 +1,25 @@
-//! Class scheduling: students, classes with a limited number of seats, at most five classes each.
+//! Class scheduling: students, and classes with a limited number of seats, at most five classes per student.
 //!
-//! The application of FoundationDB's class scheduling tutorial. [`Scheduling`] holds its functions
-//! inside a transaction, where they compose ([`switch`](Scheduling::switch) is a drop and a sign-up
-//! in one step). Through a session of [`once`](crate::once) they take effect exactly once.
+//! The application of FoundationDB's class scheduling tutorial. The functions of [`Scheduling`] run within a
+//! transaction and can be combined ([`switch`](Scheduling::switch) is a drop and a sign-up in one step).
+//! Through a session of [`once`](crate::once) they take effect exactly once.
 //!
 //! # Promise
 //!
-//! At every version a class has as many seats left as it was added with, less its sign-ups; never fewer
-//! than none; no student takes more than [`MAX_CLASSES`] classes. Every read that a decision rests on is
-//! serializable: of two students who go for the last seat one gets it. The key schema is drawn in [`keys`].
+//! At every version, the seats left in a class are the seats with which it was added minus its sign-ups, and
+//! never negative; no student takes more than [`MAX_CLASSES`] classes. Every read on which a decision depends
+//! is serializable: if two students sign up for the last seat, one of them gets it. The key schema is
+//! described in [`keys`].
 //!
-//! It differs from the tutorial's text where that is not safe to retry. A class is *created if
-//! absent*: adding it again, after a commit whose result was unknown, takes back no seat and no
-//! sign-up, and initialising clears nothing. A switch needs its old class to be held and its new
-//! one not to be, and leaves nothing half done when it is refused.
+//! It differs from the text of the tutorial where that is not safe to retry. A class is *created if absent*:
+//! adding it again, after a commit whose result was unknown, undoes no seat change and no sign-up, and
+//! initialising clears nothing. A switch requires that the student takes the old class and not the new one,
+//! and changes nothing if it is refused.
 //!
 //! # What it does not do
 //!
-//! It does not reserve seats, keep waiting lists, or remove classes. A list of available classes is
-//! true at its version only: a sign-up decides for itself.
+//! It does not reserve seats, keep waiting lists, or remove classes. A list of available classes is correct
+//! only at its version: each sign-up checks for itself.
 //!
 //! # What it costs
 //!

@@ -1,4 +1,5 @@
-//! The operations: inside a transaction, where they compose and see each other's writes.
+//! Operations of class scheduling: within a transaction, in which they can be combined and see each other's
+//! writes.
 
 use super::{
     catalogue,
@@ -16,15 +17,15 @@ use futures::future::{self, try_join_all};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// How many classes a student may take at once.
+/// The maximum number of classes that a student may take at once.
 pub const MAX_CLASSES: usize = 5;
 
-/// Whether an operation that is free to find nothing to do did something.
+/// Whether an operation that may have nothing to do changed something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Change {
     /// The state was changed.
     Made,
-    /// The state was already as asked for; nothing was written.
+    /// The state was already as requested; nothing was written.
     Unneeded,
 }
 
@@ -37,8 +38,8 @@ impl Answer for Change {
     }
 }
 
-/// How many classes one call of [`Scheduling::init`] takes: some 2 MB of a transaction's 10 MB with the
-/// longest names.
+/// The maximum number of classes for one call of [`Scheduling::init`]: about 2 MB of a transaction's 10 MB
+/// with names of maximum length.
 pub const MAX_INIT: usize = 2_000;
 
 /// A page of a list of classes.
@@ -46,21 +47,21 @@ pub const MAX_INIT: usize = 2_000;
 pub struct Page {
     /// The classes of the page, in the order of their names.
     pub classes: Vec<String>,
-    /// After which class the next page begins; `None` when there is none.
+    /// The class after which the next page begins; `None` if this is the last page.
     pub next: Option<String>,
 }
 
 /// One scheduling application.
 ///
-/// The functions take the transaction they run in, so that several make one step; a refusal has
-/// changed nothing, also when the caller goes on with the transaction.
+/// The functions take the transaction in which they run, so that several of them form one step. A refusal
+/// changes nothing, even if the caller continues with the transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scheduling {
     keys: Keys,
 }
 
 impl Scheduling {
-    /// The application whose data lie below `root`.
+    /// The application with its data in `root`.
     pub fn new(root: &Subspace) -> Scheduling {
         crate::called!();
         Scheduling { keys: Keys::new(root) }
@@ -72,8 +73,8 @@ impl Scheduling {
         &self.keys
     }
 
-    /// Offers `class` with so many `seats`, unless it is offered already: a class that students
-    /// have signed up for keeps the seats it has left.
+    /// Offers `class` with `seats` seats, unless it is already offered: a class with sign-ups keeps its seats
+    /// left.
     pub async fn add_class<T: Transaction>(&self, tx: &T, class: &str, seats: u32) -> Result<Change, Error> {
         crate::called!();
         keys::check_name(class)?;
@@ -85,12 +86,12 @@ impl Scheduling {
         Ok(Change::Made)
     }
 
-    /// [`add_class`](Scheduling::add_class) for each of `classes` that is not offered yet, with one
-    /// range read for all of them; the number of classes added. Create-if-absent, it can be done again: a
-    /// larger catalogue is added in several transactions.
+    /// Calls [`add_class`](Scheduling::add_class) for each of `classes` that is not offered yet, with one
+    /// range read for all of them; returns the number of added classes. Since classes are created only if
+    /// absent, the call can be repeated: add a larger catalogue in several transactions.
     ///
     /// More than [`MAX_INIT`] classes are refused with [`Refusal::TooManyAtOnce`]. Reads as many rows as
-    /// there are `classes`, and looks for those behind them one by one.
+    /// there are `classes`, and reads those after them one by one.
     pub async fn init<T, C>(&self, tx: &T, classes: C, seats: u32) -> Result<usize, Error>
     where
         T: Transaction,
@@ -129,16 +130,17 @@ impl Scheduling {
         Ok(missing.len())
     }
 
-    /// The tutorial's catalogue: [`init`](Scheduling::init) with 1,620 classes of 100 seats.
+    /// Adds the tutorial's catalogue: [`init`](Scheduling::init) with 1,620 classes of 100 seats.
     pub async fn init_catalogue<T: Transaction>(&self, tx: &T) -> Result<usize, Error> {
         crate::called!();
         self.init(tx, catalogue::class_names().collect::<Vec<_>>(), catalogue::SEATS).await
     }
 
-    /// Those that have seats left of the next `most` classes (at least one) after the class `after`, or from
-    /// the first one on. Reads no further than it must, so that a change of a later class is no conflict.
+    /// The classes with seats left among the next `most` classes (at least one) after the class `after`, or
+    /// from the first one. Reads no further than necessary, so that a change of a later class does not
+    /// conflict.
     ///
-    /// A page may have no class with seats and not be the last one. One of more than
+    /// A page without available classes is not necessarily the last one. A page of more than
     /// [`READ_LIMIT`](crate::limits::READ_LIMIT) bytes is refused.
     pub async fn available_classes<T: Transaction>(
         &self,
@@ -166,7 +168,7 @@ impl Scheduling {
         Ok(page)
     }
 
-    /// The seats left in `class`, or `None` when it is not offered.
+    /// The seats left in `class`, or `None` if it is not offered.
     pub async fn seats_left<T: Transaction>(&self, tx: &T, class: &str) -> Result<Option<u32>, Error> {
         crate::called!();
         let key = self.keys.course(class);
@@ -183,15 +185,15 @@ impl Scheduling {
         rows.iter().map(|row| Ok(self.keys.student_and_class(&row.key)?.1)).collect()
     }
 
-    /// Signs `student` up for `class`: one seat less, one class more. Nothing to do when the student
-    /// takes it already. Refused with [`Refusal::UnknownClass`], [`Refusal::NoRemainingSeats`] and
-    /// [`Refusal::TooManyClasses`], in this order.
+    /// Signs `student` up for `class`: one seat less, one class more. Does nothing if the student takes it
+    /// already. Refused with [`Refusal::UnknownClass`], [`Refusal::NoRemainingSeats`] and
+    /// [`Refusal::TooManyClasses`], in this order of precedence.
     pub async fn signup<T: Transaction>(&self, tx: &T, student: &str, class: &str) -> Result<Change, Error> {
         crate::called!();
         keys::check_name(student)?;
         keys::check_name(class)?;
         let attendance = self.keys.attendance(student, class);
-        // One range read tells both whether the student takes the class and how many others.
+        // One range read determines both whether the student takes the class and how many others.
         let taken = self.keys.attendances_of(student).limit(MAX_CLASSES);
         let (taken, seats) =
             future::try_join(read::all::<_, Error>(tx, taken, Serializable), self.seats_left(tx, class))
@@ -213,8 +215,8 @@ impl Scheduling {
         Ok(Change::Made)
     }
 
-    /// Takes `student` out of `class`: one seat more, one class less. Nothing to do when the student
-    /// does not take it, or when there is no such class.
+    /// Removes `student` from `class`: one seat more, one class less. Does nothing if the student does not
+    /// take it, or if the class does not exist.
     pub async fn drop<T: Transaction>(&self, tx: &T, student: &str, class: &str) -> Result<Change, Error> {
         crate::called!();
         let attendance = self.keys.attendance(student, class);
@@ -230,9 +232,9 @@ impl Scheduling {
 
     /// [`drop`](Scheduling::drop) of `old` and [`signup`](Scheduling::signup) for `new`, as one step.
     ///
-    /// The number of classes the student takes stays as it is: `old` must be held
-    /// ([`Refusal::NotTakingOld`]), `new` must not be ([`Refusal::AlreadyTakingNew`]), and the two
-    /// must differ ([`Refusal::SameClass`]). When `new` refuses the student, `old` is kept.
+    /// The number of classes that the student takes does not change: `old` must be taken
+    /// ([`Refusal::NotTakingOld`]), `new` must not be ([`Refusal::AlreadyTakingNew`]), and the two must
+    /// differ ([`Refusal::SameClass`]). If the sign-up for `new` is refused, `old` is kept.
     pub async fn switch<T: Transaction>(
         &self,
         tx: &T,
@@ -254,7 +256,7 @@ impl Scheduling {
             Err(failure) => return Err(failure),
         };
         reachable!("scheduling: a refused switch keeps the old class");
-        // The seat given up a moment ago is free in this transaction, whoever else wants it.
+        // The seat that was just given up is free in this transaction, regardless of other clients.
         self.signup(tx, student, old).await?;
         Err(refusal.into())
     }

@@ -1,9 +1,9 @@
-//! Why an operation on a staged queue did not happen.
+//! Errors of staged queue operations.
 
 layer_error! {
-    /// What an operation on a staged queue can fail with; nothing was changed.
+    /// Why an operation on a staged queue failed; nothing was changed.
     pub enum Error {
-        /// The read came to what this very transaction has appended, which has no key before the commit.
+        /// The read reached rows that this transaction has appended, which have no key before the commit.
         #[error("items and requests cannot be read by the transaction that appended them")]
         OwnUnreadable,
     }

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! (staged, 0, versionstamp, rank, item id)  =  value          an item
-//! (staged, 1, versionstamp, rank, ticket)   =  ""             a request: who waits for an item
-//! (staged, 2, ticket)                       =  0 | 1 item     what a request was given, parked for it
+//! (staged, 1, versionstamp, rank, ticket)   =  ""             a request of a client that waits for an item
+//! (staged, 2, ticket)                       =  0 | 1 item     the result for a request, parked for it
 //!             16 bytes                         item: its position and value
 //! ```
 //!
-//! Items and requests each stand in commit order, as in a [`queue`](crate::queue). A ticket is drawn for
-//! every request and never used again. A parked item keeps its position, so that it can go back there.
+//! Items and requests are each stored in commit order, as in a [`queue`](crate::queue). A ticket is drawn for
+//! every request and never used again. A parked item keeps its position, so that it can return there.
 
 use super::Error;
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
 use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
 
-/// A request: who waits for an item, at a place among all who wait. It exists once its registration has
+/// The request of a waiting client, with its position among all requests. It exists once its registration has
 /// committed; requests are served in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Request(Position);
@@ -32,7 +32,7 @@ impl Request {
         }
     }
 
-    /// The ticket it was registered with.
+    /// The ticket with which it was registered.
     pub fn ticket(&self) -> ItemId {
         crate::called!();
         ticket(&self.0)
@@ -47,7 +47,7 @@ impl Request {
         }
     }
 
-    /// As it is noted in a session.
+    /// The note that a session keeps for it.
     pub(super) fn note(&self) -> Bytes {
         self.0.pack(&Subspace::all()).into()
     }
@@ -57,7 +57,7 @@ impl Request {
     }
 }
 
-/// As its key without the queue's prefix.
+/// Encoded as its key without the queue's prefix.
 impl Answer for Request {
     fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, once::Error> {
         self.0.encode(out)
@@ -68,20 +68,20 @@ impl Answer for Request {
     }
 }
 
-/// A request that a transaction registers. Nobody can wait for it, collect or leave before the transaction
-/// has committed, which gives it its place.
+/// A request that a transaction registers. Waiting for it, collecting its result and leaving require that the
+/// transaction has committed, which determines its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Registered(pub(super) Position);
 
 impl Registered {
-    /// The request; `None` while its transaction has not committed, as far as this value can tell: the answer
-    /// of a [`Session`](crate::once::Session) can.
+    /// The request; `None` if it is not known to have committed. It is known in an answer returned by a
+    /// [`Session`](crate::once::Session).
     pub fn request(&self) -> Option<Request> {
         crate::called!();
         Request::at(self.0)
     }
 
-    /// The request, by the versionstamp of the transaction that has registered it.
+    /// The request, given the versionstamp of the transaction that registered it.
     pub fn committed(&self, stamp: [u8; 10]) -> Option<Request> {
         crate::called!();
         match self.0 {
@@ -91,7 +91,7 @@ impl Registered {
     }
 }
 
-/// As its request; the commit fills in the stamp.
+/// Encoded as its request; the commit fills in the stamp.
 impl Answer for Registered {
     fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, once::Error> {
         self.0.encode(out)
@@ -102,17 +102,17 @@ impl Answer for Registered {
     }
 }
 
-/// The stamp of a place whose transaction has not committed.
+/// The stamp of a position whose transaction has not committed.
 const UNSTAMPED: [u8; 10] = [0xff; 10];
 
-/// A row of a staged queue, for whoever looks after one.
+/// A row of a staged queue, for tools that inspect one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Row {
     /// An item.
     Item(Item),
     /// A request.
     Request(Request),
-    /// What the request with this ticket was given.
+    /// The result that is parked for the request with this ticket.
     Parked(ItemId, Option<Item>),
 }
 
@@ -137,7 +137,7 @@ impl Keys {
     pub fn item(&self, row: &KeyValue) -> Result<Item, Error> {
         let foreign = || Error::foreign(&row.key);
         let position = Position::unpack(&self.items, Order::Commit, &row.key).map_err(|_| foreign())?;
-        // One that is larger cannot be parked.
+        // A larger item could not be parked.
         match row.value.len() {
             ..=MAX_VALUE_BYTES => Ok(Item { position, value: row.value.clone() }),
             _ => Err(foreign()),
@@ -167,10 +167,10 @@ impl Keys {
     }
 }
 
-/// What a parked value holds.
+/// Decodes a parked value.
 pub(super) fn given(key: &[u8], value: Bytes) -> Result<Option<Item>, Error> {
     let item = <Option<Item>>::decode(value);
-    // It goes back to where it stood: in commit order.
+    // The item returns to its original position, which is in commit order.
     let stood = |item: &Item| matches!(item.position, Position::Commit { .. });
     item.filter(|item| item.as_ref().is_none_or(stood)).ok_or_else(|| Error::foreign(key))
 }
@@ -237,7 +237,7 @@ mod tests {
             KeyValue::new(keys.parked.pack(&TupleBytes::from(&[0; 9][..])), Bytes::from_static(b"\0")),
             KeyValue::new(keys.parked(ItemId([0; 16])), "x"),
             KeyValue::new(keys.all.pack(&3), ""),
-            // An item that could not be parked, and one that could not go back to where it stood.
+            // An item that could not be parked, and one that could not return to its original position.
             KeyValue::new(at(7).pack(&keys.items), vec![0; MAX_VALUE_BYTES + 1]),
             KeyValue::new(keys.parked(ItemId([0; 16])), indexed.freeze()),
         ] {

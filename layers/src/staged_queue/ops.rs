@@ -1,4 +1,4 @@
-//! A staged queue's operations inside a transaction, and their answers.
+//! Operations on staged queues within a transaction, and their answers.
 
 use super::{
     Error, MAX_VALUE_BYTES, Row,
@@ -17,43 +17,43 @@ use crate::{
 use bytes::{BufMut, Bytes, BytesMut};
 use foundationdb_tuple::Subspace;
 
-/// So many bytes of values are moved in one transaction, one item at least.
+/// The maximum number of bytes of values moved in one transaction, except that one item is always moved.
 const MOST_BYTES: usize = 1_000_000;
 
-/// A staged queue below a subspace of its own.
+/// A staged queue in its own subspace.
 #[derive(Clone, Debug)]
 pub struct StagedQueue {
     pub(super) keys: Keys,
 }
 
-/// What a dequeue came to in its transaction.
+/// The result of a dequeue in its transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// Nobody waited: this is the first item, or there is none.
+    /// No request was waiting: the first item, or `None` if there is none.
     Now(Option<Item>),
     /// A request is registered.
     Waiting(Registered),
 }
 
-/// How it stands with a dequeue.
+/// The state of a dequeue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// Its request waits to be served.
+    /// Its request is waiting to be served.
     Waiting(Request),
-    /// It was given this item, or told that there was none.
+    /// It was given this item, or the result that there was none.
     Given(Option<Item>),
-    /// Neither: its request was left, collected, or its item was reclaimed.
+    /// Neither: its request was left, its result was collected, or its item was reclaimed.
     Gone,
 }
 
-/// What a dequeue with a bound on its patience came to.
+/// The result of a dequeue with limited patience.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Served {
-    /// This was the first item.
+    /// The first item.
     Item(Item),
-    /// There was none.
+    /// There was no item.
     Empty,
-    /// Its turn did not come in time. It has nothing, and no request of it stands.
+    /// It was not served in time. It has no item, and its request no longer exists.
     Late,
 }
 
@@ -64,35 +64,35 @@ impl Served {
 }
 
 impl StagedQueue {
-    /// The staged queue below `subspace`, which nothing else may use.
+    /// The staged queue in `subspace`, which must not be used for anything else.
     pub fn new(subspace: Subspace) -> StagedQueue {
         crate::called!();
         StagedQueue { keys: Keys::new(subspace) }
     }
 
-    /// The subspace, which nothing else may use.
+    /// The subspace, which must not be used for anything else.
     pub fn subspace(&self) -> &Subspace {
         crate::called!();
         &self.keys.all
     }
 
-    /// What a row of the subspace is.
+    /// Decodes a row of the subspace.
     pub fn row(&self, row: &KeyValue) -> Result<Row, Error> {
         crate::called!();
         self.keys.row(row)
     }
 
-    /// Appends an item. The position's stamp is filled in by the commit only.
+    /// Appends an item. The position's stamp is known only after the commit.
     pub async fn enqueue<T: Transaction>(&self, tx: &T, id: ItemId, value: &[u8]) -> Result<Position, Error> {
         crate::called!();
         limits::value_up_to(MAX_VALUE_BYTES, self.keys.items.bytes(), value)?;
         append(tx, &self.keys.items, id, value).await
     }
 
-    /// Takes the first item if nobody waits, and registers a request otherwise. Draw the ticket before a
-    /// retry loop, never inside.
+    /// Takes the first item if no request is waiting, and registers a request otherwise. Draw the ticket
+    /// before a retry loop, never inside it.
     ///
-    /// Both reads are serializable: two of these conflict, and the one that fails should
+    /// Both reads are serializable: two such calls conflict, and the one that fails should
     /// [`register`](StagedQueue::register).
     pub async fn take<T: Transaction>(&self, tx: &T, ticket: ItemId) -> Result<Taken, Error> {
         crate::called!();
@@ -106,30 +106,32 @@ impl StagedQueue {
         Ok(Taken::Now(first.map(|row| self.keys.item(&row)).transpose()?))
     }
 
-    /// Registers a request. It conflicts with no other registration and no enqueue.
+    /// Registers a request. It does not conflict with other registrations or with enqueues.
     pub async fn register<T: Transaction>(&self, tx: &T, ticket: ItemId) -> Result<Registered, Error> {
         crate::called!();
         append(tx, &self.keys.requests, ticket, b"").await.map(Registered)
     }
 
-    /// Serves up to `most` requests, the first ones with the first items, in order; those for which no item
-    /// is left are told so. Answers how many were served. Anybody may do it.
+    /// Serves up to `most` requests in order, the first ones with the first items; requests for which no item
+    /// is left get the result that there is none. Returns the number of served requests. Any process may call
+    /// it.
     ///
-    /// The rows are read at snapshot, and what decides is then added to the conflict ranges: that no other
-    /// request and no other item stands before or among those, and where items run out, that none follows.
-    /// What is appended behind them does not conflict.
+    /// The rows are read at snapshot, and the conditions of the decision are then added to the conflict
+    /// ranges: that there are no other requests and items before or among those, and, if items run out, that
+    /// none follows. Rows appended after them do not conflict.
     pub async fn fulfil<T: Transaction>(&self, tx: &T, most: usize) -> Result<usize, Error> {
         crate::called!();
         let (requests, _) = some(tx, &self.keys.requests, most.max(1)).await?;
         let (items, stopped) = some(tx, &self.keys.items, requests.len().max(1)).await?;
-        // Where the read stopped, more items may follow: nobody is told that there is none.
+        // If the read stopped early, more items may follow: no request may then get the result that there is
+        // none.
         let served = served(&requests, &items).min(if stopped { items.len() } else { usize::MAX });
         sometimes!(served < requests.len(), "staged_queue: more wait than one transaction moves items for");
         let requests = &requests[..served];
         let Some(last) = requests.last() else { return Ok(0) };
         let (begin, end) = self.keys.items.range();
         let until = items.get(served - 1).map_or_else(|| end.into(), |item| key_after(&item.key));
-        // Before the writes: what a transaction has written itself is left out of a range added afterwards.
+        // Before the writes: a transaction's own writes are excluded from ranges that are added after them.
         let first = self.keys.requests.range().0;
         tx.add_conflict_range(&first, &key_after(&last.key), ConflictRangeType::Read)?;
         tx.add_conflict_range(&begin, &until, ConflictRangeType::Read)?;
@@ -141,7 +143,7 @@ impl StagedQueue {
         Ok(served)
     }
 
-    /// How it stands with a request.
+    /// The state of a request.
     pub async fn turn<T: Transaction>(
         &self,
         tx: &T,
@@ -159,7 +161,7 @@ impl StagedQueue {
         }
     }
 
-    /// Takes what a request was given, if it was served.
+    /// Takes the result of a request, if it was served.
     pub async fn collect<T: Transaction>(&self, tx: &T, request: Request) -> Result<Turn, Error> {
         crate::called!();
         let turn = self.turn(tx, request, Isolation::Serializable).await?;
@@ -169,7 +171,7 @@ impl StagedQueue {
         Ok(turn)
     }
 
-    /// Ends a request: takes what it was given, or removes it if it still waits, which answers
+    /// Ends a request: takes its result, or removes the request if it is still waiting, which returns
     /// [`Turn::Gone`].
     pub async fn leave<T: Transaction>(&self, tx: &T, request: Request) -> Result<Turn, Error> {
         crate::called!();
@@ -183,9 +185,9 @@ impl StagedQueue {
         }
     }
 
-    /// Takes back what was parked for the request with this ticket; the item stands where it stood before.
-    /// Answers whether anything was parked. Anybody may do it, once he believes the client dead: one that
-    /// is not finds its request gone.
+    /// Takes back the result that was parked for the request with this ticket; the item returns to its
+    /// original position. Returns whether anything was parked. Any process may call it that believes the
+    /// client to be dead: a client that is alive finds its request gone.
     pub async fn reclaim<T: Transaction>(&self, tx: &T, ticket: ItemId) -> Result<bool, Error> {
         crate::called!();
         let key = self.keys.parked(ticket);
@@ -198,7 +200,7 @@ impl StagedQueue {
         Ok(true)
     }
 
-    /// The tickets for which something is parked. Reads all of it, which is refused for more than
+    /// The tickets of all parked results. Reads all of them, which is refused for more than
     /// [`READ_LIMIT`](limits::READ_LIMIT) bytes.
     pub async fn parked<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Vec<ItemId>, Error> {
         crate::called!();
@@ -206,7 +208,7 @@ impl StagedQueue {
         rows.iter().map(|row| self.ticket(row)).collect()
     }
 
-    /// The first tickets for which something is parked, or those after a ticket, and whether there may be more.
+    /// The tickets of the first parked results, or of those after a ticket, and whether there may be more.
     pub(super) async fn parked_after<T: Transaction>(
         &self,
         tx: &T,
@@ -227,15 +229,15 @@ impl StagedQueue {
         }
     }
 
-    /// The first item, which stays. What is parked is not in the queue.
+    /// The first item, which stays in the queue. Parked items are not in the queue.
     pub async fn peek<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Option<Item>, Error> {
         crate::called!();
         let first = rows(tx, &self.keys.items, 1, isolation).await?.pop();
         first.map(|row| self.keys.item(&row)).transpose()
     }
 
-    /// How many items there are, without those that are parked. Reads all of them, which is refused for more
-    /// than [`READ_LIMIT`](limits::READ_LIMIT) bytes.
+    /// The number of items, excluding parked ones. Reads all of them, which is refused for more than
+    /// [`READ_LIMIT`](limits::READ_LIMIT) bytes.
     pub async fn len<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<usize, Error> {
         crate::called!();
         Ok(rows(tx, &self.keys.items, 0, isolation).await?.len())
@@ -251,7 +253,7 @@ impl StagedQueue {
     }
 }
 
-/// How many requests can be served in one transaction.
+/// The number of requests that can be served in one transaction.
 fn served(requests: &[KeyValue], items: &[KeyValue]) -> usize {
     let mut bytes = 0;
     let fits = |n: &usize| {
@@ -268,24 +270,24 @@ async fn append<T: Transaction>(
     id: ItemId,
     value: &[u8],
 ) -> Result<Position, Error> {
-    // With a read version known, only stamps after it become unreadable here, and what is there stays
-    // readable.
+    // With a known read version, only later stamps become unreadable in this transaction, and existing rows
+    // stay readable.
     tx.get_read_version().await?;
     let position = Position::unstamped(tx.get_approximate_size().await?, id);
     let key = position.pack(rows);
-    // Less the offset of the stamp.
+    // Without the offset of the stamp.
     limits::key(&key[..key.len() - 4])?;
     tx.atomic_op(&key, value, MutationType::SetVersionstampedKey);
     Ok(position)
 }
 
-/// The first rows, up to as many bytes as are moved in one transaction, and whether these stop before `limit`.
+/// The first rows, up to the number of bytes moved in one transaction, and whether they stop before `limit`.
 async fn some<T: Transaction>(tx: &T, of: &Subspace, limit: usize) -> Result<(Vec<KeyValue>, bool), Error> {
     let range = RangeOption::from(of.range()).limit(limit);
     read::first(tx, range, MOST_BYTES, Isolation::Snapshot).await.map_err(|error| own(error.into()))
 }
 
-/// The first rows, 0 for all of them.
+/// The first rows; a limit of 0 means all of them.
 async fn rows<T: Transaction>(
     tx: &T,
     of: &Subspace,
@@ -296,7 +298,7 @@ async fn rows<T: Transaction>(
     read::all::<_, Error>(tx, range, isolation).await.map_err(own)
 }
 
-/// The subspace's ranges are unreadable only where its own transaction has stamped them.
+/// In this subspace, ranges are unreadable only where their own transaction has written versionstamped keys.
 fn own(error: Error) -> Error {
     match error {
         Error::Fdb(tx::Error::ACCESSED_UNREADABLE) => Error::OwnUnreadable,
@@ -304,7 +306,7 @@ fn own(error: Error) -> Error {
     }
 }
 
-/// As the [`Turn`] that it becomes.
+/// Encoded as the [`Turn`] that it becomes.
 impl Answer for Taken {
     fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, once::Error> {
         match self {
@@ -328,7 +330,7 @@ impl Answer for Taken {
     }
 }
 
-/// The request behind 0, the item or none behind 1, 2 for gone.
+/// 0 followed by the request, 1 followed by the optional item, or 2 for gone.
 impl Answer for Turn {
     fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, once::Error> {
         match self {

@@ -1,8 +1,8 @@
-//! A staged queue's operations that are more than one transaction.
+//! Operations on staged queues that take more than one transaction.
 //!
-//! A dequeue is several transactions, and its future may be dropped between any two of them or in the middle
-//! of one. Where it stands is therefore noted in its session ([`Unfinished`](crate::once::Session)): nothing
-//! yet, or its request. The next dequeue of the session goes on from there.
+//! A dequeue takes several transactions, and its future may be dropped between any two of them or during one.
+//! Its state is therefore noted in its session ([`Unfinished`](crate::once::Session)): nothing yet, or its
+//! request. The next dequeue of the session continues from there.
 
 use super::{Error, Request, Served, StagedQueue, Taken, Turn};
 use crate::{
@@ -15,17 +15,17 @@ use bytes::Bytes;
 use futures::future::{Either, select};
 use std::{collections::BTreeSet, pin::pin, time::Duration};
 
-/// So many requests are served in one transaction.
+/// The maximum number of requests served in one transaction.
 const MOST_REQUESTS: usize = 100;
 
-/// Who waits looks again after about so long.
+/// The approximate interval at which a waiting client reads its state.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Who gives up tries to leave so often, with a pause after each failure.
+/// How many times a client that gives up tries to leave, with a pause after each failure.
 const MOST_LEAVES: u32 = 1_000;
 
 impl StagedQueue {
-    /// [`enqueue`](StagedQueue::enqueue), exactly once.
+    /// Calls [`enqueue`](StagedQueue::enqueue), exactly once.
     ///
     /// Dropping the future: as with [`Session::apply`].
     pub fn enqueue_once<D: Database>(
@@ -40,16 +40,16 @@ impl StagedQueue {
         }
     }
 
-    /// The first step of a dequeue, exactly once: the first attempt [takes](StagedQueue::take) an item if
-    /// nobody waits; when that does not come through, the next one [registers](StagedQueue::register). Never
-    /// answers [`Turn::Gone`].
+    /// The first step of a dequeue, exactly once: the first attempt [takes](StagedQueue::take) an item if no
+    /// request is waiting; if it fails, the next one [registers](StagedQueue::register). Never returns
+    /// [`Turn::Gone`].
     ///
-    /// All attempts are one operation with one record: when an attempt that took an item was applied unseen,
-    /// the next one finds it recorded and does not ask for another.
+    /// All attempts are one operation with one record: if an attempt that took an item was applied with an
+    /// unknown result, the next attempt finds it recorded and does not request another item.
     ///
-    /// Dropping the future: what it came to is answered by the session's next `ask` or
-    /// [`dequeue`](StagedQueue::dequeue), which begin with what is unfinished. Whoever has an answer of
-    /// [`Turn::Waiting`] has to [wait](StagedQueue::take_turn), or to [give up](StagedQueue::give_up).
+    /// Dropping the future: the result is returned by the session's next `ask` or
+    /// [`dequeue`](StagedQueue::dequeue), which start with unfinished dequeues. After a result of
+    /// [`Turn::Waiting`], the caller must [wait](StagedQueue::take_turn) or [give up](StagedQueue::give_up).
     pub fn ask<D: Database>(
         &self,
         session: &mut Session<D>,
@@ -68,11 +68,11 @@ impl StagedQueue {
         }
     }
 
-    /// Waits until a request is served, serving all there are meanwhile, and collects what it was given:
-    /// [`Turn::Given`], or [`Turn::Gone`] when it was reclaimed in between. What this answers is certain.
-    /// Errors that pass are waited out; any other ends the wait, and leaves the request as it stands.
+    /// Waits until a request is served, serves all existing requests in the meantime, and collects the
+    /// result: [`Turn::Given`], or [`Turn::Gone`] if it was reclaimed. The returned result is certain.
+    /// Transient errors are retried; any other error ends the wait, and leaves the request unchanged.
     ///
-    /// Dropping the future: the request stands, or what it was given is answered by the next call for the same
+    /// Dropping the future: the request still exists, or its result is returned by the next call for the same
     /// request, or by the session's next [`dequeue`](StagedQueue::dequeue).
     pub fn take_turn<D: Database>(
         &self,
@@ -89,7 +89,7 @@ impl StagedQueue {
                 let look = db.run(|tx, _| async move { self.turn(&tx, request, Isolation::Snapshot).await });
                 match look.await {
                     Ok(Turn::Waiting(_)) => match self.fulfil_all(&db).await {
-                        // Served, perhaps with this request.
+                        // Requests were served, possibly including this one.
                         Ok(1..) => {}
                         Ok(0) => pause(db.env()).await,
                         Err(e) => outlast(db.env(), e.error).await?,
@@ -109,9 +109,9 @@ impl StagedQueue {
         }
     }
 
-    /// Ends a request: [`Turn::Given`] what it was given, or [`Turn::Gone`] when nothing was, and it stands no
-    /// more. What this answers is certain. Errors that pass are waited out for some time; any other ends the
-    /// attempt, and leaves the request as it stands.
+    /// Ends a request: returns [`Turn::Given`] with its result, or [`Turn::Gone`] if it had none and has been
+    /// removed. The returned result is certain. Transient errors are retried for some time; any other error
+    /// ends the attempt, and leaves the request unchanged.
     ///
     /// Dropping the future: as with [`take_turn`](StagedQueue::take_turn).
     pub fn give_up<D: Database>(
@@ -137,19 +137,19 @@ impl StagedQueue {
         }
     }
 
-    /// Removes the first item, or answers that there is none, exactly once. Waits for its turn however long
-    /// that takes.
+    /// Removes and returns the first item, or `None` if there is none, exactly once. Waits until it is
+    /// served, without a time limit.
     ///
-    /// [`Outcome::Refused`] is answered when nothing was taken and no request stands. [`Outcome::Unknown`] is
-    /// not the end of it: the session's next dequeue goes on where this one stands. From elsewhere its
-    /// operation may be resolved as a [`Turn`]; when that is [`Fate::Forgotten`], whatever its request is given
-    /// comes back by [`reclaim_unchanged`](StagedQueue::reclaim_unchanged).
+    /// Returns [`Outcome::Refused`] if nothing was taken and no request exists. [`Outcome::Unknown`] does not
+    /// end the dequeue: the session's next dequeue continues it. Other processes may resolve its operation as
+    /// a [`Turn`]; if that returns [`Fate::Forgotten`], an item given to its request is returned to the queue
+    /// by [`reclaim_unchanged`](StagedQueue::reclaim_unchanged).
     ///
-    /// Dropping the future: the session's next dequeue from this queue goes on with what was begun. It answers
-    /// the item that was already taken, or waits for the request that stands. When there is no next one, an item
-    /// that is given to the request comes back by [`reclaim_unchanged`](StagedQueue::reclaim_unchanged), and
-    /// one that was taken has left. To end a dequeue that was dropped call
-    /// [`dequeue_within`](StagedQueue::dequeue_within) with no patience.
+    /// Dropping the future: the session's next dequeue from this queue continues it. It returns the item that
+    /// was already taken, or waits for the existing request. If there is no next dequeue, an item that is
+    /// given to the request is returned to the queue by
+    /// [`reclaim_unchanged`](StagedQueue::reclaim_unchanged), and one that was taken has left the queue. To
+    /// end a dropped dequeue, call [`dequeue_within`](StagedQueue::dequeue_within) with zero patience.
     pub fn dequeue<D: Database>(
         &self,
         session: &mut Session<D>,
@@ -170,7 +170,7 @@ impl StagedQueue {
                     Err(e) => return self.unknown(session, e),
                 };
                 match self.take_turn(session, request).await {
-                    // That there was none may have been before this call.
+                    // The result that there was none may date from before this call.
                     Ok(Turn::Given(None)) if resumed => {}
                     Ok(Turn::Given(item)) => return Outcome::Applied(item),
                     Ok(Turn::Gone | Turn::Waiting(_)) => {}
@@ -180,10 +180,10 @@ impl StagedQueue {
         }
     }
 
-    /// [`dequeue`](StagedQueue::dequeue) that gives up after about `patience`, by this process's own timer: it
-    /// then takes what it was given meanwhile, or leaves its request and answers [`Served::Late`], so that no
-    /// item is given to it any more. Leaving takes a transaction beyond the patience, or several while errors
-    /// pass.
+    /// Like [`dequeue`](StagedQueue::dequeue), but gives up after about `patience`, by this process's own
+    /// timer: it then takes the item that it was given meanwhile, or removes its request and returns
+    /// [`Served::Late`], so that it can be given no item after that. Leaving takes one transaction beyond the
+    /// patience, or several while errors persist.
     ///
     /// Dropping the future: as with [`dequeue`](StagedQueue::dequeue).
     pub fn dequeue_within<D: Database>(
@@ -194,7 +194,7 @@ impl StagedQueue {
         crate::called!();
         async move {
             let late = session.database().env().sleep(patience);
-            // Polled first, so that there is one attempt however short the patience is.
+            // Polled first, so that there is at least one attempt even if the patience is very short.
             match select(pin!(self.dequeue(session)), late).await {
                 Either::Left((outcome, _)) => return outcome.map(Served::of),
                 Either::Right(_) => {}
@@ -221,10 +221,10 @@ impl StagedQueue {
         }
     }
 
-    /// [`fulfil`](StagedQueue::fulfil) for as many requests as fit into one transaction. To be repeated at
-    /// will: what an attempt applied unseen has served is served.
+    /// Calls [`fulfil`](StagedQueue::fulfil) for as many requests as fit into one transaction. Can be
+    /// repeated at any time: requests served by an attempt with an unknown result stay served.
     ///
-    /// Dropping the future: requests are served or not, as if somebody else had done it.
+    /// Dropping the future: requests are served or not, as if another process had done it.
     pub fn fulfil_all<D: Database>(
         &self,
         db: &D,
@@ -233,10 +233,10 @@ impl StagedQueue {
         async move { db.run(|tx, _| async move { self.fulfil(&tx, MOST_REQUESTS).await }).await }
     }
 
-    /// Watches what is parked for as long as `patience`, by this process's own timer, and
-    /// [reclaims](StagedQueue::reclaim) what nobody has collected. Answers how much that was.
+    /// Observes the parked results for `patience`, by this process's own timer, and
+    /// [reclaims](StagedQueue::reclaim) those that were not collected. Returns their number.
     ///
-    /// Dropping the future: some of it may be back, and the rest stays parked.
+    /// Dropping the future: some of them may have been returned to the queue, the others stay parked.
     pub fn reclaim_unchanged<D: Database>(
         &self,
         db: &D,
@@ -258,7 +258,7 @@ impl StagedQueue {
         }
     }
 
-    /// All tickets for which something is parked, read in as many transactions as it takes.
+    /// The tickets of all parked results, read in as many transactions as needed.
     async fn all_parked<D: Database>(&self, db: &D) -> Result<BTreeSet<ItemId>, RunError<Error>> {
         let mut all = BTreeSet::new();
         loop {
@@ -272,13 +272,13 @@ impl StagedQueue {
         }
     }
 
-    /// The name by which a session notes this queue's dequeues.
+    /// The name under which a session notes this queue's dequeues.
     fn name(&self) -> Bytes {
         Bytes::copy_from_slice(self.keys.all.bytes())
     }
 
-    /// What an unfinished dequeue of this session has come to: the item that it was given, the request with
-    /// which it stands, or nothing. That there was none is no longer the truth.
+    /// The state of an unfinished dequeue of this session: the item that it was given, its existing request,
+    /// or nothing. A result that there was no item is ignored, because it is outdated.
     fn left<D: Database>(
         &self,
         session: &mut Session<D>,
@@ -305,7 +305,7 @@ impl StagedQueue {
         }
     }
 
-    /// A new dequeue's first step. A request is noted.
+    /// The first step of a new dequeue. A resulting request is noted in the session.
     fn asked<D: Database>(
         &self,
         session: &mut Session<D>,
@@ -340,7 +340,7 @@ impl StagedQueue {
         }
     }
 
-    /// What an earlier call has collected or left for this request unseen.
+    /// The result of an earlier call that has collected or left this request with an unknown result.
     fn collected<D: Database>(
         &self,
         session: &mut Session<D>,
@@ -371,7 +371,7 @@ impl StagedQueue {
         }
     }
 
-    /// Collects what a request was given, or leaves it; `None` when that is to be tried again.
+    /// Collects the result of a request, or leaves it; `None` if the caller must try again.
     fn end<D: Database>(
         &self,
         session: &mut Session<D>,
@@ -396,38 +396,38 @@ impl StagedQueue {
                     session.stand(&name, &note, note.clone());
                     outlast(session.database().env(), e).await?;
                 }
-                // To be asked for again.
+                // The next call resolves it.
                 Outcome::Unknown(_) => pause(session.database().env()).await,
             }
             Ok(None)
         }
     }
 
-    /// The outcome of a dequeue whose request stands.
+    /// The outcome of a dequeue whose request still exists.
     fn stands<D: Database, A>(&self, session: &Session<D>, request: Request, e: Error) -> Outcome<A, Error> {
         let begun = session.begun(&self.name(), Some(&request.note()));
         begun.map_or(Outcome::Refused(e), Outcome::Unknown)
     }
 
-    /// The outcome of a dequeue that cannot learn what an earlier one came to.
+    /// The outcome of a dequeue that cannot determine the state of an earlier one.
     fn unknown<D: Database, A>(&self, session: &Session<D>, e: Error) -> Outcome<A, Error> {
         session.begun(&self.name(), None).map_or(Outcome::Refused(e), Outcome::Unknown)
     }
 }
 
-/// What a step came to; `None` when it was not applied.
+/// The result of a step; `None` if it was not applied.
 fn came_to(fate: Option<Fate<Bytes>>) -> Result<Option<Turn>, Error> {
     match fate {
         Some(Fate::Applied(answer)) => {
             Turn::decode(answer).map(Some).ok_or(Error::Once(once::Error::Unreadable))
         }
         Some(Fate::NotApplied) | None => Ok(None),
-        // Only a later incarnation writes over a step that this one has not settled.
+        // Only a later incarnation overwrites a step that this one has not settled.
         Some(Fate::Forgotten) => Err(Error::Once(once::Error::Superseded)),
     }
 }
 
-/// Waits a little after an error that passes, and gives back any other.
+/// Waits briefly after a transient error, and returns any other.
 async fn outlast(env: &Env, error: Error) -> Result<(), Error> {
     let passes = |e: tx::Error| {
         e.is_retryable()
@@ -442,7 +442,7 @@ async fn outlast(env: &Env, error: Error) -> Result<(), Error> {
     }
 }
 
-/// Waits for about [`PAUSE`]; those who began together do not look again together.
+/// Waits for about [`PAUSE`], randomized so that clients that started together do not retry together.
 async fn pause(env: &Env) {
     let part = env.random_u64() % PAUSE.as_micros() as u64;
     env.sleep(PAUSE / 2 + Duration::from_micros(part)).await;

@@ -5,14 +5,14 @@
 //! by column    (table, column, row)           =  value
 //! both         (table, 'R', row, column)      =  value
 //!              (table, 'C', column, row)      =  value
-//! any number   (order, label, label, ..)      =  value     for each order that is kept, its axes in turn
+//! any number   (order, label, label, ..)      =  value     for each order, with its axes in sequence
 //! ```
 
 use super::Error;
 use crate::label::Label;
 use foundationdb_tuple::Subspace;
 
-/// One order in which a table keeps its cells: a subspace of its own, and the axes, slowest first.
+/// One order in which a table stores its cells: its own subspace, and the axes, slowest first.
 #[derive(Clone, Debug)]
 pub struct Order {
     subspace: Subspace,
@@ -20,13 +20,13 @@ pub struct Order {
 }
 
 impl Order {
-    /// The order of these axes, below a subspace that nothing else may use.
+    /// The order of these axes, in a subspace that must not be used for anything else.
     pub fn new(subspace: Subspace, axes: &[usize]) -> Order {
         crate::called!();
         Order { subspace, axes: axes.to_vec() }
     }
 
-    /// Refuses an order that does not name each axis once.
+    /// Refuses an order that does not contain each axis once.
     pub(super) fn check(&self, dimensions: usize) -> Result<(), Error> {
         let mut axes = self.axes.clone();
         axes.sort_unstable();
@@ -36,7 +36,7 @@ impl Order {
         }
     }
 
-    /// Whether a key of one order may be a key of the other: one subspace is in the other.
+    /// Whether keys of one order may be keys of the other: one subspace contains the other.
     pub(super) fn overlaps(&self, other: &Order) -> bool {
         self.subspace.is_start_of(other.subspace.bytes()) || other.subspace.is_start_of(self.subspace.bytes())
     }
@@ -46,8 +46,8 @@ impl Order {
         self.subspace.pack(&self.axes.iter().map(|axis| &cell[*axis]).collect::<Vec<_>>())
     }
 
-    /// The cells with these labels on these axes, if they are adjacent in this order. A single cell is
-    /// not below itself.
+    /// The subspace of the cells with these labels on these axes, if they are adjacent in this order. `None`
+    /// for a single cell.
     pub(super) fn below(&self, fixed: &[(usize, &Label)]) -> Option<Subspace> {
         if fixed.len() >= self.axes.len() {
             return None;
@@ -57,7 +57,7 @@ impl Order {
         Some(self.subspace.subspace(&labels?))
     }
 
-    /// The cell of a key, its labels by axis.
+    /// The cell of a key: its labels by axis.
     pub(super) fn cell(&self, key: &[u8]) -> Result<Vec<Label>, Error> {
         let labels: Vec<Label> = self.subspace.unpack(key).map_err(|_| Error::foreign(key))?;
         if labels.len() != self.axes.len() {

@@ -1,33 +1,34 @@
-//! Sparse tables: values in cells, kept in the orders in which they are read.
+//! Sparse tables: values in cells, stored in the orders in which they are read.
 //!
 //! # Promise
 //!
-//! * A cell holds what was set last; an unassigned one costs nothing. An empty value is a value.
-//! * [`Table`] has rows and columns. It is kept by row, by column, or both ways, and what begins an order
-//!   is read by one range read. [`Grid`] has any number of dimensions and the orders it is given: only
-//!   those that are needed, not all there could be.
-//! * All orders hold the same cells at every version: the view by row is the transpose of the view by
+//! * A cell holds the value that was set last; an unset cell takes no space. An empty value is a value.
+//! * [`Table`] has rows and columns. It is stored by row, by column, or both, and any prefix of an order is
+//!   read by one range read. [`Grid`] has any number of dimensions and only the orders that it is given, not
+//!   all possible ones.
+//! * All orders contain the same cells at every version: the view by row is the transpose of the view by
 //!   column.
-//! * Setting a row replaces it: columns that are not given are gone, from every order.
+//! * Setting a row replaces it: columns that are not given are removed, from every order.
 //! * Labels have types ([`Label`](crate::label::Label)): row `"1"` is not row 1.
-//! * Cells that are set or deleted one by one never conflict with each other.
+//! * Setting and deleting individual cells never conflict with each other.
 //!
 //! # What it does not do
 //!
-//! * It reads nothing in an order that it does not keep: [`Error::NoOrder`], rather than all cells.
-//! * Orders do not share a subspace, or stand in that of another ([`Error::Overlap`]).
-//! * It does not split values: one above 100,000 bytes is refused, and so is a row whose cells do not fit
-//!   into a transaction together.
+//! * It does not read in an order that it does not store: it returns [`Error::NoOrder`] rather than reading
+//!   all cells.
+//! * Orders cannot share a subspace, or be stored within that of another ([`Error::Overlap`]).
+//! * It does not split values: a value above 100,000 bytes is refused, as is a row whose cells do not fit
+//!   into one transaction.
 //!
 //! # What it costs
 //!
 //! | operation | reads | writes | conflicts with |
 //! |---|---|---|---|
-//! | set or delete a cell | – | 1 an order | readers of the cell |
+//! | set or delete a cell | – | 1 per order | readers of the cell |
 //! | get a cell | 1 key | – | writers of the cell |
 //! | get a row, a slice, a page of it | 1 range | – | writers in the row |
-//! | set or delete a row, one order | – | 1 range, 1 a cell | readers in the row |
-//! | set or delete a row, more orders | 1 range | 1 range, 1 a cell and order | readers and writers in the row |
+//! | set or delete a row, one order | – | 1 range, 1 per cell | readers in the row |
+//! | set or delete a row, more orders | 1 range | 1 range, 1 per cell and order | readers and writers in the row |
 //!
 //! ```
 //! use shaketable_layers::{table::{Error, Table}, tx::{Isolation, Transaction}};

@@ -1,4 +1,4 @@
-//! The operations of tables, inside a transaction.
+//! Operations on tables, within a transaction.
 
 use super::{Error, Order};
 use crate::{
@@ -10,10 +10,10 @@ use bytes::Bytes;
 use foundationdb_tuple::Subspace;
 use std::collections::BTreeMap;
 
-/// Cells with their labels by axis.
+/// Cells, keyed by their labels on all (free) axes.
 pub type Cells = BTreeMap<Vec<Label>, Bytes>;
 
-/// A row by its columns, or a column by its rows.
+/// A row keyed by column, or a column keyed by row.
 pub type Line = BTreeMap<Label, Bytes>;
 
 const ROW: usize = 0;
@@ -33,7 +33,7 @@ pub struct Table {
 }
 
 impl Grid {
-    /// The table that keeps these orders. They are part of the data: the same for everybody, for ever.
+    /// The table with these orders. They are part of the data format: all clients must always use the same.
     pub fn new(dimensions: usize, orders: Vec<Order>) -> Result<Grid, Error> {
         crate::called!();
         if orders.is_empty() {
@@ -48,7 +48,7 @@ impl Grid {
         Ok(Grid { dimensions, orders })
     }
 
-    /// Puts a value into a cell.
+    /// Sets the value of a cell.
     pub async fn set<T: Transaction>(&self, tx: &T, cell: &[Label], value: &[u8]) -> Result<(), Error> {
         crate::called!();
         let mut bytes = 0;
@@ -74,16 +74,16 @@ impl Grid {
         Ok(tx.get(&self.keys(cell)?[0], isolation).await?)
     }
 
-    /// Empties a cell.
+    /// Clears a cell.
     pub async fn delete<T: Transaction>(&self, tx: &T, cell: &[Label]) -> Result<(), Error> {
         crate::called!();
         self.keys(cell)?.iter().for_each(|key| tx.clear(key));
         Ok(())
     }
 
-    /// The cells with these labels on these axes, with the labels on all axes. All cells when nothing is
-    /// fixed. All of them at once: what takes longer to read than a transaction lives is for
-    /// [`page`](Grid::page).
+    /// The cells with these labels on these axes, with their labels on all axes; all cells if `fixed` is
+    /// empty. Reads everything at once: use [`page`](Grid::page) for more cells than one transaction can read
+    /// within its time limit.
     pub async fn slice<T: Transaction>(
         &self,
         tx: &T,
@@ -96,8 +96,8 @@ impl Grid {
         rows.into_iter().map(|row| Ok((order.cell(&row.key)?, row.value))).collect()
     }
 
-    /// Up to `most` cells of a [`slice`](Grid::slice), as one order has them: the first ones, or those behind
-    /// the cell `after`, which may be gone. Which order that is depends on the fixed axes alone.
+    /// Up to `most` cells of a [`slice`](Grid::slice), in one of the table's orders: the first ones, or those
+    /// after the cell `after`, which need not exist. Only the fixed axes determine which order is used.
     pub async fn page<T: Transaction>(
         &self,
         tx: &T,
@@ -117,11 +117,11 @@ impl Grid {
         rows.into_iter().map(|row| Ok((order.cell(&row.key)?, row.value))).collect()
     }
 
-    /// Replaces the cells with these labels on these axes. The new ones are given by their labels on the
-    /// other axes, in the order of axes.
+    /// Replaces the cells with these labels on these axes. The new cells are given by their labels on the
+    /// other axes, in axis order.
     ///
-    /// Cells that are not adjacent in every order are read first, serializably: a cell that somebody else
-    /// sets here meanwhile would be left in the others.
+    /// Cells that are not adjacent in every order are read first, serializably: otherwise a cell that another
+    /// client sets meanwhile would remain in the other orders.
     pub async fn replace<T: Transaction>(
         &self,
         tx: &T,
@@ -160,7 +160,7 @@ impl Grid {
         Ok(())
     }
 
-    /// The orders in which what is fixed is adjacent.
+    /// The orders in which the cells with the fixed labels are adjacent.
     fn orders_below(&self, fixed: &[(usize, &Label)]) -> impl Iterator<Item = (&Order, Subspace)> {
         self.orders.iter().filter_map(|order| Some((order, order.below(fixed)?)))
     }
@@ -171,7 +171,7 @@ impl Grid {
         Ok(self.orders.iter().map(|order| order.key(cell)).collect())
     }
 
-    /// Refuses a cell of another table.
+    /// Refuses a cell with the wrong number of dimensions.
     fn check(&self, cell: &[Label]) -> Result<(), Error> {
         match cell.len() == self.dimensions {
             true => Ok(()),
@@ -179,7 +179,7 @@ impl Grid {
         }
     }
 
-    /// A cell of which some axes are fixed and the labels of the others are given.
+    /// A complete cell from the fixed labels and the labels of the free axes.
     fn complete(&self, fixed: &[(usize, &Label)], free: &[Label]) -> Result<Vec<Label>, Error> {
         let needed = self.dimensions - fixed.len();
         if free.len() != needed {
@@ -195,19 +195,19 @@ impl Grid {
 }
 
 impl Table {
-    /// The table below `subspace` that is kept by row only.
+    /// The table in `subspace`, stored by row only.
     pub fn by_row(subspace: Subspace) -> Table {
         crate::called!();
         Table::of(vec![Order::new(subspace, &[ROW, COLUMN])])
     }
 
-    /// The table below `subspace` that is kept by column only.
+    /// The table in `subspace`, stored by column only.
     pub fn by_column(subspace: Subspace) -> Table {
         crate::called!();
         Table::of(vec![Order::new(subspace, &[COLUMN, ROW])])
     }
 
-    /// The table below `subspace` that is kept by row and by column.
+    /// The table in `subspace`, stored by row and by column.
     pub fn both(subspace: Subspace) -> Table {
         crate::called!();
         Table::of(vec![
@@ -226,7 +226,7 @@ impl Table {
         &self.grid
     }
 
-    /// Puts a value into a cell.
+    /// Sets the value of a cell.
     pub async fn set_cell<T: Transaction>(
         &self,
         tx: &T,
@@ -250,7 +250,7 @@ impl Table {
         self.grid.get(tx, &[row.clone(), column.clone()], isolation).await
     }
 
-    /// Empties a cell.
+    /// Clears a cell.
     pub async fn delete_cell<T: Transaction>(
         &self,
         tx: &T,
@@ -283,7 +283,7 @@ impl Table {
         Ok(line(self.grid.slice(tx, &[(COLUMN, column)], isolation).await?, ROW))
     }
 
-    /// Replaces a row: of what it held nothing is left.
+    /// Replaces a row, including all of its previous cells.
     pub async fn set_row<T: Transaction>(&self, tx: &T, row: &Label, cells: &Line) -> Result<(), Error> {
         crate::called!();
         self.grid.replace(tx, &[(ROW, row)], &lined(cells)).await
@@ -300,13 +300,13 @@ impl Table {
         self.grid.replace(tx, &[(COLUMN, column)], &lined(cells)).await
     }
 
-    /// Empties a row.
+    /// Clears a row.
     pub async fn delete_row<T: Transaction>(&self, tx: &T, row: &Label) -> Result<(), Error> {
         crate::called!();
         self.grid.replace(tx, &[(ROW, row)], &Cells::new()).await
     }
 
-    /// Empties a column.
+    /// Clears a column.
     pub async fn delete_column<T: Transaction>(&self, tx: &T, column: &Label) -> Result<(), Error> {
         crate::called!();
         self.grid.replace(tx, &[(COLUMN, column)], &Cells::new()).await
@@ -317,7 +317,7 @@ fn no_order(fixed: &[(usize, &Label)]) -> Error {
     Error::NoOrder(fixed.iter().map(|(axis, _)| *axis).collect())
 }
 
-/// Cells by their label on one axis.
+/// Cells keyed by their label on one axis.
 fn line(cells: Cells, axis: usize) -> Line {
     cells.into_iter().map(|(mut cell, value)| (cell.swap_remove(axis), value)).collect()
 }

@@ -1,13 +1,12 @@
-//! Time and chance as values that a backend hands out.
+//! Time and randomness, provided by a backend.
 //!
-//! A layer that needs neither takes neither. Ids are drawn from here *before* a retry loop, never
-//! inside it: an id drawn inside is another id in each attempt, and an attempt whose commit result
-//! is unknown then leaves its twin behind.
+//! Draw ids *before* a retry loop, never inside it: an id drawn inside the loop differs in each attempt, and
+//! an attempt whose commit result is unknown may then leave a duplicate under its own id.
 
 use futures::future::BoxFuture;
 use std::{fmt, sync::Arc, time::Duration};
 
-/// What a backend implements to hand out time and chance.
+/// The trait through which a backend provides time and randomness.
 pub trait Environment: Send + Sync + 'static {
     /// Monotonic time since some fixed point of the run.
     fn now(&self) -> Duration;
@@ -17,12 +16,12 @@ pub trait Environment: Send + Sync + 'static {
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
 }
 
-/// A cheap handle on a backend's time and chance.
+/// A cheap handle to a backend's time and randomness.
 #[derive(Clone)]
 pub struct Env(Arc<dyn Environment>);
 
 impl Env {
-    /// A handle on `environment`.
+    /// A handle to `environment`.
     pub fn new(environment: impl Environment) -> Env {
         Env(Arc::new(environment))
     }

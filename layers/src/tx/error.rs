@@ -1,13 +1,13 @@
-//! FoundationDB error codes and the three predicates that decide what a retry loop may do.
+//! FoundationDB error codes and the predicates that decide what a retry loop may do.
 //!
-//! Codes and names are those of `flow/error_definitions.h`; the predicates are those of
+//! Codes and names are those of `flow/error_definitions.h`; the retry predicates are those of
 //! `fdb_error_predicate` in `bindings/c/fdb_c.cpp` (release 7.4).
 
 use std::fmt;
 
-/// An error as a FoundationDB client reports it: a numeric code, nothing else.
+/// An error as a FoundationDB client reports it: only a numeric code.
 ///
-/// The code decides everything a caller can do about it; see the three predicates.
+/// The code determines everything that a caller can do about the error; see the predicates.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Error(i32);
 
@@ -19,10 +19,10 @@ macro_rules! codes {
         impl Error {
             $($(#[$doc])* pub const $konst: Error = Error($code);)*
 
-            /// Every error that has a name here, in the order of their codes.
+            /// Every error with a constant in this module, in the order of their codes.
             pub const ALL: &'static [Error] = &[$(Error($code)),*];
 
-            /// The name FoundationDB gives the code, or `unknown_error` for a code not listed.
+            /// FoundationDB's name of the code, or `unknown_error` for a code not listed.
             pub const fn name(self) -> &'static str {
                 match self.0 {
                     $($code => $name,)*
@@ -34,31 +34,31 @@ macro_rules! codes {
 }
 
 codes! {
-    /// A storage server no longer keeps the read version, or a resolver's window has passed it.
+    /// The storage server no longer keeps the read version, or it is older than the resolver's window.
     TRANSACTION_TOO_OLD = 1007, "transaction_too_old";
-    /// A storage server has not reached the read version in time.
+    /// The storage server did not reach the read version in time.
     FUTURE_VERSION = 1009, "future_version";
-    /// The transaction conflicts with one that committed before it.
+    /// The transaction conflicts with another that committed after its read version.
     NOT_COMMITTED = 1020, "not_committed";
-    /// The commit's fate is not known to the client, but is already decided.
+    /// The result of the commit is unknown to the client, but already final.
     COMMIT_UNKNOWN_RESULT = 1021, "commit_unknown_result";
-    /// The commit's fate is not known and can no longer be looked up.
+    /// The result of the commit is unknown and can no longer be determined.
     COMMIT_UNKNOWN_RESULT_FATAL = 1022, "commit_unknown_result_fatal";
     /// The transaction was cancelled, or reset while an operation was under way.
     TRANSACTION_CANCELLED = 1025, "transaction_cancelled";
-    /// The timeout option's time has passed. During a commit the outcome is unknown.
+    /// The timeout has expired. If it expired during a commit, the result is unknown.
     TRANSACTION_TIMED_OUT = 1031, "transaction_timed_out";
-    /// More watches are set than the `max_watches` option allows.
+    /// More watches are outstanding than the `max_watches` option allows.
     TOO_MANY_WATCHES = 1032, "too_many_watches";
-    /// Watches need read-your-writes.
+    /// Watches require read-your-writes.
     WATCHES_DISABLED = 1034, "watches_disabled";
-    /// The key may yet receive a versionstamp of this transaction.
+    /// The key may receive a versionstamp of this transaction at commit.
     ACCESSED_UNREADABLE = 1036, "accessed_unreadable";
-    /// The storage server's process lags.
+    /// The storage server has fallen behind.
     PROCESS_BEHIND = 1037, "process_behind";
     /// An operator has locked the database.
     DATABASE_LOCKED = 1038, "database_locked";
-    /// The cluster's protocol version changed. During a commit the outcome is unknown.
+    /// The cluster's protocol version changed. If it changed during a commit, the result is unknown.
     CLUSTER_VERSION_CHANGED = 1039, "cluster_version_changed";
     /// A commit proxy has no memory left for the request.
     COMMIT_PROXY_MEMORY_LIMIT_EXCEEDED = 1042, "commit_proxy_memory_limit_exceeded";
@@ -68,9 +68,9 @@ codes! {
     GRV_PROXY_MEMORY_LIMIT_EXCEEDED = 1078, "grv_proxy_memory_limit_exceeded";
     /// A blob granule request failed.
     BLOB_GRANULE_REQUEST_FAILED = 1079, "blob_granule_request_failed";
-    /// The answer can no longer come: as of a versionstamp whose transaction was reset.
+    /// The result can never arrive, for example a versionstamp whose transaction was reset.
     BROKEN_PROMISE = 1100, "broken_promise";
-    /// The operation was dropped. During a commit the outcome is unknown.
+    /// The operation was dropped. If it was dropped during a commit, the result is unknown.
     OPERATION_CANCELLED = 1101, "operation_cancelled";
     /// A tag of the transaction is throttled.
     TAG_THROTTLED = 1213, "tag_throttled";
@@ -82,21 +82,21 @@ codes! {
     TRANSACTION_REJECTED_RANGE_LOCKED = 1242, "transaction_rejected_range_locked";
     /// An internal error of the client or the cluster.
     INTERNAL_ERROR = 4100, "internal_error";
-    /// The call does not fit the transaction's state.
+    /// The call is not allowed in the transaction's current state.
     CLIENT_INVALID_OPERATION = 2000, "client_invalid_operation";
-    /// The key is outside what the transaction may touch.
+    /// The key is outside the range that the transaction may access.
     KEY_OUTSIDE_LEGAL_RANGE = 2004, "key_outside_legal_range";
-    /// A range's begin lies behind its end.
+    /// A range's begin is greater than its end.
     INVERTED_RANGE = 2005, "inverted_range";
-    /// An option's value is not valid.
+    /// The value of an option is invalid.
     INVALID_OPTION_VALUE = 2006, "invalid_option_value";
     /// The option does not exist or cannot be set now.
     INVALID_OPTION = 2007, "invalid_option";
-    /// The read version was already fixed.
+    /// The read version was already set.
     READ_VERSION_ALREADY_SET = 2010, "read_version_already_set";
-    /// The version is not one a transaction can have.
+    /// The version is invalid for a transaction.
     VERSION_INVALID = 2011, "version_invalid";
-    /// A range read's limits are not valid.
+    /// The limits of a range read are invalid.
     RANGE_LIMITS_INVALID = 2012, "range_limits_invalid";
     /// A future was read before it was set.
     FUTURE_NOT_SET = 2015, "future_not_set";
@@ -110,17 +110,17 @@ codes! {
     NO_COMMIT_VERSION = 2021, "no_commit_version";
     /// The transaction may not write.
     TRANSACTION_READ_ONLY = 2023, "transaction_read_only";
-    /// A mapper names an element of a key or value that it does not have.
+    /// A mapper refers to an element that the key or value does not have.
     MAPPER_BAD_INDEX = 2030, "mapper_bad_index";
     /// A mapper's `{...}` is not its last element.
     MAPPER_BAD_RANGE_DESCRIPTOR = 2032, "mapper_bad_range_decriptor";
-    /// A mapped range touches what the transaction has written.
+    /// A mapped range includes keys that the transaction has written.
     GET_MAPPED_RANGE_READS_YOUR_WRITES = 2039, "get_mapped_range_reads_your_writes";
-    /// A mapper takes an element of a key that is no tuple.
+    /// A mapper refers to an element of a key that is not a tuple.
     KEY_NOT_TUPLE = 2041, "key_not_tuple";
-    /// A mapper takes an element of a value that is no tuple.
+    /// A mapper refers to an element of a value that is not a tuple.
     VALUE_NOT_TUPLE = 2042, "value_not_tuple";
-    /// A mapper is no tuple.
+    /// A mapper is not a tuple.
     MAPPER_NOT_TUPLE = 2043, "mapper_not_tuple";
     /// The transaction exceeds its size limit.
     TRANSACTION_TOO_LARGE = 2101, "transaction_too_large";
@@ -134,20 +134,20 @@ codes! {
     SPECIAL_KEYS_CROSS_MODULE_READ = 2112, "special_keys_cross_module_read";
     /// A read of special keys touches no module.
     SPECIAL_KEYS_NO_MODULE_FOUND = 2113, "special_keys_no_module_found";
-    /// Writes to special keys need the option that enables them.
+    /// Writes to special keys require the option that enables them.
     SPECIAL_KEYS_WRITE_DISABLED = 2114, "special_keys_write_disabled";
-    /// No module takes writes to these special keys.
+    /// No module accepts writes to these special keys.
     SPECIAL_KEYS_NO_WRITE_MODULE_FOUND = 2115, "special_keys_no_write_module_found";
     /// A write to special keys crosses modules.
     SPECIAL_KEYS_CROSS_MODULE_CLEAR = 2116, "special_keys_cross_module_clear";
-    /// A special-keys call failed; the error message key says why.
+    /// A special-keys call failed; the error message key holds the reason.
     SPECIAL_KEYS_API_FAILURE = 2117, "special_keys_api_failure";
-    /// Exact mode needs a limit.
+    /// Exact mode requires a limit.
     EXACT_MODE_WITHOUT_LIMITS = 2210, "exact_mode_without_limits";
 }
 
 impl Error {
-    /// The error FoundationDB gives this numeric code. Zero is no error and must not be passed.
+    /// The error with FoundationDB's numeric code `code`. Zero is not an error and must not be passed.
     pub const fn from_code(code: i32) -> Error {
         Error(code)
     }
@@ -157,19 +157,19 @@ impl Error {
         self.0
     }
 
-    /// True when [`Transaction::on_error`](super::Transaction::on_error) would retry: the union of
-    /// the two predicates below.
+    /// True if [`Transaction::on_error`](super::Transaction::on_error) would retry: the union of the next two
+    /// predicates.
     pub const fn is_retryable(self) -> bool {
         self.is_maybe_committed() || self.is_retryable_not_committed()
     }
 
-    /// True when the transaction may have committed although the commit failed with this error,
-    /// and a retry is nevertheless offered (1021 and 1039).
+    /// True if the transaction may have committed although the commit failed with this error, and the error
+    /// is nevertheless retryable (1021 and 1039).
     pub const fn is_maybe_committed(self) -> bool {
         matches!(self, Self::COMMIT_UNKNOWN_RESULT | Self::CLUSTER_VERSION_CHANGED)
     }
 
-    /// True when the transaction certainly did not commit, and a retry may succeed.
+    /// True if the transaction certainly did not commit and a retry may succeed.
     pub const fn is_retryable_not_committed(self) -> bool {
         matches!(
             self,
@@ -188,8 +188,8 @@ impl Error {
         )
     }
 
-    /// True when a commit that ended with this error certainly did not happen and never will: the errors
-    /// that refuse a transaction before it is sent, and those by which the cluster says that it refused it.
+    /// True if a commit that failed with this error certainly did not happen and never will: the errors that
+    /// reject a transaction before it is sent, and those by which the cluster reports that it rejected it.
     pub const fn means_not_committed(self) -> bool {
         self.is_retryable_not_committed()
             || matches!(
@@ -216,13 +216,13 @@ impl Error {
             )
     }
 
-    /// True when a commit that ended with this error may have happened, retryable or not: every error
-    /// that does not [mean the contrary](Error::means_not_committed), a code without a name here among
-    /// them. Beside 1021 and 1039 these are the timeout, the cancelled and the dropped transaction, the
-    /// fatal unknown result, and 2017: a clone of the transaction was used while the commit was under way.
-    /// After any of these but 1021 the commit may even land *later*.
+    /// True if a commit that failed with this error may have happened, whether or not the error is retryable:
+    /// every error that does not [mean the contrary](Error::means_not_committed), including codes without a
+    /// name in this module. Besides 1021 and 1039 these are the timeout, the cancelled and the dropped
+    /// transaction, the fatal unknown result, and 2017, where a clone of the transaction was used during the
+    /// commit. After any of these except 1021 the commit may even take effect *later*.
     ///
-    /// To be asked about the error of a commit; the error of a read says nothing about one.
+    /// Only applicable to the error of a commit; the error of a read carries no information about a commit.
     pub const fn leaves_commit_unknown(self) -> bool {
         !self.means_not_committed()
     }

@@ -1,60 +1,62 @@
-//! Mapped ranges: a range read (say, of an index) whose every row names a range to be read as well.
+//! Mapped ranges: a range read, for example of an index, each of whose rows maps to another range that is
+//! read as well.
 //!
-//! How a row leads to a range is said by a *mapper*: the encoding of a tuple whose elements are taken as they are,
-//! but for strings of these forms:
+//! A *mapper* defines the range that a row maps to. It is an encoded tuple whose elements are used unchanged,
+//! except for strings of these forms:
 //!
-//! | element | stands for |
+//! | element | is replaced by |
 //! |---|---|
 //! | `{K[n]}` | the `n`th element of the row's key, which must be a tuple |
-//! | `{V[n]}` | the `n`th element of the row's value, likewise |
+//! | `{V[n]}` | the `n`th element of the row's value, which must be a tuple |
 //! | `{{`, `}}` within a string | `{` and `}` |
-//! | `{...}`, last | everything that begins with what the others make |
+//! | `{...}`, last | all keys that start with the other elements |
 //!
-//! The C API can answer ranges alone: a mapper that does not end with `{...}`, which FoundationDB's servers take
-//! for single keys, is refused with 2108.
+//! The C API supports ranges only: a mapper that does not end with `{...}`, which FoundationDB's servers
+//! would treat as a single key, is rejected with 2108.
 
 use super::{Error, KeyValue, Result};
 use bytes::Bytes;
 use std::ops::Range;
 
-/// A row of a mapped range, and the range that it led to.
+/// A row of a mapped range, and the range that it maps to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappedRow {
     /// The row itself.
     pub parent: KeyValue,
-    /// Where the range that it names begins.
+    /// The begin of the range that it maps to.
     pub begin: Bytes,
-    /// Where that ends.
+    /// The end of that range.
     pub end: Bytes,
-    /// The rows of that range, ascending: at most 2,000, and nothing says that there are more.
+    /// The rows of that range in ascending order: at most 2,000, without an indication whether there are
+    /// more.
     pub rows: Vec<KeyValue>,
 }
 
 /// One batch of a mapped range.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct MappedBatch {
-    /// The rows, in the order asked for.
+    /// The rows, in the requested order.
     pub rows: Vec<MappedRow>,
-    /// Whether rows may remain behind the last one.
+    /// Whether rows may remain after the last one.
     pub more: bool,
 }
 
-/// What an element of a mapper stands for.
+/// The replacement of an element of a mapper.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
-    /// Itself, encoded.
+    /// The element itself, encoded.
     Literal(Bytes),
-    /// An element of the row's key, or else of its value; `None` for an index that is no number.
+    /// An element of the row's key or else of its value; `None` if the index is not a number.
     Element { of_key: bool, index: Option<i32> },
 }
 
-/// A mapper, understood.
+/// A parsed mapper.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapper(Vec<Part>);
 
 impl Mapper {
-    /// The mapper that `tuple` encodes. 2043 for what is no tuple, 2032 for `{...}` before the last element, 2108 for a
-    /// last element that is not `{...}`.
+    /// Parses the mapper that `tuple` encodes. Fails with 2043 if it is not a tuple, with 2032 if `{...}` is
+    /// not the last element, and with 2108 if the last element is not `{...}`.
     pub fn parse(tuple: &[u8]) -> Result<Mapper> {
         let elements = elements(tuple).ok_or(Error::MAPPER_NOT_TUPLE)?;
         let mut parts = Vec::with_capacity(elements.len());
@@ -72,8 +74,8 @@ impl Mapper {
         if is_range { Ok(Mapper(parts)) } else { Err(Error::UNSUPPORTED_OPERATION) }
     }
 
-    /// What the keys begin with that a row leads to. 2030 for an index that is none, 2041 or 2042 for a key or a value that
-    /// is needed as a tuple and is none.
+    /// The prefix of the keys that a row maps to. Fails with 2030 for an invalid index, and with 2041 or 2042
+    /// for a key or a value that is needed as a tuple and is not one.
     pub fn prefix(&self, row: &KeyValue) -> Result<Bytes> {
         let mut prefix = Vec::new();
         for part in &self.0 {
@@ -95,11 +97,11 @@ impl Mapper {
     }
 }
 
-/// What a string that is an element of a mapper stands for.
+/// The replacement of a string element of a mapper.
 fn part(raw: &[u8], text: &[u8]) -> Part {
     let unescaped = replace(&replace(text, b"{{", b'{'), b"}}", b'}');
     if unescaped.len() != text.len() {
-        // It becomes a byte string, whatever it was.
+        // It becomes a byte string, whether it was text or bytes.
         let mut literal = vec![1];
         for byte in unescaped {
             literal.push(byte);
@@ -129,7 +131,7 @@ fn replace(text: &[u8], double: &[u8; 2], single: u8) -> Vec<u8> {
     replaced
 }
 
-/// The number that `text` begins with, as C++ reads it: after blanks and a sign, before anything else.
+/// Parses the number at the start of `text` as C++ does: skips blanks, takes a sign, ignores what follows.
 fn number(text: &[u8]) -> Option<i32> {
     let text = text.trim_ascii_start();
     let (negative, digits) = match text {
@@ -141,8 +143,8 @@ fn number(text: &[u8]) -> Option<i32> {
     i32::try_from(if negative { -number } else { number }).ok()
 }
 
-/// Where the elements of an encoded tuple are, as `fdbclient/Tuple.cpp` finds them: without nested tuples, and with
-/// what is cut off at the end. `None` for what is no tuple.
+/// The positions of the elements of an encoded tuple, as `fdbclient/Tuple.cpp` finds them: nested tuples are
+/// not supported, and an element that is cut off at the end is included. `None` if the bytes are not a tuple.
 fn elements(tuple: &[u8]) -> Option<Vec<Range<usize>>> {
     let (mut elements, mut at): (Vec<Range<usize>>, usize) = (Vec::new(), 0);
     while at < tuple.len() {
@@ -162,7 +164,7 @@ fn elements(tuple: &[u8]) -> Option<Vec<Range<usize>>> {
     Some(elements)
 }
 
-/// How long the encoding of a string is, with the zero byte that ends it.
+/// The length of the encoding of a string, including the terminating zero byte.
 fn string_length(encoded: &[u8]) -> usize {
     let mut at = 0;
     while at + 1 < encoded.len() && (encoded[at] != 0 || encoded[at + 1] == 0xff) {
@@ -171,7 +173,7 @@ fn string_length(encoded: &[u8]) -> usize {
     at + 1
 }
 
-/// The string that an element encodes, if it is one.
+/// The string that an element encodes, or `None` if it is not a string.
 fn string(element: &[u8]) -> Option<Vec<u8>> {
     let [1 | 2, encoded @ .., _] = element else { return None };
     let mut text = Vec::with_capacity(encoded.len());
@@ -201,7 +203,7 @@ mod tests {
     #[test]
     fn elements_are_taken_from_key_and_value() {
         let prefix = mapped(&pack(&("normal", "{{escaped}}", "{K[2]}", "{V[0]}", "{...}")));
-        // What was escaped is a byte string.
+        // An escaped string becomes a byte string.
         let expected = pack(&("normal", &b"{escaped}"[..], "key-2", "value-0"));
         assert_eq!(prefix, Ok(expected.into()));
         let literals =
@@ -221,7 +223,7 @@ mod tests {
         for index in ["{K[3]}", "{K[-1]}", "{K[a]}", "{K[99999999999]}"] {
             assert_eq!(mapped(&pack(&(index, "{...}"))), Err(Error::MAPPER_BAD_INDEX), "{index}");
         }
-        // As C++'s stoi reads it.
+        // As C++'s `stoi` parses it.
         assert_eq!(mapped(&pack(&("{K[ +1x]}", "{...}"))), Ok(pack(&("key-1",)).into()));
         assert_eq!(mapped(&pack(&("{...}", "{...}"))), Err(Error::MAPPER_BAD_RANGE_DESCRIPTOR));
         assert_eq!(mapped(&pack(&("{...}", "x"))), Err(Error::MAPPER_BAD_RANGE_DESCRIPTOR));

@@ -1,14 +1,15 @@
-//! The transaction contract: what a FoundationDB client promises, as two traits.
+//! The transaction contract: the guarantees of a FoundationDB client, as two traits.
 //!
-//! [`Database`] and [`Transaction`] cover the client API that layers need. Names follow the
-//! `foundationdb` crate. Behaviour is that of a FoundationDB 7.4 client at API version 740; the
-//! simulated cluster and a real one implement the same traits.
+//! [`Database`] and [`Transaction`] cover the client API that layers need. Names follow the `foundationdb`
+//! crate. The behaviour is that of a FoundationDB 7.4 client at API version 740; the simulated cluster and
+//! the real backend implement the same traits.
 //!
-//! Two parts of the API are left out: tenants, which FoundationDB has given up again, and blob granules. So
-//! are calls that manage a cluster's processes instead of its data (rebooting workers, forcing recoveries).
+//! Two parts of the API are left out: tenants, which FoundationDB has since removed, and blob granules. Also
+//! left out are calls that manage a cluster's processes instead of its data (rebooting workers, forcing
+//! recoveries).
 //!
-//! Layer functions take `&T where T: Transaction`, so that they compose inside one transaction;
-//! database-level forms call [`Database::run`].
+//! Layer functions take `&T where T: Transaction`, so that several of them can be combined in one
+//! transaction; database-level forms call [`Database::run`].
 
 #[cfg(feature = "contract")]
 pub mod contract;
@@ -37,7 +38,7 @@ use std::{
     time::Duration,
 };
 
-/// A database handle: creates transactions, carries their defaults, hands out time and chance.
+/// A database handle: creates transactions, holds their default options, and provides time and randomness.
 pub trait Database: Clone + Send + Sync + 'static {
     /// The transactions it creates.
     type Transaction: Transaction;
@@ -45,7 +46,8 @@ pub trait Database: Clone + Send + Sync + 'static {
     /// A new transaction with the database's default options.
     fn create_transaction(&self) -> Result<Self::Transaction>;
 
-    /// Sets a default for transactions created from now on. 2006 or 2007 for a bad value or option.
+    /// Sets a default option for transactions created from now on. Fails with 2006 for an invalid value, with
+    /// 2007 for an invalid option.
     fn set_option(&self, option: DatabaseOption) -> Result<()>;
 
     /// [`set_option`](Database::set_option) by numeric code and value; see [`DatabaseOption::from_raw`].
@@ -53,19 +55,19 @@ pub trait Database: Clone + Send + Sync + 'static {
         self.set_option(DatabaseOption::from_raw(code, value)?)
     }
 
-    /// Time and chance of this backend.
+    /// Time and randomness of this backend.
     fn env(&self) -> &Env;
 
-    /// Runs `body` in a transaction and commits it, retrying as FoundationDB's bindings do:
-    /// every FoundationDB error goes through [`Transaction::on_error`]; any other error of the
-    /// body ends the loop without a commit.
+    /// Runs `body` in a transaction and commits it, retrying as FoundationDB's bindings do: every
+    /// FoundationDB error is passed to [`Transaction::on_error`]; any other error of the body ends the loop
+    /// without a commit.
     ///
-    /// The body may run many times and must have no effect but through its transaction.
-    /// [`Attempt::maybe_committed`] and [`RunError::maybe_committed`] are sticky.
+    /// The body may run many times and must have no effects outside its transaction. Once set,
+    /// [`Attempt::maybe_committed`] and [`RunError::maybe_committed`] stay set.
     ///
-    /// An async function that calls `run` with borrowed captures, and must itself be `Send`, is
-    /// written `fn f(..) -> impl Future<Output = ..> + Send { async move { .. } }`: rustc cannot
-    /// see that a plain `async fn` is `Send` there (rust-lang/rust#100013).
+    /// An async function that calls `run` with borrowed captures and must itself be `Send` has to be written
+    /// as `fn f(..) -> impl Future<Output = ..> + Send { async move { .. } }`: rustc cannot prove that a
+    /// plain `async fn` is `Send` there (rust-lang/rust#100013).
     fn run<F, Fut, T, E>(&self, body: F) -> impl Future<Output = Result<T, RunError<E>>> + Send
     where
         F: Fn(Self::Transaction, Attempt) -> Fut + Send + Sync,
@@ -77,15 +79,15 @@ pub trait Database: Clone + Send + Sync + 'static {
     }
 }
 
-/// A transaction: a cheap handle, clones of which are the same transaction.
+/// A transaction: a cheap handle whose clones refer to the same transaction.
 ///
-/// A read is *issued* when its method is called, not when its future is first polled: it sees the
-/// writes made before the call and none made after. Commit waits for issued reads that are being
-/// polled. `set`, `clear` and the atomic operations answer nothing; their size and range errors
-/// are given by the next call that answers, or by the commit (as the C API defers them).
+/// A read is *issued* when its method is called, not when its future is first polled: it sees the writes made
+/// before the call and none made after it. Commit waits for issued reads that are being polled. `set`,
+/// `clear` and the atomic operations return nothing; their size and range errors are returned by the next
+/// call that returns a result, or by the commit (the C API defers them in the same way).
 ///
-/// After [`commit`](Transaction::commit) has begun every other call answers 2017, and the commit
-/// fails with it too unless option 701 is set; after it has succeeded the transaction must be
+/// After [`commit`](Transaction::commit) has started, every other call returns 2017, and the commit then
+/// fails with 2017 too unless option 701 is set. After a successful commit the transaction must be
 /// [`reset`](Transaction::reset) before it is used again.
 pub trait Transaction: Clone + Send + Sync + 'static {
     /// The value of `key`, or `None`.
@@ -95,16 +97,16 @@ pub trait Transaction: Clone + Send + Sync + 'static {
         isolation: Isolation,
     ) -> impl Future<Output = Result<Option<Bytes>>> + Send + use<Self>;
 
-    /// The key that `selector` resolves to, clamped to `""` and `\xff`.
+    /// The key that `selector` resolves to, clamped to the range from `""` to `\xff`.
     fn get_key(
         &self,
         selector: &KeySelector,
         isolation: Isolation,
     ) -> impl Future<Output = Result<Bytes>> + Send + use<Self>;
 
-    /// One batch of a range. `iteration` counts from 1 and sizes the batches of
-    /// [`StreamingMode::Iterator`]. When [`RangeBatch::more`] is set the range continues behind the
-    /// last row: taking the first batch for the whole range is a classic bug, use
+    /// One batch of a range. `iteration` counts from 1 and determines the batch sizes of
+    /// [`StreamingMode::Iterator`]. When [`RangeBatch::more`] is set, the range continues after the last row.
+    /// Treating the first batch as the whole range is a common bug: use
     /// [`get_range_all`](Transaction::get_range_all) or
     /// [`get_ranges_keyvalues`](Transaction::get_ranges_keyvalues).
     fn get_range(
@@ -114,7 +116,7 @@ pub trait Transaction: Clone + Send + Sync + 'static {
         isolation: Isolation,
     ) -> impl Future<Output = Result<RangeBatch>> + Send + use<Self>;
 
-    /// The rows of a range as a stream over as many batches as it takes.
+    /// The rows of a range as a stream, fetched in as many batches as needed.
     fn get_ranges_keyvalues(
         &self,
         range: RangeOption,
@@ -136,7 +138,7 @@ pub trait Transaction: Clone + Send + Sync + 'static {
         })
     }
 
-    /// All rows of a range, over as many batches as it takes.
+    /// All rows of a range, fetched in as many batches as needed.
     fn get_range_all(
         &self,
         mut range: RangeOption,
@@ -161,14 +163,15 @@ pub trait Transaction: Clone + Send + Sync + 'static {
         }
     }
 
-    /// One batch of a range, and of the ranges that its rows lead to: see [`Mapper`], which says how, and which
-    /// errors that can end with. `range` and `iteration` are as for [`get_range`](Transaction::get_range).
+    /// One batch of a range, and of the ranges that its rows map to; [`Mapper`] describes the mapping and its
+    /// errors. `range` and `iteration` are as for [`get_range`](Transaction::get_range).
     ///
-    /// All that is read is added to the read conflict ranges, when the answer comes. None of it may have been
-    /// written by the transaction by then: that is 2039. Snapshot reads, and reads while read-your-writes is off,
-    /// are 2108, special keys 2000. A commit does not wait for this read, nor does its error make one fail.
+    /// Everything that is read is added to the read conflict ranges when the result arrives. If the
+    /// transaction has by then written any of it, the read fails with 2039. Snapshot reads, and reads with
+    /// read-your-writes disabled, fail with 2108, special keys with 2000. A commit does not wait for this
+    /// read, and an error of this read does not make a commit fail.
     ///
-    /// A backend that cannot map answers 2108.
+    /// A backend without mapped ranges returns 2108.
     fn get_mapped_range(
         &self,
         _range: &RangeOption,
@@ -185,61 +188,62 @@ pub trait Transaction: Clone + Send + Sync + 'static {
     /// Clears `key`.
     fn clear(&self, key: &[u8]);
 
-    /// Clears `[begin, end)`. An inverted range is 2005 at the next call that answers.
+    /// Clears `[begin, end)`. For an inverted range, the next call that returns a result fails with 2005.
     fn clear_range(&self, begin: &[u8], end: &[u8]);
 
-    /// Applies an atomic operation. For the versionstamped ones the last four bytes of the key or
+    /// Applies an atomic operation. For the versionstamped operations, the last four bytes of the key or of
     /// the operand are the little-endian offset of the ten bytes to replace.
     fn atomic_op(&self, key: &[u8], operand: &[u8], op: MutationType);
 
-    /// [`atomic_op`](Transaction::atomic_op) by numeric code; 2018 for a code that is no operation.
+    /// [`atomic_op`](Transaction::atomic_op) by numeric code; fails with 2018 for an unknown code.
     fn atomic_op_code(&self, key: &[u8], operand: &[u8], code: u32) -> Result<()> {
         let op = MutationType::from_code(code).ok_or(Error::INVALID_MUTATION_TYPE)?;
         self.atomic_op(key, operand, op);
         Ok(())
     }
 
-    /// Adds a conflict range `[begin, end)` without reading or writing it. 2005 if inverted.
+    /// Adds a conflict range `[begin, end)` without reading or writing it. Fails with 2005 if the range is
+    /// inverted.
     fn add_conflict_range(&self, begin: &[u8], end: &[u8], kind: ConflictRangeType) -> Result<()>;
 
-    /// Adds a conflict range for `key` alone.
+    /// Adds a conflict range for the single key `key`.
     fn add_conflict_key(&self, key: &[u8], kind: ConflictRangeType) -> Result<()> {
         self.add_conflict_range(key, &key_after(key), kind)
     }
 
-    /// A watch on `key`, armed when the transaction commits. Completes when the value differs from
-    /// what this transaction sees, perhaps late, perhaps not at all for a value that changed back;
-    /// fails with the commit's error, 1025 on reset, 1032 beyond `max_watches`, 1034 without
-    /// read-your-writes. A cancel or a timeout before the commit leaves it silent until the reset, once
-    /// it has read its key. From the commit on it watches whether or not its future is polled, until that
-    /// is dropped.
+    /// A watch on `key`, armed when the transaction commits. Completes when the value differs from the value
+    /// that this transaction sees: possibly late, and possibly never if the value changes back. Fails with
+    /// the commit's error, with 1025 on reset, with 1032 beyond `max_watches`, and with 1034 if
+    /// read-your-writes is disabled. If the transaction is cancelled or times out before the commit and the
+    /// watch has already read its key, the watch does not complete until the reset. From the commit until its
+    /// future is dropped, the watch is active whether or not the future is polled.
     fn watch(&self, key: &[u8]) -> BoxFuture<'static, Result<()>>;
 
-    /// The read version, fetched at the first need. Commits acknowledged before are visible at it.
+    /// The read version, fetched when first needed. Commits acknowledged before that are visible at it.
     fn get_read_version(&self) -> impl Future<Output = Result<i64>> + Send + use<Self>;
 
-    /// Fixes the read version. 2010 at the next call if it was already fixed.
+    /// Sets the read version. If it was already set, the next call fails with 2010.
     fn set_read_version(&self, version: i64);
 
-    /// The version at which the transaction committed, -1 if it was read-only.
+    /// The version at which the transaction committed; -1 if it was read-only.
     fn get_committed_version(&self) -> Result<i64>;
 
-    /// The ten bytes of the versionstamp (8 of commit version, 2 of batch order, big-endian). To be
-    /// requested before the commit, completes with it; 2021 for a read-only transaction, 2020 when
-    /// the commit failed, 1100 when the transaction is reset.
+    /// The ten bytes of the versionstamp (8 of commit version, 2 of batch order, big-endian). Must be
+    /// requested before the commit, and completes with it. Fails with 2021 for a read-only transaction, with
+    /// 2020 if the commit failed, and with 1100 if the transaction is reset.
     fn get_versionstamp(&self) -> BoxFuture<'static, Result<[u8; 10]>>;
 
-    /// About how many bytes the commit would send, reckoned locally.
+    /// The approximate number of bytes that the commit would send, computed locally.
     fn get_approximate_size(&self) -> impl Future<Output = Result<i64>> + Send + use<Self>;
 
-    /// A sampled estimate of the bytes stored in `[begin, end)`; rough below some 3 MB.
+    /// A sampled estimate of the bytes stored in `[begin, end)`; imprecise below about 3 MB.
     fn get_estimated_range_size_bytes(
         &self,
         begin: &[u8],
         end: &[u8],
     ) -> impl Future<Output = Result<i64>> + Send + use<Self>;
 
-    /// Keys that split `[begin, end)` into pieces of about `chunk_size` bytes, both ends included.
+    /// Keys that split `[begin, end)` into chunks of about `chunk_size` bytes, including `begin` and `end`.
     fn get_range_split_points(
         &self,
         begin: &[u8],
@@ -247,8 +251,8 @@ pub trait Transaction: Clone + Send + Sync + 'static {
         chunk_size: i64,
     ) -> impl Future<Output = Result<Vec<Bytes>>> + Send + use<Self>;
 
-    /// The addresses, as `IP:port`, of the storage servers that hold `key`; none for keys at `\xff\xff` and
-    /// beyond. 2108 from a backend that has none.
+    /// The addresses, as `IP:port`, of the storage servers that hold `key`; none for keys at or after
+    /// `\xff\xff`. Fails with 2108 on a backend without addresses.
     fn get_addresses_for_key(
         &self,
         _key: &[u8],
@@ -256,20 +260,21 @@ pub trait Transaction: Clone + Send + Sync + 'static {
         ready(Err(Error::UNSUPPORTED_OPERATION))
     }
 
-    /// For how long proxies have held the transaction back because a tag of it is throttled, since the attempt
-    /// began. 2108 from a backend that does not know.
+    /// How long proxies have delayed the transaction because one of its tags is throttled, since the attempt
+    /// began. Fails with 2108 on a backend that does not support it.
     fn get_tag_throttled_duration(&self) -> impl Future<Output = Result<Duration>> + Send + use<Self> {
         ready(Err(Error::UNSUPPORTED_OPERATION))
     }
 
-    /// What the attempt has cost so far, bytes in pages of 4,096, as throttling by quota reckons it: each read that
-    /// asked a storage server, and four times as much each write, from the commit on. 2108 from a backend that
-    /// does not know.
+    /// The cost of the attempt so far, as throttling by quota computes it: bytes in pages of 4,096, for each
+    /// read that reached a storage server and, from the commit on, four times as much for each write. Fails
+    /// with 2108 on a backend that does not support it.
     fn get_total_cost(&self) -> impl Future<Output = Result<i64>> + Send + use<Self> {
         ready(Err(Error::UNSUPPORTED_OPERATION))
     }
 
-    /// Sets an option; 2006 or 2007 for a bad value or option, 2000 when it comes too late.
+    /// Sets an option. Fails with 2006 for an invalid value, with 2007 for an invalid option, and with 2000
+    /// if it is set too late.
     fn set_option(&self, option: TransactionOption) -> Result<()>;
 
     /// [`set_option`](Transaction::set_option) by numeric code and value; see [`TransactionOption::from_raw`].
@@ -278,21 +283,21 @@ pub trait Transaction: Clone + Send + Sync + 'static {
     }
 
     /// Commits. See the trait's documentation for what may be called afterwards, and
-    /// [`Error::leaves_commit_unknown`] for what a failure can mean.
+    /// [`Error::leaves_commit_unknown`] for the possible meanings of a failure.
     fn commit(&self) -> impl Future<Output = Result<()>> + Send + use<Self>;
 
-    /// Waits as FoundationDB's backoff demands and resets the transaction if `error` is worth a
-    /// retry; gives the error back otherwise, and 1031 once the timeout has passed.
+    /// If `error` is retryable, waits for FoundationDB's backoff and resets the transaction; otherwise
+    /// returns the error. Returns 1031 once the timeout has passed.
     fn on_error(&self, error: Error) -> impl Future<Output = Result<()>> + Send + use<Self>;
 
-    /// Makes the transaction as new, but for the database's defaults and the backoff.
+    /// Resets the transaction to its initial state, except for the database's defaults and the backoff.
     fn reset(&self);
 
-    /// Cancels everything under way with 1025; only `reset` makes the handle usable again.
+    /// Cancels all outstanding operations with 1025; only `reset` makes the handle usable again.
     fn cancel(&self);
 }
 
-/// What remains of `range` after `batch`, or `None` when the batch ended it.
+/// The part of `range` that remains after `batch`, or `None` if the batch reached its end.
 fn continuation(mut range: RangeOption, batch: &RangeBatch) -> Option<RangeOption> {
     if !batch.more {
         return None;

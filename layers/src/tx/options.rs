@@ -1,19 +1,20 @@
 //! Transaction and database options, with the numeric codes of FoundationDB 7.4.
 //!
-//! Only `Timeout`, `RetryLimit`, `MaxRetryDelay` and `AuthorizationToken` (and the database defaults) outlive
-//! `on_error`; every other option must be set again in each attempt (`fdb.options`,
+//! Only `Timeout`, `RetryLimit`, `MaxRetryDelay` and `AuthorizationToken` (and the database defaults) remain
+//! set after `on_error`; every other option must be set again in each attempt (`fdb.options`,
 //! `ReadYourWritesTransaction::resetRyow`).
 //!
-//! An option has a raw form as well: its code, and its value as bytes (integers in eight, little-endian), or none.
+//! An option also has a raw form: its code and optionally its value as bytes (integers in eight bytes,
+//! little-endian).
 
 use super::{Error, Result};
 use bytes::Bytes;
 
-/// What an option carries.
+/// The value of an option.
 trait Value: Sized {
-    /// As the C API takes it.
+    /// The bytes that the C API takes.
     fn encode(&self) -> Option<Vec<u8>>;
-    /// 2006 for bytes that cannot be one.
+    /// Fails with 2006 for bytes that do not encode a value of this type.
     fn decode(raw: Option<&[u8]>) -> Result<Self>;
 }
 
@@ -55,7 +56,7 @@ impl<V: Value> Value for Option<V> {
     }
 }
 
-/// An enumeration of options: for each its code, its name, and what it carries.
+/// Declares an enum of options: for each its code, its name and the type of its value.
 macro_rules! options {
     (@encode) => { None };
     (@encode $value:ident) => { $value.encode() };
@@ -80,7 +81,7 @@ macro_rules! options {
         }
 
         impl $Option {
-            /// The code of every option, ascending.
+            /// The codes of all options, in ascending order.
             pub const CODES: &'static [i32] = &[$($code),*];
 
             /// FoundationDB's numeric code.
@@ -90,16 +91,16 @@ macro_rules! options {
                 }
             }
 
-            /// Its value as the C API takes it, if it carries one.
+            /// The value in the form that the C API takes, if the option has one.
             pub fn value(&self) -> Option<Vec<u8>> {
                 match self {
                     $(Self::$Name $(($value))? => options!(@encode $($value)?),)*
                 }
             }
 
-            /// The option of this code and value. 2007 for a code that is none, 2006 for a value that it does
-            /// not take: a missing one, one too many, an integer that is not eight bytes or beyond 32 bits.
-            /// Other limits of values are checked where the option is set.
+            /// The option with this code and value. Fails with 2007 for an unknown code, and with 2006 for an
+            /// invalid value: a missing one, one for an option that takes none, or an integer that is not
+            /// eight bytes long or does not fit 32 bits. Other limits are checked when the option is set.
             pub fn from_raw(code: i32, value: Option<&[u8]>) -> Result<$Option> {
                 match code {
                     $($code => options!(@decode value, $Option::$Name $(, $type)?),)*
@@ -113,9 +114,9 @@ macro_rules! options {
 options! {
     /// An option of one transaction.
     TransactionOption {
-        /// 10: skip the self-conflicting range, so that a retried commit may apply twice.
+        /// 10: omits the self-conflicting range, so that a retried commit may apply twice.
         10 => CausalWriteRisky;
-        /// 20: a read version that may miss commits acknowledged just before a failure.
+        /// 20: the read version may miss commits acknowledged just before a failure.
         20 => CausalReadRisky;
         /// 21: no effect.
         21 => CausalReadDisable;
@@ -139,116 +140,119 @@ options! {
         130 => DurabilityDevNullIsWebScale;
         /// 200: the highest priority, not throttled.
         200 => PrioritySystemImmediate;
-        /// 201: batch priority.
+        /// 201: lowest priority, for batch work.
         201 => PriorityBatch;
         /// 300: for tools that configure a new cluster. Not simulated (2007).
         300 => InitializeNewDatabase;
-        /// 301: keys up to 0xffff may be read and written.
+        /// 301: allows keys up to 0xffff to be read and written.
         301 => AccessSystemKeys;
-        /// 302: keys up to 0xffff may be read.
+        /// 302: allows keys up to 0xffff to be read.
         302 => ReadSystemKeys;
-        /// 303: like system access, and 8 more bytes a key.
+        /// 303: like access to system keys, with keys up to 8 bytes longer.
         303 => RawAccess;
         /// 304: no effect without tenants.
         304 => BypassStorageQuota;
-        /// 400: prints the transaction's mutations at the commit.
+        /// 400: prints the transaction's mutations at commit.
         400 => DebugDump;
-        /// 401: logs each retry, under a name.
+        /// 401: logs each retry, with an optional name.
         401 => DebugRetryLogging(name: Option<String>);
         /// 402: [`DebugTransactionIdentifier`](Self::DebugTransactionIdentifier) and
         /// [`LogTransaction`](Self::LogTransaction) in one.
         402 => TransactionLoggingEnable(identifier: String);
-        /// 403: what the transaction is called in traces, 1 to 100 bytes (2006). Another one than was set before
-        /// is 2000.
+        /// 403: the identifier of the transaction in traces, 1 to 100 bytes (2006). Setting a second,
+        /// different identifier fails with 2000.
         403 => DebugTransactionIdentifier(identifier: String);
-        /// 404: traces the transaction; 2000 without an identifier.
+        /// 404: traces the transaction; fails with 2000 without an identifier.
         404 => LogTransaction;
-        /// 405: bytes of keys and values in traces, at least 1; -1 is unlimited.
+        /// 405: the maximum number of bytes of keys and values in traces, at least 1; -1 is unlimited.
         405 => TransactionLoggingMaxFieldLength(bytes: i32);
         /// 406: servers trace the transaction.
         406 => ServerRequestTracing;
-        /// 500: milliseconds from creation or reset over all retries; 0 disables. Outlives `on_error`.
+        /// 500: milliseconds from creation or reset, over all retries; 0 disables the timeout. Remains set
+        /// after `on_error`.
         500 => Timeout(milliseconds: i32);
-        /// 501: how often `on_error` may retry; -1 is unlimited. Outlives `on_error`.
+        /// 501: how often `on_error` may retry; -1 is unlimited. Remains set after `on_error`.
         501 => RetryLimit(retries: i32);
-        /// 502: milliseconds, the largest backoff. Outlives `on_error`.
+        /// 502: the maximum backoff, in milliseconds. Remains set after `on_error`.
         502 => MaxRetryDelay(milliseconds: i32);
-        /// 503: bytes, at least 32, at most 10,000,000.
+        /// 503: the maximum size of the transaction in bytes, from 32 to 10,000,000.
         503 => SizeLimit(bytes: i32);
-        /// 504: the client adds this idempotency id, of 16 to 255 bytes (2007), and resolves an unknown result by
-        /// itself.
+        /// 504: the client adds this idempotency id, of 16 to 255 bytes (2007), and resolves an unknown
+        /// commit result automatically.
         504 => IdempotencyId(id: Bytes);
-        /// 505: the same with an id that the client draws.
+        /// 505: like 504, with an id that the client draws.
         505 => AutomaticIdempotency;
-        /// 507: storage servers keep in their cache what is read (the default).
+        /// 507: storage servers cache what is read (the default).
         507 => ReadServerSideCacheEnable;
-        /// 508: they do not.
+        /// 508: storage servers do not cache what is read.
         508 => ReadServerSideCacheDisable;
         /// 509: reads have normal priority at storage servers (the default).
         509 => ReadPriorityNormal;
-        /// 510: they have low priority.
+        /// 510: reads have low priority at storage servers.
         510 => ReadPriorityLow;
-        /// 511: they have high priority.
+        /// 511: reads have high priority at storage servers.
         511 => ReadPriorityHigh;
-        /// 600: snapshot reads see own writes again (counts against 601).
+        /// 600: snapshot reads see the transaction's own writes again (counted against 601).
         600 => SnapshotRywEnable;
-        /// 601: snapshot reads ignore own writes.
+        /// 601: snapshot reads ignore the transaction's own writes.
         601 => SnapshotRywDisable;
-        /// 700: works although the database is locked.
+        /// 700: the transaction works even if the database is locked.
         700 => LockAware;
-        /// 701: a call during the commit does not make the commit fail.
+        /// 701: a call made during the commit does not make the commit fail.
         701 => UsedDuringCommitProtectionDisable;
-        /// 702: reads work although the database is locked.
+        /// 702: reads work even if the database is locked.
         702 => ReadLockAware;
-        /// 710: for tools of FoundationDB itself: first of its commit batch. Not simulated (2007).
+        /// 710: for tools of FoundationDB itself: the transaction comes first in its commit batch. Not
+        /// simulated (2007).
         710 => FirstInBatch;
         /// 711: for tools that change the configuration.
         711 => UseProvisionalProxies;
-        /// 712: conflicting ranges can be read from special keys after 1020.
+        /// 712: after 1020, the conflicting ranges can be read from special keys.
         712 => ReportConflictingKeys;
-        /// 713: special-key reads may cross modules or touch none.
+        /// 713: special-key reads may cross modules or include no module.
         713 => SpecialKeySpaceRelaxed;
         /// 714: special keys may be written.
         714 => SpecialKeySpaceEnableWrites;
         /// 800: a throttling tag, at most 16 bytes.
         800 => Tag(tag: String);
-        /// 801: a tag that the cluster may throttle on its own.
+        /// 801: a tag that the cluster may throttle automatically.
         801 => AutoThrottleTag(tag: String);
-        /// 900: the span that this transaction's belongs to in distributed traces, 33 bytes (2006).
+        /// 900: the parent span of this transaction in distributed traces, 33 bytes (2006).
         900 => SpanParent(span: Bytes);
-        /// 1000: the sizes of clears are asked for where tags are throttled by cost.
+        /// 1000: requests the sizes of cleared ranges where tags are throttled by cost.
         1000 => ExpensiveClearCostEstimationEnable;
-        /// 1100: reads of unreadable keys see the placeholder instead of failing with 1036.
+        /// 1100: reads of unreadable keys return the placeholder instead of failing with 1036.
         1100 => BypassUnreadable;
-        /// 1101: the read version may come from a cache, up to 0.1 s old; it is not older than this client's own
-        /// commits. With the C client 2007 unless network
-        /// option 72 (`disable_client_bypass`) is set.
+        /// 1101: the read version may come from a cache, up to 0.1 s old; it is never older than this
+        /// client's own commits. The C client rejects it with 2007 unless network option 72
+        /// (`disable_client_bypass`) is set.
         1101 => UseGrvCache;
-        /// 1102: the read version does not come from the cache, whatever 1101 says.
+        /// 1102: the read version does not come from the cache, regardless of 1101.
         1102 => SkipGrvCache;
-        /// 2000: no effect without tenants. Outlives `on_error`.
+        /// 2000: no effect without tenants. Remains set after `on_error`.
         2000 => AuthorizationToken(token: Option<String>);
-        /// 4000: reads are compared over several replicas.
+        /// 4000: compares reads across replicas.
         4000 => EnableReplicaConsistencyCheck;
-        /// 4001: over how many, at least -2.
+        /// 4001: the number of replicas to compare, at least -2.
         4001 => ConsistencyCheckRequiredReplicas(replicas: i32);
     }
 }
 
 options! {
-    /// An option of a database handle: a default for the transactions created from it, or its own.
+    /// An option of a database handle: a default for the transactions created from it, or a setting of the
+    /// handle itself.
     DatabaseOption {
-        /// 10: how many key locations the client remembers.
+        /// 10: how many key locations the client caches.
         10 => LocationCacheSize(shards: i32);
-        /// 20: how many watches may be outstanding (10,000 by default, at most 1,000,000).
+        /// 20: the maximum number of outstanding watches (10,000 by default, at most 1,000,000).
         20 => MaxWatches(watches: i32);
-        /// 21: the machine this client runs on: replicas on it are preferred for reads.
+        /// 21: the machine that this client runs on; reads prefer replicas on it.
         21 => MachineId(id: Option<String>);
-        /// 22: the data centre this client runs in: replicas and proxies in it are preferred.
+        /// 22: the data centre that this client runs in; replicas and proxies in it are preferred.
         22 => DatacenterId(id: Option<String>);
-        /// 26: snapshot reads see own writes (counts against 27).
+        /// 26: snapshot reads see the transaction's own writes (counted against 27).
         26 => SnapshotRywEnable;
-        /// 27: snapshot reads ignore own writes.
+        /// 27: snapshot reads ignore the transaction's own writes.
         27 => SnapshotRywDisable;
         /// 405: default of [`TransactionOption::TransactionLoggingMaxFieldLength`].
         405 => TransactionLoggingMaxFieldLength(bytes: i32);
@@ -274,7 +278,7 @@ options! {
         702 => TransactionReportConflictingKeys;
         /// 800: reads the configuration database. Not simulated (2007).
         800 => UseConfigDatabase;
-        /// 900: how often the client verifies a risky read version, percent, 0 to 100.
+        /// 900: how often the client verifies a causally risky read version, in percent, 0 to 100.
         900 => TestCausalReadRisky(percent: i32);
     }
 }
@@ -283,7 +287,7 @@ options! {
 mod tests {
     use super::*;
 
-    /// Some value that the option of this code takes.
+    /// A value that the option with this code accepts.
     fn some<O>(from_raw: impl Fn(Option<&[u8]>) -> Result<O>) -> O {
         let eight = 50_i64.to_le_bytes();
         [None, Some(&eight[..]), Some(b"text")]

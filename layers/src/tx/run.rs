@@ -1,15 +1,15 @@
-//! The retry loop, and what it can say about a transaction whose commit result it never learned.
+//! The retry loop, and its information about transactions with unknown commit results.
 
 use super::{Database, Error, Transaction};
 use std::{fmt, future::Future};
 
-/// Which attempt of a retry loop this is, and what earlier ones left behind.
+/// The number of an attempt of a retry loop, and whether earlier attempts may have committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Attempt {
     /// 0 for the first attempt.
     pub number: u32,
-    /// True once any earlier attempt ended with an error after which it may have committed, and
-    /// true from then on: a later attempt's plain conflict says nothing about the earlier one.
+    /// True once an earlier attempt has failed with an error after which it may have committed, and from then
+    /// on: that a later attempt conflicts does not imply that the earlier one did not commit.
     pub maybe_committed: bool,
 }
 
@@ -18,7 +18,8 @@ pub struct Attempt {
 pub struct RunError<E> {
     /// The error of the last attempt.
     pub error: E,
-    /// True when some attempt may have committed, or may still do so. False is a promise that none did.
+    /// True if an attempt may have committed or may still commit. False guarantees that no attempt did or
+    /// will.
     pub maybe_committed: bool,
     /// How many attempts were made.
     pub attempts: u32,
@@ -36,10 +37,10 @@ impl<E: fmt::Display> fmt::Display for RunError<E> {
 
 impl<E: fmt::Debug + fmt::Display> std::error::Error for RunError<E> {}
 
-/// An error type that a transaction's closure may answer with: FoundationDB's own errors, which
-/// the loop may retry, among others, which end it.
+/// An error type that the closure of a transaction may return: FoundationDB errors, which the loop may retry,
+/// and others, which end it.
 pub trait RetryError: From<Error> {
-    /// The FoundationDB error inside, if this is one.
+    /// The FoundationDB error, if this is one.
     fn fdb(&self) -> Option<Error>;
 }
 
@@ -49,7 +50,7 @@ impl RetryError for Error {
     }
 }
 
-/// Runs `body` until its transaction commits, its error is not retryable, or the transaction's
+/// Runs `body` until its transaction commits, it returns an error that is not retryable, or the transaction's
 /// retry limit or timeout is reached. See [`Database::run`].
 pub(super) async fn run<D, F, Fut, T, E>(db: &D, body: F) -> Result<T, RunError<E>>
 where
@@ -83,7 +84,7 @@ where
         let Some(error) = failed.fdb() else {
             return Err(give_up(failed));
         };
-        // on_error gives the error back when it does not retry: not retryable, limit or timeout.
+        // on_error returns the error if it does not retry: not retryable, retry limit or timeout reached.
         if let Err(e) = tx.on_error(error).await {
             return Err(give_up(E::from(e)));
         }

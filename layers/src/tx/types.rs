@@ -1,24 +1,25 @@
-//! The values that cross the contract: keys, selectors, ranges, modes and mutation types.
+//! The data types of the contract: keys, selectors, ranges, streaming modes and mutation types.
 //!
-//! Names and numeric codes are those of `fdbclient/vexillographer/fdb.options` and of the
-//! `foundationdb` crate.
+//! Names and numeric codes are those of `fdbclient/vexillographer/fdb.options` and of the `foundationdb`
+//! crate.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// The longest key, in bytes (`KEY_SIZE_LIMIT` of `fdbclient/ClientKnobs.cpp`).
+/// The maximum length of a key, in bytes (`KEY_SIZE_LIMIT` in `fdbclient/ClientKnobs.cpp`).
 pub const KEY_SIZE_LIMIT: usize = 10_000;
 
-/// The longest value, in bytes (`VALUE_SIZE_LIMIT`).
+/// The maximum length of a value, in bytes (`VALUE_SIZE_LIMIT`).
 pub const VALUE_SIZE_LIMIT: usize = 100_000;
 
 /// Whether a read takes part in conflict detection.
 ///
-/// A type rather than a flag: a published example passes `true` for "snapshot" where it needed
-/// "serializable", and oversells its seats.
+/// An enum rather than a flag: a published example passes `true` for "snapshot" where it needs a serializable
+/// read, and therefore oversells its seats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Isolation {
-    /// The read adds a read conflict range; the transaction commits only if it would read the same again.
+    /// The read adds a read conflict range: the transaction commits only if its reads would still return the
+    /// same.
     Serializable,
     /// The read adds no conflict range.
     Snapshot,
@@ -34,21 +35,22 @@ pub struct KeyValue {
 }
 
 impl KeyValue {
-    /// A pair of the two.
+    /// A key-value pair.
     pub fn new(key: impl Into<Bytes>, value: impl Into<Bytes>) -> Self {
         KeyValue { key: key.into(), value: value.into() }
     }
 }
 
-/// Names a key relative to another: the first key at or after (or after) `key`, moved by
-/// `offset - 1` keys. FoundationDB resolves it to a key that exists, or to the end of the keyspace.
+/// Identifies a key relative to another: the first key at or after (or strictly after) `key`, moved by
+/// `offset - 1` keys. FoundationDB resolves it to an existing key, or to the beginning or the end of the
+/// keyspace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KeySelector {
     /// The base key.
     pub key: Bytes,
     /// Whether the base key itself counts as "before".
     pub or_equal: bool,
-    /// How many keys to move; 1 is the first key after the base, 0 the last at or before it.
+    /// The number of keys to move; 1 is the first key after the base, 0 the last at or before it.
     pub offset: i32,
 }
 
@@ -75,15 +77,15 @@ impl KeySelector {
     }
 }
 
-/// How many bytes a batch of a range read aims for.
+/// The size of the batches of a range read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[repr(i32)]
 pub enum StreamingMode {
-    /// Everything, in batches as large as the server sends.
+    /// Everything, in batches as large as the server will send.
     WantAll = -2,
-    /// Batches that grow with the iteration (4,096 bytes first).
+    /// Batches that grow with the iteration, from 4,096 bytes.
     Iterator = -1,
-    /// Exactly the limit's rows; needs a limit (2210 without).
+    /// Exactly as many rows as the limit; requires a limit (2210 without).
     Exact = 0,
     /// 256 bytes.
     Small = 1,
@@ -91,24 +93,24 @@ pub enum StreamingMode {
     Medium = 2,
     /// 4,096 bytes.
     Large = 3,
-    /// As large as the server sends.
+    /// As large as the server will send.
     Serial = 4,
 }
 
-/// What a range read asks for.
+/// The parameters of a range read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeOption {
     /// Where the range begins (inclusive after resolution).
     pub begin: KeySelector,
     /// Where the range ends (exclusive after resolution).
     pub end: KeySelector,
-    /// At most so many rows; `None` is unlimited. `Some(0)` is unlimited too, as in the C API.
+    /// The maximum number of rows; `None` is unlimited. `Some(0)` is unlimited too, as in the C API.
     pub limit: Option<usize>,
-    /// At most about so many bytes a batch; 0 leaves it to the mode.
+    /// The approximate maximum number of bytes of a batch; 0 leaves it to the mode.
     pub target_bytes: usize,
-    /// How large batches are.
+    /// The size of batches.
     pub mode: StreamingMode,
-    /// Rows in descending order.
+    /// Whether to return rows in descending order.
     pub reverse: bool,
 }
 
@@ -142,7 +144,7 @@ impl RangeOption {
         self
     }
 
-    /// Another streaming mode.
+    /// Sets the streaming mode.
     pub fn mode(mut self, mode: StreamingMode) -> Self {
         self.mode = mode;
         self
@@ -158,18 +160,18 @@ impl From<(Vec<u8>, Vec<u8>)> for RangeOption {
 /// One batch of a range read.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct RangeBatch {
-    /// The rows, in the order asked for.
+    /// The rows, in the requested order.
     pub rows: Vec<KeyValue>,
-    /// Whether rows may remain behind the last one. A batch may be short, even empty, and still say so.
+    /// Whether rows may remain after the last one. Can be set even for a batch with few or no rows.
     pub more: bool,
 }
 
-/// Which kind of conflict range.
+/// The kind of a conflict range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ConflictRangeType {
-    /// As if the range had been read.
+    /// Conflicts as if the range had been read.
     Read,
-    /// As if the range had been written.
+    /// Conflicts as if the range had been written.
     Write,
 }
 
@@ -179,7 +181,7 @@ pub enum ConflictRangeType {
 pub enum MutationType {
     /// Little-endian addition, wrapping at the operand's length.
     Add = 2,
-    /// Bitwise and (an absent value takes the operand).
+    /// Bitwise and (for an absent value, stores the operand).
     BitAnd = 6,
     /// Bitwise or.
     BitOr = 7,
@@ -187,17 +189,18 @@ pub enum MutationType {
     BitXor = 8,
     /// Appends, unless the result would exceed 100,000 bytes.
     AppendIfFits = 9,
-    /// The larger as little-endian unsigned integers of the operand's length.
+    /// The larger of the two as little-endian unsigned integers of the operand's length.
     Max = 12,
-    /// The smaller, likewise (an absent value takes the operand).
+    /// The smaller of the two, as for `Max` (for an absent value, stores the operand).
     Min = 13,
-    /// Sets a key whose 10 bytes at the trailing little-endian offset become the versionstamp.
+    /// Sets a key after replacing 10 of its bytes, at the trailing little-endian offset, by the versionstamp.
     SetVersionstampedKey = 14,
-    /// Sets a value whose 10 bytes at the trailing little-endian offset become the versionstamp.
+    /// Sets a value after replacing 10 of its bytes, at the trailing little-endian offset, by the
+    /// versionstamp.
     SetVersionstampedValue = 15,
-    /// The lexicographically smaller.
+    /// The lexicographically smaller of the two.
     ByteMin = 16,
-    /// The lexicographically larger.
+    /// The lexicographically larger of the two.
     ByteMax = 17,
     /// Clears the key if its value equals the operand.
     CompareAndClear = 20,
@@ -225,13 +228,13 @@ impl MutationType {
         self as u32
     }
 
-    /// The operation with this code, if there is one (a client refuses others with 2018).
+    /// The operation with this code, if there is one (a client rejects other codes with 2018).
     pub fn from_code(code: u32) -> Option<MutationType> {
         Self::ALL.iter().copied().find(|m| m.code() == code)
     }
 }
 
-/// The first key that does not start with `prefix`, or `None` when there is none (all bytes 0xff).
+/// The first key after all keys that start with `prefix`; `None` if there is none (all bytes are 0xff).
 pub fn strinc(prefix: &[u8]) -> Option<Bytes> {
     let keep = prefix.iter().rposition(|b| *b != 0xff)? + 1;
     let mut end = prefix[..keep].to_vec();

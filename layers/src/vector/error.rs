@@ -1,28 +1,29 @@
-//! Why an operation on a vector did not happen.
+//! Errors of vector operations.
 
 layer_error! {
-    /// What an operation on a vector can fail with; nothing was changed.
+    /// Why an operation on a vector failed; nothing was changed.
     pub enum Error {
-        /// Indexes and sizes begin at 0: a negative one would sort before all others and be counted by none.
+        /// Indexes and sizes start at 0: a negative index would sort before all others, and the size would
+        /// not count it.
         #[error("the index or size {0} is negative")]
         Negative(i64),
-        /// There is no such element: the vector is shorter.
+        /// The element does not exist: the vector is shorter.
         #[error("the index {index} is out of range: the vector has {size} elements")]
         OutOfRange {
-            /// The index asked for.
+            /// The requested index.
             index: i64,
-            /// How many elements there are.
+            /// The number of elements.
             size: i64,
         },
-        /// The largest integer is no index: the size would be one more.
+        /// The largest integer is not a valid index: the size would be one more.
         #[error("a vector has at most {} elements", i64::MAX)]
         Full,
-        /// A scan answers with every element, also those that cost nothing to store.
+        /// A scan returns every element, including holes, which take no space.
         #[error("a scan of {elements} elements, of which {limit} are allowed")]
         ScanTooLong {
-            /// How many it would answer with.
+            /// The number of elements that it would return.
             elements: i64,
-            /// How many it may.
+            /// The maximum number.
             limit: i64,
         },
     }

@@ -5,16 +5,16 @@
 //! (matrix, row, index)  =  value     a matrix: each row is a vector
 //! ```
 //!
-//! An element before the last one may be missing: it is a hole, and reads as the default.
+//! An element before the last one may be missing: it is a hole, which reads as the default.
 
 use super::{Error, MAX_VALUE_BYTES};
 use crate::{exact, limits};
 use foundationdb_tuple::Subspace;
 
-/// The last index: the size is one more.
+/// The largest index: the size is one more.
 const LAST: i64 = i64::MAX - 1;
 
-/// An index or a size as a vector takes it.
+/// Checks an index or a size.
 pub(super) fn counts(index: i64) -> Result<i64, Error> {
     match index {
         ..0 => Err(Error::Negative(index)),
@@ -30,23 +30,23 @@ pub(super) fn element(vector: &Subspace, index: i64) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// Where the elements from `index` on begin; `index` may be the size.
+/// The begin of the elements from `index`; `index` may be the size.
 pub(super) fn from(vector: &Subspace, index: i64) -> Vec<u8> {
     vector.pack(&(index,))
 }
 
-/// Behind the last element.
+/// The end of the range of all elements.
 pub(super) fn end(vector: &Subspace) -> Vec<u8> {
     vector.range().1
 }
 
-/// Refuses an element that FoundationDB, or the record of its removal, would refuse.
+/// Refuses an element that FoundationDB would reject, or whose removal could not be recorded.
 pub(super) fn fits(key: &[u8], value: &[u8]) -> Result<(), Error> {
     limits::key(key)?;
     Ok(limits::value_up_to(MAX_VALUE_BYTES, key, value)?)
 }
 
-/// The index of an element, by its key.
+/// The index of an element, decoded from its key.
 pub(super) fn index(vector: &Subspace, key: &[u8]) -> Result<i64, Error> {
     match exact::unpack_below(vector, key) {
         Ok((index @ 0..=LAST,)) => Ok(index),
@@ -54,7 +54,7 @@ pub(super) fn index(vector: &Subspace, key: &[u8]) -> Result<i64, Error> {
     }
 }
 
-/// The row and the index of a matrix' element, by its key.
+/// The row and the index of an element of a matrix, decoded from its key.
 pub(super) fn place(matrix: &Subspace, key: &[u8]) -> Result<(i64, i64), Error> {
     match exact::unpack_below(matrix, key) {
         Ok((row @ 0..=LAST, index @ 0..=LAST)) => Ok((row, index)),

@@ -1,4 +1,4 @@
-//! A vector's operations.
+//! Operations on vectors and matrices.
 
 use super::{Error, MAX_SCAN, keys};
 use crate::{
@@ -8,40 +8,41 @@ use crate::{
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
 
-/// A vector below a subspace of its own.
+/// A vector in its own subspace.
 #[derive(Clone, Debug)]
 pub struct Vector {
     subspace: Subspace,
     default: Bytes,
 }
 
-/// A vector of vectors below a subspace of its own: its rows.
+/// A vector of vectors, the rows, in its own subspace.
 #[derive(Clone, Debug)]
 pub struct Matrix {
     subspace: Subspace,
     default: Bytes,
 }
 
-/// An element that is stored.
+/// A stored element.
 struct Stored {
     index: i64,
     value: Bytes,
 }
 
 impl Vector {
-    /// The vector below `subspace`, which nothing else may use. Its holes read as empty values.
+    /// The vector in `subspace`, which must not be used for anything else. Its holes read as empty values.
     pub fn new(subspace: Subspace) -> Vector {
         crate::called!();
         Vector::with_default(subspace, Bytes::new())
     }
 
-    /// The vector below `subspace`, holes of which read as `default`. Everybody must give the same one.
+    /// The vector in `subspace`, whose holes read as `default`. All clients must use the same default.
     pub fn with_default(subspace: Subspace, default: impl Into<Bytes>) -> Vector {
         crate::called!();
         Vector { subspace, default: default.into() }
     }
 
-    /// The element at `index`. A hole reads as the default; at or behind the size, [`Error::OutOfRange`].
+    /// The element at `index`. A hole reads as the default; fails with [`Error::OutOfRange`] at or beyond the
+    /// size.
     pub async fn get<T: Transaction>(
         &self,
         tx: &T,
@@ -60,8 +61,8 @@ impl Vector {
         }
     }
 
-    /// Sets the element at `index`. Behind the end, the vector grows to hold it, and what lies in between are
-    /// holes. Reads nothing.
+    /// Sets the element at `index`. Beyond the end, the vector grows to contain it, and the elements in
+    /// between are holes. Reads nothing.
     pub async fn set<T: Transaction>(&self, tx: &T, index: i64, value: &[u8]) -> Result<(), Error> {
         crate::called!();
         let key = keys::element(&self.subspace, index)?;
@@ -70,9 +71,10 @@ impl Vector {
         Ok(())
     }
 
-    /// Appends an element, and says at which index.
+    /// Appends an element, and returns its index.
     ///
-    /// The read of the end is serializable: of two pushes at once, one is done again and finds the other's.
+    /// The read of the end is serializable: of two concurrent pushes, one is retried and sees the other's
+    /// element.
     pub async fn push<T: Transaction>(&self, tx: &T, value: &[u8]) -> Result<i64, Error> {
         crate::called!();
         let index = self.size(tx, Isolation::Serializable).await?;
@@ -80,7 +82,7 @@ impl Vector {
         Ok(index)
     }
 
-    /// Removes the last element and answers it; `None` when there is none.
+    /// Removes and returns the last element; `None` if there is none.
     pub async fn pop<T: Transaction>(&self, tx: &T) -> Result<Option<Bytes>, Error> {
         crate::called!();
         let mut last = self.last(tx, 2, Isolation::Serializable).await?.into_iter();
@@ -104,10 +106,10 @@ impl Vector {
         Ok(self.last(tx, 1, isolation).await?.pop().map(|stored| stored.value))
     }
 
-    /// How many elements there are, holes included.
+    /// The number of elements, including holes.
     pub async fn size<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<i64, Error> {
         crate::called!();
-        // An index leaves room for the size.
+        // Indexes are below the maximum, so that the size does not overflow.
         Ok(self.last(tx, 1, isolation).await?.pop().map_or(0, |stored| stored.index + 1))
     }
 
@@ -117,7 +119,7 @@ impl Vector {
         Ok(self.size(tx, isolation).await? == 0)
     }
 
-    /// Exchanges two elements, both of which must be there.
+    /// Swaps two elements, both of which must exist.
     pub async fn swap<T: Transaction>(&self, tx: &T, one: i64, other: i64) -> Result<(), Error> {
         crate::called!();
         let first = self.get(tx, one, Isolation::Serializable).await?;
@@ -129,20 +131,20 @@ impl Vector {
         Ok(())
     }
 
-    /// Makes the vector `size` elements long: what is behind them is removed, what is missing are holes.
+    /// Makes the vector `size` elements long: elements beyond are removed, missing ones are holes.
     pub async fn resize<T: Transaction>(&self, tx: &T, size: i64) -> Result<(), Error> {
         crate::called!();
         self.cut(tx, size, true).await
     }
 
-    /// Removes the elements from index `size` on. A vector that is not longer stays as it is.
+    /// Removes the elements from index `size` on. Does nothing if the vector is not longer.
     pub async fn truncate<T: Transaction>(&self, tx: &T, size: i64) -> Result<(), Error> {
         crate::called!();
         self.cut(tx, size, false).await
     }
 
-    /// The elements from index `start` up to but without `end` (or to the end), holes as the default. A range
-    /// that reaches behind the size ends there.
+    /// The elements from index `start` up to but excluding `end` (or to the end), with holes as the default.
+    /// A range that extends beyond the size ends there.
     ///
     /// More than [`MAX_SCAN`] elements are refused.
     pub async fn scan<T: Transaction>(
@@ -155,7 +157,7 @@ impl Vector {
         crate::called!();
         let rows = self.stored(tx, start, end, isolation).await?;
         let behind = rows.last().map_or(start, |(index, _)| index + 1);
-        // The last element is stored: what is behind the last row is a hole only if something follows it.
+        // The last element is stored: the indexes after the last row are a hole only if an element follows.
         let stop = match end {
             Some(end) if end > behind && self.first_from(tx, end, isolation).await?.is_some() => {
                 reachable!("vector: a scan ends in a hole");
@@ -174,8 +176,8 @@ impl Vector {
         Ok(values)
     }
 
-    /// The elements that are stored, from index `start` up to but without `end` (or to the end), with their
-    /// indexes: what a vector with large holes is read by.
+    /// The stored elements, from index `start` up to but excluding `end` (or to the end), with their indexes:
+    /// for vectors with large holes.
     pub async fn stored<T: Transaction>(
         &self,
         tx: &T,
@@ -194,8 +196,8 @@ impl Vector {
         rows.into_iter().map(|row| Ok((keys::index(&self.subspace, &row.key)?, row.value))).collect()
     }
 
-    /// Removes everything from index `size` on; if the element before it is missing, stores the default there
-    /// so that the size is right, if the vector `grows` or was longer.
+    /// Removes everything from index `size` on. If the element before it is missing, and the vector `grows`
+    /// or was longer, stores the default there so that the size is right.
     async fn cut<T: Transaction>(&self, tx: &T, size: i64, grows: bool) -> Result<(), Error> {
         if let Some(last) = keys::counts(size)?.checked_sub(1).filter(|last| *last >= 0) {
             match self.first_from(tx, last, Isolation::Serializable).await? {
@@ -221,7 +223,7 @@ impl Vector {
         Ok(())
     }
 
-    /// The first stored element at or behind `index`.
+    /// The first stored element at or after `index`.
     async fn first_from<T: Transaction>(
         &self,
         tx: &T,
@@ -232,7 +234,7 @@ impl Vector {
         Ok(self.some(tx, range.limit(1), isolation).await?.pop())
     }
 
-    /// The last stored elements, from the end.
+    /// The last stored elements, in descending order.
     async fn last<T: Transaction>(
         &self,
         tx: &T,
@@ -258,26 +260,26 @@ impl Vector {
 }
 
 impl Matrix {
-    /// The matrix below `subspace`, which nothing else may use. Its holes read as empty values.
+    /// The matrix in `subspace`, which must not be used for anything else. Its holes read as empty values.
     pub fn new(subspace: Subspace) -> Matrix {
         crate::called!();
         Matrix::with_default(subspace, Bytes::new())
     }
 
-    /// The matrix below `subspace`, holes of which read as `default`.
+    /// The matrix in `subspace`, whose holes read as `default`.
     pub fn with_default(subspace: Subspace, default: impl Into<Bytes>) -> Matrix {
         crate::called!();
         Matrix { subspace, default: default.into() }
     }
 
-    /// A row, which is a vector. It need not have elements yet.
+    /// A row, which is a vector. It may have no elements yet.
     pub fn row(&self, row: i64) -> Result<Vector, Error> {
         crate::called!();
         keys::element(&self.subspace, row)?;
         Ok(Vector::with_default(self.subspace.subspace(&(row,)), self.default.clone()))
     }
 
-    /// How many rows there are: up to the last one that has an element.
+    /// The number of rows: up to the last row that has an element.
     pub async fn rows<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<i64, Error> {
         crate::called!();
         let range = RangeOption::from(self.subspace.range()).reversed().limit(1);
@@ -285,7 +287,7 @@ impl Matrix {
         last.map_or(Ok(0), |row| Ok(keys::place(&self.subspace, &row.key)?.0 + 1))
     }
 
-    /// Removes the rows from `rows` on.
+    /// Removes the rows from index `rows` on.
     pub async fn truncate<T: Transaction>(&self, tx: &T, rows: i64) -> Result<(), Error> {
         crate::called!();
         let begin = keys::from(&self.subspace, keys::counts(rows)?);

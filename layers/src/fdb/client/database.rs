@@ -1,4 +1,4 @@
-//! A database of the real client, as the contract has it.
+//! The contract's [`Database`](crate::tx::Database) over the real client.
 
 use super::{
     Network,
@@ -12,47 +12,47 @@ use crate::{
 };
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
-/// A database of a real cluster. Clones are the same database, with the same options; another
-/// [`open`](FdbDatabase::open) has options of its own.
+/// A database of a real cluster. Clones refer to the same database and share its options; each
+/// [`open`](FdbDatabase::open) has its own options.
 #[derive(Clone)]
 pub struct FdbDatabase {
     raw: Arc<RawDatabase>,
     env: Env,
 }
 
-/// Why a cluster does not answer.
+/// Why a cluster could not be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreachable {
-    /// It gave no read version within this time.
+    /// It returned no read version within this time.
     #[error("no answer from {coordinators} within {} s: is the cluster up, and reachable from here?", .waited.as_secs())]
     Silent {
-        /// The coordinators that were asked.
+        /// The coordinators that were contacted.
         coordinators: String,
-        /// How long it was waited for.
+        /// How long the caller waited.
         waited: Duration,
     },
     /// An operator has locked it.
     #[error("the database is locked (its operator holds the lock: `fdbcli --exec unlock`)")]
     Locked,
-    /// It answered something else.
+    /// It returned another error.
     #[error("{coordinators}: {error}")]
     Failed {
-        /// The coordinators that were asked.
+        /// The coordinators that were contacted.
         coordinators: String,
-        /// What it answered.
+        /// The error that it returned.
         error: Error,
     },
 }
 
 impl FdbDatabase {
-    /// The database of a cluster. Nothing is sent yet: [`reach`](FdbDatabase::reach) tells whether the
-    /// cluster answers.
+    /// Opens the database of a cluster. Nothing is sent yet: use [`reach`](FdbDatabase::reach) to check that
+    /// the cluster responds.
     pub fn open(_: &Network, cluster: &ClusterFile) -> Result<FdbDatabase> {
         let raw = RawDatabase::open(cluster.path()).map_err(error)?;
         Ok(FdbDatabase { raw: Arc::new(raw), env: Env::new(RealTime::new()) })
     }
 
-    /// Asks for a read version and waits for it, so long at the most.
+    /// Requests a read version and waits for it for at most `patience`.
     pub fn reach(
         &self,
         cluster: &ClusterFile,

@@ -1,4 +1,4 @@
-//! The C client, as the contract has it.
+//! The contract implemented over the C client.
 
 mod database;
 mod network;

@@ -1,24 +1,25 @@
-//! The C client's network thread: started once in a process, stopped before it ends.
+//! The C client's network thread: started once in a process, and stopped before the process ends.
 
 use super::raw;
 use crate::fdb::NetworkOption;
 use foundationdb::api::{self, FdbApiBuilder, NetworkAutoStop};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The running network. It stops when this is dropped, and cannot be started again in this process: a
+/// The running network. It stops when this value is dropped, and cannot be started again in this process: a
 /// restriction of the C client.
 pub struct Network {
     _running: NetworkAutoStop,
 }
 
-/// Faults that the client itself injects: each is switched on with one probability for the whole process,
-/// and then fires with another each time the client comes to it. Of a process that switches on less than
-/// all, nothing follows about the faults that it has not met.
+/// Fault injection of the client itself: each section of its code is switched on with one probability for the
+/// whole process, and a section that is switched on then fires with another probability each time it is
+/// executed. If a process switches on only some of the sections, nothing can be concluded about faults that
+/// did not occur.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buggify {
-    /// Whether a section of the client is switched on, percent.
+    /// The probability that a section of the client is switched on, in percent.
     pub activated: u8,
-    /// Whether one that is switched on fires, percent.
+    /// The probability that a section that is switched on fires, in percent.
     pub fired: u8,
 }
 
@@ -28,17 +29,17 @@ pub enum StartError {
     /// It was started before.
     #[error("the FoundationDB client's network was started in this process before, and starts only once")]
     Again,
-    /// The C library is older than what this was built for.
+    /// The C library is older than the version that this crate was built for.
     #[error(
         "the FoundationDB client library speaks API version {library} at most; this was built for {wanted}"
     )]
     TooOld {
-        /// What the library speaks.
+        /// The highest API version that the library supports.
         library: i32,
-        /// What is needed.
+        /// The API version that is required.
         wanted: i32,
     },
-    /// The client refused.
+    /// The client returned an error.
     #[error("the FoundationDB client's network does not start: {0}")]
     Refused(crate::tx::Error),
 }
@@ -46,7 +47,7 @@ pub enum StartError {
 static STARTED: AtomicBool = AtomicBool::new(false);
 
 impl Network {
-    /// Starts the network, with faults of the client's own or without.
+    /// Starts the network, with or without the client's own fault injection.
     pub fn start(buggify: Option<Buggify>) -> Result<Network, StartError> {
         let options = buggify.map(|buggify| {
             [
@@ -58,7 +59,7 @@ impl Network {
         Network::start_with(options.as_ref().map_or(&[], |options| options))
     }
 
-    /// Starts the network with these options, set in this order.
+    /// Starts the network with these options, which are set in this order.
     pub fn start_with(options: &[NetworkOption]) -> Result<Network, StartError> {
         let builder = FdbApiBuilder::default();
         let (wanted, library) = (builder.runtime_version(), api::get_max_api_version());
@@ -74,9 +75,9 @@ impl Network {
             let (code, value) = option.raw();
             raw::set_network_option(code, value.as_deref()).map_err(refused)?;
         }
-        #[allow(unsafe_code, reason = "what it returns is dropped with this, and `Network` says so")]
-        // SAFETY: dropping the answer stops the network; a process that ends without it aborts nothing of
-        // ours, for every run has ended by then.
+        #[allow(unsafe_code, reason = "the result is dropped with `Network`, as documented there")]
+        // SAFETY: dropping the result stops the network. If the process ends without dropping it, none of
+        // this crate's work is aborted, because every run has ended by then.
         let running = unsafe { network.boot() }.map_err(refused)?;
         Ok(Network { _running: running })
     }

@@ -1,10 +1,10 @@
-//! The calls that the `foundationdb` crate has only by value, on a shared transaction.
+//! The calls that the `foundationdb` crate offers only by value, on a shared transaction.
 //!
-//! The crate gives a transaction away to commit it, and drops it when `on_error` refuses. The contract's
-//! handle is shared: reads are under way while it commits, and a call that comes then must reach the
-//! client, which refuses it. So those calls go to the C client by the transaction's pointer, and so do options and
-//! atomic operations by their code, and calls that the crate does not have; everything else is the crate's. This
-//! is the backend's only unsafe code.
+//! The crate consumes a transaction to commit it, and drops it if `on_error` fails. The contract's handle is
+//! shared: reads may be outstanding while it commits, and calls made during the commit must reach the client,
+//! which rejects them. Therefore these calls are passed to the C client through the transaction's pointer, as
+//! are options and atomic operations by code and calls that the crate does not have; everything else uses the
+//! crate. This is the backend's only unsafe code.
 
 #![allow(unsafe_code, reason = "the crate offers these calls of the C client only by value")]
 
@@ -22,8 +22,8 @@ pub struct RawDatabase {
     pointer: NonNull<sys::FDBDatabase>,
 }
 
-// SAFETY: the C API's handles may be used from any thread, by several at once (`fdb_c.h`; the crate says
-// the same of its own types).
+// SAFETY: the C API's handles may be used from any thread, and from several threads at once (`fdb_c.h`; the
+// crate states the same for its own types).
 unsafe impl Send for RawDatabase {}
 // SAFETY: as above.
 unsafe impl Sync for RawDatabase {}
@@ -35,13 +35,13 @@ fn checked(code: sys::fdb_error_t) -> FdbResult<()> {
     }
 }
 
-/// A pointer that the C client has just made; it makes none only with an error.
+/// A pointer that the C client has just returned; it is null only if the call failed.
 fn made<T>(pointer: *mut T) -> FdbResult<NonNull<T>> {
     const INTERNAL_ERROR: sys::fdb_error_t = 4100;
     NonNull::new(pointer).ok_or(FdbError::from_code(INTERNAL_ERROR))
 }
 
-/// An option's value as a pointer and its length, which C takes.
+/// An option's value as a pointer and a length, as the C API takes it.
 fn parts(value: Option<&[u8]>) -> FdbResult<(*const u8, i32)> {
     const INVALID_OPTION_VALUE: sys::fdb_error_t = 2006;
     match value {
@@ -53,48 +53,48 @@ fn parts(value: Option<&[u8]>) -> FdbResult<(*const u8, i32)> {
     }
 }
 
-/// Sets an option of the network, which must not run yet.
+/// Sets an option of the network, which must not have been started yet.
 pub fn set_network_option(code: i32, value: Option<&[u8]>) -> FdbResult<()> {
     let (value, length) = parts(value)?;
     // SAFETY: the value has this length.
     checked(unsafe { sys::fdb_network_set_option(code as _, value, length) })
 }
 
-/// Seconds, as a future of the C client has them.
+/// A number of seconds, the result of a future of the C client.
 pub struct Seconds(pub f64);
 
 impl TryFrom<FdbFutureHandle> for Seconds {
     type Error = FdbError;
     fn try_from(future: FdbFutureHandle) -> FdbResult<Seconds> {
         let mut seconds = 0.0;
-        // SAFETY: the future is owned by its handle, and the answer has a place.
+        // SAFETY: the future is owned by its handle, and the result pointer is valid.
         checked(unsafe { sys::fdb_future_get_double(future.as_ptr(), &mut seconds) })?;
         Ok(Seconds(seconds))
     }
 }
 
 impl RawDatabase {
-    /// The database of a cluster file. The network must have been started.
+    /// Opens the database of a cluster file. The network must have been started.
     pub fn open(cluster_file: &CStr) -> FdbResult<RawDatabase> {
         let mut pointer = ptr::null_mut();
-        // SAFETY: the path ends with a zero byte, and the answer has a place.
+        // SAFETY: the path is null-terminated, and the result pointer is valid.
         checked(unsafe { sys::fdb_create_database(cluster_file.as_ptr(), &mut pointer) })?;
         let pointer = made(pointer)?;
-        // SAFETY: a database that was just made, and that nothing else destroys.
+        // SAFETY: the database was just created, and nothing else destroys it.
         Ok(RawDatabase { _database: unsafe { Database::new_from_pointer(pointer) }, pointer })
     }
 
     /// Sets an option.
     pub fn set_option(&self, code: i32, value: Option<&[u8]>) -> FdbResult<()> {
         let (value, length) = parts(value)?;
-        // SAFETY: the database lives, and the value has this length.
+        // SAFETY: the database is alive, and the value has this length.
         checked(unsafe { sys::fdb_database_set_option(self.pointer.as_ptr(), code as _, value, length) })
     }
 
     /// A new transaction.
     pub fn create_transaction(&self) -> FdbResult<RawTransaction> {
         let mut pointer = ptr::null_mut();
-        // SAFETY: the database lives, and the answer has a place.
+        // SAFETY: the database is alive, and the result pointer is valid.
         checked(unsafe { sys::fdb_database_create_transaction(self.pointer.as_ptr(), &mut pointer) })?;
         let pointer = made(pointer)?;
         let transaction = Transaction::new_instrumented(pointer, TransactionMetrics::new());
@@ -118,34 +118,33 @@ impl RawTransaction {
     /// Sets an option.
     pub fn set_option(&self, code: i32, value: Option<&[u8]>) -> FdbResult<()> {
         let (value, length) = parts(value)?;
-        // SAFETY: the transaction lives, and the value has this length.
+        // SAFETY: the transaction is alive, and the value has this length.
         checked(unsafe { sys::fdb_transaction_set_option(self.pointer.as_ptr(), code as _, value, length) })
     }
 
-    /// For how long proxies held it back because of a tag.
+    /// How long proxies have delayed the transaction because of a tag.
     pub fn tag_throttled_duration(&self) -> FdbFuture<Seconds> {
-        // SAFETY: the transaction lives; the future is owned by what wraps it.
+        // SAFETY: the transaction is alive; the returned wrapper owns the future.
         FdbFuture::new(unsafe { sys::fdb_transaction_get_tag_throttled_duration(self.pointer.as_ptr()) })
     }
 
-    /// What it has cost so far.
+    /// The cost of the transaction so far.
     pub fn total_cost(&self) -> FdbFuture<i64> {
-        // SAFETY: the transaction lives; the future is owned by what wraps it.
+        // SAFETY: the transaction is alive; the returned wrapper owns the future.
         FdbFuture::new(unsafe { sys::fdb_transaction_get_total_cost(self.pointer.as_ptr()) })
     }
 
-    /// Begins to commit.
+    /// Starts the commit.
     pub fn commit(&self) -> FdbFuture<()> {
-        // SAFETY: the transaction lives; the future is owned by what wraps it.
+        // SAFETY: the transaction is alive; the returned wrapper owns the future.
         FdbFuture::new(unsafe { sys::fdb_transaction_commit(self.pointer.as_ptr()) })
     }
 
-    /// An atomic operation by its code. The client refuses a code that is none, at the next call that
-    /// answers.
+    /// An atomic operation by its code. For an unknown code, the next call that returns a result fails.
     pub fn atomic_op_code(&self, key: &[u8], parameter: &[u8], code: u32) {
-        // What is longer than this is longer than any limit; its beginning is refused likewise.
+        // Anything longer exceeds every limit; its first bytes are rejected in the same way.
         let length = |bytes: &[u8]| i32::try_from(bytes.len()).unwrap_or(i32::MAX);
-        // SAFETY: the transaction lives, and the client copies the bytes before it returns.
+        // SAFETY: the transaction is alive, and the client copies the bytes before it returns.
         unsafe {
             sys::fdb_transaction_atomic_op(
                 self.pointer.as_ptr(),
@@ -158,28 +157,28 @@ impl RawTransaction {
         }
     }
 
-    /// Begins to wait for a retry.
+    /// Starts waiting for a retry.
     pub fn on_error(&self, code: i32) -> FdbFuture<()> {
-        // SAFETY: the transaction lives; the future is owned by what wraps it.
+        // SAFETY: the transaction is alive; the returned wrapper owns the future.
         FdbFuture::new(unsafe { sys::fdb_transaction_on_error(self.pointer.as_ptr(), code) })
     }
 
-    /// Makes the transaction as new.
+    /// Resets the transaction to its initial state.
     pub fn reset(&self) {
-        // SAFETY: the transaction lives.
+        // SAFETY: the transaction is alive.
         unsafe { sys::fdb_transaction_reset(self.pointer.as_ptr()) }
     }
 
-    /// Cancels what is under way.
+    /// Cancels all outstanding operations.
     pub fn cancel(&self) {
-        // SAFETY: the transaction lives.
+        // SAFETY: the transaction is alive.
         unsafe { sys::fdb_transaction_cancel(self.pointer.as_ptr()) }
     }
 
-    /// The version of the commit, -1 if it wrote nothing.
+    /// The commit version; -1 if the transaction wrote nothing.
     pub fn committed_version(&self) -> FdbResult<i64> {
         let mut version = 0;
-        // SAFETY: the transaction lives, and the answer has a place.
+        // SAFETY: the transaction is alive, and the result pointer is valid.
         checked(unsafe { sys::fdb_transaction_get_committed_version(self.pointer.as_ptr(), &mut version) })?;
         Ok(version)
     }

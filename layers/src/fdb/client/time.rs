@@ -1,4 +1,4 @@
-//! Time and chance outside of a simulation.
+//! Time and randomness outside of a simulation.
 
 use crate::tx::Environment;
 use futures::future::BoxFuture;
@@ -7,12 +7,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The process's own clock, timers and the system's randomness. Works on any executor. All of a process
-/// count from one moment, so that times of several databases compare.
+/// The process's clock and timers, and the system's randomness. Works on any executor. All values of a
+/// process measure time from the same instant, so that times of several databases can be compared.
 #[derive(Clone, Copy, Debug)]
 pub struct RealTime(());
 
-/// The moment that times are counted from.
+/// The instant from which times are measured.
 #[allow(clippy::disallowed_methods, reason = "a real cluster's time is the wall's")]
 fn began() -> Instant {
     static BEGAN: OnceLock<Instant> = OnceLock::new();
@@ -20,7 +20,7 @@ fn began() -> Instant {
 }
 
 impl RealTime {
-    /// The process's time, which begins at the latest now.
+    /// The process's time, measured from this call at the latest.
     pub fn new() -> RealTime {
         began();
         RealTime(())

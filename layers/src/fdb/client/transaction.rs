@@ -1,4 +1,4 @@
-//! A transaction of the real client, as the contract has it.
+//! The contract's [`Transaction`] over the real client.
 
 use super::raw::RawTransaction;
 use crate::{
@@ -33,7 +33,8 @@ impl FdbTransaction {
         FdbTransaction { raw: Arc::new(raw) }
     }
 
-    /// A call that is under way: the transaction lives until it has ended, for its end would cancel it.
+    /// Awaits an outstanding call; holds the transaction until the call has finished, because dropping the
+    /// transaction would cancel it.
     async fn answer<A>(self, call: impl Future<Output = Result<A, FdbError>>) -> Result<A> {
         call.await.map_err(error)
     }
@@ -71,7 +72,7 @@ fn mode(mode: StreamingMode) -> options::StreamingMode {
     }
 }
 
-/// A key or a value of a batch, where the C client has put it.
+/// A key or a value of a batch, in the C client's memory.
 struct Part<const VALUE: bool> {
     batch: Arc<FdbValues>,
     row: usize,
@@ -93,7 +94,7 @@ fn rows(values: FdbValues) -> RangeBatch {
     RangeBatch { rows: (0..batch.len()).map(row).collect(), more }
 }
 
-/// Copied: the crate gives rows of rows by reference alone.
+/// Copies the rows: the crate provides the rows of mapped rows only by reference.
 fn mapped(values: &MappedKeyValues) -> MappedBatch {
     let pair =
         |key: &[u8], value: &[u8]| KeyValue::new(Bytes::copy_from_slice(key), Bytes::copy_from_slice(value));
@@ -142,7 +143,8 @@ impl Transaction for FdbTransaction {
         iteration: usize,
         isolation: Isolation,
     ) -> impl Future<Output = Result<MappedBatch>> + Send + use<> {
-        // The C API reads a range's memory out of whatever there is: a mapper of single keys must not reach it.
+        // The C API reads range results from memory regardless of the result's type: a mapper for single keys
+        // must not reach it.
         let asked = match Mapper::parse(mapper) {
             Err(Error::UNSUPPORTED_OPERATION) => Err(Error::UNSUPPORTED_OPERATION),
             _ => {
@@ -169,11 +171,11 @@ impl Transaction for FdbTransaction {
     }
 
     fn atomic_op(&self, key: &[u8], operand: &[u8], op: MutationType) {
-        // The codes are the client's own: none of these is refused here.
+        // All these codes exist, so that this call does not fail.
         let _ = self.atomic_op_code(key, operand, op.code());
     }
 
-    /// The client itself judges the code, and refuses one that is none at the next call that answers.
+    /// The client checks the code; for an unknown code, the next call that returns a result fails.
     fn atomic_op_code(&self, key: &[u8], operand: &[u8], code: u32) -> Result<()> {
         let (key, operand) = offsets::harmless(key, operand, code);
         self.raw.atomic_op_code(&key, &operand, code);
@@ -188,7 +190,7 @@ impl Transaction for FdbTransaction {
         self.raw.add_conflict_range(begin, end, kind).map_err(error)
     }
 
-    /// Outlives the transaction, once that has committed.
+    /// After the commit, the watch outlives the transaction.
     fn watch(&self, key: &[u8]) -> BoxFuture<'static, Result<()>> {
         self.raw.watch(key).map(|fired| fired.map_err(error)).boxed()
     }

@@ -1,4 +1,4 @@
-//! 5.6: atomic operations: every one over absent, shorter, equal, longer and empty values.
+//! 5.6: atomic operations: each one over absent, shorter, equal, longer and empty values.
 
 use super::{
     Case, Ctx, Outcome,
@@ -12,7 +12,7 @@ const SECTION: &str = "atomic";
 
 type Value = Option<&'static [u8]>;
 
-/// Operation, topic, what is stored, operand, what becomes of it.
+/// Operation, topic, stored value, operand, resulting value.
 type Row = (MutationType, &'static str, Value, &'static [u8], Value);
 
 const ROWS: &[Row] = &[
@@ -138,7 +138,8 @@ fn owned(value: Value) -> Option<Bytes> {
     value.map(Bytes::from_static)
 }
 
-/// One row four ways: over what is stored, over an own write, read before the commit and after it.
+/// Tests one row in four ways: over a stored value and over the transaction's own write, read before and
+/// after the commit.
 async fn operates<D: Database>(c: Ctx<D>, row: &Row) -> Outcome {
     let (op, _, stored, operand, promised) = *row;
     let key = c.key("a");

@@ -1,4 +1,4 @@
-//! 5.2: what a commit promises, and what may be called around it.
+//! 5.2: the guarantees of a commit, and the calls allowed around it.
 
 use super::{
     Case, Ctx, Outcome,
@@ -186,7 +186,7 @@ async fn versions_rise<D: Database>(c: Ctx<D>) -> Outcome {
 
 async fn versions_pace<D: Database>(c: Ctx<D>) -> Outcome {
     let mut seen = Vec::new();
-    // A recovery makes versions jump by a hundred seconds' worth: one undisturbed second suffices.
+    // A recovery makes versions jump by the equivalent of a hundred seconds: one undisturbed second suffices.
     for _ in 0..3 {
         let (begin, first) = (c.db.env().now(), c.put("a", "1").await?);
         c.pause(1_000).await;

@@ -196,7 +196,7 @@ async fn write_skew<D: Database>(c: Ctx<D>, isolation: Isolation) -> Outcome {
     }
     match isolation {
         Snapshot => same("how many commit", committed, 2),
-        // Each resolver decides by itself: both may fail, and both may not commit.
+        // Each resolver decides independently: both may fail, but both must not commit.
         Serializable => holds(committed <= 1, || "at most one of the two commits, both did".into()),
     }
 }
@@ -250,7 +250,7 @@ async fn conflicts_with<D: Database>(c: Ctx<D>, write: Write) -> Outcome {
         Write::Atomic => other.atomic_op(&key, b"\x01", MutationType::Add),
         Write::Stamped => other.atomic_op(&key, &[0; 14], MutationType::SetVersionstampedValue),
         Write::ConflictRange => {
-            // Cannot be refused: the bounds are in order and below \xff.
+            // Cannot fail: the bounds are in order and below \xff.
             let _ = other.add_conflict_key(&key, ConflictRangeType::Write);
         }
     })
@@ -336,11 +336,11 @@ async fn future_version<D: Database>(c: Ctx<D>) -> Outcome {
     fails_with("the read", read, &[Error::FUTURE_VERSION, Error::PROCESS_BEHIND])
 }
 
-/// How many seconds a version may take to become too old before the promise counts as broken. The
-/// window is five seconds of versions; servers may keep more, though not for long.
+/// The number of seconds a version may take to become too old before the promise counts as broken. The window
+/// is five seconds of versions; servers may keep more, but not for long.
 const FORGETTING: u32 = 60;
 
-/// Waits until `version` is too old to read at, writing meanwhile so that versions advance.
+/// Waits until `version` is too old to read at, and writes meanwhile so that versions advance.
 async fn outlive<D: Database>(c: &Ctx<D>, version: i64) -> Outcome {
     for _ in 0..FORGETTING {
         c.pause(1_000).await;

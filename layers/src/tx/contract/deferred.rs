@@ -1,4 +1,4 @@
-//! 5.2: calls that answer nothing leave their errors to the next call that answers.
+//! 5.2: calls that return nothing leave their errors to the next call that returns a result.
 
 use super::{
     Case, Ctx, Outcome,
@@ -76,7 +76,7 @@ async fn deferred_writes_nothing<D: Database>(c: Ctx<D>) -> Outcome {
     same("the rows", c.rows().await?, vec![])
 }
 
-/// The calls that answer, each of which must answer with an error left behind by a void call.
+/// The calls that return a result, each of which must return the error left by a void call.
 #[derive(Clone, Copy)]
 enum Call {
     Get,
@@ -113,7 +113,7 @@ async fn surfaces<D: Database>(c: Ctx<D>, call: Call) -> Outcome {
     fails("the answer", answer, Error::INVERTED_RANGE)
 }
 
-/// A void call that is wrong.
+/// An invalid void call.
 #[derive(Clone, Copy)]
 enum Wrong {
     SystemSet,
@@ -156,7 +156,7 @@ async fn deferred<D: Database>(c: Ctx<D>, error: Error, wrong: Wrong) -> Outcome
         Wrong::InvertedClear => tx.clear_range(&c.key("b"), &key),
         Wrong::UnknownMutation => {
             for code in [3, 10, 11, 99] {
-                // Refused at the call, or deferred as the C client does.
+                // Rejected by the call, or deferred as in the C client.
                 if let Err(e) = c.tx()?.atomic_op_code(&key, b"\x01", code) {
                     fails::<()>("the call", Err(e), error)?;
                     continue;

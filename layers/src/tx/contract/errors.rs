@@ -1,4 +1,4 @@
-//! 5.1: which errors a retry loop may retry, and what `on_error` answers to each.
+//! 5.1: which errors a retry loop may retry, and what `on_error` does for each.
 
 use super::{
     Case, Ctx, Outcome,
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const SECTION: &str = "errors";
 
-/// Codes without a name in [`Error`] that a client must give back like any other.
+/// Codes without a constant in [`Error`] that a client must return like any other.
 const UNNAMED: [i32; 3] = [1000, 1004, 1500];
 
 /// What `on_error` does with an error.
@@ -18,19 +18,19 @@ const UNNAMED: [i32; 3] = [1000, 1004, 1500];
 enum Answer {
     /// Waits and resets.
     Retries,
-    /// Gives the error back.
+    /// Returns the error.
     GivesBack,
-    /// Either: it depends on how the client is set up.
+    /// Either: it depends on the client's configuration.
     Either,
 }
 
 fn answer(error: Error) -> Answer {
     match error {
-        // The plain client gives it back; the one that holds several client libraries retries.
+        // The plain client returns it; the multi-version client retries.
         Error::CLUSTER_VERSION_CHANGED => Answer::Either,
-        // A knob of the client decides.
+        // Depends on a knob of the client.
         Error::TRANSACTION_REJECTED_RANGE_LOCKED => Answer::Either,
-        // Not in the predicate, and retried all the same.
+        // Not in the predicate, but retried nevertheless.
         Error::BLOB_GRANULE_REQUEST_FAILED => Answer::Retries,
         e if e.is_retryable() => Answer::Retries,
         _ => Answer::GivesBack,
@@ -269,7 +269,7 @@ async fn limit_reset<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-/// How long so many calls of `on_error` with this error take together.
+/// How long `times` calls of `on_error` with this error take together.
 async fn retries<D: Database>(
     c: &Ctx<D>,
     tx: &D::Transaction,
@@ -283,9 +283,9 @@ async fn retries<D: Database>(
     Ok(c.db.env().now() - begin)
 }
 
-/// Sixteen backoffs are uniform below 0.01, 0.02, .. 0.64 s and then nine times below 1 s. That
-/// they sum to less than 0.3 s has a probability below 1e-10; without growth they cannot exceed
-/// 0.16 s by more than the calls themselves take.
+/// Sixteen backoffs are uniform below 0.01, 0.02, .. 0.64 s, and then nine times below 1 s. The probability
+/// that they sum to less than 0.3 s is below 1e-10; without growth they cannot exceed 0.16 s by more than the
+/// duration of the calls themselves.
 const GROWN: u32 = 16;
 
 async fn backoff_grows<D: Database>(c: Ctx<D>) -> Outcome {
@@ -302,7 +302,7 @@ async fn backoff_reset<D: Database>(c: Ctx<D>) -> Outcome {
         tx.reset();
         took += retries(&c, &tx, Error::NOT_COMMITTED, 1).await?;
     }
-    // Twelve delays uniform below 1 s would sum to less than this with a probability below 1e-11.
+    // The probability that twelve delays uniform below 1 s sum to less than this is below 1e-11.
     holds(took <= Duration::from_millis(500), || {
         format!("12 first backoffs of less than 0.01 s each; they took {took:?}")
     })

@@ -1,4 +1,5 @@
-//! Assertions that answer instead of panicking: each says what was promised and what was seen.
+//! Assertions that return an outcome instead of panicking: each failure states what was promised and what was
+//! seen.
 
 use crate::tx::{Error, Result};
 use std::{any::Any, fmt};
@@ -19,7 +20,7 @@ impl Broken {
         Broken { why: why.into(), inconclusive: false }
     }
 
-    /// A panic below a case: the backend's, since cases do not panic.
+    /// A panic during a case: it comes from the backend, since cases do not panic.
     pub(super) fn from_panic(panic: &(dyn Any + Send)) -> Broken {
         let text = panic
             .downcast_ref::<String>()
@@ -29,7 +30,7 @@ impl Broken {
         Broken::new(format!("panicked: {text}"))
     }
 
-    /// Whether this is a retryable error where success was promised, which says nothing about the
+    /// Whether this is a retryable error where success was promised, from which nothing follows about the
     /// promise itself.
     pub fn is_inconclusive(&self) -> bool {
         self.inconclusive
@@ -60,7 +61,7 @@ pub(super) fn same<T: PartialEq + fmt::Debug>(what: &str, seen: T, promised: T) 
     Err(Broken::new(format!("{what}: promised {}, seen {}", brief(&promised), brief(&seen))))
 }
 
-/// `condition` must hold; `what` states it, with the figures.
+/// `condition` must hold; `what` describes it, including the figures.
 pub(super) fn holds(condition: bool, what: impl FnOnce() -> String) -> Outcome {
     if condition { Ok(()) } else { Err(Broken::new(format!("promised, and not so: {}", what()))) }
 }
@@ -81,12 +82,12 @@ pub(super) fn fails_with<T: fmt::Debug>(what: &str, result: Result<T>, promised:
     }
 }
 
-/// `result` must be a success; names the call in the failure.
+/// `result` must be a success; `what` identifies the call in the failure.
 pub(super) fn succeeds<T>(what: &str, result: Result<T>) -> std::result::Result<T, Broken> {
     result.map_err(|e| Broken::from_error(&format!("{what}: promised success, seen "), e))
 }
 
-/// Values run to 100,000 bytes: enough of them to recognise.
+/// Shortens the text: values may have 100,000 bytes.
 fn brief(value: &impl fmt::Debug) -> String {
     let text = format!("{value:?}");
     match text.char_indices().nth(600) {

@@ -1,5 +1,6 @@
-//! 5.5: which keys a read or a write conflicts on. Each extent is checked twice: as the special
-//! keys list it, and by what happens when somebody else writes (or has read) keys in and out of it.
+//! 5.5: which keys a read or a write conflicts on. Each extent is checked twice: by the special keys that
+//! list it, and by whether writes (or reads) of another transaction at keys inside and outside of it
+//! conflict.
 
 use super::{
     Broken, Case, Ctx, Outcome,
@@ -13,14 +14,15 @@ use crate::tx::{
 
 const SECTION: &str = "reads";
 
-/// What is stored before each extent: every other letter.
+/// The keys stored before each test: every other letter.
 const STORED: &[&str] = &["a", "c", "e", "g", "i"];
 
-/// Keys written (or read) by somebody else: the letters, what lies just behind some, and between.
+/// Keys written (or read) by another transaction: the letters, the keys directly after some of them, and keys
+/// between them.
 const PROBES: &[&str] =
     &["", "a", "a\0", "b", "bb", "c", "c\0", "d", "d\0", "e", "e\0", "f", "g", "g\0", "h", "i", "i\0", "z"];
 
-/// One thing that a transaction does.
+/// One step of a transaction.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Get(&'static str),
@@ -31,10 +33,10 @@ enum Step {
     /// All batches of `[begin, end)`.
     Range(&'static str, &'static str),
     RangeSnapshot(&'static str, &'static str),
-    /// `[begin, end)` with this limit, reversed if so. Batches may end at the edges of shards, which
-    /// parts the conflict range and does not change what it covers.
+    /// `[begin, end)` with this limit, reversed if so. Batches may end at shard boundaries, which splits the
+    /// conflict range but does not change the keys that it covers.
     Limited(&'static str, &'static str, usize, bool),
-    /// All of a range between two selectors, with this limit (0 for none), reversed if so.
+    /// All rows between two selectors, with this limit (0 for none), reversed if so.
     Between((&'static str, bool, i32), (&'static str, bool, i32), usize, bool),
     AddRead(&'static str, &'static str),
     AddWrite(&'static str, &'static str),
@@ -47,7 +49,7 @@ enum Step {
     Option(fn() -> TransactionOption),
 }
 
-/// What a transaction does, and the ranges it then conflicts on.
+/// The steps of a transaction, and the ranges that it then conflicts on.
 struct Extent {
     topic: &'static str,
     promise: &'static str,
@@ -345,13 +347,13 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
 }
 
 impl Extent {
-    /// Whether somebody else's write (or read) of `probe` must conflict.
+    /// Whether a write (or read) of `probe` by another transaction must conflict.
     fn covers(&self, probe: &str) -> bool {
         self.covers.iter().any(|(begin, end)| (*begin..*end).contains(&probe))
     }
 }
 
-/// Puts the prefix into the state that extents are told for.
+/// Stores the data that the extents assume.
 async fn store<D: Database>(c: &Ctx<D>) -> Result<i64> {
     c.commit(|tx| {
         tx.clear_range(&c.key(""), &c.end());
@@ -362,7 +364,7 @@ async fn store<D: Database>(c: &Ctx<D>) -> Result<i64> {
     .await
 }
 
-/// A transaction that has taken the extent's steps.
+/// A transaction that has performed the extent's steps.
 async fn taken<D: Database>(c: &Ctx<D>, extent: &Extent) -> Result<D::Transaction> {
     let tx = c.tx()?;
     tx.get_read_version().await?;
@@ -461,7 +463,7 @@ async fn writes_conflict<D: Database>(c: Ctx<D>, extent: &Extent) -> Outcome {
 fn judge(what: &str, probe: &str, committed: Result<()>, conflicts: bool) -> Outcome {
     let what = format!("{what} {probe:?} by somebody else, the commit");
     match committed {
-        // A conflict where there must be none is broken, not merely a reason to try again.
+        // An unexpected conflict breaks the promise; it is not merely a reason to try again.
         Err(Error::NOT_COMMITTED) if !conflicts => {
             Err(Broken::new(format!("{what}: promised success, seen a conflict")))
         }

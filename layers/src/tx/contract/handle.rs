@@ -47,7 +47,7 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
     }
 }
 
-/// Begins a commit of one write, runs `call` before it can have ended, and awaits both.
+/// Starts a commit of one write, runs `call` before the commit can have finished, and awaits both.
 async fn meanwhile<D: Database, T>(
     c: &Ctx<D>,
     tx: &D::Transaction,
@@ -194,7 +194,7 @@ async fn cancel_during_commit<D: Database>(c: Ctx<D>) -> Outcome {
     let tx = c.tx()?;
     let ((), committed) = meanwhile(&c, &tx, async { tx.cancel() }).await?;
     fails("the commit", committed, Error::TRANSACTION_CANCELLED)?;
-    // The write may land, now or later: only the handle's state is promised.
+    // The write may commit, now or later: only the handle's state is promised.
     let read = tx.get(&c.key("a"), Serializable).await;
     fails_with("a read after it", read, &[Error::USED_DURING_COMMIT, Error::TRANSACTION_CANCELLED])?;
     tx.reset();

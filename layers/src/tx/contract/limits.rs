@@ -1,4 +1,4 @@
-//! 5.5: how large the batches of a range read are, and what `more` says.
+//! 5.5: the sizes of the batches of a range read, and the meaning of `more`.
 
 use super::{
     Case, Ctx, Outcome,
@@ -11,10 +11,10 @@ use bytes::Bytes;
 
 const SECTION: &str = "reads";
 
-/// Bytes that a batch of iterator mode aims for, by iteration (the first ones).
+/// The target sizes of the first batches of iterator mode, in bytes, by iteration.
 const PROGRESSION: [usize; 9] = [4_096, 6_144, 9_216, 13_824, 20_736, 31_104, 46_656, 69_984, 80_000];
 
-/// What the modes without an iteration aim for.
+/// The target sizes of the modes without an iteration, in bytes.
 const MODES: &[(&str, StreamingMode, usize)] = &[
     ("small", Small, 256),
     ("medium", Medium, 1_000),
@@ -69,7 +69,7 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
 
 const ROWS: usize = 1_200;
 
-/// Rows of 100 bytes of value each, 120,000 bytes and more in all.
+/// Rows with values of 100 bytes each, at least 120,000 bytes in total.
 async fn fill<D: Database>(c: &Ctx<D>) -> Result<()> {
     c.commit(|tx| {
         for i in 0..ROWS {
@@ -80,7 +80,7 @@ async fn fill<D: Database>(c: &Ctx<D>) -> Result<()> {
     .map(drop)
 }
 
-/// The bytes of a batch without its last row: what it held when it went on.
+/// The bytes of a batch without its last row: the size at which it continued.
 fn before_last(batch: &RangeBatch) -> usize {
     let rows = batch.rows.split_last().map_or(&[][..], |(_, rows)| rows);
     rows.iter().map(|row| row.key.len() + row.value.len()).sum()
@@ -192,7 +192,8 @@ async fn limit_own<D: Database>(c: Ctx<D>) -> Outcome {
     same("the first three", seen, list(&["b", "c", "d"]))
 }
 
-/// The batches of a range up to the one that has `rows` rows in all, or says that there is no more.
+/// The number of rows in the batches of a range, up to the batch that reaches `rows` rows or reports that
+/// there are no more, and whether there are more.
 async fn batches<D: Database>(
     tx: &D::Transaction,
     mut range: RangeOption,

@@ -1,4 +1,5 @@
-//! 5.5: mapped ranges, without any data where they lead to: that would lie outside of the case's prefix.
+//! 5.5: mapped ranges, without data in the ranges that rows map to: those would lie outside of the case's
+//! prefix.
 
 use super::{
     Case, Ctx, Outcome,
@@ -49,7 +50,7 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
     }
 }
 
-/// Rows `a`, `b` and `c`, whose values are tuples of the prefix and a number.
+/// Stores the rows `a`, `b` and `c`, whose values are tuples of the prefix and a number.
 async fn stored<D: Database>(c: &Ctx<D>) -> Result<()> {
     c.commit(|tx| {
         for (n, key) in ["a", "b", "c"].iter().enumerate() {
@@ -64,19 +65,19 @@ fn value<D: Database>(c: &Ctx<D>, n: usize) -> Vec<u8> {
     pack(&(&c.key("")[..], n))
 }
 
-/// A mapper to what begins with both elements of the value and a string.
+/// A mapper to all keys that start with both elements of the value and a string.
 fn mapper() -> Vec<u8> {
     pack(&("{V[0]}", "{V[1]}", "x", "{...}"))
 }
 
-/// What a row of number `n` leads to.
+/// The range that the row with number `n` maps to.
 fn led_to<D: Database>(c: &Ctx<D>, n: usize) -> Range {
     let begin = pack(&(&c.key("")[..], n, "x"));
     let end = strinc(&begin).unwrap_or_default();
     (begin.into(), end)
 }
 
-/// The whole range, over as many batches as it takes: one may end at the edge of a shard.
+/// The whole range, in as many batches as needed: a batch may end at a shard boundary.
 async fn read<D: Database>(c: &Ctx<D>, tx: &D::Transaction, mapper: &[u8]) -> Result<MappedBatch> {
     let mut range = c.range("", "z").mode(StreamingMode::WantAll);
     let mut all = MappedBatch::default();
@@ -90,7 +91,7 @@ async fn read<D: Database>(c: &Ctx<D>, tx: &D::Transaction, mapper: &[u8]) -> Re
     }
 }
 
-/// The rows in short: key, value and the range that it led to, all of which are empty.
+/// The rows in short form: key, value and the range that it maps to, all of which are empty.
 fn brief(batch: &MappedBatch) -> Vec<(KeyValue, Range)> {
     let empty = batch.rows.iter().filter(|row| row.rows.is_empty());
     empty.map(|row| (row.parent.clone(), (row.begin.clone(), row.end.clone()))).collect()
@@ -123,7 +124,8 @@ async fn conflict_ranges_are<D: Database>(
     primary: (&str, &str),
     led: &[usize],
 ) -> Outcome {
-    // Where rows lead to begins with the code of a byte string: before any prefix of text.
+    // The ranges that rows map to begin with the type code of a byte string, which sorts before any text
+    // prefix.
     let mut promised: Vec<Range> = led.iter().map(|n| led_to(c, *n)).collect();
     promised
         .push((Bytes::copy_from_slice(primary.0.as_bytes()), Bytes::copy_from_slice(primary.1.as_bytes())));

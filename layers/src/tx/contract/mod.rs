@@ -1,13 +1,12 @@
-//! The transaction contract as a test suite: what FoundationDB promises its clients, one case for
-//! each promise that can be observed through [`Database`] and [`Transaction`](super::Transaction).
+//! The transaction contract as a test suite: FoundationDB's promises to its clients, with one case for each
+//! promise that can be observed through [`Database`] and [`Transaction`](super::Transaction).
 //!
-//! The suite is generic and runs unchanged on every backend. It needs nothing of the database but
-//! a key prefix of its own: each case works under a fresh prefix, cleared before and after, beside
-//! whatever else is stored. Two things reach further: the `\xff/metadataVersion` cases write that
-//! one key (which only invalidates caches), and cases of database options change a default of the
-//! handle and put it back.
+//! The suite is generic and runs unchanged on every backend. It requires only its own key prefix in the
+//! database: each case uses a fresh prefix, cleared before and after, independent of the other data. Two
+//! things reach further: the `\xff/metadataVersion` cases write that one key (which only invalidates caches),
+//! and cases of database options change a default of the handle and restore it.
 //!
-//! Cases of mapped ranges read, and never write, below the encoding of their prefix as a tuple's byte string.
+//! Cases of mapped ranges read, but never write, keys below their prefix encoded as a tuple's byte string.
 //!
 //! Cases are named after sections of the contract:
 //!
@@ -16,19 +15,19 @@
 //! | `errors` | error predicates and `on_error` |
 //! | `commits` | commit: read-only commits, size, deferred errors, use during a commit |
 //! | `conflicts` | conflicts and the window of read versions |
-//! | `options` | options and what outlives `on_error` |
+//! | `options` | options, and which of them remain set after `on_error` |
 //! | `reads` | reads, read-your-writes, selectors, ranges, extents of conflict ranges |
 //! | `atomic` | atomic operations |
 //! | `versionstamps` | versionstamps and unreadable keys |
 //! | `watches` | watches |
 //! | `sizes` | sizes, special keys, the metadata version |
 //!
-//! [`NOT_OBSERVABLE`] lists the promises that no case can check, and why.
+//! [`NOT_OBSERVABLE`] lists the promises that no case can check, with the reasons.
 //!
-//! A retryable error where a case promised success says nothing about the promise (a recovery
-//! may strike a real cluster at any time): the case is run again, a few times.
+//! A retryable error where a case expects success does not show that the promise is broken (a recovery may
+//! happen on a real cluster at any time): the case is repeated, up to a few times.
 
-/// What a file checks: topic, the function that checks it, and the promise.
+/// The cases of a file: topic, the function that checks it, and the promise.
 macro_rules! catalogue {
     ($($topic:literal, $run:expr, $promise:literal;)*) => {
         vec![$(Case::new(SECTION, $topic, $promise, $run)),*]
@@ -74,11 +73,11 @@ use std::{future::Future, panic::AssertUnwindSafe, pin::pin, time::Duration};
 pub const SECTIONS: &[&str] =
     &["errors", "commits", "conflicts", "options", "reads", "atomic", "versionstamps", "watches", "sizes"];
 
-/// How often a case is run again after a retryable error that it did not ask for.
+/// How often a case is attempted in total if it ends with a retryable error that it did not provoke.
 const ATTEMPTS: u32 = 4;
 
-/// How long one attempt of a case may take before it counts as stuck. Cases that wait for a read
-/// version to grow old need most of a minute on a database that forgets slowly.
+/// How long one attempt of a case may take before it counts as stuck. Cases that wait until a read version is
+/// too old need most of a minute on a database that keeps old versions for long.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 type Run<D> = Box<dyn Fn(Ctx<D>) -> BoxFuture<'static, Outcome> + Send + Sync>;
@@ -110,14 +109,14 @@ impl<D: Database> Case<D> {
     }
 }
 
-/// What came of one case.
+/// The result of one case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// The case's name.
     pub name: String,
     /// The promise it tests.
     pub promise: String,
-    /// `Err` says what was promised and what was seen.
+    /// `Err` states what was promised and what was seen.
     pub result: Result<(), String>,
 }
 
@@ -147,16 +146,16 @@ pub fn cases<D: Database>() -> Vec<Case<D>> {
     .collect()
 }
 
-/// Runs the cases whose name contains `filter` (all for the empty one), one after the other, each
-/// under a prefix of its own below `prefix`. A case that fails, panics or gets stuck stops no other.
+/// Runs the cases whose name contains `filter` (all cases if it is empty), one after another, each under its
+/// own prefix below `prefix`. A case that fails, panics or gets stuck does not stop the others.
 ///
-/// `prefix` must be shorter than 1,000 bytes, must not begin with `\xff`, and must not be used by
-/// anybody else meanwhile.
+/// `prefix` must be shorter than 1,000 bytes, must not begin with `\xff`, and must not be used by others in
+/// the meantime.
 pub async fn run_all<D: Database>(db: &D, prefix: &[u8], filter: &str) -> Vec<Verdict> {
     run_each(db, prefix, filter, |_| true).await
 }
 
-/// [`run_all`], which tells `heard` of each case when it has ended, and runs no more when that says `false`.
+/// Like [`run_all`], but calls `heard` with each verdict, and stops when it returns `false`.
 pub async fn run_each<D: Database>(
     db: &D,
     prefix: &[u8],
@@ -178,7 +177,7 @@ pub async fn run_each<D: Database>(
     verdicts
 }
 
-/// Runs one case until an attempt says something about its promise.
+/// Runs one case until an attempt is conclusive.
 async fn run_case<D: Database>(db: &D, prefix: &[u8], number: usize, case: &Case<D>) -> Result<(), String> {
     let mut last = String::new();
     for attempt in 0..ATTEMPTS {
@@ -194,7 +193,7 @@ async fn run_case<D: Database>(db: &D, prefix: &[u8], number: usize, case: &Case
     Err(format!("{last}, in each of {ATTEMPTS} attempts"))
 }
 
-/// One attempt: clears the prefix, runs the case, clears the prefix again, all within bounds.
+/// One attempt: clears the prefix, runs the case, and clears the prefix again, each with a time limit.
 async fn attempt_case<D: Database>(ctx: &Ctx<D>, case: &Case<D>) -> Outcome {
     bounded(ctx, async { Ok(ctx.clear_all().await.map(drop)?) }).await?;
     let outcome = bounded(ctx, (case.run)(ctx.clone())).await;
@@ -202,7 +201,7 @@ async fn attempt_case<D: Database>(ctx: &Ctx<D>, case: &Case<D>) -> Outcome {
     outcome.and(cleared)
 }
 
-/// Turns a panic, and patience that has run out, into an outcome.
+/// Turns a panic, or an exceeded time limit, into an outcome.
 async fn bounded<D: Database>(ctx: &Ctx<D>, work: impl Future<Output = Outcome> + Send) -> Outcome {
     let guarded = pin!(AssertUnwindSafe(work).catch_unwind());
     match select(guarded, ctx.db.env().sleep(PATIENCE)).await {

@@ -1,5 +1,5 @@
-//! A database that cannot be reached: enough to look at the catalogue, and to see that every case
-//! fails on it by itself.
+//! A database that cannot be reached: sufficient to list the cases, and to check that every case fails on it
+//! by itself.
 
 use crate::tx::*;
 use bytes::Bytes;
@@ -47,7 +47,7 @@ impl Database for Nowhere {
     }
 }
 
-/// The transaction that never was.
+/// A transaction that cannot be created.
 #[derive(Clone, Debug)]
 pub(super) enum Never {}
 

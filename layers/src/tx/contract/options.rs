@@ -1,4 +1,4 @@
-//! 5.4: what options do, and which of them outlive `on_error`.
+//! 5.4: the effects of options, and which of them remain set after `on_error`.
 
 use super::{
     Case, Ctx, Outcome,
@@ -150,10 +150,10 @@ const HARMLESS: &[(&str, TransactionOption)] = &[
 const EIGHT: &[u8] = &[0; 8];
 const LONG: &[u8] = &[b'x'; 256];
 
-/// What is set, by its name here, its code and its value.
+/// An option: its name in this file, its code and its value.
 type Raw = (&'static str, i32, Option<&'static [u8]>);
 
-/// What is refused, and the errors with which it may be.
+/// Options that are rejected, with the possible errors.
 const REFUSED_RAW: &[(Raw, &[Error])] = &[
     (("no-such-option", 12, None), &[Error::INVALID_OPTION]),
     (("value-too-many", 10, Some(b"x")), &[Error::INVALID_OPTION_VALUE]),
@@ -172,7 +172,7 @@ const REFUSED_RAW: &[(Raw, &[Error])] = &[
     (("tag-of-17-bytes", 800, Some(LONG.split_at(17).0)), &[Error::from_code(2110)]),
 ];
 
-/// Options that change nothing an undisturbed transaction can see.
+/// Options without an effect that an undisturbed transaction can observe.
 const HARMLESS_RAW: &[Raw] = &[
     ("an-empty-value-that-is-none", 10, Some(b"")),
     ("include-port-in-address", 23, None),
@@ -192,7 +192,7 @@ const HARMLESS_RAW: &[Raw] = &[
     ("skip-grv-cache", 1102, None),
 ];
 
-/// A transaction has five tags at most.
+/// A transaction has at most five tags.
 async fn sixth_tag<D: Database>(c: Ctx<D>) -> Outcome {
     let tx = c.tx()?;
     for tag in ["1", "2", "3", "4", "5"] {
@@ -202,7 +202,7 @@ async fn sixth_tag<D: Database>(c: Ctx<D>) -> Outcome {
     fails("the sixth tag", sixth, Error::from_code(2109))
 }
 
-/// How an option was refused: at the call, or, as the C client defers it, at the next read.
+/// How an option was rejected: by the call or, as the C client defers it, by the next read.
 async fn set_then_read<D: Database>(
     c: &Ctx<D>,
     tx: &D::Transaction,
@@ -320,7 +320,7 @@ async fn persistent_retry_limit<D: Database>(c: Ctx<D>) -> Outcome {
     fails("one more", tx.on_error(Error::NOT_COMMITTED).await, Error::NOT_COMMITTED)
 }
 
-/// How long 32 retries take, nearly all of whose backoffs would be about half a second each.
+/// How long 32 retries take whose backoffs are mostly about half a second each.
 async fn long_backoff<D: Database>(c: &Ctx<D>, tx: &D::Transaction) -> Result<Duration> {
     let begin = c.db.env().now();
     for _ in 0..32 {
@@ -336,7 +336,7 @@ async fn persistent_max_delay<D: Database>(c: Ctx<D>) -> Outcome {
     holds(took < Duration::from_secs(1), || format!("32 backoffs of at most 0.002 s; they took {took:?}"))
 }
 
-/// A transaction that set `option` and then was retried.
+/// A transaction that set `option` and was then retried.
 async fn retried<D: Database>(c: &Ctx<D>, option: TransactionOption) -> Result<D::Transaction> {
     let tx = c.tx()?;
     tx.set_option(option)?;
@@ -428,7 +428,7 @@ async fn late_ryw<D: Database>(c: Ctx<D>, write: bool) -> Outcome {
     fails("the option or the next read", seen, Error::CLIENT_INVALID_OPERATION)
 }
 
-/// What snapshot and serializable reads see of an own write over `old`.
+/// Whether snapshot and serializable reads see the transaction's own write over `old`.
 async fn own_write<D: Database>(c: &Ctx<D>, options: &[TransactionOption]) -> Result<(bool, bool)> {
     c.put("a", "old").await?;
     let tx = c.tx()?;
@@ -505,7 +505,7 @@ async fn system_access<D: Database>(c: Ctx<D>) -> Outcome {
     same("a system key that is absent", tx.get(b"\xff/shaketable/absent", Snapshot).await?, None)
 }
 
-/// Runs `case` with a default of the handle changed, and puts it back whatever comes of it.
+/// Runs `case` with a changed default of the handle, and restores it regardless of the outcome.
 async fn with_default<D: Database>(
     c: &Ctx<D>,
     set: DatabaseOption,
@@ -661,7 +661,7 @@ async fn cached<D: Database>(c: &Ctx<D>) -> Result<Option<D::Transaction>> {
 
 async fn grv_cache<D: Database>(c: Ctx<D>) -> Outcome {
     for value in ["1", "2", "3", "4", "5"] {
-        // The cache holds this version by now, if there is one.
+        // The cache, if there is one, holds this version now.
         c.tx()?.get_read_version().await?;
         let committed = c.put("a", value).await?;
         let Some(tx) = cached(&c).await? else { return Ok(()) };

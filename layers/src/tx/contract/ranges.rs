@@ -1,4 +1,5 @@
-//! 5.5: range reads: what they return, in which order, and how own writes are merged into them.
+//! 5.5: range reads: the rows that they return, their order, and how the transaction's own writes are merged
+//! into them.
 
 use super::{
     Case, Ctx, Outcome,
@@ -85,7 +86,7 @@ async fn inverted<D: Database>(c: Ctx<D>) -> Outcome {
         same("the rows", batch.rows, vec![])?;
         same("more", batch.more, false)?;
     }
-    // Bases in order, resolved keys not.
+    // The bases are in order, the resolved keys are not.
     let range = RangeOption::between(c.selector("a", false, 3), c.selector("b", false, 1));
     same("resolved begin behind resolved end", keys(&c, &tx, range).await?, vec![])
 }
@@ -136,7 +137,7 @@ async fn selectors<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-/// A transaction whose own writes touch every other of eight committed keys.
+/// A transaction whose own writes affect every other of eight committed keys.
 async fn mixed<D: Database>(c: &Ctx<D>) -> Result<D::Transaction> {
     c.put_all(&["a", "b", "c", "d", "e", "f"]).await?;
     let tx = c.tx()?;

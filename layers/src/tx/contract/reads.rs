@@ -194,7 +194,7 @@ async fn named_selectors<D: Database>(c: Ctx<D>) -> Outcome {
     same("first_greater_than(c)", key(KeySelector::first_greater_than(m)).await?, "d".into())
 }
 
-/// Which of the keys that selectors count are own, uncommitted writes.
+/// Which of the keys that selectors count are the transaction's own uncommitted writes.
 #[derive(Clone, Copy, PartialEq)]
 enum Own {
     Nothing,
@@ -202,7 +202,7 @@ enum Own {
     All,
 }
 
-/// Every selector around nine keys whose answer lies among them, against a sorted list.
+/// Checks every selector around nine keys that resolves to one of them against a sorted list.
 async fn all_selectors<D: Database>(c: Ctx<D>, own: Own) -> Outcome {
     let keys = ["b", "d", "f", "h", "j", "l", "n", "p", "r"];
     let committed: &[&str] = match own {

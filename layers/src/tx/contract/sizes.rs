@@ -13,9 +13,9 @@ use bytes::Bytes;
 
 const SECTION: &str = "sizes";
 
-/// What a 64-bit FoundationDB client counts for a mutation beside its key and value.
+/// The bytes that a 64-bit FoundationDB client counts for a mutation in addition to its key and value.
 const MUTATION: usize = 44;
-/// What it counts for a conflict range beside its two keys.
+/// The bytes that it counts for a conflict range in addition to its two keys.
 const RANGE: usize = 24;
 
 pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
@@ -101,7 +101,7 @@ async fn raw_access<D: Database>(c: Ctx<D>) -> Outcome {
         let tx = c.tx()?;
         tx.set_option(TransactionOption::RawAccess)?;
         tx.set(&c.key(vec![b'k'; length - c.key("").len()]), b"1");
-        // Reading it back shows whether it was taken; committing it is not needed for that.
+        // Reading shows whether the write was accepted; no commit is needed.
         let read = tx.get(&c.key("a"), Serializable).await;
         if fits {
             succeeds("a read after the write", read)?;
@@ -129,7 +129,7 @@ enum Step {
     Range,
 }
 
-/// A step, and its size given the length of the key `a`, which is that of `b` too.
+/// A step, and its size as a function of the length of the key `a`, which is that of `b` too.
 type Size = (&'static str, Step, fn(usize) -> usize);
 
 const SIZES: &[Size] = &[
@@ -147,7 +147,7 @@ const SIZES: &[Size] = &[
     ("get_range", Step::Range, |k| 2 * k + RANGE),
 ];
 
-/// The size of a set of a key and a value of these lengths.
+/// The size of a set with a key and a value of these lengths.
 fn set(key: usize, value: usize) -> usize {
     key + value + MUTATION + 2 * key + 1 + RANGE
 }
@@ -217,7 +217,7 @@ async fn size_sum<D: Database>(c: Ctx<D>) -> Outcome {
     holds(tx.get_approximate_size().await? > promised, || "a clear adds to the size".into())
 }
 
-/// Some four megabytes under the prefix.
+/// Stores about four megabytes under the prefix.
 async fn fill<D: Database>(c: &Ctx<D>) -> Result<()> {
     let value = vec![7; 50_000];
     for part in 0..8_u8 {
@@ -259,7 +259,7 @@ async fn estimate_inverted<D: Database>(c: Ctx<D>) -> Outcome {
     fails("the estimate", bytes, Error::INVERTED_RANGE)
 }
 
-/// Split points must begin and end with the range, and rise.
+/// Split points must start and end with the bounds of the range, and be in ascending order.
 fn well_formed(c_begin: &Bytes, c_end: &Bytes, points: &[Bytes]) -> Outcome {
     same("the first point", points.first(), Some(c_begin))?;
     same("the last point", points.last(), Some(c_end))?;
@@ -323,7 +323,7 @@ async fn cost_of_writes<D: Database>(c: Ctx<D>) -> Outcome {
     tx.clear_range(&c.key("x"), &c.key("z"));
     same("before the commit", tx.get_total_cost().await?, 0)?;
     tx.commit().await?;
-    // The set of one page, that of two, the operation whose operand counts nothing, and the clear.
+    // A set of one page, a set of two pages, an operation whose operand does not count, and the clear.
     same("after it", tx.get_total_cost().await?, (4 + 8 + 4 + 1) * PAGE)
 }
 

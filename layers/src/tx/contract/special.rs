@@ -17,7 +17,7 @@ use futures::future::join;
 
 const SECTION: &str = "sizes";
 
-/// The key whose value clients compare to know that their caches are fresh.
+/// The key whose value clients compare to check that their caches are up to date.
 const METADATA_VERSION: &[u8] = b"\xff/metadataVersion";
 /// The only operand it accepts.
 const REQUIRED: &[u8] = &[0; 14];
@@ -160,7 +160,8 @@ async fn conflicting_range<D: Database>(c: Ctx<D>) -> Outcome {
     c.put("c", "theirs").await?;
     c.touch(&tx)?;
     fails("the commit", tx.commit().await, Error::NOT_COMMITTED)?;
-    // Where resolvers meet a range is cut: the piece that holds the key is listed at the least.
+    // A conflicting range is cut at the boundaries between resolvers: at least the piece that holds the key
+    // is listed.
     let listed = c.listed(&tx, CONFLICTING_KEYS).await?;
     let within = |r: &(Bytes, Bytes)| r.0 >= "a" && r.1 <= "f" && r.0 <= "c" && r.1 > "c";
     holds(listed.len() == 1 && listed.iter().all(within), || {
@@ -177,7 +178,7 @@ async fn conflicting_off<D: Database>(c: Ctx<D>) -> Outcome {
     same("conflicting keys", c.listed(&tx, CONFLICTING_KEYS).await?, ranges(&[]))
 }
 
-/// A range from within a module to behind it.
+/// A range that starts within a module and ends after it.
 fn across() -> RangeOption {
     RangeOption::new(READ_CONFLICTS, &b"\xff\xff/transaction1"[..])
 }
@@ -231,7 +232,7 @@ async fn status<D: Database>(c: Ctx<D>) -> Outcome {
     })
 }
 
-/// Changes the metadata version; the stamp it now is.
+/// Changes the metadata version and returns its new stamp.
 async fn change_metadata<D: Database>(c: &Ctx<D>) -> Result<[u8; 10]> {
     let tx = c.tx()?;
     tx.atomic_op(METADATA_VERSION, REQUIRED, SetVersionstampedValue);
@@ -256,7 +257,7 @@ async fn metadata_stamped<D: Database>(c: Ctx<D>) -> Outcome {
         let stamp = change_metadata(&c).await?;
         let tx = c.tx()?;
         let value = tx.get(METADATA_VERSION, Snapshot).await?;
-        // Others may have changed it since, which only takes it further.
+        // Others may have changed it since, which only increases it.
         holds(value.as_ref().is_some_and(|v| v.as_ref() >= stamp.as_slice()), || {
             format!("the stamp {stamp:?} or a later one, seen {value:?}")
         })?;

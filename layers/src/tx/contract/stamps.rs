@@ -61,7 +61,7 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
     cases
 }
 
-/// What is wrong with a versionstamped parameter.
+/// What is wrong with a versionstamped key or operand.
 #[derive(Clone, Copy)]
 enum Bad {
     Offset(i32),
@@ -77,13 +77,13 @@ const BAD_OFFSETS: &[(&str, Bad)] = &[
     ("missing", Bad::TooShort),
 ];
 
-/// `before`, room for a stamp, `after`, and the offset of the room.
+/// `before`, ten bytes for the stamp, `after`, and the offset of the stamp.
 pub(super) fn stamped(before: &[u8], after: &[u8]) -> Vec<u8> {
     let offset = u32::try_from(before.len()).unwrap_or(u32::MAX);
     [before, &[0; 10], after, &offset.to_le_bytes()].concat()
 }
 
-/// The bytes that [`stamped`] becomes.
+/// The bytes into which [`stamped`] is transformed by the commit.
 pub(super) fn filled(before: &[u8], stamp: [u8; 10], after: &[u8]) -> Bytes {
     [before, &stamp, after].concat().into()
 }
@@ -230,7 +230,7 @@ async fn key_no_conflict<D: Database>(c: Ctx<D>) -> Outcome {
     succeeds("the reader's commit", reader.commit().await)
 }
 
-/// The least stamp of a version.
+/// The smallest stamp of a version.
 pub(super) fn stamp_at(version: i64) -> [u8; 10] {
     let mut stamp = [0; 10];
     stamp[..8].copy_from_slice(&version.to_be_bytes());

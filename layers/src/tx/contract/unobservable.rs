@@ -15,7 +15,7 @@ const fn row(section: &'static str, promise: &'static str, reason: &'static str)
     NotObservable { section, promise, reason }
 }
 
-/// Cases check what a client does with such an error once it has it.
+/// Cases only check what a client does with such an error after receiving it.
 const NEEDS_A_FAULT: &str = "no call provokes it: it takes a fault of the cluster or of the network";
 
 /// Every promise of sections 5.1 to 5.9 that has no case.

@@ -1,4 +1,4 @@
-//! 5.7: keys that cannot be read before the commit has decided what they are.
+//! 5.7: keys that cannot be read before the commit has determined their content.
 
 use super::{
     Case, Ctx, Outcome,
@@ -49,7 +49,7 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
     }
 }
 
-/// A transaction that has stamped the value of `b`, among `a`, `b` and `c`.
+/// A transaction that has written a versionstamped value to `b`, among `a`, `b` and `c`.
 async fn with_value<D: Database>(c: &Ctx<D>) -> Result<D::Transaction> {
     c.put_all(&["a", "b", "c"]).await?;
     let tx = c.tx()?;
@@ -96,7 +96,7 @@ async fn value_then_clear<D: Database>(c: Ctx<D>) -> Outcome {
     same("committed", c.value("b").await?, None)
 }
 
-/// A transaction that has written a stamped key under `m`, with `a` and `z` stored around it.
+/// A transaction that has written a versionstamped key under `m`, with `a` and `z` stored around it.
 /// `versioned` fetches the read version first.
 async fn with_key<D: Database>(c: &Ctx<D>, versioned: bool) -> Result<D::Transaction> {
     c.put_all(&["a", "b", "y", "z"]).await?;

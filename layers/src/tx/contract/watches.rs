@@ -1,8 +1,8 @@
-//! 5.8: watches. A watch may be late and may miss a change that is taken back; cases wait for one
-//! that must fire for a bounded time, and demand that one fires for such a change only when there was
-//! ample time to notice it.
+//! 5.8: watches. A watch may be late, and may miss a change that is reverted. Cases wait for a bounded time
+//! for a watch that must fire, and require a watch to fire for a reverted change only if there was ample time
+//! to notice the change.
 //!
-//! Each kind of change is tried three ways: at once after the commit, while the watch's future is being
+//! Each kind of change is tested in three ways: directly after the commit, while the watch's future is being
 //! polled, and before it is polled for the first time.
 
 use super::{
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 const SECTION: &str = "watches";
 
-/// How late a watch may be before it counts as lost.
+/// The delay after which a watch counts as lost.
 const LATE: Duration = Duration::from_secs(60);
 
 type Watch = BoxFuture<'static, Result<()>>;
@@ -101,7 +101,7 @@ fn single_cases<D: Database>() -> Vec<Case<D>> {
     }
 }
 
-/// The watch's answer; broken if there is none within [`LATE`].
+/// The result of the watch; broken if there is none within [`LATE`].
 async fn answer<D: Database>(c: &Ctx<D>, watch: Watch) -> std::result::Result<Result<()>, Broken> {
     match select(watch, c.db.env().sleep(LATE)).await {
         Either::Left((answer, _)) => Ok(answer),
@@ -113,7 +113,7 @@ async fn must_fire<D: Database>(c: &Ctx<D>, watch: Watch) -> Outcome {
     succeeds("the watch", answer(c, watch).await?)
 }
 
-/// The watch must not have answered a third of a second from now.
+/// The watch must not complete within the next third of a second.
 async fn must_be_quiet<D: Database>(c: &Ctx<D>, watch: &mut Watch) -> Outcome {
     match select(watch, c.db.env().sleep(Duration::from_millis(300))).await {
         Either::Left((Ok(()), _)) => Err(Broken::new("the watch does not fire, and it did")),
@@ -130,7 +130,7 @@ async fn armed<D: Database>(c: &Ctx<D>) -> Result<Watch> {
     Ok(watch)
 }
 
-/// What another transaction does to a watched key.
+/// A change that another transaction makes to a watched key.
 #[derive(Clone, Copy)]
 enum Change {
     Set(&'static str),
@@ -162,7 +162,7 @@ impl Change {
     }
 }
 
-/// Each kind of change, and what the key holds before.
+/// Each kind of change, with the value of the key before it.
 const CHANGES: &[(&str, Change, Option<&str>)] = &[
     ("set", Change::Set("new"), Some("old")),
     ("insert", Change::Set("new"), None),
@@ -175,14 +175,14 @@ const CHANGES: &[(&str, Change, Option<&str>)] = &[
     ("versionstamp", Change::Stamp, Some("old")),
 ];
 
-/// When the change comes.
+/// When the change is made.
 #[derive(Clone, Copy, PartialEq)]
 enum When {
-    /// Right after the commit.
+    /// Directly after the commit.
     AtOnce,
     /// While the future is being polled.
     Polled,
-    /// When the cluster has had time to notice the watch; it is taken back before the first poll.
+    /// After the cluster has had time to notice the watch; reverted before the first poll.
     Unpolled,
 }
 
@@ -346,7 +346,7 @@ async fn commit_error<D: Database>(c: Ctx<D>) -> Outcome {
     fails("the watch", answer(&c, watch).await?, Error::NOT_COMMITTED)
 }
 
-/// A transaction with a watch that has read its key.
+/// A transaction and a watch of it that has read its key.
 async fn set<D: Database>(c: &Ctx<D>) -> std::result::Result<(D::Transaction, Watch), Broken> {
     let tx = c.tx()?;
     let mut watch = tx.watch(&c.key("a"));
@@ -439,7 +439,7 @@ async fn one_at_most<D: Database>(c: &Ctx<D>) -> Outcome {
     let mut watch = armed(c).await?;
     must_be_quiet(c, &mut watch).await?;
     refused().await?;
-    // One that nobody waits for any more does not count, nor does one that has fired.
+    // A watch that is no longer awaited does not count, nor does one that has fired.
     drop(watch);
     c.pause(100).await;
     let watch = armed(c).await?;

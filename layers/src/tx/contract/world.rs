@@ -1,4 +1,4 @@
-//! What a case works with: a database, a prefix of its own, and the few things that most cases do.
+//! The context of a case: a database, its own prefix, and helpers shared by most cases.
 
 use super::expect::{Broken, Outcome, same};
 use crate::tx::{
@@ -10,17 +10,17 @@ use std::time::Duration;
 /// The reads that take part in conflict detection, and those that do not.
 pub(super) use Isolation::{Serializable, Snapshot};
 
-/// Where the special keys that list a transaction's own read conflict ranges begin.
+/// The prefix of the special keys that list a transaction's own read conflict ranges.
 pub(super) const READ_CONFLICTS: &[u8] = b"\xff\xff/transaction/read_conflict_range/";
-/// Where those for its write conflict ranges begin.
+/// The prefix of the special keys that list its write conflict ranges.
 pub(super) const WRITE_CONFLICTS: &[u8] = b"\xff\xff/transaction/write_conflict_range/";
-/// Where those for the ranges that made a commit fail begin.
+/// The prefix of the special keys that list the ranges that made a commit fail.
 pub(super) const CONFLICTING_KEYS: &[u8] = b"\xff\xff/transaction/conflicting_keys/";
 
 /// A half-open range of keys.
 pub(super) type Range = (Bytes, Bytes);
 
-/// A database and a key prefix that is the case's alone.
+/// A database and a key prefix used by this case only.
 #[derive(Clone)]
 pub struct Ctx<D: Database> {
     /// The database.
@@ -43,7 +43,7 @@ impl<D: Database> Ctx<D> {
         [&self.prefix, suffix.as_ref()].concat().into()
     }
 
-    /// The first key behind the prefix.
+    /// The first key after all keys with the prefix.
     pub(super) fn end(&self) -> Bytes {
         strinc(&self.prefix).unwrap_or_else(|| Bytes::from_static(b"\xff"))
     }
@@ -63,13 +63,13 @@ impl<D: Database> Ctx<D> {
         KeySelector::new(self.key(key), or_equal, offset)
     }
 
-    /// What remains of `key` without the prefix.
+    /// `key` without the prefix.
     pub(super) fn strip(&self, key: &[u8]) -> Bytes {
         Bytes::copy_from_slice(key.strip_prefix(self.prefix.as_ref()).unwrap_or(key))
     }
 
-    /// Commits `write` in a transaction of its own, retrying until it is done. `write` may run
-    /// several times and, where a commit's result is unknown, take effect several times.
+    /// Commits `write` in its own transaction, with retries. `write` may run several times and, where a
+    /// commit's result is unknown, take effect several times.
     pub(super) async fn commit(&self, write: impl Fn(&D::Transaction) + Send + Sync) -> Result<i64> {
         let tx = self.tx()?;
         loop {
@@ -81,13 +81,13 @@ impl<D: Database> Ctx<D> {
         }
     }
 
-    /// Sets one key, committed.
+    /// Sets one key and commits.
     pub(super) async fn put(&self, key: &str, value: impl AsRef<[u8]>) -> Result<i64> {
         let (key, value) = (self.key(key), value.as_ref());
         self.commit(|tx| tx.set(&key, value)).await
     }
 
-    /// Sets each of `keys` to its own name, committed.
+    /// Sets each of `keys` to its own name and commits.
     pub(super) async fn put_all(&self, keys: &[&str]) -> Result<i64> {
         self.commit(|tx| {
             for key in keys {
@@ -97,13 +97,13 @@ impl<D: Database> Ctx<D> {
         .await
     }
 
-    /// Clears the whole prefix, committed.
+    /// Clears the whole prefix and commits.
     pub(super) async fn clear_all(&self) -> Result<i64> {
         let end = self.end();
         self.commit(|tx| tx.clear_range(&self.prefix, &end)).await
     }
 
-    /// The committed value of a key, in a transaction of its own.
+    /// The committed value of a key, read in its own transaction.
     pub(super) async fn value(&self, key: &str) -> Result<Option<Bytes>> {
         let key = self.key(key);
         let tx = self.tx()?;
@@ -128,17 +128,17 @@ impl<D: Database> Ctx<D> {
         }
     }
 
-    /// Completes after so many milliseconds.
+    /// Waits for this many milliseconds.
     pub(super) async fn pause(&self, milliseconds: u64) {
         self.db.env().sleep(Duration::from_millis(milliseconds)).await;
     }
 
-    /// Makes a transaction more than read-only without touching any data.
+    /// Makes a transaction not read-only without changing data.
     pub(super) fn touch(&self, tx: &D::Transaction) -> Result<()> {
         tx.add_conflict_key(&self.key("~touch"), ConflictRangeType::Write)
     }
 
-    /// The ranges that the special keys under `module` list, without the prefix where they have it.
+    /// The ranges that the special keys under `module` list, with the prefix stripped where they have it.
     pub(super) async fn listed(
         &self,
         tx: &D::Transaction,
@@ -177,13 +177,13 @@ impl<D: Database> Ctx<D> {
     }
 }
 
-/// Ranges from text.
+/// Ranges from strings.
 pub(super) fn ranges(of: &[(&str, &str)]) -> Vec<Range> {
     let own = |s: &str| Bytes::copy_from_slice(s.as_bytes());
     of.iter().map(|(begin, end)| (own(begin), own(end))).collect()
 }
 
-/// A value from text.
+/// A value from a string.
 pub(super) fn some(value: &str) -> Option<Bytes> {
     Some(Bytes::copy_from_slice(value.as_bytes()))
 }

@@ -13,10 +13,10 @@ layer_error! {
         #[error("there is no document {0}")]
         Missing(Id),
         /// A `doc_id` in a document is neither an unsigned integer nor a text.
-        #[error("{0} is no document's id")]
+        #[error("{0} is not a valid document id")]
         NotAnId(String),
         /// The document would contain a `doc_id` other than its own id.
-        #[error("the document {id} would say of itself that it is {inside}")]
+        #[error("the document {id} would contain the doc_id {inside}")]
         OtherId {
             /// The document's id.
             id: Id,

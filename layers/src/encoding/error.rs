@@ -12,7 +12,7 @@ layer_error! {
             columns: usize,
         },
         /// A part is not of its column's type.
-        #[error("{part} is nothing for a column of {column}")]
+        #[error("{part} does not match a column of {column}")]
         WrongType {
             /// The part.
             part: String,

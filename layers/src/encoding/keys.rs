@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn what_is_nothing_for_a_column_is_refused_by_name() {
         let refused = Column::Text.encode(&Part::Signed(1), &mut Vec::new()).unwrap_err();
-        assert_eq!(refused.to_string(), "Signed(1) is nothing for a column of Text");
+        assert_eq!(refused.to_string(), "Signed(1) does not match a column of Text");
         let columns = [Column::Text];
         let map = Subspace::from("m");
         let given = |parts: &[Part]| key(&map, &columns, parts).unwrap_err();

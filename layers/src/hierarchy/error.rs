@@ -4,10 +4,10 @@ layer_error! {
     /// Why an operation on a nested value failed; nothing was changed. Locations are given as JSON Pointers.
     pub enum Error {
         /// The path continues with a member name at a value that is not an object.
-        #[error("what is at {0:?} is no object")]
+        #[error("the value at {0:?} is not an object")]
         NotAnObject(String),
         /// The path continues with an index at a value that is not a list.
-        #[error("what is at {0:?} is no list")]
+        #[error("the value at {0:?} is not a list")]
         NotAList(String),
         /// A list can grow only at its end.
         #[error("element {index} of the list at {at:?} would leave a gap: it has {length}")]
@@ -32,7 +32,7 @@ layer_error! {
         #[error("not JSON: {0}")]
         NotJson(String),
         /// The tuples do not form one value; the first that does not fit.
-        #[error("not of one value: {0}")]
+        #[error("not the tuples of one value: {0}")]
         NotAValue(String),
     }
 }

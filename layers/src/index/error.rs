@@ -54,7 +54,7 @@ pub enum Error {
     #[error("the table has no index `{0}`")]
     UnknownIndex(&'static str),
     /// The table's subspace holds a row that this table did not write.
-    #[error("what is stored in `{0}` is not this table's")]
+    #[error("`{0}` holds a row that this table did not write")]
     Foreign(&'static str),
 }
 

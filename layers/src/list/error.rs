@@ -12,7 +12,7 @@ layer_error! {
         #[error("there is a node {0} already")]
         NodeExists(Id),
         /// The next node is not the one that the caller expects.
-        #[error("behind {node} comes {}, not {}", or_end(found), or_end(expected))]
+        #[error("{node} is followed by {}, not by {}", or_end(found), or_end(expected))]
         NextChanged {
             /// The node.
             node: Id,

@@ -4,7 +4,7 @@ layer_error! {
     /// Why an operation on a multimap failed; nothing was changed.
     pub enum Error {
         /// There are fewer copies of the value than are to be removed.
-        #[error("{asked} copies are to be removed, {have} are there")]
+        #[error("cannot remove {asked} copies: there are only {have}")]
         TooFew {
             /// The number of copies that exist.
             have: u64,

@@ -14,7 +14,7 @@ pub enum Error {
     Superseded,
     /// The future of this operation was dropped, and its fate has not been requested since; no new operation
     /// was begun. Call [`Session::resolve`](super::Session::resolve), then begin again.
-    #[error("{0} was dropped, and its fate has not been asked for")]
+    #[error("operation {0} was dropped and has not been resolved")]
     Unread(OpId),
     /// The operation was resolved as not applied, by this or another process, and never will be applied.
     #[error("the operation was resolved as not applied")]

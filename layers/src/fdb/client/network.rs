@@ -31,7 +31,7 @@ pub enum StartError {
     Again,
     /// The C library is older than the version that this crate was built for.
     #[error(
-        "the FoundationDB client library speaks API version {library} at most; this was built for {wanted}"
+        "the FoundationDB client library supports API version {library} at most; this program requires {wanted}"
     )]
     TooOld {
         /// The highest API version that the library supports.

@@ -1,17 +1,17 @@
 //! Atomic operations and versionstamp substitution, as pure functions.
 //!
-//! Clients (reads of own writes), commit proxies (stamps), storage servers (application) and judges
-//! share them. Semantics are those of `fdbclient/Atomic.h` at API version 740: `bit_and` and `min`
-//! are the second versions, for which an absent value takes the operand.
+//! Shared by clients (reads of own writes), commit proxies (stamps), storage servers (application) and
+//! judges. Semantics are those of `fdbclient/Atomic.h` at API version 740: `bit_and` and `min` are the second
+//! versions, which store the operand if the value is absent.
 
 use crate::proto::{KeyRange, Mutation, Version};
 use bytes::Bytes;
 use shaketable_layers::tx::{Error, MutationType, Result, VALUE_SIZE_LIMIT, key_after};
 
-/// What a key holds after `op` with `operand` when it held `existing`; `None` is absent.
+/// The value after applying `op` with `operand` to `existing`; `None` is absent.
 ///
 /// Little-endian operations zero-extend or truncate the existing value to the operand's length. The
-/// versionstamped operations, once substituted, are plain sets and answer the operand.
+/// versionstamped operations are plain sets once the stamp is substituted, and return the operand.
 pub fn apply(op: MutationType, existing: Option<&Bytes>, operand: &Bytes) -> Option<Bytes> {
     use MutationType::*;
     let Some(old) = existing else {
@@ -36,7 +36,7 @@ pub fn apply(op: MutationType, existing: Option<&Bytes>, operand: &Bytes) -> Opt
     })
 }
 
-/// The byte of `value` at `i`, zero behind its end.
+/// The byte of `value` at `i`, zero beyond its end.
 fn byte(value: &[u8], i: usize) -> u8 {
     value.get(i).copied().unwrap_or(0)
 }
@@ -83,7 +83,7 @@ fn resized(old: &Bytes, len: usize) -> Bytes {
     value.into()
 }
 
-/// The ten bytes of a versionstamp: commit version and place in the batch, both big-endian.
+/// The ten bytes of a versionstamp: commit version and position in the batch, both big-endian.
 pub fn versionstamp(version: Version, batch_index: u16) -> [u8; 10] {
     let mut stamp = [0; 10];
     stamp[..8].copy_from_slice(&version.to_be_bytes());
@@ -91,16 +91,16 @@ pub fn versionstamp(version: Version, batch_index: u16) -> [u8; 10] {
     stamp
 }
 
-/// Where the stamp goes in `bytes`, whose last four are its little-endian offset; `None` when it
-/// does not fit before them.
+/// The position of the stamp in `bytes`, whose last four bytes are its little-endian offset; `None` if the
+/// stamp does not fit before them.
 pub fn stamp_offset(bytes: &[u8]) -> Option<usize> {
     let (body, offset) = bytes.split_last_chunk::<4>()?;
     let at = usize::try_from(i32::from_le_bytes(*offset)).ok()?;
     (at + 10 <= body.len()).then_some(at)
 }
 
-/// `bytes` without its trailing offset and with the stamp in its place. What has no room for a
-/// stamp only loses its offset; a client refuses to send it.
+/// `bytes` without the trailing offset and with the stamp inserted. Bytes without room for a stamp only lose
+/// their offset; a client refuses to send those.
 pub fn substitute(bytes: &Bytes, stamp: &[u8; 10]) -> Bytes {
     let body = bytes.len().saturating_sub(4);
     match stamp_offset(bytes) {
@@ -124,8 +124,8 @@ pub fn stamped(mutation: &Mutation, stamp: &[u8; 10]) -> Mutation {
 }
 
 /// The keys that a versionstamped key (with its trailing offset) may become: from the stamp after
-/// `read_version`, or zero when that is not known, to the largest, cut at `max_key`. 2000 when the
-/// offset leaves no room.
+/// `read_version`, or from zero if that is not known, to the largest, limited to `max_key`. Fails with 2000
+/// if the offset leaves no room.
 pub fn versionstamped_key_range(
     key: &Bytes,
     read_version: Option<Version>,
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What the operations mean, through big integers of the operand's width.
+    /// The meaning of the operations, computed with big integers of the operand's width.
     fn meaning(op: MutationType, existing: Option<&[u8]>, operand: &[u8]) -> Option<Vec<u8>> {
         use MutationType::*;
         let width = operand.len();

@@ -1,4 +1,4 @@
-//! A whole cluster: builds its machines, and takes them down again.
+//! A complete cluster: builds its machines, and shuts them down.
 
 use crate::{
     controller::{self, Assets, ControllerDisk},
@@ -36,13 +36,13 @@ impl Cluster {
         cluster
     }
 
-    /// What the cluster's machines share.
+    /// The state that the cluster's machines share.
     pub fn world(&self) -> &Arc<World> {
         &self.world
     }
 
-    /// Where the controller is asked for the current generation's proxies, through all of its
-    /// restarts.
+    /// The endpoint from which clients request the current generation's proxies; it does not change when the
+    /// controller restarts.
     pub fn controller(&self) -> Endpoint {
         self.controller
     }
@@ -52,18 +52,18 @@ impl Cluster {
         &self.storage
     }
 
-    /// Waits until every storage server has applied what is committed now and no shard moves. It
-    /// takes for ever while faults keep them from it.
+    /// Waits until every storage server has applied everything committed so far and no shard is moving. While
+    /// faults prevent that, it waits forever.
     pub async fn settle(&self) {
         storage::settle(&self.world, &self.storage).await;
     }
 
-    /// What every replica of every shard holds, all at one version; meant for a settled cluster.
+    /// The content of every replica of every shard, all at one version; intended for a settled cluster.
     pub fn final_state(&self) -> Vec<Replica> {
         storage::replicas(&self.world, &self.storage)
     }
 
-    /// Waits until some generation accepts commits.
+    /// Waits until a generation accepts commits.
     async fn wait_for_generation(&self) {
         let supervisor = NodeId(0);
         let ask = || {
@@ -73,8 +73,8 @@ impl Cluster {
         while ask().await.is_err() {}
     }
 
-    /// Kills every machine and lets go of everything, so that the world's memory is freed. Tasks of
-    /// the supervisor's that hold the world must have ended.
+    /// Kills every machine and drops all references, so that the world's memory is freed. Tasks of the
+    /// supervisor that refer to the world must have ended.
     pub async fn shutdown(self) {
         self.world.end_tasks();
         for node in self.world.nodes() {
@@ -88,7 +88,7 @@ impl Cluster {
     }
 }
 
-/// Machines that roles are recruited on.
+/// Adds machines on which roles can be recruited.
 fn add_workers(world: &Arc<World>, class: Class, name: &str, count: u16) -> Vec<Endpoint> {
     (0..count)
         .map(|i| {

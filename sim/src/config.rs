@@ -1,4 +1,4 @@
-//! The whole configuration of a simulated cluster as plain data, drawn from the seed.
+//! The complete configuration of a simulated cluster as plain data, drawn from the seed.
 
 use crate::{
     net::NetConfig,
@@ -10,62 +10,62 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// What a simulated cluster is made of and how fast its parts are.
+/// The components of a simulated cluster and their timing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClusterConfig {
-    /// Transaction logs; every log holds everything, a commit waits for all of them.
+    /// Transaction logs; every log holds all data, and a commit waits for all of them.
     pub logs: u16,
     /// Storage servers.
     pub storage_servers: u16,
-    /// Copies of each shard, at most one a storage server.
+    /// Copies of each shard, at most one per storage server.
     pub replicas: u16,
     /// GRV proxies.
     pub grv_proxies: u16,
     /// Commit proxies.
     pub commit_proxies: u16,
-    /// Resolvers, which share the keyspace.
+    /// Resolvers, among which the keyspace is partitioned.
     pub resolvers: u16,
     /// Idle machines that a recovery can recruit.
     pub spares: u16,
-    /// Where shards meet, ascending; none is one shard.
+    /// The boundaries between shards, ascending; without boundaries there is one shard.
     pub shard_boundaries: Vec<Bytes>,
-    /// Where the resolvers' shares meet, `resolvers - 1` keys, ascending.
+    /// The boundaries between the resolvers' partitions, `resolvers - 1` keys, ascending.
     pub resolver_boundaries: Vec<Bytes>,
     /// The network.
     pub net: NetConfig,
-    /// How long a commit proxy gathers a batch, nanoseconds.
+    /// How long a commit proxy collects a batch, nanoseconds.
     pub commit_batch_interval: Nanos,
-    /// At most so many transactions a batch.
+    /// The maximum number of transactions in a batch.
     pub commit_batch_max: usize,
-    /// How long a GRV proxy gathers requests, nanoseconds.
+    /// How long a GRV proxy collects requests, nanoseconds.
     pub grv_batch_interval: Nanos,
     /// How long a log takes to make an entry durable, nanoseconds.
     pub log_sync: Range<Nanos>,
-    /// How long a storage server takes to answer a read, nanoseconds.
+    /// How long a storage server takes to reply to a read, nanoseconds.
     pub storage_read: Range<Nanos>,
-    /// How long a storage server waits before it applies what it pulled, nanoseconds.
+    /// How long a storage server waits before it applies pulled entries, nanoseconds.
     pub storage_lag: Range<Nanos>,
     /// How often a storage server makes its state durable, nanoseconds.
     pub storage_durable_interval: Nanos,
-    /// Versions a second.
+    /// Versions per second.
     pub versions_per_second: Version,
-    /// How many versions back reads and conflict detection reach (5,000,000 in FoundationDB).
+    /// The window of reads and conflict detection, in versions (5,000,000 in FoundationDB).
     pub window: Version,
     /// How far the version jumps at a recovery (100,000,000 in FoundationDB).
     pub recovery_jump: Version,
-    /// How often the controller looks after the machines, nanoseconds.
+    /// The interval at which the controller checks the machines, nanoseconds.
     pub heartbeat: Nanos,
-    /// After how long without an answer it takes a machine for dead, nanoseconds.
+    /// The time without a reply after which it considers a machine dead, nanoseconds.
     pub failure_timeout: Nanos,
-    /// At most so many bytes a reply of a range read carries (80,000 in FoundationDB).
+    /// The maximum number of bytes in a reply to a range read (80,000 in FoundationDB).
     pub reply_byte_limit: usize,
-    /// A defect planted in the cluster itself, to see the judges ring.
+    /// A bug planted in the cluster itself, to test that the judges detect it.
     pub sabotage: Option<Sabotage>,
 }
 
 macro_rules! sabotages {
     ($($(#[doc = $doc:literal])+ $name:ident = $text:literal,)*) => {
-        /// Defects of the cluster that the judges of the cluster must catch.
+        /// Planted bugs of the cluster that the judges of the cluster must catch.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
         pub enum Sabotage { $($(#[doc = $doc])+ $name,)* }
@@ -74,12 +74,12 @@ macro_rules! sabotages {
             /// All of them.
             pub const ALL: &'static [Sabotage] = &[$(Sabotage::$name),*];
 
-            /// The name by which it is planted.
+            /// The name with which it is selected.
             pub const fn name(self) -> &'static str {
                 match self { $(Sabotage::$name => $text),* }
             }
 
-            /// What is wrong, in a line.
+            /// A one-line description.
             pub fn about(self) -> &'static str {
                 match self { $(Sabotage::$name => concat!($($doc),+).trim_ascii()),* }
             }
@@ -107,14 +107,14 @@ sabotages! {
 }
 
 impl Sabotage {
-    /// The defect of this name.
+    /// The planted bug with this name.
     pub fn named(name: &str) -> Option<Sabotage> {
         Self::ALL.iter().copied().find(|s| s.name() == name)
     }
 }
 
 impl ClusterConfig {
-    /// The smallest calm cluster: one of everything, fixed latencies. For conformance and unit tests.
+    /// The smallest calm cluster: one of each role, fixed latencies. For conformance and unit tests.
     pub fn smallest() -> ClusterConfig {
         ClusterConfig {
             logs: 1,
@@ -144,8 +144,8 @@ impl ClusterConfig {
         }
     }
 
-    /// A cluster drawn from the seed. `keys` are samples of the keys that will be used, so that
-    /// shard and resolver boundaries can fall between them.
+    /// A cluster drawn from the seed. `keys` are samples of the keys that will be used, so that shard and
+    /// resolver boundaries can fall between them.
     pub fn draw(seed: Seed, keys: &[Bytes]) -> ClusterConfig {
         let mut rng = seed.stream("cluster");
         let storage_servers = rng.range(2..6) as u16;
@@ -191,8 +191,8 @@ impl ClusterConfig {
         }
     }
 
-    /// Whether there can be such a cluster. One that is drawn can be; an edited one may say what no cluster is.
-    /// The error is half a sentence.
+    /// Whether such a cluster is possible. A drawn configuration always is; an edited one may not be. The
+    /// error is a sentence fragment.
     pub fn check(&self) -> Result<(), String> {
         let at_least_one = [
             ("logs", u64::from(self.logs)),

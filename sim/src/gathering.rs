@@ -2,7 +2,7 @@
 
 use crate::rt::Nanos;
 
-/// Requests that are waiting to be answered together.
+/// Requests that are waiting to be processed together.
 #[derive(Debug)]
 pub struct Gathering<R> {
     interval: Nanos,
@@ -13,13 +13,13 @@ pub struct Gathering<R> {
 }
 
 impl<R> Gathering<R> {
-    /// Gathers at most `most` requests for `interval` nanoseconds; for a quarter of that when no
-    /// batch has left lately.
+    /// Collects at most `most` requests for `interval` nanoseconds, or for a quarter of that if no batch was
+    /// sent recently.
     pub fn new(interval: Nanos, most: usize) -> Gathering<R> {
         Gathering { interval, most: most.max(1), requests: Vec::new(), due: 0, last: 0 }
     }
 
-    /// A request has come at `now`.
+    /// Adds a request received at `now`.
     pub fn add(&mut self, now: Nanos, request: R) {
         if self.requests.is_empty() {
             self.due = (now + self.interval / 4).max(self.last + self.interval);
@@ -30,12 +30,12 @@ impl<R> Gathering<R> {
         }
     }
 
-    /// When the requests should leave, if there are any.
+    /// When the requests should be sent, if there are any.
     pub fn due(&self) -> Option<Nanos> {
         (!self.requests.is_empty()).then_some(self.due)
     }
 
-    /// Takes the requests, as many as fit; more than that are due at once.
+    /// Takes as many requests as fit; the others are due immediately.
     pub fn take(&mut self) -> Vec<R> {
         self.last = self.due;
         let rest = self.requests.split_off(self.most.min(self.requests.len()));

@@ -1,8 +1,8 @@
-//! The GRV proxy: answers read versions, many requests with one.
+//! The GRV proxy: serves read versions, many requests with one.
 //!
-//! A version is at least every one acknowledged before it was asked for: the sequencer's highest
-//! committed version, taken after the request came, and only given out when every log confirms
-//! that its generation was not locked by a recovery meanwhile (`causal_read_risky` skips that).
+//! A version is not less than any version acknowledged before it was requested: it is the sequencer's highest
+//! committed version, fetched after the request arrived, and returned only if every log confirms that its
+//! generation was not locked by a recovery in the meantime (`causal_read_risky` skips that check).
 
 use crate::{
     config::Sabotage,
@@ -18,8 +18,8 @@ use std::{collections::VecDeque, future::poll_fn, sync::Arc, task::Poll};
 
 type Reply = crate::net::ReplyTo<Result<ReadVersionReply, Error>>;
 
-/// Serves as a GRV proxy of a generation, until it cannot reach the sequencer or a log for longer
-/// than the failure timeout: the controller, which may reach both, must then recruit anew.
+/// Serves as a GRV proxy of a generation, until it cannot reach the sequencer or a log for longer than the
+/// failure timeout: the controller, which may reach both, must then recruit a new one.
 pub async fn serve(world: Arc<World>, inbox: Inbox, system: Arc<TransactionSystem>) {
     let node = inbox.endpoint().node;
     let stale = world.config.sabotage == Some(Sabotage::StaleReadVersion);
@@ -48,7 +48,7 @@ pub async fn serve(world: Arc<World>, inbox: Inbox, system: Arc<TransactionSyste
                 let risky = batch.iter().all(|(risky, _)| *risky);
                 let (world, system) = (world.clone(), system.clone());
                 flights.push(async move {
-                    // A lost message is asked for again: asking twice changes nothing.
+                    // A lost message is sent again: repeating the request is harmless.
                     let patience = world.clock.now() + world.config.failure_timeout;
                     loop {
                         match read_version(&world, node, &system, risky).await {

@@ -1,9 +1,9 @@
-//! What happened in a run, append-only: what judges read.
+//! The append-only record of a run, which judges read.
 //!
-//! Clients record each attempt as the application saw it: every read with its answer and every
-//! write, in the order they were issued. Logs record each version they make durable; the
-//! controller records where a generation ended. Together these are the truth that the judges
-//! compare with what clients were told.
+//! Clients record each attempt as the application saw it: every read with its result and every write, in the
+//! order in which they were issued. Logs record each version that they make durable; the controller records
+//! the end of each generation. Together these are the ground truth that the judges compare with the results
+//! reported to clients.
 
 use crate::{
     net::NodeId,
@@ -22,7 +22,7 @@ pub struct AttemptId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub struct ClientId(pub u16);
 
-/// A call of the transaction contract, as the application saw it.
+/// A call of the transaction contract, as seen by the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
     /// A point read.
@@ -31,7 +31,7 @@ pub enum Call {
         key: Bytes,
         /// Its isolation.
         isolation: Isolation,
-        /// The answer; `None` while it is pending and for ever when it failed.
+        /// The result; `None` while it is pending, and permanently if it failed.
         answer: Option<Option<Bytes>>,
     },
     /// A selector's resolution.
@@ -40,7 +40,7 @@ pub enum Call {
         selector: KeySelector,
         /// Its isolation.
         isolation: Isolation,
-        /// The answer.
+        /// The result.
         answer: Option<Bytes>,
     },
     /// One batch of a range read.
@@ -51,21 +51,21 @@ pub enum Call {
         end: KeySelector,
         /// The limit, 0 for none.
         limit: usize,
-        /// From the end.
+        /// Whether the range is read from its end.
         reverse: bool,
         /// Its isolation.
         isolation: Isolation,
-        /// The rows and whether there was more.
+        /// The rows, and whether there were more.
         answer: Option<(Arc<[KeyValue]>, bool)>,
     },
     /// A write.
     Write(Mutation),
 }
 
-/// How an attempt ended, as the client was told.
+/// How an attempt ended, as reported to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// Nothing: dropped, reset or still under way.
+    /// Nothing was reported: dropped, reset or still in progress.
     Nothing,
     /// Committed without writing.
     ReadOnly,
@@ -73,7 +73,7 @@ pub enum Told {
     Committed {
         /// The commit version.
         version: Version,
-        /// The place in the batch.
+        /// The position in the batch.
         batch_index: u16,
     },
     /// An error.
@@ -83,57 +83,58 @@ pub enum Told {
 /// One attempt of a transaction.
 #[derive(Clone, Debug)]
 pub struct Attempt {
-    /// Who made it.
+    /// The client that made it.
     pub client: ClientId,
-    /// The operation it belongs to, as the client's label says.
+    /// The operation that it belongs to, according to the client's label.
     pub operation: Option<u32>,
-    /// When the read version was asked for.
+    /// When the read version was requested.
     pub asked: Nanos,
     /// The read version, once known.
     pub read_version: Option<Version>,
-    /// Whether the read version promises to see every acknowledged commit: not when it was set by
-    /// hand, is causally risky or came from a cache.
+    /// Whether the read version is guaranteed to include every acknowledged commit: not if it was set
+    /// explicitly, is causally risky or came from a cache.
     pub fresh: bool,
-    /// Whether reads see own writes: option 51 off.
+    /// Whether reads see the transaction's own writes: option 51 is off.
     pub read_your_writes: bool,
-    /// Whether snapshot reads see own writes: the counter of options 600 and 601 is not negative.
+    /// Whether snapshot reads see the transaction's own writes: the counter of options 600 and 601 is not
+    /// negative.
     pub snapshot_read_your_writes: bool,
-    /// The calls, in the order issued.
+    /// The calls, in the order in which they were issued.
     pub calls: Vec<Call>,
     /// When the commit was sent, if it was.
     pub commit_sent: Option<Nanos>,
-    /// Whether 1021 means that the outcome is decided: not when causal write risk was accepted (option 10),
-    /// for which the client makes sure of nothing.
+    /// Whether 1021 implies that the outcome is final: not if causal write risk was accepted (option 10), in
+    /// which case the client does not ensure it.
     pub settles: bool,
-    /// The read conflict ranges it was sent with.
+    /// The read conflict ranges of the commit.
     pub read_ranges: Vec<KeyRange>,
-    /// The write conflict ranges it was sent with, if one of its writes was to go without (option 30).
+    /// The write conflict ranges of the commit, if one of its writes was made without one (option 30).
     pub write_ranges: Option<Vec<KeyRange>>,
-    /// What the client was told.
+    /// The result reported to the client.
     pub told: Told,
-    /// When it was told.
+    /// When it was reported.
     pub ended: Nanos,
 }
 
 /// Everything recorded of a run.
 #[derive(Default)]
 pub struct History {
-    /// Attempts by number; `None` for one that is still under way.
+    /// Attempts by number; `None` for those that are still in progress.
     pub attempts: Vec<Option<Attempt>>,
-    /// Versions made durable: by generation and version, the entry as the first log had it.
+    /// Versions made durable: by generation and version, the entry as the first log stored it.
     pub logged: BTreeMap<(Generation, Version), Arc<LogEntry>>,
-    /// When the first log made a version durable; nothing where nobody can see it, as on a real cluster.
+    /// When the first log made a version durable; empty where this cannot be observed, as on a real cluster.
     pub durable: BTreeMap<(Generation, Version), Nanos>,
     /// Disagreements between logs about one version: generation, version, the second log.
     pub disagreements: Vec<(Generation, Version, NodeId)>,
-    /// Where generations ended: the version up to which their entries count.
+    /// The end of each generation: the version up to which its entries are valid.
     pub ended: BTreeMap<Generation, Version>,
-    /// From when until when faults were on; `None` when there were none.
+    /// The interval in which faults were active; `None` if there were none.
     pub faulty: Option<(Nanos, Nanos)>,
 }
 
 impl History {
-    /// The committed entries in order: of each generation what its end left valid.
+    /// The committed entries in order: the valid entries of each generation.
     pub fn committed(&self) -> impl Iterator<Item = &Arc<LogEntry>> {
         self.logged
             .iter()
@@ -141,13 +142,13 @@ impl History {
             .map(|(_, entry)| entry)
     }
 
-    /// A number for an attempt that is about to commit or has ended.
+    /// Reserves a number for an attempt that is about to commit or has ended.
     pub fn reserve(&mut self) -> AttemptId {
         self.attempts.push(None);
         AttemptId(self.attempts.len() as u32 - 1)
     }
 
-    /// Records an attempt that has ended, or is left to its fate.
+    /// Records an attempt that has ended or is abandoned.
     pub fn record(&mut self, id: AttemptId, attempt: Attempt) {
         self.attempts[id.0 as usize] = Some(attempt);
     }

@@ -1,13 +1,13 @@
-//! Where the ids of transactions that ask for idempotency are kept, so that a client can look up what came of
-//! a commit that it heard nothing of.
+//! The storage of idempotency ids, with which a client can look up the result of a commit whose reply it did
+//! not receive.
 //!
-//! A commit proxy writes an accepted transaction's id, and the client that sent it reads it. The layout is that
-//! of `fdbclient/IdempotencyId` but for the grouping: keys begin with `\xff\x02/idmp/` and the eight
-//! big-endian bytes of the commit version, so that those a transaction can have committed at are one range.
-//! Here the two bytes of the place in the batch follow, and the value is the id alone; FoundationDB puts the
-//! place's high byte into the key, and into the value, after a time, all ids that share it, each between its
-//! length and its place's low byte. FoundationDB also expires ids after days (1022 after that); here
-//! they stay, as no run is that long.
+//! A commit proxy writes an accepted transaction's id, and the client that sent the transaction reads it. The
+//! layout is that of `fdbclient/IdempotencyId` except for the grouping: keys begin with `\xff\x02/idmp/` and
+//! the eight big-endian bytes of the commit version, so that the possible commit versions of a transaction
+//! form one range. Here they are followed by the two bytes of the position in the batch, and the value is
+//! just the id; FoundationDB puts the high byte of the position into the key and, after a timestamp, all ids
+//! that share it into the value, each preceded by its length and followed by the low byte of its position.
+//! FoundationDB also expires ids after days (1022 after that); here they are kept, since no run is that long.
 
 use crate::{
     atomic,
@@ -15,21 +15,21 @@ use crate::{
 };
 use bytes::Bytes;
 
-/// The prefix of all of them (`idempotencyIdKeys`).
+/// The prefix of all ids (`idempotencyIdKeys`).
 const PREFIX: &[u8] = b"\xff\x02/idmp/";
 
-/// The key and the value that say where the transaction with this id has committed.
+/// The key and the value that record the commit of the transaction with this id.
 pub fn entry(id: &Bytes, version: Version, batch_index: u16) -> (Bytes, Bytes) {
     ([PREFIX, &atomic::versionstamp(version, batch_index)].concat().into(), id.clone())
 }
 
-/// Where the ids of commits at `from` and later are, and before `to`.
+/// The range of the ids of commits in `from..to`.
 pub fn between(from: Version, to: Version) -> KeyRange {
     let key = |version: Version| Bytes::from([PREFIX, &version.to_be_bytes()[..]].concat());
     KeyRange { begin: key(from), end: key(to) }
 }
 
-/// Commit version and place in the batch that a key of this layout names.
+/// The commit version and the position in the batch that a key contains.
 pub fn place(key: &[u8]) -> Option<(Version, u16)> {
     let (version, index) = key.strip_prefix(PREFIX)?.split_first_chunk::<8>()?;
     Some((Version::from_be_bytes(*version), u16::from_be_bytes(index.try_into().ok()?)))

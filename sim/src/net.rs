@@ -1,11 +1,11 @@
-//! The simulated network: typed messages between machines, with a latency drawn for each, in order
-//! on each link as TCP gives it, and the verbs that faults need.
+//! The simulated network: typed messages between machines, with a random latency for each, delivered in order
+//! on each link as with TCP, and the operations that faults need.
 //!
-//! It is leaner than madsim's endpoints (no addresses, no boxed payloads, one timer for all
-//! messages that are due together) and runs on madsim's clock, tasks and machines. What it
-//! promises is what FoundationDB's transport promises: a message arrives at most once and in order
-//! or not at all; a caller whose request or reply was lost, or whose server died or dropped the
-//! request, learns [`Broken`] after a while and knows nothing about the request's fate.
+//! It is leaner than madsim's endpoints (no addresses, no boxed payloads, one timer for all messages that are
+//! due together) and uses madsim's clock, tasks and machines. Its guarantees are those of FoundationDB's
+//! transport: a message arrives at most once and in order, or not at all; a caller whose request or reply was
+//! lost, or whose server died or dropped the request, receives [`Broken`] after some time and cannot
+//! determine whether the request was executed.
 
 use crate::{
     proto::Message,
@@ -24,43 +24,42 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-/// A machine's number, dense from 0 (the supervisor).
+/// The number of a machine, dense from 0 (the supervisor).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub u16);
 
-/// Where messages go: an inbox on a machine. A role that is recruited anew gets a new token, so
-/// that messages for its predecessor break instead of reaching it.
+/// The destination of messages: an inbox on a machine. A newly recruited role gets a new token, so that
+/// messages for its predecessor break instead of reaching it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Endpoint {
     /// The machine.
     pub node: NodeId,
-    /// The inbox; never used twice in a run.
+    /// The inbox; never reused in a run.
     pub token: u32,
 }
 
-/// The request may or may not have been delivered and acted upon (`request_maybe_delivered`,
-/// `broken_promise`).
+/// The request may or may not have been delivered and executed (`request_maybe_delivered`, `broken_promise`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken;
 
 /// A received message.
 pub struct Envelope {
-    /// Who sent it.
+    /// The sender.
     pub from: NodeId,
-    /// What it says.
+    /// The content.
     pub message: Message,
 }
 
-/// Latencies of a link that nothing disturbs, and how long broken connections take to be noticed.
+/// Latencies of an undisturbed link, and the time until broken connections are detected.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct NetConfig {
     /// One-way latency, nanoseconds.
     pub latency: Range<Nanos>,
-    /// Time until a caller learns of a lost message or a dead server, nanoseconds.
+    /// Time until a caller detects a lost message or a dead server, nanoseconds.
     pub detection: Range<Nanos>,
 }
 
-/// The network of a run: a cheap handle.
+/// The network of a run; a cheap handle.
 #[derive(Clone)]
 pub struct Net(Arc<Shared>);
 
@@ -90,7 +89,7 @@ struct Node {
 
 #[derive(Clone, Debug, Default)]
 struct Link {
-    /// When the last message on this link arrives: the next one may not overtake it.
+    /// When the last message on this link arrives: the next one must not overtake it.
     last: Nanos,
     clogged_until: Nanos,
     cut: bool,
@@ -128,7 +127,7 @@ impl PartialOrd for Due {
     }
 }
 impl Ord for Due {
-    /// The heap's greatest is the earliest.
+    /// Reversed, so that the greatest element of the heap is the earliest.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.sequence).cmp(&(self.at, self.sequence))
     }
@@ -143,8 +142,8 @@ impl State {
         &mut links[to.0 as usize]
     }
 
-    /// When a message that is sent `work` from now arrives, or `None` if it is lost on the way. Only
-    /// what is sent at once holds back what follows.
+    /// When a message that is sent `work` from now arrives, or `None` if it is lost. Only messages that are
+    /// sent immediately delay the following ones.
     fn arrival(&mut self, now: Nanos, from: NodeId, to: NodeId, work: Nanos) -> Option<Nanos> {
         let base = if from == to { 1_000 } else { self.rng.range(self.config.latency.clone()) };
         let loss = self.link(from, to).loss;
@@ -178,7 +177,7 @@ impl State {
 }
 
 impl Net {
-    /// A network with no machines but the supervisor, number 0. [`Net::pump`] must be spawned once.
+    /// A network whose only machine is the supervisor, number 0. [`Net::pump`] must be spawned once.
     pub fn new(clock: Clock, trace: Arc<Trace>, config: NetConfig, rng: Stream) -> Net {
         let state = State {
             config,
@@ -194,14 +193,14 @@ impl Net {
         Net(Arc::new(Shared { clock, trace, state: Mutex::new(state) }))
     }
 
-    /// A number for a new machine, which is up.
+    /// Adds a new machine, which is up, and returns its number.
     pub fn add_node(&self) -> NodeId {
         let mut state = self.0.state.lock();
         state.nodes.push(Node { up: true, links: Vec::new() });
         NodeId(state.nodes.len() as u16 - 1)
     }
 
-    /// A new inbox on `node`.
+    /// Opens a new inbox on `node`.
     pub fn open(&self, node: NodeId) -> Inbox {
         let mut state = self.0.state.lock();
         state.inboxes.push(None);
@@ -210,7 +209,7 @@ impl Net {
         self.open_at(Endpoint { node, token })
     }
 
-    /// A well-known endpoint on `node`: one at which an inbox can be opened again and again.
+    /// A well-known endpoint on `node`, at which an inbox can be opened repeatedly.
     pub fn reserve(&self, node: NodeId) -> Endpoint {
         let mut state = self.0.state.lock();
         state.inboxes.push(None);
@@ -229,7 +228,7 @@ impl Net {
         Inbox { net: self.clone(), endpoint, opened }
     }
 
-    /// Ends the pump and forgets every message, so that nothing refers to anything any more.
+    /// Ends the pump and drops all messages, so that no references remain.
     pub fn close(&self) {
         let mut state = self.0.state.lock();
         state.closed = true;
@@ -237,7 +236,7 @@ impl Net {
         let inboxes: Vec<_> = state.inboxes.iter_mut().filter_map(Option::take).collect();
         let pump = state.pump.take();
         drop(state);
-        // Outside of the lock: dropping a message breaks its promises, which sends.
+        // Outside of the lock: dropping a message breaks its promises, which sends messages.
         drop((due, inboxes));
         if let Some(pump) = pump {
             pump.wake();
@@ -249,7 +248,7 @@ impl Net {
         });
     }
 
-    /// Sends a one-way message. Nobody learns whether it arrives.
+    /// Sends a one-way message, without information about its delivery.
     pub fn send(&self, from: NodeId, to: Endpoint, message: Message) {
         let now = self.0.clock.now();
         let mut state = self.0.state.lock();
@@ -269,7 +268,8 @@ impl Net {
         }
     }
 
-    /// Sends a request and waits for its reply. The request is sent at the call, not at the first poll.
+    /// Sends a request and waits for its reply. The request is sent when this is called, not at the first
+    /// poll.
     pub fn call<R: Send + 'static>(
         &self,
         from: NodeId,
@@ -313,7 +313,7 @@ impl Net {
         }
     }
 
-    /// Delivers what is due, until the network is closed. Spawned once, on the supervisor.
+    /// Delivers due messages until the network is closed. Spawned once, on the supervisor.
     pub async fn pump(self) {
         let mut due = Vec::new();
         let mut wakers = Vec::new();
@@ -366,7 +366,7 @@ impl Net {
                     }
                 }
                 drop(state);
-                // Outside of the lock: dropping a message breaks its promises, which sends.
+                // Outside of the lock: dropping a message breaks its promises, which sends messages.
                 undeliverable.clear();
                 wakers.drain(..).for_each(Waker::wake);
             }
@@ -379,8 +379,8 @@ impl Net {
         self.0.state.lock().nodes[node.0 as usize].up
     }
 
-    /// Marks a machine up or down. Going down closes its inboxes: what is in them and on its way
-    /// to them is lost.
+    /// Marks a machine up or down. Going down closes its inboxes: messages in them and in flight to them are
+    /// lost.
     pub fn set_up(&self, node: NodeId, up: bool) {
         let mut lost = Vec::new();
         let mut state = self.0.state.lock();
@@ -395,19 +395,19 @@ impl Net {
         drop(state);
     }
 
-    /// Holds back everything sent from `from` to `to` until the virtual time `until`.
+    /// Delays everything sent from `from` to `to` until the virtual time `until`.
     pub fn clog(&self, from: NodeId, to: NodeId, until: Nanos) {
         let mut state = self.0.state.lock();
         let link = state.link(from, to);
         link.clogged_until = link.clogged_until.max(until);
     }
 
-    /// Lets messages from `from` to `to` pass at once again.
+    /// Ends the delay of messages from `from` to `to`.
     pub fn unclog(&self, from: NodeId, to: NodeId) {
         self.0.state.lock().link(from, to).clogged_until = 0;
     }
 
-    /// Cuts or mends the link from `from` to `to`: what is sent over a cut link is lost.
+    /// Cuts or restores the link from `from` to `to`: messages sent over a cut link are lost.
     pub fn cut(&self, from: NodeId, to: NodeId, cut: bool) {
         self.0.state.lock().link(from, to).cut = cut;
     }
@@ -417,12 +417,12 @@ impl Net {
         self.0.state.lock().link(from, to).loss = loss;
     }
 
-    /// Adds `slow` nanoseconds to each message from `from` to `to`.
+    /// Adds `slow` nanoseconds to the latency of each message from `from` to `to`.
     pub fn slow(&self, from: NodeId, to: NodeId, slow: Nanos) {
         self.0.state.lock().link(from, to).slow = slow;
     }
 
-    /// Undoes every clog, cut, loss and slowness.
+    /// Removes every clog, cut, loss and slowdown.
     pub fn heal(&self) {
         for node in &mut self.0.state.lock().nodes {
             for link in &mut node.links {
@@ -440,17 +440,17 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Where senders reach it.
+    /// The endpoint at which senders reach it.
     pub fn endpoint(&self) -> Endpoint {
         self.endpoint
     }
 
-    /// The next message, if one is there.
+    /// The next message, if there is one.
     pub fn try_recv(&self) -> Option<Envelope> {
         self.net.0.state.lock().inboxes[self.endpoint.token as usize].as_mut()?.queue.pop_front()
     }
 
-    /// Moves every message that is there to the end of `into`; otherwise wakes the task at the next.
+    /// Moves all received messages to the end of `into`; if there are none, wakes the task at the next one.
     pub fn poll_drain(&self, cx: &mut Context<'_>, into: &mut VecDeque<Envelope>) -> Poll<()> {
         let mut state = self.net.0.state.lock();
         let Some(inbox) = &mut state.inboxes[self.endpoint.token as usize] else { return Poll::Pending };
@@ -465,7 +465,7 @@ impl Inbox {
         Poll::Ready(())
     }
 
-    /// The next message. Waits for ever once the endpoint's machine is down.
+    /// The next message. Waits forever if the endpoint's machine goes down.
     pub fn recv(&self) -> impl Future<Output = Envelope> + '_ {
         std::future::poll_fn(move |cx| {
             let mut state = self.net.0.state.lock();
@@ -485,14 +485,14 @@ impl Inbox {
 
 impl Drop for Inbox {
     fn drop(&mut self) {
-        // The task of a killed machine may be dropped after the machine's next one has opened its inbox.
+        // A killed machine's task may be dropped after the restarted machine has opened its inbox.
         let closed = self.net.0.state.lock().inboxes[self.endpoint.token as usize]
             .take_if(|inbox| inbox.opened == self.opened);
         drop(closed);
     }
 }
 
-/// A request's reply, to be sent once. Dropping it breaks the promise: the caller learns [`Broken`].
+/// A request's reply, to be sent once. Dropping it breaks the promise: the caller receives [`Broken`].
 pub struct ReplyTo<R: Send + 'static> {
     net: Net,
     server: NodeId,
@@ -509,8 +509,8 @@ impl<R: Send + 'static> ReplyTo<R> {
         }
     }
 
-    /// Sends the reply as if the server took `work` nanoseconds to find it. Replies that are sent
-    /// later may overtake it, as with a server that works on several requests at once.
+    /// Sends the reply as if the server needed `work` nanoseconds to compute it. Replies that are sent later
+    /// may overtake it, as with a server that processes several requests concurrently.
     pub fn send_after(mut self, reply: R, work: Nanos) {
         if let Some(slot) = self.slot.take() {
             slot.0.lock().value = Some(Ok(reply));
@@ -518,7 +518,7 @@ impl<R: Send + 'static> ReplyTo<R> {
         }
     }
 
-    /// The machine that asked.
+    /// The machine that sent the request.
     pub fn caller(&self) -> NodeId {
         self.caller
     }
@@ -532,11 +532,11 @@ impl<R: Send + 'static> Drop for ReplyTo<R> {
     }
 }
 
-/// A reply on its way: what the pump needs of it.
+/// A reply in flight, as the pump handles it.
 trait Arrive: Send + Sync {
-    /// The reply has arrived; gives the caller's waker.
+    /// Marks the reply as arrived; returns the caller's waker.
     fn arrive(&self) -> Option<Waker>;
-    /// The reply is lost; what arrives is [`Broken`].
+    /// Marks the reply as lost; the caller receives [`Broken`].
     fn spoil(&self);
 }
 
@@ -561,7 +561,7 @@ impl<R: Send> Arrive for Slot<R> {
     }
 }
 
-/// A reply to come.
+/// A pending reply.
 #[must_use = "a call's answer is only learned by awaiting it"]
 pub struct Call<R>(Arc<Slot<R>>);
 

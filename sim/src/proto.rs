@@ -1,6 +1,6 @@
-//! The messages that machines exchange. Names are FoundationDB's, without "Request".
+//! The messages that machines exchange, with FoundationDB's names without "Request".
 //!
-//! A request carries its reply's promise, so that one that is dropped unanswered breaks it.
+//! A request carries the promise of its reply, so that dropping an unanswered request breaks the promise.
 
 use crate::{
     history::AttemptId,
@@ -10,18 +10,18 @@ use bytes::Bytes;
 use shaketable_layers::tx::{Error, KeySelector, KeyValue, MutationType};
 use std::{collections::BTreeMap, sync::Arc};
 
-/// A version: advances about a million a second.
+/// A version; advances by about a million per second.
 pub type Version = i64;
 
-/// A generation of the transaction system; each recovery begins a new one.
+/// A generation of the transaction system; each recovery starts a new one.
 pub type Generation = u64;
 
 /// A half-open range of keys.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyRange {
-    /// First key inside.
+    /// The first key in the range.
     pub begin: Bytes,
-    /// First key behind.
+    /// The first key after the range.
     pub end: Bytes,
 }
 
@@ -31,17 +31,17 @@ impl KeyRange {
         KeyRange { begin: begin.into(), end: end.into() }
     }
 
-    /// Whether the key lies inside.
+    /// Whether the range contains the key.
     pub fn contains(&self, key: &[u8]) -> bool {
         *self.begin <= *key && *key < *self.end
     }
 
-    /// Whether some key lies in both.
+    /// Whether a key is in both ranges.
     pub fn intersects(&self, other: &KeyRange) -> bool {
         self.begin < other.end && other.begin < self.end
     }
 
-    /// Whether no key lies inside.
+    /// Whether the range contains no key.
     pub fn is_empty(&self) -> bool {
         self.begin >= self.end
     }
@@ -54,49 +54,49 @@ pub enum Mutation {
     Set(Bytes, Bytes),
     /// Clears a range.
     ClearRange(KeyRange),
-    /// Applies an atomic operation: key, operand, which.
+    /// Applies an atomic operation: key, operand, operation.
     Atomic(Bytes, Bytes, MutationType),
 }
 
-/// What a client sends to a commit proxy (`CommitTransactionRef` and its flags).
+/// The data that a client sends to a commit proxy (`CommitTransactionRef` and its flags).
 #[derive(Clone, Debug, Default)]
 pub struct CommitData {
-    /// Which attempt of the history this is; the dummy transaction and other internal ones have none.
+    /// The attempt in the history; the dummy transaction and other internal ones have none.
     pub attempt: Option<AttemptId>,
-    /// The version it read at.
+    /// Its read version.
     pub read_version: Version,
-    /// What it writes, in order.
+    /// Its writes, in order.
     pub mutations: Vec<Mutation>,
-    /// What it read.
+    /// Its read conflict ranges.
     pub read_ranges: Vec<KeyRange>,
-    /// What it writes, as ranges.
+    /// Its write conflict ranges.
     pub write_ranges: Vec<KeyRange>,
-    /// Whether a conflict's reply should name the read ranges that conflicted.
+    /// Whether the reply to a conflict should list the conflicting read ranges.
     pub report_conflicting_keys: bool,
-    /// Whether it commits although the database is locked.
+    /// Whether it commits even if the database is locked.
     pub lock_aware: bool,
     /// Its idempotency id, if it has one.
     pub idempotency_id: Option<Bytes>,
 }
 
-/// A commit proxy's answer.
+/// A commit proxy's reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommitReply {
     /// Committed, and durable on every log.
     Committed {
         /// The batch's version.
         version: Version,
-        /// The transaction's place among all of its batch, rejected ones included.
+        /// The transaction's position in its batch, counting rejected transactions as well.
         batch_index: u16,
     },
-    /// Not committed; indices into `read_ranges` of what conflicted when that was asked for.
+    /// Not committed; if requested, the indices of the conflicting `read_ranges`.
     Conflict(Vec<u32>),
 }
 
-/// A GRV proxy's answer.
+/// A GRV proxy's reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadVersionReply {
-    /// At least every version acknowledged before the request.
+    /// A version not less than any version acknowledged before the request.
     pub version: Version,
     /// Whether the database is locked.
     pub locked: bool,
@@ -114,7 +114,7 @@ pub enum Priority {
     Immediate,
 }
 
-/// Where a client finds the current generation's proxies (`ClientDBInfo`).
+/// The current generation's proxies, as published to clients (`ClientDBInfo`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientInfo {
     /// The generation, 0 before the first.
@@ -134,80 +134,80 @@ pub struct Location {
     pub servers: Vec<Endpoint>,
 }
 
-/// `wrong_shard_server` (1001): the storage server does not hold the key; the client's cached
-/// location is stale. Never reaches a layer.
+/// `wrong_shard_server` (1001): the storage server does not hold the key; the client's cached location is
+/// stale. Never visible to a layer.
 pub const WRONG_SHARD_SERVER: Error = Error::from_code(1001);
 
-/// One transaction as a log keeps it.
+/// One transaction as stored in a log.
 #[derive(Clone, Debug)]
 pub struct LoggedTransaction {
-    /// The attempt it came from.
+    /// The attempt that it belongs to.
     pub attempt: Option<AttemptId>,
-    /// Its place in the batch.
+    /// Its position in the batch.
     pub batch_index: u16,
-    /// Its mutations, versionstamps filled in.
+    /// Its mutations, with versionstamps filled in.
     pub mutations: Vec<Mutation>,
 }
 
-/// One version as a log keeps it: the accepted transactions of one batch (none, for an empty one).
+/// One version as stored in a log: the accepted transactions of one batch (none if it is empty).
 #[derive(Clone, Debug)]
 pub struct LogEntry {
-    /// The version before it, so that a reader sees a gap.
+    /// The version before it, so that a reader can detect gaps.
     pub previous: Version,
     /// The version.
     pub version: Version,
-    /// The highest version known fully committed when this was pushed.
+    /// The highest version that was known to be fully committed when this was pushed.
     pub known_committed: Version,
-    /// The transactions in the batch's order.
+    /// The transactions in batch order.
     pub transactions: Vec<LoggedTransaction>,
 }
 
-/// A storage server's answer to a range read.
+/// A storage server's reply to a range read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GetKeyValuesReply {
-    /// The rows, in the order asked for.
+    /// The rows, in the requested order.
     pub rows: Vec<KeyValue>,
-    /// Whether the limits cut the answer short of the range asked for.
+    /// Whether the limits ended the reply before the end of the requested range.
     pub more: bool,
 }
 
-/// A storage server's answer to a selector.
+/// A storage server's reply to a key selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResolvedKey {
-    /// The key that the selector names.
+    /// The key to which the selector resolves.
     Found(Bytes),
-    /// It lies outside of the shard: the same selector, said from the shard's edge (its end with an
-    /// offset of 1 or more, or its begin with one of 0 or less).
+    /// The key lies outside of the shard: the same selector, relative to the shard's boundary (its end with
+    /// an offset of 1 or more, or its begin with an offset of 0 or less).
     Beyond(KeySelector),
 }
 
-/// What storage servers must know of the logs (`LogSystemConfig`): the current generation's, and
-/// where each earlier generation ended.
+/// The information about logs that storage servers need (`LogSystemConfig`): the logs of the current
+/// generation, and the end of each earlier generation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogSystem {
     /// The current generation.
     pub generation: Generation,
-    /// Its logs. Each holds every entry, those of earlier generations that some storage server has
-    /// not popped included; the first entry of a generation follows (`previous`) its predecessor's end.
+    /// Its logs. Each holds every entry, including those of earlier generations that a storage server has not
+    /// popped; the first entry of a generation follows (`previous`) the end of its predecessor.
     pub logs: Vec<Endpoint>,
-    /// Where each earlier generation ended: the last of its versions that counts (the recovery
-    /// version). A storage server that has applied more of that generation rolls back to it.
+    /// The end of each earlier generation: its last valid version (the recovery version). A storage server
+    /// that has applied later versions of that generation rolls back to it.
     pub ends: BTreeMap<Generation, Version>,
 }
 
-/// What a worker is recruited as, with what the role must know.
+/// The role for which a worker is recruited, with the role's parameters.
 #[derive(Clone, Debug)]
 pub enum Role {
-    /// The sequencer, which begins behind the last generation's end.
+    /// The sequencer, which starts after the end of the last generation.
     Sequencer {
-        /// Where the last generation ended.
+        /// The end of the last generation.
         recovery_version: Version,
     },
     /// A resolver.
     Resolver {
-        /// Its share of the keyspace.
+        /// Its partition of the keyspace.
         share: KeyRange,
-        /// Where the last generation ended.
+        /// The end of the last generation.
         recovery_version: Version,
     },
     /// A transaction log.
@@ -218,38 +218,38 @@ pub enum Role {
     GrvProxy(Arc<TransactionSystem>),
 }
 
-/// What a new generation's log begins with.
+/// The initial content of a new generation's log.
 #[derive(Clone, Debug, Default)]
 pub struct LogSeed {
-    /// Where the last generation ended.
+    /// The end of the last generation.
     pub recovery_version: Version,
-    /// The earlier generations' entries up to there that some storage server may still need.
+    /// The entries of earlier generations, up to that version, that a storage server may still need.
     pub entries: Vec<Arc<LogEntry>>,
-    /// Up to which version each storage server has said that it needs no more.
+    /// The version up to which each storage server has popped entries.
     pub popped: Vec<Version>,
 }
 
-/// What is left of a log that was locked.
+/// The content of a locked log.
 #[derive(Clone, Debug)]
 pub struct LockedLog {
-    /// Its durable entries that are not popped, those of earlier generations included.
+    /// Its durable entries that are not popped, including those of earlier generations.
     pub entries: Vec<Arc<LogEntry>>,
-    /// Up to where it is durable.
+    /// The last durable version.
     pub durable: Version,
-    /// The highest version it knows to be committed.
+    /// The highest version that it knows to be committed.
     pub known_committed: Version,
-    /// Up to which version each storage server has said that it needs no more.
+    /// The version up to which each storage server has popped entries.
     pub popped: Vec<Version>,
 }
 
-/// The roles of a generation that proxies talk to.
+/// The roles of a generation with which proxies communicate.
 #[derive(Clone, Debug)]
 pub struct TransactionSystem {
-    /// Where the last generation ended.
+    /// The end of the last generation.
     pub recovery_version: Version,
     /// The sequencer.
     pub sequencer: Endpoint,
-    /// The resolvers; every one looks at every batch, and each only at its share of the keyspace.
+    /// The resolvers; each receives every batch, but checks only its partition of the keyspace.
     pub resolvers: Vec<Endpoint>,
     /// The logs.
     pub logs: Vec<Endpoint>,
@@ -266,12 +266,12 @@ macro_rules! messages {
         enum Tag { $($name),* }
 
         impl Message {
-            /// A small number for the kind of message.
+            /// A small number that identifies the kind of the message.
             pub fn tag(&self) -> u8 {
                 match self { $(Message::$name { .. } => Tag::$name as u8),* }
             }
 
-            /// The kinds of message by their number.
+            /// The names of the message kinds, by number.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
         }
     };
@@ -279,11 +279,11 @@ macro_rules! messages {
 
 messages! {
     // Client to controller.
-    /// The proxies of a generation newer than `known`; answered when there is one.
+    /// The proxies of a generation newer than `known`; the reply is sent when there is one.
     GetClientInfo { known: Generation, reply: ReplyTo<Arc<ClientInfo>>, }
 
     // Client to GRV proxy.
-    /// A read version. `causal_read_risky` skips the check that this generation still lives.
+    /// A read version. `causal_read_risky` skips the check that this generation is still current.
     GetReadVersion {
         priority: Priority,
         causal_read_risky: bool,
@@ -294,17 +294,17 @@ messages! {
     // Client to commit proxy.
     /// A commit.
     Commit { data: Arc<CommitData>, reply: ReplyTo<Result<CommitReply, Error>>, }
-    /// The shards that meet a range, in order (from its end when `reverse`), at most `limit`.
+    /// The shards that intersect a range, in order (from its end if `reverse`), at most `limit`.
     GetKeyLocations { range: KeyRange, limit: usize, reverse: bool, reply: ReplyTo<Vec<Location>>, }
 
     // Client to storage server.
     /// A value at a version.
     GetValue { key: Bytes, version: Version, reply: ReplyTo<Result<Option<Bytes>, Error>>, }
-    /// A selector at a version, resolved within the server's shard that holds (or, for an offset
-    /// of 0 or less, holds the keys just before) its base key.
+    /// A selector at a version, resolved within the server's shard that holds its base key (or, for an offset
+    /// of 0 or less, the keys just before it).
     GetKey { selector: KeySelector, version: Version, reply: ReplyTo<Result<ResolvedKey, Error>>, }
-    /// The rows of `range` at a version, all within one shard: at most `limit` rows and about
-    /// `limit_bytes` bytes, from the end when `reverse`.
+    /// The rows of `range` at a version, all within one shard: at most `limit` rows and about `limit_bytes`
+    /// bytes, from the end if `reverse`.
     GetKeyValues {
         range: KeyRange,
         version: Version,
@@ -313,11 +313,11 @@ messages! {
         reverse: bool,
         reply: ReplyTo<Result<GetKeyValuesReply, Error>>,
     }
-    /// Answers with a version at which the key's value differed from `value`.
+    /// Returns a version at which the key's value differed from `value`.
     WatchValue { key: Bytes, value: Option<Bytes>, version: Version, reply: ReplyTo<Result<Version, Error>>, }
-    /// About how many bytes of the range this server holds, by sampling.
+    /// The approximate number of bytes of the range on this server, from a sample.
     GetStorageMetrics { range: KeyRange, reply: ReplyTo<Result<i64, Error>>, }
-    /// Keys inside the range that split it into pieces of about `chunk_size` bytes.
+    /// Keys within the range that split it into chunks of about `chunk_size` bytes.
     GetSplitPoints { range: KeyRange, chunk_size: i64, reply: ReplyTo<Result<Vec<Bytes>, Error>>, }
 
     // Proxies to sequencer.
@@ -329,7 +329,7 @@ messages! {
     ReportCommitted { version: Version, reply: ReplyTo<()>, }
 
     // Commit proxy to resolver.
-    /// Which transactions of a batch may commit. Answered in the order of versions.
+    /// Which transactions of a batch may commit. Replies are sent in version order.
     ResolveBatch {
         previous: Version,
         version: Version,
@@ -338,55 +338,55 @@ messages! {
     }
 
     // Commit and GRV proxies to logs.
-    /// Makes an entry durable, in the order of versions.
+    /// Makes an entry durable, in version order.
     Push { entry: Arc<LogEntry>, reply: ReplyTo<()>, }
-    /// Answered only while the log's generation is not locked.
+    /// The reply is sent only while the log's generation is not locked.
     ConfirmRunning { reply: ReplyTo<()>, }
 
     // Storage server to log, and back.
-    /// The log system, answered when its generation is newer than `known`. Sent to the controller.
+    /// The log system; the reply is sent when its generation is newer than `known`. Sent to the controller.
     GetLogSystem { known: Generation, reply: ReplyTo<Arc<LogSystem>>, }
-    /// Streams entries from version `from` (exclusive) on to `to`, one way, until the log dies. A
-    /// second one for the same `to` replaces the first.
+    /// Streams entries after version `from` to `to`, one way, until the log dies. A second subscription with
+    /// the same `to` replaces the first.
     Subscribe { from: Version, to: Endpoint, }
-    /// A stretch of the log, in order. A gap before the first entry means that messages were lost.
+    /// A section of the log, in order. A gap before the first entry means that messages were lost.
     LogData { generation: Generation, entries: Vec<Arc<LogEntry>>, }
-    /// Entries up to this version are durable at storage server `server` and may be forgotten
-    /// once every server has said so.
+    /// Entries up to this version are durable at storage server `server` and may be discarded once every
+    /// server has sent this message.
     Pop { server: u16, version: Version, }
 
     // Data distributor to storage server.
-    /// Makes the server fetch a shard from the storage servers `sources` and keep it from then on.
-    /// Answered once it is readable, and durable beyond the version it was fetched at. Asking again
-    /// joins a fetch under way.
+    /// Makes the server fetch a shard from the storage servers `sources` and keep it from then on. The reply
+    /// is sent once the shard is readable, and durable beyond the version at which it was fetched. A repeated
+    /// request joins a fetch in progress.
     AddShard { range: KeyRange, sources: Vec<NodeId>, reply: ReplyTo<()>, }
-    /// Makes the server forget a shard, durably. Answered when it has.
+    /// Makes the server drop a shard durably. The reply is sent when it has done so.
     DropShard { range: KeyRange, reply: ReplyTo<()>, }
 
-    // Controller to everybody.
-    /// Answered while the machine lives.
+    // Controller to all others.
+    /// The reply is sent if the machine is alive.
     Ping { reply: ReplyTo<()>, }
-    /// Never answered: the promise breaks when the role ends.
+    /// Never replied to: the promise breaks when the role ends.
     WaitFailure { reply: ReplyTo<()>, }
 
     // Controller to workers (the well-known inbox of a machine).
-    /// Starts a role of a generation, ending those of earlier ones (but a log's stored entries,
-    /// which stay until `EndGenerations`). Answered with the role's inbox, by a log once what it
-    /// was given is durable.
+    /// Starts a role of a generation and ends those of earlier ones (except a log's stored entries, which
+    /// stay until `EndGenerations`). The reply contains the role's inbox; a log replies once its initial
+    /// entries are durable.
     Recruit { generation: Generation, role: Box<Role>, reply: ReplyTo<Endpoint>, }
-    /// Ends the log of a generation on this machine for good, so that no commit of the generation
-    /// can be acknowledged any more. Broken when the machine never was a log of that generation.
+    /// Ends the log of a generation on this machine permanently, so that no commit of the generation can be
+    /// acknowledged any more. Broken if the machine was never a log of that generation.
     LockLog { generation: Generation, reply: ReplyTo<LockedLog>, }
-    /// Generations before this one are over: their roles end, their logs' entries are forgotten.
+    /// Generations before this one have ended: their roles end, and their logs' entries are discarded.
     EndGenerations { before: Generation, }
 }
 
-/// What a resolver says about one transaction of a batch.
+/// A resolver's decision about one transaction of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// No conflict.
     Committed,
-    /// A read range meets a later write; indices of the ranges when that was asked for.
+    /// A read range intersects a later write; the indices of the ranges if requested.
     Conflict(Vec<u32>),
     /// The read version is older than the resolver's window.
     TooOld,

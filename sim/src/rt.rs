@@ -1,4 +1,4 @@
-//! The one place that touches madsim's runtime: virtual time, timers, tasks and machines.
+//! The only module that uses madsim's runtime: virtual time, timers, tasks and machines.
 
 use crate::seed::Seed;
 use futures::{
@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 
-/// Virtual time since the run's start, in nanoseconds.
+/// Virtual time since the start of the run, in nanoseconds.
 pub type Nanos = u64;
 
 /// Nanoseconds in a millisecond.
@@ -29,21 +29,21 @@ pub const MILLISECOND: Nanos = 1_000_000;
 /// Nanoseconds in a second.
 pub const SECOND: Nanos = 1_000_000_000;
 
-/// Runs `main` to its end in a simulated runtime of its own. Everything inside happens on this
-/// thread, in an order that the seed decides.
+/// Runs `main` to its end in its own simulated runtime. Everything runs on this thread, in an order
+/// determined by the seed.
 pub fn simulate<F: Future>(seed: Seed, main: F) -> F::Output {
     Runtime::with_seed_and_config(seed.0, madsim::Config::default()).block_on(main)
 }
 
-/// So many looks at the clock at one instant of virtual time are a loop that waits for nothing. A task that does
-/// its work looks some hundred times.
+/// The number of clock reads at one instant of virtual time that indicates a loop without waiting. A task
+/// that works normally reads the clock some hundred times.
 const MOST_LOOKS: u32 = 200_000;
 
-/// A handle on the virtual clock.
+/// A handle to the virtual clock.
 #[derive(Clone)]
 pub struct Clock {
     time: TimeHandle,
-    /// When it was looked at last, and how often since time has moved.
+    /// The time of the last read, and the number of reads since time has advanced.
     looked: Arc<Looked>,
 }
 
@@ -55,13 +55,13 @@ struct Looked {
 }
 
 impl Clock {
-    /// The clock of the run this is called in.
+    /// The clock of the current run.
     pub fn current() -> Clock {
         Clock { time: TimeHandle::current(), looked: Arc::default() }
     }
 
-    /// Virtual time since the run's start. Panics when it is asked without end while time stands still: the
-    /// runtime cannot interrupt a task, so that nothing else would ever run again.
+    /// Virtual time since the start of the run. Panics if it is read endlessly while time does not advance:
+    /// the runtime cannot interrupt a task, so that no other task would ever run again.
     pub fn now(&self) -> Nanos {
         let now = self.time.elapsed().as_nanos() as Nanos;
         let looks = match self.looked.time.load(Ordering::Relaxed) == now {
@@ -69,7 +69,7 @@ impl Clock {
             false => 0,
         };
         self.looked.time.store(now, Ordering::Relaxed);
-        // Who goes on after the panic has looks of its own.
+        // A task that continues after the panic starts counting again.
         self.looked.looks.store(looks % MOST_LOOKS, Ordering::Relaxed);
         assert!(
             looks < MOST_LOOKS,
@@ -87,12 +87,12 @@ impl Clock {
         sleep
     }
 
-    /// Completes at the virtual time `at`, at once if it has passed.
+    /// Completes at the virtual time `at`, immediately if it has passed.
     pub fn sleep_until(&self, at: Nanos) -> Sleep {
         self.sleep(at.saturating_sub(self.now()))
     }
 
-    /// The future's answer, or `None` if it takes longer than `duration`. The future is polled first.
+    /// The future's output, or `None` if it takes longer than `duration`. The future is polled first.
     pub async fn timeout<F: Future>(&self, duration: Nanos, future: F) -> Option<F::Output> {
         let mut future = pin!(future);
         let mut sleep = self.sleep(duration);
@@ -101,7 +101,7 @@ impl Clock {
             if let Poll::Ready(value) = future.as_mut().poll(cx) {
                 return Poll::Ready(Some(value));
             }
-            // A madsim sleep adds a timer at every poll: poll it once, then only look at the clock.
+            // A madsim sleep adds a timer at every poll: poll it once, then only read the clock.
             if !armed {
                 armed = true;
                 return Pin::new(&mut sleep).poll(cx).map(|()| None);
@@ -111,21 +111,21 @@ impl Clock {
         .await
     }
 
-    /// The raw deadline timer, for a future that arms it itself.
+    /// Polls a raw deadline timer once, for a future that manages its own timer.
     pub(crate) fn arm(&self, at: Nanos, cx: &mut Context<'_>) -> bool {
         Pin::new(&mut self.sleep_until(at)).poll(cx).is_ready()
     }
 }
 
-/// A deadline inside a hand-written poll function. It arms a timer only when none is armed that
-/// fires as early: a timer cannot be taken back, and each costs a wake-up.
+/// A deadline within a hand-written poll function. It arms a timer only if no armed timer fires as early: a
+/// timer cannot be removed, and each costs a wake-up.
 #[derive(Debug, Default)]
 pub struct Alarm {
     armed: Option<Nanos>,
 }
 
 impl Alarm {
-    /// Whether virtual time has reached `at`; if not, the task will be woken then.
+    /// Whether virtual time has reached `at`; if not, the task is woken at that time.
     pub fn poll(&mut self, clock: &Clock, at: Nanos, cx: &mut Context<'_>) -> bool {
         let now = clock.now();
         if now >= at {
@@ -139,7 +139,7 @@ impl Alarm {
     }
 }
 
-/// A simulated machine of the runtime.
+/// A simulated machine in the runtime.
 #[derive(Clone)]
 pub struct Machine {
     handle: Handle,
@@ -147,7 +147,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Builds a machine that runs `main`, again from its start after each restart.
+    /// Builds a machine that runs `main`, which starts again after each restart.
     pub fn start<F>(name: &str, main: impl Fn() -> F + Send + Sync + 'static) -> Machine
     where
         F: Future + 'static,
@@ -168,7 +168,7 @@ impl Machine {
         Machine { id: node.id(), handle }
     }
 
-    /// Drops every task of the machine where it stands.
+    /// Drops every task of the machine in its current state.
     pub fn kill(&self) {
         self.handle.kill(self.id);
     }
@@ -183,13 +183,13 @@ impl Machine {
         self.handle.pause(self.id);
     }
 
-    /// Goes on polling them.
+    /// Continues polling the machine's tasks.
     pub fn resume(&self) {
         self.handle.resume(self.id);
     }
 }
 
-/// Spawns a task on the machine that runs the caller (the supervisor's, outside of any machine).
+/// Spawns a task on the calling machine (on the supervisor, outside of any machine).
 pub fn spawn<F>(future: F)
 where
     F: Future<Output = ()> + 'static,
@@ -197,7 +197,7 @@ where
     drop(madsim::task::spawn_local(future));
 }
 
-/// A task that ends when this is dropped.
+/// A task that ends when this handle is dropped.
 pub struct Task(AbortHandle);
 
 impl Drop for Task {
@@ -206,7 +206,7 @@ impl Drop for Task {
     }
 }
 
-/// Spawns a task, as [`spawn`] does, that ends at the latest when the answer is dropped.
+/// Spawns a task like [`spawn`], which ends at the latest when the returned handle is dropped.
 #[must_use = "dropping the task ends it"]
 pub fn spawn_task<F>(future: F) -> Task
 where

@@ -1,16 +1,17 @@
-//! Randomness: one 64-bit seed, from which every consumer draws its own named ChaCha stream, so
-//! that one draw more in one place moves nothing in another.
+//! Randomness: one 64-bit seed, from which every consumer derives its own named ChaCha stream, so that an
+//! additional draw in one place does not affect another.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use std::ops::Range;
 
-/// The seed of a run. The same seed gives the same run, to the byte.
+/// The seed of a run. The same seed produces the same run, to the byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Seed(pub u64);
 
 impl Seed {
-    /// The stream of this name. Two names never share draws; the same name always gives the same.
+    /// The stream with this name. Streams with different names are independent; the same name always produces
+    /// the same stream.
     pub fn stream(self, name: &str) -> Stream {
         let mut rng = ChaCha8Rng::seed_from_u64(self.0);
         rng.set_stream(fnv1a(name.as_bytes()));
@@ -28,13 +29,13 @@ impl Stream {
         self.0.next_u64()
     }
 
-    /// A uniform number below `n`; 0 when `n` is 0 or 1.
+    /// A uniform number below `n`; 0 if `n` is 0 or 1.
     pub fn below(&mut self, n: u64) -> u64 {
-        // The bias of the multiplication is below 2^-40 for every n drawn here.
+        // The bias of the multiplication is below 2^-40 for every n used here.
         ((u128::from(self.u64()) * u128::from(n)) >> 64) as u64
     }
 
-    /// A uniform number of the half-open range; its start when the range is empty.
+    /// A uniform number in the half-open range; its start if the range is empty.
     pub fn range(&mut self, range: Range<u64>) -> u64 {
         range.start + self.below(range.end.saturating_sub(range.start))
     }
@@ -54,12 +55,12 @@ impl Stream {
         p > 0.0 && self.f64() < p
     }
 
-    /// One of the items, uniformly. Panics when there are none.
+    /// One of the items, uniformly. Panics if there are none.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.index(items.len())]
     }
 
-    /// Puts the items into a uniformly random order.
+    /// Puts the items in a uniformly random order.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
             items.swap(i, self.index(i + 1));
@@ -72,7 +73,7 @@ impl Stream {
     }
 }
 
-/// FNV-1a: a fixed hash, so that a stream's name means the same on every platform and version.
+/// FNV-1a: a fixed hash, so that a stream's name has the same meaning on every platform and in every version.
 pub(crate) const fn fnv1a(bytes: &[u8]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     let mut i = 0;

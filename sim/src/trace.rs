@@ -1,7 +1,7 @@
-//! The event stream of a run: hashed always, kept when somebody wants to read or compare it.
+//! The event stream of a run: always hashed, and kept if it is to be read or compared.
 //!
-//! Two runs of one seed must give the same stream. An event is four numbers, so that hashing costs
-//! little; what they mean is said by its [`Kind`].
+//! Two runs of one seed must produce the same stream. An event consists of four numbers, so that hashing is
+//! cheap; its [`Kind`] defines their meaning.
 
 use crate::{net::NodeId, rt::Nanos};
 use parking_lot::Mutex;
@@ -9,13 +9,13 @@ use std::fmt;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
-        /// What an event is; its two numbers are named in the kind's text.
+        /// The kind of an event; its text describes the event's two numbers.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Kind { $($(#[$doc])* $name),* }
 
         impl Kind {
-            /// The event in words; `{a}` and `{b}` stand for its numbers.
+            /// The event as text; `{a}` and `{b}` stand for its numbers.
             pub const fn text(self) -> &'static str {
                 match self { $(Kind::$name => $text),* }
             }
@@ -28,7 +28,7 @@ kinds! {
     Deliver = "message {b} from node {a}";
     /// A reply reached its caller.
     Reply = "reply from node {a}";
-    /// A message or reply was lost; the caller learns it later.
+    /// A message or reply was lost; the caller detects it later.
     Lost = "message to node {a} lost";
     /// A request's promise was broken: its server died or refused it.
     Broken = "broken promise of node {a}";
@@ -64,7 +64,7 @@ kinds! {
     Attempt = "attempt {a} of operation {b}";
     /// A read version arrived.
     ReadVersion = "attempt {a} reads at version {b}";
-    /// A commit was answered: the version, or the negated error code.
+    /// A commit returned: the version, or the negated error code.
     Commit = "attempt {a} commit answered {b}";
     /// An act of the run began.
     Act = "act {a} begins";
@@ -79,9 +79,9 @@ kinds! {
 pub struct Event {
     /// Virtual time.
     pub at: Nanos,
-    /// The machine it happened on.
+    /// The machine on which it happened.
     pub node: NodeId,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// First number.
     pub a: u64,
@@ -102,7 +102,7 @@ impl fmt::Display for Event {
     }
 }
 
-/// The stream of a run so far.
+/// The event stream of a run so far.
 pub struct Trace(Mutex<Inner>);
 
 struct Inner {
@@ -112,7 +112,7 @@ struct Inner {
 }
 
 impl Trace {
-    /// An empty stream; `keep` says whether events are kept beside their hash.
+    /// An empty stream; `keep` determines whether events are kept in addition to their hash.
     pub fn new(keep: bool) -> Trace {
         Trace(Mutex::new(Inner { hash: 0x9e37_79b9_7f4a_7c15, count: 0, kept: keep.then(Vec::new) }))
     }
@@ -128,19 +128,19 @@ impl Trace {
         }
     }
 
-    /// The hash over all events so far, and how many there were.
+    /// The hash over all events so far, and their number.
     pub fn hash(&self) -> (u64, u64) {
         let inner = self.0.lock();
         (inner.hash, inner.count)
     }
 
-    /// The kept events, leaving none.
+    /// Returns and removes the kept events.
     pub fn take(&self) -> Vec<Event> {
         self.0.lock().kept.as_mut().map(std::mem::take).unwrap_or_default()
     }
 }
 
-/// A 64-bit mix whose result depends on every bit of both: the folded product.
+/// A 64-bit mix that depends on every bit of both arguments: the folded product.
 pub(crate) fn mix(a: u64, b: u64) -> u64 {
     let product = u128::from(a ^ 0x2d35_8dcc_aa6c_78a5) * u128::from(b ^ 0x8bb8_4b93_962e_acc9);
     (product as u64) ^ (product >> 64) as u64

@@ -1,8 +1,8 @@
-//! What faults turn at machines while these run: how slow a disk is, how far a server lags, how
-//! long versions live, whether the database is locked.
+//! Parameters that faults change at running machines: how slow a disk is, how far a server lags, how long
+//! versions live, whether the database is locked.
 //!
-//! Everything here is plain numbers that roles read where they need them and faults set; nothing
-//! is set unless a fault is striking.
+//! All parameters are plain numbers that roles read where they need them and faults set; they have their
+//! default values unless a fault is active.
 
 use crate::{net::NodeId, proto::Version, rt::Nanos};
 use parking_lot::Mutex;
@@ -11,7 +11,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
 };
 
-/// What faults turn in the cluster as a whole, and where each machine's own knobs are.
+/// The parameters of the cluster as a whole, and those of each machine.
 #[derive(Debug, Default)]
 pub struct Tunables {
     window: AtomicI64,
@@ -19,7 +19,7 @@ pub struct Tunables {
     machines: Mutex<Vec<Arc<MachineTunables>>>,
 }
 
-/// What faults turn at one machine. A role takes its handle once, when it starts.
+/// The parameters of one machine. A role gets its handle once, when it starts.
 #[derive(Debug, Default)]
 pub struct MachineTunables {
     read_delay: AtomicU64,
@@ -28,24 +28,24 @@ pub struct MachineTunables {
 }
 
 impl Tunables {
-    /// Nothing turned; versions live for `window`.
+    /// Default values; versions live for `window`.
     pub fn new(window: Version) -> Tunables {
         let tunables = Tunables::default();
         tunables.set_window(window);
         tunables
     }
 
-    /// How many versions back reads and conflict detection reach at present.
+    /// The current window of reads and conflict detection, in versions.
     pub fn window(&self) -> Version {
         self.window.load(Ordering::Relaxed)
     }
 
-    /// Sets how many versions back reads and conflict detection reach.
+    /// Sets the window of reads and conflict detection, in versions.
     pub fn set_window(&self, window: Version) {
         self.window.store(window, Ordering::Relaxed);
     }
 
-    /// Whether the database is locked: only lock-aware transactions get a read version or commit.
+    /// Whether the database is locked: only lock-aware transactions get a read version or can commit.
     pub fn locked(&self) -> bool {
         self.locked.load(Ordering::Relaxed)
     }
@@ -55,7 +55,7 @@ impl Tunables {
         self.locked.store(locked, Ordering::Relaxed);
     }
 
-    /// The knobs of one machine.
+    /// The parameters of one machine.
     pub fn machine(&self, node: NodeId) -> Arc<MachineTunables> {
         let mut machines = self.machines.lock();
         while machines.len() <= node.0 as usize {
@@ -64,7 +64,7 @@ impl Tunables {
         machines[node.0 as usize].clone()
     }
 
-    /// Turns every machine's knobs back and unlocks the database; the window becomes `window`.
+    /// Resets all machines' parameters and unlocks the database; the window becomes `window`.
     pub fn heal(&self, window: Version) {
         self.set_window(window);
         self.set_locked(false);
@@ -95,10 +95,10 @@ macro_rules! knobs {
 }
 
 knobs! {
-    /// By how much a storage server's reads take longer, nanoseconds.
+    /// Additional duration of a storage server's reads, nanoseconds.
     read_delay, set_read_delay;
-    /// For how much longer a storage server holds entries back before it applies them, nanoseconds.
+    /// Additional time for which a storage server delays entries before it applies them, nanoseconds.
     apply_lag, set_apply_lag;
-    /// By how much a log's syncs take longer, nanoseconds.
+    /// Additional duration of a log's syncs, nanoseconds.
     sync_delay, set_sync_delay;
 }

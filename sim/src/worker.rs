@@ -1,4 +1,4 @@
-//! The worker: what runs on every machine that the controller recruits roles on.
+//! The worker, which runs on every machine on which the controller recruits roles.
 
 use crate::{
     commit_proxy, grv_proxy,
@@ -19,7 +19,7 @@ struct Running {
     _task: Task,
 }
 
-/// Serves at the machine's well-known endpoint `home`; `disk` is the machine's.
+/// Serves at the machine's well-known endpoint `home`; `disk` is the machine's disk.
 pub async fn run(world: Arc<World>, home: Endpoint, disk: Arc<LogDisk>) {
     let inbox = world.net.open_at(home);
     let mut roles: Vec<Running> = Vec::new();
@@ -49,7 +49,7 @@ pub async fn run(world: Arc<World>, home: Endpoint, disk: Arc<LogDisk>) {
     }
 }
 
-/// Starts a role with an inbox of its own, which the controller is told.
+/// Starts a role with its own inbox, which is reported to the controller.
 fn start(
     world: &Arc<World>,
     home: Endpoint,
@@ -77,7 +77,7 @@ fn start(
     }
 }
 
-/// A log is ready once what it inherits is durable.
+/// A log is ready once the entries that it inherits are durable.
 async fn start_log(
     world: Arc<World>,
     inbox: crate::net::Inbox,

@@ -1,4 +1,4 @@
-//! What every machine of a run shares: clock, network, trace, history, faults and configuration.
+//! The state shared by all machines of a run: clock, network, trace, history, faults and configuration.
 
 use crate::{
     config::ClusterConfig,
@@ -14,12 +14,12 @@ use crate::{
 use parking_lot::Mutex;
 use std::{collections::BTreeMap, future::Future, sync::Arc};
 
-/// What runs on a machine.
+/// The class of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
     /// The controller.
     Controller,
-    /// A worker that a recovery recruits as sequencer, proxy or resolver.
+    /// A worker that a recovery can recruit as sequencer, proxy or resolver.
     Stateless,
     /// A transaction log, with a disk.
     Log,
@@ -27,11 +27,11 @@ pub enum Class {
     Storage,
     /// A client.
     Client,
-    /// A client that no fault touches: it sets up and checks.
+    /// A client that is not affected by faults: it sets up and checks.
     Observer,
 }
 
-/// Everything the machines of one run share.
+/// Everything that the machines of one run share.
 pub struct World {
     /// The run's seed.
     pub seed: Seed,
@@ -41,18 +41,18 @@ pub struct World {
     pub net: Net,
     /// The event stream.
     pub trace: Arc<Trace>,
-    /// What happened.
+    /// The recorded history.
     pub history: Mutex<History>,
     /// Faults.
     pub faults: Faults,
     /// The cluster's configuration.
     pub config: ClusterConfig,
-    /// What faults turn at machines while they run.
+    /// The parameters that faults change at machines during the run.
     pub tunables: Tunables,
-    /// Which storage servers hold which shard.
+    /// Which storage servers hold which shards.
     pub shards: Mutex<ShardMap>,
     machines: Mutex<Vec<MachineState>>,
-    /// What the supervisor does in the background, such as striking: it ends with the world.
+    /// Background tasks of the supervisor, such as those that apply faults: they end with the world.
     tasks: Mutex<Vec<rt::Task>>,
     addresses: Mutex<BTreeMap<NodeId, Endpoint>>,
 }
@@ -67,22 +67,22 @@ struct MachineState {
     clock: LocalClock,
 }
 
-/// How many times slower than virtual time a clock runs that has to fall back.
+/// The factor by which a clock that must be set back runs slower than virtual time.
 const SLOWDOWN: Nanos = 4;
 
-/// A machine's own clock: off by its skew, and never running backwards. One that is ahead of where it should
-/// be runs slowly until it is there; one that is behind jumps.
+/// A machine's own clock: it deviates by its skew, and never runs backwards. A clock that is ahead of its
+/// target runs slowly until it reaches it; one that is late jumps forward.
 #[derive(Clone, Copy, Debug, Default)]
 struct LocalClock {
-    /// How far it is meant to be ahead of virtual time (behind, if negative), nanoseconds.
+    /// The target deviation from virtual time (negative if late), nanoseconds.
     skew: i64,
-    /// The virtual time at which the skew was set, and what the clock showed then.
+    /// The virtual time at which the skew was set, and the clock's value at that time.
     set_at: Nanos,
     shown: Nanos,
 }
 
 impl LocalClock {
-    /// What it shows at the virtual time `now`, which is not before the skew was set.
+    /// The clock's value at the virtual time `now`, which must not be before the skew was set.
     fn shows(&self, now: Nanos) -> Nanos {
         let slowly = self.shown + now.saturating_sub(self.set_at) / SLOWDOWN;
         slowly.max(now.saturating_add_signed(self.skew))
@@ -94,7 +94,7 @@ impl LocalClock {
 }
 
 impl World {
-    /// The world of a run, with its network pumping. To be called inside [`rt::simulate`].
+    /// Creates the world of a run, with its network pump running. Must be called within [`rt::simulate`].
     pub fn new(seed: Seed, config: ClusterConfig, plan: &FaultPlan, keep_trace: bool) -> Arc<World> {
         let clock = Clock::current();
         let trace = Arc::new(Trace::new(keep_trace));
@@ -121,7 +121,7 @@ impl World {
         self.trace.event(self.clock.now(), node, kind, a, b);
     }
 
-    /// Builds a machine that runs `main`, again from its start after each restart.
+    /// Builds a machine that runs `main`, which starts again after each restart.
     pub fn add_machine<F>(
         self: &Arc<Self>,
         class: Class,
@@ -147,8 +147,8 @@ impl World {
         node
     }
 
-    /// Builds a machine as [`World::add_machine`] does, with a well-known endpoint that it opens at
-    /// each of its starts. Answers that endpoint.
+    /// Builds a machine like [`World::add_machine`], with a well-known endpoint that it opens at each start.
+    /// Returns that endpoint.
     pub fn add_machine_at_home<F>(
         self: &Arc<Self>,
         class: Class,
@@ -183,7 +183,7 @@ impl World {
         self.machines.lock().iter_mut().find(|m| m.node == node).map(f)
     }
 
-    /// Kills a machine: its tasks and memory are gone, its disk stays. Nothing happens if it is down.
+    /// Kills a machine: its tasks and memory are lost, its disk remains. Does nothing if it is down.
     pub fn kill(&self, node: NodeId) {
         let killed = self.with(node, |m| std::mem::replace(&mut m.up, false).then(|| m.machine.clone()));
         if let Some(Some(machine)) = killed {
@@ -193,7 +193,7 @@ impl World {
         }
     }
 
-    /// Starts a machine that is down. Nothing happens if it is up.
+    /// Starts a machine that is down. Does nothing if it is up.
     pub fn start(&self, node: NodeId) {
         let started = self.with(node, |m| {
             (!std::mem::replace(&mut m.up, true)).then(|| {
@@ -208,7 +208,7 @@ impl World {
         }
     }
 
-    /// Stops a machine's tasks where they stand; its messages wait.
+    /// Stops a machine's tasks in their current state; its messages wait.
     pub fn pause(&self, node: NodeId) {
         if let Some(machine) = self.with(node, |m| m.machine.clone()) {
             self.event(node, Kind::Pause, 0, 0);
@@ -216,7 +216,7 @@ impl World {
         }
     }
 
-    /// Lets a paused machine go on.
+    /// Resumes a paused machine.
     pub fn resume(&self, node: NodeId) {
         if let Some(machine) = self.with(node, |m| m.machine.clone()) {
             self.event(node, Kind::Resume, 0, 0);
@@ -224,18 +224,18 @@ impl World {
         }
     }
 
-    /// Forgets the machines, which must have been killed: their closures hold the world.
+    /// Drops the machines, which must have been killed: their closures refer to the world.
     pub fn forget_machines(&self) {
         let machines = std::mem::take(&mut *self.machines.lock());
         drop(machines);
     }
 
-    /// Runs something on the supervisor, until it ends or the world does.
+    /// Runs a task on the supervisor until it ends or the world does.
     pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
         self.tasks.lock().push(rt::spawn_task(task));
     }
 
-    /// Ends what [`spawn`](World::spawn) began: such a task holds the world.
+    /// Ends the tasks started by [`spawn`](World::spawn), which refer to the world.
     pub fn end_tasks(&self) {
         let tasks = std::mem::take(&mut *self.tasks.lock());
         drop(tasks);
@@ -246,7 +246,7 @@ impl World {
         self.machines.lock().iter().map(|m| m.node).collect()
     }
 
-    /// Makes an inbox the one that is reached at its machine's well-known address.
+    /// Publishes an inbox under its machine's well-known address.
     pub fn publish(&self, endpoint: Endpoint) {
         self.addresses.lock().insert(endpoint.node, endpoint);
     }
@@ -261,14 +261,14 @@ impl World {
         self.net.is_up(node)
     }
 
-    /// Sets how far a machine's clock is to be off, nanoseconds: it jumps forward to there, or runs slowly
-    /// until it is there.
+    /// Sets the deviation of a machine's clock, nanoseconds: the clock jumps forward to the new value, or
+    /// runs slowly until it reaches it.
     pub fn set_skew(&self, node: NodeId, skew: i64) {
         let now = self.clock.now();
         self.with(node, |m| m.clock.set_skew(now, skew));
     }
 
-    /// What a machine's own clock shows. It never runs backwards.
+    /// The value of a machine's own clock. It never runs backwards.
     pub fn local_time(&self, node: NodeId) -> Nanos {
         let now = self.clock.now();
         self.with(node, |m| m.clock.shows(now)).unwrap_or(now)

@@ -1,4 +1,4 @@
-//! What the contract allows a client to be told, and what must be true all the same.
+//! The results that the contract allows a client to get, and what must hold nevertheless.
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -23,8 +23,8 @@ use std::{
     sync::Arc,
 };
 
-/// Runs `body` as a client of a calm cluster whose client meets these families at every occasion
-/// while faults are on. They are off at first.
+/// Runs `body` as a client of a calm cluster in which these families occur at every opportunity while faults
+/// are on. Faults are initially off.
 fn with<F: Future<Output = ()> + 'static>(
     families: &[Family],
     body: impl Fn(Arc<World>, SimDatabase) -> F + Send + Sync + Clone + 'static,
@@ -32,7 +32,7 @@ fn with<F: Future<Output = ()> + 'static>(
     with_seed(Seed(3), families, body);
 }
 
-/// The same with a seed of its own.
+/// Like `with`, with a given seed.
 fn with_seed<F: Future<Output = ()> + 'static>(
     seed: Seed,
     families: &[Family],
@@ -42,7 +42,7 @@ fn with_seed<F: Future<Output = ()> + 'static>(
     with_cluster(seed, ClusterConfig::smallest(), &rates, body);
 }
 
-/// The same with a cluster of its own, whose client meets each family as often as its rate says.
+/// Like `with_seed`, with a given cluster, in which each family occurs with the given rate.
 fn with_cluster<F: Future<Output = ()> + 'static>(
     seed: Seed,
     config: ClusterConfig,
@@ -297,7 +297,7 @@ fn an_idempotency_id_is_found_behind_a_thousand_others_and_however_often_the_loo
         let tx = set(&db, b"1");
         tx.set_option(TransactionOption::AutomaticIdempotency).expect("an option");
         let read = tx.get_read_version().await.expect("a version");
-        // A look is at a thousand rows: those that committed since, and this one behind them.
+        // A lookup reads a thousand rows: those that committed since, and then this one.
         let others = db.create_transaction().expect("a transaction");
         others.set_option(TransactionOption::AccessSystemKeys).expect("an option");
         for place in 0..1_100_u16 {
@@ -320,7 +320,7 @@ fn a_versionstamp_that_is_waited_for_comes_with_the_commit() {
             world.faults.switch(refused);
             let tx = set(&db, b"1");
             let (first, second) = (tx.get_versionstamp(), tx.get_versionstamp());
-            // Both are polled, and find nothing, before there is a commit.
+            // Both are polled before there is a commit, and are pending.
             let (first, second, committed) = futures::join!(first, second, tx.commit());
             assert_eq!(first, second);
             match refused {
@@ -389,7 +389,7 @@ fn reads_fail_as_the_contract_allows_and_the_commit_with_them() {
         with(&[family], move |world, db| async move {
             world.faults.switch(true);
             let tx = set(&db, b"1");
-            // What the transaction wrote itself nobody is asked for.
+            // A read of the transaction's own write sends no request.
             assert_eq!(tx.get(b"k", Isolation::Serializable).await.map(|v| v.is_some()), Ok(true));
             assert_eq!(tx.get(b"other", Isolation::Serializable).await, Err(error));
             assert_eq!(tx.commit().await, Err(error));
@@ -411,7 +411,7 @@ fn one_row_batches_hide_no_row() {
         assert_eq!((batch.rows.len(), batch.more), (1, true));
         let rows = tx.get_range_all(all.reversed(), Isolation::Serializable).await.expect("rows");
         assert_eq!(rows.len(), 5);
-        // A batch that has but one row loses none.
+        // A batch that has only one row loses none.
         let tx = db.create_transaction().expect("a transaction");
         let last = RangeOption::new(&[4][..], &b"\xff"[..]);
         let batch = tx.get_range(&last, 1, Isolation::Serializable).await.expect("a batch");
@@ -447,7 +447,7 @@ fn watches_fire_early_late_and_with_errors() {
     });
 }
 
-/// What a transaction does to the key that it watches.
+/// The writes of a transaction to the key that it watches.
 type Writes = &'static [fn(&SimTransaction)];
 
 #[test]
@@ -457,18 +457,19 @@ fn a_watch_fires_at_once_when_its_own_transaction_makes_the_value_another() {
     const CLEAR: fn(&SimTransaction) = |tx| tx.clear(b"k");
     const ATOMIC: fn(&SimTransaction) = |tx| tx.atomic_op(b"k", b"", MutationType::AppendIfFits);
     const ELSEWHERE: fn(&SimTransaction) = |tx| tx.set(b"l", b"new");
-    // Whether the watch has read its key before, what is written then, and whether that fires it.
+    // Whether the watch has read its key before, what is written then, and whether that fires the watch.
     let cases: [(bool, Writes, bool); 12] = [
         (true, &[SAME], false),
         (true, &[SAME, SAME], false),
         (true, &[OTHER], true),
         (true, &[SAME, OTHER], true),
         (true, &[CLEAR], true),
-        // Nobody knows what it makes of the value.
+        // The resulting value is not known.
         (true, &[ATOMIC], true),
         (true, &[ELSEWHERE], false),
         (false, &[SAME], false),
-        // What is written first is compared with what the watch reads later, what is written next with that.
+        // The first write is compared with the value that the watch reads later, the next write with the
+        // first.
         (false, &[OTHER], true),
         (false, &[OTHER, SAME], true),
         (false, &[SAME, SAME], false),
@@ -504,7 +505,7 @@ fn a_watch_that_nobody_waits_for_any_more_is_not_outstanding() {
 
 #[test]
 fn a_watch_outlives_the_errors_of_a_server_that_lags() {
-    // Whether the server lags by so much more than its window that it does not even try.
+    // Whether the server lags so far behind its window that it rejects the request immediately.
     for is_behind in [false, true] {
         with(&[], move |world, db| async move {
             let server = world.tunables.machine(world.machines(Class::Storage)[0]);
@@ -553,7 +554,7 @@ fn every_attempt_leaves_its_calls_in_the_history() {
         assert!(first.read_version.is_some_and(|v| v < version) && first.commit_sent.is_some());
         assert!(first.read_ranges.iter().any(|r| r.contains(b"k")));
         assert_eq!((recorded[1].told, recorded[1].calls.len()), (Told::Nothing, 1));
-        // The log knows which attempt it was.
+        // The log contains the number of the attempt.
         let logged = world.history.lock();
         let mut transactions = logged.committed().flat_map(|entry| &entry.transactions);
         assert!(transactions.any(|t| t.attempt.is_some_and(|id| id.0 == 0)));
@@ -603,7 +604,7 @@ fn a_read_version_by_hand_promises_nothing_fresh() {
     });
 }
 
-/// A transaction that may read at a cached version, and that version.
+/// The read version of a transaction that accepts a cached one.
 async fn cached_version(db: &SimDatabase) -> i64 {
     let tx = db.create_transaction().expect("a transaction");
     tx.set_option(TransactionOption::UseGrvCache).expect("the option");
@@ -629,7 +630,8 @@ fn a_cached_read_version_is_old_but_not_older_than_own_commits() {
         let own = tx.get_committed_version().expect("a version");
         assert_eq!(cached_version(&db).await, own);
 
-        // Of a commit whose answer was lost the cache knows nothing, but what settled it was a commit as well.
+        // The cache does not contain a commit whose reply was lost, but the transaction that settled it was a
+        // commit as well.
         world.faults.switch(true);
         assert_eq!(set(&db, b"lost").commit().await, Err(Error::COMMIT_UNKNOWN_RESULT));
         world.faults.switch(false);
@@ -718,7 +720,7 @@ fn mapped_ranges_lead_to_rows() {
             }
             assert_eq!(seen, 30);
             world.faults.switch(false);
-            // Somebody else adds a row to what the last one led to.
+            // Another client adds a row to the range to which the last row maps.
             let theirs = db.create_transaction().expect("a transaction");
             theirs.set(&pack(&("record", 29, 7)), b"");
             theirs.commit().await.expect("a calm commit");
@@ -741,7 +743,7 @@ fn mapped_ranges_lead_to_rows() {
 fn a_mapped_batch_ends_when_its_bytes_are_used_up() {
     use foundationdb_tuple::pack;
     with(&[], |_, db| async move {
-        // Rows that are small, and lead to rows that are not.
+        // Small rows that map to large ones.
         let (tx, large) = (db.create_transaction().expect("a transaction"), vec![7; 2_000]);
         for n in 0..60_i64 {
             tx.set(&pack(&("index", n)), b"");
@@ -754,14 +756,14 @@ fn a_mapped_batch_ends_when_its_bytes_are_used_up() {
         let tx = db.create_transaction().expect("a transaction");
         let before = tx.get_total_cost().await.expect("a cost");
         let batch = tx.get_mapped_range(&range, &mapper, 1, Isolation::Serializable).await.expect("a batch");
-        // The first iteration asks for 4,096 bytes; ten rows are mapped before they are counted.
+        // The first iteration requests 4,096 bytes; ten rows are mapped before they are counted.
         assert_eq!((batch.rows.len(), batch.more), (10, true));
         let read = |rows: usize, each: usize| rows * each;
         let bytes = read(10, pack(&("index", 1)).len()) + read(10, 2_000);
         let cost = tx.get_total_cost().await.expect("a cost") - before;
         assert!(cost >= bytes as i64, "{cost} for {bytes} bytes");
 
-        // Rows that are not small: only a part of the bytes is for them.
+        // Rows that are not small: only a fraction of the bytes is available for them.
         let tx = db.create_transaction().expect("a transaction");
         (0..60_i64).for_each(|n| tx.set(&pack(&("heavy", n)), &large[..200]));
         tx.commit().await.expect("a calm commit");
@@ -808,7 +810,7 @@ async fn listed(tx: &SimTransaction, module: &'static [u8]) -> Vec<(Bytes, Bytes
     rows.chunks(2).map(|pair| (boundary(&pair[0]), boundary(&pair[1]))).collect()
 }
 
-/// A transaction that reads past its own writes, with these options too.
+/// A transaction with read-your-writes disabled, and with these options.
 fn native(db: &SimDatabase, options: &[TransactionOption]) -> SimTransaction {
     let tx = db.create_transaction().expect("a transaction");
     tx.set_option(TransactionOption::ReadYourWritesDisable).expect("an option");
@@ -816,7 +818,7 @@ fn native(db: &SimDatabase, options: &[TransactionOption]) -> SimTransaction {
     tx
 }
 
-/// Up to two of three letters, so that keys meet.
+/// Up to two of three letters, so that keys coincide.
 fn drawn_key(rng: &mut Stream) -> Bytes {
     (0..rng.below(3)).map(|_| b'a' + rng.below(3) as u8).collect()
 }
@@ -826,7 +828,7 @@ fn drawn_selector(rng: &mut Stream) -> KeySelector {
     KeySelector::new(drawn_key(rng), rng.chance(0.3), offset)
 }
 
-/// The key that a selector names among these keys.
+/// The key to which a selector resolves among these keys.
 fn named(keys: &BTreeSet<Bytes>, selector: &KeySelector) -> Bytes {
     let below = |key: &&Bytes| **key < selector.key || selector.or_equal && **key == selector.key;
     match keys.iter().filter(below).count() as i64 + i64::from(selector.offset) - 1 {
@@ -838,7 +840,7 @@ fn named(keys: &BTreeSet<Bytes>, selector: &KeySelector) -> Bytes {
 /// The keys of a range in the order of the read.
 fn between(keys: &BTreeSet<Bytes>, range: &RangeOption) -> Vec<Bytes> {
     let end = |selector: &KeySelector| match selector.offset {
-        // An end that is a key need not be there.
+        // An end that is a key need not exist.
         1 if selector.or_equal => key_after(&selector.key),
         1 => selector.key.clone(),
         _ => named(keys, selector),
@@ -851,11 +853,11 @@ fn between(keys: &BTreeSet<Bytes>, range: &RangeOption) -> Vec<Bytes> {
     found
 }
 
-/// What a read answers among these keys.
+/// The expected result of a read among these keys.
 type Again = Box<dyn Fn(&BTreeSet<Bytes>) -> Vec<Bytes> + Send>;
 
-/// A read, what it answered and what it conflicts on go into the snapshot: a conflict range that is too large, or
-/// a batch that says less than it could, no answer tells.
+/// Each read, its result and its conflict ranges are included in the snapshot: a conflict range that is too
+/// large, or a batch with less information than possible, is not visible in any result.
 #[test]
 fn reads_past_own_writes_answer_as_a_plain_map_and_conflict_on_all_that_could_change_it() {
     const STORES: usize = 12;
@@ -951,7 +953,7 @@ fn keys_and_ranges_may_lead_to_either_end_of_all_keys() {
         tx.commit().await.expect("a calm commit");
         let at = |key: &'static [u8], offset| KeySelector::new(key, false, offset);
         let system = &[ReadSystemKeys][..];
-        // Options, a selector, the key that it names, and what that conflicts on.
+        // Options, a selector, the key to which it resolves, and the resulting conflict range.
         for (options, selector, key, (begin, end)) in [
             (&[][..], at(b"a", 0), &b""[..], (&b""[..], &b"a"[..])),
             (&[], at(b"c", -5), b"", (b"", b"c")),
@@ -971,7 +973,8 @@ fn keys_and_ranges_may_lead_to_either_end_of_all_keys() {
             let conflicts = listed(&tx, READ_CONFLICTS).await;
             assert_eq!(conflicts, [(Bytes::from_static(begin), Bytes::from_static(end))], "{selector:?}");
         }
-        // Both ends of a range, its limit (0 for none), whether it is read backwards, its rows and its conflict range.
+        // Both ends of a range, its limit (0 for none), whether it is read in reverse, its rows and its
+        // conflict range.
         for (options, begin, end, limit, reverse, rows, conflict) in [
             (&[][..], at(b"a", 1), at(b"c", 9), 0, false, "bcd", (&b"a"[..], &b"\xff\xff"[..])),
             (&[], at(b"a", 1), at(b"c", 9), 2, false, "bc", (b"a", b"c\0")),
@@ -1014,7 +1017,8 @@ fn a_mapped_read_is_in_the_history_and_conflicts_as_far_as_its_selectors_led() {
         let begin = KeySelector::first_greater_or_equal(pack(&("index",)));
         let beyond = KeySelector::new(index(1), false, 9);
         let mapper = pack(&("a record", "{K[1]}", "{...}"));
-        // A limit (0 for none), whether it is read backwards, its rows, and where the conflict range of those ends.
+        // A limit (0 for none), whether it is read in reverse, its rows, and the end of the resulting
+        // conflict range.
         for (limit, reverse, rows, end) in [
             (0, false, &[0, 1, 2][..], Bytes::from_static(b"\xff")),
             (2, false, &[0, 1], key_after(&index(1))),
@@ -1037,7 +1041,7 @@ fn a_mapped_read_is_in_the_history_and_conflicts_as_far_as_its_selectors_led() {
             let last = listed(&tx, READ_CONFLICTS).await.pop();
             assert_eq!(last, Some((begin.key.clone(), end)), "limit {limit:?}, reverse {reverse}");
             drop(tx);
-            // First the range, then those that its rows led to.
+            // First the range, then those to which its rows map.
             let recorded = attempts(&world).pop().expect("an attempt");
             let read: Vec<(Vec<Bytes>, usize, bool)> = recorded
                 .calls

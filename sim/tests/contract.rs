@@ -16,7 +16,7 @@ use shaketable_sim::{
 };
 use std::sync::Arc;
 
-/// The verdicts of the cases whose name contains `filter`, run by a client on a machine of its own.
+/// The verdicts of the cases whose name contains `filter`, run by a client on its own machine.
 fn run(seed: Seed, config: ClusterConfig, filter: &'static str) -> Vec<Verdict> {
     rt::simulate(seed, async move {
         let world = World::new(seed, config, &FaultPlan::default(), false);
@@ -41,7 +41,7 @@ fn run(seed: Seed, config: ClusterConfig, filter: &'static str) -> Vec<Verdict> 
     })
 }
 
-/// No promise is broken.
+/// Checks that no promise is broken.
 fn judge(verdicts: &[Verdict], cluster: &str) {
     let broken: Vec<String> = verdicts
         .iter()

@@ -1,4 +1,4 @@
-//! Every family of faults strikes a small cluster, is counted, and is over after healing.
+//! Every family of faults occurs on a small cluster, is counted, and ends when the cluster heals.
 
 use bytes::Bytes;
 use shaketable_layers::tx::{Database, Isolation, RangeOption, Result, Transaction, TransactionOption};
@@ -33,7 +33,7 @@ fn key(n: u64) -> Bytes {
     Bytes::from(format!("key{}", n % 10))
 }
 
-/// One transaction of every kind of call, so that each family of the contract has its occasion.
+/// One transaction with every kind of call, so that each family of the contract has an opportunity.
 async fn work(db: &SimDatabase, rng: &mut Stream, watches: bool) -> Result<()> {
     let tx = db.create_transaction()?;
     tx.set_option(TransactionOption::Timeout(2_000))?;
@@ -52,8 +52,8 @@ async fn work(db: &SimDatabase, rng: &mut Stream, watches: bool) -> Result<()> {
     Ok(())
 }
 
-/// Works until `until`; a client that is stuck in an operation gives it up after half a second, and one whose
-/// operation is to be cut short within a round trip.
+/// Works until `until`; a client that is stuck in an operation abandons it after half a second, and one whose
+/// operation is to be cut does so within a round trip.
 async fn client(world: &World, db: SimDatabase, mut rng: Stream, watches: bool, until: u64) {
     while world.clock.now() < until {
         let cut = world.faults.cut().is_some();
@@ -68,8 +68,8 @@ async fn client(world: &World, db: SimDatabase, mut rng: Stream, watches: bool, 
     }
 }
 
-/// Three clients work for `length` under a plan, then the cluster heals and one more transaction
-/// must commit. Answers what was delivered, and the hash over all events.
+/// Three clients work for `length` under a plan, then the cluster heals and one more transaction must commit.
+/// Returns what was delivered, and the hash over all events.
 fn shake(seed: u64, plan: FaultPlan, length: u64) -> (BTreeMap<Family, u64>, (u64, u64)) {
     rt::simulate(Seed(seed), async move {
         let world = World::new(Seed(seed), config(), &plan, false);
@@ -104,7 +104,7 @@ fn shake(seed: u64, plan: FaultPlan, length: u64) -> (BTreeMap<Family, u64>, (u6
     })
 }
 
-/// The family alone, as strong as it gets.
+/// A plan with only this family, at its maximum strength.
 fn alone(family: &dyn faults::FaultFamily) -> FaultPlan {
     let name = family.family();
     let mut plan = FaultPlan::default();
@@ -147,7 +147,7 @@ fn all_of_them_at_once_heal_too() {
     }
 }
 
-/// A task of the supervisor's that sleeps past the end of its run must not keep the run's world.
+/// A task of the supervisor that sleeps beyond the end of its run must not keep the run's world alive.
 #[test]
 fn a_run_frees_its_world_though_a_strike_is_still_to_come() {
     let mut plan = FaultPlan::default();
@@ -189,7 +189,7 @@ fn every_timed_family_has_its_file() {
             entry.ok()?.file_name().into_string().ok()?.strip_suffix(".rs").map(str::to_owned)
         })
         .filter(|name| {
-            // The last two have a rate, and are more than that.
+            // The last two also have a rate.
             let others = [
                 "mod",
                 "contract",

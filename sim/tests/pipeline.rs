@@ -1,4 +1,5 @@
-//! The transaction system without clients or storage servers: raw messages in, the logs' truth out.
+//! The transaction system without clients or storage servers: raw messages as input, the logs' content as
+//! output.
 
 use bytes::Bytes;
 use shaketable_layers::tx::key_after;
@@ -14,7 +15,7 @@ use shaketable_sim::{
 };
 use std::{collections::BTreeMap, sync::Arc};
 
-/// A client that speaks the proxies' messages.
+/// A client that uses the proxies' messages directly.
 struct Raw {
     world: Arc<World>,
     node: NodeId,
@@ -96,7 +97,7 @@ fn run<T>(seed: u64, config: ClusterConfig, main: impl AsyncFnOnce(&Cluster) -> 
     (answer, hash)
 }
 
-/// The last value of each key by the committed log.
+/// The last value of each key according to the committed log.
 fn replay(world: &World) -> BTreeMap<Bytes, Bytes> {
     let history = world.history.lock();
     let mut state = BTreeMap::new();
@@ -166,8 +167,8 @@ fn a_locked_database_takes_lock_aware_commits_only() {
     });
 }
 
-/// Commits for a while, in which machines of a class die one by one (or stop for a while) and come
-/// back; nothing acknowledged may be lost, and the cluster must get on its feet again.
+/// Commits for a while, during which machines of a class die one after another (or stop for a while) and come
+/// back; nothing acknowledged may be lost, and the cluster must recover.
 fn survives(seed: u64, class: Class, pause: bool) -> u64 {
     let config = ClusterConfig::draw(Seed(seed), &[Bytes::from("d"), Bytes::from("m")]);
     let (_, hash) = run(seed, config, async |cluster| {
@@ -204,7 +205,7 @@ fn survives(seed: u64, class: Class, pause: bool) -> u64 {
                     }
                     Ok(other) => panic!("alone, yet {other:?}"),
                     Err(Broken) => {
-                        // Unknown: the key may hold either.
+                        // Unknown: the key may have either value.
                         acknowledged.remove(&key);
                         raw.refresh().await;
                     }
@@ -248,8 +249,8 @@ fn two_runs_of_a_seed_are_the_same_and_others_are_not() {
     (100..104).for_each(|seed| assert_eq!(chaos(seed), chaos(seed)));
 }
 
-/// Everything at once: machines of every class die or stop, links are cut, clogged, slow or lossy,
-/// all drawn. Afterwards the cluster must commit again soon, with everything acknowledged in its log.
+/// All faults at once: machines of every class die or stop, links are cut, clogged, slow or lossy, all at
+/// random. Afterwards the cluster must commit again soon, with everything acknowledged in its log.
 fn chaos(seed: u64) -> u64 {
     let mut config = ClusterConfig::draw(Seed(seed), &[Bytes::from("d"), Bytes::from("m")]);
     config.window = 1_000_000_000;
@@ -309,7 +310,8 @@ fn chaos(seed: u64) -> u64 {
         }
         let state = replay(world);
         assert_eq!(state.get(&b"last"[..]), Some(&Bytes::from("last")));
-        // What was told late, or not at all, may have overwritten a key after its acknowledgement.
+        // A commit that was acknowledged late, or not at all, may have overwritten a key after its
+        // acknowledgement.
         let written: BTreeMap<Bytes, Vec<Bytes>> = {
             let history = world.history.lock();
             let mut written: BTreeMap<Bytes, Vec<Bytes>> = BTreeMap::new();
@@ -337,7 +339,7 @@ fn everything_at_once_loses_nothing_and_ends() {
     (100..140).for_each(|seed| assert_ne!(chaos(seed), 0));
 }
 
-/// A run of a sabotaged cluster, which syncs slowly and gathers long.
+/// A run of a cluster with a planted bug, with slow syncs and long batches.
 fn sabotaged<T>(sabotage: Sabotage, main: impl AsyncFnOnce(&Cluster, &mut Raw) -> T) -> T {
     let config = ClusterConfig {
         sabotage: Some(sabotage),
@@ -404,7 +406,7 @@ fn a_log_that_answers_early_loses_acknowledged_commits() {
     lost(Sabotage::LogAnswersEarly, Class::Log);
 }
 
-/// Kills the machines of a class right after an acknowledgement, which is lost by that.
+/// Kills the machines of a class directly after an acknowledgement, which loses the acknowledged commit.
 fn lost(sabotage: Sabotage, class: Class) {
     sabotaged(sabotage, async |cluster, raw| {
         let world = cluster.world();

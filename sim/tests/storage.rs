@@ -1,5 +1,5 @@
-//! Storage servers in a whole cluster: what replicas hold is what the logs say, through kills,
-//! recoveries, moving shards and lagging servers.
+//! Storage servers in a complete cluster: replicas hold what the logs contain, through kills, recoveries,
+//! moving shards and lagging servers.
 
 use bytes::Bytes;
 use shaketable_layers::tx::{Database, Error, Isolation, MutationType, Transaction};
@@ -37,7 +37,7 @@ fn key(n: u64) -> Bytes {
     Bytes::from(vec![b'a' + n as u8])
 }
 
-/// The logs' committed entries, replayed.
+/// The replayed committed entries of the logs.
 fn replay(world: &World) -> Rows {
     let mut rows = Rows::new();
     let history = world.history.lock();
@@ -56,7 +56,7 @@ fn replay(world: &World) -> Rows {
     rows
 }
 
-/// The replicas that do not hold what the logs say.
+/// The replicas whose content differs from the logs.
 fn wrong(replicas: &[Replica], truth: &Rows) -> Vec<String> {
     let expected = |range: &KeyRange| -> Vec<(Bytes, Bytes)> {
         truth.iter().filter(|(k, _)| range.contains(k)).map(|(k, v)| (k.clone(), v.clone())).collect()
@@ -64,7 +64,7 @@ fn wrong(replicas: &[Replica], truth: &Rows) -> Vec<String> {
     replicas.iter().filter(|r| r.rows != expected(&r.range)).map(|r| r.server.clone()).collect()
 }
 
-/// Writes and reads for as long as `until` is in the future; answers how many transactions committed.
+/// Writes and reads until `until`; returns the number of committed transactions.
 async fn write(world: &World, db: SimDatabase, mut rng: Stream, until: u64) -> u64 {
     let mut committed = 0;
     while world.clock.now() < until {
@@ -247,7 +247,7 @@ fn a_server_applies_what_is_logged_after_both_of_its_lags() {
             let cluster = Cluster::start(world.clone()).await;
             let node = world.add_machine(Class::Client, "client", |_, _| std::future::ready(()));
             let db = SimDatabase::new(world.clone(), node, ClientId(0), cluster.controller());
-            // The first generation's beginning is applied by then.
+            // The start of the first generation has been applied by then.
             world.clock.sleep(SECOND).await;
             world.tunables.machine(world.machines(Class::Storage)[0]).set_apply_lag(fault * MILLISECOND);
             let version = commit(&db, |tx| tx.set(b"k", b"value")).await;
@@ -257,7 +257,7 @@ fn a_server_applies_what_is_logged_after_both_of_its_lags() {
             tx.get(b"k", Isolation::Snapshot).await.expect("it comes");
             let waited = world.clock.now() - committed;
             let lag = own + fault * MILLISECOND;
-            // What was logged before the commit's answer came counts, and messages take their time.
+            // The lag includes what was logged before the commit's reply arrived, and messages take time.
             let slack = 10 * MILLISECOND;
             assert!(
                 (lag.saturating_sub(slack)..lag + slack).contains(&waited),
@@ -309,7 +309,7 @@ async fn commit(db: &SimDatabase, write: impl Fn(&SimTransaction)) -> Version {
     tx.get_committed_version().expect("it has committed")
 }
 
-/// A change of the key `m`: what it holds before, and what is done to it.
+/// A change of the key `m`: its value before, and the operation.
 type Change = (Option<&'static str>, fn(&SimTransaction));
 
 const CHANGES: &[Change] = &[
@@ -326,7 +326,7 @@ const CHANGES: &[Change] = &[
     (Some("old"), |tx| tx.atomic_op(b"m", &[0; 14], MutationType::SetVersionstampedValue)),
 ];
 
-/// What leaves it as it is.
+/// Operations that do not change it.
 const NO_CHANGES: &[fn(&SimTransaction)] = &[
     |tx| tx.set(b"l", b"new"),
     |tx| tx.set(b"m\0", b"new"),
@@ -381,7 +381,7 @@ fn a_server_compares_a_new_watch_with_what_is_there_at_its_version() {
         world.clock.sleep(SECOND).await;
         world.tunables.machine(world.machines(Class::Storage)[0]).set_apply_lag(SECOND / 2);
         let version = commit(&db, |tx| tx.set(b"m", b"new")).await;
-        // The server has not applied it: what is there yet is not what counts.
+        // The server has not applied the write: its current value is not the relevant one.
         let mut late = watch(b"new", version);
         assert_eq!(world.clock.timeout(SECOND, &mut late).await, None);
         assert_eq!(
@@ -405,7 +405,7 @@ fn a_read_that_waited_until_its_version_was_too_old_fails_and_a_watch_does_not()
         let ask = |reply| Message::WatchValue { key: watched, value, version, reply };
         let mut watch = world.net.call(db.node(), storage, ask);
         world.clock.sleep(100 * MILLISECOND).await;
-        // While it stands still, so much becomes due that it goes far beyond that version at once.
+        // While it is paused, so much becomes due that it then advances far beyond that version at once.
         world.pause(server);
         world.tunables.set_window(50_000);
         commit(&db, |tx| tx.set(b"l", b"new")).await;

@@ -1,22 +1,22 @@
-//! How long `on_error` waits, and for which errors it retries.
+//! The delays of `on_error`, and the errors for which it retries.
 
 use crate::rt::{MILLISECOND, Nanos, SECOND};
 use shaketable_layers::tx::Error;
 
 /// The first backoff (`DEFAULT_BACKOFF`), and the fixed delay after 1007 and 1009.
 pub const FIRST: Nanos = 10 * MILLISECOND;
-/// The largest backoff when the cluster is short of something (`RESOURCE_CONSTRAINED_MAX_BACKOFF`).
+/// The maximum backoff when the cluster lacks resources (`RESOURCE_CONSTRAINED_MAX_BACKOFF`).
 const CONSTRAINED_MAX: Nanos = 30 * SECOND;
 
-/// A blob granule request failed: the one error that is retried although no predicate says so.
+/// A blob granule request failed: the only error that is retried although no predicate includes it.
 const BLOB_GRANULE_REQUEST_FAILED: Error = Error::BLOB_GRANULE_REQUEST_FAILED;
 
-/// How long to wait before a retry after `error`, and the backoff for the next one; `None` when it
-/// is not worth a retry. `draw` is uniform in `[0, 1)`.
+/// The delay before a retry after `error`, and the backoff for the next one; `None` if the error is not
+/// retryable. `draw` is uniform in `[0, 1)`.
 pub fn delay(error: Error, backoff: Nanos, max: Nanos, draw: impl FnOnce() -> f64) -> Option<(Nanos, Nanos)> {
     match error {
         Error::TRANSACTION_TOO_OLD | Error::FUTURE_VERSION => Some((FIRST.min(max), backoff)),
-        // What the plain client does: only a client of several libraries retries this one.
+        // As the plain client does: only the multi-version client retries this error.
         Error::CLUSTER_VERSION_CHANGED => None,
         _ if error.is_retryable() || error == BLOB_GRANULE_REQUEST_FAILED => {
             let limit = match error {

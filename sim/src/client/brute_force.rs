@@ -1,5 +1,5 @@
-//! Reads of own writes against the plainest thing that could be right: apply the writes to a copy
-//! of the snapshot and look there.
+//! Compares reads of own writes with the simplest correct implementation: apply the writes to a copy of the
+//! snapshot and read from that.
 
 use super::{
     conflict::{RangeSet, add_read, of_range},
@@ -70,7 +70,7 @@ impl Write {
     }
 }
 
-/// What the storage servers answer.
+/// The storage servers' reply.
 fn fetch(snapshot: &Rows, fetch: &Fetch) -> Batch {
     let position = |s: &Selector| resolve(snapshot, s, &ALL_END);
     let (begin, end) = (position(&fetch.begin), position(&fetch.end));
@@ -102,12 +102,12 @@ fn fetch(snapshot: &Rows, fetch: &Fetch) -> Batch {
     }
 }
 
-/// The key a selector names among `rows`, between the beginning and `end`.
+/// The key to which a selector resolves among `rows`, between the beginning and `end`.
 fn resolve(rows: &Rows, selector: &Selector, end: &Bytes) -> Bytes {
     let keys: Vec<&Bytes> = rows.keys().collect();
     let at = keys.partition_point(|k| **k < selector.key) as i64 + i64::from(selector.offset) - 1;
     match at {
-        // Between two keys an end is where it was said to be.
+        // An end between two keys keeps its position.
         _ if selector.offset == 1 => selector.key.clone().min(end.clone()),
         _ if at < 0 => Bytes::new(),
         at => keys.get(at as usize).map_or(end.clone(), |k| (*k).clone()),
@@ -119,7 +119,7 @@ fn run(read: RangeRead, snapshot: &Rows, cache: &mut SnapshotCache, writes: &Wri
     run_noting(read, snapshot, cache, writes, &mut |_| {})
 }
 
-/// The same; `note` is told what the storage servers are asked for.
+/// Like `run`; calls `note` with each request to the storage servers.
 fn run_noting(
     mut read: RangeRead,
     snapshot: &Rows,
@@ -155,8 +155,8 @@ fn a_value() -> impl Strategy<Value = Bytes> {
 }
 
 fn a_write() -> impl Strategy<Value = Write> {
-    // FoundationDB's client counts a key that `compare_and_clear` has emptied when it moves a
-    // selector, and so does this one: that is not what applying the writes gives.
+    // FoundationDB's client counts a key that `compare_and_clear` has cleared when it moves a selector, and
+    // so does this one: the result differs from that of applying the writes.
     let ops: Vec<MutationType> =
         MutationType::ALL.iter().copied().filter(|op| !matches!(op.code(), 14 | 15 | 20)).collect();
     prop_oneof![
@@ -191,7 +191,7 @@ fn an_action() -> impl Strategy<Value = Action> {
     ]
 }
 
-/// The rows of a range as they would be if the writes had happened.
+/// The rows of a range after applying the writes.
 fn expected_range(rows: &Rows, begin: &Selector, end: &Selector, reverse: bool) -> Vec<KeyValue> {
     let (from, to) = (resolve(rows, begin, &USER_END), resolve(rows, end, &USER_END));
     if from >= to {
@@ -275,7 +275,7 @@ proptest! {
             }
         }
         prop_assert_eq!(conflict_ranges(&map, &ALL_END), set.ranges());
-        // Segments cover the keyspace, there and back.
+        // Segments cover the keyspace in both directions.
         let mut cursor = map.cursor_at(b"");
         let mut edges = vec![cursor.begin().to_bytes()];
         while cursor.end() < super::keys::Edge::at(b"\xff\xff") {
@@ -328,7 +328,7 @@ proptest! {
 
 #[test]
 fn every_key_of_a_small_keyspace_is_drawn() {
-    // The tests above mean little if their keys never meet.
+    // The tests above are meaningless if their keys never overlap.
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let drawn: BTreeSet<Bytes> = (0..500)
         .map(|_| proptest::strategy::ValueTree::current(&a_key().new_tree(&mut runner).unwrap()))
@@ -336,7 +336,7 @@ fn every_key_of_a_small_keyspace_is_drawn() {
     assert_eq!(drawn.len(), 13);
 }
 
-/// How many reads the snapshot of requests has.
+/// The number of reads in the snapshot of requests.
 const READS: usize = 200;
 
 fn drawn_bytes(rng: &mut Stream, longest: u64) -> Bytes {
@@ -360,13 +360,13 @@ fn drawn_write(rng: &mut Stream) -> Write {
     }
 }
 
-/// A selector as one word: its key's bytes, and its offset.
+/// A selector as one token: its key's bytes, and its offset.
 fn word(selector: &Selector) -> String {
     format!("{}{:+}", digits(&selector.key), selector.offset)
 }
 
-/// How much is asked for decides how often the storage servers are asked, and nothing else: no answer tells
-/// that it has changed.
+/// The limits determine how many requests are sent to the storage servers, and nothing else: no result shows
+/// whether they have changed.
 #[test]
 fn what_storage_servers_are_asked_for() {
     let mut rng = Seed(1).stream("requests");
@@ -394,7 +394,7 @@ fn what_storage_servers_are_asked_for() {
         let read = format!("{} to {} {direction}, {}", word(&begin), word(&end), amount(&limits));
         writeln!(requests, "{reads} {read}").expect("a string takes it");
         let mut cache = SnapshotCache::default();
-        // A second time some of it is known, in halves.
+        // On the second read part of the range is cached; in two halves.
         for limits in [limits, Limits { rows: None, min_rows: 1, bytes: Some(30) }] {
             let read = RangeRead::new(begin.clone(), end.clone(), limits, reverse, USER_END);
             let batch = run_noting(read, &snapshot, &mut cache, &writes, &mut |asked| {
@@ -410,10 +410,10 @@ fn what_storage_servers_are_asked_for() {
     insta::assert_snapshot!(requests);
 }
 
-/// How many write maps the snapshot of segments has.
+/// The number of write maps in the snapshot of segments.
 const MAPS: usize = 120;
 
-/// A key's bytes, or where the keys end.
+/// A key's bytes, or `end` for the end of the keys.
 fn digits(key: &[u8]) -> String {
     match key {
         key if key.first() >= Some(&0xff) => "end".to_owned(),
@@ -421,8 +421,8 @@ fn digits(key: &[u8]) -> String {
     }
 }
 
-/// How a transaction's writes are divided decides what a read joins and what conflicts, and many divisions
-/// answer alike: no other test tells that one has changed.
+/// The division of a transaction's writes into segments determines what a read merges and what conflicts, and
+/// many divisions lead to the same results: no other test detects a change.
 #[test]
 fn what_own_writes_divide_the_keys_into() {
     let mut rng = Seed(2).stream("writes");
@@ -482,7 +482,7 @@ fn what_own_writes_divide_the_keys_into() {
     insta::assert_snapshot!(divided);
 }
 
-/// A write in a few words.
+/// A short description of a write.
 fn told(write: &Write) -> String {
     match write {
         Write::Set(key, _) => format!("set {}", digits(key)),

@@ -1,4 +1,4 @@
-//! Commits: what is sent, what comes of it, and what a client does when it cannot know.
+//! Commits: what is sent, the result, and the client's actions when the result is unknown.
 
 use super::{
     conflict::{clip, common_key},
@@ -22,11 +22,11 @@ use bytes::Bytes;
 use shaketable_layers::tx::{Error, KeySelector, Result, key_after};
 use std::{future::Future, sync::Arc};
 
-/// How many versions after its read version a transaction can still commit.
+/// The number of versions after its read version within which a transaction can commit.
 const LIFE: Version = 5_000_000;
 
 impl State {
-    /// Moves the writes of `range` to what is sent, clears first.
+    /// Moves the writes of `range` to the mutations to be sent, clears first.
     pub fn flush(&mut self, range: &KeyRange) {
         let end = Edge::at(&range.end);
         let mut cursor = self.writes.cursor_at(&range.begin);
@@ -70,7 +70,7 @@ impl State {
         }
     }
 
-    /// Everything to be sent; its size is that of what the transaction asked for.
+    /// Builds the data to be sent; the returned size is that of what the transaction requested.
     fn build(&mut self) -> (CommitData, i64) {
         if !self.options.ryw_disabled && !self.writes.is_untouched() {
             self.flush(&KeyRange { begin: Bytes::new(), end: ALL_END });
@@ -78,7 +78,7 @@ impl State {
         let Native { mutations, mut read_ranges, extra_reads, write_ranges } =
             std::mem::take(&mut self.native);
         if self.options.ryw_disabled {
-            // What the special keys show of it stays.
+            // The special keys still show these after the commit.
             self.native.read_ranges = read_ranges.clone();
             self.native.extra_reads = extra_reads.clone();
             self.native.write_ranges = write_ranges.clone();
@@ -100,18 +100,18 @@ impl State {
     }
 }
 
-/// How a fault lets a commit end.
+/// The effects of a fault on a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
-    /// Nothing is sent; this is the answer.
+    /// Nothing is sent; this is the result.
     Refuse(Error),
     /// Nothing is sent, and the outcome is unknown.
     Lose,
-    /// It is really committed, and the outcome is unknown.
+    /// The transaction is committed, and the outcome is unknown.
     Hide,
-    /// It is really committed, or nothing is sent, and the outcome is unknown for ever.
+    /// The transaction is committed, or nothing is sent, and the outcome stays unknown.
     Forget { sent: bool },
-    /// This is the answer, and it is sent so much later.
+    /// This is the result, and the commit is sent after this delay.
     Land(Error, Nanos),
 }
 
@@ -160,8 +160,8 @@ impl Connection {
         None
     }
 
-    /// Waits, where the fault strikes, until a read version asked for at `asked` is about as old as the window
-    /// is long: a little less, or a little more.
+    /// If the fault occurs, waits until a read version requested at `asked` is about as old as the window is
+    /// long: slightly less, or slightly more.
     async fn linger(self: &Arc<Self>, asked: Nanos) {
         const EDGE: Nanos = 20 * MILLISECOND;
         if self.strikes(Family::WindowEdge) {
@@ -176,7 +176,7 @@ impl Connection {
         self.world.tunables.window() as u64 * SECOND / self.world.config.versions_per_second.max(1) as u64
     }
 
-    /// Keeps an unknown result back, often for long enough that others work between it and the retry.
+    /// Delays an unknown result, often for long enough that other clients act between it and the retry.
     async fn withhold(self: &Arc<Self>, family: Family) {
         let delay = self.world.faults.draw(family, |chance| match chance.chance(0.5) {
             true => chance.below(300 * MILLISECOND),
@@ -185,8 +185,8 @@ impl Connection {
         self.sleep(delay).await;
     }
 
-    /// Commits a transaction that conflicts with one that reads and writes `key`: when this is done
-    /// the other has happened, or never will.
+    /// Commits a transaction that conflicts with one that reads and writes `key`: once this returns, the
+    /// other one has committed, or never will.
     async fn settle(self: &Arc<Self>, key: &Bytes) {
         let mut backoff = 10 * MILLISECOND;
         loop {
@@ -253,7 +253,7 @@ impl Connection {
     }
 }
 
-/// How far a search for an idempotency id came.
+/// The progress of a search for an idempotency id.
 enum Looked {
     Found((Version, u16)),
     Nowhere,
@@ -261,7 +261,7 @@ enum Looked {
 }
 
 impl SimTransaction {
-    /// Begins the commit; the future brings it to its end.
+    /// Starts the commit; the returned future completes it.
     pub(super) fn do_commit(&self) -> impl Future<Output = Result<()>> + Send + use<> {
         let inner = self.0.clone();
         let begun = {
@@ -280,7 +280,7 @@ impl SimTransaction {
 }
 
 impl Inner {
-    /// Tells everybody who waits what came of the commit.
+    /// Reports the result of the commit to everything that waits for it.
     fn conclude(&self, epoch: u32, committed: Result<Option<CommitReply>>) -> Result<()> {
         let mut state = self.state.lock();
         if state.epoch != epoch {
@@ -299,8 +299,8 @@ impl Inner {
             Told::ReadOnly | Told::Nothing => {}
         }
         state.end(&self.client, told);
-        // A cancel, a timeout or a misuse ends the call, and leaves the watches and the versionstamp to
-        // the reset.
+        // A cancel, a timeout or misuse ends the call, and leaves the watches and the versionstamp to the
+        // reset.
         let is_abandoned = committed.is_err() && state.failure == committed.as_ref().err().copied();
         let (watches, stamp) = match is_abandoned {
             true => (Vec::new(), None),
@@ -329,18 +329,18 @@ impl Inner {
         answer.map(|_| ())
     }
 
-    /// Sends the commit after `delay` from a task of its own, which outlives the transaction.
+    /// Sends the commit after `delay` from a separate task, which outlives the transaction.
     fn land(&self, data: Arc<CommitData>, delay: Nanos) {
         let connection = self.client.connection.clone();
         rt::spawn(async move {
             connection.sleep(delay).await;
-            // Nobody hears of it: the application was told that it does not know.
+            // The result is discarded: the application was already informed that it is unknown.
             connection.commit(data).await;
         });
     }
 }
 
-/// Commits; `None` for a transaction that wrote nothing.
+/// Commits; `None` for a transaction without writes.
 async fn commit(inner: &Arc<Inner>, epoch: u32) -> Result<Option<CommitReply>> {
     let connection = &inner.client.connection;
     let watches = inner.state.lock().watches.clone();
@@ -365,7 +365,7 @@ async fn commit(inner: &Arc<Inner>, epoch: u32) -> Result<Option<CommitReply>> {
         if let Some(Fault::Refuse(error)) = fault {
             return Err(error);
         }
-        // A transaction that has read nothing needs no causally consistent version.
+        // A transaction without reads needs no causally consistent version.
         (data, read_version(inner, &mut state, true), fault)
     };
     let causal_write_risky = inner.state.lock().options.causal_write_risky;
@@ -423,7 +423,7 @@ async fn commit(inner: &Arc<Inner>, epoch: u32) -> Result<Option<CommitReply>> {
                         Some((version, batch_index)) => {
                             Ok(Some(CommitReply::Committed { version, batch_index }))
                         }
-                        // It can no longer happen: as if its read version had been too old.
+                        // It can no longer happen: equivalent to a read version that was too old.
                         None => Err(Error::TRANSACTION_TOO_OLD),
                     };
                 }
@@ -438,8 +438,8 @@ async fn commit(inner: &Arc<Inner>, epoch: u32) -> Result<Option<CommitReply>> {
     }
 }
 
-/// Sees to it that a key is both read and written, unless causal write risk is accepted: one with
-/// which a later transaction can make sure that this one is over. Answers that key.
+/// Ensures that a key is both read and written, unless causal write risk is accepted: with that key, a later
+/// transaction can ensure that this one is over. Returns the key.
 fn make_settleable(connection: &Connection, data: &mut CommitData, risky: bool) -> Option<Bytes> {
     let conflict_with_itself = |data: &mut CommitData, id: &[u8]| {
         let range = single_key(&[SELF_CONFLICT_PREFIX, id].concat());

@@ -1,4 +1,4 @@
-//! Conflict ranges: sets of them, and which range a read makes.
+//! Conflict ranges: sets of them, and the range that results from a read.
 
 use super::{
     keys::{ALL_END, Edge, clipped},
@@ -11,7 +11,7 @@ use crate::proto::KeyRange;
 use bytes::Bytes;
 use shaketable_layers::tx::{KeySelector, key_after};
 
-/// A set of keys as ranges: ascending, joined where they meet.
+/// A set of keys as ranges: in ascending order, joined where they touch.
 #[derive(Clone, Debug, Default)]
 pub struct RangeSet(Vec<KeyRange>);
 
@@ -21,7 +21,7 @@ impl RangeSet {
         &self.0
     }
 
-    /// Adds a range; an empty one changes nothing.
+    /// Adds a range; an empty one has no effect.
     pub fn insert(&mut self, mut range: KeyRange) {
         if range.is_empty() {
             return;
@@ -39,9 +39,9 @@ impl RangeSet {
     }
 }
 
-/// Adds to `set` what a serializable read of `range` makes: all of it but what the transaction had
-/// written, independently of what was there, when the read was issued. Answers what this adds to
-/// the transaction's approximate size.
+/// Adds the conflict ranges of a serializable read of `range` to `set`: the whole range except for keys that
+/// the transaction had written, independently of their previous value, when the read was issued. Returns the
+/// increase of the transaction's approximate size.
 pub fn add_read(set: &mut RangeSet, writes: &WriteMap, range: KeyRange) -> i64 {
     if range.begin >= range.end {
         return 0;
@@ -74,7 +74,7 @@ pub fn add_read(set: &mut RangeSet, writes: &WriteMap, range: KeyRange) -> i64 {
     added
 }
 
-/// What resolving a selector to `key` has read.
+/// The range read by resolving a selector to `key`.
 pub fn of_key(selector: &KeySelector, key: &Bytes) -> KeyRange {
     let base = match selector.or_equal {
         true => key_after(&selector.key),
@@ -86,11 +86,11 @@ pub fn of_key(selector: &KeySelector, key: &Bytes) -> KeyRange {
     }
 }
 
-/// What a range read that answered `batch` has read, when own writes were visible to it.
+/// The range read by a range read that returned `batch`, with the transaction's own writes visible.
 pub fn of_range(begin: &Selector, end: &Selector, reverse: bool, batch: &Batch, max: &Bytes) -> KeyRange {
     let (mut from, mut to) = match (begin.key < end.key, reverse) {
         (false, _) => (end.key.clone(), begin.key.clone()),
-        // Nothing behind the last row can change the answer when the batch ended before its range.
+        // If the batch ended before its range, nothing after the last row can change the result.
         (true, false) if end.offset > 0 && batch.more => (begin.key.clone(), begin.key.clone()),
         (true, true) if begin.offset <= 1 && batch.more => (end.key.clone(), end.key.clone()),
         (true, _) => (begin.key.clone(), end.key.clone()),
@@ -119,7 +119,7 @@ pub fn of_range(begin: &Selector, end: &Selector, reverse: bool, batch: &Batch, 
     KeyRange { begin: from, end: to }
 }
 
-/// What a range read that answered `batch` has read, when read-your-writes is off.
+/// The range read by a range read that returned `batch`, with read-your-writes disabled.
 pub fn of_native_range(begin: &Selector, end: &Selector, reverse: bool, batch: &Batch) -> KeyRange {
     let more = batch.more;
     let mut from = match (&batch.rows[..], reverse) {
@@ -143,13 +143,13 @@ pub fn of_native_range(begin: &Selector, end: &Selector, reverse: bool, batch: &
     KeyRange { begin: from, end: to }
 }
 
-/// `[begin, end)` with over-long keys cut; `None` when nothing can lie inside.
+/// `[begin, end)` with keys that are too long cut; `None` if the result is empty.
 pub fn clip(begin: &[u8], end: &[u8]) -> Option<KeyRange> {
     let (begin, end) = (clipped(begin), clipped(end));
     (begin < end).then(|| KeyRange::new(Bytes::copy_from_slice(begin), Bytes::copy_from_slice(end)))
 }
 
-/// A key in some range of both lists, the smallest.
+/// The smallest key that is in a range of both lists.
 pub fn common_key(a: &[KeyRange], b: &[KeyRange]) -> Option<Bytes> {
     let sorted = |list: &[KeyRange]| {
         let mut list: Vec<KeyRange> = list.to_vec();
@@ -182,8 +182,8 @@ mod tests {
         Bytes::copy_from_slice(&[k])
     }
 
-    /// A range read natively has read to its ends, or to the row where it stopped; beyond an end that was moved by
-    /// an offset, to the row that this led to.
+    /// A native range read covers the range to its ends, or to the row where it stopped; beyond an end with
+    /// an offset, to the row to which the offset led.
     #[test]
     fn a_native_range_is_read_as_far_as_its_selectors_led() {
         let row = |key: &str| shaketable_layers::tx::KeyValue::new(key.to_owned(), "");

@@ -1,5 +1,5 @@
-//! The one place from which a client sends messages: to proxies and to storage servers, with the
-//! choice of a replica, the locality cache and the retries that no layer ever sees.
+//! The only module from which a client sends messages: to proxies and to storage servers, including the
+//! choice of a replica, the location cache and the retries that are invisible to layers.
 
 use super::{locations::Locations, proxies::Proxies};
 use crate::{
@@ -19,17 +19,17 @@ use parking_lot::Mutex;
 use shaketable_layers::tx::{Error, Result};
 use std::{future::Future, sync::Arc};
 
-/// How long a client waits before it asks again where a shard is (`WRONG_SHARD_SERVER_DELAY`).
+/// How long a client waits before it requests a shard's location again (`WRONG_SHARD_SERVER_DELAY`).
 const WRONG_SHARD_DELAY: Nanos = 10 * MILLISECOND;
 /// How long it waits before it tries another proxy of the same generation.
 const PROXY_RETRY_DELAY: Nanos = 20 * MILLISECOND;
 
-/// How old a cached read version may be (`MAX_VERSION_CACHE_LAG`).
+/// The maximum age of a cached read version (`MAX_VERSION_CACHE_LAG`).
 const VERSION_CACHE_LAG: Nanos = 100 * MILLISECOND;
 
-/// The newest version that the client knows to be committed, and when it was asked for: what a transaction
-/// may read at that accepts a cached read version. It is fed by read versions and by the client's own
-/// commits, so that a client sees what it was told it had committed.
+/// The newest version that the client knows to be committed, and when it was requested: the read version of
+/// transactions that accept a cached one. It is updated by read versions and by the client's own commits, so
+/// that a client sees its own acknowledged commits.
 #[derive(Clone, Copy, Debug, Default)]
 struct VersionCache {
     version: Version,
@@ -37,9 +37,9 @@ struct VersionCache {
 }
 
 impl VersionCache {
-    /// Learns of `version`, for which the request was sent at `asked`.
+    /// Records `version`, whose request was sent at `asked`.
     fn learn(&mut self, version: Version, asked: Nanos) {
-        // Answers may overtake each other.
+        // Replies may overtake each other.
         if version >= self.version {
             *self = VersionCache { version, asked: asked.max(self.asked) };
         }
@@ -62,39 +62,39 @@ pub struct Connection {
     chance: Mutex<Stream>,
 }
 
-/// What came of a commit.
+/// The result of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Commit {
-    /// The proxy's answer.
+    /// The proxy's reply.
     Answered(Result<CommitReply>),
-    /// No answer: it may have happened, or may still.
+    /// No reply: it may have committed, or may still.
     Unknown,
 }
 
-/// Why no replica answered a read.
+/// Why no replica replied to a read successfully.
 enum Unread {
     /// The shard has moved.
     WrongShard,
-    /// None could be reached.
+    /// No replica could be reached.
     Unreachable,
-    /// They answered with an error.
+    /// The replicas replied with an error.
     Failed(Error),
 }
 
-/// What the flags of a read version request say.
+/// The flags of a read version request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct VersionFlags {
     /// Its priority.
     pub priority: Priority,
-    /// Skip the check that the generation still lives.
+    /// Skip the check that the generation is still current.
     pub causal_read_risky: bool,
-    /// Works although the database is locked.
+    /// Works even if the database is locked.
     pub lock_aware: bool,
 }
 
 impl Connection {
-    /// A connection of the client on `node`, whose chance is `chance`. Runs its monitor on the
-    /// caller's machine.
+    /// A connection of the client on `node`, with `chance` as its source of randomness. Runs its monitor on
+    /// the caller's machine.
     pub fn new(world: Arc<World>, node: NodeId, controller: Endpoint, chance: Stream) -> Arc<Connection> {
         let proxies = Proxies::follow(&world, node, controller);
         Arc::new(Connection {
@@ -134,7 +134,7 @@ impl Connection {
         format!(r#"{{"client":{client},"cluster":{cluster}}}"#)
     }
 
-    /// Sets how many shards are remembered.
+    /// Sets how many locations are cached.
     pub fn set_location_capacity(&self, capacity: usize) {
         self.locations.lock().set_capacity(capacity);
     }
@@ -147,7 +147,7 @@ impl Connection {
         }
     }
 
-    /// A read version. The first request is sent at the call.
+    /// Fetches a read version. The first request is sent when this is called.
     pub fn read_version(
         self: &Arc<Self>,
         flags: VersionFlags,
@@ -191,18 +191,18 @@ impl Connection {
         }
     }
 
-    /// A version that was recently known to be committed, without asking anybody.
+    /// A version that was recently known to be committed, without a request.
     pub fn cached_version(&self) -> Option<Version> {
         self.versions.lock().fresh(self.world.clock.now())
     }
 
-    /// Waits a little, or until there are other proxies.
+    /// Waits for a short time, or until the proxies change.
     async fn pause(&self, generation: u64) {
         self.proxies.unless_changed(generation, self.sleep(PROXY_RETRY_DELAY)).await;
     }
 
-    /// Sends a commit to a proxy, once there is one, and waits for what comes of it. Read versions from the
-    /// cache are not older than a commit whose success came back.
+    /// Sends a commit to a proxy, once there is one, and waits for the result. Cached read versions are not
+    /// older than a successfully acknowledged commit.
     pub async fn commit(&self, data: Arc<CommitData>) -> Commit {
         let asked = self.world.clock.now();
         let answer = self.send_commit(data).await;
@@ -212,7 +212,7 @@ impl Connection {
         answer
     }
 
-    /// [`commit`](Connection::commit) of which the client learns nothing.
+    /// Like [`commit`](Connection::commit), but without updating the client's cache.
     pub async fn send_commit(&self, data: Arc<CommitData>) -> Commit {
         loop {
             let info = self.proxies.current();
@@ -266,7 +266,7 @@ impl Connection {
         }
     }
 
-    /// Whether a family of what the contract allows strikes here.
+    /// Whether a family of events that the contract allows occurs here.
     pub fn strikes(&self, family: Family) -> bool {
         let strikes = self.world.faults.roll(family);
         if strikes {
@@ -297,7 +297,8 @@ impl Connection {
         self.world.net.call(self.node, to, request)
     }
 
-    /// Asks the shard's replicas in turn, beginning with a random one (`sent`, if that was asked already).
+    /// Sends a request to the shard's replicas in turn, starting with a random one (`sent`, if a request to
+    /// it was already sent).
     async fn ask<R: Send + 'static>(
         &self,
         location: &Location,
@@ -335,7 +336,7 @@ impl Connection {
         }
     }
 
-    /// After a read that no replica answered: forgets the location and waits, or gives the error.
+    /// After a read to which no replica replied: drops the cached location and waits, or returns the error.
     async fn recover(&self, location: &Arc<Location>, unread: Unread) -> Result<()> {
         if let Unread::Failed(error) = unread {
             return Err(error);
@@ -345,8 +346,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads from the shard that holds `key` (or the keys just before it); `shard` picks out of the
-    /// request's making what depends on the shard. Answers the shard with the reply.
+    /// Reads from the shard that holds `key` (or the keys just before it); `request` builds the request for a
+    /// location. Returns the location with the reply.
     pub async fn read<R: Send + 'static>(
         &self,
         key: &Bytes,
@@ -357,7 +358,7 @@ impl Connection {
         self.read_from(key, before, request).await
     }
 
-    /// [`read`](Connection::read) without the errors that faults make.
+    /// Like [`read`](Connection::read), without the errors injected by faults.
     pub async fn read_from<R: Send + 'static>(
         &self,
         key: &Bytes,
@@ -373,7 +374,7 @@ impl Connection {
         }
     }
 
-    /// The value of `key` at `version`. When its location is known the request is sent at the call.
+    /// The value of `key` at `version`. If its location is known, the request is sent when this is called.
     pub fn value(
         self: &Arc<Self>,
         key: Bytes,

@@ -9,7 +9,7 @@ use shaketable_layers::tx::{
 };
 use std::{future::Future, time::Duration};
 
-/// `min` and `bit_and` in the form that newer clients put in their place.
+/// The codes by which newer clients replace `min` and `bit_and`.
 const MIN_V2: u32 = 18;
 const AND_V2: u32 = 19;
 
@@ -62,7 +62,7 @@ impl Transaction for SimTransaction {
     }
 
     fn atomic_op(&self, key: &[u8], operand: &[u8], op: MutationType) {
-        // Deferred to the next call that answers.
+        // Deferred to the next call that returns a result.
         let _ = self.do_atomic_op(key, operand, Some(op));
     }
 
@@ -129,7 +129,7 @@ impl Transaction for SimTransaction {
         self.do_get_addresses(key)
     }
 
-    /// Nothing is held back here: a tag that is throttled is an error at once.
+    /// Requests are not delayed here: a throttled tag is an immediate error.
     fn get_tag_throttled_duration(&self) -> impl Future<Output = Result<Duration>> + Send + use<> {
         std::future::ready(self.0.state.lock().deferred().map(|()| Duration::ZERO))
     }

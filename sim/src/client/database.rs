@@ -1,4 +1,4 @@
-//! The database handle: what all transactions of a client share.
+//! The database handle: the state shared by all transactions of a client.
 
 use super::{
     connection::Connection,
@@ -21,10 +21,10 @@ use std::{
     time::Duration,
 };
 
-/// The largest `max_watches` (`ABSOLUTE_MAX_WATCHES`).
+/// The maximum of `max_watches` (`ABSOLUTE_MAX_WATCHES`).
 const ABSOLUTE_MAX_WATCHES: i64 = 1_000_000;
 
-/// A simulated client's database: a cheap handle, clones of which are the same client.
+/// A simulated client's database: a cheap handle whose clones refer to the same client.
 #[derive(Clone)]
 pub struct SimDatabase(Arc<Shared>);
 
@@ -34,7 +34,7 @@ struct Shared {
     operation: Mutex<Option<u32>>,
 }
 
-/// What all transactions of a client share.
+/// The state shared by all transactions of a client.
 pub struct Client {
     /// Its connection.
     pub connection: Arc<Connection>,
@@ -42,9 +42,9 @@ pub struct Client {
     pub id: ClientId,
     /// Defaults of its transactions.
     pub defaults: Mutex<Defaults>,
-    /// How many watches are outstanding.
+    /// The number of outstanding watches.
     pub watches: watch::Count,
-    /// No writes at all, for transactions to begin with.
+    /// An empty write map, shared by new transactions.
     pub empty_writes: Arc<WriteMap>,
 }
 
@@ -57,15 +57,15 @@ impl Client {
 
 /// Defaults of a client's transactions.
 pub struct Defaults {
-    /// Options each of them begins with.
+    /// The options with which each of them starts.
     pub options: Vec<TransactionOption>,
     /// Their snapshot counter.
     pub snapshot_ryw: i32,
-    /// How many watches may be outstanding.
+    /// The maximum number of outstanding watches.
     pub max_watches: i64,
 }
 
-/// Time as the client's machine shows it, and chance from the client's own stream.
+/// Time according to the client's machine, and randomness from the client's own stream.
 struct MachineEnvironment {
     connection: Arc<Connection>,
 }
@@ -86,10 +86,11 @@ impl Environment for MachineEnvironment {
 }
 
 impl SimDatabase {
-    /// The database as client `client` on machine `node` sees it; `controller` says where the proxies
-    /// are. To be called on that machine: what the client does in the background runs there.
+    /// The database as seen by client `client` on machine `node`; `controller` provides the proxies'
+    /// endpoints. Must be called on that machine: the client's background tasks run there.
     pub fn new(world: Arc<World>, node: NodeId, client: ClientId, controller: Endpoint) -> SimDatabase {
-        // Each incarnation draws anew: one that repeated its predecessor's ids would be no other client.
+        // Each incarnation has a new stream: if it repeated its predecessor's ids, it would not be a
+        // different client.
         let chance = world.seed.stream(&format!("client-{}-{}", client.0, world.clock.now()));
         let connection = Connection::new(world, node, controller, chance);
         let env = Env::new(MachineEnvironment { connection: connection.clone() });
@@ -108,7 +109,7 @@ impl SimDatabase {
         self.0.client.connection.node
     }
 
-    /// Labels the transactions created from now on with the operation they belong to.
+    /// Labels the transactions created from now on with their operation.
     pub fn set_operation(&self, operation: Option<u32>) {
         *self.0.operation.lock() = operation;
     }
@@ -125,7 +126,7 @@ impl Database for SimDatabase {
     fn set_option(&self, option: DatabaseOption) -> Result<()> {
         let client = &self.0.client;
         if let Some(default) = default_of(&option) {
-            // A bad value is refused now, not when a transaction is made.
+            // An invalid value is rejected now, not when a transaction is created.
             Options::new(0).set(&default)?;
             client.defaults.lock().options.push(default);
             return Ok(());
@@ -140,7 +141,7 @@ impl Database for SimDatabase {
             DatabaseOption::LocationCacheSize(_) | DatabaseOption::MaxWatches(_) => {
                 return Err(Error::INVALID_OPTION_VALUE);
             }
-            // Here all machines are as near as each other, and nobody verifies risky read versions.
+            // In the simulation all machines are equally near, and risky read versions are never verified.
             DatabaseOption::MachineId(_) | DatabaseOption::DatacenterId(_) => {}
             DatabaseOption::TestCausalReadRisky(percent) if (0..=100).contains(&percent) => {}
             DatabaseOption::TestCausalReadRisky(_) => return Err(Error::INVALID_OPTION_VALUE),

@@ -1,4 +1,4 @@
-//! Point reads: of own writes without asking anybody, of the snapshot otherwise.
+//! Point reads: answered from the transaction's own writes without a request, otherwise from the snapshot.
 
 use super::{
     database::Client,
@@ -22,9 +22,9 @@ use std::{
 
 /// A point read that has been issued.
 enum Get {
-    /// It is answered already.
+    /// The result is already known.
     Ready(Result<Option<Bytes>>),
-    /// The snapshot has to be asked.
+    /// The snapshot must be read.
     Asked(Box<Asked>),
 }
 
@@ -35,9 +35,9 @@ struct Asked {
     epoch: u32,
     range: KeyRange,
     version: Awaited,
-    /// Sent already, when the read version was known.
+    /// The request that was already sent, if the read version was known.
     sent: Option<BoxFuture<'static, Result<Option<Bytes>>>>,
-    /// Operations to apply to what is found.
+    /// Operations to apply to the value found.
     stack: Stack,
     through: bool,
     conflict: bool,
@@ -140,7 +140,7 @@ impl Asked {
         self.client.connection.value(self.range.begin.clone(), version).await
     }
 
-    /// The answer, once it is there.
+    /// Awaits the result.
     async fn finish(mut self, reading: bool) -> Result<Option<Bytes>> {
         let guarded = Guard::weak(self.inner.clone(), self.epoch, reading);
         let answer = guard(guarded, self.value()).await;
@@ -192,7 +192,7 @@ impl SimTransaction {
         }
     }
 
-    /// A read that ends when the transaction is dropped and does not make its commit fail.
+    /// A read that ends when the transaction is dropped, and does not make its commit fail.
     pub(super) fn weak_get(
         &self,
         key: &[u8],

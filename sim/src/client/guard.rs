@@ -1,4 +1,4 @@
-//! Futures of a transaction's calls: they end early when it is reset, cancelled, misused or timed
+//! Futures of a transaction's calls: they end early if the transaction is reset, cancelled, misused or timed
 //! out, and a commit can wait for the reads among them.
 
 use super::transaction::Inner;
@@ -11,14 +11,14 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-/// A call that is under way.
+/// A call in progress.
 pub struct Guard {
     inner: Weak<Inner>,
     epoch: u32,
     place: Option<usize>,
     /// Whether a commit waits for it.
     reading: bool,
-    /// The waker for which the timeout's timer runs.
+    /// The waker for which the timeout's timer is running.
     timer: Option<Waker>,
 }
 
@@ -28,13 +28,12 @@ impl Guard {
         Guard::weak(Arc::downgrade(inner), epoch, reading)
     }
 
-    /// The same for a call that does not keep the transaction alive.
+    /// Like [`new`](Guard::new), for a call that does not keep the transaction alive.
     pub fn weak(inner: Weak<Inner>, epoch: u32, reading: bool) -> Guard {
         Guard { inner, epoch, place: None, reading, timer: None }
     }
 
-    /// The error with which the call must end now, if any; otherwise the task will be woken when
-    /// there is one.
+    /// The error with which the call must end now, if any; otherwise the task is woken when there is one.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Result<()> {
         let inner = self.inner.upgrade().ok_or(Error::TRANSACTION_CANCELLED)?;
         let mut state = inner.state.lock();
@@ -77,7 +76,7 @@ impl Drop for Guard {
     }
 }
 
-/// The answer of `future`, unless the transaction ends the call before.
+/// The output of `future`, unless the transaction ends the call before.
 pub async fn guarded<T>(
     inner: &Arc<Inner>,
     epoch: u32,
@@ -87,7 +86,7 @@ pub async fn guarded<T>(
     guard(Guard::new(inner, epoch, reading), future).await
 }
 
-/// The answer of `future`, unless `guard` ends the call before.
+/// The output of `future`, unless `guard` ends the call before.
 pub async fn guard<T>(mut guard: Guard, future: impl Future<Output = Result<T>>) -> Result<T> {
     let mut future = pin!(future);
     std::future::poll_fn(|cx| match guard.poll(cx) {
@@ -97,8 +96,8 @@ pub async fn guard<T>(mut guard: Guard, future: impl Future<Output = Result<T>>)
     .await
 }
 
-/// Completes when no read is under way. A read that was begun and is polled no longer cannot be
-/// waited for: it is left behind after as long as a transaction can live.
+/// Completes when no read is in progress. A read that was started but is no longer polled cannot be waited
+/// for: it is ignored after the maximum lifetime of a transaction.
 pub async fn idle(inner: &Arc<Inner>, epoch: u32) -> Result<()> {
     let clock = &inner.client.connection.world.clock;
     let wait = std::future::poll_fn(|cx| {

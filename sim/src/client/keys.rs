@@ -1,31 +1,31 @@
-//! Bounds of the keyspace, size limits, and key positions that need no copy.
+//! Bounds of the keyspace, size limits, and key positions that need no copying.
 
 use crate::proto::KeyRange;
 use bytes::Bytes;
 use shaketable_layers::tx::KEY_SIZE_LIMIT;
 use std::cmp::Ordering;
 
-/// The end of the keys a plain transaction may touch.
+/// The end of the keys that an ordinary transaction may access.
 pub const USER_END: Bytes = Bytes::from_static(b"\xff");
-/// The end of all stored keys, and the beginning of the special ones.
+/// The end of all stored keys, and the beginning of the special keys.
 pub const ALL_END: Bytes = Bytes::from_static(b"\xff\xff");
 /// The end of the special keys.
 pub const SPECIAL_END: Bytes = Bytes::from_static(b"\xff\xff\xff");
-/// The key whose value changes with the cluster's metadata; readable by everybody.
+/// The key whose value changes with the cluster's metadata; readable by every transaction.
 pub const METADATA_VERSION: &[u8] = b"\xff/metadataVersion";
 /// The only operand with which [`METADATA_VERSION`] may be set.
 pub const METADATA_VERSION_OPERAND: &[u8] = &[0; 14];
-/// Where keys that exist only as conflict ranges live.
+/// The prefix of keys that are used only in conflict ranges.
 pub const SELF_CONFLICT_PREFIX: &[u8] = b"\xff/SC/";
 
 const SYSTEM_KEY_SIZE_LIMIT: usize = 30_000;
 
-/// The longest key that can exist, and by which longer ones are cut.
+/// The maximum length of an existing key; longer keys are cut to one more.
 pub fn max_key_size(key: &[u8]) -> usize {
     max_write_key_size(key, true)
 }
 
-/// The longest key that may be written; raw access adds a tenant's prefix.
+/// The maximum length of a key that may be written; raw access adds the length of a tenant's prefix.
 pub fn max_write_key_size(key: &[u8], raw_access: bool) -> usize {
     match key.first() {
         Some(0xff) => SYSTEM_KEY_SIZE_LIMIT,
@@ -33,12 +33,12 @@ pub fn max_write_key_size(key: &[u8], raw_access: bool) -> usize {
     }
 }
 
-/// `key`, cut to one byte more than a key can have: nothing lies between the two.
+/// `key`, cut to one byte more than the maximum length of a key: there are no keys between the two.
 pub fn clipped(key: &[u8]) -> &[u8] {
     &key[..key.len().min(max_key_size(key) + 1)]
 }
 
-/// The range that holds `key` alone; both ends share one buffer.
+/// The range that contains only `key`; both ends share one buffer.
 pub fn single_key(key: &[u8]) -> KeyRange {
     let mut buffer = Vec::with_capacity(key.len() + 1);
     buffer.extend_from_slice(key);
@@ -47,7 +47,7 @@ pub fn single_key(key: &[u8]) -> KeyRange {
     KeyRange { begin: end.slice(..key.len()), end }
 }
 
-/// A position in the keyspace: a key, or the place just after it.
+/// A position in the keyspace: a key, or the position directly after it.
 #[derive(Clone, Copy, Debug)]
 pub struct Edge<'a> {
     /// The key.
@@ -62,7 +62,7 @@ impl<'a> Edge<'a> {
         Edge { key, after: false }
     }
 
-    /// The position just after `key`.
+    /// The position directly after `key`.
     pub fn after(key: &'a [u8]) -> Self {
         Edge { key, after: true }
     }
@@ -78,7 +78,7 @@ impl<'a> Edge<'a> {
         key.into()
     }
 
-    /// How many bytes the position has as a key.
+    /// The length of the position as a key, in bytes.
     pub fn len(self) -> usize {
         self.key.len() + usize::from(self.after)
     }
@@ -111,7 +111,7 @@ impl Ord for Edge<'_> {
         let rest = |e: &Self| e.key[n..].iter().any(|b| *b != 0);
         self.key[..n]
             .cmp(&other.key[..n])
-            // One of the rests is empty: the other is greater at its first byte that is not zero.
+            // One of the remainders is empty: the other is greater at its first byte that is not zero.
             .then_with(|| rest(self).cmp(&rest(other)))
             .then_with(|| self.len().cmp(&other.len()))
     }

@@ -1,21 +1,21 @@
-//! How much a range read may answer: rows, bytes, and the C API's streaming modes.
+//! The limits of a range read: rows, bytes, and the C API's streaming modes.
 
 use shaketable_layers::tx::{Error, KeyValue, RangeOption, Result, StreamingMode};
 
-/// The largest reply of a storage server, bytes (`REPLY_BYTE_LIMIT`).
+/// The maximum size of a storage server's reply, bytes (`REPLY_BYTE_LIMIT`).
 pub const REPLY_BYTE_LIMIT: i64 = 80_000;
 
-/// Bytes of each step of [`StreamingMode::Iterator`].
+/// The byte limits of the iterations of [`StreamingMode::Iterator`].
 const PROGRESSION: [i64; 10] = [4096, 6144, 9216, 13824, 20736, 31104, 46656, 69984, 80000, 120_000];
 
-/// The limits of a range read, counted down as rows are taken.
+/// The limits of a range read, decremented as rows are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Rows left, or `None` for any number.
+    /// Remaining rows; `None` is unlimited.
     pub rows: Option<i64>,
-    /// Rows to answer even when the bytes are used up.
+    /// Rows to return even if the bytes are used up.
     pub min_rows: i64,
-    /// Bytes left, or `None` for any number.
+    /// Remaining bytes; `None` is unlimited.
     pub bytes: Option<i64>,
 }
 
@@ -57,17 +57,17 @@ impl Limits {
         }
     }
 
-    /// Whether no further row may be taken.
+    /// Whether no more rows may be taken.
     pub fn is_reached(&self) -> bool {
         self.rows == Some(0) || (self.bytes == Some(0) && self.min_rows == 0)
     }
 
-    /// Whether a batch may end early: it is limited in bytes and has its least rows.
+    /// Whether a batch may end early: it is limited in bytes and has its minimum of rows.
     pub fn may_end(&self) -> bool {
         self.bytes.is_some() && self.min_rows == 0
     }
 
-    /// The rows and bytes to ask a storage server for.
+    /// The rows and bytes to request from a storage server.
     pub fn request(&self) -> (usize, usize) {
         if self.bytes == Some(0) {
             return (self.min_rows as usize, REPLY_BYTE_LIMIT as usize);
@@ -76,8 +76,8 @@ impl Limits {
         (cap(self.rows), cap(self.bytes))
     }
 
-    /// The limits of one request to the snapshot on behalf of these: enough rows for those that own
-    /// clears hide and for `offset`, and more bytes with each further request.
+    /// The limits of one request to the snapshot for a read with these limits: enough rows for those hidden
+    /// by the transaction's own clears and for `offset`, and more bytes with each further request.
     pub fn for_request(&self, additional: i64, offset: i64, requests: u32) -> Limits {
         let enough = |rows: i64| (rows.max(1) + additional).max(offset).min(i64::from(i32::MAX));
         let mut limits = *self;

@@ -1,4 +1,4 @@
-//! Which storage servers hold which keys, as far as a client remembers.
+//! A client's cache of the locations of shards.
 
 use crate::proto::Location;
 use bytes::Bytes;
@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-/// Remembered shards, none of which overlap.
+/// Cached shards, which do not overlap.
 #[derive(Debug)]
 pub struct Locations {
     shards: BTreeMap<Bytes, Arc<Location>>,
@@ -22,7 +22,7 @@ impl Default for Locations {
 }
 
 impl Locations {
-    /// Remembers at most so many shards from now on.
+    /// Limits the cache to `capacity` shards from now on.
     pub fn set_capacity(&mut self, capacity: usize) {
         self.capacity = capacity.max(1);
         self.shrink();
@@ -36,7 +36,7 @@ impl Locations {
         (key < end || (before && key == end)).then_some(location)
     }
 
-    /// Remembers a shard, and forgets those that overlap it.
+    /// Adds a shard, and removes those that overlap it.
     pub fn insert(&mut self, location: Location) -> Arc<Location> {
         let overlapping: Vec<Bytes> = self
             .shards
@@ -54,7 +54,7 @@ impl Locations {
         location
     }
 
-    /// Forgets a shard that has turned out to be elsewhere.
+    /// Removes a shard whose location has turned out to be wrong.
     pub fn forget(&mut self, location: &Arc<Location>) {
         if self.shards.get(&location.range.begin).is_some_and(|known| Arc::ptr_eq(known, location)) {
             self.shards.remove(&location.range.begin);

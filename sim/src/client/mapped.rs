@@ -1,8 +1,8 @@
-//! Mapped ranges: a range of the snapshot, and the ranges that its rows lead to.
+//! Mapped ranges: a range of the snapshot, and the ranges that its rows map to.
 //!
-//! FoundationDB's storage servers do the mapping; here the client does, with the same answers. As in FoundationDB,
-//! own writes are not merged in: touching one is an error (`ReadYourWrites.actor.cpp`,
-//! `addConflictRangeAndMustUnmodified`).
+//! FoundationDB's storage servers perform the mapping; here the client does, with the same results. As in
+//! FoundationDB, the transaction's own writes are not merged in: reading one is an error
+//! (`ReadYourWrites.actor.cpp`, `addConflictRangeAndMustUnmodified`).
 
 use super::{
     conflict,
@@ -27,14 +27,15 @@ use shaketable_layers::tx::{
 };
 use std::{future::Future, sync::Arc};
 
-/// How many rows of a range that a row leads to are read (`QUICK_GET_KEY_VALUES_LIMIT`).
+/// The maximum number of rows read from a range that a row maps to (`QUICK_GET_KEY_VALUES_LIMIT`).
 const SECONDARY_ROWS: i64 = 2_000;
-/// How many rows are mapped before the bytes are looked at (`MAX_PARALLEL_QUICK_GET_VALUE`).
+/// The number of rows that are mapped before the byte limit is checked (`MAX_PARALLEL_QUICK_GET_VALUE`).
 const AT_ONCE: usize = 10;
-/// The part of the bytes asked for that the rows themselves may take (`FRACTION_INDEX_BYTELIMIT_PREFETCH`).
+/// The rows themselves may take one part in this many of the requested bytes
+/// (`FRACTION_INDEX_BYTELIMIT_PREFETCH`).
 const ROWS_PART: i64 = 5;
 
-/// A mapped range that has been asked for.
+/// A mapped range read that has been issued.
 struct Asked {
     inner: Arc<Inner>,
     epoch: u32,
@@ -46,7 +47,7 @@ struct Asked {
     version: Awaited,
 }
 
-/// What it has read: the rows, and for each the range that it led to.
+/// Its result: the rows, and for each row the range that it maps to.
 struct Found {
     batch: Batch,
     secondary: Vec<(KeyRange, Batch)>,
@@ -87,7 +88,7 @@ impl Asked {
         Ok(Found { batch, secondary })
     }
 
-    /// Everything that begins with `prefix`.
+    /// Reads all keys that start with `prefix`.
     async fn secondary(&self, prefix: Bytes, version: Version) -> Result<(KeyRange, Batch)> {
         let range = KeyRange { end: strinc(&prefix).unwrap_or(ALL_END), begin: prefix };
         let fetch = Fetch {
@@ -100,7 +101,7 @@ impl Asked {
         Ok((range, batch))
     }
 
-    /// Adds what was read to the conflict ranges, and to the history.
+    /// Adds the read ranges to the conflict ranges, and the reads to the history.
     fn note(&self, state: &mut State, found: &Found) -> Result<()> {
         let primary = conflict::of_range(&self.begin, &self.end, self.reverse, &found.batch, &self.max);
         state.read_unwritten(primary)?;
@@ -121,7 +122,8 @@ impl Asked {
 }
 
 impl State {
-    /// Adds what was read past the own writes to the read conflict ranges; 2039 where it meets one of them.
+    /// Adds a range that was read without the transaction's own writes to the read conflict ranges; 2039 if
+    /// it includes one of them.
     fn read_unwritten(&mut self, range: KeyRange) -> Result<()> {
         let size = sizes::range(range.begin.len(), range.end.len());
         let (mut parts, mut met) = (Vec::new(), false);
@@ -191,7 +193,7 @@ impl SimTransaction {
         }
     }
 
-    /// What has to be read, if anything.
+    /// The read to be performed, if any.
     fn ask_mapped(
         &self,
         range: &RangeOption,

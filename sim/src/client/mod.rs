@@ -1,10 +1,10 @@
-//! The simulated FoundationDB client: the whole contract of `shaketable_layers::tx` over the
+//! The simulated FoundationDB client: the complete contract of `shaketable_layers::tx`, implemented with the
 //! cluster's messages.
 //!
-//! A read is a walk over the transaction's own writes ([`write_map`]) and what it knows of its
-//! snapshot ([`snapshot_cache`]), joined in [`segments`]; [`range`] says what has to be fetched on
-//! the way, and [`connection`] fetches it. Where FoundationDB's client lets an application see its
-//! inner workings (conflict ranges, batches, sizes, unreadable ranges), this one works alike.
+//! A read walks over the transaction's own writes ([`write_map`]) and the cached part of its snapshot
+//! ([`snapshot_cache`]), combined in [`segments`]; [`range`] determines what must be fetched on the way, and
+//! [`connection`] fetches it. Where an application can observe the internals of FoundationDB's client
+//! (conflict ranges, batches, sizes, unreadable ranges), this client works in the same way.
 
 mod backoff;
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Reads of the snapshot: selectors and ranges over as many shards as they meet
-//! (what `fdbclient/NativeAPI.actor.cpp` does below read-your-writes).
+//! Reads of the snapshot: selectors and ranges across any number of shards (the part of
+//! `fdbclient/NativeAPI.actor.cpp` below read-your-writes).
 
 use super::{
     connection::Connection,
@@ -15,7 +15,7 @@ use bytes::Bytes;
 use shaketable_layers::tx::{KeySelector, Result, key_after};
 
 impl Connection {
-    /// The key that `selector` names at `version`, between the beginning and the end of all keys.
+    /// The key to which `selector` resolves at `version`, between the beginning and the end of all keys.
     pub async fn key(&self, selector: KeySelector, version: Version) -> Result<Bytes> {
         let mut selector = selector;
         loop {
@@ -45,8 +45,8 @@ impl Connection {
         self.key(KeySelector { key, or_equal: false, offset }, version).await
     }
 
-    /// A batch of a range at `version`: as many rows as the limits allow, or fewer when they are
-    /// limited in bytes and a shard ends.
+    /// A batch of a range at `version`: as many rows as the limits allow, or fewer if they are limited in
+    /// bytes and a shard ends.
     pub async fn range(&self, fetch: Fetch, version: Version) -> Result<Batch> {
         let Fetch { begin, end, mut limits, reverse } = fetch;
         let mut batch = Batch::default();
@@ -78,9 +78,9 @@ impl Connection {
             }
             let last = reply.rows.last().map(|row| row.key.clone());
             batch.rows.extend(reply.rows);
-            // A storage server that has reached its limits says that there is more without looking.
+            // A storage server that has reached its limits reports that there is more without checking.
             let exhausted = !reply.more;
-            // What has been read so far ends here.
+            // The end of what has been read so far.
             let through = match (exhausted, last, reverse) {
                 (false, Some(last), true) => last,
                 (false, Some(last), false) => key_after(&last),

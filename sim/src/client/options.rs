@@ -1,4 +1,4 @@
-//! Options of a transaction, and which of them outlive a retry.
+//! Options of a transaction, and which of them remain set after a retry.
 
 use super::sizes::TRANSACTION_SIZE_LIMIT;
 use crate::{
@@ -12,8 +12,8 @@ const TAG_TOO_LONG: Error = Error::from_code(2110);
 /// A transaction has more than five tags.
 const TOO_MANY_TAGS: Error = Error::from_code(2109);
 
-/// The options that are in force, named after what they set; see [`TransactionOption`]. Times are in
-/// nanoseconds; a timeout of 0 and a retry limit of -1 are none.
+/// The options in effect, named after what they set; see [`TransactionOption`]. Times are in nanoseconds; a
+/// timeout of 0 and a retry limit of -1 mean no limit.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub causal_write_risky: bool,
@@ -29,7 +29,7 @@ pub struct Options {
     pub max_retry_delay: Nanos,
     pub size_limit: i64,
     pub automatic_idempotency: bool,
-    /// Snapshot reads see own writes while this is positive.
+    /// Snapshot reads see the transaction's own writes while this is positive.
     pub snapshot_ryw: i32,
     pub lock_aware: bool,
     pub read_only: bool,
@@ -41,12 +41,12 @@ pub struct Options {
     pub bypass_unreadable: bool,
     pub use_grv_cache: bool,
     pub skip_grv_cache: bool,
-    /// What the transaction is called in traces.
+    /// The identifier of the transaction in traces.
     pub identifier: Option<String>,
 }
 
 impl Options {
-    /// The options of a new transaction of a database whose snapshot counter is `snapshot_ryw`.
+    /// The options of a new transaction of a database with the snapshot counter `snapshot_ryw`.
     pub fn new(snapshot_ryw: i32) -> Options {
         Options {
             causal_write_risky: false,
@@ -77,13 +77,13 @@ impl Options {
         }
     }
 
-    /// Whether snapshot reads see own writes.
+    /// Whether snapshot reads see the transaction's own writes.
     pub fn snapshot_ryw(&self) -> bool {
         self.snapshot_ryw > 0
     }
 
-    /// Sets one option. Whether [`TransactionOption::ReadYourWritesDisable`] comes too late is the
-    /// caller's matter.
+    /// Sets one option. The caller must check whether [`TransactionOption::ReadYourWritesDisable`] is set too
+    /// late.
     pub fn set(&mut self, option: &TransactionOption) -> Result<()> {
         use TransactionOption::*;
         let at_least = |value: i32, least: i32| {
@@ -151,8 +151,9 @@ impl Options {
             IdempotencyId(id) if !(16..256).contains(&id.len()) => return Err(Error::INVALID_OPTION),
             IdempotencyId(_) => self.automatic_idempotency = false,
             SpanParent(span) if span.len() != 33 => return Err(Error::INVALID_OPTION_VALUE),
-            // What they set has no part in what an application can see here: traces, caches and priorities of
-            // servers, comparisons of replicas, tenants; and what has no effect on a real cluster either.
+            // These have no effect that an application could observe in the simulation: traces, caches and
+            // priorities of servers, comparisons of replicas, tenants. Some have no effect on a real cluster
+            // either.
             CausalReadDisable
             | IncludePortInAddress
             | CommitOnFirstProxy
@@ -182,13 +183,13 @@ impl Options {
     }
 }
 
-/// Whether an option outlives `on_error`.
+/// Whether an option remains set after `on_error`.
 pub fn is_persistent(option: &TransactionOption) -> bool {
     use TransactionOption::*;
     matches!(option, Timeout(_) | RetryLimit(_) | MaxRetryDelay(_) | AuthorizationToken(_))
 }
 
-/// The transaction option that a database option is the default of.
+/// The transaction option for which a database option is the default.
 pub fn default_of(option: &DatabaseOption) -> Option<TransactionOption> {
     use DatabaseOption::*;
     Some(match option {
@@ -211,7 +212,7 @@ pub fn default_of(option: &DatabaseOption) -> Option<TransactionOption> {
 mod tests {
     use super::*;
 
-    /// An option's name, less its value.
+    /// An option's name without its value.
     fn name(option: &impl std::fmt::Debug) -> String {
         let name = format!("{option:?}");
         name.split('(').next().unwrap_or_default().trim_start_matches("Transaction").to_owned()
@@ -290,7 +291,7 @@ mod tests {
                 .into_iter()
                 .find_map(|raw| DatabaseOption::from_raw(*code, raw).ok())
                 .expect("each option takes one of these");
-            // The names of the others do not begin so.
+            // The names of the others do not start with this prefix.
             let is_default = format!("{option:?}").starts_with("Transaction");
             let found = default_of(&option);
             assert_eq!(found.is_some(), is_default, "{option:?}");

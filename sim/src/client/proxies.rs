@@ -1,4 +1,4 @@
-//! Where the current generation's proxies are, kept up to date by one task for each client.
+//! The endpoints of the current generation's proxies, kept up to date by one task per client.
 
 use super::wakers::Wakers;
 use crate::{
@@ -15,7 +15,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-/// The proxies a client knows of.
+/// The proxies that a client knows.
 #[derive(Default)]
 pub struct Proxies(Mutex<State>);
 
@@ -26,8 +26,8 @@ struct State {
 }
 
 impl Proxies {
-    /// Proxies that follow what the controller says for as long as anybody uses them. The task that
-    /// asks runs on the caller's machine.
+    /// Starts following the controller's information for as long as the returned value is in use. The task
+    /// that sends the requests runs on the caller's machine.
     pub fn follow(world: &Arc<World>, node: NodeId, controller: Endpoint) -> Arc<Proxies> {
         let proxies = Arc::new(Proxies::default());
         rt::spawn(monitor(
@@ -40,7 +40,7 @@ impl Proxies {
         proxies
     }
 
-    /// What is known now.
+    /// The current information.
     pub fn current(&self) -> Arc<ClientInfo> {
         self.0.lock().info.clone()
     }
@@ -50,7 +50,7 @@ impl Proxies {
         Changed { proxies: self, known, place: None }
     }
 
-    /// The answer of `call`, or `None` if another generation than `known` comes first.
+    /// The output of `call`, or `None` if a generation other than `known` becomes known first.
     pub async fn unless_changed<T>(&self, known: Generation, call: impl Future<Output = T>) -> Option<T> {
         let mut call = pin!(call);
         let mut changed = self.changed(known);
@@ -70,7 +70,7 @@ impl Proxies {
     }
 }
 
-/// Asks again and again; while it waits it keeps neither the world nor the proxies alive.
+/// Repeats the request; while it waits, it keeps neither the world nor the proxies alive.
 async fn monitor(
     world: Weak<World>,
     clock: Clock,
@@ -82,7 +82,7 @@ async fn monitor(
         let (known, asked) = {
             let (Some(world), Some(proxies)) = (world.upgrade(), proxies.upgrade()) else { return };
             let known = proxies.current().generation;
-            // A controller that was restarted has another inbox at the same address.
+            // A restarted controller has a different inbox at the same address.
             let to = world.address(controller.node).unwrap_or(controller);
             (known, world.net.call(node, to, |reply| Message::GetClientInfo { known, reply }))
         };

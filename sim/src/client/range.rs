@@ -1,8 +1,8 @@
-//! A range read over own writes and snapshot, as a machine that says what it needs.
+//! A range read over the transaction's own writes and the snapshot, as a state machine.
 //!
-//! [`RangeRead::advance`] walks the segments until the batch is complete or something unknown is in
-//! the way; the caller fetches it and calls again. What is fetched, where a batch ends and what it
-//! says about `more` follow FoundationDB's client, because layers and conflict ranges see them.
+//! [`RangeRead::advance`] walks the segments until the batch is complete or it reaches an unknown segment;
+//! the caller fetches that and calls again. The requests, the ends of batches and the values of `more` are
+//! the same as in FoundationDB's client, because layers and conflict ranges depend on them.
 
 mod backward;
 mod forward;
@@ -18,65 +18,66 @@ use super::{
 use bytes::Bytes;
 use shaketable_layers::tx::{KeyValue, Result, key_after};
 
-/// What a range read answers, and how far it reached.
+/// The result of a range read, and how far it has read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
-    /// The rows, in the order asked for.
+    /// The rows, in the requested order.
     pub rows: Vec<KeyValue>,
-    /// Whether rows may remain behind the last one.
+    /// Whether rows may remain after the last one.
     pub more: bool,
     /// The batch begins at the beginning of the keyspace.
     pub read_to_begin: bool,
     /// The batch ends at the end of the keyspace.
     pub read_through_end: bool,
-    /// With `more`: everything up to here (down to here, in reverse) has been read.
+    /// If `more` is set: everything up to this key (down to it, in reverse) has been read.
     pub read_through: Option<Bytes>,
 }
 
-/// A range of the snapshot to be read.
+/// A range of the snapshot to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fetch {
-    /// Where it begins.
+    /// The begin of the range.
     pub begin: Selector,
-    /// Where it ends.
+    /// The end of the range.
     pub end: Selector,
-    /// How much of it.
+    /// The limits.
     pub limits: Limits,
-    /// From the end.
+    /// Whether to read from the end.
     pub reverse: bool,
 }
 
 /// What a range read needs next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Nothing: this is the answer.
+    /// Nothing: this is the result.
     Done(Batch),
-    /// A range of the snapshot, to be handed to [`RangeRead::fetched`].
+    /// A range of the snapshot, to be passed to [`RangeRead::fetched`].
     Fetch(Fetch),
-    /// The key of a selector, own writes included, to be handed to [`RangeRead::resolved`].
+    /// The key of a selector, including the transaction's own writes, to be passed to
+    /// [`RangeRead::resolved`].
     Resolve(Selector),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Nothing was done yet.
+    /// Not started.
     Start,
-    /// The far end's selector lies before the near one: it is being resolved.
+    /// The far end's selector is before the near one: it is being resolved.
     Inverted,
     /// Walking.
     Walk,
-    /// The walk is over; the far end is being resolved to cut the batch there.
+    /// The walk has ended; the far end is being resolved to cut the batch there.
     Closing,
 }
 
-/// A range read under way.
+/// A range read in progress.
 #[derive(Debug)]
 pub struct RangeRead {
     begin: Selector,
     end: Selector,
     limits: Limits,
     reverse: bool,
-    /// The end of what the transaction may read.
+    /// The end of the keys that the transaction may read.
     max: Bytes,
     stage: Stage,
     rows: Vec<KeyValue>,
@@ -94,7 +95,7 @@ pub struct RangeRead {
 type Known<'a> = (&'a SnapshotCache, &'a WriteMap);
 
 impl RangeRead {
-    /// A read of the range between two selectors, at most up to `max`.
+    /// A read of the range between two selectors, limited to keys before `max`.
     pub fn new(begin: Selector, end: Selector, limits: Limits, reverse: bool, max: Bytes) -> RangeRead {
         RangeRead {
             begin_offset: begin.offset,
@@ -126,19 +127,19 @@ impl RangeRead {
         RangeRead::new(Selector::first_at(Bytes::new()), end, Limits::ONE, true, max)
     }
 
-    /// Walks on as far as possible. 1036 when the walk meets something unreadable.
+    /// Advances as far as possible. Fails with 1036 if it reaches an unreadable segment.
     pub fn advance(&mut self, known: Known<'_>) -> Result<Step> {
         if self.reverse { self.backward(known) } else { self.forward(known) }
     }
 
-    /// Takes the key that [`Step::Resolve`] asked for.
+    /// Sets the key requested by [`Step::Resolve`].
     pub fn resolved(&mut self, key: Bytes) {
         self.reached.begin |= key.is_empty();
         self.reached.end |= key == self.max;
         self.resolved = Some(key);
     }
 
-    /// Takes what [`Step::Fetch`] asked for into the cache.
+    /// Adds the result of [`Step::Fetch`] to the cache.
     pub fn fetched(&mut self, cache: &mut SnapshotCache, batch: Batch) {
         let Some((begin, end)) = self.pending.take() else { return };
         let Some((begin, end)) = known_range(&batch, &begin, &end, self.reverse) else { return };
@@ -161,7 +162,7 @@ impl RangeRead {
         if self.requests > 0 { 1 << self.requests.min(20) } else { 0 }
     }
 
-    /// Takes the row of a segment, or counts it as past what the limits allow.
+    /// Takes the row of a segment, or counts it if the limits are reached.
     fn take(&mut self, row: Option<(Bytes, Bytes)>) {
         let Some((key, value)) = row else { return };
         if self.limits.is_reached() {
@@ -173,7 +174,7 @@ impl RangeRead {
         self.rows.push(row);
     }
 
-    /// No rows, and nothing is said about the ends.
+    /// No rows, without information about the ends.
     fn nothing(&self) -> Result<Step> {
         Ok(Step::Done(Batch::default()))
     }
@@ -187,7 +188,7 @@ impl RangeRead {
         }))
     }
 
-    /// The selectors are inverted, whatever lies between them.
+    /// Whether the selectors are inverted, regardless of the keys between them.
     fn is_inverted(&self) -> bool {
         self.begin_offset >= self.end_offset && self.begin.key >= self.end.key
     }
@@ -214,7 +215,7 @@ impl RangeRead {
     }
 }
 
-/// The key that a read made by [`RangeRead::of_key`] has found.
+/// The key found by a read created with [`RangeRead::of_key`].
 pub fn key_of(batch: &Batch, forward: bool, max: &Bytes) -> Bytes {
     match (forward, batch.read_to_begin, batch.read_through_end, batch.rows.first()) {
         (true, true, ..) => Bytes::new(),
@@ -224,7 +225,7 @@ pub fn key_of(batch: &Batch, forward: bool, max: &Bytes) -> Bytes {
     }
 }
 
-/// The range of the snapshot that an answer has made known.
+/// The range of the snapshot that is known after a reply.
 fn known_range(batch: &Batch, begin: &Selector, end: &Selector, reverse: bool) -> Option<(Bytes, Bytes)> {
     let complete = !batch.more;
     let mut from = match begin.offset <= 1 && (complete || !reverse) {
@@ -261,9 +262,9 @@ fn known_range(batch: &Batch, begin: &Selector, end: &Selector, reverse: bool) -
     (from < to).then_some((from, to))
 }
 
-/// Moves `it`, which stands on an unknown segment, over unknown ones, rows and empty single keys to
-/// the last unknown one before anything else, at most `limit` segments and not beyond `end`. Answers
-/// how many empty keys it went over.
+/// Moves `it`, which is at an unknown segment, over unknown segments, rows and empty single keys to the last
+/// unknown segment before anything else, by at most `limit` segments and not beyond `end`. Returns the number
+/// of empty keys that it passed.
 fn skip_uncached(it: &mut Segments<'_>, end: &Segments<'_>, mut limit: i64, back: bool) -> Result<i64> {
     let (mut near, mut far) = edges(it, back);
     let mut empty = 0;
@@ -286,7 +287,7 @@ fn skip_uncached(it: &mut Segments<'_>, end: &Segments<'_>, mut limit: i64, back
     Ok(empty)
 }
 
-/// How many empty single keys follow `it` before anything else that is known, at most `most`.
+/// The number of empty single keys that follow `it` before any other known segment, at most `most`.
 fn count_uncached(mut it: Segments<'_>, end: Edge<'_>, most: i64, back: bool) -> Result<i64> {
     let mut empty = 0;
     if most <= 0 {
@@ -311,7 +312,7 @@ fn count_uncached(mut it: Segments<'_>, end: Edge<'_>, most: i64, back: bool) ->
     Ok(empty)
 }
 
-/// The edge a walk comes from, and the one it goes to.
+/// The edge from which a walk comes, and the edge to which it goes.
 fn edges<'a>(it: &Segments<'a>, back: bool) -> (Edge<'a>, Edge<'a>) {
     if back { (it.end(), it.begin()) } else { (it.begin(), it.end()) }
 }

@@ -1,4 +1,4 @@
-//! Selectors and ranges: own writes over the snapshot, conflict ranges, history.
+//! Selectors and ranges: the transaction's own writes over the snapshot, conflict ranges, history.
 
 use super::{
     conflict,
@@ -22,19 +22,19 @@ use bytes::Bytes;
 use shaketable_layers::tx::{Error, Isolation, KeySelector, KeyValue, RangeBatch, RangeOption, Result};
 use std::{future::Future, pin::Pin, sync::Arc};
 
-/// How a read sees own writes.
+/// How a read sees the transaction's own writes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum View {
-    /// Not, and the client keeps nothing of it: read-your-writes is off.
+    /// It ignores them, and the client caches no result: read-your-writes is disabled.
     Through,
-    /// Not, but what was read before is known.
+    /// It ignores them, but earlier reads are cached.
     Snapshot,
-    /// As if they had happened.
+    /// As if they had been committed.
     Own,
 }
 
 impl State {
-    /// How a read of this isolation sees own writes.
+    /// How a read with this isolation sees the transaction's own writes.
     pub fn view(&self, isolation: Isolation) -> View {
         match isolation {
             _ if self.options.ryw_disabled => View::Through,
@@ -56,7 +56,7 @@ struct Issued {
 }
 
 impl Issued {
-    /// Runs a range read to its end over what is known, reading what is not.
+    /// Runs a range read to its end, fetching what is not cached.
     async fn run(&self, mut read: RangeRead) -> Result<Batch> {
         loop {
             let step = {
@@ -79,7 +79,8 @@ impl Issued {
         }
     }
 
-    /// The key of a selector, own writes included. A range read may need one, and it is one itself.
+    /// The key of a selector, including the transaction's own writes. A range read may need one, and
+    /// resolving it is a range read itself.
     fn key(&self, selector: Selector) -> Pin<Box<dyn Future<Output = Result<Bytes>> + Send + '_>> {
         Box::pin(async move {
             let forward = selector.offset > 0;
@@ -107,14 +108,14 @@ impl Issued {
         Ok(batch)
     }
 
-    /// Notes a conflict range of a read that went past the write map.
+    /// Adds a conflict range of a read that bypassed the write map.
     fn read_through(&self, state: &mut State, range: KeyRange) {
         if self.serializable && range.begin < range.end {
             state.native.extra_reads.push(range);
         }
     }
 
-    /// Ends the read: its answer goes through `note`, its error into the transaction.
+    /// Ends the read: passes its result to `note`, or its error to the transaction.
     fn end<T>(&self, answer: Result<T>, note: impl FnOnce(&mut State, &T)) -> Result<T> {
         let mut state = self.inner.state.lock();
         state.check(&self.inner.client, self.epoch)?;
@@ -177,7 +178,7 @@ impl Issued {
         Ok(RangeBatch { rows: batch.rows, more: batch.more })
     }
 
-    /// A range read while read-your-writes is off.
+    /// A range read with read-your-writes disabled.
     async fn range_through(
         &self,
         begin: &Selector,
@@ -209,7 +210,7 @@ impl Issued {
     }
 }
 
-/// The writes without one key's, now and then: the defect that judges must find.
+/// The writes, occasionally without those of one key: the planted bug that judges must find.
 fn lose_own_write(client: &Client, writes: &Arc<WriteMap>) -> Arc<WriteMap> {
     if client.connection.world.config.sabotage != Some(Sabotage::ClientLosesOwnWrite) || writes.is_empty() {
         return writes.clone();
@@ -292,7 +293,7 @@ impl SimTransaction {
         }
     }
 
-    /// Issues a range read; `None` when its selectors are inverted whatever the keys are.
+    /// Issues a range read; `None` if its selectors are inverted regardless of the keys.
     fn issue_range(
         &self,
         range: &RangeOption,

@@ -1,4 +1,4 @@
-//! What one attempt leaves in the history.
+//! The record of one attempt in the history.
 
 use super::database::Client;
 use crate::{
@@ -39,45 +39,45 @@ impl Record {
         self.operation
     }
 
-    /// Notes a call; the number is for its answer.
+    /// Records a call; the returned number identifies it when its result is recorded.
     pub fn call(&mut self, call: Call) -> usize {
         self.calls.push(call);
         self.calls.len() - 1
     }
 
-    /// The answer of a point read.
+    /// Records the result of a point read.
     pub fn value(&mut self, at: usize, value: &Option<Bytes>) {
         if let Some(Call::Get { answer, .. }) = self.calls.get_mut(at) {
             *answer = Some(value.clone());
         }
     }
 
-    /// The answer of a selector's resolution.
+    /// Records the result of a selector's resolution.
     pub fn key(&mut self, at: usize, key: &Bytes) {
         if let Some(Call::GetKey { answer, .. }) = self.calls.get_mut(at) {
             *answer = Some(key.clone());
         }
     }
 
-    /// The answer of a range read.
+    /// Records the result of a range read.
     pub fn rows(&mut self, at: usize, rows: &[KeyValue], more: bool) {
         if let Some(Call::GetRange { answer, .. }) = self.calls.get_mut(at) {
             *answer = Some((Arc::from(rows), more));
         }
     }
 
-    /// The read version was asked for, with or without the promise that it is fresh.
+    /// Records that the read version was requested, and whether it is guaranteed to be fresh.
     pub fn asked(&mut self, now: Nanos, fresh: bool) {
         self.asked = now;
         self.fresh = fresh;
     }
 
-    /// When the read version was asked for.
+    /// When the read version was requested.
     pub fn asked_at(&self) -> Nanos {
         self.asked
     }
 
-    /// The attempt's number, made when it is first needed.
+    /// The attempt's number, reserved when it is first needed.
     pub fn id(&mut self, client: &Client) -> AttemptId {
         let operation = self.operation.map_or(u64::MAX, u64::from);
         *self.id.get_or_insert_with(|| {
@@ -88,7 +88,7 @@ impl Record {
         })
     }
 
-    /// The read version is known.
+    /// Records the read version.
     pub fn read_version(&mut self, client: &Client, version: Version) {
         self.read_version = Some(version);
         let id = self.id(client);
@@ -96,31 +96,32 @@ impl Record {
         connection.world.event(connection.node, Kind::ReadVersion, u64::from(id.0), version as u64);
     }
 
-    /// A write goes without a write conflict range, as it was asked to.
+    /// Records that a write was made without a write conflict range, as requested.
     pub fn waives_conflict(&mut self) {
         self.waives_conflicts = true;
     }
 
-    /// Should the commit's result be unknown, nothing will make sure that it is decided.
+    /// Records that an unknown result of the commit is not guaranteed to be final.
     pub fn is_unsettled(&mut self) {
         self.unsettled = true;
     }
 
-    /// The commit is being sent.
+    /// Records that the commit is being sent.
     pub fn commit_sent(&mut self, now: Nanos, read_ranges: &[KeyRange], write_ranges: &[KeyRange]) {
         self.commit_sent = Some(now);
         self.read_ranges = read_ranges.to_vec();
         self.write_ranges = self.waives_conflicts.then(|| write_ranges.to_vec());
     }
 
-    /// The commit was answered: the version, or the negated error code.
+    /// Records the result of the commit: the version, or the negated error code.
     pub fn commit_answered(&mut self, client: &Client, answer: i64) {
         let id = self.id(client);
         let connection = &client.connection;
         connection.world.event(connection.node, Kind::Commit, u64::from(id.0), answer as u64);
     }
 
-    /// The attempt has ended. Nothing is recorded twice, nor of an attempt that did nothing.
+    /// Records the end of the attempt. Does nothing for a second call, or for an attempt without any
+    /// activity.
     pub fn end(&mut self, client: &Client, told: Told, (ryw, snapshot_ryw): (bool, bool)) {
         let idle = self.calls.is_empty() && self.read_version.is_none() && self.commit_sent.is_none();
         if std::mem::replace(&mut self.ended, true) || (idle && self.id.is_none()) {

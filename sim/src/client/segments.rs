@@ -1,4 +1,4 @@
-//! Own writes over the snapshot: the two sequences of segments walked as one.
+//! The transaction's own writes over the snapshot: the two sequences of segments, walked as one.
 
 use super::{
     keys::Edge,
@@ -12,15 +12,15 @@ use std::cmp::Ordering;
 /// What a read sees in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It has to be read from the snapshot first.
+    /// It must be read from the snapshot first.
     Unknown,
     /// No row.
     Empty,
-    /// One key, which holds a row unless `compare_and_clear` has emptied it.
+    /// One key, which holds a row unless `compare_and_clear` has cleared it.
     Row,
 }
 
-/// A place among the joint segments. Segments cover the keyspace without gaps.
+/// A position in the combined segments. Segments cover the keyspace without gaps.
 #[derive(Clone, Copy)]
 pub struct Segments<'a> {
     cache: CacheCursor<'a>,
@@ -41,7 +41,7 @@ impl<'a> Segments<'a> {
         }
     }
 
-    /// What a read sees here; 1036 when a versionstamp may yet land here.
+    /// What a read sees here; 1036 if a versionstamp may be stored here at commit.
     pub fn kind(&self) -> Result<Kind> {
         if self.writes.is_unreadable() {
             return Err(Error::ACCESSED_UNREADABLE);
@@ -55,17 +55,17 @@ impl<'a> Segments<'a> {
         })
     }
 
-    /// Whether a versionstamp may yet land here.
+    /// Whether a versionstamp may be stored here at commit.
     pub fn is_unreadable(&self) -> bool {
         self.writes.is_unreadable()
     }
 
-    /// Whether what a read sees here is decided; false for what is unreadable.
+    /// Whether it is known what a read sees here; false for unreadable segments.
     pub fn is_known(&self) -> bool {
         !self.is_unreadable() && self.kind() != Ok(Kind::Unknown)
     }
 
-    /// The row here; `None` when the key turns out to be absent. Only for [`Kind::Row`].
+    /// The row here; `None` if the key is absent after applying the operations. Only for [`Kind::Row`].
     pub fn row(&self) -> Option<(Bytes, Bytes)> {
         let below = self.cache.row();
         if !self.writes.is_operation() {
@@ -79,17 +79,17 @@ impl<'a> Segments<'a> {
         Some((key, value))
     }
 
-    /// Where the segment begins.
+    /// The begin of the segment.
     pub fn begin(&self) -> Edge<'a> {
         if self.begin.is_le() { self.writes.begin() } else { self.cache.begin() }
     }
 
-    /// Where the segment ends.
+    /// The end of the segment.
     pub fn end(&self) -> Edge<'a> {
         if self.end.is_le() { self.cache.end() } else { self.writes.end() }
     }
 
-    /// Moves on to the next segment.
+    /// Moves to the next segment.
     pub fn next(&mut self) {
         if self.end.is_le() {
             self.cache.next();
@@ -101,7 +101,7 @@ impl<'a> Segments<'a> {
         self.end = self.cache.end().cmp(&self.writes.end());
     }
 
-    /// Moves back to the segment before. Not to be called at the beginning of the keyspace.
+    /// Moves to the previous segment. Must not be called at the beginning of the keyspace.
     pub fn prev(&mut self) {
         if self.begin.is_ge() {
             self.cache.prev();
@@ -113,7 +113,7 @@ impl<'a> Segments<'a> {
         self.begin = self.cache.begin().cmp(&self.writes.begin());
     }
 
-    /// Whether both stand on the same segment.
+    /// Whether both are at the same segment.
     pub fn is(&self, other: &Segments<'_>) -> bool {
         self.begin() == other.begin() && self.end() == other.end()
     }

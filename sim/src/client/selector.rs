@@ -1,5 +1,5 @@
-//! Key selectors in the form reads work with, and their resolution as far as the transaction knows
-//! its snapshot and its own writes.
+//! Key selectors in the form used by reads, and their resolution as far as the cached snapshot and the
+//! transaction's own writes allow.
 
 use super::{
     keys::Edge,
@@ -16,7 +16,7 @@ use shaketable_layers::tx::{KeySelector, Result, key_after};
 pub struct Selector {
     /// The base key.
     pub key: Bytes,
-    /// How far to go.
+    /// The number of keys to move.
     pub offset: i32,
 }
 
@@ -35,30 +35,30 @@ impl Selector {
         Selector { key, offset: selector.offset }
     }
 
-    /// Whether it resolves to its base key, as far as a range's ends are concerned.
+    /// Whether it resolves to its base key when it is the end of a range.
     pub fn is_key(&self) -> bool {
         self.offset == 1
     }
 
-    /// Whether only keys before the base key decide.
+    /// Whether its result depends only on keys before the base key.
     pub fn is_backward(&self) -> bool {
         self.offset <= 0
     }
 }
 
-/// What resolution has found out about the ends of the keyspace.
+/// Whether resolution has reached the ends of the keyspace.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reached {
-    /// A selector ran off the beginning.
+    /// A selector has moved beyond the beginning.
     pub begin: bool,
-    /// A selector ran off the end.
+    /// A selector has moved beyond the end.
     pub end: bool,
 }
 
-/// Moves `selector` towards the key it names, as far as that is known, and stands on its segment:
-/// the named key when it was found, an unknown or unreadable segment otherwise. A selector that
-/// runs off an end becomes that end. `offset` is what remained of the offset, unless it was 1
-/// from the start.
+/// Moves `selector` towards the key to which it resolves, as far as that is known, and returns its segment:
+/// that of the resolved key if it was found, otherwise an unknown or unreadable one. A selector that moves
+/// beyond an end becomes that end. `offset` is set to the remaining offset, unless the offset was 1 from the
+/// start.
 pub fn resolve<'a>(
     selector: &mut Selector,
     (cache, writes): (&'a SnapshotCache, &'a WriteMap),

@@ -1,10 +1,10 @@
-//! How large a transaction is, in the bytes FoundationDB counts: the payload and the C++ structures
-//! around it.
+//! The size of a transaction in the bytes that FoundationDB counts: the payload and the C++ structures around
+//! it.
 
 use crate::proto::{KeyRange, Mutation};
 use shaketable_layers::tx::KeyValue;
 
-/// The largest transaction, bytes (`TRANSACTION_SIZE_LIMIT`).
+/// The maximum size of a transaction, bytes (`TRANSACTION_SIZE_LIMIT`).
 pub const TRANSACTION_SIZE_LIMIT: i64 = 10_000_000;
 
 /// `sizeof(MutationRef)`.
@@ -12,7 +12,7 @@ const MUTATION: i64 = 44;
 /// `sizeof(KeyRangeRef)`.
 const RANGE: i64 = 24;
 
-/// A range whose ends have these lengths.
+/// A range with ends of these lengths.
 pub fn range(begin: usize, end: usize) -> i64 {
     RANGE + (begin + end) as i64
 }
@@ -22,7 +22,7 @@ pub fn single_key(key: usize) -> i64 {
     range(key, key + 1)
 }
 
-/// A mutation whose parameters have these lengths.
+/// A mutation with parameters of these lengths.
 pub fn mutation(first: usize, second: usize) -> i64 {
     MUTATION + (first + second) as i64
 }
@@ -39,22 +39,22 @@ pub fn commit(mutations: &[Mutation], reads: &[KeyRange], writes: &[KeyRange]) -
 
 /// `sizeof(KeyValueRef)`.
 const ROW: usize = 24;
-/// What costs are rounded up to (`TAG_THROTTLING_PAGE_SIZE`).
+/// The unit to which costs are rounded up (`TAG_THROTTLING_PAGE_SIZE`).
 const PAGE: usize = 4_096;
-/// How much more a write costs than a read (`GLOBAL_TAG_THROTTLING_RW_FUNGIBILITY_RATIO`).
+/// The cost of a write relative to a read (`GLOBAL_TAG_THROTTLING_RW_FUNGIBILITY_RATIO`).
 const WRITE_RATIO: i64 = 4;
 
-/// The bytes of rows as storage servers and costs count them.
+/// The size of rows as counted by storage servers and for costs.
 pub fn rows(rows: &[KeyValue]) -> i64 {
     rows.iter().map(|row| (ROW + row.key.len() + row.value.len()) as i64).sum()
 }
 
-/// What it costs to read so many bytes.
+/// The cost of reading this many bytes.
 pub fn read_cost(bytes: usize) -> i64 {
     (bytes.div_ceil(PAGE).max(1) * PAGE) as i64
 }
 
-/// What a mutation costs: a clear one page, an atomic operation its key.
+/// The cost of a mutation: one page for a clear, that of the key for an atomic operation.
 pub fn write_cost(mutation: &Mutation) -> i64 {
     match mutation {
         Mutation::Set(key, value) => WRITE_RATIO * read_cost(key.len() + value.len()),

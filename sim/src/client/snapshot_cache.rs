@@ -1,7 +1,7 @@
-//! What a transaction knows of its snapshot: ranges of the keyspace whose rows it has read.
+//! The part of its snapshot that a transaction has cached: ranges of the keyspace whose rows it has read.
 //!
-//! A second read of a known key asks nobody. The cache also decides where a batch of a range read
-//! ends, so that its segments are FoundationDB's (`fdbclient/SnapshotCache.h`).
+//! A second read of a cached key sends no request. The cache also affects where a batch of a range read ends;
+//! therefore its segments are those of FoundationDB (`fdbclient/SnapshotCache.h`).
 
 use super::keys::Edge;
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use std::{
     ops::Bound::{Excluded, Included, Unbounded},
 };
 
-/// A known range: it holds these rows and no others.
+/// A known range: it contains exactly these rows.
 #[derive(Clone, Debug)]
 struct Known {
     end: Bytes,
@@ -23,12 +23,12 @@ static FIRST: Known = Known { end: Bytes::new(), rows: Vec::new() };
 static LAST: Known = Known { end: Bytes::from_static(b"\xff\xff\x00"), rows: Vec::new() };
 const LAST_KEY: &[u8] = b"\xff\xff";
 
-/// What kind of segment a cursor stands on.
+/// The kind of the segment at a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Segment {
     /// Not read yet.
     Unknown,
-    /// Read, and no row there.
+    /// Read, without a row.
     Empty,
     /// A row.
     Row,
@@ -46,7 +46,7 @@ impl SnapshotCache {
         self.known.is_empty()
     }
 
-    /// What is known of one key: nothing, or its value.
+    /// What is known about one key: `None` if nothing, otherwise its value.
     pub fn get(&self, key: &[u8]) -> Option<Option<&Bytes>> {
         let (_, known) = self.known.range::<[u8], _>((Unbounded, Included(key))).next_back()?;
         if key >= &known.end[..] {
@@ -56,7 +56,7 @@ impl SnapshotCache {
         Some(found.map(|i| &known.rows[i].value))
     }
 
-    /// The key whose range is `[key, after)` has this value. What is known already stays.
+    /// Adds the value of one key, whose range is `[key, after)`. Ranges that are already known do not change.
     pub fn insert(&mut self, key: Bytes, after: Bytes, value: Option<Bytes>) {
         if self.get(&key).is_none() {
             let rows = value.map(|value| KeyValue { key: key.clone(), value }).into_iter().collect();
@@ -64,7 +64,8 @@ impl SnapshotCache {
         }
     }
 
-    /// `[begin, end)` holds exactly these rows, ascending. What is known already stays.
+    /// Adds `[begin, end)` with exactly these rows, in ascending order. Ranges that are already known do not
+    /// change.
     pub fn insert_range(&mut self, mut begin: Bytes, mut end: Bytes, mut rows: Vec<KeyValue>) {
         if let Some((from, known)) = self.known.range(..=begin.clone()).next_back()
             && begin < known.end
@@ -113,7 +114,7 @@ impl SnapshotCache {
         }
     }
 
-    /// A cursor on the segment that holds `key`.
+    /// A cursor at the segment that contains `key`.
     pub fn cursor_at(&self, key: &[u8]) -> CacheCursor<'_> {
         let (begin, known) = self.entry(key);
         if key >= &known.end[..] {
@@ -126,13 +127,13 @@ impl SnapshotCache {
     }
 }
 
-/// A place among the segments of a [`SnapshotCache`]. Segments cover the keyspace without gaps.
+/// A position in the segments of a [`SnapshotCache`]. Segments cover the keyspace without gaps.
 #[derive(Clone, Copy)]
 pub struct CacheCursor<'a> {
     cache: &'a SnapshotCache,
     begin: &'a [u8],
     known: &'a Known,
-    /// 0 is the unknown range before `known`; then gaps (odd) and rows (even) of it alternate.
+    /// 0 is the unknown range before `known`; after that, its gaps (odd) and rows (even) alternate.
     place: usize,
 }
 
@@ -146,12 +147,12 @@ impl<'a> CacheCursor<'a> {
         }
     }
 
-    /// The row it stands on.
+    /// The row at the cursor.
     pub fn row(&self) -> Option<&'a KeyValue> {
         (self.segment() == Segment::Row).then(|| &self.known.rows[self.place / 2 - 1])
     }
 
-    /// Where the segment begins.
+    /// The begin of the segment.
     pub fn begin(&self) -> Edge<'a> {
         match self.place {
             0 => Edge::at(&self.cache.entry_before(self.begin).1.end),
@@ -160,7 +161,7 @@ impl<'a> CacheCursor<'a> {
         }
     }
 
-    /// Where the segment ends.
+    /// The end of the segment.
     pub fn end(&self) -> Edge<'a> {
         match self.place {
             0 => Edge::at(self.begin),
@@ -169,7 +170,7 @@ impl<'a> CacheCursor<'a> {
         }
     }
 
-    /// Moves on to the next segment.
+    /// Moves to the next segment.
     pub fn next(&mut self) {
         let end = self.end();
         loop {
@@ -184,7 +185,7 @@ impl<'a> CacheCursor<'a> {
         }
     }
 
-    /// Moves back to the segment before. Not to be called at the beginning of the keyspace.
+    /// Moves to the previous segment. Must not be called at the beginning of the keyspace.
     pub fn prev(&mut self) {
         let begin = self.begin();
         loop {
@@ -252,7 +253,7 @@ mod tests {
                 let cursor = cache.cursor_at(&[k]);
                 prop_assert!(cursor.begin() <= Edge::at(&[k]) && Edge::at(&[k]) < cursor.end());
             }
-            // Forth and back over all segments meets the same edges.
+            // Walking forward and back over all segments visits the same edges.
             let mut cursor = cache.cursor_at(b"");
             let mut edges = vec![cursor.begin().to_bytes()];
             while cursor.end() < Edge::at(LAST_KEY) {

@@ -1,7 +1,7 @@
 //! Special keys: the transaction's own conflict ranges, and the keys that made its commit fail.
 //!
-//! The modules' boundaries are FoundationDB's, so that reads across them fail alike; only the
-//! transaction's module holds rows here.
+//! The modules' boundaries are those of FoundationDB, so that reads across them fail in the same way; only
+//! the transaction module contains rows here.
 
 use super::{
     conflict::RangeSet,
@@ -44,7 +44,7 @@ const CONFLICTING: &[u8] = b"\xff\xff/transaction/conflicting_keys/";
 const READ: &[u8] = b"\xff\xff/transaction/read_conflict_range/";
 const WRITE: &[u8] = b"\xff\xff/transaction/write_conflict_range/";
 
-/// The module that holds `key`, or the gap between modules around it; and whether it is a module.
+/// The module that contains `key`, or the gap between modules around it; and whether it is a module.
 fn module(key: &[u8]) -> (&[u8], &[u8], bool) {
     let (mut from, mut to): (&[u8], &[u8]) = (b"\xff\xff", b"\xff\xff\xff");
     for (begin, end) in MODULES {
@@ -60,7 +60,7 @@ fn module(key: &[u8]) -> (&[u8], &[u8], bool) {
     (from, to, false)
 }
 
-/// The boundaries of a set, each with whether the set begins or ends there.
+/// The boundaries of a set, each with a value that indicates whether a range begins or ends there.
 fn boundaries(prefix: &[u8], set: &RangeSet, rows: &mut Vec<KeyValue>) {
     for range in set.ranges() {
         rows.push(KeyValue::new([prefix, &range.begin].concat(), &b"1"[..]));
@@ -108,7 +108,7 @@ impl State {
     }
 }
 
-/// Where `selector` points among `rows`, all of which lie in `[begin, end)`.
+/// The position of `selector` among `rows`, all of which are in `[begin, end)`.
 fn position(selector: &Selector, rows: &[KeyValue], (begin, end): (&[u8], &[u8])) -> usize {
     let key = selector.key.clone().clamp(Bytes::copy_from_slice(begin), Bytes::copy_from_slice(end));
     let base = rows.partition_point(|row| row.key < key) as i64;
@@ -145,7 +145,7 @@ async fn read(
     };
     let reads = KeyRange::new(READ, [&READ[..READ.len() - 1], b"0"].concat());
     if begin.key < reads.end && end.key > reads.begin {
-        // Conflict ranges of reads under way count.
+        // Conflict ranges of reads in progress are included.
         let watches = inner.state.lock().watches.clone();
         let pending = async {
             for watch in watches {

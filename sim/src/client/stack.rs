@@ -1,4 +1,4 @@
-//! The operations a transaction has applied to one key, and what they make of its value.
+//! The operations that a transaction has applied to one key, and their effect on its value.
 
 use crate::atomic;
 use bytes::Bytes;
@@ -7,14 +7,14 @@ use shaketable_layers::tx::MutationType;
 /// One operation on a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Its value is this, or it is absent.
+    /// Sets the value, or clears the key.
     Set(Option<Bytes>),
     /// An atomic operation.
     Atomic(MutationType, Bytes),
 }
 
 impl Op {
-    /// Whether what the key holds afterwards depends on what it held before.
+    /// Whether the resulting value depends on the previous value.
     pub fn is_dependent(&self) -> bool {
         !matches!(
             self,
@@ -23,7 +23,7 @@ impl Op {
         )
     }
 
-    /// What the key holds afterwards, when it held `before`.
+    /// The resulting value, for the previous value `before`.
     fn value(&self, before: Option<&Bytes>) -> Option<Bytes> {
         match self {
             Op::Set(value) => value.clone(),
@@ -38,9 +38,9 @@ pub enum Stack {
     /// None: the entry only begins a range.
     #[default]
     Empty,
-    /// One.
+    /// One operation.
     One(Op),
-    /// More.
+    /// Several operations.
     Many(Vec<Op>),
 }
 
@@ -54,12 +54,12 @@ impl Stack {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no operations.
     pub fn is_empty(&self) -> bool {
         matches!(self, Stack::Empty)
     }
 
-    /// Whether what the key holds afterwards depends on what the snapshot holds.
+    /// Whether the resulting value depends on the snapshot.
     pub fn is_dependent(&self) -> bool {
         self.ops().first().is_some_and(Op::is_dependent)
     }
@@ -76,7 +76,7 @@ impl Stack {
         };
     }
 
-    /// Puts `op` over the newest operation, as one operation where both together are one.
+    /// Adds `op` after the newest operation, combining the two into one where possible.
     pub fn coalesce(&mut self, op: Op) {
         let top = match self {
             Stack::Empty => return self.push(op),
@@ -96,7 +96,7 @@ impl Stack {
         *top = merged;
     }
 
-    /// What the key holds when the snapshot holds `below`.
+    /// The resulting value if the snapshot's value is `below`.
     pub fn over(&self, below: Option<&Bytes>) -> Option<Bytes> {
         match self {
             Stack::Empty => below.cloned(),
@@ -107,7 +107,7 @@ impl Stack {
     }
 }
 
-/// Whether two equal atomic operations in a row are one with a combined operand.
+/// Whether two equal atomic operations in a row can be combined into one with a combined operand.
 fn merges(op: MutationType, old: usize, new: usize) -> bool {
     use MutationType::*;
     match op {

@@ -1,4 +1,4 @@
-//! The versionstamp of a transaction, to come.
+//! The future versionstamp of a transaction.
 
 use super::{
     guard::{Guard, guard},
@@ -13,12 +13,12 @@ use std::{
     task::{Poll, Waker},
 };
 
-/// Where those who asked for the versionstamp wait.
+/// The versionstamp, and the tasks that wait for it.
 #[derive(Debug, Default)]
 pub struct StampCell(Mutex<(Option<Result<[u8; 10]>>, Wakers)>);
 
 impl StampCell {
-    /// The stamp, or why there is none. The first one stands.
+    /// Sets the stamp, or the error. Only the first call has an effect.
     pub fn set(&self, stamp: Result<[u8; 10]>) {
         let mut cell = self.0.lock();
         cell.0.get_or_insert(stamp);
@@ -42,7 +42,7 @@ impl StampCell {
 }
 
 impl SimTransaction {
-    /// The versionstamp that the commit will have.
+    /// The versionstamp of the commit.
     pub(super) fn do_get_versionstamp(&self) -> BoxFuture<'static, Result<[u8; 10]>> {
         let mut state = self.0.state.lock();
         if let Err(e) = state.enter(&self.0.client) {
@@ -52,7 +52,7 @@ impl SimTransaction {
         let guarded = Guard::new(&self.0, state.epoch, false);
         drop(state);
         Box::pin(async move {
-            // A stamp that is there stands, whatever became of the transaction since.
+            // A stamp that was set remains valid, regardless of later events of the transaction.
             let known = cell.0.lock().0;
             match known {
                 Some(stamp) => stamp,

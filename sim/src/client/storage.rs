@@ -1,4 +1,4 @@
-//! Calls that ask storage servers for estimates, and the read version for its own sake.
+//! Calls that request estimates from storage servers, and explicit requests for the read version.
 
 use super::{
     guard::guarded,
@@ -118,13 +118,13 @@ impl SimTransaction {
     }
 }
 
-/// What a machine would be called in a network of addresses.
+/// A machine's address, as it would be in an IP network.
 fn address(server: &Endpoint) -> String {
     let [high, low] = server.node.0.to_be_bytes();
     format!("10.0.{high}.{low}:4500")
 }
 
-/// Asks a replica of each shard that meets `range`, in order, and adds the answers up.
+/// Sends a request to a replica of each shard that intersects `range`, in order, and accumulates the replies.
 async fn over_shards<R: Send + 'static, T>(
     inner: &Inner,
     range: KeyRange,

@@ -1,4 +1,4 @@
-//! A transaction's state, and its life: fresh, committing, failed, reset.
+//! A transaction's state and its life cycle: new, committing, failed, reset.
 
 use super::{
     backoff,
@@ -24,93 +24,94 @@ use parking_lot::Mutex;
 use shaketable_layers::tx::{Error, Result, TransactionOption};
 use std::{sync::Arc, task::Waker};
 
-/// So many calls fit neither into the size of a transaction nor into its five seconds.
+/// A number of calls that exceeds both the size limit and the five-second limit of a transaction.
 const MOST_CALLS: u32 = 200_000;
 
-/// A transaction's handle; clones are the same transaction.
+/// A transaction's handle; clones refer to the same transaction.
 #[derive(Clone)]
 pub struct SimTransaction(pub(super) Arc<Inner>);
 
-/// What the handles share.
+/// The state shared by the handles.
 pub struct Inner {
-    /// The database's.
+    /// The client of the database.
     pub client: Arc<Client>,
-    /// Everything that changes.
+    /// The mutable state.
     pub state: Mutex<State>,
 }
 
-/// What goes to the commit proxy as it is: everything while read-your-writes is off, and what a
-/// versionstamped key has pushed out of the write map otherwise.
+/// Data that is sent to the commit proxy unchanged: everything if read-your-writes is disabled; otherwise,
+/// what a versionstamped key has pushed out of the write map.
 #[derive(Debug, Default)]
 pub struct Native {
     /// Writes, in order.
     pub mutations: Vec<Mutation>,
     /// Read conflict ranges.
     pub read_ranges: Vec<KeyRange>,
-    /// Ranges of reads that are answered; they do not count towards the size.
+    /// Ranges of completed reads; they do not count towards the size.
     pub extra_reads: Vec<KeyRange>,
     /// Write conflict ranges.
     pub write_ranges: Vec<KeyRange>,
 }
 
-/// What changes in a transaction.
+/// The mutable state of a transaction.
 pub struct State {
-    /// Counts resets: a call of an earlier life ends with 1025.
+    /// The number of resets: a call of an earlier life ends with 1025.
     pub epoch: u32,
-    /// How many calls there were in this life.
+    /// The number of calls in this life.
     calls: u32,
-    /// The options in force.
+    /// The options in effect.
     pub options: Options,
-    /// Those set on this transaction that outlive `on_error`.
+    /// Options set on this transaction that remain set after `on_error`.
     persistent: Vec<TransactionOption>,
     created: Nanos,
     retries: i32,
     backoff: Nanos,
     /// The error with which every call ends until a reset.
     pub failure: Option<Error>,
-    /// The error of a call that answers nothing, for the next one that does.
+    /// The error of a call that returns nothing, for the next call that returns a result.
     pub deferred: Option<Error>,
-    /// Whether a commit has begun: nothing else may be called until a reset.
+    /// Whether a commit has started: no other call is allowed until a reset.
     pub commit_started: bool,
-    /// Whether a read was ever begun.
+    /// Whether a read was ever started.
     pub has_read: bool,
-    /// Own writes; reads under way keep the ones they were issued with.
+    /// The transaction's own writes; reads in progress keep the ones with which they were issued.
     pub writes: Arc<WriteMap>,
-    /// What is known of the snapshot.
+    /// The cached part of the snapshot.
     pub cache: SnapshotCache,
     /// Read conflict ranges.
     pub reads: RangeSet,
-    /// What goes to the commit proxy as it is.
+    /// Data that is sent to the commit proxy unchanged.
     pub native: Native,
-    /// Versionstamped keys, as they were given.
+    /// Versionstamped keys in their original form.
     pub stamp_keys: Vec<Bytes>,
     /// The approximate size.
     pub size: i64,
-    /// What was read from storage servers and handed to the commit, in bytes of pages.
+    /// The cost of what was read from storage servers and passed to the commit, in bytes of pages.
     pub cost: i64,
     /// The read version.
     pub version: ReadVersion,
-    /// Reads under way, tasks that wait for there to be none, and the first error of one.
+    /// The number of reads in progress, the tasks that wait for it to become zero, and the first error of a
+    /// read.
     pub reading: usize,
     pub idle: Vec<Waker>,
     pub reading_error: Option<Error>,
-    /// Tasks of calls under way.
+    /// Tasks of calls in progress.
     pub waiting: Wakers,
     /// Watches that the commit will arm.
     pub watches: Vec<Arc<WatchCell>>,
-    /// Where those wait who asked for the versionstamp.
+    /// The tasks that wait for the versionstamp.
     pub stamp: Option<Arc<StampCell>>,
-    /// The version of the commit, -1 before and for a read-only one.
+    /// The commit version; -1 before the commit and for a read-only transaction.
     pub committed_version: Version,
-    /// What the commit was answered.
+    /// The reply to the commit.
     pub outcome: Option<CommitReply>,
     /// After 1020, the read ranges that conflicted.
     pub conflicting: RangeSet,
-    /// The id by which an unknown result is looked up.
+    /// The id with which an unknown result is looked up.
     pub idempotency_id: Option<Bytes>,
-    /// Whether 1039 was met: the client's library was switched, and `on_error` takes it up.
+    /// Whether 1039 was returned: the client library was switched, and `on_error` uses the new one.
     pub switched: bool,
-    /// What the history will know of this attempt.
+    /// The record of this attempt for the history.
     pub record: Record,
 }
 
@@ -173,7 +174,7 @@ impl State {
         state
     }
 
-    /// Draws the id of a transaction that asks for idempotency.
+    /// Draws the id of a transaction that uses automatic idempotency.
     fn identify(&mut self, client: &Client) {
         if self.options.automatic_idempotency && self.idempotency_id.is_none() {
             let mut id = [0; 16];
@@ -182,7 +183,7 @@ impl State {
         }
     }
 
-    /// The options of a fresh attempt: the database's defaults, and what outlives a retry.
+    /// The options of a new attempt: the database's defaults, and those that remain set after a retry.
     fn restore_options(&mut self, client: &Client) {
         let defaults = client.defaults.lock();
         self.options = Options::new(defaults.snapshot_ryw);
@@ -192,22 +193,22 @@ impl State {
         }
     }
 
-    /// The end of what the transaction may read.
+    /// The end of the keys that the transaction may read.
     pub fn max_read(&self) -> Bytes {
         if self.options.read_system_keys { ALL_END } else { USER_END }
     }
 
-    /// The end of what it may write.
+    /// The end of the keys that it may write.
     pub fn max_write(&self) -> Bytes {
         if self.options.write_system_keys { ALL_END } else { USER_END }
     }
 
-    /// When the timeout strikes.
+    /// When the timeout expires.
     pub fn deadline(&self) -> Option<Nanos> {
         (self.options.timeout > 0).then(|| self.created + self.options.timeout)
     }
 
-    /// The error with which a call made in the life `epoch` must end by now.
+    /// The error with which a call made in the life `epoch` must end now.
     pub fn check(&mut self, client: &Client, epoch: u32) -> Result<()> {
         if self.epoch != epoch {
             return Err(Error::TRANSACTION_CANCELLED);
@@ -215,7 +216,7 @@ impl State {
         self.alive(client)
     }
 
-    /// The error that a failed transaction answers every call with.
+    /// The error that every call on a failed transaction returns.
     pub fn alive(&mut self, client: &Client) -> Result<()> {
         if self.failure.is_none() && self.deadline().is_some_and(|deadline| client.now() >= deadline) {
             self.failure = Some(Error::TRANSACTION_TIMED_OUT);
@@ -223,18 +224,18 @@ impl State {
         self.failure.map_or(Ok(()), Err)
     }
 
-    /// The error that an earlier call has left behind.
+    /// The error left by an earlier call.
     pub fn deferred(&self) -> Result<()> {
         self.deferred.map_or(Ok(()), Err)
     }
 
-    /// Leaves an error behind, unless there is one already.
+    /// Leaves an error for a later call, unless there is already one.
     pub fn defer(&mut self, error: Error) {
         self.deferred.get_or_insert(error);
     }
 
-    /// 2017 once a commit has begun, which makes that commit fail as well. Panics at a call that no
-    /// transaction can come to: what loops without end must end as a finding of its seed.
+    /// Fails with 2017 once a commit has started, and makes that commit fail as well. Panics after more calls
+    /// than any transaction can make, so that an endless loop becomes a finding of its seed.
     pub fn unused(&mut self) -> Result<()> {
         self.calls += 1;
         assert!(self.calls < MOST_CALLS, "it loops without end: {MOST_CALLS} calls of one transaction");
@@ -248,14 +249,14 @@ impl State {
         Err(Error::USED_DURING_COMMIT)
     }
 
-    /// What every call that answers checks first.
+    /// The checks that every call that returns a result starts with.
     pub fn enter(&mut self, client: &Client) -> Result<()> {
         self.deferred()?;
         self.unused()?;
         self.alive(client)
     }
 
-    /// A read has failed: the commit will fail likewise.
+    /// Records that a read has failed: the commit will fail with the same error.
     pub fn read_failed(&mut self, error: Error) {
         self.reading_error.get_or_insert(error);
         self.switched |= error == Error::CLUSTER_VERSION_CHANGED;
@@ -267,7 +268,7 @@ impl State {
         self.record.end(client, told, flags);
     }
 
-    /// Lets go of everything that waits: the versionstamp with `unstamped`, all else with `error`.
+    /// Ends everything that waits: the versionstamp with `unstamped`, all else with `error`.
     fn abandon(&mut self, error: Error, unstamped: Error) -> Vec<Waker> {
         for watch in self.watches.drain(..) {
             watch.fail(error);
@@ -298,8 +299,9 @@ impl State {
         Ok(())
     }
 
-    /// Begins the next life: options that do not persist are lost, everything under way ends with
-    /// 1025, but for the versionstamp: with 1100, or with the error that had ended the transaction before.
+    /// Starts the next life: options that do not persist are lost, and all calls in progress end with 1025,
+    /// except for the versionstamp: it ends with 1100, or with the error that had ended the transaction
+    /// before.
     fn renew(&mut self, client: &Client) -> Vec<Waker> {
         self.end(client, Told::Nothing);
         let unstamped = self.failure.unwrap_or(Error::BROKEN_PROMISE);
@@ -317,7 +319,7 @@ impl State {
 }
 
 impl SimTransaction {
-    /// Makes the transaction as new.
+    /// Resets the transaction to its initial state.
     pub(super) fn do_reset(&self) {
         let mut state = self.0.state.lock();
         state.persistent.clear();
@@ -338,7 +340,7 @@ impl SimTransaction {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Waits and begins the next attempt, or gives the error back and leaves the transaction cancelled.
+    /// Waits and starts the next attempt, or returns the error and leaves the transaction cancelled.
     pub(super) async fn do_on_error(&self, error: Error) -> Result<()> {
         let inner = &self.0;
         let answer = self.retry(error).await;

@@ -1,4 +1,4 @@
-//! The read version: asked for at the first need, once, for all who wait for it.
+//! The read version: requested once, when it is first needed, for all calls that wait for it.
 
 use super::{
     connection::VersionFlags,
@@ -15,13 +15,13 @@ use futures::{
 use shaketable_layers::tx::{Error, Result};
 use std::{future::Future, sync::Arc};
 
-/// What is known of the read version.
+/// The state of the read version.
 pub enum ReadVersion {
-    /// Nobody needed it yet.
+    /// Not needed so far.
     Unasked,
-    /// It is on its way.
+    /// Requested.
     Asked(Shared<BoxFuture<'static, Result<Version>>>),
-    /// It is this.
+    /// Received or set.
     Known(Version),
 }
 
@@ -36,12 +36,12 @@ impl ReadVersion {
     }
 }
 
-/// A read version to come, or one that is there.
+/// A pending or known read version.
 #[derive(Clone)]
 pub enum Awaited {
-    /// It is there.
+    /// It is known.
     Known(Version),
-    /// It is on its way.
+    /// It was requested.
     Asked(Shared<BoxFuture<'static, Result<Version>>>),
 }
 
@@ -55,8 +55,8 @@ impl Awaited {
     }
 }
 
-/// The transaction's read version, asked for now if it was not before; `risky` adds to the options
-/// that it need not be causally consistent, as for a transaction that has read nothing.
+/// The transaction's read version, which is requested now if it was not before; `risky` specifies, in
+/// addition to the options, that it need not be causally consistent, as for a transaction without reads.
 pub fn read_version(inner: &Arc<Inner>, state: &mut State, risky: bool) -> Awaited {
     match &state.version {
         ReadVersion::Known(version) => return Awaited::Known(*version),
@@ -88,7 +88,7 @@ pub fn read_version(inner: &Arc<Inner>, state: &mut State, risky: bool) -> Await
     Awaited::Asked(asked)
 }
 
-/// How many versions before the latest a causally risky read version may be.
+/// By how many versions a causally risky read version is older than the latest one.
 fn staleness(inner: &Inner, state: &State) -> Version {
     let connection = &inner.client.connection;
     match state.options.causal_read_risky && connection.strikes(Family::RiskyRead) {
@@ -125,13 +125,13 @@ fn ask(
     }
 }
 
-/// Errors that the contract allows when a read version is asked for.
+/// Errors that the contract allows when a read version is requested.
 fn fault(inner: &Inner, state: &State) -> Option<Error> {
     let connection = &inner.client.connection;
     if connection.strikes(Family::GrvMemory) {
         return Some(Error::GRV_PROXY_MEMORY_LIMIT_EXCEEDED);
     }
-    // Only batch priority and tags are throttled here.
+    // In the simulation, only batch priority and tags are throttled.
     let batch = state.options.priority == Priority::Batch;
     if (batch || state.options.tags > 0) && connection.strikes(Family::Throttled) {
         let errors: &[Error] = match batch {
@@ -143,7 +143,7 @@ fn fault(inner: &Inner, state: &State) -> Option<Error> {
     None
 }
 
-/// Fixes the read version by hand.
+/// Sets the read version explicitly.
 pub fn set_read_version(inner: &Inner, state: &mut State, version: Version) -> Result<()> {
     if !matches!(state.version, ReadVersion::Unasked) {
         return Err(Error::READ_VERSION_ALREADY_SET);

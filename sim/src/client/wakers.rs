@@ -1,8 +1,8 @@
-//! Tasks that wait for something which happens to all of them at once.
+//! Tasks that wait for an event that concerns all of them.
 
 use std::task::{Context, Waker};
 
-/// Wakers in numbered places, so that a task that no longer waits can be forgotten.
+/// Wakers in numbered places, so that a task that no longer waits can be removed.
 #[derive(Debug, Default)]
 pub struct Wakers {
     places: Vec<Option<Waker>>,
@@ -10,7 +10,7 @@ pub struct Wakers {
 }
 
 impl Wakers {
-    /// Remembers the task at `place`, or at a new place, which it answers.
+    /// Registers the task at `place`, or at a new place, and returns the place.
     pub fn register(&mut self, place: Option<usize>, cx: &Context<'_>) -> usize {
         if let Some(place) = place {
             match &mut self.places[place] {
@@ -27,13 +27,13 @@ impl Wakers {
         self.places.len() - 1
     }
 
-    /// Forgets the task at `place`.
+    /// Removes the task at `place`.
     pub fn forget(&mut self, place: usize) {
         self.places[place] = None;
         self.free.push(place);
     }
 
-    /// The wakers of all tasks that wait, in the order of their places. They keep their places.
+    /// The wakers of all waiting tasks, in the order of their places. The places stay reserved.
     #[must_use = "wakers are woken outside of locks"]
     pub fn take(&mut self) -> Vec<Waker> {
         self.places.iter_mut().filter_map(Option::take).collect()

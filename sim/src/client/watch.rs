@@ -1,7 +1,7 @@
-//! Watches: they read when they are set, are armed by the commit, and end when the value differs.
+//! Watches: they read their key when they are set, are armed by the commit, and end when the value differs.
 //!
-//! An armed watch waits in a task of its own, on the machine that committed: a change is noticed however
-//! late the watch's future is polled. The task ends with that future, and with its machine.
+//! An armed watch waits in its own task, on the machine that committed: a change is noticed even if the
+//! watch's future is polled late. The task ends with that future, and with its machine.
 
 use super::{
     connection::{Connection, VersionFlags},
@@ -32,20 +32,20 @@ use std::{
     task::{Poll, Waker},
 };
 
-/// What a watch shares with its transaction.
+/// The state that a watch shares with its transaction.
 pub struct WatchCell {
     key: Bytes,
     state: Mutex<WatchState>,
-    /// The read that says what the transaction sees.
+    /// The read of the value that the transaction sees.
     read: Mutex<Option<Shared<BoxFuture<'static, ()>>>>,
 }
 
 #[derive(Default)]
 struct WatchState {
     phase: Phase,
-    /// What the transaction saw, once it has read.
+    /// The value that the transaction saw, once it has read the key.
     seen: Option<Option<Bytes>>,
-    /// What it has written since the watch was set.
+    /// The value that it has written since the watch was set.
     own: Option<Option<Bytes>>,
     outstanding: Option<Outstanding>,
     waiting: Wakers,
@@ -53,16 +53,17 @@ struct WatchState {
 
 #[derive(Default)]
 enum Phase {
-    /// The commit has not happened.
+    /// The commit has not happened yet.
     #[default]
     Set,
-    /// It has: a task waits for the value to differ, whether or not the watch's future is polled.
+    /// The commit has happened: a task waits for the value to differ, whether or not the watch's future is
+    /// polled.
     Armed(#[expect(dead_code, reason = "dropping it ends the task")] Task),
-    /// The watch is over.
+    /// The watch has ended.
     Over(Result<()>),
 }
 
-/// One of the client's outstanding watches.
+/// A slot among the client's outstanding watches.
 struct Outstanding(Arc<Client>);
 
 impl Outstanding {
@@ -82,11 +83,11 @@ impl Drop for Outstanding {
     }
 }
 
-/// How many watches a client has outstanding.
+/// The number of outstanding watches of a client.
 pub type Count = AtomicI64;
 
 impl WatchCell {
-    /// Ends the watch with `answer`, unless it is over.
+    /// Ends the watch with `answer`, unless it has ended.
     fn end(&self, answer: Result<()>) {
         let mut state = self.state.lock();
         if let Phase::Over(_) = state.phase {
@@ -100,7 +101,7 @@ impl WatchCell {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Ends the watch with an error, unless it is over or armed.
+    /// Ends the watch with an error, unless it has ended or is armed.
     pub fn fail(&self, error: Error) {
         let is_set = matches!(self.state.lock().phase, Phase::Set);
         if is_set {
@@ -108,8 +109,8 @@ impl WatchCell {
         }
     }
 
-    /// The commit has happened, at `version`, or without writing at the read version: from now on the
-    /// cluster watches the key.
+    /// The commit has happened at `version`, or, for a read-only transaction, at the read version: from now
+    /// on, the cluster watches the key.
     pub fn arm(self: &Arc<Self>, connection: &Arc<Connection>, version: Option<Version>) {
         let mut state = self.state.lock();
         let (Phase::Set, Some(seen)) = (&state.phase, &state.seen) else { return };
@@ -127,7 +128,7 @@ impl WatchCell {
         matches!(self.state.lock().phase, Phase::Over(_))
     }
 
-    /// The transaction sees `value`.
+    /// Records the value that the transaction sees.
     fn saw(&self, value: Option<Bytes>, client: &Arc<Client>) {
         let mut state = self.state.lock();
         if let Phase::Over(_) = state.phase {
@@ -148,7 +149,7 @@ impl WatchCell {
         }
     }
 
-    /// The transaction writes the key: `None` when the outcome is not known yet.
+    /// Records a write of the key: `None` if its resulting value is not known yet.
     fn wrote(&self, value: Option<&Option<Bytes>>) {
         let mut state = self.state.lock();
         let differs =
@@ -160,7 +161,7 @@ impl WatchCell {
         state.own = value.cloned();
     }
 
-    /// Waits for the read that the watch begins with, doing it if nobody else does.
+    /// Waits for the watch's initial read, and drives it if no other task does.
     pub async fn read(&self) {
         let read = self.read.lock().clone();
         if let Some(read) = read {
@@ -169,7 +170,7 @@ impl WatchCell {
         }
     }
 
-    /// The watch's answer. Until the watch has read its key this drives the read.
+    /// The result of the watch. Drives the read until the watch has read its key.
     async fn over(&self) -> Result<()> {
         let mut place = None;
         let over = std::future::poll_fn(|cx| {
@@ -188,8 +189,8 @@ impl WatchCell {
     }
 }
 
-/// Own writes of `range` end the watches on its keys when they change what these see; `None` when it
-/// is not known what the keys hold now.
+/// Applies the transaction's own writes of `range` to the watches: they end those on changed keys. `None` if
+/// the resulting value of the keys is not known.
 pub fn trigger(watches: &mut Vec<Arc<WatchCell>>, range: &KeyRange, value: Option<&Option<Bytes>>) {
     if watches.is_empty() {
         return;
@@ -226,7 +227,7 @@ impl SimTransaction {
         });
         state.watches.push(cell.clone());
         drop(state);
-        // The read and the watch must not keep the transaction alive: dropping it ends them.
+        // The read and the watch must not keep the transaction alive: dropping the transaction ends them.
         let value = self.weak_get(key, Isolation::Serializable);
         let (client, weak) = (self.0.client.clone(), Arc::downgrade(&cell));
         let read = async move {
@@ -243,7 +244,7 @@ impl SimTransaction {
     }
 }
 
-/// A watch whose future is held. Once that is dropped nobody watches, and it is no longer outstanding.
+/// A watch whose future is held. When the future is dropped, the watch ends, and is no longer outstanding.
 struct Held(Arc<WatchCell>);
 
 impl Drop for Held {
@@ -280,7 +281,7 @@ impl Connection {
             match self.read_from(&key, false, request).await {
                 Ok(_) => break,
                 Err(Error::PROCESS_BEHIND | Error::OPERATION_CANCELLED) => self.sleep(SECOND).await,
-                // The version is not there yet: what counts is the value from now on.
+                // The server has not reached the version yet: the current value is what matters from now on.
                 Err(Error::FUTURE_VERSION) => {
                     self.sleep(10 * MILLISECOND).await;
                     let flags = VersionFlags { lock_aware: true, ..VersionFlags::default() };

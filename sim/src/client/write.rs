@@ -1,4 +1,4 @@
-//! Writes and explicit conflict ranges. Their errors wait for the next call that answers.
+//! Writes and explicit conflict ranges. Their errors are returned by the next call that returns a result.
 
 use super::{
     conflict::{self, add_read},
@@ -20,7 +20,7 @@ use bytes::Bytes;
 use shaketable_layers::tx::{ConflictRangeType, Error, MutationType, Result, VALUE_SIZE_LIMIT};
 use std::sync::Arc;
 
-/// Whether `key` is a special one.
+/// Whether `key` is a special key.
 pub fn is_special(key: &[u8]) -> bool {
     *key >= ALL_END[..] && *key < SPECIAL_END[..]
 }
@@ -34,7 +34,7 @@ impl State {
         !waived
     }
 
-    /// No module takes writes.
+    /// No module accepts writes.
     fn special_write<T>(&self) -> Result<T> {
         match self.options.special_keys_writes {
             true => Err(Error::SPECIAL_KEYS_NO_WRITE_MODULE_FOUND),
@@ -210,7 +210,7 @@ impl State {
     }
 }
 
-/// `key`, a versionstamped one with its offset, with the smallest stamp it can get.
+/// The versionstamped key `key`, with its offset, with the smallest possible stamp.
 fn with_least_stamp(key: &[u8], version: i64) -> Vec<u8> {
     let mut filled = key.to_vec();
     if let Some(at) = atomic::stamp_offset(key) {
@@ -230,7 +230,7 @@ impl SimTransaction {
     }
 
     pub(super) fn do_set(&self, key: &[u8], value: &[u8]) {
-        // Deferred to the next call that answers.
+        // Deferred to the next call that returns a result.
         let _ = self.write(|state| state.set(key, value));
     }
 
@@ -253,7 +253,7 @@ impl SimTransaction {
         kind: ConflictRangeType,
     ) -> Result<()> {
         if begin > end {
-            // The one error of this call that the C API reports at once.
+            // The only error of this call that the C API returns immediately.
             return Err(Error::INVERTED_RANGE);
         }
         self.write(|state| state.add_conflict_range(begin, end, kind))

@@ -1,8 +1,8 @@
-//! What a transaction has written so far: cleared ranges, written keys with their stacks of
-//! operations, write conflict ranges and unreadable ranges, as segments of the keyspace.
+//! The writes of a transaction so far: cleared ranges, written keys with their stacks of operations, write
+//! conflict ranges and unreadable ranges, as segments of the keyspace.
 //!
-//! Segments are FoundationDB's (`fdbclient/WriteMap.h`), boundaries included: the approximate size
-//! of a transaction depends on them.
+//! Segments are those of FoundationDB (`fdbclient/WriteMap.h`), including their boundaries: the approximate
+//! size of a transaction depends on them.
 
 use super::keys::{ALL_END, Edge};
 pub use super::stack::{Op, Stack};
@@ -24,7 +24,7 @@ struct Marks {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     stack: Stack,
-    /// Of the key itself; means nothing without operations.
+    /// Of the key itself; meaningless without operations.
     own: Marks,
     /// Of the keys that follow, up to the next entry.
     following: Marks,
@@ -47,20 +47,20 @@ static UNTOUCHED: Entry = Entry {
 const ALL_END_KEY: &[u8] = b"\xff\xff";
 const BEYOND: &[u8] = b"\xff\xff\x00";
 
-/// What kind of segment a cursor stands on.
+/// The kind of the segment at a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Segment {
     /// A range that was not written.
     Unmodified,
     /// A cleared range.
     Cleared,
-    /// A written key whose value the transaction knows.
+    /// A written key whose value is known without the snapshot.
     Independent,
-    /// A written key whose value depends on the snapshot's.
+    /// A written key whose value depends on the snapshot.
     Dependent,
 }
 
-/// The writes of a transaction. Cloning it is a copy; clients share it until they write again.
+/// The writes of a transaction. Cloning makes a copy; reads share it until the next write.
 #[derive(Clone, Debug, Default)]
 pub struct WriteMap {
     entries: BTreeMap<Bytes, Entry>,
@@ -68,17 +68,17 @@ pub struct WriteMap {
 }
 
 impl WriteMap {
-    /// Whether nothing was written and no write conflict range added.
+    /// Whether nothing was written and no write conflict range was added.
     pub fn is_empty(&self) -> bool {
         !self.touched
     }
 
-    /// Whether there is nothing at all in it.
+    /// Whether it has no entries at all.
     pub fn is_untouched(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Writes `key`. An operation without a conflict range leaves one that is there already.
+    /// Writes `key`. An operation without a conflict range keeps an existing one.
     pub fn mutate(&mut self, key: Bytes, op: Op, add_conflict: bool) {
         self.touched = true;
         let stamped = matches!(
@@ -119,14 +119,14 @@ impl WriteMap {
         self.entries.insert(key, Entry { stack, own, following: marks, following_cleared: cleared });
     }
 
-    /// Clears `[begin, end)`, which is not empty.
+    /// Clears `[begin, end)`, which must not be empty.
     pub fn clear(&mut self, begin: Bytes, end: Bytes, add_conflict: bool) {
         self.touched = true;
         if add_conflict {
             let marks = Marks { conflict: true, unreadable: false };
             return self.overwrite(begin, end, Entry::range(true, marks));
         }
-        // Conflict ranges inside stay as they are: one cleared entry for each of their runs.
+        // Existing conflict ranges inside are kept: one cleared entry for each run of them.
         let mut cursor = self.cursor_at(&begin);
         let mut insertions = Vec::new();
         let insert_begin = cursor.segment() != Segment::Cleared || cursor.is_unreadable();
@@ -169,14 +169,14 @@ impl WriteMap {
         }
     }
 
-    /// Forgets what was written in `[begin, end)` and makes it unreadable: a versionstamped key may
-    /// land anywhere in it.
+    /// Removes the writes in `[begin, end)` and makes the range unreadable: a versionstamped key may be
+    /// stored anywhere in it.
     pub fn make_unreadable(&mut self, begin: Bytes, end: Bytes) {
         let marks = Marks { conflict: false, unreadable: true };
         self.overwrite(begin, end, Entry::range(false, marks));
     }
 
-    /// Makes `[begin, end)` one segment like `with`, joined with equal neighbours.
+    /// Makes `[begin, end)` one segment with the properties of `with`, merged with equal neighbours.
     fn overwrite(&mut self, begin: Bytes, end: Bytes, with: Entry) {
         let kind = if with.following_cleared { Segment::Cleared } else { Segment::Unmodified };
         let alike = |c: &WriteCursor<'_>| c.segment() == kind && c.marks() == with.following;
@@ -188,7 +188,7 @@ impl WriteMap {
             cursor = self.cursor_at(&end);
         }
         let at_key = cursor.begin() == Edge::at(&end);
-        // A clear needs no end inside cleared keys or before written ones; neither does the other kind.
+        // A clear needs no end within cleared keys or before written ones, nor does the other kind.
         let open = match with.following_cleared {
             true => {
                 cursor.segment() == Segment::Unmodified || !cursor.is_conflict() || cursor.is_unreadable()
@@ -207,7 +207,7 @@ impl WriteMap {
         }
     }
 
-    /// Adds the write conflict range `[begin, end)`, which is not empty.
+    /// Adds the write conflict range `[begin, end)`, which must not be empty.
     pub fn add_conflict(&mut self, begin: Bytes, end: Bytes) {
         self.touched = true;
         let full = |e: &Entry| e.following.conflict && e.own.conflict;
@@ -250,7 +250,7 @@ impl WriteMap {
         self.entries.extend(insertions);
     }
 
-    /// Forgets the operations on one written key. Only a planted defect does that.
+    /// Removes the operations on one written key; only used by a planted bug.
     pub fn forget_key(&mut self, which: u64) {
         let written: Vec<Bytes> =
             self.entries.iter().filter(|(_, e)| !e.stack.is_empty()).map(|(key, _)| key.clone()).collect();
@@ -289,7 +289,7 @@ impl WriteMap {
         }
     }
 
-    /// A cursor on the segment that holds `key`.
+    /// A cursor at the segment that contains `key`.
     pub fn cursor_at(&self, key: &[u8]) -> WriteCursor<'_> {
         let (at, entry) = self.floor(key);
         let next = self.after(at);
@@ -297,14 +297,14 @@ impl WriteMap {
     }
 }
 
-/// A place among the segments of a [`WriteMap`]. Segments cover the keyspace without gaps.
+/// A position in the segments of a [`WriteMap`]. Segments cover the keyspace without gaps.
 #[derive(Clone, Copy)]
 pub struct WriteCursor<'a> {
     map: &'a WriteMap,
     key: &'a [u8],
     entry: &'a Entry,
     next: &'a [u8],
-    /// On the range that follows the entry's key, not on its operations.
+    /// Whether the cursor is at the range after the entry's key, rather than at its operations.
     behind: bool,
 }
 
@@ -328,8 +328,8 @@ impl<'a> WriteCursor<'a> {
         !self.behind
     }
 
-    /// Whether a serializable read of the segment takes part in conflict detection: a range that was
-    /// not written, or a key whose value depends on what was there.
+    /// Whether a serializable read of the segment takes part in conflict detection: a range that was not
+    /// written, or a key whose value depends on the previous one.
     pub fn reads_snapshot(&self) -> bool {
         match self.segment() {
             Segment::Unmodified => true,
@@ -343,7 +343,7 @@ impl<'a> WriteCursor<'a> {
         self.marks().conflict
     }
 
-    /// Whether the segment may yet receive a versionstamp.
+    /// Whether the segment may receive a versionstamp at commit.
     pub fn is_unreadable(&self) -> bool {
         self.marks().unreadable
     }
@@ -353,7 +353,7 @@ impl<'a> WriteCursor<'a> {
         &self.entry.stack
     }
 
-    /// The key whose operations these are, sharing the map's own bytes.
+    /// The key with these operations, sharing the map's own bytes.
     pub fn key_bytes(&self) -> Bytes {
         match self.map.entries.get_key_value(self.key) {
             Some((key, _)) => key.clone(),
@@ -361,12 +361,12 @@ impl<'a> WriteCursor<'a> {
         }
     }
 
-    /// Where the segment begins.
+    /// The begin of the segment.
     pub fn begin(&self) -> Edge<'a> {
         Edge { key: self.key, after: self.behind && !self.entry.stack.is_empty() }
     }
 
-    /// Where the segment ends.
+    /// The end of the segment.
     pub fn end(&self) -> Edge<'a> {
         if self.behind { Edge::at(self.next) } else { Edge::after(self.key) }
     }
@@ -379,7 +379,7 @@ impl<'a> WriteCursor<'a> {
         self.next.len() == self.key.len() + 1 && self.next.starts_with(self.key) && self.next.ends_with(&[0])
     }
 
-    /// Moves on to the next segment.
+    /// Moves to the next segment.
     pub fn next(&mut self) {
         if !self.behind && !self.adjoins_next() {
             self.behind = true;
@@ -394,7 +394,7 @@ impl<'a> WriteCursor<'a> {
         self.behind = self.entry.stack.is_empty();
     }
 
-    /// Moves back to the segment before. Not to be called at the beginning of the keyspace.
+    /// Moves to the previous segment. Must not be called at the beginning of the keyspace.
     pub fn prev(&mut self) {
         if self.behind && !self.entry.stack.is_empty() {
             self.behind = false;
@@ -410,7 +410,7 @@ impl<'a> WriteCursor<'a> {
     }
 }
 
-/// The write conflict ranges of `map` below `end`, in order, joined where they meet.
+/// The write conflict ranges of `map` below `end`, in order, joined where they touch.
 pub fn conflict_ranges(map: &WriteMap, end: &Bytes) -> Vec<crate::proto::KeyRange> {
     let mut ranges = Vec::new();
     let mut from: Option<Bytes> = None;
@@ -432,7 +432,7 @@ pub fn conflict_ranges(map: &WriteMap, end: &Bytes) -> Vec<crate::proto::KeyRang
     ranges
 }
 
-/// The whole keyspace's end, as a bound for [`conflict_ranges`].
+/// The end of the whole keyspace, as a bound for [`conflict_ranges`].
 pub const EVERYTHING: Bytes = ALL_END;
 
 #[cfg(test)]

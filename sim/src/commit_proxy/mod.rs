@@ -1,10 +1,10 @@
-//! The commit proxy: takes batches of transactions through the pipeline, several at a time, and
-//! answers where keys are.
+//! The commit proxy: processes batches of transactions in a pipeline, several at a time, and serves key
+//! locations.
 //!
-//! A batch gets its version from the sequencer, its verdicts from the resolvers, becomes durable on
-//! every log, is reported committed to the sequencer, and is answered: in that order, so that what
-//! a client is told is durable and visible to every read version asked for afterwards. If any of
-//! these steps fails the chain of versions has a hole: the proxy ends, and with it the generation.
+//! A batch gets its version from the sequencer and its verdicts from the resolvers, becomes durable on every
+//! log, is reported as committed to the sequencer, and is replied to: in that order, so that a commit
+//! reported to a client is durable and visible at every read version requested afterwards. If one of these
+//! steps fails, the chain of versions has a gap: the proxy ends, and with it the generation.
 
 mod state;
 
@@ -24,8 +24,8 @@ use futures::{StreamExt, stream::FuturesUnordered};
 use shaketable_layers::tx::{Error, Result};
 use std::{cell::Cell, collections::VecDeque, future::poll_fn, sync::Arc, task::Poll};
 
-/// How soon an empty batch follows the last transaction, so that logs and storage servers learn
-/// that it is committed.
+/// How soon an empty batch follows the last transaction, so that logs and storage servers learn that it is
+/// committed.
 const SETTLE: Nanos = 100 * MILLISECOND;
 /// How often an idle proxy sends an empty batch (`MAX_COMMIT_BATCH_INTERVAL`).
 const IDLE: Nanos = 2_000 * MILLISECOND;
@@ -39,7 +39,7 @@ struct Proxy {
     world: Arc<World>,
     node: NodeId,
     system: Arc<TransactionSystem>,
-    /// The highest version of this proxy's that is durable on every log.
+    /// The highest version of this proxy that is durable on every log.
     committed: Cell<Version>,
 }
 
@@ -96,7 +96,7 @@ pub async fn serve(world: Arc<World>, inbox: Inbox, system: Arc<TransactionSyste
 }
 
 impl Proxy {
-    /// Takes one batch through the pipeline.
+    /// Processes one batch in the pipeline.
     async fn commit(&self, batch: Vec<Request>) -> std::result::Result<(), Broken> {
         let (net, node, system) = (&self.world.net, self.node, &self.system);
         let (previous, version) =
@@ -171,7 +171,7 @@ impl Proxy {
         Ok(all.unwrap_or_default())
     }
 
-    /// The place in the batch that a transaction's versionstamp carries.
+    /// The position in the batch that a transaction's versionstamp contains.
     fn index(&self, i: usize) -> u16 {
         match self.world.config.sabotage {
             Some(Sabotage::VersionstampRepeats) => i as u16 & !1,

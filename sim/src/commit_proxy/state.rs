@@ -1,4 +1,4 @@
-//! What a commit proxy does to a batch: stamps before, verdicts after the resolvers.
+//! The processing of a batch by a commit proxy: stamps before the resolvers, verdicts after them.
 
 use crate::{
     atomic, idempotency,
@@ -7,8 +7,8 @@ use crate::{
 use shaketable_layers::tx::{MutationType, key_after};
 use std::sync::Arc;
 
-/// Fills in the versionstamp of a transaction that asks for one, and adds the write conflict ranges
-/// of keys that only now are known. Others are left as they are, shared with whoever sent them.
+/// Fills in the versionstamps of a transaction that uses them, and adds the write conflict ranges of keys
+/// that are known only now. Other transactions are left unchanged and stay shared with their sender.
 pub fn stamp(transaction: &mut Arc<CommitData>, version: Version, batch_index: u16) {
     let is_stamped = |m: &Mutation| {
         matches!(
@@ -30,8 +30,9 @@ pub fn stamp(transaction: &mut Arc<CommitData>, version: Version, batch_index: u
     }
 }
 
-/// What the resolvers together say about one transaction: a conflict that any sees counts most,
-/// then being too old (`determineCommittedTransactions` takes the least of FoundationDB's codes).
+/// Combines the verdicts of all resolvers about one transaction: a conflict found by any of them has
+/// precedence, then being too old (`determineCommittedTransactions` takes the minimum of FoundationDB's
+/// codes).
 pub fn combine(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
     verdicts.fold(Verdict::Committed, |all, one| match (all, one) {
         (Verdict::Conflict(mut all), Verdict::Conflict(one)) => {
@@ -46,7 +47,7 @@ pub fn combine(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
     })
 }
 
-/// An accepted transaction as it is logged: what it writes, and its idempotency id.
+/// An accepted transaction in the form in which it is logged: its writes, and its idempotency id.
 pub fn logged(data: &CommitData, version: Version, batch_index: u16) -> LoggedTransaction {
     let mut mutations = Vec::with_capacity(data.mutations.len() + 1);
     mutations.extend_from_slice(&data.mutations);

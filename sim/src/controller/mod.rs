@@ -1,5 +1,5 @@
-//! The controller: looks after the transaction system's roles, and runs a recovery when one of
-//! them dies. It also tells clients and storage servers where the current generation is.
+//! The controller: monitors the transaction system's roles, and runs a recovery when one of them dies. It
+//! also publishes the endpoints of the current generation to clients and storage servers.
 
 mod recovery;
 mod state;
@@ -15,19 +15,19 @@ use crate::{
 use futures::FutureExt;
 use std::{cell::RefCell, future::poll_fn, sync::Arc, task::Poll};
 
-/// How long the controller waits after a recovery that failed.
+/// How long the controller waits after a failed recovery.
 const RETRY: Nanos = 50 * MILLISECOND;
 
-/// What the controller is given at each start of its machine.
+/// The parameters that the controller gets at each start of its machine.
 #[derive(Clone)]
 pub struct Assets {
     /// Its well-known endpoint.
     pub home: Endpoint,
     /// Its disk.
     pub disk: Arc<ControllerDisk>,
-    /// The workers that sequencers, proxies and resolvers are recruited on.
+    /// The workers on which sequencers, proxies and resolvers are recruited.
     pub workers: Vec<Endpoint>,
-    /// The workers that logs are recruited on.
+    /// The workers on which logs are recruited.
     pub log_machines: Vec<Endpoint>,
 }
 
@@ -40,7 +40,7 @@ struct Controller {
     published: RefCell<Published>,
 }
 
-/// What others are told, and who waits to be told something newer.
+/// The published information, and the requests that wait for something newer.
 #[derive(Default)]
 struct Published {
     clients: Arc<ClientInfo>,
@@ -105,7 +105,7 @@ impl Controller {
         }
     }
 
-    /// Returns when one of the roles is dead or does not answer any more.
+    /// Returns when one of the roles is dead or no longer replies.
     async fn watch(&self, roles: &[Endpoint]) {
         let (clock, config) = (&self.world.clock, &self.world.config);
         let mut watched: Vec<_> = roles.iter().map(|role| Watched::new(self, *role)).collect();
@@ -134,7 +134,7 @@ impl Controller {
                             Poll::Pending => {}
                         }
                     }
-                    // A message may be lost; a role that is dead breaks the next promise too.
+                    // A message may be lost; if a role is dead, the next promise breaks as well.
                     if role.broken >= 3 {
                         return Poll::Ready(());
                     }
@@ -155,16 +155,16 @@ impl Controller {
     }
 }
 
-/// A role that is looked after.
+/// A monitored role.
 struct Watched<'a> {
     world: &'a World,
     me: NodeId,
     role: Endpoint,
     /// Breaks when the role ends.
     wait: Call<()>,
-    /// When it was sent, and its answer to come.
+    /// When the ping was sent, and its pending reply.
     ping: Option<(Nanos, Call<()>)>,
-    /// Promises broken since it last answered.
+    /// The number of broken promises since its last reply.
     broken: u32,
 }
 

@@ -1,10 +1,10 @@
-//! Recovery: ends a generation of the transaction system and begins the next.
+//! Recovery: ends a generation of the transaction system and starts the next.
 //!
-//! The old logs are locked, which ends every acknowledgement; the recovery version is what every
-//! acknowledged commit lies behind; new roles are recruited, the new logs with the old entries;
-//! the new generation goes onto the controller's disk before it accepts a commit. A recovery that
-//! fails on the way is begun again from what is on the disk: the old logs stay as they are until
-//! then, and everything an abandoned attempt recruited carries its own generation.
+//! The old logs are locked, which ends all acknowledgements; the recovery version is at or after every
+//! acknowledged commit; new roles are recruited, the new logs with the old entries; the new generation is
+//! written to the controller's disk before it accepts a commit. A recovery that fails on the way is started
+//! again from the content of the disk: the old logs stay unchanged until then, and everything that an
+//! abandoned attempt recruited has its own generation.
 
 use super::{
     Controller,
@@ -25,14 +25,14 @@ use std::sync::Arc;
 
 /// A generation that accepts commits.
 pub(super) struct Formed {
-    /// Every role's inbox: when one of them dies the generation is over.
+    /// Every role's inbox: if one of them dies, the generation has ended.
     pub roles: Vec<Endpoint>,
-    /// Where clients find it.
+    /// The endpoints for clients.
     pub clients: ClientInfo,
 }
 
 impl Controller {
-    /// Ends the generation on the disk and begins the next.
+    /// Ends the generation on the disk and starts the next.
     pub(super) async fn recover(&self) -> Result<Formed, Broken> {
         let config = &self.world.config;
         let mut record = self.disk.read();
@@ -72,7 +72,7 @@ impl Controller {
         let mut commit_proxies = self.recruit(generation, homes.zip(proxy_roles)).await?;
         let grv_proxies = commit_proxies.split_off(commits);
 
-        // From here on the generation may accept commits, and the next recovery starts from it.
+        // From here on, the generation may accept commits, and the next recovery starts from it.
         let old = record.generation;
         record.ends.insert(old, recovery_version);
         record.generation = generation;
@@ -80,7 +80,7 @@ impl Controller {
         self.persist(record.clone()).await;
         {
             let mut history = self.world.history.lock();
-            // Attempts that were abandoned between the two never accepted anything.
+            // Abandoned attempts between the two never accepted a commit.
             history.ended.extend((old..generation).map(|ended| (ended, recovery_version)));
         }
         let log_system = LogSystem { generation, logs: log_endpoints.clone(), ends: record.ends };
@@ -95,7 +95,7 @@ impl Controller {
         Ok(Formed { roles, clients: ClientInfo { generation, grv_proxies, commit_proxies } })
     }
 
-    /// Locks the logs of a generation, as many as answer, at least one.
+    /// Locks the logs of a generation: as many as reply, at least one.
     async fn lock(&self, generation: Generation, logs: &[Endpoint]) -> Result<LogSeed, Broken> {
         if generation == 0 {
             let popped = vec![0; usize::from(self.world.config.storage_servers)];
@@ -110,7 +110,7 @@ impl Controller {
         Ok(seed)
     }
 
-    /// Those of the machines that answer, at least one.
+    /// The machines that reply, at least one.
     async fn alive(&self, machines: &[Endpoint]) -> Result<Vec<Endpoint>, Broken> {
         let pings = machines
             .iter()
@@ -119,7 +119,7 @@ impl Controller {
         if alive.is_empty() { Err(Broken) } else { Ok(alive) }
     }
 
-    /// Recruits all of these roles; the endpoints of their inboxes.
+    /// Recruits all of these roles; returns the endpoints of their inboxes.
     async fn recruit(
         &self,
         generation: Generation,
@@ -131,7 +131,7 @@ impl Controller {
         join_all(recruits).await.into_iter().collect()
     }
 
-    /// The generation's first commit, an empty one: its version is the first that can be read at.
+    /// The generation's first commit, an empty one: its version is the first readable version.
     async fn recovery_transaction(&self, proxy: Endpoint) -> Result<Version, Broken> {
         let data = Arc::new(CommitData { lock_aware: true, ..CommitData::default() });
         match self.ask(proxy, 10, |reply| Message::Commit { data, reply }).await? {
@@ -140,7 +140,7 @@ impl Controller {
         }
     }
 
-    /// Asks and waits for the answer, `patience` times the failure timeout at the longest.
+    /// Sends a request and waits for the reply, for at most `patience` times the failure timeout.
     async fn ask<R: Send + 'static>(
         &self,
         to: Endpoint,

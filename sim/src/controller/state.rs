@@ -1,4 +1,4 @@
-//! What the controller keeps on its disk, and what it decides in a recovery.
+//! The content of the controller's disk, and the decisions of a recovery.
 
 use crate::{
     net::Endpoint,
@@ -8,41 +8,41 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 
-/// The controller's disk (FoundationDB's coordinated state): it survives a kill.
+/// The controller's disk (FoundationDB's coordinated state), which survives a kill.
 #[derive(Debug, Default)]
 pub struct ControllerDisk(Mutex<Record>);
 
-/// What is on it.
+/// The content of the disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// The last generation that a recovery tried to begin. Every attempt has a number of its own,
-    /// so that what an abandoned one left behind is never taken for another's.
+    /// The last generation that a recovery tried to start. Every attempt has its own number, so that remains
+    /// of an abandoned one are never taken for another's.
     pub attempt: Generation,
     /// The last generation that may have accepted commits; 0 before the first.
     pub generation: Generation,
     /// The machines (their workers' endpoints) that hold its logs.
     pub logs: Vec<Endpoint>,
-    /// Where each earlier generation ended.
+    /// The end of each earlier generation.
     pub ends: BTreeMap<Generation, Version>,
 }
 
 impl ControllerDisk {
-    /// What is on the disk.
+    /// Reads the content of the disk.
     pub fn read(&self) -> Record {
         self.0.lock().clone()
     }
 
-    /// Replaces it.
+    /// Replaces the content of the disk.
     pub fn write(&self, record: Record) {
         *self.0.lock() = record;
     }
 }
 
-/// Where the old generation ends, and what the new one's logs begin with, by those of the old
-/// logs that could be locked: one is enough.
+/// The end of the old generation, and the initial content of the new one's logs, determined from the old logs
+/// that could be locked: one is sufficient.
 ///
-/// An acknowledged commit is durable on every log, thus on each of these, so that the least of
-/// their ends is behind all of them; the tails that go beyond it were never acknowledged.
+/// An acknowledged commit is durable on every log, and therefore on each of these, so that the minimum of
+/// their ends is at or after all acknowledged commits; entries beyond it were never acknowledged.
 pub fn end_of_generation(locked: &[LockedLog]) -> Option<LogSeed> {
     let recovery_version = locked.iter().map(|log| log.durable).min()?;
     let log = &locked[0];
@@ -50,8 +50,8 @@ pub fn end_of_generation(locked: &[LockedLog]) -> Option<LogSeed> {
     Some(LogSeed { recovery_version, entries, popped: log.popped.clone() })
 }
 
-/// Plants [`Sabotage::RecoveryForgetsCommit`](crate::config::Sabotage::RecoveryForgetsCommit): ends
-/// the generation before its last version that holds a transaction.
+/// Implements [`Sabotage::RecoveryForgetsCommit`](crate::config::Sabotage::RecoveryForgetsCommit): ends the
+/// generation before its last version that contains a transaction.
 pub fn forget_last_commit(seed: &mut LogSeed) {
     if let Some(last) = seed.entries.iter().rposition(|entry| !entry.transactions.is_empty()) {
         seed.recovery_version = seed.entries[last].previous;
@@ -59,7 +59,7 @@ pub fn forget_last_commit(seed: &mut LogSeed) {
     }
 }
 
-/// The resolvers' roles: the keyspace is shared out at `boundaries`.
+/// The resolvers' roles: the keyspace is partitioned at `boundaries`.
 pub fn resolvers(boundaries: &[Bytes], recovery_version: Version) -> Vec<Role> {
     let begins = std::iter::once(Bytes::new()).chain(boundaries.iter().cloned());
     let ends = boundaries.iter().cloned().chain([Bytes::from_static(b"\xff\xff\xff")]);
@@ -69,8 +69,8 @@ pub fn resolvers(boundaries: &[Bytes], recovery_version: Version) -> Vec<Role> {
         .collect()
 }
 
-/// Deals `count` roles out over the machines in turn, from another machine in each generation,
-/// behind the `taken` roles that have been dealt out before.
+/// Assigns `count` roles to the machines in turn, starting from a different machine in each generation, after
+/// the `taken` roles that were assigned before.
 pub fn assign(
     machines: &[Endpoint],
     generation: Generation,

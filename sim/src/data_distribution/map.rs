@@ -1,26 +1,26 @@
-//! The shard map: plain data, as FoundationDB keeps it under `\xff/keyServers`.
+//! The shard map as plain data, as FoundationDB keeps it under `\xff/keyServers`.
 
 use crate::{config::ClusterConfig, proto::KeyRange};
 use bytes::Bytes;
 use std::collections::VecDeque;
 
-/// Where the last shard ends.
+/// The end of the last shard.
 pub const END_OF_KEYSPACE: Bytes = Bytes::from_static(b"\xff\xff");
 
-/// A shard and who holds it. Storage servers are named by their number, dense from 0.
+/// A shard and the storage servers that hold it. Storage servers are identified by number, dense from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shard {
     /// Its keys.
     pub range: KeyRange,
     /// The servers that clients read it from.
     pub team: Vec<u16>,
-    /// The team that it is moving to, if it is.
+    /// The team to which it is moving, if any.
     pub moving_to: Option<Vec<u16>>,
-    /// Former members of the team that have not forgotten it yet.
+    /// Former members of the team that have not dropped it yet.
     pub leaving: Vec<u16>,
 }
 
-/// Every shard, in the order of keys, without gaps. It survives everything.
+/// All shards, in key order, without gaps. The map survives all faults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShardMap {
     shards: Vec<Shard>,
@@ -28,7 +28,7 @@ pub struct ShardMap {
 }
 
 impl ShardMap {
-    /// The map a database begins with: the configured boundaries, replicas dealt out in turn.
+    /// The initial map of a database: the configured boundaries, with replicas assigned in turn.
     pub fn new(config: &ClusterConfig) -> ShardMap {
         let servers = config.storage_servers.max(1);
         let replicas = config.replicas.clamp(1, servers);
@@ -58,12 +58,12 @@ impl ShardMap {
         &self.shards
     }
 
-    /// The ranges that a server holds as a member of their teams.
+    /// The ranges that a server holds as a team member.
     pub fn held_by(&self, server: u16) -> impl Iterator<Item = &KeyRange> {
         self.shards.iter().filter(move |s| s.team.contains(&server)).map(|s| &s.range)
     }
 
-    /// The shards that meet a range, in order or from its end, at most `limit`.
+    /// The shards that intersect a range, in order or from its end, at most `limit`.
     pub fn intersecting(
         &self,
         range: &KeyRange,
@@ -77,9 +77,9 @@ impl ShardMap {
         forth.iter().chain(back.iter().rev()).take(limit)
     }
 
-    /// Asks for a shard to move to another team. The data distributor does so when it gets to it.
-    /// Answers whether there is anything to do: not while that shard is moving, nor for a team that
-    /// is empty or holds it already.
+    /// Requests that a shard be moved to another team. The data distributor processes requests in turn.
+    /// Returns whether there is anything to do: not while that shard is moving, nor for a team that is empty
+    /// or already holds it.
     pub fn request_move(&mut self, shard: usize, team: Vec<u16>) -> bool {
         let Some(at) = self.shards.get(shard) else { return false };
         let waiting = self.requests.iter().any(|(other, _)| *other == shard);
@@ -91,8 +91,8 @@ impl ShardMap {
         true
     }
 
-    /// The shard that is moving or has former members left; otherwise the next one that was asked
-    /// to move, which now is moving.
+    /// The shard that is moving or has former members left; otherwise the next requested one, which is then
+    /// moving.
     pub(super) fn next_move(&mut self) -> Option<usize> {
         let under_way = self.shards.iter().position(|s| s.moving_to.is_some() || !s.leaving.is_empty());
         under_way.or_else(|| {
@@ -102,7 +102,8 @@ impl ShardMap {
         })
     }
 
-    /// The new team has the shard: clients are sent there, and who is not in it may forget it.
+    /// The new team holds the shard: clients are directed to it, and servers that are not in it may drop the
+    /// shard.
     pub(super) fn switch(&mut self, shard: usize) {
         let shard = &mut self.shards[shard];
         if let Some(team) = shard.moving_to.take() {
@@ -111,12 +112,12 @@ impl ShardMap {
         }
     }
 
-    /// A former member has forgotten the shard.
+    /// A former member has dropped the shard.
     pub(super) fn left(&mut self, shard: usize, server: u16) {
         self.shards[shard].leaving.retain(|s| *s != server);
     }
 
-    /// Whether nothing moves and nothing was asked to.
+    /// Whether nothing is moving and no move is requested.
     pub fn is_settled(&self) -> bool {
         self.requests.is_empty() && self.shards.iter().all(|s| s.moving_to.is_none() && s.leaving.is_empty())
     }

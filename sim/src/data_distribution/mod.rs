@@ -1,4 +1,4 @@
-//! Data distribution: which storage servers hold which shard, and moving shards between them.
+//! Data distribution: the assignment of shards to storage servers, and moving shards between them.
 
 mod map;
 mod serve;
@@ -11,8 +11,8 @@ use crate::{
     world::{Class, World},
 };
 
-/// The shards that meet `range` with their replicas' addresses, in order (from its end when
-/// `reverse`), at most `limit`: what a commit proxy answers to `GetKeyLocations`.
+/// The shards that intersect `range` with their replicas' addresses, in order (from its end if `reverse`), at
+/// most `limit`: a commit proxy's reply to `GetKeyLocations`.
 pub fn locations(world: &World, range: &KeyRange, limit: usize, reverse: bool) -> Vec<Location> {
     let nodes = world.machines(Class::Storage);
     let map = world.shards.lock();

@@ -1,8 +1,8 @@
-//! The data distributor's task: carries out the moves that were asked for, one at a time.
+//! The data distributor's task: carries out requested moves, one at a time.
 //!
-//! What it has done so far is in the shard map, which survives it: after a restart it goes on from
-//! there, asking again what may have been asked before. The order of the steps is what keeps the
-//! data: the new team has the shard durably, then clients are sent there, then the old one forgets.
+//! Its progress is stored in the shard map, which survives it: after a restart it continues from there, and
+//! repeats requests that may have been sent before. The order of the steps protects the data: the new team
+//! has the shard durably, then clients are directed to it, then the old team drops it.
 
 use crate::{
     net::{Broken, Call, NodeId, ReplyTo},
@@ -14,7 +14,7 @@ use crate::{
 use futures::future::try_join_all;
 use std::sync::Arc;
 
-/// How often the distributor looks for something to do, and tries again what failed.
+/// The interval at which the distributor looks for work, and retries failed steps.
 const INTERVAL: Nanos = 100 * MILLISECOND;
 
 /// Adds the data distributor's machine.
@@ -35,7 +35,7 @@ async fn run(world: Arc<World>, node: NodeId) {
     }
 }
 
-/// Carries a shard's move on, as far as the servers answer.
+/// Advances a shard's move as far as the servers reply.
 async fn step(world: &World, node: NodeId, shard: usize) -> Result<(), Broken> {
     let servers = world.machines(Class::Storage);
     let node_of = |server: &u16| servers[usize::from(*server)];
@@ -60,7 +60,7 @@ async fn step(world: &World, node: NodeId, shard: usize) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Asks a storage server; there is no answer while its machine has never been up.
+/// Sends a request to a storage server; fails if its machine has never been up.
 async fn ask(
     world: &World,
     node: NodeId,

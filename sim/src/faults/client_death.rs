@@ -1,4 +1,4 @@
-//! A client dies in the middle of what it does, and is followed by another incarnation.
+//! A client dies during an operation, and is followed by another incarnation.
 
 use super::{Dosage, Family, FaultFamily, Strike, victims};
 use crate::world::{Class, World};

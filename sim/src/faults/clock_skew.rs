@@ -1,10 +1,11 @@
-//! A machine's clock is off: it jumps forward, or runs slowly. It never runs backwards, as a monotonic clock.
+//! A machine's clock is inaccurate: it jumps forward, or runs slowly. It never runs backwards, like a
+//! monotonic clock.
 
 use super::{Dosage, Family, FaultFamily, Strike, victims};
 use crate::{rt::MILLISECOND, world::World};
 use std::sync::Arc;
 
-/// The family. The amount is seconds ahead, or behind when negative.
+/// The family. The amount is the number of seconds ahead, negative for late.
 pub struct ClockSkew;
 
 fn set(world: &World, strike: &Strike, seconds: f64) -> bool {

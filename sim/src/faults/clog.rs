@@ -1,10 +1,10 @@
-//! Messages between two machines are held back, one way or both.
+//! Messages between two machines are delayed, in one direction or both.
 
 use super::{Dosage, Family, FaultFamily, Strike, victims};
 use crate::world::World;
 use std::sync::Arc;
 
-/// The family. An amount below a half clogs one way, above it both.
+/// The family. An amount below 0.5 clogs one direction, otherwise both.
 pub struct Clog;
 
 impl FaultFamily for Clog {

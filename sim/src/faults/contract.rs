@@ -1,8 +1,8 @@
-//! What FoundationDB's contract allows at any time, with or without a cause that a client could see.
+//! Events that FoundationDB's contract allows at any time, with or without a cause visible to clients.
 //!
-//! These families have a rate: at each occasion (a commit, a read, a read version, a watch) the
-//! client, a proxy or a storage server asks whether it strikes. They never break the contract: an
-//! unknown result is settled before it is reported, an error that says "not committed" means it.
+//! These families have a rate: at each opportunity (a commit, a read, a read version, a watch) the client, a
+//! proxy or a storage server checks whether the fault occurs. They never violate the contract: an unknown
+//! result is final before it is reported, and an error that means "not committed" is correct.
 
 use super::{Dosage, Family, FaultFamily};
 

@@ -1,4 +1,4 @@
-//! Makes a plan's strikes happen at their times, and undoes everything.
+//! Applies a plan's faults at their times, and ends all faults.
 
 use super::{FaultPlan, Strike, catalogue};
 use crate::{
@@ -9,14 +9,13 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// Begins to strike: the plan's times count from now, and nothing strikes once faults are switched
-/// off.
+/// Starts applying faults: the plan's times count from now, and no fault occurs once faults are switched off.
 pub fn begin(world: &Arc<World>, plan: &FaultPlan) {
     if plan.strikes.is_empty() {
         return;
     }
     let from = world.clock.now();
-    // Beginnings and ends in one order of time; at one moment ends come first.
+    // Starts and ends in time order; at the same instant, ends come first.
     let mut moments: Vec<(Nanos, bool, Strike)> = Vec::new();
     for strike in &plan.strikes {
         moments.push((from + strike.at, true, strike.clone()));
@@ -42,8 +41,8 @@ async fn drive(world: Arc<World>, moments: Vec<(Nanos, bool, Strike)>) {
     }
 }
 
-/// Ends every fault: links are mended, dead machines started, paused ones resumed, clocks set, the
-/// database unlocked. To be called after faults were switched off.
+/// Ends every fault: links are restored, dead machines started, paused ones resumed, clocks reset, the
+/// database unlocked. Must be called after faults were switched off.
 pub fn heal(world: &World) {
     world.net.heal();
     world.tunables.heal(world.config.window);

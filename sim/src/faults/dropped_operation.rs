@@ -1,8 +1,8 @@
-//! An operation's future is dropped while its client lives, as a request's time-out or a `select!` does it,
-//! and the client goes on with the session it has.
+//! An operation's future is dropped while its client is alive, as a request timeout or a `select!` does, and
+//! the client continues with its session.
 //!
-//! A family with a rate: whoever runs clients asks before each operation whether it is to be cut short, and
-//! where, and counts it if the operation had not ended by then.
+//! A family with a rate: before each operation, the runner of the clients checks whether the operation is to
+//! be cut, and where, and counts the cut if the operation had not ended by then.
 
 use super::{Dosage, Family, FaultFamily, Faults};
 use crate::rt::Nanos;
@@ -29,17 +29,17 @@ impl FaultFamily for DroppedOperation {
     }
 }
 
-/// Where an operation's future is dropped.
+/// The point at which an operation's future is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// After it was polled so many times, at least once, and still waits.
+    /// After this many polls, at least one, if it is still pending.
     Polls(u64),
-    /// When so much time has passed, nanoseconds.
+    /// After this much time, nanoseconds.
     After(Nanos),
 }
 
 impl Faults {
-    /// Whether the next operation is to be cut short, and where. Not counted: it may end before.
+    /// Whether the next operation is to be cut, and where. Not counted, since the operation may end before.
     pub fn cut(&self) -> Option<Cut> {
         let rate = self.rate(Family::DroppedOperation);
         if rate <= 0.0 || !self.are_on() {
@@ -49,7 +49,7 @@ impl Faults {
             if !rng.chance(rate) {
                 return None;
             }
-            // From the beginning of a round trip to long waits, each order of magnitude alike.
+            // From the start of a round trip to long waits, each order of magnitude equally likely.
             Some(match rng.chance(0.6) {
                 true => {
                     let most = 2 << rng.below(6);

@@ -1,4 +1,4 @@
-//! What a family of faults is, and how a seed doses it.
+//! Families of faults, and how a seed determines their dosage.
 
 use super::{Family, Profile, Strike};
 use crate::{
@@ -8,59 +8,59 @@ use crate::{
 };
 use std::{ops::Range, sync::Arc};
 
-/// A family of faults: its promise, its budget, how it is drawn and what it does.
+/// A family of faults: its promise, its budget, how it is drawn and its effect.
 pub trait FaultFamily: Sync {
-    /// Which one.
+    /// The family's identifier.
     fn family(&self) -> Family;
 
-    /// What FoundationDB promises while it strikes.
+    /// What FoundationDB promises during the fault.
     fn promise(&self) -> &'static str;
 
-    /// What bounds it, so that the promise stays owed.
+    /// What limits the fault, so that the promise can still be kept.
     fn budget(&self) -> &'static str;
 
-    /// How it is dosed.
+    /// The dosage of the family.
     fn dosage(&self) -> Dosage;
 
-    /// How often it strikes in a run at most.
+    /// The maximum number of times it occurs in a run.
     fn most(&self) -> u64 {
         u64::MAX
     }
 
-    /// Does it. Answers whether it changed anything; only then it is counted. A family with a rate
-    /// is asked at each occasion instead and has nothing to do here.
+    /// Applies the fault. Returns whether it changed anything; only then is it counted. A family with a rate
+    /// is evaluated at each opportunity instead and does nothing here.
     fn strike(&self, world: &Arc<World>, strike: &Strike) -> bool {
         let _ = (world, strike);
         false
     }
 
-    /// Ends what [`strike`](FaultFamily::strike) began, once its duration has passed.
+    /// Ends the effect of [`strike`](FaultFamily::strike) after its duration.
     fn end(&self, world: &Arc<World>, strike: &Strike) {
         let _ = (world, strike);
     }
 }
 
-/// How a family is dosed at weight 1.
+/// The dosage of a family at weight 1.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Dosage {
-    /// The probability at each occasion.
+    /// The probability at each opportunity.
     Rate(f64),
     /// Timed strikes.
     Timed {
-        /// How many in a run.
+        /// The number in a run.
         strikes: Range<u64>,
-        /// How long each lasts, milliseconds.
+        /// The duration of each, milliseconds.
         lasts: Range<u64>,
-        /// The family's own amount.
+        /// A family-specific amount.
         amount: Range<f64>,
     },
 }
 
-/// No rate may exceed this, whatever its weight: transactions must be able to finish.
+/// The maximum of any rate, regardless of its weight: transactions must be able to finish.
 const HIGHEST_RATE: f64 = 0.15;
 
 impl Dosage {
-    /// The rate that a weight makes of this, 0 for a timed family.
+    /// The rate at this weight; 0 for a timed family.
     pub(super) fn rate(&self, weight: f64) -> f64 {
         match self {
             Dosage::Rate(rate) => (rate * weight).min(HIGHEST_RATE),
@@ -68,7 +68,7 @@ impl Dosage {
         }
     }
 
-    /// The strikes that a weight makes of this in an act of length `hurt`.
+    /// The strikes at this weight in an act of length `hurt`.
     pub(super) fn strikes(
         &self,
         family: Family,

@@ -1,4 +1,4 @@
-//! A machine of the cluster is killed where it stands and comes back.
+//! A machine of the cluster is killed in its current state and comes back.
 
 use super::{Dosage, Family, FaultFamily, Strike, victims};
 use crate::world::World;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// The family.
 pub struct Kill;
 
-/// Never more machines down at once: recoveries need somebody to recruit.
+/// The maximum number of machines down at once: recoveries need machines to recruit.
 const MOST_DOWN: usize = 2;
 
 impl FaultFamily for Kill {

@@ -1,4 +1,4 @@
-//! A storage server applies late.
+//! A storage server applies entries late.
 
 use super::{Dosage, Family, FaultFamily, Strike, victims};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// The family. The amount is milliseconds.
+/// The family. The amount is the lag in milliseconds.
 pub struct LaggingStorage;
 
 fn set(world: &World, strike: &Strike, milliseconds: f64) -> bool {

@@ -4,7 +4,7 @@ use super::{Dosage, Family, FaultFamily, Strike, victims};
 use crate::{rt::MILLISECOND, world::World};
 use std::sync::Arc;
 
-/// The family. The amount is milliseconds added to each message.
+/// The family. The amount is the number of milliseconds added to each message.
 pub struct Latency;
 
 fn set(world: &World, strike: &Strike, slow: f64) -> bool {

@@ -4,7 +4,7 @@ use super::{Dosage, Family, FaultFamily, Strike, victims};
 use crate::world::World;
 use std::sync::Arc;
 
-/// The family. The amount is the share of messages lost.
+/// The family. The amount is the fraction of messages that are lost.
 pub struct Loss;
 
 fn set(world: &World, strike: &Strike, loss: f64) -> bool {

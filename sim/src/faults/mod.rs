@@ -1,10 +1,9 @@
-//! Faults: what happens to machines, and what FoundationDB's contract allows anyway.
+//! Faults: events that affect machines, and events that FoundationDB's contract allows at any time.
 //!
-//! A seed draws a [`FaultPlan`]: plain data, which can be printed, saved, edited and cut down. It
-//! holds timed [`Strike`]s for what happens to machines, and a rate for each family of what the
-//! contract allows. Every family says in prose what FoundationDB promises under it and what its
-//! budget is; no family may destroy the last copy of data. While [`Faults`] is off (setup, heal,
-//! check) nothing strikes.
+//! A seed draws a [`FaultPlan`]: plain data, which can be printed, saved, edited and reduced. It contains
+//! timed [`Strike`]s for events that affect machines, and a rate for each family of events that the contract
+//! allows. Every family documents what FoundationDB promises under it and what limits it; no family may
+//! destroy the last copy of data. While [`Faults`] is off (setup, heal, check), no fault occurs.
 
 mod client_death;
 mod clock_skew;
@@ -56,12 +55,12 @@ macro_rules! families {
             /// Every family.
             pub const ALL: &'static [Family] = &[$(Family::$name),*];
 
-            /// The name by which it is switched off.
+            /// The name with which it is switched off.
             pub const fn name(self) -> &'static str {
                 match self { $(Family::$name => $text),* }
             }
 
-            /// What it does, in a line or two.
+            /// A description of one or two lines.
             pub fn about(self) -> &'static str {
                 match self { $(Family::$name => concat!($($doc),+).trim_ascii()),* }
             }
@@ -145,14 +144,14 @@ families! {
 }
 
 impl Family {
-    /// The family of this name.
+    /// The family with this name.
     pub fn named(name: &str) -> Option<Family> {
         Self::ALL.iter().copied().find(|f| f.name() == name)
     }
 }
 
-/// The families with a file each: those whose strikes are timed, one that runners of clients deliver, and one
-/// of which a run meets few.
+/// The families with their own files: those with timed strikes, one that is applied by the runners of
+/// clients, and one that is limited to a few per run.
 const FILED: &[&dyn FaultFamily] = &[
     &kill::Kill,
     &reboot::Reboot,
@@ -174,53 +173,53 @@ const FILED: &[&dyn FaultFamily] = &[
     &window_edge::WindowEdge,
 ];
 
-/// Every family, those with a file of their own first.
+/// Every family, starting with those that have their own files.
 pub fn catalogue() -> impl Iterator<Item = &'static dyn FaultFamily> {
     FILED.iter().chain(contract::ALL).copied()
 }
 
-/// How hard a sweep shakes.
+/// The intensity of the faults in a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
-    /// No faults; drawn latencies and topology only.
+    /// No faults; only drawn latencies and topology.
     Calm,
-    /// What a bad week looks like, compressed.
+    /// A compressed version of a bad week.
     #[default]
     Standard,
-    /// Much more of everything, as much as liveness allows.
+    /// Much more of everything, as far as liveness allows.
     Storm,
 }
 
-/// One timed fault. What the numbers mean is the family's matter.
+/// One timed fault. The family defines the meaning of the numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Strike {
-    /// When, nanoseconds from the beginning of the act `hurt`.
+    /// The start, nanoseconds after the beginning of the act `hurt`.
     pub at: Nanos,
-    /// Which family.
+    /// The family.
     pub family: Family,
-    /// Which victim, taken modulo the number of candidates.
+    /// The victim, modulo the number of candidates.
     pub target: u32,
-    /// Which second victim, likewise.
+    /// The second victim, modulo the number of candidates.
     pub other: u32,
-    /// For how long, nanoseconds.
+    /// The duration, nanoseconds.
     pub duration: Nanos,
-    /// How much.
+    /// The amount.
     pub amount: f64,
 }
 
 /// The faults of a run.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct FaultPlan {
-    /// Timed faults, ascending.
+    /// Timed faults, in ascending order.
     pub strikes: Vec<Strike>,
-    /// For each family of what the contract allows, the probability at each occasion.
+    /// For each family of events that the contract allows, the probability at each opportunity.
     pub rates: BTreeMap<Family, f64>,
 }
 
 impl FaultPlan {
-    /// Whether a cluster can be hurt like this. A plan that is drawn can be delivered; an edited one may say what
-    /// none can. The error is half a sentence.
+    /// Whether the plan is valid. A drawn plan always is; an edited one may not be. The error is a sentence
+    /// fragment.
     pub fn check(&self) -> Result<(), String> {
         let dosage = |family: Family| catalogue().find(|f| f.family() == family).map(|f| f.dosage());
         for (family, rate) in &self.rates {
@@ -245,7 +244,7 @@ impl FaultPlan {
         }
     }
 
-    /// The families that strike in it.
+    /// The families that occur in the plan.
     pub fn families(&self) -> impl Iterator<Item = Family> {
         self.rates.keys().copied().chain(self.strikes.iter().map(|strike| strike.family))
     }
@@ -255,14 +254,14 @@ impl FaultPlan {
 pub struct Faults {
     on: AtomicBool,
     rates: Vec<f64>,
-    /// How often each family may strike.
+    /// The maximum number of times that each family may occur.
     most: Vec<u64>,
     streams: Vec<Mutex<Stream>>,
     delivered: Vec<AtomicU64>,
 }
 
 impl Faults {
-    /// Faults at these rates, switched off.
+    /// Faults with these rates, switched off.
     pub fn new(seed: Seed, rates: &BTreeMap<Family, f64>) -> Faults {
         let mut most = vec![u64::MAX; Family::ALL.len()];
         catalogue().for_each(|family| most[family.family() as usize] = family.most());
@@ -285,7 +284,7 @@ impl Faults {
         self.on.load(Ordering::Relaxed)
     }
 
-    /// Whether the family strikes at this occasion; counts it when it does.
+    /// Whether the family occurs at this opportunity; if so, counts it.
     pub fn roll(&self, family: Family) -> bool {
         let rate = self.rate(family);
         if rate <= 0.0
@@ -299,12 +298,12 @@ impl Faults {
         true
     }
 
-    /// Whether the family has struck as often as a run may meet it.
+    /// Whether the family has reached its maximum for a run.
     fn is_spent(&self, family: Family) -> bool {
         self.delivered[family as usize].load(Ordering::Relaxed) >= self.most[family as usize]
     }
 
-    /// The probability at each occasion; 0 for a family that does not strike in this run.
+    /// The probability at each opportunity; 0 for a family that does not occur in this run.
     fn rate(&self, family: Family) -> f64 {
         self.rates[family as usize]
     }
@@ -319,7 +318,7 @@ impl Faults {
         self.delivered[family as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many faults of each family were delivered, those with none left out.
+    /// The number of delivered faults of each family, without families that have none.
     pub fn delivered(&self) -> BTreeMap<Family, u64> {
         Family::ALL
             .iter()

@@ -4,10 +4,10 @@ use super::{Dosage, Family, FaultFamily, Strike, victims};
 use crate::{net::NodeId, seed::Seed, world::World};
 use std::sync::Arc;
 
-/// The family. The amount is the share of machines on the smaller side.
+/// The family. The amount is the fraction of machines on the smaller side.
 pub struct Partition;
 
-/// Who stands on the smaller side: drawn from the strike alone, so that its end mends the same links.
+/// The two sides: drawn only from the strike, so that its end restores the same links.
 fn side(world: &World, strike: &Strike) -> (Vec<NodeId>, Vec<NodeId>) {
     let mut nodes = victims::machines(world, victims::EVERYBODY);
     Seed(u64::from(strike.target)).stream("partition").shuffle(&mut nodes);

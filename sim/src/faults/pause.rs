@@ -1,4 +1,4 @@
-//! A machine stops for a while, as a process does that pages or is being debugged.
+//! A machine stops for a while, like a process that is paging or being debugged.
 
 use super::{Dosage, Family, FaultFamily, Strike, victims};
 use crate::world::World;

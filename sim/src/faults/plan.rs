@@ -4,8 +4,8 @@ use super::{Family, FaultPlan, Profile, catalogue};
 use crate::{rt::Nanos, seed::Seed};
 
 impl FaultPlan {
-    /// The faults of a seed in an act of length `hurt`: its own subset of the families, each with a
-    /// weight of its own. Some seeds of the standard profile are calm.
+    /// The faults of a seed in an act of length `hurt`: a subset of the families, each with its own weight.
+    /// Some seeds of the standard profile are calm.
     pub fn draw(seed: Seed, profile: Profile, hurt: Nanos, without: &[Family]) -> FaultPlan {
         let mut plan = FaultPlan::default();
         let (on, calm, strength) = match profile {
@@ -18,7 +18,7 @@ impl FaultPlan {
         }
         for family in catalogue() {
             let name = family.family();
-            // A stream for each family: leaving one out leaves the others as they are.
+            // A separate stream for each family: omitting one does not change the others.
             let mut rng = seed.stream(&format!("plan-{}", name.name()));
             let weight = strength * 4f64.powf(2.0 * rng.f64() - 1.0);
             if !rng.chance(on) || without.contains(&name) {

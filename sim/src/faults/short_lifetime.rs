@@ -4,7 +4,7 @@ use super::{Dosage, Family, FaultFamily, Strike};
 use crate::{proto::Version, world::World};
 use std::sync::Arc;
 
-/// The family. The amount is the share of the window that is left.
+/// The family. The amount is the remaining fraction of the window.
 pub struct ShortLifetime;
 
 impl FaultFamily for ShortLifetime {

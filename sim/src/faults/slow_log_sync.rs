@@ -7,7 +7,7 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// The family. The amount is milliseconds.
+/// The family. The amount is the delay in milliseconds.
 pub struct SlowLogSync;
 
 fn set(world: &World, strike: &Strike, milliseconds: f64) -> bool {

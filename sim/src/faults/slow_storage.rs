@@ -1,4 +1,4 @@
-//! A storage server answers slowly.
+//! A storage server replies slowly.
 
 use super::{Dosage, Family, FaultFamily, Strike, victims};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// The family. The amount is milliseconds.
+/// The family. The amount is the delay in milliseconds.
 pub struct SlowStorage;
 
 fn set(world: &World, strike: &Strike, milliseconds: f64) -> bool {

@@ -1,10 +1,10 @@
-//! Many machines are clogged one by one and opened in another order.
+//! Many machines are clogged one after another and unclogged in a different order.
 
 use super::{Dosage, Family, FaultFamily, Strike, victims};
 use crate::{seed::Seed, world::World};
 use std::sync::Arc;
 
-/// The family. The amount is the share of machines that are clogged.
+/// The family. The amount is the fraction of machines that are clogged.
 pub struct Swizzle;
 
 impl FaultFamily for Swizzle {

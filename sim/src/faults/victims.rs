@@ -1,4 +1,4 @@
-//! Choosing whom a strike hits.
+//! Selection of the machines that a strike affects.
 
 use super::Strike;
 use crate::{
@@ -19,12 +19,12 @@ pub fn machines(world: &World, classes: &[Class]) -> Vec<NodeId> {
     nodes
 }
 
-/// The strike's first victim among these classes.
+/// The strike's first victim in these classes.
 pub fn one(world: &World, classes: &[Class], strike: &Strike) -> Option<NodeId> {
     pick(&machines(world, classes), strike.target)
 }
 
-/// Two different victims among these classes.
+/// Two different victims in these classes.
 pub fn two(world: &World, classes: &[Class], strike: &Strike) -> Option<(NodeId, NodeId)> {
     let mut nodes = machines(world, classes);
     let first = pick(&nodes, strike.target)?;

@@ -1,7 +1,7 @@
 //! A commit is sent when its read version is about to leave the window, or has just left it.
 //!
-//! Each costs its client some five seconds of virtual time. A few say what many would, so that a long run
-//! meets no more than a short one.
+//! Each costs its client about five seconds of virtual time. A few are as informative as many, so that a long
+//! run contains no more than a short one.
 
 use super::{Dosage, Family, FaultFamily};
 

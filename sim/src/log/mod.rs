@@ -1,9 +1,9 @@
 //! The transaction log: makes the versions of its generation durable, in order, and streams them to
 //! storage servers.
 //!
-//! A push is answered when its entry is durable. A log streams what is durable *here*; other logs
-//! may be behind, so that a recovery can end the generation before a version that a storage
-//! server has already applied, which must then roll back.
+//! A push is acknowledged when its entry is durable. A log streams what is durable *locally*; other logs may
+//! be late, so that a recovery can end the generation before a version that a storage server has already
+//! applied, which must then be rolled back.
 
 mod state;
 
@@ -19,7 +19,7 @@ use crate::{
 };
 use std::{collections::VecDeque, future::poll_fn, sync::Arc, task::Poll};
 
-/// A storage server that is streamed to, and how far it has been.
+/// A storage server that receives the stream, and the last version sent to it.
 struct Subscriber {
     to: Endpoint,
     sent: Version,
@@ -100,7 +100,7 @@ pub async fn serve(
     .await
 }
 
-/// Sends freshly durable entries to everybody who is streamed to.
+/// Sends newly durable entries to all subscribers.
 fn stream(
     world: &World,
     from: Endpoint,

@@ -1,4 +1,4 @@
-//! What a log keeps: entries on their way to the disk, and the disk.
+//! The state of a log: entries that are being written to the disk, and the disk.
 
 use crate::proto::{Generation, LockedLog, LogEntry, LogSeed, Version};
 use parking_lot::Mutex;
@@ -7,8 +7,8 @@ use std::{
     sync::Arc,
 };
 
-/// A log machine's disk: it survives a kill. The logs of several generations lie side by side
-/// until the controller says that the earlier ones are over.
+/// A log machine's disk, which survives a kill. It stores the logs of several generations until the
+/// controller reports that the earlier ones have ended.
 #[derive(Debug, Default)]
 pub struct LogDisk(Mutex<BTreeMap<Generation, Stored>>);
 
@@ -21,7 +21,7 @@ struct Stored {
 }
 
 impl LogDisk {
-    /// Begins the log of a generation with what it inherits.
+    /// Creates the log of a generation with the entries that it inherits.
     pub fn create(&self, generation: Generation, seed: &LogSeed) {
         let stored = Stored {
             entries: seed.entries.iter().cloned().collect(),
@@ -43,8 +43,8 @@ impl LogDisk {
         }
     }
 
-    /// Storage server `server` needs nothing up to `version` any more. What none of them needs is
-    /// forgotten.
+    /// Storage server `server` no longer needs entries up to `version`. Entries that no storage server needs
+    /// are discarded.
     pub fn pop(&self, generation: Generation, server: u16, version: Version) {
         let mut disk = self.0.lock();
         let Some(stored) = disk.get_mut(&generation) else { return };
@@ -56,7 +56,7 @@ impl LogDisk {
         }
     }
 
-    /// The durable entries behind version `from`.
+    /// The durable entries after version `from`.
     pub fn behind(&self, generation: Generation, from: Version) -> Vec<Arc<LogEntry>> {
         let disk = self.0.lock();
         let Some(stored) = disk.get(&generation) else { return Vec::new() };
@@ -64,7 +64,7 @@ impl LogDisk {
         stored.entries.range(at..).cloned().collect()
     }
 
-    /// Everything about a generation's log, if it is here.
+    /// The complete content of a generation's log, if it is stored here.
     pub fn read(&self, generation: Generation) -> Option<LockedLog> {
         let disk = self.0.lock();
         let stored = disk.get(&generation)?;
@@ -76,32 +76,33 @@ impl LogDisk {
         })
     }
 
-    /// Forgets the logs of generations before this one.
+    /// Discards the logs of generations before this one.
     pub fn forget(&self, before: Generation) {
         let mut disk = self.0.lock();
         *disk = disk.split_off(&before);
     }
 }
 
-/// The entries that a log has been sent and that are not durable yet. `R` is what answers a push.
+/// The entries that a log has received and that are not durable yet. `R` is the handle with which a push is
+/// acknowledged.
 #[derive(Debug)]
 pub struct Queue<R> {
     /// The version of the last entry in order.
     last: Version,
-    /// In order, not durable; the first `syncing` of them are being made so.
+    /// In order, not durable; the first `syncing` of them are being synced.
     pending: VecDeque<(Arc<LogEntry>, Option<R>)>,
     syncing: usize,
-    /// Arrived before their predecessor.
+    /// Received before their predecessor.
     early: Vec<(Arc<LogEntry>, Option<R>)>,
 }
 
 impl<R> Queue<R> {
-    /// Waits for the entry that follows `last`.
+    /// A queue that waits for the entry that follows `last`.
     pub fn new(last: Version) -> Queue<R> {
         Queue { last, pending: VecDeque::new(), syncing: 0, early: Vec::new() }
     }
 
-    /// An entry has arrived; entries may come in any order.
+    /// Adds a received entry; entries may arrive in any order.
     pub fn push(&mut self, entry: Arc<LogEntry>, reply: Option<R>) {
         let mut next = (entry, reply);
         loop {
@@ -118,8 +119,8 @@ impl<R> Queue<R> {
         }
     }
 
-    /// Begins to sync what is pending, if anything is and no sync is under way. Answers whether one
-    /// has begun.
+    /// Starts to sync the pending entries, if there are any and no sync is running. Returns whether a sync
+    /// was started.
     pub fn begin_sync(&mut self) -> bool {
         let begins = self.syncing == 0 && !self.pending.is_empty();
         if begins {
@@ -128,12 +129,12 @@ impl<R> Queue<R> {
         begins
     }
 
-    /// Whether a sync is under way.
+    /// Whether a sync is running.
     pub fn is_syncing(&self) -> bool {
         self.syncing > 0
     }
 
-    /// The sync under way is done: the entries that are durable now.
+    /// Ends the running sync; returns the entries that are now durable.
     pub fn end_sync(&mut self) -> impl Iterator<Item = (Arc<LogEntry>, Option<R>)> + '_ {
         self.pending.drain(..std::mem::take(&mut self.syncing))
     }

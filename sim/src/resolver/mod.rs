@@ -1,4 +1,4 @@
-//! The resolver: decides, batch by batch in the order of versions, which transactions may commit.
+//! The resolver: decides, batch by batch in version order, which transactions may commit.
 
 mod state;
 
@@ -21,7 +21,7 @@ struct Batch {
 
 /// Serves as a resolver of the generation that follows `recovery_version`.
 pub async fn serve(world: Arc<World>, inbox: Inbox, share: KeyRange, recovery_version: Version) {
-    // Nothing committed between the recovery version and this generation's first batch.
+    // Nothing was committed between the recovery version and this generation's first batch.
     let mut set = ConflictSet::new(share, recovery_version);
     if world.config.sabotage == Some(Sabotage::ResolverIgnoresRanges) {
         set = set.ignoring_ranges();

@@ -1,9 +1,8 @@
-//! Conflict detection: when each key of the resolver's share was last written.
+//! Conflict detection: when each key of the resolver's partition was last written.
 //!
-//! FoundationDB's rules (`fdbserver/SkipList.cpp`): a transaction conflicts when one of its read
-//! ranges meets a write range of a transaction that committed after its read version, or of an
-//! accepted earlier one of its batch. It is too old when its read version lies before the window
-//! and it has a read range.
+//! FoundationDB's rules (`fdbserver/SkipList.cpp`): a transaction conflicts if one of its read ranges
+//! intersects a write range of a transaction that committed after its read version, or of an accepted earlier
+//! transaction of its batch. It is too old if its read version is before the window and it has a read range.
 
 use crate::proto::{CommitData, KeyRange, Verdict, Version};
 use bytes::Bytes;
@@ -13,34 +12,35 @@ use std::{
     sync::Arc,
 };
 
-/// The conflict window of a resolver's share of the keyspace.
+/// The conflict window of a resolver's partition of the keyspace.
 pub struct ConflictSet {
     share: KeyRange,
-    /// Conflicts are known from here on.
+    /// The first version from which conflicts are known.
     oldest: Version,
-    /// The version of the last write of each key, as a step function: a step reaches from its key
-    /// to the next one's. Keys before the first step, and steps up to `oldest`, count as never written.
+    /// The version of the last write of each key, as a step function: a step extends from its key to the key
+    /// of the next step. Keys before the first step, and steps up to `oldest`, count as never written.
     steps: BTreeMap<Bytes, Version>,
-    /// The writes in the window, in order. When one leaves it, the steps at its edges can merge with
-    /// those before them, unless these are younger: then a write that is still here ends there too.
+    /// The writes in the window, in order. When a write leaves the window, the steps at its boundaries can be
+    /// merged with those before them, unless these are newer: in that case a write that is still in the
+    /// window ends there too.
     writes: VecDeque<(Version, Bytes, Bytes)>,
-    /// The sabotaged resolver looks only at the first key of a read range.
+    /// The planted bug: the resolver checks only the first key of a read range.
     first_keys_only: bool,
 }
 
 impl ConflictSet {
-    /// A resolver for the keys of `share` that knows of every conflict from version `oldest` on.
+    /// A resolver for the keys of `share` that knows every conflict from version `oldest` on.
     pub fn new(share: KeyRange, oldest: Version) -> ConflictSet {
         ConflictSet { share, oldest, steps: BTreeMap::new(), writes: VecDeque::new(), first_keys_only: false }
     }
 
-    /// Plants [`Sabotage::ResolverIgnoresRanges`](crate::config::Sabotage::ResolverIgnoresRanges).
+    /// Implements [`Sabotage::ResolverIgnoresRanges`](crate::config::Sabotage::ResolverIgnoresRanges).
     pub fn ignoring_ranges(self) -> ConflictSet {
         ConflictSet { first_keys_only: true, ..self }
     }
 
-    /// Decides about a batch at `version`, and remembers what its accepted transactions write.
-    /// Read versions before `oldest` are too old from now on. Both never go back.
+    /// Decides on a batch at `version`, and records the writes of its accepted transactions. Read versions
+    /// before `oldest` are too old from now on. Neither version may decrease.
     pub fn resolve(
         &mut self,
         version: Version,
@@ -85,7 +85,7 @@ impl ConflictSet {
         Verdict::Conflict(std::iter::once(first).chain(conflicts.map(|(i, _)| i)).map(|i| i as u32).collect())
     }
 
-    /// Whether a key of the range was written behind `read_version`, or by the batch at `version`.
+    /// Whether a key of the range was written after `read_version`, or by the batch at `version`.
     fn written(&self, range: &KeyRange, read_version: Version, version: Version) -> bool {
         let later = |(_, written): (&Bytes, &Version)| {
             *written > self.oldest && (*written > read_version || *written == version)
@@ -106,7 +106,7 @@ impl ConflictSet {
     }
 
     fn write(&mut self, begin: Bytes, end: Bytes, version: Version) {
-        // The step behind the range keeps what was there.
+        // The step after the range keeps its previous version.
         let before = |steps: &BTreeMap<Bytes, Version>, key: &[u8]| {
             steps
                 .range::<[u8], _>((Bound::Unbounded, Bound::Included(key)))
@@ -126,7 +126,7 @@ impl ConflictSet {
         self.writes.push_back((version, begin, end));
     }
 
-    /// Merges steps that nobody can ask about any more.
+    /// Merges steps that no transaction can conflict with any more.
     fn expire(&mut self) {
         while self.writes.front().is_some_and(|(version, ..)| *version <= self.oldest) {
             let Some((_, begin, end)) = self.writes.pop_front() else { return };
@@ -135,7 +135,7 @@ impl ConflictSet {
         }
     }
 
-    /// Removes the step at `key` when it and the one before it have left the window.
+    /// Removes the step at `key` if both it and the one before it have left the window.
     fn merge(&mut self, key: &Bytes) {
         let mut upto = self.steps.range::<[u8], _>((Bound::Unbounded, Bound::Included(&key[..]))).rev();
         let old = upto.next().is_some_and(|(k, version)| k == key && *version <= self.oldest);
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Remembers every accepted write and compares each read range with each of them.
+    /// Records every accepted write and compares each read range with each of them.
     struct BruteForce {
         share: KeyRange,
         oldest: Version,
@@ -249,7 +249,7 @@ mod tests {
                 let verdicts = set.resolve(version, oldest, &batch);
                 prop_assert_eq!(verdicts, brute.resolve(version, oldest, &batch));
             }
-            // What has left the window leaves nothing behind.
+            // Writes that have left the window leave no data.
             set.resolve(version + 100, version + 50, &[]);
             prop_assert!(set.steps.is_empty(), "{:?}", set.steps);
             prop_assert!(set.writes.is_empty());

@@ -1,4 +1,4 @@
-//! The sequencer: gives out commit versions in a chain, and knows the highest committed one.
+//! The sequencer: assigns commit versions in a chain, and tracks the highest committed one.
 
 mod state;
 
@@ -16,7 +16,7 @@ pub async fn serve(world: Arc<World>, inbox: Inbox, recovery_version: Version) {
     let config = &world.config;
     let mut versions = Versions::new(recovery_version, config.recovery_jump, config.versions_per_second);
     let mut failure = Vec::new();
-    // Asked for before anything was committed in this generation.
+    // Requested before anything was committed in this generation.
     let mut waiting = Vec::new();
     loop {
         match inbox.recv().await.message {

@@ -1,18 +1,18 @@
-//! Which version comes next, and which is known committed.
+//! The next commit version, and the highest version known to be committed.
 
 use crate::{
     proto::Version,
     rt::{Nanos, SECOND},
 };
 
-/// FoundationDB lets a version run ahead of its predecessor by no more than this much.
+/// The maximum by which FoundationDB lets a version exceed its predecessor.
 const LARGEST_STEP: Version = 5_000_000;
 
 /// The sequencer's counters.
 #[derive(Debug)]
 pub struct Versions {
     last: Version,
-    /// When `last` was given out; nothing was before the generation's first version.
+    /// When `last` was assigned; `None` before the generation's first version.
     at: Option<Nanos>,
     jump: Version,
     per_second: Version,
@@ -20,12 +20,12 @@ pub struct Versions {
 }
 
 impl Versions {
-    /// Versions behind `recovery_version`: the first lies `jump` further on.
+    /// Versions after `recovery_version`: the first is `jump` higher.
     pub fn new(recovery_version: Version, jump: Version, per_second: Version) -> Versions {
         Versions { last: recovery_version, at: None, jump: jump.max(1), per_second, committed: None }
     }
 
-    /// The version before, and the next one at virtual time `now`.
+    /// The previous version, and the next one at virtual time `now`.
     pub fn next(&mut self, now: Nanos) -> (Version, Version) {
         let step = match self.at {
             None => self.jump,
@@ -40,7 +40,7 @@ impl Versions {
         (previous, self.last)
     }
 
-    /// A version is durable on every log.
+    /// Records that a version is durable on every log.
     pub fn committed(&mut self, version: Version) {
         self.committed = self.committed.max(Some(version));
     }

@@ -1,10 +1,9 @@
-//! Taking over a shard: the rows of one version from a server that has them, everything later from
-//! the logs.
+//! Fetching a shard: the rows at one version from a server that holds them, all later changes from the logs.
 //!
-//! The version is the one that the fetching server has applied when it begins, so that the log
-//! entries behind it are all still to come; they wait in the state until the rows are there. A fetch
-//! that fails begins again at a newer version, from another source. It is over, and the data
-//! distributor is told, once the rows are durable: only then may a source forget them.
+//! The version is the last one that the fetching server has applied when it starts, so that all log entries
+//! after it are still to arrive; they are buffered in the state until the rows are available. A fetch that
+//! fails starts again at a newer version, from another source. It is finished, and reported to the data
+//! distributor, once the rows are durable: only then may a source drop them.
 
 use crate::{
     net::{Endpoint, NodeId, ReplyTo},
@@ -24,11 +23,11 @@ use std::{
     task::{Context, Poll},
 };
 
-/// How long a fetch waits for a source's answer, and after how long one that failed is begun again.
+/// How long a fetch waits for a source's reply, and when a failed fetch is started again.
 const PATIENCE: Nanos = 2 * SECOND;
 const RETRY: Nanos = 50 * MILLISECOND;
 
-/// The shards that a server is to take over.
+/// The shards that a server is to fetch.
 #[derive(Default)]
 pub struct Fetches {
     wanted: BTreeMap<KeyRange, Wanted>,
@@ -38,24 +37,24 @@ pub struct Fetches {
 struct Wanted {
     sources: Vec<NodeId>,
     attempts: usize,
-    /// When to begin the next attempt; `None` while one is under way or the rows are there.
+    /// When to start the next attempt; `None` while one is running or the rows are available.
     retry: Option<Nanos>,
     replies: Vec<ReplyTo<()>>,
 }
 
-/// How a fetch ended: the rows of a shard at a version, or nothing.
+/// The result of a fetch: the rows of a shard at a version, or none.
 pub struct Fetched {
     /// The shard.
     pub range: KeyRange,
     /// The version.
     pub since: Version,
-    /// Its rows; `None` when the source could not be read.
+    /// Its rows; `None` if the source could not be read.
     pub rows: Option<Vec<KeyValue>>,
 }
 
 impl Fetches {
-    /// The data distributor wants a shard to be taken over from one of these servers. A fetch is due
-    /// at once, unless the shard was wanted already.
+    /// Requests that a shard be fetched from one of these servers. A fetch is due immediately, unless the
+    /// shard was requested before.
     pub fn want(&mut self, now: Nanos, range: KeyRange, sources: Vec<NodeId>, reply: ReplyTo<()>) {
         let none = || Wanted { sources: Vec::new(), attempts: 0, retry: Some(now), replies: Vec::new() };
         let wanted = self.wanted.entry(range).or_insert_with(none);
@@ -63,19 +62,19 @@ impl Fetches {
         wanted.replies.push(reply);
     }
 
-    /// The shard is not wanted any more.
+    /// Removes a shard that is no longer needed.
     pub fn forget(&mut self, range: &KeyRange) {
         self.wanted.remove(range);
     }
 
-    /// A fetch has to begin again at once: what it had is gone.
+    /// Makes the fetches of lost shards due again immediately.
     pub fn again(&mut self, now: Nanos, lost: impl Fn(&KeyRange) -> bool) {
         for (_, wanted) in self.wanted.iter_mut().filter(|(range, _)| lost(range)) {
             wanted.retry = Some(now);
         }
     }
 
-    /// The shards whose fetch is to begin at `now`.
+    /// The shards whose fetch is due at `now`.
     pub fn take_due(&mut self, now: Nanos) -> Vec<KeyRange> {
         let due = self.wanted.iter_mut().filter(|(_, w)| w.retry.is_some_and(|at| at <= now));
         due.map(|(range, wanted)| {
@@ -85,7 +84,7 @@ impl Fetches {
         .collect()
     }
 
-    /// Begins a fetch of a wanted shard at version `since`.
+    /// Starts to fetch a requested shard at version `since`.
     pub fn begin(&mut self, world: &Arc<World>, me: NodeId, range: KeyRange, since: Version) {
         let Some(wanted) = self.wanted.get_mut(&range) else { return };
         wanted.attempts += 1;
@@ -102,7 +101,7 @@ impl Fetches {
         self.running.push(fetch.boxed_local());
     }
 
-    /// A fetch that has ended.
+    /// A finished fetch, if there is one.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Option<Fetched> {
         match self.running.poll_next_unpin(cx) {
             Poll::Ready(fetched) => fetched,
@@ -110,14 +109,14 @@ impl Fetches {
         }
     }
 
-    /// A fetch has failed at `now`.
+    /// Schedules another attempt after a fetch that failed at `now`.
     pub fn failed(&mut self, now: Nanos, range: &KeyRange) {
         if let Some(wanted) = self.wanted.get_mut(range) {
             wanted.retry = Some(now + RETRY);
         }
     }
 
-    /// Answers the data distributor for every shard that `is_durable` says is safe.
+    /// Replies to the data distributor for every shard for which `is_durable` returns true.
     pub fn settle(&mut self, is_durable: impl Fn(&KeyRange) -> bool) {
         self.wanted.retain(|range, wanted| {
             let settled = is_durable(range);
@@ -128,13 +127,13 @@ impl Fetches {
         });
     }
 
-    /// When the next fetch is to begin.
+    /// When the next fetch is due.
     pub fn due(&self) -> Option<Nanos> {
         self.wanted.values().filter_map(|w| w.retry).min()
     }
 }
 
-/// Every row of a shard at a version, as its source answers it page by page.
+/// Every row of a shard at a version, read from its source page by page.
 async fn rows(
     world: &World,
     me: NodeId,

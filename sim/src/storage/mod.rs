@@ -1,6 +1,6 @@
-//! Storage servers: sharded, replicated, multi-version, fed from the logs.
+//! Storage servers: sharded, replicated, multi-version, reading from the logs.
 //!
-//! [`state`] is what a server holds, [`versions`] the map under it; [`serve`] is the loop that
+//! [`state`] is the content of a server, based on the map in [`versions`]; [`serve`] is the loop that
 //! connects it with the logs ([`pull`]), with clients ([`requests`], [`watches`]) and with the data
 //! distributor ([`fetch`]).
 
@@ -26,8 +26,8 @@ use shaketable_layers::tx::KeyValue;
 use state::State;
 use std::sync::Arc;
 
-/// A storage server's disk, with what the server has in memory on top: both are one [`State`],
-/// which a restart takes back to what was durable.
+/// A storage server's disk, together with the server's memory: both are one [`State`], which a restart resets
+/// to what was durable.
 #[derive(Debug)]
 pub struct StorageDisk {
     server: u16,
@@ -35,7 +35,7 @@ pub struct StorageDisk {
 }
 
 impl StorageDisk {
-    /// The disk of server number `server`, with the shards that the map gives it, all empty.
+    /// The disk of server number `server`, with the shards that the map assigns to it, all empty.
     pub fn new(server: u16, map: &ShardMap) -> StorageDisk {
         StorageDisk { server, state: Mutex::new(State::new(map.held_by(server))) }
     }
@@ -45,14 +45,14 @@ impl StorageDisk {
         self.state.lock().version()
     }
 
-    /// Every row of a shard at a version, for comparing replicas; `None` when the server does not
-    /// hold the shard or cannot read that version.
+    /// Every row of a shard at a version, to compare replicas; `None` if the server does not hold the shard
+    /// or cannot read at that version.
     pub fn snapshot(&self, shard: &KeyRange, version: Version) -> Option<Vec<KeyValue>> {
         self.state.lock().snapshot(shard, version)
     }
 }
 
-/// Adds the storage servers that the world's configuration asks for. Answers their disks, by number.
+/// Adds the storage servers of the world's configuration. Returns their disks, by number.
 pub fn add_servers(world: &Arc<World>) -> Vec<Arc<StorageDisk>> {
     (0..world.config.storage_servers.max(1))
         .map(|server| {

@@ -1,7 +1,7 @@
-//! Pulling from the logs: which log, what of it has come, and when to ask again.
+//! Pulling from the logs: from which log, what has been received, and when to subscribe again.
 //!
-//! Any log of the current generation will do, since each holds everything. A log streams until it
-//! dies; that it has died, or that messages were lost, shows as silence or as a gap.
+//! Any log of the current generation is suitable, since each holds all entries. A log streams until it dies;
+//! its death, or lost messages, are detected as silence or as a gap.
 
 use crate::{
     net::Endpoint,
@@ -10,12 +10,12 @@ use crate::{
 };
 use std::{collections::VecDeque, sync::Arc};
 
-/// After how long without an entry another log is asked.
+/// The time without an entry after which another log is used.
 const SILENCE: Nanos = 500 * MILLISECOND;
-/// How long a gap is put up with after having asked again: what was under way before comes first.
+/// How long a gap is tolerated after subscribing again, since messages already in flight arrive first.
 const PATIENCE: Nanos = 20 * MILLISECOND;
 
-/// The pulling side of a storage server.
+/// The state of a storage server's pulling.
 #[derive(Debug, Default)]
 pub struct Pull {
     system: Arc<LogSystem>,
@@ -27,12 +27,12 @@ pub struct Pull {
 }
 
 impl Pull {
-    /// The pulling side of server number `server`: servers spread over the logs.
+    /// The initial state for server number `server`: servers are distributed over the logs.
     pub fn new(server: u16) -> Pull {
         Pull { log: usize::from(server), ..Pull::default() }
     }
 
-    /// The current generation, 0 before the first is known.
+    /// The current generation; 0 before the first is known.
     pub fn generation(&self) -> Generation {
         self.system.generation
     }
@@ -42,8 +42,8 @@ impl Pull {
         &self.system.logs
     }
 
-    /// A new generation has begun. Answers the version that is the last to count of what was pulled
-    /// until now, if that is not all of it.
+    /// Switches to a new generation. Returns the last valid version of what was pulled so far, if not all of
+    /// it is valid.
     pub fn change(&mut self, system: Arc<LogSystem>) -> Option<Version> {
         let old = std::mem::replace(&mut self.system, system).generation;
         self.queue.clear();
@@ -51,8 +51,8 @@ impl Pull {
         (old > 0).then(|| self.system.ends.range(old..).next().map(|(_, end)| *end)).flatten()
     }
 
-    /// Asks at `now`: the log to ask, which is another than the last time. What waits is dropped,
-    /// since it comes again.
+    /// Selects the log to subscribe to at `now`, which differs from the previous one. Waiting entries are
+    /// dropped, since they will be received again.
     pub fn ask(&mut self, now: Nanos) -> Option<Endpoint> {
         (self.asked, self.heard) = (now, now);
         self.queue.clear();
@@ -61,7 +61,7 @@ impl Pull {
         (!logs.is_empty()).then(|| logs[self.log % logs.len()])
     }
 
-    /// Entries of a generation have come at `now` and may be applied `lag` later.
+    /// Receives entries of a generation at `now`, which may be applied `lag` later.
     pub fn receive(
         &mut self,
         now: Nanos,
@@ -80,27 +80,27 @@ impl Pull {
         }
     }
 
-    /// Entries that may be applied at `now`.
+    /// The entries that may be applied at `now`.
     pub fn take(&mut self, now: Nanos) -> Option<Vec<Arc<LogEntry>>> {
         self.queue.pop_front_if(|(due, _)| *due <= now).map(|(_, entries)| entries)
     }
 
-    /// The highest version seen, applied or not.
+    /// The highest version received, applied or not.
     pub fn received(&self) -> Version {
         self.received
     }
 
-    /// Whether a gap is worth asking again at `now`.
+    /// Whether a gap at `now` justifies subscribing again.
     pub fn is_impatient(&self, now: Nanos) -> bool {
         now >= self.asked + PATIENCE
     }
 
-    /// Whether it has been silent for so long at `now` that another log should be asked.
+    /// Whether there has been silence for so long at `now` that another log should be used.
     pub fn is_silent(&self, now: Nanos) -> bool {
         now >= self.heard + SILENCE
     }
 
-    /// When there will be something to do although nothing comes.
+    /// When there is something to do even if nothing is received.
     pub fn due(&self) -> Nanos {
         let silent = self.heard + SILENCE;
         self.queue.front().map_or(silent, |(due, _)| silent.min(*due))

@@ -1,11 +1,11 @@
-//! What the storage servers hold when a run is over, shard by shard, for comparing replicas.
+//! The content of the storage servers at the end of a run, shard by shard, to compare replicas.
 
 use super::StorageDisk;
 use crate::{proto::KeyRange, rt::MILLISECOND, world::World};
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// What one storage server holds of one shard.
+/// The content of one shard on one storage server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replica {
     /// The server's name.
@@ -16,8 +16,8 @@ pub struct Replica {
     pub rows: Vec<(Bytes, Bytes)>,
 }
 
-/// Waits until every server has applied what is committed now and no shard moves any more. It takes
-/// for ever on a cluster that is not healed.
+/// Waits until every server has applied everything committed so far and no shard is moving. On a cluster that
+/// is not healed, it may wait forever.
 pub async fn settle(world: &World, disks: &[Arc<StorageDisk>]) {
     let committed = world.history.lock().committed().last().map_or(0, |entry| entry.version);
     let is_settled = || world.shards.lock().is_settled() && disks.iter().all(|d| d.version() >= committed);
@@ -26,10 +26,10 @@ pub async fn settle(world: &World, disks: &[Arc<StorageDisk>]) {
     }
 }
 
-/// What each member of each shard's team holds at the last version it has applied: on a settled cluster
-/// that nobody writes to, these versions hold the same (one server may be a recovery's jump ahead of
-/// another, so that no single version need be readable on both). A member that cannot say is shown
-/// without a row.
+/// The content of each shard on each member of its team, at the last version that the member has applied: on
+/// a settled cluster without writes, the content at these versions is the same (one server may be a
+/// recovery's jump ahead of another, so that there may be no single version that is readable on both). A
+/// member that cannot be read is shown without rows.
 pub fn replicas(world: &World, disks: &[Arc<StorageDisk>]) -> Vec<Replica> {
     let map = world.shards.lock();
     let members =

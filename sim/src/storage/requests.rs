@@ -1,4 +1,4 @@
-//! Clients' reads: at which version, answering them, refusing them, and those that wait.
+//! Clients' reads: their versions, replying to them, rejecting them, and those that wait.
 
 use super::state::State;
 use crate::{
@@ -10,7 +10,7 @@ use shaketable_layers::tx::Error;
 /// How long a read waits for its version (`FUTURE_VERSION_DELAY`).
 const FUTURE_VERSION_DELAY: Nanos = SECOND;
 
-/// The version that a request reads at; `None` when it is not a read.
+/// The version at which a request reads; `None` if it is not a read.
 pub fn version_of(request: &Message) -> Option<Version> {
     match request {
         Message::GetValue { version, .. }
@@ -21,7 +21,7 @@ pub fn version_of(request: &Message) -> Option<Version> {
     }
 }
 
-/// Answers a read whose version is readable, or a question about sizes, after `work` nanoseconds.
+/// Replies to a read whose version is readable, or to a request about sizes, after `work` nanoseconds.
 pub fn answer(state: &State, request: Message, work: Nanos) {
     match request {
         Message::GetValue { key, version, reply } => {
@@ -41,7 +41,7 @@ pub fn answer(state: &State, request: Message, work: Nanos) {
     }
 }
 
-/// Answers a read with an error.
+/// Replies to a read with an error.
 pub fn refuse(request: Message, error: Error) {
     match request {
         Message::GetValue { reply, .. } => reply.send(Err(error)),
@@ -59,7 +59,7 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// A read at a version that is not applied yet has come at `now`.
+    /// Adds a read received at `now`, at a version that is not applied yet.
     pub fn push(&mut self, now: Nanos, version: Version, read: Message) {
         self.reads.push((version, now + FUTURE_VERSION_DELAY, read));
     }
@@ -69,14 +69,14 @@ impl Waiting {
         self.reads.extract_if(.., move |read| read.0 <= version).map(|(_, _, read)| read)
     }
 
-    /// Takes the reads that have waited long enough at `now`.
+    /// Takes the reads that have reached their time limit at `now`.
     pub fn take_expired(&mut self, now: Nanos) -> impl Iterator<Item = Message> + '_ {
-        // Deadlines ascend with the order of arrival.
+        // Deadlines ascend in the order of arrival.
         let expired = self.reads.partition_point(|(_, deadline, _)| *deadline <= now);
         self.reads.drain(..expired).map(|(_, _, read)| read)
     }
 
-    /// When the first of them has waited long enough.
+    /// When the first of them reaches its time limit.
     pub fn due(&self) -> Option<Nanos> {
         self.reads.first().map(|(_, deadline, _)| *deadline)
     }

@@ -1,17 +1,17 @@
-//! How large a range is, by sampling: a key counts with a probability that grows with its size, and
-//! then for as much as all keys of its size together.
+//! Size estimates by sampling: a key is in the sample with a probability that grows with its size, and is
+//! then counted with the expected size of all keys of its size.
 //!
-//! Whether it counts is decided by a hash of the key, so that replicas agree. Small ranges are badly
-//! estimated, mostly as empty, as in FoundationDB.
+//! A hash of the key determines whether it is in the sample, so that replicas agree. Estimates of small
+//! ranges are inaccurate, and mostly zero, as in FoundationDB.
 
 use crate::trace::hash_bytes;
 
-/// One key in so many is sampled, at the overhead's size (`BYTE_SAMPLING_FACTOR`).
+/// One key in this many is sampled, at the size of the overhead (`BYTE_SAMPLING_FACTOR`).
 const FACTOR: f64 = 250.0;
-/// What a key is taken to weigh beside its bytes (`BYTE_SAMPLING_OVERHEAD`).
+/// The assumed size of a key in addition to its bytes (`BYTE_SAMPLING_OVERHEAD`).
 const OVERHEAD: f64 = 100.0;
 
-/// What a row counts in estimates: 0 when it is not in the sample.
+/// The size with which a row is counted in estimates: 0 if it is not in the sample.
 pub fn sampled_size(key: &[u8], value: &[u8]) -> i64 {
     let size = (key.len() + value.len()) as f64;
     let probability = (size / (key.len() as f64 + OVERHEAD) / FACTOR).min(1.0);

@@ -1,4 +1,4 @@
-//! The storage server's loop: one task that receives, applies, answers and makes durable.
+//! The storage server's loop: one task that receives, applies, replies and makes durable.
 
 use super::{
     StorageDisk,
@@ -27,12 +27,12 @@ use std::{
     task::{Context, Poll},
 };
 
-/// How long the server waits before it asks a controller that did not answer again.
+/// How long the server waits before it repeats a request to a controller that did not reply.
 const RETRY: Nanos = 20 * MILLISECOND;
-/// How often the sabotaged server skips a version.
+/// How often the server with the planted bug skips a version.
 const SKIPS: f64 = 0.02;
 
-/// Serves as the storage server of this disk, from what is durable on it.
+/// Serves as the storage server of this disk, starting from its durable content.
 pub async fn run(world: Arc<World>, home: Endpoint, disk: Arc<StorageDisk>) {
     let inbox = world.net.open_at(home);
     let mut server = Server::new(world, home, disk);
@@ -66,10 +66,11 @@ struct Server {
     waiting: Waiting,
     watches: Watches,
     fetches: Fetches,
-    /// The question for a newer log system, and when to ask again if there is none.
+    /// The pending request for a newer log system, and when to repeat it.
     question: Option<Call<Arc<LogSystem>>>,
     ask_at: Nanos,
-    /// When the next version becomes durable, and which: the one that was applied the last time.
+    /// When the next version becomes durable, and which one: the version that was applied at the previous
+    /// time.
     durable_at: Nanos,
     syncing: Version,
 }
@@ -125,7 +126,7 @@ impl Server {
         }
     }
 
-    /// Answers a read now, or has it wait for its version.
+    /// Replies to a read now, or lets it wait for its version.
     fn read(&mut self, read: Message) {
         let state = self.disk.state.lock();
         let version = requests::version_of(&read).unwrap_or(state.version());
@@ -141,12 +142,12 @@ impl Server {
         }
     }
 
-    /// Whether what was received is so far ahead of what was applied that waiting is pointless.
+    /// Whether received versions are so far ahead of applied ones that waiting is pointless.
     fn is_behind(&self, state: &State) -> bool {
         self.pull.received() - state.version() > 2 * self.world.tunables.window()
     }
 
-    /// Applies what is due, and answers the reads that waited for it.
+    /// Applies due entries, and replies to the reads that waited for them.
     fn apply(&mut self) {
         let now = self.world.clock.now();
         let disk = self.disk.clone();
@@ -192,14 +193,14 @@ impl Server {
         strikes.then_some(planted)
     }
 
-    /// Asks a log for everything behind `from`.
+    /// Subscribes at a log to everything after `from`.
     fn subscribe(&mut self, from: Version) {
         if let Some(log) = self.pull.ask(self.world.clock.now()) {
             self.world.net.send(self.home.node, log, Message::Subscribe { from, to: self.home });
         }
     }
 
-    /// Keeps asking the controller for the next log system; whether one has come.
+    /// Keeps requesting the next log system from the controller; returns whether one was received.
     fn poll_controller(&mut self, cx: &mut Context<'_>) -> bool {
         let now = self.world.clock.now();
         if self.question.is_none() && now >= self.ask_at {
@@ -223,7 +224,7 @@ impl Server {
         true
     }
 
-    /// A new generation has begun: what does not count of the old one is undone.
+    /// Switches to a new generation: invalid versions of the old one are undone.
     fn change(&mut self, system: Arc<LogSystem>) {
         let disk = self.disk.clone();
         let mut state = disk.state.lock();
@@ -268,7 +269,7 @@ impl Server {
         any
     }
 
-    /// When the clock alone gives something to do.
+    /// When there is something to do independently of messages.
     fn due(&self) -> Nanos {
         let mut due = self.durable_at.min(self.pull.due());
         if self.question.is_none() {
@@ -277,7 +278,7 @@ impl Server {
         [self.waiting.due(), self.fetches.due()].into_iter().flatten().fold(due, Nanos::min)
     }
 
-    /// Does what is due by the clock.
+    /// Does what is due.
     fn tick(&mut self) {
         let now = self.world.clock.now();
         if now >= self.durable_at {
@@ -308,7 +309,7 @@ impl Server {
     }
 }
 
-/// Answers a read whose version is there, after the time that reads take on this machine.
+/// Replies to a read whose version is readable, after the duration of reads on this machine.
 fn answer(
     world: &World,
     tunables: &MachineTunables,

@@ -1,9 +1,9 @@
-//! What a storage server holds, as a pure state: its shards, their rows at every version of the
-//! window, and how much of that is on disk.
+//! The content of a storage server, as a pure state: its shards, their rows at every version of the window,
+//! and how much of that is on disk.
 //!
-//! The disk is not a second copy. It is the same rows as of the durable version, so that a restart
-//! is a rollback to that version, and making more durable is to move it on. What pruning leaves is
-//! therefore bounded by the durable version as well as by the window.
+//! The disk is not a second copy. It is the same rows at the durable version, so that a restart is a rollback
+//! to that version, and making more durable advances it. Therefore, pruning keeps what the durable version
+//! needs as well as what the window needs.
 
 use super::{sample::sampled_size, versions::VersionedMap};
 use crate::{
@@ -15,7 +15,7 @@ use bytes::Bytes;
 use shaketable_layers::tx::{Error, KeySelector, KeyValue, Result, key_after};
 use std::sync::Arc;
 
-/// What a row weighs in a reply beside its bytes: two pointers with lengths (`sizeof(KeyValueRef)`).
+/// The size of a row in a reply in addition to its bytes: two pointers with lengths (`sizeof(KeyValueRef)`).
 const ROW_OVERHEAD: usize = 24;
 
 /// A storage server's state.
@@ -33,26 +33,26 @@ pub struct State {
 #[derive(Clone, Debug)]
 struct HeldShard {
     range: KeyRange,
-    /// The version it was fetched at: the oldest at which it can be read.
+    /// The version at which it was fetched: the oldest version at which it can be read.
     since: Version,
-    /// Entries that wait for the rows at `since`; `None` once these are there.
+    /// Entries that wait for the rows at `since`; `None` once these are available.
     fetching: Option<Vec<Arc<LogEntry>>>,
 }
 
-/// How far the server is with a shard.
+/// The state of a shard on the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
-    /// It knows nothing of it.
+    /// The server does not have it.
     Not,
-    /// It fetches it at this version.
+    /// The server is fetching it at this version.
     Fetching(Version),
-    /// It can be read, but a restart forgets it.
+    /// It can be read, but a restart would lose it.
     InMemory,
     /// It is on disk.
     Durably,
 }
 
-/// Whether a read at a version can be answered.
+/// Whether a read at a version can be executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readable {
     /// Now.
@@ -64,23 +64,23 @@ pub enum Readable {
 }
 
 impl State {
-    /// The state of a server that begins with these shards, all empty at version 0.
+    /// The state of a server that starts with these shards, all empty at version 0.
     pub fn new<'a>(ranges: impl IntoIterator<Item = &'a KeyRange>) -> State {
         let held = |range: &KeyRange| HeldShard { range: range.clone(), since: 0, fetching: None };
         State { shards: ranges.into_iter().map(held).collect(), ..State::default() }
     }
 
-    /// The last version applied.
+    /// The last applied version.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// The oldest version that can be read.
+    /// The oldest readable version.
     pub fn oldest(&self) -> Version {
         self.oldest
     }
 
-    /// The version that a restart begins from.
+    /// The version from which a restart continues.
     pub fn durable(&self) -> Version {
         self.durable
     }
@@ -94,13 +94,13 @@ impl State {
         self.known_committed = self.durable;
     }
 
-    /// Makes everything up to `version` durable, but never what a recovery could still undo.
+    /// Makes everything up to `version` durable, except for versions that a recovery could still undo.
     pub fn make_durable(&mut self, version: Version) {
         self.durable = version.min(self.known_committed).min(self.version).max(self.durable);
         self.data.prune(self.keep());
     }
 
-    /// Undoes every version behind `to`. Shards that were fetched behind it are to be fetched again.
+    /// Undoes every version after `to`. Shards that were fetched after it must be fetched again.
     pub fn rollback(&mut self, to: Version) {
         if self.version <= to {
             return;
@@ -108,7 +108,7 @@ impl State {
         self.data.rollback(to);
         self.version = to;
         self.known_committed = self.known_committed.min(to);
-        // Only a recovery that forgets commits goes back behind what was known to be committed.
+        // Only a recovery that forgets commits goes back to before a version that was known to be committed.
         self.durable = self.durable.min(to);
         self.shards.retain_mut(|shard| {
             if let Some(buffered) = &mut shard.fetching {
@@ -118,12 +118,12 @@ impl State {
         });
     }
 
-    /// The oldest version that a read, a rollback or a restart can ask for.
+    /// The oldest version that a read, a rollback or a restart can need.
     fn keep(&self) -> Version {
         self.oldest.min(self.durable)
     }
 
-    /// Applies the entry that follows the current version; `window` is how far back reads may go.
+    /// Applies the entry that follows the current version; `window` is the number of versions kept for reads.
     pub fn apply(&mut self, entry: &Arc<LogEntry>, window: Version, sabotage: Option<Sabotage>) {
         debug_assert_eq!(entry.previous, self.version, "entries are applied without gaps");
         if !entry.transactions.is_empty() && sabotage != Some(Sabotage::StorageSkipsVersion) {
@@ -145,7 +145,7 @@ impl State {
         self.data.prune(self.keep());
     }
 
-    /// How far the server is with a shard.
+    /// The state of a shard on the server.
     pub fn holds(&self, range: &KeyRange) -> Holds {
         match self.shards.iter().find(|s| s.range == *range) {
             None => Holds::Not,
@@ -155,8 +155,8 @@ impl State {
         }
     }
 
-    /// Begins to fetch a shard at the version now applied, which it answers; a fetch under way is
-    /// given up for it. From now on what comes behind that version is kept for the shard.
+    /// Starts to fetch a shard at the last applied version, which is returned; a fetch in progress is
+    /// abandoned. From now on, entries after that version are buffered for the shard.
     pub fn begin_fetch(&mut self, range: &KeyRange) -> Version {
         self.forget(range);
         let fetching = Some(Vec::new());
@@ -164,7 +164,7 @@ impl State {
         self.version
     }
 
-    /// The shard's rows at the version `since` have come: it can be read from then on.
+    /// Adds the shard's rows at the version `since`: the shard can be read from then on.
     pub fn end_fetch(&mut self, range: &KeyRange, since: Version, rows: Vec<KeyValue>) {
         let keep = self.keep();
         let fetched = self.shards.iter_mut().find(|s| s.range == *range && s.since == since);
@@ -181,7 +181,7 @@ impl State {
         }
     }
 
-    /// Forgets a shard, on disk too.
+    /// Drops a shard, on disk as well.
     pub fn forget(&mut self, range: &KeyRange) {
         let before = self.shards.len();
         self.shards.retain(|s| s.range != *range);
@@ -190,12 +190,12 @@ impl State {
         }
     }
 
-    /// The shards that are being fetched, and since when.
+    /// The shards that are being fetched, with their versions.
     pub fn fetching(&self) -> impl Iterator<Item = (&KeyRange, Version)> {
         self.shards.iter().filter(|s| s.fetching.is_some()).map(|s| (&s.range, s.since))
     }
 
-    /// Whether a read at a version can be answered now, later or never.
+    /// Whether a read at a version can be executed now, later or never.
     pub fn readable(&self, version: Version) -> Readable {
         match version {
             v if v < self.oldest || v < 0 => Readable::TooOld,
@@ -204,13 +204,13 @@ impl State {
         }
     }
 
-    /// The readable shard whose keys `inside` accepts; 1001 when there is none.
+    /// The readable shard for which `inside` returns true; 1001 if there is none.
     fn shard(&self, inside: impl Fn(&KeyRange) -> bool) -> Result<&HeldShard> {
-        // A handful of shards: looking at each is as fast as searching.
+        // There are only a few shards: checking each is as fast as searching.
         self.shards.iter().find(|s| s.fetching.is_none() && inside(&s.range)).ok_or(WRONG_SHARD_SERVER)
     }
 
-    /// As [`shard`](Self::shard), for a read at a version: 1007 when the shard came later.
+    /// Like [`shard`](Self::shard), for a read at a version: 1007 if the shard was fetched later.
     fn shard_at(&self, version: Version, inside: impl Fn(&KeyRange) -> bool) -> Result<&HeldShard> {
         let shard = self.shard(inside)?;
         if version < shard.since { Err(Error::TRANSACTION_TOO_OLD) } else { Ok(shard) }
@@ -222,13 +222,13 @@ impl State {
         Ok(self.data.get(key, version))
     }
 
-    /// A key's value after everything applied.
+    /// A key's value at the last applied version.
     pub fn latest(&self, key: &[u8]) -> Result<Option<&Bytes>> {
         self.shard(|range| range.contains(key))?;
         Ok(self.data.latest(key))
     }
 
-    /// Resolves a selector at a readable version, as far as one shard goes.
+    /// Resolves a selector at a readable version, as far as possible within one shard.
     pub fn get_key(&self, selector: &KeySelector, version: Version) -> Result<ResolvedKey> {
         let KeySelector { key, or_equal, offset } = selector;
         let beyond = |key: &Bytes, offset| ResolvedKey::Beyond(KeySelector::new(key.clone(), false, offset));
@@ -247,7 +247,8 @@ impl State {
             }
             Ok(beyond(&shard.range.end, left))
         } else {
-            // What lies before the base key decides, so the shard that ends at it will do.
+            // Keys before the base key determine the result, so the shard that ends at the base key is
+            // suitable.
             let inside = |range: &KeyRange| range.begin < *key && *key <= range.end;
             let whole =
                 |range: &KeyRange| if key.is_empty() { range.begin.is_empty() } else { inside(range) };
@@ -263,13 +264,13 @@ impl State {
                 }
                 left += 1;
             }
-            // From the edge, the key one before it is offset 0, as it was from the base key.
+            // Relative to the boundary, the key before it has offset 0, as it had relative to the base key.
             Ok(beyond(&shard.range.begin, left))
         }
     }
 
-    /// The rows of a range within one shard at a readable version. At least one row comes if there
-    /// is any; `more` is set when a limit was reached, be it with the last row.
+    /// The rows of a range within one shard at a readable version. Returns at least one row if there is one;
+    /// `more` is set if a limit was reached, even with the last row.
     pub fn get_key_values(
         &self,
         range: &KeyRange,
@@ -293,12 +294,12 @@ impl State {
         Ok(reply)
     }
 
-    /// About how many bytes of a range this server holds now.
+    /// The approximate number of bytes of a range on this server.
     pub fn storage_metrics(&self, range: &KeyRange) -> Result<i64> {
         Ok(self.sample(range)?.map(|(_, size)| size).sum())
     }
 
-    /// Keys inside a range that split it into pieces of about `chunk_size` sampled bytes.
+    /// Keys within a range that split it into chunks of about `chunk_size` sampled bytes.
     pub fn split_points(&self, range: &KeyRange, chunk_size: i64) -> Result<Vec<Bytes>> {
         let mut points = Vec::new();
         let mut size = 0;
@@ -317,15 +318,15 @@ impl State {
         Ok(self.data.rows(range, self.version).map(|(key, value)| (key, sampled_size(key, value))))
     }
 
-    /// Every row of a range at a version, for comparing replicas; `None` when the server does not
-    /// hold the range or cannot read that version.
+    /// Every row of a range at a version, to compare replicas; `None` if the server does not hold the range
+    /// or cannot read at that version.
     pub fn snapshot(&self, range: &KeyRange, version: Version) -> Option<Vec<KeyValue>> {
         let whole = self.get_key_values(range, version, usize::MAX, usize::MAX, false);
         whole.ok().filter(|_| self.readable(version) == Readable::Now).map(|reply| reply.rows)
     }
 }
 
-/// The first key that does not count: the base key, or the one after it.
+/// The first key that is excluded: the base key, or the one after it.
 fn key_behind(key: &Bytes, or_equal: bool) -> Bytes {
     if or_equal { key_after(key) } else { key.clone() }
 }
@@ -422,7 +423,7 @@ mod tests {
             .collect()
     }
 
-    /// Walks a selector over the shards as a client does.
+    /// Resolves a selector across the shards as a client does.
     fn resolve(state: &State, selector: KeySelector, version: Version) -> Option<Bytes> {
         let mut selector = selector;
         loop {
@@ -440,7 +441,7 @@ mod tests {
         }
     }
 
-    /// The selector by its definition.
+    /// Resolves the selector by its definition.
     fn resolved(rows: &Rows, selector: &KeySelector) -> Option<Bytes> {
         let before =
             rows.keys().filter(|k| **k < selector.key || selector.or_equal && **k == selector.key).count();
@@ -449,7 +450,7 @@ mod tests {
     }
 
     proptest! {
-        /// Rows, limits and selectors at every version of the window, against copies of a plain map.
+        /// Compares rows, limits and selectors at every version of the window with copies of a plain map.
         #[test]
         fn reads_agree_with_a_plain_map(
             batches in batches(), window in 1..12i64, base in 0..14u8, or_equal: bool, offset in -6..7i32,
@@ -486,7 +487,8 @@ mod tests {
             prop_assert_eq!(state.readable(state.oldest() - 1), Readable::TooOld);
         }
 
-        /// A restart is at the durable version, a rollback at the version asked for; both go on from there.
+        /// A restart returns to the durable version, a rollback to the requested version; both continue from
+        /// there.
         #[test]
         fn restarts_and_rollbacks_leave_the_past_intact(
             first in batches(), second in batches(), durable in 0..30i64, to in 0..30i64, restart: bool,
@@ -522,8 +524,8 @@ mod tests {
             prop_assert_eq!(&rows_of(&state, previous), &rows);
         }
 
-        /// A shard fetched from another server, entries arriving meanwhile, is that server's shard: also when
-        /// both go back to an earlier version before its rows have come.
+        /// A shard fetched from another server, while entries are arriving, equals that server's shard: even
+        /// if both roll back to an earlier version before its rows are received.
         #[test]
         fn a_fetched_shard_equals_its_source(
             batches in batches(), begin in 0..30usize, end in 0..40usize, rollback in 0..40usize,

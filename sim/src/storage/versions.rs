@@ -1,9 +1,8 @@
-//! A sorted map that remembers: keys to values at every version of a window.
+//! A sorted multi-version map: keys to values at every version of a window.
 //!
-//! Each key has the chain of its writes in the order of versions, a clear among them as an absent
-//! value. Reading at a version finds the last write at or before it; rolling back removes what lies
-//! behind. What no version of the window sees any more is dropped while writing, so that nobody
-//! has to sweep.
+//! Each key has a chain of its writes in version order, in which a clear is an absent value. Reading at a
+//! version finds the last write at or before it; rolling back removes later writes. Writes that are not
+//! visible at any version of the window are dropped while writing, so that no separate sweep is needed.
 
 use crate::proto::{KeyRange, Version};
 use bytes::Bytes;
@@ -12,19 +11,19 @@ use std::{
     ops::Bound,
 };
 
-/// Keys to values at every version from the last prune on.
+/// Keys to values at every version since the last prune.
 #[derive(Clone, Debug, Default)]
 pub struct VersionedMap {
     keys: BTreeMap<Bytes, Chain>,
-    /// Clears, in the order of versions: their keys may go once no reader can see what was before.
+    /// Clears, in version order: their keys may be dropped once no reader can see the previous values.
     cleared: VecDeque<(Version, Bytes)>,
 }
 
-/// The writes of one key, in the order of versions.
+/// The writes of one key, in version order.
 #[derive(Clone, Debug)]
 struct Chain {
     writes: Vec<(Version, Option<Bytes>)>,
-    /// The length at which to look for writes that nobody sees any more.
+    /// The length at which to look for writes that are no longer visible.
     prune_at: usize,
 }
 
@@ -33,7 +32,7 @@ const SHORT: usize = 8;
 
 impl Chain {
     fn at(&self, version: Version) -> Option<&Bytes> {
-        // Readers mostly want one of the last few.
+        // Readers mostly need one of the last few writes.
         let last = self.writes.iter().rev().take(SHORT).find(|(v, _)| *v <= version);
         let write = match last {
             Some(write) => write,
@@ -62,7 +61,7 @@ impl Chain {
     }
 }
 
-/// The bounds of a range for a map's `range`; an empty range where they would be in disorder.
+/// The bounds of a range for a map's `range`; an empty range if they are inverted.
 fn bounds(range: &KeyRange) -> (Bound<&[u8]>, Bound<&[u8]>) {
     let begin: &[u8] = &range.begin;
     (Bound::Included(begin), Bound::Excluded(begin.max(&range.end)))
@@ -90,7 +89,7 @@ impl VersionedMap {
             .filter_map(move |(key, chain)| chain.at(version).map(|value| (key, value)))
     }
 
-    /// Sets a key at a version not below any written before. Nobody will read or roll back below `keep`.
+    /// Sets a key at a version not lower than any written before. No read or rollback will go below `keep`.
     pub fn set(&mut self, key: &Bytes, value: Bytes, version: Version, keep: Version) {
         match self.keys.entry(key.clone()) {
             Entry::Occupied(mut chain) => chain.get_mut().push(version, Some(value), keep),
@@ -100,7 +99,7 @@ impl VersionedMap {
         }
     }
 
-    /// Clears a key, likewise.
+    /// Clears a key, with the same conditions.
     pub fn clear(&mut self, key: &Bytes, version: Version, keep: Version) {
         if let Some(chain) = self.keys.get_mut(key)
             && chain.latest().is_some()
@@ -110,7 +109,7 @@ impl VersionedMap {
         }
     }
 
-    /// Clears a range, likewise.
+    /// Clears a range, with the same conditions.
     pub fn clear_range(&mut self, range: &KeyRange, version: Version, keep: Version) {
         for (key, chain) in self.keys.range_mut::<[u8], _>(bounds(range)) {
             if chain.latest().is_some() {
@@ -133,7 +132,7 @@ impl VersionedMap {
         }
     }
 
-    /// Removes every write behind `version`.
+    /// Removes every write after `version`.
     pub fn rollback(&mut self, version: Version) {
         let mut cleared = Vec::new();
         self.keys.retain(|key, chain| {
@@ -148,7 +147,7 @@ impl VersionedMap {
         self.cleared = cleared.into();
     }
 
-    /// Forgets a range at all versions.
+    /// Drops a range at all versions.
     pub fn forget(&mut self, range: &KeyRange) {
         let doomed: Vec<Bytes> =
             self.keys.range::<[u8], _>(bounds(range)).map(|(key, _)| key.clone()).collect();
@@ -158,12 +157,12 @@ impl VersionedMap {
         self.cleared.retain(|(_, key)| !range.contains(key));
     }
 
-    /// How many keys have a chain: those that some kept version sees.
+    /// The number of keys with a chain: those that are visible at a kept version.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether no key has one.
+    /// Whether no key has a chain.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
@@ -204,7 +203,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a whole copy of the map for every version.
+        /// Compares with a complete copy of the map for every version.
         #[test]
         fn every_kept_version_reads_as_it_was(steps in steps()) {
             let mut map = VersionedMap::default();

@@ -1,8 +1,8 @@
-//! Watches: who wants to know when a key's value is another.
+//! Watches: requests to be notified when a key's value changes.
 //!
-//! A watch fires when the value that is applied differs from the one it was set with. A value that
-//! changes and changes back in between may go unnoticed; a watch that outlives its server or its
-//! shard is broken, and the client sets it again.
+//! A watch fires when the applied value differs from the value with which it was set. A value that changes
+//! and changes back in between may go unnoticed; a watch that outlives its server or its shard is broken, and
+//! the client sets it again.
 
 use super::state::State;
 use crate::{
@@ -19,14 +19,14 @@ pub struct Watches {
     keys: BTreeMap<Bytes, Vec<Watch>>,
 }
 
-/// A watch: the value it was set with, and whom to tell.
+/// A watch: the value with which it was set, and its reply.
 struct Watch {
     value: Option<Bytes>,
     reply: ReplyTo<Result<Version, Error>>,
 }
 
 impl Watches {
-    /// Sets a watch, which fires at once if the value differs already.
+    /// Sets a watch, which fires immediately if the value already differs.
     pub fn set(
         &mut self,
         state: &State,
@@ -41,7 +41,7 @@ impl Watches {
         }
     }
 
-    /// An entry was applied: fires the watches of the keys that it wrote.
+    /// Fires the watches of the keys that an applied entry wrote.
     pub fn applied(&mut self, state: &State, entry: &LogEntry) {
         if self.keys.is_empty() {
             return;
@@ -62,7 +62,7 @@ impl Watches {
         keys.iter().for_each(|key| self.check(state, key));
     }
 
-    /// The server gives a shard up: its watches are to be set elsewhere.
+    /// Breaks the watches of a shard that the server drops: they must be set elsewhere.
     pub fn forget(&mut self, range: &KeyRange) {
         for key in self.inside(range) {
             for watch in self.keys.remove(&key).into_iter().flatten() {

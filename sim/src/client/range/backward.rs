@@ -93,7 +93,7 @@ impl RangeRead {
         }
     }
 
-    /// Asks for the unknown range at `it` and what lies before it, down to the next thing that is known.
+    /// Requests the unknown range at `it` and what precedes it, down to the next known segment.
     fn fetch_backward(&mut self, it: &Segments<'_>, it_end: &Segments<'_>) -> Result<Step> {
         let clear_limit = self.clear_limit();
         let mut last = *it;

@@ -91,7 +91,7 @@ impl RangeRead {
         }
     }
 
-    /// Asks for the unknown range at `it` and what follows it, up to the next thing that is known.
+    /// Requests the unknown range at `it` and what follows it, up to the next known segment.
     fn fetch_forward(&mut self, it: &Segments<'_>, it_end: &Segments<'_>) -> Result<Step> {
         let clear_limit = self.clear_limit();
         let mut last = *it;

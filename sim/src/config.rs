@@ -88,11 +88,11 @@ macro_rules! sabotages {
 }
 
 sabotages! {
-    /// The resolver looks only at the first key of a read range.
+    /// The resolver checks only the first key of a read range.
     ResolverIgnoresRanges = "resolver-ignores-ranges",
-    /// A log answers a push before the entry is durable.
+    /// A log acknowledges a push before the entry is durable.
     LogAnswersEarly = "log-answers-early",
-    /// A storage server skips a version now and then.
+    /// A storage server occasionally skips a version.
     StorageSkipsVersion = "storage-skips-version",
     /// A recovery ends the old generation one acknowledged version too early.
     RecoveryForgetsCommit = "recovery-forgets-commit",
@@ -100,9 +100,9 @@ sabotages! {
     ClientLosesOwnWrite = "client-loses-own-write",
     /// A commit proxy gives two transactions of a batch the same versionstamp.
     VersionstampRepeats = "versionstamp-repeats",
-    /// A GRV proxy answers with a version from before the latest acknowledged commit.
+    /// A GRV proxy returns a version from before the latest acknowledged commit.
     StaleReadVersion = "stale-read-version",
-    /// One replica applies the mutations of a batch in another order.
+    /// One replica applies the mutations of a batch in a different order.
     ReplicaReorders = "replica-reorders",
 }
 

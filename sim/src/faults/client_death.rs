@@ -12,8 +12,8 @@ impl FaultFamily for ClientDeath {
         Family::ClientDeath
     }
     fn promise(&self) -> &'static str {
-        "A commit that was on its way may have happened, or may happen until its read version leaves the window; \
-         nobody is told."
+        "A commit in flight may have happened, or may happen until its read version leaves the window; its result is \
+         reported to no client."
     }
     fn budget(&self) -> &'static str {
         "Clients hold no data. Each comes back within half a second."

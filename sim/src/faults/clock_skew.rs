@@ -19,10 +19,10 @@ impl FaultFamily for ClockSkew {
         Family::ClockSkew
     }
     fn promise(&self) -> &'static str {
-        "No promise of FoundationDB depends on clocks that agree; a layer's must not either."
+        "No promise of FoundationDB depends on synchronized clocks; a layer's promises must not either."
     }
     fn budget(&self) -> &'static str {
-        "At most a minute ahead or behind until the strike ends; then it goes back at a quarter of its rate."
+        "At most a minute ahead or late until the strike ends; then it is corrected at a quarter of its rate."
     }
     fn dosage(&self) -> Dosage {
         Dosage::Timed { strikes: 1..4, lasts: 100..3_000, amount: -60.0..60.0 }

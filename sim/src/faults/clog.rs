@@ -12,10 +12,10 @@ impl FaultFamily for Clog {
         Family::Clog
     }
     fn promise(&self) -> &'static str {
-        "Messages come late and in order. A machine that cannot be heard may be taken for dead."
+        "Messages arrive late and in order. A machine that cannot be reached may be considered dead."
     }
     fn budget(&self) -> &'static str {
-        "One pair of machines a strike, for at most a second and a half."
+        "One pair of machines per strike, for at most a second and a half."
     }
     fn dosage(&self) -> Dosage {
         Dosage::Timed { strikes: 1..6, lasts: 5..1_500, amount: 0.0..1.0 }

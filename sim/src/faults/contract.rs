@@ -20,7 +20,7 @@ impl FaultFamily for Allowed {
         self.promise
     }
     fn budget(&self) -> &'static str {
-        "A rate of at most 15 % at each occasion; ends with the act."
+        "A rate of at most 15 % at each opportunity; ends with the act."
     }
     fn dosage(&self) -> Dosage {
         Dosage::Rate(self.rate)
@@ -37,36 +37,36 @@ macro_rules! allowed {
 
 allowed! {
     UnknownCommitted, 0.015,
-        "The outcome is decided when commit_unknown_result is reported, and the next read version is later.";
+        "The outcome is final when commit_unknown_result is reported, and the next read version is later.";
     UnknownNotCommitted, 0.015,
-        "The outcome is decided when commit_unknown_result is reported: the transaction never lands.";
+        "The outcome is final when commit_unknown_result is reported: the transaction never commits.";
     UnknownFatal, 0.004,
-        "commit_unknown_result_fatal may come for a commit that happened or for one that never does; no retry is \
-         offered.";
+        "commit_unknown_result_fatal may be returned for a commit that happened or for one that never does; it is not \
+         retryable.";
     LateLanding, 0.006,
-        "After transaction_timed_out a commit may land until its read version leaves the window.";
+        "After transaction_timed_out a commit may happen until its read version leaves the window.";
     SpuriousConflict, 0.02,
-        "not_committed may come without a conflict, and means that nothing was committed.";
+        "not_committed may be returned without a conflict, and means that nothing was committed.";
     TooOld, 0.004,
-        "transaction_too_old may come at any read or commit; nothing was committed.";
+        "transaction_too_old may be returned by any read or commit; nothing was committed.";
     RiskyRead, 0.1,
-        "A causally risky read version is one that was committed, and may miss what was acknowledged since.";
+        "A causally risky read version was committed, but may miss commits acknowledged since.";
     FutureVersion, 0.003,
-        "future_version may come at any read while a storage server is behind.";
+        "future_version may be returned by any read while a storage server lags.";
     ProcessBehind, 0.003,
-        "process_behind may come at any read while a storage server lags.";
+        "process_behind may be returned by any read while a storage server lags.";
     ClusterVersionChanged, 0.004,
-        "cluster_version_changed may come before, during or after a commit, which then may land.";
+        "cluster_version_changed may be returned before, during or after a commit, which then may still happen.";
     ProxyMemory, 0.006,
-        "A commit proxy may refuse a commit; nothing was committed.";
+        "A commit proxy may reject a commit; nothing was committed.";
     GrvMemory, 0.004,
-        "A GRV proxy may refuse a read version.";
+        "A GRV proxy may reject a read version request.";
     Throttled, 0.004,
-        "The cluster may throttle a transaction, a tag of it or a hot shard; nothing was committed.";
+        "The cluster may throttle a transaction, one of its tags or a hot shard; nothing was committed.";
     RangeLocked, 0.004,
-        "A commit that writes a locked range is refused; nothing was committed.";
+        "A commit that writes to a locked range is rejected; nothing was committed.";
     OneRowBatches, 0.05,
-        "A batch of a range read may be as short as one row and say that more remains.";
+        "A batch of a range read may have only one row and report that more remain.";
     EarlyWatch, 0.05,
         "A watch may fire although nothing changed.";
     LateWatch, 0.05,

@@ -17,12 +17,12 @@ impl FaultFamily for DroppedOperation {
         Family::DroppedOperation
     }
     fn promise(&self) -> &'static str {
-        "A commit that was on its way may have happened, or may happen until its read version leaves the window; \
-         nobody is told, and the client's next operation may begin before."
+        "A commit in flight may have happened, or may happen until its read version leaves the window; its result is \
+         not reported, and the client's next operation may begin before that."
     }
     fn budget(&self) -> &'static str {
-        "At most 15 % of the operations, none after the act; what outlives an operation's future is what the \
-         client's library has sent."
+        "At most 15 % of the operations, none after the act; only requests that the client library has sent outlive \
+         an operation's future."
     }
     fn dosage(&self) -> Dosage {
         Dosage::Rate(0.03)

@@ -15,12 +15,12 @@ impl FaultFamily for Kill {
         Family::Kill
     }
     fn promise(&self) -> &'static str {
-        "What was acknowledged stays; commits under way end with an unknown result; a recovery follows when the \
+        "Acknowledged commits are kept; commits in progress end with an unknown result; a recovery follows if the \
          machine had a role in the current generation."
     }
     fn budget(&self) -> &'static str {
         "At most two machines of the cluster are down at once, each for at most two seconds. Disks survive: no \
-         copy of anything is lost."
+         copy of any data is lost."
     }
     fn dosage(&self) -> Dosage {
         Dosage::Timed { strikes: 1..4, lasts: 50..2_000, amount: 0.0..1.0 }

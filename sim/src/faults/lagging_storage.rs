@@ -21,10 +21,10 @@ impl FaultFamily for LaggingStorage {
         Family::LaggingStorage
     }
     fn promise(&self) -> &'static str {
-        "Reads at a version it has not reached wait, or fail with future_version or process_behind; none answers from an older version."
+        "Reads at a version not yet reached wait, or fail with future_version or process_behind; none is stale."
     }
     fn budget(&self) -> &'static str {
-        "One storage server a strike, at most 1.2 s behind, for at most two seconds."
+        "One storage server per strike, at most 1.2 s late, for at most two seconds."
     }
     fn dosage(&self) -> Dosage {
         Dosage::Timed { strikes: 1..4, lasts: 50..2_000, amount: 5.0..1_200.0 }

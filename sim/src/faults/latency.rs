@@ -20,10 +20,10 @@ impl FaultFamily for Latency {
         Family::Latency
     }
     fn promise(&self) -> &'static str {
-        "Everything works, later."
+        "Everything works, but later."
     }
     fn budget(&self) -> &'static str {
-        "One pair of machines a strike, at most 80 ms each way, for at most two seconds."
+        "One pair of machines per strike, at most 80 ms in each direction, for at most two seconds."
     }
     fn dosage(&self) -> Dosage {
         Dosage::Timed { strikes: 1..6, lasts: 50..2_000, amount: 1.0..80.0 }

@@ -12,10 +12,10 @@ impl FaultFamily for Locked {
         Family::Locked
     }
     fn promise(&self) -> &'static str {
-        "Transactions that are not lock-aware fail with database_locked, certainly uncommitted, and may retry."
+        "Transactions that are not lock-aware fail with database_locked without committing, and may be retried."
     }
     fn budget(&self) -> &'static str {
-        "For at most 800 ms; unlocked again by itself."
+        "For at most 800 ms; unlocked automatically."
     }
     fn dosage(&self) -> Dosage {
         Dosage::Timed { strikes: 1..3, lasts: 10..800, amount: 0.0..1.0 }

@@ -19,10 +19,10 @@ impl FaultFamily for Loss {
         Family::Loss
     }
     fn promise(&self) -> &'static str {
-        "A lost request or reply is noticed by its caller after a while, who knows nothing of its fate."
+        "The caller detects a lost request or reply after some time, and cannot determine its fate."
     }
     fn budget(&self) -> &'static str {
-        "One pair of machines a strike, at most half of their messages, for at most two seconds."
+        "One pair of machines per strike, at most half of their messages, for at most two seconds."
     }
     fn dosage(&self) -> Dosage {
         Dosage::Timed { strikes: 1..6, lasts: 50..2_000, amount: 0.01..0.5 }

@@ -75,27 +75,27 @@ families! {
     Reboot = "reboot",
     /// A machine stops for a while.
     Pause = "pause",
-    /// A client dies in the middle of what it does, and is followed by another incarnation.
+    /// A client dies during an operation, and is followed by another incarnation.
     ClientDeath = "client-death",
-    /// An operation's future is dropped, and its client goes on.
+    /// An operation's future is dropped, and its client continues.
     DroppedOperation = "dropped-operation",
-    /// Messages between two machines are held back, one way or both.
+    /// Messages between two machines are delayed, in one direction or both.
     Clog = "clog",
     /// Some machines cannot reach the others.
     Partition = "partition",
-    /// Many links are clogged one by one and opened in another order.
+    /// Many links are clogged one after another and unclogged in a different order.
     Swizzle = "swizzle",
     /// A link loses messages.
     Loss = "loss",
     /// A link becomes slow.
     Latency = "latency",
-    /// A storage server answers slowly.
+    /// A storage server replies slowly.
     SlowStorage = "slow-storage",
-    /// A storage server applies late.
+    /// A storage server applies entries late.
     LaggingStorage = "lagging-storage",
     /// A log takes long to make entries durable.
     SlowLogSync = "slow-log-sync",
-    /// A machine's clock is off.
+    /// A machine's clock is inaccurate.
     ClockSkew = "clock-skew",
     /// A shard moves to another team.
     MoveShard = "move-shard",
@@ -131,7 +131,7 @@ families! {
     RangeLocked = "range-locked",
     /// 1038 for a while.
     Locked = "locked",
-    /// Range reads answer one row a batch.
+    /// Range reads return one row per batch.
     OneRowBatches = "one-row-batches",
     /// A watch fires before anything changed.
     EarlyWatch = "early-watch",

@@ -12,10 +12,10 @@ impl FaultFamily for MoveShard {
         Family::MoveShard
     }
     fn promise(&self) -> &'static str {
-        "Clients find the shard where it went; no read sees a part of it missing."
+        "Clients find the shard at its new location; no read misses a part of it."
     }
     fn budget(&self) -> &'static str {
-        "The old team forgets a shard only after every member of the new one holds it durably."
+        "The old team drops a shard only after every member of the new one holds it durably."
     }
     fn dosage(&self) -> Dosage {
         Dosage::Timed { strikes: 1..6, lasts: 1..2, amount: 0.0..1.0 }

@@ -32,11 +32,11 @@ impl FaultFamily for Partition {
         Family::Partition
     }
     fn promise(&self) -> &'static str {
-        "The side with the controller goes on, after a recovery if a role of the generation is on the other; the \
+        "The side with the controller continues, after a recovery if a role of the generation is on the other; the \
          other side acknowledges nothing."
     }
     fn budget(&self) -> &'static str {
-        "At most half of the machines are cut off, for at most a second and a half; links mend by themselves."
+        "At most half of the machines are cut off, for at most a second and a half; links are restored automatically."
     }
     fn dosage(&self) -> Dosage {
         Dosage::Timed { strikes: 1..3, lasts: 20..1_500, amount: 0.05..0.5 }

@@ -12,11 +12,11 @@ impl FaultFamily for Pause {
         Family::Pause
     }
     fn promise(&self) -> &'static str {
-        "Nothing is lost; what the machine would have said comes late, and if it is taken for dead meanwhile its \
-         generation ends and what it says afterwards counts for nothing."
+        "Nothing is lost; the machine's messages are late, and if it is considered dead in the meantime, its \
+         generation ends and its later messages have no effect."
     }
     fn budget(&self) -> &'static str {
-        "A machine or a client at a time, for at most a second and a half."
+        "One machine or client at a time, for at most a second and a half."
     }
     fn dosage(&self) -> Dosage {
         Dosage::Timed { strikes: 1..4, lasts: 5..1_500, amount: 0.0..1.0 }

@@ -12,8 +12,8 @@ impl FaultFamily for Reboot {
         Family::Reboot
     }
     fn promise(&self) -> &'static str {
-        "What was acknowledged was durable before, so it is there afterwards; everything under way ends unknown or \
-         is retried."
+        "Acknowledged commits were durable before, so they are kept; everything in progress ends with an unknown \
+         result or is retried."
     }
     fn budget(&self) -> &'static str {
         "Once or twice in a run, for at most half a second. Disks survive."

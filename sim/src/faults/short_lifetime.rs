@@ -12,10 +12,10 @@ impl FaultFamily for ShortLifetime {
         Family::ShortLifetime
     }
     fn promise(&self) -> &'static str {
-        "A transaction that outlives the window fails with transaction_too_old, certainly uncommitted."
+        "A transaction that outlives the window fails with transaction_too_old, and is certainly not committed."
     }
     fn budget(&self) -> &'static str {
-        "At least a tenth of a second is left, for at most three seconds."
+        "The window is at least a tenth of a second, for at most three seconds."
     }
     fn dosage(&self) -> Dosage {
         Dosage::Timed { strikes: 1..3, lasts: 200..3_000, amount: 0.02..0.2 }

@@ -21,10 +21,10 @@ impl FaultFamily for SlowLogSync {
         Family::SlowLogSync
     }
     fn promise(&self) -> &'static str {
-        "Commits take as long as the slowest log; none is acknowledged before."
+        "Commits take as long as the slowest log; none is acknowledged earlier."
     }
     fn budget(&self) -> &'static str {
-        "One log a strike, at most 200 ms a sync, for at most two seconds."
+        "One log per strike, at most 200 ms per sync, for at most two seconds."
     }
     fn dosage(&self) -> Dosage {
         Dosage::Timed { strikes: 1..4, lasts: 50..2_000, amount: 1.0..200.0 }

@@ -21,10 +21,10 @@ impl FaultFamily for SlowStorage {
         Family::SlowStorage
     }
     fn promise(&self) -> &'static str {
-        "Reads take longer; a read version may grow too old meanwhile."
+        "Reads take longer; a read version may become too old in the meantime."
     }
     fn budget(&self) -> &'static str {
-        "One storage server a strike, at most 60 ms a read, for at most two seconds."
+        "One storage server per strike, at most 60 ms per read, for at most two seconds."
     }
     fn dosage(&self) -> Dosage {
         Dosage::Timed { strikes: 1..4, lasts: 50..2_000, amount: 1.0..60.0 }

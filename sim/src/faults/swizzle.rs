@@ -12,7 +12,7 @@ impl FaultFamily for Swizzle {
         Family::Swizzle
     }
     fn promise(&self) -> &'static str {
-        "Messages come late; machines see each other come and go in different orders, and agree in the end."
+        "Messages arrive late; machines observe failures and returns in different orders, but finally agree."
     }
     fn budget(&self) -> &'static str {
         "At most two thirds of the cluster's machines, each for at most a second."

@@ -13,11 +13,11 @@ impl FaultFamily for WindowEdge {
         Family::WindowEdge
     }
     fn promise(&self) -> &'static str {
-        "A commit may come as late as its client likes: it is decided as any other until its read version has left \
-         the window, and is transaction_too_old then."
+        "A commit may be sent at any time: it is resolved like any other until its read version has left the \
+         window, and fails with transaction_too_old after that."
     }
     fn budget(&self) -> &'static str {
-        "At most eight commits of a run, none begun after the act."
+        "At most eight commits in a run, none started after the act."
     }
     fn dosage(&self) -> Dosage {
         Dosage::Rate(0.01)

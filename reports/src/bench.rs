@@ -1,4 +1,4 @@
-//! Figures of a benchmark, each with what it was measured on.
+//! Figures of a benchmark, each with the setup in which it was measured.
 
 use crate::sweep::Cost;
 use serde::{Deserialize, Serialize};
@@ -12,28 +12,28 @@ pub struct Figure {
     pub value: f64,
     /// Its unit.
     pub unit: String,
-    /// The value to reach, if there is one.
+    /// The target value, if there is one.
     pub reach: Option<f64>,
-    /// Whether the value is to be at most, and not at least, what is to be reached.
+    /// Whether the target is an upper rather than a lower bound.
     pub at_most: bool,
-    /// What it was measured on: topology, clients, faults, seeds.
+    /// The setup of the measurement: topology, clients, faults, seeds.
     pub profile: String,
 }
 
 impl Figure {
-    /// Whether the figure reaches what it should; true when there is nothing to reach.
+    /// Whether the figure meets its target; true if there is no target.
     pub fn is_reached(&self) -> bool {
         self.reach.is_none_or(|reach| if self.at_most { self.value <= reach } else { self.value >= reach })
     }
 }
 
-/// A benchmark. Its figures are never a verdict: machines differ.
+/// A benchmark. Its figures never determine a verdict, because machines differ.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchReport {
     /// Logical processors of the machine.
     pub processors: u64,
     /// The figures.
     pub figures: Vec<Figure>,
-    /// What measuring cost.
+    /// The cost of the measurement.
     pub cost: Cost,
 }

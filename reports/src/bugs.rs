@@ -1,4 +1,4 @@
-//! The score over planted bugs: which were caught, by whom, and how long it took.
+//! The results for planted bugs: which were caught, by which judge, and how long it took.
 
 use crate::{
     run::Outcome,
@@ -16,7 +16,7 @@ pub struct Catch {
     pub seed: u64,
     /// The judge.
     pub judge: String,
-    /// What it saw.
+    /// What the judge found.
     pub message: String,
     /// The run's event hash, 16 hexadecimal digits.
     pub event_hash: String,
@@ -27,47 +27,47 @@ pub struct Catch {
 /// One planted bug.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BugReport {
-    /// Where it is planted: a workload's name, or `cluster`.
+    /// The place where it is planted: a workload's name, or `cluster`.
     pub place: String,
     /// Its name.
     pub bug: String,
-    /// What is wrong.
+    /// A description of the bug.
     pub about: String,
-    /// Runs made, the catching one included.
+    /// The number of runs, including the one that caught it.
     pub runs: u64,
-    /// CPU time of these, nanoseconds.
+    /// The CPU time of these runs, nanoseconds.
     pub cpu_ns: u64,
-    /// The catch; none when it was missed or not reached.
+    /// The catch; `None` if it was missed or not reached.
     pub caught: Option<Catch>,
-    /// What went wrong instead of a catch: a judge of the wrong kind rang.
+    /// What went wrong instead of a catch: a judge of the wrong kind objected.
     pub mistaken: Option<String>,
 }
 
-/// The score.
+/// The results for all planted bugs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BugsReport {
     /// The fault profile: calm, standard or storm.
     pub faults: String,
-    /// The seeds to try on each bug: from the first, up to the second without it.
+    /// The seeds to try for each bug: from the first up to, but excluding, the second.
     pub seeds: Range<u64>,
-    /// Whether they ran on a real cluster, which need not do what a bug waits for.
+    /// Whether the runs used a real cluster, on which the condition of a bug need not occur.
     #[serde(default)]
     pub real: bool,
     /// Why it ended.
     pub ending: Ending,
     /// Every bug, in catalogue order.
     pub bugs: Vec<BugReport>,
-    /// What it cost.
+    /// The cost of the command.
     pub cost: Cost,
 }
 
 impl BugsReport {
-    /// How many were caught.
+    /// The number of bugs caught.
     pub fn caught(&self) -> usize {
         self.bugs.iter().filter(|b| b.caught.is_some()).count()
     }
 
-    /// Whether a bug was to be tried on more seeds when somebody asked to end.
+    /// Whether more seeds were to be tried for this bug when the command ended early.
     pub fn is_left(&self, bug: &BugReport) -> bool {
         bug.caught.is_none()
             && bug.mistaken.is_none()
@@ -75,23 +75,24 @@ impl BugsReport {
             && bug.runs < self.most()
     }
 
-    /// How many seeds are tried on a bug at most.
+    /// The maximum number of seeds that are tried for a bug.
     pub fn most(&self) -> u64 {
         self.seeds.end.saturating_sub(self.seeds.start)
     }
 
-    /// How many are left to be tried.
+    /// The number of bugs for which seeds are left to try.
     pub fn left(&self) -> usize {
         self.bugs.iter().filter(|bug| self.is_left(bug)).count()
     }
 
-    /// How many were tried on every seed, or came to a judge that is mistaken, and were not caught.
+    /// The number of bugs that were not caught although every seed was tried, or a judge of the wrong kind
+    /// objected.
     pub fn missed(&self) -> usize {
         self.bugs.iter().filter(|bug| bug.caught.is_none() && !self.is_left(bug)).count()
     }
 
-    /// Missing one bug is a failure of the whole; on a real cluster only missing them all is one, or a judge
-    /// that is mistaken.
+    /// Missing one bug is a failure; on a real cluster, only missing all of them is, or an objection of a
+    /// judge of the wrong kind.
     pub fn outcome(&self) -> Outcome {
         match self.bugs.len() {
             _ if self.ending == Ending::Lost => Outcome::Harness,
@@ -104,7 +105,7 @@ impl BugsReport {
         }
     }
 
-    /// Whether what a real cluster has shown of the bugs is all that can be asked of it.
+    /// Whether a real cluster has shown as many of the bugs as can be expected.
     fn is_content(&self) -> bool {
         self.real
             && matches!(self.ending, Ending::Complete | Ending::Budget)
@@ -112,12 +113,12 @@ impl BugsReport {
             && self.bugs.iter().all(|bug| bug.mistaken.is_none())
     }
 
-    /// The median number of runs to a catch, over those caught.
+    /// The median number of runs until a catch, over the bugs caught.
     pub fn median_runs(&self) -> Option<u64> {
         median(self.bugs.iter().filter(|b| b.caught.is_some()).map(|b| b.runs).collect())
     }
 
-    /// The median CPU time to a catch, nanoseconds, over those caught.
+    /// The median CPU time until a catch, nanoseconds, over the bugs caught.
     pub fn median_cpu_ns(&self) -> Option<u64> {
         median(self.bugs.iter().filter(|b| b.caught.is_some()).map(|b| b.cpu_ns).collect())
     }

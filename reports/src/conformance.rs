@@ -1,20 +1,20 @@
-//! A comparison with recorded answers of a real FoundationDB cluster.
+//! A comparison with recorded results of a real FoundationDB cluster.
 
 use crate::run::Outcome;
 use serde::{Deserialize, Serialize};
 
-/// A case that answered differently.
+/// A case with a different result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
     /// The case's id.
     pub case: String,
-    /// The step, from 0; none when the final keyspace differs or the case broke off.
+    /// The step, from 0; `None` if the final keyspace differs or the case ended early.
     pub step: Option<usize>,
-    /// What was done there.
+    /// The operation of that step.
     pub what: String,
-    /// What the real cluster answered.
+    /// The result of the real cluster.
     pub expected: String,
-    /// What the simulated one answered.
+    /// The result of the simulated cluster.
     pub actual: String,
 }
 
@@ -23,7 +23,7 @@ pub struct Difference {
 pub struct Impossible {
     /// The case's id.
     pub case: String,
-    /// Why not.
+    /// The reason.
     pub reason: String,
 }
 
@@ -34,9 +34,9 @@ pub struct FileReport {
     pub file: String,
     /// Cases run.
     pub cases: u64,
-    /// Cases that agreed in every step and in the final keyspace.
+    /// Cases that were equal in every step and in the final keyspace.
     pub equal: u64,
-    /// Cases that cannot agree, listed by name.
+    /// Cases that cannot be equal, listed by name.
     pub impossible: Vec<Impossible>,
     /// The first difference of each case that differs.
     pub differences: Vec<Difference>,
@@ -50,7 +50,8 @@ pub struct ConformanceReport {
 }
 
 impl ConformanceReport {
-    /// A difference is a fault of the simulated client. Nothing to compare is vacuous.
+    /// A difference is a fault of the simulated client. If there is nothing to compare, the comparison is
+    /// vacuous.
     pub fn outcome(&self) -> Outcome {
         if self.files.iter().any(|f| !f.differences.is_empty()) {
             Outcome::Harness

@@ -1,4 +1,4 @@
-//! What a cluster keeps of what FoundationDB promises its clients.
+//! Which of FoundationDB's promises to its clients a cluster keeps.
 
 use crate::run::Outcome;
 use serde::{Deserialize, Serialize};
@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 /// A promise that was tested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContractCase {
-    /// Its section and topic, as `reads/conflict-range/get`.
+    /// Its section and topic, such as `reads/conflict-range/get`.
     pub name: String,
-    /// What is promised.
+    /// The promise.
     pub promise: String,
-    /// What was seen instead, if it was broken.
+    /// What was observed instead, if the promise was broken.
     pub broken: Option<String>,
 }
 
@@ -24,12 +24,12 @@ impl ContractCase {
 /// Every promise that was tested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContractReport {
-    /// In the order of their sections.
+    /// The cases, in the order of their sections.
     pub cases: Vec<ContractCase>,
 }
 
 impl ContractReport {
-    /// A broken promise is the backend's fault. Nothing tested is vacuous.
+    /// A broken promise is a fault of the backend. If nothing was tested, the report is vacuous.
     pub fn outcome(&self) -> Outcome {
         if self.cases.iter().any(|case| case.broken.is_some()) {
             Outcome::Harness

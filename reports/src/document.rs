@@ -3,11 +3,11 @@
 use crate::{BenchReport, BugsReport, ConformanceReport, ContractReport, RunReport, SweepReport};
 use serde::{Deserialize, Serialize};
 
-/// The version of the reports' schema. It rises when a field changes its meaning or goes away;
-/// fields may be added without.
+/// The version of the reports' schema. It is incremented when a field changes its meaning or is removed;
+/// adding fields does not change it.
 pub const SCHEMA: u32 = 2;
 
-/// What a document reports.
+/// The content of a document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "report", rename_all = "kebab-case")]
 pub enum Body {
@@ -15,7 +15,7 @@ pub enum Body {
     Sweep(SweepReport),
     /// One run that was replayed.
     Replay(Box<RunReport>),
-    /// The score over planted bugs.
+    /// The results for planted bugs.
     Bugs(BugsReport),
     /// Figures.
     Bench(BenchReport),
@@ -25,10 +25,10 @@ pub enum Body {
     Contract(ContractReport),
 }
 
-/// A report with what identifies it.
+/// A report with its identification.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Document {
-    /// [`SCHEMA`] of the program that wrote it.
+    /// The [`SCHEMA`] of the program that wrote it.
     pub schema: u32,
     /// Version of the program.
     pub version: String,

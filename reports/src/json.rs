@@ -1,16 +1,16 @@
-//! Reports as JSON: for machines, and for renderers that come later.
+//! Reports as JSON: for machines, and for other renderers.
 
 use crate::document::{Document, SCHEMA};
 use serde::Deserialize;
 
-/// The document as indented JSON with a line end.
+/// The document as indented JSON, ending with a line feed.
 pub fn render(document: &Document) -> String {
     let mut text = serde_json::to_string_pretty(document).expect("plain data with text keys");
     text.push('\n');
     text
 }
 
-/// Reads a document back. The error is one line.
+/// Parses a document. The error is one line.
 pub fn parse(text: &str) -> Result<Document, String> {
     #[derive(Deserialize)]
     struct Head {

@@ -1,9 +1,8 @@
-//! What a person or a CI system reads of shaketable: plain data of a run, a sweep, a score over
-//! planted bugs, a benchmark, a conformance check and a test of the contract, and its renderers.
+//! The reports of shaketable for people and CI systems: plain data of a run, a sweep, the results for planted
+//! bugs, a benchmark, a conformance check and a test of the contract, with their renderers.
 //!
-//! Nothing here knows how a run is made. The data is what [`json`] writes and reads back; every
-//! other renderer takes the same data and adds nothing to it, so that one can be written later from
-//! a saved report alone.
+//! This crate does not depend on how a run is performed. The data is what [`json`] writes and reads; all
+//! other renderers use the same data without adding to it, so that a new one can be applied to saved reports.
 
 pub mod bench;
 pub mod bugs;

@@ -1,27 +1,27 @@
-//! One run: what was asked for, what was drawn, what happened and what the judges say.
+//! One run: what was requested, what was drawn, what happened, and the judges' verdict.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a whole command says with its exit code.
+/// The result of a whole command, reported by its exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// Every invariant held, and enough happened for that to mean something.
+    /// Every invariant held, and enough happened to make this meaningful.
     Passed,
-    /// Needed counters are zero: the runs passed, but show nothing.
+    /// Required counters are zero: the runs passed, but prove nothing.
     Vacuous,
-    /// Somebody asked it to end before it had done what it was to do; what it did, passed.
+    /// The command was interrupted before it was complete; the completed part passed.
     Interrupted,
     /// A workload's invariant was violated, or a run was stuck.
     Violated,
-    /// The harness itself is at fault, so that none of its other verdicts can be relied on.
+    /// The harness itself is at fault, so that none of its other verdicts is reliable.
     Harness,
 }
 
 impl Outcome {
-    /// The exit code. 2 is for bad usage and never the outcome of a run. Whatever was found before, a command
-    /// that a signal has interrupted exits with 128 and the signal's number: 130 for Ctrl-C.
+    /// The exit code. 2 is for bad usage, and never the outcome of a run. A command that was interrupted by a
+    /// signal exits with 128 plus the signal's number, regardless of what was found before: 130 for Ctrl-C.
     pub const fn exit_code(self) -> u8 {
         match self {
             Outcome::Passed => 0,
@@ -33,38 +33,38 @@ impl Outcome {
     }
 }
 
-/// The judge by whose name a run tells that the real cluster it ran on does not answer any more.
+/// The name of the judge that reports that the real cluster no longer responds.
 pub const LOST: &str = "cluster";
 
-/// What the judges say about one run.
+/// The judges' verdict on one run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Every judge was content.
+    /// No judge objected.
     Passed,
     /// An invariant of the workload was violated.
     Violated {
-        /// Which judge says so.
+        /// The judge that objected.
         judge: String,
-        /// What it saw; may have several lines.
+        /// What it found; may have several lines.
         message: String,
     },
     /// Operations did not end within the bound of virtual time after all faults had ended.
     Stuck {
-        /// Who waits for what.
+        /// The operations that wait, and what they wait for.
         message: String,
     },
     /// The simulated cluster or the harness is at fault, not the layer.
     Harness {
-        /// Which judge says so.
+        /// The judge that objected.
         judge: String,
-        /// What it saw; may have several lines.
+        /// What it found; may have several lines.
         message: String,
     },
 }
 
 impl Verdict {
-    /// The outcome of a command that consists of this run alone.
+    /// The outcome of a command that consists of only this run.
     pub const fn outcome(&self) -> Outcome {
         match self {
             Verdict::Passed => Outcome::Passed,
@@ -73,7 +73,7 @@ impl Verdict {
         }
     }
 
-    /// The judge that objected, if one did.
+    /// The judge that objected, if any.
     pub fn judge(&self) -> Option<&str> {
         match self {
             Verdict::Passed => None,
@@ -82,7 +82,7 @@ impl Verdict {
         }
     }
 
-    /// What the objecting judge saw.
+    /// What the objecting judge found.
     pub fn message(&self) -> Option<&str> {
         match self {
             Verdict::Passed => None,
@@ -95,13 +95,13 @@ impl Verdict {
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// How often what happened, in one run or summed over many.
+        /// The number of occurrences of various events, in one run or summed over many.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default)]
         pub struct Counters { $($(#[$doc])* pub $name: u64,)* }
 
         impl Counters {
-            /// Every counter with its name in words.
+            /// Every counter with its descriptive name.
             pub fn named(&self) -> Vec<(&'static str, u64)> {
                 vec![$(($text, self.$name)),*]
             }
@@ -121,17 +121,17 @@ counters! {
     unknown_operations = "operations of unknown outcome",
     /// Attempts at transactions.
     attempts = "attempts",
-    /// Transactions committed, as the cluster's log says; read-only ones are not among them.
+    /// Transactions committed according to the cluster's log, without read-only ones.
     committed = "commits",
-    /// Commits refused with not_committed (1020).
+    /// Commits that failed with not_committed (1020).
     conflicts = "conflicts",
-    /// Commits answered with commit_unknown_result (1021) that had happened.
+    /// Commits that failed with commit_unknown_result (1021) and had happened.
     unknown_committed = "unknown results that committed",
-    /// Commits answered with commit_unknown_result (1021) that had not happened.
+    /// Commits that failed with commit_unknown_result (1021) and had not happened.
     unknown_not_committed = "unknown results that did not commit",
-    /// Commits that took effect after the client had been told something else than success.
+    /// Commits that took effect after a result other than success was reported to the client.
     late_landings = "late landings",
-    /// Attempts after the first of a transaction.
+    /// Attempts of a transaction after the first.
     retries = "retries",
     /// Faults delivered, of all families.
     faults = "faults",
@@ -141,30 +141,30 @@ counters! {
     recoveries = "recoveries",
 }
 
-/// A point in layer or workload code that says `sometimes!` or `reachable!`.
+/// A claim in layer or workload code: a `sometimes!` or `reachable!`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PointReport {
     /// Its name.
     pub name: String,
-    /// How often it was passed.
+    /// How often the line was executed.
     pub passed: u64,
-    /// How often its condition was true then; each time, for `reachable!`.
+    /// How often its condition was true; each time, for `reachable!`.
     pub held: u64,
 }
 
 impl PointReport {
-    /// Whether it happened at all.
+    /// Whether it occurred at all.
     pub fn was_reached(&self) -> bool {
         self.held > 0
     }
 }
 
-/// What a judge found beside what decided the verdict.
+/// A judge's finding in addition to the one that determined the verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FindingReport {
     /// The judge.
     pub judge: String,
-    /// What it saw.
+    /// What it found.
     pub message: String,
 }
 
@@ -179,26 +179,26 @@ pub struct RunReport {
     pub faults: String,
     /// Fault families that were switched off.
     pub without: Vec<String>,
-    /// The planted bug that was switched on, if one was.
+    /// The planted bug that was switched on, if any.
     pub bug: Option<String>,
-    /// The repro file that was replayed in place of what the seed draws, if one was.
+    /// The repro file that was replayed instead of a plan drawn from the seed, if any.
     pub repro: Option<String>,
-    /// What the judges say.
+    /// The judges' verdict.
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// What judges found beside what decided the verdict.
+    /// Findings in addition to the one that determined the verdict.
     pub also: Vec<FindingReport>,
     /// The hash over the event stream and the final keyspace, 16 hexadecimal digits.
     pub event_hash: String,
-    /// How many events the hash covers.
+    /// The number of events that the hash covers.
     pub events: u64,
     /// Virtual time from the run's start to its end, nanoseconds.
     pub virtual_ns: u64,
     /// Counters.
     pub counters: Counters,
-    /// Faults delivered, by family; those that never struck are left out.
+    /// Faults delivered, by family, without families that did not occur.
     pub faults_delivered: BTreeMap<String, u64>,
-    /// What the seed drew, as text of one or more lines.
+    /// What was drawn from the seed, as text of one or more lines.
     pub configuration: String,
     /// The command line that reproduces the run.
     pub replay: String,

@@ -1,4 +1,4 @@
-//! A sweep: many seeds over some workloads.
+//! A sweep: many seeds for some workloads.
 
 use crate::run::{Counters, Outcome, PointReport, RunReport};
 use serde::{Deserialize, Serialize};
@@ -12,25 +12,25 @@ pub enum Ending {
     Complete,
     /// The budget was used up.
     Budget,
-    /// Somebody asked it to end.
+    /// The command was interrupted.
     Interrupted,
-    /// The real cluster it ran on does not answer any more.
+    /// The real cluster no longer responds.
     Lost,
 }
 
-/// What something cost. Differs from machine to machine and from run to run.
+/// The cost of an activity. It differs between machines and between runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// CPU time, nanoseconds.
     pub cpu_ns: u64,
-    /// Time on the wall, nanoseconds.
+    /// Wall-clock time, nanoseconds.
     pub wall_ns: u64,
-    /// The process's greatest resident size so far, bytes; 0 where the system does not say.
+    /// The process's peak resident size so far, bytes; 0 if the system does not report it.
     pub peak_memory: u64,
 }
 
 impl Cost {
-    /// What this and something after it cost together.
+    /// The combined cost of this and a subsequent activity.
     pub fn and(self, other: Cost) -> Cost {
         Cost {
             cpu_ns: self.cpu_ns + other.cpu_ns,
@@ -45,11 +45,12 @@ impl Cost {
 pub struct WorkloadReport {
     /// The workload's name.
     pub workload: String,
-    /// Seeds run.
+    /// The number of seeds run.
     pub runs: u64,
-    /// Which: ranges from their first up to their last. Those of a shard hold the seeds of other shards, too.
+    /// Which seeds: each range from its first to its last. The ranges of a shard include seeds of other
+    /// shards.
     pub ran: Vec<Range<u64>>,
-    /// Runs in which every judge was content.
+    /// Runs in which no judge objected.
     pub passed: u64,
     /// Runs in which an invariant of the workload was violated.
     pub violated: u64,
@@ -59,11 +60,11 @@ pub struct WorkloadReport {
     pub harness: u64,
     /// Seeds whose runs did not pass, ascending.
     pub failing_seeds: Vec<u64>,
-    /// The first of these in full, in order of their seeds.
+    /// The first of these in full, in the order of their seeds.
     pub failures: Vec<RunReport>,
-    /// Seeds that were run twice, to compare.
+    /// Seeds that were run twice for comparison.
     pub run_twice: u64,
-    /// Those among them whose second run differed.
+    /// The number of them whose second run differed.
     pub differing: u64,
     /// Counters, summed.
     pub counters: Counters,
@@ -71,7 +72,7 @@ pub struct WorkloadReport {
     pub faults_delivered: BTreeMap<String, u64>,
     /// Coverage points, by name.
     pub points: Vec<PointReport>,
-    /// Counters that this sweep needed above zero and that are zero, in words.
+    /// The descriptive names of counters that this sweep required to be above zero and that are zero.
     pub vacuous: Vec<String>,
     /// Virtual time, summed, nanoseconds.
     pub virtual_ns: u64,
@@ -80,7 +81,7 @@ pub struct WorkloadReport {
 }
 
 impl WorkloadReport {
-    /// The worst of its runs, and whether there was enough to see.
+    /// The worst outcome of its runs, taking vacuous sweeps into account.
     pub fn outcome(&self) -> Outcome {
         if self.harness > 0 {
             Outcome::Harness
@@ -98,13 +99,13 @@ impl WorkloadReport {
         self.violated + self.stuck + self.harness
     }
 
-    /// Runs a core would do in a minute, at this sweep's speed.
+    /// Runs per core and minute, at this sweep's speed.
     pub fn runs_per_core_minute(&self) -> f64 {
         per_core_minute(self.runs + self.run_twice, self.cpu_ns)
     }
 }
 
-/// How many a core does in a minute when `count` took `cpu_ns`; 0 when nothing was measured.
+/// The rate per core and minute if `count` took `cpu_ns`; 0 if nothing was measured.
 pub(crate) fn per_core_minute(count: u64, cpu_ns: u64) -> f64 {
     if cpu_ns == 0 { 0.0 } else { count as f64 * 60e9 / cpu_ns as f64 }
 }
@@ -116,33 +117,33 @@ pub struct SweepReport {
     pub faults: String,
     /// Fault families that were switched off.
     pub without: Vec<String>,
-    /// The planted bug that was switched on, if one was.
+    /// The planted bug that was switched on, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bug: Option<String>,
-    /// Whether it ran on a real cluster.
+    /// Whether it used a real cluster.
     #[serde(default)]
     pub real: bool,
-    /// The seeds asked for: from the first, up to the second without it.
+    /// The requested seeds: from the first up to, but excluding, the second.
     pub seeds: Range<u64>,
-    /// How many of the first were to be run twice.
+    /// How many of the first seeds were to be run twice.
     #[serde(default)]
     pub run_twice: u64,
-    /// The share of them that was this sweep's: its number from 1, and of how many.
+    /// The shard of the seeds that belongs to this sweep: its number, from 1, and the number of shards.
     pub shard: Option<(u64, u64)>,
-    /// Threads.
+    /// The number of threads.
     pub jobs: u64,
     /// Why it ended.
     pub ending: Ending,
     /// The outcome over all workloads.
     pub outcome: Outcome,
-    /// Each workload, in the order asked for.
+    /// Each workload, in the requested order.
     pub workloads: Vec<WorkloadReport>,
-    /// What it cost.
+    /// The cost of the sweep.
     pub cost: Cost,
 }
 
 impl SweepReport {
-    /// The worst over all workloads. What was interrupted may not have come to what would have failed.
+    /// The worst outcome of all workloads. An interrupted sweep may have missed failures.
     pub fn outcome_of(ending: Ending, workloads: &[WorkloadReport]) -> Outcome {
         let worst = workloads.iter().map(WorkloadReport::outcome).max().unwrap_or(Outcome::Vacuous);
         match ending {
@@ -151,17 +152,17 @@ impl SweepReport {
         }
     }
 
-    /// Runs over all workloads.
+    /// The number of runs of all workloads.
     pub fn runs(&self) -> u64 {
         self.workloads.iter().map(|w| w.runs).sum()
     }
 
-    /// All failures kept in full, workload by workload.
+    /// All failures that were kept in full, workload by workload.
     pub fn failures(&self) -> impl Iterator<Item = &RunReport> {
         self.workloads.iter().flat_map(|w| &w.failures)
     }
 
-    /// Everything summed, under the name `all`. Failures and points are left out.
+    /// The sum of all workloads, with the name `all`. Failures and points are omitted.
     pub fn total(&self) -> WorkloadReport {
         let mut total = WorkloadReport { workload: "all".to_owned(), ..WorkloadReport::default() };
         for w in &self.workloads {

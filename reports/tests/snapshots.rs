@@ -1,4 +1,4 @@
-//! Everything that a person or a machine reads, as snapshots over made-up reports.
+//! Snapshots of all output for people and machines, from made-up reports.
 
 use insta::assert_snapshot;
 use shaketable_reports::{

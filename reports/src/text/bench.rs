@@ -1,4 +1,4 @@
-//! Figures of a benchmark, each with what it was measured on.
+//! The text of a benchmark: a table of figures, each with its setup.
 
 use super::{
     figure, indent, plural, seconds,

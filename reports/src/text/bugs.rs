@@ -1,4 +1,4 @@
-//! The score over planted bugs: a table with the line that replays each catch, and the score.
+//! The text of the results for planted bugs: a table with the line that replays each catch, and a summary.
 
 use super::{
     count, plural, seconds,
@@ -11,7 +11,7 @@ use crate::{
 };
 use std::fmt::Write;
 
-/// The score as text.
+/// Renders the results as text.
 pub fn bugs(report: &BugsReport, commit: &str) -> String {
     use Align::{Left, Right};
     let mut out = format!(

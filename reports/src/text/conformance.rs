@@ -1,4 +1,4 @@
-//! A comparison with recordings: a table, what cannot agree, and every difference.
+//! The text of a comparison with recordings: a table, the cases that cannot be equal, and every difference.
 
 use super::{
     count, plural,
@@ -7,7 +7,7 @@ use super::{
 use crate::{conformance::ConformanceReport, run::Outcome};
 use std::fmt::Write;
 
-/// The comparison as text.
+/// Renders the comparison as text.
 pub fn conformance(report: &ConformanceReport) -> String {
     use Align::{Left, Right};
     let mut out = String::new();

@@ -1,4 +1,4 @@
-//! The contract: every broken promise, a table of sections, and a verdict.
+//! The text of a contract report: every broken promise, a table of sections, and a verdict.
 
 use super::{
     count, plural,
@@ -7,7 +7,7 @@ use super::{
 use crate::{contract::ContractReport, run::Outcome};
 use std::fmt::Write;
 
-/// The contract as text.
+/// Renders the report as text.
 pub fn contract(report: &ContractReport) -> String {
     use Align::{Left, Right};
     let mut out = String::new();

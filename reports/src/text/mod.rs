@@ -1,5 +1,5 @@
-//! Reports as text for a terminal: tables, a verdict, and for a failure the line that replays it,
-//! last. Plain characters and no colours, so that a log reads the same.
+//! Reports as text for a terminal: tables, a verdict, and, for a failure, the line that replays it at the
+//! end. Plain characters without colours, so that a log has the same content.
 
 mod bench;
 mod bugs;
@@ -19,10 +19,10 @@ pub use self::{
     table::{Align, Table},
 };
 
-/// Columns of a terminal that nobody has made wider.
+/// The default width of a terminal in columns.
 pub const COLUMNS: usize = 80;
 
-/// A number with its thousands set apart.
+/// A number with thousands separators.
 pub fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -35,12 +35,12 @@ pub fn count(n: u64) -> String {
     out
 }
 
-/// `n` things, in words: `1 run`, `2,000 runs`.
+/// `n` items as text: `1 run`, `2,000 runs`.
 pub fn plural(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(n), if n == 1 { one } else { many })
 }
 
-/// Nanoseconds as seconds, with as many digits as say something.
+/// Nanoseconds as seconds, with a meaningful number of digits.
 pub fn seconds(ns: u64) -> String {
     let s = ns as f64 / 1e9;
     match s {
@@ -51,7 +51,7 @@ pub fn seconds(ns: u64) -> String {
     }
 }
 
-/// A measured value, with as many digits as say something.
+/// A measured value, with a meaningful number of digits.
 fn figure(value: f64) -> String {
     match value {
         v if v >= 1000.0 => count(v.round() as u64),
@@ -61,7 +61,7 @@ fn figure(value: f64) -> String {
     }
 }
 
-/// The faults that were asked for: `standard`, `storm without clog and loss`.
+/// The faults that were requested: `standard`, `storm without clog and loss`.
 fn faults(profile: &str, without: &[String]) -> String {
     match without {
         [] => profile.to_owned(),
@@ -70,12 +70,12 @@ fn faults(profile: &str, without: &[String]) -> String {
     }
 }
 
-/// Words in lines of at most `width` characters where words allow it, each behind `by`.
+/// Fills lines of at most `width` characters where the words allow it, each prefixed with `by`.
 pub fn fill(text: &str, width: usize, by: &str) -> String {
     indent(&lines(text, width).join("\n"), by)
 }
 
-/// Words in lines of at most `width` characters where words allow it; one line at least.
+/// Splits text into lines of at most `width` characters where the words allow it; at least one line.
 fn lines(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -91,7 +91,7 @@ fn lines(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Every line of `text` behind `by`, empty ones left empty.
+/// Prefixes every line of `text` with `by`, except for empty ones.
 fn indent(text: &str, by: &str) -> String {
     text.lines().map(|line| if line.is_empty() { "\n".to_owned() } else { format!("{by}{line}\n") }).collect()
 }

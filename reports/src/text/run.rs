@@ -1,13 +1,13 @@
-//! One run: the block that a failure prints, and what a replay prints.
+//! The text of one run: the block printed for a failure, and the output of a replay.
 
 use super::{COLUMNS, count, faults, indent, lines, seconds};
 use crate::run::{LOST, RunReport, Verdict};
 use std::fmt::Write;
 
-/// So many further findings are printed.
+/// The maximum number of further findings that are printed.
 const ALSO_PRINTED: usize = 4;
 
-/// A failure's block: what failed, what the judge saw, what was drawn, and the replay line last.
+/// A failure's block: what failed, what the judge found, what was drawn, and the replay line at the end.
 pub fn failure(run: &RunReport, commit: &str) -> String {
     let mut out = format!("{}\n", headline(run));
     if let Some(message) = run.verdict.message() {
@@ -25,8 +25,8 @@ pub fn failure(run: &RunReport, commit: &str) -> String {
     out
 }
 
-/// What a replay prints: its verdict and everything known of the run; a failure ends with its
-/// replay line.
+/// The output of a replay: its verdict and everything known about the run; a failure ends with its replay
+/// line.
 pub fn replay(run: &RunReport, commit: &str) -> String {
     match run.verdict {
         Verdict::Passed => format!("{}\n\n{}", headline(run), facts(run, commit)),
@@ -47,7 +47,7 @@ fn headline(run: &RunReport) -> String {
     }
 }
 
-/// Characters of a line beside the names of facts.
+/// The width available for values after the names of facts.
 const WIDTH: usize = COLUMNS - 16;
 
 fn facts(run: &RunReport, commit: &str) -> String {
@@ -87,7 +87,7 @@ fn listed(items: Vec<String>) -> String {
     if items.is_empty() { "nothing".to_owned() } else { wrap(&items, WIDTH) }
 }
 
-/// Items separated by commas, in lines of at most `width` characters where items allow it.
+/// Items separated by commas, in lines of at most `width` characters where the items allow it.
 pub(super) fn wrap(items: &[String], width: usize) -> String {
     let mut lines = vec![String::new()];
     for (i, item) in items.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! A sweep: one table over all workloads, what was not reached, a verdict, and failures with their
-//! replay lines last.
+//! The text of a sweep: one table of all workloads, unreached points, a verdict, and failures with their
+//! replay lines at the end.
 
 use super::{
     COLUMNS, count, failure, faults, indent, plural,
@@ -13,12 +13,12 @@ use crate::{
 };
 use std::fmt::Write;
 
-/// So many failures are printed in full; the report file holds more.
+/// The maximum number of failures that are printed in full; the report file contains more.
 const FAILURES_IN_FULL: usize = 3;
-/// So many failing seeds are listed by number.
+/// The maximum number of failing seeds that are listed by number.
 const SEEDS_LISTED: usize = 20;
 
-/// The sweep as text.
+/// Renders the sweep as text.
 pub fn sweep(report: &SweepReport, commit: &str) -> String {
     let mut out = format!(
         "faults {}, seeds {}..{}",
@@ -80,7 +80,8 @@ fn table(report: &SweepReport) -> String {
     table.render()
 }
 
-/// What the table has no column for, over all workloads. A report's JSON has it for each.
+/// Values without a column in the table, for all workloads together. The JSON report has them for each
+/// workload.
 fn beside(total: &WorkloadReport) -> String {
     let c = &total.counters;
     let facts = [
@@ -95,7 +96,7 @@ fn beside(total: &WorkloadReport) -> String {
     wrap(&facts, COLUMNS) + "\n"
 }
 
-/// Coverage points that were never met.
+/// Coverage points that were never reached.
 fn unreached(report: &SweepReport) -> String {
     let mut out = String::new();
     for w in &report.workloads {

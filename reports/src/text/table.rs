@@ -1,9 +1,9 @@
-//! A table: columns as wide as their widest cell, heads of several lines.
+//! A table: columns as wide as their widest cell, with headings of several lines.
 
-/// On which side a column's cells are flush.
+/// The alignment of a column's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// For words.
+    /// For text.
     Left,
     /// For numbers.
     Right,
@@ -17,8 +17,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table with these heads; a line end in a head starts its next line, and heads stand flush
-    /// with their last line.
+    /// A table with these headings; a line feed in a heading starts its next line, and headings are aligned
+    /// at their last line.
     pub fn new(columns: &[(&str, Align)]) -> Table {
         let height = columns.iter().map(|(head, _)| head.lines().count()).max().unwrap_or(0);
         let heads = (0..height)
@@ -36,13 +36,13 @@ impl Table {
         Table { aligns: columns.iter().map(|(_, align)| *align).collect(), heads, rows: Vec::new() }
     }
 
-    /// Adds a row; one cell a column.
+    /// Adds a row with one cell per column.
     pub fn row(&mut self, cells: Vec<String>) {
         assert_eq!(cells.len(), self.aligns.len(), "one cell a column");
         self.rows.push(cells);
     }
 
-    /// The table, each line with its line end and without blanks before it.
+    /// The table; each line ends with a line feed and has no trailing spaces.
     pub fn render(&self) -> String {
         let lines = || self.heads.iter().chain(&self.rows);
         let width = |column: usize| lines().map(|l| l[column].chars().count()).max().unwrap_or(0);

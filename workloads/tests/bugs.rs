@@ -1,15 +1,15 @@
-//! The alarm is proved to ring: every planted bug is caught by a judge of the layer, and every defect
-//! planted in the cluster by a judge of the cluster, on fixed seeds.
+//! Proves that the judges work: every planted bug is caught by a judge of the layer, and every bug planted in
+//! the cluster by a judge of the cluster, with fixed seeds.
 
 use shaketable::entry::Entry;
 use shaketable::{finding::Verdict, judges, plan::Demands};
 use shaketable_sim::{config::Sabotage, seed::Seed};
 use shaketable_workloads::catalogue::catalogue;
 
-/// Seeds to try on each; `shaketable bugs` prints how many each takes.
+/// Seeds to try for each; `shaketable bugs` prints how many each needs.
 const SEEDS: u64 = 200;
 
-/// The bugs of this entry that no seed catches.
+/// The bugs of this entry that are not caught with any seed.
 fn missed(entry: &dyn Entry) -> Vec<String> {
     let is_caught = |bug: &str| {
         let demands = Demands { bug: Some(bug.to_owned()), ..Demands::default() };

@@ -1,4 +1,4 @@
-//! The command as a person meets it: what it prints, what it refuses, how it exits.
+//! The command from a user's point of view: its output, its errors and its exit codes.
 
 use insta::assert_snapshot;
 use std::{
@@ -8,7 +8,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-/// The command, started as one that is installed: by its name, and not by cargo.
+/// The command, started as if it were installed: by its name, and not by cargo.
 fn shaketable(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_shaketable"));
     #[cfg(unix)]
@@ -33,7 +33,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("text")
 }
 
-/// An empty folder of the test's own.
+/// An empty folder for the test.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&folder);
@@ -174,7 +174,7 @@ fn recordings_are_replayed_and_what_differs_is_told() {
     assert_eq!(code(&output), 0, "{}", stdout(&output));
     assert!(stdout(&output).ends_with("PASSED: 5 cases answered as the real cluster did.\n"));
 
-    // The keyspace after the case is made up.
+    // The final keyspace of the case is made up.
     let wrong = some[0].replacen("\"final\":[", "\"final\":[[\"7a7a\",\"79\"],", 1);
     let wrong = wrong.replace("],]", "]]");
     assert_ne!(wrong, some[0]);
@@ -220,8 +220,8 @@ fn a_build_without_the_client_says_how_to_have_it() {
     );
 }
 
-/// A sweep's table and verdict, with what depends on the machine and on the simulator's every
-/// change left out: numbers are `#`, blanks are one.
+/// The table and verdict of a sweep without everything that depends on the machine or changes with the
+/// simulator: numbers are replaced by `#`, runs of spaces by one.
 fn shape(text: &str) -> String {
     let shape_of = |word: &str| {
         let bare = word.trim_end_matches(['.', ',']);
@@ -230,7 +230,7 @@ fn shape(text: &str) -> String {
         if number { word.replacen(bare, "#", 1) } else { word.to_owned() }
     };
     let line = |line: &str| line.split_whitespace().map(shape_of).collect::<Vec<_>>().join(" ") + "\n";
-    // Which points three seeds do not reach is no matter of the command's.
+    // Which points three seeds do not reach does not concern the command.
     let text = &match text.split_once("never reached:") {
         Some((before, after)) => format!("{before}{}", after.split_once("\n\n").expect("the block ends").1),
         None => text.to_owned(),
@@ -272,7 +272,7 @@ fn a_calm_sweep_passes_and_leaves_a_report() {
 
 #[test]
 fn a_sweep_that_met_nothing_is_vacuous() {
-    // `cycle` watches nothing, so the family that is left never strikes.
+    // `cycle` uses no watches, so the remaining family never occurs.
     let families = shaketable_sim::faults::Family::ALL.iter().map(|f| f.name());
     let families: Vec<&str> = families.filter(|name| *name != "late-watch").collect();
     let output = run(&["run", "cycle", "--seeds", "20", "--without", &families.join(",")]);
@@ -281,7 +281,7 @@ fn a_sweep_that_met_nothing_is_vacuous() {
     assert!(stdout(&output).contains("cycle saw no"), "{}", stdout(&output));
 }
 
-/// The line that begins with `name`.
+/// The line that starts with `name`.
 fn fact(text: &str, name: &str) -> String {
     let line = text.lines().find(|l| l.trim_start().starts_with(name));
     line.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
@@ -324,7 +324,7 @@ fn a_replay_line_works_where_it_is_printed() {
 
 #[test]
 fn a_missed_bug_fails() {
-    // On a calm cluster without clients that collide often, one seed does not show every bug.
+    // On a calm cluster whose clients rarely collide, one seed does not reveal every bug.
     let output = run(&["bugs", "queue", "--faults", "calm", "--seeds", "1"]);
     assert_eq!(code(&output), 1, "{}", stdout(&output));
     assert!(stdout(&output).contains("MISSED") && stdout(&output).contains("not caught."));
@@ -450,7 +450,7 @@ fn a_reader_that_goes_away_is_no_error() {
     assert_eq!((code(&output), stderr(&output)), (0, String::new()));
 }
 
-/// Starts a command that would take days, signals it when it has begun, and gives what it left.
+/// Starts a command that would take days, signals it after it has started, and returns its output.
 #[cfg(unix)]
 fn signalled(signal: &str, arguments: &[&str], report: &Path) -> (Output, String) {
     let mut child = shaketable(arguments)
@@ -583,7 +583,7 @@ fn a_sweep_that_ended_early_is_continued_and_ends_as_if_it_had_not() {
     assert_eq!(swept(&["run", "--resume", &path("part.json")], "rest.json"), whole);
     assert_eq!(whole.1.workloads[0].ran, std::iter::once(3..32).collect::<Vec<_>>());
 
-    // What no sweep of this program can have written is refused.
+    // A report that no sweep of this program can have written is refused.
     let text = fs::read_to_string(path("part.json")).expect("a report");
     let torn = [
         text[..text.len() / 2].to_owned(),
@@ -624,7 +624,8 @@ fn what_is_printed_fits_a_terminal_of_80_columns() {
         &["replay", "index", "3"],
     ] {
         let output = stdout(&run(arguments));
-        // A line to be copied is one line, and a debugging form has no blanks to be broken at.
+        // Lines that are meant to be copied are not wrapped, and debug output has no spaces at which it could
+        // be.
         let copied = |line: &&str| line.starts_with("shaketable replay") || line.contains(" { ");
         let wide: Vec<&str> =
             output.lines().filter(|line| line.chars().count() > 80 && !copied(line)).collect();

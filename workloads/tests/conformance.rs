@@ -1,5 +1,5 @@
-//! The simulated client, the directory layer and the tuple layer answer as a real FoundationDB 7.4 cluster
-//! and the official binding were recorded to answer.
+//! The simulated client, the directory layer and the tuple layer return the recorded results of a real
+//! FoundationDB 7.4 cluster and of the official binding.
 
 use shaketable_workloads::conformance::check;
 use std::path::Path;

@@ -1,9 +1,9 @@
-//! Every public function of every layer is called by an operation of some workload, under faults.
+//! Every public function of every layer is called by an operation of a workload, under faults.
 //!
-//! The public functions are read from the sources, so that a new one cannot be left out: inherent functions
-//! of the types that a layer exports, and free functions that it exports. Each opens with `crate::called!()`,
-//! which notes that an operation (and not a setup, an audit or a check) called it; a sweep under standard
-//! faults then has to call all of them.
+//! The public functions are read from the sources, so that a new one cannot be missed: inherent functions of
+//! the types that a layer exports, and free functions that it exports. Each starts with `crate::called!()`,
+//! which records that an operation (rather than a setup, an audit or a check) called it; a sweep under
+//! standard faults must then call all of them.
 
 mod surface;
 
@@ -17,13 +17,13 @@ use std::{
 };
 use surface::{Function, functions, missing};
 
-/// The workloads that are not called as the layer that they shake. The ring of `cycle` has no layer.
+/// The workloads whose names differ from those of their layers. The ring of `cycle` has no layer.
 const SHAKES: [(&str, &str); 3] = [("session", "once"), ("upload", "blob"), ("cycle", "")];
 
-/// Seeds that a workload may take until nothing of its layer is missing.
+/// The maximum number of seeds of a workload until every function of its layer has been called.
 const SEEDS: u64 = 60;
 
-/// Public functions that no operation can call, each with the reason. Paths as in [`Function::path`].
+/// Public functions that no operation can call, each with the reason. Paths are as in [`Function::path`].
 const EXCEPTIONS: &[(&str, &str)] = &[
     ("directory::Directories::content", "says where the layer lies"),
     ("leased_queue::LeasedQueue::subspace", "says where the layer lies"),
@@ -42,14 +42,14 @@ fn is_excused(path: &str) -> bool {
     EXCEPTIONS.iter().any(|(name, _)| *name == path)
 }
 
-/// Runs a workload until nothing of its layer is missing.
+/// Runs a workload until every function of its layer has been called.
 fn shake(entry: &dyn Entry, functions: &BTreeSet<Function>) {
     let layer =
         SHAKES.iter().find(|(name, _)| *name == entry.name()).map_or(entry.name(), |(_, layer)| layer);
     let own: BTreeSet<Function> =
         functions.iter().filter(|f| f.layer == layer && !is_excused(&f.path)).cloned().collect();
     for seed in (0..SEEDS).take_while(|_| !missing(&own).is_empty()) {
-        // Whether it stands is for others to judge.
+        // Whether the run passes is the subject of other tests.
         entry.run(Seed(seed), &Demands::default(), false);
     }
 }

@@ -1,4 +1,4 @@
-//! Runs that see nothing but their own client, with the simulated cluster in the place of a real one.
+//! Runs that can observe only their own client, with the simulated cluster in place of a real one.
 
 mod cluster;
 
@@ -33,7 +33,7 @@ fn plan<W: Workload>(seed: u64, bug: Option<&str>) -> Plan<W> {
 type Index = Mounted<index::Index>;
 type Queue = Mounted<queue::Queue>;
 
-/// One whose clients take their time.
+/// A plan whose clients take long.
 fn long() -> Plan<Queue> {
     Plan { pause: SECOND, ..plan(1, None) }
 }
@@ -50,7 +50,7 @@ async fn run<W: Workload>(machine: &Machine, plan: &Plan<W>) -> Result<RunResult
     under(machine, plan, Conditions::new(false, &|| false)).await
 }
 
-/// Everything outside of the system's keys.
+/// All keys except the system's.
 async fn keys(db: &SimDatabase) -> Vec<Bytes> {
     let all = RangeOption::new(&b""[..], &b"\xff"[..]);
     let all = &all;
@@ -66,11 +66,11 @@ async fn put(db: &SimDatabase, key: &'static str) {
     put.await.expect("a commit");
 }
 
-/// Seeds of a workload, each on the cluster as the one before has left it.
+/// Runs seeds of a workload, each on the cluster in the state left by the previous one.
 fn passes<W: Workload>(faults: FaultPlan) {
     cluster::under(faults, |machine| async move {
         let db = machine.open();
-        // Neighbours on both sides, which are no run's.
+        // Keys directly before and after the prefix of the runs, which belong to no run.
         for neighbour in ["runs", "runs0"] {
             put(&db, neighbour).await;
         }
@@ -83,13 +83,13 @@ fn passes<W: Workload>(faults: FaultPlan) {
     });
 }
 
-/// What a real cluster's client can be made to tell as well.
+/// Unknown results, which the client of a real cluster can inject as well.
 fn unknown_results() -> FaultPlan {
     let rates = [(Family::UnknownCommitted, 0.05), (Family::UnknownNotCommitted, 0.05)];
     FaultPlan { rates: rates.into(), ..FaultPlan::default() }
 }
 
-/// Seeds of one workload under the given faults.
+/// A function that runs seeds of one workload under the given faults.
 type Passes = fn(FaultPlan);
 
 /// The workloads of the catalogue by name.
@@ -217,7 +217,7 @@ fn a_cluster_that_is_lost_ends_the_run_within_a_bound() {
         };
         let conditions = Conditions { stop: &lose, ..Conditions::new(false, &|| false) };
         let before = db.env().now();
-        // Without pauses somebody is always under way.
+        // Without pauses, there is always an operation in progress.
         let plan = Plan { pause: 0, ..plan::<cycle::Cycle>(1, None) };
         let lost = under(&machine, &plan, conditions).await;
         let Err(RunError::Lost { doing, unknown, prefix, .. }) = lost else { panic!("{lost:?}") };

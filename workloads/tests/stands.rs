@@ -1,5 +1,5 @@
-//! Every workload stands: the layers that come with the command pass their judges, a few seeds of each, calm and
-//! under faults. `shaketable run` shakes longer.
+//! Every workload passes: the layers that come with the command pass their judges, with a few seeds each,
+//! calm and under faults. `shaketable run` tests longer.
 
 use shaketable::{entry::Entry, finding::Verdict};
 use shaketable::{
@@ -14,10 +14,10 @@ use shaketable_sim::{
 use shaketable_workloads::{catalogue::catalogue, catalogue::cycle::Cycle};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether something has fallen. What is left then need not be waited for.
+/// Whether a workload has failed. The remaining ones then need not be waited for.
 static FALLEN: AtomicBool = AtomicBool::new(false);
 
-/// What the first seed of this entry that falls has found.
+/// The findings of the first failing seed of this entry.
 fn found(entry: &dyn Entry, profile: Profile, seeds: u64) -> Vec<String> {
     let demands = Demands { profile, ..Demands::default() };
     for seed in (0..seeds).take_while(|_| !FALLEN.load(Ordering::Relaxed)) {
@@ -72,7 +72,7 @@ fn clients_pause_as_long_as_the_plan_says_and_audits_are_counted() {
     let (hurried, patient) = (run(0), run(pause));
     assert!(hurried.counters.audits > 0);
     let mean = (patient.virtual_time - hurried.virtual_time) / rotations as Nanos;
-    // Each pause is drawn from none to twice the mean.
+    // Each pause is drawn from zero to twice the mean.
     assert!((pause / 2..pause * 3 / 2).contains(&mean), "{mean}");
 }
 
@@ -80,7 +80,7 @@ fn clients_pause_as_long_as_the_plan_says_and_audits_are_counted() {
 fn a_cluster_for_which_no_time_passes_ends_with_a_finding() {
     let demands = Demands { profile: Profile::Calm, ..Demands::default() };
     let mut plan = Plan::around(Cycle::sized(20, 2, 3), Seed(3), &demands);
-    // The controller looks after the machines again and again, at one moment.
+    // The controller checks the machines again and again, at one instant.
     plan.cluster.heartbeat = 0;
     let result = runner::run(&plan, false);
     assert_eq!(result.verdict(), Verdict::Harness);

@@ -1,4 +1,4 @@
-//! House rules as tests: each names the better choice when it fails.
+//! Rules of the code base as tests: each failure states the preferred alternative.
 
 use std::{
     collections::BTreeMap,
@@ -89,7 +89,7 @@ fn layers_have_the_same_files() {
 #[test]
 fn layers_know_no_runtime_and_no_simulation() {
     let layers = root().join("layers/src");
-    // The real backend is what hands out time.
+    // The real backend provides the time.
     for file in rust_files(&layers).into_iter().filter(|file| !file.starts_with(layers.join("fdb"))) {
         let text = read(&file);
         for word in ["madsim", "tokio::", "shaketable_sim", "std::time::Instant"] {
@@ -98,8 +98,8 @@ fn layers_know_no_runtime_and_no_simulation() {
     }
 }
 
-/// What reads ranges by itself, and stops where it has enough: `read` for all others, a batch of a job, and
-/// the content of a blob.
+/// The files that read ranges directly, and stop when they have read enough: `read` for all others, a batch
+/// of a job, and the content of a blob.
 const READS_RANGES: [&str; 3] = ["read.rs", "bulk/ops.rs", "blob/ops.rs"];
 
 #[test]
@@ -113,7 +113,7 @@ fn layers_read_ranges_with_a_bound() {
     }
 }
 
-/// The functions of a source that run transactions of their own, and whether their documentation says what
+/// The functions of a source that run their own transactions, and whether their documentation states what
 /// dropping their futures means.
 fn droppable(text: &str) -> Vec<(&str, bool)> {
     let text = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or(text);
@@ -168,8 +168,8 @@ fn only_one_file_of_the_simulator_touches_the_runtime() {
     }
 }
 
-/// The claims a workload lists are those its layers make, so that a claim nobody lists (and nobody
-/// would miss) cannot be written.
+/// The claims that workloads list are those that their layers make, so that a claim that is in no list, and
+/// would not be missed, cannot be written.
 #[test]
 fn every_claim_is_listed_by_a_workload() {
     let listed: Vec<&str> =

@@ -1,5 +1,5 @@
-//! What `shaketable bench` measures beside how fast each workload runs: the simulated cluster, by the workload
-//! `cycle`, and what the figures aim at.
+//! The measurements of `shaketable bench` in addition to the speed of each workload: the simulated cluster,
+//! measured with the workload `cycle`, and the target values of the figures.
 
 use crate::catalogue::cycle::Cycle;
 use shaketable::{
@@ -18,16 +18,16 @@ use shaketable_sim::{config::ClusterConfig, faults::Profile, rt::SECOND, seed::S
 const CLIENTS: usize = 10;
 /// Nodes of its ring.
 const NODES: u32 = 1_000;
-/// The ring of a run in which nothing is done.
+/// The size of the ring for runs in which nothing is done.
 const SMALLEST: u32 = 3;
-/// Rotations of each of its clients.
+/// Rotations per client.
 const ROTATIONS: usize = 1_000;
-/// Runs of each benchmark of cycle.
+/// Runs of each cycle benchmark.
 const RUNS: u64 = 8;
-/// Empty runs.
+/// The number of empty runs.
 const EMPTY_RUNS: u64 = 50;
 
-/// The figures of the sweep with what they aim at, and those of the simulated cluster.
+/// The figures of the sweep with their targets, and those of the simulated cluster.
 pub fn figures(mut figures: Vec<Figure>, interrupt: &Interrupt) -> Result<Vec<Figure>, Refusal> {
     for figure in figures.iter_mut().filter(|figure| figure.name.starts_with("queue, ")) {
         figure.reach = Some(2_000.0);
@@ -38,7 +38,7 @@ pub fn figures(mut figures: Vec<Figure>, interrupt: &Interrupt) -> Result<Vec<Fi
     Ok(figures)
 }
 
-/// Committed transactions of the cycle workload for a second of CPU time.
+/// Committed transactions of the cycle workload per second of CPU time.
 fn cycle(name: &str, profile: Profile, reach: f64, interrupt: &Interrupt) -> Result<Figure, Refusal> {
     let demands = Demands { profile, ..Demands::default() };
     let (mut committed, mut virtual_ns) = (0, 0);
@@ -73,7 +73,7 @@ fn cycle(name: &str, profile: Profile, reach: f64, interrupt: &Interrupt) -> Res
     Ok(Figure { reach: Some(reach), ..figure(name, value, "commits per CPU s", &what) })
 }
 
-/// What a run costs in which nothing is done.
+/// The cost of a run in which nothing is done.
 fn empty(interrupt: &Interrupt) -> Result<Figure, Refusal> {
     let demands = Demands { profile: Profile::Calm, ..Demands::default() };
     let name = "start and end of an empty run";
@@ -89,7 +89,7 @@ fn empty(interrupt: &Interrupt) -> Result<Figure, Refusal> {
 fn cycle_plan(seed: u64, demands: &Demands, nodes: u32, rotations: usize) -> Plan<Cycle> {
     let mut plan = Plan::around(Cycle::sized(nodes, CLIENTS, rotations), Seed(seed), demands);
     plan.pause = 0;
-    // Nobody is to be cut short: the act ends when every client has done its work.
+    // No client is to be cut off: the act ends when every client has done its work.
     plan.hurt = 3_600 * SECOND;
     plan
 }

@@ -1,4 +1,5 @@
-//! `shaketable conformance`: recorded answers of a real cluster, replayed on another, or recorded there.
+//! `shaketable conformance`: recorded results of a real cluster, replayed on another cluster, or recorded on
+//! one.
 
 use super::{CheckArguments, RecordArguments};
 use crate::conformance::{self, CheckError, KINDS, Recorded};
@@ -15,7 +16,7 @@ use shaketable_layers::tx;
 use shaketable_reports::{Body, Outcome, text};
 use shaketable_sim::{faults::Profile, seed::Seed};
 
-/// Replays the recordings of a folder, prints and writes.
+/// Replays the recordings of a folder, and prints and writes the report.
 pub fn check(arguments: &CheckArguments) -> Result<Outcome, Refusal> {
     let json = Target::check_named(arguments.json.as_deref())?;
     let backend = Backend::open(&(&arguments.cluster).into(), Profile::Calm)?;
@@ -36,7 +37,7 @@ pub fn check(arguments: &CheckArguments) -> Result<Outcome, Refusal> {
     settle(outcome, written, None)
 }
 
-/// Draws scripts, performs them and writes a file of each kind: all of them or none.
+/// Draws scripts, performs them and writes one file for each kind: all files or none.
 pub fn record(arguments: &RecordArguments) -> Result<Outcome, Refusal> {
     let (folder, seed) = (&arguments.out, Seed(arguments.seed));
     let Ok(count) = usize::try_from(arguments.cases) else {

@@ -1,4 +1,4 @@
-//! `shaketable contract`: what FoundationDB promises its clients, tested on a cluster.
+//! `shaketable contract`: FoundationDB's promises to its clients, tested on a cluster.
 
 use super::ContractArguments;
 use shaketable::calm;
@@ -15,10 +15,10 @@ use shaketable_layers::tx::contract::{self, Verdict};
 use shaketable_reports::{Body, ContractCase, ContractReport, Outcome, text};
 use shaketable_sim::faults::Profile;
 
-/// Below which keys the cases work on a simulated cluster.
+/// The prefix of the cases' keys on a simulated cluster.
 const PREFIX: &[u8] = b"contract/";
 
-/// Runs the cases, prints and writes.
+/// Runs the cases, and prints and writes the report.
 pub fn contract(arguments: &ContractArguments) -> Result<Outcome, Refusal> {
     let json = Target::check_named(arguments.json.as_deref())?;
     let backend = Backend::open(&arguments.backend, Profile::Calm)?;

@@ -1,5 +1,5 @@
-//! The `shaketable` command: the command of the crate [`shaketable`] around the workloads of the catalogue, with what
-//! compares a client with a real cluster, and a benchmark of the simulated cluster.
+//! The `shaketable` command: the command of the crate [`shaketable`] with the workloads of the catalogue, the
+//! comparison of a client with a real cluster, and a benchmark of the simulated cluster.
 
 mod bench;
 mod conformance;
@@ -14,7 +14,7 @@ use shaketable::{
 use shaketable_reports::Outcome;
 use std::{path::PathBuf, process::ExitCode};
 
-/// Runs the command line that the process was started with. `commit` is what it was built from.
+/// Runs the command line with which the process was started. `commit` is the commit that it was built from.
 pub fn main(commit: &'static str) -> ExitCode {
     let program = Program {
         figures: bench::figures,
@@ -31,7 +31,7 @@ fn further(command: Further) -> Result<Outcome, Refusal> {
     }
 }
 
-/// The subcommands that are this program's own.
+/// The additional subcommands of this program.
 #[derive(Debug, Subcommand)]
 enum Further {
     /// Compare a client with recordings of a real one, or record what it answers

@@ -4,15 +4,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Bytes as recordings spell them: hex, `"61*1500"` for a byte repeated, `{A}` for transaction A's
-/// versionstamp.
+/// Bytes as spelled in recordings: hexadecimal, `"61*1500"` for a repeated byte, `{A}` for the versionstamp
+/// of transaction A.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Bytes(pub String);
 
 impl Bytes {
-    /// The bytes, given the versionstamps known so far; `None` when they are not well spelled or need
-    /// a stamp that there is not.
+    /// The bytes, given the versionstamps known so far; `None` if the spelling is invalid or requires a stamp
+    /// that is not known.
     pub fn decode(&self, stamps: &BTreeMap<String, [u8; 10]>) -> Option<Vec<u8>> {
         let text = &self.0;
         if let Some((byte, times)) = text.split_once('*') {
@@ -33,7 +33,7 @@ impl Bytes {
         Some(bytes)
     }
 
-    /// A spelling of bytes in which each of these stamps goes by its name.
+    /// Spells bytes so that each of these stamps is replaced by its name.
     pub fn spell(bytes: &[u8], stamps: &BTreeMap<String, [u8; 10]>) -> Bytes {
         let mut text = String::new();
         let mut rest = bytes;
@@ -52,7 +52,7 @@ impl Bytes {
         if text.contains('{') { Bytes(text) } else { Bytes::encode(bytes) }
     }
 
-    /// The shortest spelling of bytes without a stamp.
+    /// The shortest spelling of bytes without stamps.
     pub fn encode(bytes: &[u8]) -> Bytes {
         if let [first, rest @ ..] = bytes
             && rest.len() > 8
@@ -72,11 +72,11 @@ pub struct Selector {
     pub key: Bytes,
     /// Whether the base key itself counts as before.
     pub or_equal: bool,
-    /// How far to go.
+    /// The number of keys to move.
     pub offset: i32,
 }
 
-/// One call of a case, and what it answered.
+/// One call of a case, and its result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
@@ -84,7 +84,7 @@ pub struct Step {
     pub tx: String,
     /// The call.
     pub op: String,
-    /// The recorded answer; none yet in a script that is to be recorded.
+    /// The recorded result; null in a script that is yet to be recorded.
     pub expect: Value,
     /// The key.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,13 +92,13 @@ pub struct Step {
     /// The value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Bytes>,
-    /// How often key and value are to be repeated.
+    /// How often key and value are repeated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeat: Option<[usize; 2]>,
-    /// A range's begin: a key, or a selector.
+    /// The begin of a range: a key, or a selector.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub begin: Option<Value>,
-    /// A range's end.
+    /// The end of a range.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<Value>,
     /// The selector.
@@ -107,7 +107,7 @@ pub struct Step {
     /// Whether the read is a snapshot read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub snapshot: bool,
-    /// Rows at most; 0 and -1 are any number.
+    /// The maximum number of rows; 0 and -1 are unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<i64>,
     /// The streaming mode's name.
@@ -137,13 +137,13 @@ pub struct Step {
     /// A read version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<i64>,
-    /// Whether the versionstamp is asked for before committing.
+    /// Whether the versionstamp is requested before committing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stamp: bool,
     /// A watch's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The answer depends on how old the cluster is.
+    /// Whether the result depends on the age of the cluster.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_be_old: bool,
 }
@@ -154,13 +154,13 @@ pub struct Step {
 pub struct Case {
     /// Its name.
     pub id: String,
-    /// What it is about.
+    /// Its subject.
     pub kind: String,
-    /// The keyspace before.
+    /// The initial keyspace.
     pub setup: Vec<(Bytes, Bytes)>,
     /// The calls.
     pub steps: Vec<Step>,
-    /// The keyspace after.
+    /// The final keyspace.
     #[serde(rename = "final")]
     pub last: Vec<(Bytes, Bytes)>,
 }

@@ -1,4 +1,4 @@
-//! The whole comparison: every recording of a folder, replayed and counted.
+//! The complete comparison: every recording of a folder, replayed and counted.
 
 use super::{FormatError, Recording, Replayed, parse, prepare, replay, replay_directories, replay_tuple};
 use shaketable::calm;
@@ -7,14 +7,14 @@ use shaketable_reports::{ConformanceReport, FileReport, Impossible};
 use std::{fs, io, path::Path, sync::Arc};
 use thiserror::Error;
 
-/// Cases that cannot agree, and why.
+/// Cases that cannot be equal, with the reasons.
 const IMPOSSIBLE: &[(&str, &str)] = &[("tuple-625", TWO_FORMS), ("tuple-922", TWO_FORMS)];
 
-/// The one integer that bindings do not pack alike.
+/// The only integer that bindings do not pack in the same way.
 const TWO_FORMS: &str = "the Python binding packs -(2^64 - 1) behind its length, foundationdb-tuple \
                                  in the eight bytes that it fits; either reads both";
 
-/// Why there is no comparison.
+/// Why a comparison failed.
 #[derive(Debug, Error)]
 pub enum CheckError {
     /// A recording cannot be read.
@@ -22,7 +22,7 @@ pub enum CheckError {
     Unreadable {
         /// Its path.
         path: String,
-        /// Why not.
+        /// The error.
         error: io::Error,
     },
     /// A recording is malformed.
@@ -30,10 +30,10 @@ pub enum CheckError {
     Malformed {
         /// Its path.
         path: String,
-        /// Where and why.
+        /// The location and the error.
         error: FormatError,
     },
-    /// There is nothing to compare with.
+    /// There are no recordings to compare with.
     #[error("{path}: no recordings (files that end in .jsonl)")]
     Empty {
         /// The folder.
@@ -44,7 +44,7 @@ pub enum CheckError {
     Failed(tx::Error),
 }
 
-/// Replays a recording's cases one after the other: each one's name, and how it went.
+/// Replays a recording's cases one after another; returns each case's name and result.
 async fn replay_all<D: Database>(db: &D, recording: &Recording) -> tx::Result<Vec<(String, Replayed)>> {
     let mut replayed = Vec::new();
     match recording {
@@ -68,7 +68,7 @@ async fn replay_all<D: Database>(db: &D, recording: &Recording) -> tx::Result<Ve
     Ok(replayed)
 }
 
-/// Reads every recording of the folder `dir`, by name.
+/// Reads every recording in the folder `dir`, by name.
 fn read(dir: &Path) -> Result<Vec<(String, Recording)>, CheckError> {
     let mut files = Vec::new();
     for name in recordings(dir)? {
@@ -81,10 +81,10 @@ fn read(dir: &Path) -> Result<Vec<(String, Recording)>, CheckError> {
     Ok(files)
 }
 
-/// Replays every recording of the folder `dir`, each on a calm simulated cluster of its own.
+/// Replays every recording in the folder `dir`, each on its own calm simulated cluster.
 pub fn check(dir: &Path) -> Result<ConformanceReport, CheckError> {
     let mut files = Vec::new();
-    // Everything is read before anything is run.
+    // All recordings are read before any is replayed.
     for (name, recording) in read(dir)? {
         let recording = Arc::new(recording);
         let replayed = calm::simulate(move |db| {
@@ -101,7 +101,7 @@ pub fn check(dir: &Path) -> Result<ConformanceReport, CheckError> {
     Ok(ConformanceReport { files })
 }
 
-/// Replays every recording of the folder `dir` on `db`, whose whole user keyspace they use.
+/// Replays every recording in the folder `dir` on `db`, using its whole user keyspace.
 pub async fn check_on<D: Database>(db: &D, dir: &Path) -> Result<ConformanceReport, CheckError> {
     let mut files = Vec::new();
     for (name, recording) in read(dir)? {

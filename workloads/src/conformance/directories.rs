@@ -1,4 +1,4 @@
-//! Recorded cases of the official directory layer, replayed through this one.
+//! Recorded cases of the official directory layer, replayed with this project's layer.
 
 use super::{
     Bytes, Replayed,
@@ -15,7 +15,7 @@ use shaketable_layers::{
 use shaketable_reports::Difference;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One call of a case, and what it answered.
+/// One call of a case, and its result.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DirectoryStep {
@@ -23,14 +23,14 @@ pub struct DirectoryStep {
     pub op: String,
     /// The path.
     pub path: Vec<String>,
-    /// Where to move.
+    /// The destination of a move.
     pub to: Option<Vec<String>>,
     /// The layer tag.
     #[serde(default)]
     pub layer: Bytes,
-    /// The prefix by hand.
+    /// The manual prefix.
     pub prefix: Option<Bytes>,
-    /// The recorded answer.
+    /// The recorded result.
     pub expect: Value,
 }
 
@@ -40,20 +40,20 @@ pub struct DirectoryStep {
 pub struct DirectoryCase {
     /// Its name, which ends in its number.
     pub id: String,
-    /// Whether creates of the case give prefixes.
+    /// Whether creates of the case give manual prefixes.
     pub manual_prefixes: bool,
     /// The calls, each a transaction.
     pub steps: Vec<DirectoryStep>,
-    /// The keyspace after.
+    /// The final keyspace.
     #[serde(rename = "final")]
     pub last: Vec<(Bytes, Bytes)>,
 }
 
-/// Replays a case on the empty database `db`: performs its steps, compares their answers and every byte
-/// that is left, and asks the recorded bytes again what the case's steps ask.
+/// Replays a case on the empty database `db`: performs its steps, compares their results and every byte of
+/// the final keyspace, and repeats the reads of the case's steps on the recorded keyspace.
 ///
-/// What the allocator chose is random in the recording. Such a prefix is the same wherever the recording
-/// has the same, another one wherever it has another one; all else is compared as it is.
+/// The allocator's choices in the recording are random. An allocated prefix must be equal wherever the
+/// recorded ones are equal, and different wherever those differ; everything else is compared unchanged.
 pub async fn replay_directories<D: Database>(db: &D, case: &DirectoryCase) -> tx::Result<Replayed> {
     set_keyspace(db, &[]).await?;
     let mut prefixes = Prefixes::of(case);
@@ -104,7 +104,7 @@ fn rows(case: &DirectoryCase) -> Option<Rows> {
     case.last.iter().map(|(key, value)| Some((key.decode(&none)?, value.decode(&none)?))).collect()
 }
 
-/// The looks at what a step's paths lead to.
+/// Reads of what a step's paths lead to.
 fn looks(step: &DirectoryStep) -> impl Iterator<Item = DirectoryStep> {
     let paths: Vec<_> = [step.path.clone()].into_iter().chain(step.to.clone()).collect();
     let look = |path: Vec<String>| {
@@ -120,21 +120,21 @@ fn looks(step: &DirectoryStep) -> impl Iterator<Item = DirectoryStep> {
     paths.into_iter().flat_map(look)
 }
 
-/// Performs one step in a transaction of its own.
+/// Performs one step in its own transaction.
 async fn perform<D: Database>(
     db: &D,
     case: &DirectoryCase,
     step: &DirectoryStep,
     chance: Chance,
 ) -> tx::Result<Value> {
-    // The recorded layer allows prefixes by hand whether the case gives any or not.
+    // The recorded layer allows manual prefixes, whether the case gives any or not.
     let all = Directories::default().with_manual_prefixes();
     let none = BTreeMap::new();
     let names = |names: &[String]| names.to_vec();
     let (path, to) = (names(&step.path), names(step.to.as_deref().unwrap_or_default()));
     let tag = step.layer.decode(&none).unwrap_or_default();
     let prefix = step.prefix.as_ref().and_then(|prefix| prefix.decode(&none));
-    // A recording is numbered from one, what it puts from zero.
+    // Recordings are numbered from one, the values that they store from zero.
     let number = case.id.rsplit('-').next().and_then(|number| number.parse::<i64>().ok()).unwrap_or(0) - 1;
     let (all, path, to, tag, prefix, op) = (&all, &refs(&path), &refs(&to), &tag[..], &prefix, &*step.op);
     let done = db
@@ -188,7 +188,7 @@ fn opened(directory: &Directory) -> Value {
     answer
 }
 
-/// The recorded words for a refusal.
+/// The recorded message of a refusal.
 fn official(op: &str, error: &Error) -> String {
     let words = match (op, error) {
         ("move", Error::NotFound(_)) => "The source directory does not exist.",
@@ -208,12 +208,12 @@ fn official(op: &str, error: &Error) -> String {
     words.to_owned()
 }
 
-/// Which of the replay's prefixes is which of the recording's.
+/// The mapping between the replay's prefixes and those of the recording.
 struct Prefixes {
     given: BTreeSet<Vec<u8>>,
-    /// The replay's, by the recording's.
+    /// The replay's prefixes, by the recording's.
     ours: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// The recording's, by the replay's.
+    /// The recording's prefixes, by the replay's.
     theirs: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
@@ -224,7 +224,7 @@ impl Prefixes {
         Prefixes { given, ours: BTreeMap::new(), theirs: BTreeMap::new() }
     }
 
-    /// Whether a prefix may be the recorded one; if so, it is from now on.
+    /// Whether a prefix can correspond to the recorded one; if so, it does from now on.
     fn same(&mut self, theirs: &[u8], ours: &[u8]) -> bool {
         if self.given.contains(theirs) || self.given.contains(ours) {
             return theirs == ours;
@@ -252,7 +252,7 @@ impl Prefixes {
         same && rest(expected) == rest(actual)
     }
 
-    /// Whether two layers hold the same, given what their allocated prefixes begin with.
+    /// Whether two layers have the same content, given the prefixes of their allocated prefixes.
     fn same_layer(&mut self, theirs: &Layer, ours: &Layer, their_content: &[u8], our_content: &[u8]) -> bool {
         theirs.version == ours.version
             && theirs.windows == ours.windows
@@ -279,7 +279,7 @@ impl Prefixes {
                     (None, None) => true,
                     _ => false,
                 };
-                // A live candidate is marked in both or, when its window was cleared, in neither.
+                // A live candidate is marked in both layers or, if its window was cleared, in neither.
                 let marked = |(layer, content): (&Layer, &[u8]), prefix: &[u8]| {
                     let candidate = prefix.strip_prefix(content).map(unpack::<i64>);
                     candidate.and_then(Result::ok).map(|candidate| layer.marks.contains(&candidate))

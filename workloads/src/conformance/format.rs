@@ -1,11 +1,11 @@
-//! Reading recordings: one case a line, with errors that name the line.
+//! Parsing recordings: one case per line, with errors that contain the line number.
 
 use super::{cases::Case, directories::DirectoryCase, tuples::TupleCase};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use thiserror::Error;
 
-/// A line that is no case.
+/// A line that is not a valid case.
 #[derive(Debug, Error)]
 #[error("line {line}: {error}")]
 pub struct FormatError {
@@ -26,7 +26,7 @@ pub enum Recording {
     Tuples(Vec<TupleCase>),
 }
 
-/// Reads a recording; what its first case has tells which it is.
+/// Parses a recording; the fields of its first case determine its kind.
 pub fn parse(text: &str) -> Result<Recording, FormatError> {
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let first = serde_json::from_str::<Value>(first).unwrap_or_default();

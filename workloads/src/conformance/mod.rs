@@ -1,9 +1,9 @@
-//! Comparison of a database with what a real FoundationDB cluster was recorded to answer.
+//! Comparison of a database with recorded results of a real FoundationDB cluster.
 //!
-//! `conformance/` of this crate holds the recordings and says what their formats are: of the client, of the
-//! directory layer, of the tuple layer. [`check`] replays them on a calm simulated cluster, and [`check_on`] on
-//! any database; [`replay`] and [`replay_directories`] replay one case. [`record`] draws scripts of the client
-//! and writes down what a database answers.
+//! `conformance/` of this crate contains the recordings and describes their formats: of the client, of the
+//! directory layer, of the tuple layer. [`check`] replays them on a calm simulated cluster, and [`check_on`]
+//! on any database; [`replay`] and [`replay_directories`] replay one case. [`record`] draws scripts for the
+//! client and records a database's results.
 
 mod cases;
 mod check;

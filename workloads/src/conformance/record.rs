@@ -1,21 +1,21 @@
-//! Recording: scripts performed on a database, and what they answered, in the form that is checked.
+//! Recording: scripts performed on a database, with their results, in the format that is checked.
 
 use super::{Case, Replayed, prepare, replay, replay::record as record_case, scripts};
 use shaketable::calm;
 use shaketable_layers::tx::{Database, Result};
 use shaketable_sim::seed::Seed;
 
-/// Cases that a database answers alike each time.
+/// Cases for which a database returns the same results each time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recorded {
-    /// With their answers.
+    /// The cases with their results.
     pub cases: Vec<Case>,
-    /// How many answered differently when they were asked again, and are left out: a cluster may be disturbed
-    /// at any time.
+    /// The number of cases with different results in a second run, which are omitted: a cluster may be
+    /// disturbed at any time.
     pub wavering: usize,
 }
 
-/// Draws scripts of one kind and performs each twice on `db`, whose whole user keyspace they use.
+/// Draws scripts of one kind and performs each twice on `db`, using its whole user keyspace.
 pub async fn record<D: Database>(db: &D, seed: Seed, kind: &str, count: usize) -> Result<Recorded> {
     let mut recorded = Recorded::default();
     for script in scripts(seed, kind, count) {
@@ -28,7 +28,7 @@ pub async fn record<D: Database>(db: &D, seed: Seed, kind: &str, count: usize) -
     Ok(recorded)
 }
 
-/// The same on a calm simulated cluster.
+/// Like [`record`], on a calm simulated cluster.
 pub fn record_simulated(seed: Seed, kind: &'static str, count: usize) -> Result<Recorded> {
     calm::simulate(move |db| async move {
         prepare(&db).await?;

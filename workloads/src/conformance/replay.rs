@@ -1,4 +1,4 @@
-//! One case replayed on a database, step by step, against its recorded answers.
+//! One case replayed on a database, step by step, and compared with its recorded results.
 
 use super::cases::{Bytes, Case, Selector, Step};
 use futures::future::{BoxFuture, Either, FutureExt, MaybeDone, maybe_done, select};
@@ -10,10 +10,10 @@ use shaketable_layers::tx::{
 use shaketable_reports::Difference;
 use std::{collections::BTreeMap, pin::Pin, time::Duration};
 
-/// How a case went.
+/// The result of replaying a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Replayed {
-    /// Every answer and the final keyspace agree.
+    /// All results and the final keyspace are equal.
     Equal,
     /// The first difference.
     Different(Difference),
@@ -23,14 +23,14 @@ const READ_CONFLICTS: &[u8] = b"\xff\xff/transaction/read_conflict_range/";
 const WRITE_CONFLICTS: &[u8] = b"\xff\xff/transaction/write_conflict_range/";
 const CONFLICTING: &[u8] = b"\xff\xff/transaction/conflicting_keys/";
 
-/// A transaction of a case, and what it has under way.
+/// A transaction of a case, with its commit and watches in progress.
 struct Handle<T> {
     tx: T,
     commit: Option<Commit>,
     watches: BTreeMap<String, Watch>,
 }
 
-/// A commit that has begun.
+/// A commit that has started.
 type Commit = Pin<Box<MaybeDone<BoxFuture<'static, Result<()>>>>>;
 
 enum Watch {
@@ -38,8 +38,8 @@ enum Watch {
     Over(Result<()>),
 }
 
-/// Replays `case` on `db`: clears the user keyspace, sets the case's, performs its steps in order and
-/// compares.
+/// Replays `case` on `db`: clears the user keyspace, stores the initial rows of the case, performs its steps
+/// in order, and compares the results.
 pub async fn replay<D: Database>(db: &D, case: &Case) -> Result<Replayed> {
     set_up(db, case).await?;
     let mut replay = Replay { db, handles: BTreeMap::new(), stamps: BTreeMap::new() };
@@ -59,7 +59,7 @@ pub async fn replay<D: Database>(db: &D, case: &Case) -> Result<Replayed> {
     let expected: Option<Vec<(Vec<u8>, Vec<u8>)>> =
         case.last.iter().map(|(k, v)| Some((k.decode(&replay.stamps)?, v.decode(&replay.stamps)?))).collect();
     let expected = expected.map(|mut rows| {
-        // A stamp sorts where it sorts here, which need not be where it sorted in the recording.
+        // The rows are sorted with this replay's stamps, whose order may differ from that in the recording.
         rows.sort();
         rows
     });
@@ -76,8 +76,8 @@ pub async fn replay<D: Database>(db: &D, case: &Case) -> Result<Replayed> {
     }))
 }
 
-/// Performs the steps of `case` on `db` and writes down what each answers, and the keyspace that they leave.
-/// Versionstamps go by the names of their transactions, so that the answers hold elsewhere.
+/// Performs the steps of `case` on `db` and records their results and the final keyspace. Versionstamps are
+/// replaced by the names of their transactions, so that the results are valid elsewhere.
 pub(super) async fn record<D: Database>(db: &D, mut case: Case) -> Result<Case> {
     set_up(db, &case).await?;
     let mut replay = Replay { db, handles: BTreeMap::new(), stamps: BTreeMap::new() };
@@ -93,9 +93,9 @@ pub(super) async fn record<D: Database>(db: &D, mut case: Case) -> Result<Case> 
     Ok(case)
 }
 
-/// Gives the cluster keys of its own behind the user's, as many as the recorded cluster had at least:
-/// a selector that runs past the user's keys counts them, and a batch that is cut after so many rows
-/// or bytes of the snapshot has read some. To be called once, before any case.
+/// Adds system keys after the user's keys, at least as many as the recorded cluster had: a selector that
+/// moves beyond the user's keys counts them, and a batch that is limited to a number of rows or bytes of the
+/// snapshot has read some. Must be called once, before any case.
 pub async fn prepare<D: Database>(db: &D) -> Result<()> {
     db.run(|tx, _| async move {
         tx.set_option(TransactionOption::AccessSystemKeys)?;
@@ -111,7 +111,7 @@ pub async fn prepare<D: Database>(db: &D) -> Result<()> {
     .map_err(|e| e.error)
 }
 
-/// Makes the user keyspace what it was before the case.
+/// Sets the user keyspace to the initial rows of the case.
 async fn set_up<D: Database>(db: &D, case: &Case) -> Result<()> {
     let none = BTreeMap::new();
     let rows: Option<Vec<_>> =
@@ -120,7 +120,7 @@ async fn set_up<D: Database>(db: &D, case: &Case) -> Result<()> {
     set_keyspace(db, &rows.unwrap_or_default()).await
 }
 
-/// Makes these rows all that the user keyspace holds.
+/// Makes these rows the whole content of the user keyspace.
 pub(super) async fn set_keyspace<D: Database>(db: &D, rows: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
     let set = |tx: D::Transaction, _| async move {
         tx.clear_range(b"", b"\xff");
@@ -149,11 +149,11 @@ struct Replay<'a, D: Database> {
     stamps: BTreeMap<String, [u8; 10]>,
 }
 
-/// A step that does not say what its call needs.
+/// The error of a step without the parameters that its call needs.
 const INCOMPLETE: Error = Error::CLIENT_INVALID_OPERATION;
 
 impl<D: Database> Replay<'_, D> {
-    /// Performs a step; its answer in the form of the recordings.
+    /// Performs a step; returns its result in the format of the recordings.
     async fn perform(&mut self, step: &Step) -> Value {
         match self.call(step).await {
             Ok(value) => value,
@@ -250,7 +250,7 @@ impl<D: Database> Replay<'_, D> {
             "commit_start" => {
                 let commit = async move { tx.commit().await }.boxed();
                 let mut commit = Box::pin(maybe_done(commit));
-                // It begins now; its answer is awaited later.
+                // It starts now; its result is awaited later.
                 let _ = futures::poll!(commit.as_mut());
                 handle.commit = Some(commit);
                 json!({})
@@ -308,7 +308,7 @@ impl<D: Database> Replay<'_, D> {
         self.normal(&step.expect) == self.normal(actual)
     }
 
-    /// The answer with every string that names bytes spelled one way, and clocks masked.
+    /// The result with a uniform spelling of all byte strings, and with clocks masked.
     fn normal(&self, value: &Value) -> Value {
         match value {
             Value::String(text) => match Bytes(text.clone()).decode(&self.stamps) {
@@ -324,11 +324,12 @@ impl<D: Database> Replay<'_, D> {
     }
 }
 
-/// Where a cluster keeps which version it had when: below this a type code and four bytes of seconds.
+/// The prefix under which a cluster maps times to versions, followed by a type code and four bytes of
+/// seconds.
 const TIME_KEEPER: &[u8] = b"\xff\x02/timeKeeper/map/\x18";
 
-/// A key in which the cluster's clock shows, without what it shows: a selector that runs past the user's
-/// keys may end at such a one, which is another each time.
+/// A key that contains the cluster's clock, with the time masked: a selector that moves beyond the user's
+/// keys may end at such a key, which differs each time.
 fn mask(mut key: Vec<u8>) -> Vec<u8> {
     let time = TIME_KEEPER.len()..TIME_KEEPER.len() + 4;
     if key.starts_with(TIME_KEEPER)
@@ -339,8 +340,9 @@ fn mask(mut key: Vec<u8>) -> Vec<u8> {
     key
 }
 
-/// A call that answers nothing in the C API: where this one already tells its error, what follows
-/// must still agree. What is recorded is what the C API tells, which is nothing of an atomic operation.
+/// A call that returns nothing in the C API: if this client returns its error immediately, the following
+/// results must still be equal. The recording contains what the C API returns, which is nothing for an atomic
+/// operation.
 fn void(step: &Step, answer: Result<()>) -> Result<Value> {
     let recording = step.expect.is_null() && step.op != "atomic";
     match answer {
@@ -425,7 +427,7 @@ fn option(step: &Step) -> Option<TransactionOption> {
     })
 }
 
-/// A step in a few words.
+/// A short description of a step.
 fn describe(step: &Step) -> String {
     let mut words = vec![step.tx.clone(), step.op.clone()];
     let texts = [&step.key, &step.value, &step.operand];

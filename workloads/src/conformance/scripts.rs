@@ -1,11 +1,11 @@
-//! Scripts of transactions, drawn from a seed, whose answers depend on nothing but themselves: no time, no
-//! chance, no version.
+//! Scripts of transactions, drawn from a seed, whose results depend only on the scripts: not on time, chance
+//! or versions.
 
 use super::cases::{Bytes, Case, Selector, Step};
 use serde_json::{Value, json};
 use shaketable_sim::seed::{Seed, Stream};
 
-/// The kinds of scripts, each a file of recordings.
+/// The kinds of scripts, each with its own file of recordings.
 pub const KINDS: [&str; 6] = ["ryw", "conflict", "range", "atomic", "stamp", "errors"];
 
 /// Keys that collide, nest and touch the ends of the keyspace.
@@ -29,11 +29,11 @@ const MUTATIONS: [&str; 10] = [
 /// Streaming modes, by their names in recordings.
 const MODES: [&str; 7] = ["want_all", "iterator", "exact", "small", "medium", "large", "serial"];
 
-/// Codes that `on_error` is asked about: retryable, not retryable, and none of FoundationDB's.
+/// Codes that are passed to `on_error`: retryable ones, others, and one that FoundationDB does not have.
 const CODES: [i32; 16] =
     [1007, 1009, 1020, 1021, 1025, 1031, 1037, 1038, 1042, 1051, 1078, 1101, 1213, 2000, 2101, 2108];
 
-/// So many scripts of a kind, without their answers.
+/// Draws `count` scripts of a kind, without their results.
 pub fn scripts(seed: Seed, kind: &str, count: usize) -> Vec<Case> {
     (1..=count).map(|number| script(seed, kind, number)).collect()
 }
@@ -58,13 +58,13 @@ fn step(tx: &str, op: &str) -> Step {
     Step { tx: tx.to_owned(), op: op.to_owned(), ..Step::default() }
 }
 
-/// The steps behind all others: what the transaction will conflict with, and its commit.
+/// The last steps: listing the transaction's conflict ranges, and its commit.
 fn end(tx: &str, steps: &mut Vec<Step>) {
     steps.push(step(tx, "conflict_ranges"));
     steps.push(step(tx, "commit"));
 }
 
-/// What scripts are drawn from.
+/// The random source of a script.
 struct Draw(Stream);
 
 impl Draw {
@@ -72,21 +72,21 @@ impl Draw {
         Bytes::encode(KEYS[self.0.index(KEYS.len())])
     }
 
-    /// Up to eight bytes, most of them few.
+    /// Up to eight bytes, mostly fewer.
     fn value(&mut self) -> Bytes {
         let mut value = vec![0; *self.0.pick(&[0, 1, 1, 2, 4, 8])];
         self.0.fill(&mut value);
         Bytes::encode(&value)
     }
 
-    /// Two keys in order, the second of them perhaps the end of all.
+    /// Two keys in order; the second may be the end of all keys.
     fn edges(&mut self) -> (Option<Value>, Option<Value>) {
         let (one, other) = (self.0.index(KEYS.len()), self.0.index(KEYS.len() + 1));
         let key = |at: usize| json!(Bytes::encode(KEYS.get(at).copied().unwrap_or(b"\xff")).0);
         (Some(key(one.min(other))), Some(key(one.max(other))))
     }
 
-    /// The keyspace before: some of the keys, in order.
+    /// The initial keyspace: some of the keys, in order.
     fn rows(&mut self, most: usize) -> Vec<(Bytes, Bytes)> {
         if most > KEYS.len() {
             let rows = self.0.index(most);
@@ -98,7 +98,7 @@ impl Draw {
         some.into_iter().map(|key| (Bytes::encode(key), self.value())).collect()
     }
 
-    /// A value long enough that batches end before the rows do.
+    /// A value that is long enough for batches to end before the rows do.
     fn long(&mut self) -> Bytes {
         let length = *self.0.pick(&[0, 10, 200, 900]);
         Bytes::encode(&vec![b'v'; length])
@@ -136,7 +136,7 @@ impl Draw {
 
     fn range_of(&mut self, tx: &str, begin: Option<Value>, end: Option<Value>, snapshot: bool) -> Step {
         let mode = *self.0.pick(&MODES);
-        // An exact read says how many rows.
+        // An exact read requires a number of rows.
         let limit = if mode == "exact" { self.0.range(1..5) } else { *self.0.pick(&[0, 0, 1, 3, 10]) };
         Step {
             begin,
@@ -203,7 +203,7 @@ impl Draw {
         steps
     }
 
-    /// Transactions of one read version, of which the later ones may conflict.
+    /// Transactions with the same read version, of which the later ones may conflict.
     fn conflict(&mut self) -> Vec<Step> {
         let mut open = ["A", "B", "C"][..self.0.range(2..4) as usize].to_vec();
         let mut steps: Vec<Step> = open.iter().map(|tx| step(tx, "get_read_version")).collect();
@@ -224,7 +224,7 @@ impl Draw {
         steps
     }
 
-    /// Batches: where they end, and what they conflict with.
+    /// Batches: where they end, and their conflict ranges.
     fn range(&mut self) -> Vec<Step> {
         let mut steps = Vec::new();
         for _ in 0..self.0.range(1..5) {
@@ -263,7 +263,8 @@ impl Draw {
         steps
     }
 
-    /// A template with ten bytes for the stamp somewhere, and where they are behind it: rarely out of its bounds.
+    /// A template that contains ten bytes for the stamp, followed by their offset, which is rarely out of
+    /// bounds.
     fn template(&mut self, around: &[u8]) -> Bytes {
         let at = self.0.index(around.len() + 1);
         let mut bytes = [&around[..at], &[0; 10], &around[at..]].concat();
@@ -291,7 +292,7 @@ impl Draw {
                 },
                 1 | 2 => Step {
                     mutation: Some("set_versionstamped_key".to_owned()),
-                    // Two of one order would leave one key.
+                    // Two with the same order would store only one key.
                     key: Some(self.template(&[&around[..], &[steps.len() as u8]].concat())),
                     operand: Some(self.value()),
                     ..step("A", "atomic")

@@ -1,4 +1,4 @@
-//! Recorded tuples and how the official tuple layer packs them.
+//! Recorded tuples, as packed by the official tuple layer.
 
 use super::{Bytes, Replayed};
 use foundationdb_tuple::{Element, PackError, Versionstamp, pack, unpack};
@@ -8,7 +8,7 @@ use shaketable_reports::Difference;
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
-/// A tuple, and the bytes it is packed to.
+/// A tuple and its packed bytes.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TupleCase {
@@ -22,7 +22,7 @@ pub struct TupleCase {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RecordedElement {
-    /// Nothing.
+    /// Null.
     Null(bool),
     /// A boolean.
     Bool(bool),
@@ -32,9 +32,9 @@ pub enum RecordedElement {
     Text(String),
     /// An integer of any size, in decimal.
     Int(String),
-    /// A double, as its bits.
+    /// A double, by its bits.
     F64(Bytes),
-    /// A float, as its bits.
+    /// A float, by its bits.
     F32(Bytes),
     /// Sixteen bytes.
     Uuid(Bytes),
@@ -45,7 +45,7 @@ pub enum RecordedElement {
 }
 
 impl RecordedElement {
-    /// The element; `None` when it is not well spelled.
+    /// The element; `None` if its spelling is invalid.
     fn element(&self) -> Option<Element<'static>> {
         let decode = |bytes: &Bytes| bytes.decode(&BTreeMap::new());
         Some(match self {
@@ -72,7 +72,7 @@ fn all(elements: &[RecordedElement]) -> Option<Vec<Element<'static>>> {
     elements.iter().map(RecordedElement::element).collect()
 }
 
-/// Packs the tuple of a case, and unpacks what was recorded; both must agree.
+/// Packs the tuple of a case, and unpacks the recorded bytes; both must be equal.
 pub fn replay_tuple(id: String, case: &TupleCase) -> Replayed {
     let different = |what: &str, expected: String, actual: String| {
         Replayed::Different(Difference {

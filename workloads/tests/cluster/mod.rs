@@ -1,4 +1,4 @@
-//! A simulated cluster with one client on it, for tests that are that client.
+//! A simulated cluster with one client, for tests that act as that client.
 
 use parking_lot::Mutex;
 use shaketable_sim::{
@@ -30,20 +30,20 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A database, with options and a randomness of its own.
+    /// A database with its own options and randomness.
     pub fn open(&self) -> SimDatabase {
         let client = ClientId(self.opened.fetch_add(1, Ordering::Relaxed));
         SimDatabase::new(self.world.clone(), self.node, client, self.controller)
     }
 
-    /// Nothing that the client sends arrives any more.
+    /// Cuts the client off: none of its messages arrive any more.
     #[allow(dead_code, reason = "not every test loses its cluster")]
     pub fn cut_off(&self) {
         (0..100).for_each(|other| self.world.net.cut(self.node, NodeId(other), true));
     }
 }
 
-/// Runs `body` as a client of the smallest cluster, empty, under these faults.
+/// Runs `body` as a client of the smallest cluster, initially empty, with these faults.
 pub fn under<F: Future<Output = ()> + 'static>(
     plan: FaultPlan,
     body: impl Fn(Machine) -> F + Send + Sync + Clone + 'static,
@@ -59,7 +59,8 @@ pub fn under<F: Future<Output = ()> + 'static>(
         world.add_machine(Class::Observer, "client", move |world, node| {
             let (body, end) = (body.clone(), end.clone());
             async move {
-                // On the heap: without optimization a future is moved once for each function it passes.
+                // On the heap: without optimization, a future is moved once for each function that it passes
+                // through.
                 Box::pin(body(Machine { world, node, controller, opened: Arc::default() })).await;
                 *end.lock() = true;
             }

@@ -1,5 +1,5 @@
-//! The recipe for blobs: a large file is written in chunks, read back as a whole and in part; what does not fit
-//! into one transaction; and content that is not what its manifest says.
+//! The recipe for blobs: a large file is written in chunks, and read back as a whole and in part; content
+//! that does not fit into one transaction; and content that does not match its manifest.
 
 use crate::{begin, cluster, on_cluster, session};
 use bytes::Bytes;
@@ -47,7 +47,7 @@ async fn delete(db: &SimDatabase, blobs: &Blobs) -> bool {
     deleted.await.expect("a calm cluster answers")
 }
 
-/// A blob that was never written: its manifest says so many bytes, in chunks of this size.
+/// A blob that was never written: its manifest claims `size` bytes, in chunks of this size.
 async fn claim(db: &SimDatabase, size: u64, chunk: u64) {
     let key = Subspace::from("blob").pack(&(0, TupleBytes::from(&b"my-blob-id"[..])));
     let manifest = pack(&(size, chunk, 1i64, 0i64, TupleBytes::from(&b""[..])));
@@ -66,14 +66,14 @@ fn a_large_file_is_written_read_back_and_deleted() {
         assert!(write(&db, &blobs, &data).await.is_ok());
         assert_eq!(range(&db, &blobs, 0, u64::MAX).await.as_deref(), Some(&data[..]));
         assert_eq!(size(&db, &blobs).await, Some(123_456));
-        // The header, a piece over the edge of a chunk, the end, and beyond it.
+        // The header, a slice across a chunk boundary, the end, and beyond it.
         for (start, end) in [(0, 1024), (9_990, 10_010), (123_450, 123_456), (123_456, 123_456)] {
             let read = range(&db, &blobs, start as u64, (end - start) as u64).await;
             assert_eq!(read.as_deref(), Some(&data[start..end]));
         }
         assert_eq!(range(&db, &blobs, 123_400, 1_000).await.as_deref(), Some(&data[123_400..]));
         assert_eq!(range(&db, &blobs, 200_000, 10).await.as_deref(), Some(&b""[..]));
-        // A shorter content leaves nothing of the longer one.
+        // Shorter content leaves nothing of the longer content.
         assert!(write(&db, &blobs, b"short").await.is_ok());
         assert_eq!(range(&db, &blobs, 0, u64::MAX).await.as_deref(), Some(&b"short"[..]));
         assert!(delete(&db, &blobs).await);
@@ -110,7 +110,7 @@ fn what_is_too_large_for_a_transaction_is_refused_and_comes_by_an_upload() {
         assert_eq!(size(&db, &blobs).await, Some(data.len() as u64));
         let read = blobs.read_paged(&db, b"my-blob-id").await.expect("a calm cluster answers");
         assert!(read == Some((generation, Bytes::from(data))), "another content than was uploaded");
-        // Once it is there, it is not absent.
+        // Once the blob exists, it is not absent.
         let again = blobs.upload_once(&mut session, b"my-blob-id", b"x", Expect::Absent).await;
         let changed = Error::Changed { expected: Expect::Absent, found: Some(generation) };
         assert_eq!(again, Outcome::Refused(changed));
@@ -163,7 +163,7 @@ fn a_write_touches_the_chunks_it_covers_and_no_other() {
     on_cluster(|db| async move {
         let (blobs, data) = (Blobs::new(Subspace::from("blob")), file(30_000));
         assert!(write(&db, &blobs, &data).await.is_ok());
-        // Chunks are of 10,000 bytes: the first, the second, and parts of both.
+        // Chunks have 10,000 bytes: the first, the second, and parts of both.
         for (start, length, chunks) in [(0, 10_000, 1), (10_000, 10_000, 1), (9_000, 2_000, 2)] {
             let tx = begin(&db);
             blobs.write_at(&tx, b"my-blob-id", start, &data[..length]).await.expect("it is there");
@@ -183,7 +183,8 @@ fn a_manifest_with_a_wrong_size_costs_no_more_than_what_is_stored() {
                 db.run(|tx, _| async move { blobs.read_range(&tx, id, 0, length, Serializable).await });
             read.await.map_err(|e| e.error)
         };
-        // A terabyte, and as much as there can be: what is there is too little, or too much to be read at once.
+        // A terabyte, and the largest possible size: the content is too short, or too long to be read at
+        // once.
         let limit = MAX_READ_BYTES / (10_000 + 30) * 10_000;
         for size in [1 << 40, u64::MAX] {
             claim(&db, size, 10_000).await;
@@ -202,7 +203,7 @@ fn a_manifest_with_a_wrong_size_costs_no_more_than_what_is_stored() {
             let last = size - 1 - (size - 1) % 10_000;
             assert_eq!(cut.await.map_err(|e| e.error), Err(Error::Damaged(last)));
         }
-        // Chunks that nobody could have written.
+        // Chunk sizes that cannot have been written.
         for chunk in [0, 100_001, u64::MAX] {
             claim(&db, 25_000, chunk).await;
             for result in [read(10).await.map(drop), write(&db, blobs, b"x").await.map(drop)] {
@@ -216,7 +217,8 @@ fn a_manifest_with_a_wrong_size_costs_no_more_than_what_is_stored() {
 fn one_transaction_reads_no_more_than_it_can_in_its_life() {
     on_cluster(|db| async move {
         let (blobs, id) = (&Blobs::new(Subspace::from("blob")), &b"my-blob-id"[..]);
-        // A chunk of a hundred is left out for the keys of the others.
+        // In chunks of a hundred thousand bytes, one chunk is left out to make room for the keys of the
+        // others.
         for (chunk, limit) in [(100_000, MAX_READ_BYTES - 100_000), (3, 3 * MAX_READ_CHUNKS)] {
             claim(&db, limit + 1, chunk).await;
             let read = async |from, length| {
@@ -225,10 +227,10 @@ fn one_transaction_reads_no_more_than_it_can_in_its_life() {
                 read.await.map_err(|e| e.error)
             };
             assert_eq!(read(0, u64::MAX).await, Err(Error::TooLong { bytes: limit + 1, limit }));
-            // As much as the limit is looked for, and nothing is there.
+            // The limit itself is accepted, but there is no content.
             assert_eq!(read(0, limit).await, Err(Error::Damaged(0)));
             assert_eq!(read(1, u64::MAX - 1).await, Err(Error::Damaged(0)));
-            // Pages ask for no more.
+            // Pages request no more than that.
             let mut pages = Pages::open(&db, blobs, id).await.expect("a look").expect("it is there");
             assert_eq!(pages.next(&db).await.map_err(|e| e.error), Err(Error::Damaged(0)));
         }
@@ -242,7 +244,7 @@ fn an_upload_has_no_more_parts_than_one_transaction_can_count() {
         let (id, data) = (UploadId::draw(db.env()), vec![0; MAX_PARTS as usize + 1]);
         let put = blobs.put_all(&db, b"my-blob-id", id, &data).await;
         assert_eq!(put.map_err(|e| e.error), Err(Error::PartNumber { number: MAX_PARTS }));
-        // Before anything was written.
+        // Refused before anything was written.
         let uploads = db.run(|tx, _| {
             let blobs = blobs.clone();
             async move { blobs.uploads(&tx, None, 1, Serializable).await }
@@ -289,7 +291,7 @@ fn an_id_is_used_for_one_blob_only() {
         let finish = db.run(|tx, _| async move { blobs.finish_upload(&tx, upload, Expect::Absent).await });
         assert!(finish.await.is_ok());
         assert_eq!(begin(b"two").await, Err(Error::NoUpload(upload)));
-        // Without a byte of it left, the id is free, and the two blobs have nothing in common.
+        // Once none of its content is left, the id can be reused, and the two blobs have nothing in common.
         let cut = db.run(|tx, _| async move { blobs.truncate(&tx, b"one", 0).await });
         assert!(cut.await.is_ok());
         assert_eq!(begin(b"two").await, Ok(()));
@@ -319,7 +321,7 @@ fn a_part_that_lands_late_does_not_come_back_over_what_has_replaced_it() {
         let put = db.run(|tx, _| async move { blobs.put_part(&tx, upload, 0, b"abcd").await });
         assert_eq!(put.await, Ok(()));
         assert_eq!(late.commit().await, Err(tx::Error::NOT_COMMITTED));
-        // Another part is not in the way.
+        // A put of another part does not conflict.
         assert_eq!(beside.commit().await, Ok(()));
         let finish = db.run(|tx, _| async move { blobs.finish_upload(&tx, upload, Expect::Absent).await });
         assert!(finish.await.is_ok());
@@ -362,7 +364,7 @@ fn an_upload_that_lives_survives_a_recovery_and_one_that_was_left_does_not() {
         };
         let (collected, ()) = join(blobs.collect(db, patience), uploader).await;
         assert_eq!(collected.map_err(|e| e.error.fdb()), Ok(vec![left]));
-        // By the count of versions both began more than a minute and a half ago.
+        // According to the versions, both began more than a minute and a half ago.
         assert!(version().await - before > 90_000_000, "no recovery");
         let finish = db.run(|tx, _| async move { blobs.finish_upload(&tx, lives, Expect::Absent).await });
         assert!(finish.await.is_ok());
@@ -433,7 +435,7 @@ fn the_length_of_the_last_part_is_one_that_a_part_can_have() {
             blobs.put_part(&tx, upload, 0, b"part").await
         });
         put.await.expect("a part");
-        // The one row that holds a length and nothing else.
+        // The only row that holds just a length.
         let mark = db.run(|tx, _| async move {
             let rows = tx.get_range_all(RangeOption::from(Subspace::from("blobs").range()), Snapshot).await?;
             Ok::<_, tx::Error>(rows.into_iter().find(|row| row.value == pack(&(4u64,))))

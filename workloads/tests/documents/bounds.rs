@@ -1,5 +1,5 @@
-//! More data than one transaction reads: what would read all of it refuses, instead of outliving its read
-//! version for ever, and what can go on in pages does.
+//! More data than one transaction can read: calls that would read all of it are refused, instead of exceeding
+//! the lifetime of their read version forever, and those that can continue in pages do.
 
 use crate::on_cluster;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
@@ -39,25 +39,25 @@ use shaketable_layers::{
 use shaketable_sim::client::SimDatabase;
 use std::time::Duration;
 
-/// What a call came to: in vain, with its error's words, after so many attempts.
+/// The result of a call: success, or its error message and the number of attempts.
 type Ended = Result<(), (String, u32)>;
 
 /// A layer's call.
 type Call = Box<dyn Fn(SimDatabase) -> BoxFuture<'static, Ended>>;
 
-/// Calls of a layer that read all there is below a prefix.
+/// The calls of a layer that read everything below a prefix.
 struct Layer {
     name: &'static str,
     below: Vec<Subspace>,
     calls: Vec<(&'static str, Call)>,
 }
 
-/// What the test of a refusal compares, and that it came with the first attempt.
+/// The expected refusal, which must be returned by the first attempt.
 fn refused() -> Ended {
     Err((TooLarge::Read { limit: READ_LIMIT }.to_string(), 1))
 }
 
-/// A call in a transaction of its own.
+/// A call in its own transaction.
 macro_rules! call {
     (|$tx:ident| $call:expr) => {
         Box::new(|db: SimDatabase| {
@@ -86,7 +86,7 @@ fn below<T: foundationdb_tuple::TuplePack>(parts: T) -> Subspace {
     space().subspace(&parts)
 }
 
-/// More than there is.
+/// More than exists.
 const MOST: usize = usize::MAX;
 
 fn upload() -> UploadId {
@@ -97,13 +97,13 @@ fn directories() -> Directories {
     Directories::new(below("nodes"), below("content"))
 }
 
-/// The keys that make a directory one of another's, by their prefixes.
+/// The keys that make a directory a subdirectory of another one, given their prefixes.
 fn inside(parent: &[u8], name: &str, prefix: &[u8]) -> [(Vec<u8>, Vec<u8>); 2] {
     let nodes = Nodes::new(below("nodes"));
     [(nodes.of(parent).child(name), prefix.to_vec()), (nodes.of(prefix).tag(), Vec::new())]
 }
 
-/// The keys of the directory "a", which has the prefix "a".
+/// The keys of the directory "a" with the prefix "a".
 fn made_by_hand() -> [(Vec<u8>, Vec<u8>); 2] {
     inside(below("nodes").bytes(), "a", b"a")
 }
@@ -270,7 +270,7 @@ fn layers() -> Vec<Layer> {
     ]
 }
 
-/// Stores rows of 100,000 bytes below a prefix, numbered by the first part of a key of two.
+/// Stores rows of 100,000 bytes below a prefix, whose keys are pairs numbered by their first element.
 async fn fill(db: &SimDatabase, below: &Subspace, rows: std::ops::Range<usize>) {
     for rows in rows.collect::<Vec<_>>().chunks(50) {
         let stored = db.run(|tx, _| async move {
@@ -292,7 +292,7 @@ async fn store(db: &SimDatabase, rows: impl IntoIterator<Item = (Vec<u8>, Vec<u8
     }
 }
 
-/// What a call is that takes `f` in a transaction of its own, with the words of its error.
+/// The result of a call in its own transaction, with the message of its error.
 macro_rules! ended {
     ($db:expr, |$tx:ident| $call:expr) => {{
         let ended = $db.run(|$tx, _| async move { $call.await }).await;
@@ -337,7 +337,7 @@ fn friends_of_more_friends_than_can_be_asked_are_refused() {
             ended!(db, |tx| Graph::new(space()).friends_of_friends(&tx, user, Serializable))
                 .map(|users| users.len())
         };
-        // Within the life of a transaction.
+        // Within the lifetime of a transaction.
         db.set_option(DatabaseOption::TransactionRetryLimit(0)).expect("an option");
         assert_eq!(second().await, Ok(9_000));
         store(&db, (9_000..10_000).map(|n| edge(-1, n))).await;
@@ -376,7 +376,7 @@ fn reads_of_one_call_are_counted_together() {
 fn documents_that_are_looked_at_for_a_long_text_are_counted() {
     on_cluster(|db| async move {
         let documents = &Documents::new(space()).with_index(Subspace::from("index"), vec!["text".into()]);
-        // Fewer than those that bring ten megabytes, and one more.
+        // Fewer than the number that adds up to ten megabytes, and one more.
         let text = |end: &str| json!("x".repeat(900_000) + end);
         let find = async |end: &str| {
             let text = &text(end);
@@ -403,7 +403,7 @@ fn directories_are_removed_by_thousands_and_more_are_refused() {
         let name = |n: u32| format!("{n:05}");
         let remove = async |path: &[&str]| ended!(db, |tx| directories().remove(&tx, path));
         let root = below("nodes").into_bytes();
-        // Beside each other, and one in the other.
+        // Siblings, and a chain of subdirectories.
         for chained in [false, true] {
             let few = if chained { 400 } else { 8_000 };
             let many = if chained { 700 } else { 10_000 };
@@ -495,7 +495,7 @@ fn many_large_items_are_handed_out_and_taken_back_a_few_at_a_time() {
     });
 }
 
-/// Some of a list of which each page is asked for with the last one of the page before.
+/// Some pages of a list, each requested with the last item of the page before.
 async fn pages<I: Clone>(page: impl AsyncFn(Option<I>, usize) -> Vec<I>) -> [Vec<I>; 4] {
     let first = page(None, 2).await;
     let second = page(first.last().cloned(), 2).await;
@@ -581,7 +581,7 @@ fn objects_come_together_by_thousands_and_more_are_refused() {
             let path = &[name.into(), "x".into()];
             ended!(db, |tx| hierarchy.get(&tx, path, Serializable))
         };
-        // Where nothing is, one look is enough.
+        // Where nothing exists, one read is sufficient.
         assert_eq!(insert(objects(11_000, 1)).await, Ok(()));
         assert_eq!(insert(objects(11_000, 2)).await, refused());
         assert_eq!(read("00000").await, Ok(Some(json!(1))));

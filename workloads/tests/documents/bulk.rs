@@ -1,5 +1,5 @@
-//! What the guides say of work beyond the limits of one transaction: batches that can go on where they
-//! stopped, and a new version of a space built beside the one in use.
+//! The guides' advice on work beyond the limits of one transaction: batches that can be resumed, and a new
+//! version of a space built beside the one in use.
 
 use crate::on_cluster;
 use bytes::Bytes;
@@ -34,7 +34,7 @@ async fn rows(db: &SimDatabase, begin: &'static [u8], end: &'static [u8]) -> Vec
     read.await.expect("a calm cluster answers")
 }
 
-/// Copies a row, blown up, and counts it.
+/// Copies an enlarged row, and counts it.
 async fn blow_up(tx: Tx, row: KeyValue) -> Result<(), Error> {
     tx.set(&[b"c", &row.key[1..]].concat(), &[row.value[0]; 90_000]);
     tx.atomic_op(b"done", &1u64.to_le_bytes(), MutationType::Add);
@@ -45,7 +45,7 @@ async fn blow_up(tx: Tx, row: KeyValue) -> Result<(), Error> {
 fn a_batch_that_is_too_large_for_a_transaction_is_made_smaller() {
     on_cluster(|db| async move {
         fill(&db).await;
-        // All in one batch is 13 megabytes.
+        // All rows in one batch would be 13 megabytes.
         let all = Limits { rows: 1_000, bytes: i64::MAX, time: Duration::from_secs(100) };
         let first = job().advance(&db, &all, blow_up).await.expect("a smaller batch fits");
         assert!(!first.finished && first.rows > 1, "{first:?}");
@@ -56,7 +56,7 @@ fn a_batch_that_is_too_large_for_a_transaction_is_made_smaller() {
         assert_eq!(copies.len(), usize::from(ROWS));
         assert!(copies.iter().all(|copy| copy.value.len() == 90_000 && copy.value[0] == copy.key[1]));
         assert_eq!(rows(&db, b"done", b"dooo").await[0].value[..], u64::from(ROWS).to_le_bytes());
-        // A job that has ended does nothing more.
+        // A finished job does nothing more.
         assert_eq!(job().run(&db, &all, blow_up).await, Ok(progress));
     });
 }
@@ -83,7 +83,7 @@ fn a_batch_ends_at_its_bytes_and_a_writer_can_tell_what_was_passed() {
             let key = Bytes::from_static(outside);
             assert_eq!(passed(key.clone()).await, Err(Error::OutsideRange { key }));
         }
-        // Forgotten, it begins again.
+        // After it is forgotten, it starts again.
         let forgotten = db.run(|tx, _| async move { job.forget(&tx).await }).await;
         assert_eq!(forgotten, Ok(()));
         assert_eq!(passed(Bytes::from_static(b"a\0")).await, Ok(false));
@@ -162,7 +162,7 @@ fn a_late_clearer_leaves_a_build_alone_that_has_begun_again() {
         assert_eq!(begin().await, Ok(()));
         let discarded = db.run(|tx, _| async move { workspace.discard(&tx, build).await });
         assert_eq!(discarded.await, Ok(true));
-        // It has read that the build is retired, and commits only when that is long over.
+        // It has read that the build is retired, and commits only long after that has changed.
         let late = crate::begin(db);
         assert_eq!(workspace.clear_retired(&late, 10).await, Ok(Cleared { rows: 1, more: false }));
         assert_eq!(begin().await, Err(Error::NoBuild(build)));

@@ -23,7 +23,7 @@ fn the_1620_classes_are_available_until_their_seats_are_taken() {
                 db.run(|tx, _| async move { scheduling().available_classes(&tx, None, usize::MAX).await });
             read.await.expect("classes").classes
         };
-        // In pages of any size, each class once, of a catalogue that is read in batches.
+        // Pages of any size contain each class once, in a catalogue that is read in batches.
         for most in [0, 100, 1_619, 1_620, 2_000] {
             let mut classes = Vec::new();
             let mut next = None;
@@ -60,7 +60,7 @@ fn the_1620_classes_are_available_until_their_seats_are_taken() {
         assert_eq!(late, Err(Error::Refused(Refusal::NoRemainingSeats)));
         assert_eq!(scheduling().drop(&tx, "s7", class).await, Ok(Change::Made));
         assert_eq!(scheduling().signup(&tx, "late", class).await, Ok(Change::Made));
-        // Initialising again clears nothing: the class is full, as it was.
+        // Initialising again clears nothing: the class is still full.
         assert_eq!(init().await.expect("they fit"), 0);
         assert!(!available().await.contains(class));
     });

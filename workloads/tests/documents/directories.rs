@@ -1,4 +1,4 @@
-//! Directories: the class scheduling tutorial's, and what the developer guide says of them.
+//! Directories: those of the class scheduling tutorial, and the developer guide's statements about them.
 
 use super::{begin, on_cluster};
 use bytes::Bytes;
@@ -18,7 +18,7 @@ use std::{collections::BTreeSet, future::Future};
 
 type Tx = <SimDatabase as Database>::Transaction;
 
-/// Runs a body that is not refused.
+/// Runs a body that must not be refused.
 async fn done<A: Send, F: Future<Output = Result<A, Error>> + Send>(
     db: &SimDatabase,
     body: impl Fn(Tx) -> F + Send + Sync,
@@ -140,7 +140,7 @@ fn a_thousand_prefixes_are_short_and_apart() {
     });
 }
 
-/// The first key of a prefix by hand that the allocator is about to choose as well.
+/// A manual prefix equal to, containing or contained in the prefix that the allocator is about to choose.
 #[test]
 fn a_prefix_by_hand_and_an_allocated_one_do_not_meet() {
     on_cluster(|db| async move {
@@ -202,7 +202,7 @@ fn refusals_name_the_path_and_write_nothing() {
         assert!(matches!(all.rename(&tx, &["a"], &[long]).await, Err(Error::TooLarge(TooLarge::Key { .. }))));
         assert_eq!(all.remove(&tx, &[]).await, Err(Error::Root("removed")));
         assert_eq!(keys(&tx).await, before);
-        // A create may have drawn candidates before it is refused, and nothing else.
+        // A create may have drawn candidates before it is refused, but has changed nothing else.
         assert!(matches!(refused(all.create(&tx, &["c", long], b"", Chance(3)).await), Error::TooLarge(_)));
         let nodes = keys(&tx).await.into_iter().filter(|key| !key.windows(3).any(|part| part == b"hca"));
         let old = before.into_iter().filter(|key| !key.windows(3).any(|part| part == b"hca"));
@@ -298,7 +298,7 @@ fn inside_a_session_directories_are_the_answers() {
     });
 }
 
-/// A layer, for whoever puts into its nodes by hand what the layer never does.
+/// A layer, for tests that put data into its nodes that the layer itself never writes.
 fn nodes() -> (Directories, Node) {
     let all = Directories::default();
     let root = all.nodes().root();

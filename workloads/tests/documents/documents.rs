@@ -97,7 +97,7 @@ fn an_id_that_nobody_supplied_is_drawn_and_stored_inside() {
         assert_eq!(insert(&json!({"doc_id": 1.5})).await, Err(Error::NotAnId("1.5".into())));
         assert_eq!(insert(&json!({"doc_id": [1]})).await, Err(Error::NotAnId("a list".into())));
 
-        // A list has no member for it.
+        // A list cannot contain the member.
         let id = insert(&json!([1, 2])).await.expect("an insert");
         let tx = begin(&db);
         assert_eq!(documents().get(&tx, &id, &[], Serializable).await, Ok(Some(json!([1, 2]))));
@@ -118,7 +118,7 @@ fn a_document_that_is_nested_without_end_is_refused() {
         too_deep(documents().merge(&tx, &1.into(), &["a".into()], &deep).await);
         too_deep(documents().patch(&tx, &1.into(), &["a".into()], &deep).await);
         assert_eq!(documents().get(&tx, &1.into(), &[], Serializable).await, Ok(None));
-        // To drop it would recurse as well.
+        // Dropping it would recurse as well.
         std::mem::forget(deep);
     });
 }
@@ -230,7 +230,7 @@ fn an_index_holds_the_leaves_that_are_there() {
                 assert_eq!(find(email).await?, []);
                 assert_eq!(find(&json!("a@b.c")).await?, []);
 
-                // Texts that agree for longer than an entry holds.
+                // Texts that are equal beyond the part that an index entry holds.
                 let [one, two] = ["1", "2"].map(|end| json!("é".repeat(700) + end));
                 for (id, leaf) in (5..).zip([&one, &two]) {
                     documents.insert(&tx, &id.into(), &json!({"profile": {"email": leaf}})).await?;

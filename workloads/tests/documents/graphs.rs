@@ -45,14 +45,14 @@ fn a_friendship_is_stored_with_both_users() {
 fn friends_of_friends_are_second_degree_connections() {
     on_cluster(|db| async move {
         let tx = begin(&db);
-        // Bob and Carol are friends of Alice and of each other; Dave is Bob's, Erin is Dave's.
+        // Bob and Carol are friends of Alice and of each other; Dave is Bob's friend, Erin is Dave's.
         befriend(&tx, &[("alice", "bob"), ("alice", "carol"), ("bob", "carol")]).await;
         befriend(&tx, &[("bob", "dave"), ("dave", "erin")]).await;
         let second = async |user: &str| users().friends_of_friends(&tx, &user.into(), Serializable).await;
         assert_eq!(second("alice").await, Ok(ids(["dave"])));
         assert_eq!(second("bob").await, Ok(ids(["erin"])));
         assert_eq!(second("erin").await, Ok(ids(["bob"])));
-        // Someone without friends has none of second degree either.
+        // A user without friends has no friends of friends either.
         assert_eq!(second("frank").await, Ok(ids([])));
     });
 }
@@ -112,7 +112,7 @@ fn a_removal_that_does_not_fit_into_a_transaction_is_refused_before_it_writes() 
         assert_eq!(users().follows(&tx, &fan, &"star".into(), Serializable).await, Ok(true));
         assert_eq!(users().remove_user(&tx, &fan).await, Ok(1));
         tx.commit().await.unwrap();
-        // A few less fit, to the last byte or nearly.
+        // Slightly fewer fit, almost to the last byte.
         let tx = begin(&db);
         for fan in 600..640 {
             let fan = Id::from(format!("{fan}{}", "x".repeat(4_000)));
@@ -167,7 +167,7 @@ fn many_friends_are_read_in_pages_and_asked_for_theirs_a_few_at_once() {
 #[test]
 fn more_edges_than_one_transaction_reads_are_refused() {
     on_cluster(|db| async move {
-        // Ten friends, the edges of each of whom can be read, but not those of all.
+        // Ten friends: the edges of each can be read, but not those of all.
         let name = |n: i64| Id::from(format!("{n:04}{}", "x".repeat(4_900)));
         for friend in 0..10 {
             let tx = begin(&db);

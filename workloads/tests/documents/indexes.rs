@@ -68,7 +68,7 @@ fn a_user_who_moves_is_found_in_the_new_region_only_and_is_one_user_still() {
         let all = users().table().records(&tx, Serializable).await.expect("all of them");
         let ids: Vec<_> = all.iter().map(|user| &user.id[..]).collect();
         assert_eq!(ids, ["ali", "jones", "nobody", "rim"]);
-        // A record each, two entries of each region and one of each name, nothing of the old ones.
+        // One record each, two entries for each region and one for each name, and no old entries.
         let everything = tx.get_range_all(RangeOption::new(&b""[..], &b"\xff"[..]), Serializable).await;
         assert_eq!(everything.expect("rows").len(), 4 + 2 * 3 + 4);
     });

@@ -9,7 +9,7 @@ use shaketable_layers::{
     tx::{self, Isolation::Serializable, Transaction},
 };
 
-/// Below nothing: its keys are those that the guide prints, `("node", nodeID, attribute)`.
+/// Without a prefix: its keys are those printed in the guide, `("node", nodeID, attribute)`.
 fn list() -> List {
     List::new(Subspace::all())
 }
@@ -57,7 +57,7 @@ fn the_end_is_an_empty_link_or_none() {
         let last = pack(&("node", "c", "next"));
         assert_eq!(tx.get(&last, Serializable).await.unwrap().as_deref(), Some(&b""[..]));
         assert_eq!(list().remove_next_node(&tx, &"c".into()).await, Ok(None));
-        // Another program has written no link at all.
+        // Another program has omitted the link.
         tx.clear(&last);
         assert_eq!(list().remove_next_node(&tx, &"c".into()).await, Ok(None));
         assert_eq!(walk(&tx).await, ids(["a", "b", "c"]));
@@ -72,7 +72,7 @@ fn the_structure_is_maintained_when_clients_modify_it_at_once() {
         let tx = begin(&db);
         three(&tx).await.unwrap();
         tx.commit().await.unwrap();
-        // One removes b, behind a; the other removes c, behind b.
+        // One client removes b, after a; the other removes c, after b.
         let (one, other) = (begin(&db), begin(&db));
         assert_eq!(list().remove_next_node(&one, &"a".into()).await, Ok(Some("b".into())));
         assert_eq!(list().remove_next_node(&other, &"b".into()).await, Ok(Some("c".into())));

@@ -1,4 +1,4 @@
-//! The examples that FoundationDB's own guides and recipes print, done with the layers, one file a topic.
+//! The examples of FoundationDB's own guides and recipes, implemented with the layers, one file per topic.
 
 mod arrays;
 mod blobs;
@@ -32,7 +32,7 @@ use shaketable_layers::{
 use shaketable_sim::{client::SimDatabase, faults::FaultPlan};
 use std::future::Future;
 
-/// Runs `body` as a client of a calm, empty cluster.
+/// Runs `body` as a client of a calm, initially empty cluster.
 pub fn on_cluster<F: Future<Output = ()> + 'static>(
     body: impl Fn(SimDatabase) -> F + Send + Sync + Clone + 'static,
 ) {
@@ -44,7 +44,7 @@ pub fn begin(db: &SimDatabase) -> <SimDatabase as Database>::Transaction {
     db.create_transaction().expect("a transaction")
 }
 
-/// The session of a client, for operations that take effect exactly once.
+/// A client's session, for operations that take effect exactly once.
 pub async fn session(db: &SimDatabase) -> Session<SimDatabase> {
     Session::open(db, &Slots::new(Subspace::from("sessions")), 0).await.expect("a calm cluster answers")
 }

@@ -39,7 +39,7 @@ fn the_counties_of_a_state_are_adjacent_and_in_the_order_of_their_names() {
                 ("New Mexico", "doña ana", 0),
                 ("New Mexico", "Donegal", 1),
                 ("New", "Mexico", 2),
-                // What a tab would run together.
+                // A name that would be ambiguous if parts were separated by a tab.
                 ("New Mexico\tDoña Ana", "", 3),
             ] {
                 set_county_population(&tx, state, county, n).await?;

@@ -63,14 +63,14 @@ fn a_failed_dequeue_registers_and_is_served_in_its_turn() {
         assert_eq!(peek().await.expect("a look").expect("an item").value, "first");
         let early = db.run(|tx, _| async move { queue.register(&tx, first).await });
         early.await.expect("a request");
-        // Somebody waits: this one stands behind, and serves both.
+        // A request is waiting: this one is placed after it, and serves both.
         let late = db.run(|tx, _| async move { queue.take(&tx, second).await });
         late.await.expect("another request");
         assert_eq!(queue.fulfil_all(&db).await, Ok(2));
         let parked = keys(&db, queue.subspace().subspace(&2)).await;
         assert_eq!(parked.len(), 2);
         assert_eq!(peek().await.expect("a look"), None);
-        // Nobody collects: both come back, in their old order.
+        // No result is collected: both items return, in their old order.
         let back = queue.reclaim_unchanged(&db, std::time::Duration::from_secs(1)).await;
         assert_eq!(back, Ok(2));
         for value in ["first", "second"] {
@@ -111,7 +111,7 @@ fn count_preserves_insertion_order_within_a_priority_at_both_ends() {
     });
 }
 
-/// Somebody else waits at a queue, so that nobody is served at once.
+/// Registers a request of another client, so that no dequeue is served immediately.
 async fn crowded(db: &SimDatabase, queue: &StagedQueue) {
     let id = ItemId::draw(db.env());
     let registered = db.run(|tx, _| async move { queue.register(&tx, id).await });
@@ -125,7 +125,7 @@ fn a_request_is_given_up_only_so_often() {
         crowded(&db, &queue).await;
         let asked = queue.ask(&mut session).await;
         let Outcome::Applied(staged_queue::Turn::Waiting(request)) = asked else { panic!("{asked:?}") };
-        // No transaction comes to its end any more.
+        // From now on, no transaction can finish.
         db.set_option(DatabaseOption::TransactionTimeout(1)).expect("an option");
         let given_up = queue.give_up(&mut session, request).await;
         assert_eq!(given_up, Err(staged_queue::Error::Fdb(tx::Error::TRANSACTION_TIMED_OUT)));
@@ -136,7 +136,7 @@ fn a_request_is_given_up_only_so_often() {
 fn a_queue_whose_keys_would_be_too_long_refuses_its_items() {
     on_cluster(|db| async move {
         let tx = crate::begin(&db);
-        // A position is 38 bytes or so behind the subspace, and its queue two.
+        // A position adds about 38 bytes to the subspace, and its queue two.
         let long = StagedQueue::new(Subspace::from_bytes(vec![b'q'; KEY_SIZE_LIMIT - 30]));
         let refused = long.enqueue(&tx, ItemId([1; 16]), b"value").await;
         assert!(matches!(refused, Err(staged_queue::Error::TooLarge(_))), "{refused:?}");

@@ -75,7 +75,7 @@ fn a_row_that_does_not_fit_into_a_transaction_is_refused() {
         let fits: &Line = &cells.clone().into_iter().take(2).collect();
         let set = db.run(|tx, _| async move { table.set_row(&tx, row, fits).await });
         assert_eq!(set.await, Ok(()));
-        // The keys of what is replaced are cleared one by one in the other order.
+        // The keys of replaced cells are cleared one by one in the other order.
         let label = |n: usize| Label::from(format!("{n:>9900}"));
         for part in 0..4 {
             let set = db.run(|tx, _| async move {

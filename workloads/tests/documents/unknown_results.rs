@@ -1,4 +1,4 @@
-//! The developer guide's "Transactions with unknown results": a deposit that may have been made already.
+//! The developer guide's "Transactions with unknown results": a deposit that may already have been made.
 
 use crate::{begin, on_cluster, session};
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const ACCOUNT: &[u8] = b"account";
 
-/// Why a deposit is not made.
+/// Why a deposit was not made.
 #[derive(Debug, PartialEq)]
 enum Refusal {
     Fdb(tx::Error),
@@ -44,7 +44,7 @@ async fn deposit<T: Transaction>(tx: &T, session: &Session<SimDatabase>, op: OpI
     record(tx, permit, 10).expect("an answer that fits")
 }
 
-/// What a retry loop says that met a refusal after an attempt with an unknown result.
+/// The result of a retry loop that was refused after an attempt with an unknown result.
 fn refused_later() -> Result<Landing<u64>, RunError<Refusal>> {
     Err(RunError { error: Refusal::AccountClosed, maybe_committed: true, attempts: 2 })
 }
@@ -62,7 +62,7 @@ fn a_deposit_that_was_not_made_is_refused_behind_a_fence() {
         deposit(&late, &session, op).await;
         assert_eq!(session.conclude(op, refused_later()).await, Outcome::Refused(Refusal::AccountClosed));
         assert_eq!(session.pending(), None);
-        // The earlier attempt, which was still under way.
+        // The earlier attempt, which was still in flight.
         assert_eq!(late.commit().await, Err(tx::Error::NOT_COMMITTED));
         assert_eq!(balance(&db).await, None);
     });
@@ -86,7 +86,8 @@ fn a_deposit_that_was_made_is_no_refusal() {
 fn each_deposit_has_a_fate_of_its_own() {
     on_cluster(|db| async move {
         let mut session = session(&db).await;
-        // Never concluded, as when its future is dropped: no other one begins until somebody has asked.
+        // Never concluded, as when its future is dropped: no other operation begins until its fate has been
+        // requested.
         let first = session.begin().await.expect("an id");
         assert_eq!(session.unread(), Some(first));
         assert_eq!(session.begin().await, Err(Error::Unread(first)));
@@ -124,7 +125,7 @@ fn a_clone_used_during_the_commit_is_no_refusal() {
                 db.env().sleep(Duration::from_micros(100 * delay)).await;
                 let kept = kept.lock().clone();
                 if let Some(tx) = kept {
-                    // What it answers is of no interest: it is the call that disturbs the commit.
+                    // Its result is irrelevant: the call itself disturbs the commit.
                     let _ = tx.get(ACCOUNT, Serializable).await;
                 }
             };

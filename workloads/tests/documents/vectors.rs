@@ -1,4 +1,4 @@
-//! The design recipes, "Vectors": get, set, push, size, scan and truncate, and what they extend to.
+//! The design recipes, "Vectors": get, set, push, size, scan and truncate, and their extensions.
 
 use crate::{begin, on_cluster, session};
 use bytes::Bytes;
@@ -92,7 +92,7 @@ fn unset_elements_consume_no_storage_and_read_as_the_default() {
         assert_eq!(swapped, Err(Error::OutOfRange { index: 4, size: 4 }));
         sparse.swap(&tx, 3, 0).await.unwrap();
         assert_eq!(sparse.scan(&tx, 0, None, Serializable).await, Ok(values(["x", "-", "-", "-"])));
-        // What is uncovered becomes an element: the sizes go down by one.
+        // An uncovered hole becomes an element: the sizes decrease by one.
         for size in [3, 2, 1, 0] {
             sparse.pop(&tx).await.unwrap();
             assert_eq!(sparse.size(&tx, Serializable).await, Ok(size));

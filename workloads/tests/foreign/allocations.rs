@@ -1,4 +1,4 @@
-//! How much memory a call takes: an allocator that counts what each thread holds.
+//! The memory used by a call: an allocator that counts what each thread holds.
 #![allow(unsafe_code, reason = "a global allocator cannot be had otherwise; this one passes everything on")]
 
 use std::{
@@ -7,29 +7,30 @@ use std::{
     io::Write,
 };
 
-/// Above this a thread gets nothing more: what asks for a terabyte would otherwise get it, and no page of it
-/// until it is written.
+/// The limit of each thread: otherwise, a request for a terabyte would succeed, without using any page until
+/// it is written.
 const MOST: isize = 1 << 30;
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
 thread_local! {
-    /// What this thread has taken and not given back. Less than nothing where it gave back another's.
+    /// The bytes that this thread has allocated and not freed. Negative if it has freed memory of another
+    /// thread.
     static HELD: Cell<isize> = const { Cell::new(0) };
-    /// The most of it since [`watch`].
+    /// The maximum since [`watch`].
     static PEAK: Cell<isize> = const { Cell::new(0) };
-    /// What this thread does, to be said when it gets nothing more.
+    /// The current activity of this thread, reported if an allocation fails.
     static NOW: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
 struct Counting;
 
-/// Counts, or says that it is too much.
+/// Counts the bytes; returns false and reports if they exceed the limit.
 fn grows(by: isize) -> bool {
     let held = HELD.get() + by;
     if by > 0 && held > MOST {
-        // The process ends now: there is no error to return from here.
+        // The process ends now: an error cannot be returned from here.
         let _ = NOW.try_with(|now| {
             let now = now.try_borrow();
             let name = now.as_deref().map_or("a call", String::as_str);
@@ -42,7 +43,7 @@ fn grows(by: isize) -> bool {
     true
 }
 
-// SAFETY: the system's allocator does everything; null is what an allocator returns that has nothing left.
+// SAFETY: all work is done by the system's allocator; an allocator without free memory returns null.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match grows(layout.size() as isize) {
@@ -71,24 +72,24 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Says which function this thread, which has a case's name, calls now.
+/// Sets the function that this thread, which is named after its case, is calling.
 pub fn now(function: &str) {
     let thread = std::thread::current();
     NOW.set(format!("{}: {function}", thread.name().unwrap_or("a thread")));
 }
 
-/// What this thread said last that it does.
+/// The last activity set by this thread.
 pub fn said() -> String {
     NOW.with_borrow(String::clone)
 }
 
-/// Begins to watch how much this thread takes. Returns what it holds.
+/// Starts to observe this thread's allocations. Returns the bytes that it holds.
 pub fn watch() -> isize {
     PEAK.set(HELD.get());
     HELD.get()
 }
 
-/// The most that this thread held since [`watch`].
+/// The maximum that this thread has held since [`watch`].
 pub fn peak() -> isize {
     PEAK.get()
 }

@@ -31,7 +31,7 @@ impl Layer for Bulk {
         }
     }
 
-    /// With the rows that the jobs are about.
+    /// Includes the rows that the jobs process.
     fn spaces(&self) -> Vec<Bytes> {
         vec![space().into_bytes().into(), Bytes::from_static(b"rows/")]
     }

@@ -1,8 +1,8 @@
-//! The bytes: what a layer has written, damaged, and what it would never write.
+//! The test data: rows written by a layer, damaged, and bytes that it would never write.
 //!
-//! Three of four cases go through the elements that the layer has written, in keys and in values, and put each of a
-//! list of others in their place: numbers where numbers end, numbers written otherwise, tuples nested as deep as
-//! a key can be. The others are by chance.
+//! Three of four cases iterate over the elements that the layer has written, in keys and in values, and
+//! replace them with each of a list of others: numbers at the limits, numbers in other encodings, tuples
+//! nested as deeply as a key allows. The other cases are random.
 
 use bytes::Bytes;
 use foundationdb_tuple::pack;
@@ -13,7 +13,7 @@ use shaketable_layers::{
 use shaketable_sim::seed::Stream;
 use std::{collections::BTreeMap, fmt, ops::Range};
 
-/// A key, and the value that it gets; none where it is cleared.
+/// A key and its value; `None` if the key is cleared.
 #[derive(Clone)]
 pub struct Write {
     pub key: Bytes,
@@ -29,7 +29,7 @@ impl fmt::Display for Write {
     }
 }
 
-/// Bytes for a person to read; of very many the first.
+/// Bytes in printable form; only the first ones if there are many.
 fn shown(bytes: &[u8]) -> String {
     const MOST: usize = 120;
     let cut = &bytes[..bytes.len().min(MOST)];
@@ -39,7 +39,7 @@ fn shown(bytes: &[u8]) -> String {
     }
 }
 
-/// A row that a layer has written: its key after the space is a tuple.
+/// A row written by a layer: its key after the prefix of the space is a tuple.
 #[derive(Clone)]
 struct Row {
     space: Bytes,
@@ -57,9 +57,9 @@ impl Row {
         [&self.space, tuple].concat().into()
     }
 
-    /// What the value is made of.
+    /// The elements of the value.
     fn values(&self, has_tuples: bool) -> Vec<Vec<u8>> {
-        // Eight bytes are a number that is added to, also where they could be a tuple.
+        // Eight bytes are a number for atomic addition, even if they could be a tuple.
         if has_tuples && self.value.len() != 8 { parts(&self.value) } else { words(&self.value) }
     }
 
@@ -71,25 +71,28 @@ impl Row {
         Write { key: self.key(), value: Some(value.into()) }
     }
 
-    /// The same value at another key, and perhaps no longer at its own.
+    /// The same value at another key, and possibly no longer at its own.
     fn elsewhere(&self, tuple: Vec<u8>, draws: &mut Stream) -> Vec<Write> {
         let copy = Write { key: self.at(&tuple), value: Some(self.value.clone()) };
         if draws.chance(0.3) { vec![copy, self.clear()] } else { vec![copy] }
     }
 }
 
-/// What a layer has written, and how it can be damaged.
+/// The rows written by a layer, and the ways to damage them.
 pub struct Damages {
     spaces: Vec<Bytes>,
-    /// By what kind of row they are: a thousand rows of one kind are damaged as often as a single other one.
+    /// Grouped by kind of row: a thousand rows of one kind are damaged as often as a single row of another
+    /// kind.
     kinds: Vec<Vec<Row>>,
-    /// Where another element can stand: the kind of the row, whether it is in the key, and which it is.
+    /// The replacements: the kind of the row, whether the element is in the key, its index, and the new
+    /// element.
     places: Vec<(usize, bool, usize, Vec<u8>)>,
     has_tuples: bool,
 }
 
 impl Damages {
-    /// Of `rows`, each below one of `spaces`; whether their values are tuples.
+    /// The damages of `rows`, each in one of `spaces`; `has_tuples` specifies whether their values are
+    /// tuples.
     pub fn new(rows: &[KeyValue], spaces: Vec<Bytes>, has_tuples: bool) -> Damages {
         let mut kinds: BTreeMap<_, Vec<Row>> = BTreeMap::new();
         for row in rows {
@@ -111,14 +114,14 @@ impl Damages {
         Damages { spaces, kinds, places, has_tuples }
     }
 
-    /// So many cases that most elements are replaced by each other one.
+    /// Enough cases to replace most elements with each replacement.
     pub fn cases(&self) -> Range<u64> {
         0..(self.places.len() as u64 * 4 / 3).clamp(200, 400)
     }
 
-    /// What a case writes over the rows.
+    /// The writes of a case.
     pub fn of(&self, case: u64, draws: &mut Stream) -> Vec<Write> {
-        // A prime: successive cases are far from each other, and all places come in turn.
+        // A prime: consecutive cases are far apart, and all places are used in turn.
         const STEP: u64 = 7_919;
         let mut writes = match case % 4 {
             0 => self.any(draws),
@@ -130,7 +133,7 @@ impl Damages {
                 false => self.any(draws),
             });
         }
-        // The system's keys are nobody's to write.
+        // The system's keys must not be written.
         writes.retain(|write| write.key.first() != Some(&0xff));
         for write in &mut writes {
             write.key.truncate(KEY_SIZE_LIMIT);
@@ -141,12 +144,12 @@ impl Damages {
         writes
     }
 
-    /// Another element in its place.
+    /// Replaces an element.
     fn replaced(&self, place: usize, draws: &mut Stream) -> Vec<Write> {
         let (kind, is_key, at, other) = &self.places[place];
         let row = draws.pick(&self.kinds[*kind]);
         let mut parts = if *is_key { parts(&row.tuple) } else { row.values(self.has_tuples) };
-        // A row of the kind may have fewer, where its value is of another type.
+        // A row of this kind may have fewer elements if its value has another type.
         if let Some(part) = parts.get_mut(*at) {
             *part = other.clone();
         }
@@ -156,7 +159,7 @@ impl Damages {
         }
     }
 
-    /// Any damage: to a row, or two, or a new one.
+    /// Any damage: to one row, to two rows, or a new row.
     fn any(&self, draws: &mut Stream) -> Vec<Write> {
         let kind: &Vec<Row> = draws.pick(&self.kinds);
         let row = draws.pick(kind);
@@ -190,8 +193,8 @@ impl Damages {
     }
 }
 
-/// What kind of row it is: where it lies, of which types its elements are, and the first of them where it is a text
-/// or a small number, by which most layers tell their rows apart.
+/// The kind of a row: its space, the types of its elements, and the first element if it is a text or a small
+/// number, by which most layers distinguish their rows.
 fn kind(row: &Row) -> (Bytes, Vec<u8>, Vec<u8>) {
     let mut parts = parts(&row.tuple);
     let tells = |first: &[u8]| first[0] == TEXT || (&[ZERO][..]..=&[ZERO + 1, 9]).contains(&first);
@@ -213,7 +216,7 @@ fn is_integer(code: u8) -> bool {
     (0x0b..=0x1d).contains(&code)
 }
 
-/// The elements of a packed tuple; of what is none its words.
+/// The elements of a packed tuple; of anything else, its words.
 fn parts(packed: &[u8]) -> Vec<Vec<u8>> {
     let (mut parts, mut rest) = (Vec::new(), packed);
     while let Some(length) = first_length(rest).filter(|length| *length <= rest.len()) {
@@ -227,13 +230,13 @@ fn parts(packed: &[u8]) -> Vec<Vec<u8>> {
     words(packed)
 }
 
-/// Numbers of eight bytes, after a byte where there are not only such.
+/// Numbers of eight bytes, after one byte if the length is not a multiple of eight.
 fn words(bytes: &[u8]) -> Vec<Vec<u8>> {
     let (byte, words) = bytes.split_at(bytes.len().min(usize::from(!bytes.len().is_multiple_of(8))));
     [byte].into_iter().chain(words.chunks(8)).map(<[u8]>::to_vec).filter(|part| !part.is_empty()).collect()
 }
 
-/// What else can stand in an element's place.
+/// The possible replacements of an element.
 fn others(part: &[u8]) -> Vec<Vec<u8>> {
     let words = |word: u64| [word.to_le_bytes().to_vec(), word.to_be_bytes().to_vec()];
     let mut others = match part.first() {
@@ -262,7 +265,7 @@ fn others(part: &[u8]) -> Vec<Vec<u8>> {
     others
 }
 
-/// An integer in as many bytes as an integer may have: the same number under another key.
+/// An integer in the maximum number of bytes: the same number under another key.
 fn padded(integer: &[u8]) -> Vec<u8> {
     match integer {
         [code @ ZERO..=0x1b, bytes @ ..] => {
@@ -277,7 +280,7 @@ fn padded(integer: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Bytes that are cut, longer, or have others in a place.
+/// Bytes that are truncated, extended, or changed at one position.
 fn changed(bytes: &[u8], draws: &mut Stream) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let at = draws.index(bytes.len() + 1);
@@ -299,13 +302,13 @@ fn tuple(draws: &mut Stream) -> Vec<u8> {
     (0..draws.below(5)).flat_map(|_| element(draws)).collect()
 }
 
-/// A packed element, or what looks like the beginning of one.
+/// A packed element, or the apparent beginning of one.
 fn element(draws: &mut Stream) -> Vec<u8> {
     let like = *draws.pick(&[&[ZERO][..], &[ZERO], &[BYTES, 0], &[TEXT, 0], &[STAMP; 13], &[0x26]]);
     match draws.below(6) {
         0 => pack(draws.pick(&[f64::NAN, -0.0, 1.5])),
         1 => pack(&((1, "a", None::<()>), Vec::<i64>::new())),
-        // Not text; integers of bytes that are not there, and of too many.
+        // Invalid text; integers that are cut off, and too long ones.
         2 => draws
             .pick(&[&[TEXT, 0xff, 0][..], &[0x1d, 0xff], &[0x0b, 0], &[0x1d, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9]])
             .to_vec(),
@@ -313,7 +316,7 @@ fn element(draws: &mut Stream) -> Vec<u8> {
     }
 }
 
-/// Bytes that are no tuple, but now and then.
+/// Bytes that are mostly not a tuple.
 fn odd(draws: &mut Stream) -> Vec<u8> {
     let length = *draws.pick(&[1, 7, 8, 9, 26, 200, 9_980, 100_000]);
     match draws.below(6) {

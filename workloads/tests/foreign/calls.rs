@@ -1,4 +1,4 @@
-//! The calls: each named, with its own transaction, and bounded in time and memory.
+//! The calls: each has a name and its own transaction, and is limited in time and memory.
 
 use crate::allocations;
 use futures::future::{Either, FutureExt, select};
@@ -17,11 +17,11 @@ use std::{
     time::Duration,
 };
 
-/// So long a call may take, in virtual time: some of them wait for a second by themselves.
+/// The time limit of a call, in virtual time: some calls themselves wait for a second.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// So much memory a call may take. What is stored is a few hundred kilobytes at most; a scan of a vector returns
-/// up to a million holes, 32 bytes each.
+/// The memory limit of a call. The stored data is at most a few hundred kilobytes; a scan of a vector returns
+/// up to a million holes of 32 bytes each.
 const MEMORY: isize = 64 << 20;
 
 /// More pages than there are rows.
@@ -30,9 +30,10 @@ const PAGES: usize = 100;
 /// The calls of one case.
 pub struct Calls {
     pub db: SimDatabase,
-    /// Whether transactions are committed, so that calls meet what earlier ones have made of the damage.
+    /// Whether transactions are committed, so that calls see the effects of earlier calls on the damaged
+    /// data.
     commits: bool,
-    /// The version at which the damage is there.
+    /// The version at which the damaged data is stored.
     version: i64,
     draws: Stream,
 }
@@ -47,7 +48,7 @@ impl Calls {
         self.draws.chance(0.1)
     }
 
-    /// Calls a function in a transaction of its own.
+    /// Calls a function in its own transaction.
     pub async fn tx<A, E, F>(&mut self, name: &str, body: impl FnOnce(SimTransaction) -> F)
     where
         F: Future<Output = Result<A, E>>,
@@ -69,7 +70,8 @@ impl Calls {
         self.call::<A, E, _>(name, ended).await;
     }
 
-    /// Calls a function that returns a page, and again from where that ends, until there is none.
+    /// Calls a function that returns a page, and repeats it from the end of each page until there are no
+    /// more.
     pub async fn pages<P, E>(
         &mut self,
         name: &str,
@@ -94,7 +96,7 @@ impl Calls {
         self.call::<_, E, _>(name, pages).await;
     }
 
-    /// Calls a function that makes transactions of its own.
+    /// Calls a function that runs its own transactions.
     pub async fn run<A, E, F>(&mut self, name: &str, body: F)
     where
         F: Future<Output = Result<A, RunError<E>>>,
@@ -120,8 +122,8 @@ impl Calls {
         self.call(name, ended.map(|ended: Result<_, E>| ended.map(|outcome| format!("{outcome:?}")))).await;
     }
 
-    /// Calls a function, and fails unless it ends with an answer or with the layer's own error. Where what calls do
-    /// stays, some are left out, so that each comes first now and then.
+    /// Calls a function, and fails unless it ends with a result or with the layer's own error. If effects are
+    /// committed, some calls are omitted, so that each call is occasionally the first.
     pub async fn call<A, E, F>(&mut self, name: &str, body: F)
     where
         F: Future<Output = Result<A, E>>,
@@ -133,10 +135,10 @@ impl Calls {
         }
         allocations::now(name);
         let before = allocations::watch();
-        // On the heap: without optimization a future is moved once for each function it passes.
+        // On the heap: without optimization, a future is moved once for each function that it passes through.
         let ended = select(Box::pin(points::in_operation(body)), self.db.env().sleep(PATIENCE)).await;
         match ended {
-            // What is answered can be shown, whatever it holds.
+            // A result can be displayed, whatever it contains.
             Either::Left((Ok(answer), _)) => drop(format!("{answer:?}")),
             Either::Left((Err(error), _)) => {
                 drop(format!("{error} {error:?}"));

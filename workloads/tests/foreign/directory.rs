@@ -30,7 +30,7 @@ impl Layer for AllDirectories {
         AllDirectories(Directories::default().with_manual_prefixes())
     }
 
-    /// Nodes, those of the partition, and what lies in directories.
+    /// The nodes, those of the partition, and the content of directories.
     fn spaces(&self) -> Vec<Bytes> {
         [&b"\xfe"[..], b"part\xfe", b"part", b"manual", b""].map(Bytes::from_static).to_vec()
     }

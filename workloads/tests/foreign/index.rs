@@ -17,7 +17,7 @@ pub struct Indexes {
     things: Table<Thing>,
 }
 
-/// A record that is found by its own bytes.
+/// A record that is indexed by its own bytes.
 #[derive(Clone, Debug)]
 struct Thing {
     id: Label,

@@ -15,7 +15,7 @@ use std::time::Duration;
 pub struct LeasedQueues(LeasedQueue);
 
 impl LeasedQueues {
-    /// The lease that is held by the first item that has one.
+    /// The lease of the first item with a held lease.
     async fn first(&self, tx: &SimTransaction) -> Result<Hold, Error> {
         let leases = self.0.leases(tx, None, 100, Serializable).await?;
         let no_item = Position::Commit { stamp: [1; 10], rank: 2, id: ItemId([3; 16]) };
@@ -78,7 +78,7 @@ impl Layer for LeasedQueues {
             .await;
         let claim_all = |tx: SimTransaction| async move {
             let rows = tx.get_range_all(RangeOption::from(queue.subspace().range()), Snapshot).await?;
-            // Each claim takes an item away from those that wait, and has a token of its own.
+            // Each claim removes an item from the waiting ones, and has a unique token.
             let mut claims = Vec::new();
             while let Some(claim) = queue.claim(&tx).await? {
                 assert!(claims.len() < 100, "{claims:?}");

@@ -1,9 +1,10 @@
-//! Bytes that a layer did not write: every layer is shown what it wrote itself, damaged, and what other programs
-//! may have written below its subspace. Each of its functions then ends with an answer or with the layer's own
-//! error. None panics, none goes on without end, and none takes memory for what is only claimed to be there.
+//! Data that a layer did not write: every layer is given its own data, damaged, and data that other programs
+//! may have written in its subspace. Each of its functions must then end with a result or with the layer's
+//! own error. No function may panic, run endlessly, or allocate memory for data that is only claimed to
+//! exist.
 //!
-//! A case is drawn from its number. `SHAKETABLE_SEEDS=17..18 cargo test --test foreign vector` does one again. Each
-//! runs on a thread of its own, whose name tells which one has overflowed its stack.
+//! A case is drawn from its number. `SHAKETABLE_SEEDS=17..18 cargo test --test foreign vector` repeats one.
+//! Each runs on its own thread, whose name identifies the case in which a stack overflowed.
 
 mod allocations;
 mod bytes;
@@ -58,30 +59,30 @@ pub trait Layer: Send + Sync + 'static {
     /// Its folder of `layers/src`.
     const NAME: &'static str;
 
-    /// Whether values are tuples, where they are of several parts.
+    /// Whether values with several parts are tuples.
     const HAS_TUPLES: bool = true;
 
-    /// The layer below [`space`].
+    /// The layer in [`space`].
     fn new() -> Self;
 
-    /// Writes what its functions write: a row of each kind.
+    /// Writes data with the layer's functions: a row of each kind.
     fn write(&self, db: &SimDatabase) -> impl Future<Output = ()>;
 
-    /// Calls all of its functions, with names that [`write`](Layer::write) has written and with others.
+    /// Calls all of its functions, with names that [`write`](Layer::write) has used and with others.
     fn call(&self, calls: &mut Calls) -> impl Future<Output = ()>;
 
-    /// What the keys begin with that it writes; a tuple follows.
+    /// The prefixes of the keys that it writes; a tuple follows.
     fn spaces(&self) -> Vec<Bytes> {
         vec![space().into_bytes().into()]
     }
 }
 
-/// Where every layer lies.
+/// The subspace of every layer.
 pub fn space() -> Subspace {
     Subspace::from("foreign")
 }
 
-/// Runs what a layer writes, and commits it.
+/// Runs the writes of a layer, and commits them.
 pub async fn written<A, E, F>(
     db: &SimDatabase,
     body: impl Fn(<SimDatabase as Database>::Transaction) -> F + Send + Sync,
@@ -95,12 +96,12 @@ where
     db.run(|tx, _| async move { body(tx).await }).await.expect("a calm cluster takes what a layer writes")
 }
 
-/// The session of a client whose slot is not among what is damaged.
+/// The session of a client whose slot is not among the damaged data.
 pub async fn session(db: &SimDatabase) -> Session<SimDatabase> {
     Session::open(db, &Slots::new(Subspace::from("sessions")), 0).await.expect("a calm cluster answers")
 }
 
-/// What a layer has written.
+/// The rows written by a layer.
 fn rows<L: Layer>() -> Vec<KeyValue> {
     let rows = Arc::new(Mutex::new(Vec::new()));
     let found = rows.clone();
@@ -120,7 +121,7 @@ fn rows<L: Layer>() -> Vec<KeyValue> {
     std::mem::take(&mut *rows.lock())
 }
 
-/// What is wrong with a case: which function of which case, and the bytes.
+/// The failure of a case: the function, the case, and the bytes.
 fn wrong<L: Layer>(rows: &[KeyValue], damages: &Damages, case: u64) -> Option<String> {
     let mut draws = Seed(case).stream(L::NAME);
     let writes = damages.of(case, &mut draws);
@@ -159,7 +160,7 @@ fn wrong<L: Layer>(rows: &[KeyValue], damages: &Damages, case: u64) -> Option<St
     Some(format!("{wrong}, where{writes}"))
 }
 
-/// Shows a layer what it did not write.
+/// Tests a layer with data that it did not write.
 fn withstands<L: Layer>() {
     let chosen = std::env::var(SEEDS_VARIABLE).ok();
     let is_whole = chosen.is_none();

@@ -82,7 +82,7 @@ impl Layer for Multimaps {
             })
             .await;
         let labels = |tx| async move {
-            // What is read can be taken apart.
+            // The elements that were read can be unpacked.
             let pairs = map.all(&tx, None, 1_000, Serializable).await?;
             Ok::<_, shaketable_layers::multimap::Error>(
                 pairs

@@ -25,10 +25,10 @@ use std::{fmt::Debug, future::Future};
 
 pub struct AllSlots(Slots);
 
-/// The client whose slot holds a directory.
+/// The client whose slot contains a directory.
 const DIRECTORY: u64 = 12;
 
-/// A client whose slot is a fence, one that has no slot, and some that have answers.
+/// A client whose slot is fenced, one without a slot, and some with answers.
 const CLIENTS: [u64; 5] = [10, u64::MAX, 11, DIRECTORY, 13];
 
 const POSITION: Position = Position::Commit { stamp: [1; 10], rank: 300, id: ItemId([0; 16]) };
@@ -57,7 +57,7 @@ async fn registered(tx: SimTransaction) -> Result<staged_queue::Registered, stag
     StagedQueue::new(elsewhere("staged")).register(&tx, ItemId([0xff; 16])).await
 }
 
-/// What clients have done last, one client for each kind of answer.
+/// The last operations of clients, with one client for each kind of answer.
 macro_rules! operations {
     ($each:ident) => {
         $each!(11, |_| async { Ok::<_, Error>(Some(Id::from("answer"))) });
@@ -88,7 +88,7 @@ macro_rules! operations {
     };
 }
 
-/// Asks for the fate of a client's last operation, whose answer is of the type that `operation` has.
+/// Checks a client's last operation, whose answer has the type of `operation`'s result.
 async fn ask<A, E, F>(calls: &mut Calls, slots: &Slots, client: u64, _operation: impl Fn(SimTransaction) -> F)
 where
     F: Future<Output = Result<A, E>>,
@@ -98,7 +98,7 @@ where
     calls.tx("once::check", |tx| async move { check::<_, A>(&tx, slots, op).await }).await;
 }
 
-/// An operation that is applied, and its session gone.
+/// Applies an operation in a session that is then dropped.
 async fn done<A, E, F>(
     db: &SimDatabase,
     slots: &Slots,

@@ -63,7 +63,7 @@ impl Layer for PriorityQueues {
                 .tx("PriorityQueue::peek", |tx| async move { queue.peek(&tx, end, Serializable).await })
                 .await;
             let pop_all = |tx| async move {
-                // Each pop takes an item away.
+                // Each pop removes an item.
                 let mut popped = Vec::new();
                 while let Some(item) = queue.pop(&tx, end).await? {
                     assert!(popped.len() < 100, "{popped:?}");

@@ -41,7 +41,7 @@ impl Layer for Queues {
                 })
                 .await;
             let dequeue_all = |tx| async move {
-                // Each dequeue takes an item away.
+                // Each dequeue removes an item.
                 let mut items = Vec::new();
                 while let Some(item) = queue.dequeue(&tx).await? {
                     assert!(items.len() < 100, "{items:?}");

@@ -18,11 +18,11 @@ pub struct StagedQueues(StagedQueue);
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl StagedQueues {
-    /// A request that stands, or that stood.
+    /// A current or former request.
     async fn request(&self, tx: &SimTransaction) -> Result<Option<Request>, Error> {
         let StagedQueues(queue) = self;
         let rows = tx.get_range_all(RangeOption::from(queue.subspace().range()), Serializable).await?;
-        // Those that are not of the queue are for others to find.
+        // Rows that are not of this queue are left to other calls to find.
         Ok(rows.iter().find_map(|row| match queue.row(row) {
             Ok(Row::Request(request)) => Some(request),
             _ => None,
@@ -49,7 +49,7 @@ impl Layer for StagedQueues {
             })
             .await;
             if at == 2 {
-                // One of two is given the only item, the other none.
+                // One of two requests is given the only item, the other none.
                 written(db, |tx| async move { queue.fulfil(&tx, 9).await }).await;
             }
         }
@@ -87,7 +87,7 @@ impl Layer for StagedQueues {
             for ticket in queue.parked(&tx, Serializable).await? {
                 queue.reclaim(&tx, ticket).await?;
             }
-            // What comes back is an item.
+            // An item that was returned can be read.
             queue.peek(&tx, Serializable).await
         };
         calls.tx("StagedQueue::reclaim", reclaim).await;

@@ -1,4 +1,4 @@
-//! What the layers offer: their folders, and the public functions that their sources declare.
+//! The API of the layers: their folders, and the public functions that their sources declare.
 
 use shaketable_layers::points;
 use std::{
@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Folders of `layers/src` that are no layers: the contract, and the backend of a real cluster.
+/// Folders of `layers/src` that are not layers: the contract, and the backend for a real cluster.
 const NO_LAYERS: [&str; 2] = ["tx", "fdb"];
 
 /// A public function as the sources declare it.
@@ -15,11 +15,11 @@ const NO_LAYERS: [&str; 2] = ["tx", "fdb"];
 pub struct Function {
     /// Its layer: a folder of `layers/src`.
     pub layer: String,
-    /// Its path: `layer::Type::function`, or `layer::function` if it belongs to no type.
+    /// Its path: `layer::Type::function`, or `layer::function` if it does not belong to a type.
     pub path: String,
     /// Whether `crate::called!();` is its first statement.
     pub noted: bool,
-    /// Whether it takes a transaction or a database, by a bound of its own.
+    /// Whether it takes a transaction or a database, by its own bound.
     pub takes_database: bool,
 }
 
@@ -49,7 +49,7 @@ fn exports(module: &str) -> BTreeSet<String> {
     names
 }
 
-/// The type that an inherent implementation is of; `None` for one of a trait, and for other lines.
+/// The type of an inherent implementation; `None` for an implementation of a trait, and for other lines.
 fn inherent(line: &str) -> Option<&str> {
     let arrowless = line.replace("->", "  ");
     let mut rest = line.strip_prefix("impl")?;
@@ -66,7 +66,7 @@ fn inherent(line: &str) -> Option<&str> {
     (!header.contains(" for ")).then_some(name)
 }
 
-/// The name of the public function that a line begins to declare.
+/// The name of the public function whose declaration starts on a line.
 fn declared(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("pub ")?;
     let rest = ["async ", "const ", "unsafe "]
@@ -75,7 +75,7 @@ fn declared(line: &str) -> Option<&str> {
     rest.strip_prefix("fn ")?.split(['<', '(']).next()
 }
 
-/// What stands first in the body of the function that `text` begins with, after comments.
+/// The first statement in the body of the function with which `text` starts, after comments.
 fn first_statement(text: &str) -> &str {
     let mut open = 0;
     let body = text.find(|c| {
@@ -89,9 +89,9 @@ fn first_statement(text: &str) -> &str {
     rest
 }
 
-/// The public functions of one file; `exported` says of a name whether the layer exports it.
+/// The public functions of one file; `exported` returns whether the layer exports a name.
 fn functions_of(layer: &str, text: &str, exported: impl Fn(&str) -> bool) -> Vec<Function> {
-    // Tests stand last.
+    // Tests are at the end.
     let text = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or(text);
     let mut found = Vec::new();
     let mut implementation: Option<&str> = None;
@@ -144,10 +144,10 @@ pub fn functions() -> BTreeSet<Function> {
     found
 }
 
-/// A path that was noted, as [`Function::path`] writes it: without the crate, the module's files and what
-/// generics a type has.
+/// A recorded path in the form of [`Function::path`]: without the crate, the module's files and generic
+/// parameters.
 fn short(noted: &str) -> String {
-    // An implementation away from its type is `<impl path>`.
+    // An implementation outside of its type's module is `<impl path>`.
     let (mut plain, mut open) = (String::new(), 0usize);
     for c in noted.replace("<impl ", "").chars() {
         match c {
@@ -167,7 +167,7 @@ fn short(noted: &str) -> String {
     }
 }
 
-/// The paths of those that no operation has called so far.
+/// The paths of the functions that no operation has called so far.
 pub fn missing(functions: &BTreeSet<Function>) -> BTreeSet<String> {
     let called: BTreeSet<String> = points::called().into_iter().map(short).collect();
     functions.iter().map(|function| &function.path).filter(|path| !called.contains(*path)).cloned().collect()

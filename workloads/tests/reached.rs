@@ -25,15 +25,15 @@ const SEEDS: u64 = 60;
 
 /// Public functions that no operation can call, each with the reason. Paths are as in [`Function::path`].
 const EXCEPTIONS: &[(&str, &str)] = &[
-    ("directory::Directories::content", "says where the layer lies"),
-    ("leased_queue::LeasedQueue::subspace", "says where the layer lies"),
-    ("priority_queue::PriorityQueue::subspace", "says where the layer lies"),
-    ("queue::Queue::subspace", "says where the layer lies"),
-    ("leased_queue::LeasedQueue::row", "reads a row that somebody has got elsewhere: a model's part"),
-    ("staged_queue::Request::stamp", "a model's part, which compares it with the transaction's"),
+    ("directory::Directories::content", "returns the location of the layer"),
+    ("leased_queue::LeasedQueue::subspace", "returns the location of the layer"),
+    ("priority_queue::PriorityQueue::subspace", "returns the location of the layer"),
+    ("queue::Queue::subspace", "returns the location of the layer"),
+    ("leased_queue::LeasedQueue::row", "decodes a row that the caller has read: only models need it"),
+    ("staged_queue::Request::stamp", "only models need it, to compare it with the transaction's"),
     (
         "directory::Allocator::allocate",
-        "a create draws from the same chances, with the rest of them for its next try",
+        "a create uses the same candidates, and keeps the remaining ones for its next attempt",
     ),
 ];
 

@@ -34,10 +34,10 @@ fn further(command: Further) -> Result<Outcome, Refusal> {
 /// The additional subcommands of this program.
 #[derive(Debug, Subcommand)]
 enum Further {
-    /// Compare a client with recordings of a real one, or record what it answers
+    /// Compare a client with recordings of a real one, or record its results
     #[command(subcommand)]
     Conformance(Conformance),
-    /// Test what FoundationDB promises its clients, one promise after the other
+    /// Test FoundationDB's promises to its clients, one by one
     #[command(after_help = EXIT_CODES)]
     Contract(ContractArguments),
 }
@@ -47,14 +47,14 @@ enum Conformance {
     /// Replay every recording of a folder and print what differs
     #[command(after_help = EXIT_CODES)]
     Check(CheckArguments),
-    /// Draw scripts of transactions and write down what they answer
+    /// Draw scripts of transactions and record their results
     #[command(after_help = EXIT_CODES)]
     Record(RecordArguments),
 }
 
 #[derive(Clone, Debug, Args)]
 struct CheckArguments {
-    /// The folder: files of scripted transactions with their answers, ending in .jsonl
+    /// The folder: files of scripted transactions with their results, ending in .jsonl
     #[arg(value_name = "DIR")]
     folder: PathBuf,
     /// Write the report as JSON; - for standard output
@@ -66,13 +66,13 @@ struct CheckArguments {
 
 #[derive(Clone, Debug, Args)]
 struct RecordArguments {
-    /// The folder for the recordings, which must hold none yet
+    /// The folder for the recordings, which must not contain any yet
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// What the scripts are drawn from
+    /// The seed from which the scripts are drawn
     #[arg(long, value_name = "SEED", default_value = "0", value_parser = seeds::seed)]
     seed: u64,
-    /// How many scripts of each kind
+    /// The number of scripts of each kind
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = choose::at_least_one)]
     cases: u64,
     #[command(flatten)]
@@ -81,7 +81,7 @@ struct RecordArguments {
 
 #[derive(Clone, Debug, Args)]
 struct ContractArguments {
-    /// Only promises with this in their names, as watches/ (a section) or deferred
+    /// Only promises whose names contain this, such as watches/ (a section) or deferred
     #[arg(value_name = "PART")]
     filter: Option<String>,
     /// Write the report as JSON; - for standard output

@@ -11,8 +11,8 @@ use thiserror::Error;
 const IMPOSSIBLE: &[(&str, &str)] = &[("tuple-625", TWO_FORMS), ("tuple-922", TWO_FORMS)];
 
 /// The only integer that bindings do not pack in the same way.
-const TWO_FORMS: &str = "the Python binding packs -(2^64 - 1) behind its length, foundationdb-tuple \
-                                 in the eight bytes that it fits; either reads both";
+const TWO_FORMS: &str = "the Python binding packs -(2^64 - 1) after a length byte, foundationdb-tuple \
+                                 in eight bytes; each unpacks both forms";
 
 /// Why a comparison failed.
 #[derive(Debug, Error)]

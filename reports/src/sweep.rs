@@ -47,8 +47,7 @@ pub struct WorkloadReport {
     pub workload: String,
     /// The number of seeds run.
     pub runs: u64,
-    /// Which seeds: each range from its first to its last. The ranges of a shard include seeds of other
-    /// shards.
+    /// Which seeds, as half-open ranges. The ranges of a shard include seeds of other shards.
     pub ran: Vec<Range<u64>>,
     /// Runs in which no judge objected.
     pub passed: u64,

@@ -18,7 +18,7 @@
 //! * [`dequeue`](StagedQueue::dequeue) and the parts of it that take a session take effect exactly once
 //!   ([`once`](crate::once)). A dequeue whose future is dropped loses nothing: the session's next dequeue
 //!   from the same queue continues it. [`dequeue_within`](StagedQueue::dequeue_within) gives up cleanly: it
-//!   returns with the item that it was given, or leaves no request.
+//!   returns the item that it was given, or removes its request.
 //! * [`fulfil`](StagedQueue::fulfil) and [`reclaim`](StagedQueue::reclaim) may be called by any process, any
 //!   number of times: they do not change what is already done.
 //!

@@ -1,7 +1,8 @@
 //! Time and randomness, provided by a backend.
 //!
-//! Draw ids *before* a retry loop, never inside it: an id drawn inside the loop differs in each attempt, and
-//! an attempt whose commit result is unknown may then leave a duplicate under its own id.
+//! A layer that needs neither does not take an [`Env`]. Draw ids *before* a retry loop, never inside it: an
+//! id drawn inside the loop differs in each attempt, and an attempt whose commit result is unknown may then
+//! leave a duplicate under its own id.
 
 use futures::future::BoxFuture;
 use std::{fmt, sync::Arc, time::Duration};

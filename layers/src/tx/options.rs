@@ -140,7 +140,7 @@ options! {
         130 => DurabilityDevNullIsWebScale;
         /// 200: the highest priority, not throttled.
         200 => PrioritySystemImmediate;
-        /// 201: lowest priority, for batch work.
+        /// 201: batch priority, below the default.
         201 => PriorityBatch;
         /// 300: for tools that configure a new cluster. Not simulated (2007).
         300 => InitializeNewDatabase;

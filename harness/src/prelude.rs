@@ -2,6 +2,8 @@
 
 pub use crate::{
     Bug, Guarded, Invariants, Outcome, Shake, Step, Workload,
+    judges::waiting::Wait,
+    planted_bugs, sessions,
     specimen::{At, Mounted, Specimen},
 };
 pub use bytes::Bytes;
@@ -21,5 +23,7 @@ pub use shaketable_layers::{
 };
 pub use shaketable_sim::{
     faults::{Family, Profile},
+    proto::{Mutation, Version},
+    rt::MILLISECOND,
     seed::Stream,
 };

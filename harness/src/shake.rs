@@ -379,8 +379,8 @@ mod tests {
             "SHAKETABLE_SEEDS=7..8 cargo test -p shaketable --test deceived it_stands -- --exact"
         );
         assert_eq!(
-            line("shaketable", "", "target/debug/examples/own_layer-0123456789abcdef"),
-            "SHAKETABLE_SEEDS=7..8 cargo test -p shaketable --example own_layer it_stands -- --exact"
+            line("shaketable", "", "target/debug/examples/shaken-0123456789abcdef"),
+            "SHAKETABLE_SEEDS=7..8 cargo test -p shaketable --example shaken it_stands -- --exact"
         );
         assert_eq!(
             line("ledger", "../examples/ledger", "target/debug/deps/ledger-0123456789abcdef"),

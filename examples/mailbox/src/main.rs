@@ -1,0 +1,3 @@
+//! The command around the workload of this crate: `cargo run --release -- run`.
+
+shaketable::main!(mailbox::workload::Mail);

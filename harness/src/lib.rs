@@ -31,6 +31,8 @@ pub mod seeds;
 pub mod sessions;
 pub mod shake;
 pub mod specimen;
+#[cfg(feature = "state-machine")]
+pub mod state_machine;
 pub mod strategies;
 pub mod workload;
 

@@ -111,6 +111,17 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     /// One call by client number `client`.
     fn operation(&self, client: usize) -> BoxedStrategy<Self::Op>;
 
+    /// The calls of client number `client`, transaction by transaction: how many transactions, and how many calls in
+    /// each. For calls that depend on those drawn before them; otherwise each is an [`operation`](Specimen::operation).
+    fn transactions(
+        &self,
+        client: usize,
+        transactions: Range<usize>,
+        together: Range<usize>,
+    ) -> BoxedStrategy<Vec<Vec<Self::Op>>> {
+        vec(vec(self.operation(client), together), transactions).boxed()
+    }
+
     /// Tells a drawn call what names it among all of its run: its client, and its number there.
     fn number(op: &mut Self::Op, client: usize, number: usize) {
         let _ = (op, client, number);
@@ -582,14 +593,14 @@ impl<S: Specimen> Workload for Mounted<S> {
     }
 
     fn operations(&self, client: usize) -> BoxedStrategy<Vec<Vec<S::Op>>> {
-        let transaction = vec(self.specimen.operation(client), self.together.clone());
+        let drawn = self.specimen.transactions(client, self.transactions.clone(), self.together.clone());
         let numbered = move |mut list: Vec<Vec<S::Op>>| {
             for (number, op) in list.iter_mut().flatten().enumerate() {
                 S::number(op, client, number);
             }
             list
         };
-        vec(transaction, self.transactions.clone()).prop_map(numbered).boxed()
+        drawn.prop_map(numbered).boxed()
     }
 
     fn is_conflict_free(&self, ops: &Vec<S::Op>) -> bool {

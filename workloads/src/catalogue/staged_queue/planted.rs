@@ -1,7 +1,10 @@
 //! A staged queue done wrong, one bug at a time.
 
-use crate::catalogue::staged_queue::{
-    Answer, Deal, Dealt, Op, Planted, Staged, patience, refused, staged, taken, wait,
+use super::{
+    Answer, Deal, Dealt, Op, Staged,
+    client::{refused, taken, wait},
+    operations::patience,
+    staged,
 };
 use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
@@ -19,6 +22,29 @@ use shaketable_layers::{
     },
 };
 use std::{collections::BTreeSet, pin::pin, time::Duration};
+
+shaketable::planted_bugs! {
+    AsksAgain = "asks-again", "any failure of the first attempt, an unknown result too, registers a new request", "the high-contention example's pop";
+    RemovesBlindly = "removes-blindly", "a collection is retried without a record, and what is gone counts as nothing", "the high-contention example's removal of a result";
+    ParkedForEver = "parked-for-ever", "nobody takes back what is parked for the dead", "the high-contention example, where a client dies";
+    Overtakes = "overtakes", "a dequeue takes the first item although others wait", "a queue without a queue of requests";
+    FulfilsBlindly = "fulfils-blindly", "requests and items are paired at snapshot, with nothing in the conflict ranges", "a fulfilment without isolation";
+    ConflictsTooLate = "conflicts-too-late", "the conflict ranges are added behind the writes, and leave out what was written", "a transaction that sees itself";
+    EmptyAtSnapshot = "empty-at-snapshot", "that no item is left is read at snapshot", "the last item taken for the end";
+    ReclaimsBlindly = "reclaims-blindly", "what is parked is read in one transaction and brought back in another", "a watcher that does not look again";
+    ComesBackLast = "comes-back-last", "what is brought back is enqueued anew", "a retry at the end of the line";
+    PageForEnd = "page-for-end", "where a read of items stopped is taken for the end of the queue", "a bound on bytes, forgotten by what comes after it";
+    ServesLastFirst = "serves-last-first", "the last request is served first", "a range read in reverse";
+    LargestRefused = "largest-refused", "a value as large as can be is refused", "a limit that is off by one";
+    CountAtSnapshot = "count-at-snapshot", "a count is read at snapshot, however it is asked for", "a dropped conflict range";
+    TurnBeside = "turn-beside", "how it stands with a request is asked in another transaction beside the one that ends it", "a look-up that is given the database";
+    ForgetsDropped = "forgets-dropped", "a dequeue begins anew although a dropped one had taken an item", "a request time-out around a dequeue";
+    AsksBeside = "asks-beside", "a dequeue leaves the request of a dropped one standing and registers another", "a request time-out around a dequeue";
+    Stays = "gives-up-and-stays", "a dequeue that gives up leaves its request where it stands", "a time-out around a wait";
+    Impatient = "impatient", "a dequeue gives up after half of its patience", "a time-out in another unit";
+    SleepsInLine = "sleeps-in-line", "a dequeue that has registered looks for its item only after a long sleep", "a wake-up that was lost";
+    LeavesBlindly = "leaves-blindly", "a dequeue that gives up removes its request without a look at what it was given", "a time-out around a wait";
+}
 
 /// Does an operation that the bug touches; `None` when it leaves this one as it is.
 pub async fn apply<D: Database>(

@@ -1,0 +1,308 @@
+//! The sequential model.
+//!
+//! It follows what each transaction wrote, checks that this is a step which the queue allows, and records what each
+//! operation was given. Whether the answers fit is decided at the end, because others serve a dequeue.
+
+use super::{
+    Answer, Name, Op, Staged,
+    operations::patience,
+    stage::{Stage, version},
+    staged,
+};
+use shaketable::{
+    judges::{Keyspace, waiting::Wait},
+    workload::Step,
+};
+use shaketable_layers::{
+    queue::{ItemId, Position},
+    staged_queue::Request,
+    tx::KeyValue,
+};
+use shaketable_sim::proto::{Mutation, Version};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Names an operation: its client, its place in the client's list.
+type Call = (usize, usize);
+
+/// The model: what is stored, and what became of the dequeues.
+#[derive(Clone, Default)]
+pub struct Model {
+    rows: Keyspace,
+    pub(super) stage: Stage,
+    /// What operations got.
+    given: BTreeMap<Call, Option<Name>>,
+    /// What operations registered.
+    registered: BTreeMap<Call, Vec<Request>>,
+    /// Operations whose request is nothing that a later dequeue of their session goes on with.
+    aside: BTreeSet<Call>,
+    /// The version at which something was parked for each ticket.
+    parked_since: BTreeMap<ItemId, Version>,
+    /// Operations that found neither items nor requests.
+    found_empty: BTreeSet<Call>,
+    /// What operations say.
+    pub(super) told: BTreeMap<Call, Answer>,
+}
+
+impl Model {
+    /// Does what a transaction wrote, and says whether it may.
+    fn commit(&mut self, step: &Step<'_, Staged>) -> Result<(), String> {
+        let space = staged();
+        for mutation in step.mutations {
+            let key = match mutation {
+                Mutation::Set(key, _) | Mutation::Atomic(key, ..) => key,
+                Mutation::ClearRange(range) => &range.begin,
+            };
+            if space.subspace().is_start_of(key) {
+                self.rows.apply(mutation, None);
+            }
+        }
+        let rows = self.rows.0.iter().map(|(k, v)| KeyValue::new(k.clone(), v.clone()));
+        let after = Stage::of(rows)?;
+        let before = std::mem::replace(&mut self.stage, after.clone());
+        let call = (step.client, step.index);
+
+        let new = |map: &BTreeMap<Position, Name>, old: &BTreeMap<Position, Name>| -> Vec<(Position, Name)> {
+            map.iter().filter(|(p, n)| old.get(p) != Some(n)).map(|(p, n)| (*p, *n)).collect()
+        };
+        let (put, removed) = (new(&after.items, &before.items), new(&before.items, &after.items));
+        let registered: Vec<_> = after.requests.difference(&before.requests).copied().collect();
+        let served: Vec<_> = before.requests.difference(&after.requests).copied().collect();
+        let parked: Vec<_> = after.parked.iter().filter(|(t, g)| before.parked.get(t) != Some(g)).collect();
+        let gone = || before.parked.iter().filter(|(t, _)| !after.parked.contains_key(t));
+        let fetched: Vec<_> = gone().map(|(_, g)| *g).collect();
+        let since = gone().filter_map(|(t, _)| self.parked_since.get(t).copied()).min();
+        if let Some(version) = step.stamp.as_ref().map(version) {
+            self.parked_since.extend(parked.iter().map(|(ticket, _)| (**ticket, version)));
+        }
+        let counts = [put.len(), removed.len(), registered.len(), served.len(), parked.len(), fetched.len()];
+        let own = self.registered.get(&call).and_then(|requests| requests.first()).copied();
+        match (step.op, counts) {
+            (Op::Deal(deals), _) if let (Some(request), Some(read)) = (own, step.read_version) => {
+                let Some((mut expected, names, dealt)) = before.deal(deals, &request, read) else {
+                    return Err("committed where the queue refuses".to_owned());
+                };
+                // What it enqueues has its place from the commit.
+                let new = after.items.iter().filter(|(_, name)| names.contains(name));
+                let new: Vec<_> = new.map(|(p, n)| (*p, *n)).collect();
+                expected.items.extend(new.iter().copied());
+                if after != expected || new.iter().map(|(_, name)| *name).collect::<Vec<_>>() != names {
+                    return Err(format!("led from {before:?} to {after:?}, should lead to {expected:?}"));
+                }
+                match step.answer {
+                    Some(answer) if *answer != Answer::Dealt(dealt.clone()) => {
+                        Err(format!("answered {answer:?}, should answer {dealt:?}"))
+                    }
+                    _ => stamped(step, new.iter().map(|(p, _)| stamp(p))),
+                }
+            }
+            (Op::Enqueue(batch), [n, 0, 0, 0, 0, 0]) => {
+                let names: Vec<Name> = put.iter().map(|(_, name)| *name).collect();
+                if n != usize::from(batch.items) || names != batch.names().collect::<Vec<_>>() {
+                    return Err(format!("enqueued {names:?}"));
+                }
+                stamped(step, put.iter().map(|(p, _)| stamp(p)))
+            }
+            (Op::Reclaim, [0, 0, 0, 0, 0, 0]) => Ok(()),
+            (Op::Reclaim, [_, 0, 0, 0, 0, _]) => {
+                let back: Vec<_> = fetched.into_iter().flatten().collect();
+                match put == back {
+                    true => Ok(()),
+                    false => Err(format!("brought back {put:?}, of {back:?} that were parked")),
+                }
+            }
+            (Op::Together(parts), [_, _, _, 0, 0, 0]) => {
+                let expected = match before.together(parts) {
+                    Ok(expected) => expected,
+                    Err(e) => return Err(format!("committed where the queue refuses: {e}")),
+                };
+                let names: Vec<Name> = put.iter().map(|(_, name)| *name).collect();
+                let fits = names == expected.put
+                    && removed == expected.taken
+                    && registered.len() == expected.registered;
+                if !fits {
+                    return Err(format!("put {names:?}, removed {removed:?}, registered {registered:?}"));
+                }
+                match step.answer {
+                    Some(answer) if *answer != Answer::Parts(expected.answers.clone()) => {
+                        return Err(format!("answered {answer:?}, should answer {:?}", expected.answers));
+                    }
+                    _ => {}
+                }
+                stamped(
+                    step,
+                    put.iter().map(|(p, _)| stamp(p)).chain(registered.iter().map(|r| Some(r.stamp()))),
+                )
+            }
+            (op, [0, 0, 0, 0, 0, 0]) if op.dequeues() || *op == Op::Enlist => {
+                if before.items.is_empty() && before.requests.is_empty() {
+                    self.found_empty.insert(call);
+                }
+                Ok(())
+            }
+            (op, [0, 0, 1, 0, 0, 0]) if op.dequeues() || matches!(op, Op::Enlist | Op::Deal(_)) => {
+                self.registered.entry(call).or_default().extend(&registered);
+                if !op.dequeues() {
+                    self.aside.insert(call);
+                }
+                stamped(step, registered.iter().map(|request| Some(request.stamp())))
+            }
+            (op, [0, 1, 0, 0, 0, 0]) if op.dequeues() => {
+                if let Some(request) = before.requests.first() {
+                    return Err(format!("took {:?} although {request:?} waits", removed[0]));
+                }
+                if before.items.first_key_value().map(|(p, n)| (*p, *n)) != Some(removed[0]) {
+                    return Err(format!("took {:?} out of turn: {:?}", removed[0], before.items));
+                }
+                self.give(call, Some(removed[0].1))
+            }
+            (op, [0, 0, 0, 0, 0, 1]) if op.dequeues() || *op == Op::Enlist => {
+                if let (Op::Dequeue | Op::Within(_), Some(Answer::Taken(..))) = (op, step.answer) {
+                    step.waited(Wait { patience: 0, found: since })?;
+                }
+                self.give(call, fetched[0].map(|(_, name)| name))
+            }
+            (Op::Leave | Op::Within(_) | Op::Enlist, [0, 0, 0, 1, 0, 0]) => Ok(()),
+            (Op::Dequeue | Op::Within(_) | Op::Cut(_), [0, _, 0, n, _, 0]) if n > 0 => {
+                let first: Vec<_> = before.requests.iter().take(n).copied().collect();
+                if served != first {
+                    return Err(format!("served {served:?} where {first:?} stand first"));
+                }
+                let items: Vec<_> = before.items.iter().take(n).map(|(p, n)| (*p, *n)).collect();
+                let pairs = served.iter().enumerate().map(|(at, r)| (r.ticket(), items.get(at).copied()));
+                let pairs: BTreeMap<_, _> = pairs.collect();
+                match parked.iter().map(|(t, g)| (**t, **g)).collect::<BTreeMap<_, _>>() == pairs
+                    && removed == items
+                {
+                    true => Ok(()),
+                    false => Err(format!("gave {parked:?} where the turn is {pairs:?}")),
+                }
+            }
+            _ => Err(format!(
+                "no step of the queue: put {put:?}, removed {removed:?}, registered {registered:?}, served \
+                 {served:?}, parked {parked:?}, fetched {fetched:?}"
+            )),
+        }
+    }
+
+    fn give(&mut self, call: Call, item: Option<Name>) -> Result<(), String> {
+        match self.given.insert(call, item) {
+            // A dequeue that goes on with another's request may be told that there was none before it asks anew.
+            Some(None) | None => Ok(()),
+            Some(before) => Err(format!("got {item:?} and {before:?}")),
+        }
+    }
+
+    /// Whether a request stands, or something is parked for it.
+    fn holds(&self, request: &Request) -> bool {
+        self.stage.requests.contains(request) || self.stage.parked.contains_key(&request.ticket())
+    }
+
+    /// What is wrong with a dequeue's answer. Those that had not ended when it began, in its session, owe it
+    /// what they were given.
+    pub(super) fn misled(&self, at: &Call, told: &Answer) -> Option<String> {
+        let (client, index) = *at;
+        let (told, ago) = match told {
+            Answer::Taken(name, ago) => (*name, *ago),
+            Answer::Left(ago) => (None, *ago),
+            Answer::Failed(_) => {
+                let own = self.registered.get(at).into_iter().flatten().find(|request| self.holds(request));
+                let given = self.given.get(at).copied().flatten();
+                let fits = own.is_none() && given.is_none();
+                return (!fits).then(|| format!("failed, and was given {given:?}, and its {own:?} stands"));
+            }
+            _ => return None,
+        };
+        let open = (client, index.saturating_sub(ago))..*at;
+        let untold = |(at, _): &(&Call, &Option<Name>)| !self.told.contains_key(*at);
+        let owed = self.given.range(open.clone()).filter(untold).filter_map(|(_, name)| *name).next();
+        let given = self.given.get(at).copied();
+        let fits = match (owed, told, given) {
+            (Some(owed), told, given) => told == Some(owed) && given.is_none(),
+            (None, Some(told), given) => given == Some(Some(told)),
+            (None, None, Some(given)) => given.is_none(),
+            (None, None, None) => {
+                matches!(self.told.get(at), Some(Answer::Left(_))) || self.found_empty.contains(at)
+            }
+        };
+        if !fits {
+            return Some(format!("says {told:?}, was given {given:?}, and is owed {owed:?}"));
+        }
+        let requests = self
+            .registered
+            .range(open.start..=*at)
+            .filter(|(call, _)| *call == at || !self.told.contains_key(*call) && !self.aside.contains(*call));
+        let stands = requests.flat_map(|(_, requests)| requests).find(|request| self.holds(request));
+        stands.map(|request| format!("has ended, and its {request:?} stands or is served"))
+    }
+}
+
+pub(super) fn stamp(position: &Position) -> Option<[u8; 10]> {
+    match position {
+        Position::Commit { stamp, .. } => Some(*stamp),
+        Position::Index { .. } => None,
+    }
+}
+
+/// Whether the stamps are those of the transaction.
+fn stamped(
+    step: &Step<'_, Staged>,
+    mut stamps: impl Iterator<Item = Option<[u8; 10]>>,
+) -> Result<(), String> {
+    match stamps.find(|stamp| *stamp != step.stamp) {
+        None => Ok(()),
+        Some(wrong) => Err(format!("appended at {wrong:02x?}, but committed as {:02x?}", step.stamp)),
+    }
+}
+
+impl Staged {
+    /// Does one step of the truth on the model.
+    pub(super) fn follow(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
+        if let Some(answer @ (Answer::Taken(..) | Answer::Left(_) | Answer::Away | Answer::Failed(_))) =
+            step.answer
+        {
+            model.told.insert((step.client, step.index), answer.clone());
+        }
+        if let (Op::Within(patience), Some(Answer::Left(_))) = (step.op, step.answer) {
+            // Whether something was there shows in what becomes of its request.
+            let over = step.called + self::patience(*patience).as_nanos() as u64;
+            if step.returned < over {
+                return Err(format!("gave up {} ns before its patience had run out", over - step.returned));
+            }
+        }
+        if step.committed {
+            return model.commit(step);
+        }
+        // What changes nothing may commit nothing.
+        let is_empty = model.stage.items.is_empty() && model.stage.requests.is_empty();
+        if is_empty && matches!(step.answer, Some(Answer::Taken(None, _))) {
+            model.found_empty.insert((step.client, step.index));
+            return Ok(());
+        }
+        let first = || model.stage.items.first_key_value().map(|(_, name)| *name);
+        let fits = match (step.op, step.answer) {
+            (_, None) | (Op::Reclaim, Some(Answer::Reclaimed)) => true,
+            // What it came to others have done; the check compares.
+            (op, Some(Answer::Taken(..) | Answer::Left(_) | Answer::Away | Answer::Failed(_)))
+                if op.dequeues() =>
+            {
+                true
+            }
+            (Op::Enlist | Op::Deal(_), Some(Answer::Away)) => true,
+            (Op::Survey, Some(Answer::Rows(rows))) => {
+                let Stage { items, requests, parked } = &model.stage;
+                *rows == [items.len(), requests.len(), parked.len()]
+            }
+            (Op::Together(parts), Some(Answer::Refused(why))) => {
+                model.stage.together(parts).is_err_and(|e| e.to_string() == *why)
+            }
+            (Op::Peek, Some(Answer::First(name))) => *name == first(),
+            (Op::Count, Some(Answer::Count(n))) => *n == model.stage.items.len(),
+            (Op::Oversized(_), Some(Answer::Refused(why))) => why.contains("exceeds the limit"),
+            _ => return Err(format!("answered {:?}, but nothing was committed", step.answer)),
+        };
+        match fits {
+            true => Ok(()),
+            false => Err(format!("answered {:?} where the queue is {:?}", step.answer, model.stage)),
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! The operations of the workload and their answers as plain data, and how they are drawn.
+
+use super::Staged;
+use bytes::Bytes;
+use foundationdb_tuple::{Bytes as TupleBytes, pack, unpack};
+use proptest::{collection::vec, prelude::*, sample::select};
+use serde::{Deserialize, Serialize};
+use shaketable_layers::{
+    queue::{Item, ItemId},
+    staged_queue::MAX_VALUE_BYTES,
+    tx::Env,
+};
+use std::{ops::Range, time::Duration};
+
+/// One operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Op {
+    /// Enqueues so many items in one transaction.
+    Enqueue(Batch),
+    /// Dequeues an item.
+    Dequeue,
+    /// Dequeues an item, or gives up after so many tenths of a millisecond.
+    Within(u16),
+    /// Dequeues an item, unless that still waits after so many polls: its future is dropped then.
+    Cut(u8),
+    /// Asks for an item and does not wait: leaves the request.
+    Leave,
+    /// Asks for an item and is never heard of again.
+    Vanish,
+    /// Registers a request in a transaction without a record, and gives it up if that is known to have
+    /// committed.
+    Enlist,
+    /// Registers a request in a transaction without a record; when that is known to have committed, does these
+    /// with it in one transaction, and leaves it as it is then.
+    Deal(Vec<Deal>),
+    /// Brings back what nobody has collected.
+    Reclaim,
+    /// Looks at the first item.
+    Peek,
+    /// Counts the items.
+    Count,
+    /// Reads everything, row by row.
+    Survey,
+    /// Several things in one transaction.
+    Together(Vec<Part>),
+    /// Tries to enqueue a value of so many bytes more than fit.
+    Oversized(u16),
+}
+
+impl Op {
+    /// Whether it goes on with a dequeue of its session that was dropped.
+    pub(super) fn dequeues(&self) -> bool {
+        matches!(self, Op::Dequeue | Op::Within(_) | Op::Cut(_) | Op::Leave | Op::Vanish)
+    }
+}
+
+/// One of several things in a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Part {
+    /// Enqueues items.
+    Put(Batch),
+    /// Takes an item, or registers a request that nobody will collect for.
+    Take,
+    /// Looks at the first item.
+    Peek,
+    /// Counts the items.
+    Count,
+    /// Counts what is parked.
+    Parked,
+    /// Registers so many requests that nobody will collect for. Alone in its transaction.
+    Crowd(u16),
+}
+
+/// One of several calls about a request in one transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Deal {
+    /// How it stands with the request.
+    Turn,
+    /// Takes what it was given.
+    Collect,
+    /// Ends it.
+    Leave,
+    /// Serves up to so many requests.
+    Serve(usize),
+    /// Takes back what was parked for it.
+    TakeBack,
+    /// Enqueues items.
+    Put(Batch),
+}
+
+/// What such a call answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Dealt {
+    /// It waits.
+    Waiting,
+    /// It was given this, or told that there was nothing.
+    Given(Option<Name>),
+    /// There is no such request.
+    Gone,
+    /// So many were served.
+    Served(usize),
+    /// Whether something was parked for it.
+    Back(bool),
+    /// Enqueued.
+    Put,
+}
+
+/// What a part answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PartAnswer {
+    /// Enqueued.
+    Put,
+    /// Took this, or there was nothing.
+    Took(Option<Name>),
+    /// Registered a request.
+    Registered,
+    /// This is the first item.
+    First(Option<Name>),
+    /// There are so many.
+    Count(usize),
+}
+
+/// What an operation answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Answer {
+    /// Enqueued.
+    Enqueued,
+    /// Dequeued this, or there was nothing. So many operations before this one the session's first dequeue
+    /// began that has not ended.
+    Taken(Option<Name>, usize),
+    /// Left without an item, and so did the dequeues that had not ended.
+    Left(usize),
+    /// Walks away, with no item so far.
+    Away,
+    /// The database did not let it: it has no item, and no request stands.
+    Failed(i32),
+    /// Brought back whatever there was.
+    Reclaimed,
+    /// This is the first item.
+    First(Option<Name>),
+    /// There are so many items.
+    Count(usize),
+    /// There are so many items, requests and parked rows.
+    Rows([usize; 3]),
+    /// What the parts answered.
+    Parts(Vec<PartAnswer>),
+    /// What the calls about a request answered.
+    Dealt(Vec<Dealt>),
+    /// Refused, in these words.
+    Refused(String),
+}
+
+/// What an operation enqueues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Batch {
+    client: u16,
+    number: u16,
+    pub(super) items: u16,
+    padding: u16,
+}
+
+/// Names an item: its client, its operation's number, its place in the operation.
+pub type Name = (u16, u16, u16);
+
+/// More requests than one transaction serves.
+const CROWD: u16 = 160;
+
+/// The padding that makes a value as large as values may be.
+const FULL: u16 = u16::MAX;
+
+impl Batch {
+    pub(super) fn values(&self) -> Vec<Bytes> {
+        let value = |(client, number, part): Name| {
+            // A zero takes two bytes in a tuple.
+            let of = |padding: usize| pack(&(client, number, part, &vec![1u8; padding][..]));
+            let padding = match self.padding {
+                FULL => MAX_VALUE_BYTES - of(0).len(),
+                padding => padding.into(),
+            };
+            of(padding).into()
+        };
+        self.names().map(value).collect()
+    }
+
+    /// What it enqueues, under ids that are drawn here.
+    pub(super) fn draw(&self, env: &Env) -> Vec<(ItemId, Bytes)> {
+        self.values().into_iter().map(|value| (ItemId::draw(env), value)).collect()
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = Name> + use<> {
+        let (client, number) = (self.client, self.number);
+        (0..self.items).map(move |part| (client, number, part))
+    }
+}
+
+/// The name in a value.
+pub(super) fn name(item: &Item) -> Result<Name, String> {
+    let unpacked = unpack::<(u16, u16, u16, TupleBytes<'_>)>(&item.value);
+    let parts = unpacked.map_err(|_| format!("nobody enqueued \"{}\"", item.value.escape_ascii()))?;
+    Ok((parts.0, parts.1, parts.2))
+}
+
+/// The patience of an [`Op::Within`].
+pub(super) fn patience(units: u16) -> Duration {
+    Duration::from_micros(100 * u64::from(units))
+}
+
+impl Staged {
+    /// What a client does, drawn.
+    pub(super) fn drawn(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
+        let batch = |items: Range<u16>| {
+            let padding = 0..=self.padding;
+            (items, padding).prop_map(|(items, padding)| Batch { client: 0, number: 0, items, padding })
+        };
+        let [put, take, walk, back, look, both] = self.mix;
+        let largest = if self.crowded { 15u16 } else { 3 };
+        let part = prop_oneof![
+            3 => batch(1..3).prop_map(Part::Put),
+            2 => Just(Part::Take),
+            2 => Just(Part::Peek),
+            1 => Just(Part::Count),
+            1 => Just(Part::Parked),
+        ];
+        let deal = prop_oneof![
+            4 => Just(Deal::Turn),
+            2 => Just(Deal::Collect),
+            1 => Just(Deal::Leave),
+            3 => (1..4usize).prop_map(Deal::Serve),
+            1 => Just(Deal::TakeBack),
+            1 => batch(1..3).prop_map(Deal::Put),
+        ];
+        let op = prop_oneof![
+            4 * put => batch(1..2).prop_map(Op::Enqueue),
+            put => batch(2..5).prop_map(Op::Enqueue),
+            1 => (1..largest).prop_map(|items| Op::Enqueue(Batch { client: 0, number: 0, items, padding: FULL })),
+            4 * take => Just(Op::Dequeue),
+            2 * take => select(&[0, 1, 10, 50, 100, 300, 1_000, 5_000][..]).prop_map(Op::Within),
+            take => (1u8..60).prop_map(Op::Cut),
+            walk => Just(Op::Leave),
+            walk => Just(Op::Vanish),
+            walk => Just(Op::Enlist),
+            back => Just(Op::Reclaim),
+            look => Just(Op::Peek),
+            look => Just(Op::Count),
+            look => Just(Op::Survey),
+            2 * both => vec(part, 1..6).prop_map(Op::Together),
+            both => vec(deal, 1..7).prop_map(Op::Deal),
+            1 => prop_oneof![Just(1u16), 1..500u16].prop_map(Op::Oversized),
+        ];
+        let op = match self.crowded {
+            true => prop_oneof![
+                40 => op,
+                1 => (1..CROWD).prop_map(|requests| Op::Together(vec![Part::Crowd(requests)])),
+            ]
+            .boxed(),
+            false => op.boxed(),
+        };
+        let named = move |mut ops: Vec<Op>| {
+            let batches = ops.iter_mut().flat_map(|op| match op {
+                Op::Enqueue(batch) => vec![batch],
+                Op::Deal(deals) => {
+                    let puts = deals.iter_mut().filter_map(|deal| match deal {
+                        Deal::Put(batch) => Some(batch),
+                        _ => None,
+                    });
+                    puts.collect()
+                }
+                Op::Together(parts) => {
+                    let puts = parts.iter_mut().filter_map(|part| match part {
+                        Part::Put(batch) => Some(batch),
+                        _ => None,
+                    });
+                    puts.collect()
+                }
+                _ => Vec::new(),
+            });
+            for (number, batch) in (0..).zip(batches) {
+                (batch.client, batch.number) = (client as u16, number);
+            }
+            ops
+        };
+        vec(op, self.operations.clone()).prop_map(named).boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shaketable_layers::queue::Position;
+
+    #[test]
+    fn items_carry_their_names() {
+        let batch = Batch { client: 3, number: 9, items: 2, padding: 300 };
+        let position = Position::Commit { stamp: [0; 10], rank: 0, id: ItemId([0; 16]) };
+        let item = |value: Bytes| Item { position, value };
+        let names: Result<Vec<_>, _> = batch.values().into_iter().map(|v| name(&item(v))).collect();
+        assert_eq!(names, Ok(batch.names().collect()));
+        assert!(name(&item(Bytes::from_static(b"else"))).is_err());
+    }
+}

@@ -1,15 +1,21 @@
 //! Jobs and swaps done wrong, one bug at a time.
 
-use crate::{
-    catalogue::bulk::{
-        Act, Answer, Bulk, Client, Op, Planted, applied, build_id, built, done, job, job_key, progress,
-        put_row, refused, rest, rows, tag, tag_of, together, work, worked, workspace, workspace_space,
+use super::{
+    Act, Answer, Bulk, Client, Op,
+    client::{applied, done, refused, worked},
+    composed::{progress, together},
+    layout::{
+        build_id, built, job, job_key, put_row, rest, rows, tag, tag_of, work, workspace, workspace_space,
     },
-    catalogue::leased_queue::Timer,
 };
+use crate::catalogue::leased_queue::Timer;
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, pack, unpack};
-use shaketable::{looks, specimen::Recorded, workload::Outcome};
+use shaketable::{
+    looks,
+    specimen::{Recorded, UNRECORDED},
+    workload::Outcome,
+};
 use shaketable_layers::{
     bulk::{BuildId, Error, Progress},
     once::{self, Session, converging},
@@ -20,6 +26,32 @@ use shaketable_layers::{
     },
 };
 use std::time::Duration;
+
+shaketable::planted_bugs! {
+    Unrecorded = UNRECORDED, "a worker goes on from the cursor that it remembers, not from the one that is recorded", "a batch done again after an unknown result";
+    ProgressAfter = "progress-after", "the progress is written in a transaction of its own behind the work", "a job that notes what it has done";
+    ProgressBefore = "progress-before", "the progress is written in a transaction of its own before the work", "a job that notes what it is about to do";
+    ProgressAtSnapshot = "progress-at-snapshot", "a worker reads the progress at snapshot", "two workers with one batch";
+    RowsAtSnapshot = "rows-at-snapshot", "a worker reads the rows of its batch at snapshot", "an index built from a snapshot";
+    LastAgain = "last-again", "a batch begins with the last row of the one before", "a cursor that is the last key";
+    ShortBatchIsLast = "short-batch-is-last", "the first batch of the range read is taken for all rows, and a short one for the last", "a range that is longer than a batch";
+    WriterUnaware = "writer-unaware", "a writer leaves the index to the job", "an index built beside writers that do not know of it";
+    PassedAtSnapshot = "passed-at-snapshot", "a writer asks at snapshot whether the job has passed its row", "a check that a commit does not repeat";
+    BuiltInPlace = "built-in-place", "a builder writes over the rows that are read", "a load without a workspace";
+    PublishedFirst = "published-first", "a build is published before its rows are written", "a swap in the wrong order";
+    BaseIgnored = "base-ignored", "a build is published whatever was published since it began", "a swap without a comparison";
+    ClaimedOnce = "claimed-once", "a builder makes sure of its build at the beginning only", "a build that was given up goes on";
+    AgeInVersions = "age-in-versions", "a build is given up when it began so many versions ago", "an age measured in versions";
+    SilenceInVersions = "silence-in-versions", "the silence of a builder is measured by how far the version advances", "a recovery, which jumps a hundred million versions";
+    GivenUpUnseen = "given-up-unseen", "a build is given up that was under way before and after the wait, whatever its builder did meanwhile", "an observer who does not compare";
+    ClaimsUnseen = "claims-unseen", "a claim leaves nothing that an observer could see", "a builder without a sign of life";
+    ClaimAtSnapshot = "claim-at-snapshot", "a claim reads at snapshot whether the build is under way", "a check that a commit does not repeat";
+    LookBehindWrites = "look-behind-writes", "a look at the progress in a transaction does not see the batch done in it", "a look-up in a transaction of its own";
+    ProgressConflicts = "progress-conflicts", "the progress that is asked for at snapshot is read serializably", "an isolation that is not passed on";
+    PinnedBeside = "pinned-beside", "whether a build is current is asked in another transaction beside the one that publishes it", "a look-up that is given the database";
+    OldStays = "old-stays", "a publication does not retire the build before", "a swap that leaves the old table";
+    ReaderRemembers = "reader-remembers", "a reader asks only once which build is current", "a pointer that is cached";
+}
 
 /// More batches than any job of the workload needs: one that does not get on must end all the same.
 const MOST_BATCHES: usize = 60;

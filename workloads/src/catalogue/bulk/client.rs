@@ -1,0 +1,258 @@
+//! How a client performs an operation: writers, workers of the job, builders of a space and its readers.
+
+use super::{
+    Answer, Bulk, Looks, Op,
+    composed::{at_once, beyond, together},
+    layout::{build_id, built, counts, entries, job, put, rest, tag, tag_of, work, workspace},
+    planted,
+};
+use crate::catalogue::leased_queue::Timer;
+use shaketable::{looks, specimen::Recorded, workload::Outcome};
+use shaketable_layers::{
+    bulk::{BuildId, Error, Progress},
+    once::{self, Session, converging},
+    tx::{
+        self, Database,
+        Isolation::{Serializable, Snapshot},
+        KeyValue, RetryError, RunError, Transaction,
+    },
+};
+use std::time::Duration;
+
+/// What a client holds.
+pub struct Client<D: Database> {
+    pub(super) session: Session<D>,
+    /// The tag of the build that its last one is to replace.
+    pub(super) base: Option<u32>,
+    /// Which build was current when it looked first; only a planted bug relies on it.
+    pub(super) remembered: Option<BuildId>,
+}
+
+impl Bulk {
+    /// Does an operation.
+    pub(super) async fn perform<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
+        let Client { session, base, .. } = client;
+        let db = &session.database().clone();
+        let (job, workspace) = (&job(), &workspace());
+        match op {
+            Op::Put(row, value) => {
+                let put = session.apply(|tx| async move { put(&tx, job, *row, Some(*value)).await });
+                applied(put.await, Answer::Before)
+            }
+            Op::Remove(row) => {
+                let put = session.apply(|tx| async move { put(&tx, job, *row, None).await });
+                applied(put.await, Answer::Before)
+            }
+            Op::Work(batches) => {
+                for _ in 0..*batches {
+                    match job.advance(db, &self.limits(), work).await {
+                        Ok(Progress { finished: true, .. }) => break,
+                        Ok(_) => {}
+                        Err(e) => return worked(e),
+                    }
+                }
+                Outcome::Answered(Answer::Done)
+            }
+            Op::Finish => match job.run(db, &self.limits(), work).await {
+                Ok(Progress { finished: true, .. }) => Outcome::Answered(Answer::Done),
+                Ok(progress) => Outcome::Violated(format!("the job has ended at {progress:?}")),
+                Err(e) => worked(e),
+            },
+            Op::Again => {
+                let again = session.apply(|tx| async move {
+                    let finished = job.progress(&tx, Serializable).await?.finished;
+                    if finished {
+                        for space in [counts(), entries()] {
+                            let (begin, end) = space.range();
+                            tx.clear_range(&begin, &end);
+                        }
+                        job.forget(&tx).await?;
+                    }
+                    Ok::<_, Error>(finished)
+                });
+                applied(again.await, Answer::Again)
+            }
+            Op::Build(tag) => {
+                let mut timer = Timer::new(db, self.silence());
+                let published = match self.make(db, *tag, usize::MAX, &mut timer).await {
+                    Ok(found) => {
+                        *base = found;
+                        let build = build_id(*tag);
+                        let published =
+                            session.apply(|tx| async move { workspace.publish(&tx, build).await }).await;
+                        applied(published, |()| Answer::Published(found))
+                    }
+                    Err(e) => refused(e.error),
+                };
+                alive(published, &mut timer)
+            }
+            Op::Leave(tag, most) => {
+                let mut timer = Timer::new(db, self.silence());
+                let left = done(self.make(db, *tag, *most, &mut timer).await);
+                alive(left, &mut timer)
+            }
+            Op::Sweep => match workspace.discard_unchanged(db, self.silence(), self.page).await {
+                Ok(_) => done(workspace.clear_all_retired(db, self.build.1).await),
+                Err(e) => refused(e.error),
+            },
+            Op::Together(acts) => {
+                let env = db.env();
+                let together = session.apply(|tx| async move {
+                    let told = together(&tx, env, job, acts).await?;
+                    Ok::<_, Error>(Recorded(told))
+                });
+                applied(together.await, |Recorded(told)| Answer::Together(told))
+            }
+            Op::AtOnce(tag, publishes) => {
+                let build = if *publishes { build_id(*tag) } else { BuildId::draw(db.env()) };
+                let made = session.apply(|tx| async move {
+                    let looks = at_once(db, &tx, self, (build, *tag), *publishes).await?;
+                    Ok::<_, Error>(Recorded(vec![looks]))
+                });
+                applied(made.await, looks)
+            }
+            Op::Beyond => {
+                let beyond = db.run(|tx, _| async move { beyond(&tx).await }).await;
+                beyond.map_or_else(|e| refused(e.error), |told| Outcome::Answered(Answer::Beyond(told)))
+            }
+            Op::Clear => {
+                let most = self.build.1;
+                done(converging(db, |tx| async move { workspace.clear_retired(&tx, most).await }).await)
+            }
+            Op::Read => {
+                let read = db
+                    .run(|tx, _| async move {
+                        let look = |tx, isolation| async move { workspace.current(&tx, isolation).await };
+                        let Some((_, space)) = looks::twice(&tx, op, look).await? else {
+                            return Ok(None);
+                        };
+                        let rows = rest(&tx, &space, None, None).await?;
+                        Ok::<_, Error>(Some((space, rows)))
+                    })
+                    .await;
+                match read {
+                    Ok(None) => Outcome::Answered(Answer::Tag(None)),
+                    Ok(Some((space, rows))) => match tag(&space, &rows, self.build.0) {
+                        Ok(tag) => Outcome::Answered(Answer::Tag(Some(tag))),
+                        Err(why) => Outcome::Violated(why),
+                    },
+                    Err(e) => refused(e.error),
+                }
+            }
+            Op::Pages => self.pages(db).await.unwrap_or_else(|e| refused(e.error)),
+        }
+    }
+
+    /// Begins a build and writes up to so many batches of it. Answers the tag of the one it is to replace. The
+    /// timer is that of the last sign of life, and began before it.
+    pub(super) async fn make<D: Database>(
+        &self,
+        db: &D,
+        tag: u32,
+        most: usize,
+        timer: &mut Timer,
+    ) -> Result<Option<u32>, RunError<Error>> {
+        let (workspace, build, planted) = (&workspace(), build_id(tag), self.planted);
+        *timer = Timer::new(db, self.silence());
+        let base = converging(db, |tx| async move { workspace.begin(&tx, build).await }).await?;
+        for batch in self.batches().iter().take(most) {
+            self.pause(db).await;
+            let anew = Timer::new(db, self.silence());
+            converging(db, |tx| async move {
+                let space = match planted {
+                    Some(planted) => planted::claim(planted, &tx, build).await?,
+                    None => workspace.claim(&tx, build).await?,
+                };
+                for row in batch {
+                    tx.set(&space.pack(&(*row,)), &built(tag));
+                }
+                Ok::<_, Error>(())
+            })
+            .await?;
+            *timer = anew;
+        }
+        Ok(base.map(tag_of))
+    }
+
+    /// Reads the current build in batches, each of which makes sure that it still is.
+    async fn pages<D: Database>(&self, db: &D) -> Result<Outcome<Answer>, RunError<Error>> {
+        let workspace = &workspace();
+        let current = db.run(|tx, _| async move { workspace.current(&tx, Snapshot).await }).await?;
+        let Some((build, space)) = current else { return Ok(Outcome::Answered(Answer::Tag(None))) };
+        let mut rows: Vec<KeyValue> = Vec::new();
+        loop {
+            let (most, last) = (self.build.1, rows.last().map(|row| row.key.clone()));
+            let last = &last;
+            let page = db
+                .run(|tx, _| async move {
+                    let look = |tx, isolation| async move { workspace.pinned(&tx, build, isolation).await };
+                    let space = looks::twice(&tx, &build, look).await?;
+                    rest(&tx, &space, last.as_deref(), Some(most)).await
+                })
+                .await?;
+            let ends = page.len() < most;
+            rows.extend(page);
+            self.pause(db).await;
+            if ends {
+                return Ok(match tag(&space, &rows, self.build.0) {
+                    Ok(tag) => Outcome::Answered(Answer::Tag(Some(tag))),
+                    Err(why) => Outcome::Violated(why),
+                });
+            }
+        }
+    }
+
+    /// What a builder or a reader does between two transactions.
+    pub(super) async fn pause<D: Database>(&self, db: &D) {
+        if self.pause > 0 {
+            db.env().sleep(Duration::from_millis(self.pause)).await;
+        }
+    }
+}
+
+/// A build is not given up while its builder is at work.
+fn alive(outcome: Outcome<Answer>, timer: &mut Timer) -> Outcome<Answer> {
+    match outcome {
+        Outcome::Answered(Answer::GivenUp) if !timer.is_over() => {
+            Outcome::Violated("a build was given up although its builder was at work".into())
+        }
+        outcome => outcome,
+    }
+}
+
+pub(super) fn done<A>(ran: Result<A, RunError<Error>>) -> Outcome<Answer> {
+    ran.map_or_else(|e| refused(e.error), |_| Outcome::Answered(Answer::Done))
+}
+
+/// A worker that gave up: its batches may have been done, and may be done by the next one.
+pub(super) fn worked(e: RunError<Error>) -> Outcome<Answer> {
+    match e.error.fdb() {
+        Some(error) => Outcome::Unknown(error),
+        None => Outcome::Violated(e.error.to_string()),
+    }
+}
+
+pub(super) fn refused(error: Error) -> Outcome<Answer> {
+    match error {
+        Error::Outdated(_) => Outcome::Answered(Answer::Outdated),
+        Error::NoBuild(_) => Outcome::Answered(Answer::GivenUp),
+        Error::Swapped { .. } => Outcome::Answered(Answer::Swapped),
+        e => e.fdb().map_or_else(|| Outcome::Violated(e.to_string()), Outcome::GaveUp),
+    }
+}
+
+/// The answer of a build made in one transaction.
+pub(super) fn looks(Recorded(mut looks): Recorded<Looks>) -> Answer {
+    looks.pop().map_or(Answer::GivenUp, Answer::AtOnce)
+}
+
+pub(super) fn applied<A>(
+    outcome: once::Outcome<A, Error>,
+    answer: impl FnOnce(A) -> Answer,
+) -> Outcome<Answer> {
+    match outcome {
+        once::Outcome::Applied(a) => Outcome::Answered(answer(a)),
+        once::Outcome::Refused(e) => refused(e),
+        once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
+    }
+}

@@ -1,0 +1,177 @@
+//! Several calls in one transaction: about the job, and about a whole build.
+
+use super::{
+    Act, Bulk, Looks, Told,
+    layout::{built, job, jobs, put, rest, rows, tag_of, work, workspace, workspace_space},
+    planted,
+};
+use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
+use shaketable::looks;
+use shaketable_layers::{
+    bulk::{self, BuildId, Error, Job, Limits, Observed, Progress},
+    tx::{self, Database, Env, Isolation::Serializable, Transaction},
+};
+use std::time::Duration;
+
+/// Does several calls about the job.
+pub(super) async fn together<T: Transaction>(
+    tx: &T,
+    env: &Env,
+    job: &Job,
+    acts: &[Act],
+) -> Result<Vec<Told>, Error> {
+    let mut told = Vec::with_capacity(acts.len());
+    for act in acts {
+        told.push(match *act {
+            Act::Put(row, new) => Told::Before(put(tx, job, row, new).await?),
+            Act::Passed(row) => Told::Passed(job.has_passed(tx, &rows().pack(&(row,))).await?),
+            Act::Step(most) => {
+                let limits = Limits { rows: most, bytes: i64::MAX, time: Duration::MAX };
+                progress(job.step(tx, env, &limits, work).await?)
+            }
+            Act::Progress => {
+                let look = |tx, isolation| async move { job.progress(&tx, isolation).await };
+                progress(looks::twice(tx, act, look).await?)
+            }
+        });
+    }
+    Ok(told)
+}
+
+pub(super) fn progress(progress: Progress) -> Told {
+    Told::Progress(progress.rows, progress.finished, progress.cursor.to_vec())
+}
+
+/// Makes a build in one transaction, and looks at it all the time.
+pub(super) async fn at_once<D: Database>(
+    db: &D,
+    tx: &D::Transaction,
+    bulk: &Bulk,
+    (build, tag): (BuildId, u32),
+    publishes: bool,
+) -> Result<Looks, Error> {
+    let workspace = &workspace();
+    let pinned = async || {
+        let pinned = match bulk.planted {
+            Some(planted) => planted::pinned(planted, db, tx, build).await,
+            None => {
+                let look = |tx, isolation| async move { workspace.pinned(&tx, build, isolation).await };
+                looks::twice(tx, &build, look).await
+            }
+        };
+        match pinned {
+            Ok(_) => Ok(true),
+            Err(Error::Swapped { .. }) => Ok(false),
+            Err(e) => Err(e),
+        }
+    };
+    let current = async || {
+        let current = workspace.current(tx, Serializable).await?;
+        Ok::<_, Error>(current.map(|(build, _)| tag_of(build)))
+    };
+    let observed = async || -> Result<Option<Observed>, Error> {
+        let mut last = None;
+        loop {
+            let page = workspace.observe(tx, last, bulk.page).await?;
+            let found = page.iter().find(|observed| observed.build == build);
+            if found.is_some() || page.len() < bulk.page {
+                return Ok(found.copied());
+            }
+            last = page.last().map(|observed| observed.build);
+        }
+    };
+    let (before, unbegun) = (current().await?, observed().await?);
+    let base = workspace.begin(tx, build).await?.map(tag_of);
+    let begun = observed().await?;
+    let space = workspace.claim(tx, build).await?;
+    (0..bulk.build.0).for_each(|row| tx.set(&space.pack(&(row,)), &built(tag)));
+    let claimed = observed().await?;
+    let pinned_before = pinned().await?;
+    let discarded = async |observed: Option<Observed>| match observed {
+        Some(observed) => workspace.discard_observed(tx, observed).await,
+        None => Ok(false),
+    };
+    let left_alone = !discarded(begun).await?;
+    let given_up = match publishes {
+        true => {
+            workspace.publish(tx, build).await?;
+            true
+        }
+        false => discarded(claimed).await?,
+    };
+    let refused = matches!(workspace.claim(tx, build).await, Err(Error::NoBuild(of)) if of == build);
+    let again = workspace.discard(tx, build).await?;
+    let gone = observed().await?;
+    let pinned = [pinned_before, pinned().await?];
+    // Sometimes, for others are to find something to clear, too.
+    let cleared = tag % 2 > 0 || clear(tx, bulk.build.1).await?;
+    Ok(Looks {
+        tags: [before, base, current().await?],
+        under_way: [unbegun, begun, claimed, gone].map(|observed| observed.is_some()),
+        claim_seen: begun != claimed,
+        ended: [refused, !again],
+        pinned,
+        observed: [left_alone, given_up],
+        cleared,
+    })
+}
+
+/// Clears what is retired, what this very transaction has retired too. Whether all of it is gone, and as many
+/// rows as there were.
+async fn clear<T: Transaction>(tx: &T, most: usize) -> Result<bool, Error> {
+    let space = workspace_space();
+    let retired = async || -> Result<(usize, usize), Error> {
+        let builds = rest(tx, &space.subspace(&(4,)), None, None).await?;
+        let mut rows = 0;
+        for row in &builds {
+            let build = space.unpack::<(i64, TupleBytes<'_>)>(&row.key);
+            let (_, build) = build.map_err(|_| Error::Foreign(row.key.clone()))?;
+            rows += rest(tx, &space.subspace(&(2, build)), None, None).await?.len();
+        }
+        Ok((builds.len(), rows))
+    };
+    let (builds, rows) = retired().await?;
+    let mut cleared = 0;
+    // Each batch clears a row, or is the last one of a build.
+    for _ in 0..=builds + rows {
+        let batch = workspace().clear_retired(tx, most).await?;
+        cleared += batch.rows;
+        if batch.rows > most || !batch.more {
+            break;
+        }
+    }
+    Ok(cleared == rows && retired().await? == (0, 0))
+}
+
+/// Whether each of these was refused: names at the limit and beyond it, keys at the ends of a range.
+pub(super) async fn beyond<T: Transaction>(tx: &T) -> Result<Vec<bool>, Error> {
+    let named = |bytes: usize| {
+        let name = vec![b'n'; bytes - jobs().pack(&(TupleBytes::from(&b""[..]),)).len()];
+        matches!(Job::new(&jobs(), &name, rows().range()), Err(Error::TooLarge(_)))
+    };
+    // The id that takes most bytes in a tuple is all zeros.
+    let below = |bytes: usize| {
+        let record = Subspace::all().pack(&(1, TupleBytes::from(&[0; 16][..]))).len();
+        let workspace = bulk::Workspace::new(Subspace::from_bytes(vec![b'w'; bytes - record]));
+        matches!(workspace, Err(Error::TooLarge(_)))
+    };
+    let (job, (begin, end)) = (&job(), &rows().range());
+    let outside = async |key: &[u8]| match job.has_passed(tx, key).await {
+        Err(Error::OutsideRange { key: of }) => Ok(of[..] == key[..]),
+        answered => answered.map(|_| false),
+    };
+    Ok(vec![
+        named(tx::KEY_SIZE_LIMIT),
+        named(tx::KEY_SIZE_LIMIT + 1),
+        below(tx::KEY_SIZE_LIMIT),
+        below(tx::KEY_SIZE_LIMIT + 1),
+        outside(begin).await?,
+        outside(&begin[..begin.len() - 1]).await?,
+        outside(&[&begin[..], b"\xff\xff"].concat()).await?,
+        outside(end).await?,
+        outside(b"").await?,
+    ])
+}
+
+/// What [`beyond`] must return; a key within the bounds of the range is not refused, whatever it looks like.
+pub(super) const BEYOND: [bool; 9] = [false, true, false, true, false, true, false, true, true];

@@ -1,0 +1,164 @@
+//! The sequential model: the rows, the progress of the job, and the current build.
+
+use super::{
+    Act, Answer, Bulk, Looks, Op, Told,
+    composed::BEYOND,
+    layout::{job_key, rows},
+};
+use foundationdb_tuple::{Bytes as TupleBytes, unpack};
+use shaketable::workload::Step;
+use shaketable_layers::tx;
+use shaketable_sim::proto::Mutation;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The sequential model.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Model {
+    pub(super) rows: BTreeMap<i64, i64>,
+    /// The job's progress, as it is stored: rows done, whether all are, the cursor.
+    pub(super) progress: Option<(u64, bool, Vec<u8>)>,
+    /// The tag of the current build.
+    pub(super) tag: Option<u32>,
+    /// What has had its effect: nothing may have it again.
+    pub(super) done: BTreeSet<(usize, usize)>,
+}
+
+impl Model {
+    fn progress(&self) -> (u64, bool, Vec<u8>) {
+        self.progress.clone().unwrap_or_else(|| (0, false, rows().range().0))
+    }
+
+    /// Does a batch of up to so many rows.
+    fn go_on(&mut self, most: usize) {
+        let (mut done, mut finished, mut cursor) = self.progress();
+        if finished {
+            return;
+        }
+        let keys = self.rows.keys().map(|row| rows().pack(&(*row,)));
+        let mut left = keys.filter(|key| *key >= cursor).collect::<Vec<_>>().into_iter();
+        let mut batch = 0;
+        while batch < most {
+            let Some(key) = left.next() else {
+                (finished, cursor) = (true, rows().range().1);
+                break;
+            };
+            (done, batch, cursor) = (done + 1, batch + 1, tx::key_after(&key).to_vec());
+        }
+        self.progress = Some((done, finished, cursor));
+    }
+
+    fn act(&mut self, act: &Act) -> Told {
+        match *act {
+            Act::Put(row, Some(new)) => Told::Before(self.rows.insert(row, new)),
+            Act::Put(row, None) => Told::Before(self.rows.remove(&row)),
+            Act::Passed(row) => {
+                let (_, finished, cursor) = self.progress();
+                Told::Passed(finished || rows().pack(&(row,)) < cursor)
+            }
+            Act::Step(most) => {
+                self.go_on(most.max(1));
+                self.told()
+            }
+            Act::Progress => self.told(),
+        }
+    }
+
+    fn told(&self) -> Told {
+        let (rows, finished, cursor) = self.progress();
+        Told::Progress(rows, finished, cursor)
+    }
+}
+
+impl Bulk {
+    /// Does one step of the truth on the model.
+    pub(super) fn follow(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
+        if matches!(step.op, Op::Work(_) | Op::Finish) {
+            return if step.committed { self.went_on(model, step.mutations) } else { Ok(()) };
+        }
+        if !step.committed {
+            return looked(model, step);
+        }
+        if !model.done.insert((step.client, step.index)) {
+            return Err("took effect a second time".into());
+        }
+        let expected = match step.op {
+            Op::Put(row, value) => Answer::Before(model.rows.insert(*row, *value)),
+            Op::Remove(row) => Answer::Before(model.rows.remove(row)),
+            Op::Again => {
+                let finished = model.progress.as_ref().is_some_and(|(_, finished, _)| *finished);
+                if finished {
+                    model.progress = None;
+                }
+                Answer::Again(finished)
+            }
+            Op::Build(tag) => Answer::Published(model.tag.replace(*tag)),
+            Op::Together(acts) => Answer::Together(acts.iter().map(|act| model.act(act)).collect()),
+            Op::AtOnce(tag, publishes) => {
+                let before = model.tag;
+                if *publishes {
+                    model.tag = Some(*tag);
+                }
+                Answer::AtOnce(Looks {
+                    tags: [before, before, model.tag],
+                    under_way: [false, true, true, false],
+                    claim_seen: true,
+                    ended: [true; 2],
+                    pinned: [false, *publishes],
+                    observed: [true; 2],
+                    cleared: true,
+                })
+            }
+            _ => return Err("committed what others can see".into()),
+        };
+        match step.answer {
+            Some(answer) if *answer != expected => {
+                Err(format!("answered {answer:?} where the model answers {expected:?}"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Bulk {
+    /// A batch of the job: the rows that it has done are those between the cursors.
+    fn went_on(&self, model: &mut Model, mutations: &[Mutation]) -> Result<(), String> {
+        let key = job_key();
+        let stored = mutations.iter().find_map(|mutation| match mutation {
+            Mutation::Set(of, value) if of[..] == key[..] => Some(value),
+            _ => None,
+        });
+        let stored = stored.ok_or("a batch without its progress")?;
+        let (rows, finished, cursor): (u64, bool, TupleBytes<'_>) =
+            unpack(stored).map_err(|_| "a progress that cannot be read".to_owned())?;
+        let mut expected = model.clone();
+        let batch = rows.saturating_sub(expected.progress().0);
+        let most = if finished { usize::MAX } else { batch as usize };
+        expected.go_on(most);
+        let found = (rows, finished, cursor.to_vec());
+        if expected.progress() != found || batch > self.batch as u64 || (batch == 0 && !finished) {
+            return Err(format!(
+                "a batch of up to {} rows led to {found:?}, should lead to {:?}",
+                self.batch,
+                expected.progress()
+            ));
+        }
+        *model = expected;
+        Ok(())
+    }
+}
+
+/// An operation without an effect: its answer must fit the model as it stands.
+fn looked(model: &Model, step: &Step<'_, Bulk>) -> Result<(), String> {
+    let Some(answer) = step.answer else { return Ok(()) };
+    let fits = match (step.op, answer) {
+        (Op::Build(_), Answer::Outdated | Answer::GivenUp) | (Op::Leave(..), Answer::GivenUp) => true,
+        (Op::Leave(..) | Op::Sweep | Op::Clear, Answer::Done) | (Op::Pages, Answer::Swapped) => true,
+        (Op::Read | Op::Pages, Answer::Tag(tag)) => model.tag == *tag,
+        (Op::Beyond, Answer::Beyond(refused)) => refused[..] == BEYOND,
+        _ => return Err(format!("answered {answer:?}, but nothing was committed")),
+    };
+    match fits {
+        true => Ok(()),
+        false => Err(format!("answered {answer:?} where the current build is {:?}", model.tag)),
+    }
+}

@@ -1,0 +1,148 @@
+//! The operations of the workload and their answers as plain data, and how they are drawn.
+
+use super::Bulk;
+use proptest::{collection::vec, prelude::*};
+use serde::{Deserialize, Serialize};
+
+/// One operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Op {
+    /// Sets a row.
+    Put(i64, i64),
+    /// Removes a row.
+    Remove(i64),
+    /// Does so many batches of the job.
+    Work(usize),
+    /// Runs the job to its end.
+    Finish,
+    /// When the job has ended: drops the index, and lets it begin anew.
+    Again,
+    /// Makes a build with this tag, and publishes it.
+    Build(u32),
+    /// Makes so many batches of a build, and leaves it.
+    Leave(u32, usize),
+    /// Gives up old builds, and clears them.
+    Sweep,
+    /// Clears a batch of a retired build.
+    Clear,
+    /// Reads the current build in one transaction.
+    Read,
+    /// Reads it in batches.
+    Pages,
+    /// Does these about the job in one transaction.
+    Together(Vec<Act>),
+    /// Begins, writes and publishes a build with this tag in one transaction, looking at it all the time; or
+    /// gives it up in the place of publishing it.
+    AtOnce(u32, bool),
+    /// Asks for what is outside of every range, and for names at the limit and one byte beyond it.
+    Beyond,
+}
+
+/// One of several calls about the job in one transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Act {
+    /// Sets a row or removes it.
+    Put(i64, Option<i64>),
+    /// Does a batch of so many rows.
+    Step(usize),
+    /// Whether the job has passed a row.
+    Passed(i64),
+    /// How far it has come.
+    Progress,
+}
+
+/// What it answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Told {
+    /// The row's value before.
+    Before(Option<i64>),
+    /// Whether the job has passed the row.
+    Passed(bool),
+    /// Rows done, whether all are, the cursor.
+    Progress(u64, bool, Vec<u8>),
+}
+
+/// What a build made in one transaction looked like.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Looks {
+    /// The tags of the current build before, of the one to be replaced, and of the current one after.
+    pub(super) tags: [Option<u32>; 3],
+    /// Whether it was among those under way before it began, after, after its claim, and when it had ended.
+    pub(super) under_way: [bool; 4],
+    /// Whether the claim could be seen.
+    pub(super) claim_seen: bool,
+    /// Whether another claim was refused when it had ended, and whether to give it up again did nothing.
+    pub(super) ended: [bool; 2],
+    /// Whether it was pinned before it was published, and when it had ended.
+    pub(super) pinned: [bool; 2],
+    /// Whether it was left alone as it was observed before the claim, and given up as after it.
+    pub(super) observed: [bool; 2],
+    /// Whether all that was retired was cleared, if it was to be.
+    pub(super) cleared: bool,
+}
+
+/// What it answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Answer {
+    /// The row's value before.
+    Before(Option<i64>),
+    /// Nothing of interest to the model.
+    Done,
+    /// Whether the job begins anew.
+    Again(bool),
+    /// Published, in the place of the build with this tag.
+    Published(Option<u32>),
+    /// Refused: another build came first.
+    Outdated,
+    /// Refused: the build was given up.
+    GivenUp,
+    /// The tag of the current build.
+    Tag(Option<u32>),
+    /// The build that was read is no longer current.
+    Swapped,
+    /// What each of several calls answered.
+    Together(Vec<Told>),
+    /// What a build made in one transaction looked like.
+    AtOnce(Looks),
+    /// Whether each was refused.
+    Beyond(Vec<bool>),
+}
+
+impl Bulk {
+    /// What a client does, drawn.
+    pub(super) fn drawn(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
+        let row = || 0..self.rows;
+        let [jobs, builds] = self.mix;
+        let act = prop_oneof![
+            3 => (row(), proptest::option::of(0..self.values)).prop_map(|(row, new)| Act::Put(row, new)),
+            2 => (0..6usize).prop_map(Act::Step),
+            3 => row().prop_map(Act::Passed),
+            2 => Just(Act::Progress),
+        ];
+        let op = prop_oneof![
+            6 * jobs => (row(), 0..self.values).prop_map(|(row, value)| Op::Put(row, value)),
+            3 * jobs => row().prop_map(Op::Remove),
+            5 * jobs => (1..5usize).prop_map(Op::Work),
+            jobs => Just(Op::Finish),
+            2 * jobs => Just(Op::Again),
+            5 * builds => Just(Op::Build(0)),
+            builds => (0..4usize).prop_map(|most| Op::Leave(0, most)),
+            builds => any::<bool>().prop_map(|publishes| Op::AtOnce(0, publishes)),
+            3 * jobs => vec(act, 1..6).prop_map(Op::Together),
+            1 => Just(Op::Beyond),
+            6 * builds => Just(Op::Sweep),
+            2 * builds => Just(Op::Clear),
+            builds => Just(Op::Read),
+            4 * builds => Just(Op::Pages),
+        ];
+        let tagged = move |mut ops: Vec<Op>| {
+            for (number, op) in ops.iter_mut().enumerate() {
+                if let Op::Build(tag) | Op::Leave(tag, _) | Op::AtOnce(tag, _) = op {
+                    *tag = (client << 16 | (number & 0xffff)) as u32;
+                }
+            }
+            ops
+        };
+        vec(op, self.operations.clone()).prop_map(tagged).boxed()
+    }
+}

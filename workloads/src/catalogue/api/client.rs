@@ -1,0 +1,245 @@
+//! How a client performs a transaction.
+
+use super::{Answer, Api, Asked, Before, Call, Op, Seen, Spot, layout::Layout, planted::Planted};
+use bytes::Bytes;
+use futures::{
+    FutureExt,
+    future::{BoxFuture, Either, select},
+};
+use parking_lot::Mutex;
+use shaketable::{models::keyspace::Write, workload::Outcome};
+use shaketable_layers::{
+    once::{self, Check, Landing, Session},
+    sometimes,
+    tx::{
+        ConflictRangeType, Database, Error, Isolation, KeyValue, MutationType, RangeOption, Result,
+        RetryError, Transaction, TransactionOption,
+    },
+};
+use std::{sync::Arc, time::Duration};
+
+/// An attempt: what its calls answered, and its versionstamp once it has committed.
+type Try = (Vec<Seen>, BoxFuture<'static, Result<[u8; 10]>>);
+
+/// What a client holds.
+pub struct Client<D: Database> {
+    pub(super) session: Session<D>,
+    pub(super) client: usize,
+    pub(super) layout: Arc<Layout>,
+    /// What each attempt of the last operation saw; the operation record says which one counts.
+    pub(super) attempts: Arc<Mutex<Vec<Try>>>,
+}
+
+impl Api {
+    /// The operation's transaction, exactly once if it writes.
+    pub(super) async fn transact<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
+        let Client { session, client, layout, attempts } = client;
+        attempts.lock().clear();
+        let (client, layout, attempts, planted) = (*client, &**layout, &**attempts, self.planted);
+        let db = session.database().clone();
+        // The calls, with the answers kept apart for each attempt: the number of this one.
+        let calls = |tx: D::Transaction| async move {
+            let seen = run_calls(&tx, layout, client, op, planted).await?;
+            let mut attempts = attempts.lock();
+            attempts.push((seen, tx.get_versionstamp()));
+            Ok::<u64, Error>(attempts.len() as u64 - 1)
+        };
+        let shared = layout.key(client, Spot { own: false, n: 0 });
+        let (calls, handle) = (&calls, &db);
+        if op.reads_only() || planted == Some(Planted::NoOpRecord) {
+            let ran = db.run(|tx, attempt| async move {
+                prepare(handle, &tx, shared, op, attempt.number, planted).await?;
+                calls(tx).await
+            });
+            return match ran.await {
+                Ok(n) => self.answer(&mut attempts.lock(), n),
+                Err(e) if e.maybe_committed && !op.reads_only() => Outcome::Unknown(e.error),
+                Err(e) => Outcome::GaveUp(e.error),
+            };
+        }
+        let id = match session.begin().await {
+            Ok(id) => id,
+            Err(e) => return e.fdb().map_or_else(|| Outcome::Violated(e.to_string()), Outcome::GaveUp),
+        };
+        let slots = &session.slots().clone();
+        let ran = db.run(|tx, attempt| async move {
+            prepare(handle, &tx, shared, op, attempt.number, planted).await?;
+            match once::check(&tx, slots, id).await? {
+                Check::Done(n) => Ok(Landing::ready(n)),
+                Check::New(permit) => once::record(&tx, permit, calls(tx.clone()).await?),
+            }
+        });
+        let ran = ran.await;
+        match session.conclude(id, ran).await {
+            once::Outcome::Applied(n) => self.answer(&mut attempts.lock(), n),
+            once::Outcome::Refused(e) => {
+                e.fdb().map_or_else(|| Outcome::Violated(e.to_string()), Outcome::GaveUp)
+            }
+            once::Outcome::Unknown(_) => Outcome::Unknown(Error::COMMIT_UNKNOWN_RESULT),
+        }
+    }
+}
+
+impl Api {
+    /// The answer of the attempt that counts.
+    pub(super) fn answer(&self, attempts: &mut [Try], committed: u64) -> Outcome<Answer> {
+        let all = (self.planted == Some(Planted::CapturedAnswers))
+            .then(|| attempts.iter().flat_map(|t| t.0.clone()).collect());
+        let Some((seen, stamp)) = attempts.get_mut(committed as usize) else {
+            return Outcome::Violated(format!("attempt {committed} is recorded, but was never made"));
+        };
+        // There at once if this attempt was told that it committed, and else never.
+        let stamp = stamp.now_or_never().and_then(Result::ok);
+        Outcome::Answered(Answer { seen: all.unwrap_or_else(|| std::mem::take(seen)), stamp })
+    }
+}
+
+/// Makes a transaction ready for its calls: uses it for something else before, and sets its options.
+async fn prepare<D: Database>(
+    db: &D,
+    tx: &D::Transaction,
+    shared: &Bytes,
+    op: &Op,
+    attempt: u32,
+    planted: Option<Planted>,
+) -> Result<()> {
+    let waste = |tx: D::Transaction| async move {
+        tx.get(shared, Isolation::Serializable).await?;
+        tx.set(shared, b"wasted");
+        Ok::<_, Error>(())
+    };
+    match op.before {
+        Before::Nothing => {}
+        Before::Reset | Before::Cancel => {
+            waste(tx.clone()).await?;
+            if op.before == Before::Cancel {
+                tx.cancel();
+            }
+            if planted != Some(Planted::ResetForgotten) || op.before == Before::Cancel {
+                tx.reset();
+            }
+        }
+        Before::Drop => waste(db.create_transaction()?).await?,
+        Before::Lend => {
+            let lender = db.create_transaction()?;
+            tx.set_read_version(lender.get_read_version().await?);
+        }
+    }
+    let disable = !op.read_your_writes && (planted != Some(Planted::OptionSetOnce) || attempt == 0);
+    // It would come too late behind a use that was not reset.
+    let used = planted == Some(Planted::ResetForgotten) && op.before == Before::Reset;
+    if (disable || planted == Some(Planted::OwnWritesUnseen)) && !used {
+        tx.set_option(TransactionOption::ReadYourWritesDisable)?;
+    }
+    if !op.snapshot_ryw && planted != Some(Planted::SnapshotOwnWrites) {
+        tx.set_option(TransactionOption::SnapshotRywDisable)?;
+    }
+    for option in op.options.iter().flat_map(|choice| choice.options()) {
+        tx.set_option(option)?;
+    }
+    Ok(())
+}
+
+/// Runs the calls in a transaction; what each answered.
+async fn run_calls<T: Transaction>(
+    tx: &T,
+    layout: &Layout,
+    client: usize,
+    op: &Op,
+    planted: Option<Planted>,
+) -> Result<Vec<Seen>> {
+    let mut seen = Vec::with_capacity(op.calls.len());
+    let as_read =
+        |isolation| if planted == Some(Planted::SnapshotReads) { Isolation::Snapshot } else { isolation };
+    for call in &op.calls {
+        let answer = match call {
+            Call::Get(at, isolation) => {
+                tx.get(layout.point(client, *at, *isolation), as_read(*isolation)).await.map(Seen::Value)
+            }
+            Call::GetKey(selector) => {
+                let selector = layout.selector(client, *selector);
+                tx.get_key(&selector, as_read(Isolation::Serializable)).await.map(Seen::Key)
+            }
+            Call::GetRange(range, isolation) => {
+                let option = layout.range(client, *range, *isolation);
+                if range.one_batch || planted == Some(Planted::FirstBatch) {
+                    let batch = tx.get_range(&option, 1, as_read(*isolation)).await;
+                    batch.map(|batch| rows(batch.rows, batch.more && range.one_batch))
+                } else {
+                    tx.get_range_all(option, as_read(*isolation)).await.map(|all| rows(all, false))
+                }
+            }
+            Call::GetStamped(own, isolation) => {
+                let (begin, end) = layout.stamped(client, *own || *isolation == Isolation::Snapshot);
+                let range = RangeOption::new(begin, end);
+                tx.get_range_all(range, as_read(*isolation)).await.map(|all| rows(all, false))
+            }
+            Call::Conflict(begin, end, kind) => {
+                match layout.span(client, *begin, *end) {
+                    Some((begin, end)) if begin == end => tx.add_conflict_key(begin, *kind)?,
+                    Some((begin, end)) => tx.add_conflict_range(begin, end, *kind)?,
+                    None => {}
+                }
+                Ok(Seen::Nothing)
+            }
+            Call::Ask(Asked::ReadVersion) => tx.get_read_version().await.map(Seen::Number),
+            Call::Ask(Asked::Size) => tx.get_approximate_size().await.map(Seen::Number),
+            Call::Ask(Asked::StoredBytes) => {
+                tx.get_estimated_range_size_bytes(b"api/", b"api0").await.map(Seen::Number)
+            }
+            Call::Ask(Asked::SplitPoints) => {
+                tx.get_range_split_points(b"api/", b"api0", 500).await.map(Seen::Keys)
+            }
+            write => {
+                if matches!(write, Call::SetByHand(..)) || planted == Some(Planted::UncheckedWrites) {
+                    tx.set_option(TransactionOption::NextWriteNoWriteConflictRange)?;
+                }
+                let end_stamped = match write {
+                    Call::StampValue(at, data) if planted == Some(Planted::StampAtEnd) => {
+                        Some((at, data.bytes()))
+                    }
+                    _ => None,
+                };
+                if let Some((at, mut value)) = end_stamped {
+                    let offset = value.len() as u32;
+                    value.extend([0; 10].into_iter().chain(offset.to_le_bytes()));
+                    tx.atomic_op(layout.key(client, *at), &value, MutationType::SetVersionstampedValue);
+                    seen.push(Seen::Nothing);
+                    continue;
+                }
+                match layout.write(client, write) {
+                    Some(Write::Set(key, value)) => tx.set(&key, &value),
+                    Some(Write::Clear(begin, end)) => tx.clear_range(&begin, &end),
+                    Some(Write::Atomic(op, key, operand)) => tx.atomic_op(&key, &operand, op),
+                    None => {}
+                }
+                if let Call::SetByHand(at, _) = write {
+                    tx.add_conflict_key(layout.key(client, *at), ConflictRangeType::Write)?;
+                }
+                Ok(Seen::Nothing)
+            }
+        };
+        seen.push(match answer {
+            Err(Error::ACCESSED_UNREADABLE) => Seen::Unreadable,
+            other => other?,
+        });
+    }
+    Ok(seen)
+}
+
+fn rows(rows: Vec<KeyValue>, more: bool) -> Seen {
+    Seen::Rows(rows.into_iter().map(|row| (row.key, row.value)).collect(), more)
+}
+
+/// How long a key is watched, at most.
+const WATCHED: Duration = Duration::from_millis(30);
+
+/// Watches a key for a moment. A watch may fire for nothing, late, or fail; it must not hang a client
+/// that does not wait for it, nor disturb what comes after.
+pub(super) async fn watch<D: Database>(db: &D, key: &Bytes) {
+    let armed = db.run(|tx, _| async move { Ok::<_, Error>(tx.watch(key)) }).await;
+    if let Ok(changed) = armed {
+        let fired = matches!(select(changed, db.env().sleep(WATCHED)).await, Either::Left((Ok(()), _)));
+        sometimes!(fired, "api: a watch fires");
+    }
+}

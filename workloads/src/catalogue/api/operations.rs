@@ -1,0 +1,362 @@
+//! Transactions of random calls and their answers as plain data, and how they are drawn.
+
+use super::{
+    Api,
+    layout::{KEYS, REACH},
+};
+use bytes::Bytes;
+use proptest::{collection::vec, prelude::*, strategy::Union};
+use serde::{Deserialize, Serialize};
+use shaketable_layers::tx::{ConflictRangeType, Isolation, MutationType, StreamingMode, TransactionOption};
+
+/// One transaction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Op {
+    /// Whether its reads see its own writes.
+    pub read_your_writes: bool,
+    /// Whether its snapshot reads see its own writes.
+    pub snapshot_ryw: bool,
+    /// What is done with its handle before.
+    pub before: Before,
+    /// Its options, in this order.
+    pub options: Vec<Choice>,
+    /// The calls, in their order.
+    pub calls: Vec<Call>,
+    /// A key to watch for a moment afterwards, if the transaction writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch: Option<Spot>,
+}
+
+impl Op {
+    /// Whether it writes nothing, so that it commits at its read version.
+    pub(super) fn reads_only(&self) -> bool {
+        self.calls.iter().all(|call| {
+            matches!(
+                call,
+                Call::Get(..) | Call::GetKey(..) | Call::GetRange(..) | Call::GetStamped(..) | Call::Ask(_)
+            ) || matches!(call, Call::Conflict(_, _, ConflictRangeType::Read))
+        })
+    }
+}
+
+/// One call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Call {
+    /// Reads a key.
+    Get(Spot, Isolation),
+    /// Resolves a selector, serializably: it may leave the region.
+    GetKey(Selector),
+    /// Reads a range.
+    GetRange(Range, Isolation),
+    /// Reads all versionstamped keys of the own or the shared region.
+    GetStamped(bool, Isolation),
+    /// Sets a key.
+    Set(Spot, Data),
+    /// Clears a key.
+    Clear(Spot),
+    /// Clears from a key to another of its region; nothing when they are inverted.
+    ClearRange(Spot, u8),
+    /// Clears all versionstamped keys of the own or the shared region.
+    ClearStamped(bool),
+    /// An atomic operation that is not a versionstamped one.
+    Atomic(MutationType, Spot, Data),
+    /// A versionstamped key, in the own or the shared region; the first byte of the value comes behind the stamp.
+    StampKey(bool, Data),
+    /// A versionstamped value amidst some bytes.
+    StampValue(Spot, Data),
+    /// A conflict range from a key to another of its region, or of a key alone if they are the same; nothing
+    /// when they are inverted.
+    Conflict(Spot, u8, ConflictRangeType),
+    /// Sets a key without its write conflict range, which is added by hand.
+    SetByHand(Spot, Data),
+    /// Asks what nobody can know better: see [`Asked`].
+    Ask(Asked),
+}
+
+/// A key by region and number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spot {
+    /// In the client's own region, or in the shared one.
+    pub own: bool,
+    /// Which of the region's keys.
+    pub n: u8,
+}
+
+/// A selector by its base, `or_equal` and offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Selector(pub Spot, pub bool, pub i32);
+
+/// A value: some bytes, repeated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Data(pub Vec<u8>, pub u16);
+
+impl Data {
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        self.0.repeat(self.1.into())
+    }
+}
+
+/// A range read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Range {
+    /// Where it begins.
+    pub begin: Selector,
+    /// Where it ends.
+    pub end: Selector,
+    /// At most so many rows; 0 is unlimited.
+    pub limit: u8,
+    /// Descending.
+    pub reverse: bool,
+    /// The streaming mode.
+    pub mode: StreamingMode,
+    /// One batch only, instead of all there are.
+    pub one_batch: bool,
+}
+
+/// What a transaction is asked of itself, and of the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Asked {
+    /// Its read version: that at which its reads are judged.
+    ReadVersion,
+    /// Its size so far: not less than the keys and values that it has written.
+    Size,
+    /// An estimate of the bytes stored in the whole keyspace: not negative.
+    StoredBytes,
+    /// Points that split the whole keyspace in pieces: its ends, and in between what rises.
+    SplitPoints,
+}
+
+/// What is done with a transaction's handle before it is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Before {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// It reads and writes, and is reset.
+    Reset,
+    /// It reads and writes, is cancelled and reset.
+    Cancel,
+    /// Another transaction reads and writes, and is dropped.
+    Drop,
+    /// Another transaction fetches the read version for it.
+    Lend,
+}
+
+/// An option of a transaction. Only the last three show: they end it early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Choice {
+    /// Batch priority.
+    Batch,
+    /// System priority.
+    Immediate,
+    /// A throttling tag.
+    Tag,
+    /// Conflicting keys are reported.
+    Report,
+    /// Calls during the commit are allowed.
+    UsedDuringCommit,
+    /// The client resolves unknown results by itself.
+    Idempotent,
+    /// The largest backoff, milliseconds.
+    MaxDelay(u16),
+    /// A size that nothing here exceeds.
+    LargestSize,
+    /// Snapshot reads ignore own writes, and see them again.
+    SnapshotRywTwice,
+    /// How often it is retried.
+    RetryLimit(u8),
+    /// Milliseconds.
+    Timeout(u16),
+    /// Bytes: some transactions exceed it.
+    Size(u16),
+}
+
+impl Choice {
+    pub(super) fn options(self) -> Vec<TransactionOption> {
+        use TransactionOption as To;
+        match self {
+            Choice::Batch => vec![To::PriorityBatch],
+            Choice::Immediate => vec![To::PrioritySystemImmediate],
+            Choice::Tag => vec![To::Tag("api".into()), To::AutoThrottleTag("0123456789abcdef".into())],
+            Choice::Report => vec![To::ReportConflictingKeys],
+            Choice::UsedDuringCommit => vec![To::UsedDuringCommitProtectionDisable],
+            Choice::Idempotent => vec![To::AutomaticIdempotency],
+            Choice::MaxDelay(ms) => vec![To::MaxRetryDelay(ms.into())],
+            Choice::LargestSize => vec![To::SizeLimit(10_000_000)],
+            Choice::SnapshotRywTwice => vec![To::SnapshotRywDisable, To::SnapshotRywEnable],
+            Choice::RetryLimit(limit) => vec![To::RetryLimit(limit.into())],
+            Choice::Timeout(ms) => vec![To::Timeout(ms.into())],
+            Choice::Size(bytes) => vec![To::SizeLimit(bytes.into())],
+        }
+    }
+}
+
+/// What one call answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Seen {
+    /// Nothing, as for a write.
+    Nothing,
+    /// A value.
+    Value(Option<Bytes>),
+    /// A resolved key.
+    Key(Bytes),
+    /// A version or a size.
+    Number(i64),
+    /// Keys.
+    Keys(Vec<Bytes>),
+    /// Rows, and whether there may be more (one batch), or all of them.
+    Rows(Vec<(Bytes, Bytes)>, bool),
+    /// Refused with 1036: a versionstamp stands in the way.
+    Unreadable,
+}
+
+/// What an operation answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// What each call answered, in the attempt that committed.
+    pub seen: Vec<Seen>,
+    /// The versionstamp that attempt was told, if it was.
+    pub stamp: Option<[u8; 10]>,
+}
+
+/// What is asked.
+const ASKED: [Asked; 4] = [Asked::ReadVersion, Asked::Size, Asked::StoredBytes, Asked::SplitPoints];
+
+/// Options that must not show.
+const HARMLESS: [Choice; 9] = [
+    Choice::Batch,
+    Choice::Immediate,
+    Choice::Tag,
+    Choice::Report,
+    Choice::UsedDuringCommit,
+    Choice::Idempotent,
+    Choice::MaxDelay(20),
+    Choice::LargestSize,
+    Choice::SnapshotRywTwice,
+];
+
+impl Api {
+    /// What a client does, drawn.
+    pub(super) fn drawn(&self) -> BoxedStrategy<Vec<Op>> {
+        let calls = vec(self.call(), 1..self.calls + 1);
+        let (keys, shared) = (self.keys, self.shared);
+        let spot = (0..100u32, 0..keys).prop_map(move |(p, n)| Spot { own: p >= shared, n });
+        let watch = prop::option::weighted(0.15, spot);
+        use Before::{Cancel, Drop, Lend, Reset};
+        let before = prop_oneof![
+            12 => Just(Before::Nothing),
+            3 => prop::sample::select(&[Reset, Cancel, Drop, Lend][..]),
+        ];
+        let limits = prop_oneof![
+            (0..4u8).prop_map(Choice::RetryLimit),
+            prop::sample::select(&[10, 50, 1_000][..]).prop_map(Choice::Timeout),
+            prop::sample::select(&[32, 200, 2_000][..]).prop_map(Choice::Size),
+        ];
+        let choice = prop_oneof![
+            20 => prop::sample::select(&HARMLESS[..]),
+            if self.limited { 6 } else { 0 } => limits,
+        ];
+        let ryw = (prop::bool::weighted(0.85), prop::bool::weighted(0.85));
+        let op = (ryw, before, vec(choice, 0..3), calls, watch);
+        let op = op.prop_map(|((read_your_writes, snapshot_ryw), before, options, calls, watch)| Op {
+            read_your_writes,
+            snapshot_ryw,
+            before,
+            options,
+            calls,
+            watch,
+        });
+        vec(op, self.operations.clone()).boxed()
+    }
+}
+
+impl Api {
+    fn call(&self) -> BoxedStrategy<Call> {
+        use proptest::prelude::any;
+        let shared = self.shared;
+        let spot = || (0..100u32, 0..self.keys).prop_map(move |(p, n)| Spot { own: p >= shared, n });
+        let region = || (0..100u32).prop_map(move |p| p >= shared);
+        let selector = || (spot(), any::<bool>(), -REACH..=REACH).prop_map(|(s, e, o)| Selector(s, e, o));
+        let plain = || spot().prop_map(|s| Selector(s, false, 1));
+        let bound = || prop_oneof![2 => plain(), 1 => selector()];
+        let isolation = || prop_oneof![3 => Just(Isolation::Serializable), 1 => Just(Isolation::Snapshot)];
+        let repeat = self.repeat;
+        let data = || {
+            let repeat = prop_oneof![3 => Just(1u16), 1 => 1..repeat + 1];
+            (vec(any::<u8>(), 0..9), repeat).prop_map(|(bytes, repeat)| Data(bytes, repeat))
+        };
+        let mode = prop::sample::select(vec![
+            StreamingMode::WantAll,
+            StreamingMode::Iterator,
+            StreamingMode::Exact,
+            StreamingMode::Small,
+            StreamingMode::Medium,
+            StreamingMode::Large,
+            StreamingMode::Serial,
+        ]);
+        let limit = prop_oneof![Just(0u8), 1..20u8];
+        let range = (bound(), bound(), limit, any::<bool>(), mode, prop::bool::weighted(0.3)).prop_map(
+            |(begin, end, limit, reverse, mode, one_batch)| Range {
+                begin,
+                end,
+                limit,
+                reverse,
+                mode,
+                one_batch,
+            },
+        );
+        let plain_ops: Vec<MutationType> = MutationType::ALL
+            .iter()
+            .copied()
+            .filter(|m| {
+                !matches!(m, MutationType::SetVersionstampedKey | MutationType::SetVersionstampedValue)
+            })
+            .collect();
+        let kind = prop_oneof![Just(ConflictRangeType::Read), Just(ConflictRangeType::Write)];
+        let w = self.weights;
+        let mut kinds: Vec<(u32, BoxedStrategy<Call>)> = vec![
+            (w[0], (spot(), isolation()).prop_map(|(s, i)| Call::Get(s, i)).boxed()),
+            (w[1], selector().prop_map(Call::GetKey).boxed()),
+            (w[2], (range, isolation()).prop_map(|(r, i)| Call::GetRange(r, i)).boxed()),
+            (w[3], (region(), isolation()).prop_map(|(own, i)| Call::GetStamped(own, i)).boxed()),
+            (w[4], (spot(), data()).prop_map(|(s, d)| Call::Set(s, d)).boxed()),
+            (w[5], spot().prop_map(Call::Clear).boxed()),
+            (w[6], (spot(), 0..KEYS).prop_map(|(b, e)| Call::ClearRange(b, e)).boxed()),
+            (w[7], region().prop_map(Call::ClearStamped).boxed()),
+            (
+                w[8],
+                (prop::sample::select(plain_ops), spot(), data())
+                    .prop_map(|(m, s, d)| Call::Atomic(m, s, d))
+                    .boxed(),
+            ),
+            (w[9], (region(), data()).prop_map(|(own, d)| Call::StampKey(own, d)).boxed()),
+            (w[10], (spot(), data()).prop_map(|(s, d)| Call::StampValue(s, d)).boxed()),
+            (w[11], (spot(), 0..KEYS, kind).prop_map(|(b, e, k)| Call::Conflict(b, e, k)).boxed()),
+            (w[12], (spot(), data()).prop_map(|(s, d)| Call::SetByHand(s, d)).boxed()),
+            (w[13], prop::sample::select(&ASKED[..]).prop_map(Call::Ask).boxed()),
+        ];
+        kinds.retain(|(weight, _)| *weight > 0);
+        Union::new_weighted(kinds).boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shaketable::plan::{Demands, Plan};
+    use shaketable_sim::seed::Seed;
+
+    #[test]
+    fn plans_are_drawn_and_survive_being_saved() {
+        let mut kinds = std::collections::BTreeSet::new();
+        for seed in 0..100 {
+            let plan: Plan<Api> = Plan::draw(Seed(seed), &Demands::default());
+            for call in plan.operations.iter().flatten().flat_map(|op| &op.calls) {
+                let text = serde_json::to_string(call).unwrap();
+                assert_eq!(serde_json::from_str::<Call>(&text).unwrap(), *call);
+                kinds.insert(text.split('"').nth(1).unwrap().to_owned());
+            }
+        }
+        assert_eq!(kinds.len(), 14, "{kinds:?}");
+    }
+}

@@ -1,14 +1,14 @@
 //! Uploads done wrong, one bug at a time.
 
-use crate::{
-    catalogue::blob,
-    catalogue::upload::{
-        Answer, Client, Deed, Done, Op, Planted, Upload, Wish, applied, meets, read_as, refused,
-    },
+use super::{
+    Answer, Client, Deed, Done, Op, Upload, Wish,
+    client::{applied, read_as, refused},
+    model::meets,
 };
+use crate::catalogue::blob;
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, pack, unpack};
-use shaketable::{looks, workload::Outcome};
+use shaketable::{looks, specimen::UNRECORDED, workload::Outcome};
 use shaketable_layers::{
     blob::{Error, Expect, Generation, UploadId},
     once::{self, converging},
@@ -18,6 +18,58 @@ use shaketable_layers::{
         RangeOption, RetryError, RunError, Transaction,
     },
 };
+
+shaketable::planted_bugs! {
+    Unrecorded = UNRECORDED, "the last transaction of an upload is retried after an unknown result without an operation record", "an upload that is finished twice";
+    InPlace = "in-place", "parts are appended to the blob itself", "an upload where everybody reads";
+    SwitchFirst = "switch-first", "the manifest names the new content before its parts have come", "an upload in the wrong order";
+    NotCompared = "not-compared", "what was expected of the blob is not compared when the upload takes its place", "a switch without a comparison";
+    PagesUnchecked = "pages-unchecked", "a reader does not look at the generation from page to page", "a reader that trusts the offset";
+    PartUnchecked = "part-unchecked", "a part does not make sure that its upload is still under way", "a blind write of a part";
+    CollectAtSnapshot = "collect-at-snapshot", "the collector reads at snapshot which uploads are under way", "a collector without isolation";
+    PartsCounted = "parts-counted", "a part's number is how many have come before", "parts that are appended";
+    PartsAtSnapshot = "parts-at-snapshot", "the parts that have come are read at snapshot, however they are asked for", "a dropped conflict range";
+    OldKept = "old-kept", "the content that an upload replaces is left where it is", "a switch that only moves the pointer";
+    AgeInVersions = "age-in-versions", "the collector takes an upload for dead that began long ago by the count of versions", "the layer's own collector, as it was";
+    SeenIsDead = "seen-is-dead", "the collector removes every upload that was there before it waited", "a collector that looks for the name only";
+    SignOfBeginning = "sign-of-beginning", "a part that is put is no sign of life", "a lease that is not renewed";
+    TailOfPart = "tail-of-part", "a shorter part leaves the end of the one that it replaces", "a write without a clear";
+    GapTaken = "gap-taken", "an upload is finished without a part in the middle", "parts that are counted, not compared";
+    ShortTaken = "short-taken", "an upload is finished with a short part in the middle", "parts that are counted, not measured";
+    AbandonKeeps = "abandon-keeps", "an upload that is given up leaves its content", "a forgotten clear";
+    AnotherBlob = "another-blob", "an upload that is under way is begun for another blob", "an id that is not compared";
+}
+
+impl Planted {
+    /// Whether the bug is one of uploads as a whole.
+    pub(super) fn uploads(self) -> bool {
+        matches!(
+            self,
+            Planted::Unrecorded
+                | Planted::InPlace
+                | Planted::SwitchFirst
+                | Planted::NotCompared
+                | Planted::PartUnchecked
+                | Planted::PartsCounted
+                | Planted::OldKept
+        )
+    }
+
+    /// Whether it is one of readers.
+    pub(super) fn reads(self) -> bool {
+        self == Planted::PagesUnchecked
+    }
+
+    /// Whether it is one of collectors.
+    pub(super) fn collects(self) -> bool {
+        matches!(self, Planted::CollectAtSnapshot | Planted::AgeInVersions | Planted::SeenIsDead)
+    }
+
+    /// Whether the bug shows where uploads take longer than collectors wait.
+    pub(super) fn is_impatient(self) -> bool {
+        matches!(self, Planted::AgeInVersions | Planted::SeenIsDead | Planted::SignOfBeginning)
+    }
+}
 
 /// Does an operation that the bug touches; `None` when it leaves this one as it is.
 pub async fn apply<D: Database>(

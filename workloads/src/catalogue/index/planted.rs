@@ -1,14 +1,18 @@
 //! Indexed records done wrong, one bug at a time: as the recipe prints them, or as one would write them
 //! in haste.
 
-use crate::catalogue::index::{
-    Answer, Entries, Key, Op, Planted, Thing, covered, entries, entries_of_thing, listed, old_user,
-    record_key, record_value, region, right, table, thing_key, users,
+use super::{
+    Answer, Key, Op, Thing,
+    client::right,
+    operations::{listed, old_user, region},
+    records::{
+        Entries, covered, entries, entries_of_thing, record_key, record_value, table, thing_key, users,
+    },
 };
 use foundationdb_tuple::{Subspace, pack};
 use parking_lot::Mutex;
 use shaketable::{
-    specimen::{self, Recorded, ran},
+    specimen::{self, Recorded, UNRECORDED, ran},
     workload::Outcome,
 };
 use shaketable_layers::{
@@ -22,6 +26,36 @@ use shaketable_layers::{
     },
 };
 use std::collections::BTreeMap;
+
+shaketable::planted_bugs! {
+    Unrecorded = UNRECORDED, "a write is retried after an unknown result without an operation record", "a blind write done twice";
+    AsPrinted = "as-printed", "the zip code is part of the user's key, and old index entries stay", "the recipe's set_user";
+    OldAtSnapshot = "old-at-snapshot", "the record to be replaced is read at snapshot", "a read without isolation";
+    DeleteForgets = "delete-forgets", "deleting a user leaves the zip code's entries", "an index forgotten on delete";
+    DeleteByMemory = "delete-by-memory", "deleting a user removes the entries of what the client saw before, not of what is stored", "an index forgotten on delete";
+    NameForgotten = "name-forgotten", "the index of names is maintained for new users, not for renamed ones", "an index forgotten on one path";
+    CoveredStale = "covered-stale", "a new name does not reach the covering index unless the zip code changes", "an index forgotten on one path, covering";
+    CoveredOfOld = "covered-of-old", "a user who moves takes the old name along in the covering index", "a covered part taken from the wrong record";
+    NullIndexed = "null-indexed", "an unknown zip code is indexed when set and not when removed", "unset values, decided twice";
+    FirstBatch = "first-batch", "the first batch of a range read is taken for the whole lookup", "a range that is longer than a batch";
+    TwoTransactions = "two-transactions", "index entries are written in a transaction of their own", "a database handed where a transaction belongs";
+    KeptOld = "kept-old", "the old record read in the first attempt is kept for the retries", "state that survives a retry";
+    AnswerOfRetry = "answer-of-retry", "a retry answers with what it replaced itself", "the answer of the last attempt";
+    TimeoutIsRefusal = "timeout-is-refusal", "an unknown outcome is reported as a failure", "a timeout reported as a failure";
+    LookupThenGet = "lookup-then-get", "a lookup reads entries and records in two transactions", "an answer used in another transaction, its general form";
+    LookupApart = "lookup-apart", "a lookup is done in a transaction of its own, before the writes it was called after", "a look-up that does not compose";
+    FindAtSnapshot = "find-at-snapshot", "lookups before a write are done at snapshot", "a snapshot read in a composed look-up";
+    TruncatedKey = "truncated-key", "a name is indexed under its first hundred bytes", "an index entry under a truncated key";
+    NulUnescaped = "nul-unescaped", "a zip code goes into the index between its type and a NUL, whatever it holds", "an escape left out";
+    PrefixLookup = "prefix-lookup", "a lookup by name finds all names that begin so", "prefix confusion";
+    BetweenIncludes = "between-includes", "a range of zip codes includes its end", "a bound off by one";
+    BetweenExcludes = "between-excludes", "a range without its start leaves out what goes on with a NUL", "the key after a key, where its entries are meant";
+    StartsAlike = "starts-alike", "a zip code that begins as the new one does is taken for the same, and its entries stay", "a stale entry on one path";
+    SwapForgets = "swap-forgets", "exchanging zip codes does not maintain the covering index", "a stale entry on one path";
+    TypeLost = "type-lost", "a tag of bytes is looked up as text", "equal under one encoding, different under another";
+    LimitBeyond = "limit-beyond", "a record one byte beyond the limit is stored", "a limit off by one";
+    CoveredUnchecked = "covered-unchecked", "what an index covers is cut to what fits", "a limit that is ignored";
+}
 
 /// Does a call that the bug touches; `None` when it leaves this one as it is.
 pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Option<Result<Answer, Error>> {

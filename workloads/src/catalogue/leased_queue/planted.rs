@@ -1,6 +1,10 @@
 //! A leased queue done wrong, one bug at a time.
 
-use crate::catalogue::leased_queue::{Act, Leased, Planted, Told, count, leased, together as right};
+use super::{
+    Act, Leased, Told,
+    composed::{count, together as right},
+    leased,
+};
 use bytes::BytesMut;
 use foundationdb_tuple::Subspace;
 use shaketable::{looks, specimen::Recorded};
@@ -15,6 +19,25 @@ use shaketable_layers::{
     },
 };
 use std::{collections::BTreeSet, slice, time::Duration};
+
+shaketable::planted_bugs! {
+    AcknowledgesUnfenced = "acknowledges-unfenced", "an acknowledgement asks whether the item is claimed, not by whom", "a completion without a fencing token";
+    RenewsUnfenced = "renews-unfenced", "a renewal does not compare the token", "a renewal after a takeover";
+    ClaimsAtSnapshot = "claims-at-snapshot", "the first item is read at snapshot and claimed blindly", "a blind claim";
+    StoredDeadline = "stored-deadline", "the end of a lease is stored by its holder's clock and compared with another's", "an expiry compared with a local clock";
+    RevisionIgnored = "revision-ignored", "a lease that was renewed while it was watched ends all the same", "a watcher of the holder alone";
+    ExpiresBlindly = "expires-blindly", "a watched lease is ended without a look whether it is still the same", "a watcher that does not look again";
+    TokenBeginsAgain = "token-begins-again", "an item that comes back begins with the first token again", "a counter that is cleared with its lease";
+    NeverExpires = "never-expires", "nobody ends the leases of the dead", "a claim without an expiry";
+    AcknowledgesUnrecorded = "acknowledges-unrecorded", "an acknowledgement that committed unseen is retried, and refused", "an acknowledgement without a record";
+    AcknowledgesAtSnapshot = "acknowledges-at-snapshot", "an acknowledgement reads the lease at snapshot", "two incarnations of one worker";
+    RenewsUnseen = "renews-unseen", "a renewal changes nothing that a watcher could see", "a heartbeat that is not written";
+    ReleaseForgets = "release-forgets", "a release clears the lease, and with it the last token", "a counter that is cleared with its lease";
+    FirstPage = "first-page", "only the first page of the leases is watched", "a list that is longer than a page";
+    CountBeside = "count-beside", "a count in a transaction is taken in another one beside it", "a look-up that is given the database";
+    CountAtSnapshot = "count-at-snapshot", "a count is read at snapshot, however it is asked for", "a dropped conflict range";
+    ComesBackLast = "comes-back-last", "an item whose lease has ended is enqueued anew", "a retry at the end of the line";
+}
 
 fn part(part: i64) -> Subspace {
     leased().subspace().subspace(&part)

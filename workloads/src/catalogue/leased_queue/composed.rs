@@ -1,0 +1,113 @@
+//! Several calls of the queue in one transaction.
+
+use super::{Act, Hand, Told, leased, operations::name};
+use shaketable::looks;
+use shaketable_layers::{
+    leased_queue::{Claim, Error, Hold, Lease},
+    queue::ItemId,
+    tx::{
+        Isolation::{self, Serializable},
+        Transaction,
+    },
+};
+
+/// Does several calls; `ids` are those of the items that they enqueue.
+pub(super) async fn together<T: Transaction>(
+    tx: &T,
+    acts: &[Act],
+    ids: &[ItemId],
+) -> Result<Vec<Told>, Error> {
+    let (queue, mut told) = (leased(), Vec::with_capacity(acts.len()));
+    for (act, id) in acts.iter().zip(ids) {
+        told.push(match act {
+            Act::Put(batch) => {
+                queue.enqueue(tx, *id, &batch.value()).await?;
+                Told::Put
+            }
+            Act::Count(most) => {
+                let look = |tx, isolation| async move { count(&tx, *most, isolation).await };
+                looks::twice(tx, act, look).await?
+            }
+            Act::Leases(most) => {
+                let look = |tx, isolation| async move { leases(&tx, *most, isolation).await };
+                looks::twice(tx, act, look).await?
+            }
+            Act::Take(hand) => take(tx, *hand).await?,
+            Act::Stale => {
+                let mut ended = 0;
+                if let Some(Lease { hold, revision }) = first_lease(tx).await? {
+                    let elder = Hold { token: hold.token - 1, ..hold };
+                    for stale in [
+                        Lease { hold, revision: revision + 1 },
+                        Lease { hold, revision: revision - 1 },
+                        Lease { hold: elder, revision },
+                    ] {
+                        ended += usize::from(queue.expire(tx, stale).await?);
+                    }
+                }
+                Told::Ended(ended)
+            }
+        });
+    }
+    Ok(told)
+}
+
+pub(super) async fn count<T: Transaction>(tx: &T, most: usize, isolation: Isolation) -> Result<Told, Error> {
+    let (waiting, claimed) = leased().len(tx, most, isolation).await?;
+    Ok(Told::Count(waiting, claimed))
+}
+
+async fn leases<T: Transaction>(tx: &T, most: usize, isolation: Isolation) -> Result<Told, Error> {
+    let (mut held, mut after) = (Vec::new(), None);
+    loop {
+        let page = leased().leases(tx, after, most, isolation).await?;
+        held.extend(page.held.iter().map(|l| (l.hold.position, l.hold.token, l.revision)));
+        after = page.next;
+        if after.is_none() {
+            return Ok(Told::Leases(held));
+        }
+    }
+}
+
+async fn first_lease<T: Transaction>(tx: &T) -> Result<Option<Lease>, Error> {
+    let mut after = None;
+    loop {
+        let page = leased().leases(tx, after, 2, Serializable).await?;
+        after = page.next;
+        if !page.held.is_empty() || after.is_none() {
+            return Ok(page.held.first().copied());
+        }
+    }
+}
+
+async fn take<T: Transaction>(tx: &T, hand: Hand) -> Result<Told, Error> {
+    let queue = leased();
+    let Some(Claim { hold, value }) = queue.claim(tx).await? else { return Ok(Told::Nothing) };
+    let name = name(&value).map_err(|_| Error::Foreign(value))?;
+    let mut revision = 0;
+    match hand {
+        Hand::Acknowledge => queue.acknowledge(tx, hold).await?,
+        Hand::Release => queue.release(tx, hold).await?,
+        Hand::Renew(times) => {
+            for _ in 0..times {
+                revision = queue.renew(tx, hold).await?;
+            }
+            return Ok(Told::Taken(name, hold.token, revision, false));
+        }
+    }
+    // Nothing more can be done with what is not held.
+    let mut lost = true;
+    for again in [
+        queue.renew(tx, hold).await.map(drop),
+        queue.acknowledge(tx, hold).await,
+        queue.release(tx, hold).await,
+    ] {
+        match again {
+            Err(Error::Lost(of)) => lost &= of == hold,
+            Err(e) => return Err(e),
+            Ok(()) => lost = false,
+        }
+    }
+    lost &= !queue.expire(tx, Lease { hold, revision }).await?;
+    Ok(Told::Taken(name, hold.token, revision, lost))
+}

@@ -1,0 +1,204 @@
+//! The sequential model.
+//!
+//! It follows what each transaction wrote and checks that this is a step which the queue allows, by the operation that
+//! holds the lease. Whether the answers fit is decided at the end.
+
+use super::{Act, Answer, End, Hand, Leased, Name, Op, leased, stage::Stage};
+use shaketable::{judges::Keyspace, workload::Step};
+use shaketable_layers::{leased_queue::Error, queue::Position, tx::KeyValue};
+use shaketable_sim::proto::Mutation;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Names an operation: its client, its place in the client's list.
+type Call = (usize, usize);
+
+/// The model: what is stored, who holds what, and what became of whom.
+#[derive(Clone, Default)]
+pub struct Model {
+    rows: Keyspace,
+    pub(super) stage: Stage,
+    /// The operation that made the last claim of an item.
+    holders: BTreeMap<Position, Call>,
+    pub(super) claims: BTreeMap<Call, Name>,
+    pub(super) ends: BTreeMap<Call, End>,
+    acknowledged: BTreeSet<Name>,
+    pub(super) told: BTreeMap<Call, (Name, End)>,
+}
+
+impl Model {
+    /// Does what a transaction wrote, and says whether it may.
+    fn commit(&mut self, step: &Step<'_, Leased>) -> Result<(), String> {
+        let space = leased();
+        for mutation in step.mutations {
+            let key = match mutation {
+                Mutation::Set(key, _) | Mutation::Atomic(key, ..) => key,
+                Mutation::ClearRange(range) => &range.begin,
+            };
+            if space.subspace().is_start_of(key) {
+                self.rows.apply(mutation, None);
+            }
+        }
+        let rows = self.rows.0.iter().map(|(k, v)| KeyValue::new(k.clone(), v.clone()));
+        let after = Stage::of(rows)?;
+        let before = std::mem::replace(&mut self.stage, after.clone());
+        let call = (step.client, step.index);
+        if let Op::Together(acts) = step.op {
+            return self.together(acts, before, &after, step);
+        }
+
+        let new = |map: &BTreeMap<Position, Name>, old: &BTreeMap<Position, Name>| -> Vec<(Position, Name)> {
+            map.iter().filter(|(p, n)| old.get(p) != Some(n)).map(|(p, n)| (*p, *n)).collect()
+        };
+        let (put, left) = (new(&after.waiting, &before.waiting), new(&before.waiting, &after.waiting));
+        let (claimed, ended) = (new(&after.claimed, &before.claimed), new(&before.claimed, &after.claimed));
+        let changed: Vec<Position> = before
+            .leases
+            .keys()
+            .chain(after.leases.keys())
+            .filter(|p| before.leases.get(p) != after.leases.get(p))
+            .copied()
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect();
+        let lease = |stage: &Stage, p: &Position| stage.leases.get(p).copied();
+        let mine = |p: &Position| self.holders.get(p) == Some(&call);
+        match (step.op, &put[..], &left[..], &claimed[..], &ended[..], &changed[..]) {
+            (Op::Work(_) | Op::Expire, [], [], [], [], []) => Ok(()),
+            (Op::Enqueue(batch), [(position, name)], [], [], [], []) => {
+                let stamp = match position {
+                    Position::Commit { stamp, .. } => Some(*stamp),
+                    Position::Index { .. } => None,
+                };
+                match *name == (batch.client, batch.number) && stamp == step.stamp {
+                    true => Ok(()),
+                    false => Err(format!("enqueued {name:?} at {position:?}")),
+                }
+            }
+            (Op::Work(_), [], [item], [same], [], [at]) if item == same && item.0 == *at => {
+                if before.waiting.first_key_value().map(|(p, n)| (*p, *n)) != Some(*item) {
+                    return Err(format!("claimed {item:?} out of turn: {:?}", before.waiting));
+                }
+                let token = lease(&before, at).map_or(0, |(token, ..)| token);
+                match lease(&after, at) {
+                    Some((next, 0, true)) if next > token => {}
+                    other => return Err(format!("the lease {other:?} follows the token {token}")),
+                }
+                self.holders.insert(*at, call);
+                match self.claims.insert(call, item.1) {
+                    None => Ok(()),
+                    Some(other) => Err(format!("claimed {item:?} beside {other:?}")),
+                }
+            }
+            (Op::Work(_), [], [], [], [], [at]) => {
+                let (old, new) = (lease(&before, at), lease(&after, at));
+                let renewed = old.map(|(token, revision, held)| (token, revision + 1, held));
+                match mine(at) && new == renewed && old.is_some_and(|(_, _, held)| held) {
+                    true => Ok(()),
+                    false => Err(format!("made {new:?} of the lease {old:?}, and holds it: {}", mine(at))),
+                }
+            }
+            (Op::Work(_), [], [], [], [item], [at]) if item.0 == *at && lease(&after, at).is_none() => {
+                if !mine(at) {
+                    return Err(format!("acknowledged {item:?}, which {:?} holds", self.holders.get(at)));
+                }
+                if !self.acknowledged.insert(item.1) {
+                    return Err(format!("acknowledged {item:?} again"));
+                }
+                self.end(call, End::Acknowledged)
+            }
+            (Op::Work(_) | Op::Expire, [item], [], [], [same], [at]) if item == same && item.0 == *at => {
+                let unheld = lease(&before, at).map(|(token, revision, _)| (token, revision, false));
+                if lease(&after, at) != unheld {
+                    return Err(format!("{item:?} comes back under the lease {:?}", lease(&after, at)));
+                }
+                match step.op {
+                    Op::Work(_) if !mine(at) => Err(format!("released {item:?}, which another holds")),
+                    Op::Work(_) => self.end(call, End::Released),
+                    _ => Ok(()),
+                }
+            }
+            _ => Err(format!(
+                "no step of the queue: put {put:?}, left {left:?}, claimed {claimed:?}, ended {ended:?}, \
+                 changed the leases {changed:?} from {:?} to {:?}",
+                before.leases, after.leases
+            )),
+        }
+    }
+
+    /// Does several calls one after the other, and compares what they answered and what they led to.
+    fn together(
+        &mut self,
+        acts: &[Act],
+        mut stage: Stage,
+        after: &Stage,
+        step: &Step<'_, Leased>,
+    ) -> Result<(), String> {
+        let Some((told, ends)) = stage.together(acts) else {
+            return Err("committed where the model refuses to read its own items".into());
+        };
+        if let Some(answer) = step.answer
+            && *answer != Answer::Together(told.clone())
+        {
+            return Err(format!("answered {answer:?} where the model answers {told:?}"));
+        }
+        let put = acts.iter().filter_map(|act| match act {
+            Act::Put(batch) => Some((batch.client, batch.number)),
+            _ => None,
+        });
+        let new: Vec<_> = after.waiting.iter().filter(|(at, _)| !stage.waiting.contains_key(at)).collect();
+        let stamped =
+            |at: &Position| matches!(at, Position::Commit { stamp, .. } if Some(*stamp) == step.stamp);
+        if !new.iter().map(|(_, name)| **name).eq(put) || !new.iter().all(|(at, _)| stamped(at)) {
+            return Err(format!("enqueued {new:?} by {acts:?}"));
+        }
+        stage.waiting.extend(new.into_iter().map(|(at, name)| (*at, *name)));
+        if stage != *after {
+            return Err(format!("{acts:?} led to {after:?}, should lead to {stage:?}"));
+        }
+        for (at, name, hand) in ends {
+            self.holders.insert(at, (step.client, step.index));
+            if hand == Hand::Acknowledge && !self.acknowledged.insert(name) {
+                return Err(format!("acknowledged {name:?} again"));
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, call: Call, end: End) -> Result<(), String> {
+        match self.ends.insert(call, end) {
+            None => Ok(()),
+            Some(before) => Err(format!("ended as {end:?} and as {before:?}")),
+        }
+    }
+}
+
+impl Leased {
+    /// Does one step of the truth on the model.
+    pub(super) fn follow(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
+        if let Some(Answer::Worked(name, end)) = step.answer {
+            model.told.insert((step.client, step.index), (*name, *end));
+        }
+        if step.committed {
+            if step.answer == Some(&Answer::Nothing) && !model.stage.waiting.is_empty() {
+                return Err(format!("found nothing, where {:?} wait", model.stage.waiting));
+            }
+            return model.commit(step);
+        }
+        let fits = match (step.op, step.answer) {
+            (_, None) | (Op::Expire, Some(Answer::Expired)) => true,
+            (Op::Count(most), Some(Answer::Count(waiting, claimed))) => {
+                let counted = [model.stage.waiting.len(), model.stage.claimed.len()];
+                [*waiting, *claimed] == counted.map(|count| count.min((*most).max(1)))
+            }
+            (Op::Together(acts), Some(Answer::Refused(why))) => {
+                *why == Error::OwnUnreadable.to_string() && model.stage.clone().together(acts).is_none()
+            }
+            (Op::Oversized(_) | Op::Deep, Some(Answer::Refused(why))) => why.contains("exceeds the limit"),
+            _ => return Err(format!("answered {:?}, but nothing was committed", step.answer)),
+        };
+        match fits {
+            true => Ok(()),
+            false => Err(format!("answered {:?} where the queue is {:?}", step.answer, model.stage)),
+        }
+    }
+}

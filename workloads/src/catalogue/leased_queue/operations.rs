@@ -1,0 +1,232 @@
+//! The operations of the workload and their answers as plain data, and how they are drawn.
+
+use super::Leased;
+use bytes::Bytes;
+use foundationdb_tuple::{Bytes as TupleBytes, pack, unpack};
+use proptest::{collection::vec, prelude::*};
+use serde::{Deserialize, Serialize};
+use shaketable_layers::{leased_queue::MAX_VALUE_BYTES, queue::Position};
+
+/// One operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Op {
+    /// Enqueues an item.
+    Enqueue(Batch),
+    /// Claims an item and works at it, in this manner.
+    Work(Manner),
+    /// Ends the leases that nobody renews.
+    Expire,
+    /// Counts the items that wait and those that are claimed, each up to so many.
+    Count(usize),
+    /// Does these in one transaction.
+    Together(Vec<Act>),
+    /// Tries to enqueue into a queue whose prefix leaves no place for a key.
+    Deep,
+    /// Tries to enqueue a value of so many bytes more than fit.
+    Oversized(u16),
+}
+
+/// One of several calls in one transaction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Act {
+    /// Enqueues an item.
+    Put(Batch),
+    /// Counts, up to so many.
+    Count(usize),
+    /// Lists the leases, in pages of so many.
+    Leases(usize),
+    /// Claims an item, and does this with it.
+    Take(Hand),
+    /// Ends leases that nobody has observed: the first one as it may be after a renewal, and as it may have
+    /// been before.
+    Stale,
+}
+
+/// What is done with an item in the transaction that claims it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Hand {
+    /// It is acknowledged.
+    Acknowledge,
+    /// It is given back.
+    Release,
+    /// The lease is renewed so often, and held.
+    Renew(u8),
+}
+
+/// What one of several calls answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Told {
+    /// Enqueued.
+    Put,
+    /// So many wait, so many are claimed.
+    Count(usize, usize),
+    /// Position, token and revision of each lease that is held.
+    Leases(Vec<(Position, i64, i64)>),
+    /// Claimed this with this token, renewed so often, and lost by what was done with it.
+    Taken(Name, i64, i64, bool),
+    /// There was nothing to claim.
+    Nothing,
+    /// How many leases ended.
+    Ended(usize),
+}
+
+/// How a worker works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Manner {
+    /// Acknowledges at once.
+    Prompt,
+    /// Renews so often, in good time, before he acknowledges.
+    Renewing(u8),
+    /// Acknowledges after so many tenths of the lease's duration, most often too late.
+    Slow(u8),
+    /// Sleeps so many tenths of the lease's duration, renews, and acknowledges.
+    Late(u8),
+    /// Gives the item back.
+    Releasing,
+    /// Is never heard of again.
+    Vanishing,
+    /// Is believed dead after so many tenths of the lease's duration, and goes on beside a second incarnation,
+    /// which holds the same and acknowledges after so many tenths, or gives it back.
+    Twice(u8, u8, bool),
+}
+
+/// What an operation answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Answer {
+    /// Enqueued.
+    Enqueued,
+    /// There was no item to claim.
+    Nothing,
+    /// Claimed this, and came to this end.
+    Worked(Name, End),
+    /// Ended whatever leases there were to end.
+    Expired,
+    /// So many wait, so many are claimed.
+    Count(usize, usize),
+    /// What each of several calls answered.
+    Together(Vec<Told>),
+    /// Refused, in these words.
+    Refused(String),
+}
+
+/// How a worker's lease ended for him.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum End {
+    /// He acknowledged.
+    Acknowledged,
+    /// He was told that he has lost it.
+    Lost,
+    /// He gave it back.
+    Released,
+    /// He did nothing about it, or nothing that came through.
+    Silent,
+    /// Both of his incarnations ended it, which must not be.
+    Twice,
+}
+
+/// What an operation enqueues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Batch {
+    pub(super) client: u16,
+    pub(super) number: u16,
+    padding: u32,
+}
+
+/// The padding that makes a value as long as values may be.
+const FULL: u32 = u32::MAX;
+
+/// Names an item: its client, its operation's number.
+pub type Name = (u16, u16);
+
+impl Batch {
+    pub(super) fn value(&self) -> Bytes {
+        let of = |padding: usize| pack(&(self.client, self.number, &vec![1u8; padding][..]));
+        let padding = match self.padding {
+            FULL => MAX_VALUE_BYTES - of(0).len(),
+            padding => padding as usize,
+        };
+        of(padding).into()
+    }
+}
+
+/// The name in a value.
+pub(super) fn name(value: &[u8]) -> Result<Name, String> {
+    let parts: (u16, u16, TupleBytes<'_>) =
+        unpack(value).map_err(|_| format!("nobody enqueued \"{}\"", value.escape_ascii()))?;
+    Ok((parts.0, parts.1))
+}
+
+impl Leased {
+    /// What a client does, drawn.
+    pub(super) fn drawn(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
+        let batch = (0..=self.padding).prop_map(|padding| Batch { client: 0, number: 0, padding });
+        let hand = prop_oneof![
+            2 => Just(Hand::Acknowledge),
+            2 => Just(Hand::Release),
+            1 => (0u8..3).prop_map(Hand::Renew),
+        ];
+        let act = prop_oneof![
+            3 => batch.clone().prop_map(Act::Put),
+            2 => prop_oneof![0..5usize, Just(1_000)].prop_map(Act::Count),
+            2 => (0..4usize).prop_map(Act::Leases),
+            4 => hand.prop_map(Act::Take),
+            1 => Just(Act::Stale),
+        ];
+        let full = Batch { client: 0, number: 0, padding: FULL };
+        let batch = prop_oneof![50 => batch, 1 => Just(full)].prop_map(Op::Enqueue);
+        let manner = prop_oneof![
+            4 => Just(Manner::Prompt),
+            2 => (1u8..6).prop_map(Manner::Renewing),
+            3 => (8u8..40).prop_map(Manner::Slow),
+            2 => (8u8..40).prop_map(Manner::Late),
+            1 => Just(Manner::Releasing),
+            2 => Just(Manner::Vanishing),
+            3 => (0u8..12, 0u8..12, any::<bool>()).prop_map(|(a, b, releases)| Manner::Twice(a, b, releases)),
+            1 => any::<bool>().prop_map(|releases| Manner::Twice(0, 0, releases)),
+        ];
+        let [put, work, end, look] = self.mix;
+        let op = prop_oneof![
+            6 * put => batch,
+            4 * work => manner.prop_map(Op::Work),
+            4 * end => Just(Op::Expire),
+            2 * look => prop_oneof![0..4usize, Just(1_000)].prop_map(Op::Count),
+            4 * look => vec(act, 1..6).prop_map(Op::Together),
+            1 => prop_oneof![Just(1u16), 1u16..500].prop_map(Op::Oversized),
+            1 => Just(Op::Deep),
+        ];
+        let named = move |mut ops: Vec<Op>| {
+            for (number, op) in (0u16..).zip(&mut ops) {
+                let named = |batch: &mut Batch, part: u16| {
+                    (batch.client, batch.number) = (client as u16, number * 8 + part);
+                };
+                match op {
+                    Op::Enqueue(batch) => named(batch, 0),
+                    Op::Together(acts) => {
+                        for (part, act) in (0..).zip(acts) {
+                            if let Act::Put(batch) = act {
+                                named(batch, part);
+                            }
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            ops
+        };
+        vec(op, self.operations.clone()).prop_map(named).boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_carry_their_names() {
+        let batch = Batch { client: 3, number: 9, padding: 300 };
+        assert_eq!(name(&batch.value()), Ok((3, 9)));
+        let full = Batch { padding: FULL, ..batch };
+        assert_eq!((full.value().len(), name(&full.value())), (MAX_VALUE_BYTES, Ok((3, 9))));
+        assert!(name(b"else").is_err());
+    }
+}

@@ -1,0 +1,144 @@
+//! The content of the queue as its rows store it, the invariants that hold at every version, and what several calls
+//! in one transaction make of it.
+
+use super::{Act, Hand, Name, Told, leased, operations::name};
+use shaketable_layers::{
+    leased_queue::Row,
+    queue::Position,
+    tx::{self, Isolation::Serializable, KeyValue, RangeOption, Transaction},
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is stored, as its rows say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stage {
+    pub(super) waiting: BTreeMap<Position, Name>,
+    pub(super) claimed: BTreeMap<Position, Name>,
+    /// Token, revision, and whether it is held.
+    pub(super) leases: BTreeMap<Position, (i64, i64, bool)>,
+}
+
+impl Stage {
+    pub(super) fn of(rows: impl Iterator<Item = KeyValue>) -> Result<Stage, String> {
+        let (queue, mut stage) = (leased(), Stage::default());
+        for row in rows {
+            match queue.row(&row).map_err(|e| e.to_string())? {
+                Row::Waiting(item) => drop(stage.waiting.insert(item.position, name(&item.value)?)),
+                Row::Claimed(item) => drop(stage.claimed.insert(item.position, name(&item.value)?)),
+                Row::Lease(lease, held) => {
+                    let row = (lease.hold.token, lease.revision, held);
+                    stage.leases.insert(lease.hold.position, row);
+                }
+            }
+        }
+        Ok(stage)
+    }
+
+    /// Does several calls of one transaction. Answers what they tell, and what was claimed; nothing when one
+    /// of them comes to an item that they enqueue.
+    pub(super) fn together(&mut self, acts: &[Act]) -> Option<(Vec<Told>, Vec<Taken>)> {
+        let (mut told, mut taken, mut own) = (Vec::new(), Vec::new(), false);
+        for act in acts {
+            told.push(match act {
+                Act::Put(_) => {
+                    own = true;
+                    Told::Put
+                }
+                Act::Count(most) => {
+                    let most = (*most).max(1);
+                    if own && self.waiting.len() < most {
+                        return None;
+                    }
+                    Told::Count(self.waiting.len().min(most), self.claimed.len().min(most))
+                }
+                Act::Leases(_) => {
+                    let held = self.leases.iter().filter(|(_, (_, _, held))| *held);
+                    Told::Leases(held.map(|(at, (token, revision, _))| (*at, *token, *revision)).collect())
+                }
+                Act::Stale => Told::Ended(0),
+                Act::Take(hand) => match self.waiting.pop_first() {
+                    None if own => return None,
+                    None => Told::Nothing,
+                    Some((at, name)) => {
+                        let token = self.leases.get(&at).map_or(0, |(token, ..)| *token) + 1;
+                        let (revision, lost) = match hand {
+                            Hand::Acknowledge => {
+                                self.leases.remove(&at);
+                                (0, true)
+                            }
+                            Hand::Release => {
+                                self.leases.insert(at, (token, 0, false));
+                                self.waiting.insert(at, name);
+                                (0, true)
+                            }
+                            Hand::Renew(times) => {
+                                self.leases.insert(at, (token, i64::from(*times), true));
+                                self.claimed.insert(at, name);
+                                (i64::from(*times), false)
+                            }
+                        };
+                        taken.push((at, name, *hand));
+                        Told::Taken(name, token, revision, lost)
+                    }
+                },
+            });
+        }
+        Some((told, taken))
+    }
+
+    /// What must hold at every version: an item is in one place, claimed exactly under a lease that is
+    /// held, and no lease is left of an item that is gone.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let mut names = BTreeSet::new();
+        let twice = self.waiting.iter().chain(&self.claimed).find(|(_, name)| !names.insert(**name));
+        if let Some((position, name)) = twice {
+            return Err(format!("the item {name:?} at {position:?} is there twice"));
+        }
+        let held = |position: &Position| self.leases.get(position).is_some_and(|(_, _, held)| *held);
+        if let Some((position, name)) = self.claimed.iter().find(|(position, _)| !held(position)) {
+            return Err(format!("the item {name:?} at {position:?} is claimed under no lease"));
+        }
+        let orphan = self.leases.keys().find(|position| {
+            !if held(position) {
+                self.claimed.contains_key(position)
+            } else {
+                self.waiting.contains_key(position)
+            }
+        });
+        orphan.map_or(Ok(()), |position| Err(format!("the lease at {position:?} is of no item")))
+    }
+}
+
+/// An item that a transaction claimed, and in whose hand it is.
+type Taken = (Position, Name, Hand);
+
+/// Everything stored.
+pub(super) async fn stored<T: Transaction>(tx: &T) -> tx::Result<Result<Stage, String>> {
+    let range = RangeOption::from(leased().subspace().range());
+    Ok(Stage::of(tx.get_range_all(range, Serializable).await?.into_iter()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shaketable_layers::queue::ItemId;
+
+    #[test]
+    fn a_stage_tells_what_is_broken() {
+        let at = |n: u8| Position::Commit { stamp: [n; 10], rank: 0, id: ItemId([n; 16]) };
+        let mut stage = Stage::default();
+        stage.waiting.insert(at(1), (0, 0));
+        stage.waiting.insert(at(2), (0, 1));
+        stage.claimed.insert(at(3), (0, 2));
+        stage.leases.insert(at(2), (1, 0, false));
+        stage.leases.insert(at(3), (4, 2, true));
+        assert_eq!(stage.check(), Ok(()));
+        stage.leases.insert(at(1), (1, 0, true));
+        assert!(stage.check().unwrap_err().contains("of no item"));
+        stage.leases.remove(&at(1));
+        stage.leases.insert(at(3), (4, 2, false));
+        assert!(stage.check().unwrap_err().contains("under no lease"));
+        stage.claimed.insert(at(3), (0, 0));
+        assert!(stage.check().unwrap_err().contains("twice"));
+    }
+}

@@ -1,7 +1,12 @@
 //! The exactly-once mechanism done wrong, one bug at a time.
 
-use crate::catalogue::session::{
-    Answer, Client, Known, Op, Planted, Refusal, Slot, Told, add, cut, meddle, refused, register,
+use super::{
+    Answer, Client, Known, Op, Refusal,
+    client::refused,
+    operations::Told,
+    register::{add, register},
+    slot::Slot,
+    ways::{cut, meddle},
 };
 use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::Versionstamp;
@@ -17,6 +22,20 @@ use shaketable_layers::{
     },
 };
 use std::time::Duration;
+
+shaketable::planted_bugs! {
+    Unread = "unread-slot", "the record is written without a look at the slot", "a retry that trusts nobody else to write";
+    SnapshotSlot = "snapshot-slot", "the slot is read at snapshot", "a record outside the conflict ranges";
+    OldEpoch = "old-epoch", "a superseded session goes on", "a process believed dead";
+    OneByte = "one-byte-numbers", "operations are counted in one byte", "a counter that nobody thought large";
+    UsedIsRefused = "used-is-refused", "2017 of a commit counts as a refusal", "a list of unknown results that is not complete";
+    FatalIsRefused = "fatal-is-refused", "1022 of a commit counts as a refusal", "a list of unknown results that is not complete";
+    RefusedUnfenced = "refused-unfenced", "a refusal after an unknown attempt is passed on as it is", "a retry loop that keeps the last error alone";
+    DroppedIsRefused = "dropped-is-refused", "an operation whose commit was dropped counts as not applied", "a request time-out";
+    UnfencedFate = "unfenced-fate", "an operation that is not recorded counts as not applied, without a fence", "a look for a record";
+    BegunOver = "begun-over", "an operation begins although nobody has asked what became of a dropped one", "an answer that is lost unnoticed";
+    AnswersLast = "answers-the-last", "whatever is recorded in the slot is taken for the operation's own answer", "a slot without numbers";
+}
 
 /// Does an operation that the bug touches; `None` when it leaves this one as it is.
 pub async fn apply<D: Database>(

@@ -1,0 +1,65 @@
+//! The register of each client of the mechanism, to which operations add, and the mark that may be written twice.
+
+use super::operations::Told;
+use bytes::Bytes;
+use foundationdb_tuple::{Subspace, Versionstamp, pack};
+use shaketable_layers::{
+    once::{Error, Packed},
+    tx::{self, Isolation::Serializable, MutationType, RetryError, Transaction},
+};
+
+/// Why an addition does not happen.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum Refusal {
+    /// The database's error.
+    #[error(transparent)]
+    Fdb(#[from] tx::Error),
+    /// The mechanism's.
+    #[error(transparent)]
+    Once(#[from] Error),
+    /// The register is at its bound.
+    #[error("the register is at its bound")]
+    Bound,
+}
+
+impl RetryError for Refusal {
+    fn fdb(&self) -> Option<tx::Error> {
+        match self {
+            Refusal::Fdb(e) => Some(*e),
+            Refusal::Once(e) => e.fdb(),
+            Refusal::Bound => None,
+        }
+    }
+}
+
+/// No register goes beyond.
+pub(super) const BOUND: i64 = 40;
+
+/// A client's register.
+pub(super) fn register(number: u64) -> Bytes {
+    Subspace::from("register").pack(&number).into()
+}
+
+pub(super) fn mark(client: usize) -> Bytes {
+    pack(&("mark", client as u64)).into()
+}
+
+pub(super) fn number(value: Option<Bytes>) -> i64 {
+    value.and_then(|value| value[..].try_into().ok()).map_or(0, i64::from_le_bytes)
+}
+
+/// Reads the register and adds.
+pub(super) async fn add<T: Transaction>(tx: &T, client: u64, by: i8) -> Result<Told, Refusal> {
+    let key = register(client);
+    let value = number(tx.get(&key, Serializable).await?) + i64::from(by);
+    if value.abs() > BOUND {
+        return Err(Refusal::Bound);
+    }
+    tx.set(&key, &value.to_le_bytes());
+    Ok(Packed((value, Versionstamp::incomplete(0))))
+}
+
+pub(super) fn blind<T: Transaction>(tx: &T, client: u64, by: i8) -> Told {
+    tx.atomic_op(&register(client), &i64::from(by).to_le_bytes(), MutationType::Add);
+    Packed((0, Versionstamp::incomplete(0)))
+}

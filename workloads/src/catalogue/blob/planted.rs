@@ -1,9 +1,14 @@
 //! Blobs done wrong, one bug at a time: as the recipes print them, or as one would write them in haste.
 
-use crate::catalogue::blob::{Answer, Op, Planted, blobs, has_long_name, of_kind, places, space};
+use super::{
+    Answer, Op,
+    client::{blobs, of_kind},
+    operations::has_long_name,
+    stored::{places, space},
+};
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, pack, unpack};
-use shaketable::specimen::Content;
+use shaketable::specimen::{Content, UNRECORDED};
 use shaketable_layers::{
     blob::{Error, Generation},
     tx::{
@@ -11,6 +16,30 @@ use shaketable_layers::{
         RangeOption, Transaction, strinc,
     },
 };
+
+shaketable::planted_bugs! {
+    Unrecorded = UNRECORDED, "an append is retried after an unknown result without an operation record", "an append done twice";
+    TailKept = "tail-kept", "a write does not clear what was there, and a read takes every chunk", "the official recipe's write";
+    EmptyIsMissing = "empty-is-missing", "a blob without a chunk is taken for no blob", "the recipe, which stores nothing but chunks";
+    EmptyKeeps = "empty-keeps", "a write of nothing returns at once", "the official recipe's write";
+    WholeRead = "whole-read", "a slice scans the blob from its beginning", "the recipe's read of a range";
+    SizeReads = "size-reads", "the size is the sum of all chunks", "the recipe's size";
+    FirstBatch = "first-batch", "the first batch of a range read is taken for the whole content", "a range that is longer than a batch";
+    SnapshotAppend = "snapshot-append", "an append reads the end of the blob at snapshot", "a write that depends on a read without isolation";
+    WrappingEnd = "wrapping-end", "start and length of a slice are added without a look at the overflow", "an end that wraps around";
+    LateStart = "late-start", "a slice from beyond the end is taken from the end backwards", "an offset that is clamped";
+    OwnChunk = "own-chunk", "a slice finds its first chunk by the reader's chunk size", "a chunk size that is not stored";
+    OneChunk = "one-chunk", "a write over the edge of a chunk ends there", "a write into the chunk where it begins";
+    LengthOnly = "length-only", "truncating changes the size and leaves the chunks", "a cut that only the manifest knows";
+    GenerationKept = "generation-kept", "a write at an offset leaves the generation as it is", "a change that nobody can notice";
+    EndIncluded = "end-included", "a slice that ends where a chunk begins reads that chunk too", "a bound that is off by one";
+    EdgeKept = "edge-kept", "a blob that is cut where a chunk begins keeps that chunk", "a bound that is off by one";
+    SliceAtSnapshot = "slice-at-snapshot", "a slice is read at snapshot, however it is asked for", "a dropped conflict range";
+    SnapshotConflicts = "snapshot-conflicts", "what is asked for at snapshot is read serializably", "an isolation that is not passed on";
+    AnyGeneration = "any-generation", "a slice of a generation is read from whatever is there", "a comparison that is left out";
+    NameWithoutEnd = "name-without-end", "deleting clears all that begins with the blob's name", "a prefix without an end";
+    LongNameWritten = "long-name-written", "a name that is too long is found out by the commit", "a limit that is not checked";
+}
 
 /// A manifest as it is stored; content is in place.
 #[derive(Clone, Copy)]

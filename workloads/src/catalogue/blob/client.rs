@@ -1,0 +1,164 @@
+//! How one call is performed in a transaction, and the claim that it reads no chunk which it does not need.
+
+use super::{
+    Answer, Blob, Op,
+    operations::is_look,
+    planted,
+    stored::{places, space},
+};
+use bytes::Bytes;
+use foundationdb_tuple::{Bytes as TupleBytes, Subspace, unpack};
+use shaketable::specimen::Content;
+use shaketable_layers::{
+    always,
+    blob::{Blobs, Error, Generation},
+    tx::{
+        self,
+        Isolation::{self, Serializable, Snapshot},
+        RangeOption, Transaction, strinc,
+    },
+};
+use std::fmt::Debug;
+
+/// The blobs of a kind of writers.
+pub(super) fn of_kind(chunks: [usize; 2], kind: usize) -> Blobs {
+    match kind % 3 {
+        2 => Blobs::new(space()),
+        kind => blobs(chunks[kind]),
+    }
+}
+
+/// Blobs with chunks of this size, ten of them in a part.
+pub(super) fn blobs(chunk: usize) -> Blobs {
+    Blobs::with_sizes(space(), chunk, 10 * chunk).expect("sizes within the limits")
+}
+
+/// The generation that is asked for where this one is: the same, or another.
+pub(super) fn generation_to_ask(found: Option<Generation>, same: bool) -> Generation {
+    let found = found.unwrap_or(Generation { version: 0, step: 0 });
+    Generation { step: found.step + i64::from(!same), ..found }
+}
+
+impl Blob {
+    pub(super) async fn do_it<T: Transaction>(
+        &self,
+        tx: &T,
+        op: &Op,
+        isolation: Isolation,
+    ) -> Result<Answer, Error> {
+        let answer = self.call(tx, op, isolation).await?;
+        if !is_look(op) {
+            fits(tx, op).await?;
+        }
+        Ok(answer)
+    }
+
+    async fn call<T: Transaction>(&self, tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
+        if let Some(planted) = self.planted
+            && let Some(answer) =
+                planted::perform(planted, self.chunks, tx, op, isolation, |name| self.name(name)).await
+        {
+            return answer;
+        }
+        let of_kind = |kind: usize| of_kind(self.chunks, kind);
+        let one = of_kind(0);
+        Ok(match op {
+            Op::Write(kind, name, data) => {
+                Answer::Written(of_kind(*kind).write(tx, self.name(*name), &data.bytes()).await?)
+            }
+            Op::Append(kind, name, data) => {
+                Answer::Written(of_kind(*kind).append(tx, self.name(*name), &data.bytes()).await?)
+            }
+            Op::WriteAt(name, start, data) => {
+                Answer::Written(one.write_at(tx, self.name(*name), *start, &data.bytes()).await?)
+            }
+            Op::Truncate(name, size) => Answer::Written(one.truncate(tx, self.name(*name), *size).await?),
+            Op::Delete(name) => Answer::Deleted(one.delete(tx, self.name(*name)).await?),
+            Op::Read(name) => {
+                let content = one.read(tx, self.name(*name), isolation).await?;
+                Answer::Content(content.as_ref().map(Content::from))
+            }
+            Op::ReadRange(name, start, length) => {
+                let slice = one.read_range(tx, self.name(*name), *start, *length, isolation).await?;
+                Answer::Content(slice.as_ref().map(Content::from))
+            }
+            Op::ReadRangeOf(name, same, start, length) => {
+                let name = self.name(*name);
+                let found = one.stat(tx, name, isolation).await?.map(|stat| stat.generation);
+                let ask = generation_to_ask(found, *same);
+                let slice = one.read_range_of(tx, name, ask, *start, *length, isolation).await?;
+                Answer::Content(Some(Content::from(&slice)))
+            }
+            Op::Size(kind, name) => Answer::Size(of_kind(*kind).size(tx, self.name(*name), isolation).await?),
+            Op::Exists(name) => Answer::Exists(one.exists(tx, self.name(*name), isolation).await?),
+            Op::Stat(name) => {
+                let stat = one.stat(tx, self.name(*name), isolation).await?;
+                Answer::Stat(stat.map(|stat| (stat.size, stat.generation)))
+            }
+            Op::Sizes(chunk, part) => {
+                // A look, for the answer to have its place among the others.
+                one.exists(tx, self.name(0), isolation).await?;
+                Blobs::with_sizes(space(), *chunk, *part)?;
+                Answer::Sized
+            }
+        })
+    }
+
+    /// Claims that a look reads no chunk outside of `start` to `end`; only of the first read of a blob in
+    /// its transaction, for all reads add up.
+    pub(super) async fn sparing<T: Transaction>(
+        &self,
+        tx: &T,
+        content: &Subspace,
+        before: Vec<(Bytes, bool)>,
+        chunk: Option<u64>,
+        (start, end): (u64, u64),
+    ) -> Result<(), Error> {
+        let (Some(chunk), true) = (chunk, before.is_empty()) else { return Ok(()) };
+        for (key, _) in conflicts(tx, content).await? {
+            let at = |at: u64| content.pack(&(at,));
+            let needed = start < end && at(start - start % chunk)[..] <= key[..] && key[..] <= at(end)[..];
+            always!(
+                needed,
+                "the bytes from {start} to {end}, in chunks of {chunk}, need no chunk at {}",
+                key.escape_ascii()
+            );
+        }
+        Ok(())
+    }
+
+    /// The size of a blob, and of its chunks. Read at snapshot, so that no look conflicts because of it.
+    pub(super) async fn chunk<T: Transaction>(
+        &self,
+        tx: &T,
+        name: &[u8],
+    ) -> Result<Option<(u64, u64)>, Error> {
+        let manifest = tx.get(&places(name).0, Snapshot).await?;
+        let sizes = |value: Bytes| {
+            let parts: (u64, u64, i64, i64, TupleBytes<'_>) = unpack(&value).ok()?;
+            Some((parts.0, parts.1))
+        };
+        Ok(manifest.and_then(sizes))
+    }
+}
+
+const READ: &[u8] = b"\xff\xff/transaction/read_conflict_range/";
+
+/// The keys below `space` that this transaction has read serializably so far: where such a range begins, and
+/// where it ends.
+pub(super) async fn conflicts<T: Transaction>(tx: &T, space: &Subspace) -> tx::Result<Vec<(Bytes, bool)>> {
+    // All that begins with the prefix: encoded integers may begin with 0xff, where a subspace's range ends.
+    let end = strinc(space.bytes()).unwrap_or_else(|| vec![0xff].into());
+    let range = RangeOption::new([READ, space.bytes()].concat(), [READ, &end].concat());
+    let rows = tx.get_range_all(range, Serializable).await?;
+    Ok(rows.into_iter().map(|row| (row.key.slice(READ.len()..), &row.value[..] == b"1")).collect())
+}
+
+/// Claims that what FoundationDB refuses for its size was refused before it was written.
+pub(crate) async fn fits<T: Transaction>(tx: &T, what: &impl Debug) -> tx::Result<()> {
+    let size = tx.get_approximate_size().await;
+    let is_too_large =
+        matches!(size, Err(e) if [tx::Error::KEY_TOO_LARGE, tx::Error::VALUE_TOO_LARGE].contains(&e));
+    always!(!is_too_large, "{what:?} was not refused, and then {size:?}");
+    size.map(drop)
+}

@@ -1,7 +1,10 @@
 //! Queues done wrong, one bug at a time: as the recipe prints them, as published examples have them,
 //! or as one would write them in haste.
 
-use crate::catalogue::queue::{Answer, Batch, Look, Op, Planted, Queue, Spot, id, spot, told};
+use super::{
+    Answer, Batch, Look, Op, Queue, Spot,
+    operations::{id, spot, told},
+};
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, Versionstamp};
 use shaketable::{
@@ -19,6 +22,53 @@ use shaketable_layers::{
     },
 };
 use shaketable_sim::proto::Mutation;
+
+shaketable::planted_bugs! {
+    EnqueueAsPrinted = "enqueue-as-printed", "the random part of the key is drawn in the transaction function, and nothing is recorded", "the recipe's enqueue";
+    DequeueAsPrinted = "dequeue-as-printed", "an item whose removal committed unseen is lost to a retry", "the recipe's dequeue";
+    SnapshotDequeue = "snapshot-dequeue", "the first item is read at snapshot and cleared blindly", "a blind clear";
+    OverwrittenFlag = "overwritten-flag", "the record is consulted only if the last failure may have committed", "foundationdb-rs 0.11 MaybeCommitted";
+    IdInside = "id-inside", "the record is kept under an id that each attempt draws anew", "an id made where it is used";
+    AnswerOfRetry = "answer-of-retry", "a retry that finds its record answers with what it sees itself", "the answer of the last attempt";
+    RecordAtSnapshot = "record-at-snapshot", "the record is read at snapshot, so that a late attempt does not conflict", "a record read without isolation";
+    RecordCleanedUp = "record-cleaned-up", "the record is removed as soon as the result is unknown", "a record cleaned up too soon";
+    TimeoutIsRefusal = "timeout-is-refusal", "an unknown outcome is reported as a failure", "a timeout reported as a failure";
+    RetryAsNew = "retry-as-new", "an operation whose outcome is unknown is done again as a new one", "a timeout taken for a failure";
+    FirstBatch = "first-batch", "the first batch of a range read is taken for the whole queue", "a range that is longer than a batch";
+    TwoTransactions = "two-transactions", "the item is read in one transaction and cleared in another", "foundationdb-rs examples/micro-queue.rs";
+    CountIsIndex = "count-is-index", "the index of a new item is the number of items", "foundationdb-rs examples/micro-queue.rs";
+    ShortSuffix = "short-suffix", "the random part of the key has one of two values", "a suffix that is not random enough";
+    TiesInside = "ties-inside", "the last index is read once for several items of a call", "several items in one transaction";
+    SerializableLastIndex = "serializable-last-index", "the last index is read serializably, so that enqueues conflict", "a fix gone too far";
+    SameRank = "same-rank", "items of one transaction have nothing but the versionstamp to order them", "several items in one transaction in commit order";
+    EmptyIsNothing = "empty-is-nothing", "an empty value is taken out as if there were no item", "absent and empty taken for one";
+    PeekAtSnapshot = "peek-at-snapshot", "a look at the first item before a write is done at snapshot", "a snapshot read in a composed look-up";
+    LookApart = "look-apart", "a look is done in a transaction of its own, before the writes it was called after", "a look-up that does not compose";
+    WideRange = "wide-range", "the queue's range ends where no key with its prefix is left", "prefix confusion";
+    ItemAlone = "item-alone", "a dequeue conflicts with who takes the item, not with who comes before it", "a conflict range dropped";
+    LimitIncluded = "limit-included", "a value of exactly the limit is refused", "a limit off by one";
+    LimitBeyond = "limit-beyond", "a value one byte beyond the limit is taken", "a limit off by one";
+    NoIndexLeft = "no-index-left", "after the largest index comes the smallest", "a counter that wraps around";
+}
+
+impl Planted {
+    /// The order that the bug needs, if it needs one.
+    pub(super) fn order(self) -> Option<Order> {
+        use Planted::*;
+        match self {
+            EnqueueAsPrinted
+            | DequeueAsPrinted
+            | CountIsIndex
+            | ShortSuffix
+            | TiesInside
+            | SerializableLastIndex
+            | ItemAlone
+            | NoIndexLeft => Some(Order::Index),
+            SameRank => Some(Order::Commit),
+            _ => None,
+        }
+    }
+}
 
 /// Does a call that the bug touches; `None` when it leaves this one as it is.
 pub async fn perform<T: Transaction>(
@@ -77,7 +127,7 @@ pub async fn perform<T: Transaction>(
             .await
             .map(|item| Answer::First(item.as_ref().filter(|item| !item.value.is_empty()).map(told))),
         (Planted::FirstBatch, Op::Look(Look::Len, snapshot)) => {
-            let isolation = crate::catalogue::queue::isolation(*snapshot);
+            let isolation = super::client::isolation(*snapshot);
             let range: RangeOption = queue.subspace().range().into();
             let batch = tx.get_range(&range, 1, isolation).await;
             batch.map(|batch| Answer::Len(batch.rows.len())).map_err(|_| Error::OwnItemsUnreadable)
@@ -86,7 +136,7 @@ pub async fn perform<T: Transaction>(
             workload.right(tx, env, &Op::Look(*look, true)).await
         }
         (Planted::WideRange, Op::Look(Look::Len, snapshot)) => {
-            let isolation = crate::catalogue::queue::isolation(*snapshot);
+            let isolation = super::client::isolation(*snapshot);
             let (begin, mut end) = queue.subspace().range();
             end.push(0xff);
             let rows = tx.get_range_all(RangeOption::from((begin, end)), isolation).await;

@@ -1,0 +1,91 @@
+//! How one call is performed in a transaction.
+
+use super::{
+    Answer, Look, Name, Op, Queue, Spot,
+    model::MOST_KEY_BYTES,
+    operations::{digest, id, spot, told},
+};
+use foundationdb_tuple::Subspace;
+use shaketable_layers::{
+    queue::{self as layer, Error, ItemId, Order, Position},
+    tx::{
+        self, Env,
+        Isolation::{self, Serializable, Snapshot},
+        Transaction,
+    },
+};
+
+/// So many items are listed at a time.
+const PAGE: usize = 3;
+
+impl Queue {
+    /// One call, done right.
+    pub(super) async fn right<T: Transaction>(&self, tx: &T, env: &Env, op: &Op) -> Result<Answer, Error> {
+        let queue = self.queue();
+        Ok(match op {
+            Op::Enqueue(batch) => {
+                let mut spots = Vec::new();
+                for (name, value) in batch.items() {
+                    spots.push(spot(&queue.enqueue(tx, self.id(env, name), &value).await?));
+                }
+                Answer::Enqueued(spots)
+            }
+            Op::Dequeue => Answer::First(queue.dequeue(tx).await?.as_ref().map(told)),
+            Op::Look(look, snapshot) => {
+                let isolation = isolation(*snapshot);
+                match look {
+                    Look::First => Answer::First(queue.peek(tx, isolation).await?.as_ref().map(told)),
+                    Look::IsEmpty => Answer::IsEmpty(queue.is_empty(tx, isolation).await?),
+                    Look::Len => Answer::Len(queue.len(tx, isolation).await?),
+                    Look::Items => digest(queue.items(tx, isolation).await?.iter().map(told)),
+                    Look::Pages => {
+                        let mut items: Vec<layer::Item> = Vec::new();
+                        loop {
+                            let after = items.last().map(|item| item.position);
+                            let page = queue.items_page(tx, after, PAGE, isolation).await?;
+                            let ends = page.len() < PAGE;
+                            items.extend(page);
+                            if ends {
+                                break digest(items.iter().map(told));
+                            }
+                        }
+                    }
+                }
+            }
+            Op::Deep => {
+                let deep = layer::Queue::new(Subspace::from_bytes(deep()), self.order);
+                Answer::Enqueued(vec![spot(&deep.enqueue(tx, ItemId([0; 16]), b"").await?)])
+            }
+        })
+    }
+
+    /// An item's id: one that follows from its name in index order, where ids decide between items of one
+    /// index, and a drawn one in commit order.
+    pub(super) fn id(&self, env: &Env, name: Name) -> ItemId {
+        match self.order {
+            Order::Index => id(name),
+            Order::Commit => ItemId::draw(env),
+        }
+    }
+}
+
+pub(super) fn isolation(snapshot: bool) -> Isolation {
+    if snapshot { Snapshot } else { Serializable }
+}
+
+/// A prefix that is one byte too long for the keys of a queue.
+pub(super) fn deep() -> Vec<u8> {
+    vec![b'q'; tx::KEY_SIZE_LIMIT - MOST_KEY_BYTES + 1]
+}
+
+pub(super) fn enqueued_at(position: Position) -> Answer {
+    // Recorded with its stamp: one that the commit has not filled in fits nothing.
+    Answer::Enqueued(vec![match position {
+        Position::Index { index, .. } => Spot::Index(index),
+        Position::Commit { stamp, .. } => Spot::Commit(Some(stamp)),
+    }])
+}
+
+pub(super) fn dequeued_item(item: Option<layer::Item>) -> Answer {
+    Answer::First(item.as_ref().map(told))
+}

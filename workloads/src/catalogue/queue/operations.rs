@@ -1,0 +1,225 @@
+//! The calls of the workload and their answers as plain data, and how they are drawn.
+
+use super::{Queue, model::UNSTAMPED};
+use proptest::prelude::*;
+use serde::{Deserialize, Serialize};
+use shaketable::{specimen::Content, strategies};
+use shaketable_layers::queue::{self as layer, ItemId, Position};
+use shaketable_sim::trace::hash_bytes;
+
+/// One call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Op {
+    /// Enqueues items.
+    Enqueue(Batch),
+    /// Dequeues an item.
+    Dequeue,
+    /// Looks, at snapshot if asked to.
+    Look(Look, bool),
+    /// Tries to enqueue into a queue whose prefix leaves no room for its keys.
+    Deep,
+}
+
+impl Op {
+    /// The same look at snapshot; `None` for what is none, or is at snapshot already.
+    pub(super) fn at_snapshot(&self) -> Option<Op> {
+        Some(match self.clone() {
+            Op::Look(look, false) => Op::Look(look, true),
+            _ => return None,
+        })
+    }
+}
+
+/// What to look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Look {
+    /// The first item.
+    First,
+    /// Whether there is none.
+    IsEmpty,
+    /// How many there are.
+    Len,
+    /// All of them.
+    Items,
+    /// All of them, a few at a time.
+    Pages,
+}
+
+/// What a call enqueues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Batch {
+    pub(super) client: u16,
+    pub(super) number: u16,
+    pub(super) items: u16,
+    length: usize,
+}
+
+impl Batch {
+    /// What is enqueued: names and values. An item's bytes are those of its name, over and over.
+    pub(super) fn items(&self) -> impl Iterator<Item = (Name, Vec<u8>)> + use<> {
+        let Batch { client, number, items, length } = *self;
+        (0..items).map(move |part| {
+            let bytes = [client as u8, number as u8, part as u8];
+            ((client, number, part), bytes.into_iter().cycle().take(length).collect())
+        })
+    }
+
+    /// What names this call among all of its run.
+    pub(super) fn number(&self) -> (u16, u16) {
+        (self.client, self.number)
+    }
+}
+
+/// Names an item: its client, its call's number, its place in the call.
+pub type Name = (u16, u16, u16);
+
+/// What a call answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Answer {
+    /// Enqueued at these places.
+    Enqueued(Vec<Spot>),
+    /// The first item, or none.
+    First(Option<Item>),
+    /// Whether there is none.
+    IsEmpty(bool),
+    /// How many there are.
+    Len(usize),
+    /// So many items, and a digest of them in their order.
+    Items(usize, u64),
+}
+
+/// A place as an answer tells it.
+#[derive(Clone, Copy, Debug, Eq, Serialize, Deserialize)]
+pub enum Spot {
+    /// In index order.
+    Index(i64),
+    /// In commit order; not known to the transaction that has it from itself.
+    Commit(Option<[u8; 10]>),
+}
+
+/// A stamp that is not known yet may be any.
+impl PartialEq for Spot {
+    fn eq(&self, other: &Spot) -> bool {
+        match (self, other) {
+            (Spot::Index(a), Spot::Index(b)) => a == b,
+            (Spot::Commit(a), Spot::Commit(b)) => a.is_none() || b.is_none() || a == b,
+            _ => false,
+        }
+    }
+}
+
+/// An item as answers tell it: its place, its name unless its id was drawn, its value.
+pub type Item = (Spot, Option<Name>, Content);
+
+/// The longest value that a queue takes.
+pub(super) const LONGEST: usize = 99_900;
+
+/// The id of an item whose id is not drawn. Ids sort by chance; the name inside makes them readable.
+pub(super) fn id(name: Name) -> ItemId {
+    let mut id = [0; 16];
+    let parts = [name.0.to_be_bytes(), name.1.to_be_bytes(), name.2.to_be_bytes()].concat();
+    id[8..14].copy_from_slice(&parts);
+    id[..8].copy_from_slice(&hash_bytes(0, &parts).to_be_bytes());
+    ItemId(id)
+}
+
+/// The name in an id, unless it was drawn.
+pub(super) fn name(drawn: ItemId) -> Option<Name> {
+    let part = |at: usize| u16::from_be_bytes([drawn.0[at], drawn.0[at + 1]]);
+    let name = (part(8), part(10), part(12));
+    (id(name).0[..15] == drawn.0[..15]).then_some(name)
+}
+
+/// A position as an answer tells it.
+pub(super) fn spot(position: &Position) -> Spot {
+    match position {
+        Position::Index { index, .. } => Spot::Index(*index),
+        Position::Commit { stamp, .. } => Spot::Commit((*stamp != UNSTAMPED).then_some(*stamp)),
+    }
+}
+
+/// An item as an answer tells it.
+pub(super) fn told(item: &layer::Item) -> Item {
+    let (Position::Index { id, .. } | Position::Commit { id, .. }) = &item.position;
+    (spot(&item.position), name(*id), Content::from(&item.value))
+}
+
+/// The digest of items in their order.
+pub(super) fn digest(items: impl Iterator<Item = Item>) -> Answer {
+    let (mut count, mut hash) = (0, 0);
+    for item in items {
+        count += 1;
+        hash = hash_bytes(hash, format!("{item:?}").as_bytes());
+    }
+    Answer::Items(count, hash)
+}
+
+impl Queue {
+    /// One call, drawn.
+    pub(super) fn drawn(&self) -> BoxedStrategy<Op> {
+        let batch = |items: std::ops::Range<u16>, length: BoxedStrategy<usize>| {
+            let batch = |(items, length)| Op::Enqueue(Batch { client: 0, number: 0, items, length });
+            (items, length).prop_map(batch)
+        };
+        let look = prop_oneof![
+            2 => Just(Look::First),
+            1 => Just(Look::IsEmpty),
+            2 => Just(Look::Len),
+            2 => Just(Look::Items),
+            1 => Just(Look::Pages),
+        ];
+        let [put, take, see] = self.mix;
+        prop_oneof![
+            20 * put => batch(1..2, strategies::lengths(self.usual, LONGEST)),
+            5 * put => batch(2..5, (0..=self.usual).boxed()),
+            1 => batch(30..90, (0..=self.usual).boxed()),
+            24 * take => Just(Op::Dequeue),
+            12 * see => (look, any::<bool>()).prop_map(|(look, snapshot)| Op::Look(look, snapshot)),
+            1 => Just(Op::Deep),
+        ]
+        .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shaketable::{
+        plan::{Demands, Plan},
+        specimen::Mounted,
+    };
+    use shaketable_sim::seed::Seed;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn plans_have_both_orders_and_every_kind_of_call() {
+        let mut seen = BTreeSet::new();
+        for seed in 0..100 {
+            let plan = Plan::<Mounted<Queue>>::draw(Seed(seed), &Demands::default());
+            for op in plan.operations.iter().flatten().flatten() {
+                seen.insert(match op {
+                    Op::Enqueue(batch) if batch.length > LONGEST => "oversized".to_owned(),
+                    Op::Enqueue(batch) if batch.length == LONGEST => "longest".to_owned(),
+                    Op::Enqueue(batch) => format!("{} items", batch.items.min(2)),
+                    Op::Look(look, snapshot) => format!("{look:?} {snapshot}"),
+                    other => format!("{other:?}"),
+                });
+            }
+        }
+        assert_eq!(seen.len(), 4 + 10 + 2, "{seen:?}");
+    }
+
+    #[test]
+    fn ids_tell_their_names_unless_they_were_drawn() {
+        for item in [(0, 0, 0), (8, 300, 3), (u16::MAX, 1, 0)] {
+            assert_eq!(name(id(item)), Some(item));
+        }
+        assert_eq!(name(ItemId([1; 16])), None);
+    }
+
+    #[test]
+    fn a_stamp_is_learned_from_the_commit() {
+        let (known, other) = (Spot::Commit(Some([1; 10])), Spot::Commit(Some([2; 10])));
+        assert!(Spot::Commit(None) == known && known != other && known != Spot::Index(1));
+    }
+}

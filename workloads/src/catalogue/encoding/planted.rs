@@ -3,9 +3,14 @@
 //! What is wrong is the order of keys, or that two are one. So that the wrong keys can be read back all the
 //! same, their values carry the numbers that they were made of.
 
-use crate::catalogue::encoding::{Answer, Encoding, Op, Planted, answer, collation, space, text};
+use super::{
+    Answer, Encoding, Kind, Op,
+    columns::{collation, text},
+    model::answer,
+    space,
+};
 use bytes::Bytes;
-use shaketable::specimen::Content;
+use shaketable::specimen::{Content, UNRECORDED};
 use shaketable_layers::{
     encoding::{Column, Error, Ordered, Part, Row},
     tx::{
@@ -14,6 +19,55 @@ use shaketable_layers::{
         RangeOption, Transaction, strinc,
     },
 };
+
+shaketable::planted_bugs! {
+    Unrecorded = UNRECORDED, "a population is set again after an unknown result without an operation record", "a blind write done twice";
+    TabJoined = "tab-joined", "parts are written as text and joined with tabs", "the guide's tuple_to_key_with_tab";
+    FloatSignOnly = "float-sign-only", "of a float only the most significant bit is inverted", "the older guide's note on floats";
+    SignBitKept = "sign-bit-kept", "signed integers keep their sign bit", "two's complement as it is";
+    LittleEndian = "little-endian", "integers are little-endian", "a machine's own order of bytes";
+    Unterminated = "unterminated", "text stands in the key without an end", "parts put one behind the other";
+    TextRunsOn = "text-runs-on", "text ends as in a tuple, and what follows may begin with 0xff", "raw bytes behind a tuple";
+    Utf16 = "utf-16", "text is written as UTF-16", "a language's own strings";
+    LowerCase = "lower-case", "collated text is text in lower case", "the naive collation";
+    CollationAlone = "collation-alone", "of collated text only the collation key is written", "a key that says less than its text";
+    RangeToFf = "range-to-ff", "what is under a prefix ends where its next byte is 0xff", "a subspace's range around raw bytes";
+    Wraps = "wraps", "a number that does not fit loses its first bytes", "a cast that wraps around";
+    LastAgain = "last-again", "a page begins with the last row of the one before", "a cursor that is the last key";
+    PageAtSnapshot = "page-at-snapshot", "a page is read at snapshot, however it is asked for", "a dropped conflict range";
+    Blunt = "blunt", "texts that the collation does not tell apart are compared as equal", "an order that is not total";
+}
+
+impl Planted {
+    /// The columns that the bug needs.
+    pub(super) fn kinds(self) -> &'static [Kind] {
+        match self {
+            Planted::TabJoined | Planted::Unterminated => &[Kind::Text, Kind::Text],
+            Planted::FloatSignOnly => &[Kind::Double],
+            Planted::SignBitKept => &[Kind::Signed(8)],
+            Planted::LittleEndian => &[Kind::Unsigned(8)],
+            Planted::Utf16 => &[Kind::Text],
+            Planted::LowerCase => &[Kind::English(false)],
+            Planted::CollationAlone => &[Kind::English(true)],
+            Planted::RangeToFf | Planted::TextRunsOn => &[Kind::Text, Kind::Unsigned(1)],
+            Planted::Wraps => &[Kind::Unsigned(2), Kind::Signed(1)],
+            Planted::Unrecorded | Planted::LastAgain | Planted::PageAtSnapshot | Planted::Blunt => &[],
+        }
+    }
+
+    /// Whether the layer cannot read the keys that the bug writes.
+    pub(super) fn has_own_keys(self) -> bool {
+        !matches!(
+            self,
+            Planted::Unrecorded
+                | Planted::RangeToFf
+                | Planted::Wraps
+                | Planted::LastAgain
+                | Planted::PageAtSnapshot
+                | Planted::Blunt
+        )
+    }
+}
 
 /// Does a call with the bug in it, or as it should be where the bug does not touch it.
 pub async fn perform<T: Transaction>(

@@ -1,0 +1,113 @@
+//! The calls of the workload and their answers as plain data, and how they are drawn.
+
+use super::{Kind, Log};
+use foundationdb_tuple::{Bytes as TupleBytes, pack, unpack};
+use proptest::prelude::*;
+use serde::{Deserialize, Serialize};
+use shaketable::specimen::Content;
+use shaketable_layers::{log::Entry, tx::VALUE_SIZE_LIMIT};
+
+/// One call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Op {
+    /// Appends so many bytes of this number.
+    Append(Name, u8, usize),
+    /// Skips so many entries and reads so many behind them.
+    Page(usize, usize),
+    /// Reads so many entries in pages of so many, waiting for them, each time so many milliseconds.
+    Follow(usize, usize, u64),
+    /// Waits for so many milliseconds until the last entry is another client's, and appends one.
+    Turn(Name, u64),
+    /// Reads the last entry.
+    Last,
+    /// Reads the last entry and appends one to it.
+    Succeed(Name),
+    /// Removes so many entries.
+    Trim(usize),
+}
+
+/// What it answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Answer {
+    /// Written.
+    Written,
+    /// Behind this entry stand these.
+    Behind(Option<Name>, Vec<Item>),
+    /// These are the first entries.
+    First(Vec<Item>),
+    /// The last entry.
+    Last(Option<Item>),
+    /// So many entries were removed.
+    Trimmed(usize),
+    /// Whether it was this client's turn.
+    Turn(bool),
+}
+
+/// Names an entry: its client, its number there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Name(pub(super) u32, pub(super) u32);
+
+/// An entry.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Item {
+    pub(super) stamp: [u8; 10],
+    pub(super) name: Name,
+    value: Content,
+}
+
+/// The length of an entry's bytes that makes its value as large as values may be; one more, and it is a byte
+/// too large.
+const FULL: usize = 1_000_000;
+
+/// Clients below this one take turns.
+const PARTNERS: u32 = 2;
+
+/// The bytes of an entry that answers another.
+pub(super) const TURN: (u8, usize) = (b't', 4);
+
+pub(super) fn value(name: Name, byte: u8, length: usize) -> Vec<u8> {
+    let of = |byte: u8, length: usize| pack(&(name.0, name.1, &vec![byte; length][..]));
+    match length.checked_sub(FULL) {
+        // A zero takes two bytes in a tuple.
+        Some(beyond) => of(b'f', VALUE_SIZE_LIMIT - of(b'f', 0).len() + beyond),
+        None => of(byte, length),
+    }
+}
+
+pub(super) fn item(stamp: [u8; 10], value: &[u8]) -> Item {
+    let name: Result<(u32, u32, TupleBytes<'_>), _> = unpack(value);
+    let name = name.map_or(Name(u32::MAX, u32::MAX), |(client, number, _)| Name(client, number));
+    Item { stamp, name, value: Content::from(value) }
+}
+
+pub(super) fn items(entries: &[Entry]) -> Vec<Item> {
+    entries.iter().map(|entry| item(entry.position.stamp, &entry.value)).collect()
+}
+
+impl Log {
+    /// One call, drawn.
+    pub(super) fn drawn(&self, client: usize) -> BoxedStrategy<Op> {
+        let (page, patience) = (self.page, self.patience);
+        let append =
+            (any::<u8>(), 0..=self.longest).prop_map(|(byte, n)| Op::Append(Name::default(), byte, n));
+        let read = (0..2 * page, 0..page + 1).prop_map(|(skip, n)| Op::Page(skip, n));
+        let follow =
+            (1..4 * page, 1..page + 1).prop_map(move |(count, page)| Op::Follow(count, page, patience));
+        let edge = (any::<u8>(), 0..2usize);
+        let edge = edge.prop_map(|(byte, beyond)| Op::Append(Name::default(), byte, FULL + beyond));
+        match self.kind {
+            Kind::Trimmed => {
+                let succeed = Just(Op::Succeed(Name::default()));
+                prop_oneof![8 => append, 4 => read, 3 => (0..page).prop_map(Op::Trim), 2 => Just(Op::Last), 2 => succeed, 1 => edge]
+                    .boxed()
+            }
+            Kind::Followed => {
+                prop_oneof![8 => append, 4 => read, 3 => follow, 2 => Just(Op::Last), 1 => edge].boxed()
+            }
+            Kind::Turns if client < PARTNERS as usize => {
+                prop_oneof![8 => Just(Op::Turn(Name::default(), 100)), 1 => read, 1 => Just(Op::Last)].boxed()
+            }
+            Kind::Turns => prop_oneof![1 => read, 1 => follow, 1 => Just(Op::Last)].boxed(),
+        }
+    }
+}

@@ -1,12 +1,14 @@
 //! Tables done wrong, one bug at a time.
 
-use crate::{
-    catalogue::table::{Answer, Op, Planted, Shape, bytes, cells, labels, perform as right},
-    models::labels::{Family, Which, label},
+use super::{
+    Answer, Op, Shape,
+    client::perform as right,
+    operations::{bytes, cells, labels},
 };
+use crate::models::labels::{Family, Which, label};
 use foundationdb_tuple::{Element, Subspace};
 use shaketable::{
-    specimen::{self, Content, ran},
+    specimen::{self, Content, UNRECORDED, ran},
     workload::Outcome,
 };
 use shaketable_layers::{
@@ -20,6 +22,39 @@ use shaketable_layers::{
         RangeOption, Transaction, VALUE_SIZE_LIMIT,
     },
 };
+
+shaketable::planted_bugs! {
+    Unrecorded = UNRECORDED, "a cell is set again after an unknown result without an operation record", "a blind write done twice";
+    SetRowAsPrinted = "set-row-as-printed", "replacing a row clears it in the order of rows only", "the recipe's table_set_row";
+    GetCellAsPrinted = "get-cell-as-printed", "an unassigned cell is decoded as if it had a value", "the recipe's table_get_cell";
+    DeleteCellByRow = "delete-cell-by-row", "a cell is deleted in the first order only", "an order forgotten on one path";
+    DeleteRowByRow = "delete-row-by-row", "a row is deleted in the first order only", "an order forgotten on one path";
+    SnapshotReplace = "snapshot-replace", "the old cells of a row are read at snapshot", "a decision on a snapshot read";
+    RowsMerge = "rows-merge", "setting a row leaves the columns that are not given", "an update taken for a replacement";
+    OrderOnItsOwn = "order-on-its-own", "the second order is written in a transaction of its own", "an index outside the transaction";
+    FirstBatch = "first-batch", "the first batch of a range read is taken for the whole row", "a range that is longer than a batch";
+    TextLabels = "text-labels", "labels are stored as text, so that row 1 is row \"1\"", "labels without their types";
+    EmptyIsAbsent = "empty-is-absent", "an empty value reads as an unassigned cell", "absent and empty taken for one";
+    SliceAtSnapshot = "slice-at-snapshot", "a slice is read at snapshot, however it is asked for", "a dropped conflict range";
+    LastAgain = "last-again", "a page begins with the last cell of the one before", "a cursor that is the last key";
+    AxisTwice = "axis-twice", "an axis that is given twice counts once", "a question that is not checked";
+    LargestRefused = "largest-refused", "a value as large as can be is refused", "a limit that is off by one";
+}
+
+impl Planted {
+    /// The shape that the bug needs, if it needs one.
+    pub(super) fn shape(self) -> Option<Shape> {
+        use Planted::*;
+        match self {
+            SetRowAsPrinted | DeleteCellByRow | DeleteRowByRow | SnapshotReplace | OrderOnItsOwn => {
+                Some(Shape::Both)
+            }
+            FirstBatch => Some(Shape::Rows),
+            AxisTwice => Some(Shape::Cube),
+            _ => None,
+        }
+    }
+}
 
 /// Does a call with the bug in it, or as it should be where the bug does not touch it.
 pub async fn perform<T: Transaction>(

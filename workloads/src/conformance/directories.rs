@@ -4,7 +4,7 @@ use super::{
     Bytes, Replayed,
     replay::{keyspace, set_keyspace},
 };
-use crate::catalogue::directory::model::{Layer, Rows, Surveyed, survey};
+use crate::catalogue::directory::{Layer, Rows, Surveyed, survey};
 use foundationdb_tuple::unpack;
 use serde::Deserialize;
 use serde_json::{Value, json};

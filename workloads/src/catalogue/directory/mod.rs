@@ -6,23 +6,32 @@
 //! transaction, and a key may be put through a handle that was opened before. What is stored is surveyed from the raw rows:
 //! every prefix belongs to one path, none begins another, and no key is left that is no directory's.
 
-pub mod model;
+mod client;
+mod model;
+mod operations;
 mod planted;
+mod prefixes;
+mod survey;
 
-use crate::catalogue::directory::model::{Known, Place, Rows, Wish, survey};
+pub use model::Known;
+pub use operations::{Answer, Names, Op};
+pub use prefixes::{Place, Wish};
+pub use survey::{Layer, Rows, Surveyed, survey};
+
 use bytes::Bytes;
-use foundationdb_tuple::{Subspace, pack, unpack};
+use client::{path, put, row};
+use foundationdb_tuple::Subspace;
 use futures::future::try_join;
-use proptest::{collection::vec, prelude::*, sample::select};
+use operations::{NAMES, PREFIXES};
+use planted::{BUGS, Planted};
+use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
-    looks,
-    specimen::{self, At, Content, Specimen, UNRECORDED},
+    specimen::{self, At, Content, Specimen},
     workload::{Bug, Outcome},
 };
 use shaketable_layers::{
-    always,
-    directory::{self, Chance, Directories, Error, PARTITION, Path},
+    directory::{Directories, Error, Path},
     once::{self, Session},
     tx::{
         self, Database, Env,
@@ -31,47 +40,6 @@ use shaketable_layers::{
     },
 };
 use shaketable_sim::{proto::Mutation, seed::Stream};
-
-shaketable::planted_bugs! {
-    Unrecorded = UNRECORDED, "a create is retried after an unknown result, and finds its own directory", "a create that is told it exists already";
-    CandidateAtSnapshot = "candidate-at-snapshot", "the allocator reads a candidate's mark at snapshot", "an allocator without isolation";
-    SilentCandidate = "silent-candidate", "the allocator marks a candidate without a write conflict", "an allocator that never declares its choice";
-    ParallelCreate = "parallel-create", "two calls of one transaction both find the path free", "a known issue of the node.js and Python bindings";
-    PathAtSnapshot = "path-at-snapshot", "whether the path is free is read at snapshot", "a check without isolation";
-    ClashUnseen = "clash-unseen", "the allocator does not look at prefixes given by hand", "an allocator that believes it is alone";
-    ClashAtSnapshot = "clash-at-snapshot", "the allocator looks at prefixes given by hand at snapshot alone", "a check without isolation";
-    EqualPrefix = "equal-prefix", "a prefix by hand is compared with others for equality alone", "a check that forgets nesting";
-    IntoItself = "into-itself", "a directory is moved below itself", "a tree that becomes a ring";
-    AcrossPartitions = "across-partitions", "a directory moves into another partition, and its content does not", "a move of the name alone";
-    MissingParent = "missing-parent", "a move creates the directories on the way", "the habit of create";
-    TagLeftBehind = "tag-left-behind", "a moved directory loses its layer tag", "a node written anew";
-    ContentLeft = "content-left", "a removal clears the node and not the content", "a removal of the metadata alone";
-    BelowLeft = "below-left", "a removal leaves the directories below", "a removal that is not recursive";
-    RemoveAtSnapshot = "remove-at-snapshot", "a removal reads the directories below at snapshot", "a removal that misses a new one";
-    TagIgnored = "tag-ignored", "a directory is opened whatever its layer tag", "a check that was forgotten";
-    VersionIgnored = "version-ignored", "what a later version has written is written to", "a check that was forgotten";
-    StaleHandle = "stale-handle", "a handle from an earlier transaction is used unchecked", "the hazard that the documentation warns of";
-    ListAtSnapshot = "list-at-snapshot", "a list is read at snapshot, however it is asked for", "a dropped conflict range";
-}
-
-/// The names that are drawn.
-const NAMES: [&str; 4] = ["a", "", "b\0é", "x y"];
-
-/// So many names are listed at a time.
-const PAGE: usize = 2;
-
-/// The layer tags that are drawn.
-const TAGS: [&[u8]; 4] = [b"", b"", b"t\0g", PARTITION];
-
-/// The prefixes that are given by hand apart from what the allocator chooses. Some nest; the empty
-/// one and the last two are nobody's to give.
-const PREFIXES: [&[u8]; 8] = [b"1", b"1A", b"1A\0", b"2\xff", b"2\xff\0", b"", b"\xfe\x01", b"\xff\xff"];
-
-/// How a prefix by hand goes on behind a candidate's.
-pub(crate) const BEYOND: &[&[u8]] = &[b"", b"\0", b"x"];
-
-/// The versions of the schema that a stranger declares.
-const VERSIONS: [[u32; 3]; 4] = [[1, 0, 0], [1, 0, 7], [1, 1, 0], [2, 0, 0]];
 
 /// The workload, drawn.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -92,89 +60,11 @@ pub struct Directory {
     versions: bool,
     /// Values have up to so many bytes.
     longest: usize,
-    pub(crate) planted: Option<Planted>,
-}
-
-/// Names.
-pub type Names = Vec<String>;
-
-/// One call.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Op {
-    /// Creates a directory with this tag, and a prefix by hand if there is one.
-    Create(Names, Vec<u8>, Option<Vec<u8>>, Chance),
-    /// Opens or creates a directory with this tag.
-    CreateOrOpen(Names, Vec<u8>, Chance),
-    /// Opens or creates two at once.
-    Both([Names; 2], [Chance; 2]),
-    /// Opens a directory.
-    Open(Names, Vec<u8>),
-    /// Moves a directory.
-    Rename(Names, Names),
-    /// Removes a directory.
-    Remove(Names),
-    /// Removes a directory if it is there.
-    RemoveIfExists(Names),
-    /// Lists the directories below one.
-    List(Names),
-    /// Lists them a few at a time.
-    Pages(Names),
-    /// Asks whether there is a directory.
-    Exists(Names),
-    /// Puts under this key so many bytes of this number into a directory.
-    Put(Names, u8, u8, usize),
-    /// The same, through a handle that was opened before.
-    PutLater(Names, u8, u8, usize),
-    /// Reads what was put.
-    Read(Names),
-    /// Opens a directory without a tag, and does what the call does through its handle.
-    ByHandle(Box<Op>),
-    /// A stranger declares the version of the schema.
-    Declare([u32; 3]),
-}
-
-/// What it answers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Answer {
-    /// The directory's tag, and its prefix.
-    Opened(Vec<u8>, Option<Vec<u8>>),
-    /// It is done.
-    Done,
-    /// Whether there is, or was, a directory.
-    Is(bool),
-    /// Names.
-    Names(Names),
-    /// What was put.
-    Content(Vec<(u8, Content)>),
-}
-
-/// The names as the layer takes them.
-pub(crate) fn path(names: &[String]) -> Vec<&str> {
-    names.iter().map(String::as_str).collect()
-}
-
-pub(crate) fn opened(directory: &directory::Directory) -> Answer {
-    Answer::Opened(directory.tag().to_vec(), Some(directory.prefix().to_vec()))
+    planted: Option<Planted>,
 }
 
 fn known(known: &Known) -> Answer {
     Answer::Opened(known.tag.clone(), known.prefix.clone())
-}
-
-/// Puts a row into a directory.
-pub(crate) fn put<T: Transaction>(
-    tx: &T,
-    directory: &directory::Directory,
-    key: u8,
-    byte: u8,
-    length: usize,
-) -> Result<Answer, Error> {
-    tx.set(&directory.subspace()?.pack(&i64::from(key)), &vec![byte; length]);
-    Ok(Answer::Done)
-}
-
-fn row(key: &[u8], value: &[u8]) -> Option<(u8, Content)> {
-    Some((u8::try_from(unpack::<i64>(key).ok()?).ok()?, Content::from(value)))
 }
 
 impl Directory {
@@ -186,125 +76,10 @@ impl Directory {
     }
 
     /// The directories of the run.
-    pub(crate) fn directories(&self) -> Directories {
+    fn directories(&self) -> Directories {
         let (nodes, content) = self.subspaces();
         let directories = Directories::new(nodes, content);
         if self.manual { directories.with_manual_prefixes() } else { directories }
-    }
-
-    /// The directory that a call by handle opens.
-    fn handled(op: &Op) -> &Names {
-        match op {
-            Op::Rename(names, _)
-            | Op::Remove(names)
-            | Op::RemoveIfExists(names)
-            | Op::List(names)
-            | Op::Exists(names)
-            | Op::CreateOrOpen(names, ..) => names,
-            op => unreachable!("{op:?} is not drawn with a handle"),
-        }
-    }
-
-    async fn by_handle<T: Transaction>(&self, tx: &T, env: &Env, op: &Op) -> Result<Answer, Error> {
-        let names = Self::handled(op);
-        let directory = self.directories().open(tx, &path(names), b"").await?;
-        directory.siblings().check(tx, &directory).await?;
-        always!(directory.path().names() == names, "{names:?} was opened as {}", directory.path());
-        Ok(match op {
-            Op::Rename(_, to) => {
-                let moved = directory.move_to(tx, &path(to)).await?;
-                always!(moved.prefix() == directory.prefix(), "a move has changed a prefix");
-                Answer::Done
-            }
-            Op::Remove(_) => {
-                directory.remove(tx).await?;
-                Answer::Done
-            }
-            Op::RemoveIfExists(_) => Answer::Is(directory.remove_if_exists(tx).await?),
-            Op::List(_) => {
-                let below = &directory.below();
-                let look = |tx, isolation| async move { below.list(&tx, &[], isolation).await };
-                Answer::Names(looks::twice(tx, op, look).await?)
-            }
-            Op::Exists(_) => {
-                let directory = &directory;
-                let look = |tx, isolation| async move { directory.exists(&tx, isolation).await };
-                Answer::Is(looks::twice(tx, op, look).await?)
-            }
-            _ => opened(&self.directories().create_or_open(tx, &path(names), b"", Chance::draw(env)).await?),
-        })
-    }
-
-    /// Does one call as it should be done.
-    pub(crate) async fn perform_right<T: Transaction>(
-        &self,
-        tx: &T,
-        env: &Env,
-        op: &Op,
-        isolation: Isolation,
-    ) -> Result<Answer, Error> {
-        let all = self.directories();
-        Ok(match op {
-            Op::Create(names, tag, None, chance) => {
-                opened(&all.create(tx, &path(names), tag, *chance).await?)
-            }
-            Op::Create(names, tag, Some(prefix), chance) => {
-                opened(&all.create_with_prefix(tx, &path(names), tag, prefix, *chance).await?)
-            }
-            Op::CreateOrOpen(names, tag, chance) => {
-                opened(&all.create_or_open(tx, &path(names), tag, *chance).await?)
-            }
-            Op::Both([one, other], chances) => {
-                let (one, other) = (path(one), path(other));
-                let one = all.create_or_open(tx, &one, b"", chances[0]);
-                let other = all.create_or_open(tx, &other, b"", chances[1]);
-                // Neither is dropped half way: both answers are awaited before either is looked at.
-                let (one, other) = futures::join!(one, other);
-                one?;
-                other?;
-                Answer::Done
-            }
-            Op::Open(names, tag) => opened(&all.open(tx, &path(names), tag).await?),
-            Op::Rename(from, to) => {
-                all.rename(tx, &path(from), &path(to)).await?;
-                Answer::Done
-            }
-            Op::Remove(names) => {
-                all.remove(tx, &path(names)).await?;
-                Answer::Done
-            }
-            Op::RemoveIfExists(names) => Answer::Is(all.remove_if_exists(tx, &path(names)).await?),
-            Op::List(names) => Answer::Names(all.list(tx, &path(names), isolation).await?),
-            Op::Pages(names) => {
-                let (path, mut found) = (path(names), Names::new());
-                loop {
-                    let after = found.last().map(String::as_str);
-                    let page = all.list_page(tx, &path, after, PAGE, isolation).await?;
-                    let ends = page.len() < PAGE;
-                    found.extend(page);
-                    if ends {
-                        break Answer::Names(found);
-                    }
-                }
-            }
-            Op::Exists(names) => Answer::Is(all.exists(tx, &path(names), isolation).await?),
-            Op::Put(names, key, byte, length) | Op::PutLater(names, key, byte, length) => {
-                put(tx, &all.open(tx, &path(names), b"").await?, *key, *byte, *length)?
-            }
-            Op::Read(names) => {
-                let range = all.open(tx, &path(names), b"").await?.subspace()?.range();
-                let begin = range.0.len() - 1;
-                let rows = tx.get_range_all(range.into(), Serializable).await?;
-                let row = |kv: &tx::KeyValue| row(&kv.key[begin..], &kv.value);
-                Answer::Content(rows.iter().filter_map(row).collect())
-            }
-            Op::ByHandle(op) => return self.by_handle(tx, env, op).await,
-            Op::Declare(version) => {
-                let value: Vec<u8> = version.iter().flat_map(|n| n.to_le_bytes()).collect();
-                tx.set(&all.nodes().version(), &value);
-                Answer::Done
-            }
-        })
     }
 }
 
@@ -365,66 +140,7 @@ impl Specimen for Directory {
     }
 
     fn operation(&self, _: usize) -> BoxedStrategy<Op> {
-        let (names, depth) = (&NAMES[..self.names], self.depth);
-        let path = move || {
-            let length = prop_oneof![1 => Just(0), 16 => 1..=depth];
-            length.prop_flat_map(move |length| vec(select(names).prop_map(str::to_owned), length))
-        };
-        let tag = || select(&TAGS[..]).prop_map(<[u8]>::to_vec);
-        let (chances, nested) = (self.chances, u32::from(self.nested));
-        let chance = move || (0..chances).prop_map(Chance);
-        let content = self.subspaces().1.into_bytes();
-        let below = move |rest: &[u8]| [&content[..], rest].concat();
-        let among = below.clone();
-        let prefix = prop_oneof![
-            8 => select(&PREFIXES[..]).prop_map(<[u8]>::to_vec),
-            // A candidate's own prefix, or one that begins with it; one that most candidates begin with.
-            nested * 8 => (0..64i64, select(BEYOND))
-                .prop_map(move |(candidate, rest)| among(&[&pack(&candidate)[..], rest].concat())),
-            nested * 6 => Just(below(&pack(&1i64)[..1])),
-        ];
-        let prefix = prefix.prop_map(Some);
-        let value = (0..3u8, any::<u8>(), 0..=self.longest);
-        let versions = if self.versions { 1 } else { 0 };
-        let any = prop_oneof![
-            6 => (path(), tag(), chance()).prop_map(|(p, t, c)| Op::Create(p, t, None, c)),
-            4 + nested * 4 => (path(), tag(), prefix, chance()).prop_map(|(p, t, x, c)| Op::Create(p, t, x, c)),
-            6 => (path(), tag(), chance()).prop_map(|(p, t, c)| Op::CreateOrOpen(p, t, c)),
-            3 => (path(), path(), chance(), chance()).prop_map(|(p, q, c, d)| Op::Both([p, q], [c, d])),
-            2 => (path(), chance(), chance()).prop_map(|(p, c, d)| Op::Both([p.clone(), p], [c, d])),
-            3 => (path(), tag()).prop_map(|(p, t)| Op::Open(p, t)),
-            8 => (path(), path()).prop_map(|(p, q)| Op::Rename(p, q)),
-            1 => (path(), select(names)).prop_map(|(p, name)| {
-                Op::Rename(p.clone(), p.into_iter().chain([name.to_owned()]).collect())
-            }),
-            3 => path().prop_map(Op::Remove),
-            3 => path().prop_map(Op::RemoveIfExists),
-            3 => path().prop_map(Op::List),
-            2 => path().prop_map(Op::Pages),
-            1 => path().prop_map(Op::Exists),
-            6 => (path(), value.clone()).prop_map(|(p, (k, b, n))| Op::Put(p, k, b, n)),
-            9 => (path(), value).prop_map(|(p, (k, b, n))| Op::PutLater(p, k, b, n)),
-            4 => path().prop_map(Op::Read),
-            5 => prop_oneof![
-                (path(), path()).prop_map(|(p, q)| Op::Rename(p, q)),
-                path().prop_map(Op::Remove),
-                path().prop_map(Op::RemoveIfExists),
-                path().prop_map(Op::List),
-                path().prop_map(Op::Exists),
-                path().prop_map(|p| Op::CreateOrOpen(p, Vec::new(), Chance(0))),
-            ]
-            .prop_map(|op| Op::ByHandle(Box::new(op))),
-        ];
-        match versions {
-            0 => any.boxed(),
-            // Mostly back to a version that lets things be done.
-            _ => prop_oneof![
-                40 => any,
-                1 => select(&VERSIONS[2..]).prop_map(Op::Declare),
-                4 => select(&VERSIONS[..2]).prop_map(Op::Declare),
-            ]
-            .boxed(),
-        }
+        self.drawn()
     }
 
     fn is_look(op: &Op) -> bool {

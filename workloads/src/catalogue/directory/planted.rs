@@ -1,8 +1,13 @@
 //! Directories done wrong, one bug at a time.
 
-use crate::catalogue::directory::{Answer, BEYOND, Directory, Op, Planted, opened, path};
+use super::{
+    Answer, Directory, Op,
+    client::{opened, path},
+    operations::BEYOND,
+};
 use bytes::Bytes;
 use foundationdb_tuple::{pack, unpack};
+use shaketable::specimen::UNRECORDED;
 use shaketable_layers::{
     directory::{self as layer, Allocator, Chance, Directories, Error, Node, VERSION},
     tx::{
@@ -11,6 +16,28 @@ use shaketable_layers::{
         MutationType, RangeOption, Transaction, TransactionOption, strinc,
     },
 };
+
+shaketable::planted_bugs! {
+    Unrecorded = UNRECORDED, "a create is retried after an unknown result, and finds its own directory", "a create that is told it exists already";
+    CandidateAtSnapshot = "candidate-at-snapshot", "the allocator reads a candidate's mark at snapshot", "an allocator without isolation";
+    SilentCandidate = "silent-candidate", "the allocator marks a candidate without a write conflict", "an allocator that never declares its choice";
+    ParallelCreate = "parallel-create", "two calls of one transaction both find the path free", "a known issue of the node.js and Python bindings";
+    PathAtSnapshot = "path-at-snapshot", "whether the path is free is read at snapshot", "a check without isolation";
+    ClashUnseen = "clash-unseen", "the allocator does not look at prefixes given by hand", "an allocator that believes it is alone";
+    ClashAtSnapshot = "clash-at-snapshot", "the allocator looks at prefixes given by hand at snapshot alone", "a check without isolation";
+    EqualPrefix = "equal-prefix", "a prefix by hand is compared with others for equality alone", "a check that forgets nesting";
+    IntoItself = "into-itself", "a directory is moved below itself", "a tree that becomes a ring";
+    AcrossPartitions = "across-partitions", "a directory moves into another partition, and its content does not", "a move of the name alone";
+    MissingParent = "missing-parent", "a move creates the directories on the way", "the habit of create";
+    TagLeftBehind = "tag-left-behind", "a moved directory loses its layer tag", "a node written anew";
+    ContentLeft = "content-left", "a removal clears the node and not the content", "a removal of the metadata alone";
+    BelowLeft = "below-left", "a removal leaves the directories below", "a removal that is not recursive";
+    RemoveAtSnapshot = "remove-at-snapshot", "a removal reads the directories below at snapshot", "a removal that misses a new one";
+    TagIgnored = "tag-ignored", "a directory is opened whatever its layer tag", "a check that was forgotten";
+    VersionIgnored = "version-ignored", "what a later version has written is written to", "a check that was forgotten";
+    StaleHandle = "stale-handle", "a handle from an earlier transaction is used unchecked", "the hazard that the documentation warns of";
+    ListAtSnapshot = "list-at-snapshot", "a list is read at snapshot, however it is asked for", "a dropped conflict range";
+}
 
 /// The isolation at which a look is done that was asked for at this one.
 pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolation {

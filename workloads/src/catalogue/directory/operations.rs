@@ -1,0 +1,144 @@
+//! The calls of the workload and their answers as plain data, and how they are drawn.
+
+use super::Directory;
+use foundationdb_tuple::pack;
+use proptest::{collection::vec, prelude::*, sample::select};
+use serde::{Deserialize, Serialize};
+use shaketable::specimen::Content;
+use shaketable_layers::directory::{Chance, PARTITION};
+
+/// One call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Op {
+    /// Creates a directory with this tag, and a prefix by hand if there is one.
+    Create(Names, Vec<u8>, Option<Vec<u8>>, Chance),
+    /// Opens or creates a directory with this tag.
+    CreateOrOpen(Names, Vec<u8>, Chance),
+    /// Opens or creates two at once.
+    Both([Names; 2], [Chance; 2]),
+    /// Opens a directory.
+    Open(Names, Vec<u8>),
+    /// Moves a directory.
+    Rename(Names, Names),
+    /// Removes a directory.
+    Remove(Names),
+    /// Removes a directory if it is there.
+    RemoveIfExists(Names),
+    /// Lists the directories below one.
+    List(Names),
+    /// Lists them a few at a time.
+    Pages(Names),
+    /// Asks whether there is a directory.
+    Exists(Names),
+    /// Puts under this key so many bytes of this number into a directory.
+    Put(Names, u8, u8, usize),
+    /// The same, through a handle that was opened before.
+    PutLater(Names, u8, u8, usize),
+    /// Reads what was put.
+    Read(Names),
+    /// Opens a directory without a tag, and does what the call does through its handle.
+    ByHandle(Box<Op>),
+    /// A stranger declares the version of the schema.
+    Declare([u32; 3]),
+}
+
+/// What it answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Answer {
+    /// The directory's tag, and its prefix.
+    Opened(Vec<u8>, Option<Vec<u8>>),
+    /// It is done.
+    Done,
+    /// Whether there is, or was, a directory.
+    Is(bool),
+    /// Names.
+    Names(Names),
+    /// What was put.
+    Content(Vec<(u8, Content)>),
+}
+
+/// Names.
+pub type Names = Vec<String>;
+
+/// The names that are drawn.
+pub(super) const NAMES: [&str; 4] = ["a", "", "b\0é", "x y"];
+
+/// The layer tags that are drawn.
+const TAGS: [&[u8]; 4] = [b"", b"", b"t\0g", PARTITION];
+
+/// The prefixes that are given by hand apart from what the allocator chooses. Some nest; the empty
+/// one and the last two are nobody's to give.
+pub(super) const PREFIXES: [&[u8]; 8] =
+    [b"1", b"1A", b"1A\0", b"2\xff", b"2\xff\0", b"", b"\xfe\x01", b"\xff\xff"];
+
+/// How a prefix by hand goes on behind a candidate's.
+pub(super) const BEYOND: &[&[u8]] = &[b"", b"\0", b"x"];
+
+/// The versions of the schema that a stranger declares.
+const VERSIONS: [[u32; 3]; 4] = [[1, 0, 0], [1, 0, 7], [1, 1, 0], [2, 0, 0]];
+
+impl Directory {
+    /// One call, drawn.
+    pub(super) fn drawn(&self) -> BoxedStrategy<Op> {
+        let (names, depth) = (&NAMES[..self.names], self.depth);
+        let path = move || {
+            let length = prop_oneof![1 => Just(0), 16 => 1..=depth];
+            length.prop_flat_map(move |length| vec(select(names).prop_map(str::to_owned), length))
+        };
+        let tag = || select(&TAGS[..]).prop_map(<[u8]>::to_vec);
+        let (chances, nested) = (self.chances, u32::from(self.nested));
+        let chance = move || (0..chances).prop_map(Chance);
+        let content = self.subspaces().1.into_bytes();
+        let below = move |rest: &[u8]| [&content[..], rest].concat();
+        let among = below.clone();
+        let prefix = prop_oneof![
+            8 => select(&PREFIXES[..]).prop_map(<[u8]>::to_vec),
+            // A candidate's own prefix, or one that begins with it; one that most candidates begin with.
+            nested * 8 => (0..64i64, select(BEYOND))
+                .prop_map(move |(candidate, rest)| among(&[&pack(&candidate)[..], rest].concat())),
+            nested * 6 => Just(below(&pack(&1i64)[..1])),
+        ];
+        let prefix = prefix.prop_map(Some);
+        let value = (0..3u8, any::<u8>(), 0..=self.longest);
+        let versions = if self.versions { 1 } else { 0 };
+        let any = prop_oneof![
+            6 => (path(), tag(), chance()).prop_map(|(p, t, c)| Op::Create(p, t, None, c)),
+            4 + nested * 4 => (path(), tag(), prefix, chance()).prop_map(|(p, t, x, c)| Op::Create(p, t, x, c)),
+            6 => (path(), tag(), chance()).prop_map(|(p, t, c)| Op::CreateOrOpen(p, t, c)),
+            3 => (path(), path(), chance(), chance()).prop_map(|(p, q, c, d)| Op::Both([p, q], [c, d])),
+            2 => (path(), chance(), chance()).prop_map(|(p, c, d)| Op::Both([p.clone(), p], [c, d])),
+            3 => (path(), tag()).prop_map(|(p, t)| Op::Open(p, t)),
+            8 => (path(), path()).prop_map(|(p, q)| Op::Rename(p, q)),
+            1 => (path(), select(names)).prop_map(|(p, name)| {
+                Op::Rename(p.clone(), p.into_iter().chain([name.to_owned()]).collect())
+            }),
+            3 => path().prop_map(Op::Remove),
+            3 => path().prop_map(Op::RemoveIfExists),
+            3 => path().prop_map(Op::List),
+            2 => path().prop_map(Op::Pages),
+            1 => path().prop_map(Op::Exists),
+            6 => (path(), value.clone()).prop_map(|(p, (k, b, n))| Op::Put(p, k, b, n)),
+            9 => (path(), value).prop_map(|(p, (k, b, n))| Op::PutLater(p, k, b, n)),
+            4 => path().prop_map(Op::Read),
+            5 => prop_oneof![
+                (path(), path()).prop_map(|(p, q)| Op::Rename(p, q)),
+                path().prop_map(Op::Remove),
+                path().prop_map(Op::RemoveIfExists),
+                path().prop_map(Op::List),
+                path().prop_map(Op::Exists),
+                path().prop_map(|p| Op::CreateOrOpen(p, Vec::new(), Chance(0))),
+            ]
+            .prop_map(|op| Op::ByHandle(Box::new(op))),
+        ];
+        match versions {
+            0 => any.boxed(),
+            // Mostly back to a version that lets things be done.
+            _ => prop_oneof![
+                40 => any,
+                1 => select(&VERSIONS[2..]).prop_map(Op::Declare),
+                4 => select(&VERSIONS[..2]).prop_map(Op::Declare),
+            ]
+            .boxed(),
+        }
+    }
+}

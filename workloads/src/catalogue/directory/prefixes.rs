@@ -1,0 +1,155 @@
+//! Which prefixes an allocator may have chosen.
+//!
+//! The sequential model leaves the prefix of a new directory open, and takes it from what the transaction wrote unless
+//! the allocator was not allowed to give it.
+
+use super::{Known, Rows, survey::node};
+use bytes::Bytes;
+use foundationdb_tuple::pack;
+use shaketable_layers::directory::{Error, Path};
+use shaketable_sim::proto::Mutation;
+use std::collections::BTreeSet;
+
+/// The prefixes that an allocator has given, also to directories that were removed: it gives none twice. Rows do
+/// not say this, so that it is no part of a comparison.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Given(BTreeSet<Vec<u8>>);
+
+impl PartialEq for Given {
+    fn eq(&self, _: &Given) -> bool {
+        true
+    }
+}
+
+/// One more than any candidate that an allocator draws in a run: those of its first windows.
+const CANDIDATES: i64 = 1_400;
+
+/// What a create has to go by.
+#[derive(Clone, Copy, Debug)]
+pub struct Wish<'a> {
+    /// The tag.
+    pub tag: &'a [u8],
+    /// The prefix, by hand.
+    pub prefix: Option<&'a [u8]>,
+    /// Whether a directory that is there will do.
+    pub opens: bool,
+    /// Whether prefixes by hand are allowed.
+    pub manual: bool,
+    /// Where the directories lie.
+    pub place: Place<'a>,
+    /// The words in which it was refused.
+    pub refusal: Option<&'a str>,
+}
+
+/// Where the directories of the root's layer lie.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// The key of the nodes.
+    pub nodes: &'a [u8],
+    /// What allocated prefixes begin with.
+    pub content: &'a [u8],
+}
+
+impl Wish<'_> {
+    pub(super) fn refused(&self, error: Error) -> Result<(), Error> {
+        match self.refusal == Some(&error.to_string()[..]) {
+            true => Err(error),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Known {
+    /// Takes the prefixes of new directories from what their transaction wrote, and leaves out those that the
+    /// allocator must not give: one given before, or one that clashes with a prefix by hand. `nodes` is the key
+    /// of the root's nodes.
+    pub fn choose(&mut self, nodes: &[u8], mutations: &[Mutation]) {
+        if self.has_unknown() {
+            let chosen = mutations.iter().filter_map(|mutation| match mutation {
+                Mutation::Set(key, prefix) => Some((key.to_vec(), prefix.to_vec())),
+                _ => None,
+            });
+            let taken = self.clone();
+            self.choose_in_layer(nodes, &chosen.collect(), &|prefix| !taken.has(prefix));
+        }
+    }
+
+    fn choose_in_layer(&mut self, nodes: &[u8], chosen: &Rows, free: &dyn Fn(&[u8]) -> bool) {
+        let mut given = std::mem::take(&mut self.given);
+        self.choose_below((nodes, nodes), &mut given, chosen, free);
+        self.given = given;
+    }
+
+    /// Within the layer of these nodes, below the directory of this prefix.
+    fn choose_below(
+        &mut self,
+        (nodes, parent): (&[u8], &[u8]),
+        given: &mut Given,
+        chosen: &Rows,
+        free: &dyn Fn(&[u8]) -> bool,
+    ) {
+        for (name, directory) in &mut self.below {
+            if directory.prefix.is_none() {
+                let prefix = chosen.get(&node(nodes, parent).subspace(&0i64).pack(name));
+                let prefix = prefix.filter(|prefix| free(prefix) && given.0.insert(prefix.to_vec()));
+                directory.prefix = prefix.cloned();
+            }
+            let Some(prefix) = directory.prefix.clone() else { continue };
+            match directory.is_partition() {
+                // Within a partition all prefixes begin with its own, and none is given by hand.
+                true => directory.choose_in_layer(&[&prefix[..], b"\xfe"].concat(), chosen, &|_| true),
+                false => directory.choose_below((nodes, &prefix), given, chosen, free),
+            }
+        }
+    }
+
+    /// Whether a directory from here on has this very prefix.
+    pub fn gave(&self, prefix: &[u8]) -> bool {
+        self.prefix.as_deref() == Some(prefix) || self.below.values().any(|directory| directory.gave(prefix))
+    }
+
+    /// Whether the prefix of a directory from here on begins so, or begins this one.
+    pub(super) fn has(&self, prefix: &[u8]) -> bool {
+        let own = self.prefix.as_ref().is_some_and(|own| own.starts_with(prefix) || prefix.starts_with(own));
+        own || self.below.values().any(|directory| directory.has(prefix))
+    }
+
+    /// Whether a directory below has a prefix that is not known.
+    pub(super) fn has_unknown(&self) -> bool {
+        self.below.values().any(|directory| directory.prefix.is_none() || directory.has_unknown())
+    }
+
+    /// Whether a directory from here on has put a key below this prefix. Those of a partition are not counted: they
+    /// are the directories' within it.
+    fn keeps(&self, prefix: &[u8]) -> bool {
+        let key = |own: &Vec<u8>, key: u8| [&own[..], &pack(&i64::from(key))].concat();
+        let own = self.prefix.as_ref();
+        own.is_some_and(|own| self.content.keys().any(|k| key(own, *k).starts_with(prefix)))
+            || self.below.values().any(|directory| directory.keeps(prefix))
+    }
+
+    /// Refuses as the layer did, if the allocator can have chosen a prefix that clashes with a manual one.
+    pub(super) fn may_clash(&self, path: &[String], wish: Wish<'_>) -> Result<(), Error> {
+        if !wish.refusal.is_some_and(|words| words.contains("allocated for")) {
+            return Ok(());
+        }
+        let chosen = (0..CANDIDATES).map(|candidate| [wish.place.content, &pack(&candidate)].concat());
+        for prefix in chosen.filter(|prefix| self.has(prefix)) {
+            let (at, shown) = (|| Path::from(path), Bytes::from(prefix.clone()));
+            let holds = self.keeps(&prefix);
+            if holds || self.has_partition(&prefix) {
+                wish.refused(Error::PrefixNotEmpty { path: at(), prefix: shown.clone() })?;
+            }
+            if !holds {
+                wish.refused(Error::PrefixClash { path: at(), prefix: shown })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a partition from here on has a prefix that begins so.
+    fn has_partition(&self, prefix: &[u8]) -> bool {
+        let own = self.is_partition() && self.prefix.as_ref().is_some_and(|own| own.starts_with(prefix));
+        own || self.below.values().any(|directory| directory.has_partition(prefix))
+    }
+}

@@ -7,13 +7,11 @@ mod planted;
 
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
+use planted::{BUGS, Planted};
 use proptest::{option, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use shaketable::{
-    specimen::{
-        At, Content, DEFERRED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, RISKY_READ, Specimen, UNRECORDED,
-        UNWRITTEN,
-    },
+    specimen::{At, Content, Specimen},
     strategies,
     workload::Bug,
 };
@@ -28,24 +26,6 @@ use shaketable_layers::{
 };
 use shaketable_sim::seed::Stream;
 use std::collections::BTreeMap;
-
-shaketable::planted_bugs! {
-    Unrecorded = UNRECORDED, "a set is retried after an unknown result without an operation record", "a blind write done twice";
-    Unwritten = UNWRITTEN, "a set is acknowledged and never committed", "a write-behind cache";
-    Deferred = DEFERRED, "a set is acknowledged at once and committed with the client's next one", "batching without a wait";
-    NotAwaited = NOT_AWAITED, "the commit is begun and not waited for", "fire and forget";
-    Remembered = REMEMBERED, "a client that asks again gets what it remembers", "a cache that nobody invalidates";
-    KeptVersion = KEPT_VERSION, "a client reads at a version that it keeps for a second", "a read version shared between transactions";
-    RiskyRead = RISKY_READ, "reads accept a causally risky read version", "an option set for its speed";
-    FirstBatch = "first-batch", "the first batch of a range read is taken for the whole row", "a range that is longer than a batch";
-    TextIndex = "text-index", "indexes are stored as decimal text, which sorts 10 before 9", "the naive encoding";
-    EmptyIsAbsent = "empty-is-absent", "an empty value reads as an unassigned cell", "absent and empty taken for one";
-    PageAgain = "page-again", "a page begins with the cell that the page before ended with", "a bound that is inclusive instead of exclusive";
-    PageOutside = "page-outside", "a page that begins after a cell of an earlier row takes cells of that row", "a bound that replaces another one";
-    CutShort = "cut-short", "a value beyond the limit is cut instead of refused", "a limit that is not an error";
-    NegativeZero = "negative-zero", "a negative index is taken for the cell at 0", "an index that is clamped instead of refused";
-    CellsAtSnapshot = "cells-at-snapshot", "the cells below a prefix are read at snapshot, however they are asked for", "a dropped conflict range";
-}
 
 /// The indexes that are drawn in each dimension: where one byte ends and two begin, and the last one.
 const INDEXES: [i64; 9] = [0, 1, 9, 10, 256, i64::MAX, 255, 65_536, i64::MAX - 1];
@@ -90,18 +70,18 @@ pub enum Answer {
 /// Cells in order.
 pub type Cells = Vec<(Vec<i64>, Content)>;
 
-pub(crate) fn space() -> Subspace {
+fn space() -> Subspace {
     Subspace::from("array")
 }
 
-pub(crate) fn array(dimensions: usize) -> array::Array {
+fn array(dimensions: usize) -> array::Array {
     match dimensions {
         1 => array::Array::new(space()),
         _ => array::Array::with_dimensions(space(), dimensions),
     }
 }
 
-pub(crate) fn contents(cells: Vec<(Vec<i64>, Bytes)>) -> Cells {
+fn contents(cells: Vec<(Vec<i64>, Bytes)>) -> Cells {
     cells.into_iter().map(|(index, value)| (index, Content::from(&value))).collect()
 }
 

@@ -1,8 +1,10 @@
 //! A sparse array done wrong, one bug at a time.
 
-use crate::catalogue::array::{Answer, Cells, Op, Planted, array, contents, space};
+use super::{Answer, Cells, Op, array, contents, space};
 use foundationdb_tuple::Subspace;
-use shaketable::specimen::Content;
+use shaketable::specimen::{
+    Content, DEFERRED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, RISKY_READ, UNRECORDED, UNWRITTEN,
+};
 use shaketable_layers::{
     array::Error,
     tx::{
@@ -12,6 +14,24 @@ use shaketable_layers::{
     },
 };
 use std::collections::BTreeMap;
+
+shaketable::planted_bugs! {
+    Unrecorded = UNRECORDED, "a set is retried after an unknown result without an operation record", "a blind write done twice";
+    Unwritten = UNWRITTEN, "a set is acknowledged and never committed", "a write-behind cache";
+    Deferred = DEFERRED, "a set is acknowledged at once and committed with the client's next one", "batching without a wait";
+    NotAwaited = NOT_AWAITED, "the commit is begun and not waited for", "fire and forget";
+    Remembered = REMEMBERED, "a client that asks again gets what it remembers", "a cache that nobody invalidates";
+    KeptVersion = KEPT_VERSION, "a client reads at a version that it keeps for a second", "a read version shared between transactions";
+    RiskyRead = RISKY_READ, "reads accept a causally risky read version", "an option set for its speed";
+    FirstBatch = "first-batch", "the first batch of a range read is taken for the whole row", "a range that is longer than a batch";
+    TextIndex = "text-index", "indexes are stored as decimal text, which sorts 10 before 9", "the naive encoding";
+    EmptyIsAbsent = "empty-is-absent", "an empty value reads as an unassigned cell", "absent and empty taken for one";
+    PageAgain = "page-again", "a page begins with the cell that the page before ended with", "a bound that is inclusive instead of exclusive";
+    PageOutside = "page-outside", "a page that begins after a cell of an earlier row takes cells of that row", "a bound that replaces another one";
+    CutShort = "cut-short", "a value beyond the limit is cut instead of refused", "a limit that is not an error";
+    NegativeZero = "negative-zero", "a negative index is taken for the cell at 0", "an index that is clamped instead of refused";
+    CellsAtSnapshot = "cells-at-snapshot", "the cells below a prefix are read at snapshot, however they are asked for", "a dropped conflict range";
+}
 
 /// The isolation at which a look is done that was asked for at this one.
 pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolation {

@@ -10,11 +10,12 @@ mod planted;
 use crate::beside;
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
+use planted::{BUGS, Planted};
 use proptest::{prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use shaketable::{
     models::timeline::Timeline,
-    specimen::{self, At, DEFERRED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, Specimen, UNRECORDED, UNWRITTEN},
+    specimen::{self, At, Specimen},
     strategies,
     workload::{Bug, Outcome},
 };
@@ -30,42 +31,17 @@ use shaketable_layers::{
 use shaketable_sim::seed::Stream;
 use std::collections::BTreeMap;
 
-shaketable::planted_bugs! {
-    Unrecorded = UNRECORDED, "an addition is retried after an unknown result without an operation record", "the documentation's own counter";
-    Unwritten = UNWRITTEN, "an addition is acknowledged and never committed", "a write-behind cache";
-    Deferred = DEFERRED, "an addition is acknowledged at once and committed with the client's next one", "batching without a wait";
-    NotAwaited = NOT_AWAITED, "the commit is begun and not waited for", "fire and forget";
-    Remembered = REMEMBERED, "a client that asks again gets what it remembers", "a cache that nobody invalidates";
-    KeptVersion = KEPT_VERSION, "a client reads at a version that it keeps for a second", "a read version shared between transactions";
-    ReadAddWrite = "read-add-write", "the sum is computed by the client from a snapshot read and stored", "an update that is lost";
-    AddReads = "add-reads", "an addition reads the counter serializably", "isolation gone too far";
-    SnapshotDecision = "snapshot-decision", "whether the bounds hold is read at snapshot", "a decision on a snapshot read";
-    DecisionBefore = "decision-before", "whether the bounds hold is read in a transaction before", "a check apart from its act";
-    OnePartDecides = "one-part-decides", "a change within bounds looks at the part it goes to", "a split counter decided upon in part";
-    TornSum = "torn-sum", "the parts are read one transaction each", "a sum over several versions";
-    KnownParts = "known-parts", "setting a counter clears only the parts that this client knows", "a counter reset where shards are known by number";
-    BigEndian = "big-endian", "operands and values are big-endian", "an atomic addition is little-endian";
-    ShortOperand = "short-operand", "an addition has an operand of four bytes, to which it cuts the value", "an atomic addition takes the operand's length";
-    UnsignedParts = "unsigned-parts", "parts are read as unsigned numbers", "a counter that nobody thought negative";
-    GetAtSnapshot = "get-at-snapshot", "a look before a write is done at snapshot", "a snapshot read in a composed look-up";
-    BoundsExclude = "bounds-exclude", "a change that comes to its upper bound is refused", "a limit off by one";
-    WrappingDecision = "wrapping-decision", "a change within bounds is reckoned without a look at the end of 64 bits", "an overflow that is ignored";
-    SaturatingSum = "saturating-sum", "a sum that 64 bits do not hold is the largest number", "an overflow that is hidden";
-    WideClear = "wide-clear", "setting a split counter clears all keys that begin as its own do", "prefix confusion";
-    OnePartLeft = "one-part-left", "setting a split counter clears up to its last part", "a bound off by one";
-}
-
 /// One counter: which, and whether it is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Which {
-    pub(crate) split: bool,
+    split: bool,
     number: u8,
     /// In how many parts the caller changes it.
-    pub(crate) parts: u32,
+    parts: u32,
 }
 
 impl Which {
-    pub(crate) fn space(self) -> Subspace {
+    fn space(self) -> Subspace {
         Subspace::from(match (self.split, self.number) {
             (true, 0) => "split",
             (true, _) => "split\0",
@@ -75,23 +51,23 @@ impl Which {
     }
 
     /// The part that this number names.
-    pub(crate) fn part(self, part: Part) -> u64 {
+    fn part(self, part: Part) -> u64 {
         if self.split { part.0 % u64::from(self.parts.max(1)) } else { 0 }
     }
 
     /// The key that a change goes to.
-    pub(crate) fn key(self, part: Part) -> Vec<u8> {
+    fn key(self, part: Part) -> Vec<u8> {
         match self.split {
             true => self.space().pack(&(self.part(part) as i64,)),
             false => self.space().into_bytes(),
         }
     }
 
-    pub(crate) fn single(self) -> counter::Counter {
+    fn single(self) -> counter::Counter {
         counter::Counter::new(self.space())
     }
 
-    pub(crate) fn split(self) -> SplitCounter {
+    fn split(self) -> SplitCounter {
         SplitCounter::new(self.space(), self.parts)
     }
 }
@@ -341,7 +317,7 @@ fn beside() -> Vec<Vec<u8>> {
 }
 
 /// Does a call right.
-pub(crate) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, Error> {
+async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, Error> {
     let written = |()| Answer::Written;
     match *op {
         Op::Add(which, part, by) if which.split => which.split().add(tx, part, by).await.map(written),
@@ -361,11 +337,7 @@ pub(crate) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, E
     }
 }
 
-pub(crate) async fn get<T: Transaction>(
-    tx: &T,
-    which: Which,
-    isolation: tx::Isolation,
-) -> Result<i64, Error> {
+async fn get<T: Transaction>(tx: &T, which: Which, isolation: tx::Isolation) -> Result<i64, Error> {
     match which.split {
         true => which.split().get(tx, isolation).await,
         false => which.single().get(tx, isolation).await,

@@ -1,8 +1,10 @@
 //! Counters done wrong, one bug at a time.
 
-use crate::catalogue::counter::{Answer, Op, Planted, Which, get, perform as right};
+use super::{Answer, Op, Which, get, perform as right};
 use shaketable::{
-    specimen::{self, Recorded, ran, told},
+    specimen::{
+        self, DEFERRED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, Recorded, UNRECORDED, UNWRITTEN, ran, told,
+    },
     workload::Outcome,
 };
 use shaketable_layers::{
@@ -14,6 +16,31 @@ use shaketable_layers::{
         MutationType, RangeOption, Transaction,
     },
 };
+
+shaketable::planted_bugs! {
+    Unrecorded = UNRECORDED, "an addition is retried after an unknown result without an operation record", "the documentation's own counter";
+    Unwritten = UNWRITTEN, "an addition is acknowledged and never committed", "a write-behind cache";
+    Deferred = DEFERRED, "an addition is acknowledged at once and committed with the client's next one", "batching without a wait";
+    NotAwaited = NOT_AWAITED, "the commit is begun and not waited for", "fire and forget";
+    Remembered = REMEMBERED, "a client that asks again gets what it remembers", "a cache that nobody invalidates";
+    KeptVersion = KEPT_VERSION, "a client reads at a version that it keeps for a second", "a read version shared between transactions";
+    ReadAddWrite = "read-add-write", "the sum is computed by the client from a snapshot read and stored", "an update that is lost";
+    AddReads = "add-reads", "an addition reads the counter serializably", "isolation gone too far";
+    SnapshotDecision = "snapshot-decision", "whether the bounds hold is read at snapshot", "a decision on a snapshot read";
+    DecisionBefore = "decision-before", "whether the bounds hold is read in a transaction before", "a check apart from its act";
+    OnePartDecides = "one-part-decides", "a change within bounds looks at the part it goes to", "a split counter decided upon in part";
+    TornSum = "torn-sum", "the parts are read one transaction each", "a sum over several versions";
+    KnownParts = "known-parts", "setting a counter clears only the parts that this client knows", "a counter reset where shards are known by number";
+    BigEndian = "big-endian", "operands and values are big-endian", "an atomic addition is little-endian";
+    ShortOperand = "short-operand", "an addition has an operand of four bytes, to which it cuts the value", "an atomic addition takes the operand's length";
+    UnsignedParts = "unsigned-parts", "parts are read as unsigned numbers", "a counter that nobody thought negative";
+    GetAtSnapshot = "get-at-snapshot", "a look before a write is done at snapshot", "a snapshot read in a composed look-up";
+    BoundsExclude = "bounds-exclude", "a change that comes to its upper bound is refused", "a limit off by one";
+    WrappingDecision = "wrapping-decision", "a change within bounds is reckoned without a look at the end of 64 bits", "an overflow that is ignored";
+    SaturatingSum = "saturating-sum", "a sum that 64 bits do not hold is the largest number", "an overflow that is hidden";
+    WideClear = "wide-clear", "setting a split counter clears all keys that begin as its own do", "prefix confusion";
+    OnePartLeft = "one-part-left", "setting a split counter clears up to its last part", "a bound off by one";
+}
 
 /// Does a call with the bug in it, or as it should be where the bug does not touch it.
 pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Result<Answer, Error> {

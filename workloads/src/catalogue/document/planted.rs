@@ -1,13 +1,13 @@
 //! Documents done wrong, one bug at a time.
 
-use crate::catalogue::hierarchy::planted::{from_root, one_number};
+use super::{Answer, Document, Op, model::assemble, root};
 use crate::{
-    catalogue::document::{Answer, Document, Op, Planted, assemble, root, without},
+    catalogue::hierarchy::planted::{from_root, one_number},
     models::json::{Item, Json, Shown, key, tuple},
 };
 use serde_json::{Map, Value};
 use shaketable::{
-    specimen::{Answer as Answers, ran},
+    specimen::{Answer as Answers, UNRECORDED, ran},
     workload::Outcome,
 };
 use shaketable_layers::{
@@ -20,6 +20,43 @@ use shaketable_layers::{
         RangeOption, Transaction, strinc,
     },
 };
+
+shaketable::planted_bugs! {
+    Unrecorded = UNRECORDED, "a merge is retried after an unknown result without an operation record", "a write done twice";
+    IdInTransaction = "id-in-transaction", "the id is drawn in the transaction's body: another one in each attempt", "the recipe's insert_doc";
+    BlindReplace = "blind-replace", "a document's leaves are set beside those that are there", "the recipe's insert_doc over an id that exists";
+    InsertOverwrites = "insert-overwrites", "an insert asks nothing and replaces the document that is there", "an insert taken for a replace";
+    SnapshotInsert = "snapshot-insert", "whether a document is there already is read at snapshot", "the wrong isolation";
+    SnapshotPatch = "snapshot-patch", "that a path leads through an object is read at snapshot", "the wrong isolation";
+    FromTheRoot = "from-the-root", "a subdocument is answered from the root on", "a published get_doc with a prefix";
+    AbsentIsEmpty = "absent-is-empty", "a missing document and a missing path are read as an empty object", "a published from_tuples";
+    TextIds = "text-ids", "the ids 1 and \"1\" name one document", "ids without a type";
+    OtherId = "other-id", "a document may hold a doc_id that is not its own", "the recipe's doc_id, changed by a user";
+    OneNumber = "one-number", "1.0 is stored as 1 and -0.0 as 0", "one type for all numbers";
+    CutText = "cut-text", "a text longer than a piece keeps only its first", "a value's limit met by cutting";
+    BytePrefix = "byte-prefix", "a document's rows are all that begin with its id's bytes, and with them those of a longer id", "a prefix taken for a tuple";
+    NoMarker = "no-marker", "an object that loses its last member is gone", "the recipe's markers";
+    FirstBatch = "first-batch", "the first batch of a range read is taken for the whole document", "a range that is longer than a batch";
+    StaleIndex = "stale-index", "a removal by path leaves the index as it was", "an index beside the documents";
+    GetConflicts = "get-conflicts", "a document that is asked for at snapshot is read serializably", "an isolation that is not passed on";
+}
+
+impl Planted {
+    /// Whether it writes rows itself. An index beside them would only show that it was forgotten.
+    pub(super) fn writes_rows(self) -> bool {
+        matches!(
+            self,
+            Planted::BlindReplace | Planted::SnapshotPatch | Planted::OtherId | Planted::BytePrefix
+        )
+    }
+}
+
+/// An object without one of its members.
+pub fn without(value: &Value, name: &str) -> Map<String, Value> {
+    let mut members = value.as_object().cloned().unwrap_or_default();
+    members.remove(name);
+    members
+}
 
 /// The isolation at which a look is done that was asked for at this one.
 pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolation {

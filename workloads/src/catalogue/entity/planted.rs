@@ -1,7 +1,7 @@
 //! Entities and relationships done wrong, one bug at a time.
 
-use crate::catalogue::entity::{Answer, Op, Planted, RELATIONSHIPS, layer, space};
-use shaketable::specimen::Content;
+use super::{Answer, Op, layer, operations::RELATIONSHIPS, space};
+use shaketable::specimen::{Content, UNRECORDED};
 use shaketable_layers::{
     entity::{Cardinality, Direction, Error},
     id::Id,
@@ -10,6 +10,25 @@ use shaketable_layers::{
         RangeOption, Transaction, strinc,
     },
 };
+
+shaketable::planted_bugs! {
+    Unrecorded = UNRECORDED, "an attribute is set again after an unknown result without an operation record", "a blind write done twice";
+    SharedSpace = "shared-space", "attributes and relationships share one space", "the guide's key layout";
+    InverseStays = "inverse-stays", "ending a relationship leaves it in the inverse index", "an index beside the guide's relationships";
+    RelationsStay = "relations-stay", "deleting an entity deletes its attributes only", "a deletion of what is stored under a name";
+    InverseDangles = "inverse-dangles", "deleting an entity leaves the relationships in which it is the foreign one", "a deletion by one index of two";
+    SnapshotDeletion = "snapshot-deletion", "a deletion reads the relationships at snapshot isolation", "reads that decide a write outside conflict detection";
+    SnapshotCardinality = "snapshot-cardinality", "a cardinality is checked at snapshot isolation", "two first relationships at once";
+    OtherSide = "other-side", "one-to-many is checked as many-to-one", "a cardinality read from the wrong side";
+    PrefixPairs = "prefix-pairs", "the pairs of a relationship are those of all whose names begin with its name", "a range over the start of a name";
+    PrefixAttributes = "prefix-attributes", "an attribute is removed with all whose names begin with its name", "a range where a key is meant";
+    PageAgain = "page-again", "a page begins with the pair that the page before ended with", "a bound that is inclusive instead of exclusive";
+    SelfTwice = "self-twice", "a deletion counts what relates an entity to itself from both sides", "a count of rows taken for one of pairs";
+    AgainRefused = "again-refused", "a pair that is there is refused where a second one would be", "a cardinality that counts the pair itself";
+    AttributesStay = "attributes-stay", "deleting an entity leaves its attributes", "a deletion of relationships only";
+    Uncounted = "uncounted", "a cardinality is not checked at all", "the guide's add_relationship";
+    RelatedAtSnapshot = "related-at-snapshot", "whom an entity is related to is read at snapshot, however it is asked for", "a dropped conflict range";
+}
 
 const SIDES: [Direction; 2] = [Direction::Forward, Direction::Inverse];
 

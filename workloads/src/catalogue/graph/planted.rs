@@ -1,6 +1,7 @@
 //! A graph done wrong, one bug at a time.
 
-use crate::catalogue::graph::{Answer, Kind, Op, Planted, space};
+use super::{Answer, Kind, Op, space};
+use shaketable::specimen::{DEFERRED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, UNRECORDED, UNWRITTEN};
 use shaketable_layers::{
     graph::{Error, Graph},
     id::Id,
@@ -11,6 +12,28 @@ use shaketable_layers::{
     },
 };
 use std::{collections::BTreeSet, time::Duration};
+
+shaketable::planted_bugs! {
+    Unrecorded = UNRECORDED, "a friend is added again after an unknown result without an operation record", "a blind write done twice";
+    Unwritten = UNWRITTEN, "an edge is acknowledged and never committed", "a write-behind cache";
+    Deferred = DEFERRED, "an edge is acknowledged at once and committed with the client's next one", "batching without a wait";
+    NotAwaited = NOT_AWAITED, "the commit is begun and not waited for", "fire and forget";
+    Remembered = REMEMBERED, "a client that asks again gets what it remembers", "a cache that nobody invalidates";
+    KeptVersion = KEPT_VERSION, "a client reads at a version that it keeps for a second", "a read version shared between transactions";
+    Untidy = "untidy", "friends of friends include the friends", "the guide's getFriendsOfFriends";
+    Torn = "torn", "each user's friends are read in a transaction of their own", "the guide's getFriendsOfFriends, which is not transactional";
+    OneSided = "one-sided", "a friendship ends for the one who ends it", "an undirected edge stored twice";
+    StillFollowed = "still-followed", "unfollowing removes the edge with the follower only", "a directed edge stored twice";
+    SelfEdge = "self-edge", "users follow themselves", "the guide's followUser";
+    Untyped = "untyped", "a user who was read from the database is looked up as bytes", "the guide's getFriends, where bytes are no text";
+    EdgesStay = "edges-stay", "a user is removed, and not the others' edges", "a removal of what is stored under a name";
+    FirstFriends = "first-friends", "only the first sixteen friends are asked for theirs", "a bound on what is read at once, taken for one on what is read";
+    PageAgain = "page-again", "a page begins with the user that the page before ended with", "a bound that is inclusive instead of exclusive";
+    PageTurned = "page-turned", "a page of followers names those whom the user follows", "a directed edge read from its other end";
+    BothUnfollow = "both-unfollow", "unfollowing ends the edge of the other direction too", "a directed edge taken for an undirected one";
+    SnapshotRemoval = "snapshot-removal", "a removal reads the user's edges at snapshot isolation", "reads that decide a write outside conflict detection";
+    TheirsAtSnapshot = "theirs-at-snapshot", "the friends of friends are read at snapshot, and the friends as asked for", "an isolation that is not passed on";
+}
 
 /// Does a call that the bug touches; `None` when it leaves this one as it is.
 pub async fn perform<T: Transaction>(

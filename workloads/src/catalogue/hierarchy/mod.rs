@@ -10,11 +10,12 @@ pub(super) mod planted;
 use crate::models::json::{self, Assembly, Item, Json, Leaves, Shown};
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
+use planted::{BUGS, Planted};
 use proptest::{prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use shaketable::{
-    specimen::{At, Specimen, UNRECORDED},
+    specimen::{At, Specimen},
     workload::Bug,
 };
 use shaketable_layers::{
@@ -27,22 +28,6 @@ use shaketable_layers::{
     },
 };
 use shaketable_sim::seed::Stream;
-
-shaketable::planted_bugs! {
-    Unrecorded = UNRECORDED, "an insert is retried after an unknown result without an operation record", "a write done twice";
-    BlindInsert = "blind-insert", "an insert sets its tuples beside whatever is there", "the recipe's insert_hier";
-    LeafByLeaf = "leaf-by-leaf", "a replace clears only where its own leaves go: a shorter list keeps its end", "the recipe's insert_hier, half mended";
-    StaleMarker = "stale-marker", "the marker of an empty object stays when the first member comes", "the recipe's markers";
-    NoMarker = "no-marker", "an object that loses its last member is gone", "the recipe's markers";
-    IntegerMarkers = "integer-markers", "the integers -2 and -1 are read as an empty object and list", "the recipe's markers, told by their first element";
-    FromTheRoot = "from-the-root", "a read by path answers the tree from the root on", "the recipe's get_sub_hier";
-    AbsentIsEmpty = "absent-is-empty", "what is not there is read as an empty object", "a published from_tuples";
-    BytePrefix = "byte-prefix", "the rows of a path are all that begin with its bytes, and with them a longer name", "a prefix taken for a tuple";
-    OneNumber = "one-number", "1.0 is stored as 1 and -0.0 as 0", "one type for all numbers";
-    SkipsLong = "skips-long", "a leaf that is too long for a key is left out", "a limit found out late";
-    SnapshotGround = "snapshot-ground", "that a path leads through an object is read at snapshot", "the wrong isolation";
-    TuplesConflict = "tuples-conflict", "tuples that are asked for at snapshot are read serializably", "an isolation that is not passed on";
-}
 
 /// The workload, drawn.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -82,11 +67,11 @@ pub enum Answer {
     Read(Option<Shown>),
 }
 
-pub(crate) fn space() -> Subspace {
+fn space() -> Subspace {
     Subspace::from("hierarchy")
 }
 
-pub(crate) fn layer() -> hierarchy::Hierarchy {
+fn layer() -> hierarchy::Hierarchy {
     hierarchy::Hierarchy::new(space())
 }
 

@@ -1,10 +1,9 @@
 //! A hierarchy done wrong, one bug at a time.
 
-use crate::{
-    catalogue::hierarchy::{Answer, Op, Planted, layer, space},
-    models::json::{Item, Shown, key, tuple},
-};
+use super::{Answer, Op, layer, space};
+use crate::models::json::{Item, Shown, key, tuple};
 use serde_json::{Map, Value};
+use shaketable::specimen::UNRECORDED;
 use shaketable_layers::{
     hierarchy::{EMPTY_ARRAY, EMPTY_OBJECT, Error, Step, Tuple, to_tuples},
     tx::{
@@ -12,6 +11,22 @@ use shaketable_layers::{
         Transaction, strinc,
     },
 };
+
+shaketable::planted_bugs! {
+    Unrecorded = UNRECORDED, "an insert is retried after an unknown result without an operation record", "a write done twice";
+    BlindInsert = "blind-insert", "an insert sets its tuples beside whatever is there", "the recipe's insert_hier";
+    LeafByLeaf = "leaf-by-leaf", "a replace clears only where its own leaves go: a shorter list keeps its end", "the recipe's insert_hier, half mended";
+    StaleMarker = "stale-marker", "the marker of an empty object stays when the first member comes", "the recipe's markers";
+    NoMarker = "no-marker", "an object that loses its last member is gone", "the recipe's markers";
+    IntegerMarkers = "integer-markers", "the integers -2 and -1 are read as an empty object and list", "the recipe's markers, told by their first element";
+    FromTheRoot = "from-the-root", "a read by path answers the tree from the root on", "the recipe's get_sub_hier";
+    AbsentIsEmpty = "absent-is-empty", "what is not there is read as an empty object", "a published from_tuples";
+    BytePrefix = "byte-prefix", "the rows of a path are all that begin with its bytes, and with them a longer name", "a prefix taken for a tuple";
+    OneNumber = "one-number", "1.0 is stored as 1 and -0.0 as 0", "one type for all numbers";
+    SkipsLong = "skips-long", "a leaf that is too long for a key is left out", "a limit found out late";
+    SnapshotGround = "snapshot-ground", "that a path leads through an object is read at snapshot", "the wrong isolation";
+    TuplesConflict = "tuples-conflict", "tuples that are asked for at snapshot are read serializably", "an isolation that is not passed on";
+}
 
 /// The isolation at which a look is done that was asked for at this one.
 pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolation {

@@ -1,8 +1,8 @@
 //! A linked list done wrong, one bug at a time.
 
-use crate::catalogue::list::{Answer, Op, Planted, space};
+use super::{Answer, Op, space};
 use bytes::Bytes;
-use shaketable::specimen::Content;
+use shaketable::specimen::{Content, UNRECORDED};
 use shaketable_layers::{
     id::Id,
     list::{Error, List},
@@ -11,6 +11,24 @@ use shaketable_layers::{
         RangeOption, Transaction, strinc,
     },
 };
+
+shaketable::planted_bugs! {
+    Unrecorded = UNRECORDED, "a removal is retried after an unknown result without an operation record", "the guide's remove_next_node";
+    NullLink = "null-link", "a link that is absent is taken for a link to a node named null", "the guide's remove_next_node, on a list whose last node has no link";
+    EmptyLink = "empty-link", "a link that is empty is taken for a link to a node without a name", "the guide's remove_next_node, where bytes are no text";
+    BytesLink = "bytes-link", "an id read from a link is looked up as bytes, whatever it was", "the guide's remove_next_node, where bytes are no text";
+    OwnKeyStays = "own-key-stays", "a removal clears what is behind a node's key, and not the key itself", "the guide's remove_next_node, on nodes with a value";
+    SnapshotLinks = "snapshot-links", "links are read at snapshot isolation", "reads that decide a write outside conflict detection";
+    BlindAttribute = "blind-attribute", "an attribute is set without a look at its node", "a node that is gone";
+    UncheckedInsert = "unchecked-insert", "a node is inserted without a look whether it is there", "one id twice in a list";
+    LinkListed = "link-listed", "the link is listed among the attributes", "an attribute that is none";
+    PrefixCleared = "prefix-cleared", "an attribute is removed with all whose names begin with its name", "a range where a key is meant";
+    AttributesStay = "attributes-stay", "the first node is removed without its attributes", "a removal that knows the value and the link only";
+    WalkRepeats = "walk-repeats", "a walk behind a node begins with that node", "a bound that is inclusive instead of exclusive";
+    BehindFirst = "behind-first", "a node for the front is put behind the first one", "an insertion without a case of its own for the head";
+    UncheckedNext = "unchecked-next", "the expected next node is not compared", "a removal of whatever comes next";
+    WalkAtSnapshot = "walk-at-snapshot", "a walk is read at snapshot, however it is asked for", "a dropped conflict range";
+}
 
 /// The isolation at which a look is done that was asked for at this one.
 pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolation {

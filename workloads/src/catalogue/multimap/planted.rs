@@ -1,12 +1,14 @@
 //! Multimaps done wrong, one bug at a time.
 
-use crate::{
-    catalogue::multimap::{Answer, Op, Planted, content, copies_space, pair, perform as right, set_space},
-    models::labels::{Which, label},
+use super::{
+    Answer, Op,
+    client::perform as right,
+    operations::{content, copies_space, pair, set_space},
 };
+use crate::models::labels::{Which, label};
 use foundationdb_tuple::{Element, Subspace};
 use shaketable::{
-    specimen::{self, ran},
+    specimen::{self, UNRECORDED, ran},
     workload::Outcome,
 };
 use shaketable_layers::{
@@ -20,6 +22,26 @@ use shaketable_layers::{
         KeyValue, MutationType, RangeOption, Transaction, strinc,
     },
 };
+
+shaketable::planted_bugs! {
+    Unrecorded = UNRECORDED, "an addition is retried after an unknown result without an operation record", "the counter of the documentation's own example";
+    OwnTransaction = "own-transaction", "an addition inside a transaction is given the database and commits by itself", "the older guide's add_class";
+    FirstBatch = "first-batch", "the first batch of a range read is taken for all values", "a range that is longer than a batch";
+    TextLabels = "text-labels", "labels are stored as text, so that 1 and \"1\" are one", "labels without their types";
+    BarePrefix = "bare-prefix", "the values of an index are those of every key that its bytes begin", "a prefix without its end";
+    EmptyIsNoElement = "empty-is-no-element", "whether a value is there is judged by the stored value, which is empty", "absent and empty taken for one";
+    Latest = "latest", "an index holds the value that was added last, and no other", "a map taken for a multimap";
+    ReadAddWrite = "read-add-write", "copies are added to a count read at snapshot, and the sum is stored", "an update that is lost";
+    AddReads = "add-reads", "an addition reads the count serializably", "isolation gone too far";
+    SnapshotRemove = "snapshot-remove", "whether there are copies to remove is read at snapshot", "a decision on a snapshot read";
+    ZeroStays = "zero-stays", "the last copy leaves a count of zero behind", "a counter nobody clears";
+    ZeroAppears = "zero-appears", "adding no copies makes a count of zero", "an atomic addition makes its key";
+    CopiesCutOff = "copies-cut-off", "copies are added as a number of 16 bits", "a number that outgrows its field";
+    PageRepeats = "page-repeats", "a page begins with the value after which it should begin", "a bound taken for an open one";
+    PageSkips = "page-skips", "a page begins after all keys that begin with that of the value before", "a cursor that is a prefix";
+    RemovesAll = "removes-all", "removing a copy removes all copies", "a multiset taken for a set";
+    CountConflicts = "count-conflicts", "a count that is asked for at snapshot is read serializably", "an isolation that is not passed on";
+}
 
 /// Does a call with the bug in it, or as it should be where the bug does not touch it.
 pub async fn perform<T: Transaction>(

@@ -1,11 +1,14 @@
 //! A priority queue done wrong, one bug at a time.
 
-use crate::catalogue::priority_queue::{
-    Answer, Batch, LONGEST, Op, Planted, digest, id, isolation, perform as right, queue, told,
+use super::{
+    Answer, Batch, Op,
+    client::{isolation, perform as right},
+    operations::{LONGEST, digest, id, told},
+    queue,
 };
 use foundationdb_tuple::Bytes as TupleBytes;
 use shaketable::{
-    specimen::{self, Recorded, ran},
+    specimen::{self, Recorded, UNRECORDED, ran},
     workload::Outcome,
 };
 use shaketable_layers::{
@@ -18,6 +21,28 @@ use shaketable_layers::{
         KeyValue, RangeOption, RetryError, Transaction,
     },
 };
+
+shaketable::planted_bugs! {
+    Unrecorded = UNRECORDED, "what was popped by an attempt that committed unseen is lost, and what was pushed is pushed again", "the recipe's push and pop";
+    PushAsPrinted = "push-as-printed", "the random part of the key is drawn in the transaction function, and nothing is recorded", "the recipe's push";
+    PopMaxAsPrinted = "pop-max-as-printed", "pop_max takes the last item of the highest priority, which was pushed last", "the recipe's pop(max=True)";
+    SnapshotPop = "snapshot-pop", "the first item is read at snapshot and cleared blindly", "a blind clear";
+    PeekThenPop = "peek-then-pop", "the item is peeked at in one transaction and removed in another", "a peek that is acted upon later";
+    SerializableCount = "serializable-count", "the next count is read serializably, so that pushes conflict", "a fix gone too far";
+    CachedCount = "cached-count", "the next count is read once for several pushes of a transaction", "several items in one transaction";
+    UnsignedPriority = "unsigned-priority", "a priority is encoded as the eight bytes of its two's complement, which sorts -1 above all", "an encoding made by hand";
+    ChangeInTwo = "change-in-two", "a change removes the item in one transaction and pushes it again in another", "an operation cut in two";
+    EmptyIsNothing = "empty-is-nothing", "an empty value is popped as if there were no item", "absent and empty taken for one";
+    FirstBatch = "first-batch", "the first batch of a range read is taken for the whole queue", "a range that is longer than a batch";
+    PeekAtSnapshot = "peek-at-snapshot", "a look at the first item before a write is done at snapshot", "a snapshot read in a composed look-up";
+    NothingAbove = "nothing-above", "pop_max does not conflict with a push of a higher priority", "a conflict range dropped";
+    WideRange = "wide-range", "the queue's range ends where no key with its prefix is left", "prefix confusion";
+    ChangeKeepsCount = "change-keeps-count", "an item keeps its count at its new priority", "an order that is taken along";
+    ChangeForgets = "change-forgets", "an item that goes to a lower priority stays at the higher one as well", "a clear forgotten on one path";
+    StaleIsFine = "stale-is-fine", "changing an item that is no longer at its place answers the place", "a refusal forgotten";
+    LimitBeyond = "limit-beyond", "a value one byte beyond the limit is taken", "a limit off by one";
+    CountWraps = "count-wraps", "after the largest count comes the smallest", "a counter that wraps around";
+}
 
 /// Does a call that the bug touches; `None` when it leaves this one as it is.
 pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Option<Result<Answer, Error>> {

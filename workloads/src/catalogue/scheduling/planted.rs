@@ -1,7 +1,11 @@
 //! Class scheduling done wrong, one bug at a time: as the tutorial prints it, as a published example
 //! has it, or as one would write it in haste.
 
-use crate::catalogue::scheduling::{Answer, Op, Planted, Signups, page, scheduling, student};
+use super::{
+    Answer, Op, Signups,
+    client::{page, scheduling},
+    operations::student,
+};
 use parking_lot::Mutex;
 use shaketable::{
     specimen::{self, Recorded, Specimen, ran, told},
@@ -20,6 +24,29 @@ use shaketable_layers::{
     },
 };
 use std::future::Future;
+
+shaketable::planted_bugs! {
+    AddClassAsPrinted = "add-class-as-printed", "add_class sets the seats of a class that students have signed up for", "the tutorial's add_class";
+    InitAsPrinted = "init-as-printed", "init clears everything before it adds the classes", "the tutorial's init";
+    NoOpRecord = "no-op-record", "signup, drop and switch are retried without an operation record", "the tutorial's \"all of the transactions are idempotent\"";
+    SnapshotReads = "snapshot-reads", "sign-ups and seats are read at snapshot", "foundationdb-rs examples/class-scheduling.rs";
+    SwitchAsPrinted = "switch-as-printed", "switch does not ask whether the old class is held", "the tutorial's switch";
+    SwitchKeepsHalf = "switch-keeps-half", "switch swallows the refusal of the new class after dropping the old one", "an error swallowed in a composed call";
+    RefusedSwitchDrops = "refused-switch-drops", "a refused switch has dropped the old class for a caller who goes on", "a refusal that leaves half of its work";
+    SixthAtSnapshot = "sixth-class-at-snapshot", "a student's classes are counted at snapshot", "foundationdb-rs examples/class-scheduling.rs, write skew";
+    FirstBatch = "first-batch", "the first batch of a range read is taken for the whole", "a range that is longer than a batch";
+    NestedDatabase = "nested-database", "switch drops the old class in a transaction of its own", "addClass of the older guide of the data modeling guide";
+    OwnWritesUnseen = "own-writes-unseen", "switch runs with read-your-writes disabled", "a transaction that cannot see itself";
+    LookBeside = "look-beside", "a list in a transaction is read in another one beside it", "a look-up that is given the database";
+    TimeoutIsRefusal = "timeout-is-refusal", "an unknown outcome is reported as a failure", "a timeout reported as a failure";
+    RetryAsNew = "retry-as-new", "an operation whose outcome is unknown is done again as a new one", "a timeout taken for a failure";
+    SeatsKept = "seats-kept", "the seats read in the first attempt are kept for the retries", "state that survives a retry";
+    InitRefills = "init-refills", "init gives a class all its seats again that has none left", "absent and zero taken for one";
+    PageSkips = "page-skips", "a page begins after all keys that begin with that of the class before", "a cursor that is a prefix";
+    FullIsListed = "full-is-listed", "a class without seats is listed as available", "a list of all classes";
+    BareStudent = "bare-student", "the classes of a student are those of all whose names begin like his", "a prefix without its end";
+    SeatsCutOff = "seats-cut-off", "seats are stored in 16 bits", "a number that outgrows its field";
+}
 
 /// Does a call with the bug in it, or as it should be where the bug does not touch it.
 pub async fn perform<T: Transaction>(

@@ -1,9 +1,11 @@
 //! A vector done wrong, one bug at a time.
 
-use crate::catalogue::vector::{Answer, Call, Op, Planted, Vector, space};
+use super::{Answer, Call, Op, Vector, space};
 use foundationdb_tuple::Subspace;
 use shaketable::{
-    specimen::{self, Content, Recorded, told},
+    specimen::{
+        self, Content, DEFERRED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, Recorded, UNRECORDED, UNWRITTEN, told,
+    },
     workload::Outcome,
 };
 use shaketable_layers::{
@@ -15,6 +17,29 @@ use shaketable_layers::{
     },
     vector::Error,
 };
+
+shaketable::planted_bugs! {
+    Unrecorded = UNRECORDED, "a push is retried after an unknown result without an operation record", "the recipe's vector_push";
+    Unwritten = UNWRITTEN, "a push is acknowledged and never committed", "a write-behind cache";
+    Deferred = DEFERRED, "a push is acknowledged at once and committed with the client's next one", "batching without a wait";
+    NotAwaited = NOT_AWAITED, "the commit is begun and not waited for", "fire and forget";
+    Remembered = REMEMBERED, "a client that asks again gets what it remembers", "a cache that nobody invalidates";
+    KeptVersion = KEPT_VERSION, "a client reads at a version that it keeps for a second", "a read version shared between transactions";
+    SnapshotPush = "snapshot-push", "a push reads the size at snapshot isolation", "two pushes at one index";
+    SizeElsewhere = "size-elsewhere", "a push asks for the size in a transaction of its own", "a published vector's push, which does not hand its transaction on";
+    ScanChildren = "scan-children", "a scan reads what is below the key of its first element", "the recipe's vector_scan";
+    NegativeIndex = "negative-index", "a negative index is taken", "the recipe's vector_set";
+    SwapBehind = "swap-behind", "a swap takes the size for an index", "a published vector's bound check, off by one";
+    HoleIsAbsent = "hole-is-absent", "what is behind the end reads as a hole does", "the recipe's vector_get, on a sparse vector";
+    PopHole = "pop-hole", "a pop over a hole takes the hole too", "a sparse vector's size, read from its last key";
+    TruncateHole = "truncate-hole", "a truncation to a hole makes the vector shorter than asked", "the recipe's vector_truncate, on a sparse vector";
+    ResizeHole = "resize-hole", "a vector that grows gets no last element", "a sparse vector's size, taken for what was asked for";
+    TruncateGrows = "truncate-grows", "a truncation behind the end makes the vector longer", "a resize taken for a truncation";
+    RowStays = "row-stays", "a truncation of the matrix leaves the first of the rows that go", "a bound that is exclusive instead of inclusive";
+    StoredBehind = "stored-behind", "a read of what is stored takes the element at its end too", "a bound that is inclusive instead of exclusive";
+    SizeCounts = "size-counts", "the size is the number of elements stored", "a vector taken for a dense one";
+    ScanConflicts = "scan-conflicts", "a scan that is asked for at snapshot is read serializably", "an isolation that is not passed on";
+}
 
 /// The isolation at which a look is done that was asked for at this one.
 pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolation {

@@ -1,0 +1,113 @@
+//! The calls of the workload and their answers as plain data, and how they are drawn.
+
+use super::{Document, indexed_path};
+use crate::models::json::{self, Item, Json, Shown};
+use proptest::{prelude::*, sample::select};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use shaketable_layers::{
+    document::{DOC_ID, Id, MAX_ID_BYTES},
+    hierarchy::{self, Step},
+    tx::{self},
+};
+
+/// One call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Op {
+    /// Inserts a document.
+    Insert(Id, Item),
+    /// Inserts a document under the id that it holds.
+    InsertOwn(Json),
+    /// Inserts a document under an id that is drawn, reads it, and removes it.
+    InsertDrawn(Json),
+    /// Replaces a document.
+    Replace(Id, Item),
+    /// Merges an item into what is at a path.
+    Merge(Id, Vec<Step>, Item),
+    /// Replaces what is at a path.
+    Patch(Id, Vec<Step>, Item),
+    /// Removes what is at a path.
+    Remove(Id, Vec<Step>),
+    /// Reads what is at a path.
+    Get(Id, Vec<Step>),
+    /// Finds the documents with this leaf at a path.
+    Find(Vec<Step>, Json),
+}
+
+/// What it answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// Written.
+    Written,
+    /// Written, under this id.
+    Inserted(Id),
+    /// Whether there was something to remove.
+    Removed(bool),
+    /// What is there.
+    Read(Option<Shown>),
+    /// The documents found.
+    Found(Vec<Id>),
+}
+
+impl Document {
+    /// One call, drawn.
+    pub(super) fn drawn(&self) -> BoxedStrategy<Op> {
+        let id = || select(vec![Id::from(1), "1".into(), "a".into(), "a\0b".into()]);
+        let path = || json::path(self.names, self.longest);
+        let names = self.names;
+        let own =
+            (json::value(names), select(vec![1.into(), Value::from("1"), "a".into(), Value::from(1.0)]));
+        let own = own.prop_map(|(value, id)| {
+            let mut members = value.as_object().cloned().unwrap_or_default();
+            members.insert(DOC_ID.to_owned(), id);
+            Value::from(members)
+        });
+        let text = select(vec![0, 4, 5, 210, 999, 1_000, 1_001, 3_000, 20_000]).prop_map(Item::Text);
+        let value = |value: Value| Item::Value(Json(value));
+        let item = prop_oneof![
+            20 => json::value(names).prop_map(value),
+            6 => json::leaf().prop_map(value),
+            3 => text.clone(),
+            2 => own.prop_map(value),
+        ];
+        let long_id = Id::Text("x".repeat(MAX_ID_BYTES + 1));
+        let far = vec![Step::from("x".repeat(tx::KEY_SIZE_LIMIT).as_str())];
+        let mut kinds = vec![
+            (60, (id(), item.clone()).prop_map(|(id, item)| Op::Insert(id, item)).boxed()),
+            (20, json::value(names).prop_map(|doc| Op::InsertOwn(Json(doc))).boxed()),
+            (5, json::value(names).prop_map(|doc| Op::InsertDrawn(Json(doc))).boxed()),
+            (40, (id(), item.clone()).prop_map(|(id, item)| Op::Replace(id, item)).boxed()),
+            (60, (id(), path(), item.clone()).prop_map(|(id, path, item)| Op::Merge(id, path, item)).boxed()),
+            (80, (id(), path(), item).prop_map(|(id, path, item)| Op::Patch(id, path, item)).boxed()),
+            (70, (id(), path()).prop_map(|(id, path)| Op::Remove(id, path)).boxed()),
+            (80, (id(), path()).prop_map(|(id, path)| Op::Get(id, path)).boxed()),
+            (
+                4,
+                json::leaf()
+                    .prop_map(|id| Op::Patch(1.into(), vec![DOC_ID.into()], Item::Value(Json(id))))
+                    .boxed(),
+            ),
+            (
+                2,
+                (id(), path())
+                    .prop_map(|(id, path)| Op::Patch(id, path, Item::Nested(hierarchy::MAX_DEPTH)))
+                    .boxed(),
+            ),
+            (1, Just(Op::Insert(long_id, Item::Text(1))).boxed()),
+            (1, id().prop_map(move |id| Op::Patch(id, far.clone(), Item::Text(1))).boxed()),
+            (2, json::leaf().prop_map(|leaf| Op::Find(vec!["b".into()], Json(leaf))).boxed()),
+        ];
+        if self.indexed {
+            let leaf = prop_oneof![3 => json::leaf(), 1 => text.prop_map(|item| item.value())];
+            let on = |leaf: BoxedStrategy<Value>| (id(), leaf);
+            let leaf = leaf.boxed();
+            kinds.push((40, leaf.clone().prop_map(|leaf| Op::Find(indexed_path(), Json(leaf))).boxed()));
+            let patch =
+                on(leaf).prop_map(|(id, leaf)| Op::Patch(id, indexed_path(), Item::Value(Json(leaf))));
+            kinds.push((30, patch.boxed()));
+        }
+        proptest::strategy::Union::new_weighted(kinds).boxed()
+    }
+}

@@ -1,0 +1,144 @@
+//! The calls of the workload and their answers as plain data, and how they are drawn.
+
+use super::{Graph, space};
+use bytes::Bytes;
+use proptest::{option, prelude::*, sample::select};
+use serde::{Deserialize, Serialize};
+use shaketable_layers::{
+    id::Id,
+    tx::{self},
+};
+use std::collections::BTreeSet;
+
+/// One call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Op {
+    /// Makes two friends.
+    AddFriend(Id, Id),
+    /// Ends a friendship.
+    RemoveFriend(Id, Id),
+    /// Makes the first follow the second.
+    Follow(Id, Id),
+    /// Makes the first follow the second no more.
+    Unfollow(Id, Id),
+    /// Removes a user.
+    RemoveUser(Id),
+    /// Reads whether two are friends.
+    AreFriends(Id, Id),
+    /// Reads whether the first follows the second.
+    Follows(Id, Id),
+    /// Reads a user's friends.
+    Friends(Id),
+    /// Reads their friends.
+    FriendsOfFriends(Id),
+    /// Reads whom a user follows.
+    Following(Id),
+    /// Reads who follows a user.
+    Followers(Id),
+    /// Reads so many of a user's edges of a kind, from the first one on or after a user.
+    Page(Kind, Id, Option<Id>, usize),
+}
+
+/// What it answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Answer {
+    /// Written.
+    Written,
+    /// So many edges are gone.
+    Removed(u64),
+    /// Whether there is such an edge.
+    Is(bool),
+    /// Users.
+    Users(BTreeSet<Id>),
+    /// Users in their order.
+    Page(Vec<Id>),
+}
+
+/// A kind of edges, as seen from a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Kind {
+    /// Friends.
+    Friends,
+    /// Whom the user follows.
+    Following,
+    /// Who follows the user.
+    Followers,
+}
+
+impl Kind {
+    /// As keys name it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Friends => "friendsWith",
+            Kind::Following => "hasFollowed",
+            Kind::Followers => "followedBy",
+        }
+    }
+}
+
+/// The users that are drawn.
+pub(super) fn users() -> Vec<Id> {
+    vec![
+        "a".into(),
+        Bytes::from_static(b"a").into(),
+        0.into(),
+        "".into(),
+        "a\0".into(),
+        i64::MAX.into(),
+        Bytes::from_static(b"\xff\0").into(),
+        "followedBy".into(),
+        long(),
+        "ab".into(),
+        (-1).into(),
+        Bytes::new().into(),
+    ]
+}
+
+/// A user whose edges with `"a"` have keys of the largest size, so that those with longer names are refused.
+fn long() -> Id {
+    let others = space().pack(&("", Kind::Following.name(), "a")).len();
+    Id::from("x".repeat(tx::KEY_SIZE_LIMIT - others))
+}
+
+/// The user who has a crowd of friends, in some seeds.
+pub(super) const STAR: &str = "a";
+
+/// A user of the crowd, and a friend of that one who is no friend of anybody else.
+pub(super) fn of_crowd(n: i64) -> [Id; 2] {
+    [(10_000 + n).into(), (20_000 + n).into()]
+}
+
+impl Graph {
+    /// One call, drawn.
+    pub(super) fn drawn(&self) -> BoxedStrategy<Op> {
+        let users = users()[..self.users].to_vec();
+        let user = move || select(users.clone());
+        let two = || (user(), user());
+        let kind = select(vec![Kind::Friends, Kind::Following, Kind::Followers]);
+        // Where there is a crowd, those who are in it are drawn now and then.
+        let crowd = self.crowd;
+        let after = {
+            let user = user.clone();
+            move || match crowd {
+                0 => user().boxed(),
+                crowd => prop_oneof![user(), (0..crowd).prop_map(|n| of_crowd(n)[0].clone())].boxed(),
+            }
+        };
+        let page = (kind, after(), option::of(after()), prop_oneof![8 => 0..6usize, 1 => Just(100)]);
+        prop_oneof![
+            8 => two().prop_map(|(u, v)| Op::AddFriend(u, v)),
+            3 => two().prop_map(|(u, v)| Op::RemoveFriend(u, v)),
+            6 => two().prop_map(|(u, v)| Op::Follow(u, v)),
+            3 => two().prop_map(|(u, v)| Op::Unfollow(u, v)),
+            2 => user().prop_map(Op::RemoveUser),
+            1 => two().prop_map(|(u, v)| Op::AreFriends(u, v)),
+            1 => two().prop_map(|(u, v)| Op::Follows(u, v)),
+            2 => user().prop_map(Op::Friends),
+            6 => user().prop_map(Op::FriendsOfFriends),
+            2 => user().prop_map(Op::Following),
+            2 => user().prop_map(Op::Followers),
+            4 => page.prop_map(|(kind, user, after, limit)| Op::Page(kind, user, after, limit)),
+        ]
+        .boxed()
+    }
+}

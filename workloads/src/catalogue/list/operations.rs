@@ -1,0 +1,127 @@
+//! The calls of the workload and their answers as plain data, and how they are drawn.
+
+use super::{List, space};
+use bytes::Bytes;
+use proptest::{option, prelude::*, sample::select};
+use serde::{Deserialize, Serialize};
+use shaketable::{specimen::Content, strategies};
+use shaketable_layers::{
+    id::Id,
+    list,
+    tx::{self},
+};
+
+/// One call. Values are so many bytes of a number.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Op {
+    /// Puts a node before all others.
+    PushFront(Id, u8, usize),
+    /// Puts a node (the second) behind another.
+    InsertAfter(Id, Id, u8, usize),
+    /// Removes the first node.
+    RemoveFirst,
+    /// Removes the node behind this one.
+    RemoveNext(Id),
+    /// Removes the node behind this one if it is the other one.
+    RemoveNextIf(Id, Option<Id>),
+    /// Replaces a value.
+    SetValue(Id, u8, usize),
+    /// Sets an attribute.
+    SetAttribute(Id, String, u8, usize),
+    /// Removes an attribute.
+    ClearAttribute(Id, String),
+    /// Reads which node is the first.
+    First,
+    /// Reads which node is next.
+    Next(Id),
+    /// Reads whether there is such a node.
+    Contains(Id),
+    /// Reads a value.
+    Value(Id),
+    /// Reads an attribute.
+    Attribute(Id, String),
+    /// Reads all attributes.
+    Attributes(Id),
+    /// Walks, from the start or behind a node.
+    Walk(Option<Id>, usize),
+}
+
+/// What it answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Answer {
+    /// Written.
+    Written,
+    /// The node that was removed, or is next.
+    Node(Option<Id>),
+    /// A value or an attribute.
+    Value(Option<Content>),
+    /// Attributes in the order of their names.
+    Attributes(Vec<(String, Content)>),
+    /// Whether it is so.
+    Is(bool),
+    /// The nodes met.
+    Walk(Vec<(Id, Content)>),
+}
+
+/// The ids that are drawn.
+pub(super) fn ids() -> Vec<Id> {
+    let bytes = |bytes: &'static [u8]| Id::Bytes(Bytes::from_static(bytes));
+    vec![
+        "a".into(),
+        bytes(b"a"),
+        1.into(),
+        "".into(),
+        "a\0b".into(),
+        i64::MIN.into(),
+        bytes(b""),
+        bytes(b"\0\xff"),
+        0.into(),
+        "next".into(),
+        long(0),
+        long(1),
+    ]
+}
+
+/// How many of [`ids`] may be in the list at first: all that no other limit concerns.
+pub(super) const SHORT: usize = 10;
+
+/// An id so long that its node's link has a key of the largest size, or of so many bytes more.
+fn long(more: usize) -> Id {
+    let others = space().pack(&("node", "", list::NEXT)).len();
+    Id::from("x".repeat(tx::KEY_SIZE_LIMIT - others + more))
+}
+
+/// The attributes that are drawn, one of which no list takes.
+const NAMES: [&str; 7] = ["", "color", "n\0", list::NEXT, "nex", "next\0", "\u{10ffff}"];
+
+impl List {
+    /// One call, drawn.
+    pub(super) fn drawn(&self) -> BoxedStrategy<Op> {
+        let ids = ids()[..self.ids].to_vec();
+        // An id that no list takes ends a transaction: now and then is enough.
+        let usual = ids[..self.ids.min(SHORT)].to_vec();
+        let id = move || prop_oneof![12 => select(usual.clone()), 1 => select(ids.clone())];
+        let name = || select(&NAMES).prop_map(String::from);
+        let length = || prop_oneof![12 => strategies::value_lengths(40), 1 => Just(2_000)];
+        let byte = any::<u8>;
+        prop_oneof![
+            4 => (id(), byte(), length()).prop_map(|(i, b, n)| Op::PushFront(i, b, n)),
+            8 => (id(), id(), byte(), length()).prop_map(|(a, i, b, n)| Op::InsertAfter(a, i, b, n)),
+            2 => Just(Op::RemoveFirst),
+            5 => id().prop_map(Op::RemoveNext),
+            4 => (id(), option::weighted(0.9, id())).prop_map(|(i, next)| Op::RemoveNextIf(i, next)),
+            2 => (id(), byte(), length()).prop_map(|(i, b, n)| Op::SetValue(i, b, n)),
+            4 => (id(), name(), byte(), length()).prop_map(|(i, a, b, n)| Op::SetAttribute(i, a, b, n)),
+            1 => (id(), name()).prop_map(|(i, a)| Op::ClearAttribute(i, a)),
+            1 => Just(Op::First),
+            1 => id().prop_map(Op::Next),
+            1 => id().prop_map(Op::Contains),
+            1 => id().prop_map(Op::Value),
+            1 => (id(), name()).prop_map(|(i, a)| Op::Attribute(i, a)),
+            2 => id().prop_map(Op::Attributes),
+            4 => (option::weighted(0.3, id()), prop_oneof![9 => 0..14usize, 1 => Just(usize::MAX)])
+                .prop_map(|(from, n)| Op::Walk(from, n)),
+        ]
+        .boxed()
+    }
+}

@@ -1,0 +1,130 @@
+//! The calls of the workload and their answers as plain data, and how they are drawn.
+
+use super::Multimap;
+use crate::models::labels::{Family, Which, label};
+use foundationdb_tuple::Subspace;
+use proptest::{option, prelude::*, sample::select};
+use serde::{Deserialize, Serialize};
+use shaketable::specimen::Content;
+use shaketable_layers::{
+    label::Label,
+    tx::{self},
+};
+
+/// One call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Op {
+    /// Puts a value into the set of an index.
+    Add(Which, Which),
+    /// Takes one out.
+    Remove(Which, Which),
+    /// Empties the set of an index.
+    RemoveAll(Which),
+    /// Whether the set has a value.
+    IsElement(Which, Which),
+    /// Up to so many of the set of an index, after a value.
+    Get(Which, Option<Which>, usize),
+    /// Up to so many pairs of all sets, after one.
+    All(Option<(Which, Which)>, usize),
+    /// Adds copies to the multiset.
+    AddCopies(Which, Which, u32),
+    /// Takes copies out.
+    RemoveCopies(Which, Which, u32),
+    /// Empties the multiset of an index.
+    RemoveAllCopies(Which),
+    /// Counts the copies of a value.
+    Count(Which, Which),
+    /// Up to so many of the multiset of an index, after a value.
+    Counts(Which, Option<Which>, usize),
+    /// Up to so many pairs of all multisets, after one.
+    AllCounts(Option<(Which, Which)>, usize),
+}
+
+/// What it answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Answer {
+    /// Written.
+    Written,
+    /// Whether there is such an element.
+    Is(bool),
+    /// The values of a set.
+    Values(Vec<Content>),
+    /// How many copies there are, or are left.
+    Copies(u64),
+    /// The values of a multiset.
+    Counts(Vec<(Content, u64)>),
+    /// Indexes and their values.
+    Pairs(Vec<(Content, Content)>),
+    /// Indexes, their values, and how many copies there are.
+    PairCounts(Vec<(Content, Content, u64)>),
+}
+
+/// A value that makes a key as long as a key may be, and one that makes it a byte longer.
+const EDGES: [Which; 2] = [(u8::MAX, 0), (u8::MAX, 1)];
+
+/// Two values of which the key of one begins that of the other, in all runs.
+const NESTED: [Which; 2] = [(0, 0), (0, 2)];
+
+/// An index and a value below a subspace.
+pub(super) fn pair(space: &Subspace, index: Which, value: Which) -> (Label, Label) {
+    let index = label(index);
+    match EDGES.iter().position(|edge| *edge == value) {
+        Some(beyond) => {
+            // A text takes two bytes beside its own.
+            let bytes = tx::KEY_SIZE_LIMIT - space.bytes().len() - index.packed().len() - 2 + beyond;
+            let value = "e".repeat(bytes).as_str().into();
+            (index, value)
+        }
+        None => (index, label(value)),
+    }
+}
+
+pub(super) fn set_space() -> Subspace {
+    Subspace::from("enroll")
+}
+
+pub(super) fn copies_space() -> Subspace {
+    Subspace::from("stock")
+}
+
+pub(super) fn set_pair(index: Which, value: Which) -> (Label, Label) {
+    pair(&set_space(), index, value)
+}
+
+pub(super) fn copies_pair(index: Which, value: Which) -> (Label, Label) {
+    pair(&copies_space(), index, value)
+}
+
+pub(super) fn content(label: &Label) -> Content {
+    Content::from(label.packed())
+}
+
+impl Multimap {
+    /// One call, drawn.
+    pub(super) fn drawn(&self) -> BoxedStrategy<Op> {
+        let index = || self.indexes.one();
+        let edge = (0..2usize).prop_map(|beyond| EDGES[beyond]);
+        let value = prop_oneof![30 => self.values.one(), 4 => select(&NESTED[..]), 1 => edge].boxed();
+        let value = || value.clone();
+        let pair = || (index(), value());
+        let copies = || prop_oneof![12 => 0u32..4, 1 => select(&[255, 256, 65_536, u32::MAX][..])];
+        let most = || prop_oneof![1 => 0..4usize, 1 => Just(usize::MAX)];
+        prop_oneof![
+            6 => pair().prop_map(|(i, v)| Op::Add(i, v)),
+            3 => pair().prop_map(|(i, v)| Op::Remove(i, v)),
+            1 => index().prop_map(Op::RemoveAll),
+            2 => pair().prop_map(|(i, v)| Op::IsElement(i, v)),
+            3 => (index(), option::of(value()), most()).prop_map(|(i, v, most)| Op::Get(i, v, most)),
+            1 => (option::of(pair()), most()).prop_map(|(after, most)| Op::All(after, most)),
+            6 => (pair(), copies()).prop_map(|((i, v), n)| Op::AddCopies(i, v, n)),
+            5 => (pair(), copies()).prop_map(|((i, v), n)| Op::RemoveCopies(i, v, n)),
+            1 => index().prop_map(Op::RemoveAllCopies),
+            2 => pair().prop_map(|(i, v)| Op::Count(i, v)),
+            3 => (index(), option::of(value()), most()).prop_map(|(i, v, most)| Op::Counts(i, v, most)),
+            1 => (option::of(pair()), most()).prop_map(|(after, most)| Op::AllCounts(after, most)),
+            1 => self.values.one().prop_map(|v| Op::Add(Family::oversize(), v)),
+            1 => index().prop_map(|i| Op::AddCopies(i, Family::oversize(), 1)),
+        ]
+        .boxed()
+    }
+}

@@ -1,0 +1,83 @@
+//! How one call is performed in a transaction.
+
+use super::{
+    Answer, Op,
+    operations::{digest, id, name, told},
+    queue,
+};
+use shaketable_layers::{
+    priority_queue::{self as layer, End, Error, Place},
+    tx::{
+        Isolation::{self, Serializable, Snapshot},
+        Transaction,
+    },
+};
+
+/// So many items are listed at a time.
+const PAGE: usize = 3;
+
+/// One call, done right.
+pub(super) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, Error> {
+    let queue = queue();
+    Ok(match op {
+        Op::Push(batch) => {
+            let mut counts = Vec::new();
+            for name in batch.names() {
+                counts.push(queue.push(tx, id(name), batch.priority, &batch.value()).await?.count);
+            }
+            Answer::Pushed(counts)
+        }
+        Op::Pop(end, named) => Answer::First(
+            match (end, named) {
+                (End::Min, true) => queue.pop_min(tx).await?,
+                (End::Max, true) => queue.pop_max(tx).await?,
+                (end, false) => queue.pop(tx, *end).await?,
+            }
+            .as_ref()
+            .map(told),
+        ),
+        Op::Peek(End::Min, snapshot) => {
+            Answer::First(queue.peek_min(tx, isolation(*snapshot)).await?.as_ref().map(told))
+        }
+        Op::Peek(End::Max, snapshot) => {
+            Answer::First(queue.peek_max(tx, isolation(*snapshot)).await?.as_ref().map(told))
+        }
+        Op::IsEmpty(snapshot) => Answer::IsEmpty(queue.is_empty(tx, isolation(*snapshot)).await?),
+        Op::Len(snapshot) => Answer::Len(queue.len(tx, isolation(*snapshot)).await?),
+        Op::Change { nth, to, stale } => {
+            let items = queue.items(tx, Snapshot).await?;
+            let Some(nth) = nth.checked_rem(items.len()) else { return Ok(Answer::Changed(None)) };
+            let place = items[nth].place;
+            queue.change(tx, place, *to).await?;
+            if *stale {
+                queue.change(tx, place, *to).await?;
+            }
+            Answer::Changed(Some((name(place.id), place.priority)))
+        }
+        Op::Items(snapshot) => digest(queue.items(tx, isolation(*snapshot)).await?.iter().map(told)),
+        Op::Pages(snapshot) => {
+            let mut items: Vec<layer::Item> = Vec::new();
+            loop {
+                let after = items.last().map(|item| item.place);
+                let page = queue.items_page(tx, after, PAGE, isolation(*snapshot)).await?;
+                let ends = page.len() < PAGE;
+                items.extend(page);
+                if ends {
+                    break digest(items.iter().map(told));
+                }
+            }
+        }
+    })
+}
+
+pub(super) fn isolation(snapshot: bool) -> Isolation {
+    if snapshot { Snapshot } else { Serializable }
+}
+
+pub(super) fn pushed(place: Place) -> Answer {
+    Answer::Pushed(vec![place.count])
+}
+
+pub(super) fn popped(item: Option<layer::Item>) -> Answer {
+    Answer::First(item.as_ref().map(told))
+}

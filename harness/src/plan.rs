@@ -7,7 +7,7 @@ use proptest::{
 };
 use serde::{Deserialize, Serialize};
 use shaketable_sim::{
-    config::{ClusterConfig, Sabotage},
+    config::{ClusterBug, ClusterConfig},
     faults::{Family, FaultPlan, Profile},
     rt::{MILLISECOND, Nanos},
     seed::Seed,
@@ -15,7 +15,7 @@ use shaketable_sim::{
 use std::collections::BTreeMap;
 
 /// The version of a repro file's schema. A file of another version is refused.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// What a sweep asks of each of its runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -28,9 +28,9 @@ pub struct Demands {
     /// A planted bug of the workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bug: Option<String>,
-    /// A planted defect of the cluster.
+    /// A planted bug of the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sabotage: Option<Sabotage>,
+    pub cluster_bug: Option<ClusterBug>,
 }
 
 /// Everything that decides a run.
@@ -76,7 +76,7 @@ impl<W: Workload> Plan<W> {
         // Some clients hurry, so that they collide; some dawdle, so that every strike meets work.
         let pause = if rng.chance(0.5) { 0 } else { hurt / longest.max(1) };
         let mut cluster = ClusterConfig::draw(seed, &configuration.keys());
-        cluster.sabotage = demands.sabotage;
+        cluster.cluster_bug = demands.cluster_bug;
         let faults = FaultPlan::draw(seed, demands.profile, hurt, &demands.without);
         Plan {
             schema: SCHEMA,
@@ -181,8 +181,8 @@ impl<W: Workload> Plan<W> {
             return Err(format!("{} has no planted bug {bug:?}", W::NAME));
         }
         self.check_planted()?;
-        if demands.sabotage != self.cluster.sabotage {
-            return Err("demands and cluster differ in their sabotage".to_owned());
+        if demands.cluster_bug != self.cluster.cluster_bug {
+            return Err("demands and cluster differ in their planted bug".to_owned());
         }
         if demands.profile == Profile::Calm && self.faults != FaultPlan::default() {
             return Err("demands ask for a calm run, and there are faults".to_owned());

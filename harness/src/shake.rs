@@ -21,7 +21,7 @@ use crate::{
     workload::Workload,
 };
 use shaketable_sim::{
-    config::Sabotage,
+    config::ClusterBug,
     faults::{Family, Profile},
     seed::Seed,
 };
@@ -111,8 +111,8 @@ impl<W: Workload> Shake<W> {
     }
 
     /// Plants a bug in the simulated cluster.
-    pub fn sabotage(mut self, sabotage: Sabotage) -> Self {
-        self.demands.sabotage = Some(sabotage);
+    pub fn cluster_bug(mut self, bug: ClusterBug) -> Self {
+        self.demands.cluster_bug = Some(bug);
         self
     }
 

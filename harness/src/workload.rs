@@ -19,7 +19,7 @@ use shaketable_sim::{
 };
 use std::{fmt::Debug, future::Future};
 
-/// A planted bug: a sabotaged variant that a sweep must catch.
+/// A planted bug: a variant of the code, wrong on purpose, that a sweep must catch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bug {
     /// The name by which it is chosen, unique within its workload.

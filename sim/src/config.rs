@@ -60,34 +60,34 @@ pub struct ClusterConfig {
     /// The maximum number of bytes in a reply to a range read (80,000 in FoundationDB).
     pub reply_byte_limit: usize,
     /// A bug planted in the cluster itself, to test that the judges detect it.
-    pub sabotage: Option<Sabotage>,
+    pub cluster_bug: Option<ClusterBug>,
 }
 
-macro_rules! sabotages {
+macro_rules! cluster_bugs {
     ($($(#[doc = $doc:literal])+ $name:ident = $text:literal,)*) => {
         /// Planted bugs of the cluster that the judges of the cluster must catch.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
-        pub enum Sabotage { $($(#[doc = $doc])+ $name,)* }
+        pub enum ClusterBug { $($(#[doc = $doc])+ $name,)* }
 
-        impl Sabotage {
+        impl ClusterBug {
             /// All of them.
-            pub const ALL: &'static [Sabotage] = &[$(Sabotage::$name),*];
+            pub const ALL: &'static [ClusterBug] = &[$(ClusterBug::$name),*];
 
             /// The name with which it is selected.
             pub const fn name(self) -> &'static str {
-                match self { $(Sabotage::$name => $text),* }
+                match self { $(ClusterBug::$name => $text),* }
             }
 
             /// A one-line description.
             pub fn about(self) -> &'static str {
-                match self { $(Sabotage::$name => concat!($($doc),+).trim_ascii()),* }
+                match self { $(ClusterBug::$name => concat!($($doc),+).trim_ascii()),* }
             }
         }
     };
 }
 
-sabotages! {
+cluster_bugs! {
     /// The resolver checks only the first key of a read range.
     ResolverIgnoresRanges = "resolver-ignores-ranges",
     /// A log acknowledges a push before the entry is durable.
@@ -106,9 +106,9 @@ sabotages! {
     ReplicaReorders = "replica-reorders",
 }
 
-impl Sabotage {
+impl ClusterBug {
     /// The planted bug with this name.
-    pub fn named(name: &str) -> Option<Sabotage> {
+    pub fn named(name: &str) -> Option<ClusterBug> {
         Self::ALL.iter().copied().find(|s| s.name() == name)
     }
 }
@@ -140,7 +140,7 @@ impl ClusterConfig {
             heartbeat: 100 * MILLISECOND,
             failure_timeout: 400 * MILLISECOND,
             reply_byte_limit: 80_000,
-            sabotage: None,
+            cluster_bug: None,
         }
     }
 

@@ -5,7 +5,7 @@
 //! generation was not locked by a recovery in the meantime (`causal_read_risky` skips that check).
 
 use crate::{
-    config::Sabotage,
+    config::ClusterBug,
     gathering::Gathering,
     net::{Broken, Inbox},
     proto::{Message, ReadVersionReply, TransactionSystem},
@@ -22,7 +22,7 @@ type Reply = crate::net::ReplyTo<Result<ReadVersionReply, Error>>;
 /// failure timeout: the controller, which may reach both, must then recruit a new one.
 pub async fn serve(world: Arc<World>, inbox: Inbox, system: Arc<TransactionSystem>) {
     let node = inbox.endpoint().node;
-    let stale = world.config.sabotage == Some(Sabotage::StaleReadVersion);
+    let stale = world.config.cluster_bug == Some(ClusterBug::StaleReadVersion);
     let mut rng = world.seed.stream(&format!("grv proxy {}", inbox.endpoint().token));
     let mut before: Option<ReadVersionReply> = None;
     let mut gathering = Gathering::<(bool, Reply)>::new(world.config.grv_batch_interval, usize::MAX);

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use shaketable_layers::tx::key_after;
 use shaketable_sim::{
     cluster::Cluster,
-    config::{ClusterConfig, Sabotage},
+    config::{ClusterBug, ClusterConfig},
     faults::FaultPlan,
     net::{Broken, NodeId},
     proto::*,
@@ -340,9 +340,9 @@ fn everything_at_once_loses_nothing_and_ends() {
 }
 
 /// A run of a cluster with a planted bug, with slow syncs and long batches.
-fn sabotaged<T>(sabotage: Sabotage, main: impl AsyncFnOnce(&Cluster, &mut Raw) -> T) -> T {
+fn with_bug<T>(bug: ClusterBug, main: impl AsyncFnOnce(&Cluster, &mut Raw) -> T) -> T {
     let config = ClusterConfig {
-        sabotage: Some(sabotage),
+        cluster_bug: Some(bug),
         commit_batch_interval: 5 * MILLISECOND,
         log_sync: 10 * MILLISECOND..20 * MILLISECOND,
         ..ClusterConfig::smallest()
@@ -360,8 +360,8 @@ async fn acknowledged(raw: &mut Raw, key: &Bytes, value: &Bytes) -> (Version, u1
 }
 
 #[test]
-fn a_sabotaged_resolver_misses_conflicts_inside_ranges() {
-    let told = sabotaged(Sabotage::ResolverIgnoresRanges, async |_, raw| {
+fn resolver_misses_conflicts_inside_ranges_with_a_planted_bug() {
+    let told = with_bug(ClusterBug::ResolverIgnoresRanges, async |_, raw| {
         let (key, value) = (Bytes::from("m"), Bytes::from("v"));
         let version = raw.read_version().await;
         acknowledged(raw, &key, &value).await;
@@ -375,8 +375,8 @@ fn a_sabotaged_resolver_misses_conflicts_inside_ranges() {
 }
 
 #[test]
-fn sabotaged_versionstamps_repeat() {
-    let (one, two) = sabotaged(Sabotage::VersionstampRepeats, async |_, raw| {
+fn versionstamps_with_a_planted_bug_repeat() {
+    let (one, two) = with_bug(ClusterBug::VersionstampRepeats, async |_, raw| {
         raw.read_version().await;
         futures::join!(raw.commit(CommitData::default()), raw.commit(CommitData::default()))
     });
@@ -384,8 +384,8 @@ fn sabotaged_versionstamps_repeat() {
 }
 
 #[test]
-fn a_sabotaged_grv_proxy_is_stale_now_and_then() {
-    let stale = sabotaged(Sabotage::StaleReadVersion, async |_, raw| {
+fn grv_proxy_is_stale_now_and_then_with_a_planted_bug() {
+    let stale = with_bug(ClusterBug::StaleReadVersion, async |_, raw| {
         let mut stale = 0;
         for i in 0..20 {
             let (version, _) = acknowledged(raw, &Bytes::from(format!("k{i}")), &Bytes::from("v")).await;
@@ -397,18 +397,18 @@ fn a_sabotaged_grv_proxy_is_stale_now_and_then() {
 }
 
 #[test]
-fn a_sabotaged_recovery_loses_an_acknowledged_commit() {
-    lost(Sabotage::RecoveryForgetsCommit, Class::Stateless);
+fn recovery_loses_an_acknowledged_commit_with_a_planted_bug() {
+    lost(ClusterBug::RecoveryForgetsCommit, Class::Stateless);
 }
 
 #[test]
 fn a_log_that_answers_early_loses_acknowledged_commits() {
-    lost(Sabotage::LogAnswersEarly, Class::Log);
+    lost(ClusterBug::LogAnswersEarly, Class::Log);
 }
 
 /// Kills the machines of a class directly after an acknowledgement, which loses the acknowledged commit.
-fn lost(sabotage: Sabotage, class: Class) {
-    sabotaged(sabotage, async |cluster, raw| {
+fn lost(bug: ClusterBug, class: Class) {
+    with_bug(bug, async |cluster, raw| {
         let world = cluster.world();
         let (key, value) = (Bytes::from("k"), Bytes::from("v"));
         acknowledged(raw, &key, &value).await;

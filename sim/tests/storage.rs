@@ -6,7 +6,7 @@ use shaketable_layers::tx::{Database, Error, Isolation, MutationType, Transactio
 use shaketable_sim::{
     client::{SimDatabase, SimTransaction},
     cluster::Cluster,
-    config::{ClusterConfig, Sabotage},
+    config::{ClusterBug, ClusterConfig},
     faults::{self, Family, FaultPlan, Profile, Strike},
     history::ClientId,
     net::Endpoint,
@@ -171,15 +171,15 @@ fn they_do_in_a_storm_and_the_storm_repeats_itself() {
 }
 
 #[test]
-fn sabotaged_servers_do_not() {
-    for sabotage in [Sabotage::StorageSkipsVersion, Sabotage::ReplicaReorders] {
+fn servers_with_a_planted_bug_do_not() {
+    for bug in [ClusterBug::StorageSkipsVersion, ClusterBug::ReplicaReorders] {
         let caught = (0..3)
             .filter(|seed| {
-                let config = ClusterConfig { sabotage: Some(sabotage), ..config() };
+                let config = ClusterConfig { cluster_bug: Some(bug), ..config() };
                 !run(*seed, config, FaultPlan::default()).wrong.is_empty()
             })
             .count();
-        assert!(caught > 0, "{sabotage:?}");
+        assert!(caught > 0, "{bug:?}");
     }
 }
 

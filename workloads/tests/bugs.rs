@@ -3,7 +3,7 @@
 
 use shaketable::entry::Entry;
 use shaketable::{finding::Verdict, judges, plan::Demands};
-use shaketable_sim::{config::Sabotage, seed::Seed};
+use shaketable_sim::{config::ClusterBug, seed::Seed};
 use shaketable_workloads::catalogue::catalogue;
 
 /// Seeds to try for each; `shaketable bugs` prints how many each needs.
@@ -61,16 +61,16 @@ fn every_planted_bug_shows_in_its_plan() {
 }
 
 #[test]
-fn every_defect_of_the_cluster_is_caught_by_a_judge_of_the_cluster() {
+fn every_planted_bug_of_the_cluster_is_caught_by_a_judge_of_the_cluster() {
     let catalogue = catalogue();
     let of_cluster = |kind| judges::CLUSTER.iter().any(|(judge, _)| *judge == kind);
-    for sabotage in Sabotage::ALL {
-        let demands = Demands { sabotage: Some(*sabotage), ..Demands::default() };
+    for bug in ClusterBug::ALL {
+        let demands = Demands { cluster_bug: Some(*bug), ..Demands::default() };
         let caught = (0..SEEDS).any(|seed| {
             let entry = &catalogue[seed as usize % catalogue.len()];
             let result = entry.run(Seed(seed), &demands, false);
             result.findings.iter().any(|finding| of_cluster(finding.kind))
         });
-        assert!(caught, "{sabotage:?} was not caught by {SEEDS} seeds");
+        assert!(caught, "{bug:?} was not caught by {SEEDS} seeds");
     }
 }

@@ -76,10 +76,10 @@ fn bad_usage_is_one_line_and_exit_code_2() {
         fs::write(&path, text).expect("written");
         path.to_str().expect("a plain path").to_owned()
     };
-    let torn = file("torn.json", "{\"schema\": 1, \"workload\": \"cycle\", \"se");
-    let half = file("half.json", "{\"schema\": 1, \"workload\": \"cycle\", \"seed\": 5}");
+    let torn = file("torn.json", "{\"schema\": 2, \"workload\": \"cycle\", \"se");
+    let half = file("half.json", "{\"schema\": 2, \"workload\": \"cycle\", \"seed\": 5}");
     let other_schema = file("schema.json", "{\"schema\": 99, \"workload\": \"cycle\"}");
-    let other_workload = file("workload.json", "{\"schema\": 1, \"workload\": \"cyclone\"}");
+    let other_workload = file("workload.json", "{\"schema\": 2, \"workload\": \"cyclone\"}");
     let binary = folder.join("binary.json");
     fs::write(&binary, [0xff, 0xfe, 0x00]).expect("written");
     fs::create_dir(folder.join("recordings")).expect("created");
@@ -361,7 +361,7 @@ fn a_repro_file_that_cannot_be_is_refused_in_one_line() {
         ("\"profile\": \"standard\"", "\"profile\": \"calm\""),
         ("\"profile\": \"standard\"", "\"profile\": \"standard\", \"without\": [\"too-old\"]"),
         ("\"profile\": \"standard\"", "\"profile\": \"standard\", \"bug\": \"none such\""),
-        ("\"profile\": \"standard\"", "\"profile\": \"standard\", \"sabotage\": \"log-answers-early\""),
+        ("\"profile\": \"standard\"", "\"profile\": \"standard\", \"cluster_bug\": \"log-answers-early\""),
         (rate.as_str(), "\"too-old\": 1.5,"),
         ("\"replicas\": ", "\"replicas\": 9"),
         ("\"operations\": [", "\"operations\": [[], "),

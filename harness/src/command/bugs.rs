@@ -22,7 +22,7 @@ use crate::{
     runner::RunResult,
 };
 use shaketable_reports::{Body, BugReport, BugsReport, Catch, Ending, Outcome, text};
-use shaketable_sim::{config::Sabotage, seed::Seed};
+use shaketable_sim::{config::ClusterBug, seed::Seed};
 
 use std::ops::Range;
 
@@ -54,7 +54,7 @@ pub fn bugs(arguments: &BugsArguments) -> Result<Outcome, Refusal> {
         // A real cluster has no switch for them.
         planted.retain(|planted| planted.place != CLUSTER);
         if planted.is_empty() {
-            refuse!("defects of the simulated cluster cannot be planted in a real one");
+            refuse!("planted bugs of the simulated cluster cannot be switched on in a real one");
         }
     }
     let json = Target::check_named(arguments.json.as_deref())?;
@@ -126,12 +126,12 @@ fn planted(
         }));
     }
     if wanted(CLUSTER) {
-        planted.extend(Sabotage::ALL.iter().map(|sabotage| Planted {
+        planted.extend(ClusterBug::ALL.iter().map(|bug| Planted {
             place: CLUSTER,
-            name: sabotage.name(),
-            about: sabotage.about(),
+            name: bug.name(),
+            about: bug.about(),
             workloads: (0..entries.len()).collect(),
-            demands: Demands { sabotage: Some(*sabotage), ..demands.clone() },
+            demands: Demands { cluster_bug: Some(*bug), ..demands.clone() },
         }));
     }
     Ok(planted)
@@ -150,7 +150,7 @@ impl Planted {
         }
     }
 
-    /// The verdict that a catch must have: a bug of a layer is the layer's fault, a defect of the
+    /// The verdict that a catch must have: a planted bug of a layer is the layer's fault, one of the
     /// cluster is the harness's.
     fn is_caught_by(&self, verdict: Verdict) -> bool {
         match verdict {
@@ -236,11 +236,11 @@ mod tests {
     use crate::command::fake::fake;
 
     fn entries() -> Vec<Box<dyn Entry>> {
-        let layer = |seed: u64, demands: &Demands| match (demands.bug.as_deref(), demands.sabotage) {
+        let layer = |seed: u64, demands: &Demands| match (demands.bug.as_deref(), demands.cluster_bug) {
             (Some("early"), _) if seed == 2 => Verdict::Violated,
             (Some("late"), _) if seed == 40 => Verdict::Stuck,
-            (None, Some(Sabotage::LogAnswersEarly)) if seed == 3 => Verdict::Harness,
-            (None, Some(Sabotage::StaleReadVersion)) if seed == 6 => Verdict::Violated,
+            (None, Some(ClusterBug::LogAnswersEarly)) if seed == 3 => Verdict::Harness,
+            (None, Some(ClusterBug::StaleReadVersion)) if seed == 6 => Verdict::Violated,
             _ => Verdict::Passed,
         };
         vec![fake("one", layer), fake("two", |_, _| Verdict::Passed), fake("three", |_, _| Verdict::Passed)]
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_defect_of_the_cluster_must_be_caught_by_the_cluster_s_judges() {
+    fn a_bug_of_the_cluster_must_be_caught_by_the_cluster_s_judges() {
         let bug = chased(CLUSTER, "log-answers-early", 100);
         let caught = bug.caught.expect("caught");
         assert_eq!((caught.seed, caught.workload.as_str()), (3, "one"), "workloads take turns");

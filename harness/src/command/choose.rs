@@ -5,7 +5,7 @@ use super::{Refusal, program, refuse};
 use crate::entry::Entry;
 use crate::plan::Demands;
 use shaketable_sim::{
-    config::Sabotage,
+    config::ClusterBug,
     faults::{Family, Profile},
 };
 
@@ -80,10 +80,10 @@ pub fn families(names: &[String]) -> Result<Vec<Family>, Refusal> {
 pub fn plant(demands: &mut Demands, entry: &dyn Entry, name: &str) -> Result<(), Refusal> {
     if entry.bugs().iter().any(|b| b.name == name) {
         demands.bug = Some(name.to_owned());
-    } else if let Some(sabotage) = Sabotage::named(name) {
-        demands.sabotage = Some(sabotage);
+    } else if let Some(bug) = ClusterBug::named(name) {
+        demands.cluster_bug = Some(bug);
     } else {
-        let known = entry.bugs().iter().map(|b| b.name).chain(Sabotage::ALL.iter().map(|s| s.name()));
+        let known = entry.bugs().iter().map(|b| b.name).chain(ClusterBug::ALL.iter().map(|s| s.name()));
         let near = did_you_mean(name, known);
         refuse!(
             "{} has no planted bug {name:?}{near}: `{} list bugs` names them",
@@ -96,7 +96,7 @@ pub fn plant(demands: &mut Demands, entry: &dyn Entry, name: &str) -> Result<(),
 
 /// The planted bug that demands switch on.
 pub fn planted(demands: &Demands) -> Option<&str> {
-    demands.bug.as_deref().or(demands.sabotage.map(|sabotage| sabotage.name()))
+    demands.bug.as_deref().or(demands.cluster_bug.map(|bug| bug.name()))
 }
 
 /// A fault profile by its name.

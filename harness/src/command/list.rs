@@ -9,7 +9,7 @@ use super::{
 };
 use crate::entry::Entry;
 use shaketable_reports::{Outcome, text};
-use shaketable_sim::{config::Sabotage, faults};
+use shaketable_sim::{config::ClusterBug, faults};
 
 /// Prints what was asked for.
 pub fn list(arguments: &ListArguments) -> Result<Outcome, Refusal> {
@@ -69,8 +69,8 @@ fn bugs(entries: &[Box<dyn Entry>], wanted: impl Fn(&str) -> bool) -> String {
     }
     if wanted(CLUSTER) {
         out += &format!("  {CLUSTER}\n");
-        for sabotage in Sabotage::ALL {
-            out += &item("    ", sabotage.name(), sabotage.about());
+        for bug in ClusterBug::ALL {
+            out += &item("    ", bug.name(), bug.about());
         }
     }
     out

@@ -151,7 +151,7 @@ pub fn main_with<Further: Subcommand>(
     if let Err(refusal) = check_names() {
         return refused(refusal);
     }
-    // Runs catch their own panics; any other is a defect of the command, told by the panic's hook.
+    // Runs catch their own panics; any other is a bug in the command, told by the panic's hook.
     let done = std::panic::catch_unwind(|| match parse(std::env::args_os()) {
         Ok(arguments) => dispatch(arguments, further),
         Err(error) => args::answer(&error),
@@ -160,7 +160,7 @@ pub fn main_with<Further: Subcommand>(
         Ok(Ok(outcome)) => ExitCode::from(outcome.exit_code()),
         Ok(Err(refusal)) => refused(refusal),
         Err(_) => {
-            output::complain(&format!("{name}: this is a defect of the command itself"));
+            output::complain(&format!("{name}: this is a bug in the command itself"));
             ExitCode::from(Outcome::Harness.exit_code())
         }
     }

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
     use crate::finding::{Finding, Kind};
     use shaketable_sim::{
-        config::Sabotage,
+        config::ClusterBug,
         faults::{Family, Profile},
     };
 
@@ -187,7 +187,7 @@ mod tests {
             line(&demands, None),
             "replay queue 17 --faults storm --without kill,one-row-batches --bug recipe"
         );
-        demands = Demands { sabotage: Some(Sabotage::LogAnswersEarly), ..Demands::default() };
+        demands = Demands { cluster_bug: Some(ClusterBug::LogAnswersEarly), ..Demands::default() };
         assert_eq!(line(&demands, None), "replay queue 17 --faults standard --bug log-answers-early");
         assert_eq!(line(&demands, Some("it's small.json")), r"replay 'it'\''s small.json'");
     }

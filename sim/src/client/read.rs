@@ -14,7 +14,7 @@ use super::{
     write_map::WriteMap,
 };
 use crate::{
-    config::Sabotage,
+    config::ClusterBug,
     history::Call,
     proto::{KeyRange, Version},
 };
@@ -212,7 +212,9 @@ impl Issued {
 
 /// The writes, occasionally without those of one key: the planted bug that judges must find.
 fn lose_own_write(client: &Client, writes: &Arc<WriteMap>) -> Arc<WriteMap> {
-    if client.connection.world.config.sabotage != Some(Sabotage::ClientLosesOwnWrite) || writes.is_empty() {
+    if client.connection.world.config.cluster_bug != Some(ClusterBug::ClientLosesOwnWrite)
+        || writes.is_empty()
+    {
         return writes.clone();
     }
     let lost = client.connection.draw(|chance| chance.chance(0.2).then(|| chance.u64()));

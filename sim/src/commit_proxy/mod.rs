@@ -11,7 +11,7 @@ mod state;
 pub use state::{combine, logged, stamp};
 
 use crate::{
-    config::Sabotage,
+    config::ClusterBug,
     data_distribution,
     gathering::Gathering,
     net::{Broken, Inbox, NodeId, ReplyTo},
@@ -173,8 +173,8 @@ impl Proxy {
 
     /// The position in the batch that a transaction's versionstamp contains.
     fn index(&self, i: usize) -> u16 {
-        match self.world.config.sabotage {
-            Some(Sabotage::VersionstampRepeats) => i as u16 & !1,
+        match self.world.config.cluster_bug {
+            Some(ClusterBug::VersionstampRepeats) => i as u16 & !1,
             _ => i as u16,
         }
     }

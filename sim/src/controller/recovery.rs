@@ -11,7 +11,7 @@ use super::{
     state::{assign, end_of_generation, forget_last_commit, resolvers},
 };
 use crate::{
-    config::Sabotage,
+    config::ClusterBug,
     net::{Broken, Endpoint, ReplyTo},
     proto::{
         ClientInfo, CommitData, CommitReply, Generation, LogSeed, LogSystem, Message, Role,
@@ -104,7 +104,7 @@ impl Controller {
         let locks = logs.iter().map(|log| self.ask(*log, 1, |reply| Message::LockLog { generation, reply }));
         let locked: Vec<_> = join_all(locks).await.into_iter().flatten().collect();
         let mut seed = end_of_generation(&locked).ok_or(Broken)?;
-        if self.world.config.sabotage == Some(Sabotage::RecoveryForgetsCommit) {
+        if self.world.config.cluster_bug == Some(ClusterBug::RecoveryForgetsCommit) {
             forget_last_commit(&mut seed);
         }
         Ok(seed)

@@ -50,7 +50,7 @@ pub fn end_of_generation(locked: &[LockedLog]) -> Option<LogSeed> {
     Some(LogSeed { recovery_version, entries, popped: log.popped.clone() })
 }
 
-/// Implements [`Sabotage::RecoveryForgetsCommit`](crate::config::Sabotage::RecoveryForgetsCommit): ends the
+/// Implements [`ClusterBug::RecoveryForgetsCommit`](crate::config::ClusterBug::RecoveryForgetsCommit): ends the
 /// generation before its last version that contains a transaction.
 pub fn forget_last_commit(seed: &mut LogSeed) {
     if let Some(last) = seed.entries.iter().rposition(|entry| !entry.transactions.is_empty()) {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sabotaged_recovery_loses_the_last_commit() {
+    fn a_recovery_with_a_planted_bug_loses_the_last_commit() {
         let mut seed = end_of_generation(&[locked(5, &[2, 3, 4, 5])]).unwrap();
         forget_last_commit(&mut seed);
         assert_eq!((seed.recovery_version, seed.entries.len()), (3, 2));

@@ -10,7 +10,7 @@ mod state;
 pub use state::{LogDisk, Queue};
 
 use crate::{
-    config::Sabotage,
+    config::ClusterBug,
     net::{Endpoint, Inbox},
     proto::{Generation, LogEntry, Message, Version},
     rt::Alarm,
@@ -34,7 +34,7 @@ pub async fn serve(
     recovery_version: Version,
 ) {
     let node = inbox.endpoint().node;
-    let early = world.config.sabotage == Some(Sabotage::LogAnswersEarly);
+    let early = world.config.cluster_bug == Some(ClusterBug::LogAnswersEarly);
     let tunables = world.tunables.machine(node);
     let mut rng = world.seed.stream(&format!("log {} {generation}", node.0));
     let mut queue = Queue::new(recovery_version);

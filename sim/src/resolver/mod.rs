@@ -5,7 +5,7 @@ mod state;
 pub use state::ConflictSet;
 
 use crate::{
-    config::Sabotage,
+    config::ClusterBug,
     net::{Inbox, ReplyTo},
     proto::{CommitData, KeyRange, Message, Verdict, Version},
     world::World,
@@ -23,7 +23,7 @@ struct Batch {
 pub async fn serve(world: Arc<World>, inbox: Inbox, share: KeyRange, recovery_version: Version) {
     // Nothing was committed between the recovery version and this generation's first batch.
     let mut set = ConflictSet::new(share, recovery_version);
-    if world.config.sabotage == Some(Sabotage::ResolverIgnoresRanges) {
+    if world.config.cluster_bug == Some(ClusterBug::ResolverIgnoresRanges) {
         set = set.ignoring_ranges();
     }
     let mut last = recovery_version;

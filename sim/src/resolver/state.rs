@@ -34,7 +34,7 @@ impl ConflictSet {
         ConflictSet { share, oldest, steps: BTreeMap::new(), writes: VecDeque::new(), first_keys_only: false }
     }
 
-    /// Implements [`Sabotage::ResolverIgnoresRanges`](crate::config::Sabotage::ResolverIgnoresRanges).
+    /// Implements [`ClusterBug::ResolverIgnoresRanges`](crate::config::ClusterBug::ResolverIgnoresRanges).
     pub fn ignoring_ranges(self) -> ConflictSet {
         ConflictSet { first_keys_only: true, ..self }
     }

@@ -9,7 +9,7 @@ use super::{
     watches::Watches,
 };
 use crate::{
-    config::Sabotage,
+    config::ClusterBug,
     net::{Call, Endpoint},
     proto::{LogEntry, LogSystem, Message, Version},
     rt::{Alarm, MILLISECOND, Nanos},
@@ -164,8 +164,8 @@ impl Server {
                     }
                     break;
                 }
-                let sabotage = self.sabotage(&entry);
-                state.apply(&entry, self.world.tunables.window(), sabotage);
+                let bug = self.planted_bug(&entry);
+                state.apply(&entry, self.world.tunables.window(), bug);
                 self.watches.applied(&state, &entry);
                 self.world.trace.event(now, self.home.node, Kind::Applied, entry.version as u64, 0);
             }
@@ -183,11 +183,11 @@ impl Server {
         }
     }
 
-    fn sabotage(&mut self, entry: &LogEntry) -> Option<Sabotage> {
-        let planted = self.world.config.sabotage?;
+    fn planted_bug(&mut self, entry: &LogEntry) -> Option<ClusterBug> {
+        let planted = self.world.config.cluster_bug?;
         let strikes = match planted {
-            Sabotage::StorageSkipsVersion => !entry.transactions.is_empty() && self.rng.chance(SKIPS),
-            Sabotage::ReplicaReorders => self.disk.server == 0,
+            ClusterBug::StorageSkipsVersion => !entry.transactions.is_empty() && self.rng.chance(SKIPS),
+            ClusterBug::ReplicaReorders => self.disk.server == 0,
             _ => false,
         };
         strikes.then_some(planted)

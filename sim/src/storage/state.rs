@@ -8,7 +8,7 @@
 use super::{sample::sampled_size, versions::VersionedMap};
 use crate::{
     atomic,
-    config::Sabotage,
+    config::ClusterBug,
     proto::{GetKeyValuesReply, KeyRange, LogEntry, Mutation, ResolvedKey, Version, WRONG_SHARD_SERVER},
 };
 use bytes::Bytes;
@@ -124,9 +124,9 @@ impl State {
     }
 
     /// Applies the entry that follows the current version; `window` is the number of versions kept for reads.
-    pub fn apply(&mut self, entry: &Arc<LogEntry>, window: Version, sabotage: Option<Sabotage>) {
+    pub fn apply(&mut self, entry: &Arc<LogEntry>, window: Version, bug: Option<ClusterBug>) {
         debug_assert_eq!(entry.previous, self.version, "entries are applied without gaps");
-        if !entry.transactions.is_empty() && sabotage != Some(Sabotage::StorageSkipsVersion) {
+        if !entry.transactions.is_empty() && bug != Some(ClusterBug::StorageSkipsVersion) {
             for shard in &mut self.shards {
                 if let Some(buffered) = &mut shard.fetching {
                     buffered.push(entry.clone());
@@ -134,8 +134,8 @@ impl State {
             }
             let keep = self.keep();
             let mut each = |m: &Mutation| apply(&mut self.data, &self.shards, m, entry.version, keep);
-            match sabotage {
-                Some(Sabotage::ReplicaReorders) => mutations(entry).rev().for_each(&mut each),
+            match bug {
+                Some(ClusterBug::ReplicaReorders) => mutations(entry).rev().for_each(&mut each),
                 _ => mutations(entry).for_each(&mut each),
             }
         }
@@ -584,14 +584,14 @@ mod tests {
 
     #[test]
     fn a_reordered_batch_differs_and_a_skipped_one_is_missing() {
-        let write = |sabotage| {
+        let write = |bug| {
             let mut state = State::new(&all());
             let writes = vec![Mutation::Set(key(0), key(1)), Mutation::Set(key(0), key(2))];
-            state.apply(&entry(0, 1, writes), 100, sabotage);
+            state.apply(&entry(0, 1, writes), 100, bug);
             state.get(&key(0), 1).expect("held").cloned()
         };
         assert_eq!(write(None), Some(key(2)));
-        assert_eq!(write(Some(Sabotage::ReplicaReorders)), Some(key(1)));
-        assert_eq!(write(Some(Sabotage::StorageSkipsVersion)), None);
+        assert_eq!(write(Some(ClusterBug::ReplicaReorders)), Some(key(1)));
+        assert_eq!(write(Some(ClusterBug::StorageSkipsVersion)), None);
     }
 }

@@ -70,7 +70,7 @@ pub fn find(name: &str) -> Option<Box<dyn Entry>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shaketable_sim::config::Sabotage;
+    use shaketable_sim::config::ClusterBug;
 
     #[test]
     fn names_are_unique_and_every_folder_is_listed() {
@@ -98,7 +98,12 @@ mod tests {
             names.dedup();
             assert_eq!(names.len(), entry.bugs().len(), "{}", entry.name());
             for name in names {
-                assert_eq!(Sabotage::named(name), None, "{name} of {} is a bug of the cluster", entry.name());
+                assert_eq!(
+                    ClusterBug::named(name),
+                    None,
+                    "{name} of {} is a bug of the cluster",
+                    entry.name()
+                );
             }
         }
     }

@@ -1,4 +1,4 @@
-//! 5.6: atomic operations: each one over absent, shorter, equal, longer and empty values.
+//! Atomic operations: each one over absent, shorter, equal, longer and empty values.
 
 use super::{
     Case, Ctx, Outcome,

@@ -1,4 +1,4 @@
-//! 5.2: the guarantees of a commit, and the calls allowed around it.
+//! The guarantees of a commit, and the calls allowed around it.
 
 use super::{
     Case, Ctx, Outcome,

@@ -1,4 +1,4 @@
-//! 5.3: which transactions conflict, and which read versions are usable.
+//! Which transactions conflict, and which read versions are usable.
 
 use super::{
     Broken, Case, Ctx, Outcome,

@@ -1,4 +1,4 @@
-//! 5.2: calls that return nothing leave their errors to the next call that returns a result.
+//! Calls that return nothing leave their errors to the next call that returns a result.
 
 use super::{
     Case, Ctx, Outcome,

@@ -1,4 +1,4 @@
-//! 5.1: which errors a retry loop may retry, and what `on_error` does for each.
+//! Which errors a retry loop may retry, and what `on_error` does for each.
 
 use super::{
     Case, Ctx, Outcome,

@@ -1,4 +1,4 @@
-//! 5.5: which keys a read or a write conflicts on. Each extent is checked twice: by the special keys that
+//! Which keys a read or a write conflicts on. Each extent is checked twice: by the special keys that
 //! list it, and by whether writes (or reads) of another transaction at keys inside and outside of it
 //! conflict.
 

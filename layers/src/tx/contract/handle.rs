@@ -1,4 +1,4 @@
-//! 5.2: what may be called during a commit and after it, and what cancel and reset do.
+//! What may be called during a commit and after it, and what cancel and reset do.
 
 use super::{
     Broken, Case, Ctx, Outcome,

@@ -1,4 +1,4 @@
-//! 5.5: the sizes of the batches of a range read, and the meaning of `more`.
+//! The sizes of the batches of a range read, and the meaning of `more`.
 
 use super::{
     Case, Ctx, Outcome,

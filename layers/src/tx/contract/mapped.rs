@@ -1,4 +1,4 @@
-//! 5.5: mapped ranges, without data in the ranges that rows map to: those would lie outside of the case's
+//! Mapped ranges, without data in the ranges that rows map to: those would lie outside of the case's
 //! prefix.
 
 use super::{

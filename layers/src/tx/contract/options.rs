@@ -1,4 +1,4 @@
-//! 5.4: the effects of options, and which of them remain set after `on_error`.
+//! The effects of options, and which of them remain set after `on_error`.
 
 use super::{
     Case, Ctx, Outcome,

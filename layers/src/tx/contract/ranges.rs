@@ -1,4 +1,4 @@
-//! 5.5: range reads: the rows that they return, their order, and how the transaction's own writes are merged
+//! Range reads: the rows that they return, their order, and how the transaction's own writes are merged
 //! into them.
 
 use super::{

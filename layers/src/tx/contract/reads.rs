@@ -1,4 +1,4 @@
-//! 5.5: single reads, read-your-writes and key selectors.
+//! Single reads, read-your-writes and key selectors.
 
 use super::{
     Case, Ctx, Outcome,

@@ -1,4 +1,4 @@
-//! 5.9: size limits, the approximate size, estimated range sizes and split points.
+//! Size limits, the approximate size, estimated range sizes and split points.
 
 use super::{
     Case, Ctx, Outcome,

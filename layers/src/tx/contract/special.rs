@@ -1,4 +1,4 @@
-//! 5.9: special keys, and the metadata version key.
+//! Special keys, and the metadata version key.
 
 use super::{
     Case, Ctx, Outcome,

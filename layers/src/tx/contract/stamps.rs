@@ -1,4 +1,4 @@
-//! 5.7: versionstamped keys and values, and `get_versionstamp`.
+//! Versionstamped keys and values, and `get_versionstamp`.
 
 use super::{
     Case, Ctx, Outcome,

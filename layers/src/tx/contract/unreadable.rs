@@ -1,4 +1,4 @@
-//! 5.7: keys that cannot be read before the commit has determined their content.
+//! Keys that cannot be read before the commit has determined their content.
 
 use super::{
     Case, Ctx, Outcome,

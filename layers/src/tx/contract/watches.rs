@@ -1,4 +1,4 @@
-//! 5.8: watches. A watch may be late, and may miss a change that is reverted. Cases wait for a bounded time
+//! Watches. A watch may be late, and may miss a change that is reverted. Cases wait for a bounded time
 //! for a watch that must fire, and require a watch to fire for a reverted change only if there was ample time
 //! to notice the change.
 //!

@@ -18,7 +18,7 @@ const fn row(section: &'static str, promise: &'static str, reason: &'static str)
 /// Cases only check what a client does with such an error after receiving it.
 const NEEDS_A_FAULT: &str = "no call provokes it: it takes a fault of the cluster or of the network";
 
-/// Every promise of sections 5.1 to 5.9 that has no case.
+/// Every promise of the contract that has no case.
 pub const NOT_OBSERVABLE: &[NotObservable] = &[
     row("errors", "1021, 1037, 1038, 1039, 1042, 1051, 1078, 1213, 1223, 1235 and 1242 occur", NEEDS_A_FAULT),
     row(

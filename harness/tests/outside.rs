@@ -2,6 +2,7 @@
 //! own. All of them are built into one folder, so that what they depend on is built once.
 
 use std::{
+    fs,
     path::{Path, PathBuf},
     process::{Command, Output},
 };
@@ -10,13 +11,15 @@ fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(name)
 }
 
+/// Where all of them are built.
+fn target() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("outside")
+}
+
 /// Runs cargo in a crate's folder, as its user does.
 fn cargo(folder: &Path, arguments: &[&str]) -> Output {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo
-        .current_dir(folder)
-        .args(arguments)
-        .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("outside"));
+    cargo.current_dir(folder).args(arguments).env("CARGO_TARGET_DIR", target());
     // What cargo sets for this test is not what the user's own cargo finds.
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_PKG_"))
     {
@@ -57,6 +60,66 @@ fn the_mailboxes_tests_pass_and_its_command_runs() {
     assert!(tested.contains("planted_bugs_are_caught ... ok"), "{tested}");
     let swept = command(&mailbox, &["run", "--seeds", "20", "--check-determinism", "3"]);
     assert!(swept.contains("PASSED"), "{swept}");
+}
+
+/// The names in a folder.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("the folder");
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_new_crate_passes_its_tests_and_catches_its_planted_bugs() {
+    let (ledger, place) = (example("ledger"), Path::new(env!("CARGO_TARGET_TMPDIR")).join("new"));
+    printed(&ledger, &["build", "--locked"]);
+    let _ = fs::remove_dir_all(&place);
+    fs::create_dir_all(&place).expect("a folder for the test");
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let new = |name: &str, sources: &Path| {
+        let program = target().join("debug").join(format!("ledger{}", std::env::consts::EXE_SUFFIX));
+        let ran =
+            Command::new(program).current_dir(&place).args(["new", name, "--path"]).arg(sources).output();
+        let ran = ran.expect("the ledger's command runs");
+        (ran.status.code(), String::from_utf8_lossy(&ran.stderr).into_owned())
+    };
+    for (name, sources, why) in [
+        ("fn", &*sources, "a keyword of Rust"),
+        ("my-stock", &place, "it has no harness/Cargo.toml"),
+        ("my/stock", &sources, "is no name for a crate"),
+    ] {
+        let (code, error) = new(name, sources);
+        assert_eq!((code, error.lines().count()), (Some(2), 1), "{error}");
+        assert!(error.contains(why), "{error}");
+        assert!(names(&place).is_empty(), "{:?}", names(&place));
+    }
+    assert_eq!(new("my-stock", &sources), (Some(0), String::new()));
+
+    let crate_ = place.join("my-stock");
+    assert_eq!(names(&place), ["my-stock"]);
+    assert_eq!(names(&crate_), [".cargo", ".github", ".gitignore", "Cargo.toml", "src"]);
+    let read = |file: PathBuf| fs::read_to_string(file).expect("a file");
+    for example in ["ledger", "mailbox"].map(example) {
+        assert_eq!(read(crate_.join(".cargo/config.toml")), read(example.join(".cargo/config.toml")));
+    }
+    // Its own style, not that of the folder it is written to here.
+    printed(&crate_, &["fmt", "--check", "--", "--config", "max_width=100,use_small_heuristics=Default"]);
+    // What the ledger was built with, so that nothing is downloaded and little is built.
+    let lock = read(ledger.join("Cargo.lock")).replace("\"ledger\"", "\"my-stock\"");
+    fs::write(crate_.join("Cargo.lock"), lock).expect("written");
+    let tested = printed(&crate_, &["test", "--offline"]);
+    for test in ["every_answer_is_the_models", "planted_bugs_are_caught"] {
+        assert!(tested.contains(&format!("{test} ... ok")), "{tested}");
+    }
+    let caught = command(&crate_, &["bugs", "stock"]);
+    assert!(caught.contains("all 2 planted bugs were caught"), "{caught}");
+
+    let before = read(crate_.join("Cargo.toml"));
+    let (code, error) = new("my-stock", &sources);
+    assert_eq!((code, &*error), (Some(2), "ledger: my-stock exists already\n"));
+    assert_eq!(read(crate_.join("Cargo.toml")), before);
 }
 
 /// Lines that say something, without those of tests.

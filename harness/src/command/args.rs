@@ -45,6 +45,8 @@ pub(super) enum Command<Further: Subcommand> {
     List(ListArguments),
     /// Measure how fast runs are
     Bench(BenchArguments),
+    /// Write a crate with a layer, the workload that shakes it, a planted bug and their tests
+    New(NewArguments),
     #[command(flatten)]
     Further(Further),
 }
@@ -194,6 +196,16 @@ pub struct BenchArguments {
     /// Write the figures as JSON; - for standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct NewArguments {
+    /// The crate's name, and that of the folder it is written into
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Depend on shaketable's sources in this folder, not on released versions
+    #[arg(long, value_name = "DIR")]
+    pub path: Option<PathBuf>,
 }
 
 /// Answers a command line that is no command: help and version are printed, everything else is

@@ -18,6 +18,7 @@ mod cost;
 mod fake;
 pub mod interrupt;
 mod list;
+mod new;
 pub mod output;
 mod progress;
 mod replay;
@@ -104,7 +105,7 @@ macro_rules! refuse {
 }
 use crate::refuse;
 
-/// Writes the `main` of a program that shakes these workloads: `run`, `replay`, `bugs`, `list` and `bench`, on
+/// Writes the `main` of a program that shakes these workloads: `run`, `replay`, `bugs`, `list`, `bench` and `new`, on
 /// simulated clusters and, with the feature `fdb`, on real ones.
 ///
 /// ```text
@@ -203,6 +204,7 @@ fn dispatch<Further: Subcommand>(
         Some(Command::Bugs(arguments)) => bugs::bugs(&arguments),
         Some(Command::List(arguments)) => list::list(&arguments),
         Some(Command::Bench(arguments)) => bench::bench(&arguments),
+        Some(Command::New(arguments)) => new::new(&arguments),
         Some(Command::Further(arguments)) => further(arguments),
     }
 }

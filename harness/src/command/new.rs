@@ -1,0 +1,190 @@
+//! `shaketable new`: writes a crate with a layer, the workload that shakes it, planted bugs, their tests, a command
+//! and a CI workflow.
+//!
+//! It writes the files of the folder `new` beside this one. The crate appears whole or not at all.
+
+use super::{Refusal, args::NewArguments, output, refuse};
+use shaketable_reports::Outcome;
+use std::{fs, io, path::Path};
+
+/// Where each file is written, and what it is.
+const FILES: &[(&str, &str)] = &[
+    ("Cargo.toml", include_str!("new/manifest.toml")),
+    (".cargo/config.toml", include_str!("new/config.toml")),
+    (".github/workflows/ci.yml", include_str!("new/ci.yml")),
+    (".gitignore", include_str!("new/gitignore")),
+    ("src/layer.rs", include_str!("new/layer.rs")),
+    ("src/lib.rs", include_str!("new/lib.rs")),
+    ("src/main.rs", include_str!("new/main.rs")),
+    ("src/workload.rs", include_str!("new/workload.rs")),
+];
+
+/// Names that are taken: dependencies of the crate, Rust's own crates, and folders that cargo builds into.
+const TAKEN: &[&str] = &[
+    "alloc",
+    "build",
+    "core",
+    "deps",
+    "examples",
+    "foundationdb-tuple",
+    "incremental",
+    "proc-macro",
+    "serde",
+    "shaketable",
+    "shaketable-layers",
+    "std",
+    "test",
+];
+
+/// Keywords of Rust, which cannot name a crate in a source.
+const KEYWORDS: &[&str] = &[
+    "Self", "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do",
+    "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop",
+    "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "self", "static",
+    "struct", "super", "trait", "true", "try", "type", "typeof", "unsafe", "unsized", "use", "virtual",
+    "where", "while", "yield",
+];
+
+/// The longest name that a registry takes.
+const LONGEST: usize = 64;
+
+/// Why this is no name for a crate.
+fn why_not(name: &str) -> Option<String> {
+    let like_taken = |taken: &&&str| taken.replace('-', "_") == name.replace('-', "_");
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        return Some("it does not begin with a letter of a to z".to_owned());
+    }
+    if let Some(odd) = name.chars().find(|c| !c.is_ascii_alphanumeric() && !"-_".contains(*c)) {
+        return Some(format!("it has {odd:?} where only letters of a to z, digits, - and _ may stand"));
+    }
+    if name.len() > LONGEST {
+        return Some(format!("it has {} characters, and {LONGEST} are the most", name.len()));
+    }
+    if KEYWORDS.contains(&name) {
+        return Some("it is a keyword of Rust".to_owned());
+    }
+    TAKEN.iter().find(like_taken).map(|taken| format!("{taken} has another meaning there"))
+}
+
+/// What a manifest depends on: a package's folder below the given one, or its released version.
+fn dependency(path: Option<&Path>, folder: &str, options: &str) -> Result<String, Refusal> {
+    let place = match path {
+        None => format!("version = \"{}\"", env!("CARGO_PKG_VERSION")),
+        Some(path) => {
+            let place = path.join(folder);
+            if !place.join("Cargo.toml").is_file() {
+                refuse!(
+                    "{} is not the folder of shaketable's sources: it has no {folder}/Cargo.toml",
+                    path.display()
+                );
+            }
+            match fs::canonicalize(&place).map(|place| place.to_str().map(str::to_owned)) {
+                // A basic string of TOML has the escapes of JSON.
+                Ok(Some(place)) => format!("path = {}", serde_json::Value::from(place)),
+                Ok(None) => refuse!("{} cannot be written in a manifest: it is not UTF-8", place.display()),
+                Err(error) => refuse!("cannot read {}: {error}", place.display()),
+            }
+        }
+    };
+    Ok(format!("{{ {place}{options} }}"))
+}
+
+/// Writes the crate.
+pub fn new(arguments: &NewArguments) -> Result<Outcome, Refusal> {
+    let name = &arguments.name;
+    if let Some(why) = why_not(name) {
+        refuse!("{name:?} is no name for a crate: {why}");
+    }
+    let path = arguments.path.as_deref();
+    let shaketable = dependency(path, "harness", "")?;
+    let layers = dependency(path, "layers", ", default-features = false")?;
+    let filled = |file: &str| {
+        file.replace("{{name}}", name)
+            .replace("{{crate}}", &name.replace('-', "_"))
+            .replace("{{shaketable}}", &shaketable)
+            .replace("{{layers}}", &layers)
+    };
+    let folder = Path::new(name);
+    // A link that leads nowhere is there as well.
+    if fs::symlink_metadata(folder).is_ok() {
+        refuse!("{name} exists already");
+    }
+    if let Err(error) = write(folder, filled) {
+        refuse!("cannot write {name}: {error}");
+    }
+    output::print(&format!(
+        "{name} has a layer, a workload, two planted bugs, and a test that catches them. There:\n\n  \
+         cargo test                              # passes\n  \
+         cargo run --release -- run              # a sweep of 200 seeds\n  \
+         cargo run --release -- bugs             # each planted bug until it is caught\n\n\
+         Begin with src/layer.rs.\n"
+    ))?;
+    Ok(Outcome::Passed)
+}
+
+/// Writes all files into a folder beside the crate's, and moves it into its place when it is whole.
+fn write(folder: &Path, filled: impl Fn(&str) -> String) -> io::Result<()> {
+    let draft = tempfile::Builder::new().prefix(".shaketable-new-").tempdir_in(".")?;
+    let whole = draft.path().join(folder);
+    for (file, content) in FILES {
+        let file = whole.join(file);
+        fs::create_dir_all(file.parent().unwrap_or(&whole))?;
+        fs::write(file, filled(content))?;
+    }
+    fs::rename(whole, folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_crates() {
+        for good in ["stock", "my-layer", "my_layer2", "a", "Stock", &"x".repeat(64)] {
+            assert_eq!(why_not(good), None, "{good}");
+        }
+        for bad in [
+            "",
+            "2stock",
+            "-stock",
+            "_",
+            "my layer",
+            "my/layer",
+            "..",
+            "layer.rs",
+            "schön",
+            "fn",
+            "Self",
+            "test",
+            "core",
+            "serde",
+            "shaketable",
+            "shaketable_layers",
+            &"x".repeat(65),
+        ] {
+            assert!(why_not(bad).is_some(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn every_placeholder_is_known() {
+        for (file, content) in FILES {
+            // GitHub's expressions have a dollar sign before their braces.
+            for (at, _) in content.match_indices("{{").filter(|(at, _)| !content[..*at].ends_with('$')) {
+                let known = ["{{name}}", "{{crate}}", "{{shaketable}}", "{{layers}}"];
+                assert!(
+                    known.iter().any(|known| content[at..].starts_with(known)),
+                    "{file}: {}",
+                    &content[at..]
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_path_it_depends_on_released_versions() {
+        let version = env!("CARGO_PKG_VERSION");
+        assert_eq!(dependency(None, "harness", ""), Ok(format!("{{ version = \"{version}\" }}")));
+        assert!(dependency(Some(Path::new("nowhere")), "harness", "").is_err());
+    }
+}

@@ -1,0 +1,4 @@
+//! A layer, and the workload that shakes it.
+
+pub mod layer;
+pub mod workload;

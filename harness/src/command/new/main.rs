@@ -1,0 +1,6 @@
+//! The command around the workloads of this crate: `cargo run --release -- run`.
+
+use {{crate}}::workload::Stock;
+use shaketable::prelude::Mounted;
+
+shaketable::main!(Mounted<Stock>);

@@ -1076,3 +1076,62 @@ fn after_the_commit_a_versionstamped_key_is_listed_where_it_landed() {
         assert!(before[0].0 < landed && landed < before[0].1, "anywhere before: {before:?}");
     });
 }
+
+#[test]
+fn lock_aware_transactions_commit_on_a_locked_database() {
+    with(&[], |world, db| async move {
+        let unaware = db.create_transaction().expect("a transaction");
+        unaware.get_read_version().await.expect("a read version");
+        unaware.set(b"a", b"1");
+        world.tunables.set_locked(true);
+        assert_eq!(unaware.commit().await, Err(Error::DATABASE_LOCKED));
+        let aware = db.create_transaction().expect("a transaction");
+        aware.set_option(TransactionOption::LockAware).expect("an option");
+        aware.set(b"a", b"2");
+        assert_eq!(aware.commit().await, Ok(()));
+    });
+}
+
+#[test]
+fn after_an_unknown_result_the_transaction_can_no_longer_commit() {
+    // What makes sure of it is a second transaction that writes, as far as conflicts are concerned, the same key.
+    with(&[Family::UnknownNotCommitted], |world, db| async move {
+        let reader = db.create_transaction().expect("a transaction");
+        reader.get(b"k", Isolation::Serializable).await.expect("a read");
+        world.faults.switch(true);
+        let writer = db.create_transaction().expect("a transaction");
+        writer.get(b"k", Isolation::Serializable).await.expect("a read");
+        writer.set(b"k", b"1");
+        assert_eq!(writer.commit().await, Err(Error::COMMIT_UNKNOWN_RESULT));
+        world.faults.switch(false);
+        reader.set(b"other", b"1");
+        assert_eq!(reader.commit().await, Err(Error::NOT_COMMITTED));
+    });
+}
+
+#[test]
+fn the_size_of_an_empty_range_may_be_requested() {
+    with(&[], |_, db| async move {
+        let tx = db.create_transaction().expect("a transaction");
+        assert_eq!(tx.get_estimated_range_size_bytes(b"a", b"a").await, Ok(0));
+        assert_eq!(tx.get_estimated_range_size_bytes(b"b", b"a").await, Err(Error::INVERTED_RANGE));
+    });
+}
+
+#[test]
+fn a_read_past_own_writes_returns_no_key_of_the_system() {
+    with(&[], |_, db| async move {
+        let tx = db.create_transaction().expect("a transaction");
+        tx.set_option(TransactionOption::AccessSystemKeys).expect("an option");
+        [&b"a"[..], b"b", b"\xff", b"\xff/x"].into_iter().for_each(|key| tx.set(key, b""));
+        tx.commit().await.expect("a commit");
+        let tx = native(&db, &[]);
+        let range = RangeOption {
+            begin: KeySelector::first_greater_or_equal(&b"a"[..]),
+            end: KeySelector::new(&b"a"[..], false, 4),
+            ..RangeOption::new(&b"a"[..], &b"b"[..])
+        };
+        let rows = tx.get_range_all(range, Isolation::Serializable).await.expect("a read");
+        assert_eq!(rows.iter().map(|row| &row.key[..]).collect::<Vec<_>>(), [b"a", b"b"]);
+    });
+}

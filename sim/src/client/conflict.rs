@@ -128,8 +128,8 @@ pub fn of_native_range(begin: &Selector, end: &Selector, reverse: bool, batch: &
         ([first, ..], false) if begin.offset <= 0 => first.key.clone(),
         _ => begin.key.clone(),
     };
-    if end.offset > begin.offset && end.key < from {
-        from = end.key.clone();
+    if end.offset > begin.offset {
+        from = from.min(end.key.clone());
     }
     let mut to = match (&batch.rows[..], reverse) {
         _ if batch.read_through_end => ALL_END,
@@ -137,8 +137,8 @@ pub fn of_native_range(begin: &Selector, end: &Selector, reverse: bool, batch: &
         ([.., last], false) if !(end.offset <= 1 && (!more || end.offset <= 0)) => key_after(&last.key),
         _ => end.key.clone(),
     };
-    if begin.offset < end.offset && begin.key > to {
-        to = begin.key.clone();
+    if begin.offset < end.offset {
+        to = to.max(begin.key.clone());
     }
     KeyRange { begin: from, end: to }
 }

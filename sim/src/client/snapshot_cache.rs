@@ -68,10 +68,9 @@ impl SnapshotCache {
     /// change.
     pub fn insert_range(&mut self, mut begin: Bytes, mut end: Bytes, mut rows: Vec<KeyValue>) {
         if let Some((from, known)) = self.known.range(..=begin.clone()).next_back()
-            && begin < known.end
             && *from != begin
         {
-            begin = known.end.clone();
+            begin = begin.max(known.end.clone());
             rows.drain(..rows.partition_point(|row| row.key < begin));
         }
         if let Some((from, known)) = self.known.range(..=end.clone()).next_back()

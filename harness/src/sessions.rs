@@ -58,7 +58,7 @@ pub async fn settle<D: Database, A>(
 
 /// Asks what became of the operation that was dropped, if one was: the session begins no other one before.
 pub async fn read_dropped<D: Database>(session: &mut Session<D>, timeout: Option<i32>) {
-    let Some(dropped) = session.unread() else { return };
+    let Some(dropped) = session.unresolved() else { return };
     let db = session.database().clone();
     let read = patiently(&db, timeout, async {
         while let Err(once::Error::Fdb(_)) = session.resolve::<Bytes>(dropped).await {

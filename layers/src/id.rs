@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_is_refused() {
+    fn invalid_ids_are_refused() {
         assert!(unpack::<Id>(b"").is_err());
         assert!(unpack::<Id>(&pack(&1.5f64)).is_err());
         assert!(unpack::<Id>(&pack(&None::<i64>)).is_err());

@@ -74,7 +74,7 @@ impl TuplePack for Label {
 
 impl<'de> TupleUnpack<'de> for Label {
     fn unpack(input: &'de [u8], depth: TupleDepth) -> PackResult<(&'de [u8], Label)> {
-        nesting::bounded_first(input)?;
+        nesting::check_depth_of_first(input)?;
         let (rest, element) = Element::unpack(input, depth)?;
         // A key's own bytes are kept; an element inside a tuple is encoded again, in its top-level form.
         Ok(match depth.depth() {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_sort_as_keys_do_and_come_back_from_them() {
+    fn labels_sort_as_keys_do_and_round_trip() {
         let labels = some();
         assert!(labels.is_sorted_by(|a, b| a < b));
         let space = Subspace::from("t");
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_inside_a_label_come_back() {
+    fn nested_labels_round_trip() {
         let labels = some();
         let tuple = Label::tuple(&labels);
         assert_eq!(tuple.to::<Vec<Label>>(), Some(labels));

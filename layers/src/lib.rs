@@ -23,12 +23,12 @@ mod macros;
 pub mod array;
 pub mod blob;
 pub mod bulk;
+mod canonical;
 pub mod counter;
 pub mod directory;
 pub mod document;
 pub mod encoding;
 pub mod entity;
-mod exact;
 #[cfg(any(feature = "fdb-client", test))]
 pub mod fdb;
 pub mod graph;

@@ -71,14 +71,14 @@ pub fn key(key: &[u8]) -> Result<(), TooLarge> {
 pub fn key_below(prefix: &[u8], bytes: usize) -> Result<(), TooLarge> {
     match prefix.len() + bytes {
         ..=KEY_SIZE_LIMIT => Ok(()),
-        bytes => Err(TooLarge::Key { key: start(prefix), bytes, limit: KEY_SIZE_LIMIT }),
+        bytes => Err(TooLarge::Key { key: preview(prefix), bytes, limit: KEY_SIZE_LIMIT }),
     }
 }
 
 /// Refuses a value of more than `limit` bytes; the error shows its key.
 pub fn value_up_to(limit: usize, key: &[u8], value: &[u8]) -> Result<(), TooLarge> {
     match value.len() {
-        bytes if bytes > limit => Err(TooLarge::Value { key: start(key), bytes, limit }),
+        bytes if bytes > limit => Err(TooLarge::Value { key: preview(key), bytes, limit }),
         _ => Ok(()),
     }
 }
@@ -109,7 +109,7 @@ pub fn clear(begin: &[u8], end: &[u8]) -> usize {
 }
 
 /// The first bytes of a key in printable form.
-fn start(key: &[u8]) -> String {
+fn preview(key: &[u8]) -> String {
     let cut = &key[..key.len().min(48)];
     format!("\"{}{}\"", cut.escape_ascii(), if cut.len() < key.len() { "…" } else { "" })
 }

@@ -31,7 +31,7 @@ const ESCAPE: u8 = 0xff;
 
 /// Unpacks a whole tuple, unless it is nested deeper than [`MAX_DEPTH`].
 pub fn unpack<'de, T: TupleUnpack<'de>>(packed: &'de [u8]) -> PackResult<T> {
-    bounded(packed, usize::MAX)?;
+    check_depth(packed, usize::MAX)?;
     foundationdb_tuple::unpack(packed)
 }
 
@@ -41,13 +41,13 @@ pub fn unpack_below<'de, T: TupleUnpack<'de>>(subspace: &Subspace, key: &'de [u8
 }
 
 /// Refuses to unpack a first element that is nested deeper than [`MAX_DEPTH`].
-pub(crate) fn bounded_first(packed: &[u8]) -> PackResult<()> {
-    bounded(packed, 1)
+pub(crate) fn check_depth_of_first(packed: &[u8]) -> PackResult<()> {
+    check_depth(packed, 1)
 }
 
 /// Refuses to write a packed tuple that [`unpack`] would reject.
 pub(crate) fn check(packed: &[u8]) -> Result<(), TooLarge> {
-    bounded(packed, usize::MAX).map_err(|_| TooLarge::Depth { limit: MAX_DEPTH })
+    check_depth(packed, usize::MAX).map_err(|_| TooLarge::Depth { limit: MAX_DEPTH })
 }
 
 /// The length of a packed tuple's first element; `None` if it is nested or not a valid element.
@@ -77,7 +77,7 @@ pub fn first_length(packed: &[u8]) -> Option<usize> {
 
 /// Fails if one of the first `elements` elements is nested too deeply. Reads as far as unpacking would: to
 /// the end or to the first invalid element.
-fn bounded(packed: &[u8], mut elements: usize) -> PackResult<()> {
+fn check_depth(packed: &[u8], mut elements: usize) -> PackResult<()> {
     let (mut rest, mut depth) = (packed, 0);
     while elements > 0 {
         let length = match rest {
@@ -135,8 +135,8 @@ mod tests {
             assert!(matches!(unpack::<Vec<Element<'_>>>(&packed), Err(PackError::Message(_))));
             assert_eq!(check(&packed), Err(TooLarge::Depth { limit: MAX_DEPTH }));
         }
-        assert!(bounded_first(&[nested(MAX_DEPTH), nested(MAX_DEPTH + 1)].concat()).is_ok());
-        assert!(bounded_first(&nested(MAX_DEPTH + 1)).is_err());
+        assert!(check_depth_of_first(&[nested(MAX_DEPTH), nested(MAX_DEPTH + 1)].concat()).is_ok());
+        assert!(check_depth_of_first(&nested(MAX_DEPTH + 1)).is_err());
     }
 
     #[test]

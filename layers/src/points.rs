@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn claims_are_recorded_only_while_somebody_listens() {
+    fn claims_are_recorded_only_while_a_recorder_is_installed() {
         reachable!("before");
         install();
         reachable!("line");

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use shaketable_layers::tx::contract::{self, Verdict};
+use shaketable_layers::tx::contract::{self, CaseResult};
 use shaketable_sim::{
     client::SimDatabase,
     cluster::Cluster,
@@ -17,7 +17,7 @@ use shaketable_sim::{
 use std::sync::Arc;
 
 /// The verdicts of the cases whose name contains `filter`, run by a client on its own machine.
-fn run(seed: Seed, config: ClusterConfig, filter: &'static str) -> Vec<Verdict> {
+fn run(seed: Seed, config: ClusterConfig, filter: &'static str) -> Vec<CaseResult> {
     rt::simulate(seed, async move {
         let world = World::new(seed, config, &FaultPlan::default(), false);
         let cluster = Cluster::start(world.clone()).await;
@@ -42,7 +42,7 @@ fn run(seed: Seed, config: ClusterConfig, filter: &'static str) -> Vec<Verdict> 
 }
 
 /// Checks that no promise is broken.
-fn judge(verdicts: &[Verdict], cluster: &str) {
+fn judge(verdicts: &[CaseResult], cluster: &str) {
     let broken: Vec<String> = verdicts
         .iter()
         .filter_map(|v| Some(format!("{}: {}\n    {}", v.name, v.promise, v.result.as_ref().err()?)))

@@ -226,7 +226,10 @@ pub mod real {
         /// The promises of the contract whose names contain `filter`, tested below the prefix, and whether somebody
         /// has asked to end before the last.
         #[cfg(feature = "contract")]
-        pub fn contract(&self, filter: &str) -> Result<(Vec<contract::Verdict>, Option<Refusal>), Refusal> {
+        pub fn contract(
+            &self,
+            filter: &str,
+        ) -> Result<(Vec<contract::CaseResult>, Option<Refusal>), Refusal> {
             let promises =
                 contract::cases::<FdbDatabase>().iter().filter(|c| c.name.contains(filter)).count();
             let interrupt = Interrupt::listen()?;

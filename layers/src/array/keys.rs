@@ -6,7 +6,7 @@
 //! ```
 
 use super::Error;
-use crate::exact;
+use crate::canonical;
 use foundationdb_tuple::{Element, Subspace};
 
 /// The subspace of the cells whose index starts with `index`: a single cell if every dimension is given.
@@ -19,7 +19,7 @@ pub(super) fn under(array: &Subspace, index: &[i64]) -> Result<Subspace, Error> 
 
 /// The index of a cell, by its key.
 pub(super) fn index(array: &Subspace, dimensions: usize, key: &[u8]) -> Result<Vec<i64>, Error> {
-    let parts: Vec<i64> = exact::unpack_below(array, key).map_err(|_| Error::foreign(key))?;
+    let parts: Vec<i64> = canonical::unpack_below(array, key).map_err(|_| Error::foreign(key))?;
     match parts.len() == dimensions && parts.iter().all(|i| *i >= 0) {
         true => Ok(parts),
         false => Err(Error::foreign(key)),

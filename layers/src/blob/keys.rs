@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upload_is_told_by_the_key_of_its_record() {
+    fn an_upload_is_identified_by_the_key_of_its_record() {
         let (blobs, id) = (Subspace::from("b"), UploadId([0; 16]));
         assert_eq!(upload(&blobs, &record(&blobs, id)), Ok(id));
         let mark = marks(&blobs, id).pack(&(0u64,));

@@ -5,7 +5,7 @@ use super::{
     keys::{self, Manifest, Place},
 };
 use crate::{
-    exact, limits, sometimes,
+    canonical, limits, sometimes,
     tx::{Isolation, RangeOption, Transaction, VALUE_SIZE_LIMIT},
 };
 use bytes::{Bytes, BytesMut};
@@ -285,7 +285,7 @@ impl Blobs {
         let mut offset = first;
         while let Some(row) = rows.try_next().await? {
             let (found,): (u64,) =
-                exact::unpack_below(&content, &row.key).map_err(|_| Error::foreign(&row.key))?;
+                canonical::unpack_below(&content, &row.key).map_err(|_| Error::foreign(&row.key))?;
             if found != offset || row.value.len() as u64 != manifest.chunk.min(manifest.size - offset) {
                 return Err(Error::Damaged(offset));
             }

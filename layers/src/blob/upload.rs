@@ -7,7 +7,7 @@ use super::{
     ops::next,
 };
 use crate::{
-    exact, limits,
+    canonical, limits,
     once::{Outcome, Session, converging},
     reachable, read, sometimes,
     tx::{
@@ -229,15 +229,15 @@ impl Blobs {
     ) -> impl Future<Output = Result<Vec<UploadId>, RunError<Error>>> + Send {
         crate::called!();
         async move {
-            let seen = self.look_at_all(db).await?;
-            if seen.is_empty() {
+            let observed = self.observe_all(db).await?;
+            if observed.is_empty() {
                 return Ok(Vec::new());
             }
             db.env().sleep(patience).await;
             let mut collected = Vec::new();
-            for (upload, seen) in &seen {
+            for (upload, observed) in &observed {
                 let removed = db.run(|tx, _| async move {
-                    match self.look(&tx, *upload).await? == *seen {
+                    match self.observe(&tx, *upload).await? == *observed {
                         true => self.abandon_upload(&tx, *upload).await,
                         false => Ok(false),
                     }
@@ -321,14 +321,17 @@ impl Blobs {
     }
 
     /// The state of an upload that changes while it is alive.
-    async fn look<T: Transaction>(&self, tx: &T, upload: UploadId) -> Result<Seen, Error> {
+    async fn observe<T: Transaction>(&self, tx: &T, upload: UploadId) -> Result<ObservedUpload, Error> {
         let record = tx.get(&keys::record(&self.subspace, upload), Isolation::Serializable).await?;
         let signs = tx.get(&keys::signs(&self.subspace, upload), Isolation::Serializable).await?;
-        Ok(Seen { record, signs })
+        Ok(ObservedUpload { record, signs })
     }
 
     /// The same for all uploads, one page at a time.
-    async fn look_at_all<D: Database>(&self, db: &D) -> Result<BTreeMap<UploadId, Seen>, RunError<Error>> {
+    async fn observe_all<D: Database>(
+        &self,
+        db: &D,
+    ) -> Result<BTreeMap<UploadId, ObservedUpload>, RunError<Error>> {
         let mut all = BTreeMap::new();
         loop {
             let after = all.last_key_value().map(|(upload, _)| *upload);
@@ -336,7 +339,7 @@ impl Blobs {
                 .run(|tx, _| async move {
                     let mut page = Vec::new();
                     for upload in self.uploads(&tx, after, PAGE, Isolation::Snapshot).await? {
-                        page.push((upload, self.look(&tx, upload).await?));
+                        page.push((upload, self.observe(&tx, upload).await?));
                     }
                     Ok::<_, Error>(page)
                 })
@@ -372,7 +375,7 @@ impl Record {
 
 /// The state of an upload as read by a collector.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Seen {
+struct ObservedUpload {
     record: Option<Bytes>,
     signs: Option<Bytes>,
 }
@@ -380,7 +383,7 @@ struct Seen {
 /// A part that was put, decoded from its mark: its number and its length.
 fn part(marks: &Subspace, row: &KeyValue) -> Result<(u64, u64), Error> {
     let foreign = || Error::foreign(&row.key);
-    let (number,): (u64,) = exact::unpack_below(marks, &row.key).map_err(|_| foreign())?;
+    let (number,): (u64,) = canonical::unpack_below(marks, &row.key).map_err(|_| foreign())?;
     let (length,): (u64,) = unpack(&row.value).map_err(|_| foreign())?;
     Ok((number, length))
 }
@@ -390,7 +393,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_expected_is_compared() {
+    fn the_expected_generation_is_compared_with_the_existing_one() {
         let generation = Generation { version: 4, step: 0 };
         let found = Some(generation);
         let other = Some(Generation { version: 4, step: 1 });

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_build_is_told_by_the_key_of_its_record_and_builds_are_apart() {
+    fn a_build_is_identified_by_the_key_of_its_record_and_builds_are_disjoint() {
         let (workspace, id) = (Subspace::from("w"), BuildId([0xff; 16]));
         assert_eq!(build(&records(&workspace), &record(&workspace, id)), Ok(id));
         assert_eq!(build(&retirements(&workspace), &retirement(&workspace, id)), Ok(id));

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_makes_no_key_is_refused() {
+    fn a_name_that_is_too_long_for_a_key_is_refused() {
         let job = Job::new(&Subspace::from("j"), &[b'n'; 10_000], (vec![], vec![0xff]));
         assert!(matches!(job, Err(Error::TooLarge(limits::TooLarge::Key { .. }))));
     }

@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_add_up_and_say_when_they_do_not_fit() {
+    fn parts_are_summed_and_an_overflow_is_an_error() {
         let space = Subspace::from("hits");
         assert_eq!(sum(&space, &[]), Ok(0));
         assert_eq!(sum(&space, &[row(&space, 0, 300), row(&space, 999, -1)]), Ok(299));

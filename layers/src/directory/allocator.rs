@@ -6,7 +6,7 @@
 
 use super::Error;
 use crate::{
-    exact, reachable, read, sometimes,
+    canonical, reachable, read, sometimes,
     tx::{ConflictRangeType, Env, Isolation, MutationType, RangeOption, Transaction, TransactionOption},
 };
 use bytes::Bytes;
@@ -19,13 +19,13 @@ use serde::{Deserialize, Serialize};
 /// It is drawn before the retry loop, so that the operation is the same in every attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Chance(pub u64);
+pub struct CandidateSeed(pub u64);
 
-impl Chance {
+impl CandidateSeed {
     /// Draws a number.
-    pub fn draw(env: &Env) -> Chance {
+    pub fn draw(env: &Env) -> CandidateSeed {
         crate::called!();
-        Chance(env.random_u64())
+        CandidateSeed(env.random_u64())
     }
 
     /// The next number below `n`: a splitmix64 sequence.
@@ -78,20 +78,20 @@ impl Allocator {
     /// Windows and counts are read at snapshot: they only determine where to search. The uniqueness of a
     /// prefix relies on its mark, which is read serializably and declared as written, so that of two
     /// transactions that take one candidate the second conflicts.
-    pub async fn allocate<T: Transaction>(&self, tx: &T, mut chance: Chance) -> Result<Bytes, Error> {
+    pub async fn allocate<T: Transaction>(&self, tx: &T, mut seed: CandidateSeed) -> Result<Bytes, Error> {
         crate::called!();
-        self.allocate_from(tx, &mut chance).await
+        self.allocate_from(tx, &mut seed).await
     }
 
     pub(super) async fn allocate_from<T: Transaction>(
         &self,
         tx: &T,
-        chance: &mut Chance,
+        seed: &mut CandidateSeed,
     ) -> Result<Bytes, Error> {
         'windows: loop {
             let (start, size) = self.window(tx).await?;
             for _ in 0..MOST_TAKEN {
-                let candidate = start + chance.below(size);
+                let candidate = start + seed.below(size);
                 let mark = self.mark(candidate);
                 // The read is issued before the write, without an await between them: of two calls in one
                 // transaction, the second sees the first one's mark.
@@ -143,7 +143,7 @@ impl Allocator {
         let last = RangeOption::from(self.counters.range()).reversed().limit(1);
         match read::all::<_, Error>(tx, last, Isolation::Snapshot).await?.pop() {
             None => Ok(0),
-            Some(row) => match exact::unpack_below(&self.counters, &row.key) {
+            Some(row) => match canonical::unpack_below(&self.counters, &row.key) {
                 // Windows follow each other from 0, and none is near the maximum.
                 Ok(start @ 0..LAST_START) => Ok(start),
                 _ => Err(Error::foreign(&row.key)),
@@ -167,10 +167,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn candidates_follow_from_the_chance_and_fill_the_window() {
-        let draw = |chance: u64| {
-            let mut chance = Chance(chance);
-            (0..2_000).map(|_| chance.below(64)).collect::<Vec<_>>()
+    fn candidates_follow_from_the_seed_and_fill_the_window() {
+        let draw = |seed: u64| {
+            let mut seed = CandidateSeed(seed);
+            (0..2_000).map(|_| seed.below(64)).collect::<Vec<_>>()
         };
         assert_eq!(draw(7), draw(7));
         assert_ne!(draw(7), draw(8));

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_several_claims_is_told_apart() {
+    fn the_first_of_several_claims_is_decoded() {
         let claims = [claim(b"\x15\0", b"t"), claim(b"\x16", b""), claim(b"", b"x")].concat();
         assert_eq!(first_claim(b"k", &claims).unwrap(), (b"\x15\0"[..].into(), b"t"[..].into()));
         assert_eq!(first_claim(b"k", b"x"), Err(Error::foreign(b"k")));

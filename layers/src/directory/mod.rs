@@ -44,13 +44,13 @@
 //! allocator only if they draw the same candidate.
 //!
 //! ```
-//! use shaketable_layers::{directory::{Chance, Directories, Error}, tx::{Isolation, Transaction}};
+//! use shaketable_layers::{directory::{CandidateSeed, Directories, Error}, tx::{Isolation, Transaction}};
 //!
-//! async fn schedule<T: Transaction>(tx: &T, chance: Chance) -> Result<Vec<String>, Error> {
+//! async fn schedule<T: Transaction>(tx: &T, seed: CandidateSeed) -> Result<Vec<String>, Error> {
 //!     let directories = Directories::default();
-//!     let scheduling = directories.create_or_open(tx, &["scheduling"], b"", chance).await?;
+//!     let scheduling = directories.create_or_open(tx, &["scheduling"], b"", seed).await?;
 //!     tx.set(&scheduling.subspace()?.pack(&("class", "10:00 chem 101")), b"100");
-//!     scheduling.below().create_or_open(tx, &["archive"], b"", chance).await?;
+//!     scheduling.below().create_or_open(tx, &["archive"], b"", seed).await?;
 //!     directories.list(tx, &["scheduling"], Isolation::Serializable).await
 //! }
 //! ```
@@ -62,7 +62,7 @@ mod keys;
 mod ops;
 mod path;
 
-pub use allocator::{Allocator, Chance};
+pub use allocator::{Allocator, CandidateSeed};
 pub use error::Error;
 pub use handle::Directory;
 pub use keys::{Node, Nodes, PARTITION, VERSION};

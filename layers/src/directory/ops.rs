@@ -1,7 +1,7 @@
 //! Operations on directories, each within a transaction.
 
 use super::{
-    Chance, Directory, Error, PARTITION, Path,
+    CandidateSeed, Directory, Error, PARTITION, Path,
     keys::{self, Node, Nodes, VERSION},
 };
 use crate::{
@@ -38,7 +38,7 @@ impl Default for Directories {
 
 /// How to follow a path.
 #[derive(Clone, Copy)]
-struct Way {
+struct LookupOptions {
     isolation: Isolation,
     /// Whether the call will write.
     writes: bool,
@@ -48,9 +48,9 @@ struct Way {
     gives_prefix: bool,
 }
 
-const OPENING: Way =
-    Way { isolation: Isolation::Serializable, writes: false, enters: false, gives_prefix: false };
-const CHANGING: Way = Way { writes: true, ..OPENING };
+const OPENING: LookupOptions =
+    LookupOptions { isolation: Isolation::Serializable, writes: false, enters: false, gives_prefix: false };
+const CHANGING: LookupOptions = LookupOptions { writes: true, ..OPENING };
 
 /// The result of following a path within one layer.
 struct Found {
@@ -72,7 +72,7 @@ impl Found {
 
 /// The end of a path: the layer that contains it, which depends on the partitions on the path, and the node
 /// found there.
-struct End {
+struct Lookup {
     layer: Directories,
     /// The names within the layer.
     names: Vec<String>,
@@ -81,7 +81,7 @@ struct End {
     unversioned: Vec<Vec<u8>>,
 }
 
-impl End {
+impl Lookup {
     fn exists(&self) -> bool {
         self.found.depth == self.names.len()
     }
@@ -111,7 +111,7 @@ struct Creation<'a> {
 }
 
 /// A directory to be created.
-struct Plot {
+struct NewDirectory {
     parent: Node,
     name: String,
     node: Node,
@@ -153,11 +153,11 @@ impl Directories {
     /// Opens a directory. If `tag` is not empty, it must equal the directory's layer tag.
     pub async fn open<T: Transaction>(&self, tx: &T, path: &[&str], tag: &[u8]) -> Result<Directory, Error> {
         crate::called!();
-        let end = self.follow(tx, path, OPENING).await?;
+        let lookup = self.follow(tx, path, OPENING).await?;
         match () {
-            () if end.names.is_empty() => Err(Error::Root("opened")),
-            () if end.exists() => end.open(tag),
-            () => Err(Error::NotFound(end.path())),
+            () if lookup.names.is_empty() => Err(Error::Root("opened")),
+            () if lookup.exists() => lookup.open(tag),
+            () => Err(Error::NotFound(lookup.path())),
         }
     }
 
@@ -183,10 +183,10 @@ impl Directories {
         tx: &T,
         path: &[&str],
         tag: &[u8],
-        chance: Chance,
+        seed: CandidateSeed,
     ) -> Result<Directory, Error> {
         crate::called!();
-        self.make(tx, path, Creation { tag, prefix: None, opens: false }, chance).await
+        self.make(tx, path, Creation { tag, prefix: None, opens: false }, seed).await
     }
 
     /// Creates a directory with a prefix chosen by the caller, and its missing parents, which get allocated
@@ -197,10 +197,10 @@ impl Directories {
         path: &[&str],
         tag: &[u8],
         prefix: &[u8],
-        chance: Chance,
+        seed: CandidateSeed,
     ) -> Result<Directory, Error> {
         crate::called!();
-        self.make(tx, path, Creation { tag, prefix: Some(prefix), opens: false }, chance).await
+        self.make(tx, path, Creation { tag, prefix: Some(prefix), opens: false }, seed).await
     }
 
     /// Opens a directory, or creates it if it does not exist.
@@ -209,10 +209,10 @@ impl Directories {
         tx: &T,
         path: &[&str],
         tag: &[u8],
-        chance: Chance,
+        seed: CandidateSeed,
     ) -> Result<Directory, Error> {
         crate::called!();
-        self.make(tx, path, Creation { tag, prefix: None, opens: true }, chance).await
+        self.make(tx, path, Creation { tag, prefix: None, opens: true }, seed).await
     }
 
     /// Moves a directory, with all directories below it, to another path in its partition. Its prefix, and
@@ -257,7 +257,7 @@ impl Directories {
             }
             let key = new.node.child(new_name);
             limits::row(&key, old.node.prefix())?;
-            layer.stamp(tx, unversioned);
+            layer.set_versions(tx, unversioned);
             tx.set(&key, old.node.prefix());
             tx.clear(&old.parent.child(old_name));
             return Ok(layer.directory(destination, old.node.prefix().clone(), old.tag));
@@ -270,10 +270,10 @@ impl Directories {
     /// first.
     pub async fn remove<T: Transaction>(&self, tx: &T, path: &[&str]) -> Result<(), Error> {
         crate::called!();
-        let end = self.follow(tx, path, CHANGING).await?;
-        match end.exists() {
-            true => end.remove(tx).await,
-            false => Err(Error::NotFound(end.path())),
+        let lookup = self.follow(tx, path, CHANGING).await?;
+        match lookup.exists() {
+            true => lookup.remove(tx).await,
+            false => Err(Error::NotFound(lookup.path())),
         }
     }
 
@@ -281,11 +281,11 @@ impl Directories {
     /// whether it existed.
     pub async fn remove_if_exists<T: Transaction>(&self, tx: &T, path: &[&str]) -> Result<bool, Error> {
         crate::called!();
-        let end = self.follow(tx, path, CHANGING).await?;
-        let exists = end.exists();
+        let lookup = self.follow(tx, path, CHANGING).await?;
+        let exists = lookup.exists();
         match exists {
-            true => end.remove(tx).await?,
-            false => end.layer.stamp(tx, end.unversioned),
+            true => lookup.remove(tx).await?,
+            false => lookup.layer.set_versions(tx, lookup.unversioned),
         }
         Ok(exists)
     }
@@ -333,10 +333,10 @@ impl Directories {
         path: &[&str],
         isolation: Isolation,
     ) -> Result<Node, Error> {
-        let end = self.follow(tx, path, Way { isolation, enters: true, ..OPENING }).await?;
-        match end.exists() {
-            true => Ok(end.found.node),
-            false => Err(Error::NotFound(end.path())),
+        let lookup = self.follow(tx, path, LookupOptions { isolation, enters: true, ..OPENING }).await?;
+        match lookup.exists() {
+            true => Ok(lookup.found.node),
+            false => Err(Error::NotFound(lookup.path())),
         }
     }
 
@@ -348,27 +348,32 @@ impl Directories {
         isolation: Isolation,
     ) -> Result<bool, Error> {
         crate::called!();
-        Ok(self.follow(tx, path, Way { isolation, ..OPENING }).await?.exists())
+        Ok(self.follow(tx, path, LookupOptions { isolation, ..OPENING }).await?.exists())
     }
 
     /// Follows a path, including the partitions on it.
-    async fn follow<T: Transaction>(&self, tx: &T, path: &[&str], way: Way) -> Result<End, Error> {
+    async fn follow<T: Transaction>(
+        &self,
+        tx: &T,
+        path: &[&str],
+        options: LookupOptions,
+    ) -> Result<Lookup, Error> {
         let (mut layer, mut names, mut unversioned) = (self.clone(), self.names(path), Vec::new());
         loop {
-            unversioned.extend(layer.check_version(tx, way).await?);
-            if way.gives_prefix && !layer.manual {
+            unversioned.extend(layer.check_version(tx, options).await?);
+            if options.gives_prefix && !layer.manual {
                 let path = layer.partition.join(&names);
                 return Err(match layer.partition.names() {
                     [] => Error::ManualPrefix(path),
                     _ => Error::PrefixInPartition(path),
                 });
             }
-            if way.writes && names.is_empty() {
+            if options.writes && names.is_empty() {
                 return Err(Error::Root("removed"));
             }
-            let found = layer.find(tx, &names, way.isolation).await?;
-            if !found.is_partition() || found.depth == names.len() && !way.enters {
-                return Ok(End { layer, names, found, unversioned });
+            let found = layer.find(tx, &names, options.isolation).await?;
+            if !found.is_partition() || found.depth == names.len() && !options.enters {
+                return Ok(Lookup { layer, names, found, unversioned });
             }
             reachable!("directory: a partition is entered");
             (layer, names) = layer.enter(&found, &names);
@@ -397,15 +402,19 @@ impl Directories {
     }
 
     /// Refuses data of a later version. Returns the version's key if a writing call must set it.
-    async fn check_version<T: Transaction>(&self, tx: &T, way: Way) -> Result<Option<Vec<u8>>, Error> {
+    async fn check_version<T: Transaction>(
+        &self,
+        tx: &T,
+        options: LookupOptions,
+    ) -> Result<Option<Vec<u8>>, Error> {
         let key = self.nodes.version();
-        let Some(value) = tx.get(&key, way.isolation).await? else {
-            return Ok(way.writes.then_some(key));
+        let Some(value) = tx.get(&key, options.isolation).await? else {
+            return Ok(options.writes.then_some(key));
         };
         let version = keys::version(&key, &value)?;
         match version {
             [major, ..] if major > VERSION[0] => Err(Error::TooNew { path: self.partition.clone(), version }),
-            [_, minor, _] if minor > VERSION[1] && way.writes => {
+            [_, minor, _] if minor > VERSION[1] && options.writes => {
                 Err(Error::ReadOnly { path: self.partition.clone(), version })
             }
             _ => Ok(None),
@@ -413,7 +422,7 @@ impl Directories {
     }
 
     /// Sets the version in layers that have none.
-    fn stamp<T: Transaction>(&self, tx: &T, unversioned: Vec<Vec<u8>>) {
+    fn set_versions<T: Transaction>(&self, tx: &T, unversioned: Vec<Vec<u8>>) {
         for key in unversioned {
             tx.set(&key, &keys::version_value());
         }
@@ -451,9 +460,9 @@ impl Directories {
         tx: &'a T,
         path: &'a [&'a str],
         creation: Creation<'a>,
-        chance: Chance,
+        seed: CandidateSeed,
     ) -> BoxFuture<'a, Result<Directory, Error>> {
-        self.make_inline(tx, path, creation, chance).boxed()
+        self.make_inline(tx, path, creation, seed).boxed()
     }
 
     async fn make_inline<T: Transaction>(
@@ -461,24 +470,24 @@ impl Directories {
         tx: &T,
         path: &[&str],
         creation: Creation<'_>,
-        mut chance: Chance,
+        mut seed: CandidateSeed,
     ) -> Result<Directory, Error> {
         let gives_prefix = creation.prefix.is_some();
         loop {
-            let mut end = self.follow(tx, path, Way { gives_prefix, ..OPENING }).await?;
-            if end.names.is_empty() {
+            let mut lookup = self.follow(tx, path, LookupOptions { gives_prefix, ..OPENING }).await?;
+            if lookup.names.is_empty() {
                 return Err(Error::Root("opened"));
             }
-            if end.exists() {
+            if lookup.exists() {
                 return match creation.opens {
-                    true => end.open(creation.tag),
-                    false => Err(Error::AlreadyExists(end.path())),
+                    true => lookup.open(creation.tag),
+                    false => Err(Error::AlreadyExists(lookup.path())),
                 };
             }
-            let version = end.layer.check_version(tx, CHANGING).await?;
-            let plots = end.plan(tx, creation, &mut chance).await?;
-            end.unversioned.extend(version);
-            if let Some(directory) = end.settle(tx, plots).await? {
+            let version = lookup.layer.check_version(tx, CHANGING).await?;
+            let missing = lookup.plan(tx, creation, &mut seed).await?;
+            lookup.unversioned.extend(version);
+            if let Some(directory) = lookup.create_all(tx, missing).await? {
                 return Ok(directory);
             }
             // A concurrent call in this transaction has created a directory on the path first.
@@ -491,9 +500,9 @@ impl Directories {
         &self,
         tx: &T,
         path: impl Fn() -> Path,
-        chance: &mut Chance,
+        seed: &mut CandidateSeed,
     ) -> Result<Bytes, Error> {
-        let allocated = self.nodes.allocator().allocate_from(tx, chance).await?;
+        let allocated = self.nodes.allocator().allocate_from(tx, seed).await?;
         let prefix = Bytes::from([&self.content[..], &allocated].concat());
         let range = RangeOption::from(self.content_of(&prefix)?).limit(1);
         let held = read::all::<_, Error>(tx, range, Isolation::Serializable).await?;
@@ -555,15 +564,15 @@ impl Directories {
     }
 }
 
-impl End {
+impl Lookup {
     /// The missing directories at the end of the path, each with a free prefix.
     async fn plan<T: Transaction>(
         &self,
         tx: &T,
         creation: Creation<'_>,
-        chance: &mut Chance,
-    ) -> Result<Vec<Plot>, Error> {
-        let End { layer, names, found, .. } = self;
+        seed: &mut CandidateSeed,
+    ) -> Result<Vec<NewDirectory>, Error> {
+        let Lookup { layer, names, found, .. } = self;
         let tag = Bytes::copy_from_slice(creation.tag);
         if let Some(prefix) = creation.prefix
             && !layer.is_free(tx, prefix, Isolation::Serializable).await?
@@ -571,28 +580,28 @@ impl End {
             reachable!("directory: a prefix by hand is in use");
             return Err(Error::PrefixInUse { path: self.path(), prefix: Bytes::copy_from_slice(prefix) });
         }
-        let mut plots: Vec<Plot> = Vec::new();
+        let mut missing: Vec<NewDirectory> = Vec::new();
         for (depth, name) in names.iter().enumerate().skip(found.depth) {
             let last = depth + 1 == names.len();
             let path = || layer.partition.join(&names[..=depth]);
             let prefix = match creation.prefix {
                 Some(prefix) if last => Bytes::copy_from_slice(prefix),
-                _ => layer.allocate(tx, path, chance).await?,
+                _ => layer.allocate(tx, path, seed).await?,
             };
-            let clashes = |plot: &Plot| {
-                prefix.starts_with(plot.node.prefix()) || plot.node.prefix().starts_with(&prefix)
+            let clashes = |directory: &NewDirectory| {
+                prefix.starts_with(directory.node.prefix()) || directory.node.prefix().starts_with(&prefix)
             };
-            if plots.iter().any(clashes) {
+            if missing.iter().any(clashes) {
                 return Err(Error::PrefixClash { path: path(), prefix });
             }
-            let parent = plots.last().map_or(&found.node, |plot| &plot.node).clone();
+            let parent = missing.last().map_or(&found.node, |directory| &directory.node).clone();
             let node = layer.nodes.of(&prefix);
             let tag = if last { tag.clone() } else { Bytes::new() };
             limits::row(&node.tag(), &tag)?;
             limits::key(&parent.claim(name))?;
-            plots.push(Plot { parent, name: name.clone(), node, tag });
+            missing.push(NewDirectory { parent, name: name.clone(), node, tag });
         }
-        Ok(plots)
+        Ok(missing)
     }
 
     /// Writes the directories, from the first one on. Returns the last one, or `None` as soon as another call
@@ -601,11 +610,15 @@ impl End {
     /// Two calls that find a directory missing both try to create it. They coordinate at its claim key: each
     /// appends the data that it would write and reads the key. The first claim determines the directory; the
     /// other call writes the same data, in case the first has not done so yet, and starts again.
-    async fn settle<T: Transaction>(self, tx: &T, plots: Vec<Plot>) -> Result<Option<Directory>, Error> {
+    async fn create_all<T: Transaction>(
+        self,
+        tx: &T,
+        missing: Vec<NewDirectory>,
+    ) -> Result<Option<Directory>, Error> {
         let path = self.path();
-        let End { layer, mut unversioned, .. } = self;
+        let Lookup { layer, mut unversioned, .. } = self;
         let mut last = None;
-        for Plot { parent, name, node, tag } in plots {
+        for NewDirectory { parent, name, node, tag } in missing {
             let (key, claim) = (parent.child(&name), parent.claim(&name));
             tx.atomic_op(&claim, &keys::claim(node.prefix(), &tag), MutationType::AppendIfFits);
             let written = tx.get(&key, Isolation::Serializable);
@@ -617,7 +630,7 @@ impl End {
             }
             let (prefix, first_tag) = keys::first_claim(&claim, &claims.unwrap_or_default())?;
             let first = layer.nodes.of(&prefix);
-            layer.stamp(tx, std::mem::take(&mut unversioned));
+            layer.set_versions(tx, std::mem::take(&mut unversioned));
             tx.set(&key, &prefix);
             tx.set(&first.tag(), &first_tag);
             tx.clear(&claim);
@@ -631,7 +644,7 @@ impl End {
 
     /// Removes the directory, its content, and all directories below it.
     async fn remove<T: Transaction>(self, tx: &T) -> Result<(), Error> {
-        let End { layer, names, found, unversioned } = self;
+        let Lookup { layer, names, found, unversioned } = self;
         let Some(name) = names.last() else { return Err(Error::Root("removed")) };
         let mut met = BTreeSet::from([found.node.prefix().clone()]);
         let (mut open, mut doomed) = (vec![found.node], Vec::new());
@@ -661,7 +674,7 @@ impl End {
             }
         }
         sometimes!(doomed.len() > 1, "directory: a removal takes others with it");
-        layer.stamp(tx, unversioned);
+        layer.set_versions(tx, unversioned);
         for ((begin, end), (first, last)) in &doomed {
             tx.clear_range(begin, end);
             tx.clear_range(first, last);
@@ -676,7 +689,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_has_the_nodes_or_what_is_the_systems() {
+    fn prefixes_that_overlap_the_nodes_or_the_system_keys_are_reserved() {
         let all = Directories::new(Subspace::from_bytes("nodes"), Subspace::all());
         for prefix in [&b"a"[..], b"node0", b"nodez"] {
             assert!(!all.is_reserved(prefix), "{prefix:?}");

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_told_so_that_no_two_look_alike() {
+    fn different_paths_are_displayed_differently() {
         let shown = |names: &[&str]| Path::from(names).to_string();
         assert_eq!(shown(&[]), "/");
         assert_eq!(shown(&["a", "é x"]), r#"/"a"/"é x""#);

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_tell_leaves_apart_as_far_as_they_hold_them() {
+    fn entries_distinguish_leaves_up_to_their_maximum_size() {
         let index = Subspace::from("i");
         let key = |leaf: Value| entries(&index, &leaf);
         assert_ne!(key(json!(1)), key(json!(1.0)));

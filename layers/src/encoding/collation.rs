@@ -10,7 +10,7 @@ use std::{cmp::Ordering, fmt, sync::Arc};
 
 /// The differences that a collation distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tells {
+pub enum Distinguishes {
     /// Base letters only: a, á and A are equal.
     Letters,
     /// Base letters, then accents: a sorts before á, and A is equal to a.
@@ -28,15 +28,15 @@ pub struct Collation {
 
 impl Collation {
     /// The collation of a locale: `en`, `sv`, `de-u-co-phonebk`.
-    pub fn new(locale: &str, tells: Tells) -> Result<Collation, Error> {
+    pub fn new(locale: &str, distinguishes: Distinguishes) -> Result<Collation, Error> {
         crate::called!();
         let unknown = || Error::UnknownLocale(locale.to_owned());
         let parsed = Locale::try_from_str(locale).map_err(|_| unknown())?;
         let mut options = CollatorOptions::default();
-        options.strength = Some(match tells {
-            Tells::Letters => Strength::Primary,
-            Tells::Accents => Strength::Secondary,
-            Tells::Case => Strength::Tertiary,
+        options.strength = Some(match distinguishes {
+            Distinguishes::Letters => Strength::Primary,
+            Distinguishes::Accents => Strength::Secondary,
+            Distinguishes::Case => Strength::Tertiary,
         });
         let collator = CollatorBorrowed::try_new(parsed.into(), options).map_err(|_| unknown())?;
         Ok(Collation { locale: locale.to_owned(), collator: Arc::new(collator) })

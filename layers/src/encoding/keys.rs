@@ -296,15 +296,16 @@ mod tests {
 
     #[cfg(feature = "collation")]
     #[test]
-    fn text_ascends_as_a_language_has_it() {
-        use crate::encoding::Tells;
-        let collated = |locale, tells| Column::Collated(Collation::new(locale, tells).unwrap());
-        ascend(&collated("en", Tells::Case), &texts(&["", "a", "A", "å", "ab", "ö", "z", "Z"]));
-        ascend(&collated("sv", Tells::Case), &texts(&["a", "z", "Z", "å", "ä", "ö"]));
+    fn text_ascends_in_the_order_of_a_language() {
+        use crate::encoding::Distinguishes;
+        let collated =
+            |locale, distinguishes| Column::Collated(Collation::new(locale, distinguishes).unwrap());
+        ascend(&collated("en", Distinguishes::Case), &texts(&["", "a", "A", "å", "ab", "ö", "z", "Z"]));
+        ascend(&collated("sv", Distinguishes::Case), &texts(&["a", "z", "Z", "å", "ä", "ö"]));
         // Texts that the collation does not distinguish are adjacent, in code point order.
-        ascend(&collated("en", Tells::Letters), &texts(&["A", "a", "Á", "á", "AB", "ab", "b"]));
-        ascend(&collated("en", Tells::Accents), &texts(&["A", "a", "Á", "á", "ab"]));
-        assert!(Collation::new("no locale", Tells::Case).is_err());
+        ascend(&collated("en", Distinguishes::Letters), &texts(&["A", "a", "Á", "á", "AB", "ab", "b"]));
+        ascend(&collated("en", Distinguishes::Accents), &texts(&["A", "a", "Á", "á", "ab"]));
+        assert!(Collation::new("no locale", Distinguishes::Case).is_err());
     }
 
     #[test]
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nothing_for_a_column_is_refused_by_name() {
+    fn parts_that_do_not_match_the_columns_are_refused_by_name() {
         let refused = Column::Text.encode(&Part::Signed(1), &mut Vec::new()).unwrap_err();
         assert_eq!(refused.to_string(), "Signed(1) does not match a column of Text");
         let columns = [Column::Text];

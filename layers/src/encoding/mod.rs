@@ -33,12 +33,12 @@
 //! which is enabled by default.
 //!
 //! ```
-//! use shaketable_layers::encoding::{Collation, Column, Error, Ordered, Part, Tells};
+//! use shaketable_layers::encoding::{Collation, Column, Distinguishes, Error, Ordered, Part};
 //! use shaketable_layers::tx::{Isolation, Transaction};
 //! use foundationdb_tuple::Subspace;
 //!
 //! async fn largest<T: Transaction>(tx: &T) -> Result<usize, Error> {
-//!     let name = || Ok::<_, Error>(Column::Collated(Collation::new("en", Tells::Case)?));
+//!     let name = || Ok::<_, Error>(Column::Collated(Collation::new("en", Distinguishes::Case)?));
 //!     let populations = Ordered::new(Subspace::from("population"), vec![name()?, name()?])?;
 //!     populations.set(tx, &["Texas".into(), "Harris".into()], b"4092459").await?;
 //!     let texas = populations.under(tx, &["Texas".into()], Isolation::Serializable).await?;
@@ -53,7 +53,7 @@ mod keys;
 mod ops;
 
 #[cfg(feature = "collation")]
-pub use collation::{Collation, Tells};
+pub use collation::{Collation, Distinguishes};
 pub use error::Error;
 pub use keys::{Column, Part};
 pub use ops::{Ordered, Row};

@@ -9,7 +9,7 @@
 //! Attributes and relationships have separate subspaces: an entity may have the same name as a relationship.
 
 use super::{Direction, Error};
-use crate::{exact, id::Id, limits};
+use crate::{canonical, id::Id, limits};
 use foundationdb_tuple::Subspace;
 
 impl Direction {
@@ -67,7 +67,7 @@ pub(super) fn pair(
 
 /// The other entity of a pair, decoded from its key in [`related`].
 pub(super) fn other(related: &Subspace, key: &[u8]) -> Result<Id, Error> {
-    exact::unpack_below(related, key).map(|(id,)| id).map_err(|_| Error::foreign(key))
+    canonical::unpack_below(related, key).map(|(id,)| id).map_err(|_| Error::foreign(key))
 }
 
 /// Both keys of a pair.
@@ -89,7 +89,7 @@ pub(super) fn both(
 
 /// The two entities of a pair, decoded from its key: first the entity from whose side it is stored.
 pub(super) fn ends(pairs: &Subspace, key: &[u8]) -> Result<(Id, Id), Error> {
-    exact::unpack_below(pairs, key).map_err(|_| Error::foreign(key))
+    canonical::unpack_below(pairs, key).map_err(|_| Error::foreign(key))
 }
 
 #[cfg(test)]

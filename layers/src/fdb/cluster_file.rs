@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_one_says_which_part_is_missing() {
+    fn an_invalid_cluster_file_is_refused_with_the_reason() {
         for (text, part) in [
             ("", "empty"),
             ("# nothing else", "empty"),

@@ -11,7 +11,7 @@ const STAMP: i32 = 10;
 
 /// The key and the operand of an atomic operation, made safe for the C client: an offset that would overflow
 /// is replaced by one that the client rejects.
-pub(super) fn harmless<'a>(key: &'a [u8], operand: &'a [u8], code: u32) -> (Cow<'a, [u8]>, Cow<'a, [u8]>) {
+pub(super) fn sanitized<'a>(key: &'a [u8], operand: &'a [u8], code: u32) -> (Cow<'a, [u8]>, Cow<'a, [u8]>) {
     match MutationType::from_code(code) {
         Some(MutationType::SetVersionstampedKey) => (parameter(key), operand.into()),
         Some(MutationType::SetVersionstampedValue) => (key.into(), parameter(operand)),
@@ -41,17 +41,17 @@ mod tests {
         let refused = with(-1);
         for offset in [i32::MAX, i32::MAX - 1, i32::MAX - 9] {
             let far = with(offset);
-            assert_eq!(harmless(&far, &far, stamped_key), ((&refused[..]).into(), (&far[..]).into()));
-            assert_eq!(harmless(&far, &far, stamped_value), ((&far[..]).into(), (&refused[..]).into()));
+            assert_eq!(sanitized(&far, &far, stamped_key), ((&refused[..]).into(), (&far[..]).into()));
+            assert_eq!(sanitized(&far, &far, stamped_value), ((&far[..]).into(), (&refused[..]).into()));
             assert_eq!(
-                harmless(&far, &far, MutationType::Add.code()),
+                sanitized(&far, &far, MutationType::Add.code()),
                 ((&far[..]).into(), (&far[..]).into())
             );
         }
         for offset in [i32::MAX - 10, 65_535, 3, 0, -1, i32::MIN] {
             let near = with(offset);
-            assert_eq!(harmless(&near, b"", stamped_key).0, near);
+            assert_eq!(sanitized(&near, b"", stamped_key).0, near);
         }
-        assert_eq!(*harmless(b"abc", b"", stamped_key).0, *b"abc");
+        assert_eq!(*sanitized(b"abc", b"", stamped_key).0, *b"abc");
     }
 }

@@ -8,7 +8,7 @@
 //! Every edge is stored for both of its users, so that either side is one range read.
 
 use super::Error;
-use crate::{exact, id::Id, limits};
+use crate::{canonical, id::Id, limits};
 use foundationdb_tuple::Subspace;
 
 /// The kind of an edge from the point of view of the user under which it is stored.
@@ -71,7 +71,7 @@ pub(super) fn both(users: &Subspace, user: &Id, kind: Kind, other: &Id) -> Resul
 
 /// The kind of an edge and the user at its other end, decoded from its key.
 pub(super) fn end(users: &Subspace, user: &Id, key: &[u8]) -> Result<(Kind, Id), Error> {
-    let parts = exact::unpack_below::<(String, Id)>(&self::user(users, user), key).ok();
+    let parts = canonical::unpack_below::<(String, Id)>(&self::user(users, user), key).ok();
     parts.and_then(|(kind, other)| Some((Kind::named(&kind)?, other))).ok_or_else(|| Error::foreign(key))
 }
 

@@ -331,7 +331,7 @@ pub(crate) mod tests {
         }
 
         #[test]
-        fn packed_scalars_are_the_same_behind_any_other(item in values()) {
+        fn packed_scalars_do_not_depend_on_what_precedes_them(item in values()) {
             for tuple in to_tuples(&item).unwrap() {
                 let mut packed = Vec::new();
                 for scalar in &tuple {
@@ -343,7 +343,7 @@ pub(crate) mod tests {
         }
 
         #[test]
-        fn bytes_that_are_no_tuple_are_none(bytes in prop::collection::vec(any::<u8>(), 0..20)) {
+        fn bytes_that_are_not_a_tuple_decode_as_none(bytes in prop::collection::vec(any::<u8>(), 0..20)) {
             if let Some(tuple) = scalars(&bytes) {
                 let mut packed = Vec::new();
                 tuple.iter().for_each(|scalar| push_scalar(&mut packed, scalar).unwrap());
@@ -368,14 +368,14 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_markers_are_no_integers_of_the_user() {
+    fn integers_equal_to_a_marker_round_trip() {
         for item in [json!(-2), json!([-2]), json!({"a": -1}), json!([[], -1, null]), json!({"-2": null})] {
             assert_eq!(from_tuples(&to_tuples(&item).unwrap()), Ok(Some(item)));
         }
     }
 
     #[test]
-    fn tuples_of_no_value_are_refused_by_name() {
+    fn tuples_that_form_no_value_are_refused_by_name() {
         let odd = |tuples: Value| {
             let tuples: Vec<Tuple> = serde_json::from_value(tuples).unwrap();
             from_tuples(&tuples).unwrap_err()
@@ -414,7 +414,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn places_are_told_as_json_pointers() {
+    fn places_are_displayed_as_json_pointers() {
         assert_eq!(pointer(&[]), "");
         assert_eq!(pointer(&["a/b".into(), 3.into(), "".into(), "~".into()]), "/a~1b/3//~0");
     }

@@ -51,7 +51,7 @@ pub(crate) struct Tree {
 }
 
 /// What must be cleared before a write to a path that can be reached from the existing value.
-struct Ground {
+struct Preparation {
     /// The marker of an empty object or list that is no longer empty after the write.
     marker: Option<Vec<u8>>,
 }
@@ -92,8 +92,8 @@ impl Tree {
         absent: Absent,
     ) -> Result<bool, Error> {
         let rows = self.rows(path, item)?;
-        let Some(ground) = self.ground(tx, path, absent).await? else { return Ok(false) };
-        ground.prepare(tx);
+        let Some(preparation) = self.prepare(tx, path, absent).await? else { return Ok(false) };
+        preparation.apply(tx);
         self.overwrite(tx, path, rows)?;
         Ok(true)
     }
@@ -109,7 +109,7 @@ impl Tree {
     ) -> Result<bool, Error> {
         let rows = self.rows(path, item)?;
         limits::transaction(bytes(self.at(path).len(), &rows) + merging(&rows))?;
-        let Some(ground) = self.ground(tx, path, absent).await? else { return Ok(false) };
+        let Some(preparation) = self.prepare(tx, path, absent).await? else { return Ok(false) };
         // Objects to be merged, and values that replace what is there: nothing is written before all reads
         // are done.
         let (mut open, mut apart) = (Vec::new(), Vec::new());
@@ -134,7 +134,7 @@ impl Tree {
                 }
             }
         }
-        ground.prepare(tx);
+        preparation.apply(tx);
         for (path, item) in apart {
             self.overwrite(tx, &path, self.rows(&path, item)?)?;
         }
@@ -277,13 +277,13 @@ impl Tree {
     ///
     /// Starts at the end of the path: existing rows there prove that all parents have the expected types, and
     /// then nothing else is read.
-    async fn ground<T: Transaction>(
+    async fn prepare<T: Transaction>(
         &self,
         tx: &T,
         path: &[Step],
         absent: Absent,
-    ) -> Result<Option<Ground>, Error> {
-        let free = Ground { marker: None };
+    ) -> Result<Option<Preparation>, Error> {
+        let free = Preparation { marker: None };
         if path.is_empty() && absent == Absent::Create {
             return Ok(Some(free));
         }
@@ -308,7 +308,7 @@ impl Tree {
                 (Step::Index(_), _) => return Err(Error::NotAList(pointer(above))),
             };
             into_nothing(path, depth + 1)?;
-            return Ok(Some(Ground { marker: marker.map(|marker| self.marker(above, marker).0) }));
+            return Ok(Some(Preparation { marker: marker.map(|marker| self.marker(above, marker).0) }));
         }
         if absent == Absent::Leave {
             return Ok(None);
@@ -428,8 +428,8 @@ impl Tree {
     }
 }
 
-impl Ground {
-    fn prepare<T: Transaction>(&self, tx: &T) {
+impl Preparation {
+    fn apply<T: Transaction>(&self, tx: &T) {
         if let Some(marker) = &self.marker {
             reachable!("hierarchy: a marker makes room");
             tx.clear(marker);

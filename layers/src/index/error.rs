@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_foundationdb_said_is_retried_wherever_it_was_met() {
+    fn foundationdb_errors_are_retried_wherever_they_occur() {
         let conflict = tx::Error::NOT_COMMITTED;
         for (error, fdb) in [
             (Error::from(conflict), Some(conflict)),

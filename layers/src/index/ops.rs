@@ -103,7 +103,7 @@ impl<R: Record> Table<R> {
         let under = self.keys.under(declared::<R>(index)?, &foundationdb_tuple::pack(key));
         let (mut begin, end) = under.range();
         if let Some(after) = after {
-            begin = behind(&under.pack(after))?;
+            begin = page_begin(&under.pack(after))?;
         }
         let rows = read::page::<_, Error>(tx, (begin, end), limit, isolation).await?;
         rows.into_iter().map(|row| entry(index, &under, row)).collect()
@@ -165,7 +165,7 @@ impl<R: Record> Table<R> {
         crate::called!();
         let (mut begin, end) = self.keys.records();
         if let Some(after) = after {
-            begin = behind(&self.keys.record(after))?;
+            begin = page_begin(&self.keys.record(after))?;
         }
         let rows = read::page::<_, Error>(tx, (begin, end), limit, isolation).await?;
         rows.iter().map(|row| decode(self.keys.record_id::<R>(&row.key)?, &row.value)).collect()
@@ -207,7 +207,7 @@ fn declared<R: Record>(index: &'static str) -> Result<usize, Error> {
 }
 
 /// The begin of the page that follows this key.
-fn behind(key: &[u8]) -> Result<Vec<u8>, Error> {
+fn page_begin(key: &[u8]) -> Result<Vec<u8>, Error> {
     limits::key(key)?;
     Ok(key_after(key).into())
 }
@@ -284,7 +284,7 @@ mod tests {
 
     /// Random keys, and nested tuples as deep as a key allows: only a valid entry is decoded as one.
     #[test]
-    fn what_is_no_entry_is_refused() {
+    fn invalid_entries_are_refused() {
         let index = Subspace::from(("t", "index", "name"));
         let read = |key: &[u8]| index.unpack::<Entry<String, String>>(key).map(|Entry(key, id)| (key, id));
         let sound = index.pack(&("k\0", "id"));

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_told_apart_and_round_trip() {
+    fn row_kinds_are_distinguished_and_round_trip() {
         let keys = Keys::new(Subspace::from("l"));
         let item = Item { position: at(0), value: Bytes::from_static(b"\0x") };
         let lease = Lease { hold: Hold { position: at(9), token: 300 }, revision: i64::MAX };

@@ -109,7 +109,7 @@ impl List {
         isolation: Isolation,
     ) -> Result<bool, Error> {
         crate::called!();
-        Ok(self.look(tx, node, isolation).await?.is_some())
+        Ok(self.read_node(tx, node, isolation).await?.is_some())
     }
 
     /// The nodes from the first one, or after the node `after`, at most `limit` of them.
@@ -170,7 +170,7 @@ impl List {
         isolation: Isolation,
     ) -> Result<Bytes, Error> {
         crate::called!();
-        self.look(tx, node, isolation).await?.ok_or_else(|| Error::NoSuchNode(node.clone()))
+        self.read_node(tx, node, isolation).await?.ok_or_else(|| Error::NoSuchNode(node.clone()))
     }
 
     /// Sets an attribute of a node. The node's own key is read serializably: this call conflicts with the
@@ -276,7 +276,7 @@ impl List {
     }
 
     /// The value of a node, if it exists. No node has an id that is too long for a key.
-    async fn look<T: Transaction>(
+    async fn read_node<T: Transaction>(
         &self,
         tx: &T,
         node: &Id,

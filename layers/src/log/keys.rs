@@ -13,7 +13,7 @@
 
 use super::Error;
 use crate::{
-    exact,
+    canonical,
     limits::{self, TooLarge},
     once::Answer,
     tx::VALUE_SIZE_LIMIT,
@@ -101,7 +101,7 @@ pub(super) fn appended(log: &Subspace, place: Appended) -> Vec<u8> {
 pub(super) fn position(log: &Subspace, key: &[u8]) -> Result<Position, Error> {
     let foreign = || Error::foreign(key);
     let (stamp, rank): (Versionstamp, i64) =
-        exact::unpack_below(&entries(log), key).map_err(|_| foreign())?;
+        canonical::unpack_below(&entries(log), key).map_err(|_| foreign())?;
     match (stamp.is_complete(), stamp.user_version()) {
         (true, 0) => {
             Ok(Position { stamp: stamp.transaction_version().try_into().map_err(|_| foreign())?, rank })
@@ -137,7 +137,7 @@ mod tests {
     use crate::tx::KEY_SIZE_LIMIT;
 
     #[test]
-    fn keys_sort_as_positions_do_and_come_back() {
+    fn keys_sort_as_positions_do_and_can_be_decoded() {
         let log = Subspace::from("log");
         let at = |byte, rank| Position { stamp: [byte; 10], rank };
         let positions = [at(0, 70), at(1, 0), at(1, 255), at(1, 256), at(1, 100_000), at(0xfe, 3)];
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stamp_goes_where_the_offset_in_the_whole_key_says() {
+    fn the_offset_is_that_of_the_stamp_in_the_whole_key() {
         let log = Subspace::from(("a", "log"));
         let at = Position { stamp: [1; 10], rank: 77 };
         let mut key = appended(&log, Appended::new(77));
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_key_fits_and_no_value_is_taken_where_it_would_not() {
+    fn the_longest_key_fits_and_longer_keys_are_refused() {
         let long = |bytes: usize| Subspace::from_bytes(vec![b'p'; bytes]);
         let longest = long(KEY_SIZE_LIMIT - MOST_KEY_BYTES);
         assert_eq!(appended(&longest, Appended::new(i64::MAX)).len(), KEY_SIZE_LIMIT);

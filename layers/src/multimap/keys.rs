@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pairs_are_adjacent_by_index_and_come_back() {
+    fn pairs_are_adjacent_by_index_and_round_trip() {
         let space = Subspace::from("enroll");
         let labels: [Label; 5] = ["".into(), "a".into(), "a\0".into(), "ab".into(), 1.into()];
         let mut last = Vec::new();

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stamp_is_found_behind_what_was_there() {
+    fn the_position_of_a_stamp_counts_the_bytes_before_it() {
         let mut out = BytesMut::from(&b"head"[..]);
         let at = Packed(("x", Versionstamp::incomplete(3)).1).encode(&mut out).unwrap().unwrap();
         assert_eq!(&out[at..at + 10], &[0xff; 10]);

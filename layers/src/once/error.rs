@@ -15,7 +15,7 @@ pub enum Error {
     /// The future of this operation was dropped, and its fate has not been requested since; no new operation
     /// was begun. Call [`Session::resolve`](super::Session::resolve), then begin again.
     #[error("operation {0} was dropped and has not been resolved")]
-    Unread(OpId),
+    Unresolved(OpId),
     /// The operation was resolved as not applied, by this or another process, and never will be applied.
     #[error("the operation was resolved as not applied")]
     Fenced,

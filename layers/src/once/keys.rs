@@ -1,12 +1,12 @@
 //! The key schema of slots.
 //!
 //! ```text
-//! (subspace, client)  =  format  epoch  answered.epoch  answered.seq  verdict  answer ..
-//!  tuple layer, u64      u8=1    u64    u64             u64           u8       bytes
+//! (subspace, client)  =  format  epoch  answered.epoch  answered.seq  decision  answer ..
+//!  tuple layer, u64      u8=1    u64    u64             u64           u8        bytes
 //! ```
 //!
 //! `epoch` counts the incarnations of the client. `answered` is its last decided operation (`0, 0` before the
-//! first one) and `verdict` is the decision: 0 never applied, 1 applied with the answer that follows.
+//! first one) and `decision` is its fate: 0 never applied, 1 applied with the answer that follows.
 //! Integers are big-endian. The answer is stored raw, not as a tuple element, so that an answer of arbitrary
 //! bytes needs no escaping and may use the maximum size of a value minus the header.
 
@@ -65,13 +65,13 @@ impl Slots {
     pub fn is_fence(&self, key: &[u8], value: &[u8]) -> bool {
         crate::called!();
         let slot = || Slot::decode(Bytes::copy_from_slice(value));
-        self.subspace.is_start_of(key) && slot().is_ok_and(|slot| slot.verdict == Verdict::Never)
+        self.subspace.is_start_of(key) && slot().is_ok_and(|slot| slot.decision == Decision::Never)
     }
 }
 
 /// The decision about an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Decision {
     /// Fenced: it was never applied and never will be.
     Never,
     /// Applied, with the encoded answer.
@@ -86,13 +86,13 @@ pub(super) struct Slot {
     /// Epoch and number of the last decided operation; zeros before the first.
     pub answered: (u64, u64),
     /// The decision about it.
-    pub verdict: Verdict,
+    pub decision: Decision,
 }
 
 impl Slot {
     /// The content before the first incarnation.
     pub fn vacant() -> Slot {
-        Slot { epoch: 0, answered: (0, 0), verdict: Verdict::Never }
+        Slot { epoch: 0, answered: (0, 0), decision: Decision::Never }
     }
 
     /// The header, to which the answer is appended.
@@ -107,8 +107,8 @@ impl Slot {
     }
 
     pub fn encode(&self) -> BytesMut {
-        let mut out = Slot::header(self.epoch, self.answered, matches!(self.verdict, Verdict::Applied(_)));
-        if let Verdict::Applied(answer) = &self.verdict {
+        let mut out = Slot::header(self.epoch, self.answered, matches!(self.decision, Decision::Applied(_)));
+        if let Decision::Applied(answer) = &self.decision {
             out.extend_from_slice(answer);
         }
         out
@@ -120,12 +120,12 @@ impl Slot {
             Ok(u64::from_be_bytes(bytes.try_into().map_err(|_| Error::Unreadable)?))
         };
         let (epoch, answered) = (word(1)?, (word(9)?, word(17)?));
-        let verdict = match (value[0], value.get(25)) {
-            (FORMAT, Some(0)) => Verdict::Never,
-            (FORMAT, Some(1)) => Verdict::Applied(value.slice(HEADER..)),
+        let decision = match (value[0], value.get(25)) {
+            (FORMAT, Some(0)) => Decision::Never,
+            (FORMAT, Some(1)) => Decision::Applied(value.slice(HEADER..)),
             _ => return Err(Error::Unreadable),
         };
-        Ok(Slot { epoch, answered, verdict })
+        Ok(Slot { epoch, answered, decision })
     }
 }
 
@@ -140,12 +140,12 @@ mod tests {
 
     #[test]
     fn slots_round_trip_and_garbage_is_refused() {
-        for verdict in [
-            Verdict::Never,
-            Verdict::Applied(Bytes::from_static(b"\0\xff\0")),
-            Verdict::Applied(Bytes::new()),
+        for decision in [
+            Decision::Never,
+            Decision::Applied(Bytes::from_static(b"\0\xff\0")),
+            Decision::Applied(Bytes::new()),
         ] {
-            let slot = Slot { epoch: 7, answered: (6, u64::MAX), verdict };
+            let slot = Slot { epoch: 7, answered: (6, u64::MAX), decision };
             let bytes = slot.encode().freeze();
             assert_eq!(Slot::decode(bytes.clone()), Ok(slot));
             for cut in 0..HEADER {
@@ -164,12 +164,12 @@ mod tests {
     }
 
     #[test]
-    fn a_fence_is_told_from_a_record() {
+    fn a_fence_is_distinguished_from_a_record() {
         let slots = Slots::new(Subspace::from("once"));
-        let slot = |verdict| Slot { epoch: 1, answered: (1, 1), verdict }.encode();
-        assert!(slots.is_fence(&slots.key(3), &slot(Verdict::Never)));
-        assert!(!slots.is_fence(&slots.key(3), &slot(Verdict::Applied(Bytes::new()))));
-        assert!(!slots.is_fence(b"else", &slot(Verdict::Never)));
+        let slot = |decision| Slot { epoch: 1, answered: (1, 1), decision }.encode();
+        assert!(slots.is_fence(&slots.key(3), &slot(Decision::Never)));
+        assert!(!slots.is_fence(&slots.key(3), &slot(Decision::Applied(Bytes::new()))));
+        assert!(!slots.is_fence(b"else", &slot(Decision::Never)));
         assert!(!slots.is_fence(&slots.key(3), b"no slot"));
     }
 }

@@ -17,7 +17,7 @@
 //!   incarnation can commit, and [`Session::last`] returns the fate of the last operation.
 //! * The future of every function in this module may be dropped at any await, as a request timeout or
 //!   `select!` does. An operation in progress is then applied once or not at all. The session begins no other
-//!   operation until the fate of this one has been requested ([`Session::unread`], [`Session::resolve`]).
+//!   operation until the fate of this one has been requested ([`Session::unresolved`], [`Session::resolve`]).
 //! * An answer may contain the versionstamp of its own transaction ([`Answer`]): it is recorded with a
 //!   versionstamped value, so that a retry returns the same answer.
 //!
@@ -72,5 +72,5 @@ pub use answer::{Answer, Packed};
 pub(crate) use answer::{decode_headed, encode_headed};
 pub use error::Error;
 pub use keys::{MAX_ANSWER_BYTES, OpId, Slots};
-pub use ops::{Check, Fate, Landing, Permit, check, record, resolve};
+pub use ops::{Check, Fate, PendingAnswer, Permit, check, record, resolve};
 pub use session::{Outcome, Session, converging};

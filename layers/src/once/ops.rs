@@ -2,7 +2,7 @@
 
 use super::{
     Answer, Error, MAX_ANSWER_BYTES, OpId, Slots,
-    keys::{Slot, Verdict},
+    keys::{Decision, Slot},
 };
 use crate::{
     reachable, sometimes,
@@ -61,22 +61,22 @@ pub struct Permit {
 
 /// An answer that is available after the commit: it may contain the versionstamp of a transaction that has
 /// not committed yet.
-pub struct Landing<A>(State<A>);
+pub struct PendingAnswer<A>(State<A>);
 
 enum State<A> {
     Ready(A),
     Stamped { answer: BytesMut, at: usize, stamp: BoxFuture<'static, tx::Result<[u8; 10]>> },
 }
 
-impl<A: Answer> Landing<A> {
+impl<A: Answer> PendingAnswer<A> {
     /// An answer that does not depend on the commit.
-    pub fn ready(answer: A) -> Landing<A> {
+    pub fn ready(answer: A) -> PendingAnswer<A> {
         crate::called!();
-        Landing(State::Ready(answer))
+        PendingAnswer(State::Ready(answer))
     }
 
     /// The answer; must be called after the transaction has committed.
-    pub async fn landed(self) -> Result<A, Error> {
+    pub async fn answer(self) -> Result<A, Error> {
         crate::called!();
         match self.0 {
             State::Ready(answer) => Ok(answer),
@@ -88,9 +88,9 @@ impl<A: Answer> Landing<A> {
     }
 }
 
-impl<A> fmt::Debug for Landing<A> {
+impl<A> fmt::Debug for PendingAnswer<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Landing")
+        f.write_str("PendingAnswer")
     }
 }
 
@@ -107,12 +107,12 @@ pub async fn check<T: Transaction, A: Answer>(tx: &T, slots: &Slots, op: OpId) -
     let key = slots.key(op.client);
     let slot = read(tx, &key).await?.ok_or(Error::Superseded)?;
     if slot.answered == (op.epoch, op.seq) {
-        return match slot.verdict {
-            Verdict::Applied(answer) => {
+        return match slot.decision {
+            Decision::Applied(answer) => {
                 reachable!("once: a retry finds its operation recorded");
                 A::decode(answer).map(Check::Done).ok_or(Error::Unreadable)
             }
-            Verdict::Never => Err(Error::Fenced),
+            Decision::Never => Err(Error::Fenced),
         };
     }
     if slot.epoch != op.epoch || slot.answered > (op.epoch, op.seq) {
@@ -123,7 +123,11 @@ pub async fn check<T: Transaction, A: Answer>(tx: &T, slots: &Slots, op: OpId) -
 
 /// Writes the operation and its answer into the slot. If the answer contains an incomplete versionstamp, the
 /// slot cannot be read again in this transaction (1036).
-pub fn record<T: Transaction, A: Answer>(tx: &T, permit: Permit, answer: A) -> Result<Landing<A>, Error> {
+pub fn record<T: Transaction, A: Answer>(
+    tx: &T,
+    permit: Permit,
+    answer: A,
+) -> Result<PendingAnswer<A>, Error> {
     crate::called!();
     let Permit { key, op } = permit;
     let mut value = Slot::header(op.epoch, (op.epoch, op.seq), true);
@@ -135,12 +139,12 @@ pub fn record<T: Transaction, A: Answer>(tx: &T, permit: Permit, answer: A) -> R
     }
     let Some(at) = stamp else {
         tx.set(&key, &value);
-        return Ok(Landing::ready(answer));
+        return Ok(PendingAnswer::ready(answer));
     };
     let bare = BytesMut::from(&value[header..]);
     value.extend_from_slice(&(at as u32).to_le_bytes());
     tx.atomic_op(&key, &value, MutationType::SetVersionstampedValue);
-    Ok(Landing(State::Stamped { answer: bare, at: at - header, stamp: tx.get_versionstamp() }))
+    Ok(PendingAnswer(State::Stamped { answer: bare, at: at - header, stamp: tx.get_versionstamp() }))
 }
 
 /// Determines the fate of `op` and makes it final: an operation that is not recorded is fenced, so that an
@@ -167,22 +171,22 @@ async fn fence<T: Transaction>(tx: &T, key: &[u8], op: OpId) -> Result<Fate<Byte
     let Some(mut slot) = read(tx, key).await? else {
         return Ok(Fate::Forgotten);
     };
-    let asked = (op.epoch, op.seq);
-    if slot.answered == asked {
-        sometimes!(slot.verdict != Verdict::Never, "once: an unknown operation turns out applied");
-        return Ok(match slot.verdict {
-            Verdict::Applied(answer) => Fate::Applied(answer),
-            Verdict::Never => Fate::NotApplied,
+    let requested = (op.epoch, op.seq);
+    if slot.answered == requested {
+        sometimes!(slot.decision != Decision::Never, "once: an unknown operation turns out applied");
+        return Ok(match slot.decision {
+            Decision::Applied(answer) => Fate::Applied(answer),
+            Decision::Never => Fate::NotApplied,
         });
     }
-    if slot.answered > asked || slot.epoch < op.epoch {
+    if slot.answered > requested || slot.epoch < op.epoch {
         return Ok(Fate::Forgotten);
     }
     // The `open` of a later incarnation has written the slot: every attempt of this epoch read the slot
     // before that, and conflicts. For the current epoch, the slot must be written here.
     if slot.epoch == op.epoch {
         reachable!("once: an unknown operation is ruled out");
-        (slot.answered, slot.verdict) = (asked, Verdict::Never);
+        (slot.answered, slot.decision) = (requested, Decision::Never);
         tx.set(key, &slot.encode());
     }
     Ok(Fate::NotApplied)

@@ -1,8 +1,8 @@
 //! A client's session: the retry loop around the record.
 
 use super::{
-    Answer, Check, Error, Fate, Landing, OpId, Slots, check,
-    keys::{Slot, Verdict},
+    Answer, Check, Error, Fate, OpId, PendingAnswer, Slots, check,
+    keys::{Decision, Slot},
     ops::read,
     record, resolve,
 };
@@ -40,10 +40,10 @@ impl<A, E> Outcome<A, E> {
 /// One incarnation of a client, which runs one operation after another, each exactly once.
 ///
 /// The future of any of its functions may be dropped at any await. The operation in progress is then
-/// [`unread`](Session::unread), and the session begins no other operation ([`Error::Unread`]) until its fate
-/// has been requested with [`resolve`](Session::resolve): from then on no part of it can commit, and its
-/// answer cannot be lost unnoticed. An operation that was reported as [`Outcome::Unknown`] is settled before
-/// the next operation begins.
+/// [`unresolved`](Session::unresolved), and the session begins no other operation ([`Error::Unresolved`])
+/// until its fate has been requested with [`resolve`](Session::resolve): from then on no part of it can
+/// commit, and its answer cannot be lost unnoticed. An operation that was reported as [`Outcome::Unknown`] is
+/// settled before the next operation begins.
 #[derive(Debug)]
 pub struct Session<D: Database> {
     db: D,
@@ -56,7 +56,7 @@ pub struct Session<D: Database> {
     /// `pending` was reported to the caller as unknown.
     answered_unknown: bool,
     /// The fate of `pending` has been requested since it was reported.
-    asked: bool,
+    fate_requested: bool,
     settled: Option<(OpId, Fate<Bytes>)>,
     unfinished: Vec<Unfinished>,
 }
@@ -105,9 +105,9 @@ impl<D: Database> Session<D> {
             let slot = opened.map_err(|e| e.error)?;
             sometimes!(slot.epoch > 1, "once: a client comes back");
             let (epoch, seq) = slot.answered;
-            let fate = match slot.verdict {
-                Verdict::Applied(answer) => Fate::Applied(answer),
-                Verdict::Never => Fate::NotApplied,
+            let fate = match slot.decision {
+                Decision::Applied(answer) => Fate::Applied(answer),
+                Decision::Never => Fate::NotApplied,
             };
             Ok(Session {
                 db: db.clone(),
@@ -118,7 +118,7 @@ impl<D: Database> Session<D> {
                 last: (seq > 0).then_some((OpId { client, epoch, seq }, fate)),
                 pending: None,
                 answered_unknown: false,
-                asked: false,
+                fate_requested: false,
                 settled: None,
                 unfinished: Vec::new(),
             })
@@ -156,14 +156,14 @@ impl<D: Database> Session<D> {
     /// requested since. An operation whose future was dropped was not reported.
     pub fn unknown(&self) -> Option<OpId> {
         crate::called!();
-        self.pending.filter(|_| self.answered_unknown && !self.asked)
+        self.pending.filter(|_| self.answered_unknown && !self.fate_requested)
     }
 
     /// The pending operation if its future was dropped, or if it was [begun](Session::begin) and never
     /// [concluded](Session::conclude): no other operation begins until its fate has been requested. A dequeue
     /// of several transactions ([`StagedQueue::dequeue`](crate::staged_queue::StagedQueue::dequeue)) does not
     /// count: the next dequeue continues it.
-    pub fn unread(&self) -> Option<OpId> {
+    pub fn unresolved(&self) -> Option<OpId> {
         crate::called!();
         self.pending
             .filter(|op| !self.answered_unknown && !self.unfinished.iter().any(|u| u.step == Some(*op)))
@@ -185,10 +185,10 @@ impl<D: Database> Session<D> {
     ///
     /// An operation of this session that was reported as unknown is settled first; if that fails, this
     /// operation is refused with the error. If the future of an earlier operation was dropped, this operation
-    /// is refused with [`Error::Unread`].
+    /// is refused with [`Error::Unresolved`].
     ///
     /// Dropping the future: the operation is applied once or not at all. The session does not begin another
-    /// operation until its fate has been requested ([`unread`](Session::unread),
+    /// operation until its fate has been requested ([`unresolved`](Session::unresolved),
     /// [`resolve`](Session::resolve)); no part of it commits after that.
     pub fn apply<F, Fut, A, E>(&mut self, body: F) -> impl Future<Output = Outcome<A, E>> + Send
     where
@@ -245,7 +245,7 @@ impl<D: Database> Session<D> {
                 .db
                 .run(|tx, attempt| async move {
                     match check(&tx, slots, op).await.map_err(lift::<E>)? {
-                        Check::Done(answer) => Ok(Landing::ready(answer)),
+                        Check::Done(answer) => Ok(PendingAnswer::ready(answer)),
                         Check::New(permit) => {
                             let answer = body(tx.clone(), attempt).await?;
                             record(&tx, permit, answer).map_err(lift)
@@ -262,16 +262,16 @@ impl<D: Database> Session<D> {
     ///
     /// # Errors
     ///
-    /// [`Error::Unread`] if the fate of a dropped operation has not been requested; the errors of [`resolve`]
-    /// if the pending operation cannot be settled.
+    /// [`Error::Unresolved`] if the fate of a dropped operation has not been requested; the errors of
+    /// [`resolve`] if the pending operation cannot be settled.
     ///
     /// Dropping the future: no operation has begun.
     pub fn begin(&mut self) -> impl Future<Output = Result<OpId, Error>> + Send {
         crate::called!();
         async move {
-            if let Some(op) = self.unread() {
+            if let Some(op) = self.unresolved() {
                 reachable!("once: a session refuses to begin after a dropped operation");
-                return Err(Error::Unread(op));
+                return Err(Error::Unresolved(op));
             }
             if let Some(op) = self.pending {
                 let fate = self.ask(op).await?;
@@ -282,7 +282,7 @@ impl<D: Database> Session<D> {
             }
             self.seq += 1;
             let op = OpId { client: self.client, epoch: self.epoch, seq: self.seq };
-            (self.pending, self.answered_unknown, self.asked) = (Some(op), false, false);
+            (self.pending, self.answered_unknown, self.fate_requested) = (Some(op), false, false);
             Ok(op)
         }
     }
@@ -293,7 +293,7 @@ impl<D: Database> Session<D> {
     pub fn conclude<A, E>(
         &mut self,
         op: OpId,
-        ran: Result<Landing<A>, RunError<E>>,
+        ran: Result<PendingAnswer<A>, RunError<E>>,
     ) -> impl Future<Output = Outcome<A, E>> + Send
     where
         A: Answer,
@@ -302,7 +302,7 @@ impl<D: Database> Session<D> {
         crate::called!();
         async move {
             let refusal = match ran {
-                Ok(landing) => match landing.landed().await {
+                Ok(pending) => match pending.answer().await {
                     Ok(answer) => {
                         self.known(op);
                         return Outcome::Applied(answer);
@@ -334,7 +334,7 @@ impl<D: Database> Session<D> {
 
     fn leave_unknown<A, E>(&mut self, op: OpId) -> Outcome<A, E> {
         if self.pending == Some(op) {
-            (self.answered_unknown, self.asked) = (true, false);
+            (self.answered_unknown, self.fate_requested) = (true, false);
         }
         Outcome::Unknown(op)
     }
@@ -342,7 +342,7 @@ impl<D: Database> Session<D> {
     /// The fate of `op` is known: no part of it is in flight.
     fn known(&mut self, op: OpId) {
         if self.pending == Some(op) {
-            (self.pending, self.answered_unknown, self.asked) = (None, false, false);
+            (self.pending, self.answered_unknown, self.fate_requested) = (None, false, false);
         }
     }
 
@@ -374,7 +374,7 @@ impl<D: Database> Session<D> {
     /// Queries the database for the fate of `op`, and notes it.
     fn ask(&mut self, op: OpId) -> impl Future<Output = Result<Fate<Bytes>, Error>> + Send {
         async move {
-            self.asked |= self.pending == Some(op);
+            self.fate_requested |= self.pending == Some(op);
             let fate = resolve::<_, Bytes>(&self.db, &self.slots, op).await?;
             self.known(op);
             for unfinished in self.unfinished.iter_mut().filter(|u| u.step == Some(op)) {
@@ -409,7 +409,7 @@ impl<D: Database> Session<D> {
 
     /// Notes the state of an operation between two of its transactions, replacing the entry with the same
     /// name and the note `before`. Does nothing if there is no such entry.
-    pub(crate) fn stand(&mut self, of: &Bytes, before: &Bytes, note: Bytes) {
+    pub(crate) fn note_state(&mut self, of: &Bytes, before: &Bytes, note: Bytes) {
         if let Some(begun) = self.finish(of, before) {
             self.unfinished.push(Unfinished { of: of.clone(), note, begun, step: None, fate: None });
         }

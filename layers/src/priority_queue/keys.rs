@@ -11,7 +11,7 @@
 
 use super::Error;
 use crate::{
-    exact,
+    canonical,
     once::{self, Answer},
     queue::ItemId,
     tx::VALUE_SIZE_LIMIT,
@@ -55,7 +55,7 @@ impl Place {
     pub(super) fn unpack(queue: &Subspace, key: &[u8]) -> Result<Place, Error> {
         let foreign = || Error::foreign(key);
         let (priority, count, id): (_, _, TupleBytes<'_>) =
-            exact::unpack_below(queue, key).map_err(|_| foreign())?;
+            canonical::unpack_below(queue, key).map_err(|_| foreign())?;
         let id = (*id).try_into().map(ItemId).map_err(|_| foreign())?;
         Ok(Place { priority, count, id })
     }

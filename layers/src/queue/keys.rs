@@ -14,7 +14,7 @@
 
 use super::Error;
 use crate::{
-    exact,
+    canonical,
     once::Answer,
     tx::{Env, VALUE_SIZE_LIMIT},
 };
@@ -99,12 +99,12 @@ impl Position {
         let id = |id: TupleBytes<'_>| (*id).try_into().map(ItemId).map_err(|_| foreign());
         match order {
             Order::Index => {
-                let (index, rest) = exact::unpack_below(subspace, key).map_err(|_| foreign())?;
+                let (index, rest) = canonical::unpack_below(subspace, key).map_err(|_| foreign())?;
                 Ok(Position::Index { index, id: id(rest)? })
             }
             Order::Commit => {
                 let (stamp, rank, rest): (Versionstamp, _, _) =
-                    exact::unpack_below(subspace, key).map_err(|_| foreign())?;
+                    canonical::unpack_below(subspace, key).map_err(|_| foreign())?;
                 if !stamp.is_complete() || stamp.user_version() != 0 {
                     return Err(foreign());
                 }
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stamp_goes_where_the_offset_says() {
+    fn the_offset_is_that_of_the_stamp() {
         let position = Position::unstamped(77, id(5));
         let mut key = position.pack(&Subspace::from("q"));
         let offset = u32::from_le_bytes(key.split_off(key.len() - 4).try_into().unwrap()) as usize;

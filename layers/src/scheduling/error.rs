@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_foundationdb_said_is_what_a_retry_loop_hears_however_deep_it_is() {
+    fn nested_foundationdb_errors_reach_the_retry_loop() {
         let fdb = tx::Error::NOT_COMMITTED;
         for (error, heard) in [
             (Error::Fdb(fdb), Some(fdb)),

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_the_tuples_the_schema_draws() {
+    fn keys_match_the_documented_schema() {
         let keys = keys();
         assert_eq!(keys.course("2:00 chem lab"), pack(&("scheduling", "class", "2:00 chem lab")));
         assert_eq!(keys.attendance("s1", "c"), pack(&("scheduling", "attends", "s1", "c")));

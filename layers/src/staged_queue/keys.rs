@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_told_apart_and_round_trip() {
+    fn row_kinds_are_distinguished_and_round_trip() {
         let keys = Keys::new(Subspace::from("s"));
         let item = Item { position: at(0), value: Bytes::from_static(b"\0x") };
         let mut parked = BytesMut::new();

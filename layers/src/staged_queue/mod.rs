@@ -68,4 +68,4 @@ mod wait;
 pub use crate::queue::MAX_VALUE_BYTES;
 pub use error::Error;
 pub use keys::{Registered, Request, Row};
-pub use ops::{Served, StagedQueue, Taken, Turn};
+pub use ops::{RequestState, Served, StagedQueue, Taken};

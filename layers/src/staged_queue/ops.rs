@@ -37,7 +37,7 @@ pub enum Taken {
 
 /// The state of a dequeue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum RequestState {
     /// Its request is waiting to be served.
     Waiting(Request),
     /// It was given this item, or the result that there was none.
@@ -54,7 +54,7 @@ pub enum Served {
     /// There was no item.
     Empty,
     /// It was not served in time. It has no item, and its request no longer exists.
-    Late,
+    TimedOut,
 }
 
 impl Served {
@@ -121,8 +121,8 @@ impl StagedQueue {
     /// none follows. Rows appended after them do not conflict.
     pub async fn fulfil<T: Transaction>(&self, tx: &T, most: usize) -> Result<usize, Error> {
         crate::called!();
-        let (requests, _) = some(tx, &self.keys.requests, most.max(1)).await?;
-        let (items, stopped) = some(tx, &self.keys.items, requests.len().max(1)).await?;
+        let (requests, _) = first_up_to(tx, &self.keys.requests, most.max(1)).await?;
+        let (items, stopped) = first_up_to(tx, &self.keys.items, requests.len().max(1)).await?;
         // If the read stopped early, more items may follow: no request may then get the result that there is
         // none.
         let served = served(&requests, &items).min(if stopped { items.len() } else { usize::MAX });
@@ -144,44 +144,44 @@ impl StagedQueue {
     }
 
     /// The state of a request.
-    pub async fn turn<T: Transaction>(
+    pub async fn state<T: Transaction>(
         &self,
         tx: &T,
         request: Request,
         isolation: Isolation,
-    ) -> Result<Turn, Error> {
+    ) -> Result<RequestState, Error> {
         crate::called!();
         let key = self.keys.parked(request.ticket());
         if let Some(value) = tx.get(&key, isolation).await? {
-            return Ok(Turn::Given(given(&key, value)?));
+            return Ok(RequestState::Given(given(&key, value)?));
         }
         match tx.get(&self.keys.waiting(&request), isolation).await? {
-            Some(_) => Ok(Turn::Waiting(request)),
-            None => Ok(Turn::Gone),
+            Some(_) => Ok(RequestState::Waiting(request)),
+            None => Ok(RequestState::Gone),
         }
     }
 
     /// Takes the result of a request, if it was served.
-    pub async fn collect<T: Transaction>(&self, tx: &T, request: Request) -> Result<Turn, Error> {
+    pub async fn collect<T: Transaction>(&self, tx: &T, request: Request) -> Result<RequestState, Error> {
         crate::called!();
-        let turn = self.turn(tx, request, Isolation::Serializable).await?;
-        if let Turn::Given(_) = turn {
+        let state = self.state(tx, request, Isolation::Serializable).await?;
+        if let RequestState::Given(_) = state {
             tx.clear(&self.keys.parked(request.ticket()));
         }
-        Ok(turn)
+        Ok(state)
     }
 
     /// Ends a request: takes its result, or removes the request if it is still waiting, which returns
-    /// [`Turn::Gone`].
-    pub async fn leave<T: Transaction>(&self, tx: &T, request: Request) -> Result<Turn, Error> {
+    /// [`RequestState::Gone`].
+    pub async fn leave<T: Transaction>(&self, tx: &T, request: Request) -> Result<RequestState, Error> {
         crate::called!();
         match self.collect(tx, request).await? {
-            Turn::Waiting(_) => {
+            RequestState::Waiting(_) => {
                 reachable!("staged_queue: a client leaves while it waits");
                 tx.clear(&self.keys.waiting(&request));
-                Ok(Turn::Gone)
+                Ok(RequestState::Gone)
             }
-            turn => Ok(turn),
+            state => Ok(state),
         }
     }
 
@@ -282,9 +282,15 @@ async fn append<T: Transaction>(
 }
 
 /// The first rows, up to the number of bytes moved in one transaction, and whether they stop before `limit`.
-async fn some<T: Transaction>(tx: &T, of: &Subspace, limit: usize) -> Result<(Vec<KeyValue>, bool), Error> {
+async fn first_up_to<T: Transaction>(
+    tx: &T,
+    of: &Subspace,
+    limit: usize,
+) -> Result<(Vec<KeyValue>, bool), Error> {
     let range = RangeOption::from(of.range()).limit(limit);
-    read::first(tx, range, MOST_BYTES, Isolation::Snapshot).await.map_err(|error| own(error.into()))
+    read::first(tx, range, MOST_BYTES, Isolation::Snapshot)
+        .await
+        .map_err(|error| map_unreadable(error.into()))
 }
 
 /// The first rows; a limit of 0 means all of them.
@@ -295,18 +301,18 @@ async fn rows<T: Transaction>(
     isolation: Isolation,
 ) -> Result<Vec<KeyValue>, Error> {
     let range = RangeOption::from(of.range()).limit(limit);
-    read::all::<_, Error>(tx, range, isolation).await.map_err(own)
+    read::all::<_, Error>(tx, range, isolation).await.map_err(map_unreadable)
 }
 
 /// In this subspace, ranges are unreadable only where their own transaction has written versionstamped keys.
-fn own(error: Error) -> Error {
+fn map_unreadable(error: Error) -> Error {
     match error {
         Error::Fdb(tx::Error::ACCESSED_UNREADABLE) => Error::OwnUnreadable,
         e => e,
     }
 }
 
-/// Encoded as the [`Turn`] that it becomes.
+/// Encoded as the [`RequestState`] that it becomes.
 impl Answer for Taken {
     fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, once::Error> {
         match self {
@@ -331,29 +337,29 @@ impl Answer for Taken {
 }
 
 /// 0 followed by the request, 1 followed by the optional item, or 2 for gone.
-impl Answer for Turn {
+impl Answer for RequestState {
     fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, once::Error> {
         match self {
-            Turn::Waiting(request) => {
+            RequestState::Waiting(request) => {
                 out.put_u8(0);
                 request.encode(out)
             }
-            Turn::Given(item) => {
+            RequestState::Given(item) => {
                 out.put_u8(1);
                 item.encode(out)
             }
-            Turn::Gone => {
+            RequestState::Gone => {
                 out.put_u8(2);
                 Ok(None)
             }
         }
     }
 
-    fn decode(bytes: Bytes) -> Option<Turn> {
+    fn decode(bytes: Bytes) -> Option<RequestState> {
         match (bytes.first()?, bytes.len()) {
-            (0, _) => Request::decode(bytes.slice(1..)).map(Turn::Waiting),
-            (1, _) => <Option<Item>>::decode(bytes.slice(1..)).map(Turn::Given),
-            (2, 1) => Some(Turn::Gone),
+            (0, _) => Request::decode(bytes.slice(1..)).map(RequestState::Waiting),
+            (1, _) => <Option<Item>>::decode(bytes.slice(1..)).map(RequestState::Given),
+            (2, 1) => Some(RequestState::Gone),
             _ => None,
         }
     }
@@ -382,7 +388,7 @@ mod tests {
     fn the_largest_item_fits_wherever_it_goes() {
         for byte in [0, 254] {
             assert!(round_trip(Taken::Now(Some(largest(byte)))) <= MAX_ANSWER_BYTES);
-            assert!(round_trip(Turn::Given(Some(largest(byte)))) <= MAX_ANSWER_BYTES);
+            assert!(round_trip(RequestState::Given(Some(largest(byte)))) <= MAX_ANSWER_BYTES);
             assert!(round_trip(Some(largest(byte))) <= VALUE_SIZE_LIMIT);
         }
     }
@@ -402,25 +408,25 @@ mod tests {
         let request = registered.request().expect("a stamp");
         round_trip(Taken::Now(None));
         round_trip(Taken::Waiting(registered));
-        for turn in [Turn::Waiting(request), Turn::Gone, Turn::Given(None)] {
-            round_trip(turn);
+        for state in [RequestState::Waiting(request), RequestState::Gone, RequestState::Given(None)] {
+            round_trip(state);
         }
         for garbage in [&b"\x07"[..], b"", b"\x00x", b"\x01x", b"\x02x"] {
             assert_eq!(Taken::decode(Bytes::from_static(garbage)), None);
-            assert_eq!(Turn::decode(Bytes::from_static(garbage)), None);
+            assert_eq!(RequestState::decode(Bytes::from_static(garbage)), None);
         }
     }
 
     #[test]
-    fn what_was_taken_is_a_turn_behind_its_commit() {
+    fn an_answer_of_take_decodes_as_a_request_state() {
         let registered = Registered(largest(3).position);
-        for (taken, turn) in [
-            (Taken::Now(Some(largest(1))), Turn::Given(Some(largest(1)))),
-            (Taken::Waiting(registered), Turn::Waiting(registered.request().expect("a stamp"))),
+        for (taken, state) in [
+            (Taken::Now(Some(largest(1))), RequestState::Given(Some(largest(1)))),
+            (Taken::Waiting(registered), RequestState::Waiting(registered.request().expect("a stamp"))),
         ] {
             let mut out = BytesMut::new();
             taken.encode(&mut out).unwrap();
-            assert_eq!(Turn::decode(out.freeze()), Some(turn));
+            assert_eq!(RequestState::decode(out.freeze()), Some(state));
         }
     }
 }

@@ -4,7 +4,7 @@
 //! Its state is therefore noted in its session ([`Unfinished`](crate::once::Session)): nothing yet, or its
 //! request. The next dequeue of the session continues from there.
 
-use super::{Error, Request, Served, StagedQueue, Taken, Turn};
+use super::{Error, Request, RequestState, Served, StagedQueue, Taken};
 use crate::{
     once::{self, Answer, Fate, Outcome, Session},
     queue::{Item, ItemId, Position},
@@ -42,92 +42,94 @@ impl StagedQueue {
 
     /// The first step of a dequeue, exactly once: the first attempt [takes](StagedQueue::take) an item if no
     /// request is waiting; if it fails, the next one [registers](StagedQueue::register). Never returns
-    /// [`Turn::Gone`].
+    /// [`RequestState::Gone`].
     ///
     /// All attempts are one operation with one record: if an attempt that took an item was applied with an
     /// unknown result, the next attempt finds it recorded and does not request another item.
     ///
-    /// Dropping the future: the result is returned by the session's next `ask` or
+    /// Dropping the future: the result is returned by the session's next `start_dequeue` or
     /// [`dequeue`](StagedQueue::dequeue), which start with unfinished dequeues. After a result of
-    /// [`Turn::Waiting`], the caller must [wait](StagedQueue::take_turn) or [give up](StagedQueue::give_up).
-    pub fn ask<D: Database>(
+    /// [`RequestState::Waiting`], the caller must [wait](StagedQueue::wait) or [give
+    /// up](StagedQueue::give_up).
+    pub fn start_dequeue<D: Database>(
         &self,
         session: &mut Session<D>,
-    ) -> impl Future<Output = Outcome<Turn, Error>> + Send {
+    ) -> impl Future<Output = Outcome<RequestState, Error>> + Send {
         crate::called!();
         async move {
-            let asked = match self.left(session).await {
-                Ok(Turn::Gone) => self.asked(session).await,
-                Ok(turn) => Outcome::Applied(turn),
+            let result = match self.unfinished_state(session).await {
+                Ok(RequestState::Gone) => self.first_step(session).await,
+                Ok(state) => Outcome::Applied(state),
                 Err(e) => return self.unknown(session, e),
             };
-            if let Outcome::Applied(Turn::Waiting(request)) = &asked {
+            if let Outcome::Applied(RequestState::Waiting(request)) = &result {
                 session.finish(&self.name(), &request.note());
             }
-            asked
+            result
         }
     }
 
     /// Waits until a request is served, serves all existing requests in the meantime, and collects the
-    /// result: [`Turn::Given`], or [`Turn::Gone`] if it was reclaimed. The returned result is certain.
-    /// Transient errors are retried; any other error ends the wait, and leaves the request unchanged.
+    /// result: [`RequestState::Given`], or [`RequestState::Gone`] if it was reclaimed. The returned result is
+    /// certain. Transient errors are retried; any other error ends the wait, and leaves the request
+    /// unchanged.
     ///
     /// Dropping the future: the request still exists, or its result is returned by the next call for the same
     /// request, or by the session's next [`dequeue`](StagedQueue::dequeue).
-    pub fn take_turn<D: Database>(
+    pub fn wait<D: Database>(
         &self,
         session: &mut Session<D>,
         request: Request,
-    ) -> impl Future<Output = Result<Turn, Error>> + Send {
+    ) -> impl Future<Output = Result<RequestState, Error>> + Send {
         crate::called!();
         async move {
             let db = session.database().clone();
             loop {
-                if let Some(turn) = self.collected(session, request).await? {
-                    return Ok(turn);
+                if let Some(state) = self.collected(session, request).await? {
+                    return Ok(state);
                 }
-                let look = db.run(|tx, _| async move { self.turn(&tx, request, Isolation::Snapshot).await });
+                let look = db.run(|tx, _| async move { self.state(&tx, request, Isolation::Snapshot).await });
                 match look.await {
-                    Ok(Turn::Waiting(_)) => match self.fulfil_all(&db).await {
+                    Ok(RequestState::Waiting(_)) => match self.fulfil_all(&db).await {
                         // Requests were served, possibly including this one.
                         Ok(1..) => {}
                         Ok(0) => pause(db.env()).await,
-                        Err(e) => outlast(db.env(), e.error).await?,
+                        Err(e) => wait_if_transient(db.env(), e.error).await?,
                     },
-                    Ok(Turn::Gone) => {
+                    Ok(RequestState::Gone) => {
                         session.finish(&self.name(), &request.note());
-                        return Ok(Turn::Gone);
+                        return Ok(RequestState::Gone);
                     }
-                    Ok(Turn::Given(_)) => {
-                        if let Some(turn) = self.end(session, request, false).await? {
-                            return Ok(turn);
+                    Ok(RequestState::Given(_)) => {
+                        if let Some(state) = self.end(session, request, false).await? {
+                            return Ok(state);
                         }
                     }
-                    Err(e) => outlast(db.env(), e.error).await?,
+                    Err(e) => wait_if_transient(db.env(), e.error).await?,
                 }
             }
         }
     }
 
-    /// Ends a request: returns [`Turn::Given`] with its result, or [`Turn::Gone`] if it had none and has been
-    /// removed. The returned result is certain. Transient errors are retried for some time; any other error
-    /// ends the attempt, and leaves the request unchanged.
+    /// Ends a request: returns [`RequestState::Given`] with its result, or [`RequestState::Gone`] if it had
+    /// none and has been removed. The returned result is certain. Transient errors are retried for some time;
+    /// any other error ends the attempt, and leaves the request unchanged.
     ///
-    /// Dropping the future: as with [`take_turn`](StagedQueue::take_turn).
+    /// Dropping the future: as with [`wait`](StagedQueue::wait).
     pub fn give_up<D: Database>(
         &self,
         session: &mut Session<D>,
         request: Request,
-    ) -> impl Future<Output = Result<Turn, Error>> + Send {
+    ) -> impl Future<Output = Result<RequestState, Error>> + Send {
         crate::called!();
         async move {
             let mut tries = 1;
             loop {
-                if let Some(turn) = self.collected(session, request).await? {
-                    return Ok(turn);
+                if let Some(state) = self.collected(session, request).await? {
+                    return Ok(state);
                 }
-                if let Some(turn) = self.end(session, request, true).await? {
-                    return Ok(turn);
+                if let Some(state) = self.end(session, request, true).await? {
+                    return Ok(state);
                 }
                 if tries == MOST_LEAVES {
                     return Err(Error::Fdb(tx::Error::TRANSACTION_TIMED_OUT));
@@ -142,8 +144,8 @@ impl StagedQueue {
     ///
     /// Returns [`Outcome::Refused`] if nothing was taken and no request exists. [`Outcome::Unknown`] does not
     /// end the dequeue: the session's next dequeue continues it. Other processes may resolve its operation as
-    /// a [`Turn`]; if that returns [`Fate::Forgotten`], an item given to its request is returned to the queue
-    /// by [`reclaim_unchanged`](StagedQueue::reclaim_unchanged).
+    /// a [`RequestState`]; if that returns [`Fate::Forgotten`], an item given to its request is returned to
+    /// the queue by [`reclaim_unchanged`](StagedQueue::reclaim_unchanged).
     ///
     /// Dropping the future: the session's next dequeue from this queue continues it. It returns the item that
     /// was already taken, or waits for the existing request. If there is no next dequeue, an item that is
@@ -157,24 +159,24 @@ impl StagedQueue {
         crate::called!();
         async move {
             loop {
-                let (request, resumed) = match self.left(session).await {
-                    Ok(Turn::Given(item)) => return Outcome::Applied(item),
-                    Ok(Turn::Waiting(request)) => (request, true),
-                    Ok(Turn::Gone) => match self.asked(session).await {
-                        Outcome::Applied(Turn::Given(item)) => return Outcome::Applied(item),
-                        Outcome::Applied(Turn::Waiting(request)) => (request, false),
-                        Outcome::Applied(Turn::Gone) => continue,
+                let (request, resumed) = match self.unfinished_state(session).await {
+                    Ok(RequestState::Given(item)) => return Outcome::Applied(item),
+                    Ok(RequestState::Waiting(request)) => (request, true),
+                    Ok(RequestState::Gone) => match self.first_step(session).await {
+                        Outcome::Applied(RequestState::Given(item)) => return Outcome::Applied(item),
+                        Outcome::Applied(RequestState::Waiting(request)) => (request, false),
+                        Outcome::Applied(RequestState::Gone) => continue,
                         Outcome::Refused(e) => return Outcome::Refused(e),
                         Outcome::Unknown(op) => return Outcome::Unknown(op),
                     },
                     Err(e) => return self.unknown(session, e),
                 };
-                match self.take_turn(session, request).await {
+                match self.wait(session, request).await {
                     // The result that there was none may date from before this call.
-                    Ok(Turn::Given(None)) if resumed => {}
-                    Ok(Turn::Given(item)) => return Outcome::Applied(item),
-                    Ok(Turn::Gone | Turn::Waiting(_)) => {}
-                    Err(e) => return self.stands(session, request, e),
+                    Ok(RequestState::Given(None)) if resumed => {}
+                    Ok(RequestState::Given(item)) => return Outcome::Applied(item),
+                    Ok(RequestState::Gone | RequestState::Waiting(_)) => {}
+                    Err(e) => return self.pending_outcome(session, request, e),
                 }
             }
         }
@@ -182,8 +184,8 @@ impl StagedQueue {
 
     /// Like [`dequeue`](StagedQueue::dequeue), but gives up after about `patience`, by this process's own
     /// timer: it then takes the item that it was given meanwhile, or removes its request and returns
-    /// [`Served::Late`], so that it can be given no item after that. Leaving takes one transaction beyond the
-    /// patience, or several while errors persist.
+    /// [`Served::TimedOut`], so that it can be given no item after that. Leaving takes one transaction beyond
+    /// the patience, or several while errors persist.
     ///
     /// Dropping the future: as with [`dequeue`](StagedQueue::dequeue).
     pub fn dequeue_within<D: Database>(
@@ -200,22 +202,22 @@ impl StagedQueue {
                 Either::Right(_) => {}
             }
             loop {
-                let request = match self.left(session).await {
-                    Ok(Turn::Given(item)) => {
+                let request = match self.unfinished_state(session).await {
+                    Ok(RequestState::Given(item)) => {
                         reachable!("staged_queue: a dequeue gives up and finds what it was given");
                         return Outcome::Applied(Served::of(item));
                     }
-                    Ok(Turn::Gone) => return Outcome::Applied(Served::Late),
-                    Ok(Turn::Waiting(request)) => request,
-                    Err(e) => match outlast(session.database().env(), e).await {
+                    Ok(RequestState::Gone) => return Outcome::Applied(Served::TimedOut),
+                    Ok(RequestState::Waiting(request)) => request,
+                    Err(e) => match wait_if_transient(session.database().env(), e).await {
                         Ok(()) => continue,
                         Err(e) => return self.unknown(session, e),
                     },
                 };
                 return match self.give_up(session, request).await {
-                    Ok(Turn::Given(item)) => Outcome::Applied(Served::of(item)),
-                    Ok(Turn::Gone | Turn::Waiting(_)) => Outcome::Applied(Served::Late),
-                    Err(e) => self.stands(session, request, e),
+                    Ok(RequestState::Given(item)) => Outcome::Applied(Served::of(item)),
+                    Ok(RequestState::Gone | RequestState::Waiting(_)) => Outcome::Applied(Served::TimedOut),
+                    Err(e) => self.pending_outcome(session, request, e),
                 };
             }
         }
@@ -279,55 +281,55 @@ impl StagedQueue {
 
     /// The state of an unfinished dequeue of this session: the item that it was given, its existing request,
     /// or nothing. A result that there was no item is ignored, because it is outdated.
-    fn left<D: Database>(
+    fn unfinished_state<D: Database>(
         &self,
         session: &mut Session<D>,
-    ) -> impl Future<Output = Result<Turn, Error>> + Send {
+    ) -> impl Future<Output = Result<RequestState, Error>> + Send {
         async move {
             let name = self.name();
             let Some(unfinished) = session.unfinished(&name, None).await.map_err(lift)? else {
-                return Ok(Turn::Gone);
+                return Ok(RequestState::Gone);
             };
-            let stood = Request::of_note(&unfinished.note).map_or(Turn::Gone, Turn::Waiting);
-            let turn = came_to(unfinished.fate)?.unwrap_or(stood);
-            if let Turn::Waiting(request) = &turn {
-                session.stand(&name, &unfinished.note, request.note());
-                return Ok(turn);
+            let noted = Request::of_note(&unfinished.note).map_or(RequestState::Gone, RequestState::Waiting);
+            let state = decode_step(unfinished.fate)?.unwrap_or(noted);
+            if let RequestState::Waiting(request) = &state {
+                session.note_state(&name, &unfinished.note, request.note());
+                return Ok(state);
             }
             session.finish(&name, &unfinished.note);
-            Ok(match turn {
-                Turn::Given(Some(item)) => {
+            Ok(match state {
+                RequestState::Given(Some(item)) => {
                     reachable!("staged_queue: a dequeue finds what a dropped one was given");
-                    Turn::Given(Some(item))
+                    RequestState::Given(Some(item))
                 }
-                _ => Turn::Gone,
+                _ => RequestState::Gone,
             })
         }
     }
 
     /// The first step of a new dequeue. A resulting request is noted in the session.
-    fn asked<D: Database>(
+    fn first_step<D: Database>(
         &self,
         session: &mut Session<D>,
-    ) -> impl Future<Output = Outcome<Turn, Error>> + Send {
+    ) -> impl Future<Output = Outcome<RequestState, Error>> + Send {
         async move {
             let (name, nothing) = (self.name(), Bytes::new());
             let ticket = ItemId::draw(session.database().env());
-            let asked = session.apply_step(name.clone(), nothing.clone(), |tx, attempt| async move {
+            let result = session.apply_step(name.clone(), nothing.clone(), |tx, attempt| async move {
                 match attempt.number {
                     0 => self.take(&tx, ticket).await,
                     _ => self.register(&tx, ticket).await.map(Taken::Waiting),
                 }
             });
-            match asked.await {
+            match result.await {
                 Outcome::Applied(Taken::Now(item)) => {
                     session.finish(&name, &nothing);
-                    Outcome::Applied(Turn::Given(item))
+                    Outcome::Applied(RequestState::Given(item))
                 }
                 Outcome::Applied(Taken::Waiting(registered)) => match registered.request() {
                     Some(request) => {
-                        session.stand(&name, &nothing, request.note());
-                        Outcome::Applied(Turn::Waiting(request))
+                        session.note_state(&name, &nothing, request.note());
+                        Outcome::Applied(RequestState::Waiting(request))
                     }
                     None => Outcome::Refused(Error::Once(once::Error::Unreadable)),
                 },
@@ -345,7 +347,7 @@ impl StagedQueue {
         &self,
         session: &mut Session<D>,
         request: Request,
-    ) -> impl Future<Output = Result<Option<Turn>, Error>> + Send {
+    ) -> impl Future<Output = Result<Option<RequestState>, Error>> + Send {
         async move {
             let (name, note) = (self.name(), request.note());
             loop {
@@ -353,18 +355,18 @@ impl StagedQueue {
                     Ok(Some(unfinished)) => unfinished,
                     Ok(None) => return Ok(None),
                     Err(e) => {
-                        outlast(session.database().env(), lift(e)).await?;
+                        wait_if_transient(session.database().env(), lift(e)).await?;
                         continue;
                     }
                 };
-                return match came_to(unfinished.fate)? {
-                    Some(Turn::Waiting(_)) | None => {
-                        session.stand(&name, &note, note.clone());
+                return match decode_step(unfinished.fate)? {
+                    Some(RequestState::Waiting(_)) | None => {
+                        session.note_state(&name, &note, note.clone());
                         Ok(None)
                     }
-                    Some(turn) => {
+                    Some(state) => {
                         session.finish(&name, &note);
-                        Ok(Some(turn))
+                        Ok(Some(state))
                     }
                 };
             }
@@ -377,7 +379,7 @@ impl StagedQueue {
         session: &mut Session<D>,
         request: Request,
         leave: bool,
-    ) -> impl Future<Output = Result<Option<Turn>, Error>> + Send {
+    ) -> impl Future<Output = Result<Option<RequestState>, Error>> + Send {
         async move {
             let (name, note) = (self.name(), request.note());
             let ended = session.apply_step(name.clone(), note.clone(), |tx, _| async move {
@@ -387,14 +389,14 @@ impl StagedQueue {
                 }
             });
             match ended.await {
-                Outcome::Applied(Turn::Waiting(_)) => session.stand(&name, &note, note.clone()),
-                Outcome::Applied(turn) => {
+                Outcome::Applied(RequestState::Waiting(_)) => session.note_state(&name, &note, note.clone()),
+                Outcome::Applied(state) => {
                     session.finish(&name, &note);
-                    return Ok(Some(turn));
+                    return Ok(Some(state));
                 }
                 Outcome::Refused(e) => {
-                    session.stand(&name, &note, note.clone());
-                    outlast(session.database().env(), e).await?;
+                    session.note_state(&name, &note, note.clone());
+                    wait_if_transient(session.database().env(), e).await?;
                 }
                 // The next call resolves it.
                 Outcome::Unknown(_) => pause(session.database().env()).await,
@@ -404,7 +406,12 @@ impl StagedQueue {
     }
 
     /// The outcome of a dequeue whose request still exists.
-    fn stands<D: Database, A>(&self, session: &Session<D>, request: Request, e: Error) -> Outcome<A, Error> {
+    fn pending_outcome<D: Database, A>(
+        &self,
+        session: &Session<D>,
+        request: Request,
+        e: Error,
+    ) -> Outcome<A, Error> {
         let begun = session.begun(&self.name(), Some(&request.note()));
         begun.map_or(Outcome::Refused(e), Outcome::Unknown)
     }
@@ -416,10 +423,10 @@ impl StagedQueue {
 }
 
 /// The result of a step; `None` if it was not applied.
-fn came_to(fate: Option<Fate<Bytes>>) -> Result<Option<Turn>, Error> {
+fn decode_step(fate: Option<Fate<Bytes>>) -> Result<Option<RequestState>, Error> {
     match fate {
         Some(Fate::Applied(answer)) => {
-            Turn::decode(answer).map(Some).ok_or(Error::Once(once::Error::Unreadable))
+            RequestState::decode(answer).map(Some).ok_or(Error::Once(once::Error::Unreadable))
         }
         Some(Fate::NotApplied) | None => Ok(None),
         // Only a later incarnation overwrites a step that this one has not settled.
@@ -428,7 +435,7 @@ fn came_to(fate: Option<Fate<Bytes>>) -> Result<Option<Turn>, Error> {
 }
 
 /// Waits briefly after a transient error, and returns any other.
-async fn outlast(env: &Env, error: Error) -> Result<(), Error> {
+async fn wait_if_transient(env: &Env, error: Error) -> Result<(), Error> {
     let passes = |e: tx::Error| {
         e.is_retryable()
             || matches!(e, tx::Error::TRANSACTION_TIMED_OUT | tx::Error::COMMIT_UNKNOWN_RESULT_FATAL)

@@ -74,7 +74,7 @@ mod tests {
     use super::{super::Grid, *};
 
     #[test]
-    fn keys_sort_by_their_axes_and_come_back() {
+    fn keys_sort_by_their_axes_and_round_trip() {
         let labels: [Label; 4] = ["".into(), "a".into(), "ab".into(), 1.into()];
         let order = Order::new(Subspace::from("t"), &[2, 0, 1]);
         let mut last = Vec::new();

@@ -8,7 +8,7 @@
 //! An element before the last one may be missing: it is a hole, which reads as the default.
 
 use super::{Error, MAX_VALUE_BYTES};
-use crate::{exact, limits};
+use crate::{canonical, limits};
 use foundationdb_tuple::Subspace;
 
 /// The largest index: the size is one more.
@@ -48,7 +48,7 @@ pub(super) fn fits(key: &[u8], value: &[u8]) -> Result<(), Error> {
 
 /// The index of an element, decoded from its key.
 pub(super) fn index(vector: &Subspace, key: &[u8]) -> Result<i64, Error> {
-    match exact::unpack_below(vector, key) {
+    match canonical::unpack_below(vector, key) {
         Ok((index @ 0..=LAST,)) => Ok(index),
         _ => Err(Error::foreign(key)),
     }
@@ -56,7 +56,7 @@ pub(super) fn index(vector: &Subspace, key: &[u8]) -> Result<i64, Error> {
 
 /// The row and the index of an element of a matrix, decoded from its key.
 pub(super) fn place(matrix: &Subspace, key: &[u8]) -> Result<(i64, i64), Error> {
-    match exact::unpack_below(matrix, key) {
+    match canonical::unpack_below(matrix, key) {
         Ok((row @ 0..=LAST, index @ 0..=LAST)) => Ok((row, index)),
         _ => Err(Error::foreign(key)),
     }

@@ -11,7 +11,7 @@ use shaketable::{
     },
     refuse,
 };
-use shaketable_layers::tx::contract::{self, Verdict};
+use shaketable_layers::tx::contract::{self, CaseResult};
 use shaketable_reports::{Body, ContractCase, ContractReport, Outcome, text};
 use shaketable_sim::faults::Profile;
 
@@ -48,6 +48,6 @@ pub fn contract(arguments: &ContractArguments) -> Result<Outcome, Refusal> {
     settle(outcome, written, interrupted)
 }
 
-fn case(verdict: Verdict) -> ContractCase {
+fn case(verdict: CaseResult) -> ContractCase {
     ContractCase { name: verdict.name, promise: verdict.promise, broken: verdict.result.err() }
 }

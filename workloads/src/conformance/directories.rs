@@ -9,7 +9,7 @@ use foundationdb_tuple::unpack;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use shaketable_layers::{
-    directory::{Chance, Directories, Directory, Error},
+    directory::{CandidateSeed, Directories, Directory, Error},
     tx::{self, Database, Isolation::Serializable, RetryError, Transaction},
 };
 use shaketable_reports::Difference;
@@ -62,7 +62,7 @@ pub async fn replay_directories<D: Database>(db: &D, case: &DirectoryCase) -> tx
         Ok(Replayed::Different(Difference { case, step, what, expected, actual }))
     };
     for (number, step) in case.steps.iter().enumerate() {
-        let actual = perform(db, case, step, Chance(number as u64)).await?;
+        let actual = perform(db, case, step, CandidateSeed(number as u64)).await?;
         if !prefixes.agree(&step.expect, &actual) {
             let what = format!("{} {:?}", step.op, step.path);
             return different(Some(number), &what, step.expect.to_string(), actual.to_string());
@@ -86,11 +86,11 @@ pub async fn replay_directories<D: Database>(db: &D, case: &DirectoryCase) -> tx
     let looks = || case.steps.iter().flat_map(looks);
     let mut answers = Vec::new();
     for look in looks() {
-        answers.push(perform(db, case, &look, Chance(0)).await?);
+        answers.push(perform(db, case, &look, CandidateSeed(0)).await?);
     }
     set_keyspace(db, &recorded.into_iter().collect::<Vec<_>>()).await?;
     for (look, own) in looks().zip(answers) {
-        let theirs = perform(db, case, &look, Chance(0)).await?;
+        let theirs = perform(db, case, &look, CandidateSeed(0)).await?;
         if !prefixes.agree(&theirs, &own) {
             let what = format!("{} {:?} of the recorded bytes", look.op, look.path);
             return different(None, &what, own.to_string(), theirs.to_string());
@@ -125,7 +125,7 @@ async fn perform<D: Database>(
     db: &D,
     case: &DirectoryCase,
     step: &DirectoryStep,
-    chance: Chance,
+    chance: CandidateSeed,
 ) -> tx::Result<Value> {
     // The recorded layer allows manual prefixes, whether the case gives any or not.
     let all = Directories::default().with_manual_prefixes();

@@ -4,7 +4,7 @@ use super::{begin, on_cluster};
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
 use shaketable_layers::{
-    directory::{Allocator, Chance, Directories, Directory, Error, Node, Path},
+    directory::{Allocator, CandidateSeed, Directories, Directory, Error, Node, Path},
     limits::TooLarge,
     once::{Outcome, Session, Slots},
     tx::{
@@ -41,12 +41,12 @@ fn all() -> Directories {
 fn the_tutorial_opens_its_directory_and_clears_it() {
     on_cluster(|db| async move {
         let scheduling = done(&db, |tx| async move {
-            Directories::default().create_or_open(&tx, &["scheduling"], b"", Chance(1)).await
+            Directories::default().create_or_open(&tx, &["scheduling"], b"", CandidateSeed(1)).await
         })
         .await;
         let again = done(&db, |tx| async move {
             let scheduling =
-                Directories::default().create_or_open(&tx, &["scheduling"], b"", Chance(2)).await?;
+                Directories::default().create_or_open(&tx, &["scheduling"], b"", CandidateSeed(2)).await?;
             let (course, attends) = (scheduling.subspace()?.subspace(&"class"), "attends");
             tx.set(&course.pack(&("class1",)), b"100");
             tx.set(&scheduling.subspace()?.pack(&(attends, "s", "class1")), b"");
@@ -79,9 +79,9 @@ fn concurrent_creates_in_one_transaction_agree_on_one_prefix() {
     on_cluster(|db| async move {
         let directories = done(&db, |tx| async move {
             let all = all();
-            let one = |chance| all.create_or_open(&tx, &["a", "b"], b"t", Chance(chance));
+            let one = |chance| all.create_or_open(&tx, &["a", "b"], b"t", CandidateSeed(chance));
             let (x, y, z) = (one(1), one(2), one(3));
-            let other = all.create_or_open(&tx, &["a"], b"", Chance(4));
+            let other = all.create_or_open(&tx, &["a"], b"", CandidateSeed(4));
             let (x, y, z, other) = futures::join!(x, y, z, other);
             Ok([x?, y?, z?, other?])
         })
@@ -107,13 +107,13 @@ fn of_two_transactions_that_draw_one_candidate_the_second_conflicts() {
     on_cluster(|db| async move {
         let allocator = &Allocator::new(Subspace::from("hca"));
         let (one, other) = (db.create_transaction().expect("a"), db.create_transaction().expect("b"));
-        let first = allocator.allocate(&one, Chance(7)).await.expect("a prefix");
-        assert_eq!(allocator.allocate(&other, Chance(7)).await.as_ref(), Ok(&first));
+        let first = allocator.allocate(&one, CandidateSeed(7)).await.expect("a prefix");
+        assert_eq!(allocator.allocate(&other, CandidateSeed(7)).await.as_ref(), Ok(&first));
         assert_eq!(one.commit().await, Ok(()));
         assert_eq!(other.commit().await, Err(tx::Error::NOT_COMMITTED));
         let (one, other) = (db.create_transaction().expect("a"), db.create_transaction().expect("b"));
-        let second = allocator.allocate(&one, Chance(7)).await.expect("a prefix");
-        let third = allocator.allocate(&other, Chance(8)).await.expect("a prefix");
+        let second = allocator.allocate(&one, CandidateSeed(7)).await.expect("a prefix");
+        let third = allocator.allocate(&other, CandidateSeed(8)).await.expect("a prefix");
         assert_eq!(BTreeSet::from([&first, &second, &third]).len(), 3);
         assert_eq!((one.commit().await, other.commit().await), (Ok(()), Ok(())));
     });
@@ -128,7 +128,7 @@ fn a_thousand_prefixes_are_short_and_apart() {
                 let allocator = Allocator::new(Subspace::from("hca"));
                 let mut ten = Vec::new();
                 for n in 0..10 {
-                    ten.push(allocator.allocate(&tx, Chance(10 * number + n)).await?);
+                    ten.push(allocator.allocate(&tx, CandidateSeed(10 * number + n)).await?);
                 }
                 Ok(ten)
             });
@@ -146,7 +146,12 @@ fn a_prefix_by_hand_and_an_allocated_one_do_not_meet() {
     on_cluster(|db| async move {
         let candidate = {
             let probe = db.create_transaction().expect("a transaction");
-            all().create(&probe, &["probe"], b"", Chance(5)).await.expect("a directory").prefix().clone()
+            all()
+                .create(&probe, &["probe"], b"", CandidateSeed(5))
+                .await
+                .expect("a directory")
+                .prefix()
+                .clone()
         };
         for by_hand in [candidate.to_vec(), candidate[..1].to_vec(), [&candidate[..], b"x"].concat()] {
             done(&db, |tx| async move {
@@ -156,9 +161,9 @@ fn a_prefix_by_hand_and_an_allocated_one_do_not_meet() {
             })
             .await;
             let (one, other) = (db.create_transaction().expect("a"), db.create_transaction().expect("b"));
-            let allocated = all().create(&one, &["a"], b"", Chance(5)).await.expect("a directory");
+            let allocated = all().create(&one, &["a"], b"", CandidateSeed(5)).await.expect("a directory");
             assert_eq!(allocated.prefix(), &candidate);
-            let given = all().create_with_prefix(&other, &["b"], b"", &by_hand, Chance(5)).await;
+            let given = all().create_with_prefix(&other, &["b"], b"", &by_hand, CandidateSeed(5)).await;
             assert_eq!(given.map(|directory| directory.prefix().to_vec()), Ok(by_hand));
             assert_eq!(other.commit().await, Ok(()));
             assert_eq!(one.commit().await, Err(tx::Error::NOT_COMMITTED));
@@ -170,9 +175,9 @@ fn a_prefix_by_hand_and_an_allocated_one_do_not_meet() {
 fn refusals_name_the_path_and_write_nothing() {
     on_cluster(|db| async move {
         done(&db, |tx| async move {
-            all().create_with_prefix(&tx, &["p"], b"partition", b"1", Chance(0)).await?;
-            all().create(&tx, &["p", "d"], b"", Chance(1)).await?;
-            all().create(&tx, &["a", "b"], b"t", Chance(2)).await
+            all().create_with_prefix(&tx, &["p"], b"partition", b"1", CandidateSeed(0)).await?;
+            all().create(&tx, &["p", "d"], b"", CandidateSeed(1)).await?;
+            all().create(&tx, &["a", "b"], b"t", CandidateSeed(2)).await
         })
         .await;
         let tx = db.create_transaction().expect("a transaction");
@@ -193,17 +198,20 @@ fn refusals_name_the_path_and_write_nothing() {
         let error = refused(all.open(&tx, &["a", "b"], b"u").await);
         assert_eq!(error.to_string(), r#"the directory /"a"/"b" has the layer tag "t", not "u""#);
         for prefix in [&b""[..], b"1", b"1A", b"\xfe", b"\xff\x01"] {
-            let given = refused(all.create_with_prefix(&tx, &["c"], b"", prefix, Chance(3)).await);
+            let given = refused(all.create_with_prefix(&tx, &["c"], b"", prefix, CandidateSeed(3)).await);
             let prefix = Bytes::copy_from_slice(prefix);
             assert_eq!(given, Error::PrefixInUse { path: path(&["c"]), prefix });
         }
-        let within = refused(all.create_with_prefix(&tx, &["p", "c"], b"", b"2", Chance(3)).await);
+        let within = refused(all.create_with_prefix(&tx, &["p", "c"], b"", b"2", CandidateSeed(3)).await);
         assert_eq!(within, Error::PrefixInPartition(path(&["p", "c"])));
         assert!(matches!(all.rename(&tx, &["a"], &[long]).await, Err(Error::TooLarge(TooLarge::Key { .. }))));
         assert_eq!(all.remove(&tx, &[]).await, Err(Error::Root("removed")));
         assert_eq!(keys(&tx).await, before);
         // A create may have drawn candidates before it is refused, but has changed nothing else.
-        assert!(matches!(refused(all.create(&tx, &["c", long], b"", Chance(3)).await), Error::TooLarge(_)));
+        assert!(matches!(
+            refused(all.create(&tx, &["c", long], b"", CandidateSeed(3)).await),
+            Error::TooLarge(_)
+        ));
         let nodes = keys(&tx).await.into_iter().filter(|key| !key.windows(3).any(|part| part == b"hca"));
         let old = before.into_iter().filter(|key| !key.windows(3).any(|part| part == b"hca"));
         assert!(nodes.eq(old));
@@ -214,8 +222,8 @@ fn refusals_name_the_path_and_write_nothing() {
 fn a_handle_is_good_until_its_directory_moves() {
     on_cluster(|db| async move {
         let handle = done(&db, |tx| async move {
-            all().create(&tx, &["p"], b"partition", Chance(1)).await?;
-            all().create(&tx, &["p", "d"], b"", Chance(2)).await
+            all().create(&tx, &["p"], b"partition", CandidateSeed(1)).await?;
+            all().create(&tx, &["p", "d"], b"", CandidateSeed(2)).await
         })
         .await;
         let handle = &handle;
@@ -224,7 +232,7 @@ fn a_handle_is_good_until_its_directory_moves() {
             all().rename(&tx, &["p"], &["q"]).await?;
             let stale = Error::Stale(Path::from(&["p", "d"][..]));
             assert_eq!(all().check(&tx, handle).await, Err(stale.clone()));
-            all().create(&tx, &["p", "d"], b"", Chance(3)).await?;
+            all().create(&tx, &["p", "d"], b"", CandidateSeed(3)).await?;
             assert_eq!(all().check(&tx, handle).await, Err(stale));
             let moved = all().open(&tx, &["q", "d"], b"").await?;
             assert_eq!(moved.prefix(), handle.prefix());
@@ -242,7 +250,7 @@ fn a_handle_is_good_until_its_directory_moves() {
 fn a_handle_is_as_good_for_those_below_its_parent() {
     on_cluster(|db| async move {
         done(&db, |tx| async move {
-            let child = all().create(&tx, &["d", "e"], b"", Chance(1)).await?;
+            let child = all().create(&tx, &["d", "e"], b"", CandidateSeed(1)).await?;
             let parent = all().open(&tx, &["d"], b"").await?;
             let opened = parent.below().open(&tx, &["e"], b"").await?;
             assert_eq!((opened.path(), opened.prefix()), (child.path(), child.prefix()));
@@ -260,7 +268,7 @@ fn a_handle_is_as_good_for_those_below_its_parent() {
 fn a_look_at_snapshot_conflicts_with_no_change() {
     on_cluster(|db| async move {
         for (isolation, commits) in [(Snapshot, true), (Serializable, false)] {
-            done(&db, |tx| async move { all().create(&tx, &["d", "e"], b"", Chance(1)).await }).await;
+            done(&db, |tx| async move { all().create(&tx, &["d", "e"], b"", CandidateSeed(1)).await }).await;
             let (lists, looks) = (begin(&db), begin(&db));
             assert_eq!(all().list(&lists, &["d"], isolation).await, Ok(vec!["e".to_owned()]));
             assert_eq!(all().exists(&looks, &["d", "e"], isolation).await, Ok(true));
@@ -279,12 +287,12 @@ fn inside_a_session_directories_are_the_answers() {
         let slots = Slots::new(Subspace::from("sessions"));
         let mut session = Session::open(&db, &slots, 1).await.expect("a session");
         let all = &Directories::default();
-        let create = |tx: Tx| async move { all.create(&tx, &["a"], b"t", Chance(1)).await };
+        let create = |tx: Tx| async move { all.create(&tx, &["a"], b"t", CandidateSeed(1)).await };
         let Outcome::Applied(created) = session.apply(create).await else { panic!("not created") };
         let (path, tag) = (Path::from(&["a"][..]), Bytes::from_static(b"t"));
         assert_eq!((created.path(), created.tag()), (&path, &tag));
         assert_eq!(session.apply(create).await, Outcome::Refused(Error::AlreadyExists(path)));
-        let open = |tx: Tx| async move { all.create_or_open(&tx, &["a"], b"t", Chance(2)).await };
+        let open = |tx: Tx| async move { all.create_or_open(&tx, &["a"], b"t", CandidateSeed(2)).await };
         assert_eq!(session.apply(open).await, Outcome::Applied(created.clone()));
         let created = &created;
         let moved = session.apply(|tx: Tx| async move { created.move_to(&tx, &["b"]).await }).await;
@@ -309,7 +317,7 @@ fn nodes() -> (Directories, Node) {
 fn a_directory_that_is_below_itself_is_not_removed_for_ever() {
     on_cluster(|db| async move {
         let (tx, (all, root)) = (begin(&db), nodes());
-        let a = all.create(&tx, &["a"], b"", Chance(1)).await.expect("a directory");
+        let a = all.create(&tx, &["a"], b"", CandidateSeed(1)).await.expect("a directory");
         let ring = all.nodes().of(a.prefix()).child("ring");
         tx.set(&ring, a.prefix());
         assert_eq!(all.remove(&tx, &["a"]).await, Err(Error::Foreign(ring.into())));
@@ -327,7 +335,7 @@ fn an_allocator_that_somebody_else_has_filled_is_foreign() {
     on_cluster(|db| async move {
         let (all, _) = nodes();
         let allocator = all.nodes().allocator();
-        let create = async |tx: &Tx| all.create(tx, &["a"], b"", Chance(1)).await;
+        let create = async |tx: &Tx| all.create(tx, &["a"], b"", CandidateSeed(1)).await;
         let tx = begin(&db);
         (0..64).for_each(|candidate| tx.set(&allocator.mark(candidate), b""));
         assert_eq!(create(&tx).await, Err(Error::Foreign(allocator.counter(0).into())));

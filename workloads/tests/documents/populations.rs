@@ -3,12 +3,12 @@
 use crate::{begin, on_cluster};
 use foundationdb_tuple::Subspace;
 use shaketable_layers::{
-    encoding::{Collation, Column, Error, Ordered, Part, Tells},
+    encoding::{Collation, Column, Distinguishes, Error, Ordered, Part},
     tx::{Database, Isolation::Serializable, Transaction},
 };
 
 fn populations() -> Result<Ordered, Error> {
-    let name = || Ok::<_, Error>(Column::Collated(Collation::new("en", Tells::Case)?));
+    let name = || Ok::<_, Error>(Column::Collated(Collation::new("en", Distinguishes::Case)?));
     Ordered::new(Subspace::from("population"), vec![name()?, name()?])
 }
 

@@ -123,8 +123,10 @@ fn a_request_is_given_up_only_so_often() {
     on_cluster(|db| async move {
         let (queue, mut session) = (StagedQueue::new(Subspace::from("S")), session(&db).await);
         crowded(&db, &queue).await;
-        let asked = queue.ask(&mut session).await;
-        let Outcome::Applied(staged_queue::Turn::Waiting(request)) = asked else { panic!("{asked:?}") };
+        let asked = queue.start_dequeue(&mut session).await;
+        let Outcome::Applied(staged_queue::RequestState::Waiting(request)) = asked else {
+            panic!("{asked:?}")
+        };
         // From now on, no transaction can finish.
         db.set_option(DatabaseOption::TransactionTimeout(1)).expect("an option");
         let given_up = queue.give_up(&mut session, request).await;

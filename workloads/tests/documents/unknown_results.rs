@@ -5,7 +5,7 @@ use bytes::Bytes;
 use futures::future::join;
 use parking_lot::Mutex;
 use shaketable_layers::{
-    once::{Check, Error, Fate, Landing, OpId, Outcome, Session, check, record},
+    once::{Check, Error, Fate, OpId, Outcome, PendingAnswer, Session, check, record},
     tx::{self, Database, Isolation::Serializable, MutationType, RetryError, RunError, Transaction},
 };
 use shaketable_sim::client::SimDatabase;
@@ -36,7 +36,7 @@ impl RetryError for Refusal {
 }
 
 /// One attempt at a deposit, up to its commit.
-async fn deposit<T: Transaction>(tx: &T, session: &Session<SimDatabase>, op: OpId) -> Landing<u64> {
+async fn deposit<T: Transaction>(tx: &T, session: &Session<SimDatabase>, op: OpId) -> PendingAnswer<u64> {
     let Ok(Check::New(permit)) = check::<_, u64>(tx, session.slots(), op).await else {
         panic!("{op} is recorded already");
     };
@@ -45,7 +45,7 @@ async fn deposit<T: Transaction>(tx: &T, session: &Session<SimDatabase>, op: OpI
 }
 
 /// The result of a retry loop that was refused after an attempt with an unknown result.
-fn refused_later() -> Result<Landing<u64>, RunError<Refusal>> {
+fn refused_later() -> Result<PendingAnswer<u64>, RunError<Refusal>> {
     Err(RunError { error: Refusal::AccountClosed, maybe_committed: true, attempts: 2 })
 }
 
@@ -89,10 +89,10 @@ fn each_deposit_has_a_fate_of_its_own() {
         // Never concluded, as when its future is dropped: no other operation begins until its fate has been
         // requested.
         let first = session.begin().await.expect("an id");
-        assert_eq!(session.unread(), Some(first));
-        assert_eq!(session.begin().await, Err(Error::Unread(first)));
+        assert_eq!(session.unresolved(), Some(first));
+        assert_eq!(session.begin().await, Err(Error::Unresolved(first)));
         assert_eq!(session.resolve::<u64>(first).await, Ok(Fate::NotApplied));
-        assert_eq!(session.unread(), None);
+        assert_eq!(session.unresolved(), None);
         let second = session.begin().await.expect("an id");
         let tx = begin(&db);
         let landing = deposit(&tx, &session, second).await;

@@ -4,7 +4,7 @@ use crate::{Layer, calls::Calls, written};
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
 use shaketable_layers::{
-    directory::{Chance, Directories, Error, PARTITION},
+    directory::{CandidateSeed, Directories, Error, PARTITION},
     tx::{Isolation::Serializable, Transaction},
 };
 use shaketable_sim::client::SimDatabase;
@@ -38,7 +38,7 @@ impl Layer for AllDirectories {
     async fn write(&self, db: &SimDatabase) {
         let AllDirectories(all) = self;
         written(db, |tx| async move {
-            let chance = Chance(1);
+            let chance = CandidateSeed(1);
             let deep = all.create(&tx, &["a", "b", "c"], b"tag", chance).await?;
             tx.set(&deep.subspace()?.pack(&"key"), b"value");
             all.create_with_prefix(&tx, &["p"], PARTITION, b"part", chance).await?;
@@ -64,14 +64,15 @@ impl Layer for AllDirectories {
                     page.map(|page| page.into_iter().last())
                 })
                 .await;
-            let create = |tx| async move { all.create(&tx, path, b"", Chance(2)).await };
+            let create = |tx| async move { all.create(&tx, path, b"", CandidateSeed(2)).await };
             calls.tx("Directories::create", create).await;
-            let create = |tx| async move { all.create_or_open(&tx, path, b"tag", Chance(3)).await };
+            let create = |tx| async move { all.create_or_open(&tx, path, b"tag", CandidateSeed(3)).await };
             calls.tx("Directories::create_or_open", create).await;
             let prefixes = [&b"mine"[..], b"manual2", b"\x15", b"", b"\xff"];
             for prefix in prefixes.into_iter().cycle().skip(at).take(2) {
-                let create =
-                    |tx| async move { all.create_with_prefix(&tx, path, b"", prefix, Chance(4)).await };
+                let create = |tx| async move {
+                    all.create_with_prefix(&tx, path, b"", prefix, CandidateSeed(4)).await
+                };
                 calls.tx("Directories::create_with_prefix", create).await;
             }
             let destinations = [&["moved"][..], &["a", "moved"], &["p", "moved"], &["a", "b", "c", "d"], &[]];
@@ -84,7 +85,8 @@ impl Layer for AllDirectories {
                 let directory = all.open(&tx, path, b"").await?;
                 all.check(&tx, &directory).await?;
                 let listed = directory.below().list(&tx, &[], Serializable).await?;
-                let created = directory.below().create_or_open(&tx, &["below"], b"", Chance(5)).await?;
+                let created =
+                    directory.below().create_or_open(&tx, &["below"], b"", CandidateSeed(5)).await?;
                 created.siblings().check(&tx, &created).await?;
                 created.remove(&tx).await?;
                 let exists = directory.exists(&tx, Serializable).await?;
@@ -97,11 +99,11 @@ impl Layer for AllDirectories {
             calls.tx("Directories::remove_if_exists", remove).await;
         }
         for chance in 0..3 {
-            let allocate = |tx| async move { allocator.allocate(&tx, Chance(chance)).await };
+            let allocate = |tx| async move { allocator.allocate(&tx, CandidateSeed(chance)).await };
             calls.tx("Allocator::allocate", allocate).await;
         }
         let others = &Directories::new(Subspace::from_bytes([0xfe]), Subspace::from_bytes("manual"));
-        let create = |tx| async move { others.create_or_open(&tx, &["o", "p"], b"", Chance(6)).await };
+        let create = |tx| async move { others.create_or_open(&tx, &["o", "p"], b"", CandidateSeed(6)).await };
         calls.tx("Directories::create_or_open", create).await;
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{Layer, calls::Calls, space, written};
 use shaketable_layers::{
-    encoding::{Collation, Column, Ordered, Part, Tells},
+    encoding::{Collation, Column, Distinguishes, Ordered, Part},
     tx::Isolation::Serializable,
 };
 use shaketable_sim::client::SimDatabase;
@@ -15,7 +15,7 @@ impl Layer for Encodings {
     const NAME: &'static str = "encoding";
 
     fn new() -> Encodings {
-        let collation = Collation::new("sv", Tells::Accents).expect("Swedish is known");
+        let collation = Collation::new("sv", Distinguishes::Accents).expect("Swedish is known");
         let map = |number: i64, columns, parts: Vec<Part>| {
             let map = Ordered::new(space().subspace(&number), columns).expect("columns of up to 8 bytes");
             (map, parts)

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use foundationdb_tuple::{Subspace, Versionstamp};
 use shaketable_layers::{
     blob::Generation,
-    directory::{self, Chance, Directories, Directory, PARTITION},
+    directory::{self, CandidateSeed, Directories, Directory, PARTITION},
     document,
     id::Id,
     index::{Old, users::User},
@@ -17,7 +17,7 @@ use shaketable_layers::{
     priority_queue::{self, Place},
     queue::{self, ItemId, Position},
     scheduling::Change,
-    staged_queue::{self, StagedQueue, Turn},
+    staged_queue::{self, RequestState, StagedQueue},
     tx::{Isolation::Serializable, RangeOption, RetryError, Transaction},
 };
 use shaketable_sim::client::{SimDatabase, SimTransaction};
@@ -45,8 +45,8 @@ fn elsewhere(name: &str) -> Subspace {
 
 async fn directory(tx: SimTransaction) -> Result<Directory, directory::Error> {
     let all = Directories::new(elsewhere("nodes"), elsewhere("content"));
-    all.create(&tx, &["partition"], PARTITION, Chance(1)).await?;
-    all.create(&tx, &["partition", "a"], b"tag", Chance(2)).await
+    all.create(&tx, &["partition"], PARTITION, CandidateSeed(1)).await?;
+    all.create(&tx, &["partition", "a"], b"tag", CandidateSeed(2)).await
 }
 
 async fn appended(tx: SimTransaction) -> Result<log::Appended, log::Error> {
@@ -80,7 +80,7 @@ macro_rules! operations {
         $each!(23, |_| async { Ok::<_, Error>(item()) });
         $each!(24, |_| async { Ok::<_, Error>(Change::Made) });
         $each!(25, registered);
-        $each!(26, |_| async { Ok::<_, Error>(Turn::Given(Some(item()))) });
+        $each!(26, |_| async { Ok::<_, Error>(RequestState::Given(Some(item()))) });
         $each!(27, |_| async { Ok::<_, Error>(staged_queue::Taken::Now(Some(item()))) });
         $each!(28, |_| async { Ok::<_, Error>(true) });
         $each!(29, |_| async { Ok::<_, Error>(()) });

@@ -4,7 +4,7 @@ use crate::{Layer, calls::Calls, session, space, written};
 use shaketable_layers::{
     once::Outcome,
     queue::ItemId,
-    staged_queue::{Error, Request, Row, StagedQueue, Turn},
+    staged_queue::{Error, Request, RequestState, Row, StagedQueue},
     tx::{
         Isolation::{Serializable, Snapshot},
         RangeOption, Transaction,
@@ -69,9 +69,9 @@ impl Layer for StagedQueues {
         }
         let turn = |tx| async move {
             let Some(request) = self.request(&tx).await? else { return Ok(None) };
-            Ok::<_, Error>(Some(queue.turn(&tx, request, Serializable).await?))
+            Ok::<_, Error>(Some(queue.state(&tx, request, Serializable).await?))
         };
-        calls.tx("StagedQueue::turn", turn).await;
+        calls.tx("StagedQueue::state", turn).await;
         let collect = |tx| async move {
             let Some(request) = self.request(&tx).await? else { return Ok(None) };
             queue.fulfil(&tx, 100).await?;
@@ -106,19 +106,21 @@ impl Layer for StagedQueues {
             .once("StagedQueue::dequeue_within", async { queue.dequeue_within(&mut session, PATIENCE).await })
             .await;
         let given_up = async {
-            let Outcome::Applied(Turn::Waiting(request)) = queue.ask(&mut session).await else {
+            let Outcome::Applied(RequestState::Waiting(request)) = queue.start_dequeue(&mut session).await
+            else {
                 return Ok(None);
             };
             Ok::<_, Error>(Some(queue.give_up(&mut session, request).await?))
         };
         calls.call("StagedQueue::give_up", given_up).await;
         let taken = async {
-            let Outcome::Applied(Turn::Waiting(request)) = queue.ask(&mut session).await else {
+            let Outcome::Applied(RequestState::Waiting(request)) = queue.start_dequeue(&mut session).await
+            else {
                 return Ok(None);
             };
-            Ok::<_, Error>(Some(queue.take_turn(&mut session, request).await?))
+            Ok::<_, Error>(Some(queue.wait(&mut session, request).await?))
         };
-        calls.call("StagedQueue::take_turn", taken).await;
+        calls.call("StagedQueue::wait", taken).await;
         calls.once("StagedQueue::dequeue", async { queue.dequeue(&mut session).await }).await;
         calls
             .once("StagedQueue::enqueue_once", async { queue.enqueue_once(&mut session, b"new").await })

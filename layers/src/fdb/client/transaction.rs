@@ -177,7 +177,7 @@ impl Transaction for FdbTransaction {
 
     /// The client checks the code; for an unknown code, the next call that returns a result fails.
     fn atomic_op_code(&self, key: &[u8], operand: &[u8], code: u32) -> Result<()> {
-        let (key, operand) = offsets::harmless(key, operand, code);
+        let (key, operand) = offsets::sanitized(key, operand, code);
         self.raw.atomic_op_code(&key, &operand, code);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The guarantees of a commit, and the calls allowed around it.
 
 use super::{
-    Case, Ctx, Outcome,
+    Case, Ctx, Expectation,
     expect::{Broken, fails, holds, same, succeeds},
     world::{Serializable, Snapshot, some},
 };
@@ -58,13 +58,13 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
     }
 }
 
-async fn empty<D: Database>(c: Ctx<D>) -> Outcome {
+async fn empty<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.commit().await?;
     same("the committed version", tx.get_committed_version()?, -1)
 }
 
-async fn read_only<D: Database>(c: Ctx<D>) -> Outcome {
+async fn read_only<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.get(&c.key("a"), Serializable).await?;
     tx.get_range(&c.everything(), 1, Serializable).await?;
@@ -72,7 +72,7 @@ async fn read_only<D: Database>(c: Ctx<D>) -> Outcome {
     same("the committed version", tx.get_committed_version()?, -1)
 }
 
-async fn read_range_only<D: Database>(c: Ctx<D>) -> Outcome {
+async fn read_range_only<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.get_read_version().await?;
     tx.add_conflict_range(&c.key("a"), &c.key("b"), ConflictRangeType::Read)?;
@@ -81,7 +81,7 @@ async fn read_range_only<D: Database>(c: Ctx<D>) -> Outcome {
     same("the committed version", tx.get_committed_version()?, -1)
 }
 
-async fn read_only_no_conflict<D: Database>(c: Ctx<D>) -> Outcome {
+async fn read_only_no_conflict<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.get(&c.key("a"), Serializable).await?;
     c.put("a", "theirs").await?;
@@ -91,7 +91,7 @@ async fn read_only_no_conflict<D: Database>(c: Ctx<D>) -> Outcome {
     }
 }
 
-async fn read_only_stamp<D: Database>(c: Ctx<D>) -> Outcome {
+async fn read_only_stamp<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.get(&c.key("a"), Serializable).await?;
     let stamp = tx.get_versionstamp();
@@ -99,7 +99,7 @@ async fn read_only_stamp<D: Database>(c: Ctx<D>) -> Outcome {
     fails("the versionstamp", stamp.await, Error::NO_COMMIT_VERSION)
 }
 
-async fn write_range_only<D: Database>(c: Ctx<D>) -> Outcome {
+async fn write_range_only<D: Database>(c: Ctx<D>) -> Expectation {
     let reader = c.tx()?;
     reader.get(&c.key("a"), Serializable).await?;
     let tx = c.tx()?;
@@ -111,7 +111,7 @@ async fn write_range_only<D: Database>(c: Ctx<D>) -> Outcome {
     fails("the commit of one who read that key", reader.commit().await, Error::NOT_COMMITTED)
 }
 
-async fn clear_only<D: Database>(c: Ctx<D>) -> Outcome {
+async fn clear_only<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.clear(&c.key("absent"));
     tx.commit().await?;
@@ -119,7 +119,7 @@ async fn clear_only<D: Database>(c: Ctx<D>) -> Outcome {
     holds(version > 0, || format!("a commit version, seen {version}"))
 }
 
-async fn atomicity<D: Database>(c: Ctx<D>) -> Outcome {
+async fn atomicity<D: Database>(c: Ctx<D>) -> Expectation {
     let keys = ["a", "b", "c", "d"];
     for round in 0..5_u8 {
         let write = async {
@@ -145,7 +145,7 @@ async fn atomicity<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-async fn uncommitted<D: Database>(c: Ctx<D>) -> Outcome {
+async fn uncommitted<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.set(&c.key("a"), b"1");
     tx.get_read_version().await?;
@@ -154,7 +154,7 @@ async fn uncommitted<D: Database>(c: Ctx<D>) -> Outcome {
     same("another transaction's read after the commit", c.value("a").await?, some("1"))
 }
 
-async fn version_above_read<D: Database>(c: Ctx<D>) -> Outcome {
+async fn version_above_read<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     let read = tx.get_read_version().await?;
     tx.set(&c.key("a"), b"1");
@@ -163,7 +163,7 @@ async fn version_above_read<D: Database>(c: Ctx<D>) -> Outcome {
     holds(committed > read, || format!("commit version {committed} > read version {read}"))
 }
 
-async fn version_visible<D: Database>(c: Ctx<D>) -> Outcome {
+async fn version_visible<D: Database>(c: Ctx<D>) -> Expectation {
     for round in 0..5 {
         let committed = c.put("a", format!("{round}")).await?;
         let tx = c.tx()?;
@@ -174,7 +174,7 @@ async fn version_visible<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-async fn versions_rise<D: Database>(c: Ctx<D>) -> Outcome {
+async fn versions_rise<D: Database>(c: Ctx<D>) -> Expectation {
     let mut last = 0;
     for _ in 0..5 {
         let version = c.put("a", "1").await?;
@@ -184,7 +184,7 @@ async fn versions_rise<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-async fn versions_pace<D: Database>(c: Ctx<D>) -> Outcome {
+async fn versions_pace<D: Database>(c: Ctx<D>) -> Expectation {
     let mut seen = Vec::new();
     // A recovery makes versions jump by the equivalent of a hundred seconds: one undisturbed second suffices.
     for _ in 0..3 {
@@ -201,7 +201,7 @@ async fn versions_pace<D: Database>(c: Ctx<D>) -> Outcome {
     Err(Broken::new(format!("promised about 1,000,000 versions a second, seen {seen:?}")))
 }
 
-async fn batch_order<D: Database>(c: Ctx<D>) -> Outcome {
+async fn batch_order<D: Database>(c: Ctx<D>) -> Expectation {
     let one = |number: u8| {
         let c = &c;
         async move {
@@ -223,7 +223,7 @@ async fn batch_order<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-async fn size_limit<D: Database>(c: Ctx<D>) -> Outcome {
+async fn size_limit<D: Database>(c: Ctx<D>) -> Expectation {
     let attempt = |less: i64| {
         let c = &c;
         async move {
@@ -238,7 +238,7 @@ async fn size_limit<D: Database>(c: Ctx<D>) -> Outcome {
     fails("a commit one byte larger", attempt(1).await, Error::TRANSACTION_TOO_LARGE)
 }
 
-async fn size_of_ranges<D: Database>(c: Ctx<D>, kind: ConflictRangeType) -> Outcome {
+async fn size_of_ranges<D: Database>(c: Ctx<D>, kind: ConflictRangeType) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(TransactionOption::SizeLimit(4_000))?;
     tx.set(&c.key("a"), b"small");
@@ -249,7 +249,7 @@ async fn size_of_ranges<D: Database>(c: Ctx<D>, kind: ConflictRangeType) -> Outc
     fails("the commit", tx.commit().await, Error::TRANSACTION_TOO_LARGE)
 }
 
-async fn size_default<D: Database>(c: Ctx<D>) -> Outcome {
+async fn size_default<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     let value = vec![7; 100_000];
     for i in 0..101_u8 {
@@ -258,7 +258,7 @@ async fn size_default<D: Database>(c: Ctx<D>) -> Outcome {
     fails("the commit", tx.commit().await, Error::TRANSACTION_TOO_LARGE)
 }
 
-async fn outstanding_reads<D: Database>(c: Ctx<D>) -> Outcome {
+async fn outstanding_reads<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.get_read_version().await?;
     c.put("a", "theirs").await?;
@@ -270,19 +270,19 @@ async fn outstanding_reads<D: Database>(c: Ctx<D>) -> Outcome {
     fails("the commit", committed, Error::NOT_COMMITTED)
 }
 
-async fn idempotency<D: Database>(c: Ctx<D>) -> Outcome {
+async fn idempotency<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(TransactionOption::AutomaticIdempotency)?;
     plain(c, tx).await
 }
 
-async fn causal_risky<D: Database>(c: Ctx<D>) -> Outcome {
+async fn causal_risky<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(TransactionOption::CausalWriteRisky)?;
     plain(c, tx).await
 }
 
-async fn plain<D: Database>(c: Ctx<D>, tx: D::Transaction) -> Outcome {
+async fn plain<D: Database>(c: Ctx<D>, tx: D::Transaction) -> Expectation {
     tx.set(&c.key("a"), b"1");
     let stamp = tx.get_versionstamp();
     succeeds("the commit", tx.commit().await)?;

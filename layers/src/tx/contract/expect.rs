@@ -5,7 +5,7 @@ use crate::tx::{Error, Result};
 use std::{any::Any, fmt};
 
 /// The outcome of a case.
-pub type Outcome = std::result::Result<(), Broken>;
+pub type Expectation = std::result::Result<(), Broken>;
 
 /// Why a case did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl From<Error> for Broken {
 }
 
 /// `seen` must equal what was `promised`.
-pub(super) fn same<T: PartialEq + fmt::Debug>(what: &str, seen: T, promised: T) -> Outcome {
+pub(super) fn same<T: PartialEq + fmt::Debug>(what: &str, seen: T, promised: T) -> Expectation {
     if seen == promised {
         return Ok(());
     }
@@ -62,17 +62,17 @@ pub(super) fn same<T: PartialEq + fmt::Debug>(what: &str, seen: T, promised: T) 
 }
 
 /// `condition` must hold; `what` describes it, including the figures.
-pub(super) fn holds(condition: bool, what: impl FnOnce() -> String) -> Outcome {
+pub(super) fn holds(condition: bool, what: impl FnOnce() -> String) -> Expectation {
     if condition { Ok(()) } else { Err(Broken::new(format!("promised, and not so: {}", what()))) }
 }
 
 /// `result` must be this error.
-pub(super) fn fails<T: fmt::Debug>(what: &str, result: Result<T>, promised: Error) -> Outcome {
+pub(super) fn fails<T: fmt::Debug>(what: &str, result: Result<T>, promised: Error) -> Expectation {
     fails_with(what, result, &[promised])
 }
 
 /// `result` must be one of these errors.
-pub(super) fn fails_with<T: fmt::Debug>(what: &str, result: Result<T>, promised: &[Error]) -> Outcome {
+pub(super) fn fails_with<T: fmt::Debug>(what: &str, result: Result<T>, promised: &[Error]) -> Expectation {
     match result {
         Err(e) if promised.contains(&e) => Ok(()),
         Err(e) => Err(Broken::from_error(&format!("{what}: promised {promised:?}, seen "), e)),
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_an_unasked_retryable_error_is_inconclusive() {
+    fn only_an_unexpected_retryable_error_is_inconclusive() {
         assert!(Broken::from(Error::NOT_COMMITTED).is_inconclusive());
         assert!(!Broken::from(Error::KEY_TOO_LARGE).is_inconclusive());
         assert!(!same("x", 1, 2).unwrap_err().is_inconclusive());

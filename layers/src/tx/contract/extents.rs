@@ -3,7 +3,7 @@
 //! conflict.
 
 use super::{
-    Broken, Case, Ctx, Outcome,
+    Broken, Case, Ctx, Expectation,
     expect::{fails, succeeds},
 };
 use crate::tx::{
@@ -428,7 +428,7 @@ async fn take<D: Database>(c: &Ctx<D>, tx: &D::Transaction, step: Step) -> Resul
     }
 }
 
-async fn listed_as<D: Database>(c: Ctx<D>, extent: &Extent, kind: ConflictRangeType) -> Outcome {
+async fn listed_as<D: Database>(c: Ctx<D>, extent: &Extent, kind: ConflictRangeType) -> Expectation {
     store(&c).await?;
     let tx = taken(&c, extent).await?;
     match kind {
@@ -437,7 +437,7 @@ async fn listed_as<D: Database>(c: Ctx<D>, extent: &Extent, kind: ConflictRangeT
     }
 }
 
-async fn reads_conflict<D: Database>(c: Ctx<D>, extent: &Extent) -> Outcome {
+async fn reads_conflict<D: Database>(c: Ctx<D>, extent: &Extent) -> Expectation {
     for probe in PROBES {
         store(&c).await?;
         let tx = taken(&c, extent).await?;
@@ -448,7 +448,7 @@ async fn reads_conflict<D: Database>(c: Ctx<D>, extent: &Extent) -> Outcome {
     Ok(())
 }
 
-async fn writes_conflict<D: Database>(c: Ctx<D>, extent: &Extent) -> Outcome {
+async fn writes_conflict<D: Database>(c: Ctx<D>, extent: &Extent) -> Expectation {
     for probe in PROBES {
         store(&c).await?;
         let reader = c.tx()?;
@@ -460,7 +460,7 @@ async fn writes_conflict<D: Database>(c: Ctx<D>, extent: &Extent) -> Outcome {
     Ok(())
 }
 
-fn judge(what: &str, probe: &str, committed: Result<()>, conflicts: bool) -> Outcome {
+fn judge(what: &str, probe: &str, committed: Result<()>, conflicts: bool) -> Expectation {
     let what = format!("{what} {probe:?} by somebody else, the commit");
     match committed {
         // An unexpected conflict breaks the promise; it is not merely a reason to try again.

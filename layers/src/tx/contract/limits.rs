@@ -1,7 +1,7 @@
 //! The sizes of the batches of a range read, and the meaning of `more`.
 
 use super::{
-    Case, Ctx, Outcome,
+    Case, Ctx, Expectation,
     expect::{fails, holds, same},
     world::Snapshot,
 };
@@ -86,13 +86,13 @@ fn before_last(batch: &RangeBatch) -> usize {
     rows.iter().map(|row| row.key.len() + row.value.len()).sum()
 }
 
-fn stops_at(what: &str, batch: &RangeBatch, target: usize) -> Outcome {
+fn stops_at(what: &str, batch: &RangeBatch, target: usize) -> Expectation {
     let held = before_last(batch);
     holds(held < target, || format!("{what}: a batch goes on only below {target} bytes; it held {held}"))?;
     holds(batch.more, || format!("{what}: there is more"))
 }
 
-async fn mode_bytes<D: Database>(c: Ctx<D>, mode: StreamingMode, target: usize) -> Outcome {
+async fn mode_bytes<D: Database>(c: Ctx<D>, mode: StreamingMode, target: usize) -> Expectation {
     fill(&c).await?;
     for reverse in [false, true] {
         let tx = c.tx()?;
@@ -112,7 +112,7 @@ async fn mode_bytes<D: Database>(c: Ctx<D>, mode: StreamingMode, target: usize) 
     Ok(())
 }
 
-async fn iterator_grows<D: Database>(c: Ctx<D>) -> Outcome {
+async fn iterator_grows<D: Database>(c: Ctx<D>) -> Expectation {
     fill(&c).await?;
     let tx = c.tx()?;
     for (iteration, target) in (1..).zip(PROGRESSION) {
@@ -123,7 +123,7 @@ async fn iterator_grows<D: Database>(c: Ctx<D>) -> Outcome {
     same("how many rows all batches hold", rows.len(), ROWS)
 }
 
-async fn target_bytes<D: Database>(c: Ctx<D>) -> Outcome {
+async fn target_bytes<D: Database>(c: Ctx<D>) -> Expectation {
     fill(&c).await?;
     let tx = c.tx()?;
     for mode in [WantAll, Serial, Large, Iterator] {
@@ -136,7 +136,7 @@ async fn target_bytes<D: Database>(c: Ctx<D>) -> Outcome {
     same("how many rows all batches hold", rows.len(), ROWS)
 }
 
-async fn large_rows<D: Database>(c: Ctx<D>) -> Outcome {
+async fn large_rows<D: Database>(c: Ctx<D>) -> Expectation {
     c.commit(|tx| (0..5_u8).for_each(|i| tx.set(&c.key([i]), &[7; 90_000]))).await?;
     let tx = c.tx()?;
     for mode in [Small, Iterator, WantAll] {
@@ -159,7 +159,7 @@ fn list(keys: &[&'static str]) -> Vec<Bytes> {
     keys.iter().map(|key| Bytes::from(*key)).collect()
 }
 
-async fn limit_rows<D: Database>(c: Ctx<D>) -> Outcome {
+async fn limit_rows<D: Database>(c: Ctx<D>) -> Expectation {
     c.put_all(&["a", "b", "c", "d"]).await?;
     for mode in [Iterator, WantAll, Small, Exact, Serial] {
         let range = c.everything().mode(mode);
@@ -169,12 +169,12 @@ async fn limit_rows<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-async fn limit_zero<D: Database>(c: Ctx<D>) -> Outcome {
+async fn limit_zero<D: Database>(c: Ctx<D>) -> Expectation {
     c.put_all(&["a", "b", "c"]).await?;
     same("a limit of 0", keys(&c, c.everything().limit(0)).await?, list(&["a", "b", "c"]))
 }
 
-async fn limit_beyond<D: Database>(c: Ctx<D>) -> Outcome {
+async fn limit_beyond<D: Database>(c: Ctx<D>) -> Expectation {
     c.put_all(&["a", "b"]).await?;
     for mode in [Iterator, WantAll, Exact] {
         same("a limit of 9", keys(&c, c.everything().limit(9).mode(mode)).await?, list(&["a", "b"]))?;
@@ -182,7 +182,7 @@ async fn limit_beyond<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-async fn limit_own<D: Database>(c: Ctx<D>) -> Outcome {
+async fn limit_own<D: Database>(c: Ctx<D>) -> Expectation {
     c.put_all(&["a", "b", "d", "e"]).await?;
     let tx = c.tx()?;
     tx.clear(&c.key("a"));
@@ -213,7 +213,7 @@ async fn batches<D: Database>(
     }
 }
 
-async fn more_at_limit<D: Database>(c: Ctx<D>) -> Outcome {
+async fn more_at_limit<D: Database>(c: Ctx<D>) -> Expectation {
     c.put_all(&["a", "b", "c", "d"]).await?;
     let tx = c.tx()?;
     for limit in 1..=3 {
@@ -223,7 +223,7 @@ async fn more_at_limit<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-async fn more_at_end<D: Database>(c: Ctx<D>) -> Outcome {
+async fn more_at_end<D: Database>(c: Ctx<D>) -> Expectation {
     c.put_all(&["a", "b", "c"]).await?;
     let tx = c.tx()?;
     same("rows and more", batches::<D>(&tx, c.everything(), 99).await?, (3, false))?;
@@ -231,7 +231,7 @@ async fn more_at_end<D: Database>(c: Ctx<D>) -> Outcome {
     same("rows and more at a limit of 9", batches::<D>(&tx, nine, 9).await?, (3, false))
 }
 
-async fn more_own<D: Database>(c: Ctx<D>) -> Outcome {
+async fn more_own<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     for key in ["a", "b", "c"] {
         tx.set(&c.key(key), b"own");
@@ -239,33 +239,33 @@ async fn more_own<D: Database>(c: Ctx<D>) -> Outcome {
     same("rows and more", batches::<D>(&tx, c.everything().limit(2), 2).await?, (2, true))
 }
 
-async fn exact_without<D: Database>(c: Ctx<D>) -> Outcome {
+async fn exact_without<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     let read = tx.get_range(&c.everything().mode(Exact), 1, Snapshot).await;
     fails("the read", read, Error::EXACT_MODE_WITHOUT_LIMITS)
 }
 
-async fn exact_zero<D: Database>(c: Ctx<D>) -> Outcome {
+async fn exact_zero<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     let read = tx.get_range(&c.everything().mode(Exact).limit(0), 1, Snapshot).await;
     fails("the read", read, Error::EXACT_MODE_WITHOUT_LIMITS)
 }
 
-async fn exact_limit<D: Database>(c: Ctx<D>) -> Outcome {
+async fn exact_limit<D: Database>(c: Ctx<D>) -> Expectation {
     fill(&c).await?;
     let tx = c.tx()?;
     let rows = tx.get_range_all(c.everything().mode(Exact).limit(50), Snapshot).await?;
     same("how many rows", rows.len(), 50)
 }
 
-async fn exact_bytes<D: Database>(c: Ctx<D>) -> Outcome {
+async fn exact_bytes<D: Database>(c: Ctx<D>) -> Expectation {
     fill(&c).await?;
     let tx = c.tx()?;
     let range = RangeOption { target_bytes: 1_000, ..c.everything().mode(Exact) };
     stops_at("exact", &tx.get_range(&range, 1, Snapshot).await?, 1_000)
 }
 
-async fn iteration_zero<D: Database>(c: Ctx<D>) -> Outcome {
+async fn iteration_zero<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     let read = tx.get_range(&c.everything(), 0, Snapshot).await;
     fails("the read", read, Error::CLIENT_INVALID_OPERATION)

@@ -2,7 +2,7 @@
 //! prefix.
 
 use super::{
-    Case, Ctx, Outcome,
+    Case, Ctx, Expectation,
     expect::{fails, holds, same, succeeds},
     world::{READ_CONFLICTS, Range, Serializable, Snapshot},
 };
@@ -101,7 +101,7 @@ fn row<D: Database>(c: &Ctx<D>, key: &str, n: usize) -> (KeyValue, Range) {
     (KeyValue::new(c.key(key), value(c, n)), led_to(c, n))
 }
 
-async fn rows<D: Database>(c: Ctx<D>) -> Outcome {
+async fn rows<D: Database>(c: Ctx<D>) -> Expectation {
     stored(&c).await?;
     let tx = c.tx()?;
     let batch = read(&c, &tx, &mapper()).await?;
@@ -109,7 +109,7 @@ async fn rows<D: Database>(c: Ctx<D>) -> Outcome {
     holds(batch.rows.len() == 3, || format!("3 rows; there are {}", batch.rows.len()))
 }
 
-async fn reverse<D: Database>(c: Ctx<D>) -> Outcome {
+async fn reverse<D: Database>(c: Ctx<D>) -> Expectation {
     stored(&c).await?;
     let tx = c.tx()?;
     let range = c.range("", "z").mode(StreamingMode::Exact).limit(2).reversed();
@@ -123,7 +123,7 @@ async fn conflict_ranges_are<D: Database>(
     tx: &D::Transaction,
     primary: (&str, &str),
     led: &[usize],
-) -> Outcome {
+) -> Expectation {
     // The ranges that rows map to begin with the type code of a byte string, which sorts before any text
     // prefix.
     let mut promised: Vec<Range> = led.iter().map(|n| led_to(c, *n)).collect();
@@ -135,7 +135,7 @@ async fn conflict_ranges_are<D: Database>(
     same("read conflict ranges", seen, promised)
 }
 
-async fn conflicts<D: Database>(c: Ctx<D>) -> Outcome {
+async fn conflicts<D: Database>(c: Ctx<D>) -> Expectation {
     stored(&c).await?;
     let tx = c.tx()?;
     read(&c, &tx, &mapper()).await?;
@@ -145,7 +145,7 @@ async fn conflicts<D: Database>(c: Ctx<D>) -> Outcome {
     fails("the commit", tx.commit().await, Error::NOT_COMMITTED)
 }
 
-async fn conflicts_limited<D: Database>(c: Ctx<D>) -> Outcome {
+async fn conflicts_limited<D: Database>(c: Ctx<D>) -> Expectation {
     stored(&c).await?;
     let tx = c.tx()?;
     let range = c.range("", "z").mode(StreamingMode::Exact).limit(2);
@@ -154,14 +154,14 @@ async fn conflicts_limited<D: Database>(c: Ctx<D>) -> Outcome {
     conflict_ranges_are(&c, &tx, ("", "b\0"), &[0, 1]).await
 }
 
-async fn own_write<D: Database>(c: Ctx<D>, key: &str) -> Outcome {
+async fn own_write<D: Database>(c: Ctx<D>, key: &str) -> Expectation {
     stored(&c).await?;
     let tx = c.tx()?;
     tx.clear(&c.key(key));
     fails("the read", read(&c, &tx, &mapper()).await, Error::GET_MAPPED_RANGE_READS_YOUR_WRITES)
 }
 
-async fn own_write_outside<D: Database>(c: Ctx<D>) -> Outcome {
+async fn own_write_outside<D: Database>(c: Ctx<D>) -> Expectation {
     stored(&c).await?;
     let tx = c.tx()?;
     tx.set(&c.key("z"), b"");
@@ -170,14 +170,14 @@ async fn own_write_outside<D: Database>(c: Ctx<D>) -> Outcome {
     same("rows", batch.rows.len(), 3)
 }
 
-async fn own_write_secondary<D: Database>(c: Ctx<D>) -> Outcome {
+async fn own_write_secondary<D: Database>(c: Ctx<D>) -> Expectation {
     stored(&c).await?;
     let tx = c.tx()?;
     tx.clear(&[&led_to(&c, 1).0[..], b"key"].concat());
     fails("the read", read(&c, &tx, &mapper()).await, Error::GET_MAPPED_RANGE_READS_YOUR_WRITES)
 }
 
-async fn snapshot<D: Database>(c: Ctx<D>) -> Outcome {
+async fn snapshot<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     let read = tx.get_mapped_range(&c.everything(), &mapper(), 1, Snapshot).await;
     fails("a snapshot read", read, Error::UNSUPPORTED_OPERATION)?;
@@ -187,7 +187,7 @@ async fn snapshot<D: Database>(c: Ctx<D>) -> Outcome {
     fails("one without read-your-writes", read, Error::UNSUPPORTED_OPERATION)
 }
 
-async fn single_keys<D: Database>(c: Ctx<D>) -> Outcome {
+async fn single_keys<D: Database>(c: Ctx<D>) -> Expectation {
     stored(&c).await?;
     for mapper in [pack(&("{V[0]}",)), pack(&("x", "{K[0]}", 7)), Vec::new()] {
         let tx = c.tx()?;
@@ -196,13 +196,13 @@ async fn single_keys<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-async fn inverted<D: Database>(c: Ctx<D>) -> Outcome {
+async fn inverted<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     let batch = tx.get_mapped_range(&c.range("z", "a"), &mapper(), 1, Snapshot).await;
     same("the batch", succeeds("the read", batch)?, MappedBatch::default())
 }
 
-async fn illegal<D: Database>(c: Ctx<D>) -> Outcome {
+async fn illegal<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     let read = async |begin: &[u8], end: &[u8], mode| {
         let range = RangeOption::new(begin.to_vec(), end.to_vec()).mode(mode);
@@ -216,7 +216,7 @@ async fn illegal<D: Database>(c: Ctx<D>) -> Outcome {
     fails("exact mode without a limit", unlimited, Error::EXACT_MODE_WITHOUT_LIMITS)
 }
 
-async fn not_a_tuple<D: Database>(c: Ctx<D>) -> Outcome {
+async fn not_a_tuple<D: Database>(c: Ctx<D>) -> Expectation {
     c.put("a", "text").await?;
     let ask = async |mapper: &[u8]| read(&c, &c.tx()?, mapper).await;
     fails("a mapper", ask(b"\x05").await, Error::MAPPER_NOT_TUPLE)?;
@@ -224,7 +224,7 @@ async fn not_a_tuple<D: Database>(c: Ctx<D>) -> Outcome {
     fails("a value", ask(&pack(&("{V[0]}", "{...}"))).await, Error::VALUE_NOT_TUPLE)
 }
 
-async fn bad_mapper<D: Database>(c: Ctx<D>) -> Outcome {
+async fn bad_mapper<D: Database>(c: Ctx<D>) -> Expectation {
     stored(&c).await?;
     let ask = async |mapper: &[u8]| read(&c, &c.tx()?, mapper).await;
     for index in ["{V[2]}", "{V[-1]}", "{V[x]}"] {
@@ -234,7 +234,7 @@ async fn bad_mapper<D: Database>(c: Ctx<D>) -> Outcome {
     fails("{...} before the end", early, Error::MAPPER_BAD_RANGE_DESCRIPTOR)
 }
 
-async fn errors_stay<D: Database>(c: Ctx<D>) -> Outcome {
+async fn errors_stay<D: Database>(c: Ctx<D>) -> Expectation {
     stored(&c).await?;
     let tx = c.tx()?;
     tx.clear(&c.key("b"));

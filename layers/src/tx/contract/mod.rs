@@ -44,8 +44,6 @@ mod extents;
 mod handle;
 mod limits;
 mod mapped;
-#[cfg(test)]
-mod nowhere;
 mod options;
 mod ranges;
 mod reads;
@@ -53,11 +51,13 @@ mod sizes;
 mod special;
 mod stamps;
 mod unobservable;
+#[cfg(test)]
+mod unreachable;
 mod unreadable;
 mod watches;
 mod world;
 
-pub use expect::{Broken, Outcome};
+pub use expect::{Broken, Expectation};
 pub use unobservable::{NOT_OBSERVABLE, NotObservable};
 pub use world::Ctx;
 
@@ -80,7 +80,7 @@ const ATTEMPTS: u32 = 4;
 /// too old need most of a minute on a database that keeps old versions for long.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-type Run<D> = Box<dyn Fn(Ctx<D>) -> BoxFuture<'static, Outcome> + Send + Sync>;
+type Run<D> = Box<dyn Fn(Ctx<D>) -> BoxFuture<'static, Expectation> + Send + Sync>;
 
 /// One promise and the test of it.
 pub struct Case<D: Database> {
@@ -98,7 +98,7 @@ impl<D: Database> Case<D> {
     fn new<F, Fut>(section: &'static str, topic: &str, promise: impl Into<String>, run: F) -> Case<D>
     where
         F: Fn(Ctx<D>) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Outcome> + Send + 'static,
+        Fut: Future<Output = Expectation> + Send + 'static,
     {
         Case {
             name: format!("{section}/{topic}"),
@@ -111,7 +111,7 @@ impl<D: Database> Case<D> {
 
 /// The result of one case.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct CaseResult {
     /// The case's name.
     pub name: String,
     /// The promise it tests.
@@ -151,30 +151,30 @@ pub fn cases<D: Database>() -> Vec<Case<D>> {
 ///
 /// `prefix` must be shorter than 1,000 bytes, must not begin with `\xff`, and must not be used by others in
 /// the meantime.
-pub async fn run_all<D: Database>(db: &D, prefix: &[u8], filter: &str) -> Vec<Verdict> {
+pub async fn run_all<D: Database>(db: &D, prefix: &[u8], filter: &str) -> Vec<CaseResult> {
     run_each(db, prefix, filter, |_| true).await
 }
 
-/// Like [`run_all`], but calls `heard` with each verdict, and stops when it returns `false`.
+/// Like [`run_all`], but calls `on_result` with each result, and stops when it returns `false`.
 pub async fn run_each<D: Database>(
     db: &D,
     prefix: &[u8],
     filter: &str,
-    mut heard: impl FnMut(&Verdict) -> bool,
-) -> Vec<Verdict> {
-    let mut verdicts = Vec::new();
+    mut on_result: impl FnMut(&CaseResult) -> bool,
+) -> Vec<CaseResult> {
+    let mut results = Vec::new();
     for (number, case) in cases::<D>().into_iter().enumerate() {
         if case.name.contains(filter) {
             let result = run_case(db, prefix, number, &case).await;
-            let verdict = Verdict { name: case.name, promise: case.promise, result };
-            let goes_on = heard(&verdict);
-            verdicts.push(verdict);
+            let case_result = CaseResult { name: case.name, promise: case.promise, result };
+            let goes_on = on_result(&case_result);
+            results.push(case_result);
             if !goes_on {
                 break;
             }
         }
     }
-    verdicts
+    results
 }
 
 /// Runs one case until an attempt is conclusive.
@@ -194,7 +194,7 @@ async fn run_case<D: Database>(db: &D, prefix: &[u8], number: usize, case: &Case
 }
 
 /// One attempt: clears the prefix, runs the case, and clears the prefix again, each with a time limit.
-async fn attempt_case<D: Database>(ctx: &Ctx<D>, case: &Case<D>) -> Outcome {
+async fn attempt_case<D: Database>(ctx: &Ctx<D>, case: &Case<D>) -> Expectation {
     bounded(ctx, async { Ok(ctx.clear_all().await.map(drop)?) }).await?;
     let outcome = bounded(ctx, (case.run)(ctx.clone())).await;
     let cleared = bounded(ctx, async { Ok(ctx.clear_all().await.map(drop)?) }).await;
@@ -202,7 +202,7 @@ async fn attempt_case<D: Database>(ctx: &Ctx<D>, case: &Case<D>) -> Outcome {
 }
 
 /// Turns a panic, or an exceeded time limit, into an outcome.
-async fn bounded<D: Database>(ctx: &Ctx<D>, work: impl Future<Output = Outcome> + Send) -> Outcome {
+async fn bounded<D: Database>(ctx: &Ctx<D>, work: impl Future<Output = Expectation> + Send) -> Expectation {
     let guarded = pin!(AssertUnwindSafe(work).catch_unwind());
     match select(guarded, ctx.db.env().sleep(PATIENCE)).await {
         Either::Left((Ok(outcome), _)) => outcome,
@@ -213,14 +213,14 @@ async fn bounded<D: Database>(ctx: &Ctx<D>, work: impl Future<Output = Outcome> 
 
 #[cfg(test)]
 mod tests {
-    use super::nowhere::Nowhere;
+    use super::unreachable::UnreachableDatabase;
     use super::*;
     use crate::tx::Error;
     use std::collections::BTreeSet;
 
     #[test]
     fn names_are_unique_and_every_section_has_cases() {
-        let all = cases::<Nowhere>();
+        let all = cases::<UnreachableDatabase>();
         let names: BTreeSet<&str> = all.iter().map(|c| c.name.as_str()).collect();
         assert_eq!(names.len(), all.len(), "two cases share a name");
         for section in SECTIONS {
@@ -234,10 +234,14 @@ mod tests {
 
     #[test]
     fn a_case_that_fails_stops_no_other() {
-        let verdicts =
-            run_all(&Nowhere::new(), b"contract/", "conflicts/").now_or_never().expect("nothing to wait for");
-        assert_eq!(verdicts.len(), cases::<Nowhere>().iter().filter(|c| c.section == "conflicts").count());
-        assert!(verdicts.iter().all(|v| v.result.is_err()));
+        let results = run_all(&UnreachableDatabase::new(), b"contract/", "conflicts/")
+            .now_or_never()
+            .expect("nothing to wait for");
+        assert_eq!(
+            results.len(),
+            cases::<UnreachableDatabase>().iter().filter(|c| c.section == "conflicts").count()
+        );
+        assert!(results.iter().all(|v| v.result.is_err()));
     }
 
     #[test]
@@ -250,7 +254,7 @@ mod tests {
 
     #[test]
     fn an_option_by_its_code_is_refused_when_there_is_none_and_set_otherwise() {
-        let (db, watches) = (Nowhere::new(), 5_i64.to_le_bytes());
+        let (db, watches) = (UnreachableDatabase::new(), 5_i64.to_le_bytes());
         assert_eq!(db.set_option_raw(-1, None), Err(Error::INVALID_OPTION));
         assert_eq!(db.set_option_raw(20, None), Err(Error::INVALID_OPTION_VALUE));
         assert_eq!(db.set_option_raw(20, Some(&watches)), Err(Error::INTERNAL_ERROR), "its own answer");

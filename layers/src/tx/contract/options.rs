@@ -1,7 +1,7 @@
 //! The effects of options, and which of them remain set after `on_error`.
 
 use super::{
-    Case, Ctx, Outcome,
+    Case, Ctx, Expectation,
     expect::{fails, fails_with, holds, same, succeeds},
     world::{CONFLICTING_KEYS, READ_CONFLICTS, Serializable, Snapshot, ranges, some},
 };
@@ -193,7 +193,7 @@ const HARMLESS_RAW: &[Raw] = &[
 ];
 
 /// A transaction has at most five tags.
-async fn sixth_tag<D: Database>(c: Ctx<D>) -> Outcome {
+async fn sixth_tag<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     for tag in ["1", "2", "3", "4", "5"] {
         succeeds("a tag", set_then_read(&c, &tx, TransactionOption::Tag(tag.into())).await)?;
@@ -212,7 +212,7 @@ async fn set_then_read<D: Database>(
     tx.get(&c.key("a"), Serializable).await.map(drop)
 }
 
-async fn refused<D: Database>(c: Ctx<D>, option: TransactionOption, errors: &[Error]) -> Outcome {
+async fn refused<D: Database>(c: Ctx<D>, option: TransactionOption, errors: &[Error]) -> Expectation {
     let tx = c.tx()?;
     fails_with("the option or the next read", set_then_read(&c, &tx, option).await, errors)
 }
@@ -222,7 +222,7 @@ async fn refused_raw<D: Database>(
     code: i32,
     value: Option<&'static [u8]>,
     errors: &[Error],
-) -> Outcome {
+) -> Expectation {
     let tx = c.tx()?;
     let set = match tx.set_option_raw(code, value) {
         Ok(()) => tx.get(&c.key("a"), Serializable).await.map(drop),
@@ -234,7 +234,7 @@ async fn refused_raw<D: Database>(
 async fn harmless<D: Database>(
     c: Ctx<D>,
     set: impl Fn(&D::Transaction) -> Result<()> + Send + Sync,
-) -> Outcome {
+) -> Expectation {
     c.put("a", "1").await?;
     let tx = c.tx()?;
     succeeds("the option", set(&tx))?;
@@ -244,7 +244,7 @@ async fn harmless<D: Database>(
     same("the value", c.value("b").await?, some("2"))
 }
 
-async fn timeout_read<D: Database>(c: Ctx<D>) -> Outcome {
+async fn timeout_read<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(Timeout(50))?;
     c.pause(200).await;
@@ -254,7 +254,7 @@ async fn timeout_read<D: Database>(c: Ctx<D>) -> Outcome {
     fails("get_range", range, Error::TRANSACTION_TIMED_OUT)
 }
 
-async fn timeout_commit<D: Database>(c: Ctx<D>) -> Outcome {
+async fn timeout_commit<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(Timeout(50))?;
     tx.set(&c.key("a"), b"1");
@@ -263,7 +263,7 @@ async fn timeout_commit<D: Database>(c: Ctx<D>) -> Outcome {
     same("the value", c.value("a").await?, None)
 }
 
-async fn timeout_over_retries<D: Database>(c: Ctx<D>) -> Outcome {
+async fn timeout_over_retries<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(Timeout(1_000))?;
     let begin = c.db.env().now();
@@ -283,7 +283,7 @@ async fn timeout_over_retries<D: Database>(c: Ctx<D>) -> Outcome {
     }
 }
 
-async fn timeout_zero<D: Database>(c: Ctx<D>) -> Outcome {
+async fn timeout_zero<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(Timeout(300))?;
     tx.set_option(Timeout(0))?;
@@ -291,7 +291,7 @@ async fn timeout_zero<D: Database>(c: Ctx<D>) -> Outcome {
     succeeds("a read", tx.get(&c.key("a"), Serializable).await).map(drop)
 }
 
-async fn timeout_latest<D: Database>(c: Ctx<D>) -> Outcome {
+async fn timeout_latest<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(Timeout(300))?;
     tx.set_option(Timeout(30_000))?;
@@ -302,7 +302,7 @@ async fn timeout_latest<D: Database>(c: Ctx<D>) -> Outcome {
     fails("a read after a timeout that has already passed", read, Error::TRANSACTION_TIMED_OUT)
 }
 
-async fn timeout_reset<D: Database>(c: Ctx<D>) -> Outcome {
+async fn timeout_reset<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(Timeout(50))?;
     c.pause(200).await;
@@ -312,7 +312,7 @@ async fn timeout_reset<D: Database>(c: Ctx<D>) -> Outcome {
     succeeds("a later read", tx.get(&c.key("b"), Serializable).await).map(drop)
 }
 
-async fn persistent_retry_limit<D: Database>(c: Ctx<D>) -> Outcome {
+async fn persistent_retry_limit<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(RetryLimit(1))?;
     succeeds("the retry", tx.on_error(Error::NOT_COMMITTED).await)?;
@@ -329,7 +329,7 @@ async fn long_backoff<D: Database>(c: &Ctx<D>, tx: &D::Transaction) -> Result<Du
     Ok(c.db.env().now() - begin)
 }
 
-async fn persistent_max_delay<D: Database>(c: Ctx<D>) -> Outcome {
+async fn persistent_max_delay<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(MaxRetryDelay(2))?;
     let took = long_backoff(&c, &tx).await?;
@@ -344,37 +344,37 @@ async fn retried<D: Database>(c: &Ctx<D>, option: TransactionOption) -> Result<D
     Ok(tx)
 }
 
-async fn lost_ryw<D: Database>(c: Ctx<D>) -> Outcome {
+async fn lost_ryw<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = retried(&c, ReadYourWritesDisable).await?;
     tx.set(&c.key("a"), b"1");
     same("a read of an own write", tx.get(&c.key("a"), Serializable).await?, some("1"))
 }
 
-async fn lost_snapshot_ryw<D: Database>(c: Ctx<D>) -> Outcome {
+async fn lost_snapshot_ryw<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = retried(&c, SnapshotRywDisable).await?;
     tx.set(&c.key("a"), b"1");
     same("a snapshot read of an own write", tx.get(&c.key("a"), Snapshot).await?, some("1"))
 }
 
-async fn lost_next_write<D: Database>(c: Ctx<D>) -> Outcome {
+async fn lost_next_write<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = retried(&c, NextWriteNoWriteConflictRange).await?;
     tx.set(&c.key("a"), b"1");
     c.writes_are(&tx, &[("a", "a\0")]).await
 }
 
-async fn lost_system<D: Database>(c: Ctx<D>, option: TransactionOption) -> Outcome {
+async fn lost_system<D: Database>(c: Ctx<D>, option: TransactionOption) -> Expectation {
     let tx = retried(&c, option).await?;
     let read = tx.get(b"\xff/shaketable", Snapshot).await;
     fails("a read of a system key", read, Error::KEY_OUTSIDE_LEGAL_RANGE)
 }
 
-async fn lost_size_limit<D: Database>(c: Ctx<D>) -> Outcome {
+async fn lost_size_limit<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = retried(&c, SizeLimit(100)).await?;
     tx.set(&c.key("a"), &[0; 500]);
     succeeds("the commit", tx.commit().await)
 }
 
-async fn lost_report<D: Database>(c: Ctx<D>) -> Outcome {
+async fn lost_report<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = retried(&c, ReportConflictingKeys).await?;
     tx.get(&c.key("a"), Serializable).await?;
     c.put("a", "theirs").await?;
@@ -383,27 +383,27 @@ async fn lost_report<D: Database>(c: Ctx<D>) -> Outcome {
     same("conflicting keys", c.listed(&tx, CONFLICTING_KEYS).await?, ranges(&[]))
 }
 
-async fn lost_relaxed<D: Database>(c: Ctx<D>) -> Outcome {
+async fn lost_relaxed<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = retried(&c, SpecialKeySpaceRelaxed).await?;
     let read = tx.get(b"\xff\xff/no/such/module", Snapshot).await;
     fails("a read of no module", read, Error::SPECIAL_KEYS_NO_MODULE_FOUND)
 }
 
-async fn lost_special_writes<D: Database>(c: Ctx<D>) -> Outcome {
+async fn lost_special_writes<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = retried(&c, SpecialKeySpaceEnableWrites).await?;
     tx.clear(&[READ_CONFLICTS, b"a"].concat());
     let read = tx.get(&c.key("a"), Snapshot).await;
     fails("a read after a write of special keys", read, Error::SPECIAL_KEYS_WRITE_DISABLED)
 }
 
-async fn lost_bypass<D: Database>(c: Ctx<D>) -> Outcome {
+async fn lost_bypass<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = retried(&c, BypassUnreadable).await?;
     tx.atomic_op(&c.key("a"), &[0; 14], MutationType::SetVersionstampedValue);
     let read = tx.get(&c.key("a"), Serializable).await;
     fails("a read of the stamped value", read, Error::ACCESSED_UNREADABLE)
 }
 
-async fn lost_by_reset<D: Database>(c: Ctx<D>) -> Outcome {
+async fn lost_by_reset<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(ReadYourWritesDisable)?;
     tx.set_option(AccessSystemKeys)?;
@@ -417,7 +417,7 @@ async fn lost_by_reset<D: Database>(c: Ctx<D>) -> Outcome {
     succeeds("the commit", tx.commit().await)
 }
 
-async fn late_ryw<D: Database>(c: Ctx<D>, write: bool) -> Outcome {
+async fn late_ryw<D: Database>(c: Ctx<D>, write: bool) -> Expectation {
     let tx = c.tx()?;
     if write {
         tx.set(&c.key("a"), b"1");
@@ -446,30 +446,30 @@ async fn own_write<D: Database>(c: &Ctx<D>, options: &[TransactionOption]) -> Re
     Ok((sees[0], sees[1]))
 }
 
-async fn snapshot_default<D: Database>(c: Ctx<D>) -> Outcome {
+async fn snapshot_default<D: Database>(c: Ctx<D>) -> Expectation {
     same("snapshot and serializable reads see it", own_write(&c, &[]).await?, (true, true))
 }
 
-async fn snapshot_disable<D: Database>(c: Ctx<D>) -> Outcome {
+async fn snapshot_disable<D: Database>(c: Ctx<D>) -> Expectation {
     let seen = own_write(&c, &[SnapshotRywDisable]).await?;
     same("snapshot and serializable reads see it", seen, (false, true))
 }
 
-async fn snapshot_counter<D: Database>(c: Ctx<D>) -> Outcome {
+async fn snapshot_counter<D: Database>(c: Ctx<D>) -> Expectation {
     let two = [SnapshotRywDisable, SnapshotRywDisable, SnapshotRywEnable];
     same("two disables, one enable", own_write(&c, &two).await?, (false, true))?;
     let all = [two.as_slice(), &[SnapshotRywEnable]].concat();
     same("two disables, two enables", own_write(&c, &all).await?, (true, true))
 }
 
-async fn snapshot_surplus<D: Database>(c: Ctx<D>) -> Outcome {
+async fn snapshot_surplus<D: Database>(c: Ctx<D>) -> Expectation {
     let one = [SnapshotRywEnable, SnapshotRywDisable];
     same("an enable, a disable", own_write(&c, &one).await?, (true, true))?;
     let more = [one.as_slice(), &[SnapshotRywDisable]].concat();
     same("an enable, two disables", own_write(&c, &more).await?, (false, true))
 }
 
-async fn next_write<D: Database>(c: Ctx<D>) -> Outcome {
+async fn next_write<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(NextWriteNoWriteConflictRange)?;
     tx.set(&c.key("a"), b"1");
@@ -479,7 +479,7 @@ async fn next_write<D: Database>(c: Ctx<D>) -> Outcome {
     same("the write without a conflict range", c.value("a").await?, some("1"))
 }
 
-async fn next_write_no_conflict<D: Database>(c: Ctx<D>) -> Outcome {
+async fn next_write_no_conflict<D: Database>(c: Ctx<D>) -> Expectation {
     let reader = c.tx()?;
     reader.get(&c.key("a"), Serializable).await?;
     let tx = c.tx()?;
@@ -490,7 +490,7 @@ async fn next_write_no_conflict<D: Database>(c: Ctx<D>) -> Outcome {
     succeeds("the reader's commit", reader.commit().await)
 }
 
-async fn system_read<D: Database>(c: Ctx<D>) -> Outcome {
+async fn system_read<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(ReadSystemKeys)?;
     same("a system key that is absent", tx.get(b"\xff/shaketable/absent", Snapshot).await?, None)?;
@@ -499,7 +499,7 @@ async fn system_read<D: Database>(c: Ctx<D>) -> Outcome {
     fails("after a write of a system key", read, Error::KEY_OUTSIDE_LEGAL_RANGE)
 }
 
-async fn system_access<D: Database>(c: Ctx<D>) -> Outcome {
+async fn system_access<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(AccessSystemKeys)?;
     same("a system key that is absent", tx.get(b"\xff/shaketable/absent", Snapshot).await?, None)
@@ -510,15 +510,15 @@ async fn with_default<D: Database>(
     c: &Ctx<D>,
     set: DatabaseOption,
     restore: DatabaseOption,
-    case: impl Future<Output = Outcome> + Send,
-) -> Outcome {
+    case: impl Future<Output = Expectation> + Send,
+) -> Expectation {
     c.db.set_option(set)?;
     let outcome = case.await;
     c.db.set_option(restore)?;
     outcome
 }
 
-async fn db_timeout<D: Database>(c: Ctx<D>) -> Outcome {
+async fn db_timeout<D: Database>(c: Ctx<D>) -> Expectation {
     let earlier = c.tx()?;
     let case = async {
         let tx = c.tx()?;
@@ -534,7 +534,7 @@ async fn db_timeout<D: Database>(c: Ctx<D>) -> Outcome {
     with_default(&c, set, restore, case).await
 }
 
-async fn db_retry_limit<D: Database>(c: Ctx<D>) -> Outcome {
+async fn db_retry_limit<D: Database>(c: Ctx<D>) -> Expectation {
     let case = async {
         let tx = c.tx()?;
         succeeds("the retry", tx.on_error(Error::NOT_COMMITTED).await)?;
@@ -544,7 +544,7 @@ async fn db_retry_limit<D: Database>(c: Ctx<D>) -> Outcome {
     with_default(&c, set, DatabaseOption::TransactionRetryLimit(-1), case).await
 }
 
-async fn db_size_limit<D: Database>(c: Ctx<D>) -> Outcome {
+async fn db_size_limit<D: Database>(c: Ctx<D>) -> Expectation {
     let case = async {
         let tx = c.tx()?;
         for attempt in ["the first attempt's commit", "the second attempt's commit"] {
@@ -558,7 +558,7 @@ async fn db_size_limit<D: Database>(c: Ctx<D>) -> Outcome {
     with_default(&c, set, DatabaseOption::TransactionSizeLimit(10_000_000), case).await
 }
 
-async fn db_max_delay<D: Database>(c: Ctx<D>) -> Outcome {
+async fn db_max_delay<D: Database>(c: Ctx<D>) -> Expectation {
     let case = async {
         let took = long_backoff(&c, &c.tx()?).await?;
         holds(took < Duration::from_secs(1), || format!("32 backoffs of at most 0.002 s; they took {took:?}"))
@@ -567,7 +567,7 @@ async fn db_max_delay<D: Database>(c: Ctx<D>) -> Outcome {
     with_default(&c, set, DatabaseOption::TransactionMaxRetryDelay(1_000), case).await
 }
 
-async fn db_snapshot_ryw<D: Database>(c: Ctx<D>) -> Outcome {
+async fn db_snapshot_ryw<D: Database>(c: Ctx<D>) -> Expectation {
     let case = async {
         same("a new transaction", own_write(&c, &[]).await?, (false, true))?;
         same("one that enables it", own_write(&c, &[SnapshotRywEnable]).await?, (true, true))
@@ -576,7 +576,7 @@ async fn db_snapshot_ryw<D: Database>(c: Ctx<D>) -> Outcome {
     with_default(&c, set, restore, case).await
 }
 
-async fn db_overridden<D: Database>(c: Ctx<D>) -> Outcome {
+async fn db_overridden<D: Database>(c: Ctx<D>) -> Expectation {
     let case = async {
         let tx = c.tx()?;
         tx.set_option(RetryLimit(3))?;
@@ -589,7 +589,7 @@ async fn db_overridden<D: Database>(c: Ctx<D>) -> Outcome {
     with_default(&c, set, DatabaseOption::TransactionRetryLimit(-1), case).await
 }
 
-async fn db_raw<D: Database>(c: Ctx<D>) -> Outcome {
+async fn db_raw<D: Database>(c: Ctx<D>) -> Expectation {
     let case = async {
         let tx = c.tx()?;
         succeeds("the retry", tx.on_error(Error::NOT_COMMITTED).await)?;
@@ -602,7 +602,7 @@ async fn db_raw<D: Database>(c: Ctx<D>) -> Outcome {
     fails("an option that there is not", c.db.set_option_raw(11, None), Error::INVALID_OPTION)
 }
 
-async fn db_machine<D: Database>(c: Ctx<D>) -> Outcome {
+async fn db_machine<D: Database>(c: Ctx<D>) -> Expectation {
     c.put("a", "1").await?;
     c.db.set_option(DatabaseOption::MachineId(Some("abc".into())))?;
     c.db.set_option(DatabaseOption::DatacenterId(Some("contract".into())))?;
@@ -612,7 +612,7 @@ async fn db_machine<D: Database>(c: Ctx<D>) -> Outcome {
     same("the value", value?, some("1"))
 }
 
-async fn raw_option<D: Database>(c: Ctx<D>) -> Outcome {
+async fn raw_option<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     succeeds("the option", tx.set_option_raw(503, Some(&100_i64.to_le_bytes())))?;
     tx.set(&c.key("a"), &[0; 500]);
@@ -623,7 +623,7 @@ async fn raw_option<D: Database>(c: Ctx<D>) -> Outcome {
     same("a read of an own write", tx.get(&c.key("a"), Serializable).await?, None)
 }
 
-async fn other_identifier<D: Database>(c: Ctx<D>) -> Outcome {
+async fn other_identifier<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     let identifier = |name: &str| DebugTransactionIdentifier(name.to_owned());
     for _ in 0..2 {
@@ -634,7 +634,7 @@ async fn other_identifier<D: Database>(c: Ctx<D>) -> Outcome {
     fails("another", other, Error::CLIENT_INVALID_OPERATION)
 }
 
-async fn idempotency_id<D: Database>(c: Ctx<D>) -> Outcome {
+async fn idempotency_id<D: Database>(c: Ctx<D>) -> Expectation {
     let id = Bytes::copy_from_slice(&c.db.env().random_bytes::<20>());
     let tx = c.tx()?;
     tx.set_option(IdempotencyId(id))?;
@@ -659,7 +659,7 @@ async fn cached<D: Database>(c: &Ctx<D>) -> Result<Option<D::Transaction>> {
     }
 }
 
-async fn grv_cache<D: Database>(c: Ctx<D>) -> Outcome {
+async fn grv_cache<D: Database>(c: Ctx<D>) -> Expectation {
     for value in ["1", "2", "3", "4", "5"] {
         // The cache, if there is one, holds this version now.
         c.tx()?.get_read_version().await?;
@@ -672,7 +672,7 @@ async fn grv_cache<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-async fn grv_cache_skipped<D: Database>(c: Ctx<D>) -> Outcome {
+async fn grv_cache_skipped<D: Database>(c: Ctx<D>) -> Expectation {
     let committed = c.put("a", "1").await?;
     let Some(tx) = cached(&c).await? else { return Ok(()) };
     tx.set_option(SkipGrvCache)?;

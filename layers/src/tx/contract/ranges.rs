@@ -2,7 +2,7 @@
 //! into them.
 
 use super::{
-    Case, Ctx, Outcome,
+    Case, Ctx, Expectation,
     expect::{fails, holds, same, succeeds},
     world::{Serializable, Snapshot},
 };
@@ -60,14 +60,14 @@ fn list(keys: &[&'static str]) -> Vec<Bytes> {
     keys.iter().map(|key| Bytes::from(*key)).collect()
 }
 
-async fn half_open<D: Database>(c: Ctx<D>) -> Outcome {
+async fn half_open<D: Database>(c: Ctx<D>) -> Expectation {
     c.put_all(&["a", "b", "b\0", "c", "d"]).await?;
     let tx = c.tx()?;
     same("[b, d)", keys(&c, &tx, c.range("b", "d")).await?, list(&["b", "b\0", "c"]))?;
     same("[b\\0, c\\0)", keys(&c, &tx, c.range("b\0", "c\0")).await?, list(&["b\0", "c"]))
 }
 
-async fn empty<D: Database>(c: Ctx<D>) -> Outcome {
+async fn empty<D: Database>(c: Ctx<D>) -> Expectation {
     c.put_all(&["a", "c"]).await?;
     let tx = c.tx()?;
     for (begin, end) in [("b", "c"), ("a", "a"), ("b", "b"), ("x", "y")] {
@@ -78,7 +78,7 @@ async fn empty<D: Database>(c: Ctx<D>) -> Outcome {
     same("more of an empty range", none.more, false)
 }
 
-async fn inverted<D: Database>(c: Ctx<D>) -> Outcome {
+async fn inverted<D: Database>(c: Ctx<D>) -> Expectation {
     c.put_all(&["a", "b", "c"]).await?;
     let tx = c.tx()?;
     for reverse in [false, true] {
@@ -91,7 +91,7 @@ async fn inverted<D: Database>(c: Ctx<D>) -> Outcome {
     same("resolved begin behind resolved end", keys(&c, &tx, range).await?, vec![])
 }
 
-async fn reverse<D: Database>(c: Ctx<D>) -> Outcome {
+async fn reverse<D: Database>(c: Ctx<D>) -> Expectation {
     c.put_all(&["a", "b", "c", "d"]).await?;
     let tx = c.tx()?;
     tx.set(&c.key("bb"), b"own");
@@ -102,7 +102,7 @@ async fn reverse<D: Database>(c: Ctx<D>) -> Outcome {
     same("the last two", two, list(&["d", "bb"]))
 }
 
-async fn selectors<D: Database>(c: Ctx<D>) -> Outcome {
+async fn selectors<D: Database>(c: Ctx<D>) -> Expectation {
     let all = ["b", "d", "f", "h", "j"];
     c.put_all(&all).await?;
     let tx = c.tx()?;
@@ -150,7 +150,7 @@ async fn mixed<D: Database>(c: &Ctx<D>) -> Result<D::Transaction> {
     Ok(tx)
 }
 
-async fn own_writes<D: Database>(c: Ctx<D>) -> Outcome {
+async fn own_writes<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = mixed(&c).await?;
     let promised: Vec<(Bytes, Bytes)> =
         [("a", "own"), ("bb", "own"), ("c", "c"), ("d", "d!"), ("f", "f"), ("g", "g")]
@@ -175,7 +175,7 @@ async fn own_writes<D: Database>(c: Ctx<D>) -> Outcome {
     same("the rows committed", c.rows().await?, promised)
 }
 
-async fn own_only<D: Database>(c: Ctx<D>) -> Outcome {
+async fn own_only<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     for key in ["c", "a", "b"] {
         tx.set(&c.key(key), b"own");
@@ -184,7 +184,7 @@ async fn own_only<D: Database>(c: Ctx<D>) -> Outcome {
     same("its first two", keys(&c, &tx, c.everything().limit(2)).await?, list(&["a", "b"]))
 }
 
-async fn own_clears<D: Database>(c: Ctx<D>) -> Outcome {
+async fn own_clears<D: Database>(c: Ctx<D>) -> Expectation {
     c.put_all(&["a", "b", "c"]).await?;
     let tx = c.tx()?;
     tx.clear_range(&c.key(""), &c.key("z"));
@@ -193,7 +193,7 @@ async fn own_clears<D: Database>(c: Ctx<D>) -> Outcome {
     same("the range after a set", keys(&c, &tx, c.everything()).await?, list(&["b"]))
 }
 
-async fn compare_and_clear<D: Database>(c: Ctx<D>) -> Outcome {
+async fn compare_and_clear<D: Database>(c: Ctx<D>) -> Expectation {
     c.put_all(&["a", "b", "c"]).await?;
     let tx = c.tx()?;
     tx.atomic_op(&c.key("b"), b"b", MutationType::CompareAndClear);
@@ -202,7 +202,7 @@ async fn compare_and_clear<D: Database>(c: Ctx<D>) -> Outcome {
     same("its last two", keys(&c, &tx, c.everything().reversed().limit(2)).await?, list(&["c", "a"]))
 }
 
-async fn issued_before<D: Database>(c: Ctx<D>) -> Outcome {
+async fn issued_before<D: Database>(c: Ctx<D>) -> Expectation {
     c.put_all(&["a", "b"]).await?;
     let tx = c.tx()?;
     let everything = c.everything();
@@ -214,14 +214,14 @@ async fn issued_before<D: Database>(c: Ctx<D>) -> Outcome {
     same("a range after the writes", keys(&c, &tx, c.everything()).await?, list(&["b", "c"]))
 }
 
-async fn system<D: Database>(c: Ctx<D>, begin: &'static [u8], end: &'static [u8]) -> Outcome {
+async fn system<D: Database>(c: Ctx<D>, begin: &'static [u8], end: &'static [u8]) -> Expectation {
     let tx = c.tx()?;
     let read = tx.get_range(&RangeOption::new(begin, end), 1, Serializable).await;
     fails("the read", read, Error::KEY_OUTSIDE_LEGAL_RANGE)?;
     succeeds("a read after it", tx.get(&c.key("a"), Serializable).await).map(drop)
 }
 
-async fn end_at_ff<D: Database>(c: Ctx<D>) -> Outcome {
+async fn end_at_ff<D: Database>(c: Ctx<D>) -> Expectation {
     c.put("a", "1").await?;
     let tx = c.tx()?;
     let range =
@@ -229,7 +229,7 @@ async fn end_at_ff<D: Database>(c: Ctx<D>) -> Outcome {
     same("its first key", keys(&c, &tx, range.limit(1)).await?, list(&["a"]))
 }
 
-async fn one_version<D: Database>(c: Ctx<D>) -> Outcome {
+async fn one_version<D: Database>(c: Ctx<D>) -> Expectation {
     let value = vec![7; 400];
     c.commit(|tx| (0..50_u8).for_each(|i| tx.set(&c.key([i]), &value))).await?;
     let tx = c.tx()?;
@@ -240,7 +240,7 @@ async fn one_version<D: Database>(c: Ctx<D>) -> Outcome {
     same("how many rows later batches hold", rest.len(), 50)
 }
 
-async fn byte_order<D: Database>(c: Ctx<D>) -> Outcome {
+async fn byte_order<D: Database>(c: Ctx<D>) -> Expectation {
     let sorted: [&[u8]; 8] = [b"", b"\0", b"\0\0", b"\0\xff", b"a", b"a\0", b"aa", b"\xff\xff"];
     c.commit(|tx| sorted.iter().rev().for_each(|key| tx.set(&c.key(key), b""))).await?;
     let tx = c.tx()?;
@@ -248,7 +248,7 @@ async fn byte_order<D: Database>(c: Ctx<D>) -> Outcome {
     same("the keys", keys(&c, &tx, c.everything()).await?, promised)
 }
 
-async fn after_commit<D: Database>(c: Ctx<D>) -> Outcome {
+async fn after_commit<D: Database>(c: Ctx<D>) -> Expectation {
     c.put("a", "1").await?;
     let tx = c.tx()?;
     tx.get_read_version().await?;

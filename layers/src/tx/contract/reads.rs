@@ -1,7 +1,7 @@
 //! Single reads, read-your-writes and key selectors.
 
 use super::{
-    Case, Ctx, Outcome,
+    Case, Ctx, Expectation,
     expect::{fails, holds, same, succeeds},
     world::{READ_CONFLICTS, Serializable, Snapshot, ranges, some},
 };
@@ -75,7 +75,7 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
     }
 }
 
-async fn get<D: Database>(c: Ctx<D>) -> Outcome {
+async fn get<D: Database>(c: Ctx<D>) -> Expectation {
     c.put("empty", "").await?;
     c.put("full", "x").await?;
     for isolation in [Serializable, Snapshot] {
@@ -87,7 +87,7 @@ async fn get<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-async fn get_own<D: Database>(c: Ctx<D>) -> Outcome {
+async fn get_own<D: Database>(c: Ctx<D>) -> Expectation {
     c.put_all(&["a", "b", "c", "d", "e"]).await?;
     for isolation in [Serializable, Snapshot] {
         let tx = c.tx()?;
@@ -107,7 +107,7 @@ async fn get_own<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-async fn get_order<D: Database>(c: Ctx<D>) -> Outcome {
+async fn get_order<D: Database>(c: Ctx<D>) -> Expectation {
     let (tx, key) = (c.tx()?, c.key("a"));
     tx.set(&key, b"1");
     tx.set(&key, b"2");
@@ -123,7 +123,7 @@ async fn get_order<D: Database>(c: Ctx<D>) -> Outcome {
     same("committed", c.rows().await?, vec![("a".into(), "4".into())])
 }
 
-async fn issued_before<D: Database>(c: Ctx<D>) -> Outcome {
+async fn issued_before<D: Database>(c: Ctx<D>) -> Expectation {
     c.put("a", "old").await?;
     let (tx, key) = (c.tx()?, c.key("a"));
     let read = tx.get(&key, Serializable);
@@ -133,7 +133,7 @@ async fn issued_before<D: Database>(c: Ctx<D>) -> Outcome {
     same("a read after the write", tx.get(&key, Serializable).await?, some("new"))
 }
 
-async fn issued_not_polled<D: Database>(c: Ctx<D>) -> Outcome {
+async fn issued_not_polled<D: Database>(c: Ctx<D>) -> Expectation {
     c.put("a", "old").await?;
     let (tx, key) = (c.tx()?, c.key("a"));
     let read = tx.get(&key, Serializable);
@@ -141,7 +141,7 @@ async fn issued_not_polled<D: Database>(c: Ctx<D>) -> Outcome {
     same("the read", read.await?, some("old"))
 }
 
-async fn get_system<D: Database>(c: Ctx<D>) -> Outcome {
+async fn get_system<D: Database>(c: Ctx<D>) -> Expectation {
     for key in [b"\xff".as_slice(), b"\xff/x", b"\xff\x00"] {
         let tx = c.tx()?;
         let read = tx.get(key, Serializable).await;
@@ -151,7 +151,7 @@ async fn get_system<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-async fn get_long<D: Database>(c: Ctx<D>) -> Outcome {
+async fn get_long<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     for length in [10_009, 40_000] {
         same("get", tx.get(&vec![b'x'; length], Serializable).await?, None)?;
@@ -159,7 +159,7 @@ async fn get_long<D: Database>(c: Ctx<D>) -> Outcome {
     c.reads_are(&tx, &[]).await
 }
 
-async fn rereads<D: Database>(c: Ctx<D>) -> Outcome {
+async fn rereads<D: Database>(c: Ctx<D>) -> Expectation {
     c.put("a", "old").await?;
     let tx = c.tx()?;
     same("the first read", tx.get(&c.key("a"), Serializable).await?, some("old"))?;
@@ -169,7 +169,7 @@ async fn rereads<D: Database>(c: Ctx<D>) -> Outcome {
     same("a range", tx.get_range_all(c.everything(), Snapshot).await?, vec![row])
 }
 
-async fn named_selectors<D: Database>(c: Ctx<D>) -> Outcome {
+async fn named_selectors<D: Database>(c: Ctx<D>) -> Expectation {
     c.put_all(&["a", "b", "d", "e"]).await?;
     let tx = c.tx()?;
     let key = async |selector: KeySelector| -> Result<Bytes> {
@@ -203,7 +203,7 @@ enum Own {
 }
 
 /// Checks every selector around nine keys that resolves to one of them against a sorted list.
-async fn all_selectors<D: Database>(c: Ctx<D>, own: Own) -> Outcome {
+async fn all_selectors<D: Database>(c: Ctx<D>, own: Own) -> Expectation {
     let keys = ["b", "d", "f", "h", "j", "l", "n", "p", "r"];
     let committed: &[&str] = match own {
         Own::Nothing => &keys,
@@ -240,7 +240,7 @@ async fn selects<D: Database>(
     or_equal: bool,
     offset: i32,
     isolation: Isolation,
-) -> Outcome {
+) -> Expectation {
     let before = keys.iter().filter(|key| **key < base || (or_equal && **key == base)).count() as i32;
     let Some(promised) = usize::try_from(before + offset - 1).ok().and_then(|at| keys.get(at)) else {
         return Ok(());
@@ -249,7 +249,7 @@ async fn selects<D: Database>(
     same(&format!("({base}, {or_equal}, {offset}) {isolation:?}"), c.strip(&seen), Bytes::from(*promised))
 }
 
-async fn own_atomics<D: Database>(c: Ctx<D>) -> Outcome {
+async fn own_atomics<D: Database>(c: Ctx<D>) -> Expectation {
     c.put_all(&["a", "c", "e"]).await?;
     let tx = c.tx()?;
     tx.atomic_op(&c.key("b"), b"\x01", MutationType::Add);
@@ -262,7 +262,7 @@ async fn own_atomics<D: Database>(c: Ctx<D>) -> Outcome {
     same("the keys from a on", seen, vec!["a".into(), "b".into(), "e".into()])
 }
 
-async fn clamped_begin<D: Database>(c: Ctx<D>) -> Outcome {
+async fn clamped_begin<D: Database>(c: Ctx<D>) -> Expectation {
     c.put("a", "1").await?;
     let tx = c.tx()?;
     for (or_equal, offset) in [(false, 0), (false, -7), (true, -3)] {
@@ -272,7 +272,7 @@ async fn clamped_begin<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-async fn clamped_end<D: Database>(c: Ctx<D>) -> Outcome {
+async fn clamped_end<D: Database>(c: Ctx<D>) -> Expectation {
     c.put("a", "1").await?;
     let tx = c.tx()?;
     for offset in [1, 2, 9] {
@@ -282,7 +282,7 @@ async fn clamped_end<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-async fn get_key_system<D: Database>(c: Ctx<D>) -> Outcome {
+async fn get_key_system<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     let selector = KeySelector::first_greater_or_equal(&b"\xff\x01"[..]);
     let key = tx.get_key(&selector, Serializable).await;
@@ -291,7 +291,7 @@ async fn get_key_system<D: Database>(c: Ctx<D>) -> Outcome {
     succeeds("a base of \\xff", tx.get_key(&selector, Snapshot).await).map(drop)
 }
 
-async fn snapshot_key<D: Database>(c: Ctx<D>) -> Outcome {
+async fn snapshot_key<D: Database>(c: Ctx<D>) -> Expectation {
     c.put_all(&["a", "b"]).await?;
     let tx = c.tx()?;
     tx.set(&c.key("c"), b"own");
@@ -313,28 +313,28 @@ async fn unread<D: Database>(c: &Ctx<D>) -> Result<D::Transaction> {
     Ok(tx)
 }
 
-async fn unread_get<D: Database>(c: Ctx<D>) -> Outcome {
+async fn unread_get<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = unread(&c).await?;
     same("an own set", tx.get(&c.key("a"), Serializable).await?, some("a"))?;
     same("an own clear", tx.get(&c.key("b"), Snapshot).await?, some("b"))?;
     same("an own insertion", tx.get(&c.key("c"), Serializable).await?, None)
 }
 
-async fn unread_key<D: Database>(c: Ctx<D>) -> Outcome {
+async fn unread_key<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = unread(&c).await?;
     let after = async |key| tx.get_key(&c.selector(key, true, 1), Serializable).await;
     same("the key after a", c.strip(&after("a").await?), "b".into())?;
     same("the key after b", c.strip(&after("b").await?), "d".into())
 }
 
-async fn unread_range<D: Database>(c: Ctx<D>) -> Outcome {
+async fn unread_range<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = unread(&c).await?;
     let rows = tx.get_range_all(c.everything(), Serializable).await?;
     let promised = ["a", "b", "d"].map(|key| KeyValue::new(c.key(key), key)).to_vec();
     same("the rows", rows, promised)
 }
 
-async fn unread_commit<D: Database>(c: Ctx<D>) -> Outcome {
+async fn unread_commit<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = unread(&c).await?;
     tx.atomic_op(&c.key("d"), b"!", MutationType::AppendIfFits);
     tx.commit().await?;
@@ -342,14 +342,14 @@ async fn unread_commit<D: Database>(c: Ctx<D>) -> Outcome {
     same("the rows", c.rows().await?, promised.to_vec())
 }
 
-async fn clear_half_open<D: Database>(c: Ctx<D>) -> Outcome {
+async fn clear_half_open<D: Database>(c: Ctx<D>) -> Expectation {
     c.put_all(&["a", "b", "b\0", "c", "d"]).await?;
     c.commit(|tx| tx.clear_range(&c.key("b"), &c.key("d"))).await?;
     let keys: Vec<Bytes> = c.rows().await?.into_iter().map(|row| row.0).collect();
     same("the keys left", keys, vec!["a".into(), "d".into()])
 }
 
-async fn clear_empty<D: Database>(c: Ctx<D>) -> Outcome {
+async fn clear_empty<D: Database>(c: Ctx<D>) -> Expectation {
     c.put("a", "1").await?;
     let tx = c.tx()?;
     tx.clear_range(&c.key("a"), &c.key("a"));
@@ -358,7 +358,7 @@ async fn clear_empty<D: Database>(c: Ctx<D>) -> Outcome {
     same("the value", c.value("a").await?, some("1"))
 }
 
-async fn clear_long_bounds<D: Database>(c: Ctx<D>) -> Outcome {
+async fn clear_long_bounds<D: Database>(c: Ctx<D>) -> Expectation {
     c.put_all(&["a", "b", "c"]).await?;
     let tx = c.tx()?;
     tx.clear_range(&c.key([b'a'; 20_000]), &c.key([b'b'; 20_000]));
@@ -368,7 +368,7 @@ async fn clear_long_bounds<D: Database>(c: Ctx<D>) -> Outcome {
     same("the keys left", keys, vec!["a".into(), "c".into()])
 }
 
-async fn clear_long<D: Database>(c: Ctx<D>) -> Outcome {
+async fn clear_long<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.clear(&vec![b'x'; 20_000]);
     c.writes_are(&tx, &[]).await?;
@@ -376,7 +376,7 @@ async fn clear_long<D: Database>(c: Ctx<D>) -> Outcome {
     same("the committed version", tx.get_committed_version()?, -1)
 }
 
-async fn clear_then_set<D: Database>(c: Ctx<D>) -> Outcome {
+async fn clear_then_set<D: Database>(c: Ctx<D>) -> Expectation {
     c.put("a", "old").await?;
     let tx = c.tx()?;
     tx.clear_range(&c.key("a"), &c.key("c"));
@@ -388,7 +388,7 @@ async fn clear_then_set<D: Database>(c: Ctx<D>) -> Outcome {
     same("the rows", c.rows().await?, promised)
 }
 
-async fn conflict_long_bounds<D: Database>(c: Ctx<D>) -> Outcome {
+async fn conflict_long_bounds<D: Database>(c: Ctx<D>) -> Expectation {
     let reader = c.tx()?;
     reader.get_read_version().await?;
     let (begin, end) = (c.key([b'a'; 20_000]), c.key([b'b'; 20_000]));
@@ -398,7 +398,7 @@ async fn conflict_long_bounds<D: Database>(c: Ctx<D>) -> Outcome {
     fails("the commit", reader.commit().await, Error::NOT_COMMITTED)
 }
 
-async fn stream<D: Database>(c: Ctx<D>) -> Outcome {
+async fn stream<D: Database>(c: Ctx<D>) -> Expectation {
     let value = vec![7; 300];
     c.commit(|tx| (0..100_u8).for_each(|i| tx.set(&c.key([i]), &value))).await?;
     for mode in [StreamingMode::Iterator, StreamingMode::Small, StreamingMode::WantAll] {

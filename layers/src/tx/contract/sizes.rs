@@ -1,7 +1,7 @@
 //! Size limits, the approximate size, estimated range sizes and split points.
 
 use super::{
-    Case, Ctx, Outcome,
+    Case, Ctx, Expectation,
     expect::{fails, fails_with, holds, same, succeeds},
     world::{Serializable, Snapshot},
 };
@@ -72,7 +72,7 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
     cases
 }
 
-async fn key_limit<D: Database>(c: Ctx<D>) -> Outcome {
+async fn key_limit<D: Database>(c: Ctx<D>) -> Expectation {
     let filler = |length: usize| vec![b'k'; length - c.key("").len()];
     let tx = c.tx()?;
     let longest = c.key(filler(10_000));
@@ -85,7 +85,7 @@ async fn key_limit<D: Database>(c: Ctx<D>) -> Outcome {
     fails("the commit of one byte more", tx.commit().await, Error::KEY_TOO_LARGE)
 }
 
-async fn value_limit<D: Database>(c: Ctx<D>) -> Outcome {
+async fn value_limit<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     let longest = vec![7; 100_000];
     tx.set(&c.key("a"), &longest);
@@ -96,7 +96,7 @@ async fn value_limit<D: Database>(c: Ctx<D>) -> Outcome {
     fails("the commit of one byte more", tx.commit().await, Error::VALUE_TOO_LARGE)
 }
 
-async fn raw_access<D: Database>(c: Ctx<D>) -> Outcome {
+async fn raw_access<D: Database>(c: Ctx<D>) -> Expectation {
     for (length, fits) in [(10_008, true), (10_009, false)] {
         let tx = c.tx()?;
         tx.set_option(TransactionOption::RawAccess)?;
@@ -180,21 +180,21 @@ async fn take<D: Database>(c: &Ctx<D>, tx: &D::Transaction, step: Step) -> Resul
     Ok(())
 }
 
-async fn sized<D: Database>(c: Ctx<D>, step: Step, size: fn(usize) -> usize) -> Outcome {
+async fn sized<D: Database>(c: Ctx<D>, step: Step, size: fn(usize) -> usize) -> Expectation {
     let tx = c.tx()?;
     take(&c, &tx, step).await?;
     let promised = size(c.key("a").len()) as i64;
     same("the approximate size", tx.get_approximate_size().await?, promised)
 }
 
-async fn size_of_new<D: Database>(c: Ctx<D>) -> Outcome {
+async fn size_of_new<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     same("the size", tx.get_approximate_size().await?, 0)?;
     tx.get_read_version().await?;
     same("the size with a read version", tx.get_approximate_size().await?, 0)
 }
 
-async fn size_of_reset<D: Database>(c: Ctx<D>) -> Outcome {
+async fn size_of_reset<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.set(&c.key("a"), b"1");
     tx.reset();
@@ -204,7 +204,7 @@ async fn size_of_reset<D: Database>(c: Ctx<D>) -> Outcome {
     same("the size after on_error", tx.get_approximate_size().await?, 0)
 }
 
-async fn size_sum<D: Database>(c: Ctx<D>) -> Outcome {
+async fn size_sum<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     let length = c.key("a").len();
     let mut promised = 0;
@@ -226,13 +226,13 @@ async fn fill<D: Database>(c: &Ctx<D>) -> Result<()> {
     Ok(())
 }
 
-async fn estimate_empty<D: Database>(c: Ctx<D>) -> Outcome {
+async fn estimate_empty<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     let bytes = tx.get_estimated_range_size_bytes(&c.key("a"), &c.key("b")).await?;
     holds((0..1_000_000).contains(&bytes), || format!("a small estimate of nothing, seen {bytes}"))
 }
 
-async fn estimate_large<D: Database>(c: Ctx<D>) -> Outcome {
+async fn estimate_large<D: Database>(c: Ctx<D>) -> Expectation {
     fill(&c).await?;
     let tx = c.tx()?;
     let bytes = tx.get_estimated_range_size_bytes(&c.key(""), &c.end()).await?;
@@ -241,7 +241,7 @@ async fn estimate_large<D: Database>(c: Ctx<D>) -> Outcome {
     })
 }
 
-async fn estimate_own<D: Database>(c: Ctx<D>) -> Outcome {
+async fn estimate_own<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     let before = tx.get_estimated_range_size_bytes(&c.key(""), &c.end()).await?;
     for i in 0..50_u8 {
@@ -253,20 +253,20 @@ async fn estimate_own<D: Database>(c: Ctx<D>) -> Outcome {
     })
 }
 
-async fn estimate_inverted<D: Database>(c: Ctx<D>) -> Outcome {
+async fn estimate_inverted<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     let bytes = tx.get_estimated_range_size_bytes(&c.key("b"), &c.key("a")).await;
     fails("the estimate", bytes, Error::INVERTED_RANGE)
 }
 
 /// Split points must start and end with the bounds of the range, and be in ascending order.
-fn well_formed(c_begin: &Bytes, c_end: &Bytes, points: &[Bytes]) -> Outcome {
+fn well_formed(c_begin: &Bytes, c_end: &Bytes, points: &[Bytes]) -> Expectation {
     same("the first point", points.first(), Some(c_begin))?;
     same("the last point", points.last(), Some(c_end))?;
     holds(points.windows(2).all(|pair| pair[0] < pair[1]), || format!("rising points, seen {points:?}"))
 }
 
-async fn split_ends<D: Database>(c: Ctx<D>) -> Outcome {
+async fn split_ends<D: Database>(c: Ctx<D>) -> Expectation {
     c.put_all(&["a", "b", "c"]).await?;
     let tx = c.tx()?;
     let (begin, end) = (c.key("a"), c.key("c"));
@@ -274,7 +274,7 @@ async fn split_ends<D: Database>(c: Ctx<D>) -> Outcome {
     well_formed(&begin, &end, &points)
 }
 
-async fn split_pieces<D: Database>(c: Ctx<D>) -> Outcome {
+async fn split_pieces<D: Database>(c: Ctx<D>) -> Expectation {
     fill(&c).await?;
     let tx = c.tx()?;
     let (begin, end) = (c.key(""), c.end());
@@ -285,13 +285,13 @@ async fn split_pieces<D: Database>(c: Ctx<D>) -> Outcome {
     })
 }
 
-async fn split_inverted<D: Database>(c: Ctx<D>) -> Outcome {
+async fn split_inverted<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     let points = tx.get_range_split_points(&c.key("b"), &c.key("a"), 1_000).await;
     fails("the split points", points, Error::INVERTED_RANGE)
 }
 
-async fn split_system<D: Database>(c: Ctx<D>) -> Outcome {
+async fn split_system<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     let points = tx.get_range_split_points(&c.key("a"), b"\xff\x01", 1_000).await;
     fails_with("the split points", points, &[Error::KEY_OUTSIDE_LEGAL_RANGE])
@@ -299,7 +299,7 @@ async fn split_system<D: Database>(c: Ctx<D>) -> Outcome {
 
 const PAGE: i64 = 4_096;
 
-async fn cost_of_reads<D: Database>(c: Ctx<D>) -> Outcome {
+async fn cost_of_reads<D: Database>(c: Ctx<D>) -> Expectation {
     c.put("large", vec![0; 5_000]).await?;
     let tx = c.tx()?;
     same("at first", tx.get_total_cost().await?, 0)?;
@@ -315,7 +315,7 @@ async fn cost_of_reads<D: Database>(c: Ctx<D>) -> Outcome {
     same("after an own write and its read", tx.get_total_cost().await?, 3 * PAGE)
 }
 
-async fn cost_of_writes<D: Database>(c: Ctx<D>) -> Outcome {
+async fn cost_of_writes<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.set(&c.key("a"), b"1");
     tx.set(&c.key("large"), &[0; 5_000]);
@@ -327,7 +327,7 @@ async fn cost_of_writes<D: Database>(c: Ctx<D>) -> Outcome {
     same("after it", tx.get_total_cost().await?, (4 + 8 + 4 + 1) * PAGE)
 }
 
-async fn cost_of_direct_writes<D: Database>(c: Ctx<D>) -> Outcome {
+async fn cost_of_direct_writes<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(TransactionOption::ReadYourWritesDisable)?;
     tx.set(&c.key("a"), b"1");
@@ -338,7 +338,7 @@ async fn cost_of_direct_writes<D: Database>(c: Ctx<D>) -> Outcome {
     same("after the commit", tx.get_total_cost().await?, 5 * PAGE)
 }
 
-async fn cost_of_reset<D: Database>(c: Ctx<D>) -> Outcome {
+async fn cost_of_reset<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.get(&c.key("a"), Serializable).await?;
     tx.reset();
@@ -348,13 +348,13 @@ async fn cost_of_reset<D: Database>(c: Ctx<D>) -> Outcome {
     same("after on_error", tx.get_total_cost().await?, 0)
 }
 
-async fn throttled_duration<D: Database>(c: Ctx<D>) -> Outcome {
+async fn throttled_duration<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.get(&c.key("a"), Serializable).await?;
     same("the duration", tx.get_tag_throttled_duration().await?, std::time::Duration::ZERO)
 }
 
-async fn addresses<D: Database>(c: Ctx<D>) -> Outcome {
+async fn addresses<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     let addresses = tx.get_addresses_for_key(&c.key("a")).await?;
     holds(!addresses.is_empty(), || "at least one address".into())?;
@@ -365,7 +365,7 @@ async fn addresses<D: Database>(c: Ctx<D>) -> Outcome {
     c.reads_are(&tx, &[]).await
 }
 
-async fn addresses_beyond<D: Database>(c: Ctx<D>) -> Outcome {
+async fn addresses_beyond<D: Database>(c: Ctx<D>) -> Expectation {
     let addresses = c.tx()?.get_addresses_for_key(b"\xff\xff").await?;
     same("addresses", addresses, Vec::new())
 }

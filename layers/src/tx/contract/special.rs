@@ -1,7 +1,7 @@
 //! Special keys, and the metadata version key.
 
 use super::{
-    Case, Ctx, Outcome,
+    Case, Ctx, Expectation,
     expect::{fails, holds, same, succeeds},
     world::{CONFLICTING_KEYS, READ_CONFLICTS, Serializable, Snapshot, WRITE_CONFLICTS, ranges, some},
 };
@@ -71,7 +71,7 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
     }
 }
 
-async fn boundaries<D: Database>(c: Ctx<D>) -> Outcome {
+async fn boundaries<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.get(&c.key("a"), Serializable).await?;
     tx.add_conflict_range(&c.key("c"), &c.key("e"), Read)?;
@@ -91,7 +91,7 @@ async fn boundaries<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-async fn boundary_get<D: Database>(c: Ctx<D>) -> Outcome {
+async fn boundary_get<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.get(&c.key("a"), Serializable).await?;
     for (key, promised) in [("a", some("1")), ("a\0", some("0")), ("b", None)] {
@@ -101,7 +101,7 @@ async fn boundary_get<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-async fn limit_reverse<D: Database>(c: Ctx<D>) -> Outcome {
+async fn limit_reverse<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     for key in ["a", "b", "c"] {
         tx.set(&c.key(key), b"1");
@@ -115,7 +115,7 @@ async fn limit_reverse<D: Database>(c: Ctx<D>) -> Outcome {
     same("the last two", keys(all.reversed().limit(2)).await?, vec!["c\0".into(), "c".into()])
 }
 
-async fn no_conflict_range<D: Database>(c: Ctx<D>) -> Outcome {
+async fn no_conflict_range<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     c.listed(&tx, READ_CONFLICTS).await?;
     c.listed(&tx, WRITE_CONFLICTS).await?;
@@ -124,7 +124,7 @@ async fn no_conflict_range<D: Database>(c: Ctx<D>) -> Outcome {
     same("the committed version", tx.get_committed_version()?, -1)
 }
 
-async fn pending_reads<D: Database>(c: Ctx<D>) -> Outcome {
+async fn pending_reads<D: Database>(c: Ctx<D>) -> Expectation {
     let (tx, key) = (c.tx()?, c.key("a"));
     let read = tx.get(&key, Serializable);
     let (read, listed) = join(read, c.listed(&tx, READ_CONFLICTS)).await;
@@ -132,7 +132,7 @@ async fn pending_reads<D: Database>(c: Ctx<D>) -> Outcome {
     same("read conflict ranges", listed?, ranges(&[("a", "a\0")]))
 }
 
-async fn empty<D: Database>(c: Ctx<D>) -> Outcome {
+async fn empty<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     for module in [READ_CONFLICTS, WRITE_CONFLICTS, CONFLICTING_KEYS] {
         same("a list", c.listed(&tx, module).await?, ranges(&[]))?;
@@ -140,7 +140,7 @@ async fn empty<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-async fn conflicting_keys<D: Database>(c: Ctx<D>) -> Outcome {
+async fn conflicting_keys<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(ReportConflictingKeys)?;
     for key in ["a", "b", "c"] {
@@ -153,7 +153,7 @@ async fn conflicting_keys<D: Database>(c: Ctx<D>) -> Outcome {
     same("conflicting keys", c.listed(&tx, CONFLICTING_KEYS).await?, ranges(&[("b", "b\0")]))
 }
 
-async fn conflicting_range<D: Database>(c: Ctx<D>) -> Outcome {
+async fn conflicting_range<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(ReportConflictingKeys)?;
     tx.get_range_all(c.range("a", "f"), Serializable).await?;
@@ -169,7 +169,7 @@ async fn conflicting_range<D: Database>(c: Ctx<D>) -> Outcome {
     })
 }
 
-async fn conflicting_off<D: Database>(c: Ctx<D>) -> Outcome {
+async fn conflicting_off<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.get(&c.key("a"), Serializable).await?;
     c.put("a", "theirs").await?;
@@ -185,18 +185,18 @@ fn across() -> RangeOption {
 
 const NO_MODULE: &[u8] = b"\xff\xff/no/such/module";
 
-async fn cross_module<D: Database>(c: Ctx<D>) -> Outcome {
+async fn cross_module<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     let rows = tx.get_range(&across(), 1, Snapshot).await;
     fails("the range", rows, Error::SPECIAL_KEYS_CROSS_MODULE_READ)
 }
 
-async fn no_module<D: Database>(c: Ctx<D>) -> Outcome {
+async fn no_module<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     fails("get", tx.get(NO_MODULE, Snapshot).await, Error::SPECIAL_KEYS_NO_MODULE_FOUND)
 }
 
-async fn relaxed<D: Database>(c: Ctx<D>) -> Outcome {
+async fn relaxed<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(SpecialKeySpaceRelaxed)?;
     tx.set(&c.key("a"), b"1");
@@ -205,7 +205,7 @@ async fn relaxed<D: Database>(c: Ctx<D>) -> Outcome {
     same("how many rows of a range across", rows.len(), 2)
 }
 
-async fn write<D: Database>(c: Ctx<D>, option: Option<TransactionOption>, error: Error) -> Outcome {
+async fn write<D: Database>(c: Ctx<D>, option: Option<TransactionOption>, error: Error) -> Expectation {
     let key = [READ_CONFLICTS, b"a"].concat();
     let end = [READ_CONFLICTS, b"b"].concat();
     for wrong in 0..3 {
@@ -224,7 +224,7 @@ async fn write<D: Database>(c: Ctx<D>, option: Option<TransactionOption>, error:
     Ok(())
 }
 
-async fn status<D: Database>(c: Ctx<D>) -> Outcome {
+async fn status<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     let status = tx.get(b"\xff\xff/status/json", Snapshot).await?.unwrap_or_default();
     holds(status.starts_with(b"{") && status.ends_with(b"}"), || {
@@ -241,7 +241,7 @@ async fn change_metadata<D: Database>(c: &Ctx<D>) -> Result<[u8; 10]> {
     stamp.await
 }
 
-async fn metadata_readable<D: Database>(c: Ctx<D>) -> Outcome {
+async fn metadata_readable<D: Database>(c: Ctx<D>) -> Expectation {
     for isolation in [Serializable, Snapshot] {
         let tx = c.tx()?;
         let value = succeeds("get", tx.get(METADATA_VERSION, isolation).await)?;
@@ -252,7 +252,7 @@ async fn metadata_readable<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-async fn metadata_stamped<D: Database>(c: Ctx<D>) -> Outcome {
+async fn metadata_stamped<D: Database>(c: Ctx<D>) -> Expectation {
     for _ in 0..2 {
         let stamp = change_metadata(&c).await?;
         let tx = c.tx()?;
@@ -265,13 +265,13 @@ async fn metadata_stamped<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-async fn metadata_set<D: Database>(c: Ctx<D>) -> Outcome {
+async fn metadata_set<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.set(METADATA_VERSION, b"1");
     fails("the commit", tx.commit().await, Error::CLIENT_INVALID_OPERATION)
 }
 
-async fn metadata_operand<D: Database>(c: Ctx<D>) -> Outcome {
+async fn metadata_operand<D: Database>(c: Ctx<D>) -> Expectation {
     let wrong: [(MutationType, &[u8]); 3] =
         [(SetVersionstampedValue, &[1; 14]), (SetVersionstampedValue, &[0; 15]), (Add, REQUIRED)];
     for (op, operand) in wrong {
@@ -282,13 +282,13 @@ async fn metadata_operand<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-async fn metadata_unreadable<D: Database>(c: Ctx<D>) -> Outcome {
+async fn metadata_unreadable<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.atomic_op(METADATA_VERSION, REQUIRED, SetVersionstampedValue);
     fails("get", tx.get(METADATA_VERSION, Snapshot).await, Error::ACCESSED_UNREADABLE)
 }
 
-async fn metadata_conflict<D: Database>(c: Ctx<D>) -> Outcome {
+async fn metadata_conflict<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.get(METADATA_VERSION, Serializable).await?;
     change_metadata(&c).await?;
@@ -296,7 +296,7 @@ async fn metadata_conflict<D: Database>(c: Ctx<D>) -> Outcome {
     fails("the commit", tx.commit().await, Error::NOT_COMMITTED)
 }
 
-async fn metadata_consistent<D: Database>(c: Ctx<D>) -> Outcome {
+async fn metadata_consistent<D: Database>(c: Ctx<D>) -> Expectation {
     let first = change_metadata(&c).await?;
     let tx = c.tx()?;
     tx.get_read_version().await?;

@@ -1,7 +1,7 @@
 //! Versionstamped keys and values, and `get_versionstamp`.
 
 use super::{
-    Case, Ctx, Outcome,
+    Case, Ctx, Expectation,
     expect::{fails, holds, same, succeeds},
     world::Serializable,
 };
@@ -94,7 +94,7 @@ pub(super) async fn commit_stamp<D: Database>(tx: &D::Transaction) -> Result<[u8
     stamp.await
 }
 
-async fn stamp_format<D: Database>(c: Ctx<D>) -> Outcome {
+async fn stamp_format<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.atomic_op(&c.key("a"), &stamped(b"", b""), SetVersionstampedValue);
     let stamp = commit_stamp::<D>(&tx).await?;
@@ -102,7 +102,7 @@ async fn stamp_format<D: Database>(c: Ctx<D>) -> Outcome {
     same("the stored stamp", c.value("a").await?, Some(Bytes::copy_from_slice(&stamp)))
 }
 
-async fn stamps_rise<D: Database>(c: Ctx<D>) -> Outcome {
+async fn stamps_rise<D: Database>(c: Ctx<D>) -> Expectation {
     let mut last = [0; 10];
     for _ in 0..5 {
         let tx = c.tx()?;
@@ -114,7 +114,7 @@ async fn stamps_rise<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-async fn stamp_read_only<D: Database>(c: Ctx<D>) -> Outcome {
+async fn stamp_read_only<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     let stamp = tx.get_versionstamp();
     tx.get(&c.key("a"), Serializable).await?;
@@ -122,7 +122,7 @@ async fn stamp_read_only<D: Database>(c: Ctx<D>) -> Outcome {
     fails("the stamp", stamp.await, Error::NO_COMMIT_VERSION)
 }
 
-async fn stamp_failed<D: Database>(c: Ctx<D>) -> Outcome {
+async fn stamp_failed<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.get(&c.key("a"), Serializable).await?;
     c.put("a", "theirs").await?;
@@ -132,14 +132,14 @@ async fn stamp_failed<D: Database>(c: Ctx<D>) -> Outcome {
     fails("the stamp", stamp.await, Error::TRANSACTION_INVALID_VERSION)
 }
 
-async fn stamp_late<D: Database>(c: Ctx<D>) -> Outcome {
+async fn stamp_late<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.set(&c.key("a"), b"1");
     tx.commit().await?;
     fails("the stamp", tx.get_versionstamp().await, Error::USED_DURING_COMMIT)
 }
 
-async fn stamp_reset<D: Database>(c: Ctx<D>) -> Outcome {
+async fn stamp_reset<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.set(&c.key("a"), b"1");
     let stamp = tx.get_versionstamp();
@@ -151,7 +151,7 @@ async fn stamp_reset<D: Database>(c: Ctx<D>) -> Outcome {
     fails("the stamp", stamp.await, Error::BROKEN_PROMISE)
 }
 
-async fn stamp_cancelled<D: Database>(c: Ctx<D>) -> Outcome {
+async fn stamp_cancelled<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.set(&c.key("a"), b"1");
     let stamp = tx.get_versionstamp();
@@ -164,14 +164,14 @@ async fn stamp_cancelled<D: Database>(c: Ctx<D>) -> Outcome {
     fails("the stamp", stamp.await, Error::TRANSACTION_CANCELLED)
 }
 
-async fn stamp_plain<D: Database>(c: Ctx<D>) -> Outcome {
+async fn stamp_plain<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.set(&c.key("a"), b"1");
     let stamp = commit_stamp::<D>(&tx).await?;
     same("the version", stamp[..8].to_vec(), tx.get_committed_version()?.to_be_bytes().to_vec())
 }
 
-async fn key_offsets<D: Database>(c: Ctx<D>) -> Outcome {
+async fn key_offsets<D: Database>(c: Ctx<D>) -> Expectation {
     for (before, after) in [("", ""), ("x", ""), ("", "y"), ("long before", "long after")] {
         let tx = c.tx()?;
         tx.atomic_op(&stamped(&c.key(before), after.as_bytes()), b"value", SetVersionstampedKey);
@@ -184,7 +184,7 @@ async fn key_offsets<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-async fn key_value<D: Database>(c: Ctx<D>) -> Outcome {
+async fn key_value<D: Database>(c: Ctx<D>) -> Expectation {
     for value in [b"".as_slice(), b"value", &[7; 1_000]] {
         let tx = c.tx()?;
         tx.atomic_op(&stamped(&c.key("a"), b""), value, SetVersionstampedKey);
@@ -196,7 +196,7 @@ async fn key_value<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-async fn key_user_order<D: Database>(c: Ctx<D>) -> Outcome {
+async fn key_user_order<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     for order in [2_u16, 0, 1] {
         tx.atomic_op(&stamped(&c.key("a"), &order.to_be_bytes()), b"", SetVersionstampedKey);
@@ -206,7 +206,7 @@ async fn key_user_order<D: Database>(c: Ctx<D>) -> Outcome {
     same("the rows", c.rows().await?, promised.to_vec())
 }
 
-async fn key_conflicts<D: Database>(c: Ctx<D>) -> Outcome {
+async fn key_conflicts<D: Database>(c: Ctx<D>) -> Expectation {
     let reader = c.tx()?;
     reader.get_range_all(c.range("a", "b"), Serializable).await?;
     let tx = c.tx()?;
@@ -216,7 +216,7 @@ async fn key_conflicts<D: Database>(c: Ctx<D>) -> Outcome {
     fails("the reader's commit", reader.commit().await, Error::NOT_COMMITTED)
 }
 
-async fn key_no_conflict<D: Database>(c: Ctx<D>) -> Outcome {
+async fn key_no_conflict<D: Database>(c: Ctx<D>) -> Expectation {
     let reader = c.tx()?;
     let version = reader.get_read_version().await?;
     // Up to and including the stamps of the reader's own version.
@@ -237,7 +237,7 @@ pub(super) fn stamp_at(version: i64) -> [u8; 10] {
     stamp
 }
 
-async fn key_distinct<D: Database>(c: Ctx<D>) -> Outcome {
+async fn key_distinct<D: Database>(c: Ctx<D>) -> Expectation {
     let mut promised = Vec::new();
     for value in ["1", "2", "3"] {
         let tx = c.tx()?;
@@ -248,7 +248,7 @@ async fn key_distinct<D: Database>(c: Ctx<D>) -> Outcome {
     same("the rows", c.rows().await?, promised)
 }
 
-async fn value_offsets<D: Database>(c: Ctx<D>) -> Outcome {
+async fn value_offsets<D: Database>(c: Ctx<D>) -> Expectation {
     for (before, after) in [("", ""), ("x", ""), ("", "y"), ("long before", "long after")] {
         let tx = c.tx()?;
         let operand = stamped(before.as_bytes(), after.as_bytes());
@@ -260,7 +260,7 @@ async fn value_offsets<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-async fn value_replaces<D: Database>(c: Ctx<D>) -> Outcome {
+async fn value_replaces<D: Database>(c: Ctx<D>) -> Expectation {
     c.put("a", "a longer value than the stamp").await?;
     let tx = c.tx()?;
     tx.set(&c.key("a"), b"own");
@@ -269,7 +269,7 @@ async fn value_replaces<D: Database>(c: Ctx<D>) -> Outcome {
     same("the value", c.value("a").await?, Some(Bytes::copy_from_slice(&stamp)))
 }
 
-async fn key_size<D: Database>(c: Ctx<D>) -> Outcome {
+async fn key_size<D: Database>(c: Ctx<D>) -> Expectation {
     let prefix = c.key("");
     for (length, fits) in [(10_000, true), (10_001, false)] {
         let tx = c.tx()?;
@@ -285,7 +285,7 @@ async fn key_size<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-async fn value_size<D: Database>(c: Ctx<D>) -> Outcome {
+async fn value_size<D: Database>(c: Ctx<D>) -> Expectation {
     for (length, fits) in [(100_000, true), (100_001, false)] {
         let tx = c.tx()?;
         let operand = stamped(b"", &vec![7; length - 14]);
@@ -300,7 +300,7 @@ async fn value_size<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-async fn bad_offset<D: Database>(c: Ctx<D>, bad: Bad, key: bool) -> Outcome {
+async fn bad_offset<D: Database>(c: Ctx<D>, bad: Bad, key: bool) -> Expectation {
     let before = if key { c.key("") } else { Bytes::new() };
     let offset = match bad {
         Bad::Offset(offset) => offset.to_le_bytes(),

@@ -1,7 +1,7 @@
 //! Keys that cannot be read before the commit has determined their content.
 
 use super::{
-    Case, Ctx, Outcome,
+    Case, Ctx, Expectation,
     expect::{fails, same, succeeds},
     stamps::{commit_stamp, filled, stamp_at, stamped},
     world::{Serializable, Snapshot, some},
@@ -57,7 +57,7 @@ async fn with_value<D: Database>(c: &Ctx<D>) -> Result<D::Transaction> {
     Ok(tx)
 }
 
-async fn unreadable_value<D: Database>(c: Ctx<D>) -> Outcome {
+async fn unreadable_value<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = with_value(&c).await?;
     let unreadable = Error::ACCESSED_UNREADABLE;
     for isolation in [Serializable, Snapshot] {
@@ -71,7 +71,7 @@ async fn unreadable_value<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-async fn unreadable_value_others<D: Database>(c: Ctx<D>) -> Outcome {
+async fn unreadable_value_others<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = with_value(&c).await?;
     same("get of another key", tx.get(&c.key("a"), Serializable).await?, some("a"))?;
     let rows = tx.get_range_all(c.range("c", "z"), Serializable).await?;
@@ -82,13 +82,13 @@ async fn unreadable_value_others<D: Database>(c: Ctx<D>) -> Outcome {
     same("get_key behind it", tx.get_key(&selector, Serializable).await?, c.key("c"))
 }
 
-async fn value_then_set<D: Database>(c: Ctx<D>) -> Outcome {
+async fn value_then_set<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = with_value(&c).await?;
     tx.set(&c.key("b"), b"own");
     fails("get", tx.get(&c.key("b"), Serializable).await, Error::ACCESSED_UNREADABLE)
 }
 
-async fn value_then_clear<D: Database>(c: Ctx<D>) -> Outcome {
+async fn value_then_clear<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = with_value(&c).await?;
     tx.clear(&c.key("b"));
     same("get", tx.get(&c.key("b"), Serializable).await?, None)?;
@@ -108,7 +108,7 @@ async fn with_key<D: Database>(c: &Ctx<D>, versioned: bool) -> Result<D::Transac
     Ok(tx)
 }
 
-async fn unreadable_key<D: Database>(c: Ctx<D>) -> Outcome {
+async fn unreadable_key<D: Database>(c: Ctx<D>) -> Expectation {
     for versioned in [false, true] {
         let version = c.tx()?.get_read_version().await?;
         let tx = with_key(&c, versioned).await?;
@@ -125,7 +125,7 @@ async fn unreadable_key<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-async fn unreadable_get_key<D: Database>(c: Ctx<D>) -> Outcome {
+async fn unreadable_get_key<D: Database>(c: Ctx<D>) -> Expectation {
     for versioned in [false, true] {
         let tx = with_key(&c, versioned).await?;
         for selector in [c.selector("b", true, 1), c.selector("y", false, 0), c.selector("n", false, 0)] {
@@ -140,7 +140,7 @@ async fn unreadable_get_key<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-async fn unreadable_range<D: Database>(c: Ctx<D>) -> Outcome {
+async fn unreadable_range<D: Database>(c: Ctx<D>) -> Expectation {
     for versioned in [false, true] {
         let tx = with_key(&c, versioned).await?;
         for range in [c.everything(), c.range("m", "n"), c.everything().limit(3)] {
@@ -155,27 +155,27 @@ async fn unreadable_range<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-async fn range_before<D: Database>(c: Ctx<D>) -> Outcome {
+async fn range_before<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = with_key(&c, true).await?;
     same("a range before", tx.get_range_all(c.range("a", "m"), Serializable).await?.len(), 2)?;
     let filled = tx.get_range_all(c.everything().limit(2), Serializable).await?;
     same("a limit filled before", filled.len(), 2)
 }
 
-async fn range_behind<D: Database>(c: Ctx<D>) -> Outcome {
+async fn range_behind<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = with_key(&c, true).await?;
     same("a range behind", tx.get_range_all(c.range("n", "zz"), Serializable).await?.len(), 2)?;
     let filled = tx.get_range_all(c.everything().reversed().limit(2), Serializable).await?;
     same("a limit filled behind", filled.len(), 2)
 }
 
-async fn zero_without_version<D: Database>(c: Ctx<D>) -> Outcome {
+async fn zero_without_version<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = with_key(&c, false).await?;
     let zero = c.key(filled(b"m", [0; 10], b""));
     fails("get of the zero stamp", tx.get(&zero, Serializable).await, Error::ACCESSED_UNREADABLE)
 }
 
-async fn narrowed_by_version<D: Database>(c: Ctx<D>) -> Outcome {
+async fn narrowed_by_version<D: Database>(c: Ctx<D>) -> Expectation {
     let older = c.tx()?;
     older.atomic_op(&stamped(&c.key("m"), b""), b"older", SetVersionstampedKey);
     let stamp = commit_stamp::<D>(&older).await?;
@@ -190,28 +190,28 @@ async fn narrowed_by_version<D: Database>(c: Ctx<D>) -> Outcome {
     fails("get of the next version's", tx.get(&least, Serializable).await, Error::ACCESSED_UNREADABLE)
 }
 
-async fn fails_commit<D: Database>(c: Ctx<D>) -> Outcome {
+async fn fails_commit<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = with_value(&c).await?;
     fails("get", tx.get(&c.key("b"), Snapshot).await, Error::ACCESSED_UNREADABLE)?;
     fails("the commit", tx.commit().await, Error::ACCESSED_UNREADABLE)?;
     same("the value", c.value("b").await?, some("b"))
 }
 
-async fn stamp_plain_key<D: Database>(c: Ctx<D>) -> Outcome {
+async fn stamp_plain_key<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = with_key(&c, false).await?;
     same("a read elsewhere", tx.get(&c.key("a"), Serializable).await?, some("a"))?;
     succeeds("the commit", tx.commit().await)?;
     same("how many rows", c.rows().await?.len(), 5)
 }
 
-async fn on_error<D: Database>(c: Ctx<D>) -> Outcome {
+async fn on_error<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = with_value(&c).await?;
     fails("get", tx.get(&c.key("b"), Snapshot).await, Error::ACCESSED_UNREADABLE)?;
     let answer = tx.on_error(Error::ACCESSED_UNREADABLE).await;
     fails("on_error", answer, Error::ACCESSED_UNREADABLE)
 }
 
-async fn bypass_value<D: Database>(c: Ctx<D>) -> Outcome {
+async fn bypass_value<D: Database>(c: Ctx<D>) -> Expectation {
     c.put("b", "stored").await?;
     let tx = c.tx()?;
     tx.set_option(TransactionOption::BypassUnreadable)?;
@@ -222,7 +222,7 @@ async fn bypass_value<D: Database>(c: Ctx<D>) -> Outcome {
     same("committed", c.value("b").await?, Some(filled(b"before", stamp, b"after")))
 }
 
-async fn bypass_range<D: Database>(c: Ctx<D>) -> Outcome {
+async fn bypass_range<D: Database>(c: Ctx<D>) -> Expectation {
     c.put_all(&["a", "b", "c"]).await?;
     let tx = c.tx()?;
     tx.set_option(TransactionOption::BypassUnreadable)?;

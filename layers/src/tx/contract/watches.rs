@@ -6,7 +6,7 @@
 //! polled, and before it is polled for the first time.
 
 use super::{
-    Broken, Case, Ctx, Outcome,
+    Broken, Case, Ctx, Expectation,
     expect::{fails, holds, same, succeeds},
     stamps::stamped,
     world::Serializable,
@@ -109,12 +109,12 @@ async fn answer<D: Database>(c: &Ctx<D>, watch: Watch) -> std::result::Result<Re
     }
 }
 
-async fn must_fire<D: Database>(c: &Ctx<D>, watch: Watch) -> Outcome {
+async fn must_fire<D: Database>(c: &Ctx<D>, watch: Watch) -> Expectation {
     succeeds("the watch", answer(c, watch).await?)
 }
 
 /// The watch must not complete within the next third of a second.
-async fn must_be_quiet<D: Database>(c: &Ctx<D>, watch: &mut Watch) -> Outcome {
+async fn must_be_quiet<D: Database>(c: &Ctx<D>, watch: &mut Watch) -> Expectation {
     match select(watch, c.db.env().sleep(Duration::from_millis(300))).await {
         Either::Left((Ok(()), _)) => Err(Broken::new("the watch does not fire, and it did")),
         Either::Left((Err(e), _)) => Err(e.into()),
@@ -186,7 +186,7 @@ enum When {
     Unpolled,
 }
 
-async fn fires<D: Database>(c: Ctx<D>, before: Option<&str>, change: Change, when: When) -> Outcome {
+async fn fires<D: Database>(c: Ctx<D>, before: Option<&str>, change: Change, when: When) -> Expectation {
     if let Some(value) = before {
         c.put("a", value).await?;
     }
@@ -208,7 +208,7 @@ async fn fires<D: Database>(c: Ctx<D>, before: Option<&str>, change: Change, whe
     must_fire(&c, watch).await
 }
 
-async fn changed_before_commit<D: Database>(c: Ctx<D>) -> Outcome {
+async fn changed_before_commit<D: Database>(c: Ctx<D>) -> Expectation {
     c.put("a", "old").await?;
     let tx = c.tx()?;
     tx.get(&c.key("a"), Serializable).await?;
@@ -218,7 +218,7 @@ async fn changed_before_commit<D: Database>(c: Ctx<D>) -> Outcome {
     must_fire(&c, watch).await
 }
 
-async fn several<D: Database>(c: Ctx<D>) -> Outcome {
+async fn several<D: Database>(c: Ctx<D>) -> Expectation {
     c.put("a", "old").await?;
     let tx = c.tx()?;
     let (first, second) = (tx.watch(&c.key("a")), tx.watch(&c.key("a")));
@@ -231,7 +231,7 @@ async fn several<D: Database>(c: Ctx<D>) -> Outcome {
     Ok(())
 }
 
-async fn after_reset<D: Database>(c: Ctx<D>) -> Outcome {
+async fn after_reset<D: Database>(c: Ctx<D>) -> Expectation {
     c.put("a", "old").await?;
     let tx = c.tx()?;
     let mut watch = tx.watch(&c.key("a"));
@@ -244,12 +244,12 @@ async fn after_reset<D: Database>(c: Ctx<D>) -> Outcome {
     must_fire(&c, watch).await
 }
 
-async fn unchanged<D: Database>(c: Ctx<D>) -> Outcome {
+async fn unchanged<D: Database>(c: Ctx<D>) -> Expectation {
     c.put("a", "old").await?;
     must_be_quiet(&c, &mut armed(&c).await?).await
 }
 
-async fn same_value<D: Database>(c: Ctx<D>) -> Outcome {
+async fn same_value<D: Database>(c: Ctx<D>) -> Expectation {
     c.put("a", "old").await?;
     let mut watch = armed(&c).await?;
     c.put("a", "old").await?;
@@ -258,19 +258,19 @@ async fn same_value<D: Database>(c: Ctx<D>) -> Outcome {
     must_fire(&c, watch).await
 }
 
-async fn clear_of_absent<D: Database>(c: Ctx<D>) -> Outcome {
+async fn clear_of_absent<D: Database>(c: Ctx<D>) -> Expectation {
     let mut watch = armed(&c).await?;
     c.commit(|tx| tx.clear(&c.key("a"))).await?;
     must_be_quiet(&c, &mut watch).await
 }
 
-async fn other_key<D: Database>(c: Ctx<D>) -> Outcome {
+async fn other_key<D: Database>(c: Ctx<D>) -> Expectation {
     let mut watch = armed(&c).await?;
     c.put("a\0", "new").await?;
     must_be_quiet(&c, &mut watch).await
 }
 
-async fn own_earlier<D: Database>(c: Ctx<D>) -> Outcome {
+async fn own_earlier<D: Database>(c: Ctx<D>) -> Expectation {
     c.put("a", "old").await?;
     let tx = c.tx()?;
     tx.set(&c.key("a"), b"own");
@@ -279,7 +279,7 @@ async fn own_earlier<D: Database>(c: Ctx<D>) -> Outcome {
     must_be_quiet(&c, &mut watch).await
 }
 
-async fn own_compared<D: Database>(c: Ctx<D>) -> Outcome {
+async fn own_compared<D: Database>(c: Ctx<D>) -> Expectation {
     c.put("a", "old").await?;
     let tx = c.tx()?;
     tx.set(&c.key("a"), b"own");
@@ -289,7 +289,7 @@ async fn own_compared<D: Database>(c: Ctx<D>) -> Outcome {
     must_fire(&c, watch).await
 }
 
-async fn own_later<D: Database>(c: Ctx<D>) -> Outcome {
+async fn own_later<D: Database>(c: Ctx<D>) -> Expectation {
     c.put("a", "old").await?;
     let tx = c.tx()?;
     let watch = tx.watch(&c.key("a"));
@@ -298,7 +298,7 @@ async fn own_later<D: Database>(c: Ctx<D>) -> Outcome {
     succeeds("the commit", tx.commit().await)
 }
 
-async fn own_later_same<D: Database>(c: Ctx<D>) -> Outcome {
+async fn own_later_same<D: Database>(c: Ctx<D>) -> Expectation {
     c.put("a", "old").await?;
     let tx = c.tx()?;
     let mut watch = tx.watch(&c.key("a"));
@@ -308,7 +308,7 @@ async fn own_later_same<D: Database>(c: Ctx<D>) -> Outcome {
     must_be_quiet(&c, &mut watch).await
 }
 
-async fn own_later_clear<D: Database>(c: Ctx<D>) -> Outcome {
+async fn own_later_clear<D: Database>(c: Ctx<D>) -> Expectation {
     c.put("a", "old").await?;
     let tx = c.tx()?;
     let watch = tx.watch(&c.key("a"));
@@ -316,7 +316,7 @@ async fn own_later_clear<D: Database>(c: Ctx<D>) -> Outcome {
     must_fire(&c, watch).await
 }
 
-async fn listed<D: Database>(c: Ctx<D>) -> Outcome {
+async fn listed<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     let watch = tx.watch(&c.key("a"));
     c.reads_are(&tx, &[("a", "a\0")]).await?;
@@ -326,7 +326,7 @@ async fn listed<D: Database>(c: Ctx<D>) -> Outcome {
     must_fire(&c, watch).await
 }
 
-async fn conflicts<D: Database>(c: Ctx<D>) -> Outcome {
+async fn conflicts<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.get_read_version().await?;
     let watch = tx.watch(&c.key("a"));
@@ -336,7 +336,7 @@ async fn conflicts<D: Database>(c: Ctx<D>) -> Outcome {
     fails("the watch", answer(&c, watch).await?, Error::NOT_COMMITTED)
 }
 
-async fn commit_error<D: Database>(c: Ctx<D>) -> Outcome {
+async fn commit_error<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.get(&c.key("b"), Serializable).await?;
     let watch = tx.watch(&c.key("a"));
@@ -354,7 +354,7 @@ async fn set<D: Database>(c: &Ctx<D>) -> std::result::Result<(D::Transaction, Wa
     Ok((tx, watch))
 }
 
-async fn reset<D: Database>(c: Ctx<D>) -> Outcome {
+async fn reset<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     let watch = tx.watch(&c.key("a"));
     tx.reset();
@@ -364,7 +364,7 @@ async fn reset<D: Database>(c: Ctx<D>) -> Outcome {
     fails("the watch", answer(&c, watch).await?, Error::TRANSACTION_CANCELLED)
 }
 
-async fn cancelled<D: Database>(c: Ctx<D>) -> Outcome {
+async fn cancelled<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     let watch = tx.watch(&c.key("a"));
     tx.cancel();
@@ -378,7 +378,7 @@ async fn cancelled<D: Database>(c: Ctx<D>) -> Outcome {
     fails("the watch", answer(&c, watch).await?, Error::TRANSACTION_CANCELLED)
 }
 
-async fn cancelled_dropped<D: Database>(c: Ctx<D>) -> Outcome {
+async fn cancelled_dropped<D: Database>(c: Ctx<D>) -> Expectation {
     let (tx, mut watch) = set(&c).await?;
     tx.cancel();
     must_be_quiet(&c, &mut watch).await?;
@@ -386,7 +386,7 @@ async fn cancelled_dropped<D: Database>(c: Ctx<D>) -> Outcome {
     fails("the watch", answer(&c, watch).await?, Error::TRANSACTION_CANCELLED)
 }
 
-async fn timed_out<D: Database>(c: Ctx<D>) -> Outcome {
+async fn timed_out<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(TransactionOption::Timeout(250))?;
     let mut watch = tx.watch(&c.key("a"));
@@ -397,19 +397,19 @@ async fn timed_out<D: Database>(c: Ctx<D>) -> Outcome {
     fails("the watch", answer(&c, watch).await?, Error::TRANSACTION_CANCELLED)
 }
 
-async fn on_error<D: Database>(c: Ctx<D>) -> Outcome {
+async fn on_error<D: Database>(c: Ctx<D>) -> Expectation {
     let (tx, watch) = set(&c).await?;
     tx.on_error(Error::NOT_COMMITTED).await?;
     fails("the watch", answer(&c, watch).await?, Error::TRANSACTION_CANCELLED)
 }
 
-async fn dropped<D: Database>(c: Ctx<D>) -> Outcome {
+async fn dropped<D: Database>(c: Ctx<D>) -> Expectation {
     let (tx, watch) = set(&c).await?;
     drop(tx);
     fails("the watch", answer(&c, watch).await?, Error::TRANSACTION_CANCELLED)
 }
 
-async fn ryw_off<D: Database>(c: Ctx<D>) -> Outcome {
+async fn ryw_off<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(TransactionOption::ReadYourWritesDisable)?;
     let watch = tx.watch(&c.key("a"));
@@ -417,21 +417,21 @@ async fn ryw_off<D: Database>(c: Ctx<D>) -> Outcome {
     fails("the watch", answer(&c, watch).await?, Error::WATCHES_DISABLED)
 }
 
-async fn refused<D: Database>(c: Ctx<D>, key: &'static [u8], error: Error) -> Outcome {
+async fn refused<D: Database>(c: Ctx<D>, key: &'static [u8], error: Error) -> Expectation {
     let tx = c.tx()?;
     let watch = tx.watch(key);
     fails("the watch", answer(&c, watch).await?, error)?;
     succeeds("a read after it", tx.get(&c.key("a"), Serializable).await).map(drop)
 }
 
-async fn too_many<D: Database>(c: Ctx<D>) -> Outcome {
+async fn too_many<D: Database>(c: Ctx<D>) -> Expectation {
     let outcome = one_at_most(&c).await;
     c.db.set_option(DatabaseOption::MaxWatches(10_000))?;
     outcome?;
     must_be_quiet(&c, &mut armed(&c).await?).await
 }
 
-async fn one_at_most<D: Database>(c: &Ctx<D>) -> Outcome {
+async fn one_at_most<D: Database>(c: &Ctx<D>) -> Expectation {
     let refused = async || fails("one more", answer(c, armed(c).await?).await?, Error::TOO_MANY_WATCHES);
     c.db.set_option(DatabaseOption::MaxWatches(0))?;
     refused().await?;
@@ -452,7 +452,7 @@ async fn one_at_most<D: Database>(c: &Ctx<D>) -> Outcome {
     must_be_quiet(c, &mut armed(c).await?).await
 }
 
-async fn read_only<D: Database>(c: Ctx<D>) -> Outcome {
+async fn read_only<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.get_read_version().await?;
     let watch = tx.watch(&c.key("a"));

@@ -1,6 +1,6 @@
 //! The context of a case: a database, its own prefix, and helpers shared by most cases.
 
-use super::expect::{Broken, Outcome, same};
+use super::expect::{Broken, Expectation, same};
 use crate::tx::{
     ConflictRangeType, Database, Isolation, KeySelector, RangeOption, Result, Transaction, strinc,
 };
@@ -167,12 +167,12 @@ impl<D: Database> Ctx<D> {
     }
 
     /// The read conflict ranges must be exactly these, below the prefix.
-    pub(super) async fn reads_are(&self, tx: &D::Transaction, promised: &[(&str, &str)]) -> Outcome {
+    pub(super) async fn reads_are(&self, tx: &D::Transaction, promised: &[(&str, &str)]) -> Expectation {
         same("read conflict ranges", self.listed(tx, READ_CONFLICTS).await?, ranges(promised))
     }
 
     /// The write conflict ranges must be exactly these, below the prefix.
-    pub(super) async fn writes_are(&self, tx: &D::Transaction, promised: &[(&str, &str)]) -> Outcome {
+    pub(super) async fn writes_are(&self, tx: &D::Transaction, promised: &[(&str, &str)]) -> Expectation {
         same("write conflict ranges", self.listed(tx, WRITE_CONFLICTS).await?, ranges(promised))
     }
 }

@@ -9,7 +9,7 @@ use futures::{
 use parking_lot::Mutex;
 use shaketable::{models::keyspace::Write, workload::Outcome};
 use shaketable_layers::{
-    once::{self, Check, Landing, Session},
+    once::{self, Check, PendingAnswer, Session},
     sometimes,
     tx::{
         ConflictRangeType, Database, Error, Isolation, KeyValue, MutationType, RangeOption, Result,
@@ -65,7 +65,7 @@ impl Api {
         let ran = db.run(|tx, attempt| async move {
             prepare(handle, &tx, shared, op, attempt.number, planted).await?;
             match once::check(&tx, slots, id).await? {
-                Check::Done(n) => Ok(Landing::ready(n)),
+                Check::Done(n) => Ok(PendingAnswer::ready(n)),
                 Check::New(permit) => once::record(&tx, permit, calls(tx.clone()).await?),
             }
         });

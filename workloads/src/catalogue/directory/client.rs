@@ -5,7 +5,7 @@ use foundationdb_tuple::unpack;
 use shaketable::{looks, specimen::Content};
 use shaketable_layers::{
     always,
-    directory::{self, Chance, Error},
+    directory::{self, CandidateSeed, Error},
     tx::{
         self, Env,
         Isolation::{self, Serializable},
@@ -115,7 +115,9 @@ impl Directory {
                 let look = |tx, isolation| async move { directory.exists(&tx, isolation).await };
                 Answer::Is(looks::twice(tx, op, look).await?)
             }
-            _ => opened(&self.directories().create_or_open(tx, &path(names), b"", Chance::draw(env)).await?),
+            _ => opened(
+                &self.directories().create_or_open(tx, &path(names), b"", CandidateSeed::draw(env)).await?,
+            ),
         })
     }
 

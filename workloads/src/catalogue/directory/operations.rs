@@ -5,17 +5,17 @@ use foundationdb_tuple::pack;
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use shaketable::specimen::Content;
-use shaketable_layers::directory::{Chance, PARTITION};
+use shaketable_layers::directory::{CandidateSeed, PARTITION};
 
 /// One call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Op {
     /// Creates a directory with this tag, and a prefix by hand if there is one.
-    Create(Names, Vec<u8>, Option<Vec<u8>>, Chance),
+    Create(Names, Vec<u8>, Option<Vec<u8>>, CandidateSeed),
     /// Opens or creates a directory with this tag.
-    CreateOrOpen(Names, Vec<u8>, Chance),
+    CreateOrOpen(Names, Vec<u8>, CandidateSeed),
     /// Opens or creates two at once.
-    Both([Names; 2], [Chance; 2]),
+    Both([Names; 2], [CandidateSeed; 2]),
     /// Opens a directory.
     Open(Names, Vec<u8>),
     /// Moves a directory.
@@ -87,7 +87,7 @@ impl Directory {
         };
         let tag = || select(&TAGS[..]).prop_map(<[u8]>::to_vec);
         let (chances, nested) = (self.chances, u32::from(self.nested));
-        let chance = move || (0..chances).prop_map(Chance);
+        let chance = move || (0..chances).prop_map(CandidateSeed);
         let content = self.subspaces().1.into_bytes();
         let below = move |rest: &[u8]| [&content[..], rest].concat();
         let among = below.clone();
@@ -126,7 +126,7 @@ impl Directory {
                 path().prop_map(Op::RemoveIfExists),
                 path().prop_map(Op::List),
                 path().prop_map(Op::Exists),
-                path().prop_map(|p| Op::CreateOrOpen(p, Vec::new(), Chance(0))),
+                path().prop_map(|p| Op::CreateOrOpen(p, Vec::new(), CandidateSeed(0))),
             ]
             .prop_map(|op| Op::ByHandle(Box::new(op))),
         ];

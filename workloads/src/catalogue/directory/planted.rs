@@ -9,7 +9,7 @@ use bytes::Bytes;
 use foundationdb_tuple::{pack, unpack};
 use shaketable::specimen::UNRECORDED;
 use shaketable_layers::{
-    directory::{self as layer, Allocator, Chance, Directories, Error, Node, VERSION},
+    directory::{self as layer, Allocator, CandidateSeed, Directories, Error, Node, VERSION},
     tx::{
         Env,
         Isolation::{self, Serializable, Snapshot},
@@ -140,7 +140,7 @@ async fn version_ignored<T: Transaction>(
 struct Wish<'a> {
     tag: &'a [u8],
     prefix: Option<&'a [u8]>,
-    chance: Chance,
+    chance: CandidateSeed,
 }
 
 /// The layer and the node in which the last name of a path is to be found, made if need be.
@@ -148,7 +148,7 @@ async fn parent<T: Transaction>(
     all: &Directories,
     tx: &T,
     names: &[&str],
-    chance: Chance,
+    chance: CandidateSeed,
 ) -> Result<(Directories, Node), Error> {
     match names {
         [] | [_] => Ok((all.clone(), all.nodes().root())),
@@ -279,7 +279,7 @@ async fn candidate<T: Transaction>(
     planted: Planted,
     allocator: &Allocator,
     tx: &T,
-    chance: Chance,
+    chance: CandidateSeed,
 ) -> Result<i64, Error> {
     let isolation = if planted == Planted::CandidateAtSnapshot { Snapshot } else { Serializable };
     let range = RangeOption::new(allocator.counter(0), allocator.counter(i64::MAX));
@@ -323,7 +323,7 @@ async fn rename<T: Transaction>(
             tx.set(&moved.siblings().nodes().of(moved.prefix()).tag(), b"");
         }
         (Planted::MissingParent, Err(Error::NoParent(_))) => {
-            all.create_or_open(tx, &to[..to.len() - 1], b"", Chance(7)).await?;
+            all.create_or_open(tx, &to[..to.len() - 1], b"", CandidateSeed(7)).await?;
             all.rename(tx, from, to).await?;
         }
         (Planted::IntoItself, Err(e @ Error::BelowItself { .. }))
@@ -350,8 +350,8 @@ async fn relink<T: Transaction>(
         return Err(refusal);
     }
     let moved = all.open(tx, from, b"").await?;
-    let (_, source) = parent(all, tx, from, Chance(0)).await?;
-    let (place, target) = parent(all, tx, to, Chance(0)).await?;
+    let (_, source) = parent(all, tx, from, CandidateSeed(0)).await?;
+    let (place, target) = parent(all, tx, to, CandidateSeed(0)).await?;
     tx.set(&target.child(new), moved.prefix());
     tx.set(&place.nodes().of(moved.prefix()).tag(), moved.tag());
     tx.clear(&source.child(old));
@@ -372,7 +372,7 @@ async fn remove<T: Transaction>(
     }
     let doomed = all.open(tx, names, b"").await?;
     let place = doomed.siblings();
-    let (_, above) = parent(all, tx, names, Chance(0)).await?;
+    let (_, above) = parent(all, tx, names, CandidateSeed(0)).await?;
     let isolation = if planted == Planted::RemoveAtSnapshot { Snapshot } else { Serializable };
     let mut open = vec![place.nodes().of(doomed.prefix())];
     while let Some(node) = open.pop() {

@@ -1,7 +1,7 @@
 //! The encodings that columns are drawn from, and for each the parts that weaker encodings confuse or displace.
 
 use serde::{Deserialize, Serialize};
-use shaketable_layers::encoding::{Collation, Column, Error, Part, Tells};
+use shaketable_layers::encoding::{Collation, Column, Distinguishes, Error, Part};
 use shaketable_sim::seed::Stream;
 
 /// The encodings that are drawn for a column.
@@ -44,7 +44,7 @@ impl Kind {
 
     pub(super) fn column(self) -> Result<Column, Error> {
         let collated = |locale, letters| {
-            let tells = if letters { Tells::Letters } else { Tells::Case };
+            let tells = if letters { Distinguishes::Letters } else { Distinguishes::Case };
             Collation::new(locale, tells).map(Column::Collated)
         };
         Ok(match self {
@@ -153,7 +153,10 @@ pub(super) const POOL: u8 = 27;
 
 /// The collation that a comparison is about.
 pub(super) fn collation(tells: u8) -> Result<Collation, Error> {
-    Collation::new("en", [Tells::Letters, Tells::Accents, Tells::Case][usize::from(tells) % 3])
+    Collation::new(
+        "en",
+        [Distinguishes::Letters, Distinguishes::Accents, Distinguishes::Case][usize::from(tells) % 3],
+    )
 }
 
 /// A text of the pool.

@@ -30,7 +30,7 @@ use shaketable::{
     workload::Bug,
 };
 use shaketable_layers::{
-    encoding::{Collation, Column, Error, Ordered, Part, Tells},
+    encoding::{Collation, Column, Distinguishes, Error, Ordered, Part},
     tx::{
         self, Env,
         Isolation::{self, Serializable},
@@ -96,7 +96,7 @@ impl Encoding {
             }
             Op::NoLanguage => {
                 tx.get(space().bytes(), Serializable).await?;
-                Collation::new("no language", Tells::Case)?;
+                Collation::new("no language", Distinguishes::Case)?;
                 Answer::Written
             }
         })

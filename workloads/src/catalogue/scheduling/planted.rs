@@ -161,7 +161,7 @@ pub async fn divert<D: Database>(
                 // Must precede any operation, so the session's own loop cannot set it.
                 tx.set_option(TransactionOption::ReadYourWritesDisable)?;
                 match once::check(&tx, slots, op).await.map_err(lift)? {
-                    once::Check::Done(answer) => Ok(once::Landing::ready(answer)),
+                    once::Check::Done(answer) => Ok(once::PendingAnswer::ready(answer)),
                     once::Check::New(permit) => {
                         let answers = all(signup, tx.clone(), env, ops).await?;
                         once::record(&tx, permit, Recorded(answers)).map_err(lift)

@@ -167,10 +167,10 @@ impl Sessions {
         if !op.begins() {
             return outcome;
         }
-        let unread = client.session.as_mut().and_then(|session| Some((session.unread()?, session)));
+        let unread = client.session.as_mut().and_then(|session| Some((session.unresolved()?, session)));
         let named = match (&outcome, unread) {
             (Outcome::Answered(Answer::Refused(why)), Some((unread, session))) => {
-                (*why == Error::Unread(unread).to_string()).then_some((unread, session))
+                (*why == Error::Unresolved(unread).to_string()).then_some((unread, session))
             }
             _ => None,
         };

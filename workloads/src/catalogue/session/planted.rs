@@ -110,7 +110,7 @@ async fn look_for_record<D: Database>(client: &mut Client<D>) -> Outcome<Answer>
 
 /// Asks what became of the operation that no other one may begin before, and does not listen.
 async fn read<D: Database>(session: &mut Session<D>) -> Result<(), once::Error> {
-    match session.unread() {
+    match session.unresolved() {
         Some(unread) => session.resolve::<Bytes>(unread).await.map(drop),
         None => Ok(()),
     }

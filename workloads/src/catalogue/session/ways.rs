@@ -11,7 +11,7 @@ use futures::future::join;
 use parking_lot::Mutex;
 use shaketable::{sessions, workload::Outcome};
 use shaketable_layers::{
-    once::{self, Check, Error, Landing, OpId, Session, check, record},
+    once::{self, Check, Error, OpId, PendingAnswer, Session, check, record},
     tx::{Attempt, Database, Isolation::Serializable, RetryError, RunError, Transaction, TransactionOption},
 };
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub(super) async fn manual<D: Database>(session: &mut Session<D>, by: i8, limit:
             let once = async {
                 tx.set_option(TransactionOption::RetryLimit(limit))?;
                 let landing = match check::<_, Told>(&tx, &slots, op).await? {
-                    Check::Done(answer) => Landing::ready(answer),
+                    Check::Done(answer) => PendingAnswer::ready(answer),
                     Check::New(permit) => record(&tx, permit, add(&tx, op.client, by).await?)?,
                 };
                 Ok::<_, Refusal>(landing)
@@ -91,13 +91,13 @@ pub(super) async fn meddle<D: Database>(db: &D, kept: &Mutex<Option<D::Transacti
 pub(super) async fn prepared<D: Database>(
     session: &mut Session<D>,
     by: i8,
-) -> Result<(OpId, D::Transaction, Landing<Told>), Refusal> {
+) -> Result<(OpId, D::Transaction, PendingAnswer<Told>), Refusal> {
     let op = session.begin().await?;
     let (db, slots) = (session.database().clone(), session.slots().clone());
     let ready = async {
         let tx = db.create_transaction()?;
         let landing = match check::<_, Told>(&tx, &slots, op).await? {
-            Check::Done(answer) => Landing::ready(answer),
+            Check::Done(answer) => PendingAnswer::ready(answer),
             Check::New(permit) => record(&tx, permit, add(&tx, op.client, by).await?)?,
         };
         Ok((op, tx, landing))
@@ -140,7 +140,7 @@ pub(super) async fn burst<D: Database>(session: &mut Session<D>, number: u64, co
         let by = if n % 2 == 0 { 1 } else { -1 };
         match session.apply(|tx| async move { Ok::<_, Refusal>(blind(&tx, number, by)) }).await {
             once::Outcome::Applied(_) => applied += 1,
-            once::Outcome::Refused(unread @ Refusal::Once(Error::Unread(_))) => return refused(unread),
+            once::Outcome::Refused(unread @ Refusal::Once(Error::Unresolved(_))) => return refused(unread),
             once::Outcome::Refused(refusal) if refusal.fdb().is_none() => break,
             once::Outcome::Refused(_) | once::Outcome::Unknown(_) => {}
         }

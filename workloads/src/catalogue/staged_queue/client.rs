@@ -18,7 +18,7 @@ use shaketable::{
 use shaketable_layers::{
     once::{self, Session},
     queue::{Item, ItemId},
-    staged_queue::{Error, MAX_VALUE_BYTES, Request, Served, Turn},
+    staged_queue::{Error, MAX_VALUE_BYTES, Request, RequestState, Served},
     tx::{self, Database, Isolation::Serializable, RetryError, Transaction},
 };
 use std::time::Duration;
@@ -92,7 +92,7 @@ impl Staged {
             },
             Op::Leave => self.leave(session).await,
             Op::Vanish => match self.ask(session).await {
-                Ok(Turn::Given(item)) => taken(item),
+                Ok(RequestState::Given(item)) => taken(item),
                 Ok(_) => Outcome::Answered(Answer::Away),
                 Err(outcome) => outcome,
             },
@@ -145,10 +145,10 @@ impl Staged {
     }
 
     /// Asks for an item until it is certain what came of it.
-    async fn ask<D: Database>(&self, session: &mut Session<D>) -> Result<Turn, Outcome<Answer>> {
+    async fn ask<D: Database>(&self, session: &mut Session<D>) -> Result<RequestState, Outcome<Answer>> {
         let db = session.database().clone();
         loop {
-            match staged().ask(session).await {
+            match staged().start_dequeue(session).await {
                 once::Outcome::Applied(turn) => return Ok(turn),
                 once::Outcome::Refused(e) => return Err(failed(e)),
                 // The next one begins with what this one came to.
@@ -186,7 +186,7 @@ impl Staged {
             match staged().dequeue_within(session, patience).await {
                 once::Outcome::Applied(Served::Item(item)) => return taken(Some(item)),
                 once::Outcome::Applied(Served::Empty) => return taken(None),
-                once::Outcome::Applied(Served::Late) => return Outcome::Answered(Answer::Left(0)),
+                once::Outcome::Applied(Served::TimedOut) => return Outcome::Answered(Answer::Left(0)),
                 once::Outcome::Refused(e) => return failed(e),
                 once::Outcome::Unknown(_) => {}
             }
@@ -195,9 +195,9 @@ impl Staged {
 
     async fn leave<D: Database>(&self, session: &mut Session<D>) -> Outcome<Answer> {
         let request = match self.ask(session).await {
-            Ok(Turn::Given(item)) => return taken(item),
-            Ok(Turn::Waiting(request)) => request,
-            Ok(Turn::Gone) => return Outcome::Violated("asked, and is gone".to_owned()),
+            Ok(RequestState::Given(item)) => return taken(item),
+            Ok(RequestState::Waiting(request)) => request,
+            Ok(RequestState::Gone) => return Outcome::Violated("asked, and is gone".to_owned()),
             Err(outcome) => return outcome,
         };
         give_up(session, request).await
@@ -313,9 +313,9 @@ impl Staged {
 /// Gives a request up, however long that takes.
 async fn give_up<D: Database>(session: &mut Session<D>, request: Request) -> Outcome<Answer> {
     match staged().give_up(session, request).await {
-        Ok(Turn::Given(item)) => taken(item),
-        Ok(Turn::Gone) => Outcome::Answered(Answer::Left(0)),
-        Ok(Turn::Waiting(_)) => Outcome::Violated("left, and waits".to_owned()),
+        Ok(RequestState::Given(item)) => taken(item),
+        Ok(RequestState::Gone) => Outcome::Answered(Answer::Left(0)),
+        Ok(RequestState::Waiting(_)) => Outcome::Violated("left, and waits".to_owned()),
         Err(e) => Outcome::Violated(e.to_string()),
     }
 }
@@ -323,15 +323,15 @@ async fn give_up<D: Database>(session: &mut Session<D>, request: Request) -> Out
 /// Waits for a request's turn; when its item was brought back in between, asks anew.
 pub(super) async fn wait<D: Database>(session: &mut Session<D>, mut request: Request) -> Outcome<Answer> {
     loop {
-        match staged().take_turn(session, request).await {
-            Ok(Turn::Given(item)) => return taken(item),
+        match staged().wait(session, request).await {
+            Ok(RequestState::Given(item)) => return taken(item),
             Ok(_) => {}
             Err(e) => return Outcome::Violated(e.to_string()),
         }
         request = loop {
-            match staged().ask(session).await {
-                once::Outcome::Applied(Turn::Given(item)) => return taken(item),
-                once::Outcome::Applied(Turn::Waiting(request)) => break request,
+            match staged().start_dequeue(session).await {
+                once::Outcome::Applied(RequestState::Given(item)) => return taken(item),
+                once::Outcome::Applied(RequestState::Waiting(request)) => break request,
                 _ => session.database().env().sleep(Duration::from_millis(10)).await,
             }
         };

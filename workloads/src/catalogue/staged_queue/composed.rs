@@ -5,7 +5,7 @@ use bytes::Bytes;
 use shaketable::looks;
 use shaketable_layers::{
     queue::{Item, ItemId},
-    staged_queue::{Error, Request, Taken, Turn},
+    staged_queue::{Error, Request, RequestState, Taken},
     tx::{Env, Transaction},
 };
 
@@ -23,11 +23,11 @@ async fn put<T: Transaction>(tx: &T, values: &[(ItemId, Bytes)]) -> Result<(), E
 }
 
 impl Dealt {
-    pub(super) fn of(turn: Turn) -> Result<Dealt, Error> {
+    pub(super) fn of(turn: RequestState) -> Result<Dealt, Error> {
         Ok(match turn {
-            Turn::Waiting(_) => Dealt::Waiting,
-            Turn::Given(item) => Dealt::Given(named(item)?),
-            Turn::Gone => Dealt::Gone,
+            RequestState::Waiting(_) => Dealt::Waiting,
+            RequestState::Given(item) => Dealt::Given(named(item)?),
+            RequestState::Gone => Dealt::Gone,
         })
     }
 }
@@ -49,7 +49,7 @@ impl Deal {
         let queue = staged();
         match self {
             Deal::Turn => {
-                let look = |tx, isolation| async move { staged().turn(&tx, request, isolation).await };
+                let look = |tx, isolation| async move { staged().state(&tx, request, isolation).await };
                 Dealt::of(looks::twice(tx, self, look).await?)
             }
             Deal::Collect => Dealt::of(queue.collect(tx, request).await?),

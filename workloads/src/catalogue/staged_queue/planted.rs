@@ -14,7 +14,7 @@ use shaketable_layers::{
     limits,
     once::{Answer as _, Fate, Session},
     queue::{Item, ItemId, Position},
-    staged_queue::{Error, MAX_VALUE_BYTES, Request, Row, Taken, Turn},
+    staged_queue::{Error, MAX_VALUE_BYTES, Request, RequestState, Row, Taken},
     tx::{
         ConflictRangeType, Database,
         Isolation::{self, Serializable, Snapshot},
@@ -115,12 +115,12 @@ pub async fn apply<D: Database>(
         | Planted::EmptyAtSnapshot
         | Planted::PageForEnd
         | Planted::ServesLastFirst => {
-            let asked = staged().ask(session).await;
+            let asked = staged().start_dequeue(session).await;
             let end = async {
                 match known(session, asked).await {
-                    Ok(Some(Turn::Given(item))) => taken(item),
-                    Ok(Some(Turn::Waiting(request))) => wait_wrongly(planted, session, request).await,
-                    Ok(Some(Turn::Gone) | None) => register_and_wait(planted, session).await,
+                    Ok(Some(RequestState::Given(item))) => taken(item),
+                    Ok(Some(RequestState::Waiting(request))) => wait_wrongly(planted, session, request).await,
+                    Ok(Some(RequestState::Gone) | None) => register_and_wait(planted, session).await,
                     Err(e) => refused(e),
                 }
             };
@@ -141,7 +141,7 @@ pub async fn deal<D: Database>(
 ) -> Result<Dealt, Error> {
     match (planted, deal) {
         (Planted::TurnBeside, Deal::Turn) => {
-            let turn = db.run(|own, _| async move { staged().turn(&own, request, Serializable).await });
+            let turn = db.run(|own, _| async move { staged().state(&own, request, Serializable).await });
             Dealt::of(turn.await.map_err(|e| e.error)?)
         }
         _ => deal.perform(tx, request, values).await,
@@ -266,7 +266,7 @@ async fn register<D: Database>(session: &mut Session<D>) -> Result<Request, Outc
 async fn begin_anew<D: Database>(planted: Planted, session: &mut Session<D>) -> Outcome<Answer> {
     if planted == Planted::AsksBeside
         && let Some(pending) = session.pending()
-        && let Ok(Fate::Applied(Turn::Given(Some(item)))) = session.resolve(pending).await
+        && let Ok(Fate::Applied(RequestState::Given(Some(item)))) = session.resolve(pending).await
     {
         return taken(Some(item));
     }
@@ -326,9 +326,9 @@ async fn wait_wrongly<D: Database>(
     }
     let db = session.database().clone();
     loop {
-        let turn = db.run(|tx, _| async move { staged().turn(&tx, request, Snapshot).await }).await;
+        let turn = db.run(|tx, _| async move { staged().state(&tx, request, Snapshot).await }).await;
         match turn {
-            Ok(Turn::Waiting(_)) => {
+            Ok(RequestState::Waiting(_)) => {
                 let served = match planted {
                     Planted::RemovesBlindly => staged().fulfil_all(&db).await.map(drop),
                     _ => db.run(|tx, _| async move { fulfil(planted, &tx).await }).await,
@@ -342,7 +342,7 @@ async fn wait_wrongly<D: Database>(
             Ok(_) if planted == Planted::RemovesBlindly => {
                 let collected = db.run(|tx, _| async move { staged().collect(&tx, request).await }).await;
                 match collected {
-                    Ok(Turn::Given(item)) => return taken(item),
+                    Ok(RequestState::Given(item)) => return taken(item),
                     Ok(_) => return taken(None),
                     Err(_) => {}
                 }

@@ -11,18 +11,18 @@ use std::{
 
 /// The database.
 #[derive(Clone, Debug)]
-pub(super) struct Nowhere(Env);
+pub(super) struct UnreachableDatabase(Env);
 
-impl Nowhere {
-    pub(super) fn new() -> Nowhere {
-        Nowhere(Env::new(Standing))
+impl UnreachableDatabase {
+    pub(super) fn new() -> UnreachableDatabase {
+        UnreachableDatabase(Env::new(FrozenEnvironment))
     }
 }
 
 /// An environment in which no time passes.
-struct Standing;
+struct FrozenEnvironment;
 
-impl Environment for Standing {
+impl Environment for FrozenEnvironment {
     fn now(&self) -> Duration {
         Duration::ZERO
     }
@@ -34,7 +34,7 @@ impl Environment for Standing {
     }
 }
 
-impl Database for Nowhere {
+impl Database for UnreachableDatabase {
     type Transaction = Never;
     fn create_transaction(&self) -> Result<Never> {
         Err(Error::INTERNAL_ERROR)

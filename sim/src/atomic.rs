@@ -175,7 +175,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn operations_mean_what_they_say(
+        fn atomic_operations_compute_the_documented_results(
             op in prop::sample::select(MutationType::ALL),
             existing in prop::option::of(value()),
             operand in value(),

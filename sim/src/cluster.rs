@@ -93,7 +93,7 @@ fn add_workers(world: &Arc<World>, class: Class, name: &str, count: u16) -> Vec<
     (0..count)
         .map(|i| {
             let disk = Arc::new(LogDisk::default());
-            world.add_machine_at_home(class, &format!("{name} {i}"), move |world, home| {
+            world.add_machine_with_endpoint(class, &format!("{name} {i}"), move |world, home| {
                 worker::run(world, home, disk.clone())
             })
         })
@@ -102,7 +102,7 @@ fn add_workers(world: &Arc<World>, class: Class, name: &str, count: u16) -> Vec<
 
 fn add_controller(world: &Arc<World>, workers: Vec<Endpoint>, log_machines: Vec<Endpoint>) -> Endpoint {
     let disk = Arc::new(ControllerDisk::default());
-    world.add_machine_at_home(Class::Controller, "controller", move |world, home| {
+    world.add_machine_with_endpoint(Class::Controller, "controller", move |world, home| {
         let (workers, log_machines) = (workers.clone(), log_machines.clone());
         controller::run(world, Assets { home, disk: disk.clone(), workers, log_machines })
     })

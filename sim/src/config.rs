@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_drawn_cluster_can_be() {
+    fn every_drawn_configuration_is_valid() {
         let keys = ["a", "b", "c", ""].map(Bytes::from);
         for seed in 0..500 {
             assert_eq!(ClusterConfig::draw(Seed(seed), &keys).check(), Ok(()));
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_that_cannot_be_is_refused_in_words() {
+    fn an_invalid_configuration_is_refused_with_a_message() {
         let refused = |change: &dyn Fn(&mut ClusterConfig)| {
             let mut config = ClusterConfig::smallest();
             change(&mut config);

@@ -5,8 +5,8 @@
 //! generation was not locked by a recovery in the meantime (`causal_read_risky` skips that check).
 
 use crate::{
+    batcher::Batcher,
     config::ClusterBug,
-    gathering::Gathering,
     net::{Broken, Inbox},
     proto::{Message, ReadVersionReply, TransactionSystem},
     rt::Alarm,
@@ -25,7 +25,7 @@ pub async fn serve(world: Arc<World>, inbox: Inbox, system: Arc<TransactionSyste
     let stale = world.config.cluster_bug == Some(ClusterBug::StaleReadVersion);
     let mut rng = world.seed.stream(&format!("grv proxy {}", inbox.endpoint().token));
     let mut before: Option<ReadVersionReply> = None;
-    let mut gathering = Gathering::<(bool, Reply)>::new(world.config.grv_batch_interval, usize::MAX);
+    let mut batcher = Batcher::<(bool, Reply)>::new(world.config.grv_batch_interval, usize::MAX);
     let mut flights = FuturesUnordered::new();
     let mut failure = Vec::new();
     let mut messages = VecDeque::new();
@@ -36,15 +36,15 @@ pub async fn serve(world: Arc<World>, inbox: Inbox, system: Arc<TransactionSyste
             for envelope in messages.drain(..) {
                 match envelope.message {
                     Message::GetReadVersion { causal_read_risky, reply, .. } => {
-                        gathering.add(world.clock.now(), (causal_read_risky, reply));
+                        batcher.add(world.clock.now(), (causal_read_risky, reply));
                     }
                     Message::Ping { reply } => reply.send(()),
                     Message::WaitFailure { reply } => failure.push(reply),
                     _ => {}
                 }
             }
-            if gathering.due().is_some_and(|at| alarm.poll(&world.clock, at, cx)) {
-                let batch = gathering.take();
+            if batcher.due().is_some_and(|at| alarm.poll(&world.clock, at, cx)) {
+                let batch = batcher.take();
                 let risky = batch.iter().all(|(risky, _)| *risky);
                 let (world, system) = (world.clone(), system.clone());
                 flights.push(async move {

@@ -64,7 +64,7 @@ pub enum Call {
 
 /// How an attempt ended, as reported to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum Reported {
     /// Nothing was reported: dropped, reset or still in progress.
     Nothing,
     /// Committed without writing.
@@ -88,7 +88,7 @@ pub struct Attempt {
     /// The operation that it belongs to, according to the client's label.
     pub operation: Option<u32>,
     /// When the read version was requested.
-    pub asked: Nanos,
+    pub version_requested: Nanos,
     /// The read version, once known.
     pub read_version: Option<Version>,
     /// Whether the read version is guaranteed to include every acknowledged commit: not if it was set
@@ -105,13 +105,13 @@ pub struct Attempt {
     pub commit_sent: Option<Nanos>,
     /// Whether 1021 implies that the outcome is final: not if causal write risk was accepted (option 10), in
     /// which case the client does not ensure it.
-    pub settles: bool,
+    pub outcome_is_final: bool,
     /// The read conflict ranges of the commit.
     pub read_ranges: Vec<KeyRange>,
     /// The write conflict ranges of the commit, if one of its writes was made without one (option 30).
     pub write_ranges: Option<Vec<KeyRange>>,
     /// The result reported to the client.
-    pub told: Told,
+    pub reported: Reported,
     /// When it was reported.
     pub ended: Nanos,
 }

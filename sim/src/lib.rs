@@ -14,48 +14,48 @@ compile_error!(
 #[cfg(madsim)]
 pub mod atomic;
 #[cfg(madsim)]
+mod batcher;
+#[cfg(madsim)]
 pub mod client;
 #[cfg(madsim)]
 pub mod cluster;
 #[cfg(madsim)]
-pub mod commit_proxy;
+mod commit_proxy;
 #[cfg(madsim)]
 pub mod config;
 #[cfg(madsim)]
-pub mod controller;
+mod controller;
 #[cfg(madsim)]
-pub mod data_distribution;
+mod data_distribution;
 #[cfg(madsim)]
 pub mod faults;
 #[cfg(madsim)]
-pub mod gathering;
-#[cfg(madsim)]
-pub mod grv_proxy;
+mod grv_proxy;
 #[cfg(madsim)]
 pub mod history;
 #[cfg(madsim)]
 mod idempotency;
 #[cfg(madsim)]
-pub mod log;
+mod log;
 #[cfg(madsim)]
 pub mod net;
 #[cfg(madsim)]
 pub mod proto;
 #[cfg(madsim)]
-pub mod resolver;
+mod resolver;
 #[cfg(madsim)]
 pub mod rt;
 #[cfg(madsim)]
 pub mod seed;
 #[cfg(madsim)]
-pub mod sequencer;
+mod sequencer;
 #[cfg(madsim)]
 pub mod storage;
 #[cfg(madsim)]
 pub mod trace;
 #[cfg(madsim)]
-pub mod tunables;
+mod tunables;
 #[cfg(madsim)]
-pub mod worker;
+mod worker;
 #[cfg(madsim)]
 pub mod world;

@@ -290,7 +290,7 @@ impl Net {
         let (at, kind) = match arrival {
             Some(at) => (at, Kind::Reply),
             None => {
-                slot.spoil();
+                slot.mark_lost();
                 (now + state.detection(), Kind::Lost)
             }
         };
@@ -304,7 +304,7 @@ impl Net {
     fn broken(&self, server: NodeId, caller: NodeId, slot: Arc<dyn Arrive>) {
         let now = self.0.clock.now();
         let mut state = self.0.state.lock();
-        slot.spoil();
+        slot.mark_lost();
         let at = now + state.detection();
         let waker = state.schedule(at, Parcel::Reply { from: server, to: caller, slot, kind: Kind::Broken });
         drop(state);
@@ -402,11 +402,6 @@ impl Net {
         link.clogged_until = link.clogged_until.max(until);
     }
 
-    /// Ends the delay of messages from `from` to `to`.
-    pub fn unclog(&self, from: NodeId, to: NodeId) {
-        self.0.state.lock().link(from, to).clogged_until = 0;
-    }
-
     /// Cuts or restores the link from `from` to `to`: messages sent over a cut link are lost.
     pub fn cut(&self, from: NodeId, to: NodeId, cut: bool) {
         self.0.state.lock().link(from, to).cut = cut;
@@ -443,11 +438,6 @@ impl Inbox {
     /// The endpoint at which senders reach it.
     pub fn endpoint(&self) -> Endpoint {
         self.endpoint
-    }
-
-    /// The next message, if there is one.
-    pub fn try_recv(&self) -> Option<Envelope> {
-        self.net.0.state.lock().inboxes[self.endpoint.token as usize].as_mut()?.queue.pop_front()
     }
 
     /// Moves all received messages to the end of `into`; if there are none, wakes the task at the next one.
@@ -537,7 +527,7 @@ trait Arrive: Send + Sync {
     /// Marks the reply as arrived; returns the caller's waker.
     fn arrive(&self) -> Option<Waker>;
     /// Marks the reply as lost; the caller receives [`Broken`].
-    fn spoil(&self);
+    fn mark_lost(&self);
 }
 
 struct Slot<R>(Mutex<SlotState<R>>);
@@ -555,9 +545,9 @@ impl<R: Send> Arrive for Slot<R> {
         slot.waker.take()
     }
 
-    fn spoil(&self) {
-        let spoiled = self.0.lock().value.replace(Err(Broken));
-        drop(spoiled);
+    fn mark_lost(&self) {
+        let replaced = self.0.lock().value.replace(Err(Broken));
+        drop(replaced);
     }
 }
 

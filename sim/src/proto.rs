@@ -334,7 +334,7 @@ messages! {
         previous: Version,
         version: Version,
         transactions: Arc<Vec<Arc<CommitData>>>,
-        reply: ReplyTo<Vec<Verdict>>,
+        reply: ReplyTo<Vec<Resolution>>,
     }
 
     // Commit and GRV proxies to logs.
@@ -383,7 +383,7 @@ messages! {
 
 /// A resolver's decision about one transaction of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Resolution {
     /// No conflict.
     Committed,
     /// A read range intersects a later write; the indices of the ranges if requested.

@@ -37,43 +37,43 @@ pub fn simulate<F: Future>(seed: Seed, main: F) -> F::Output {
 
 /// The number of clock reads at one instant of virtual time that indicates a loop without waiting. A task
 /// that works normally reads the clock some hundred times.
-const MOST_LOOKS: u32 = 200_000;
+const MAX_READS_PER_INSTANT: u32 = 200_000;
 
 /// A handle to the virtual clock.
 #[derive(Clone)]
 pub struct Clock {
     time: TimeHandle,
     /// The time of the last read, and the number of reads since time has advanced.
-    looked: Arc<Looked>,
+    clock_reads: Arc<ClockReads>,
 }
 
 /// Written by one thread only; atomic because handles are sent between machines.
 #[derive(Default)]
-struct Looked {
+struct ClockReads {
     time: AtomicU64,
-    looks: AtomicU32,
+    reads: AtomicU32,
 }
 
 impl Clock {
     /// The clock of the current run.
     pub fn current() -> Clock {
-        Clock { time: TimeHandle::current(), looked: Arc::default() }
+        Clock { time: TimeHandle::current(), clock_reads: Arc::default() }
     }
 
     /// Virtual time since the start of the run. Panics if it is read endlessly while time does not advance:
     /// the runtime cannot interrupt a task, so that no other task would ever run again.
     pub fn now(&self) -> Nanos {
         let now = self.time.elapsed().as_nanos() as Nanos;
-        let looks = match self.looked.time.load(Ordering::Relaxed) == now {
-            true => self.looked.looks.load(Ordering::Relaxed) + 1,
+        let reads = match self.clock_reads.time.load(Ordering::Relaxed) == now {
+            true => self.clock_reads.reads.load(Ordering::Relaxed) + 1,
             false => 0,
         };
-        self.looked.time.store(now, Ordering::Relaxed);
+        self.clock_reads.time.store(now, Ordering::Relaxed);
         // A task that continues after the panic starts counting again.
-        self.looked.looks.store(looks % MOST_LOOKS, Ordering::Relaxed);
+        self.clock_reads.reads.store(reads % MAX_READS_PER_INSTANT, Ordering::Relaxed);
         assert!(
-            looks < MOST_LOOKS,
-            "it loops without waiting: {MOST_LOOKS} calls at one instant of virtual time"
+            reads < MAX_READS_PER_INSTANT,
+            "it loops without waiting: {MAX_READS_PER_INSTANT} calls at one instant of virtual time"
         );
         now
     }
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_that_waits_for_nothing_ends() {
+    fn a_loop_without_waiting_panics() {
         let spin = || {
             simulate(Seed(1), async {
                 let clock = Clock::current();
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn timeout_gives_the_answer_or_none() {
+    fn timeout_returns_the_result_or_none() {
         simulate(Seed(1), async {
             let clock = Clock::current();
             assert_eq!(clock.timeout(1_000_000, clock.sleep(1_000)).await, Some(()));

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_are_named_apart_and_repeat() {
+    fn streams_of_different_names_differ_and_repeat() {
         let draw = |name: &str| {
             let mut s = Seed(7).stream(name);
             [s.u64(), s.u64()]

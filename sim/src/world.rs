@@ -149,7 +149,7 @@ impl World {
 
     /// Builds a machine like [`World::add_machine`], with a well-known endpoint that it opens at each start.
     /// Returns that endpoint.
-    pub fn add_machine_at_home<F>(
+    pub fn add_machine_with_endpoint<F>(
         self: &Arc<Self>,
         class: Class,
         name: &str,

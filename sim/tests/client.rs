@@ -11,7 +11,7 @@ use shaketable_sim::{
     cluster::Cluster,
     config::ClusterConfig,
     faults::{Family, FaultPlan},
-    history::{Attempt, Call, ClientId, Told},
+    history::{Attempt, Call, ClientId, Reported},
     rt::{self, MILLISECOND, SECOND},
     seed::{Seed, Stream},
     world::{Class, World},
@@ -106,7 +106,7 @@ fn options_of_a_database_are_taken_within_their_limits() {
 }
 
 #[test]
-fn a_body_is_told_which_attempt_it_is() {
+fn a_body_receives_the_number_of_its_attempt() {
     with(&[], |_, db| async move {
         let failing = |last: u32| {
             let db = db.clone();
@@ -138,7 +138,7 @@ fn attempts(world: &World) -> Vec<Attempt> {
 }
 
 #[test]
-fn an_unknown_result_that_happened_has_happened_when_it_is_told() {
+fn an_unknown_result_that_committed_has_committed_before_it_is_reported() {
     with(&[Family::UnknownCommitted], |world, db| async move {
         world.faults.switch(true);
         let tx = set(&db, b"1");
@@ -150,7 +150,7 @@ fn an_unknown_result_that_happened_has_happened_when_it_is_told() {
 }
 
 #[test]
-fn an_unknown_result_that_did_not_happen_never_will() {
+fn an_unknown_result_that_did_not_commit_never_does() {
     with(&[Family::UnknownNotCommitted], |world, db| async move {
         world.faults.switch(true);
         assert_eq!(set(&db, b"1").commit().await, Err(Error::COMMIT_UNKNOWN_RESULT));
@@ -162,7 +162,7 @@ fn an_unknown_result_that_did_not_happen_never_will() {
 }
 
 #[test]
-fn after_a_fatal_unknown_result_the_commit_has_happened_or_has_not() {
+fn after_a_fatal_unknown_result_the_commit_may_or_may_not_have_happened() {
     with(&[Family::UnknownFatal], |world, db| async move {
         let mut seen = [0, 0];
         for n in 0..40u8 {
@@ -181,7 +181,7 @@ fn after_a_fatal_unknown_result_the_commit_has_happened_or_has_not() {
 }
 
 #[test]
-fn an_unknown_result_is_often_told_late_enough_for_others_to_work_before() {
+fn an_unknown_result_is_often_reported_after_others_had_time_to_act() {
     for family in [Family::UnknownCommitted, Family::UnknownNotCommitted] {
         with(&[family], |world, db| async move {
             world.faults.switch(true);
@@ -291,7 +291,7 @@ fn an_idempotency_id_resolves_unknown_results() {
 }
 
 #[test]
-fn an_idempotency_id_is_found_behind_a_thousand_others_and_however_often_the_look_fails() {
+fn an_idempotency_id_is_found_after_a_thousand_others_and_after_failed_searches() {
     let rates = [(Family::UnknownCommitted, 1.0), (Family::TooOld, 0.9)];
     with_cluster(Seed(3), ClusterConfig::smallest(), &rates, |world, db| async move {
         let tx = set(&db, b"1");
@@ -399,7 +399,7 @@ fn reads_fail_as_the_contract_allows_and_the_commit_with_them() {
 }
 
 #[test]
-fn one_row_batches_hide_no_row() {
+fn one_row_batches_lose_no_row() {
     with(&[Family::OneRowBatches], |world, db| async move {
         let tx = db.create_transaction().expect("a transaction");
         (0..5u8).for_each(|k| tx.set(&[k], b""));
@@ -545,7 +545,7 @@ fn every_attempt_leaves_its_calls_in_the_history() {
         assert_eq!(recorded.len(), 2);
         let first = &recorded[0];
         assert_eq!((first.client, first.operation, first.fresh), (ClientId(0), Some(7), true));
-        assert!(matches!(first.told, Told::Committed { version: v, .. } if v == version));
+        assert!(matches!(first.reported, Reported::Committed { version: v, .. } if v == version));
         assert!(matches!(&first.calls[..], [
             Call::Get { answer: Some(None), .. },
             Call::Write(_),
@@ -553,7 +553,7 @@ fn every_attempt_leaves_its_calls_in_the_history() {
         ] if rows.len() == 1));
         assert!(first.read_version.is_some_and(|v| v < version) && first.commit_sent.is_some());
         assert!(first.read_ranges.iter().any(|r| r.contains(b"k")));
-        assert_eq!((recorded[1].told, recorded[1].calls.len()), (Told::Nothing, 1));
+        assert_eq!((recorded[1].reported, recorded[1].calls.len()), (Reported::Nothing, 1));
         // The log contains the number of the attempt.
         let logged = world.history.lock();
         let mut transactions = logged.committed().flat_map(|entry| &entry.transactions);

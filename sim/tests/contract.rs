@@ -72,7 +72,7 @@ fn clusters_with_several_of_each_role_keep_every_promise() {
 }
 
 #[test]
-fn shards_that_part_every_cases_keys_keep_every_promise() {
+fn shards_that_split_every_cases_keys_keep_every_promise() {
     let config = ClusterConfig {
         storage_servers: 3,
         replicas: 2,

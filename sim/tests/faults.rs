@@ -133,7 +133,7 @@ fn each_family_strikes_is_counted_repeats_itself_and_heals() {
 }
 
 #[test]
-fn all_of_them_at_once_heal_too() {
+fn all_families_at_once_heal() {
     let mut plan = FaultPlan::default();
     for family in catalogue() {
         let one = alone(family);
@@ -168,7 +168,7 @@ fn a_run_frees_its_world_though_a_strike_is_still_to_come() {
 }
 
 #[test]
-fn a_strike_on_nobody_is_not_counted() {
+fn a_strike_without_a_victim_is_not_counted() {
     let config = ClusterConfig { storage_servers: 2, ..config() };
     rt::simulate(Seed(1), async {
         let world = World::new(Seed(1), config, &FaultPlan::default(), false);

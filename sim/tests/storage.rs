@@ -139,7 +139,7 @@ fn replicas_hold_what_the_logs_say() {
 }
 
 #[test]
-fn they_do_after_moves_kills_and_recoveries() {
+fn replicas_hold_what_the_logs_say_after_moves_kills_and_recoveries() {
     for seed in 0..12 {
         let mut rng = Seed(seed).stream("plan");
         let mut strikes: Vec<Strike> = (0..15)
@@ -160,7 +160,7 @@ fn they_do_after_moves_kills_and_recoveries() {
 }
 
 #[test]
-fn they_do_in_a_storm_and_the_storm_repeats_itself() {
+fn replicas_hold_what_the_logs_say_in_a_storm_which_is_repeatable() {
     for seed in 0..6 {
         let plan = FaultPlan::draw(Seed(seed), Profile::Storm, 3 * SECOND, &[]);
         let first = run(seed, config(), plan.clone());
@@ -171,7 +171,7 @@ fn they_do_in_a_storm_and_the_storm_repeats_itself() {
 }
 
 #[test]
-fn servers_with_a_planted_bug_do_not() {
+fn replicas_of_servers_with_a_planted_bug_differ_from_the_logs() {
     for bug in [ClusterBug::StorageSkipsVersion, ClusterBug::ReplicaReorders] {
         let caught = (0..3)
             .filter(|seed| {
@@ -423,7 +423,7 @@ fn a_read_that_waited_until_its_version_was_too_old_fails_and_a_watch_does_not()
 }
 
 #[test]
-fn a_server_that_gives_a_shard_up_says_so_to_its_watches() {
+fn a_server_that_drops_a_shard_notifies_its_watches() {
     rt::simulate(Seed(8), async {
         let (world, cluster, storage, db) = one_server(8).await;
         world.clock.sleep(SECOND).await;

@@ -7,7 +7,7 @@ use crate::{Outcome, workload::Operation};
 use bytes::Bytes;
 use shaketable_layers::tx::{Error, Isolation, KeySelector, KeyValue, MutationType};
 use shaketable_sim::{
-    history::{Attempt, AttemptId, Call, ClientId, History, Told},
+    history::{Attempt, AttemptId, Call, ClientId, History, Reported},
     net::NodeId,
     proto::{KeyRange, LogEntry, LoggedTransaction, Mutation, Version},
     rt::Nanos,
@@ -27,17 +27,17 @@ impl Story {
         let attempt = Attempt {
             client: ClientId(0),
             operation: Some(id.0),
-            asked: 0,
+            version_requested: 0,
             read_version: Some(read_version),
             fresh: true,
             read_your_writes: true,
             snapshot_read_your_writes: true,
             calls,
             commit_sent: None,
-            settles: true,
+            outcome_is_final: true,
             read_ranges: Vec::new(),
             write_ranges: None,
-            told: Told::Nothing,
+            reported: Reported::Nothing,
             ended: 0,
         };
         self.history.record(id, attempt);
@@ -372,13 +372,13 @@ fn serializable_judges_reads_at_the_last_version_and_later_ones() {
 
 #[test]
 fn real_time_hears_a_stale_read_version() {
-    let tell = |asked, read_version| {
+    let tell = |version_requested, read_version| {
         let mut story = Story::default();
         let (id, first) = story.attempt(0, Vec::new());
-        (first.told, first.ended) = (Told::Committed { version: 20, batch_index: 0 }, 100);
+        (first.reported, first.ended) = (Reported::Committed { version: 20, batch_index: 0 }, 100);
         story.log(20, vec![(Some(id), 0, vec![set("a", "1")])]);
         let (_, second) = story.attempt(read_version, Vec::new());
-        second.asked = asked;
+        second.version_requested = version_requested;
         story.judge(real_time::judge, &[])
     };
     assert_eq!(tell(101, 20), Ok(()));
@@ -390,10 +390,10 @@ fn real_time_hears_a_stale_read_version() {
 fn real_time_hears_a_commit_that_lands_after_its_unknown_result() {
     let mut story = Story::default();
     let (id, first) = story.attempt(0, Vec::new());
-    (first.told, first.ended) = (Told::Failed(Error::COMMIT_UNKNOWN_RESULT), 100);
+    (first.reported, first.ended) = (Reported::Failed(Error::COMMIT_UNKNOWN_RESULT), 100);
     story.log(30, vec![(Some(id), 0, vec![set("a", "1")])]);
     let (_, second) = story.attempt(20, Vec::new());
-    second.asked = 200;
+    second.version_requested = 200;
     assert!(story.judge(real_time::judge, &[]).is_err());
 }
 
@@ -402,7 +402,7 @@ fn durable_hears_a_lost_commit_a_wrong_stamp_and_a_repeated_one() {
     let tell = |logged: bool, order: u16, other: u16| {
         let mut story = Story::default();
         let (id, attempt) = story.attempt(0, Vec::new());
-        attempt.told = Told::Committed { version: 10, batch_index: order };
+        attempt.reported = Reported::Committed { version: 10, batch_index: order };
         let mut transactions = vec![(None, other, vec![set("b", "1")])];
         transactions.extend(logged.then(|| (Some(id), 1, vec![set("a", "1")])));
         story.log(10, transactions);
@@ -428,7 +428,7 @@ fn durable_hears_an_attempt_that_is_in_the_log_twice() {
 fn durable_hears_a_commit_cut_off_by_a_recovery_and_a_replica_that_is_not_the_replay() {
     let mut story = Story::default();
     let (id, attempt) = story.attempt(0, Vec::new());
-    attempt.told = Told::Committed { version: 10, batch_index: 0 };
+    attempt.reported = Reported::Committed { version: 10, batch_index: 0 };
     story.log(10, vec![(Some(id), 0, vec![set("a", "1")])]);
     let replica = |rows: &[(&'static str, &'static str)]| Replica {
         server: "storage-0".to_owned(),

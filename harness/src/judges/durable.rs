@@ -2,7 +2,7 @@
 //! the final keyspace is the replay of the log.
 
 use super::{Evidence, Keyspace, show};
-use shaketable_sim::history::Told;
+use shaketable_sim::history::Reported;
 use std::collections::BTreeSet;
 
 /// Claims that what was acknowledged is in the log, and the final keyspace is the replay of the log.
@@ -28,7 +28,7 @@ pub fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
     }
     for (i, attempt) in evidence.history.attempts.iter().enumerate() {
         let Some(attempt) = attempt else { continue };
-        if let Told::Committed { version, batch_index } = attempt.told {
+        if let Reported::Committed { version, batch_index } = attempt.reported {
             let place = evidence.truth.place(shaketable_sim::history::AttemptId(i as u32));
             if place != Some((version, batch_index)) {
                 let found = match place {

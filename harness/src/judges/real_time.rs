@@ -8,13 +8,13 @@ pub fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
     for (id, attempt) in evidence.history.attempts.iter().enumerate() {
         let Some(attempt) = attempt else { continue };
         if let (true, Some(read_version)) = (attempt.fresh, attempt.read_version)
-            && let Some(decided) = timeline.decided_before(attempt.asked)
+            && let Some(decided) = timeline.decided_before(attempt.version_requested)
             && read_version < decided.version
         {
             return Err(format!(
                 "attempt {id} asked for its read version at {:.6} s and got {read_version}, but attempt {} had \
                  been decided at version {} before",
-                attempt.asked as f64 / 1e9,
+                attempt.version_requested as f64 / 1e9,
                 decided.by.map_or(0, |by| by.0),
                 decided.version,
             ));

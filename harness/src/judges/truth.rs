@@ -2,7 +2,7 @@
 
 use shaketable_layers::tx::Error;
 use shaketable_sim::{
-    history::{AttemptId, History, Told},
+    history::{AttemptId, History, Reported},
     proto::{LogEntry, Version},
     rt::Nanos,
 };
@@ -41,9 +41,11 @@ impl Truth {
         let attempts = history.attempts.iter().enumerate();
         let decided = attempts.filter_map(|(i, attempt)| {
             let (id, attempt) = (AttemptId(i as u32), attempt.as_ref()?);
-            let version = match attempt.told {
-                Told::Committed { version, .. } => version,
-                Told::Failed(Error::COMMIT_UNKNOWN_RESULT) if attempt.settles => self.place(id)?.0,
+            let version = match attempt.reported {
+                Reported::Committed { version, .. } => version,
+                Reported::Failed(Error::COMMIT_UNKNOWN_RESULT) if attempt.outcome_is_final => {
+                    self.place(id)?.0
+                }
                 _ => return None,
             };
             Some((attempt.ended, version, id))

@@ -19,7 +19,7 @@ use shaketable_layers::tx::{
 };
 use shaketable_sim::{
     atomic,
-    history::{Attempt, AttemptId, Call, ClientId, History, Told},
+    history::{Attempt, AttemptId, Call, ClientId, History, Reported},
     proto::{Generation, KeyRange, LogEntry, LoggedTransaction, Mutation, Version},
     rt::Nanos,
 };
@@ -32,11 +32,11 @@ pub struct Witness(Mutex<History>);
 impl Witness {
     /// The last version at which a client was told that it had committed.
     pub fn latest_commit(&self) -> Version {
-        let told = |attempt: &Attempt| match attempt.told {
-            Told::Committed { version, .. } => version,
+        let version = |attempt: &Attempt| match attempt.reported {
+            Reported::Committed { version, .. } => version,
             _ => 0,
         };
-        self.0.lock().attempts.iter().flatten().map(told).max().unwrap_or(0)
+        self.0.lock().attempts.iter().flatten().map(version).max().unwrap_or(0)
     }
 
     /// Whether a commit may still land: see [`commits_may_land`].
@@ -166,15 +166,15 @@ struct Record {
     number: u32,
     id: Option<AttemptId>,
     calls: Vec<Call>,
-    asked: Option<Nanos>,
+    version_requested: Option<Nanos>,
     fresh: bool,
     read_version: Option<Version>,
     read_your_writes: bool,
     snapshot_read_your_writes: i32,
     waives_conflicts: bool,
     commit_sent: Option<Nanos>,
-    settles: bool,
-    told: Told,
+    outcome_is_final: bool,
+    reported: Reported,
     ended: Nanos,
 }
 
@@ -187,15 +187,15 @@ impl Record {
             number: 0,
             id: None,
             calls: Vec::new(),
-            asked: None,
+            version_requested: None,
             fresh: true,
             read_version: None,
             read_your_writes: true,
             snapshot_read_your_writes: 0,
             waives_conflicts: false,
             commit_sent: None,
-            settles: true,
-            told: Told::Nothing,
+            outcome_is_final: true,
+            reported: Reported::Nothing,
             ended: 0,
         }
     }
@@ -226,18 +226,18 @@ impl Drop for Record {
         let attempt = Attempt {
             client: self.client,
             operation: self.operation,
-            asked: self.asked.unwrap_or(0),
+            version_requested: self.version_requested.unwrap_or(0),
             read_version: self.read_version,
-            fresh: self.fresh && self.asked.is_some(),
+            fresh: self.fresh && self.version_requested.is_some(),
             read_your_writes: self.read_your_writes,
             snapshot_read_your_writes: self.snapshot_read_your_writes >= 0,
             calls: std::mem::take(&mut self.calls),
             commit_sent: self.commit_sent,
-            settles: self.settles,
+            outcome_is_final: self.outcome_is_final,
             // Only the C client knows them.
             read_ranges: Vec::new(),
             write_ranges: self.waives_conflicts.then(Vec::new),
-            told: self.told,
+            reported: self.reported,
             ended: self.ended,
         };
         self.witness.0.lock().record(id, attempt);
@@ -271,7 +271,7 @@ impl<D: Database> RecordedTransaction<D> {
         let now = self.now();
         let mut record = self.record.lock();
         if !matches!(call, Call::Write(_)) {
-            record.asked.get_or_insert(now);
+            record.version_requested.get_or_insert(now);
         }
         record.calls.push(call);
         (record.number, record.calls.len() - 1)
@@ -386,7 +386,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
 
     fn get_read_version(&self) -> impl Future<Output = Result<i64>> + Send + use<D> {
         let now = self.now();
-        self.record.lock().asked.get_or_insert(now);
+        self.record.lock().version_requested.get_or_insert(now);
         let (read, this) = (self.inner.get_read_version(), self.clone());
         async move {
             let version = read.await?;
@@ -410,7 +410,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
             TransactionOption::SnapshotRywEnable => record.snapshot_read_your_writes += 1,
             TransactionOption::SnapshotRywDisable => record.snapshot_read_your_writes -= 1,
             TransactionOption::CausalReadRisky | TransactionOption::UseGrvCache => record.fresh = false,
-            TransactionOption::CausalWriteRisky => record.settles = false,
+            TransactionOption::CausalWriteRisky => record.outcome_is_final = false,
             TransactionOption::NextWriteNoWriteConflictRange => record.waives_conflicts = true,
             _ => {}
         }
@@ -436,20 +436,20 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
         let (commit, this) = (self.inner.commit().boxed(), self.clone());
         async move {
             let committed = commit.await;
-            let told = match (&committed, stamp) {
-                (Err(error), _) => Told::Failed(*error),
-                (Ok(()), None) => Told::ReadOnly,
+            let reported = match (&committed, stamp) {
+                (Err(error), _) => Reported::Failed(*error),
+                (Ok(()), None) => Reported::ReadOnly,
                 (Ok(()), Some(stamp)) => match stamp.await {
                     Ok(stamp) => {
                         let (version, batch_index) = place(&stamp);
-                        Told::Committed { version, batch_index }
+                        Reported::Committed { version, batch_index }
                     }
-                    Err(error) => Told::Failed(error),
+                    Err(error) => Reported::Failed(error),
                 },
             };
             let mut record = this.record.lock();
             if first && record.number == number {
-                (record.told, record.ended) = (told, this.now());
+                (record.reported, record.ended) = (reported, this.now());
             }
             committed
         }

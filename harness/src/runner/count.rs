@@ -6,7 +6,7 @@ use crate::{
     workload::{Operation, Outcome},
 };
 use shaketable_layers::tx::Error;
-use shaketable_sim::history::{AttemptId, History, Told};
+use shaketable_sim::history::{AttemptId, History, Reported};
 
 /// Whether a commit whose client did not wait for it may still land, which it can until its read version has left
 /// the window. After 1021 it cannot: that error is returned once the outcome is decided.
@@ -14,11 +14,11 @@ pub(crate) fn commits_may_land(history: &History) -> bool {
     history.attempts.iter().any(|attempt| match attempt {
         // Its client died before it could record it.
         None => true,
-        Some(attempt) => match attempt.told {
-            Told::Nothing => attempt.commit_sent.is_some(),
-            Told::Failed(Error::COMMIT_UNKNOWN_RESULT) => !attempt.settles,
-            Told::Failed(error) => error.leaves_commit_unknown(),
-            Told::ReadOnly | Told::Committed { .. } => false,
+        Some(attempt) => match attempt.reported {
+            Reported::Nothing => attempt.commit_sent.is_some(),
+            Reported::Failed(Error::COMMIT_UNKNOWN_RESULT) => !attempt.outcome_is_final,
+            Reported::Failed(error) => error.leaves_commit_unknown(),
+            Reported::ReadOnly | Reported::Committed { .. } => false,
         },
     })
 }
@@ -43,12 +43,12 @@ pub(crate) fn count<A>(history: &History, operations: &[Vec<Operation<A>>], audi
         counters.retries += u64::from(operation.is_some() && operation == last);
         last = operation;
         let committed = truth.place(AttemptId(i as u32)).is_some();
-        match (attempt.told, committed) {
-            (Told::Failed(Error::NOT_COMMITTED), _) => counters.conflicts += 1,
-            (Told::Failed(Error::COMMIT_UNKNOWN_RESULT), true) => counters.unknown_committed += 1,
-            (Told::Failed(Error::COMMIT_UNKNOWN_RESULT), false) => counters.unknown_not_committed += 1,
-            (Told::Failed(error), true) if error.leaves_commit_unknown() => counters.late_landings += 1,
-            (Told::Nothing, true) => counters.late_landings += 1,
+        match (attempt.reported, committed) {
+            (Reported::Failed(Error::NOT_COMMITTED), _) => counters.conflicts += 1,
+            (Reported::Failed(Error::COMMIT_UNKNOWN_RESULT), true) => counters.unknown_committed += 1,
+            (Reported::Failed(Error::COMMIT_UNKNOWN_RESULT), false) => counters.unknown_not_committed += 1,
+            (Reported::Failed(error), true) if error.leaves_commit_unknown() => counters.late_landings += 1,
+            (Reported::Nothing, true) => counters.late_landings += 1,
             _ => {}
         }
     }
@@ -66,11 +66,11 @@ mod tests {
 
     /// A history of attempts that were told this, each of its own operation unless it is said; those with a version
     /// are in the log.
-    fn history(attempts: &[(Told, Option<Version>, Option<u32>)]) -> History {
+    fn history(attempts: &[(Reported, Option<Version>, Option<u32>)]) -> History {
         let mut story = Story::default();
-        for (told, version, operation) in attempts {
+        for (reported, version, operation) in attempts {
             let (id, attempt) = story.attempt(0, Vec::new());
-            attempt.told = *told;
+            attempt.reported = *reported;
             attempt.operation = operation.or(attempt.operation);
             if let Some(version) = version {
                 story.log(*version, vec![(Some(id), 0, vec![Mutation::Set("a".into(), "1".into())])]);
@@ -79,13 +79,13 @@ mod tests {
         story.history
     }
 
-    fn failed(error: Error) -> Told {
-        Told::Failed(error)
+    fn failed(error: Error) -> Reported {
+        Reported::Failed(error)
     }
 
     #[test]
     fn attempts_are_counted_by_what_was_told_and_what_is_true() {
-        let committed = |version| Told::Committed { version, batch_index: 0 };
+        let committed = |version| Reported::Committed { version, batch_index: 0 };
         let history = history(&[
             (committed(1), Some(1), None),
             (failed(Error::NOT_COMMITTED), None, None),
@@ -95,9 +95,9 @@ mod tests {
             (failed(Error::TRANSACTION_TIMED_OUT), Some(3), None),
             (failed(Error::TRANSACTION_TIMED_OUT), None, None),
             (failed(Error::TRANSACTION_TOO_OLD), None, None),
-            (Told::Nothing, Some(4), None),
-            (Told::Nothing, None, None),
-            (Told::ReadOnly, None, None),
+            (Reported::Nothing, Some(4), None),
+            (Reported::Nothing, None, None),
+            (Reported::ReadOnly, None, None),
             (failed(Error::NOT_COMMITTED), None, Some(90)),
             (failed(Error::NOT_COMMITTED), None, Some(90)),
             (committed(5), Some(5), Some(90)),
@@ -138,20 +138,20 @@ mod tests {
 
     #[test]
     fn what_was_left_to_its_fate_may_land() {
-        let land = |told, change: &dyn Fn(&mut shaketable_sim::history::Attempt)| {
-            let mut history = history(&[(told, None, None)]);
+        let land = |reported, change: &dyn Fn(&mut shaketable_sim::history::Attempt)| {
+            let mut history = history(&[(reported, None, None)]);
             change(history.attempts[0].as_mut().expect("recorded"));
             commits_may_land(&history)
         };
         let as_it_is = |_: &mut _| {};
-        assert!(!land(Told::Nothing, &as_it_is));
-        assert!(land(Told::Nothing, &|attempt| attempt.commit_sent = Some(1)));
+        assert!(!land(Reported::Nothing, &as_it_is));
+        assert!(land(Reported::Nothing, &|attempt| attempt.commit_sent = Some(1)));
         assert!(!land(failed(Error::COMMIT_UNKNOWN_RESULT), &as_it_is));
-        assert!(land(failed(Error::COMMIT_UNKNOWN_RESULT), &|attempt| attempt.settles = false));
+        assert!(land(failed(Error::COMMIT_UNKNOWN_RESULT), &|attempt| attempt.outcome_is_final = false));
         assert!(land(failed(Error::TRANSACTION_TIMED_OUT), &as_it_is));
         assert!(!land(failed(Error::NOT_COMMITTED), &as_it_is));
-        assert!(!land(Told::ReadOnly, &as_it_is));
-        assert!(!land(Told::Committed { version: 1, batch_index: 0 }, &as_it_is));
+        assert!(!land(Reported::ReadOnly, &as_it_is));
+        assert!(!land(Reported::Committed { version: 1, batch_index: 0 }, &as_it_is));
         let mut died = History::default();
         died.reserve();
         assert!(commits_may_land(&died));

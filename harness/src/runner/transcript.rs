@@ -15,7 +15,7 @@ use shaketable_layers::{
 };
 use shaketable_sim::{
     faults::Family,
-    history::{Attempt, AttemptId, Call, ClientId, History, Told},
+    history::{Attempt, AttemptId, Call, ClientId, History, Reported},
     net::NodeId,
     proto::{KeyRange, LoggedTransaction, Mutation, Version},
     rt::Nanos,
@@ -112,27 +112,28 @@ fn of_attempt(id: usize, attempt: &Attempt, history: &History, truth: &Truth) ->
     }
     match attempt.read_version {
         Some(version) => {
-            let _ = write!(text, ", read version {version} from {:.6} s", attempt.asked as f64 / 1e9);
+            let _ =
+                write!(text, ", read version {version} from {:.6} s", attempt.version_requested as f64 / 1e9);
         }
         None => text += ", without a read version",
     }
     for call in &attempt.calls {
         let _ = write!(text, "\n    {}", of_call(call));
     }
-    let end = match attempt.told {
-        Told::Nothing if attempt.commit_sent.is_some() => {
+    let end = match attempt.reported {
+        Reported::Nothing if attempt.commit_sent.is_some() => {
             format!("dropped during its commit{}", fate(id, truth))
         }
-        Told::Nothing => "dropped".to_owned(),
-        Told::ReadOnly => "committed, read-only".to_owned(),
-        Told::Committed { version, .. } => format!("committed at version {version}"),
-        Told::Failed(Error::NOT_COMMITTED) => {
+        Reported::Nothing => "dropped".to_owned(),
+        Reported::ReadOnly => "committed, read-only".to_owned(),
+        Reported::Committed { version, .. } => format!("committed at version {version}"),
+        Reported::Failed(Error::NOT_COMMITTED) => {
             format!("failed: {}{}", Error::NOT_COMMITTED, conflict(attempt, history, truth))
         }
-        Told::Failed(error) if error.leaves_commit_unknown() && attempt.commit_sent.is_some() => {
+        Reported::Failed(error) if error.leaves_commit_unknown() && attempt.commit_sent.is_some() => {
             format!("failed: {error}{}", fate(id, truth))
         }
-        Told::Failed(error) => format!("failed: {error}"),
+        Reported::Failed(error) => format!("failed: {error}"),
     };
     let _ = write!(text, "\n    => {end}");
     Entry { at: attempt.ended, who: who(attempt.client), text }

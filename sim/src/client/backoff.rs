@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn every_error_is_retried_as_the_predicates_say_but_two() {
+    fn errors_are_retried_according_to_the_predicates_with_two_exceptions() {
         for error in Error::ALL {
             let retried = delay(*error, FIRST, SECOND, || 0.5).is_some();
             let expected = match error.code() {

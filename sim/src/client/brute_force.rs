@@ -361,14 +361,14 @@ fn drawn_write(rng: &mut Stream) -> Write {
 }
 
 /// A selector as one token: its key's bytes, and its offset.
-fn word(selector: &Selector) -> String {
+fn selector_text(selector: &Selector) -> String {
     format!("{}{:+}", digits(&selector.key), selector.offset)
 }
 
 /// The limits determine how many requests are sent to the storage servers, and nothing else: no result shows
 /// whether they have changed.
 #[test]
-fn what_storage_servers_are_asked_for() {
+fn requests_to_storage_servers() {
     let mut rng = Seed(1).stream("requests");
     let mut requests = String::new();
     let mut reads = 0;
@@ -391,15 +391,16 @@ fn what_storage_servers_are_asked_for() {
             format!("{rows} rows {bytes} bytes")
         };
         let direction = if reverse { "back" } else { "on" };
-        let read = format!("{} to {} {direction}, {}", word(&begin), word(&end), amount(&limits));
+        let read =
+            format!("{} to {} {direction}, {}", selector_text(&begin), selector_text(&end), amount(&limits));
         writeln!(requests, "{reads} {read}").expect("a string takes it");
         let mut cache = SnapshotCache::default();
         // On the second read part of the range is cached; in two halves.
         for limits in [limits, Limits { rows: None, min_rows: 1, bytes: Some(30) }] {
             let read = RangeRead::new(begin.clone(), end.clone(), limits, reverse, USER_END);
-            let batch = run_noting(read, &snapshot, &mut cache, &writes, &mut |asked| {
-                let (begin, end) = (word(&asked.begin), word(&asked.end));
-                writeln!(requests, "  {begin} to {end}, {}", amount(&asked.limits))
+            let batch = run_noting(read, &snapshot, &mut cache, &writes, &mut |fetch| {
+                let (begin, end) = (selector_text(&fetch.begin), selector_text(&fetch.end));
+                writeln!(requests, "  {begin} to {end}, {}", amount(&fetch.limits))
                     .expect("a string takes it");
             });
             let batch = batch.expect("a read ends");
@@ -424,7 +425,7 @@ fn digits(key: &[u8]) -> String {
 /// The division of a transaction's writes into segments determines what a read merges and what conflicts, and
 /// many divisions lead to the same results: no other test detects a change.
 #[test]
-fn what_own_writes_divide_the_keys_into() {
+fn segments_of_own_writes() {
     let mut rng = Seed(2).stream("writes");
     let mut divided = String::new();
     for number in 1..=MAPS {
@@ -448,7 +449,7 @@ fn what_own_writes_divide_the_keys_into() {
                 }
                 2 => {
                     let write = Write::Conflict(drawn_bytes(&mut rng, 2), drawn_bytes(&mut rng, 2));
-                    story.push(told(&write));
+                    story.push(write_text(&write));
                     write.record(&mut map);
                 }
                 _ => {
@@ -456,7 +457,7 @@ fn what_own_writes_divide_the_keys_into() {
                         Write::Clear(begin, end, _) => Write::Clear(begin, end, rng.chance(0.5)),
                         write => write,
                     };
-                    story.push(told(&write));
+                    story.push(write_text(&write));
                     write.record(&mut map);
                 }
             }
@@ -483,7 +484,7 @@ fn what_own_writes_divide_the_keys_into() {
 }
 
 /// A short description of a write.
-fn told(write: &Write) -> String {
+fn write_text(write: &Write) -> String {
     match write {
         Write::Set(key, _) => format!("set {}", digits(key)),
         Write::Atomic(key, ..) => format!("add {}", digits(key)),

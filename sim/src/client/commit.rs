@@ -13,7 +13,7 @@ use super::{
 use crate::{
     atomic,
     faults::Family,
-    history::Told,
+    history::Reported,
     idempotency,
     proto::{CommitData, CommitReply, KeyRange, Mutation, Version},
     rt::{self, MILLISECOND, Nanos, SECOND},
@@ -112,7 +112,7 @@ enum Fault {
     /// The transaction is committed, or nothing is sent, and the outcome stays unknown.
     Forget { sent: bool },
     /// This is the result, and the commit is sent after this delay.
-    Land(Error, Nanos),
+    SendLater(Error, Nanos),
 }
 
 impl Connection {
@@ -122,51 +122,52 @@ impl Connection {
             return None;
         }
         let late = |family| faults.draw(family, |chance| chance.below(self.window().clamp(1, 5 * SECOND)));
-        if self.strikes(Family::SpuriousConflict) {
+        if self.fault_occurs(Family::SpuriousConflict) {
             return Some(Fault::Refuse(Error::NOT_COMMITTED));
         }
-        if self.strikes(Family::ProxyMemory) {
+        if self.fault_occurs(Family::ProxyMemory) {
             return Some(Fault::Refuse(Error::COMMIT_PROXY_MEMORY_LIMIT_EXCEEDED));
         }
-        if self.strikes(Family::Throttled) {
+        if self.fault_occurs(Family::Throttled) {
             return Some(Fault::Refuse(Error::TRANSACTION_THROTTLED_HOT_SHARD));
         }
-        if self.strikes(Family::RangeLocked) {
+        if self.fault_occurs(Family::RangeLocked) {
             return Some(Fault::Refuse(Error::TRANSACTION_REJECTED_RANGE_LOCKED));
         }
-        if self.strikes(Family::UnknownFatal) {
+        if self.fault_occurs(Family::UnknownFatal) {
             return Some(Fault::Forget {
                 sent: faults.draw(Family::UnknownFatal, |chance| chance.chance(0.6)),
             });
         }
-        if self.strikes(Family::UnknownNotCommitted) {
+        if self.fault_occurs(Family::UnknownNotCommitted) {
             return Some(Fault::Lose);
         }
-        if self.strikes(Family::UnknownCommitted) {
+        if self.fault_occurs(Family::UnknownCommitted) {
             return Some(Fault::Hide);
         }
         // Only a transaction with a timeout can time out.
-        if timeout && self.strikes(Family::LateLanding) {
-            return Some(Fault::Land(Error::TRANSACTION_TIMED_OUT, late(Family::LateLanding)));
+        if timeout && self.fault_occurs(Family::LateLanding) {
+            return Some(Fault::SendLater(Error::TRANSACTION_TIMED_OUT, late(Family::LateLanding)));
         }
-        if self.strikes(Family::ClusterVersionChanged) {
+        if self.fault_occurs(Family::ClusterVersionChanged) {
             let error = Error::CLUSTER_VERSION_CHANGED;
             let sent = faults.draw(Family::ClusterVersionChanged, |chance| chance.chance(0.6));
             return Some(match sent {
-                true => Fault::Land(error, late(Family::ClusterVersionChanged)),
+                true => Fault::SendLater(error, late(Family::ClusterVersionChanged)),
                 false => Fault::Refuse(error),
             });
         }
         None
     }
 
-    /// If the fault occurs, waits until a read version requested at `asked` is about as old as the window is
-    /// long: slightly less, or slightly more.
-    async fn linger(self: &Arc<Self>, asked: Nanos) {
+    /// If the fault occurs, waits until a read version requested at `version_requested` is about as old as
+    /// the window is long: slightly less, or slightly more.
+    async fn wait_for_window_edge(self: &Arc<Self>, version_requested: Nanos) {
         const EDGE: Nanos = 20 * MILLISECOND;
-        if self.strikes(Family::WindowEdge) {
-            let edge =
-                asked + self.window() + self.world.faults.draw(Family::WindowEdge, |c| c.below(2 * EDGE));
+        if self.fault_occurs(Family::WindowEdge) {
+            let edge = version_requested
+                + self.window()
+                + self.world.faults.draw(Family::WindowEdge, |c| c.below(2 * EDGE));
             self.sleep((edge.saturating_sub(EDGE)).saturating_sub(self.world.clock.now())).await;
         }
     }
@@ -177,7 +178,7 @@ impl Connection {
     }
 
     /// Delays an unknown result, often for long enough that other clients act between it and the retry.
-    async fn withhold(self: &Arc<Self>, family: Family) {
+    async fn delay_result(self: &Arc<Self>, family: Family) {
         let delay = self.world.faults.draw(family, |chance| match chance.chance(0.5) {
             true => chance.below(300 * MILLISECOND),
             false => 0,
@@ -187,7 +188,7 @@ impl Connection {
 
     /// Commits a transaction that conflicts with one that reads and writes `key`: once this returns, the
     /// other one has committed, or never will.
-    async fn settle(self: &Arc<Self>, key: &Bytes) {
+    async fn ensure_final(self: &Arc<Self>, key: &Bytes) {
         let mut backoff = 10 * MILLISECOND;
         loop {
             let flags = VersionFlags { causal_read_risky: true, lock_aware: true, ..VersionFlags::default() };
@@ -221,9 +222,9 @@ impl Connection {
         let mut backoff = 10 * MILLISECOND;
         loop {
             match self.idempotency_ids(&from, &end, id).await {
-                Ok(Looked::Found(at)) => return Some(at),
-                Ok(Looked::Nowhere) => return None,
-                Ok(Looked::UpTo(key)) => from = key_after(&key),
+                Ok(SearchProgress::Found(at)) => return Some(at),
+                Ok(SearchProgress::Nowhere) => return None,
+                Ok(SearchProgress::UpTo(key)) => from = key_after(&key),
                 Err(_) => {
                     self.sleep(backoff).await;
                     backoff = (backoff * 2).min(SECOND);
@@ -232,7 +233,12 @@ impl Connection {
         }
     }
 
-    async fn idempotency_ids(self: &Arc<Self>, from: &Bytes, end: &Bytes, id: &Bytes) -> Result<Looked> {
+    async fn idempotency_ids(
+        self: &Arc<Self>,
+        from: &Bytes,
+        end: &Bytes,
+        id: &Bytes,
+    ) -> Result<SearchProgress> {
         let flags = VersionFlags { lock_aware: true, ..VersionFlags::default() };
         let version = self.read_version(flags).await?.version;
         let fetch = super::range::Fetch {
@@ -244,17 +250,17 @@ impl Connection {
         let batch = self.range(fetch, version).await?;
         let found = batch.rows.iter().find(|row| row.value == *id);
         if let Some(place) = found.and_then(|row| idempotency::place(&row.key)) {
-            return Ok(Looked::Found(place));
+            return Ok(SearchProgress::Found(place));
         }
         match (batch.more, batch.rows.last()) {
-            (true, Some(last)) => Ok(Looked::UpTo(last.key.clone())),
-            _ => Ok(Looked::Nowhere),
+            (true, Some(last)) => Ok(SearchProgress::UpTo(last.key.clone())),
+            _ => Ok(SearchProgress::Nowhere),
         }
     }
 }
 
 /// The progress of a search for an idempotency id.
-enum Looked {
+enum SearchProgress {
     Found((Version, u16)),
     Nowhere,
     UpTo(Bytes),
@@ -286,19 +292,19 @@ impl Inner {
         if state.epoch != epoch {
             return Err(Error::TRANSACTION_CANCELLED);
         }
-        let told = match &committed {
+        let reported = match &committed {
             Ok(Some(CommitReply::Committed { version, batch_index })) => {
-                Told::Committed { version: *version, batch_index: *batch_index }
+                Reported::Committed { version: *version, batch_index: *batch_index }
             }
-            Ok(_) => Told::ReadOnly,
-            Err(e) => Told::Failed(*e),
+            Ok(_) => Reported::ReadOnly,
+            Err(e) => Reported::Failed(*e),
         };
-        match told {
-            Told::Committed { version, .. } => state.record.commit_answered(&self.client, version),
-            Told::Failed(e) => state.record.commit_answered(&self.client, -i64::from(e.code())),
-            Told::ReadOnly | Told::Nothing => {}
+        match reported {
+            Reported::Committed { version, .. } => state.record.commit_answered(&self.client, version),
+            Reported::Failed(e) => state.record.commit_answered(&self.client, -i64::from(e.code())),
+            Reported::ReadOnly | Reported::Nothing => {}
         }
-        state.end(&self.client, told);
+        state.end(&self.client, reported);
         // A cancel, a timeout or misuse ends the call, and leaves the watches and the versionstamp to the
         // reset.
         let is_abandoned = committed.is_err() && state.failure == committed.as_ref().err().copied();
@@ -330,7 +336,7 @@ impl Inner {
     }
 
     /// Sends the commit after `delay` from a separate task, which outlives the transaction.
-    fn land(&self, data: Arc<CommitData>, delay: Nanos) {
+    fn send_later(&self, data: Arc<CommitData>, delay: Nanos) {
         let connection = self.client.connection.clone();
         rt::spawn(async move {
             connection.sleep(delay).await;
@@ -371,8 +377,8 @@ async fn commit(inner: &Arc<Inner>, epoch: u32) -> Result<Option<CommitReply>> {
     let causal_write_risky = inner.state.lock().options.causal_write_risky;
     let settle_at = make_settleable(connection, &mut data, causal_write_risky);
     data.read_version = version.get().await?;
-    let asked = inner.state.lock().record.asked_at();
-    connection.linger(asked).await;
+    let version_requested = inner.state.lock().record.version_requested_at();
+    connection.wait_for_window_edge(version_requested).await;
     let data = {
         let mut state = inner.state.lock();
         state.check(&inner.client, epoch)?;
@@ -384,8 +390,8 @@ async fn commit(inner: &Arc<Inner>, epoch: u32) -> Result<Option<CommitReply>> {
         Arc::new(data)
     };
     let answer = match fault {
-        Some(Fault::Land(error, delay)) => {
-            inner.land(data, delay);
+        Some(Fault::SendLater(error, delay)) => {
+            inner.send_later(data, delay);
             if error == Error::TRANSACTION_TIMED_OUT {
                 inner.state.lock().failure.get_or_insert(error);
             }
@@ -417,7 +423,7 @@ async fn commit(inner: &Arc<Inner>, epoch: u32) -> Result<Option<CommitReply>> {
         Commit::Answered(answer) => answer.map(Some),
         Commit::Unknown => {
             if let Some(key) = &settle_at {
-                connection.settle(key).await;
+                connection.ensure_final(key).await;
                 if let Some(id) = &data.idempotency_id {
                     return match connection.find_idempotency_id(id, data.read_version).await {
                         Some((version, batch_index)) => {
@@ -429,8 +435,8 @@ async fn commit(inner: &Arc<Inner>, epoch: u32) -> Result<Option<CommitReply>> {
                 }
             }
             match fault {
-                Some(Fault::Lose) => connection.withhold(Family::UnknownNotCommitted).await,
-                Some(Fault::Hide) => connection.withhold(Family::UnknownCommitted).await,
+                Some(Fault::Lose) => connection.delay_result(Family::UnknownNotCommitted).await,
+                Some(Fault::Hide) => connection.delay_result(Family::UnknownCommitted).await,
                 _ => {}
             }
             Err(Error::COMMIT_UNKNOWN_RESULT)

@@ -185,7 +185,7 @@ mod tests {
     /// A native range read covers the range to its ends, or to the row where it stopped; beyond an end with
     /// an offset, to the row to which the offset led.
     #[test]
-    fn a_native_range_is_read_as_far_as_its_selectors_led() {
+    fn a_native_range_conflicts_as_far_as_it_was_read() {
         let row = |key: &str| shaketable_layers::tx::KeyValue::new(key.to_owned(), "");
         let read = |rows: &[&str], reverse, more, begin_offset, (end, end_offset): (&'static str, i32)| {
             let batch = Batch { rows: rows.iter().map(|key| row(key)).collect(), more, ..Batch::default() };

@@ -33,20 +33,20 @@ const VERSION_CACHE_LAG: Nanos = 100 * MILLISECOND;
 #[derive(Clone, Copy, Debug, Default)]
 struct VersionCache {
     version: Version,
-    asked: Nanos,
+    requested_at: Nanos,
 }
 
 impl VersionCache {
-    /// Records `version`, whose request was sent at `asked`.
-    fn learn(&mut self, version: Version, asked: Nanos) {
+    /// Records `version`, whose request was sent at `requested_at`.
+    fn update(&mut self, version: Version, requested_at: Nanos) {
         // Replies may overtake each other.
         if version >= self.version {
-            *self = VersionCache { version, asked: asked.max(self.asked) };
+            *self = VersionCache { version, requested_at: requested_at.max(self.requested_at) };
         }
     }
 
     fn fresh(&self, now: Nanos) -> Option<Version> {
-        (self.version > 0 && now - self.asked <= VERSION_CACHE_LAG).then_some(self.version)
+        (self.version > 0 && now - self.requested_at <= VERSION_CACHE_LAG).then_some(self.version)
     }
 }
 
@@ -72,7 +72,7 @@ pub enum Commit {
 }
 
 /// Why no replica replied to a read successfully.
-enum Unread {
+enum ReadFailure {
     /// The shard has moved.
     WrongShard,
     /// No replica could be reached.
@@ -165,20 +165,20 @@ impl Connection {
         };
         let mut info = self.proxies.current();
         let mut call = ask(&info);
-        let asked_at = self.world.clock.now();
+        let requested_at = self.world.clock.now();
         let this = self.clone();
         async move {
             loop {
-                let Some(asked) = call.take() else {
+                let Some(sent) = call.take() else {
                     this.proxies.changed(info.generation).await;
                     info = this.proxies.current();
                     call = ask(&info);
                     continue;
                 };
-                match this.proxies.unless_changed(info.generation, asked).await {
+                match this.proxies.unless_changed(info.generation, sent).await {
                     Some(Ok(answer)) => {
                         if let Ok(reply) = &answer {
-                            this.versions.lock().learn(reply.version, asked_at);
+                            this.versions.lock().update(reply.version, requested_at);
                         }
                         return answer;
                     }
@@ -204,10 +204,10 @@ impl Connection {
     /// Sends a commit to a proxy, once there is one, and waits for the result. Cached read versions are not
     /// older than a successfully acknowledged commit.
     pub async fn commit(&self, data: Arc<CommitData>) -> Commit {
-        let asked = self.world.clock.now();
+        let requested_at = self.world.clock.now();
         let answer = self.send_commit(data).await;
         if let Commit::Answered(Ok(CommitReply::Committed { version, .. })) = answer {
-            self.versions.lock().learn(version, asked);
+            self.versions.lock().update(version, requested_at);
         }
         answer
     }
@@ -247,13 +247,13 @@ impl Connection {
                 true => KeyRange { begin: Bytes::new(), end: key.clone() },
                 false => super::keys::single_key(key),
             };
-            let asked = self.world.net.call(self.node, to, |reply| Message::GetKeyLocations {
+            let sent = self.world.net.call(self.node, to, |reply| Message::GetKeyLocations {
                 range,
                 limit: 1,
                 reverse: before,
                 reply,
             });
-            match self.proxies.unless_changed(info.generation, asked).await {
+            match self.proxies.unless_changed(info.generation, sent).await {
                 Some(Ok(found)) if !found.is_empty() => {
                     let mut locations = self.locations.lock();
                     for location in found {
@@ -267,12 +267,12 @@ impl Connection {
     }
 
     /// Whether a family of events that the contract allows occurs here.
-    pub fn strikes(&self, family: Family) -> bool {
-        let strikes = self.world.faults.roll(family);
-        if strikes {
+    pub fn fault_occurs(&self, family: Family) -> bool {
+        let occurs = self.world.faults.occurs(family);
+        if occurs {
             self.world.event(self.node, Kind::Fault, family as u64, 0);
         }
-        strikes
+        occurs
     }
 
     /// Errors that the contract allows at any read.
@@ -282,7 +282,7 @@ impl Connection {
             (Family::FutureVersion, Error::FUTURE_VERSION),
             (Family::ProcessBehind, Error::PROCESS_BEHIND),
         ] {
-            if self.strikes(family) {
+            if self.fault_occurs(family) {
                 return Err(error);
             }
         }
@@ -304,7 +304,7 @@ impl Connection {
         location: &Location,
         mut sent: Option<(usize, Call<Result<R>>)>,
         request: impl Fn(ReplyTo<Result<R>>) -> Message,
-    ) -> Result<R, Unread> {
+    ) -> Result<R, ReadFailure> {
         let servers = &location.servers;
         let mut failed = None;
         let mut first = None;
@@ -320,13 +320,13 @@ impl Connection {
             first.get_or_insert(at);
             match call.await {
                 Ok(Ok(answer)) => return Ok(answer),
-                Ok(Err(WRONG_SHARD_SERVER)) => return Err(Unread::WrongShard),
+                Ok(Err(WRONG_SHARD_SERVER)) => return Err(ReadFailure::WrongShard),
                 Ok(Err(e @ (Error::PROCESS_BEHIND | Error::FUTURE_VERSION))) => failed = Some(e),
-                Ok(Err(e)) => return Err(Unread::Failed(e)),
+                Ok(Err(e)) => return Err(ReadFailure::Failed(e)),
                 Err(Broken) => {}
             }
         }
-        Err(failed.map_or(Unread::Unreachable, Unread::Failed))
+        Err(failed.map_or(ReadFailure::Unreachable, ReadFailure::Failed))
     }
 
     fn first_replica(&self, location: &Location) -> usize {
@@ -337,8 +337,8 @@ impl Connection {
     }
 
     /// After a read to which no replica replied: drops the cached location and waits, or returns the error.
-    async fn recover(&self, location: &Arc<Location>, unread: Unread) -> Result<()> {
-        if let Unread::Failed(error) = unread {
+    async fn recover(&self, location: &Arc<Location>, failure: ReadFailure) -> Result<()> {
+        if let ReadFailure::Failed(error) = failure {
             return Err(error);
         }
         self.locations.lock().forget(location);
@@ -369,7 +369,7 @@ impl Connection {
             let location = self.location(key, before).await;
             match self.ask(&location, None, |reply| request(&location, reply)).await {
                 Ok(answer) => return Ok((location, answer)),
-                Err(unread) => self.recover(&location, unread).await?,
+                Err(failure) => self.recover(&location, failure).await?,
             }
         }
     }
@@ -404,7 +404,7 @@ impl Connection {
                 };
                 match this.ask(&location, sent, &request).await {
                     Ok(answer) => return Ok(answer),
-                    Err(unread) => this.recover(&location, unread).await?,
+                    Err(failure) => this.recover(&location, failure).await?,
                 }
             }
         }

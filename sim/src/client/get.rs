@@ -73,7 +73,7 @@ fn issue_get(inner: &Arc<Inner>, key: &[u8], isolation: Isolation) -> Get {
     let mut stack = Stack::Empty;
     let mut known = None;
     match view {
-        View::Through => {
+        View::Bypass => {
             if serializable {
                 state.native.read_ranges.push(range.clone());
             }
@@ -115,7 +115,7 @@ fn issue_get(inner: &Arc<Inner>, key: &[u8], isolation: Isolation) -> Get {
             let value = inner.client.connection.value(range.begin.clone(), version);
             Some(Box::pin(value) as BoxFuture<'static, _>)
         }
-        Awaited::Asked(_) => None,
+        Awaited::Requested(_) => None,
     };
     Get::Asked(Box::new(Asked {
         inner: Arc::downgrade(inner),
@@ -125,7 +125,7 @@ fn issue_get(inner: &Arc<Inner>, key: &[u8], isolation: Isolation) -> Get {
         version,
         sent,
         stack,
-        through: view == View::Through,
+        through: view == View::Bypass,
         conflict,
         call,
     }))

@@ -135,7 +135,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn edges_compare_as_the_keys_they_stand_for(
+        fn edges_compare_like_the_keys_they_represent(
             a in prop::collection::vec(0u8..3, 0..4), aa in any::<bool>(),
             b in prop::collection::vec(0u8..3, 0..4), bb in any::<bool>(),
         ) {

@@ -74,7 +74,7 @@ mod tests {
     use crate::proto::KeyRange;
 
     #[test]
-    fn a_shard_is_found_from_inside_and_from_behind() {
+    fn a_shard_is_found_by_its_keys_and_by_its_end() {
         let mut locations = Locations::default();
         let shard =
             |a: &'static str, b: &'static str| Location { range: KeyRange::new(a, b), servers: Vec::new() };

@@ -103,7 +103,7 @@ impl Connection {
             }
         }
         let least = min_rows.max(1) as usize;
-        if limits.bytes.is_some() && batch.rows.len() > least && self.strikes(Family::OneRowBatches) {
+        if limits.bytes.is_some() && batch.rows.len() > least && self.fault_occurs(Family::OneRowBatches) {
             batch.rows.truncate(least);
             batch.more = true;
             batch.read_through = None;

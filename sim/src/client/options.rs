@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lock_aware_for_reads_does_not_write_unless_it_is_so_for_writes_too() {
+    fn read_lock_aware_transactions_are_read_only_unless_also_lock_aware() {
         use TransactionOption::{LockAware, ReadLockAware};
         let after = |set: &[TransactionOption]| {
             let mut options = Options::new(1);

@@ -59,7 +59,7 @@ pub enum Step {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum Phase {
     /// Not started.
     Start,
     /// The far end's selector is before the near one: it is being resolved.
@@ -79,14 +79,14 @@ pub struct RangeRead {
     reverse: bool,
     /// The end of the keys that the transaction may read.
     max: Bytes,
-    stage: Stage,
+    phase: Phase,
     rows: Vec<KeyValue>,
     more: bool,
     reached: Reached,
     begin_offset: i32,
     end_offset: i32,
     additional: i64,
-    past: i64,
+    rows_beyond_limit: i64,
     requests: u32,
     resolved: Option<Bytes>,
     pending: Option<(Selector, Selector)>,
@@ -105,12 +105,12 @@ impl RangeRead {
             limits,
             reverse,
             max,
-            stage: Stage::Start,
+            phase: Phase::Start,
             rows: Vec::new(),
             more: false,
             reached: Reached::default(),
             additional: 0,
-            past: 0,
+            rows_beyond_limit: 0,
             requests: 0,
             resolved: None,
             pending: None,
@@ -166,7 +166,7 @@ impl RangeRead {
     fn take(&mut self, row: Option<(Bytes, Bytes)>) {
         let Some((key, value)) = row else { return };
         if self.limits.is_reached() {
-            self.past += 1;
+            self.rows_beyond_limit += 1;
             return;
         }
         let row = KeyValue { key, value };
@@ -180,7 +180,7 @@ impl RangeRead {
     }
 
     /// No rows, but ends were reached.
-    fn nothing_here(&self) -> Result<Step> {
+    fn empty_with_ends(&self) -> Result<Step> {
         Ok(Step::Done(Batch {
             read_to_begin: self.reached.begin,
             read_through_end: self.reached.end,

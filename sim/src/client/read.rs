@@ -26,7 +26,7 @@ use std::{future::Future, pin::Pin, sync::Arc};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum View {
     /// It ignores them, and the client caches no result: read-your-writes is disabled.
-    Through,
+    Bypass,
     /// It ignores them, but earlier reads are cached.
     Snapshot,
     /// As if they had been committed.
@@ -37,7 +37,7 @@ impl State {
     /// How a read with this isolation sees the transaction's own writes.
     pub fn view(&self, isolation: Isolation) -> View {
         match isolation {
-            _ if self.options.ryw_disabled => View::Through,
+            _ if self.options.ryw_disabled => View::Bypass,
             Isolation::Snapshot if !self.options.snapshot_ryw() => View::Snapshot,
             _ => View::Own,
         }
@@ -129,7 +129,7 @@ impl Issued {
     async fn get_key(self, selector: KeySelector) -> Result<Bytes> {
         let read = async {
             match self.view {
-                View::Through => {
+                View::Bypass => {
                     let version = self.version().await?;
                     self.inner.client.connection.key(selector.clone(), version).await
                 }
@@ -138,7 +138,7 @@ impl Issued {
         };
         let found = guarded(&self.inner, self.epoch, true, read).await;
         self.end(found, |state, key| match self.view {
-            View::Through => self.read_through(state, conflict::of_key(&selector, key)),
+            View::Bypass => self.read_through(state, conflict::of_key(&selector, key)),
             View::Own if self.serializable => {
                 let range = conflict::of_key(&selector, key);
                 state.size += conflict::add_read(&mut state.reads, &self.writes, range);
@@ -160,7 +160,7 @@ impl Issued {
     ) -> Result<RangeBatch> {
         let read = async {
             match self.view {
-                View::Through => self.range_through(&begin, &end, limits, reverse).await,
+                View::Bypass => self.range_through(&begin, &end, limits, reverse).await,
                 _ => {
                     let (begin, end) = (begin.clone(), end.clone());
                     self.run(RangeRead::new(begin, end, limits, reverse, self.max.clone())).await

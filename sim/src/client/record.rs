@@ -2,7 +2,7 @@
 
 use super::database::Client;
 use crate::{
-    history::{Attempt, AttemptId, Call, Told},
+    history::{Attempt, AttemptId, Call, Reported},
     proto::{KeyRange, Version},
     rt::Nanos,
     trace::Kind,
@@ -17,13 +17,13 @@ pub struct Record {
     operation: Option<u32>,
     id: Option<AttemptId>,
     calls: Vec<Call>,
-    asked: Nanos,
+    version_requested: Nanos,
     read_version: Option<Version>,
     fresh: bool,
     commit_sent: Option<Nanos>,
     unsettled: bool,
     read_ranges: Vec<KeyRange>,
-    waives_conflicts: bool,
+    omits_conflict_ranges: bool,
     write_ranges: Option<Vec<KeyRange>>,
     ended: bool,
 }
@@ -67,14 +67,14 @@ impl Record {
     }
 
     /// Records that the read version was requested, and whether it is guaranteed to be fresh.
-    pub fn asked(&mut self, now: Nanos, fresh: bool) {
-        self.asked = now;
+    pub fn version_requested(&mut self, now: Nanos, fresh: bool) {
+        self.version_requested = now;
         self.fresh = fresh;
     }
 
     /// When the read version was requested.
-    pub fn asked_at(&self) -> Nanos {
-        self.asked
+    pub fn version_requested_at(&self) -> Nanos {
+        self.version_requested
     }
 
     /// The attempt's number, reserved when it is first needed.
@@ -97,8 +97,8 @@ impl Record {
     }
 
     /// Records that a write was made without a write conflict range, as requested.
-    pub fn waives_conflict(&mut self) {
-        self.waives_conflicts = true;
+    pub fn omits_conflict_range(&mut self) {
+        self.omits_conflict_ranges = true;
     }
 
     /// Records that an unknown result of the commit is not guaranteed to be final.
@@ -110,7 +110,7 @@ impl Record {
     pub fn commit_sent(&mut self, now: Nanos, read_ranges: &[KeyRange], write_ranges: &[KeyRange]) {
         self.commit_sent = Some(now);
         self.read_ranges = read_ranges.to_vec();
-        self.write_ranges = self.waives_conflicts.then(|| write_ranges.to_vec());
+        self.write_ranges = self.omits_conflict_ranges.then(|| write_ranges.to_vec());
     }
 
     /// Records the result of the commit: the version, or the negated error code.
@@ -122,7 +122,7 @@ impl Record {
 
     /// Records the end of the attempt. Does nothing for a second call, or for an attempt without any
     /// activity.
-    pub fn end(&mut self, client: &Client, told: Told, (ryw, snapshot_ryw): (bool, bool)) {
+    pub fn end(&mut self, client: &Client, reported: Reported, (ryw, snapshot_ryw): (bool, bool)) {
         let idle = self.calls.is_empty() && self.read_version.is_none() && self.commit_sent.is_none();
         if std::mem::replace(&mut self.ended, true) || (idle && self.id.is_none()) {
             return;
@@ -132,17 +132,17 @@ impl Record {
         let attempt = Attempt {
             client: client.id,
             operation: self.operation,
-            asked: self.asked,
+            version_requested: self.version_requested,
             read_version: self.read_version,
             fresh: self.fresh,
             read_your_writes: ryw,
             snapshot_read_your_writes: snapshot_ryw,
             calls: std::mem::take(&mut self.calls),
             commit_sent: self.commit_sent,
-            settles: !self.unsettled,
+            outcome_is_final: !self.unsettled,
             read_ranges: std::mem::take(&mut self.read_ranges),
             write_ranges: self.write_ranges.take(),
-            told,
+            reported,
             ended: world.clock.now(),
         };
         world.history.lock().record(id, attempt);

@@ -208,7 +208,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn behind_a_range_that_is_known_to_the_end_of_all_keys_there_is_no_unknown_one() {
+    fn no_unknown_segment_follows_a_range_known_to_the_last_key() {
         for known in ["", "a"] {
             let mut cache = SnapshotCache::default();
             cache.insert_range(known.into(), Bytes::from_static(LAST_KEY), vec![KeyValue::new("b", "value")]);
@@ -232,7 +232,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn knows_what_it_was_told(
+        fn inserted_ranges_are_known(
             inserts in prop::collection::vec((0u8..30, 0u8..30), 1..12),
             truth in prop::collection::btree_map(0u8..30, any::<u8>(), 0..20),
         ) {

@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modules_are_ascending_and_apart() {
+    fn modules_are_ascending_and_disjoint() {
         assert!(MODULES.windows(2).all(|pair| pair[0].1 < pair[1].0));
         assert_eq!(module(b"\xff\xff/transaction/x"), (MODULES[12].0, MODULES[12].1, true));
         assert_eq!(module(b"\xff\xff/metrics0"), (MODULES[9].1, MODULES[10].0, false));

@@ -15,7 +15,7 @@ use super::{
     write_map::WriteMap,
 };
 use crate::{
-    history::Told,
+    history::Reported,
     proto::{CommitReply, KeyRange, Mutation, Version},
     rt::Nanos,
 };
@@ -127,7 +127,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         let Inner { client, state } = self;
         let state = state.get_mut();
-        state.end(client, Told::Nothing);
+        state.end(client, Reported::Nothing);
         let cancelled = Error::TRANSACTION_CANCELLED;
         let woken = state.abandon(cancelled, cancelled);
         woken.into_iter().for_each(Waker::wake);
@@ -155,7 +155,7 @@ impl State {
             stamp_keys: Vec::new(),
             size: 0,
             cost: 0,
-            version: ReadVersion::Unasked,
+            version: ReadVersion::NotRequested,
             reading: 0,
             idle: Vec::new(),
             reading_error: None,
@@ -263,9 +263,9 @@ impl State {
     }
 
     /// Records the attempt's end.
-    pub fn end(&mut self, client: &Client, told: Told) {
+    pub fn end(&mut self, client: &Client, reported: Reported) {
         let flags = (!self.options.ryw_disabled, self.options.snapshot_ryw());
-        self.record.end(client, told, flags);
+        self.record.end(client, reported, flags);
     }
 
     /// Ends everything that waits: the versionstamp with `unstamped`, all else with `error`.
@@ -303,7 +303,7 @@ impl State {
     /// except for the versionstamp: it ends with 1100, or with the error that had ended the transaction
     /// before.
     fn renew(&mut self, client: &Client) -> Vec<Waker> {
-        self.end(client, Told::Nothing);
+        self.end(client, Reported::Nothing);
         let unstamped = self.failure.unwrap_or(Error::BROKEN_PROMISE);
         let woken = self.abandon(Error::TRANSACTION_CANCELLED, unstamped);
         let mut next = State::new(client, self.record.operation());
@@ -349,7 +349,7 @@ impl SimTransaction {
             Ok(()) => state.renew(&inner.client),
             Err(_) => {
                 state.failure.get_or_insert(Error::TRANSACTION_CANCELLED);
-                state.end(&inner.client, Told::Failed(error));
+                state.end(&inner.client, Reported::Failed(error));
                 state.waiting.take()
             }
         };
@@ -363,7 +363,7 @@ impl SimTransaction {
         let (delay, epoch) = {
             let mut state = inner.state.lock();
             state.alive(&inner.client)?;
-            state.end(&inner.client, Told::Failed(error));
+            state.end(&inner.client, Reported::Failed(error));
             if error == Error::CLUSTER_VERSION_CHANGED && state.switched {
                 return Ok(());
             }

@@ -18,9 +18,9 @@ use std::{future::Future, sync::Arc};
 /// The state of the read version.
 pub enum ReadVersion {
     /// Not needed so far.
-    Unasked,
+    NotRequested,
     /// Requested.
-    Asked(Shared<BoxFuture<'static, Result<Version>>>),
+    Requested(Shared<BoxFuture<'static, Result<Version>>>),
     /// Received or set.
     Known(Version),
 }
@@ -30,8 +30,8 @@ impl ReadVersion {
     pub fn known(&self) -> Option<Version> {
         match self {
             ReadVersion::Known(version) => Some(*version),
-            ReadVersion::Unasked => None,
-            ReadVersion::Asked(asked) => asked.peek().and_then(|answer| answer.ok()),
+            ReadVersion::NotRequested => None,
+            ReadVersion::Requested(requested) => requested.peek().and_then(|answer| answer.ok()),
         }
     }
 }
@@ -42,7 +42,7 @@ pub enum Awaited {
     /// It is known.
     Known(Version),
     /// It was requested.
-    Asked(Shared<BoxFuture<'static, Result<Version>>>),
+    Requested(Shared<BoxFuture<'static, Result<Version>>>),
 }
 
 impl Awaited {
@@ -50,7 +50,7 @@ impl Awaited {
     pub async fn get(self) -> Result<Version> {
         match self {
             Awaited::Known(version) => Ok(version),
-            Awaited::Asked(asked) => asked.await,
+            Awaited::Requested(requested) => requested.await,
         }
     }
 }
@@ -60,8 +60,8 @@ impl Awaited {
 pub fn read_version(inner: &Arc<Inner>, state: &mut State, risky: bool) -> Awaited {
     match &state.version {
         ReadVersion::Known(version) => return Awaited::Known(*version),
-        ReadVersion::Asked(asked) => return Awaited::Asked(asked.clone()),
-        ReadVersion::Unasked => {}
+        ReadVersion::Requested(requested) => return Awaited::Requested(requested.clone()),
+        ReadVersion::NotRequested => {}
     }
     let connection = &inner.client.connection;
     let options = &state.options;
@@ -70,28 +70,28 @@ pub fn read_version(inner: &Arc<Inner>, state: &mut State, risky: bool) -> Await
         && !options.skip_grv_cache
         && let Some(version) = connection.cached_version()
     {
-        state.record.asked(now, false);
+        state.record.version_requested(now, false);
         state.record.read_version(&inner.client, version);
         state.version = ReadVersion::Known(version);
         return Awaited::Known(version);
     }
     let causal_read_risky = options.causal_read_risky || risky;
-    state.record.asked(now, !causal_read_risky);
+    state.record.version_requested(now, !causal_read_risky);
     let flags =
         VersionFlags { priority: options.priority, causal_read_risky, lock_aware: options.lock_aware };
-    let asked: BoxFuture<'static, Result<Version>> = match fault(inner, state) {
+    let requested: BoxFuture<'static, Result<Version>> = match fault(inner, state) {
         Some(error) => std::future::ready(Err(error)).boxed(),
         None => ask(inner, state.epoch, flags, staleness(inner, state)).boxed(),
     };
-    let asked = asked.shared();
-    state.version = ReadVersion::Asked(asked.clone());
-    Awaited::Asked(asked)
+    let requested = requested.shared();
+    state.version = ReadVersion::Requested(requested.clone());
+    Awaited::Requested(requested)
 }
 
 /// By how many versions a causally risky read version is older than the latest one.
 fn staleness(inner: &Inner, state: &State) -> Version {
     let connection = &inner.client.connection;
-    match state.options.causal_read_risky && connection.strikes(Family::RiskyRead) {
+    match state.options.causal_read_risky && connection.fault_occurs(Family::RiskyRead) {
         true => {
             let second = connection.world.config.versions_per_second.max(1) as u64;
             connection.world.faults.draw(Family::RiskyRead, |chance| chance.below(second)) as Version
@@ -106,10 +106,10 @@ fn ask(
     flags: VersionFlags,
     staleness: Version,
 ) -> impl Future<Output = Result<Version>> + use<> {
-    let asked = inner.client.connection.read_version(flags);
+    let requested = inner.client.connection.read_version(flags);
     let weak = Arc::downgrade(inner);
     async move {
-        let reply = asked.await?;
+        let reply = requested.await?;
         if reply.locked && !flags.lock_aware {
             return Err(Error::DATABASE_LOCKED);
         }
@@ -128,12 +128,12 @@ fn ask(
 /// Errors that the contract allows when a read version is requested.
 fn fault(inner: &Inner, state: &State) -> Option<Error> {
     let connection = &inner.client.connection;
-    if connection.strikes(Family::GrvMemory) {
+    if connection.fault_occurs(Family::GrvMemory) {
         return Some(Error::GRV_PROXY_MEMORY_LIMIT_EXCEEDED);
     }
     // In the simulation, only batch priority and tags are throttled.
     let batch = state.options.priority == Priority::Batch;
-    if (batch || state.options.tags > 0) && connection.strikes(Family::Throttled) {
+    if (batch || state.options.tags > 0) && connection.fault_occurs(Family::Throttled) {
         let errors: &[Error] = match batch {
             true => &[Error::BATCH_TRANSACTION_THROTTLED],
             false => &[Error::TAG_THROTTLED, Error::PROXY_TAG_THROTTLED],
@@ -145,14 +145,14 @@ fn fault(inner: &Inner, state: &State) -> Option<Error> {
 
 /// Sets the read version explicitly.
 pub fn set_read_version(inner: &Inner, state: &mut State, version: Version) -> Result<()> {
-    if !matches!(state.version, ReadVersion::Unasked) {
+    if !matches!(state.version, ReadVersion::NotRequested) {
         return Err(Error::READ_VERSION_ALREADY_SET);
     }
     if version <= 0 {
         return Err(Error::VERSION_INVALID);
     }
     state.version = ReadVersion::Known(version);
-    state.record.asked(inner.client.connection.world.clock.now(), false);
+    state.record.version_requested(inner.client.connection.world.clock.now(), false);
     state.record.read_version(&inner.client, version);
     Ok(())
 }

@@ -262,11 +262,11 @@ impl Connection {
         version: Option<Version>,
     ) -> Result<()> {
         let faults = &self.world.faults;
-        if self.strikes(Family::EarlyWatch) {
+        if self.fault_occurs(Family::EarlyWatch) {
             self.sleep(faults.draw(Family::EarlyWatch, |chance| chance.below(SECOND))).await;
             return Ok(());
         }
-        if self.strikes(Family::SpuriousWatch) {
+        if self.fault_occurs(Family::SpuriousWatch) {
             self.sleep(faults.draw(Family::SpuriousWatch, |chance| chance.below(SECOND))).await;
             return Err(Error::CLUSTER_VERSION_CHANGED);
         }
@@ -292,7 +292,7 @@ impl Connection {
                 Err(e) => return Err(e),
             }
         }
-        if self.strikes(Family::LateWatch) {
+        if self.fault_occurs(Family::LateWatch) {
             self.sleep(faults.draw(Family::LateWatch, |chance| chance.below(5 * SECOND))).await;
         }
         Ok(())

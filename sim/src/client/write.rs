@@ -29,7 +29,7 @@ impl State {
     fn takes_conflict(&mut self) -> bool {
         let waived = std::mem::take(&mut self.options.next_write_no_conflict);
         if waived {
-            self.record.waives_conflict();
+            self.record.omits_conflict_range();
         }
         !waived
     }

@@ -293,7 +293,7 @@ impl WriteMap {
     pub fn cursor_at(&self, key: &[u8]) -> WriteCursor<'_> {
         let (at, entry) = self.floor(key);
         let next = self.after(at);
-        WriteCursor { map: self, key: at, entry, next, behind: entry.stack.is_empty() || at != key }
+        WriteCursor { map: self, key: at, entry, next, after_key: entry.stack.is_empty() || at != key }
     }
 }
 
@@ -305,13 +305,13 @@ pub struct WriteCursor<'a> {
     entry: &'a Entry,
     next: &'a [u8],
     /// Whether the cursor is at the range after the entry's key, rather than at its operations.
-    behind: bool,
+    after_key: bool,
 }
 
 impl<'a> WriteCursor<'a> {
     /// The segment's kind.
     pub fn segment(&self) -> Segment {
-        match (self.behind, self.entry.following_cleared) {
+        match (self.after_key, self.entry.following_cleared) {
             (true, true) => Segment::Cleared,
             (true, false) => Segment::Unmodified,
             (false, _) if self.entry.stack.is_dependent() => Segment::Dependent,
@@ -320,12 +320,12 @@ impl<'a> WriteCursor<'a> {
     }
 
     fn marks(&self) -> Marks {
-        if self.behind { self.entry.following } else { self.entry.own }
+        if self.after_key { self.entry.following } else { self.entry.own }
     }
 
     /// Whether the segment is a written key.
     pub fn is_operation(&self) -> bool {
-        !self.behind
+        !self.after_key
     }
 
     /// Whether a serializable read of the segment takes part in conflict detection: a range that was not
@@ -363,16 +363,16 @@ impl<'a> WriteCursor<'a> {
 
     /// The begin of the segment.
     pub fn begin(&self) -> Edge<'a> {
-        Edge { key: self.key, after: self.behind && !self.entry.stack.is_empty() }
+        Edge { key: self.key, after: self.after_key && !self.entry.stack.is_empty() }
     }
 
     /// The end of the segment.
     pub fn end(&self) -> Edge<'a> {
-        if self.behind { Edge::at(self.next) } else { Edge::after(self.key) }
+        if self.after_key { Edge::at(self.next) } else { Edge::after(self.key) }
     }
 
     fn key_at_begin(&self) -> bool {
-        !self.behind || self.entry.stack.is_empty()
+        !self.after_key || self.entry.stack.is_empty()
     }
 
     fn adjoins_next(&self) -> bool {
@@ -381,8 +381,8 @@ impl<'a> WriteCursor<'a> {
 
     /// Moves to the next segment.
     pub fn next(&mut self) {
-        if !self.behind && !self.adjoins_next() {
-            self.behind = true;
+        if !self.after_key && !self.adjoins_next() {
+            self.after_key = true;
             return;
         }
         self.key = self.next;
@@ -391,13 +391,13 @@ impl<'a> WriteCursor<'a> {
             key => self.map.entries.get(key).unwrap_or(&UNTOUCHED),
         };
         self.next = self.map.after(self.key);
-        self.behind = self.entry.stack.is_empty();
+        self.after_key = self.entry.stack.is_empty();
     }
 
     /// Moves to the previous segment. Must not be called at the beginning of the keyspace.
     pub fn prev(&mut self) {
-        if self.behind && !self.entry.stack.is_empty() {
-            self.behind = false;
+        if self.after_key && !self.entry.stack.is_empty() {
+            self.after_key = false;
             return;
         }
         let before = self.map.entries.range::<[u8], _>((Unbounded, Excluded(self.key))).next_back();
@@ -406,7 +406,7 @@ impl<'a> WriteCursor<'a> {
             Some((key, entry)) => (&key[..], entry),
             None => (&[][..], &UNTOUCHED),
         };
-        self.behind = self.entry.stack.is_empty() || !self.adjoins_next();
+        self.after_key = self.entry.stack.is_empty() || !self.adjoins_next();
     }
 }
 
@@ -440,7 +440,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_forgotten_is_one_written_key_and_no_range() {
+    fn forget_key_removes_one_written_key_and_no_range() {
         let written = |which| {
             let mut map = WriteMap::default();
             for key in ["a", "x", "y"] {

@@ -1,8 +1,8 @@
 //! The commit proxy: processes batches of transactions in a pipeline, several at a time, and serves key
 //! locations.
 //!
-//! A batch gets its version from the sequencer and its verdicts from the resolvers, becomes durable on every
-//! log, is reported as committed to the sequencer, and is replied to: in that order, so that a commit
+//! A batch gets its version from the sequencer and its resolutions from the resolvers, becomes durable on
+//! every log, is reported as committed to the sequencer, and is replied to: in that order, so that a commit
 //! reported to a client is durable and visible at every read version requested afterwards. If one of these
 //! steps fails, the chain of versions has a gap: the proxy ends, and with it the generation.
 
@@ -11,11 +11,11 @@ mod state;
 pub use state::{combine, logged, stamp};
 
 use crate::{
+    batcher::Batcher,
     config::ClusterBug,
     data_distribution,
-    gathering::Gathering,
     net::{Broken, Inbox, NodeId, ReplyTo},
-    proto::{CommitData, CommitReply, LogEntry, Message, TransactionSystem, Verdict, Version},
+    proto::{CommitData, CommitReply, LogEntry, Message, Resolution, TransactionSystem, Version},
     rt::{Alarm, MILLISECOND, Nanos},
     trace::Kind,
     world::World,
@@ -53,7 +53,7 @@ pub async fn serve(world: Arc<World>, inbox: Inbox, system: Arc<TransactionSyste
         committed: Cell::new(system.recovery_version),
         system,
     };
-    let mut gathering = Gathering::<Request>::new(config.commit_batch_interval, most);
+    let mut batcher = Batcher::<Request>::new(config.commit_batch_interval, most);
     let mut flights = FuturesUnordered::new();
     let mut failure = Vec::new();
     let mut messages = VecDeque::new();
@@ -65,7 +65,7 @@ pub async fn serve(world: Arc<World>, inbox: Inbox, system: Arc<TransactionSyste
             for envelope in messages.drain(..) {
                 match envelope.message {
                     Message::Commit { data, reply } => {
-                        gathering.add(world.clock.now(), Request { data, reply });
+                        batcher.add(world.clock.now(), Request { data, reply });
                     }
                     Message::GetKeyLocations { range, limit, reverse, reply } => {
                         reply.send(data_distribution::locations(&world, &range, limit, reverse));
@@ -75,8 +75,8 @@ pub async fn serve(world: Arc<World>, inbox: Inbox, system: Arc<TransactionSyste
                     _ => {}
                 }
             }
-            if alarm.poll(&world.clock, gathering.due().unwrap_or(idle_at), cx) {
-                let batch = gathering.take();
+            if alarm.poll(&world.clock, batcher.due().unwrap_or(idle_at), cx) {
+                let batch = batcher.take();
                 idle_at = world.clock.now() + if batch.is_empty() { IDLE } else { SETTLE };
                 flights.push(proxy.commit(batch));
                 progress = true;
@@ -111,13 +111,14 @@ impl Proxy {
             replies.push(reply);
         }
         let transactions = Arc::new(transactions);
-        let verdicts = self.resolve(previous, version, &transactions).await?;
+        let resolutions = self.resolve(previous, version, &transactions).await?;
 
         let locked = self.world.tunables.locked();
-        let accepted = transactions.iter().zip(&verdicts).enumerate().filter_map(|(i, (data, verdict))| {
-            let accepted = *verdict == Verdict::Committed && (!locked || data.lock_aware);
-            accepted.then(|| logged(data, version, i as u16))
-        });
+        let accepted =
+            transactions.iter().zip(&resolutions).enumerate().filter_map(|(i, (data, resolution))| {
+                let accepted = *resolution == Resolution::Committed && (!locked || data.lock_aware);
+                accepted.then(|| logged(data, version, i as u16))
+            });
         let known_committed = self.committed.get();
         let entry =
             Arc::new(LogEntry { previous, version, known_committed, transactions: accepted.collect() });
@@ -132,13 +133,14 @@ impl Proxy {
         self.committed.set(version.max(known_committed.max(self.committed.get())));
         net.call(node, system.sequencer, |reply| Message::ReportCommitted { version, reply }).await?;
 
-        for (i, ((reply, verdict), data)) in replies.into_iter().zip(verdicts).zip(&*transactions).enumerate()
+        for (i, ((reply, resolution), data)) in
+            replies.into_iter().zip(resolutions).zip(&*transactions).enumerate()
         {
-            reply.send(match verdict {
-                Verdict::Committed if locked && !data.lock_aware => Err(Error::DATABASE_LOCKED),
-                Verdict::Committed => Ok(CommitReply::Committed { version, batch_index: self.index(i) }),
-                Verdict::Conflict(ranges) => Ok(CommitReply::Conflict(ranges)),
-                Verdict::TooOld => Err(Error::TRANSACTION_TOO_OLD),
+            reply.send(match resolution {
+                Resolution::Committed if locked && !data.lock_aware => Err(Error::DATABASE_LOCKED),
+                Resolution::Committed => Ok(CommitReply::Committed { version, batch_index: self.index(i) }),
+                Resolution::Conflict(ranges) => Ok(CommitReply::Conflict(ranges)),
+                Resolution::TooOld => Err(Error::TRANSACTION_TOO_OLD),
             });
         }
         Ok(())
@@ -149,7 +151,7 @@ impl Proxy {
         previous: Version,
         version: Version,
         transactions: &Arc<Vec<Arc<CommitData>>>,
-    ) -> std::result::Result<Vec<Verdict>, Broken> {
+    ) -> std::result::Result<Vec<Resolution>, Broken> {
         let ask =
             |reply| Message::ResolveBatch { previous, version, transactions: transactions.clone(), reply };
         let asked: Vec<_> = self
@@ -158,13 +160,13 @@ impl Proxy {
             .iter()
             .map(|resolver| self.world.net.call(self.node, *resolver, ask))
             .collect();
-        let mut all: Option<Vec<Verdict>> = None;
-        for verdicts in asked {
-            let verdicts = verdicts.await?;
+        let mut all: Option<Vec<Resolution>> = None;
+        for resolutions in asked {
+            let resolutions = resolutions.await?;
             all = Some(match all {
-                None => verdicts,
+                None => resolutions,
                 Some(all) => {
-                    all.into_iter().zip(verdicts).map(|(a, b)| combine([a, b].into_iter())).collect()
+                    all.into_iter().zip(resolutions).map(|(a, b)| combine([a, b].into_iter())).collect()
                 }
             });
         }

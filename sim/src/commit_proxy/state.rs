@@ -1,8 +1,8 @@
-//! The processing of a batch by a commit proxy: stamps before the resolvers, verdicts after them.
+//! The processing of a batch by a commit proxy: stamps before the resolvers, resolutions after them.
 
 use crate::{
     atomic, idempotency,
-    proto::{CommitData, KeyRange, LoggedTransaction, Mutation, Verdict, Version},
+    proto::{CommitData, KeyRange, LoggedTransaction, Mutation, Resolution, Version},
 };
 use shaketable_layers::tx::{MutationType, key_after};
 use std::sync::Arc;
@@ -30,20 +30,20 @@ pub fn stamp(transaction: &mut Arc<CommitData>, version: Version, batch_index: u
     }
 }
 
-/// Combines the verdicts of all resolvers about one transaction: a conflict found by any of them has
+/// Combines the resolutions of all resolvers about one transaction: a conflict found by any of them has
 /// precedence, then being too old (`determineCommittedTransactions` takes the minimum of FoundationDB's
 /// codes).
-pub fn combine(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
-    verdicts.fold(Verdict::Committed, |all, one| match (all, one) {
-        (Verdict::Conflict(mut all), Verdict::Conflict(one)) => {
+pub fn combine(resolutions: impl Iterator<Item = Resolution>) -> Resolution {
+    resolutions.fold(Resolution::Committed, |all, one| match (all, one) {
+        (Resolution::Conflict(mut all), Resolution::Conflict(one)) => {
             all.extend(one);
             all.sort_unstable();
             all.dedup();
-            Verdict::Conflict(all)
+            Resolution::Conflict(all)
         }
-        (conflict @ Verdict::Conflict(_), _) | (_, conflict @ Verdict::Conflict(_)) => conflict,
-        (Verdict::TooOld, _) | (_, Verdict::TooOld) => Verdict::TooOld,
-        (Verdict::Committed, Verdict::Committed) => Verdict::Committed,
+        (conflict @ Resolution::Conflict(_), _) | (_, conflict @ Resolution::Conflict(_)) => conflict,
+        (Resolution::TooOld, _) | (_, Resolution::TooOld) => Resolution::TooOld,
+        (Resolution::Committed, Resolution::Committed) => Resolution::Committed,
     })
 }
 
@@ -85,9 +85,9 @@ mod tests {
     }
 
     #[test]
-    fn the_gravest_verdict_counts() {
-        use Verdict::*;
-        let all = |v: Vec<Verdict>| combine(v.into_iter());
+    fn the_gravest_resolution_counts() {
+        use Resolution::*;
+        let all = |v: Vec<Resolution>| combine(v.into_iter());
         assert_eq!(all(vec![]), Committed);
         assert_eq!(all(vec![Committed, TooOld]), TooOld);
         assert_eq!(all(vec![TooOld, Conflict(vec![2]), Committed]), Conflict(vec![2]));

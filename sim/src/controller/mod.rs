@@ -4,7 +4,7 @@
 mod recovery;
 mod state;
 
-pub use state::{ControllerDisk, Record};
+pub use state::ControllerDisk;
 
 use crate::{
     net::{Call, Endpoint, Inbox, NodeId, ReplyTo},

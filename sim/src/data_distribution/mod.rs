@@ -3,7 +3,7 @@
 mod map;
 mod serve;
 
-pub use map::{END_OF_KEYSPACE, Shard, ShardMap};
+pub use map::ShardMap;
 pub use serve::add;
 
 use crate::{

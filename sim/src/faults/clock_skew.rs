@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub struct ClockSkew;
 
 fn set(world: &World, strike: &Strike, seconds: f64) -> bool {
-    let Some(victim) = victims::one(world, victims::EVERYBODY, strike) else { return false };
+    let Some(victim) = victims::one(world, victims::ALL_MACHINES, strike) else { return false };
     world.set_skew(victim, (seconds * 1e3) as i64 * MILLISECOND as i64);
     true
 }

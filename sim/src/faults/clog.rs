@@ -21,7 +21,7 @@ impl FaultFamily for Clog {
         Dosage::Timed { strikes: 1..6, lasts: 5..1_500, amount: 0.0..1.0 }
     }
     fn strike(&self, world: &Arc<World>, strike: &Strike) -> bool {
-        let Some((from, to)) = victims::two(world, victims::EVERYBODY, strike) else { return false };
+        let Some((from, to)) = victims::two(world, victims::ALL_MACHINES, strike) else { return false };
         let until = world.clock.now() + strike.duration;
         world.net.clog(from, to, until);
         if strike.amount > 0.5 {

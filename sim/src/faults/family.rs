@@ -23,7 +23,7 @@ pub trait FaultFamily: Sync {
     fn dosage(&self) -> Dosage;
 
     /// The maximum number of times it occurs in a run.
-    fn most(&self) -> u64 {
+    fn max_occurrences(&self) -> u64 {
         u64::MAX
     }
 

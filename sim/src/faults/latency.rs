@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub struct Latency;
 
 fn set(world: &World, strike: &Strike, slow: f64) -> bool {
-    let Some((a, b)) = victims::two(world, victims::EVERYBODY, strike) else { return false };
+    let Some((a, b)) = victims::two(world, victims::ALL_MACHINES, strike) else { return false };
     let slow = (slow * MILLISECOND as f64) as u64;
     world.net.slow(a, b, slow);
     world.net.slow(b, a, slow);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub struct Loss;
 
 fn set(world: &World, strike: &Strike, loss: f64) -> bool {
-    let Some((a, b)) = victims::two(world, victims::EVERYBODY, strike) else { return false };
+    let Some((a, b)) = victims::two(world, victims::ALL_MACHINES, strike) else { return false };
     world.net.lose(a, b, loss);
     world.net.lose(b, a, loss);
     true

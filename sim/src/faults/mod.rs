@@ -152,7 +152,7 @@ impl Family {
 
 /// The families with their own files: those with timed strikes, one that is applied by the runners of
 /// clients, and one that is limited to a few per run.
-const FILED: &[&dyn FaultFamily] = &[
+const WITH_OWN_FILE: &[&dyn FaultFamily] = &[
     &kill::Kill,
     &reboot::Reboot,
     &pause::Pause,
@@ -175,7 +175,7 @@ const FILED: &[&dyn FaultFamily] = &[
 
 /// Every family, starting with those that have their own files.
 pub fn catalogue() -> impl Iterator<Item = &'static dyn FaultFamily> {
-    FILED.iter().chain(contract::ALL).copied()
+    WITH_OWN_FILE.iter().chain(contract::ALL).copied()
 }
 
 /// The intensity of the faults in a sweep.
@@ -255,7 +255,7 @@ pub struct Faults {
     on: AtomicBool,
     rates: Vec<f64>,
     /// The maximum number of times that each family may occur.
-    most: Vec<u64>,
+    max_occurrences: Vec<u64>,
     streams: Vec<Mutex<Stream>>,
     delivered: Vec<AtomicU64>,
 }
@@ -263,11 +263,11 @@ pub struct Faults {
 impl Faults {
     /// Faults with these rates, switched off.
     pub fn new(seed: Seed, rates: &BTreeMap<Family, f64>) -> Faults {
-        let mut most = vec![u64::MAX; Family::ALL.len()];
-        catalogue().for_each(|family| most[family.family() as usize] = family.most());
+        let mut max_occurrences = vec![u64::MAX; Family::ALL.len()];
+        catalogue().for_each(|family| max_occurrences[family.family() as usize] = family.max_occurrences());
         Faults {
             on: AtomicBool::new(false),
-            most,
+            max_occurrences,
             rates: Family::ALL.iter().map(|f| rates.get(f).copied().unwrap_or(0.0)).collect(),
             streams: Family::ALL.iter().map(|f| Mutex::new(seed.stream(f.name()))).collect(),
             delivered: Family::ALL.iter().map(|_| AtomicU64::new(0)).collect(),
@@ -285,7 +285,7 @@ impl Faults {
     }
 
     /// Whether the family occurs at this opportunity; if so, counts it.
-    pub fn roll(&self, family: Family) -> bool {
+    pub fn occurs(&self, family: Family) -> bool {
         let rate = self.rate(family);
         if rate <= 0.0
             || !self.are_on()
@@ -300,7 +300,7 @@ impl Faults {
 
     /// Whether the family has reached its maximum for a run.
     fn is_spent(&self, family: Family) -> bool {
-        self.delivered[family as usize].load(Ordering::Relaxed) >= self.most[family as usize]
+        self.delivered[family as usize].load(Ordering::Relaxed) >= self.max_occurrences[family as usize]
     }
 
     /// The probability at each opportunity; 0 for a family that does not occur in this run.
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn every_family_has_its_entry_and_says_what_it_owes() {
+    fn every_family_is_in_the_catalogue_and_documented() {
         let mut listed: Vec<Family> = catalogue().map(FaultFamily::family).collect();
         listed.sort();
         assert_eq!(listed, Family::ALL);
@@ -352,10 +352,10 @@ mod tests {
     #[test]
     fn a_family_strikes_only_while_faults_are_on_and_is_counted() {
         let faults = Faults::new(Seed(1), &BTreeMap::from([(Family::TooOld, 1.0)]));
-        assert!(!faults.roll(Family::TooOld));
+        assert!(!faults.occurs(Family::TooOld));
         faults.switch(true);
-        assert!(faults.roll(Family::TooOld));
-        assert!(!faults.roll(Family::FutureVersion));
+        assert!(faults.occurs(Family::TooOld));
+        assert!(!faults.occurs(Family::FutureVersion));
         assert_eq!(faults.delivered(), BTreeMap::from([(Family::TooOld, 1)]));
     }
 

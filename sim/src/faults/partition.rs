@@ -9,7 +9,7 @@ pub struct Partition;
 
 /// The two sides: drawn only from the strike, so that its end restores the same links.
 fn side(world: &World, strike: &Strike) -> (Vec<NodeId>, Vec<NodeId>) {
-    let mut nodes = victims::machines(world, victims::EVERYBODY);
+    let mut nodes = victims::machines(world, victims::ALL_MACHINES);
     Seed(u64::from(strike.target)).stream("partition").shuffle(&mut nodes);
     let few = ((nodes.len() as f64 * strike.amount) as usize).clamp(1, nodes.len().max(1));
     let many = nodes.split_off(few.min(nodes.len()));

@@ -22,7 +22,7 @@ impl FaultFamily for Pause {
         Dosage::Timed { strikes: 1..4, lasts: 5..1_500, amount: 0.0..1.0 }
     }
     fn strike(&self, world: &Arc<World>, strike: &Strike) -> bool {
-        match victims::one(world, victims::EVERYBODY, strike) {
+        match victims::one(world, victims::ALL_MACHINES, strike) {
             Some(victim) if world.is_up(victim) => {
                 world.pause(victim);
                 true
@@ -31,7 +31,7 @@ impl FaultFamily for Pause {
         }
     }
     fn end(&self, world: &Arc<World>, strike: &Strike) {
-        if let Some(victim) = victims::one(world, victims::EVERYBODY, strike) {
+        if let Some(victim) = victims::one(world, victims::ALL_MACHINES, strike) {
             world.resume(victim);
         }
     }

@@ -42,7 +42,7 @@ mod tests {
     use crate::rt::SECOND;
 
     #[test]
-    fn a_plan_is_its_seeds_and_survives_being_saved() {
+    fn a_plan_depends_on_its_seed_and_survives_serialization() {
         let draw = |seed| FaultPlan::draw(Seed(seed), Profile::Storm, 3 * SECOND, &[]);
         assert_eq!(draw(4), draw(4));
         assert_ne!(draw(4), draw(5));
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn leaving_a_family_out_leaves_the_others_as_they_are() {
+    fn excluding_a_family_does_not_change_the_others() {
         for seed in 0..50 {
             let whole = FaultPlan::draw(Seed(seed), Profile::Standard, 3 * SECOND, &[]);
             let without = FaultPlan::draw(Seed(seed), Profile::Standard, 3 * SECOND, &[Family::Kill]);
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn calm_is_calm_and_every_family_is_drawn_by_some_seed() {
+    fn calm_plans_have_no_faults_and_every_family_is_drawn_by_some_seed() {
         assert_eq!(FaultPlan::draw(Seed(1), Profile::Calm, SECOND, &[]), FaultPlan::default());
         let plans: Vec<_> =
             (0..60).map(|s| FaultPlan::draw(Seed(s), Profile::Standard, 3 * SECOND, &[])).collect();

@@ -25,7 +25,7 @@ impl FaultFamily for Swizzle {
         let mut rng = Seed(u64::from(strike.target)).stream("swizzle");
         rng.shuffle(&mut nodes);
         nodes.truncate(((nodes.len() as f64 * strike.amount) as usize).max(1));
-        let everybody = victims::machines(world, victims::EVERYBODY);
+        let everybody = victims::machines(world, victims::ALL_MACHINES);
         let any = !nodes.is_empty();
         let step = strike.duration / (2 * nodes.len() as u64).max(1);
         let mut opening: Vec<u64> = (0..nodes.len() as u64).collect();

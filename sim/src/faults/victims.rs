@@ -9,7 +9,7 @@ use crate::{
 /// The machines of the cluster itself.
 pub const CLUSTER: &[Class] = &[Class::Controller, Class::Stateless, Class::Log, Class::Storage];
 /// The cluster's machines and its clients.
-pub const EVERYBODY: &[Class] =
+pub const ALL_MACHINES: &[Class] =
     &[Class::Controller, Class::Stateless, Class::Log, Class::Storage, Class::Client];
 
 /// The machines of these classes, by number.

@@ -22,7 +22,7 @@ impl FaultFamily for WindowEdge {
     fn dosage(&self) -> Dosage {
         Dosage::Rate(0.01)
     }
-    fn most(&self) -> u64 {
+    fn max_occurrences(&self) -> u64 {
         8
     }
 }
@@ -34,10 +34,10 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn a_run_meets_few() {
+    fn commits_at_the_edge_of_the_window_are_limited_per_run() {
         let faults = Faults::new(Seed(1), &BTreeMap::from([(Family::WindowEdge, 0.5)]));
         faults.switch(true);
-        let struck = (0..1_000).filter(|_| faults.roll(Family::WindowEdge)).count();
-        assert_eq!(struck as u64, WindowEdge.most());
+        let struck = (0..1_000).filter(|_| faults.occurs(Family::WindowEdge)).count();
+        assert_eq!(struck as u64, WindowEdge.max_occurrences());
     }
 }

@@ -53,7 +53,7 @@ pub async fn serve(
                     Message::WaitFailure { reply } => failure.push(reply),
                     Message::Subscribe { from, to } => {
                         subscribers.retain(|s| s.to.node != to.node);
-                        let entries = disk.behind(generation, from);
+                        let entries = disk.entries_after(generation, from);
                         let sent = entries.last().map_or(from, |entry| entry.version);
                         subscribers.push(Subscriber { to, sent });
                         if !entries.is_empty() {

@@ -57,7 +57,7 @@ impl LogDisk {
     }
 
     /// The durable entries after version `from`.
-    pub fn behind(&self, generation: Generation, from: Version) -> Vec<Arc<LogEntry>> {
+    pub fn entries_after(&self, generation: Generation, from: Version) -> Vec<Arc<LogEntry>> {
         let disk = self.0.lock();
         let Some(stored) = disk.get(&generation) else { return Vec::new() };
         let at = stored.entries.partition_point(|entry| entry.version <= from);
@@ -198,9 +198,9 @@ mod tests {
         disk.create(1, &LogSeed { popped: vec![0, 0], ..LogSeed::default() });
         disk.append(1, [entry(0, 1), entry(1, 2), entry(2, 3)].into_iter());
         disk.pop(1, 0, 3);
-        assert_eq!(disk.behind(1, 0).len(), 3);
+        assert_eq!(disk.entries_after(1, 0).len(), 3);
         disk.pop(1, 1, 2);
-        assert_eq!(disk.behind(1, 0).len(), 1);
+        assert_eq!(disk.entries_after(1, 0).len(), 1);
         disk.create(2, &LogSeed { recovery_version: 3, ..LogSeed::default() });
         disk.forget(2);
         assert!(disk.read(1).is_none());

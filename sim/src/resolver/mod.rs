@@ -7,7 +7,7 @@ pub use state::ConflictSet;
 use crate::{
     config::ClusterBug,
     net::{Inbox, ReplyTo},
-    proto::{CommitData, KeyRange, Message, Verdict, Version},
+    proto::{CommitData, KeyRange, Message, Resolution, Version},
     world::World,
 };
 use std::sync::Arc;
@@ -16,7 +16,7 @@ struct Batch {
     previous: Version,
     version: Version,
     transactions: Arc<Vec<Arc<CommitData>>>,
-    reply: ReplyTo<Vec<Verdict>>,
+    reply: ReplyTo<Vec<Resolution>>,
 }
 
 /// Serves as a resolver of the generation that follows `recovery_version`.

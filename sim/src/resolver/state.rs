@@ -4,7 +4,7 @@
 //! intersects a write range of a transaction that committed after its read version, or of an accepted earlier
 //! transaction of its batch. It is too old if its read version is before the window and it has a read range.
 
-use crate::proto::{CommitData, KeyRange, Verdict, Version};
+use crate::proto::{CommitData, KeyRange, Resolution, Version};
 use bytes::Bytes;
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -46,13 +46,13 @@ impl ConflictSet {
         version: Version,
         oldest: Version,
         transactions: &[Arc<CommitData>],
-    ) -> Vec<Verdict> {
+    ) -> Vec<Resolution> {
         self.oldest = self.oldest.max(oldest);
-        let verdicts = transactions
+        let resolutions = transactions
             .iter()
             .map(|transaction| {
-                let verdict = self.check(version, transaction);
-                if verdict == Verdict::Committed {
+                let resolution = self.check(version, transaction);
+                if resolution == Resolution::Committed {
                     for range in &transaction.write_ranges {
                         let begin = Ord::max(&range.begin, &self.share.begin);
                         let end = Ord::min(&range.end, &self.share.end);
@@ -61,28 +61,30 @@ impl ConflictSet {
                         }
                     }
                 }
-                verdict
+                resolution
             })
             .collect();
         self.expire();
-        verdicts
+        resolutions
     }
 
-    fn check(&self, version: Version, transaction: &CommitData) -> Verdict {
+    fn check(&self, version: Version, transaction: &CommitData) -> Resolution {
         let mine = |range: &&KeyRange| range.intersects(&self.share) && !range.is_empty();
         if transaction.read_version < self.oldest && transaction.read_ranges.iter().any(|r| mine(&r)) {
-            return Verdict::TooOld;
+            return Resolution::TooOld;
         }
         let mut conflicts = transaction
             .read_ranges
             .iter()
             .enumerate()
             .filter(|(_, range)| mine(range) && self.written(range, transaction.read_version, version));
-        let Some((first, _)) = conflicts.next() else { return Verdict::Committed };
+        let Some((first, _)) = conflicts.next() else { return Resolution::Committed };
         if !transaction.report_conflicting_keys {
-            return Verdict::Conflict(Vec::new());
+            return Resolution::Conflict(Vec::new());
         }
-        Verdict::Conflict(std::iter::once(first).chain(conflicts.map(|(i, _)| i)).map(|i| i as u32).collect())
+        Resolution::Conflict(
+            std::iter::once(first).chain(conflicts.map(|(i, _)| i)).map(|i| i as u32).collect(),
+        )
     }
 
     /// Whether a key of the range was written after `read_version`, or by the batch at `version`.
@@ -158,7 +160,12 @@ mod tests {
     }
 
     impl BruteForce {
-        fn resolve(&mut self, version: Version, oldest: Version, batch: &[Arc<CommitData>]) -> Vec<Verdict> {
+        fn resolve(
+            &mut self,
+            version: Version,
+            oldest: Version,
+            batch: &[Arc<CommitData>],
+        ) -> Vec<Resolution> {
             self.oldest = self.oldest.max(oldest);
             let clip = |r: &KeyRange| {
                 let clipped = KeyRange::new(
@@ -167,10 +174,10 @@ mod tests {
                 );
                 (!r.is_empty() && !clipped.is_empty()).then_some(clipped)
             };
-            let mut verdicts = Vec::new();
+            let mut resolutions = Vec::new();
             for t in batch {
                 if t.read_version < self.oldest && t.read_ranges.iter().any(|r| clip(r).is_some()) {
-                    verdicts.push(Verdict::TooOld);
+                    resolutions.push(Resolution::TooOld);
                     continue;
                 }
                 let mut conflicts = Vec::new();
@@ -184,13 +191,13 @@ mod tests {
                 if conflicts.is_empty() {
                     let writes = t.write_ranges.iter().filter_map(clip);
                     self.writes.extend(writes.map(|range| (version, range)));
-                    verdicts.push(Verdict::Committed);
+                    resolutions.push(Resolution::Committed);
                 } else {
                     conflicts.truncate(if t.report_conflicting_keys { usize::MAX } else { 0 });
-                    verdicts.push(Verdict::Conflict(conflicts));
+                    resolutions.push(Resolution::Conflict(conflicts));
                 }
             }
-            verdicts
+            resolutions
         }
     }
 
@@ -246,8 +253,8 @@ mod tests {
                     })
                     .collect();
                 let oldest = version - 25;
-                let verdicts = set.resolve(version, oldest, &batch);
-                prop_assert_eq!(verdicts, brute.resolve(version, oldest, &batch));
+                let resolutions = set.resolve(version, oldest, &batch);
+                prop_assert_eq!(resolutions, brute.resolve(version, oldest, &batch));
             }
             // Writes that have left the window leave no data.
             set.resolve(version + 100, version + 50, &[]);

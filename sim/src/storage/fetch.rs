@@ -30,11 +30,11 @@ const RETRY: Nanos = 50 * MILLISECOND;
 /// The shards that a server is to fetch.
 #[derive(Default)]
 pub struct Fetches {
-    wanted: BTreeMap<KeyRange, Wanted>,
+    requested: BTreeMap<KeyRange, Requested>,
     running: FuturesUnordered<LocalBoxFuture<'static, Fetched>>,
 }
 
-struct Wanted {
+struct Requested {
     sources: Vec<NodeId>,
     attempts: usize,
     /// When to start the next attempt; `None` while one is running or the rows are available.
@@ -55,30 +55,30 @@ pub struct Fetched {
 impl Fetches {
     /// Requests that a shard be fetched from one of these servers. A fetch is due immediately, unless the
     /// shard was requested before.
-    pub fn want(&mut self, now: Nanos, range: KeyRange, sources: Vec<NodeId>, reply: ReplyTo<()>) {
-        let none = || Wanted { sources: Vec::new(), attempts: 0, retry: Some(now), replies: Vec::new() };
-        let wanted = self.wanted.entry(range).or_insert_with(none);
-        wanted.sources = sources;
-        wanted.replies.push(reply);
+    pub fn request(&mut self, now: Nanos, range: KeyRange, sources: Vec<NodeId>, reply: ReplyTo<()>) {
+        let none = || Requested { sources: Vec::new(), attempts: 0, retry: Some(now), replies: Vec::new() };
+        let requested = self.requested.entry(range).or_insert_with(none);
+        requested.sources = sources;
+        requested.replies.push(reply);
     }
 
     /// Removes a shard that is no longer needed.
     pub fn forget(&mut self, range: &KeyRange) {
-        self.wanted.remove(range);
+        self.requested.remove(range);
     }
 
     /// Makes the fetches of lost shards due again immediately.
-    pub fn again(&mut self, now: Nanos, lost: impl Fn(&KeyRange) -> bool) {
-        for (_, wanted) in self.wanted.iter_mut().filter(|(range, _)| lost(range)) {
-            wanted.retry = Some(now);
+    pub fn restart(&mut self, now: Nanos, lost: impl Fn(&KeyRange) -> bool) {
+        for (_, requested) in self.requested.iter_mut().filter(|(range, _)| lost(range)) {
+            requested.retry = Some(now);
         }
     }
 
     /// The shards whose fetch is due at `now`.
     pub fn take_due(&mut self, now: Nanos) -> Vec<KeyRange> {
-        let due = self.wanted.iter_mut().filter(|(_, w)| w.retry.is_some_and(|at| at <= now));
-        due.map(|(range, wanted)| {
-            wanted.retry = None;
+        let due = self.requested.iter_mut().filter(|(_, r)| r.retry.is_some_and(|at| at <= now));
+        due.map(|(range, requested)| {
+            requested.retry = None;
             range.clone()
         })
         .collect()
@@ -86,10 +86,10 @@ impl Fetches {
 
     /// Starts to fetch a requested shard at version `since`.
     pub fn begin(&mut self, world: &Arc<World>, me: NodeId, range: KeyRange, since: Version) {
-        let Some(wanted) = self.wanted.get_mut(&range) else { return };
-        wanted.attempts += 1;
-        let sources: Vec<Endpoint> = wanted.sources.iter().filter_map(|s| world.address(*s)).collect();
-        let source = (!sources.is_empty()).then(|| sources[wanted.attempts % sources.len()]);
+        let Some(requested) = self.requested.get_mut(&range) else { return };
+        requested.attempts += 1;
+        let sources: Vec<Endpoint> = requested.sources.iter().filter_map(|s| world.address(*s)).collect();
+        let source = (!sources.is_empty()).then(|| sources[requested.attempts % sources.len()]);
         let world = world.clone();
         let fetch = async move {
             let rows = match source {
@@ -111,17 +111,17 @@ impl Fetches {
 
     /// Schedules another attempt after a fetch that failed at `now`.
     pub fn failed(&mut self, now: Nanos, range: &KeyRange) {
-        if let Some(wanted) = self.wanted.get_mut(range) {
-            wanted.retry = Some(now + RETRY);
+        if let Some(requested) = self.requested.get_mut(range) {
+            requested.retry = Some(now + RETRY);
         }
     }
 
     /// Replies to the data distributor for every shard for which `is_durable` returns true.
     pub fn settle(&mut self, is_durable: impl Fn(&KeyRange) -> bool) {
-        self.wanted.retain(|range, wanted| {
+        self.requested.retain(|range, requested| {
             let settled = is_durable(range);
             if settled {
-                wanted.replies.drain(..).for_each(|reply| reply.send(()));
+                requested.replies.drain(..).for_each(|reply| reply.send(()));
             }
             !settled
         });
@@ -129,7 +129,7 @@ impl Fetches {
 
     /// When the next fetch is due.
     pub fn due(&self) -> Option<Nanos> {
-        self.wanted.values().filter_map(|w| w.retry).min()
+        self.requested.values().filter_map(|r| r.retry).min()
     }
 }
 
@@ -173,16 +173,16 @@ mod tests {
         let (lost, kept) = (shard("a", "b"), shard("b", "c"));
         let mut fetches = Fetches::default();
         for range in [&lost, &kept] {
-            let wanted = Wanted { sources: Vec::new(), attempts: 1, retry: None, replies: Vec::new() };
-            fetches.wanted.insert(range.clone(), wanted);
+            let requested = Requested { sources: Vec::new(), attempts: 1, retry: None, replies: Vec::new() };
+            fetches.requested.insert(range.clone(), requested);
         }
         assert!(fetches.take_due(7).is_empty());
-        fetches.again(7, |range| *range == lost);
+        fetches.restart(7, |range| *range == lost);
         assert!(fetches.take_due(6).is_empty());
         assert_eq!(fetches.take_due(7), std::slice::from_ref(&lost));
         assert!(fetches.take_due(8).is_empty(), "each only once");
         fetches.settle(|range| *range == kept);
-        fetches.again(9, |_| true);
+        fetches.restart(9, |_| true);
         assert_eq!(fetches.take_due(9), [lost], "what is safe is not wanted any more");
     }
 }

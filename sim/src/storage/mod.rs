@@ -58,9 +58,11 @@ pub fn add_servers(world: &Arc<World>) -> Vec<Arc<StorageDisk>> {
         .map(|server| {
             let disk = Arc::new(StorageDisk::new(server, &world.shards.lock()));
             let kept = disk.clone();
-            world.add_machine_at_home(Class::Storage, &format!("storage {server}"), move |world, home| {
-                serve::run(world, home, kept.clone())
-            });
+            world.add_machine_with_endpoint(
+                Class::Storage,
+                &format!("storage {server}"),
+                move |world, home| serve::run(world, home, kept.clone()),
+            );
             disk
         })
         .collect()

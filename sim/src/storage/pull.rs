@@ -22,8 +22,8 @@ pub struct Pull {
     log: usize,
     queue: VecDeque<(Nanos, Vec<Arc<LogEntry>>)>,
     received: Version,
-    asked: Nanos,
-    heard: Nanos,
+    subscribed_at: Nanos,
+    last_received: Nanos,
 }
 
 impl Pull {
@@ -53,8 +53,8 @@ impl Pull {
 
     /// Selects the log to subscribe to at `now`, which differs from the previous one. Waiting entries are
     /// dropped, since they will be received again.
-    pub fn ask(&mut self, now: Nanos) -> Option<Endpoint> {
-        (self.asked, self.heard) = (now, now);
+    pub fn next_log(&mut self, now: Nanos) -> Option<Endpoint> {
+        (self.subscribed_at, self.last_received) = (now, now);
         self.queue.clear();
         self.log += 1;
         let logs = &self.system.logs;
@@ -72,7 +72,7 @@ impl Pull {
         if generation != self.system.generation {
             return;
         }
-        self.heard = now;
+        self.last_received = now;
         if let Some(last) = entries.last() {
             self.received = self.received.max(last.version);
             let due = self.queue.back().map_or(0, |(due, _)| *due).max(now + lag());
@@ -91,18 +91,18 @@ impl Pull {
     }
 
     /// Whether a gap at `now` justifies subscribing again.
-    pub fn is_impatient(&self, now: Nanos) -> bool {
-        now >= self.asked + PATIENCE
+    pub fn should_resubscribe(&self, now: Nanos) -> bool {
+        now >= self.subscribed_at + PATIENCE
     }
 
     /// Whether there has been silence for so long at `now` that another log should be used.
     pub fn is_silent(&self, now: Nanos) -> bool {
-        now >= self.heard + SILENCE
+        now >= self.last_received + SILENCE
     }
 
     /// When there is something to do even if nothing is received.
     pub fn due(&self) -> Nanos {
-        let silent = self.heard + SILENCE;
+        let silent = self.last_received + SILENCE;
         self.queue.front().map_or(silent, |(due, _)| silent.min(*due))
     }
 }
@@ -128,14 +128,14 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_slept_through_generations_goes_back_to_where_its_own_ended() {
+    fn a_server_that_missed_generations_rolls_back_to_the_end_of_its_own() {
         let mut pull = Pull::new(0);
         assert_eq!(pull.change(system(2, &[(1, 50)])), None, "nothing was pulled before");
         assert_eq!(pull.change(system(5, &[(1, 50), (2, 70), (4, 90)])), Some(70));
     }
 
     #[test]
-    fn entries_wait_for_their_time_in_order_and_others_generations_are_ignored() {
+    fn entries_are_applied_when_due_in_order_and_other_generations_are_ignored() {
         let mut pull = Pull::new(0);
         pull.change(system(1, &[]));
         pull.receive(10, 2, vec![entry(1)], || 0);
@@ -152,9 +152,9 @@ mod tests {
     fn silence_leads_to_another_log() {
         let mut pull = Pull::new(0);
         pull.change(system(1, &[]));
-        let first = pull.ask(0);
+        let first = pull.next_log(0);
         assert!(!pull.is_silent(SILENCE - 1) && pull.is_silent(SILENCE));
-        assert!(!pull.is_impatient(PATIENCE - 1) && pull.is_impatient(PATIENCE));
-        assert_ne!(pull.ask(SILENCE), first);
+        assert!(!pull.should_resubscribe(PATIENCE - 1) && pull.should_resubscribe(PATIENCE));
+        assert_ne!(pull.next_log(SILENCE), first);
     }
 }

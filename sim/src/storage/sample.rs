@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_rows_are_estimated_within_a_tenth_and_few_are_mostly_nothing() {
+    fn many_rows_are_estimated_within_a_tenth_and_few_mostly_as_zero() {
         let value = [0; 100];
         let estimate = |n: u32| (0..n).map(|i| sampled_size(&i.to_be_bytes(), &value)).sum::<i64>();
         let real = 200_000 * 104;

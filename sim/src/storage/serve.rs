@@ -67,7 +67,7 @@ struct Server {
     watches: Watches,
     fetches: Fetches,
     /// The pending request for a newer log system, and when to repeat it.
-    question: Option<Call<Arc<LogSystem>>>,
+    pending_request: Option<Call<Arc<LogSystem>>>,
     ask_at: Nanos,
     /// When the next version becomes durable, and which one: the version that was applied at the previous
     /// time.
@@ -90,7 +90,7 @@ impl Server {
             waiting: Waiting::default(),
             watches: Watches::default(),
             fetches: Fetches::default(),
-            question: None,
+            pending_request: None,
             ask_at: now,
             durable_at: now + world.config.storage_durable_interval,
             syncing,
@@ -112,7 +112,7 @@ impl Server {
                 if self.disk.state.lock().holds(&range) == Holds::Durably {
                     return reply.send(());
                 }
-                self.fetches.want(self.world.clock.now(), range, sources, reply);
+                self.fetches.request(self.world.clock.now(), range, sources, reply);
                 self.begin_fetches();
             }
             Message::DropShard { range, reply } => {
@@ -159,7 +159,7 @@ impl Server {
                     continue;
                 }
                 if entry.previous != state.version() {
-                    if self.pull.is_impatient(now) {
+                    if self.pull.should_resubscribe(now) {
                         self.subscribe(state.version());
                     }
                     break;
@@ -195,7 +195,7 @@ impl Server {
 
     /// Subscribes at a log to everything after `from`.
     fn subscribe(&mut self, from: Version) {
-        if let Some(log) = self.pull.ask(self.world.clock.now()) {
+        if let Some(log) = self.pull.next_log(self.world.clock.now()) {
             self.world.net.send(self.home.node, log, Message::Subscribe { from, to: self.home });
         }
     }
@@ -203,20 +203,20 @@ impl Server {
     /// Keeps requesting the next log system from the controller; returns whether one was received.
     fn poll_controller(&mut self, cx: &mut Context<'_>) -> bool {
         let now = self.world.clock.now();
-        if self.question.is_none() && now >= self.ask_at {
+        if self.pending_request.is_none() && now >= self.ask_at {
             let controller = self.world.machines(Class::Controller).first().copied();
             match controller.and_then(|node| self.world.address(node)) {
                 None => self.ask_at = now + RETRY,
                 Some(controller) => {
                     let known = self.pull.generation();
                     let ask = |reply| Message::GetLogSystem { known, reply };
-                    self.question = Some(self.world.net.call(self.home.node, controller, ask));
+                    self.pending_request = Some(self.world.net.call(self.home.node, controller, ask));
                 }
             }
         }
-        let Some(question) = &mut self.question else { return false };
-        let Poll::Ready(answer) = question.poll_unpin(cx) else { return false };
-        self.question = None;
+        let Some(request) = &mut self.pending_request else { return false };
+        let Poll::Ready(answer) = request.poll_unpin(cx) else { return false };
+        self.pending_request = None;
         match answer {
             Ok(system) if system.generation > self.pull.generation() => self.change(system),
             _ => self.ask_at = now + RETRY,
@@ -236,7 +236,7 @@ impl Server {
             state.rollback(end);
             self.syncing = self.syncing.min(end);
             self.watches.check_all(&state);
-            self.fetches.again(self.world.clock.now(), |range| state.holds(range) == Holds::Not);
+            self.fetches.restart(self.world.clock.now(), |range| state.holds(range) == Holds::Not);
         }
         self.subscribe(state.version());
         drop(state);
@@ -272,7 +272,7 @@ impl Server {
     /// When there is something to do independently of messages.
     fn due(&self) -> Nanos {
         let mut due = self.durable_at.min(self.pull.due());
-        if self.question.is_none() {
+        if self.pending_request.is_none() {
             due = due.min(self.ask_at);
         }
         [self.waiting.due(), self.fetches.due()].into_iter().flatten().fold(due, Nanos::min)

@@ -256,7 +256,7 @@ impl State {
                 true => self.shard_at(version, |range| range.contains(key))?,
                 false => self.shard_at(version, whole)?,
             };
-            let range = KeyRange { begin: shard.range.begin.clone(), end: key_behind(key, *or_equal) };
+            let range = KeyRange { begin: shard.range.begin.clone(), end: excluded_from(key, *or_equal) };
             let mut left = *offset;
             for (found, _) in self.data.rows(&range, version).rev() {
                 if left == 0 {
@@ -327,7 +327,7 @@ impl State {
 }
 
 /// The first key that is excluded: the base key, or the one after it.
-fn key_behind(key: &Bytes, or_equal: bool) -> Bytes {
+fn excluded_from(key: &Bytes, or_equal: bool) -> Bytes {
     if or_equal { key_after(key) } else { key.clone() }
 }
 

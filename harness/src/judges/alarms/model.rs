@@ -11,7 +11,7 @@ use proptest::strategy::{BoxedStrategy, Just, Strategy};
 use serde::{Deserialize, Serialize};
 use shaketable_layers::tx::{self, Database, Error, Isolation, Transaction};
 use shaketable_sim::{
-    history::{ClientId, Told},
+    history::{ClientId, Reported},
     proto::{KeyRange, Mutation, Version},
     rt::Nanos,
     seed::Stream,
@@ -136,7 +136,7 @@ impl Run {
         (attempt.client, attempt.operation) = (ClientId(client as u16), Some(operation as u32));
         attempt.ended = ended;
         if let Some((version, durable)) = committed {
-            attempt.told = Told::Committed { version, batch_index: 0 };
+            attempt.reported = Reported::Committed { version, batch_index: 0 };
             attempt.commit_sent = Some(0);
             self.story.log_at(
                 version,
@@ -258,7 +258,7 @@ fn what_an_answer_shows_is_committed_for_everybody() {
         run.attempt(0, 9, Some((10, 150)), 900);
         run.ends(0, Outcome::Unknown(Error::OPERATION_CANCELLED));
         let attempt = run.story.history.attempts[0].as_mut().expect("an attempt");
-        attempt.told = Told::Nothing;
+        attempt.reported = Reported::Nothing;
         run.get(1, Some("a"), Some(10), (200, 300));
         run.get(1, None, Some(8), (called, 500));
         run

@@ -1,6 +1,6 @@
 //! The walk in descending order.
 
-use super::{Kind, Known, RangeRead, Stage, Step, count_uncached, skip_uncached};
+use super::{Kind, Known, Phase, RangeRead, Step, count_uncached, skip_uncached};
 use crate::client::{
     keys::Edge,
     segments::Segments,
@@ -10,46 +10,46 @@ use shaketable_layers::tx::Result;
 
 impl RangeRead {
     pub(super) fn backward(&mut self, known: Known<'_>) -> Result<Step> {
-        if self.stage == Stage::Closing {
+        if self.phase == Phase::Closing {
             self.begin = Selector::first_at(self.resolved.take().unwrap_or_default());
             return self.finish();
         }
-        if self.stage == Stage::Inverted {
+        if self.phase == Phase::Inverted {
             let begin = self.resolved.take().unwrap_or_default();
             if begin >= self.end.key && self.end.offset <= 1 {
                 return self.nothing();
             }
             if begin == self.max {
-                return self.nothing_here();
+                return self.empty_with_ends();
             }
         }
         let mut it = resolve(&mut self.end, known, &self.max, &mut self.reached, &mut self.end_offset)?;
         let it_end = resolve(&mut self.begin, known, &self.max, &mut self.reached, &mut self.begin_offset)?;
-        match self.stage {
-            Stage::Start => {
+        match self.phase {
+            Phase::Start => {
                 if self.is_inverted() {
                     return self.nothing();
                 }
                 if (self.begin.is_key() && self.begin.key == self.max)
                     || (self.end.is_key() && self.end.key.is_empty())
                 {
-                    return self.nothing_here();
+                    return self.empty_with_ends();
                 }
                 if !self.begin.is_key() && self.begin.key > self.end.key {
-                    self.stage = Stage::Inverted;
+                    self.phase = Phase::Inverted;
                     return Ok(Step::Resolve(self.begin.clone()));
                 }
             }
-            Stage::Inverted | Stage::Walk | Stage::Closing => {}
+            Phase::Inverted | Phase::Walk | Phase::Closing => {}
         }
-        self.stage = Stage::Walk;
+        self.phase = Phase::Walk;
         loop {
-            let past_enough = self.past >= i64::from(self.begin.offset - 1);
+            let past_enough = self.rows_beyond_limit >= i64::from(self.begin.offset - 1);
             if self.rows.is_empty() && self.is_inverted() {
                 return self.nothing();
             }
             if !self.begin.is_backward() && self.begin.key >= self.max {
-                return self.nothing_here();
+                return self.empty_with_ends();
             }
             if (self.begin.offset >= self.end.offset && self.begin.key >= self.end.key)
                 || (self.end.offset <= 1 && self.end.key.is_empty())
@@ -57,14 +57,14 @@ impl RangeRead {
                 if self.begin.is_key() || self.rows.is_empty() {
                     return self.finish();
                 }
-                self.stage = Stage::Closing;
+                self.phase = Phase::Closing;
                 return Ok(Step::Resolve(self.begin.clone()));
             }
             if past_enough && it.is_known() && it.begin() < it_end.begin() {
                 if self.begin.is_key() {
                     return self.finish();
                 }
-                return self.nothing_here();
+                return self.empty_with_ends();
             }
             if self.limits.is_reached() && past_enough {
                 return self.finish();

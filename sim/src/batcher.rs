@@ -4,7 +4,7 @@ use crate::rt::Nanos;
 
 /// Requests that are waiting to be processed together.
 #[derive(Debug)]
-pub struct Gathering<R> {
+pub struct Batcher<R> {
     interval: Nanos,
     most: usize,
     requests: Vec<R>,
@@ -12,11 +12,11 @@ pub struct Gathering<R> {
     last: Nanos,
 }
 
-impl<R> Gathering<R> {
+impl<R> Batcher<R> {
     /// Collects at most `most` requests for `interval` nanoseconds, or for a quarter of that if no batch was
     /// sent recently.
-    pub fn new(interval: Nanos, most: usize) -> Gathering<R> {
-        Gathering { interval, most: most.max(1), requests: Vec::new(), due: 0, last: 0 }
+    pub fn new(interval: Nanos, most: usize) -> Batcher<R> {
+        Batcher { interval, most: most.max(1), requests: Vec::new(), due: 0, last: 0 }
     }
 
     /// Adds a request received at `now`.
@@ -48,27 +48,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_batch_leaves_soon_after_a_pause_and_an_interval_apart_otherwise() {
-        let mut gathering = Gathering::new(400, 100);
-        assert_eq!(gathering.due(), None);
-        gathering.add(10_000, 'a');
-        gathering.add(10_050, 'b');
-        assert_eq!(gathering.due(), Some(10_100));
-        assert_eq!(gathering.take(), ['a', 'b']);
-        gathering.add(10_150, 'c');
-        assert_eq!(gathering.due(), Some(10_500));
-        assert_eq!(gathering.take(), ['c']);
-        assert_eq!(gathering.due(), None);
+    fn a_batch_is_due_soon_after_a_pause_and_an_interval_apart_otherwise() {
+        let mut batcher = Batcher::new(400, 100);
+        assert_eq!(batcher.due(), None);
+        batcher.add(10_000, 'a');
+        batcher.add(10_050, 'b');
+        assert_eq!(batcher.due(), Some(10_100));
+        assert_eq!(batcher.take(), ['a', 'b']);
+        batcher.add(10_150, 'c');
+        assert_eq!(batcher.due(), Some(10_500));
+        assert_eq!(batcher.take(), ['c']);
+        assert_eq!(batcher.due(), None);
     }
 
     #[test]
-    fn a_full_batch_leaves_at_once_and_the_rest_behind() {
-        let mut gathering = Gathering::new(400, 3);
-        (0..5).for_each(|i| gathering.add(10_000 + i, i));
-        assert_eq!(gathering.due(), Some(10_004));
-        assert_eq!(gathering.take(), [0, 1, 2]);
-        assert_eq!(gathering.due(), Some(10_004));
-        assert_eq!(gathering.take(), [3, 4]);
-        assert_eq!(gathering.due(), None);
+    fn a_full_batch_is_due_at_once_and_so_is_the_rest() {
+        let mut batcher = Batcher::new(400, 3);
+        (0..5).for_each(|i| batcher.add(10_000 + i, i));
+        assert_eq!(batcher.due(), Some(10_004));
+        assert_eq!(batcher.take(), [0, 1, 2]);
+        assert_eq!(batcher.due(), Some(10_004));
+        assert_eq!(batcher.take(), [3, 4]);
+        assert_eq!(batcher.due(), None);
     }
 }

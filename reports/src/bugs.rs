@@ -1,7 +1,7 @@
 //! The results for planted bugs: which were caught, by which judge, and how long it took.
 
 use crate::{
-    run::Outcome,
+    run::Conclusion,
     sweep::{Cost, Ending},
 };
 use serde::{Deserialize, Serialize};
@@ -40,7 +40,7 @@ pub struct BugReport {
     /// The catch; `None` if it was missed or not reached.
     pub caught: Option<Catch>,
     /// What went wrong instead of a catch: a judge of the wrong kind objected.
-    pub mistaken: Option<String>,
+    pub wrong_judge: Option<String>,
 }
 
 /// The results for all planted bugs.
@@ -70,13 +70,13 @@ impl BugsReport {
     /// Whether more seeds were to be tried for this bug when the command ended early.
     pub fn is_left(&self, bug: &BugReport) -> bool {
         bug.caught.is_none()
-            && bug.mistaken.is_none()
+            && bug.wrong_judge.is_none()
             && self.ending != Ending::Complete
-            && bug.runs < self.most()
+            && bug.runs < self.max_runs()
     }
 
     /// The maximum number of seeds that are tried for a bug.
-    pub fn most(&self) -> u64 {
+    pub fn max_runs(&self) -> u64 {
         self.seeds.end.saturating_sub(self.seeds.start)
     }
 
@@ -93,24 +93,24 @@ impl BugsReport {
 
     /// Missing one bug is a failure; on a real cluster, only missing all of them is, or an objection of a
     /// judge of the wrong kind.
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> Conclusion {
         match self.bugs.len() {
-            _ if self.ending == Ending::Lost => Outcome::Harness,
-            0 => Outcome::Vacuous,
-            n if self.caught() == n => Outcome::Passed,
-            _ if self.missed() > 0 && !self.is_content() => Outcome::Violated,
-            _ if self.ending == Ending::Interrupted => Outcome::Interrupted,
-            _ if self.caught() == 0 => Outcome::Vacuous,
-            _ => Outcome::Passed,
+            _ if self.ending == Ending::Lost => Conclusion::Harness,
+            0 => Conclusion::Vacuous,
+            n if self.caught() == n => Conclusion::Passed,
+            _ if self.missed() > 0 && !self.is_sufficient() => Conclusion::Violated,
+            _ if self.ending == Ending::Interrupted => Conclusion::Interrupted,
+            _ if self.caught() == 0 => Conclusion::Vacuous,
+            _ => Conclusion::Passed,
         }
     }
 
     /// Whether a real cluster has shown as many of the bugs as can be expected.
-    fn is_content(&self) -> bool {
+    fn is_sufficient(&self) -> bool {
         self.real
             && matches!(self.ending, Ending::Complete | Ending::Budget)
             && self.caught() > 0
-            && self.bugs.iter().all(|bug| bug.mistaken.is_none())
+            && self.bugs.iter().all(|bug| bug.wrong_judge.is_none())
     }
 
     /// The median number of runs until a catch, over the bugs caught.

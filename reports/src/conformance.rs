@@ -1,6 +1,6 @@
 //! A comparison with recorded results of a real FoundationDB cluster.
 
-use crate::run::Outcome;
+use crate::run::Conclusion;
 use serde::{Deserialize, Serialize};
 
 /// A case with a different result.
@@ -52,13 +52,13 @@ pub struct ConformanceReport {
 impl ConformanceReport {
     /// A difference is a fault of the simulated client. If there is nothing to compare, the comparison is
     /// vacuous.
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> Conclusion {
         if self.files.iter().any(|f| !f.differences.is_empty()) {
-            Outcome::Harness
+            Conclusion::Harness
         } else if self.files.iter().all(|f| f.cases == 0) {
-            Outcome::Vacuous
+            Conclusion::Vacuous
         } else {
-            Outcome::Passed
+            Conclusion::Passed
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Which of FoundationDB's promises to its clients a cluster keeps.
 
-use crate::run::Outcome;
+use crate::run::Conclusion;
 use serde::{Deserialize, Serialize};
 
 /// A promise that was tested.
@@ -30,13 +30,13 @@ pub struct ContractReport {
 
 impl ContractReport {
     /// A broken promise is a fault of the backend. If nothing was tested, the report is vacuous.
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> Conclusion {
         if self.cases.iter().any(|case| case.broken.is_some()) {
-            Outcome::Harness
+            Conclusion::Harness
         } else if self.cases.is_empty() {
-            Outcome::Vacuous
+            Conclusion::Vacuous
         } else {
-            Outcome::Passed
+            Conclusion::Passed
         }
     }
 }

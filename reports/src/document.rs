@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// The version of the reports' schema. It is incremented when a field changes its meaning or is removed;
 /// adding fields does not change it.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 3;
 
 /// The content of a document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

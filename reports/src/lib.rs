@@ -19,5 +19,5 @@ pub use bugs::{BugReport, BugsReport, Catch};
 pub use conformance::{ConformanceReport, Difference, FileReport, Impossible};
 pub use contract::{ContractCase, ContractReport};
 pub use document::{Body, Document, SCHEMA};
-pub use run::{Counters, FindingReport, Outcome, PointReport, RunReport, Verdict};
+pub use run::{Conclusion, Counters, FindingReport, PointReport, RunReport, Verdict};
 pub use sweep::{Cost, Ending, SweepReport, WorkloadReport};

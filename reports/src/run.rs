@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// The result of a whole command, reported by its exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum Conclusion {
     /// Every invariant held, and enough happened to make this meaningful.
     Passed,
     /// Required counters are zero: the runs passed, but prove nothing.
@@ -19,16 +19,16 @@ pub enum Outcome {
     Harness,
 }
 
-impl Outcome {
+impl Conclusion {
     /// The exit code. 2 is for bad usage, and never the outcome of a run. A command that was interrupted by a
     /// signal exits with 128 plus the signal's number, regardless of what was found before: 130 for Ctrl-C.
     pub const fn exit_code(self) -> u8 {
         match self {
-            Outcome::Passed => 0,
-            Outcome::Violated => 1,
-            Outcome::Harness => 3,
-            Outcome::Vacuous => 4,
-            Outcome::Interrupted => 130,
+            Conclusion::Passed => 0,
+            Conclusion::Violated => 1,
+            Conclusion::Harness => 3,
+            Conclusion::Vacuous => 4,
+            Conclusion::Interrupted => 130,
         }
     }
 }
@@ -65,11 +65,11 @@ pub enum Verdict {
 
 impl Verdict {
     /// The outcome of a command that consists of only this run.
-    pub const fn outcome(&self) -> Outcome {
+    pub const fn outcome(&self) -> Conclusion {
         match self {
-            Verdict::Passed => Outcome::Passed,
-            Verdict::Violated { .. } | Verdict::Stuck { .. } => Outcome::Violated,
-            Verdict::Harness { .. } => Outcome::Harness,
+            Verdict::Passed => Conclusion::Passed,
+            Verdict::Violated { .. } | Verdict::Stuck { .. } => Conclusion::Violated,
+            Verdict::Harness { .. } => Conclusion::Harness,
         }
     }
 
@@ -187,7 +187,7 @@ pub struct RunReport {
     #[serde(flatten)]
     pub verdict: Verdict,
     /// Findings in addition to the one that determined the verdict.
-    pub also: Vec<FindingReport>,
+    pub other_findings: Vec<FindingReport>,
     /// The hash over the event stream and the final keyspace, 16 hexadecimal digits.
     pub event_hash: String,
     /// The number of events that the hash covers.

@@ -1,6 +1,6 @@
 //! A sweep: many seeds for some workloads.
 
-use crate::run::{Counters, Outcome, PointReport, RunReport};
+use crate::run::{Conclusion, Counters, PointReport, RunReport};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, ops::Range};
 
@@ -81,15 +81,15 @@ pub struct WorkloadReport {
 
 impl WorkloadReport {
     /// The worst outcome of its runs, taking vacuous sweeps into account.
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> Conclusion {
         if self.harness > 0 {
-            Outcome::Harness
+            Conclusion::Harness
         } else if self.failed() > 0 {
-            Outcome::Violated
+            Conclusion::Violated
         } else if self.vacuous.is_empty() {
-            Outcome::Passed
+            Conclusion::Passed
         } else {
-            Outcome::Vacuous
+            Conclusion::Vacuous
         }
     }
 
@@ -134,7 +134,7 @@ pub struct SweepReport {
     /// Why it ended.
     pub ending: Ending,
     /// The outcome over all workloads.
-    pub outcome: Outcome,
+    pub outcome: Conclusion,
     /// Each workload, in the requested order.
     pub workloads: Vec<WorkloadReport>,
     /// The cost of the sweep.
@@ -143,10 +143,10 @@ pub struct SweepReport {
 
 impl SweepReport {
     /// The worst outcome of all workloads. An interrupted sweep may have missed failures.
-    pub fn outcome_of(ending: Ending, workloads: &[WorkloadReport]) -> Outcome {
-        let worst = workloads.iter().map(WorkloadReport::outcome).max().unwrap_or(Outcome::Vacuous);
+    pub fn outcome_of(ending: Ending, workloads: &[WorkloadReport]) -> Conclusion {
+        let worst = workloads.iter().map(WorkloadReport::outcome).max().unwrap_or(Conclusion::Vacuous);
         match ending {
-            Ending::Interrupted => worst.max(Outcome::Interrupted),
+            Ending::Interrupted => worst.max(Conclusion::Interrupted),
             _ => worst,
         }
     }

@@ -2,9 +2,9 @@
 
 use insta::assert_snapshot;
 use shaketable_reports::{
-    BenchReport, Body, BugReport, BugsReport, Catch, ConformanceReport, ContractCase, ContractReport, Cost,
-    Counters, Difference, Document, Ending, Figure, FileReport, FindingReport, Impossible, Outcome,
-    PointReport, RunReport, SCHEMA, SweepReport, Verdict, WorkloadReport, json, run::LOST, text,
+    BenchReport, Body, BugReport, BugsReport, Catch, Conclusion, ConformanceReport, ContractCase,
+    ContractReport, Cost, Counters, Difference, Document, Ending, Figure, FileReport, FindingReport,
+    Impossible, PointReport, RunReport, SCHEMA, SweepReport, Verdict, WorkloadReport, json, run::LOST, text,
 };
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ fn families(scale: u64) -> BTreeMap<String, u64> {
         .collect()
 }
 
-fn also(judge: &str, message: &str) -> FindingReport {
+fn finding(judge: &str, message: &str) -> FindingReport {
     FindingReport { judge: judge.into(), message: message.into() }
 }
 
@@ -47,11 +47,11 @@ fn run(seed: u64, verdict: Verdict) -> RunReport {
         without: vec!["clog".into()],
         bug: Some("recipe-dequeue".into()),
         repro: None,
-        also: match verdict {
+        other_findings: match verdict {
             Verdict::Stuck { .. } => {
-                (0..7).map(|n| also("answer", &format!("operation {n} is wrong"))).collect()
+                (0..7).map(|n| finding("answer", &format!("operation {n} is wrong"))).collect()
             }
-            Verdict::Violated { .. } => vec![also("check", "item 4 is left over")],
+            Verdict::Violated { .. } => vec![finding("check", "item 4 is left over")],
             _ => Vec::new(),
         },
         verdict,
@@ -92,7 +92,7 @@ fn workload(name: &str, runs: u64) -> WorkloadReport {
     }
 }
 
-fn sweep(outcome: Outcome, workloads: Vec<WorkloadReport>) -> SweepReport {
+fn sweep(outcome: Conclusion, workloads: Vec<WorkloadReport>) -> SweepReport {
     SweepReport {
         faults: "standard".into(),
         real: false,
@@ -124,7 +124,7 @@ fn failing() -> SweepReport {
         ],
         ..workload("queue", 200)
     };
-    sweep(Outcome::Violated, vec![workload("cycle", 200), broken])
+    sweep(Conclusion::Violated, vec![workload("cycle", 200), broken])
 }
 
 fn document(body: Body) -> Document {
@@ -133,7 +133,7 @@ fn document(body: Body) -> Document {
 
 #[test]
 fn a_sweep_that_passed() {
-    let mut report = sweep(Outcome::Passed, vec![workload("cycle", 200), workload("queue", 200)]);
+    let mut report = sweep(Conclusion::Passed, vec![workload("cycle", 200), workload("queue", 200)]);
     report.workloads.iter_mut().for_each(|w| w.run_twice = 20);
     assert_snapshot!(text::sweep(&report, COMMIT));
 }
@@ -148,7 +148,7 @@ fn a_vacuous_shard_whose_budget_ran_out() {
     let mut quiet = workload("index", 3);
     quiet.vacuous = vec!["conflicts".into(), "late landings".into()];
     quiet.points.clear();
-    let mut report = sweep(Outcome::Vacuous, vec![quiet]);
+    let mut report = sweep(Conclusion::Vacuous, vec![quiet]);
     report.shard = Some((2, 8));
     report.ending = Ending::Budget;
     report.without = vec!["kill".into(), "late-landing".into()];
@@ -157,7 +157,7 @@ fn a_vacuous_shard_whose_budget_ran_out() {
 
 #[test]
 fn an_interrupted_sweep_before_its_first_run() {
-    let mut report = sweep(Outcome::Vacuous, vec![WorkloadReport::default()]);
+    let mut report = sweep(Conclusion::Vacuous, vec![WorkloadReport::default()]);
     report.workloads[0].workload = "cycle".into();
     report.ending = Ending::Interrupted;
     report.cost = Cost::default();
@@ -179,20 +179,20 @@ fn a_sweep_whose_harness_failed() {
         failures: vec![run(5, verdict)],
         ..workload("queue", 200)
     };
-    assert_snapshot!(text::sweep(&sweep(Outcome::Harness, vec![broken]), COMMIT));
+    assert_snapshot!(text::sweep(&sweep(Conclusion::Harness, vec![broken]), COMMIT));
 }
 
 #[test]
 fn the_outcome_is_the_worst_of_a_workload() {
     let mut w = workload("queue", 10);
-    assert_eq!(w.outcome(), Outcome::Passed);
+    assert_eq!(w.outcome(), Conclusion::Passed);
     w.vacuous = vec!["conflicts".into()];
-    assert_eq!(w.outcome(), Outcome::Vacuous);
+    assert_eq!(w.outcome(), Conclusion::Vacuous);
     w.stuck = 1;
-    assert_eq!(w.outcome(), Outcome::Violated);
+    assert_eq!(w.outcome(), Conclusion::Violated);
     w.harness = 1;
-    assert_eq!(w.outcome(), Outcome::Harness);
-    assert!([Outcome::Passed, Outcome::Vacuous, Outcome::Violated, Outcome::Harness].is_sorted());
+    assert_eq!(w.outcome(), Conclusion::Harness);
+    assert!([Conclusion::Passed, Conclusion::Vacuous, Conclusion::Violated, Conclusion::Harness].is_sorted());
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn bug(place: &str, name: &str, runs: u64, caught: Option<Catch>) -> BugReport {
         runs,
         cpu_ns: runs * 30_000_000,
         caught,
-        mistaken: None,
+        wrong_judge: None,
     }
 }
 
@@ -248,7 +248,7 @@ fn bugs() -> BugsReport {
 
 #[test]
 fn all_planted_bugs_caught() {
-    assert_eq!(bugs().outcome(), Outcome::Passed);
+    assert_eq!(bugs().outcome(), Conclusion::Passed);
     assert_snapshot!(text::bugs(&bugs(), COMMIT));
 }
 
@@ -256,10 +256,10 @@ fn all_planted_bugs_caught() {
 fn a_planted_bug_missed() {
     let mut report = bugs();
     report.bugs[1].caught = None;
-    report.bugs[1].mistaken = Some("seed 11: convergent rang, which judges the cluster".into());
+    report.bugs[1].wrong_judge = Some("seed 11: convergent rang, which judges the cluster".into());
     report.bugs.push(bug("index", "unread-old-zip", 17, None));
     report.ending = Ending::Interrupted;
-    assert_eq!(report.outcome(), Outcome::Violated);
+    assert_eq!(report.outcome(), Conclusion::Violated);
     assert_snapshot!(text::bugs(&report, COMMIT));
 }
 
@@ -268,24 +268,27 @@ fn a_real_cluster_need_not_reach_every_planted_bug() {
     let mut report = BugsReport { real: true, seeds: 0..20, ..bugs() };
     report.bugs.truncate(2);
     report.bugs.push(bug("index", "unread-old-zip", 20, None));
-    assert_eq!(report.outcome(), Outcome::Passed);
+    assert_eq!(report.outcome(), Conclusion::Passed);
     assert_snapshot!(text::bugs(&report, COMMIT));
     let outcome = |change: &dyn Fn(&mut BugsReport)| {
         let mut changed = report.clone();
         change(&mut changed);
         changed.outcome()
     };
-    assert_eq!(outcome(&|report| report.real = false), Outcome::Violated);
-    assert_eq!(outcome(&|report| report.bugs[2].mistaken = Some("the cluster's".into())), Outcome::Violated);
-    assert_eq!(outcome(&|report| report.bugs.drain(..2).for_each(drop)), Outcome::Violated);
-    assert_eq!(outcome(&|report| report.ending = Ending::Interrupted), Outcome::Violated);
-    assert_eq!(outcome(&|report| report.ending = Ending::Lost), Outcome::Harness);
+    assert_eq!(outcome(&|report| report.real = false), Conclusion::Violated);
+    assert_eq!(
+        outcome(&|report| report.bugs[2].wrong_judge = Some("the cluster's".into())),
+        Conclusion::Violated
+    );
+    assert_eq!(outcome(&|report| report.bugs.drain(..2).for_each(drop)), Conclusion::Violated);
+    assert_eq!(outcome(&|report| report.ending = Ending::Interrupted), Conclusion::Violated);
+    assert_eq!(outcome(&|report| report.ending = Ending::Lost), Conclusion::Harness);
 }
 
 #[test]
 fn no_planted_bug_is_vacuous() {
     let report = BugsReport { bugs: Vec::new(), ..bugs() };
-    assert_eq!(report.outcome(), Outcome::Vacuous);
+    assert_eq!(report.outcome(), Conclusion::Vacuous);
     assert_snapshot!(text::bugs(&report, COMMIT));
 }
 
@@ -342,14 +345,14 @@ fn conformance() -> ConformanceReport {
 
 #[test]
 fn a_conformance_check() {
-    assert_eq!(conformance().outcome(), Outcome::Harness);
+    assert_eq!(conformance().outcome(), Conclusion::Harness);
     assert_snapshot!("conformance_different", text::conformance(&conformance()));
     let mut report = conformance();
     report.files.remove(0);
-    assert_eq!(report.outcome(), Outcome::Passed);
+    assert_eq!(report.outcome(), Conclusion::Passed);
     assert_snapshot!("conformance_equal", text::conformance(&report));
     report.files.clear();
-    assert_eq!(report.outcome(), Outcome::Vacuous);
+    assert_eq!(report.outcome(), Conclusion::Vacuous);
     assert_snapshot!("conformance_empty", text::conformance(&report));
 }
 
@@ -371,14 +374,14 @@ fn contract() -> ContractReport {
 
 #[test]
 fn a_contract() {
-    assert_eq!(contract().outcome(), Outcome::Harness);
+    assert_eq!(contract().outcome(), Conclusion::Harness);
     assert_snapshot!("contract_broken", text::contract(&contract()));
     let mut report = contract();
     report.cases.remove(1);
-    assert_eq!(report.outcome(), Outcome::Passed);
+    assert_eq!(report.outcome(), Conclusion::Passed);
     assert_snapshot!("contract_kept", text::contract(&report));
     report.cases.clear();
-    assert_eq!(report.outcome(), Outcome::Vacuous);
+    assert_eq!(report.outcome(), Conclusion::Vacuous);
     assert_snapshot!("contract_empty", text::contract(&report));
 }
 
@@ -416,7 +419,7 @@ fn every_report_reads_back_as_it_was_written() {
 }
 
 #[test]
-fn a_torn_or_foreign_report_is_refused_in_one_line() {
+fn an_incomplete_or_foreign_report_is_refused_in_one_line() {
     let whole = json::render(&document(Body::Bugs(bugs())));
     let foreign = whole.replace(&format!("\"schema\": {SCHEMA}"), "\"schema\": 99");
     for text in [&whole[..whole.len() / 2], "", "{}", &foreign] {

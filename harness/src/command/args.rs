@@ -3,7 +3,7 @@
 use super::{Refusal, backend::BackendArguments, choose, output};
 use crate::{plan::Demands, seeds};
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
-use shaketable_reports::Outcome;
+use shaketable_reports::Conclusion;
 use shaketable_sim::faults::Profile;
 use std::{ops::Range, path::PathBuf, time::Duration};
 
@@ -210,11 +210,11 @@ pub struct NewArguments {
 
 /// Answers a command line that is no command: help and version are printed, everything else is
 /// refused in one line.
-pub(super) fn answer(error: &clap::Error) -> Result<Outcome, Refusal> {
+pub(super) fn answer(error: &clap::Error) -> Result<Conclusion, Refusal> {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             output::print(&error.render().to_string())?;
-            Ok(Outcome::Passed)
+            Ok(Conclusion::Passed)
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             Err(Refusal::Usage("a subcommand is missing: --help lists them".to_owned()))

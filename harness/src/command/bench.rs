@@ -20,10 +20,10 @@ use crate::{
     runner,
     workload::Workload,
 };
-use shaketable_reports::{BenchReport, Body, Figure, Outcome, SweepReport, text};
+use shaketable_reports::{BenchReport, Body, Conclusion, Figure, SweepReport, text};
 
 /// Measures, prints and writes.
-pub fn bench(arguments: &BenchArguments) -> Result<Outcome, Refusal> {
+pub fn bench(arguments: &BenchArguments) -> Result<Conclusion, Refusal> {
     let json = Target::check_named(arguments.json.as_deref())?;
     let interrupt = Interrupt::listen()?;
     let meter = cost::Meter::start();
@@ -32,7 +32,7 @@ pub fn bench(arguments: &BenchArguments) -> Result<Outcome, Refusal> {
     let report = BenchReport { processors: processors() as u64, figures, cost: meter.cost() };
     let printed = text::bench(&report, program().commit);
     let written = output::publish(&printed, json.as_ref(), Body::Bench(report));
-    written.map(|()| Outcome::Passed)
+    written.map(|()| Conclusion::Passed)
 }
 
 /// A figure without an aim.

@@ -21,7 +21,7 @@ use crate::{
     pool::{self, News},
     runner::RunResult,
 };
-use shaketable_reports::{Body, BugReport, BugsReport, Catch, Ending, Outcome, text};
+use shaketable_reports::{Body, BugReport, BugsReport, Catch, Conclusion, Ending, text};
 use shaketable_sim::{config::ClusterBug, seed::Seed};
 
 use std::ops::Range;
@@ -36,7 +36,7 @@ struct Planted {
 }
 
 /// Runs them, prints and writes.
-pub fn bugs(arguments: &BugsArguments) -> Result<Outcome, Refusal> {
+pub fn bugs(arguments: &BugsArguments) -> Result<Conclusion, Refusal> {
     let demands = arguments.shaking.demands()?;
     let entries = (program().workloads)();
     let mut planted = planted(&entries, &arguments.workloads, &demands)?;
@@ -146,7 +146,7 @@ impl Planted {
             runs: 0,
             cpu_ns: 0,
             caught: None,
-            mistaken: None,
+            wrong_judge: None,
         }
     }
 
@@ -196,13 +196,13 @@ fn chase(
         let origin = Origin::of(entry.name(), seed, &planted.demands, backend);
         if planted.is_caught_by(result.verdict()) {
             bug.caught = Some(catch(&origin, &result));
-            bug.mistaken = None;
+            bug.wrong_judge = None;
             break;
         }
         let unfair = result.verdict() == Verdict::Harness;
-        if result.verdict() != Verdict::Passed && bug.mistaken.is_none() {
+        if result.verdict() != Verdict::Passed && bug.wrong_judge.is_none() {
             let verdict = report::verdict(&result);
-            bug.mistaken = Some(format!(
+            bug.wrong_judge = Some(format!(
                 "seed {seed} was blamed on {} by {}: {}",
                 if planted.place == CLUSTER { "the layer" } else { "the cluster" },
                 verdict.judge().unwrap_or_default(),
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn a_bug_that_no_seed_catches_is_missed() {
         let bug = chased("one", "late", 40);
-        assert_eq!((bug.runs, bug.caught, bug.mistaken), (40, None, None));
+        assert_eq!((bug.runs, bug.caught, bug.wrong_judge), (40, None, None));
     }
 
     #[test]
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!((caught.seed, caught.workload.as_str()), (3, "one"), "workloads take turns");
         let bug = chased(CLUSTER, "stale-read-version", 100);
         assert_eq!((bug.runs, &bug.caught), (100, &None));
-        assert!(bug.mistaken.expect("a reason").contains("blamed on the layer by model"));
+        assert!(bug.wrong_judge.expect("a reason").contains("blamed on the layer by model"));
     }
 
     #[test]
@@ -287,6 +287,6 @@ mod tests {
         let all = planted(&entries, &[], &Demands::default()).expect("all");
         let bug = chase(&entries, &all[0], 0..100, &Backend::Simulated, &Interrupt::default(), &|| false);
         assert_eq!((bug.runs, &bug.caught), (1, &None));
-        assert!(bug.mistaken.expect("a reason").contains("blamed on the cluster by durable"));
+        assert!(bug.wrong_judge.expect("a reason").contains("blamed on the cluster by durable"));
     }
 }

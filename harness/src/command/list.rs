@@ -8,11 +8,11 @@ use super::{
     output, program, refuse,
 };
 use crate::entry::Entry;
-use shaketable_reports::{Outcome, text};
+use shaketable_reports::{Conclusion, text};
 use shaketable_sim::{config::ClusterBug, faults};
 
 /// Prints what was asked for.
-pub fn list(arguments: &ListArguments) -> Result<Outcome, Refusal> {
+pub fn list(arguments: &ListArguments) -> Result<Conclusion, Refusal> {
     let entries = choose::workloads(&[])?;
     if !arguments.workloads.is_empty() && arguments.what != Some(Listing::Bugs) {
         refuse!(
@@ -28,7 +28,7 @@ pub fn list(arguments: &ListArguments) -> Result<Outcome, Refusal> {
         Some(Listing::Bugs) => bugs(&entries, wanted),
         None => [workloads(&entries), faults(), bugs(&entries, wanted)].join("\n"),
     })?;
-    Ok(Outcome::Passed)
+    Ok(Conclusion::Passed)
 }
 
 fn workloads(entries: &[Box<dyn Entry>]) -> String {

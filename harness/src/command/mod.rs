@@ -31,7 +31,7 @@ pub use args::EXIT_CODES;
 use args::{Arguments, Command};
 use clap::{CommandFactory, FromArgMatches, Subcommand};
 pub use run::settle;
-use shaketable_reports::{Figure, Outcome};
+use shaketable_reports::{Conclusion, Figure};
 use std::{fmt, process::ExitCode, sync::OnceLock};
 
 /// A program that shakes: what it is called, and what it shakes.
@@ -82,7 +82,7 @@ impl Refusal {
     fn exit_code(&self) -> u8 {
         match self {
             Refusal::Usage(_) => 2,
-            Refusal::Cluster(_) => Outcome::Harness.exit_code(),
+            Refusal::Cluster(_) => Conclusion::Harness.exit_code(),
             Refusal::Interrupted(code, _) => *code,
         }
     }
@@ -141,7 +141,7 @@ pub fn main(program: Program) -> ExitCode {
 /// The same for a program with further subcommands, and what does them.
 pub fn main_with<Further: Subcommand>(
     program: Program,
-    further: fn(Further) -> Result<Outcome, Refusal>,
+    further: fn(Further) -> Result<Conclusion, Refusal>,
 ) -> ExitCode {
     let name = program.name;
     PROGRAM.get_or_init(|| program);
@@ -162,7 +162,7 @@ pub fn main_with<Further: Subcommand>(
         Ok(Err(refusal)) => refused(refusal),
         Err(_) => {
             output::complain(&format!("{name}: this is a bug in the command itself"));
-            ExitCode::from(Outcome::Harness.exit_code())
+            ExitCode::from(Conclusion::Harness.exit_code())
         }
     }
 }
@@ -195,8 +195,8 @@ pub fn parse<Further: Subcommand, Word: Into<std::ffi::OsString> + Clone>(
 
 fn dispatch<Further: Subcommand>(
     arguments: Arguments<Further>,
-    further: fn(Further) -> Result<Outcome, Refusal>,
-) -> Result<Outcome, Refusal> {
+    further: fn(Further) -> Result<Conclusion, Refusal>,
+) -> Result<Conclusion, Refusal> {
     match arguments.command {
         None => run::main_job(),
         Some(Command::Run(arguments)) => run::run(&arguments),

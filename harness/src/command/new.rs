@@ -4,7 +4,7 @@
 //! It writes the files of the folder `new` beside this one. The crate appears whole or not at all.
 
 use super::{Refusal, args::NewArguments, output, refuse};
-use shaketable_reports::Outcome;
+use shaketable_reports::Conclusion;
 use std::{fs, io, path::Path};
 
 /// Where each file is written, and what it is.
@@ -90,7 +90,7 @@ fn dependency(path: Option<&Path>, folder: &str, options: &str) -> Result<String
 }
 
 /// Writes the crate.
-pub fn new(arguments: &NewArguments) -> Result<Outcome, Refusal> {
+pub fn new(arguments: &NewArguments) -> Result<Conclusion, Refusal> {
     let name = &arguments.name;
     if let Some(why) = why_not(name) {
         refuse!("{name:?} is no name for a crate: {why}");
@@ -119,7 +119,7 @@ pub fn new(arguments: &NewArguments) -> Result<Outcome, Refusal> {
          cargo run --release -- bugs             # each planted bug until it is caught\n\n\
          Begin with src/layer.rs.\n"
     ))?;
-    Ok(Outcome::Passed)
+    Ok(Conclusion::Passed)
 }
 
 /// Writes all files into a folder beside the crate's, and moves it into its place when it is whole.

@@ -16,11 +16,11 @@ use crate::{
     plan::{self, PlanError},
     runner::RunResult,
 };
-use shaketable_reports::{Body, Outcome, RunReport, text};
+use shaketable_reports::{Body, Conclusion, RunReport, text};
 use shaketable_sim::seed::Seed;
 
 /// Runs it, prints and writes.
-pub fn replay(arguments: &ReplayArguments) -> Result<Outcome, Refusal> {
+pub fn replay(arguments: &ReplayArguments) -> Result<Conclusion, Refusal> {
     print_panics();
     let json = Target::check_named(arguments.json.as_deref())?;
     let repro = Target::check_named(arguments.output.as_deref())?;

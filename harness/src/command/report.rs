@@ -56,7 +56,7 @@ impl<'a> Origin<'a> {
             bug: choose::planted(self.demands).map(str::to_owned),
             repro: self.repro.map(str::to_owned),
             verdict: verdict(result),
-            also: also(result),
+            other_findings: other_findings(result),
             event_hash: hash(result),
             events: result.events,
             virtual_ns: result.virtual_time,
@@ -114,7 +114,7 @@ pub fn verdict(result: &RunResult) -> Verdict {
 }
 
 /// The findings that do not decide.
-fn also(result: &RunResult) -> Vec<FindingReport> {
+fn other_findings(result: &RunResult) -> Vec<FindingReport> {
     let first = deciding(&result.findings);
     let others = result.findings.iter().filter(|f| !first.is_some_and(|first| std::ptr::eq(first, *f)));
     others.map(|f| FindingReport { judge: f.kind.name().to_owned(), message: f.message.clone() }).collect()
@@ -200,7 +200,7 @@ mod tests {
         };
         let reported = |kinds: &[Kind]| {
             let result = found(kinds);
-            let others: Vec<String> = also(&result).into_iter().map(|other| other.judge).collect();
+            let others: Vec<String> = other_findings(&result).into_iter().map(|other| other.judge).collect();
             (verdict(&result).judge().map(str::to_owned), others.join(" "))
         };
         let expected = |judge: Option<&str>, others: &str| (judge.map(str::to_owned), others.to_owned());

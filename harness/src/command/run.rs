@@ -22,7 +22,7 @@ use crate::{
     pool::{self, News},
     runner::{self, RunResult},
 };
-use shaketable_reports::{Body, Ending, Outcome, RunReport, SweepReport, WorkloadReport, text};
+use shaketable_reports::{Body, Conclusion, Ending, RunReport, SweepReport, WorkloadReport, text};
 use shaketable_sim::seed::Seed;
 use std::{collections::BTreeMap, ops::Range, path::PathBuf, time::Duration};
 
@@ -56,7 +56,7 @@ pub struct Sweep {
 }
 
 /// Every workload, some seeds, a table, and a report in the build folder.
-pub fn main_job() -> Result<Outcome, Refusal> {
+pub fn main_job() -> Result<Conclusion, Refusal> {
     if let Err(error) = std::fs::create_dir_all(FOLDER) {
         refuse!("cannot write {FOLDER}: {error}");
     }
@@ -81,7 +81,7 @@ fn plant(demands: &mut Demands, entries: &[Box<dyn Entry>], bug: &str) -> Result
 }
 
 /// Sweeps, prints and writes.
-pub fn run(arguments: &RunArguments) -> Result<Outcome, Refusal> {
+pub fn run(arguments: &RunArguments) -> Result<Conclusion, Refusal> {
     let mut sweep = match &arguments.resume {
         Some(path) => Sweep::resumed(arguments, Earlier::read(path)?)?,
         None => Sweep::asked_for(arguments)?,
@@ -113,16 +113,16 @@ pub fn run(arguments: &RunArguments) -> Result<Outcome, Refusal> {
 /// An outcome that is no success outweighs a report that could not be written, and that somebody asked to end
 /// outweighs both.
 pub fn settle(
-    outcome: Outcome,
+    outcome: Conclusion,
     written: Result<(), Refusal>,
     interrupted: Option<Refusal>,
-) -> Result<Outcome, Refusal> {
+) -> Result<Conclusion, Refusal> {
     let ended = match interrupted {
         Some(refusal) => Err(refusal),
         None => Ok(outcome),
     };
     match (ended, written) {
-        (Ok(Outcome::Passed), Err(refusal)) => Err(refusal),
+        (Ok(Conclusion::Passed), Err(refusal)) => Err(refusal),
         (ended, Err(refusal)) => {
             output::complain(&format!("{}: {refusal}", program().name));
             ended
@@ -428,11 +428,11 @@ mod tests {
     #[test]
     fn an_outcome_outweighs_a_report_that_could_not_be_written() {
         let refused = || Err(Refusal::Usage("disk full".into()));
-        assert_eq!(settle(Outcome::Passed, refused(), None), Err(Refusal::Usage("disk full".into())));
-        assert_eq!(settle(Outcome::Violated, refused(), None), Ok(Outcome::Violated));
-        assert_eq!(settle(Outcome::Passed, Ok(()), None), Ok(Outcome::Passed));
+        assert_eq!(settle(Conclusion::Passed, refused(), None), Err(Refusal::Usage("disk full".into())));
+        assert_eq!(settle(Conclusion::Violated, refused(), None), Ok(Conclusion::Violated));
+        assert_eq!(settle(Conclusion::Passed, Ok(()), None), Ok(Conclusion::Passed));
         let interrupted = || Refusal::Interrupted(130, "interrupted".into());
-        for (outcome, written) in [(Outcome::Violated, Ok(())), (Outcome::Passed, refused())] {
+        for (outcome, written) in [(Conclusion::Violated, Ok(())), (Conclusion::Passed, refused())] {
             assert_eq!(settle(outcome, written, Some(interrupted())), Err(interrupted()));
         }
     }
@@ -462,7 +462,7 @@ mod tests {
     fn a_report_is_the_same_whatever_the_jobs() {
         let one = free(over(mixed(), 300, 1).perform(&Interrupt::default()));
         assert_eq!(free(over(mixed(), 300, 7).perform(&Interrupt::default())), one);
-        assert_eq!((one.outcome, one.ending), (Outcome::Violated, Ending::Complete));
+        assert_eq!((one.outcome, one.ending), (Conclusion::Violated, Ending::Complete));
         let [sound, broken] = &one.workloads[..] else { panic!("two workloads") };
         assert_eq!((sound.runs, sound.passed, sound.failed()), (300, 300, 0));
         assert_eq!((broken.passed, broken.violated, broken.stuck), (270, 15, 15));
@@ -478,17 +478,17 @@ mod tests {
     fn a_harness_fault_outweighs_a_violation() {
         let ends = |seed: u64, _: &Demands| if seed == 5 { Verdict::Harness } else { Verdict::Violated };
         let report = over(vec![fake("both", ends)], 10, 2).perform(&Interrupt::default());
-        assert_eq!((report.outcome, report.outcome.exit_code()), (Outcome::Harness, 3));
+        assert_eq!((report.outcome, report.outcome.exit_code()), (Conclusion::Harness, 3));
     }
 
     #[test]
     fn runs_that_differ_are_the_harness_s_fault() {
         let mut sweep = over(vec![wavering("wavering", 7)], 10, 1);
-        assert_eq!(sweep.perform(&Interrupt::default()).outcome, Outcome::Passed);
+        assert_eq!(sweep.perform(&Interrupt::default()).outcome, Conclusion::Passed);
         sweep.run_twice = 10;
         let report = sweep.perform(&Interrupt::default());
         let workload = &report.workloads[0];
-        assert_eq!(report.outcome, Outcome::Harness);
+        assert_eq!(report.outcome, Conclusion::Harness);
         assert!(workload.run_twice == 10 && (1..10).contains(&workload.differing), "{}", workload.differing);
         assert_eq!(workload.failures[0].verdict.judge(), Some("determinism"));
     }
@@ -498,7 +498,7 @@ mod tests {
         let report = over(mixed(), 300, 2).perform(&Interrupt::already());
         assert_eq!(
             (report.ending, report.outcome, report.runs()),
-            (Ending::Interrupted, Outcome::Interrupted, 0)
+            (Ending::Interrupted, Conclusion::Interrupted, 0)
         );
     }
 

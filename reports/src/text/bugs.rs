@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     bugs::{BugReport, BugsReport, Catch},
-    run::Outcome,
+    run::Conclusion,
     sweep::Ending,
 };
 use std::fmt::Write;
@@ -17,7 +17,7 @@ pub fn bugs(report: &BugsReport, commit: &str) -> String {
     let mut out = format!(
         "faults {}, at most {} on each bug, commit {commit}\n\n",
         report.faults,
-        plural(report.most(), "seed", "seeds")
+        plural(report.max_runs(), "seed", "seeds")
     );
     let mut table = Table::new(&[
         ("planted in", Left),
@@ -48,8 +48,8 @@ pub fn bugs(report: &BugsReport, commit: &str) -> String {
         );
     }
     for bug in &report.bugs {
-        if let Some(mistaken) = &bug.mistaken {
-            let _ = writeln!(out, "{} of {}: {mistaken}\n", bug.bug, bug.place);
+        if let Some(wrong_judge) = &bug.wrong_judge {
+            let _ = writeln!(out, "{} of {}: {wrong_judge}\n", bug.bug, bug.place);
         }
     }
     match report.ending {
@@ -83,7 +83,7 @@ pub fn bugs(report: &BugsReport, commit: &str) -> String {
             writeln!(out, "{ended}: of {of} {caught} caught{missed}, {} not done.", count(left))
         }
         (_, 0) => writeln!(out, "PASSED: {} caught.", all(total)),
-        _ if report.outcome() == Outcome::Passed => writeln!(
+        _ if report.outcome() == Conclusion::Passed => writeln!(
             out,
             "PASSED: {} of {} caught; a real cluster need not do what the others wait for.",
             count(report.caught() as u64),
@@ -102,7 +102,7 @@ fn state(bug: &BugReport, report: &BugsReport) -> &'static str {
     match bug.caught {
         Some(_) => "caught",
         None if report.is_left(bug) => "not done",
-        None if report.real && bug.mistaken.is_none() => "not met",
+        None if report.real && bug.wrong_judge.is_none() => "not met",
         None => "MISSED",
     }
 }

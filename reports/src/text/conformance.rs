@@ -4,7 +4,7 @@ use super::{
     count, plural,
     table::{Align, Table},
 };
-use crate::{conformance::ConformanceReport, run::Outcome};
+use crate::{conformance::ConformanceReport, run::Conclusion};
 use std::fmt::Write;
 
 /// Renders the comparison as text.
@@ -43,8 +43,8 @@ pub fn conformance(report: &ConformanceReport) -> String {
     let _ = writeln!(out, "{}", table.render());
     let cases = plural(totals[0], "case", "cases");
     let _ = match report.outcome() {
-        Outcome::Vacuous => writeln!(out, "VACUOUS: there were no cases."),
-        Outcome::Passed => writeln!(out, "PASSED: {cases} answered as the real cluster did."),
+        Conclusion::Vacuous => writeln!(out, "VACUOUS: there were no cases."),
+        Conclusion::Passed => writeln!(out, "PASSED: {cases} answered as the real cluster did."),
         _ => writeln!(out, "HARNESS FAULT: of {cases}, {} answered differently.", count(totals[3])),
     };
     out

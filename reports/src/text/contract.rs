@@ -4,7 +4,7 @@ use super::{
     count, plural,
     table::{Align, Table},
 };
-use crate::{contract::ContractReport, run::Outcome};
+use crate::{contract::ContractReport, run::Conclusion};
 use std::fmt::Write;
 
 /// Renders the report as text.
@@ -33,8 +33,8 @@ pub fn contract(report: &ContractReport) -> String {
     let _ = writeln!(out, "{}", table.render());
     let promises = plural(all, "promise", "promises");
     let _ = match report.outcome() {
-        Outcome::Vacuous => writeln!(out, "VACUOUS: no promise was tested."),
-        Outcome::Passed => writeln!(out, "PASSED: {promises} kept."),
+        Conclusion::Vacuous => writeln!(out, "VACUOUS: no promise was tested."),
+        Conclusion::Passed => writeln!(out, "PASSED: {promises} kept."),
         _ => writeln!(out, "BACKEND FAULT: of {promises}, {} broken.", count(broken)),
     };
     out

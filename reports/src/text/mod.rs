@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn words_fill_lines() {
+    fn words_are_wrapped_into_lines() {
         assert_eq!(fill("one two  three four", 9, "  "), "  one two\n  three\n  four\n");
         assert_eq!(fill("unbreakable", 4, ""), "unbreakable\n");
     }

@@ -13,10 +13,10 @@ pub fn failure(run: &RunReport, commit: &str) -> String {
     if let Some(message) = run.verdict.message() {
         out.push_str(&indent(message, "  "));
     }
-    for other in run.also.iter().take(ALSO_PRINTED) {
+    for other in run.other_findings.iter().take(ALSO_PRINTED) {
         out.push_str(&indent(&format!("also {}: {}", other.judge, other.message), "  "));
     }
-    if let Some(more @ 1..) = run.also.len().checked_sub(ALSO_PRINTED) {
+    if let Some(more @ 1..) = run.other_findings.len().checked_sub(ALSO_PRINTED) {
         let _ = writeln!(out, "  and {} more", count(more as u64));
     }
     out.push('\n');

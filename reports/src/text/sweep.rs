@@ -8,7 +8,7 @@ use super::{
     table::{Align, Table},
 };
 use crate::{
-    run::Outcome,
+    run::Conclusion,
     sweep::{Ending, SweepReport, WorkloadReport},
 };
 use std::fmt::Write;
@@ -33,7 +33,7 @@ pub fn sweep(report: &SweepReport, commit: &str) -> String {
         let _ = write!(out, ", shard {number} of {of}");
     }
     let total = report.total();
-    let _ = write!(out, ", commit {commit}\n\n{}\n{}\n", table(report), beside(&total));
+    let _ = write!(out, ", commit {commit}\n\n{}\n{}\n", table(report), other_figures(&total));
     let struck: Vec<String> =
         total.faults_delivered.iter().map(|(family, n)| format!("{family} {}", count(*n))).collect();
     if !struck.is_empty() {
@@ -82,7 +82,7 @@ fn table(report: &SweepReport) -> String {
 
 /// Values without a column in the table, for all workloads together. The JSON report has them for each
 /// workload.
-fn beside(total: &WorkloadReport) -> String {
+fn other_figures(total: &WorkloadReport) -> String {
     let c = &total.counters;
     let facts = [
         format!("unknown results: {} committed", count(c.unknown_committed)),
@@ -125,13 +125,13 @@ fn verdict(report: &SweepReport) -> String {
     let total = report.total();
     let runs = plural(total.runs, "run", "runs");
     let mut out = match report.outcome {
-        Outcome::Passed => format!("PASSED: every invariant held in {runs}.\n"),
-        Outcome::Interrupted => {
+        Conclusion::Passed => format!("PASSED: every invariant held in {runs}.\n"),
+        Conclusion::Interrupted => {
             format!("INTERRUPTED: every invariant held in {runs}, and no further seed was run.\n")
         }
-        Outcome::Vacuous if total.runs == 0 => "VACUOUS: no seed was run.\n".to_owned(),
-        Outcome::Vacuous => format!("VACUOUS: every invariant held in {runs}, but too little happened.\n"),
-        Outcome::Violated => {
+        Conclusion::Vacuous if total.runs == 0 => "VACUOUS: no seed was run.\n".to_owned(),
+        Conclusion::Vacuous => format!("VACUOUS: every invariant held in {runs}, but too little happened.\n"),
+        Conclusion::Violated => {
             let mut what = Vec::new();
             if total.violated > 0 {
                 what.push(format!("{} violated an invariant", count(total.violated)));
@@ -141,7 +141,7 @@ fn verdict(report: &SweepReport) -> String {
             }
             format!("FAILED: of {runs}, {}.\n", what.join(" and "))
         }
-        Outcome::Harness => format!(
+        Conclusion::Harness => format!(
             "HARNESS FAULT: in {} of {runs} shaketable itself failed; rely on none of its other verdicts.\n",
             count(total.harness)
         ),

@@ -13,11 +13,11 @@ use shaketable::{
     refuse,
 };
 use shaketable_layers::tx;
-use shaketable_reports::{Body, Outcome, text};
+use shaketable_reports::{Body, Conclusion, text};
 use shaketable_sim::{faults::Profile, seed::Seed};
 
 /// Replays the recordings of a folder, and prints and writes the report.
-pub fn check(arguments: &CheckArguments) -> Result<Outcome, Refusal> {
+pub fn check(arguments: &CheckArguments) -> Result<Conclusion, Refusal> {
     let json = Target::check_named(arguments.json.as_deref())?;
     let backend = Backend::open(&(&arguments.cluster).into(), Profile::Calm)?;
     let checked = match &backend {
@@ -38,7 +38,7 @@ pub fn check(arguments: &CheckArguments) -> Result<Outcome, Refusal> {
 }
 
 /// Draws scripts, performs them and writes one file for each kind: all files or none.
-pub fn record(arguments: &RecordArguments) -> Result<Outcome, Refusal> {
+pub fn record(arguments: &RecordArguments) -> Result<Conclusion, Refusal> {
     let (folder, seed) = (&arguments.out, Seed(arguments.seed));
     let Ok(count) = usize::try_from(arguments.cases) else {
         refuse!("{} cases are too many", arguments.cases)
@@ -77,5 +77,5 @@ pub fn record(arguments: &RecordArguments) -> Result<Outcome, Refusal> {
         summary += "\n";
     }
     output::print(&format!("{summary}\nrecordings in {}\n", folder.display()))?;
-    Ok(Outcome::Passed)
+    Ok(Conclusion::Passed)
 }

@@ -12,14 +12,14 @@ use shaketable::{
     refuse,
 };
 use shaketable_layers::tx::contract::{self, CaseResult};
-use shaketable_reports::{Body, ContractCase, ContractReport, Outcome, text};
+use shaketable_reports::{Body, Conclusion, ContractCase, ContractReport, text};
 use shaketable_sim::faults::Profile;
 
 /// The prefix of the cases' keys on a simulated cluster.
 const PREFIX: &[u8] = b"contract/";
 
 /// Runs the cases, and prints and writes the report.
-pub fn contract(arguments: &ContractArguments) -> Result<Outcome, Refusal> {
+pub fn contract(arguments: &ContractArguments) -> Result<Conclusion, Refusal> {
     let json = Target::check_named(arguments.json.as_deref())?;
     let backend = Backend::open(&arguments.backend, Profile::Calm)?;
     let filter = arguments.filter.clone().unwrap_or_default();

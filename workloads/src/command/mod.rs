@@ -11,7 +11,7 @@ use shaketable::{
     command::{EXIT_CODES, Program, Refusal, backend, choose, main_with},
     seeds,
 };
-use shaketable_reports::Outcome;
+use shaketable_reports::Conclusion;
 use std::{path::PathBuf, process::ExitCode};
 
 /// Runs the command line with which the process was started. `commit` is the commit that it was built from.
@@ -23,7 +23,7 @@ pub fn main(commit: &'static str) -> ExitCode {
     main_with(program, further)
 }
 
-fn further(command: Further) -> Result<Outcome, Refusal> {
+fn further(command: Further) -> Result<Conclusion, Refusal> {
     match command {
         Further::Conformance(Conformance::Check(arguments)) => conformance::check(&arguments),
         Further::Conformance(Conformance::Record(arguments)) => conformance::record(&arguments),

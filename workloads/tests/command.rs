@@ -163,7 +163,7 @@ fn bad_usage_is_one_line_and_exit_code_2() {
 }
 
 #[test]
-fn recordings_are_replayed_and_what_differs_is_told() {
+fn recordings_are_replayed_and_differences_are_reported() {
     let folder = folder("conformance");
     let whole = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/errors.jsonl"));
     let some: Vec<String> =
@@ -415,7 +415,7 @@ fn a_trace_of_the_cluster_is_as_long_as_its_hash_says() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_told_after_the_verdict() {
+fn a_full_disk_is_reported_after_the_verdict() {
     let output = run(&["replay", "cycle", "1", "--faults", "calm", "--json", "/dev/full"]);
     assert_eq!(code(&output), 2);
     assert!(stdout(&output).starts_with("PASSED cycle, seed 1"));

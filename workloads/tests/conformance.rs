@@ -5,7 +5,7 @@ use shaketable_workloads::conformance::check;
 use std::path::Path;
 
 #[test]
-fn every_recorded_case_is_answered_alike() {
+fn every_recorded_case_is_answered_equally() {
     let report = check(&Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance")).expect("recordings");
     let text = shaketable_reports::text::conformance(&report);
     assert!(report.files.iter().all(|f| f.differences.is_empty()), "{text}");

@@ -18,7 +18,7 @@ use std::{
 use surface::{Function, functions, missing};
 
 /// The workloads whose names differ from those of their layers. The ring of `cycle` has no layer.
-const SHAKES: [(&str, &str); 3] = [("session", "once"), ("upload", "blob"), ("cycle", "")];
+const LAYER_OF: [(&str, &str); 3] = [("session", "once"), ("upload", "blob"), ("cycle", "")];
 
 /// The maximum number of seeds of a workload until every function of its layer has been called.
 const SEEDS: u64 = 60;
@@ -38,16 +38,16 @@ const EXCEPTIONS: &[(&str, &str)] = &[
 ];
 
 /// Whether a function need not be called.
-fn is_excused(path: &str) -> bool {
+fn is_exempt(path: &str) -> bool {
     EXCEPTIONS.iter().any(|(name, _)| *name == path)
 }
 
 /// Runs a workload until every function of its layer has been called.
 fn shake(entry: &dyn Entry, functions: &BTreeSet<Function>) {
     let layer =
-        SHAKES.iter().find(|(name, _)| *name == entry.name()).map_or(entry.name(), |(_, layer)| layer);
+        LAYER_OF.iter().find(|(name, _)| *name == entry.name()).map_or(entry.name(), |(_, layer)| layer);
     let own: BTreeSet<Function> =
-        functions.iter().filter(|f| f.layer == layer && !is_excused(&f.path)).cloned().collect();
+        functions.iter().filter(|f| f.layer == layer && !is_exempt(&f.path)).cloned().collect();
     for seed in (0..SEEDS).take_while(|_| !missing(&own).is_empty()) {
         // Whether the run passes is the subject of other tests.
         entry.run(Seed(seed), &Demands::default(), false);
@@ -57,7 +57,7 @@ fn shake(entry: &dyn Entry, functions: &BTreeSet<Function>) {
 #[test]
 fn every_public_function_notes_that_it_is_called() {
     let silent: Vec<String> =
-        functions().into_iter().filter(|f| !f.noted && !is_excused(&f.path)).map(|f| f.path).collect();
+        functions().into_iter().filter(|f| !f.noted && !is_exempt(&f.path)).map(|f| f.path).collect();
     assert!(silent.is_empty(), "these do not open with `crate::called!();`: {silent:#?}");
 }
 
@@ -75,9 +75,9 @@ fn every_public_function_is_called_by_an_operation_under_faults() {
         }
     });
     let missing = missing(&functions);
-    let gaps: Vec<_> = missing.iter().filter(|path| !is_excused(path)).collect();
+    let gaps: Vec<_> = missing.iter().filter(|path| !is_exempt(path)).collect();
     assert!(gaps.is_empty(), "no operation of any workload calls these: {gaps:#?}");
-    let excused = EXCEPTIONS.iter().map(|(path, _)| path);
-    let idle: Vec<_> = excused.filter(|path| !missing.contains(**path)).collect();
+    let exempt = EXCEPTIONS.iter().map(|(path, _)| path);
+    let idle: Vec<_> = exempt.filter(|path| !missing.contains(**path)).collect();
     assert!(idle.is_empty(), "these are called, or do not exist, and need no exception: {idle:#?}");
 }

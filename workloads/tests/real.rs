@@ -198,7 +198,7 @@ fn what_is_kept_stays_below_the_prefix() {
 }
 
 #[test]
-fn a_run_that_is_told_to_end_ends_and_clears() {
+fn an_interrupted_run_ends_and_clears() {
     cluster::under(FaultPlan::default(), |machine| async move {
         let db = machine.open();
         let ended = under(&machine, &long(), Conditions::new(false, &|| true)).await;

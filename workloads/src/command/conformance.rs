@@ -67,12 +67,12 @@ pub fn record(arguments: &RecordArguments) -> Result<Conclusion, Refusal> {
     };
     let recorded = recorded.map_err(|error| Refusal::Cluster(CheckError::Failed(error).to_string()))?;
     let mut summary = String::new();
-    for ((kind, target), Recorded { cases, wavering }) in KINDS.into_iter().zip(targets).zip(&recorded) {
+    for ((kind, target), Recorded { cases, unstable }) in KINDS.into_iter().zip(targets).zip(&recorded) {
         let lines = cases.iter().map(|case| serde_json::to_string(case).unwrap_or_default() + "\n");
         target.write(&lines.collect::<String>())?;
         summary += &format!("{kind}: {}", text::plural(cases.len() as u64, "case", "cases"));
-        if *wavering > 0 {
-            summary += &format!(", and {wavering} left out, which answered differently when asked again");
+        if *unstable > 0 {
+            summary += &format!(", and {unstable} left out, which answered differently when asked again");
         }
         summary += "\n";
     }

@@ -20,20 +20,20 @@ pub fn main(commit: &'static str) -> ExitCode {
         figures: bench::figures,
         ..Program::new("shaketable", env!("CARGO_PKG_VERSION"), commit, catalogue)
     };
-    main_with(program, further)
+    main_with(program, run_extra)
 }
 
-fn further(command: Further) -> Result<Conclusion, Refusal> {
+fn run_extra(command: ExtraCommand) -> Result<Conclusion, Refusal> {
     match command {
-        Further::Conformance(Conformance::Check(arguments)) => conformance::check(&arguments),
-        Further::Conformance(Conformance::Record(arguments)) => conformance::record(&arguments),
-        Further::Contract(arguments) => contract::contract(&arguments),
+        ExtraCommand::Conformance(Conformance::Check(arguments)) => conformance::check(&arguments),
+        ExtraCommand::Conformance(Conformance::Record(arguments)) => conformance::record(&arguments),
+        ExtraCommand::Contract(arguments) => contract::contract(&arguments),
     }
 }
 
 /// The additional subcommands of this program.
 #[derive(Debug, Subcommand)]
-enum Further {
+enum ExtraCommand {
     /// Compare a client with recordings of a real one, or record its results
     #[command(subcommand)]
     Conformance(Conformance),
@@ -106,7 +106,7 @@ mod tests {
         assert!(commands.len() > 8, "{commands:?}");
         for command in commands {
             let words = std::iter::once("shaketable").chain(command.split_whitespace());
-            assert!(shaketable::command::parse::<Further, _>(words).is_ok(), "README.md: {command}");
+            assert!(shaketable::command::parse::<ExtraCommand, _>(words).is_ok(), "README.md: {command}");
         }
     }
 }

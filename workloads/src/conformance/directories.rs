@@ -83,16 +83,16 @@ pub async fn replay_directories<D: Database>(db: &D, case: &DirectoryCase) -> tx
     if !prefixes.same_layer(&theirs, &ours, &[], &[]) {
         return different(None, "final keyspace", format!("{theirs:?}"), format!("{ours:?}"));
     }
-    let looks = || case.steps.iter().flat_map(looks);
+    let reads = || case.steps.iter().flat_map(reads_of);
     let mut answers = Vec::new();
-    for look in looks() {
-        answers.push(perform(db, case, &look, CandidateSeed(0)).await?);
+    for step in reads() {
+        answers.push(perform(db, case, &step, CandidateSeed(0)).await?);
     }
     set_keyspace(db, &recorded.into_iter().collect::<Vec<_>>()).await?;
-    for (look, own) in looks().zip(answers) {
-        let theirs = perform(db, case, &look, CandidateSeed(0)).await?;
+    for (step, own) in reads().zip(answers) {
+        let theirs = perform(db, case, &step, CandidateSeed(0)).await?;
         if !prefixes.agree(&theirs, &own) {
-            let what = format!("{} {:?} of the recorded bytes", look.op, look.path);
+            let what = format!("{} {:?} of the recorded bytes", step.op, step.path);
             return different(None, &what, own.to_string(), theirs.to_string());
         }
     }
@@ -105,9 +105,9 @@ fn rows(case: &DirectoryCase) -> Option<Rows> {
 }
 
 /// Reads of what a step's paths lead to.
-fn looks(step: &DirectoryStep) -> impl Iterator<Item = DirectoryStep> {
+fn reads_of(step: &DirectoryStep) -> impl Iterator<Item = DirectoryStep> {
     let paths: Vec<_> = [step.path.clone()].into_iter().chain(step.to.clone()).collect();
-    let look = |path: Vec<String>| {
+    let reads = |path: Vec<String>| {
         ["list", "exists", "open"].map(|op| DirectoryStep {
             op: op.to_owned(),
             path: path.clone(),
@@ -117,7 +117,7 @@ fn looks(step: &DirectoryStep) -> impl Iterator<Item = DirectoryStep> {
             expect: Value::Null,
         })
     };
-    paths.into_iter().flat_map(look)
+    paths.into_iter().flat_map(reads)
 }
 
 /// Performs one step in its own transaction.
@@ -167,7 +167,7 @@ async fn perform<D: Database>(
         Ok(answer) => Ok(answer),
         Err(e) => match e.error.fdb() {
             Some(error) => Err(error),
-            None => Ok(json!({ "refused": official(op, &e.error) })),
+            None => Ok(json!({ "refused": official_message(op, &e.error) })),
         },
     }
 }
@@ -189,7 +189,7 @@ fn opened(directory: &Directory) -> Value {
 }
 
 /// The recorded message of a refusal.
-fn official(op: &str, error: &Error) -> String {
+fn official_message(op: &str, error: &Error) -> String {
     let words = match (op, error) {
         ("move", Error::NotFound(_)) => "The source directory does not exist.",
         (_, Error::NotFound(_)) => "The directory does not exist.",

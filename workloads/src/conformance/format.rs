@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_case_tells_what_is_recorded() {
+    fn the_first_case_states_what_is_recorded() {
         let tuples = parse("{\"tuple\":[{\"int\":\"7\"}],\"packed\":\"1507\"}\n").unwrap();
         assert!(matches!(tuples, Recording::Tuples(cases) if cases.len() == 1));
         let directories =

@@ -12,7 +12,7 @@ pub struct Recorded {
     pub cases: Vec<Case>,
     /// The number of cases with different results in a second run, which are omitted: a cluster may be
     /// disturbed at any time.
-    pub wavering: usize,
+    pub unstable: usize,
 }
 
 /// Draws scripts of one kind and performs each twice on `db`, using its whole user keyspace.
@@ -22,7 +22,7 @@ pub async fn record<D: Database>(db: &D, seed: Seed, kind: &str, count: usize) -
         let case = record_case(db, script).await?;
         match replay(db, &case).await? {
             Replayed::Equal => recorded.cases.push(case),
-            Replayed::Different(_) => recorded.wavering += 1,
+            Replayed::Different(_) => recorded.unstable += 1,
         }
     }
     Ok(recorded)
@@ -42,10 +42,10 @@ mod tests {
     use crate::conformance::KINDS;
 
     #[test]
-    fn what_is_recorded_is_answered_alike() {
+    fn recorded_cases_are_answered_equally() {
         for kind in KINDS {
             let recorded = record_simulated(Seed(1), kind, 60).expect("a calm cluster answers");
-            assert_eq!((recorded.cases.len(), recorded.wavering), (60, 0), "{kind}");
+            assert_eq!((recorded.cases.len(), recorded.unstable), (60, 0), "{kind}");
             let answers = |case: &Case| case.steps.iter().all(|step| !step.expect.is_null());
             assert!(recorded.cases.iter().all(answers), "{kind}");
         }

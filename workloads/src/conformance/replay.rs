@@ -207,22 +207,22 @@ impl<D: Database> Replay<'_, D> {
             }
             "atomic" => {
                 let code = mutation(step).ok_or(INCOMPLETE)?;
-                void(step, tx.atomic_op_code(&key()?, &bytes(&step.operand, 1)?, code))?
+                void_result(step, tx.atomic_op_code(&key()?, &bytes(&step.operand, 1)?, code))?
             }
             "add_read_conflict_range" => {
                 let (begin, end) = (edge(&step.begin)?, edge(&step.end)?);
-                void(step, tx.add_conflict_range(&begin, &end, ConflictRangeType::Read))?
+                void_result(step, tx.add_conflict_range(&begin, &end, ConflictRangeType::Read))?
             }
             "add_write_conflict_range" => {
                 let (begin, end) = (edge(&step.begin)?, edge(&step.end)?);
-                void(step, tx.add_conflict_range(&begin, &end, ConflictRangeType::Write))?
+                void_result(step, tx.add_conflict_range(&begin, &end, ConflictRangeType::Write))?
             }
             "conflict_ranges" => json!({
                 "read": boundaries(&tx, READ_CONFLICTS).await?,
                 "write": boundaries(&tx, WRITE_CONFLICTS).await?,
             }),
             "conflicting_keys" => json!({ "conflicting": boundaries(&tx, CONFLICTING).await? }),
-            "set_option" => void(step, tx.set_option(option(step).ok_or(INCOMPLETE)?))?,
+            "set_option" => void_result(step, tx.set_option(option(step).ok_or(INCOMPLETE)?))?,
             "get_read_version" => {
                 tx.get_read_version().await?;
                 json!({ "ok": true })
@@ -343,7 +343,7 @@ fn mask(mut key: Vec<u8>) -> Vec<u8> {
 /// A call that returns nothing in the C API: if this client returns its error immediately, the following
 /// results must still be equal. The recording contains what the C API returns, which is nothing for an atomic
 /// operation.
-fn void(step: &Step, answer: Result<()>) -> Result<Value> {
+fn void_result(step: &Step, answer: Result<()>) -> Result<Value> {
     let recording = step.expect.is_null() && step.op != "atomic";
     match answer {
         Err(e) if recording || step.expect.get("error").is_some() => Err(e),

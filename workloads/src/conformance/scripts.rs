@@ -80,7 +80,7 @@ impl Draw {
     }
 
     /// Two keys in order; the second may be the end of all keys.
-    fn edges(&mut self) -> (Option<Value>, Option<Value>) {
+    fn range_ends(&mut self) -> (Option<Value>, Option<Value>) {
         let (one, other) = (self.0.index(KEYS.len()), self.0.index(KEYS.len() + 1));
         let key = |at: usize| json!(Bytes::encode(KEYS.get(at).copied().unwrap_or(b"\xff")).0);
         (Some(key(one.min(other))), Some(key(one.max(other))))
@@ -119,7 +119,7 @@ impl Draw {
             0 | 1 => Step { key: Some(self.key()), snapshot, ..step(tx, "get") },
             2 => Step { selector: Some(self.selector()), snapshot, ..step(tx, "get_key") },
             _ => {
-                let (begin, end) = self.edges();
+                let (begin, end) = self.range_ends();
                 let plain =
                     |key: Option<Value>| key.map(|key| json!({"key": key, "or_equal": false, "offset": 1}));
                 let (mut begin, mut end) = (plain(begin), plain(end));
@@ -155,7 +155,7 @@ impl Draw {
             0 | 1 => Step { key: Some(self.key()), value: Some(self.value()), ..step(tx, "set") },
             2 => Step { key: Some(self.key()), ..step(tx, "clear") },
             3 => {
-                let (begin, end) = self.edges();
+                let (begin, end) = self.range_ends();
                 Step { begin, end, ..step(tx, "clear_range") }
             }
             _ => self.mutation(tx),
@@ -169,7 +169,7 @@ impl Draw {
 
     fn conflict_range(&mut self, tx: &str) -> Step {
         let op = *self.0.pick(&["add_read_conflict_range", "add_write_conflict_range"]);
-        let (begin, end) = self.edges();
+        let (begin, end) = self.range_ends();
         Step { begin, end, ..step(tx, op) }
     }
 
@@ -341,7 +341,7 @@ impl Draw {
                 vec![limit, on_error.clone(), on_error.clone(), on_error, step("A", "commit")]
             }
             _ => {
-                let (begin, end) = self.edges();
+                let (begin, end) = self.range_ends();
                 let inverted = Step { begin: end, end: begin, ..step("A", "clear_range") };
                 vec![inverted, self.read("A"), step("A", "commit")]
             }
@@ -354,7 +354,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scripts_are_their_seed_s_and_say_everything() {
+    fn scripts_depend_on_their_seed_and_round_trip_as_json() {
         for kind in KINDS {
             let drawn = scripts(Seed(5), kind, 20);
             assert_eq!(drawn, scripts(Seed(5), kind, 20));

@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn an_assembly_hears_of_every_tuple_that_does_not_fit() {
+    fn an_assembly_reports_every_tuple_that_does_not_fit() {
         let of = |tuples: Value| {
             let tuples: Vec<Tuple> = serde_json::from_value(tuples).unwrap();
             let mut assembly = Assembly::default();

@@ -79,7 +79,7 @@ pub fn now(function: &str) {
 }
 
 /// The last activity set by this thread.
-pub fn said() -> String {
+pub fn last_activity() -> String {
     NOW.with_borrow(String::clone)
 }
 

@@ -172,7 +172,7 @@ impl Damages {
                 if draws.chance(0.5) { vec![copied, other.set(row.value.to_vec())] } else { vec![copied] }
             }
             3..5 => vec![row.set(changed(&row.value, draws))],
-            5 => vec![row.set(odd(draws))],
+            5 => vec![row.set(mostly_invalid(draws))],
             6 => row.elsewhere(changed(&row.tuple, draws), draws),
             7 if !row.tuple.is_empty() => {
                 let mut parts = parts(&row.tuple);
@@ -186,7 +186,7 @@ impl Damages {
             }
             _ => {
                 let key = [&draws.pick(&self.spaces)[..], &tuple(draws)].concat();
-                let value = if draws.chance(0.5) { tuple(draws) } else { odd(draws) };
+                let value = if draws.chance(0.5) { tuple(draws) } else { mostly_invalid(draws) };
                 vec![Write { key: key.into(), value: Some(value.into()) }]
             }
         }
@@ -286,9 +286,9 @@ fn changed(bytes: &[u8], draws: &mut Stream) -> Vec<u8> {
     let at = draws.index(bytes.len() + 1);
     match draws.below(5) {
         0 => bytes.truncate(at),
-        1 => bytes.extend(odd(draws)),
+        1 => bytes.extend(mostly_invalid(draws)),
         2 => bytes.extend(element(draws)),
-        3 => drop(bytes.splice(at..at, odd(draws).into_iter().take(300))),
+        3 => drop(bytes.splice(at..at, mostly_invalid(draws).into_iter().take(300))),
         _ => match bytes.get_mut(at) {
             Some(byte) => *byte = draws.u64() as u8,
             None => bytes.push(draws.u64() as u8),
@@ -317,7 +317,7 @@ fn element(draws: &mut Stream) -> Vec<u8> {
 }
 
 /// Bytes that are mostly not a tuple.
-fn odd(draws: &mut Stream) -> Vec<u8> {
+fn mostly_invalid(draws: &mut Stream) -> Vec<u8> {
     let length = *draws.pick(&[1, 7, 8, 9, 26, 200, 9_980, 100_000]);
     match draws.below(6) {
         0 => Vec::new(),

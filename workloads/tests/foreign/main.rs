@@ -153,7 +153,7 @@ fn wrong<L: Layer>(rows: &[KeyValue], damages: &Damages, case: u64) -> Option<St
         let payload = ran.err()?;
         let text = payload.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("a panic");
-        Some(format!("{}: {text}", allocations::said()))
+        Some(format!("{}: {text}", allocations::last_activity()))
     });
     let wrong = ran.expect("a thread").join().expect("a thread ends")?;
     let writes: String = writes.iter().map(|write| format!("\n    {write}")).collect();
@@ -161,7 +161,7 @@ fn wrong<L: Layer>(rows: &[KeyValue], damages: &Damages, case: u64) -> Option<St
 }
 
 /// Tests a layer with data that it did not write.
-fn withstands<L: Layer>() {
+fn check_layer<L: Layer>() {
     let chosen = std::env::var(SEEDS_VARIABLE).ok();
     let is_whole = chosen.is_none();
     let rows = rows::<L>();
@@ -183,12 +183,12 @@ macro_rules! layers {
         $(
             #[test]
             fn $name() {
-                withstands::<$layer>();
+                check_layer::<$layer>();
             }
         )*
 
         #[test]
-        fn every_layer_is_among_them() {
+        fn every_layer_is_listed() {
             assert_eq!(surface::layers().into_keys().collect::<Vec<_>>(), [$(stringify!($name)),*]);
         }
     };

@@ -15,25 +15,25 @@ use shaketable_workloads::{catalogue::catalogue, catalogue::cycle::Cycle};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether a workload has failed. The remaining ones then need not be waited for.
-static FALLEN: AtomicBool = AtomicBool::new(false);
+static FAILED: AtomicBool = AtomicBool::new(false);
 
 /// The findings of the first failing seed of this entry.
 fn found(entry: &dyn Entry, profile: Profile, seeds: u64) -> Vec<String> {
     let demands = Demands { profile, ..Demands::default() };
-    for seed in (0..seeds).take_while(|_| !FALLEN.load(Ordering::Relaxed)) {
+    for seed in (0..seeds).take_while(|_| !FAILED.load(Ordering::Relaxed)) {
         let findings = entry.run(Seed(seed), &demands, false).findings;
         if !findings.is_empty() {
-            FALLEN.store(true, Ordering::Relaxed);
-            let told = |finding: &shaketable::finding::Finding| {
+            FAILED.store(true, Ordering::Relaxed);
+            let text = |finding: &shaketable::finding::Finding| {
                 format!("{} {seed}: {}: {}", entry.name(), finding.kind, finding.message)
             };
-            return findings.iter().map(told).collect();
+            return findings.iter().map(text).collect();
         }
     }
     Vec::new()
 }
 
-fn stands(profile: Profile, seeds: u64) {
+fn passes(profile: Profile, seeds: u64) {
     let catalogue = catalogue();
     let found: Vec<String> = std::thread::scope(|scope| {
         let sweeps: Vec<_> = catalogue
@@ -47,17 +47,17 @@ fn stands(profile: Profile, seeds: u64) {
 
 #[test]
 fn calm() {
-    stands(Profile::Calm, 5);
+    passes(Profile::Calm, 5);
 }
 
 #[test]
 fn standard_faults() {
-    stands(Profile::Standard, 20);
+    passes(Profile::Standard, 20);
 }
 
 #[test]
 fn a_storm() {
-    stands(Profile::Storm, 10);
+    passes(Profile::Storm, 10);
 }
 
 #[test]

@@ -58,6 +58,7 @@ fn help() {
         ("help_bugs", &["bugs", "--help"]),
         ("help_list", &["list", "--help"]),
         ("help_bench", &["bench", "--help"]),
+        ("help_new", &["new", "--help"]),
         ("help_conformance", &["conformance", "check", "--help"]),
         ("help_record", &["conformance", "record", "--help"]),
         ("help_contract", &["contract", "--help"]),

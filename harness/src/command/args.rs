@@ -45,7 +45,7 @@ pub(super) enum Command<Further: Subcommand> {
     List(ListArguments),
     /// Measure how fast runs are
     Bench(BenchArguments),
-    /// Write a crate with a layer, the workload that shakes it, a planted bug and their tests
+    /// Write a crate with a layer, its workload and their tests
     New(NewArguments),
     #[command(flatten)]
     Further(Further),

@@ -122,6 +122,66 @@ fn a_new_crate_passes_its_tests_and_catches_its_planted_bugs() {
     assert_eq!(read(crate_.join("Cargo.toml")), before);
 }
 
+/// Copies the files below a folder.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder").map(|entry| entry.expect("an entry")) {
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        match entry.file_type().expect("its type").is_dir() {
+            true if entry.file_name() == "target" => {}
+            true => copy(&from, &to),
+            false => drop(fs::copy(from, to).expect("copied")),
+        }
+    }
+}
+
+#[test]
+fn the_examples_and_a_new_crate_build_from_the_packages() {
+    let (root, ledger) = (Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), example("ledger"));
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("packaged");
+    let _ = fs::remove_dir_all(&place);
+    fs::create_dir_all(&place).expect("a folder for the test");
+    printed(&root, &["package", "--workspace", "--no-verify", "--allow-dirty", "--locked", "--offline"]);
+    let version = env!("CARGO_PKG_VERSION");
+    let mut patch = "\n[patch.crates-io]\n".to_owned();
+    for package in ["shaketable", "shaketable-layers", "shaketable-reports", "shaketable-sim"] {
+        let packed = target().join("package").join(format!("{package}-{version}.crate"));
+        let unpacked = Command::new("tar").current_dir(&place).arg("xzf").arg(packed).status();
+        assert!(unpacked.expect("tar runs").success(), "{package}");
+        let folder = place.join(format!("{package}-{version}"));
+        for file in ["LICENSE-APACHE", "LICENSE-MIT", "README.md"] {
+            assert!(
+                folder.join(file).metadata().is_ok_and(|file| file.len() > 100),
+                "{package} has no {file}"
+            );
+        }
+        patch += &format!("{package} = {{ path = {folder:?} }}\n");
+    }
+    for name in ["ledger", "mailbox"] {
+        copy(&example(name), &place.join(name));
+        let manifest = place.join(name).join("Cargo.toml");
+        let text = fs::read_to_string(&manifest).expect("a manifest");
+        let text = ["harness", "layers"].iter().fold(text, |text, folder| {
+            text.replace(&format!("path = \"../../{folder}\""), &format!("version = \"{version}\""))
+        });
+        assert!(!text.contains("path ="), "{text}");
+        fs::write(manifest, text).expect("written");
+    }
+    printed(&ledger, &["build", "--locked"]);
+    let program = target().join("debug").join(format!("ledger{}", std::env::consts::EXE_SUFFIX));
+    let ran = Command::new(program).current_dir(&place).args(["new", "my-stock"]).status();
+    assert!(ran.expect("the ledger's command runs").success());
+    let lock = fs::read_to_string(ledger.join("Cargo.lock")).expect("a lock file");
+    fs::write(place.join("my-stock/Cargo.lock"), lock.replace("\"ledger\"", "\"my-stock\""))
+        .expect("written");
+    for name in ["ledger", "mailbox", "my-stock"] {
+        let config = place.join(name).join(".cargo/config.toml");
+        let text = fs::read_to_string(&config).expect("a configuration");
+        fs::write(config, text + &patch).expect("written");
+        printed(&place.join(name), &["build", "--offline"]);
+    }
+}
+
 /// Lines that say something, without those of tests.
 fn lines(file: &str) -> usize {
     let text = std::fs::read_to_string(example("ledger").join("src").join(file)).expect("an example");

@@ -1,12 +1,6 @@
 //! Shakes FoundationDB layers on a simulated cluster, reproducibly from a seed.
 //!
-//! There are three ways in. [`invariants!`](macro@invariants) takes operations and what must always hold. A [`specimen::Specimen`] adds a
-//! sequential model, which every answer is compared with. A [`Workload`] is free in how a client does an operation:
-//! several transactions, watches, waiting. [`prelude`] has the names that all of them need.
-//!
-//! [`plan`] draws a run from a seed as plain data; [`runner`] performs it on a simulated cluster;
-//! [`judges`] read its history, each making one claim; [`real`] performs it on a real cluster. [`Shake`] runs a
-//! workload from an ordinary test.
+#![doc = include_str!("guide.md")]
 
 mod macros;
 

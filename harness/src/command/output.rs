@@ -3,10 +3,12 @@
 use super::{Refusal, program, refuse};
 use shaketable_reports::{Body, Document, SCHEMA, json};
 use std::{
+    error::Error,
     fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
 };
+use tempfile::NamedTempFile;
 
 /// Prints to stdout. A reader that has gone away (`| head`) is no error.
 pub fn print(text: &str) -> Result<(), Refusal> {
@@ -70,15 +72,11 @@ impl Target {
             Ok(found) => !found.is_file(),
             Err(_) => false,
         };
-        let probe = if special {
-            File::options().write(true).open(&path).map(drop)
-        } else {
-            let draft = draft(&path);
-            File::create(&draft).and_then(|_| fs::remove_file(&draft))
-        };
+        let probe =
+            if special { File::options().write(true).open(&path).map(drop) } else { draft(&path).map(drop) };
         match probe {
             Ok(()) => Ok(Target::File { named: named.to_owned(), path, special }),
-            Err(error) => refuse!("cannot write {}: {error}", path.display()),
+            Err(error) => refuse!("cannot write {}: {}", path.display(), reason(&error)),
         }
     }
 
@@ -96,18 +94,15 @@ impl Target {
         let written = if special {
             File::options().write(true).open(path).and_then(|mut file| file.write_all(text.as_bytes()))
         } else {
-            let draft = draft(path);
-            let moved = File::create(&draft)
-                .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
-                .and_then(|()| fs::rename(&draft, path));
-            if moved.is_err() {
-                let _ = fs::remove_file(&draft);
-            }
-            moved
+            draft(path).and_then(|mut draft| {
+                draft.write_all(text.as_bytes())?;
+                draft.as_file().sync_all()?;
+                draft.persist(path).map(drop).map_err(|failed| failed.error)
+            })
         };
         match written {
             Ok(()) => Ok(()),
-            Err(error) => refuse!("cannot write {}: {error}", path.display()),
+            Err(error) => refuse!("cannot write {}: {}", path.display(), reason(&error)),
         }
     }
 
@@ -118,11 +113,19 @@ impl Target {
     }
 }
 
-/// Beside the file, so that moving it into place is one step.
-fn draft(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.tmp", std::process::id()));
-    path.with_file_name(name)
+/// The system's error, without the name of the temporary file that it is about.
+fn reason(error: &io::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+/// A temporary file in the folder of `path`, so that renaming it to `path` is one step. It is removed when dropped.
+fn draft(path: &Path) -> io::Result<NamedTempFile> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut draft = tempfile::Builder::new();
+    // The permissions of a file that `File::create` makes.
+    #[cfg(unix)]
+    draft.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    draft.prefix(path.file_name().unwrap_or_default()).suffix(".tmp").tempfile_in(folder)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::{
     runner::{self, RunResult},
 };
 use shaketable_reports::{Counters, FindingReport, RunReport, Verdict, run};
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 /// Where a run came from.
 pub struct Origin<'a> {
@@ -87,12 +87,8 @@ fn started(by_cargo: bool, is_release: bool, name: &str) -> String {
 
 /// A word as a shell reads it back.
 pub fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
+    // Only a NUL cannot be quoted, and no argument of a program has one.
+    shlex::try_quote(word).map_or_else(|_| word.to_owned(), Cow::into_owned)
 }
 
 /// The event hash in words.
@@ -189,7 +185,7 @@ mod tests {
         );
         demands = Demands { cluster_bug: Some(ClusterBug::LogAnswersEarly), ..Demands::default() };
         assert_eq!(line(&demands, None), "replay queue 17 --faults standard --bug log-answers-early");
-        assert_eq!(line(&demands, Some("it's small.json")), r"replay 'it'\''s small.json'");
+        assert_eq!(line(&demands, Some("it's small.json")), r#"replay "it's small.json""#);
     }
 
     #[test]

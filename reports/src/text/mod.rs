@@ -19,6 +19,9 @@ pub use self::{
     table::{Align, Table},
 };
 
+use std::borrow::Cow;
+use textwrap::{Options, WordSeparator, WordSplitter};
+
 /// The default width of a terminal in columns.
 pub const COLUMNS: usize = 80;
 
@@ -77,18 +80,11 @@ pub fn fill(text: &str, width: usize, by: &str) -> String {
 
 /// Splits text into lines of at most `width` characters where the words allow it; at least one line.
 fn lines(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.is_empty() => line.push_str(word),
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
+    let options = Options::new(width)
+        .word_separator(WordSeparator::AsciiSpace)
+        .word_splitter(WordSplitter::NoHyphenation)
+        .break_words(false);
+    textwrap::wrap(text.trim(), options).into_iter().map(Cow::into_owned).collect()
 }
 
 /// Prefixes every line of `text` with `by`, except for empty ones.

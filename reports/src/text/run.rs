@@ -89,16 +89,8 @@ fn listed(items: Vec<String>) -> String {
 
 /// Items separated by commas, in lines of at most `width` characters where the items allow it.
 pub(super) fn wrap(items: &[String], width: usize) -> String {
-    let mut lines = vec![String::new()];
-    for (i, item) in items.iter().enumerate() {
-        let comma = if i + 1 < items.len() { "," } else { "" };
-        let line = lines.last_mut().expect("never empty");
-        if !line.is_empty() && line.len() + item.len() + 2 > width {
-            lines.push(format!("{item}{comma}"));
-        } else {
-            let blank = if line.is_empty() { "" } else { " " };
-            let _ = write!(line, "{blank}{item}{comma}");
-        }
-    }
-    lines.join("\n")
+    // A line breaks after a comma, not inside of an item.
+    const HELD: char = '\u{a0}';
+    let items: Vec<String> = items.iter().map(|item| item.replace(' ', &HELD.to_string())).collect();
+    lines(&items.join(", "), width).join("\n").replace(HELD, " ")
 }

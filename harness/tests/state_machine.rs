@@ -3,7 +3,6 @@
 
 use proptest_state_machine::ReferenceStateMachine;
 use shaketable::{
-    finding::Verdict,
     plan::{Demands, Plan},
     prelude::*,
     specimen::UNRECORDED,
@@ -136,8 +135,7 @@ fn a_sound_layer_follows_its_machine_also_where_preconditions_are_false() {
 
 #[test]
 fn a_lost_update_is_caught() {
-    let (_, result) = Shake::<Shaken<false>>::new().run().failed.expect("caught");
-    assert_eq!(result.verdict(), Verdict::Violated, "{:?}", result.findings);
+    Shake::<Shaken<false>>::new().assert_caught();
 }
 
 #[test]

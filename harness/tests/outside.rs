@@ -49,7 +49,7 @@ fn the_ledgers_tests_pass_and_its_command_lists_runs_and_catches() {
     assert!(listed.contains("  Sums\n") && listed.contains("  accounts\n"), "{listed}");
     let swept = command(&ledger, &["run", "--seeds", "20", "--check-determinism", "3"]);
     assert!(swept.contains("PASSED"), "{swept}");
-    let caught = command(&ledger, &["bugs", "Sums"]);
+    let caught = command(&ledger, &["bugs"]);
     assert!(caught.contains("the planted bug was caught"), "{caught}");
 }
 
@@ -113,7 +113,7 @@ fn a_new_crate_passes_its_tests_and_catches_its_planted_bugs() {
     for test in ["every_answer_is_the_models", "planted_bugs_are_caught"] {
         assert!(tested.contains(&format!("{test} ... ok")), "{tested}");
     }
-    let caught = command(&crate_, &["bugs", "stock"]);
+    let caught = command(&crate_, &["bugs"]);
     assert!(caught.contains("all 2 planted bugs were caught"), "{caught}");
 
     let before = read(crate_.join("Cargo.toml"));
@@ -146,7 +146,9 @@ fn the_examples_and_a_new_crate_build_from_the_packages() {
     let mut patch = "\n[patch.crates-io]\n".to_owned();
     for package in ["shaketable", "shaketable-layers", "shaketable-reports", "shaketable-sim"] {
         let packed = target().join("package").join(format!("{package}-{version}.crate"));
-        let unpacked = Command::new("tar").current_dir(&place).arg("xzf").arg(packed).status();
+        // New times of modification: in a package they are all the same, and cargo would take what an earlier test
+        // built for what is there now.
+        let unpacked = Command::new("tar").current_dir(&place).arg("xzmf").arg(packed).status();
         assert!(unpacked.expect("tar runs").success(), "{package}");
         let folder = place.join(format!("{package}-{version}"));
         for file in ["LICENSE-APACHE", "LICENSE-MIT", "README.md"] {

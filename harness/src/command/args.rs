@@ -146,7 +146,8 @@ pub struct ReplayArguments {
 
 #[derive(Clone, Debug, Args)]
 pub struct BugsArguments {
-    /// Whose planted bugs; `cluster` for those of the simulated cluster. All if none is named
+    /// Whose planted bugs; `cluster` for those of the simulated cluster. All of this program's own if
+    /// none is named
     #[arg(value_name = "WORKLOAD")]
     pub workloads: Vec<String>,
     /// Only the bug of this name; may be repeated (`list bugs` names them)

@@ -40,6 +40,9 @@ pub fn bugs(arguments: &BugsArguments) -> Result<Conclusion, Refusal> {
     let demands = arguments.shaking.demands()?;
     let entries = (program().workloads)();
     let mut planted = planted(&entries, &arguments.workloads, &demands)?;
+    if arguments.workloads.is_empty() && arguments.bug.is_empty() && !program().tests_cluster {
+        planted.retain(|planted| planted.place != CLUSTER);
+    }
     choose_named(&mut planted, &arguments.bug)?;
     if let Some((number, of)) = arguments.shard {
         let mut place = 0..;

@@ -46,6 +46,9 @@ pub struct Program {
     pub workloads: fn() -> Vec<Box<dyn Entry>>,
     /// What its benchmark measures beside how fast its workloads run, which are the figures given.
     pub figures: fn(Vec<Figure>, &interrupt::Interrupt) -> Result<Vec<Figure>, Refusal>,
+    /// Whether `bugs`, when nothing is named, also runs the planted bugs of the simulated cluster. One workload alone
+    /// seldom reaches all of them.
+    pub tests_cluster: bool,
 }
 
 impl Program {
@@ -56,7 +59,7 @@ impl Program {
         commit: &'static str,
         workloads: fn() -> Vec<Box<dyn Entry>>,
     ) -> Program {
-        Program { name, version, commit, workloads, figures: |figures, _| Ok(figures) }
+        Program { name, version, commit, workloads, figures: |figures, _| Ok(figures), tests_cluster: false }
     }
 }
 

@@ -18,6 +18,7 @@ use std::{path::PathBuf, process::ExitCode};
 pub fn main(commit: &'static str) -> ExitCode {
     let program = Program {
         figures: bench::figures,
+        tests_cluster: true,
         ..Program::new("shaketable", env!("CARGO_PKG_VERSION"), commit, catalogue)
     };
     main_with(program, run_extra)

@@ -7,6 +7,7 @@
 //! version each index is the projection of the records, reckoned here anew from the key schema: an entry for
 //! every record that has a key in it, and none besides.
 
+mod as_printed;
 mod client;
 mod model;
 mod operations;

@@ -2,7 +2,7 @@
 //! in haste.
 
 use super::{
-    Answer, Key, Op, Thing,
+    Answer, Key, Op, Thing, as_printed,
     client::right,
     operations::{listed, old_user, region},
     records::{
@@ -25,7 +25,6 @@ use shaketable_layers::{
         RangeOption, Transaction, VALUE_SIZE_LIMIT,
     },
 };
-use std::collections::BTreeMap;
 
 shaketable::planted_bugs! {
     Unrecorded = UNRECORDED, "a write is retried after an unknown result without an operation record", "a blind write done twice";
@@ -60,7 +59,7 @@ shaketable::planted_bugs! {
 /// Does a call that the bug touches; `None` when it leaves this one as it is.
 pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Option<Result<Answer, Error>> {
     if planted == Planted::AsPrinted {
-        return as_printed(tx, op).await;
+        return as_printed::perform(tx, op).await;
     }
     Some(match (planted, op) {
         (
@@ -143,7 +142,7 @@ pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Optio
 }
 
 /// Which user a call writes, and what there is of them behind it.
-fn written(op: &Op) -> Option<(&str, Option<&User>)> {
+pub fn written(op: &Op) -> Option<(&str, Option<&User>)> {
     match op {
         Op::SetUser(user)
             if user.name.len() < 5_000 && user.zipcode.as_ref().is_none_or(|z| z.len() < 5_000) =>
@@ -463,116 +462,4 @@ async fn lookup_then_get<D: Database>(db: &D, zip: &str) -> Outcome<specimen::An
         Ok::<_, Error>(vec![region(ids, &named)])
     });
     ran(named.await)
-}
-
-/// ```text
-/// ("user", id, zip code)           =  name
-/// ("zipcode_index", zip code, id)  =  ''
-/// ```
-fn printed_user(id: &str) -> Subspace {
-    Subspace::from(("user", id))
-}
-
-fn printed_index(zip: &str) -> Subspace {
-    Subspace::from(("zipcode_index", zip))
-}
-
-/// The recipe answers nothing: what is told here of the old user is what the recipe's own read would find.
-async fn set_as_printed<T: Transaction>(tx: &T, user: &User) -> Result<Option<User>, Error> {
-    let old = get_as_printed(tx, &user.id).await?;
-    let zip = user.zipcode.as_deref().unwrap_or("");
-    tx.set(&printed_user(&user.id).pack(&zip), user.name.as_bytes());
-    tx.set(&printed_index(zip).pack(&user.id), b"");
-    Ok(old)
-}
-
-/// The rows of a user, of which the recipe takes the first for the user.
-async fn rows_as_printed<T: Transaction>(tx: &T, id: &str) -> Result<Vec<User>, Error> {
-    let user = printed_user(id);
-    let rows = tx.get_range_all(RangeOption::from(user.range()), Serializable).await?;
-    let row = |row: &tx::KeyValue| {
-        let zip: String = user.unpack(&row.key).ok()?;
-        let name = String::from_utf8(row.value.to_vec()).ok()?;
-        Some(User { id: id.into(), name, zipcode: Some(zip).filter(|zip| !zip.is_empty()) })
-    };
-    rows.iter().map(row).collect::<Option<_>>().ok_or(Error::Foreign("user"))
-}
-
-async fn get_as_printed<T: Transaction>(tx: &T, id: &str) -> Result<Option<User>, Error> {
-    Ok(rows_as_printed(tx, id).await?.into_iter().next())
-}
-
-/// The users over the recipe's functions and layout; what the recipe lacks (deletion) is done carefully.
-async fn as_printed<T: Transaction>(tx: &T, op: &Op) -> Option<Result<Answer, Error>> {
-    Some(match op {
-        Op::SetUser(user) => {
-            written(op)?;
-            set_as_printed(tx, user).await.map(old_user)
-        }
-        Op::DeleteUser(id) => match rows_as_printed(tx, id).await {
-            Ok(rows) => {
-                for row in &rows {
-                    let zip = row.zipcode.as_deref().unwrap_or("");
-                    tx.clear(&printed_user(id).pack(&zip));
-                    tx.clear(&printed_index(zip).pack(id));
-                }
-                Ok(old_user(rows.into_iter().next()))
-            }
-            Err(e) => Err(e),
-        },
-        Op::Swap(one, other) => match swap_as_printed(tx, one, other).await {
-            Ok(both) => Ok(Answer::Swapped(both)),
-            Err(e) => Err(e),
-        },
-        Op::GetUser(id) => get_as_printed(tx, id).await.map(old_user),
-        Op::InRegion(zip) => region_as_printed(tx, zip).await,
-        _ => return None,
-    })
-}
-
-async fn swap_as_printed<T: Transaction>(tx: &T, one: &str, other: &str) -> Result<bool, Error> {
-    let users = (get_as_printed(tx, one).await?, get_as_printed(tx, other).await?);
-    let (Some(one), Some(other)) = users else { return Ok(false) };
-    set_as_printed(tx, &User { zipcode: other.zipcode.clone(), ..one.clone() }).await?;
-    set_as_printed(tx, &User { zipcode: one.zipcode, ..other }).await?;
-    Ok(true)
-}
-
-async fn region_as_printed<T: Transaction>(tx: &T, zip: &str) -> Result<Answer, Error> {
-    let index = printed_index(zip);
-    let rows = tx.get_range_all(RangeOption::from(index.range()), Serializable).await?;
-    let mut named = Vec::new();
-    for row in rows {
-        let id: String = index.unpack(&row.key).map_err(|_| Error::Foreign("zipcode_index"))?;
-        let user = get_as_printed(tx, &id).await?;
-        named.push((id, user.map(|user| user.name).unwrap_or_default()));
-    }
-    let ids: Vec<_> = named.iter().map(|(id, _)| id.clone()).collect();
-    Ok(region(&ids, &named))
-}
-
-/// All users as the recipe stores them, unless one is stored twice or found where they do not live.
-pub async fn stored_as_printed<T: Transaction>(tx: &T) -> tx::Result<Result<BTreeMap<String, User>, String>> {
-    let rows = |name: &str| tx.get_range_all(RangeOption::from(Subspace::from(name).range()), Serializable);
-    let (records, index) = (rows("user").await?, rows("zipcode_index").await?);
-    let mut users = BTreeMap::new();
-    let mut homes = Vec::new();
-    for row in records {
-        let Ok((id, zip)) = Subspace::from("user").unpack::<(String, String)>(&row.key) else {
-            return Ok(Err("a record cannot be read".into()));
-        };
-        let name = String::from_utf8_lossy(&row.value).into_owned();
-        homes.push((zip.clone(), id.clone()));
-        let user = User { id: id.clone(), name, zipcode: Some(zip).filter(|zip| !zip.is_empty()) };
-        if let Some(other) = users.insert(id, user) {
-            return Ok(Err(format!("{} is stored twice", other.id)));
-        }
-    }
-    homes.sort();
-    let found: Result<Vec<(String, String)>, _> =
-        index.iter().map(|row| Subspace::from("zipcode_index").unpack(&row.key)).collect();
-    Ok(match found {
-        Ok(found) if found == homes => Ok(users),
-        _ => Err("the index is not the projection of the records".into()),
-    })
 }

@@ -1,8 +1,8 @@
 //! Everything stored, read as a model: the records, and whether each index is exactly their projection.
 
 use super::{
-    Index, Model, State, Thing,
-    planted::{self, Planted},
+    Index, Model, State, Thing, as_printed,
+    planted::Planted,
     records::{Entries, entries, entries_of_thing, other_table, table},
 };
 use crate::beside;
@@ -34,7 +34,7 @@ impl Index {
             Err(key) => return Ok(Err(format!("the record {} cannot be read", text(&key)))),
         };
         let users = match self.planted {
-            Some(Planted::AsPrinted) => match planted::stored_as_printed(tx).await? {
+            Some(Planted::AsPrinted) => match as_printed::stored(tx).await? {
                 Ok(users) => users,
                 Err(why) => return Ok(Err(why)),
             },
@@ -101,7 +101,7 @@ fn projection(state: &State, index: &Entries) -> Result<(), String> {
 }
 
 /// A key or value for a person to read; padding cut.
-fn text(bytes: &[u8]) -> String {
+pub(super) fn text(bytes: &[u8]) -> String {
     format!("\"{}\"", bytes[..bytes.len().min(80)].escape_ascii())
 }
 

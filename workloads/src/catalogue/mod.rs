@@ -26,6 +26,7 @@ pub mod priority_queue;
 pub mod queue;
 pub mod scheduling;
 pub mod session;
+mod shared;
 pub mod staged_queue;
 pub mod table;
 pub mod upload;

@@ -1,6 +1,7 @@
 //! How a client performs a transaction.
 
 use super::{Answer, Api, Asked, Before, Call, Op, Seen, Spot, layout::Layout, planted::Planted};
+use crate::catalogue::shared::unexpected;
 use bytes::Bytes;
 use futures::{
     FutureExt,
@@ -13,7 +14,7 @@ use shaketable_layers::{
     sometimes,
     tx::{
         ConflictRangeType, Database, Error, Isolation, KeyValue, MutationType, RangeOption, Result,
-        RetryError, Transaction, TransactionOption,
+        Transaction, TransactionOption,
     },
 };
 use std::{sync::Arc, time::Duration};
@@ -59,7 +60,7 @@ impl Api {
         }
         let id = match session.begin().await {
             Ok(id) => id,
-            Err(e) => return e.fdb().map_or_else(|| Outcome::Violated(e.to_string()), Outcome::GaveUp),
+            Err(e) => return unexpected(&e, Outcome::GaveUp),
         };
         let slots = &session.slots().clone();
         let ran = db.run(|tx, attempt| async move {
@@ -72,9 +73,7 @@ impl Api {
         let ran = ran.await;
         match session.conclude(id, ran).await {
             once::Outcome::Applied(n) => self.answer(&mut attempts.lock(), n),
-            once::Outcome::Refused(e) => {
-                e.fdb().map_or_else(|| Outcome::Violated(e.to_string()), Outcome::GaveUp)
-            }
+            once::Outcome::Refused(e) => unexpected(&e, Outcome::GaveUp),
             once::Outcome::Unknown(_) => Outcome::Unknown(Error::COMMIT_UNKNOWN_RESULT),
         }
     }

@@ -5,6 +5,7 @@
 
 mod planted;
 
+use crate::catalogue::shared;
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
 use planted::{BUGS, Planted};
@@ -20,8 +21,8 @@ use shaketable_layers::{
     limits,
     tx::{
         self, Env,
-        Isolation::{self, Serializable},
-        RangeOption, Transaction,
+        Isolation::{self},
+        Transaction,
     },
 };
 use shaketable_sim::seed::Stream;
@@ -253,7 +254,7 @@ impl Specimen for Array {
         if self.planted == Some(Planted::TextIndex) {
             return planted::stored_as_text(tx).await;
         }
-        let rows = tx.get_range_all(RangeOption::from(space().range()), Serializable).await?;
+        let rows = shared::rows(tx, &space()).await?;
         Ok(self.read(&rows))
     }
 }

@@ -1,6 +1,7 @@
 //! A sparse array done wrong, one bug at a time.
 
 use super::{Answer, Cells, Op, array, contents, space};
+use crate::catalogue::shared;
 use foundationdb_tuple::Subspace;
 use shaketable::specimen::{
     Content, DEFERRED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, RISKY_READ, UNRECORDED, UNWRITTEN,
@@ -145,7 +146,7 @@ fn is_index(dimensions: usize, index: &[i64]) -> bool {
 }
 
 async fn cells_as_text<T: Transaction>(tx: &T, under: Subspace) -> tx::Result<Cells> {
-    let rows = tx.get_range_all(RangeOption::from(under.range()), Serializable).await?;
+    let rows = shared::rows(tx, &under).await?;
     let cell = |row: tx::KeyValue| {
         let index: Vec<String> = space().unpack(&row.key).unwrap_or_default();
         (index.iter().filter_map(|part| part.parse().ok()).collect(), Content::from(&row.value))

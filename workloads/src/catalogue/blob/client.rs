@@ -6,6 +6,7 @@ use super::{
     planted,
     stored::{places, space},
 };
+use crate::catalogue::shared::fits;
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, unpack};
 use shaketable::specimen::Content;
@@ -18,7 +19,6 @@ use shaketable_layers::{
         RangeOption, Transaction, strinc,
     },
 };
-use std::fmt::Debug;
 
 /// The blobs of a kind of writers.
 pub(super) fn of_kind(chunks: [usize; 2], kind: usize) -> Blobs {
@@ -152,13 +152,4 @@ pub(super) async fn conflicts<T: Transaction>(tx: &T, space: &Subspace) -> tx::R
     let range = RangeOption::new([READ, space.bytes()].concat(), [READ, &end].concat());
     let rows = tx.get_range_all(range, Serializable).await?;
     Ok(rows.into_iter().map(|row| (row.key.slice(READ.len()..), &row.value[..] == b"1")).collect())
-}
-
-/// Claims that what FoundationDB refuses for its size was refused before it was written.
-pub(crate) async fn fits<T: Transaction>(tx: &T, what: &impl Debug) -> tx::Result<()> {
-    let size = tx.get_approximate_size().await;
-    let is_too_large =
-        matches!(size, Err(e) if [tx::Error::KEY_TOO_LARGE, tx::Error::VALUE_TOO_LARGE].contains(&e));
-    always!(!is_too_large, "{what:?} was not refused, and then {size:?}");
-    size.map(drop)
 }

@@ -12,7 +12,6 @@ mod operations;
 mod planted;
 mod stored;
 
-pub(crate) use client::fits;
 pub use model::{Model, Stored};
 pub(crate) use model::{change, writable};
 pub use operations::{Answer, Data, Op};

@@ -6,6 +6,7 @@ use super::{
     operations::has_long_name,
     stored::{places, space},
 };
+use crate::catalogue::shared;
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, pack, unpack};
 use shaketable::specimen::{Content, UNRECORDED};
@@ -77,7 +78,7 @@ async fn next<T: Transaction>(tx: &T, old: Option<Manifest>) -> Result<Generatio
 
 /// Every chunk that is there, in order, as the recipe reads a blob.
 async fn chunks<T: Transaction>(tx: &T, name: &[u8]) -> Result<Vec<Bytes>, Error> {
-    let rows = tx.get_range_all(RangeOption::from(places(name).1.range()), Serializable).await?;
+    let rows = shared::rows(tx, &places(name).1).await?;
     Ok(rows.into_iter().map(|row| row.value).collect())
 }
 

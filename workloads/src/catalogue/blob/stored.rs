@@ -1,11 +1,12 @@
 //! Everything stored, read by the key schema, chunk by chunk, as a model.
 
 use super::{Model, Stored};
+use crate::catalogue::shared;
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, unpack};
 use shaketable_layers::{
     blob::Generation,
-    tx::{self, Isolation::Serializable, RangeOption, Transaction},
+    tx::{self, Transaction},
 };
 use std::collections::BTreeMap;
 
@@ -21,7 +22,7 @@ pub(crate) fn places(name: &[u8]) -> (Vec<u8>, Subspace) {
 /// Every blob, read by the key schema, chunk by chunk. Says what is not as it must be: a chunk that is
 /// nobody's, one too short or too long, a hole.
 pub(crate) async fn stored<T: Transaction>(tx: &T) -> tx::Result<Result<Model, String>> {
-    let rows = tx.get_range_all(RangeOption::from(space().range()), Serializable).await?;
+    let rows = shared::rows(tx, &space()).await?;
     Ok(whole(rows.into_iter().map(|row| (row.key, row.value)).collect()))
 }
 

@@ -6,15 +6,15 @@ use super::{
     layout::{build_id, built, counts, entries, job, put, rest, tag, tag_of, work, workspace},
     planted,
 };
-use crate::catalogue::leased_queue::Timer;
+use crate::catalogue::shared::{Timer, ended, unexpected};
 use shaketable::{looks, specimen::Recorded, workload::Outcome};
 use shaketable_layers::{
     bulk::{BuildId, Error, Progress},
     once::{self, Session, converging},
     tx::{
-        self, Database,
+        Database,
         Isolation::{Serializable, Snapshot},
-        KeyValue, RetryError, RunError, Transaction,
+        KeyValue, RunError, Transaction,
     },
 };
 use std::time::Duration;
@@ -226,10 +226,7 @@ pub(super) fn done<A>(ran: Result<A, RunError<Error>>) -> Outcome<Answer> {
 
 /// A worker that gave up: its batches may have been done, and may be done by the next one.
 pub(super) fn worked(e: RunError<Error>) -> Outcome<Answer> {
-    match e.error.fdb() {
-        Some(error) => Outcome::Unknown(error),
-        None => Outcome::Violated(e.error.to_string()),
-    }
+    unexpected(&e.error, Outcome::Unknown)
 }
 
 pub(super) fn refused(error: Error) -> Outcome<Answer> {
@@ -237,7 +234,7 @@ pub(super) fn refused(error: Error) -> Outcome<Answer> {
         Error::Outdated(_) => Outcome::Answered(Answer::Outdated),
         Error::NoBuild(_) => Outcome::Answered(Answer::GivenUp),
         Error::Swapped { .. } => Outcome::Answered(Answer::Swapped),
-        e => e.fdb().map_or_else(|| Outcome::Violated(e.to_string()), Outcome::GaveUp),
+        e => unexpected(&e, Outcome::GaveUp),
     }
 }
 
@@ -250,9 +247,5 @@ pub(super) fn applied<A>(
     outcome: once::Outcome<A, Error>,
     answer: impl FnOnce(A) -> Answer,
 ) -> Outcome<Answer> {
-    match outcome {
-        once::Outcome::Applied(a) => Outcome::Answered(answer(a)),
-        once::Outcome::Refused(e) => refused(e),
-        once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
-    }
+    ended(outcome, answer, refused)
 }

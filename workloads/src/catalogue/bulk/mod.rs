@@ -21,6 +21,7 @@ pub use client::Client;
 pub use model::Model;
 pub use operations::{Act, Answer, Looks, Op, Told};
 
+use crate::catalogue::shared::{check_ended, session_keys};
 use bytes::Bytes;
 use client::looks;
 use foundationdb_tuple::pack;
@@ -29,14 +30,14 @@ use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
-    sessions::{self, slots},
+    sessions::{self},
     specimen::Recorded,
     workload::{Bug, Outcome, Step, Workload},
 };
 use shaketable_layers::{
     bulk::Limits,
     once::Session,
-    tx::{self, Database, Isolation::Serializable, RangeOption, RetryError, Transaction},
+    tx::{self, Database, Isolation::Serializable, RangeOption, Transaction},
 };
 use shaketable_sim::{proto::Mutation, seed::Stream};
 use std::{ops::Range, time::Duration};
@@ -148,10 +149,9 @@ impl Workload for Bulk {
     }
 
     fn keys(&self) -> Vec<Bytes> {
-        let slots = (0..self.clients as u64).map(|client| slots().key(client));
         let sources = (0..self.rows).step_by(5).map(|row| rows().pack(&(row,)).into());
         let index = (0..self.values).map(|value| counts().pack(&(value,)).into());
-        slots
+        session_keys(self.clients)
             .chain(sources)
             .chain(index)
             .chain([job_key().into(), workspace_space().pack(&(1,)).into()])
@@ -233,7 +233,7 @@ impl Workload for Bulk {
             workspace.clear_all_retired(db, self.build.1).await
         };
         if let Err(e) = cleared.await {
-            return e.error.fdb().map_or_else(|| Ok(Err(e.to_string())), Err);
+            return check_ended(&e.error);
         }
         let build = self.build.0;
         let stored = db.run(|tx, _| async move { stored(&tx, build).await }).await.map_err(|e| e.error)?;

@@ -8,7 +8,7 @@ use super::{
         build_id, built, job, job_key, put_row, rest, rows, tag, tag_of, work, workspace, workspace_space,
     },
 };
-use crate::catalogue::leased_queue::Timer;
+use crate::catalogue::shared::Timer;
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, pack, unpack};
 use shaketable::{

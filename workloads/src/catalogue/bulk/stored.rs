@@ -4,10 +4,11 @@ use super::{
     Model,
     layout::{counts, entries, job, rows, tag, value, workspace_space},
 };
+use crate::catalogue::shared::{self, check_ended};
 use foundationdb_tuple::{Bytes as TupleBytes, unpack};
 use shaketable_layers::{
     bulk::Progress,
-    tx::{self, Isolation::Serializable, KeyValue, RangeOption, RetryError, Transaction},
+    tx::{self, Isolation::Serializable, KeyValue, Transaction},
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,11 +16,11 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) async fn stored<T: Transaction>(tx: &T, build: i64) -> tx::Result<Result<Model, String>> {
     let mut read = Vec::new();
     for space in [rows(), counts(), entries(), workspace_space()] {
-        read.push(tx.get_range_all(RangeOption::from(space.range()), Serializable).await?);
+        read.push(shared::rows(tx, &space).await?);
     }
     let progress = match job().progress(tx, Serializable).await {
         Ok(progress) => progress,
-        Err(e) => return e.fdb().map_or_else(|| Ok(Err(e.to_string())), Err),
+        Err(e) => return check_ended(&e),
     };
     let [rows, counts, entries, workspace] = &read[..] else { return Ok(Err("four spaces".into())) };
     Ok(whole(&progress, rows, counts, entries)

@@ -8,6 +8,7 @@
 mod planted;
 
 use crate::beside;
+use crate::catalogue::shared::{self, isolation};
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
 use planted::{BUGS, Planted};
@@ -24,8 +25,8 @@ use shaketable_layers::{
     once::Session,
     tx::{
         self, Database, Env,
-        Isolation::{self, Serializable, Snapshot},
-        RangeOption, Transaction,
+        Isolation::{self, Serializable},
+        Transaction,
     },
 };
 use shaketable_sim::seed::Stream;
@@ -273,7 +274,7 @@ impl Specimen for Counter {
         let mut counters = Counters::new();
         for which in all() {
             let rows = match which.split {
-                true => tx.get_range_all(RangeOption::from(which.space().range()), Serializable).await?,
+                true => shared::rows(tx, &which.space()).await?,
                 false => {
                     let key = which.space().into_bytes();
                     let value = tx.get(&key, Serializable).await?;
@@ -330,10 +331,7 @@ async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, Error> {
         }
         Op::Set(which, value) if which.split => which.split().set(tx, value).await.map(written),
         Op::Set(which, value) => which.single().set(tx, value).await.map(written),
-        Op::Get(which, snapshot) => {
-            let isolation = if snapshot { Snapshot } else { Serializable };
-            get(tx, which, isolation).await.map(Answer::Value)
-        }
+        Op::Get(which, snapshot) => get(tx, which, isolation(snapshot)).await.map(Answer::Value),
     }
 }
 

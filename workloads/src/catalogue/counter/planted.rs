@@ -1,6 +1,7 @@
 //! Counters done wrong, one bug at a time.
 
 use super::{Answer, Op, Which, get, perform as right};
+use crate::catalogue::shared;
 use shaketable::{
     specimen::{
         self, DEFERRED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, Recorded, UNRECORDED, UNWRITTEN, ran, told,
@@ -80,7 +81,7 @@ pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Resul
         }
         (Planted::UnsignedParts, Op::Get(which, _)) if which.split => {
             let mut sum = 0i128;
-            for row in tx.get_range_all(RangeOption::from(which.space().range()), Serializable).await? {
+            for row in shared::rows(tx, &which.space()).await? {
                 sum += i128::from(row.value[..].try_into().map_or(0, u64::from_le_bytes));
             }
             i64::try_from(sum).map(Answer::Value).map_err(|_| Error::Overflow(sum))

@@ -1,6 +1,7 @@
 //! How one call is performed in a transaction.
 
 use super::{Answer, Directory, Names, Op};
+use crate::catalogue::shared::paged;
 use foundationdb_tuple::unpack;
 use shaketable::{looks, specimen::Content};
 use shaketable_layers::{
@@ -58,16 +59,12 @@ impl Directory {
             Op::RemoveIfExists(names) => Answer::Is(all.remove_if_exists(tx, &path(names)).await?),
             Op::List(names) => Answer::Names(all.list(tx, &path(names), isolation).await?),
             Op::Pages(names) => {
-                let (path, mut found) = (path(names), Names::new());
-                loop {
-                    let after = found.last().map(String::as_str);
-                    let page = all.list_page(tx, &path, after, PAGE, isolation).await?;
-                    let ends = page.len() < PAGE;
-                    found.extend(page);
-                    if ends {
-                        break Answer::Names(found);
-                    }
-                }
+                let (all, path) = (&all, &path(names));
+                let page = |last: Option<&String>| {
+                    let after = last.cloned();
+                    async move { all.list_page(tx, path, after.as_deref(), PAGE, isolation).await }
+                };
+                Answer::Names(paged(PAGE, page).await?)
             }
             Op::Exists(names) => Answer::Is(all.exists(tx, &path(names), isolation).await?),
             Op::Put(names, key, byte, length) | Op::PutLater(names, key, byte, length) => {

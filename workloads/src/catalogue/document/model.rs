@@ -1,6 +1,7 @@
 //! The sequential model: documents by id; and how what is stored becomes one again.
 
 use super::{Answer, Document, Op, index_space, indexed_path, root, space};
+use crate::catalogue::shared;
 use crate::models::json::{self, Assembly, Json, Leaves, Shown};
 use bytes::Bytes;
 use foundationdb_tuple::{Element, unpack};
@@ -8,7 +9,7 @@ use serde_json::Value;
 use shaketable_layers::{
     document::{DOC_ID, Error, Id, MAX_ID_BYTES},
     hierarchy::{self, Step, Tuple},
-    tx::{self, Isolation::Serializable, KeyValue, RangeOption, Transaction},
+    tx::{self, KeyValue, Transaction},
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -123,8 +124,8 @@ impl Document {
 
     /// Everything stored, as a model; an index that does not follow the documents is the error.
     pub(super) async fn read<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
-        let rows = tx.get_range_all(RangeOption::from(space().range()), Serializable).await?;
-        let entries = tx.get_range_all(RangeOption::from(index_space().range()), Serializable).await?;
+        let rows = shared::rows(tx, &space()).await?;
+        let entries = shared::rows(tx, &index_space()).await?;
         let documents = match assemble(&rows) {
             Ok(documents) => documents,
             Err(e) => return Ok(Err(e)),

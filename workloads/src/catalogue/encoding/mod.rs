@@ -16,7 +16,7 @@ pub use columns::Kind;
 pub use model::Model;
 pub use operations::{Answer, Op, Shown};
 
-use crate::catalogue::blob::fits;
+use crate::catalogue::shared::fits;
 use bytes::Bytes;
 use columns::{POOL, collation, text};
 use foundationdb_tuple::Subspace;

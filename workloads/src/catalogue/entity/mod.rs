@@ -11,6 +11,7 @@ mod planted;
 pub use model::Model;
 pub use operations::{Answer, Op};
 
+use crate::catalogue::shared;
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
 use model::{cardinality, read};
@@ -26,8 +27,8 @@ use shaketable_layers::{
     entity::{Cardinality, Entities, Error},
     tx::{
         self, Env,
-        Isolation::{self, Serializable},
-        RangeOption, Transaction,
+        Isolation::{self},
+        Transaction,
     },
 };
 use shaketable_sim::seed::Stream;
@@ -171,7 +172,7 @@ impl Specimen for Entity {
     }
 
     async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
-        let rows = tx.get_range_all(RangeOption::from(space().range()), Serializable).await?;
+        let rows = shared::rows(tx, &space()).await?;
         Ok(read(&rows))
     }
 }

@@ -11,6 +11,7 @@ mod planted;
 pub use model::Model;
 pub use operations::{Answer, Kind, Op};
 
+use crate::catalogue::shared;
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
 use model::{read, transposed};
@@ -27,8 +28,8 @@ use shaketable_layers::{
     once::Session,
     tx::{
         self, Database, Env,
-        Isolation::{self, Serializable},
-        RangeOption, Transaction,
+        Isolation::{self},
+        Transaction,
     },
 };
 use shaketable_sim::seed::Stream;
@@ -195,7 +196,7 @@ impl Specimen for Graph {
     }
 
     async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
-        let rows = tx.get_range_all(RangeOption::from(space().range()), Serializable).await?;
+        let rows = shared::rows(tx, &space()).await?;
         Ok(read(&rows))
     }
 }

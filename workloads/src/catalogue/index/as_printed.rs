@@ -5,6 +5,7 @@ use super::{
     operations::{old_user, region},
     planted,
 };
+use crate::catalogue::shared;
 use foundationdb_tuple::Subspace;
 use shaketable_layers::{
     index::{Error, users::User},
@@ -36,7 +37,7 @@ async fn set<T: Transaction>(tx: &T, user: &User) -> Result<Option<User>, Error>
 /// The rows of a user, of which the recipe takes the first for the user.
 async fn rows<T: Transaction>(tx: &T, id: &str) -> Result<Vec<User>, Error> {
     let user = printed_user(id);
-    let rows = tx.get_range_all(RangeOption::from(user.range()), Serializable).await?;
+    let rows = shared::rows(tx, &user).await?;
     let row = |row: &tx::KeyValue| {
         let zip: String = user.unpack(&row.key).ok()?;
         let name = String::from_utf8(row.value.to_vec()).ok()?;
@@ -87,7 +88,7 @@ async fn swap<T: Transaction>(tx: &T, one: &str, other: &str) -> Result<bool, Er
 
 async fn in_region<T: Transaction>(tx: &T, zip: &str) -> Result<Answer, Error> {
     let index = printed_index(zip);
-    let rows = tx.get_range_all(RangeOption::from(index.range()), Serializable).await?;
+    let rows = shared::rows(tx, &index).await?;
     let mut named = Vec::new();
     for row in rows {
         let id: String = index.unpack(&row.key).map_err(|_| Error::Foreign("zipcode_index"))?;

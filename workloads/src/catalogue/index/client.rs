@@ -5,15 +5,13 @@ use super::{
     operations::{listed, old_thing, old_user, region, told_thing, told_user},
     records::{things, users},
 };
+use crate::catalogue::shared::{isolation, paged};
 use bytes::Bytes;
 use shaketable::specimen::Content;
 use shaketable_layers::{
     id::Id,
     index::{Error, Old, users::User},
-    tx::{
-        Isolation::{self, Serializable, Snapshot},
-        Transaction,
-    },
+    tx::{Isolation::Serializable, Transaction},
 };
 use std::fmt::Debug;
 
@@ -70,38 +68,33 @@ pub(super) async fn right<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, Err
             Answer::Found(vec![listed(&ids), listed(covered)])
         }
         Op::Pages(key, snapshot) => {
-            let (mut found, isolation): (Vec<(Id, Bytes)>, _) = (Vec::new(), isolation(*snapshot));
-            loop {
-                let after = found.last().map(|(id, _)| id);
-                let page = match key {
-                    Key::Tag(tag) => things.find_page(tx, "tag", tag, after, PAGE, isolation).await?,
-                    Key::TagRank(tag, rank) => {
-                        things.find_page(tx, "tag_rank", &(tag, *rank), after, PAGE, isolation).await?
+            let (things, isolation) = (&things, isolation(*snapshot));
+            let page = |last: Option<&(Id, Bytes)>| {
+                let after = last.map(|(id, _)| id.clone());
+                async move {
+                    let after = after.as_ref();
+                    match key {
+                        Key::Tag(tag) => things.find_page(tx, "tag", tag, after, PAGE, isolation).await,
+                        Key::TagRank(tag, rank) => {
+                            things.find_page(tx, "tag_rank", &(tag, *rank), after, PAGE, isolation).await
+                        }
+                        Key::Rank(rank) => things.find_page(tx, "rank", rank, after, PAGE, isolation).await,
                     }
-                    Key::Rank(rank) => things.find_page(tx, "rank", rank, after, PAGE, isolation).await?,
-                };
-                let ends = page.len() < PAGE;
-                found.extend(page);
-                if ends {
-                    break;
                 }
-            }
+            };
+            let found = paged(PAGE, page).await?;
             Answer::Found(vec![
                 listed(found.iter().map(|(id, _)| id)),
                 listed(found.iter().map(|(id, bytes)| (id, Content::from(bytes)))),
             ])
         }
         Op::Things(snapshot) => {
-            let mut all: Vec<Thing> = Vec::new();
-            loop {
-                let after = all.last().map(|thing| &thing.id);
-                let page = things.records_page(tx, after, PAGE, isolation(*snapshot)).await?;
-                let ends = page.len() < PAGE;
-                all.extend(page);
-                if ends {
-                    break Answer::Found(vec![listed(all.iter().map(told_thing))]);
-                }
-            }
+            let things = &things;
+            let page = |last: Option<&Thing>| {
+                let after = last.map(|thing| thing.id.clone());
+                async move { things.records_page(tx, after.as_ref(), PAGE, isolation(*snapshot)).await }
+            };
+            Answer::Found(vec![listed(paged(PAGE, page).await?.iter().map(told_thing))])
         }
         Op::Between(span, snapshot) => {
             let isolation = isolation(*snapshot);
@@ -125,10 +118,6 @@ pub(super) async fn right<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, Err
             Answer::Found(vec![listed_span(things.find_between(tx, "body", 1..2, Serializable).await?)])
         }
     })
-}
-
-fn isolation(snapshot: bool) -> Isolation {
-    if snapshot { Snapshot } else { Serializable }
 }
 
 fn listed_span<K: Debug>(found: Vec<(K, Id, Bytes)>) -> Listed {

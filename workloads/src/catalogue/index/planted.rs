@@ -9,6 +9,7 @@ use super::{
         Entries, covered, entries, entries_of_thing, record_key, record_value, table, thing_key, users,
     },
 };
+use crate::catalogue::shared::in_order;
 use foundationdb_tuple::{Subspace, pack};
 use parking_lot::Mutex;
 use shaketable::{
@@ -301,24 +302,6 @@ async fn first_batch<T: Transaction>(tx: &T, index: &str, key: &str) -> Result<V
     batch.rows.iter().map(|row| under.unpack(&row.key).map_err(|_| Error::Foreign("index"))).collect()
 }
 
-/// Does all calls of a transaction.
-#[allow(
-    clippy::manual_async_fn,
-    reason = "a plain async fn that borrows into `Database::run` is not Send (rust-lang/rust#100013)"
-)]
-fn all<'a, T: Transaction>(
-    tx: &'a T,
-    ops: &'a [Op],
-) -> impl Future<Output = Result<Vec<Answer>, Error>> + Send + 'a {
-    async move {
-        let mut answers = Vec::with_capacity(ops.len());
-        for op in ops {
-            answers.push(right(tx, op).await?);
-        }
-        Ok(answers)
-    }
-}
-
 /// Does the calls of a transaction in the bug's own way; `None` when it leaves them as they are.
 pub async fn divert<D: Database>(
     planted: Planted,
@@ -329,7 +312,8 @@ pub async fn divert<D: Database>(
     let db = &db;
     match (planted, ops) {
         (Planted::TimeoutIsRefusal, ops) if !ops.iter().all(is_look) => {
-            let run = session.apply(|tx| async move { all(&tx, ops).await.map(Recorded) });
+            let run =
+                session.apply(|tx| async move { in_order(ops, |op| right(&tx, op)).await.map(Recorded) });
             Some(match specimen::told(run.await) {
                 Outcome::Unknown(e) => Outcome::GaveUp(e),
                 known => known,
@@ -346,7 +330,7 @@ pub async fn divert<D: Database>(
                 return None;
             }
             let run = session.apply(|tx| async move {
-                let mut answers = all(&tx, before).await?;
+                let mut answers = in_order(before, |op| right(&tx, op)).await?;
                 answers.push(seen.clone());
                 Ok::<_, Error>(Recorded(answers))
             });

@@ -1,6 +1,7 @@
 //! How a client performs an operation, and how a worker goes on with the item that it has claimed.
 
-use super::{Answer, End, Leased, Manner, Op, Timer, composed::together, leased, operations::name, planted};
+use super::{Answer, End, Leased, Manner, Op, composed::together, leased, operations::name, planted};
+use crate::catalogue::shared::{self, Timer, ended, unexpected};
 use foundationdb_tuple::Subspace;
 use futures::future;
 use shaketable::{
@@ -12,24 +13,18 @@ use shaketable_layers::{
     leased_queue::{Claim, Error, Hold, LeasedQueue, MAX_VALUE_BYTES},
     once::{self, Session},
     queue::{ItemId, Position},
-    tx::{self, Database, Isolation::Serializable, RetryError},
+    tx::{self, Database, Isolation::Serializable},
 };
 
 fn refused(error: Error) -> Outcome<Answer> {
-    match error.fdb() {
-        Some(e) => Outcome::GaveUp(e),
-        None => Outcome::Answered(Answer::Refused(error.to_string())),
-    }
+    shared::refused(&error, Answer::Refused)
 }
 
 impl Leased {
     /// Does an operation.
     pub(super) async fn perform<D: Database>(&self, session: &mut Session<D>, op: &Op) -> Outcome<Answer> {
-        let enqueued = |outcome: once::Outcome<Position, Error>| match outcome {
-            once::Outcome::Applied(_) => Outcome::Answered(Answer::Enqueued),
-            once::Outcome::Refused(e) => refused(e),
-            once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
-        };
+        let enqueued =
+            |outcome: once::Outcome<Position, Error>| ended(outcome, |_| Answer::Enqueued, refused);
         let db = session.database().clone();
         match op {
             Op::Enqueue(batch) => enqueued(leased().enqueue_once(session, &batch.value()).await),
@@ -37,7 +32,7 @@ impl Leased {
             Op::Expire => match self.expire(&db).await {
                 Ok(()) => Outcome::Answered(Answer::Expired),
                 // Some may have happened although others have not, or may still: nothing depends on it.
-                Err(e) => e.fdb().map_or_else(|| Outcome::Violated(e.to_string()), Outcome::Unknown),
+                Err(e) => unexpected(&e, Outcome::Unknown),
             },
             Op::Together(acts) => {
                 let ids: Vec<ItemId> = acts.iter().map(|_| ItemId::draw(db.env())).collect();
@@ -48,11 +43,7 @@ impl Leased {
                         session.apply(|tx| async move { together(&tx, acts, ids).await.map(Recorded) }).await
                     }
                 };
-                match told {
-                    once::Outcome::Applied(Recorded(told)) => Outcome::Answered(Answer::Together(told)),
-                    once::Outcome::Refused(e) => refused(e),
-                    once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
-                }
+                ended(told, |Recorded(told)| Answer::Together(told), refused)
             }
             Op::Deep => {
                 let prefix = vec![b'd'; tx::KEY_SIZE_LIMIT - 20];

@@ -18,14 +18,14 @@ mod stage;
 pub use model::Model;
 pub use operations::{Act, Answer, Batch, End, Hand, Manner, Name, Op, Told};
 
+use crate::catalogue::shared::{check_ended, compare, objection, session_keys, stamp};
 use bytes::Bytes;
-use foundationdb_tuple::{Subspace, Versionstamp};
-use futures::{FutureExt, future::BoxFuture};
+use foundationdb_tuple::Subspace;
 use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
-    sessions::{self, slots},
+    sessions::{self},
     specimen::Recorded,
     workload::{Bug, Outcome, Step, Workload},
 };
@@ -33,7 +33,7 @@ use shaketable_layers::{
     leased_queue::LeasedQueue,
     once::Session,
     queue::Position,
-    tx::{self, Database, RetryError},
+    tx::{self, Database},
 };
 use shaketable_sim::seed::Stream;
 use stage::stored;
@@ -59,21 +59,6 @@ pub struct Leased {
 
 fn leased() -> LeasedQueue {
     LeasedQueue::new(Subspace::from("leased"))
-}
-
-/// A worker's timer for his lease.
-pub(crate) struct Timer(BoxFuture<'static, ()>);
-
-impl Timer {
-    /// Begins it.
-    pub(crate) fn new<D: Database>(db: &D, lease: Duration) -> Timer {
-        Timer(db.env().sleep(lease))
-    }
-
-    /// Whether the lease may have ended.
-    pub(crate) fn is_over(&mut self) -> bool {
-        (&mut self.0).now_or_never().is_some()
-    }
 }
 
 impl Leased {
@@ -132,11 +117,9 @@ impl Workload for Leased {
     }
 
     fn keys(&self) -> Vec<Bytes> {
-        let slots = (0..self.clients as u64).map(|client| slots().key(client));
-        let stamp = |n: u8| Versionstamp::complete([0, 0, 0, 0, n / 4, 64 * (n % 4), 0, 0, 0, 0], 0);
         let rows = (0..3)
             .flat_map(|part| (1..5).map(move |n| leased().subspace().subspace(&part).pack(&stamp(n)).into()));
-        slots.chain(rows).collect()
+        session_keys(self.clients).chain(rows).collect()
     }
 
     fn operations(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
@@ -191,32 +174,16 @@ impl Workload for Leased {
 
     /// Nobody works any more: every lease ends, and everything is there that nobody has acknowledged.
     async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), String>> {
-        for (at, (name, end)) in &model.told {
-            let (claimed, ended) = (model.claims.get(at), model.ends.get(at));
-            let fits = match end {
-                End::Acknowledged | End::Released => ended == Some(end),
-                End::Lost | End::Silent => ended.is_none(),
-                End::Twice => false,
-            };
-            if claimed != Some(name) || !fits {
-                let call = format!("operation {} of client {}", at.1, at.0);
-                return Ok(Err(format!(
-                    "{call} says it claimed {name:?} and that this ended as {end:?}; it claimed {claimed:?}, \
-                     which ended as {ended:?}"
-                )));
-            }
+        if let Err(why) = objection(&model.told, |call, told| model.misled(call, told)) {
+            return Ok(Err(why));
         }
-        match self.expire(db).await {
-            Ok(()) => {}
-            Err(e) => return e.fdb().map_or_else(|| Ok(Err(e.to_string())), Err),
+        if let Err(e) = self.expire(db).await {
+            return check_ended(&e);
         }
         let read = db.run(|tx, _| async move { stored(&tx).await }).await.map_err(|e| e.error)?;
         let mut expected = model.stage.clone();
         expected.waiting.append(&mut expected.claimed);
         expected.leases.values_mut().for_each(|(_, _, held)| *held = false);
-        Ok(read.and_then(|stage| match stage == expected {
-            true => Ok(()),
-            false => Err(format!("the database holds {stage:?}, should hold {expected:?}")),
-        }))
+        Ok(read.and_then(|stage| compare(&stage, &expected)))
     }
 }

@@ -4,13 +4,10 @@
 //! holds the lease. Whether the answers fit is decided at the end.
 
 use super::{Act, Answer, End, Hand, Leased, Name, Op, leased, stage::Stage};
+use crate::catalogue::shared::{Call, added, apply_below, key_values, stamp_in};
 use shaketable::{judges::Keyspace, workload::Step};
-use shaketable_layers::{leased_queue::Error, queue::Position, tx::KeyValue};
-use shaketable_sim::proto::Mutation;
+use shaketable_layers::{leased_queue::Error, queue::Position};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Names an operation: its client, its place in the client's list.
-type Call = (usize, usize);
 
 /// The model: what is stored, who holds what, and what became of whom.
 #[derive(Clone, Default)]
@@ -19,8 +16,8 @@ pub struct Model {
     pub(super) stage: Stage,
     /// The operation that made the last claim of an item.
     holders: BTreeMap<Position, Call>,
-    pub(super) claims: BTreeMap<Call, Name>,
-    pub(super) ends: BTreeMap<Call, End>,
+    claims: BTreeMap<Call, Name>,
+    ends: BTreeMap<Call, End>,
     acknowledged: BTreeSet<Name>,
     pub(super) told: BTreeMap<Call, (Name, End)>,
 }
@@ -28,29 +25,17 @@ pub struct Model {
 impl Model {
     /// Does what a transaction wrote, and says whether it may.
     fn commit(&mut self, step: &Step<'_, Leased>) -> Result<(), String> {
-        let space = leased();
-        for mutation in step.mutations {
-            let key = match mutation {
-                Mutation::Set(key, _) | Mutation::Atomic(key, ..) => key,
-                Mutation::ClearRange(range) => &range.begin,
-            };
-            if space.subspace().is_start_of(key) {
-                self.rows.apply(mutation, None);
-            }
-        }
-        let rows = self.rows.0.iter().map(|(k, v)| KeyValue::new(k.clone(), v.clone()));
-        let after = Stage::of(rows)?;
+        apply_below(leased().subspace(), step.mutations, &mut self.rows);
+        let after = Stage::of(key_values(&self.rows))?;
         let before = std::mem::replace(&mut self.stage, after.clone());
         let call = (step.client, step.index);
         if let Op::Together(acts) = step.op {
             return self.together(acts, before, &after, step);
         }
 
-        let new = |map: &BTreeMap<Position, Name>, old: &BTreeMap<Position, Name>| -> Vec<(Position, Name)> {
-            map.iter().filter(|(p, n)| old.get(p) != Some(n)).map(|(p, n)| (*p, *n)).collect()
-        };
-        let (put, left) = (new(&after.waiting, &before.waiting), new(&before.waiting, &after.waiting));
-        let (claimed, ended) = (new(&after.claimed, &before.claimed), new(&before.claimed, &after.claimed));
+        let (put, left) = (added(&after.waiting, &before.waiting), added(&before.waiting, &after.waiting));
+        let (claimed, ended) =
+            (added(&after.claimed, &before.claimed), added(&before.claimed, &after.claimed));
         let changed: Vec<Position> = before
             .leases
             .keys()
@@ -65,11 +50,7 @@ impl Model {
         match (step.op, &put[..], &left[..], &claimed[..], &ended[..], &changed[..]) {
             (Op::Work(_) | Op::Expire, [], [], [], [], []) => Ok(()),
             (Op::Enqueue(batch), [(position, name)], [], [], [], []) => {
-                let stamp = match position {
-                    Position::Commit { stamp, .. } => Some(*stamp),
-                    Position::Index { .. } => None,
-                };
-                match *name == (batch.client, batch.number) && stamp == step.stamp {
+                match *name == (batch.client, batch.number) && stamp_in(position) == step.stamp {
                     true => Ok(()),
                     false => Err(format!("enqueued {name:?} at {position:?}")),
                 }
@@ -146,8 +127,7 @@ impl Model {
             _ => None,
         });
         let new: Vec<_> = after.waiting.iter().filter(|(at, _)| !stage.waiting.contains_key(at)).collect();
-        let stamped =
-            |at: &Position| matches!(at, Position::Commit { stamp, .. } if Some(*stamp) == step.stamp);
+        let stamped = |at: &Position| step.stamp.is_some() && stamp_in(at) == step.stamp;
         if !new.iter().map(|(_, name)| **name).eq(put) || !new.iter().all(|(at, _)| stamped(at)) {
             return Err(format!("enqueued {new:?} by {acts:?}"));
         }
@@ -169,6 +149,22 @@ impl Model {
             None => Ok(()),
             Some(before) => Err(format!("ended as {end:?} and as {before:?}")),
         }
+    }
+
+    /// What is wrong with a worker's answer, now that all is over.
+    pub(super) fn misled(&self, call: &Call, (name, end): &(Name, End)) -> Option<String> {
+        let (claimed, ended) = (self.claims.get(call), self.ends.get(call));
+        let fits = match end {
+            End::Acknowledged | End::Released => ended == Some(end),
+            End::Lost | End::Silent => ended.is_none(),
+            End::Twice => false,
+        };
+        (claimed != Some(name) || !fits).then(|| {
+            format!(
+                "says it claimed {name:?} and that this ended as {end:?}; it claimed {claimed:?}, which ended as \
+                 {ended:?}"
+            )
+        })
     }
 }
 

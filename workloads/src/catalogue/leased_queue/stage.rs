@@ -2,10 +2,11 @@
 //! in one transaction make of it.
 
 use super::{Act, Hand, Name, Told, leased, operations::name};
+use crate::catalogue::shared::rows;
 use shaketable_layers::{
     leased_queue::Row,
     queue::Position,
-    tx::{self, Isolation::Serializable, KeyValue, RangeOption, Transaction},
+    tx::{self, KeyValue, Transaction},
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -114,8 +115,7 @@ type Taken = (Position, Name, Hand);
 
 /// Everything stored.
 pub(super) async fn stored<T: Transaction>(tx: &T) -> tx::Result<Result<Stage, String>> {
-    let range = RangeOption::from(leased().subspace().range());
-    Ok(Stage::of(tx.get_range_all(range, Serializable).await?.into_iter()))
+    Ok(Stage::of(rows(tx, leased().subspace()).await?.into_iter()))
 }
 
 #[cfg(test)]

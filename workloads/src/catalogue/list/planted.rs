@@ -1,6 +1,7 @@
 //! A linked list done wrong, one bug at a time.
 
 use super::{Answer, Op, space};
+use crate::catalogue::shared;
 use bytes::Bytes;
 use shaketable::specimen::{Content, UNRECORDED};
 use shaketable_layers::{
@@ -8,7 +9,7 @@ use shaketable_layers::{
     list::{Error, List},
     tx::{
         Isolation::{self, Serializable, Snapshot},
-        RangeOption, Transaction, strinc,
+        Transaction, strinc,
     },
 };
 
@@ -115,7 +116,7 @@ async fn attributes<T: Transaction>(tx: &T, node: &Id) -> Result<Option<Vec<(Str
         return Ok(None);
     }
     let node = space().subspace(&("node", node));
-    let rows = tx.get_range_all(RangeOption::from(node.range()), Serializable).await?;
+    let rows = shared::rows(tx, &node).await?;
     let named =
         rows.into_iter().filter_map(|row| Some((node.unpack::<(String,)>(&row.key).ok()?.0, row.value)));
     Ok(Some(named.map(|(name, value)| (name, Content::from(&value))).collect()))

@@ -19,6 +19,7 @@ mod planted;
 pub use model::Model;
 pub use operations::{Answer, Item, Name, Op};
 
+use crate::catalogue::shared;
 use bytes::Bytes;
 use client::perform;
 use foundationdb_tuple::{Subspace, Versionstamp};
@@ -37,7 +38,7 @@ use shaketable_layers::{
     tx::{
         self, Database, Env,
         Isolation::{self, Serializable},
-        RangeOption, Transaction,
+        Transaction,
     },
 };
 use shaketable_sim::seed::Stream;
@@ -110,8 +111,7 @@ impl Specimen for Log {
     }
 
     fn keys(&self) -> Vec<Bytes> {
-        let stamp = |n: u8| Versionstamp::complete([0, 0, 0, 0, n / 4, 64 * (n % 4), 0, 0, 0, 0], 0);
-        let entries = (1..8).map(|n| Bytes::from(space().pack(&(0, stamp(n)))));
+        let entries = (1..8).map(|n| Bytes::from(space().pack(&(0, shared::stamp(n)))));
         entries.chain([Bytes::from(space().pack(&1))]).collect()
     }
 
@@ -185,7 +185,7 @@ impl Specimen for Log {
     /// Entries are in order, and the head says where the last append was.
     async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
         let mut all = Vec::new();
-        for row in tx.get_range_all(RangeOption::from(space().subspace(&0).range()), Serializable).await? {
+        for row in shared::rows(tx, &space().subspace(&0)).await? {
             let Ok((_, stamp, _)) = space().unpack::<(i64, Versionstamp, i64)>(&row.key) else {
                 return Ok(Err(format!("no entry's key: {}", row.key.escape_ascii())));
             };

@@ -2,15 +2,13 @@
 
 use super::{
     Answer, Op,
-    operations::{digest, id, name, told},
+    operations::{digest, told},
     queue,
 };
+use crate::catalogue::shared::{isolation, item_id, item_name, paged};
 use shaketable_layers::{
     priority_queue::{self as layer, End, Error, Place},
-    tx::{
-        Isolation::{self, Serializable, Snapshot},
-        Transaction,
-    },
+    tx::{Isolation::Snapshot, Transaction},
 };
 
 /// So many items are listed at a time.
@@ -23,7 +21,7 @@ pub(super) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, E
         Op::Push(batch) => {
             let mut counts = Vec::new();
             for name in batch.names() {
-                counts.push(queue.push(tx, id(name), batch.priority, &batch.value()).await?.count);
+                counts.push(queue.push(tx, item_id(name), batch.priority, &batch.value()).await?.count);
             }
             Answer::Pushed(counts)
         }
@@ -52,26 +50,16 @@ pub(super) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, E
             if *stale {
                 queue.change(tx, place, *to).await?;
             }
-            Answer::Changed(Some((name(place.id), place.priority)))
+            Answer::Changed(Some((item_name(place.id), place.priority)))
         }
         Op::Items(snapshot) => digest(queue.items(tx, isolation(*snapshot)).await?.iter().map(told)),
         Op::Pages(snapshot) => {
-            let mut items: Vec<layer::Item> = Vec::new();
-            loop {
-                let after = items.last().map(|item| item.place);
-                let page = queue.items_page(tx, after, PAGE, isolation(*snapshot)).await?;
-                let ends = page.len() < PAGE;
-                items.extend(page);
-                if ends {
-                    break digest(items.iter().map(told));
-                }
-            }
+            let page = |last: Option<&layer::Item>| {
+                queue.items_page(tx, last.map(|item| item.place), PAGE, isolation(*snapshot))
+            };
+            digest(paged(PAGE, page).await?.iter().map(told))
         }
     })
-}
-
-pub(super) fn isolation(snapshot: bool) -> Isolation {
-    if snapshot { Snapshot } else { Serializable }
 }
 
 pub(super) fn pushed(place: Place) -> Answer {

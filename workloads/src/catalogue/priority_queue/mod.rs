@@ -13,10 +13,10 @@ pub use model::Items;
 pub use operations::{Answer, Batch, Item, Name, Op};
 
 use crate::beside;
+use crate::catalogue::shared::{self, item_id, item_name};
 use bytes::Bytes;
 use client::{perform, popped, pushed};
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
-use operations::{id, name};
 use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -31,8 +31,8 @@ use shaketable_layers::{
     queue::ItemId,
     tx::{
         self, Database, Env,
-        Isolation::{self, Serializable},
-        RangeOption, Transaction,
+        Isolation::{self},
+        Transaction,
     },
 };
 use shaketable_sim::seed::Stream;
@@ -165,7 +165,7 @@ impl Specimen for Queue {
         let queue = &queue();
         match &ops[0] {
             Op::Push(batch) => {
-                let (id, value) = (id(batch.names().next()?), &batch.value());
+                let (id, value) = (item_id(batch.names().next()?), &batch.value());
                 let run = session.apply(|tx| async move { queue.push(&tx, id, batch.priority, value).await });
                 Some(specimen::told(run.await.map(|place| Recorded(vec![pushed(place)]))))
             }
@@ -207,7 +207,7 @@ impl Specimen for Queue {
         if let Err(why) = beside::check(tx, &beside::of(queue.subspace().bytes())).await? {
             return Ok(Err(why));
         }
-        let rows = tx.get_range_all(RangeOption::from(queue.subspace().range()), Serializable).await?;
+        let rows = shared::rows(tx, queue.subspace()).await?;
         let mut model = Items::new();
         let mut names = BTreeSet::new();
         for row in rows {
@@ -222,8 +222,8 @@ impl Specimen for Queue {
             if place.count < 0 {
                 return Ok(Err(format!("{place} has a negative count")));
             }
-            if !names.insert(name(place.id)) {
-                return Ok(Err(format!("the item {:?} is there twice", name(place.id))));
+            if !names.insert(item_name(place.id)) {
+                return Ok(Err(format!("the item {:?} is there twice", item_name(place.id))));
             }
             model.insert(planted::known(self.planted, place), Content::from(&row.value));
         }

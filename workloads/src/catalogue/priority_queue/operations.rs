@@ -1,14 +1,12 @@
 //! The calls of the workload and their answers as plain data, and how they are drawn.
 
 use super::Queue;
+pub use crate::catalogue::shared::ItemName as Name;
+use crate::catalogue::shared::{self, item_name};
 use proptest::{prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use shaketable::{specimen::Content, strategies};
-use shaketable_layers::{
-    priority_queue::{self as layer, End},
-    queue::ItemId,
-};
-use shaketable_sim::trace::hash_bytes;
+use shaketable_layers::priority_queue::{self as layer, End};
 
 /// One call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -81,41 +79,19 @@ pub enum Answer {
 /// An item, as answers tell it: priority, name, value.
 pub type Item = (i64, Name, Content);
 
-/// Names an item: its client, its call's number, its place in the call.
-pub type Name = (u16, u16, u16);
-
 /// The priorities that are drawn: around zero, where another byte begins, and the extremes.
 const PRIORITIES: [i64; 12] = [0, -1, 1, -300, 256, i64::MIN, i64::MAX, 255, -255, -256, 65_536, -65_536];
 
 /// The longest value that a queue takes.
 pub(super) const LONGEST: usize = 99_900;
 
-/// The id of an item. Ids sort by chance; the name inside makes them readable and different.
-pub(super) fn id(name: Name) -> ItemId {
-    let mut id = [0; 16];
-    let parts = [name.0.to_be_bytes(), name.1.to_be_bytes(), name.2.to_be_bytes()].concat();
-    id[8..14].copy_from_slice(&parts);
-    id[..8].copy_from_slice(&hash_bytes(0, &parts).to_be_bytes());
-    ItemId(id)
-}
-
-/// The name in an id.
-pub(super) fn name(id: ItemId) -> Name {
-    let part = |at: usize| u16::from_be_bytes([id.0[at], id.0[at + 1]]);
-    (part(8), part(10), part(12))
-}
-
 pub(super) fn told(item: &layer::Item) -> Item {
-    (item.place.priority, name(item.place.id), Content::from(&item.value))
+    (item.place.priority, item_name(item.place.id), Content::from(&item.value))
 }
 
 /// The digest of items in their order.
 pub(super) fn digest(items: impl Iterator<Item = Item>) -> Answer {
-    let (mut count, mut hash) = (0, 0);
-    for item in items {
-        count += 1;
-        hash = hash_bytes(hash, format!("{item:?}").as_bytes());
-    }
+    let (count, hash) = shared::digest(items);
     Answer::Items(count, hash)
 }
 

@@ -2,10 +2,11 @@
 
 use super::{
     Answer, Batch, Op,
-    client::{isolation, perform as right},
-    operations::{LONGEST, digest, id, told},
+    client::perform as right,
+    operations::{LONGEST, digest, told},
     queue,
 };
+use crate::catalogue::shared::{isolation, item_id};
 use foundationdb_tuple::Bytes as TupleBytes;
 use shaketable::{
     specimen::{self, Recorded, UNRECORDED, ran},
@@ -169,7 +170,7 @@ async fn push_unchecked<T: Transaction>(
     let mut counts = Vec::new();
     for (nth, name) in batch.names().enumerate() {
         let count = count.wrapping_add(nth as i64);
-        tx.set(&key(&Place { priority, count, id: id(name) }), &value);
+        tx.set(&key(&Place { priority, count, id: item_id(name) }), &value);
         counts.push(count);
     }
     Some(Ok(Answer::Pushed(counts)))
@@ -227,9 +228,9 @@ async fn push_cached<T: Transaction>(tx: &T, batch: &Batch) -> Result<Answer, Er
     let mut counts: Vec<i64> = Vec::new();
     for name in batch.names() {
         let count = match counts.first() {
-            None => queue().push(tx, id(name), batch.priority, &batch.value()).await?.count,
+            None => queue().push(tx, item_id(name), batch.priority, &batch.value()).await?.count,
             Some(count) => {
-                let place = Place { priority: batch.priority, count: *count, id: id(name) };
+                let place = Place { priority: batch.priority, count: *count, id: item_id(name) };
                 tx.set(&key(&place), &batch.value());
                 *count
             }
@@ -255,7 +256,7 @@ pub async fn divert<D: Database>(
                     let Op::Push(batch) = op else { continue };
                     let mut counts = Vec::new();
                     for name in batch.names() {
-                        let mut id = id(name);
+                        let mut id = item_id(name);
                         id.0[15] = attempt.number as u8;
                         counts.push(queue().push(&tx, id, batch.priority, &batch.value()).await?.count);
                     }

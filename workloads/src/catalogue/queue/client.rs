@@ -3,16 +3,13 @@
 use super::{
     Answer, Look, Name, Op, Queue, Spot,
     model::MOST_KEY_BYTES,
-    operations::{digest, id, spot, told},
+    operations::{digest, spot, told},
 };
+use crate::catalogue::shared::{isolation, item_id, paged};
 use foundationdb_tuple::Subspace;
 use shaketable_layers::{
     queue::{self as layer, Error, ItemId, Order, Position},
-    tx::{
-        self, Env,
-        Isolation::{self, Serializable, Snapshot},
-        Transaction,
-    },
+    tx::{self, Env, Transaction},
 };
 
 /// So many items are listed at a time.
@@ -39,16 +36,10 @@ impl Queue {
                     Look::Len => Answer::Len(queue.len(tx, isolation).await?),
                     Look::Items => digest(queue.items(tx, isolation).await?.iter().map(told)),
                     Look::Pages => {
-                        let mut items: Vec<layer::Item> = Vec::new();
-                        loop {
-                            let after = items.last().map(|item| item.position);
-                            let page = queue.items_page(tx, after, PAGE, isolation).await?;
-                            let ends = page.len() < PAGE;
-                            items.extend(page);
-                            if ends {
-                                break digest(items.iter().map(told));
-                            }
-                        }
+                        let page = |last: Option<&layer::Item>| {
+                            queue.items_page(tx, last.map(|item| item.position), PAGE, isolation)
+                        };
+                        digest(paged(PAGE, page).await?.iter().map(told))
                     }
                 }
             }
@@ -63,14 +54,10 @@ impl Queue {
     /// index, and a drawn one in commit order.
     pub(super) fn id(&self, env: &Env, name: Name) -> ItemId {
         match self.order {
-            Order::Index => id(name),
+            Order::Index => item_id(name),
             Order::Commit => ItemId::draw(env),
         }
     }
-}
-
-pub(super) fn isolation(snapshot: bool) -> Isolation {
-    if snapshot { Snapshot } else { Serializable }
 }
 
 /// A prefix that is one byte too long for the keys of a queue.

@@ -15,9 +15,10 @@ pub use model::{Items, Place};
 pub use operations::{Answer, Batch, Item, Look, Name, Op, Spot};
 
 use crate::beside;
+use crate::catalogue::shared;
 use bytes::Bytes;
 use client::{dequeued_item, enqueued_at};
-use foundationdb_tuple::{Bytes as TupleBytes, Subspace, Versionstamp};
+use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
 use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -116,10 +117,7 @@ impl Specimen for Queue {
     fn keys(&self) -> Vec<Bytes> {
         let item = |n: u8| match self.order {
             Order::Index => self.space().pack(&(2 * u16::from(n), "")),
-            Order::Commit => {
-                let stamp = [0, 0, 0, 0, n / 4, 64 * (n % 4), 0, 0, 0, 0];
-                self.space().pack(&Versionstamp::complete(stamp, 0))
-            }
+            Order::Commit => self.space().pack(&shared::stamp(n)),
         };
         (1..8).map(|n| item(n).into()).collect()
     }

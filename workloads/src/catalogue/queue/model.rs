@@ -3,10 +3,11 @@
 use super::{
     Answer, Item, Look, Name, Op, Queue, Spot,
     client::deep,
-    operations::{LONGEST, digest, id, name},
+    operations::{LONGEST, digest, name},
     planted,
 };
 use crate::beside;
+use crate::catalogue::shared::{self, item_id};
 use foundationdb_tuple::{Bytes as TupleBytes, Versionstamp};
 use shaketable::{
     models::timeline::Timeline,
@@ -15,7 +16,7 @@ use shaketable::{
 use shaketable_layers::{
     limits,
     queue::{Error, ItemId, Order},
-    tx::{self, Isolation::Serializable, RangeOption, Transaction},
+    tx::{self, Transaction},
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -61,7 +62,7 @@ impl Queue {
                                 _ => 0,
                             };
                             let index = last.checked_add(1).ok_or(Error::IndexesExhausted)?;
-                            (Place::Index(index, id(name)), Spot::Index(index))
+                            (Place::Index(index, item_id(name)), Spot::Index(index))
                         }
                         Order::Commit => {
                             (Place::Commit(stamp, nth(model.now(), stamp)), Spot::Commit(Some(stamp)))
@@ -107,7 +108,7 @@ impl Queue {
         if let Err(why) = beside::check(tx, &beside::of(&self.prefix)).await? {
             return Ok(Err(why));
         }
-        let rows = tx.get_range_all(RangeOption::from(self.space().range()), Serializable).await?;
+        let rows = shared::rows(tx, &self.space()).await?;
         let mut items = Items::new();
         let mut ids = BTreeSet::new();
         for row in rows {

@@ -1,11 +1,12 @@
 //! The calls of the workload and their answers as plain data, and how they are drawn.
 
 use super::{Queue, model::UNSTAMPED};
+pub use crate::catalogue::shared::ItemName as Name;
+use crate::catalogue::shared::{self, item_id, item_name};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{specimen::Content, strategies};
 use shaketable_layers::queue::{self as layer, ItemId, Position};
-use shaketable_sim::trace::hash_bytes;
 
 /// One call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,9 +71,6 @@ impl Batch {
     }
 }
 
-/// Names an item: its client, its call's number, its place in the call.
-pub type Name = (u16, u16, u16);
-
 /// What a call answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
@@ -114,20 +112,10 @@ pub type Item = (Spot, Option<Name>, Content);
 /// The longest value that a queue takes.
 pub(super) const LONGEST: usize = 99_900;
 
-/// The id of an item whose id is not drawn. Ids sort by chance; the name inside makes them readable.
-pub(super) fn id(name: Name) -> ItemId {
-    let mut id = [0; 16];
-    let parts = [name.0.to_be_bytes(), name.1.to_be_bytes(), name.2.to_be_bytes()].concat();
-    id[8..14].copy_from_slice(&parts);
-    id[..8].copy_from_slice(&hash_bytes(0, &parts).to_be_bytes());
-    ItemId(id)
-}
-
 /// The name in an id, unless it was drawn.
 pub(super) fn name(drawn: ItemId) -> Option<Name> {
-    let part = |at: usize| u16::from_be_bytes([drawn.0[at], drawn.0[at + 1]]);
-    let name = (part(8), part(10), part(12));
-    (id(name).0[..15] == drawn.0[..15]).then_some(name)
+    let name = item_name(drawn);
+    (item_id(name).0[..15] == drawn.0[..15]).then_some(name)
 }
 
 /// A position as an answer tells it.
@@ -146,11 +134,7 @@ pub(super) fn told(item: &layer::Item) -> Item {
 
 /// The digest of items in their order.
 pub(super) fn digest(items: impl Iterator<Item = Item>) -> Answer {
-    let (mut count, mut hash) = (0, 0);
-    for item in items {
-        count += 1;
-        hash = hash_bytes(hash, format!("{item:?}").as_bytes());
-    }
+    let (count, hash) = shared::digest(items);
     Answer::Items(count, hash)
 }
 
@@ -212,7 +196,7 @@ mod tests {
     #[test]
     fn ids_tell_their_names_unless_they_were_drawn() {
         for item in [(0, 0, 0), (8, 300, 3), (u16::MAX, 1, 0)] {
-            assert_eq!(name(id(item)), Some(item));
+            assert_eq!(name(item_id(item)), Some(item));
         }
         assert_eq!(name(ItemId([1; 16])), None);
     }

@@ -3,8 +3,9 @@
 
 use super::{
     Answer, Batch, Look, Op, Queue, Spot,
-    operations::{id, spot, told},
+    operations::{spot, told},
 };
+use crate::catalogue::shared::{in_order, isolation, item_id};
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, Versionstamp};
 use shaketable::{
@@ -127,7 +128,7 @@ pub async fn perform<T: Transaction>(
             .await
             .map(|item| Answer::First(item.as_ref().filter(|item| !item.value.is_empty()).map(told))),
         (Planted::FirstBatch, Op::Look(Look::Len, snapshot)) => {
-            let isolation = super::client::isolation(*snapshot);
+            let isolation = isolation(*snapshot);
             let range: RangeOption = queue.subspace().range().into();
             let batch = tx.get_range(&range, 1, isolation).await;
             batch.map(|batch| Answer::Len(batch.rows.len())).map_err(|_| Error::OwnItemsUnreadable)
@@ -136,7 +137,7 @@ pub async fn perform<T: Transaction>(
             workload.right(tx, env, &Op::Look(*look, true)).await
         }
         (Planted::WideRange, Op::Look(Look::Len, snapshot)) => {
-            let isolation = super::client::isolation(*snapshot);
+            let isolation = isolation(*snapshot);
             let (begin, mut end) = queue.subspace().range();
             end.push(0xff);
             let rows = tx.get_range_all(RangeOption::from((begin, end)), isolation).await;
@@ -252,7 +253,7 @@ pub async fn divert<D: Database>(
                     let Op::Enqueue(batch) = op else { continue };
                     let mut spots = Vec::new();
                     for (name, value) in batch.items() {
-                        let mut id = id(name);
+                        let mut id = item_id(name);
                         id.0[15] = attempt.number as u8;
                         spots.push(spot(&workload.queue().enqueue(&tx, id, &value).await?));
                     }
@@ -285,9 +286,9 @@ pub async fn divert<D: Database>(
                 }
             }
         }
-        Planted::DequeueAsPrinted if dequeues => {
-            Some(ran(db.run(|tx, _| async move { all(workload, &tx, env, ops).await }).await))
-        }
+        Planted::DequeueAsPrinted if dequeues => Some(ran(db
+            .run(|tx, _| async move { in_order(ops, |op| workload.right(&tx, env, op)).await })
+            .await)),
         Planted::OverwrittenFlag | Planted::AnswerOfRetry | Planted::RecordCleanedUp if dequeues => {
             let record = done().pack(&TupleBytes::from(&ItemId::draw(env).0[..]));
             Some(ran(dequeue_recorded(planted, workload, db, &record, ops).await))
@@ -316,7 +317,7 @@ pub async fn divert<D: Database>(
                 Err(e) => return Some(specimen::refused(&e.error)),
             };
             let applied = session.apply(|tx| async move {
-                let mut answers = all(workload, &tx, env, before).await?;
+                let mut answers = in_order(before, |op| workload.right(&tx, env, op)).await?;
                 answers.push(seen.clone());
                 Ok::<_, Error>(Recorded(answers))
             });
@@ -337,26 +338,6 @@ pub fn only_tidies_up(mutations: &[Mutation]) -> bool {
     mutations.iter().all(tidies)
 }
 
-/// Does all calls of a transaction.
-#[allow(
-    clippy::manual_async_fn,
-    reason = "a plain async fn that borrows into `Database::run` is not Send (rust-lang/rust#100013)"
-)]
-fn all<'a, T: Transaction>(
-    workload: &'a Queue,
-    tx: &'a T,
-    env: &'a Env,
-    ops: &'a [Op],
-) -> impl Future<Output = Result<Vec<Answer>, Error>> + Send + 'a {
-    async move {
-        let mut answers = Vec::with_capacity(ops.len());
-        for op in ops {
-            answers.push(workload.right(tx, env, op).await?);
-        }
-        Ok(answers)
-    }
-}
-
 /// Does the calls exactly once.
 async fn right<D: Database>(
     workload: &Queue,
@@ -365,7 +346,8 @@ async fn right<D: Database>(
 ) -> Outcome<specimen::Answer<Answer>> {
     let db = session.database().clone();
     let env = db.env();
-    let applied = session.apply(|tx| async move { all(workload, &tx, env, ops).await.map(Recorded) });
+    let applied = session
+        .apply(|tx| async move { in_order(ops, |op| workload.right(&tx, env, op)).await.map(Recorded) });
     specimen::told(applied.await)
 }
 
@@ -381,7 +363,7 @@ async fn recorded<T: Transaction>(
     if let Some(answers) = tx.get(record, isolation).await? {
         return read(record, &answers);
     }
-    let answers = all(workload, tx, env, ops).await?;
+    let answers = in_order(ops, |op| workload.right(tx, env, op)).await?;
     tx.set(record, &write(&answers));
     Ok(answers)
 }
@@ -431,7 +413,7 @@ async fn dequeue_recorded<D: Database>(
                     _ => read(record, &answers),
                 };
             }
-            let answers = all(workload, &tx, db.env(), ops).await?;
+            let answers = in_order(ops, |op| workload.right(&tx, db.env(), op)).await?;
             tx.set(record, &write(&answers));
             tx.commit().await?;
             Ok(answers)

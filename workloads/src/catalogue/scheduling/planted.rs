@@ -6,6 +6,7 @@ use super::{
     client::{page, scheduling},
     operations::student,
 };
+use crate::catalogue::shared::in_order;
 use parking_lot::Mutex;
 use shaketable::{
     specimen::{self, Recorded, Specimen, ran, told},
@@ -140,7 +141,7 @@ pub async fn divert<D: Database>(
     let switches = ops.iter().any(|op| matches!(named(op), Op::Switch(..)));
     Some(match planted {
         Planted::NoOpRecord if ops.iter().any(changes) => {
-            ran(db.run(|tx, _| all(signup, tx, env, ops)).await)
+            ran(db.run(|tx, _| async move { all(signup, &tx, env, ops).await }).await)
         }
         Planted::TimeoutIsRefusal => match right(signup, session, ops).await {
             Outcome::Unknown(e) => Outcome::GaveUp(e),
@@ -163,7 +164,7 @@ pub async fn divert<D: Database>(
                 match once::check(&tx, slots, op).await.map_err(lift)? {
                     once::Check::Done(answer) => Ok(once::PendingAnswer::ready(answer)),
                     once::Check::New(permit) => {
-                        let answers = all(signup, tx.clone(), env, ops).await?;
+                        let answers = all(signup, &tx, env, ops).await?;
                         once::record(&tx, permit, Recorded(answers)).map_err(lift)
                     }
                 }
@@ -199,25 +200,14 @@ async fn right<D: Database>(
     let db = session.database().clone();
     let env = db.env();
     if ops.iter().all(Signups::is_look) {
-        return ran(db.run(|tx, _| all(signup, tx, env, ops)).await);
+        return ran(db.run(|tx, _| async move { all(signup, &tx, env, ops).await }).await);
     }
-    told(session.apply(|tx| async move { all(signup, tx, env, ops).await.map(Recorded) }).await)
+    told(session.apply(|tx| async move { all(signup, &tx, env, ops).await.map(Recorded) }).await)
 }
 
-#[allow(clippy::manual_async_fn, reason = "a plain async fn is not seen to be Send (rust-lang/rust#100013)")]
-fn all<'a, T: Transaction>(
-    signup: &'a Signups,
-    tx: T,
-    env: &'a Env,
-    ops: &'a [Op],
-) -> impl Future<Output = Result<Vec<Answer>, Error>> + Send + 'a {
-    async move {
-        let mut answers = Vec::with_capacity(ops.len());
-        for op in ops {
-            answers.push(signup.perform(&tx, env, op, Serializable).await?);
-        }
-        Ok(answers)
-    }
+/// All calls in one transaction, as they should be.
+async fn all<T: Transaction>(signup: &Signups, tx: &T, env: &Env, ops: &[Op]) -> Result<Vec<Answer>, Error> {
+    in_order(ops, |op| signup.perform(tx, env, op, Serializable)).await
 }
 
 /// All calls in one transaction, but the first half of a switch in one of its own.

@@ -6,6 +6,7 @@ use super::{
     register::{add, blind, mark, number, register},
     ways::{burst, cut, disturbed, manual, prepared},
 };
+use crate::catalogue::shared::{self};
 use shaketable::{sessions::slots, workload::Outcome};
 use shaketable_layers::{
     always,
@@ -43,11 +44,7 @@ pub(super) fn refused(refusal: Refusal) -> Answer {
 }
 
 pub(super) fn ended(outcome: once::Outcome<Told, Refusal>) -> Outcome<Answer> {
-    match outcome.map(told) {
-        once::Outcome::Applied(answer) => Outcome::Answered(answer),
-        once::Outcome::Refused(refusal) => Outcome::Answered(refused(refusal)),
-        once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
-    }
+    shared::ended(outcome, told, |refusal| Outcome::Answered(refused(refusal)))
 }
 
 impl Sessions {

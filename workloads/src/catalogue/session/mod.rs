@@ -20,6 +20,7 @@ pub use model::Model;
 pub use operations::{Answer, Known, Op};
 pub use register::Refusal;
 
+use crate::catalogue::shared::objection;
 use bytes::Bytes;
 use planted::{BUGS, Planted};
 use proptest::prelude::*;
@@ -183,9 +184,8 @@ impl Workload for Sessions {
     }
 
     async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), String>> {
-        let misled = model.told.iter().find_map(|(at, told)| model.misled(at, told).map(|why| (at, why)));
-        if let Some(((client, index), why)) = misled {
-            return Ok(Err(format!("operation {index} of client {client} {why}")));
+        if let Err(why) = objection(&model.told, |call, told| model.misled(call, told)) {
+            return Ok(Err(why));
         }
         let rows = &model.rows;
         let keys = (0..self.clients)

@@ -8,14 +8,11 @@ use super::{
     register::{BOUND, mark, number, register},
     slot::Slot,
 };
+use crate::catalogue::shared::{Call, key};
 use bytes::Bytes;
 use shaketable::{judges::Keyspace, sessions::slots, workload::Step};
 use shaketable_layers::once::{Error, OpId};
-use shaketable_sim::proto::Mutation;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Names an operation: its client, its place in the client's list.
-type Call = (usize, usize);
 
 /// The model: what is stored, and what became of whom.
 #[derive(Clone, Default)]
@@ -151,12 +148,5 @@ impl Model {
         };
         let applied: Vec<_> = own().collect();
         (!fits).then(|| format!("says {told:?}, and has applied {applied:?}"))
-    }
-}
-
-pub(super) fn key(mutation: &Mutation) -> &Bytes {
-    match mutation {
-        Mutation::Set(key, _) | Mutation::Atomic(key, ..) => key,
-        Mutation::ClearRange(range) => &range.begin,
     }
 }

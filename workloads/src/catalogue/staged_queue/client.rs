@@ -8,6 +8,7 @@ use super::{
     stage::stored,
     staged,
 };
+use crate::catalogue::shared::{self, ended, unexpected};
 use bytes::Bytes;
 use shaketable::{
     looks,
@@ -63,10 +64,7 @@ pub(super) fn taken(item: Option<Item>) -> Outcome<Answer> {
 }
 
 pub(super) fn refused(error: Error) -> Outcome<Answer> {
-    match error.fdb() {
-        Some(e) => Outcome::GaveUp(e),
-        None => Outcome::Answered(Answer::Refused(error.to_string())),
-    }
+    shared::refused(&error, Answer::Refused)
 }
 
 /// What is said of a dequeue that was refused: it may have served others.
@@ -101,7 +99,7 @@ impl Staged {
             Op::Reclaim => match self.reclaim(&db).await {
                 Ok(()) => Outcome::Answered(Answer::Reclaimed),
                 // Some may have happened although others have not, or may still: nothing depends on it.
-                Err(e) => e.fdb().map_or_else(|| Outcome::Violated(e.to_string()), Outcome::Unknown),
+                Err(e) => unexpected(&e, Outcome::Unknown),
             },
             Op::Peek => {
                 let peeked = db.run(|tx, _| async move { staged().peek(&tx, Serializable).await }).await;
@@ -269,11 +267,7 @@ impl Staged {
             }
             Ok::<_, Error>(Recorded(answers))
         });
-        match done.await {
-            once::Outcome::Applied(Recorded(answers)) => Outcome::Answered(Answer::Parts(answers)),
-            once::Outcome::Refused(e) => refused(e),
-            once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
-        }
+        ended(done.await, |Recorded(answers)| Answer::Parts(answers), refused)
     }
 
     /// Brings back what nobody collects.
@@ -302,11 +296,7 @@ impl Staged {
                 all.await
             }
         };
-        match enqueued {
-            once::Outcome::Applied(()) => Outcome::Answered(Answer::Enqueued),
-            once::Outcome::Refused(e) => refused(e),
-            once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
-        }
+        ended(enqueued, |()| Answer::Enqueued, refused)
     }
 }
 

@@ -18,20 +18,21 @@ pub use client::Client;
 pub use model::Model;
 pub use operations::{Answer, Batch, Deal, Dealt, Name, Op, Part, PartAnswer};
 
+use crate::catalogue::shared::{check_ended, compare, objection, session_keys, stamp};
 use bytes::Bytes;
-use foundationdb_tuple::{Bytes as TupleBytes, Subspace, Versionstamp};
+use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
 use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
-    sessions::{self, slots},
+    sessions::{self},
     specimen::Recorded,
     workload::{Bug, Outcome, Step, Workload},
 };
 use shaketable_layers::{
     queue::Position,
     staged_queue::StagedQueue,
-    tx::{self, Database, RetryError},
+    tx::{self, Database},
 };
 use shaketable_sim::seed::Stream;
 use stage::{Stage, stored};
@@ -119,12 +120,10 @@ impl Workload for Staged {
     }
 
     fn keys(&self) -> Vec<Bytes> {
-        let slots = (0..self.clients as u64).map(|client| slots().key(client));
-        let stamp = |n: u8| Versionstamp::complete([0, 0, 0, 0, n / 4, 64 * (n % 4), 0, 0, 0, 0], 0);
         let rows = (0..2)
             .flat_map(|part| (1..6).map(move |n| staged().subspace().subspace(&part).pack(&stamp(n)).into()));
         let parked = |n: u8| staged().subspace().subspace(&2).pack(&TupleBytes::from(&[n][..])).into();
-        slots.chain(rows).chain([64, 128, 192].map(parked)).collect()
+        session_keys(self.clients).chain(rows).chain([64, 128, 192].map(parked)).collect()
     }
 
     fn operations(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
@@ -201,12 +200,11 @@ impl Workload for Staged {
 
     /// Whoever is dead stays so: what was parked for them comes back, and everything is there that nobody got.
     async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), String>> {
-        let misled = model.told.iter().find_map(|(at, told)| model.misled(at, told).map(|why| (at, why)));
-        if let Some(((client, index), why)) = misled {
-            return Ok(Err(format!("operation {index} of client {client} {why}")));
+        if let Err(why) = objection(&model.told, |call, told| model.misled(call, told)) {
+            return Ok(Err(why));
         }
         if let Err(e) = self.reclaim(db).await {
-            return e.fdb().map_or_else(|| Ok(Err(e.to_string())), Err);
+            return check_ended(&e);
         }
         let read = db.run(|tx, _| async move { stored(&tx).await }).await.map_err(|e| e.error)?;
         let expected = Stage {
@@ -214,9 +212,6 @@ impl Workload for Staged {
             requests: model.stage.requests.clone(),
             parked: BTreeMap::new(),
         };
-        Ok(read.and_then(|stage| match stage == expected {
-            true => Ok(()),
-            false => Err(format!("the database holds {stage:?}, should hold {expected:?}")),
-        }))
+        Ok(read.and_then(|stage| compare(&stage, &expected)))
     }
 }

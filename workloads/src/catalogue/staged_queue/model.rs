@@ -9,20 +9,14 @@ use super::{
     stage::{Stage, version},
     staged,
 };
+use crate::catalogue::shared::{Call, added, apply_below, key_values, stamp_in};
 use shaketable::{
     judges::{Keyspace, waiting::Wait},
     workload::Step,
 };
-use shaketable_layers::{
-    queue::{ItemId, Position},
-    staged_queue::Request,
-    tx::KeyValue,
-};
-use shaketable_sim::proto::{Mutation, Version};
+use shaketable_layers::{queue::ItemId, staged_queue::Request};
+use shaketable_sim::proto::Version;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Names an operation: its client, its place in the client's list.
-type Call = (usize, usize);
 
 /// The model: what is stored, and what became of the dequeues.
 #[derive(Clone, Default)]
@@ -46,25 +40,12 @@ pub struct Model {
 impl Model {
     /// Does what a transaction wrote, and says whether it may.
     fn commit(&mut self, step: &Step<'_, Staged>) -> Result<(), String> {
-        let space = staged();
-        for mutation in step.mutations {
-            let key = match mutation {
-                Mutation::Set(key, _) | Mutation::Atomic(key, ..) => key,
-                Mutation::ClearRange(range) => &range.begin,
-            };
-            if space.subspace().is_start_of(key) {
-                self.rows.apply(mutation, None);
-            }
-        }
-        let rows = self.rows.0.iter().map(|(k, v)| KeyValue::new(k.clone(), v.clone()));
-        let after = Stage::of(rows)?;
+        apply_below(staged().subspace(), step.mutations, &mut self.rows);
+        let after = Stage::of(key_values(&self.rows))?;
         let before = std::mem::replace(&mut self.stage, after.clone());
         let call = (step.client, step.index);
 
-        let new = |map: &BTreeMap<Position, Name>, old: &BTreeMap<Position, Name>| -> Vec<(Position, Name)> {
-            map.iter().filter(|(p, n)| old.get(p) != Some(n)).map(|(p, n)| (*p, *n)).collect()
-        };
-        let (put, removed) = (new(&after.items, &before.items), new(&before.items, &after.items));
+        let (put, removed) = (added(&after.items, &before.items), added(&before.items, &after.items));
         let registered: Vec<_> = after.requests.difference(&before.requests).copied().collect();
         let served: Vec<_> = before.requests.difference(&after.requests).copied().collect();
         let parked: Vec<_> = after.parked.iter().filter(|(t, g)| before.parked.get(t) != Some(g)).collect();
@@ -92,7 +73,7 @@ impl Model {
                     Some(answer) if *answer != Answer::Dealt(dealt.clone()) => {
                         Err(format!("answered {answer:?}, should answer {dealt:?}"))
                     }
-                    _ => stamped(step, new.iter().map(|(p, _)| stamp(p))),
+                    _ => stamped(step, new.iter().map(|(p, _)| stamp_in(p))),
                 }
             }
             (Op::Enqueue(batch), [n, 0, 0, 0, 0, 0]) => {
@@ -100,7 +81,7 @@ impl Model {
                 if n != usize::from(batch.items) || names != batch.names().collect::<Vec<_>>() {
                     return Err(format!("enqueued {names:?}"));
                 }
-                stamped(step, put.iter().map(|(p, _)| stamp(p)))
+                stamped(step, put.iter().map(|(p, _)| stamp_in(p)))
             }
             (Op::Reclaim, [0, 0, 0, 0, 0, 0]) => Ok(()),
             (Op::Reclaim, [_, 0, 0, 0, 0, _]) => {
@@ -130,7 +111,7 @@ impl Model {
                 }
                 stamped(
                     step,
-                    put.iter().map(|(p, _)| stamp(p)).chain(registered.iter().map(|r| Some(r.stamp()))),
+                    put.iter().map(|(p, _)| stamp_in(p)).chain(registered.iter().map(|r| Some(r.stamp()))),
                 )
             }
             (op, [0, 0, 0, 0, 0, 0]) if op.dequeues() || *op == Op::Enlist => {
@@ -233,13 +214,6 @@ impl Model {
             .filter(|(call, _)| *call == at || !self.told.contains_key(*call) && !self.aside.contains(*call));
         let stands = requests.flat_map(|(_, requests)| requests).find(|request| self.holds(request));
         stands.map(|request| format!("has ended, and its {request:?} stands or is served"))
-    }
-}
-
-pub(super) fn stamp(position: &Position) -> Option<[u8; 10]> {
-    match position {
-        Position::Commit { stamp, .. } => Some(*stamp),
-        Position::Index { .. } => None,
     }
 }
 

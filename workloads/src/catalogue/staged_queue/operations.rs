@@ -159,8 +159,7 @@ pub struct Batch {
     padding: u16,
 }
 
-/// Names an item: its client, its operation's number, its place in the operation.
-pub type Name = (u16, u16, u16);
+pub use crate::catalogue::shared::ItemName as Name;
 
 /// More requests than one transaction serves.
 const CROWD: u16 = 160;

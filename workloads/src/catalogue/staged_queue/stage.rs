@@ -2,10 +2,11 @@
 //! in one transaction make of it.
 
 use super::{Deal, Dealt, Name, Part, PartAnswer, operations::name, staged};
+use crate::catalogue::shared::rows;
 use shaketable_layers::{
     queue::{ItemId, Position},
     staged_queue::{Error, Request, Row},
-    tx::{self, Isolation::Serializable, KeyValue, RangeOption, Transaction},
+    tx::{self, KeyValue, Transaction},
 };
 use shaketable_sim::proto::Version;
 use std::collections::{BTreeMap, BTreeSet};
@@ -166,8 +167,7 @@ pub(super) fn version([version @ .., _, _]: &[u8; 10]) -> Version {
 
 /// Everything stored.
 pub(super) async fn stored<T: Transaction>(tx: &T) -> tx::Result<Result<Stage, String>> {
-    let range = RangeOption::from(staged().subspace().range());
-    Ok(Stage::of(tx.get_range_all(range, Serializable).await?.into_iter()))
+    Ok(Stage::of(rows(tx, staged().subspace()).await?.into_iter()))
 }
 
 #[cfg(test)]

@@ -16,8 +16,9 @@ pub use model::Model;
 pub use operations::{Answer, Op};
 pub use shape::Shape;
 
+use crate::catalogue::shared;
 use crate::{
-    catalogue::blob::fits,
+    catalogue::shared::fits,
     models::labels::{Family, label},
 };
 use bytes::Bytes;
@@ -36,8 +37,8 @@ use shaketable_layers::{
     table::Error,
     tx::{
         self, Database, Env,
-        Isolation::{self, Serializable},
-        RangeOption, Transaction,
+        Isolation::{self},
+        Transaction,
     },
 };
 use shaketable_sim::seed::Stream;
@@ -150,7 +151,7 @@ impl Specimen for Table {
         let mut first: Option<Model> = None;
         for (space, axes) in self.shape.orders() {
             let mut found = Model::new();
-            for row in tx.get_range_all(RangeOption::from(space.range()), Serializable).await? {
+            for row in shared::rows(tx, &space).await? {
                 let Ok(labels) = space.unpack::<Vec<Label>>(&row.key) else {
                     return Ok(Err(format!("no cell's key: {}", row.key.escape_ascii())));
                 };

@@ -2,6 +2,7 @@
 
 use super::{Answer, Life, Op, Upload, Wish, steps::Pulse};
 use crate::catalogue::blob;
+use crate::catalogue::shared::{self, ended, unexpected};
 use bytes::Bytes;
 use shaketable::{
     specimen::{Content, Recorded, Specimen},
@@ -11,9 +12,9 @@ use shaketable_layers::{
     blob::{Error, Expect, Generation, Pages, UploadId},
     once::{self, Session, converging},
     tx::{
-        self, Database, Env,
+        Database, Env,
         Isolation::{Serializable, Snapshot},
-        RetryError, RunError, Transaction,
+        RunError, Transaction,
     },
 };
 use std::time::Duration;
@@ -231,7 +232,7 @@ pub(super) fn refused(error: Error) -> Outcome<Answer> {
         Error::Changed { expected: Expect::Generation(expected), found } => {
             Outcome::Answered(Answer::Changed(expected, found))
         }
-        e => e.fdb().map_or_else(|| Outcome::Violated(e.to_string()), Outcome::GaveUp),
+        e => unexpected(&e, Outcome::GaveUp),
     }
 }
 
@@ -241,14 +242,10 @@ pub(super) fn applied<A>(
     expect: Expect,
     answer: impl FnOnce(A) -> Answer,
 ) -> Outcome<Answer> {
-    match outcome {
-        once::Outcome::Applied(a) => Outcome::Answered(answer(a)),
-        once::Outcome::Refused(Error::NoUpload(_)) => Outcome::Answered(Answer::Collected),
-        once::Outcome::Refused(e) => {
-            e.fdb().map_or_else(|| Outcome::Answered(Answer::Refused(expect, e.to_string())), Outcome::GaveUp)
-        }
-        once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
-    }
+    ended(outcome, answer, |error| match error {
+        Error::NoUpload(_) => Outcome::Answered(Answer::Collected),
+        e => shared::refused(&e, |words| Answer::Refused(expect, words)),
+    })
 }
 
 /// The answer that was recorded.

@@ -21,6 +21,7 @@ pub use client::Client;
 pub use operations::{Answer, Deed, Done, Life, Op, Wish};
 
 use crate::catalogue::blob::{self, Blob};
+use crate::catalogue::shared::{self, check_ended, session_keys};
 use bytes::Bytes;
 use client::only;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
@@ -28,13 +29,13 @@ use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
-    sessions::{self, slots},
+    sessions::{self},
     workload::{Bug, Outcome, Step, Workload},
 };
 use shaketable_layers::{
     blob::{Blobs, Expect, UploadId},
     once::Session,
-    tx::{self, Database, Isolation::Serializable, RangeOption, RetryError, Transaction},
+    tx::{self, Database, Isolation::Serializable, RangeOption, Transaction},
 };
 use shaketable_sim::{proto::Mutation, seed::Stream};
 use std::{ops::Range, time::Duration};
@@ -158,12 +159,11 @@ impl Workload for Upload {
     }
 
     fn keys(&self) -> Vec<Bytes> {
-        let slots = (0..self.clients as u64).map(|client| slots().key(client));
         let names = (0..self.names.1).map(|name| blob::places(self.name(name)).0.into());
         let uploads = unseen().into_iter().flat_map(|space| {
             [0u8, 0x55, 0xaa].map(|byte| space.pack(&(TupleBytes::from(&[byte][..]),)).into())
         });
-        slots.chain(names).chain(uploads).collect()
+        session_keys(self.clients).chain(names).chain(uploads).collect()
     }
 
     fn operations(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
@@ -224,7 +224,7 @@ impl Workload for Upload {
         let blobs = &self.blobs();
         let [_, records, _, signs] = &unseen();
         let under_way = db.run(|tx, _| async move {
-            let rows = tx.get_range_all(RangeOption::from(records.range()), Serializable).await?;
+            let rows = shared::rows(&tx, records).await?;
             let id = |row: &tx::KeyValue| {
                 let (id,): (TupleBytes<'_>,) = records.unpack(&row.key).ok()?;
                 Some(UploadId(id[..].try_into().ok()?))
@@ -234,7 +234,7 @@ impl Workload for Upload {
         let under_way = under_way.await.map_err(|e| e.error)?;
         let swept = match blobs.collect(db, Duration::ZERO).await {
             Ok(swept) => swept,
-            Err(e) => return e.error.fdb().map_or_else(|| Ok(Err(e.to_string())), Err),
+            Err(e) => return check_ended(&e.error),
         };
         let stored = db.run(|tx, _| async move { blob::stored(&tx).await }).await.map_err(|e| e.error)?;
         let left = db.run(|tx, _| async move {
@@ -255,6 +255,7 @@ impl Workload for Upload {
 mod tests {
     use super::{operations::Deed, *};
     use shaketable::plan::{Demands, Plan};
+    use shaketable::sessions::slots;
     use shaketable_layers::blob::MAX_PARTS;
     use shaketable_sim::seed::Seed;
 

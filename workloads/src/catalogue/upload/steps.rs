@@ -5,6 +5,7 @@
 
 use super::{Answer, Client, Deed, Done, Life, Upload, planted};
 use crate::catalogue::blob;
+use crate::catalogue::shared::unexpected;
 use futures::{FutureExt, future::BoxFuture};
 use shaketable::{
     looks,
@@ -134,7 +135,7 @@ impl Upload {
         let Recorded(answers) = match answers {
             Ok(Some(answers)) => answers,
             Ok(None) => return Err(Outcome::GaveUp(tx::Error::COMMIT_UNKNOWN_RESULT)),
-            Err(e) => return Err(e.fdb().map_or_else(|| Outcome::Violated(e.to_string()), Outcome::GaveUp)),
+            Err(e) => return Err(unexpected(&e, Outcome::GaveUp)),
         };
         let is_live = pulse.is_live();
         if !is_live && drafts.iter().any(|draft| draft.begun) && !drafts.contains(&Draft::default()) {

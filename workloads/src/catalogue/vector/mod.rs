@@ -10,6 +10,7 @@ mod planted;
 pub use model::{Model, Row};
 pub use operations::{Answer, Call, Op};
 
+use crate::catalogue::shared;
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
 use operations::{INDEXES, SMALL};
@@ -24,8 +25,8 @@ use shaketable_layers::{
     once::Session,
     tx::{
         self, Database, Env,
-        Isolation::{self, Serializable},
-        RangeOption, Transaction,
+        Isolation::{self},
+        Transaction,
     },
     vector::{self, Error, Matrix},
 };
@@ -198,7 +199,7 @@ impl Specimen for Vector {
     }
 
     async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
-        let rows = tx.get_range_all(RangeOption::from(space().range()), Serializable).await?;
+        let rows = shared::rows(tx, &space()).await?;
         Ok(self.read(&rows))
     }
 }

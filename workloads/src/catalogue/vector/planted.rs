@@ -1,6 +1,7 @@
 //! A vector done wrong, one bug at a time.
 
 use super::{Answer, Call, Op, Vector, space};
+use crate::catalogue::shared;
 use foundationdb_tuple::Subspace;
 use shaketable::{
     specimen::{
@@ -143,7 +144,7 @@ pub async fn push_elsewhere<D: Database>(
 }
 
 async fn counted<T: Transaction>(tx: &T, row: &Subspace) -> Result<i64, Error> {
-    Ok(tx.get_range_all(RangeOption::from(row.range()), Serializable).await?.len() as i64)
+    Ok(shared::rows(tx, row).await?.len() as i64)
 }
 
 /// Where one of two elements is just behind the end, the vector grows.

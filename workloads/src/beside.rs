@@ -1,12 +1,12 @@
-//! Rows that stand right beside a layer's keys. No call may show them or touch them: a range that reaches too
-//! far, or that is cut by a prefix instead of by a tuple, does.
+//! Rows directly beside a layer's keys. No call may return or change them; a range that is too wide, or that is
+//! bounded by a prefix instead of by a tuple, would.
 
 use shaketable_layers::tx::{self, Database, Isolation::Serializable, Transaction};
 
 const VALUE: &[u8] = b"beside";
 
-/// The keys just outside of the subspace with this prefix: the prefix itself, which no tuple below it has, the
-/// end of its range, and what else begins so.
+/// The keys just outside of the subspace with this prefix: the prefix itself, which no tuple below it has, the end
+/// of its range, and a key with the same prefix after that.
 pub(crate) fn of(prefix: &[u8]) -> Vec<Vec<u8>> {
     [&b""[..], b"\xff", b"\xff\xff"].map(|tail| [prefix, tail].concat()).to_vec()
 }
@@ -20,7 +20,7 @@ pub(crate) async fn plant<D: Database>(db: &D, keys: &[Vec<u8>]) -> tx::Result<(
     planted.await.map_err(|e| e.error)
 }
 
-/// Whether they stand as they were written; otherwise which does not.
+/// Checks that the rows are as they were written. The inner error names one that is not.
 pub(crate) async fn check<T: Transaction>(tx: &T, keys: &[Vec<u8>]) -> tx::Result<Result<(), String>> {
     for key in keys {
         if tx.get(key, Serializable).await?.as_deref() != Some(VALUE) {

@@ -63,7 +63,7 @@ pub fn catalogue() -> Vec<Box<dyn Entry>> {
     ]
 }
 
-/// The entry of this name.
+/// The entry with this name.
 pub fn find(name: &str) -> Option<Box<dyn Entry>> {
     catalogue().into_iter().find(|e| e.name() == name)
 }

@@ -70,18 +70,18 @@ pub(crate) fn compare<A: PartialEq + Debug>(stored: &A, expected: &A) -> Result<
 /// Names an operation: its client, and its place in the client's list.
 pub(crate) type Call = (usize, usize);
 
-/// The first objection to what operations have answered, once all is over; `objection` judges one answer.
+/// The first objection to what operations returned. `objection` judges one operation, given the whole history.
 pub(crate) fn objection<A>(
-    told: &BTreeMap<Call, A>,
+    returned: &BTreeMap<Call, A>,
     objection: impl Fn(&Call, &A) -> Option<String>,
 ) -> Result<(), String> {
-    match told.iter().find_map(|(call, answer)| objection(call, answer).map(|why| (call, why))) {
+    match returned.iter().find_map(|(call, answer)| objection(call, answer).map(|why| (call, why))) {
         Some(((client, index), why)) => Err(format!("operation {index} of client {client} {why}")),
         None => Ok(()),
     }
 }
 
-/// The isolation of a look that is drawn as one at snapshot or not.
+/// The isolation of a look that is at snapshot if true.
 pub(crate) fn isolation(snapshot: bool) -> Isolation {
     if snapshot { Snapshot } else { Serializable }
 }
@@ -138,7 +138,7 @@ pub(crate) fn stamp(number: u8) -> Versionstamp {
     Versionstamp::complete([0, 0, 0, 0, number / 4, 64 * (number % 4), 0, 0, 0, 0], 0)
 }
 
-/// The versionstamp of the transaction that has appended the item at this position, in commit order.
+/// The versionstamp of the transaction that appended the item at this position; `None` in index order.
 pub(crate) fn stamp_in(position: &Position) -> Option<[u8; 10]> {
     match position {
         Position::Commit { stamp, .. } => Some(*stamp),

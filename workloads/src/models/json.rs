@@ -1,5 +1,5 @@
-//! JSON values as workloads draw them, change them and show them, and a nested value in one piece as the
-//! sequential model of layers that take it apart.
+//! JSON values: how workloads draw, change and return them; and a whole nested value, as the sequential model of
+//! layers that store it in pieces.
 
 use foundationdb_tuple::pack_into;
 use proptest::{collection::vec, prelude::*, sample::select};
@@ -15,7 +15,7 @@ use std::{
     fmt::{self, Debug},
 };
 
-/// A JSON value that equals another only if their texts agree: 0.0 and -0.0 differ.
+/// A JSON value that equals another one only if their texts are equal: 0.0 and -0.0 differ.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Json(pub Value);
@@ -33,13 +33,13 @@ impl Debug for Json {
     }
 }
 
-/// A JSON value as answers hold it: its text, or what tells a long one apart.
+/// A JSON value as answers contain it: its text, or a digest of a long one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shown {
-    /// All of it.
+    /// The whole text.
     Text(String),
-    /// Of a long one the begin.
+    /// The beginning of a long text.
     Long(Content),
 }
 
@@ -53,15 +53,15 @@ impl From<&Value> for Shown {
     }
 }
 
-/// What a workload writes: a value as it is, or one that is described because it is large.
+/// What a workload writes: a value, or the description of a large one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Item {
     /// This value.
     Value(Json),
-    /// A text of so many bytes.
+    /// A text of this many bytes.
     Text(usize),
-    /// So many lists, each in the other, around a null.
+    /// This many nested lists around a null.
     Nested(usize),
 }
 
@@ -76,21 +76,21 @@ impl Item {
     }
 }
 
-/// The names of members that are drawn: one continues another, one is nothing.
+/// The names of members that are drawn: one continues another, and one is empty.
 const NAMES: [&str; 4] = ["a", "a\0b", "b", ""];
 
-/// A name, of so many.
+/// One of the first `names` names.
 pub fn name(names: usize) -> impl Strategy<Value = String> + Clone {
     select(&NAMES[..names]).prop_map(str::to_owned)
 }
 
-/// A path of so many steps at most, short ones often.
+/// A path of up to this many steps, often a short one.
 pub fn path(names: usize, longest: usize) -> BoxedStrategy<Vec<Step>> {
     let step = prop_oneof![4 => name(names).prop_map(Step::Key), 2 => (0..3u64).prop_map(Step::Index)];
     prop_oneof![vec(step.clone(), 0..=longest), vec(step, 1..=2)].boxed()
 }
 
-/// A leaf: of every kind, numbers that are markers elsewhere, numbers that other types take for equal.
+/// A leaf of any kind, including numbers that are markers elsewhere, and numbers that other types treat as equal.
 pub fn leaf() -> impl Strategy<Value = Value> + Clone {
     let integer = select(vec![-2, -1, 0, 1, 255, 256, i64::MIN, i64::MAX]);
     prop_oneof![
@@ -103,7 +103,7 @@ pub fn leaf() -> impl Strategy<Value = Value> + Clone {
     ]
 }
 
-/// A small value with names of so many.
+/// A small value with some of these names.
 pub fn value(names: usize) -> BoxedStrategy<Value> {
     leaf()
         .prop_recursive(3, 10, 3, move |inner| {
@@ -115,7 +115,7 @@ pub fn value(names: usize) -> BoxedStrategy<Value> {
         .boxed()
 }
 
-/// What is at a path.
+/// The value at a path.
 pub fn get<'a>(root: &'a Value, path: &[Step]) -> Option<&'a Value> {
     path.iter().try_fold(root, |at, step| match step {
         Step::Key(name) => at.as_object()?.get(name),
@@ -123,7 +123,7 @@ pub fn get<'a>(root: &'a Value, path: &[Step]) -> Option<&'a Value> {
     })
 }
 
-/// Puts what `change` makes of the value at a path there.
+/// Replaces the value at a path by what `change` returns.
 pub fn change(
     root: Option<Value>,
     path: &[Step],
@@ -167,7 +167,7 @@ pub fn change(
     below(root, path, 0, change)
 }
 
-/// A value over another: objects become one.
+/// Merges a value into another; objects are united.
 pub fn merged(old: Option<Value>, new: &Value) -> Value {
     match (old, new) {
         (Some(Value::Object(mut old)), Value::Object(new)) => {
@@ -181,7 +181,7 @@ pub fn merged(old: Option<Value>, new: &Value) -> Value {
     }
 }
 
-/// Removes what is at a path, and says whether there was something.
+/// Removes the value at a path. Returns whether there was one.
 pub fn remove(root: &mut Option<Value>, path: &[Step]) -> bool {
     let Some((last, above)) = path.split_last() else { return root.take().is_some() };
     let above = above.iter().try_fold(root.as_mut(), |at, step| match (step, at) {
@@ -204,11 +204,11 @@ pub fn remove(root: &mut Option<Value>, path: &[Step]) -> bool {
 pub enum Leaves {
     /// In the key.
     Key,
-    /// In the value; of a text so many bytes at most.
+    /// In the value; a text in pieces of this many bytes.
     Value(usize),
 }
 
-/// What the layer refuses to write at a path below the key `root`, before it looks at what is there.
+/// Refuses what the layer refuses to write at a path below the key `root`, before it reads.
 pub fn fits(root: &[u8], leaves: Leaves, path: &[Step], item: &Value) -> Result<(), Error> {
     let nests = usize::from(item.is_object() || item.is_array());
     if path.len() + nests > MAX_DEPTH {
@@ -241,12 +241,12 @@ pub fn fits(root: &[u8], leaves: Leaves, path: &[Step], item: &Value) -> Result<
     }
 }
 
-/// The layer's refusal of a path that no key can hold.
+/// Refuses a path that fits into no key, as the layer does.
 pub fn reaches(root: &[u8], path: &[Step]) -> Result<(), Error> {
     Ok(limits::key(&key(root, &tuple(path)))?)
 }
 
-/// A path as the begin of a tuple.
+/// A path, as the beginning of a tuple.
 pub fn tuple(path: &[Step]) -> Tuple {
     path.iter()
         .map(|step| match step {
@@ -281,10 +281,10 @@ fn pointer(path: &[Step]) -> String {
     path.iter().map(step).collect()
 }
 
-/// A value put together from its tuples one by one, which hears of every one that does not fit.
+/// A value that is assembled from its tuples one by one. It refuses a tuple that does not fit.
 #[derive(Debug, Default)]
 pub struct Assembly {
-    /// A leaf or a marker ends here.
+    /// A leaf or a marker that ends here.
     leaf: Option<Value>,
     members: BTreeMap<String, Assembly>,
     elements: BTreeMap<u64, Assembly>,
@@ -301,7 +301,7 @@ impl Assembly {
             [Value::Number(index), ..] if index.is_u64() => {
                 self.elements.entry(index.as_u64().unwrap_or(u64::MAX)).or_default()
             }
-            other => return Err(format!("no path goes on with {}", Value::from(other))),
+            other => return Err(format!("no path continues with {}", Value::from(other))),
         };
         below.add(&tuple[1..])
     }
@@ -309,11 +309,11 @@ impl Assembly {
     fn end(&mut self, leaf: Value) -> Result<(), String> {
         match self.leaf.replace(leaf) {
             None => Ok(()),
-            Some(other) => Err(format!("two leaves in one place, one of them {other}")),
+            Some(other) => Err(format!("two leaves at the same place, one of them {other}")),
         }
     }
 
-    /// The value, if it is one, and nothing where no tuple was added.
+    /// The value, or `None` if no tuple was added.
     pub fn finish(self) -> Result<Option<Value>, String> {
         match (self.leaf, self.members, self.elements) {
             (leaf, members, elements) if members.is_empty() && elements.is_empty() => Ok(leaf),
@@ -325,13 +325,13 @@ impl Assembly {
             (None, members, elements) if members.is_empty() => {
                 let element = |(expected, (index, element)): (u64, (u64, Assembly))| match index == expected {
                     true => Ok(element.finish()?.unwrap_or_default()),
-                    false => Err(format!("a list has no element {expected}, but element {index}")),
+                    false => Err(format!("a list has no element {expected}, but it has element {index}")),
                 };
                 let elements = (0..).zip(elements).map(element).collect::<Result<Vec<_>, String>>()?;
                 Ok(Some(elements.into()))
             }
             (leaf, members, elements) => Err(format!(
-                "{} members, {} elements and {leaf:?} in one place",
+                "{} members, {} elements and {leaf:?} at the same place",
                 members.len(),
                 elements.len()
             )),
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn an_assembly_reports_every_tuple_that_does_not_fit() {
+    fn an_assembly_refuses_tuples_that_do_not_fit() {
         let of = |tuples: Value| {
             let tuples: Vec<Tuple> = serde_json::from_value(tuples).unwrap();
             let mut assembly = Assembly::default();
@@ -389,7 +389,7 @@ mod tests {
         assert!(of(json!([["a", 1], ["a", "b", 2]])).unwrap_err().contains("1 members"));
         assert!(of(json!([[-1, null], [0, 2]])).unwrap_err().contains("1 elements"));
         assert!(of(json!([[0, 1], [2, 2]])).unwrap_err().contains("no element 1"));
-        assert!(of(json!([[-3, 2]])).unwrap_err().contains("goes on"));
-        assert!(of(json!([[null, 2]])).unwrap_err().contains("goes on"));
+        assert!(of(json!([[-3, 2]])).unwrap_err().contains("continues"));
+        assert!(of(json!([[null, 2]])).unwrap_err().contains("continues"));
     }
 }

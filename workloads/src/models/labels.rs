@@ -1,6 +1,6 @@
-//! Families of labels that are easily confused: a text and the longer one that it begins, the integer 1
-//! and the text "1" and the float 1.0, the zeros, NaN, nothing and an empty text, integers on both sides
-//! of where the tuple layer needs another byte, and long ones that fill several batches of a range read.
+//! Families of labels that are easily confused: a text and a longer text that begins with it; the integer 1, the
+//! text "1" and the float 1.0; the zeros; NaN; nil and the empty text; integers on both sides of where the tuple
+//! layer needs another byte; and long labels that fill several batches of a range read.
 
 use proptest::{
     sample::select,
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use shaketable_layers::label::Label;
 use shaketable_sim::seed::Stream;
 
-/// Which label, as plain data: its family, and its number there.
+/// A label, as plain data: its family, and its number there.
 pub type Which = (u8, u8);
 
 const LONG: u8 = 4;
@@ -24,7 +24,7 @@ pub struct Family {
 }
 
 impl Family {
-    /// Draws a family and how many of its members there are.
+    /// Draws a family, and how many of its members there are.
     pub fn draw(rng: &mut Stream) -> Family {
         Family { family: rng.below(u64::from(OVERSIZE)) as u8, members: rng.range(2..7) as u8 }
     }
@@ -39,13 +39,13 @@ impl Family {
         select(self.all()).boxed()
     }
 
-    /// One that fits into no key.
+    /// A label that fits into no key.
     pub fn oversize() -> Which {
         (OVERSIZE, 0)
     }
 }
 
-/// The label itself.
+/// The label.
 pub fn label(which: Which) -> Label {
     match which {
         (0, 0) => "a".into(),

@@ -19,26 +19,28 @@ use shaketable_layers::{
 };
 use std::{sync::Arc, time::Duration};
 
-/// An attempt: what its calls answered, and its versionstamp once it has committed.
+/// An attempt: what its calls returned, and its versionstamp once it has committed.
 type Try = (Vec<Seen>, BoxFuture<'static, Result<[u8; 10]>>);
 
-/// What a client holds.
+/// The state of a client.
 pub struct Client<D: Database> {
     pub(super) session: Session<D>,
     pub(super) client: usize,
     pub(super) layout: Arc<Layout>,
-    /// What each attempt of the last operation saw; the operation record says which one counts.
+    /// What the calls of each attempt of the last operation returned. The operation record identifies the attempt
+    /// that committed.
     pub(super) attempts: Arc<Mutex<Vec<Try>>>,
 }
 
 impl Api {
-    /// The operation's transaction, exactly once if it writes.
+    /// Runs the transaction of an operation, exactly once if it writes.
     pub(super) async fn transact<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
         let Client { session, client, layout, attempts } = client;
         attempts.lock().clear();
         let (client, layout, attempts, planted) = (*client, &**layout, &**attempts, self.planted);
         let db = session.database().clone();
-        // The calls, with the answers kept apart for each attempt: the number of this one.
+        // Performs the calls and returns the number of this attempt; the answers are kept separately for each
+        // attempt.
         let calls = |tx: D::Transaction| async move {
             let seen = run_calls(&tx, layout, client, op, planted).await?;
             let mut attempts = attempts.lock();
@@ -80,20 +82,22 @@ impl Api {
 }
 
 impl Api {
-    /// The answer of the attempt that counts.
+    /// The answer of the attempt that committed.
     pub(super) fn answer(&self, attempts: &mut [Try], committed: u64) -> Outcome<Answer> {
         let all = (self.planted == Some(Planted::CapturedAnswers))
             .then(|| attempts.iter().flat_map(|t| t.0.clone()).collect());
         let Some((seen, stamp)) = attempts.get_mut(committed as usize) else {
             return Outcome::Violated(format!("attempt {committed} is recorded, but was never made"));
         };
-        // There at once if this attempt was told that it committed, and else never.
+        // The versionstamp is available at once if this attempt learned that it had committed, and never
+        // otherwise.
         let stamp = stamp.now_or_never().and_then(Result::ok);
         Outcome::Answered(Answer { seen: all.unwrap_or_else(|| std::mem::take(seen)), stamp })
     }
 }
 
-/// Makes a transaction ready for its calls: uses it for something else before, and sets its options.
+/// Prepares a transaction for its calls: uses it for something else first if the operation requires that, and sets
+/// its options.
 async fn prepare<D: Database>(
     db: &D,
     tx: &D::Transaction,
@@ -125,7 +129,7 @@ async fn prepare<D: Database>(
         }
     }
     let disable = !op.read_your_writes && (planted != Some(Planted::OptionSetOnce) || attempt == 0);
-    // It would come too late behind a use that was not reset.
+    // The option would be set too late on a transaction that was used and not reset.
     let used = planted == Some(Planted::ResetForgotten) && op.before == Before::Reset;
     if (disable || planted == Some(Planted::OwnWritesUnseen)) && !used {
         tx.set_option(TransactionOption::ReadYourWritesDisable)?;
@@ -139,7 +143,7 @@ async fn prepare<D: Database>(
     Ok(())
 }
 
-/// Runs the calls in a transaction; what each answered.
+/// Performs the calls in a transaction, and returns what each of them returned.
 async fn run_calls<T: Transaction>(
     tx: &T,
     layout: &Layout,
@@ -230,11 +234,11 @@ fn rows(rows: Vec<KeyValue>, more: bool) -> Seen {
     Seen::Rows(rows.into_iter().map(|row| (row.key, row.value)).collect(), more)
 }
 
-/// How long a key is watched, at most.
+/// The maximum time for which a key is watched.
 const WATCHED: Duration = Duration::from_millis(30);
 
-/// Watches a key for a moment. A watch may fire for nothing, late, or fail; it must not hang a client
-/// that does not wait for it, nor disturb what comes after.
+/// Watches a key for a short time. A watch may fire without a change, fire late, or fail; it must not block a
+/// client that does not wait for it, and must not disturb later operations.
 pub(super) async fn watch<D: Database>(db: &D, key: &Bytes) {
     let armed = db.run(|tx, _| async move { Ok::<_, Error>(tx.watch(key)) }).await;
     if let Ok(changed) = armed {

@@ -5,11 +5,12 @@ use bytes::Bytes;
 use shaketable::models::keyspace::{Space, Write};
 use shaketable_layers::tx::{Isolation, KeySelector, MutationType, RangeOption, StreamingMode, key_after};
 
-/// Keys of a region that calls name by number.
+/// The number of keys of a region that calls name by number.
 pub(super) const KEYS: u8 = 16;
-/// Keys at either end of the whole keyspace that nobody writes, so that no selector leaves it.
+/// The number of keys at either end of the whole keyspace that are never written, so that no selector leaves the
+/// keyspace.
 const MARGIN: usize = 8;
-/// The furthest a selector moves.
+/// The maximum offset of a selector.
 pub(super) const REACH: i32 = MARGIN as i32 - 2;
 
 /// The names of all keys, made once.
@@ -26,13 +27,13 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// The keys for so many clients, at most 99.
+    /// The keys for this many clients, at most 99.
     pub(super) fn new(clients: usize) -> Layout {
         let key = |region, n| Bytes::from(format!("api/{region:02}/{n:02}"));
         Layout { regions: (0..=clients).map(|r| (0..KEYS).map(|n| key(r, n)).collect()).collect() }
     }
 
-    /// What the database holds before the first operation.
+    /// The content of the database before the first operation.
     pub(super) fn initial() -> Space {
         let margin = |c: char| (0..MARGIN).map(move |i| (Bytes::from(format!("api/{c}{i}")), Bytes::new()));
         margin('!').chain(margin('~')).collect()
@@ -55,7 +56,7 @@ impl Layout {
         KeySelector::new(self.key(client, spot).clone(), or_equal, offset.clamp(-REACH, REACH))
     }
 
-    /// At snapshot a range stays in the client's own region.
+    /// The range that a call reads. At snapshot a range stays in the client's own region.
     pub(super) fn range(&self, client: usize, range: Range, isolation: Isolation) -> RangeOption {
         let bound = |Selector(spot, or_equal, offset)| match isolation {
             Isolation::Serializable => self.selector(client, Selector(spot, or_equal, offset)),
@@ -64,7 +65,7 @@ impl Layout {
         let mut option = RangeOption::between(bound(range.begin), bound(range.end)).mode(range.mode);
         option.limit = (range.limit > 0).then_some(range.limit.into());
         option.reverse = range.reverse;
-        // Exact needs a limit.
+        // The mode `Exact` requires a limit.
         if range.mode == StreamingMode::Exact && range.limit == 0 {
             option.limit = Some(usize::from(KEYS));
         }
@@ -76,7 +77,7 @@ impl Layout {
         (format!("api/{region:02}/s").into(), format!("api/{region:02}/t").into())
     }
 
-    /// The key a point read reads: at snapshot one of the client's own.
+    /// The key that a point read reads: at snapshot, a key of the client's own region.
     pub(super) fn point(&self, client: usize, spot: Spot, isolation: Isolation) -> &Bytes {
         self.key(client, Spot { own: spot.own || isolation == Isolation::Snapshot, n: spot.n })
     }
@@ -86,7 +87,7 @@ impl Layout {
         (begin <= end).then_some((begin, end))
     }
 
-    /// The write that a call is, if it is one.
+    /// The write that a call performs, if it is a write.
     pub(super) fn write(&self, client: usize, call: &Call) -> Option<Write> {
         Some(match call {
             Call::Set(at, data) | Call::SetByHand(at, data) => {

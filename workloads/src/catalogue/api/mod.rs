@@ -1,15 +1,15 @@
-//! `api`: random calls of the transaction API, several clients, against an in-memory model.
+//! `api`: random calls of the transaction API by several clients, compared with an in-memory model.
 //!
-//! Each operation is one transaction of random calls: point reads, selectors, ranges in every mode
-//! and direction, sets, clears, every atomic operation, versionstamped keys and values, conflict
-//! ranges; with and without read-your-writes; some in a region of the client's own, some in one that
-//! all share; some after the same handle was used for something else and reset. Transactions carry options
-//! that must not change what they answer, and some that end them early. What its reads answered must be what the model answers when the committed operations
-//! are replayed in commit order.
+//! Each operation is one transaction of random calls: point reads, selectors, ranges in every mode and direction,
+//! sets, clears, every atomic operation, versionstamped keys and values, and conflict ranges. Some transactions
+//! disable read-your-writes. Some calls use a region of the client's own, others a region that all clients share.
+//! Some handles are used for something else and reset first. Transactions have options that must not change what
+//! their calls return, and some options that end a transaction early. What the reads of a transaction return must
+//! be what the model returns when the committed operations are replayed in commit order.
 //!
-//! Snapshot reads are confined to the client's own region, which nobody else writes: there they have
-//! one right answer too. Every transaction that writes carries an operation record, so that it takes
-//! effect once and no attempt of an earlier operation lands behind a later one.
+//! Snapshot reads are restricted to the client's own region, which no other client writes; there they have exactly
+//! one correct result too. Every transaction that writes has an operation record, so that it takes effect once,
+//! and no attempt of an earlier operation commits after a later operation.
 
 mod client;
 mod layout;
@@ -39,24 +39,24 @@ use shaketable_layers::{
 use shaketable_sim::seed::Stream;
 use std::{ops::Range as Numbers, sync::Arc};
 
-/// The workload, drawn.
+/// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Api {
     clients: u8,
     operations: Numbers<usize>,
-    /// At most so many calls a transaction.
+    /// The maximum number of calls in a transaction.
     calls: usize,
-    /// How likely each kind of call is, in the order of [`Call`]; some seeds leave kinds out.
+    /// The weight of each kind of call, in the order of [`Call`]; in some seeds kinds are left out.
     weights: [u32; 14],
-    /// How likely a call is about the shared region, of 100.
+    /// The probability that a call uses the shared region, in percent.
     shared: u32,
-    /// How many of the numbered keys calls are about: few are hot.
+    /// How many of the numbered keys calls use. If they are few, clients often meet.
     keys: u8,
-    /// At most how often a value's bytes are repeated: large values make ranges come in batches.
+    /// How often the bytes of a value are repeated at most. Large values divide ranges into several batches.
     repeat: u16,
     /// Whether some transactions have limits that end them early.
     limited: bool,
-    /// The timeout that clients set on their database, milliseconds.
+    /// The timeout that clients set on their database, in milliseconds.
     timeout: Option<i32>,
     planted: Option<Planted>,
 }
@@ -79,7 +79,7 @@ impl Workload for Api {
     }
 
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Api {
-        // Reads and sets are always there; every other kind is left out of some seeds, common in others.
+        // Reads and sets always occur. In each seed some of the other kinds are left out, and some are frequent.
         let mut weights = [8, 2, 6, 1, 6, 2, 1, 1, 4, 1, 1, 1, 1, 1];
         for kind in [1, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13] {
             weights[kind] *= *rng.pick(&[0, 1, 1, 3]);
@@ -128,7 +128,7 @@ impl Workload for Api {
 
     async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
         let outcome = self.transact(client, op).await;
-        // Not after a transaction that only reads: its place is where one of its transactions read.
+        // Not after a transaction that only reads: its place in the history is where one of its transactions read.
         if let (Outcome::Answered(_), Some(at), false) = (&outcome, op.watch, op.reads_only()) {
             let key = client.layout.key(client.client, at).clone();
             watch(client.session.database(), &key).await;
@@ -158,7 +158,7 @@ impl Workload for Api {
     }
 
     async fn audit<D: Database>(&self, tx: &D::Transaction) -> Result<Result<(), String>> {
-        // The only thing true at every version: nobody has touched the margins.
+        // The only invariant that holds at every version: the margins are unchanged.
         let first = tx.get_key(&KeySelector::first_greater_or_equal("api/"), Isolation::Snapshot).await?;
         let last = tx.get_key(&KeySelector::last_less_than("api0"), Isolation::Snapshot).await?;
         let margins = first == "api/!0" && last == "api/~7";
@@ -176,7 +176,7 @@ impl Workload for Api {
         let differs = found.keys().chain(space.keys()).find(|key| found.get(*key) != space.get(*key));
         Ok(match differs {
             Some(key) => Err(format!(
-                "{key:?} holds {:?}; the committed operations leave {:?}",
+                "{key:?} has the value {:?}, the committed operations leave {:?}",
                 found.get(key),
                 space.get(key)
             )),

@@ -1,4 +1,4 @@
-//! The sequential model: what each call must answer at its place among the committed transactions.
+//! The sequential model: what each call must return at its place among the committed transactions.
 
 use super::{Api, Asked, Call, Op, Seen, layout::Layout};
 use bytes::Bytes;
@@ -8,14 +8,14 @@ use shaketable::{
 };
 use shaketable_layers::tx::{Isolation, RangeOption, Result};
 
-/// The model, and the names of the keys.
+/// The model, and the keys that operations name by number.
 pub struct Model {
     pub(super) space: Space,
     pub(super) layout: Layout,
 }
 
 impl Api {
-    /// Does one step of the truth on the model.
+    /// Performs one operation on the model, at its place in the history, and checks what it returned.
     pub(super) fn follow(
         &self,
         Model { space, layout }: &mut Model,
@@ -29,14 +29,15 @@ impl Api {
         verdict?;
         match step.answer.and_then(|answer| answer.stamp) {
             told @ Some(_) if told != step.stamp => {
-                Err(format!("was told the versionstamp {told:?}, but has {:?}", step.stamp))
+                Err(format!("received the versionstamp {told:?}, but has {:?}", step.stamp))
             }
             _ => Ok(()),
         }
     }
 }
 
-/// Replays an operation over `space`: its writes, and the first call whose answer is not the model's.
+/// Replays an operation over `space`. Returns its writes, and an error for the first call that did not return what
+/// the model returns.
 fn replay(
     space: &Space,
     layout: &Layout,
@@ -50,15 +51,14 @@ fn replay(
     if let Some(seen) = seen
         && seen.len() != op.calls.len()
     {
-        verdict = Err(format!("{} calls gave {} answers", op.calls.len(), seen.len()));
+        verdict = Err(format!("{} calls returned {} answers", op.calls.len(), seen.len()));
     }
     for (i, call) in op.calls.iter().enumerate() {
         let answer = seen.and_then(|seen| seen.get(i)).filter(|_| verdict.is_ok());
         if let Some(answer) = answer
             && let Err(expected) = agrees(&view, layout, client, call, answer, read_version)
         {
-            verdict =
-                Err(format!("call {i}, {call:?}, answered {answer:?} where the model answers {expected}"));
+            verdict = Err(format!("call {i}, {call:?}, returned {answer:?}, the model returns {expected}"));
         }
         if let Some(write) = layout.write(client, call) {
             view.write(write);
@@ -67,7 +67,7 @@ fn replay(
     (view.into_writes(), verdict)
 }
 
-/// Whether the model agrees with an answer; what it says instead if not.
+/// Checks that a call returned what the model returns. The error is what the model returns.
 fn agrees(
     view: &View,
     layout: &Layout,
@@ -98,7 +98,7 @@ fn agrees(
             if view.must_not_read(key) { Seen::Unreadable } else { Seen::Value(view.get(key)) }
         }
         Call::GetKey(selector) => {
-            // Even the plain selector of a get_key is resolved; that of a range only bounds it.
+            // The selector of a get_key is always resolved; the selector of a range only bounds the range.
             let mut selector = layout.selector(client, *selector);
             let expected = view.get_key(&selector);
             selector.or_equal = true;
@@ -127,12 +127,12 @@ fn agrees(
         }
         _ => Seen::Nothing,
     };
-    // Where exactly an unreadable range ends is not modelled, but without a stamp there is none.
+    // The model does not define where an unreadable range ends, but without a versionstamp there is none.
     let excused = *seen == Seen::Unreadable && view.may_be_unreadable() && expected != Seen::Nothing;
     if *seen == expected || excused { Ok(()) } else { Err(format!("{expected:?}")) }
 }
 
-/// Whether what a transaction was asked of itself can be so.
+/// Checks that what a transaction returned about itself is possible.
 fn agrees_on(view: &View, asked: Asked, seen: &Seen, read_version: Option<i64>) -> Result<(), String> {
     let is_possible = match (asked, seen) {
         (Asked::ReadVersion, Seen::Number(version)) => read_version.is_none_or(|read| read == *version),
@@ -146,9 +146,10 @@ fn agrees_on(view: &View, asked: Asked, seen: &Seen, read_version: Option<i64>) 
     };
     match is_possible {
         true => Ok(()),
-        false => {
-            Err(format!("that the read version is {read_version:?}, and {} bytes written", view.written()))
-        }
+        false => Err(format!(
+            "a result for the read version {read_version:?} and {} bytes written",
+            view.written()
+        )),
     }
 }
 
@@ -168,7 +169,7 @@ mod tests {
         Data(bytes.to_vec(), 1)
     }
 
-    /// A transaction of no calls.
+    /// A transaction without calls.
     fn plain() -> Op {
         Op {
             read_your_writes: true,
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn snapshots_see_own_writes_only_if_they_shall() {
+    fn snapshots_see_own_writes_unless_that_is_disabled() {
         let calls = vec![Call::Set(own(1), data(b"x")), Call::Get(own(1), Isolation::Snapshot)];
         let seen = |value: Option<&'static str>| [Seen::Nothing, Seen::Value(value.map(Bytes::from))];
         let op = Op { calls, ..plain() };
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_transaction_says_of_itself_is_judged() {
+    fn what_a_transaction_returns_about_itself_is_checked() {
         let key = |bytes: &'static [u8]| Bytes::from_static(bytes);
         for (asked, right, wrong) in [
             (Asked::ReadVersion, Seen::Number(7), Seen::Number(8)),
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_answers_are_told_from_right_ones() {
+    fn wrong_answers_are_distinguished_from_right_ones() {
         use Isolation::Serializable;
         let op = Op {
             calls: vec![

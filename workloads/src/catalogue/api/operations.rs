@@ -16,13 +16,13 @@ pub struct Op {
     pub read_your_writes: bool,
     /// Whether its snapshot reads see its own writes.
     pub snapshot_ryw: bool,
-    /// What is done with its handle before.
+    /// How its handle is used before.
     pub before: Before,
-    /// Its options, in this order.
+    /// Its options, in the order in which they are set.
     pub options: Vec<Choice>,
-    /// The calls, in their order.
+    /// The calls, in order.
     pub calls: Vec<Call>,
-    /// A key to watch for a moment afterwards, if the transaction writes.
+    /// A key to watch for a short time afterwards, if the transaction writes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watch: Option<Spot>,
 }
@@ -44,49 +44,50 @@ impl Op {
 pub enum Call {
     /// Reads a key.
     Get(Spot, Isolation),
-    /// Resolves a selector, serializably: it may leave the region.
+    /// Resolves a selector, always serializably because it may leave the region.
     GetKey(Selector),
     /// Reads a range.
     GetRange(Range, Isolation),
-    /// Reads all versionstamped keys of the own or the shared region.
+    /// Reads all versionstamped keys of the client's own region, or of the shared one.
     GetStamped(bool, Isolation),
     /// Sets a key.
     Set(Spot, Data),
     /// Clears a key.
     Clear(Spot),
-    /// Clears from a key to another of its region; nothing when they are inverted.
+    /// Clears from a key to another key of its region; does nothing if the two are in reverse order.
     ClearRange(Spot, u8),
-    /// Clears all versionstamped keys of the own or the shared region.
+    /// Clears all versionstamped keys of the client's own region, or of the shared one.
     ClearStamped(bool),
-    /// An atomic operation that is not a versionstamped one.
+    /// Applies an atomic operation that is not versionstamped.
     Atomic(MutationType, Spot, Data),
-    /// A versionstamped key, in the own or the shared region; the first byte of the value comes behind the stamp.
+    /// Sets a versionstamped key in the client's own region, or in the shared one. The first byte of the value
+    /// follows the stamp in the key.
     StampKey(bool, Data),
-    /// A versionstamped value amidst some bytes.
+    /// Sets a versionstamped value, with the stamp in the middle of some bytes.
     StampValue(Spot, Data),
-    /// A conflict range from a key to another of its region, or of a key alone if they are the same; nothing
-    /// when they are inverted.
+    /// Adds a conflict range from a key to another key of its region, or of one key if they are the same; does
+    /// nothing if the two are in reverse order.
     Conflict(Spot, u8, ConflictRangeType),
-    /// Sets a key without its write conflict range, which is added by hand.
+    /// Sets a key without a write conflict range, and adds the conflict range separately.
     SetByHand(Spot, Data),
-    /// Asks what nobody can know better: see [`Asked`].
+    /// Requests information that only bounds are known of: see [`Asked`].
     Ask(Asked),
 }
 
-/// A key by region and number.
+/// A key, by region and number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spot {
-    /// In the client's own region, or in the shared one.
+    /// Whether it is in the client's own region; otherwise it is in the shared one.
     pub own: bool,
     /// Which of the region's keys.
     pub n: u8,
 }
 
-/// A selector by its base, `or_equal` and offset.
+/// A selector: its base, `or_equal` and its offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selector(pub Spot, pub bool, pub i32);
 
-/// A value: some bytes, repeated.
+/// A value: some bytes, and how often they are repeated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Data(pub Vec<u8>, pub u16);
 
@@ -103,46 +104,46 @@ pub struct Range {
     pub begin: Selector,
     /// Where it ends.
     pub end: Selector,
-    /// At most so many rows; 0 is unlimited.
+    /// The maximum number of rows; 0 is unlimited.
     pub limit: u8,
-    /// Descending.
+    /// Whether it reads in descending order.
     pub reverse: bool,
     /// The streaming mode.
     pub mode: StreamingMode,
-    /// One batch only, instead of all there are.
+    /// Whether it reads one batch only, instead of all rows.
     pub one_batch: bool,
 }
 
-/// What a transaction is asked of itself, and of the cluster.
+/// Information about a transaction and about the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Asked {
-    /// Its read version: that at which its reads are judged.
+    /// The read version: the version at which its reads are judged.
     ReadVersion,
-    /// Its size so far: not less than the keys and values that it has written.
+    /// Its size so far, which is at least the size of the keys and values that it has written.
     Size,
-    /// An estimate of the bytes stored in the whole keyspace: not negative.
+    /// An estimate of the bytes stored in the whole keyspace, which is not negative.
     StoredBytes,
-    /// Points that split the whole keyspace in pieces: its ends, and in between what rises.
+    /// Points that split the whole keyspace into pieces: both ends, and ascending keys between them.
     SplitPoints,
 }
 
-/// What is done with a transaction's handle before it is used.
+/// How a transaction's handle is used before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Before {
-    /// Nothing.
+    /// Not at all.
     #[default]
     Nothing,
-    /// It reads and writes, and is reset.
+    /// It reads and writes, and is then reset.
     Reset,
-    /// It reads and writes, is cancelled and reset.
+    /// It reads and writes, and is then cancelled and reset.
     Cancel,
-    /// Another transaction reads and writes, and is dropped.
+    /// Another transaction reads and writes, and is then dropped.
     Drop,
-    /// Another transaction fetches the read version for it.
+    /// Another transaction gets the read version for it.
     Lend,
 }
 
-/// An option of a transaction. Only the last three show: they end it early.
+/// An option of a transaction. Only the last three have a visible effect: they end the transaction early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Choice {
     /// Batch priority.
@@ -157,17 +158,17 @@ pub enum Choice {
     UsedDuringCommit,
     /// The client resolves unknown results by itself.
     Idempotent,
-    /// The largest backoff, milliseconds.
+    /// The maximum backoff, in milliseconds.
     MaxDelay(u16),
-    /// A size that nothing here exceeds.
+    /// A size limit that no transaction of the workload exceeds.
     LargestSize,
-    /// Snapshot reads ignore own writes, and see them again.
+    /// Snapshot reads are set to ignore the transaction's own writes, and then to see them again.
     SnapshotRywTwice,
-    /// How often it is retried.
+    /// The maximum number of retries.
     RetryLimit(u8),
-    /// Milliseconds.
+    /// A timeout, in milliseconds.
     Timeout(u16),
-    /// Bytes: some transactions exceed it.
+    /// A size limit in bytes, which some transactions exceed.
     Size(u16),
 }
 
@@ -191,7 +192,7 @@ impl Choice {
     }
 }
 
-/// What one call answered.
+/// What one call returned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Seen {
     /// Nothing, as for a write.
@@ -204,25 +205,25 @@ pub enum Seen {
     Number(i64),
     /// Keys.
     Keys(Vec<Bytes>),
-    /// Rows, and whether there may be more (one batch), or all of them.
+    /// Rows, and whether there may be more after this batch.
     Rows(Vec<(Bytes, Bytes)>, bool),
-    /// Refused with 1036: a versionstamp stands in the way.
+    /// Refused with error 1036, because the range contains a versionstamped write of the transaction.
     Unreadable,
 }
 
-/// What an operation answered.
+/// What an operation returned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
-    /// What each call answered, in the attempt that committed.
+    /// What each call returned, in the attempt that committed.
     pub seen: Vec<Seen>,
-    /// The versionstamp that attempt was told, if it was.
+    /// The versionstamp, if the attempt that committed received it.
     pub stamp: Option<[u8; 10]>,
 }
 
-/// What is asked.
+/// The information that is requested.
 const ASKED: [Asked; 4] = [Asked::ReadVersion, Asked::Size, Asked::StoredBytes, Asked::SplitPoints];
 
-/// Options that must not show.
+/// The options without a visible effect.
 const HARMLESS: [Choice; 9] = [
     Choice::Batch,
     Choice::Immediate,
@@ -236,7 +237,7 @@ const HARMLESS: [Choice; 9] = [
 ];
 
 impl Api {
-    /// What a client does, drawn.
+    /// Draws the operations of a client.
     pub(super) fn drawn(&self) -> BoxedStrategy<Vec<Op>> {
         let calls = vec(self.call(), 1..self.calls + 1);
         let (keys, shared) = (self.keys, self.shared);

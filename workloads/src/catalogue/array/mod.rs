@@ -1,7 +1,8 @@
-//! `array`: cells of a sparse matrix are set, cleared and read, alone and by the row.
+//! `array`: cells of a sparse matrix are set, cleared and read, one at a time and row by row.
 //!
-//! Few cells, so that clients meet; indexes on both sides of where the tuple layer needs another byte;
-//! values from nothing to the limit and one byte beyond; and now and then an index that no array has.
+//! There are few cells, so that clients meet. Indexes are on both sides of the points where the tuple layer needs
+//! another byte. Values have lengths from zero to the limit, and one byte more. A few indexes are invalid for
+//! every array.
 
 mod planted;
 
@@ -19,25 +20,22 @@ use shaketable::{
 use shaketable_layers::{
     array::{self, Error},
     limits,
-    tx::{
-        self, Env,
-        Isolation::{self},
-        Transaction,
-    },
+    tx::{self, Env, Isolation, Transaction},
 };
 use shaketable_sim::seed::Stream;
 use std::collections::BTreeMap;
 
-/// The indexes that are drawn in each dimension: where one byte ends and two begin, and the last one.
+/// The indexes that are drawn in each dimension: on both sides of where an index needs another byte, and the
+/// largest ones.
 const INDEXES: [i64; 9] = [0, 1, 9, 10, 256, i64::MAX, 255, 65_536, i64::MAX - 1];
 
-/// The workload, drawn.
+/// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Array {
     dimensions: usize,
-    /// Of [`INDEXES`], how many are used.
+    /// How many of [`INDEXES`] are used.
     indexes: usize,
-    /// Values have up to so many bytes.
+    /// The maximum length of values, in bytes.
     longest: usize,
     planted: Option<Planted>,
 }
@@ -45,19 +43,19 @@ pub struct Array {
 /// One call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Op {
-    /// Sets a cell to so many bytes of this number.
+    /// Sets a cell to this byte, repeated this many times.
     Set(Vec<i64>, u8, usize),
-    /// Empties a cell.
+    /// Clears a cell.
     Clear(Vec<i64>),
     /// Reads a cell.
     Get(Vec<i64>),
     /// Reads the cells below a prefix.
     Cells(Vec<i64>),
-    /// Reads so many of the cells below a prefix, from the first one on or after an index.
+    /// Reads up to this many of the cells below a prefix, from the first one on or after an index.
     Page(Vec<i64>, Option<Vec<i64>>, usize),
 }
 
-/// What it answers.
+/// What a call returns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
     /// Written.
@@ -68,7 +66,7 @@ pub enum Answer {
     Cells(Cells),
 }
 
-/// Cells in order.
+/// Cells, in order.
 pub type Cells = Vec<(Vec<i64>, Content)>;
 
 fn space() -> Subspace {
@@ -87,7 +85,7 @@ fn contents(cells: Vec<(Vec<i64>, Bytes)>) -> Cells {
 }
 
 impl Array {
-    /// What the array says of an index before it looks at a cell.
+    /// Refuses an index that the array refuses before it reads a cell.
     fn accepts(&self, index: &[i64]) -> Result<(), Error> {
         if index.len() != self.dimensions {
             return Err(Error::WrongDimensions { given: index.len(), dimensions: self.dimensions });
@@ -95,7 +93,7 @@ impl Array {
         not_negative(index)
     }
 
-    /// The cells below a prefix, or why there are none to be asked for.
+    /// The cells below a prefix, or the reason why the array refuses the prefix.
     fn below(&self, model: &Stored, prefix: &[i64]) -> Result<Cells, Error> {
         if prefix.len() >= self.dimensions {
             return Err(Error::WrongDimensions { given: prefix.len(), dimensions: self.dimensions });
@@ -105,11 +103,11 @@ impl Array {
         Ok(below.map(|(index, value)| (index.clone(), value.clone())).collect())
     }
 
-    /// The key schema read from the other end.
+    /// Reads rows back by the key schema, as a model.
     fn read(&self, rows: &[tx::KeyValue]) -> Result<Stored, String> {
         let cell = |row: &tx::KeyValue| match space().unpack::<Vec<i64>>(&row.key) {
             Ok(index) if self.accepts(&index).is_ok() => Ok((index, Content::from(&row.value))),
-            _ => Err(format!("{} is no cell's key", row.key.escape_ascii())),
+            _ => Err(format!("{} is not the key of a cell", row.key.escape_ascii())),
         };
         rows.iter().map(cell).collect()
     }
@@ -152,7 +150,7 @@ impl Specimen for Array {
         let (dimensions, indexes) = (self.dimensions, &INDEXES[..self.indexes]);
         let cell = move || proptest::collection::vec(select(indexes), dimensions);
         let row = move || proptest::collection::vec(select(indexes), 0..dimensions);
-        // An index that no array has; some of them are prefixes.
+        // An index that every array refuses; some of these are prefixes.
         let mut negative = vec![0; dimensions];
         negative[dimensions - 1] = -1;
         let odd = vec![negative, vec![i64::MIN; dimensions], vec![0; dimensions + 1], Vec::new(), vec![-1]];

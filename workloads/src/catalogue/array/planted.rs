@@ -1,4 +1,4 @@
-//! A sparse array done wrong, one bug at a time.
+//! Planted bugs: a sparse array implemented or used wrongly.
 
 use super::{Answer, Cells, Op, array, contents, space};
 use crate::catalogue::shared;
@@ -20,21 +20,21 @@ shaketable::planted_bugs! {
     Unrecorded = UNRECORDED, "a set is retried after an unknown result without an operation record", "a blind write done twice";
     Unwritten = UNWRITTEN, "a set is acknowledged and never committed", "a write-behind cache";
     Deferred = DEFERRED, "a set is acknowledged at once and committed with the client's next one", "batching without a wait";
-    NotAwaited = NOT_AWAITED, "the commit is begun and not waited for", "fire and forget";
-    Remembered = REMEMBERED, "a client that asks again gets what it remembers", "a cache that nobody invalidates";
-    KeptVersion = KEPT_VERSION, "a client reads at a version that it keeps for a second", "a read version shared between transactions";
+    NotAwaited = NOT_AWAITED, "the commit is started and not awaited", "fire and forget";
+    Remembered = REMEMBERED, "a client that repeats a read gets the answer that it remembers", "a cache that is never invalidated";
+    KeptVersion = KEPT_VERSION, "a client reads at a version that it keeps for up to a second", "a read version shared between transactions";
     RiskyRead = RISKY_READ, "reads accept a causally risky read version", "an option set for its speed";
     FirstBatch = "first-batch", "the first batch of a range read is taken for the whole row", "a range that is longer than a batch";
     TextIndex = "text-index", "indexes are stored as decimal text, which sorts 10 before 9", "the naive encoding";
-    EmptyIsAbsent = "empty-is-absent", "an empty value reads as an unassigned cell", "absent and empty taken for one";
-    PageAgain = "page-again", "a page begins with the cell that the page before ended with", "a bound that is inclusive instead of exclusive";
+    EmptyIsAbsent = "empty-is-absent", "an empty value is read as an unassigned cell", "absent and empty treated alike";
+    PageAgain = "page-again", "a page begins with the last cell of the page before", "a bound that is inclusive instead of exclusive";
     PageOutside = "page-outside", "a page that begins after a cell of an earlier row takes cells of that row", "a bound that replaces another one";
-    CutShort = "cut-short", "a value beyond the limit is cut instead of refused", "a limit that is not an error";
-    NegativeZero = "negative-zero", "a negative index is taken for the cell at 0", "an index that is clamped instead of refused";
-    CellsAtSnapshot = "cells-at-snapshot", "the cells below a prefix are read at snapshot, however they are asked for", "a dropped conflict range";
+    CutShort = "cut-short", "a value beyond the limit is truncated instead of refused", "a limit that is not an error";
+    NegativeZero = "negative-zero", "a negative index is taken for index 0", "an index that is clamped instead of refused";
+    CellsAtSnapshot = "cells-at-snapshot", "the cells below a prefix are read at snapshot, whatever isolation was requested", "a dropped conflict range";
 }
 
-/// The isolation at which a look is done that was asked for at this one.
+/// The isolation at which a look is performed that was requested at `asked`.
 pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolation {
     match (planted, op) {
         (Some(Planted::CellsAtSnapshot), Op::Cells(_)) => Isolation::Snapshot,
@@ -42,7 +42,7 @@ pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolati
     }
 }
 
-/// Does a call that the bug touches; `None` when it leaves this one as it is.
+/// Performs a call that the bug changes; `None` for every other call.
 pub async fn perform<T: Transaction>(
     planted: Planted,
     dimensions: usize,
@@ -154,7 +154,7 @@ async fn cells_as_text<T: Transaction>(tx: &T, under: Subspace) -> tx::Result<Ce
     Ok(rows.into_iter().map(cell).collect())
 }
 
-/// All cells as the text encoding stores them.
+/// All cells, as the text encoding stores them.
 pub async fn stored_as_text<T: Transaction>(
     tx: &T,
 ) -> tx::Result<Result<BTreeMap<Vec<i64>, Content>, String>> {

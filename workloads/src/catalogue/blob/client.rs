@@ -1,4 +1,4 @@
-//! How one call is performed in a transaction, and the claim that it reads no chunk which it does not need.
+//! How one call is performed in a transaction, and the claim that a look reads no chunk which it does not need.
 
 use super::{
     Answer, Blob, Op,
@@ -20,7 +20,7 @@ use shaketable_layers::{
     },
 };
 
-/// The blobs of a kind of writers.
+/// The layer with the chunk size of this kind of writers.
 pub(super) fn of_kind(chunks: [usize; 2], kind: usize) -> Blobs {
     match kind % 3 {
         2 => Blobs::new(space()),
@@ -28,12 +28,12 @@ pub(super) fn of_kind(chunks: [usize; 2], kind: usize) -> Blobs {
     }
 }
 
-/// Blobs with chunks of this size, ten of them in a part.
+/// The layer with chunks of this size, and ten of them in a part.
 pub(super) fn blobs(chunk: usize) -> Blobs {
     Blobs::with_sizes(space(), chunk, 10 * chunk).expect("sizes within the limits")
 }
 
-/// The generation that is asked for where this one is: the same, or another.
+/// The generation to request when the blob has this one: the same, or another.
 pub(super) fn generation_to_ask(found: Option<Generation>, same: bool) -> Generation {
     let found = found.unwrap_or(Generation { version: 0, step: 0 });
     Generation { step: found.step + i64::from(!same), ..found }
@@ -96,7 +96,7 @@ impl Blob {
                 Answer::Stat(stat.map(|stat| (stat.size, stat.generation)))
             }
             Op::Sizes(chunk, part) => {
-                // A look, for the answer to have its place among the others.
+                // A read, so that the call has a place in the history.
                 one.exists(tx, self.name(0), isolation).await?;
                 Blobs::with_sizes(space(), *chunk, *part)?;
                 Answer::Sized
@@ -104,8 +104,8 @@ impl Blob {
         })
     }
 
-    /// Claims that a look reads no chunk outside of `start` to `end`; only of the first read of a blob in
-    /// its transaction, for all reads add up.
+    /// Claims that a look reads no chunk outside of `start` to `end`. This is checked only for the first read of a
+    /// blob in its transaction, because the conflict ranges of all reads add up.
     pub(super) async fn sparing<T: Transaction>(
         &self,
         tx: &T,
@@ -127,7 +127,7 @@ impl Blob {
         Ok(())
     }
 
-    /// The size of a blob, and of its chunks. Read at snapshot, so that no look conflicts because of it.
+    /// The size of a blob and the size of its chunks, read at snapshot so that this read does not conflict.
     pub(super) async fn chunk<T: Transaction>(
         &self,
         tx: &T,
@@ -144,10 +144,11 @@ impl Blob {
 
 const READ: &[u8] = b"\xff\xff/transaction/read_conflict_range/";
 
-/// The keys below `space` that this transaction has read serializably so far: where such a range begins, and
-/// where it ends.
+/// The keys below `space` that this transaction has read serializably so far: each key at which such a range
+/// begins or ends, and whether it begins there.
 pub(super) async fn conflicts<T: Transaction>(tx: &T, space: &Subspace) -> tx::Result<Vec<(Bytes, bool)>> {
-    // All that begins with the prefix: encoded integers may begin with 0xff, where a subspace's range ends.
+    // Everything with this prefix, because encoded integers may begin with 0xff, where the range of a subspace
+    // ends.
     let end = strinc(space.bytes()).unwrap_or_else(|| vec![0xff].into());
     let range = RangeOption::new([READ, space.bytes()].concat(), [READ, &end].concat());
     let rows = tx.get_range_all(range, Serializable).await?;

@@ -1,10 +1,12 @@
-//! `blob`: byte strings in chunks are written, appended to, overwritten, cut off and read in part.
+//! `blob`: byte strings that are stored in chunks are written, appended to, overwritten, truncated and read in
+//! part.
 //!
-//! Few blobs and small chunks, so that most writes meet the middle of a chunk, its edge, or several; three
-//! writers with chunk sizes of their own; empty blobs beside missing ones; and offsets beyond the end,
-//! which the layer refuses, or answers with nothing. Offsets and lengths stand at the edges of chunks and
-//! beside them. Names are prefixes of each other, and now and then as long as a key can be, or longer. A slice
-//! must read no chunk that it does not need, and a look at snapshot must conflict with nothing.
+//! There are few blobs and chunks are small, so that most writes begin or end inside a chunk, at its edge, or
+//! cover several chunks. Three kinds of writers use chunk sizes of their own. Some blobs are empty and some do not
+//! exist. Some offsets are beyond the end, which the layer refuses, or for which it returns nothing. Offsets and
+//! lengths are at the edges of chunks and next to them. Names are prefixes of each other; a few are as long as a
+//! key allows, or longer. A slice must read no chunk that it does not need, and a look at snapshot must not
+//! conflict.
 
 mod client;
 mod model;
@@ -40,20 +42,20 @@ use shaketable_layers::{
 use shaketable_sim::seed::Stream;
 use std::fmt::Debug;
 
-/// The workload, drawn.
+/// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Blob {
-    /// The names: so many of [`CONFUSED`] from this one on.
+    /// The names: the first of [`CONFUSED`], and how many from there on.
     names: (usize, usize),
-    /// The chunk sizes of two kinds of writers; a third one has those of [`Blobs::new`].
+    /// The chunk sizes of two kinds of writers; the third kind uses [`Blobs::new`](shaketable_layers::blob::Blobs::new).
     chunks: [usize; 2],
-    /// What is written has up to so many bytes.
+    /// The maximum length of what is written, in bytes.
     longest: usize,
     planted: Option<Planted>,
 }
 
 impl Blob {
-    /// Blobs of these names and chunk sizes, as another workload has them.
+    /// Blobs with these names and chunk sizes, for another workload.
     pub(crate) fn among(names: (usize, usize), chunks: [usize; 2], longest: usize) -> Blob {
         Blob { names, chunks, longest, planted: None }
     }
@@ -86,7 +88,7 @@ impl Specimen for Blob {
     }
 
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Blob {
-        // Now and then a chunk is as large as a value can be.
+        // In a few seeds a chunk is as large as a value can be.
         let chunk = match rng.chance(0.04) {
             true => VALUE_SIZE_LIMIT,
             false => *rng.pick(&[4, 16, 64, 500]),
@@ -138,7 +140,7 @@ impl Specimen for Blob {
             Op::Size(_, name) | Op::Exists(name) | Op::Stat(name) => (*name, Some((0, Some(0)))),
             _ => (0, None),
         };
-        // What conflicts is not told of keys beyond the limit.
+        // Conflict ranges of keys beyond the size limit are not reported.
         let bounds = bounds.filter(|_| name < LONG[0] && isolation == Serializable);
         let Some((start, Some(end))) = bounds else { return self.do_it(tx, op, isolation).await };
         let name = self.name(name);

@@ -28,7 +28,7 @@ impl std::fmt::Debug for Stored {
 }
 
 impl Blob {
-    /// Does one call on the model.
+    /// Performs one call on the model.
     pub(super) fn replayed(&self, model: &mut Model, op: &Op, at: &At) -> Result<Answer, Error> {
         let slice = |model: &Model, name: &[u8], start: u64, length: u64| {
             let end = end(start, length)?;
@@ -112,22 +112,22 @@ impl Blob {
     }
 }
 
-/// What the layer answers about an end that has no offset.
+/// The end of a slice, or the error for an end that overflows.
 fn end(start: u64, length: u64) -> Result<u64, Error> {
     start.checked_add(length).ok_or(Error::Overflow { start, length })
 }
 
-/// What the layer says of a name under which nothing can be written.
+/// Refuses a name that is too long to be written.
 pub(crate) fn writable(name: &[u8]) -> Result<(), Error> {
     Ok(limits::key(&places(name).1.pack(&(u64::MAX,)))?)
 }
 
-/// What it says of a name under which nothing can be.
+/// Refuses a name that is too long to be read.
 fn readable(name: &[u8]) -> Result<(), Error> {
     Ok(limits::key(&places(name).0)?)
 }
 
-/// Puts a change into the model.
+/// Applies a change to a blob of the model.
 pub(crate) fn change(
     model: &mut Model,
     name: &[u8],

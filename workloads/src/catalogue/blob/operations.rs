@@ -13,52 +13,52 @@ use std::{fmt::Debug, sync::LazyLock};
 /// One call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Op {
-    /// Replaces a blob; by the writer of this chunk size.
+    /// Replaces a blob, as the writer of this kind.
     Write(usize, usize, Data),
-    /// Appends to it.
+    /// Appends to a blob, as the writer of this kind.
     Append(usize, usize, Data),
-    /// Writes from an offset.
+    /// Writes at an offset.
     WriteAt(usize, u64, Data),
-    /// Cuts it off.
+    /// Truncates a blob.
     Truncate(usize, u64),
-    /// Removes it.
+    /// Deletes a blob.
     Delete(usize),
-    /// Reads all of it.
+    /// Reads a whole blob.
     Read(usize),
     /// Reads a slice.
     ReadRange(usize, u64, u64),
-    /// Reads a slice of its generation, or of one that it is not in.
+    /// Reads a slice of the blob's generation, or of another generation.
     ReadRangeOf(usize, bool, u64, u64),
-    /// Asks for its size; by the reader of this chunk size.
+    /// Reads its size, as the reader of this kind.
     Size(usize, usize),
-    /// Asks whether it is there.
+    /// Reads whether it exists.
     Exists(usize),
-    /// Asks for its size and its generation.
+    /// Reads its size and its generation.
     Stat(usize),
-    /// Asks for blobs with chunks and parts of these sizes.
+    /// Configures the layer with chunks and parts of these sizes.
     Sizes(usize, usize),
 }
 
-/// What it answers.
+/// What a call returns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
-    /// Written: this is the blob's generation.
+    /// Written; the blob now has this generation.
     Written(Generation),
-    /// Deleted, if it was there.
+    /// Whether the blob existed.
     Deleted(bool),
-    /// What was read.
+    /// The content that was read.
     Content(Option<Content>),
     /// The size.
     Size(Option<u64>),
-    /// Whether it is there.
+    /// Whether it exists.
     Exists(bool),
     /// The size and the generation.
     Stat(Option<(u64, Generation)>),
-    /// Sizes that are possible.
+    /// The sizes are valid.
     Sized,
 }
 
-/// What is written: so many bytes that tell who wrote them, and each its place.
+/// What is written: bytes that identify the write and, within it, their position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Data {
     tag: u32,
@@ -66,44 +66,44 @@ pub struct Data {
 }
 
 impl Data {
-    /// Drawn with up to so many bytes; its tag is told later.
+    /// Data of up to this length; the tag is set later.
     fn up_to(longest: usize) -> impl Strategy<Value = Data> {
         (0..=longest).prop_map(|length| Data { tag: 0, length })
     }
 
-    /// So many bytes.
+    /// Data of this length.
     pub(crate) fn of(length: usize) -> Data {
         Data { tag: 0, length }
     }
 
-    /// Makes it what this client writes as number so.
+    /// Sets the tag: this client, and the number of the write.
     pub(crate) fn tag(&mut self, client: usize, number: usize) {
         self.tag = (client << 16 | (number & 0xffff)) as u32;
     }
 
-    /// The bytes: the tag in each four of them, mixed with their place.
+    /// The bytes: each four bytes are the tag, combined with their position.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         (0..self.length).map(|i| self.tag.to_be_bytes()[i % 4] ^ (i / 4) as u8).collect()
     }
 }
 
-/// The longest name: one byte more, and the key of a chunk is too long.
+/// The longest name. With one byte more, the key of a chunk would be too long.
 pub(super) static LONGEST: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let rest = places(b"").1.pack(&(u64::MAX,)).len();
     vec![b'n'; KEY_SIZE_LIMIT - rest]
 });
 
-/// One byte longer: a blob that cannot be written, and is not there.
+/// One byte longer than that: the name of a blob that cannot be written, and therefore does not exist.
 pub(super) static TOO_LONG: LazyLock<Vec<u8>> = LazyLock::new(|| vec![b'n'; LONGEST.len() + 1]);
 
-/// So long that the manifest's key is longer than any key, by a byte.
+/// A name for which even the manifest's key is too long, by one byte.
 pub(super) static MUCH_TOO_LONG: LazyLock<Vec<u8>> =
     LazyLock::new(|| vec![b'n'; KEY_SIZE_LIMIT + 1 - places(b"").0.len()]);
 
 /// The numbers of the long names.
 pub(super) const LONG: [usize; 3] = [1_000, 1_001, 1_002];
 
-/// A number beside a place where a chunk begins, or there; the first chunks of any of these sizes.
+/// A number at the beginning of a chunk, or next to it, for one of the first chunks of one of these sizes.
 pub(crate) fn edge(chunks: Vec<usize>, most: u64) -> BoxedStrategy<u64> {
     (select(chunks), 0..=most, 0..3u64)
         .prop_map(|(chunk, number, beside)| (number * chunk as u64 + beside).saturating_sub(1))
@@ -111,12 +111,12 @@ pub(crate) fn edge(chunks: Vec<usize>, most: u64) -> BoxedStrategy<u64> {
 }
 
 impl Blob {
-    /// A blob's name; now and then a long one.
+    /// Draws a blob's name, which is rarely a long one.
     fn names(&self) -> BoxedStrategy<usize> {
         prop_oneof![30 => 0..self.names.1, 1 => select(&[LONG[0], LONG[1], LONG[1], LONG[2]][..])].boxed()
     }
 
-    /// One call.
+    /// Draws one call.
     pub(crate) fn calls(&self) -> BoxedStrategy<Op> {
         let (name, kind) = (|| self.names(), || 0..3usize);
         let longest = self.longest;
@@ -129,7 +129,7 @@ impl Blob {
                 1 => Just(Data::of(0)),
             ]
         };
-        // Every chunk has the name in its key: of a long one, few fit into a transaction.
+        // The key of each chunk contains the name. If the name is long, few chunks fit into a transaction.
         let named = || {
             let most = |name| if name < LONG[0] { usize::MAX } else { 16 };
             (name(), data()).prop_map(move |(name, data)| (name, Data::of(data.length.min(most(name)))))
@@ -165,7 +165,7 @@ impl Blob {
     }
 }
 
-/// Whether a call is about a blob with a long name.
+/// Whether a call uses a blob with a long name.
 pub(super) fn has_long_name(op: &Op) -> bool {
     match op {
         Op::Write(_, name, _)
@@ -188,7 +188,7 @@ pub(crate) fn is_look(op: &Op) -> bool {
     !matches!(op, Op::Write(..) | Op::Append(..) | Op::WriteAt(..) | Op::Truncate(..) | Op::Delete(_))
 }
 
-/// Gives what is written the tag of its client and its number.
+/// Sets the tag of the data that a call writes: its client and its number.
 pub(crate) fn tag(op: &mut Op, client: usize, number: usize) {
     if let Op::Write(_, _, data) | Op::Append(_, _, data) | Op::WriteAt(_, _, data) = op {
         data.tag(client, number);
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_tells_who_wrote_it() {
+    fn bytes_identify_their_write() {
         let data = |tag| Data { tag, length: 300 }.bytes();
         let (one, other) = (data(0x0001_0001), data(0x0001_0002));
         assert_eq!(one.len(), 300);

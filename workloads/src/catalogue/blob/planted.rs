@@ -1,4 +1,4 @@
-//! Blobs done wrong, one bug at a time: as the recipes print them, or as one would write them in haste.
+//! Planted bugs: blobs implemented or used wrongly, as published recipes do it or as is easily done by mistake.
 
 use super::{
     Answer, Op,
@@ -20,29 +20,29 @@ use shaketable_layers::{
 
 shaketable::planted_bugs! {
     Unrecorded = UNRECORDED, "an append is retried after an unknown result without an operation record", "an append done twice";
-    TailKept = "tail-kept", "a write does not clear what was there, and a read takes every chunk", "the official recipe's write";
-    EmptyIsMissing = "empty-is-missing", "a blob without a chunk is taken for no blob", "the recipe, which stores nothing but chunks";
-    EmptyKeeps = "empty-keeps", "a write of nothing returns at once", "the official recipe's write";
+    TailKept = "tail-kept", "a write does not clear the previous content, and a read takes every chunk", "the official recipe's write";
+    EmptyIsMissing = "empty-is-missing", "a blob without a chunk is taken for a missing blob", "the recipe, which stores nothing but chunks";
+    EmptyKeeps = "empty-keeps", "a write of zero bytes returns at once", "the official recipe's write";
     WholeRead = "whole-read", "a slice scans the blob from its beginning", "the recipe's read of a range";
     SizeReads = "size-reads", "the size is the sum of all chunks", "the recipe's size";
     FirstBatch = "first-batch", "the first batch of a range read is taken for the whole content", "a range that is longer than a batch";
     SnapshotAppend = "snapshot-append", "an append reads the end of the blob at snapshot", "a write that depends on a read without isolation";
-    WrappingEnd = "wrapping-end", "start and length of a slice are added without a look at the overflow", "an end that wraps around";
-    LateStart = "late-start", "a slice from beyond the end is taken from the end backwards", "an offset that is clamped";
+    WrappingEnd = "wrapping-end", "start and length of a slice are added without a check for overflow", "an end that wraps around";
+    LateStart = "late-start", "a slice from beyond the end is read backwards from the end", "an offset that is clamped";
     OwnChunk = "own-chunk", "a slice finds its first chunk by the reader's chunk size", "a chunk size that is not stored";
-    OneChunk = "one-chunk", "a write over the edge of a chunk ends there", "a write into the chunk where it begins";
+    OneChunk = "one-chunk", "a write that crosses the edge of a chunk ends there", "a write into the chunk where it begins";
     LengthOnly = "length-only", "truncating changes the size and leaves the chunks", "a cut that only the manifest knows";
-    GenerationKept = "generation-kept", "a write at an offset leaves the generation as it is", "a change that nobody can notice";
+    GenerationKept = "generation-kept", "a write at an offset does not change the generation", "a change that cannot be noticed";
     EndIncluded = "end-included", "a slice that ends where a chunk begins reads that chunk too", "a bound that is off by one";
     EdgeKept = "edge-kept", "a blob that is cut where a chunk begins keeps that chunk", "a bound that is off by one";
-    SliceAtSnapshot = "slice-at-snapshot", "a slice is read at snapshot, however it is asked for", "a dropped conflict range";
-    SnapshotConflicts = "snapshot-conflicts", "what is asked for at snapshot is read serializably", "an isolation that is not passed on";
-    AnyGeneration = "any-generation", "a slice of a generation is read from whatever is there", "a comparison that is left out";
-    NameWithoutEnd = "name-without-end", "deleting clears all that begins with the blob's name", "a prefix without an end";
-    LongNameWritten = "long-name-written", "a name that is too long is found out by the commit", "a limit that is not checked";
+    SliceAtSnapshot = "slice-at-snapshot", "a slice is read at snapshot, whatever isolation was requested", "a dropped conflict range";
+    SnapshotConflicts = "snapshot-conflicts", "a read that is requested at snapshot is serializable", "an isolation that is not passed on";
+    AnyGeneration = "any-generation", "a slice of a generation is read from whatever generation is stored", "a comparison that is left out";
+    NameWithoutEnd = "name-without-end", "deleting a blob clears every key with the blob's name as its prefix", "a prefix without an end";
+    LongNameWritten = "long-name-written", "a name that is too long is refused only by the commit", "a limit that is not checked";
 }
 
-/// A manifest as it is stored; content is in place.
+/// A manifest as it is stored, of a blob whose content is in place.
 #[derive(Clone, Copy)]
 struct Manifest {
     size: u64,
@@ -76,13 +76,13 @@ async fn next<T: Transaction>(tx: &T, old: Option<Manifest>) -> Result<Generatio
     })
 }
 
-/// Every chunk that is there, in order, as the recipe reads a blob.
+/// Every chunk that is stored, in order, which is how the recipe reads a blob.
 async fn chunks<T: Transaction>(tx: &T, name: &[u8]) -> Result<Vec<Bytes>, Error> {
     let rows = shared::rows(tx, &places(name).1).await?;
     Ok(rows.into_iter().map(|row| row.value).collect())
 }
 
-/// Does a call that the bug touches; `None` when it leaves this one as it is.
+/// Performs a call that the bug changes; `None` for every other call.
 pub async fn perform<T: Transaction>(
     planted: Planted,
     sizes: [usize; 2],
@@ -236,7 +236,7 @@ pub async fn perform<T: Transaction>(
             let name = name_of(*name);
             let old = match manifest(tx, name, true).await {
                 Ok(Some(old)) if *size <= old.size => old,
-                // A call that is refused is left to the layer.
+                // Calls that the layer refuses are left to the layer.
                 Ok(_) => return None,
                 Err(e) => return Some(Err(e)),
             };

@@ -1,4 +1,4 @@
-//! Everything stored, read by the key schema, chunk by chunk, as a model.
+//! Everything that is stored, read by the key schema, chunk by chunk, as a model.
 
 use super::{Model, Stored};
 use crate::catalogue::shared;
@@ -14,13 +14,13 @@ pub(crate) fn space() -> Subspace {
     Subspace::from("blobs")
 }
 
-/// The key of a blob's manifest, and where its content is in place.
+/// The key of a blob's manifest, and the subspace of its content when that is in place.
 pub(crate) fn places(name: &[u8]) -> (Vec<u8>, Subspace) {
     (space().pack(&(0, TupleBytes::from(name))), space().subspace(&(1, TupleBytes::from(name))))
 }
 
-/// Every blob, read by the key schema, chunk by chunk. Says what is not as it must be: a chunk that is
-/// nobody's, one too short or too long, a hole.
+/// Reads every blob by the key schema, chunk by chunk. The inner error describes a broken invariant: a chunk that
+/// belongs to no blob, has the wrong length, or is missing.
 pub(crate) async fn stored<T: Transaction>(tx: &T) -> tx::Result<Result<Model, String>> {
     let rows = shared::rows(tx, &space()).await?;
     Ok(whole(rows.into_iter().map(|row| (row.key, row.value)).collect()))
@@ -41,9 +41,9 @@ fn whole(rows: BTreeMap<Bytes, Bytes>) -> Result<Model, String> {
         while (bytes.len() as u64) < size {
             let at = bytes.len() as u64;
             let chunk = rows.get(&place.pack(&(at,))[..]).filter(|c| c.len() as u64 == chunk.min(size - at));
-            bytes.extend_from_slice(chunk.ok_or_else(|| {
-                format!("{} of {size} bytes has not the chunk it must have at {at}", words(&name))
-            })?);
+            bytes.extend_from_slice(
+                chunk.ok_or_else(|| format!("{} of {size} bytes lacks its chunk at {at}", words(&name)))?,
+            );
             named += 1;
         }
         model.insert(name.to_vec(), Stored { generation: Generation { version, step }, bytes });
@@ -52,14 +52,15 @@ fn whole(rows: BTreeMap<Bytes, Bytes>) -> Result<Model, String> {
     match model.len() + named + uploads == rows.len() {
         true => Ok(model),
         false => Err(format!(
-            "of {} keys {} are no blob's and no upload's",
+            "of {} keys {} belong to no blob and no upload",
             rows.len(),
             rows.len() - model.len() - named - uploads
         )),
     }
 }
 
-/// How many keys belong to uploads under way: their records, the marks of their parts, the chunks.
+/// The number of keys that belong to uploads in progress: their records, the marks of their parts, and their
+/// chunks.
 fn uploads(rows: &BTreeMap<Bytes, Bytes>) -> Result<usize, String> {
     let mut keys = 0;
     for (key, record) in rows {
@@ -80,7 +81,7 @@ fn uploads(rows: &BTreeMap<Bytes, Bytes>) -> Result<usize, String> {
             for at in (0..length).step_by(chunk as usize) {
                 let stored = rows.get(&content.pack(&(number * part + at,))[..]);
                 if stored.is_none_or(|stored| stored.len() as u64 != chunk.min(length - at)) {
-                    return Err(format!("part {number} of an upload has not the chunk it must have at {at}"));
+                    return Err(format!("part {number} of an upload lacks its chunk at {at}"));
                 }
                 keys += 1;
             }
@@ -94,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chunk_that_is_nobodys_and_one_that_is_missing_are_noticed() {
+    fn extra_and_missing_chunks_are_found() {
         let (manifest, content) = places(b"x");
         let key = |at: u64| Bytes::from(content.pack(&(at,)));
         let size = foundationdb_tuple::pack(&(3u64, 2u64, 5i64, 0i64, TupleBytes::from(&b""[..])));
@@ -106,7 +107,7 @@ mod tests {
         let model = whole(rows.clone()).expect("a whole blob");
         assert_eq!(model[&b"x"[..]].bytes, b"abc");
         rows.insert(key(4), Bytes::new());
-        assert!(whole(rows.clone()).is_err_and(|why| why.contains("no blob's")));
+        assert!(whole(rows.clone()).is_err_and(|why| why.contains("no blob and no upload")));
         rows.remove(&key(2));
         assert!(whole(rows).is_err_and(|why| why.contains("at 2")));
     }

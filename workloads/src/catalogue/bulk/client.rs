@@ -1,4 +1,4 @@
-//! How a client performs an operation: writers, workers of the job, builders of a space and its readers.
+//! How a client performs an operation: writers, workers of the job, and builders and readers of the workspace.
 
 use super::{
     Answer, Bulk, Looks, Op,
@@ -19,17 +19,17 @@ use shaketable_layers::{
 };
 use std::time::Duration;
 
-/// What a client holds.
+/// The state of a client.
 pub struct Client<D: Database> {
     pub(super) session: Session<D>,
-    /// The tag of the build that its last one is to replace.
+    /// The tag of the build that the client's last build replaces.
     pub(super) base: Option<u32>,
-    /// Which build was current when it looked first; only a planted bug relies on it.
+    /// The build that was current when the client first read it; only a planted bug uses this.
     pub(super) remembered: Option<BuildId>,
 }
 
 impl Bulk {
-    /// Does an operation.
+    /// Performs an operation.
     pub(super) async fn perform<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
         let Client { session, base, .. } = client;
         let db = &session.database().clone();
@@ -143,8 +143,8 @@ impl Bulk {
         }
     }
 
-    /// Begins a build and writes up to so many batches of it. Answers the tag of the one it is to replace. The
-    /// timer is that of the last sign of life, and began before it.
+    /// Begins a build and writes up to `most` batches of it. Returns the tag of the build that it is to replace.
+    /// The timer belongs to the last claim, and was started before that claim.
     pub(super) async fn make<D: Database>(
         &self,
         db: &D,
@@ -174,7 +174,7 @@ impl Bulk {
         Ok(base.map(tag_of))
     }
 
-    /// Reads the current build in batches, each of which makes sure that it still is.
+    /// Reads the current build in batches, each of which verifies that the build is still current.
     async fn pages<D: Database>(&self, db: &D) -> Result<Outcome<Answer>, RunError<Error>> {
         let workspace = &workspace();
         let current = db.run(|tx, _| async move { workspace.current(&tx, Snapshot).await }).await?;
@@ -202,7 +202,7 @@ impl Bulk {
         }
     }
 
-    /// What a builder or a reader does between two transactions.
+    /// The pause of a builder or a reader between two transactions.
     pub(super) async fn pause<D: Database>(&self, db: &D) {
         if self.pause > 0 {
             db.env().sleep(Duration::from_millis(self.pause)).await;
@@ -210,7 +210,7 @@ impl Bulk {
     }
 }
 
-/// A build is not given up while its builder is at work.
+/// Objects if a build was given up while its builder was active.
 fn alive(outcome: Outcome<Answer>, timer: &mut Timer) -> Outcome<Answer> {
     match outcome {
         Outcome::Answered(Answer::GivenUp) if !timer.is_over() => {
@@ -224,7 +224,7 @@ pub(super) fn done<A>(ran: Result<A, RunError<Error>>) -> Outcome<Answer> {
     ran.map_or_else(|e| refused(e.error), |_| Outcome::Answered(Answer::Done))
 }
 
-/// A worker that gave up: its batches may have been done, and may be done by the next one.
+/// The outcome of a worker that gave up: its batches may have been done, or may be done by the next worker.
 pub(super) fn worked(e: RunError<Error>) -> Outcome<Answer> {
     unexpected(&e.error, Outcome::Unknown)
 }
@@ -238,7 +238,7 @@ pub(super) fn refused(error: Error) -> Outcome<Answer> {
     }
 }
 
-/// The answer of a build made in one transaction.
+/// The answer for a build that was made in one transaction.
 pub(super) fn looks(Recorded(mut looks): Recorded<Looks>) -> Answer {
     looks.pop().map_or(Answer::GivenUp, Answer::AtOnce)
 }

@@ -1,4 +1,4 @@
-//! Several calls in one transaction: about the job, and about a whole build.
+//! Several calls in one transaction: calls about the job, or all calls of a build.
 
 use super::{
     Act, Bulk, Looks, Told,
@@ -13,7 +13,7 @@ use shaketable_layers::{
 };
 use std::time::Duration;
 
-/// Does several calls about the job.
+/// Performs several calls about the job.
 pub(super) async fn together<T: Transaction>(
     tx: &T,
     env: &Env,
@@ -42,7 +42,7 @@ pub(super) fn progress(progress: Progress) -> Told {
     Told::Progress(progress.rows, progress.finished, progress.cursor.to_vec())
 }
 
-/// Makes a build in one transaction, and looks at it all the time.
+/// Makes a build in one transaction, and observes it after each step.
 pub(super) async fn at_once<D: Database>(
     db: &D,
     tx: &D::Transaction,
@@ -103,7 +103,7 @@ pub(super) async fn at_once<D: Database>(
     let again = workspace.discard(tx, build).await?;
     let gone = observed().await?;
     let pinned = [pinned_before, pinned().await?];
-    // Sometimes, for others are to find something to clear, too.
+    // Only sometimes, so that other clients find something to clear, too.
     let cleared = tag % 2 > 0 || clear(tx, bulk.build.1).await?;
     Ok(Looks {
         tags: [before, base, current().await?],
@@ -116,8 +116,8 @@ pub(super) async fn at_once<D: Database>(
     })
 }
 
-/// Clears what is retired, what this very transaction has retired too. Whether all of it is gone, and as many
-/// rows as there were.
+/// Clears what is retired, including what this transaction has retired. Returns whether everything is cleared, and
+/// the number of rows was right.
 async fn clear<T: Transaction>(tx: &T, most: usize) -> Result<bool, Error> {
     let space = workspace_space();
     let retired = async || -> Result<(usize, usize), Error> {
@@ -132,7 +132,7 @@ async fn clear<T: Transaction>(tx: &T, most: usize) -> Result<bool, Error> {
     };
     let (builds, rows) = retired().await?;
     let mut cleared = 0;
-    // Each batch clears a row, or is the last one of a build.
+    // Each batch clears a row, or is the last batch of a build.
     for _ in 0..=builds + rows {
         let batch = workspace().clear_retired(tx, most).await?;
         cleared += batch.rows;
@@ -143,13 +143,13 @@ async fn clear<T: Transaction>(tx: &T, most: usize) -> Result<bool, Error> {
     Ok(cleared == rows && retired().await? == (0, 0))
 }
 
-/// Whether each of these was refused: names at the limit and beyond it, keys at the ends of a range.
+/// Whether each of these was refused: names at the limit and beyond it, and keys at the ends of a range.
 pub(super) async fn beyond<T: Transaction>(tx: &T) -> Result<Vec<bool>, Error> {
     let named = |bytes: usize| {
         let name = vec![b'n'; bytes - jobs().pack(&(TupleBytes::from(&b""[..]),)).len()];
         matches!(Job::new(&jobs(), &name, rows().range()), Err(Error::TooLarge(_)))
     };
-    // The id that takes most bytes in a tuple is all zeros.
+    // The id with the longest tuple encoding is all zeros.
     let below = |bytes: usize| {
         let record = Subspace::all().pack(&(1, TupleBytes::from(&[0; 16][..]))).len();
         let workspace = bulk::Workspace::new(Subspace::from_bytes(vec![b'w'; bytes - record]));
@@ -173,5 +173,5 @@ pub(super) async fn beyond<T: Transaction>(tx: &T) -> Result<Vec<bool>, Error> {
     ])
 }
 
-/// What [`beyond`] must return; a key within the bounds of the range is not refused, whatever it looks like.
+/// What [`beyond`] must return. A key within the bounds of the range is not refused, whatever its content.
 pub(super) const BEYOND: [bool; 9] = [false, true, false, true, false, true, false, true, true];

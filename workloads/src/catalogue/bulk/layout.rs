@@ -31,7 +31,7 @@ pub(super) fn job() -> Job {
     Job::new(&jobs(), b"index", rows().range()).expect("a short name")
 }
 
-/// Where the job's progress is.
+/// The key of the job's progress.
 pub(super) fn job_key() -> Vec<u8> {
     jobs().pack(&(TupleBytes::from(&b"index"[..]),))
 }
@@ -40,12 +40,12 @@ pub(super) fn workspace() -> bulk::Workspace {
     bulk::Workspace::new(workspace_space()).expect("a short prefix")
 }
 
-/// The value of a row of the source.
+/// The value in a row of the source.
 pub(super) fn value(row: &[u8]) -> Result<i64, Error> {
     unpack::<(i64,)>(row).map(|(value,)| value).map_err(|_| Error::Foreign(Bytes::copy_from_slice(row)))
 }
 
-/// The build of a tag, which names one operation of a run.
+/// The build with this tag. A tag identifies one operation of a run.
 pub(super) fn build_id(tag: u32) -> BuildId {
     BuildId(u128::from(tag).to_be_bytes())
 }
@@ -55,12 +55,12 @@ pub(super) fn tag_of(build: BuildId) -> u32 {
     u128::from_be_bytes(build.0) as u32
 }
 
-/// What a row of a build holds.
+/// The value of a row of a build.
 pub(super) fn built(tag: u32) -> Vec<u8> {
     pack(&(tag,))
 }
 
-/// The tag of a build's rows, which must be all of one: nothing missing, nothing mixed.
+/// The tag of a build's rows. All rows must be present and have the same tag.
 pub(super) fn tag(space: &Subspace, rows: &[KeyValue], expected: i64) -> Result<u32, String> {
     let mut tag = None;
     for (place, row) in (0..).zip(rows) {
@@ -70,7 +70,9 @@ pub(super) fn tag(space: &Subspace, rows: &[KeyValue], expected: i64) -> Result<
             (Some((at,)), Some((found,))) if at == place && tag.is_none_or(|tag| tag == found) => {
                 tag = Some(found);
             }
-            _ => return Err(format!("row {place} of a build is {at:?} of tag {found:?}, after tag {tag:?}")),
+            _ => {
+                return Err(format!("row {place} of a build is {at:?} of tag {found:?}, after tag {tag:?}"));
+            }
         }
     }
     match tag {
@@ -79,7 +81,7 @@ pub(super) fn tag(space: &Subspace, rows: &[KeyValue], expected: i64) -> Result<
     }
 }
 
-/// Adds a row to the index, or takes it away.
+/// Adds a row to the index, or removes it.
 fn index<T: Transaction>(tx: &T, row: &[u8], value: i64, adds: bool) {
     let one: i64 = if adds { 1 } else { -1 };
     tx.atomic_op(&counts().pack(&(value,)), &one.to_le_bytes(), MutationType::Add);
@@ -96,7 +98,7 @@ pub(super) async fn work<T: Transaction>(tx: T, row: KeyValue) -> Result<(), Err
     Ok(())
 }
 
-/// Sets a row or removes it, and keeps the index right if the job has passed it. Answers what was there.
+/// Sets a row or removes it, and updates the index if the job has passed the row. Returns the previous value.
 pub(super) async fn put<T: Transaction>(
     tx: &T,
     job: &Job,
@@ -108,7 +110,7 @@ pub(super) async fn put<T: Transaction>(
     put_row(tx, row, new, indexed).await
 }
 
-/// The same for a row of which it is known whether the job has passed it.
+/// Sets a row or removes it, when it is known whether the job has passed it.
 pub(super) async fn put_row<T: Transaction>(
     tx: &T,
     row: i64,
@@ -128,7 +130,7 @@ pub(super) async fn put_row<T: Transaction>(
     Ok(old)
 }
 
-/// The rows of a space behind a key of it, or up to so many of them.
+/// The rows of a space after `last`, up to `most` of them.
 pub(super) async fn rest<T: Transaction>(
     tx: &T,
     space: &Subspace,

@@ -1,13 +1,15 @@
-//! `bulk`: a job builds an index over rows that writers change meanwhile; a space is built anew beside the
-//! one that is read, and swapped.
+//! `bulk`: a job builds an index over rows while writers change them; a space is built beside the one that is
+//! read, and then swapped in.
 //!
-//! Workers do a few batches and stop, or die in the middle of one; another goes on. The index has counts,
-//! so that a row done twice shows, and entries, so that one left out does. Writers keep it right for the
-//! rows that the job has passed: at every version the index is exactly that of the rows up to the job's
-//! cursor. Builders write a space in batches and publish it, or leave it; every version that readers can
-//! see is whole, and of one builder. Each builder keeps a timer beside its last claim, so that a build which
-//! was given up although its builder was at work shows, also after a recovery, in which versions jump. Some builds
-//! are begun, written, looked at, published or given up, and cleared in one transaction.
+//! Workers perform a few batches and stop, or die in the middle of a batch, and another worker continues. The
+//! index has counts, which reveal a row that was processed twice, and entries, which reveal a row that was left
+//! out. Writers maintain the index for the rows that the job has passed: at every version the index covers exactly
+//! the rows before the job's cursor.
+//!
+//! Builders write a space in batches and publish it, or abandon it. Every version that readers can see is complete
+//! and of one builder. Each builder keeps a timer beside its last claim, which reveals a build that was given up
+//! although its builder was active, also after a recovery, in which versions jump. Some builds are begun, written,
+//! observed, published or given up, and cleared in one transaction.
 
 mod client;
 mod composed;
@@ -30,7 +32,7 @@ use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
-    sessions::{self},
+    sessions,
     specimen::Recorded,
     workload::{Bug, Outcome, Step, Workload},
 };
@@ -43,30 +45,31 @@ use shaketable_sim::{proto::Mutation, seed::Stream};
 use std::{ops::Range, time::Duration};
 use stored::stored;
 
-/// The workload, drawn.
+/// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Bulk {
     clients: usize,
     operations: Range<usize>,
-    /// So many rows there can be; most of them are there at the beginning.
+    /// The maximum number of rows; most of them exist from the beginning.
     rows: i64,
-    /// Their values are from 0 to before this.
+    /// The number of different values.
     values: i64,
-    /// Rows in a batch of the job.
+    /// The number of rows in a batch of the job.
     batch: usize,
-    /// About how many bytes a batch may send.
+    /// The approximate number of bytes that a batch may send.
     bytes: i64,
-    /// Rows in a build, and how many of them are written, read or cleared in one transaction.
+    /// The number of rows in a build, and how many of them are written, read or cleared in one transaction.
     build: (i64, usize),
-    /// How long a builder is silent before its build is given up, milliseconds.
+    /// The silence of a builder after which its build is given up, in milliseconds.
     silence: u64,
-    /// How many builds are looked at in one transaction.
+    /// The number of builds that are observed in one transaction.
     page: usize,
-    /// How long builders, and readers of several transactions, wait between two of them, milliseconds.
+    /// The pause of builders, and of readers that need several transactions, between two transactions, in
+    /// milliseconds.
     pause: u64,
-    /// How often an operation is about the job, and about the workspace.
+    /// The weights of operations about the job, and about the workspace.
     mix: [u32; 2],
-    /// The timeout that clients set on their database, milliseconds.
+    /// The timeout that clients set on their database, in milliseconds.
     timeout: Option<i32>,
     planted: Option<Planted>,
 }
@@ -76,7 +79,7 @@ impl Bulk {
         Limits { rows: self.batch, bytes: self.bytes, time: Duration::from_secs(1) }
     }
 
-    /// Rows of a build, and how many a transaction takes.
+    /// The number of rows in a build, and how many a transaction handles.
     fn build(&self) -> (i64, usize) {
         self.build
     }
@@ -87,7 +90,7 @@ impl Bulk {
         rows.chunks(self.build.1).map(<[i64]>::to_vec).collect()
     }
 
-    /// How long a builder is silent before its build is given up.
+    /// The silence of a builder after which its build is given up.
     fn silence(&self) -> Duration {
         Duration::from_millis(self.silence)
     }
@@ -101,7 +104,7 @@ impl Workload for Bulk {
 
     const NAME: &'static str = "bulk";
     const ABOUT: &'static str = "an index built in batches beside writers; a space built anew and swapped";
-    /// A worker's operation is many transactions.
+    /// A worker's operation consists of many transactions.
     const ONE_EFFECT: bool = false;
 
     fn bugs() -> &'static [Bug] {
@@ -118,7 +121,7 @@ impl Workload for Bulk {
         ]
     }
 
-    /// What is beside the current build is nothing that a reader could see.
+    /// Writes outside of the current build are not visible to readers.
     fn is_effect(&self, mutations: &[Mutation]) -> bool {
         let space = workspace_space();
         let unseen = [1, 2, 3, 4].map(|part| space.subspace(&(part,)));
@@ -211,7 +214,7 @@ impl Workload for Bulk {
     }
 
     fn model(&self) -> Model {
-        // Two rows of three are there.
+        // Two rows of three exist.
         let rows = (0..self.rows).filter(|row| row % 3 != 2).map(|row| (row, row % self.values));
         Model { rows: rows.collect(), ..Model::default() }
     }
@@ -224,7 +227,7 @@ impl Workload for Bulk {
         Ok(stored(tx, self.build.0).await?.map(drop))
     }
 
-    /// Runs the job to its end and clears what is not current.
+    /// Runs the job to its end, and clears everything that is not current.
     async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), String>> {
         let workspace = &workspace();
         let cleared = async {
@@ -246,7 +249,9 @@ impl Workload for Bulk {
         Ok(stored.and_then(|stored| {
             match (stored.rows == model.rows && stored.tag == model.tag, left == remain) {
                 (true, true) => Ok(()),
-                (true, false) => Err(format!("{left} keys are left in the workspace, should be {remain}")),
+                (true, false) => {
+                    Err(format!("{left} keys are left in the workspace, there should be {remain}"))
+                }
                 (false, _) => Err(format!("the database holds {stored:?}, should hold {model:?}")),
             }
         }))

@@ -15,11 +15,11 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Model {
     pub(super) rows: BTreeMap<i64, i64>,
-    /// The job's progress, as it is stored: rows done, whether all are, the cursor.
+    /// The job's progress as it is stored: the number of rows that are done, whether all are done, and the cursor.
     pub(super) progress: Option<(u64, bool, Vec<u8>)>,
     /// The tag of the current build.
     pub(super) tag: Option<u32>,
-    /// What has had its effect: nothing may have it again.
+    /// The operations that have taken effect; none may take effect again.
     pub(super) done: BTreeSet<(usize, usize)>,
 }
 
@@ -28,7 +28,7 @@ impl Model {
         self.progress.clone().unwrap_or_else(|| (0, false, rows().range().0))
     }
 
-    /// Does a batch of up to so many rows.
+    /// Performs a batch of up to this many rows.
     fn go_on(&mut self, most: usize) {
         let (mut done, mut finished, mut cursor) = self.progress();
         if finished {
@@ -70,7 +70,7 @@ impl Model {
 }
 
 impl Bulk {
-    /// Does one step of the truth on the model.
+    /// Performs one operation on the model, at its place in the history, and checks what it returned.
     pub(super) fn follow(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
         if matches!(step.op, Op::Work(_) | Op::Finish) {
             return if step.committed { self.went_on(model, step.mutations) } else { Ok(()) };
@@ -108,11 +108,11 @@ impl Bulk {
                     cleared: true,
                 })
             }
-            _ => return Err("committed what others can see".into()),
+            _ => return Err("committed a visible change".into()),
         };
         match step.answer {
             Some(answer) if *answer != expected => {
-                Err(format!("answered {answer:?} where the model answers {expected:?}"))
+                Err(format!("returned {answer:?}, the model returns {expected:?}"))
             }
             _ => Ok(()),
         }
@@ -120,14 +120,14 @@ impl Bulk {
 }
 
 impl Bulk {
-    /// A batch of the job: the rows that it has done are those between the cursors.
+    /// Applies a batch of the job, which has processed the rows between the old and the new cursor.
     fn went_on(&self, model: &mut Model, mutations: &[Mutation]) -> Result<(), String> {
         let key = job_key();
         let stored = mutations.iter().find_map(|mutation| match mutation {
             Mutation::Set(of, value) if of[..] == key[..] => Some(value),
             _ => None,
         });
-        let stored = stored.ok_or("a batch without its progress")?;
+        let stored = stored.ok_or("a batch did not write its progress")?;
         let (rows, finished, cursor): (u64, bool, TupleBytes<'_>) =
             unpack(stored).map_err(|_| "a progress that cannot be read".to_owned())?;
         let mut expected = model.clone();
@@ -137,7 +137,7 @@ impl Bulk {
         let found = (rows, finished, cursor.to_vec());
         if expected.progress() != found || batch > self.batch as u64 || (batch == 0 && !finished) {
             return Err(format!(
-                "a batch of up to {} rows led to {found:?}, should lead to {:?}",
+                "a batch of up to {} rows led to {found:?}, it should lead to {:?}",
                 self.batch,
                 expected.progress()
             ));
@@ -147,7 +147,7 @@ impl Bulk {
     }
 }
 
-/// An operation without an effect: its answer must fit the model as it stands.
+/// Checks an operation without an effect: what it returned must fit the current state of the model.
 fn looked(model: &Model, step: &Step<'_, Bulk>) -> Result<(), String> {
     let Some(answer) = step.answer else { return Ok(()) };
     let fits = match (step.op, answer) {
@@ -155,10 +155,10 @@ fn looked(model: &Model, step: &Step<'_, Bulk>) -> Result<(), String> {
         (Op::Leave(..) | Op::Sweep | Op::Clear, Answer::Done) | (Op::Pages, Answer::Swapped) => true,
         (Op::Read | Op::Pages, Answer::Tag(tag)) => model.tag == *tag,
         (Op::Beyond, Answer::Beyond(refused)) => refused[..] == BEYOND,
-        _ => return Err(format!("answered {answer:?}, but nothing was committed")),
+        _ => return Err(format!("returned {answer:?}, but nothing was committed")),
     };
     match fits {
         true => Ok(()),
-        false => Err(format!("answered {answer:?} where the current build is {:?}", model.tag)),
+        false => Err(format!("returned {answer:?}, but the current build is {:?}", model.tag)),
     }
 }

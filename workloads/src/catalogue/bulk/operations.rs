@@ -11,30 +11,30 @@ pub enum Op {
     Put(i64, i64),
     /// Removes a row.
     Remove(i64),
-    /// Does so many batches of the job.
+    /// Performs this many batches of the job.
     Work(usize),
     /// Runs the job to its end.
     Finish,
-    /// When the job has ended: drops the index, and lets it begin anew.
+    /// If the job has finished, drops the index and starts the job again.
     Again,
     /// Makes a build with this tag, and publishes it.
     Build(u32),
-    /// Makes so many batches of a build, and leaves it.
+    /// Makes this many batches of a build, and abandons it.
     Leave(u32, usize),
-    /// Gives up old builds, and clears them.
+    /// Gives up silent builds, and clears them.
     Sweep,
     /// Clears a batch of a retired build.
     Clear,
     /// Reads the current build in one transaction.
     Read,
-    /// Reads it in batches.
+    /// Reads the current build in batches.
     Pages,
-    /// Does these about the job in one transaction.
+    /// Performs several calls about the job in one transaction.
     Together(Vec<Act>),
-    /// Begins, writes and publishes a build with this tag in one transaction, looking at it all the time; or
-    /// gives it up in the place of publishing it.
+    /// Begins, writes and publishes a build with this tag in one transaction, observing it after each step; or
+    /// gives it up instead of publishing it.
     AtOnce(u32, bool),
-    /// Asks for what is outside of every range, and for names at the limit and one byte beyond it.
+    /// Passes keys outside of every range, and names at the limit and one byte beyond it.
     Beyond,
 }
 
@@ -43,56 +43,58 @@ pub enum Op {
 pub enum Act {
     /// Sets a row or removes it.
     Put(i64, Option<i64>),
-    /// Does a batch of so many rows.
+    /// Performs a batch of up to this many rows.
     Step(usize),
-    /// Whether the job has passed a row.
+    /// Reads whether the job has passed a row.
     Passed(i64),
-    /// How far it has come.
+    /// Reads the progress.
     Progress,
 }
 
-/// What it answered.
+/// What such a call returned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Told {
-    /// The row's value before.
+    /// The previous value of the row.
     Before(Option<i64>),
     /// Whether the job has passed the row.
     Passed(bool),
-    /// Rows done, whether all are, the cursor.
+    /// The number of rows that are done, whether all are done, and the cursor.
     Progress(u64, bool, Vec<u8>),
 }
 
-/// What a build made in one transaction looked like.
+/// What was observed of a build that was made in one transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Looks {
-    /// The tags of the current build before, of the one to be replaced, and of the current one after.
+    /// The tags of the current build before, of the build to be replaced, and of the current build after.
     pub(super) tags: [Option<u32>; 3],
-    /// Whether it was among those under way before it began, after, after its claim, and when it had ended.
+    /// Whether the build was listed as in progress before it began, after that, after its claim, and when it had
+    /// ended.
     pub(super) under_way: [bool; 4],
-    /// Whether the claim could be seen.
+    /// Whether the claim could be observed.
     pub(super) claim_seen: bool,
-    /// Whether another claim was refused when it had ended, and whether to give it up again did nothing.
+    /// Whether another claim was refused after the build had ended, and whether giving it up again did nothing.
     pub(super) ended: [bool; 2],
     /// Whether it was pinned before it was published, and when it had ended.
     pub(super) pinned: [bool; 2],
-    /// Whether it was left alone as it was observed before the claim, and given up as after it.
+    /// Whether it was left alone given the observation from before the claim, and given up given the one from
+    /// after.
     pub(super) observed: [bool; 2],
-    /// Whether all that was retired was cleared, if it was to be.
+    /// Whether everything that was retired was cleared, if it was to be.
     pub(super) cleared: bool,
 }
 
-/// What it answered.
+/// What an operation returned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
-    /// The row's value before.
+    /// The previous value of the row.
     Before(Option<i64>),
-    /// Nothing of interest to the model.
+    /// Nothing that the model checks.
     Done,
-    /// Whether the job begins anew.
+    /// Whether the job starts again.
     Again(bool),
-    /// Published, in the place of the build with this tag.
+    /// Published; the build with this tag was replaced.
     Published(Option<u32>),
-    /// Refused: another build came first.
+    /// Refused: another build was published first.
     Outdated,
     /// Refused: the build was given up.
     GivenUp,
@@ -100,16 +102,16 @@ pub enum Answer {
     Tag(Option<u32>),
     /// The build that was read is no longer current.
     Swapped,
-    /// What each of several calls answered.
+    /// What each of several calls returned.
     Together(Vec<Told>),
-    /// What a build made in one transaction looked like.
+    /// What was observed of a build that was made in one transaction.
     AtOnce(Looks),
-    /// Whether each was refused.
+    /// Whether each call was refused.
     Beyond(Vec<bool>),
 }
 
 impl Bulk {
-    /// What a client does, drawn.
+    /// Draws the operations of a client.
     pub(super) fn drawn(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
         let row = || 0..self.rows;
         let [jobs, builds] = self.mix;

@@ -1,4 +1,4 @@
-//! Jobs and swaps done wrong, one bug at a time.
+//! Planted bugs: jobs and swaps implemented or used wrongly.
 
 use super::{
     Act, Answer, Bulk, Client, Op,
@@ -28,35 +28,35 @@ use shaketable_layers::{
 use std::time::Duration;
 
 shaketable::planted_bugs! {
-    Unrecorded = UNRECORDED, "a worker goes on from the cursor that it remembers, not from the one that is recorded", "a batch done again after an unknown result";
-    ProgressAfter = "progress-after", "the progress is written in a transaction of its own behind the work", "a job that notes what it has done";
-    ProgressBefore = "progress-before", "the progress is written in a transaction of its own before the work", "a job that notes what it is about to do";
+    Unrecorded = UNRECORDED, "a worker continues from the cursor that it remembers, not from the recorded one", "a batch done again after an unknown result";
+    ProgressAfter = "progress-after", "the progress is written in a separate transaction after the work", "a job that notes what it has done";
+    ProgressBefore = "progress-before", "the progress is written in a separate transaction before the work", "a job that notes what it is about to do";
     ProgressAtSnapshot = "progress-at-snapshot", "a worker reads the progress at snapshot", "two workers with one batch";
     RowsAtSnapshot = "rows-at-snapshot", "a worker reads the rows of its batch at snapshot", "an index built from a snapshot";
-    LastAgain = "last-again", "a batch begins with the last row of the one before", "a cursor that is the last key";
+    LastAgain = "last-again", "a batch begins with the last row of the batch before", "a cursor that is the last key";
     ShortBatchIsLast = "short-batch-is-last", "the first batch of the range read is taken for all rows, and a short one for the last", "a range that is longer than a batch";
     WriterUnaware = "writer-unaware", "a writer leaves the index to the job", "an index built beside writers that do not know of it";
     PassedAtSnapshot = "passed-at-snapshot", "a writer asks at snapshot whether the job has passed its row", "a check that a commit does not repeat";
-    BuiltInPlace = "built-in-place", "a builder writes over the rows that are read", "a load without a workspace";
+    BuiltInPlace = "built-in-place", "a builder overwrites the rows that are read", "a load without a workspace";
     PublishedFirst = "published-first", "a build is published before its rows are written", "a swap in the wrong order";
     BaseIgnored = "base-ignored", "a build is published whatever was published since it began", "a swap without a comparison";
-    ClaimedOnce = "claimed-once", "a builder makes sure of its build at the beginning only", "a build that was given up goes on";
-    AgeInVersions = "age-in-versions", "a build is given up when it began so many versions ago", "an age measured in versions";
+    ClaimedOnce = "claimed-once", "a builder claims its build at the beginning only", "a build that was given up goes on";
+    AgeInVersions = "age-in-versions", "a build is given up because it began a number of versions ago", "an age measured in versions";
     SilenceInVersions = "silence-in-versions", "the silence of a builder is measured by how far the version advances", "a recovery, which jumps a hundred million versions";
-    GivenUpUnseen = "given-up-unseen", "a build is given up that was under way before and after the wait, whatever its builder did meanwhile", "an observer who does not compare";
-    ClaimsUnseen = "claims-unseen", "a claim leaves nothing that an observer could see", "a builder without a sign of life";
-    ClaimAtSnapshot = "claim-at-snapshot", "a claim reads at snapshot whether the build is under way", "a check that a commit does not repeat";
-    LookBehindWrites = "look-behind-writes", "a look at the progress in a transaction does not see the batch done in it", "a look-up in a transaction of its own";
-    ProgressConflicts = "progress-conflicts", "the progress that is asked for at snapshot is read serializably", "an isolation that is not passed on";
-    PinnedBeside = "pinned-beside", "whether a build is current is asked in another transaction beside the one that publishes it", "a look-up that is given the database";
-    OldStays = "old-stays", "a publication does not retire the build before", "a swap that leaves the old table";
-    ReaderRemembers = "reader-remembers", "a reader asks only once which build is current", "a pointer that is cached";
+    GivenUpUnseen = "given-up-unseen", "a build is given up that was in progress before and after the wait, whatever its builder did meanwhile", "an observer that does not compare";
+    ClaimsUnseen = "claims-unseen", "a claim writes nothing that an observer could see", "a builder without a sign of life";
+    ClaimAtSnapshot = "claim-at-snapshot", "a claim reads at snapshot whether the build is in progress", "a check that a commit does not repeat";
+    LookBehindWrites = "look-behind-writes", "a read of the progress does not see the batch of its own transaction", "a look-up in a transaction of its own";
+    ProgressConflicts = "progress-conflicts", "a read of the progress that is requested at snapshot is serializable", "an isolation that is not passed on";
+    PinnedBeside = "pinned-beside", "whether a build is current is read in another transaction than the one that publishes it", "a look-up that is given the database";
+    OldStays = "old-stays", "a publication does not retire the previous build", "a swap that leaves the old table";
+    ReaderRemembers = "reader-remembers", "a reader reads only once which build is current", "a pointer that is cached";
 }
 
-/// More batches than any job of the workload needs: one that does not get on must end all the same.
+/// More batches than any job of the workload needs. The operation must end even if the job makes no progress.
 const MOST_BATCHES: usize = 60;
 
-/// Does an operation that the bug touches; `None` when it leaves this one as it is.
+/// Performs an operation that the bug changes; `None` for every other operation.
 pub async fn apply<D: Database>(
     planted: Planted,
     workload: &Bulk,
@@ -151,7 +151,7 @@ pub async fn apply<D: Database>(
     }
 }
 
-/// The space of a build, claimed.
+/// Claims a build, and returns its space.
 pub async fn claim<T: Transaction>(planted: Planted, tx: &T, build: BuildId) -> Result<Subspace, Error> {
     let row = |part: i64| workspace_space().pack(&(part, TupleBytes::from(&build.0[..])));
     match planted {
@@ -160,7 +160,7 @@ pub async fn claim<T: Transaction>(planted: Planted, tx: &T, build: BuildId) -> 
         }
         Planted::ClaimAtSnapshot => {
             tx.get(&row(1), Snapshot).await?.ok_or(Error::NoBuild(build))?;
-            // The count keeps an observer away; who discards or publishes does not look at it.
+            // The count makes observers leave the build alone; a discard and a publication do not read it.
             tx.atomic_op(&row(3), &1i64.to_le_bytes(), MutationType::Add);
         }
         _ => drop(workspace().claim(tx, build).await?),
@@ -168,7 +168,7 @@ pub async fn claim<T: Transaction>(planted: Planted, tx: &T, build: BuildId) -> 
     Ok(workspace_space().subspace(&(2, TupleBytes::from(&build.0[..]))))
 }
 
-/// Whether a build is the current one, asked in a transaction of its own.
+/// Whether a build is the current one, read in another transaction.
 pub async fn pinned<D: Database>(
     planted: Planted,
     db: &D,
@@ -184,7 +184,7 @@ pub async fn pinned<D: Database>(
     }
 }
 
-/// Gives builds up that seem dead.
+/// Gives up builds that seem abandoned.
 async fn give_up<D: Database>(planted: Planted, workload: &Bulk, db: &D) -> Result<(), RunError<Error>> {
     let workspace = &workspace();
     let silence = workload.silence().as_micros() as i64;
@@ -228,7 +228,7 @@ async fn give_up<D: Database>(planted: Planted, workload: &Bulk, db: &D) -> Resu
     Ok(())
 }
 
-/// Some batches of the job.
+/// Performs some batches of the job.
 async fn run<D: Database>(
     planted: Planted,
     workload: &Bulk,
@@ -290,7 +290,7 @@ fn encoded(progress: &Progress) -> Vec<u8> {
     pack(&(progress.rows, progress.finished, TupleBytes::from(&progress.cursor[..])))
 }
 
-/// Writes the progress in a transaction of its own.
+/// Writes the progress in a separate transaction.
 async fn note<D: Database>(db: &D, progress: &Progress) -> Result<(), RunError<Error>> {
     db.run(|tx, _| async move {
         tx.set(&job_key(), &encoded(progress));
@@ -299,7 +299,7 @@ async fn note<D: Database>(db: &D, progress: &Progress) -> Result<(), RunError<E
     .await
 }
 
-/// The rows behind `progress`, worked on or only counted. Answers the progress behind them.
+/// Processes the rows after `progress`, or only counts them. Returns the progress after them.
 async fn batch<T: Transaction>(
     planted: Planted,
     workload: &Bulk,
@@ -330,7 +330,7 @@ async fn batch<T: Transaction>(
     Ok(Progress { rows, finished, cursor })
 }
 
-/// A build, made and published as the bug does it.
+/// Makes a build and publishes it, with the bug.
 async fn build<D: Database>(
     planted: Planted,
     workload: &Bulk,
@@ -412,7 +412,7 @@ async fn write<D: Database>(
     Ok(())
 }
 
-/// Begins a build and writes some batches of it. Answers the tag of the one it is to replace.
+/// Begins a build and writes some batches of it. Returns the tag of the build that it is to replace.
 async fn claimed_once<D: Database>(
     workload: &Bulk,
     db: &D,
@@ -439,12 +439,12 @@ async fn publish<T: Transaction>(tx: &T, build: BuildId) -> Result<(), Error> {
     Ok(())
 }
 
-/// Publishes as it should be.
+/// Publishes a build correctly.
 async fn published<D: Database>(session: &mut Session<D>, build: BuildId) -> once::Outcome<(), Error> {
     session.apply(|tx| async move { workspace().publish(&tx, build).await }).await
 }
 
-/// Reads in batches the build that was current when the client looked first.
+/// Reads in batches the build that was current when the client first read which one is.
 async fn pages<D: Database>(
     workload: &Bulk,
     db: &D,

@@ -12,7 +12,7 @@ use shaketable_layers::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Everything that is stored, as a model; what is not as it must be.
+/// Reads everything that is stored, as a model. The inner error describes a broken invariant.
 pub(super) async fn stored<T: Transaction>(tx: &T, build: i64) -> tx::Result<Result<Model, String>> {
     let mut read = Vec::new();
     for space in [rows(), counts(), entries(), workspace_space()] {
@@ -27,14 +27,14 @@ pub(super) async fn stored<T: Transaction>(tx: &T, build: i64) -> tx::Result<Res
         .and_then(|rows| Ok(Model { rows, tag: current(workspace, build)?, ..Model::default() })))
 }
 
-/// The rows, if the index is exactly that of those which the job has passed.
+/// The rows, if the index covers exactly those that the job has passed.
 fn whole(
     progress: &Progress,
     stored: &[KeyValue],
     counts: &[KeyValue],
     entries: &[KeyValue],
 ) -> Result<BTreeMap<i64, i64>, String> {
-    let foreign = |row: &KeyValue| format!("a row that nobody writes: {}", row.key.escape_ascii());
+    let foreign = |row: &KeyValue| format!("a row that no client writes: {}", row.key.escape_ascii());
     let (mut model, mut right) = (BTreeMap::new(), (BTreeMap::new(), BTreeSet::new()));
     for row in stored {
         let (at,): (i64,) = rows().unpack(&row.key).map_err(|_| foreign(row))?;
@@ -61,7 +61,7 @@ fn whole(
     match index == right {
         true => Ok(model),
         false => Err(format!(
-            "behind {} rows the index counts {:?} in {} entries, should count {:?} in {}",
+            "after {} rows the index counts {:?} in {} entries, it should count {:?} in {}",
             progress.rows,
             index.0,
             index.1.len(),
@@ -71,7 +71,7 @@ fn whole(
     }
 }
 
-/// The tag of the current build, if it is whole, and every other row is of a build that is known.
+/// The tag of the current build, if that is complete, and every other row belongs to a build that is known.
 fn current(stored: &[KeyValue], rows: i64) -> Result<Option<u32>, String> {
     let space = workspace_space();
     let mut builds: BTreeMap<Vec<u8>, Vec<KeyValue>> = BTreeMap::new();
@@ -89,11 +89,11 @@ fn current(stored: &[KeyValue], rows: i64) -> Result<Option<u32>, String> {
         } else if let Ok((2, build, _)) = space.unpack::<(i64, TupleBytes<'_>, i64)>(&row.key) {
             builds.entry(build.to_vec()).or_default().push(row.clone());
         } else {
-            return Err(format!("a row that nobody writes: {}", row.key.escape_ascii()));
+            return Err(format!("a row that no client writes: {}", row.key.escape_ascii()));
         }
     }
     if let Some(build) = claimed.iter().find(|build| !known.contains(*build)) {
-        return Err(format!("claims of build {} are left, which is not under way", build.escape_ascii()));
+        return Err(format!("build {} has claims, but is not in progress", build.escape_ascii()));
     }
     let of = |build: &Vec<u8>| {
         [known.contains(build), retired.contains(build), pointer.as_ref() == Some(build)]
@@ -105,7 +105,7 @@ fn current(stored: &[KeyValue], rows: i64) -> Result<Option<u32>, String> {
         return Err(format!("build {} is in two states", build.escape_ascii()));
     }
     if let Some(build) = builds.keys().find(|build| of(build) == 0) {
-        return Err(format!("rows of build {} are left, of which nobody knows", build.escape_ascii()));
+        return Err(format!("build {} has rows, but is not known", build.escape_ascii()));
     }
     let Some(build) = pointer else { return Ok(None) };
     let data = space.subspace(&(2, TupleBytes::from(&build[..])));
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_done_twice_and_one_left_out_are_noticed() {
+    fn a_row_that_was_done_twice_or_left_out_is_found() {
         let stored: Vec<_> = (0..3).map(|at| row(rows(), at, pack(&(0i64,)))).collect();
         let progress = Progress { rows: 2, finished: false, cursor: stored[2].key.clone() };
         let entries: Vec<_> = stored[..2]
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_build_that_is_not_whole_is_noticed() {
+    fn an_incomplete_build_is_found() {
         let space = Subspace::from("s");
         let built = |tags: &[u32]| -> Vec<KeyValue> {
             (0..).zip(tags).map(|(at, tag)| row(space.clone(), at, built(*tag))).collect()

@@ -1,14 +1,17 @@
-//! `counter`: single and split counters are added to, taken from within bounds, set and read.
+//! `counter`: single and split counters are changed, changed within bounds, set and read.
 //!
-//! Two counters of each kind, so that clients meet; one's prefix begins as the other's does. Clients differ in
-//! the number of parts they use. Numbers are small, or on both sides of where a byte ends, or so large that a
-//! key wraps around and a sum of parts does not fit; bounds are close, so that changes are refused. In some
-//! seeds parts are drawn as the layer draws them: numbers are small then, and only the sum is compared.
+//! There are two counters of each kind, so that clients meet; the prefix of one begins with the prefix of the
+//! other. Clients use different numbers of parts. Numbers are small, or on both sides of where another byte is
+//! needed, or so large that a key wraps around and the sum of the parts overflows. Bounds are narrow, so that
+//! changes are refused. In some seeds parts are drawn by the layer; then numbers are small and only the sum is
+//! compared.
 
 mod planted;
 
-use crate::beside;
-use crate::catalogue::shared::{self, isolation};
+use crate::{
+    beside,
+    catalogue::shared::{self, isolation},
+};
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
 use planted::{BUGS, Planted};
@@ -32,12 +35,12 @@ use shaketable_layers::{
 use shaketable_sim::seed::Stream;
 use std::collections::BTreeMap;
 
-/// One counter: which, and whether it is split.
+/// A counter: its number, and whether it is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Which {
     split: bool,
     number: u8,
-    /// In how many parts the caller changes it.
+    /// The number of parts in which the caller changes it.
     parts: u32,
 }
 
@@ -51,12 +54,12 @@ impl Which {
         })
     }
 
-    /// The part that this number names.
+    /// The part with this number.
     fn part(self, part: Part) -> u64 {
         if self.split { part.0 % u64::from(self.parts.max(1)) } else { 0 }
     }
 
-    /// The key that a change goes to.
+    /// The key that a change writes.
     fn key(self, part: Part) -> Vec<u8> {
         match self.split {
             true => self.space().pack(&(self.part(part) as i64,)),
@@ -73,16 +76,16 @@ impl Which {
     }
 }
 
-/// The workload, drawn.
+/// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Counter {
-    /// The numbers of parts that clients of even and of odd number use.
+    /// The numbers of parts that clients with even and with odd numbers use.
     parts: [u32; 2],
     /// The largest number that is added.
     largest: i64,
-    /// How close the bounds are.
+    /// The distance of the bounds from zero.
     bound: i64,
-    /// Whether parts are drawn by the layer. The model then has all of a counter in one part.
+    /// Whether parts are drawn by the layer. The model then keeps each counter in one part.
     drawn: bool,
     planted: Option<Planted>,
 }
@@ -92,20 +95,20 @@ pub struct Counter {
 pub enum Op {
     /// Adds.
     Add(Which, Part, i64),
-    /// Adds, unless that leaves the bounds.
+    /// Adds, unless the result would be out of bounds.
     Within(Which, Part, i64, i64, i64),
-    /// Makes the counter say this.
+    /// Sets the counter to this value.
     Set(Which, i64),
-    /// Reads it; at snapshot if asked to.
+    /// Reads the counter, at snapshot if true.
     Get(Which, bool),
 }
 
-/// What it answers.
+/// What a call returns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
     /// Written.
     Written,
-    /// What the counter says.
+    /// The value of the counter.
     Value(i64),
 }
 
@@ -287,10 +290,10 @@ impl Specimen for Counter {
                     false => Some(0),
                 };
                 let Some(part) = part else {
-                    return Ok(Err(format!("no counter's key: {}", row.key.escape_ascii())));
+                    return Ok(Err(format!("{} is not the key of a counter", row.key.escape_ascii())));
                 };
                 let Ok(value) = <[u8; 8]>::try_from(&row.value[..]) else {
-                    return Ok(Err(format!("no counter's value: {}", row.value.escape_ascii())));
+                    return Ok(Err(format!("{} is not the value of a counter", row.value.escape_ascii())));
                 };
                 let part = if self.drawn { 0 } else { part };
                 let parts = counters.entry((which.split, which.number)).or_default();
@@ -307,7 +310,7 @@ fn all() -> impl Iterator<Item = Which> {
     (0..2).map(which(true)).chain((0..2).map(which(false)))
 }
 
-/// Where the rows beside the counters are: of a single one, what would be below its key.
+/// The keys of the rows beside the counters. For a single counter these are keys that would be below its own key.
 fn beside() -> Vec<Vec<u8>> {
     let below = |prefix: &[u8]| [&b"\0"[..], b"\x15\0", b"\xff"].map(|tail| [prefix, tail].concat()).to_vec();
     let of = |which: Which| match which.split {
@@ -317,7 +320,7 @@ fn beside() -> Vec<Vec<u8>> {
     all().flat_map(of).collect()
 }
 
-/// Does a call right.
+/// Performs a call correctly.
 async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, Error> {
     let written = |()| Answer::Written;
     match *op {

@@ -1,4 +1,4 @@
-//! Counters done wrong, one bug at a time.
+//! Planted bugs: counters implemented or used wrongly.
 
 use super::{Answer, Op, Which, get, perform as right};
 use crate::catalogue::shared;
@@ -22,28 +22,28 @@ shaketable::planted_bugs! {
     Unrecorded = UNRECORDED, "an addition is retried after an unknown result without an operation record", "the documentation's own counter";
     Unwritten = UNWRITTEN, "an addition is acknowledged and never committed", "a write-behind cache";
     Deferred = DEFERRED, "an addition is acknowledged at once and committed with the client's next one", "batching without a wait";
-    NotAwaited = NOT_AWAITED, "the commit is begun and not waited for", "fire and forget";
-    Remembered = REMEMBERED, "a client that asks again gets what it remembers", "a cache that nobody invalidates";
-    KeptVersion = KEPT_VERSION, "a client reads at a version that it keeps for a second", "a read version shared between transactions";
+    NotAwaited = NOT_AWAITED, "the commit is started and not awaited", "fire and forget";
+    Remembered = REMEMBERED, "a client that repeats a read gets the answer that it remembers", "a cache that is never invalidated";
+    KeptVersion = KEPT_VERSION, "a client reads at a version that it keeps for up to a second", "a read version shared between transactions";
     ReadAddWrite = "read-add-write", "the sum is computed by the client from a snapshot read and stored", "an update that is lost";
     AddReads = "add-reads", "an addition reads the counter serializably", "isolation gone too far";
     SnapshotDecision = "snapshot-decision", "whether the bounds hold is read at snapshot", "a decision on a snapshot read";
-    DecisionBefore = "decision-before", "whether the bounds hold is read in a transaction before", "a check apart from its act";
-    OnePartDecides = "one-part-decides", "a change within bounds looks at the part it goes to", "a split counter decided upon in part";
-    TornSum = "torn-sum", "the parts are read one transaction each", "a sum over several versions";
+    DecisionBefore = "decision-before", "whether the bounds hold is read in an earlier transaction", "a check apart from its act";
+    OnePartDecides = "one-part-decides", "a change within bounds reads only the part that it changes", "a split counter decided upon in part";
+    TornSum = "torn-sum", "the parts are read in one transaction each", "a sum over several versions";
     KnownParts = "known-parts", "setting a counter clears only the parts that this client knows", "a counter reset where shards are known by number";
     BigEndian = "big-endian", "operands and values are big-endian", "an atomic addition is little-endian";
-    ShortOperand = "short-operand", "an addition has an operand of four bytes, to which it cuts the value", "an atomic addition takes the operand's length";
-    UnsignedParts = "unsigned-parts", "parts are read as unsigned numbers", "a counter that nobody thought negative";
-    GetAtSnapshot = "get-at-snapshot", "a look before a write is done at snapshot", "a snapshot read in a composed look-up";
-    BoundsExclude = "bounds-exclude", "a change that comes to its upper bound is refused", "a limit off by one";
-    WrappingDecision = "wrapping-decision", "a change within bounds is reckoned without a look at the end of 64 bits", "an overflow that is ignored";
-    SaturatingSum = "saturating-sum", "a sum that 64 bits do not hold is the largest number", "an overflow that is hidden";
-    WideClear = "wide-clear", "setting a split counter clears all keys that begin as its own do", "prefix confusion";
-    OnePartLeft = "one-part-left", "setting a split counter clears up to its last part", "a bound off by one";
+    ShortOperand = "short-operand", "an addition has an operand of four bytes, and truncates the value to them", "an atomic addition takes the operand's length";
+    UnsignedParts = "unsigned-parts", "parts are read as unsigned numbers", "a counter that was never thought negative";
+    GetAtSnapshot = "get-at-snapshot", "a look before a write is performed at snapshot", "a snapshot read in a composed look-up";
+    BoundsExclude = "bounds-exclude", "a change that reaches its upper bound is refused", "a limit off by one";
+    WrappingDecision = "wrapping-decision", "a change within bounds is computed without a check for overflow of 64 bits", "an overflow that is ignored";
+    SaturatingSum = "saturating-sum", "a sum that does not fit into 64 bits is returned as the largest number", "an overflow that is hidden";
+    WideClear = "wide-clear", "setting a split counter clears all keys with its prefix", "prefix confusion";
+    OnePartLeft = "one-part-left", "setting a split counter clears only up to its last part", "a bound off by one";
 }
 
-/// Does a call with the bug in it, or as it should be where the bug does not touch it.
+/// Performs a call with the bug, or correctly if the bug does not change this call.
 pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Result<Answer, Error> {
     match (planted, op) {
         (Planted::ReadAddWrite, Op::Add(which, part, by)) => {
@@ -126,7 +126,7 @@ pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Resul
     }
 }
 
-/// A change by what was read, however it was read.
+/// Writes a change that was computed from what was read.
 fn change<T: Transaction>(
     tx: &T,
     which: Which,
@@ -140,7 +140,7 @@ fn change<T: Transaction>(
     Ok(Answer::Value(after))
 }
 
-/// A change within bounds that looks in one transaction and adds in the next.
+/// A change within bounds that reads in one transaction and adds in the next.
 pub async fn decided_before<D: Database>(
     session: &mut Session<D>,
     op: &Op,
@@ -157,7 +157,7 @@ pub async fn decided_before<D: Database>(
     Some(told(changed.await))
 }
 
-/// The sum of a counter's parts, each of which is read in a transaction of its own.
+/// The sum of a counter's parts, each of which is read in a separate transaction.
 pub async fn torn_sum<D: Database>(
     session: &mut Session<D>,
     which: Which,

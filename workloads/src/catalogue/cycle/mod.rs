@@ -1,12 +1,12 @@
 //! `cycle`: a ring of keys that transactions rotate, the classic FoundationDB workload.
 //!
-//! Each key holds the number of the node after it. An operation follows three links and exchanges
-//! the second node with the third. Done serializably the ring stays one ring over all its nodes, at
-//! every version, however many clients rotate it; read a link at the wrong version, or write half a
-//! rotation, and it falls into several.
+//! Each key stores the number of the next node. An operation follows three links and exchanges the second node
+//! with the third. If rotations are serializable, the ring remains one ring over all its nodes at every version,
+//! however many clients rotate it. If a link is read at the wrong version, or half a rotation is written, the ring
+//! falls apart into several.
 //!
-//! A rotation retried after an unknown result may happen twice. That is two rotations, and no harm:
-//! the workload has no layer and no operation record, and serves as the benchmark.
+//! A rotation that is retried after an unknown result may happen twice. That is harmless, because two rotations
+//! keep the ring as one does: the workload has no layer and no operation record, and also serves as the benchmark.
 
 mod model;
 mod planted;
@@ -25,7 +25,7 @@ use shaketable_layers::tx::{Database, Error, Isolation, RangeOption, Result, Tra
 use shaketable_sim::seed::Stream;
 use std::{ops::Range, sync::Arc};
 
-/// The workload, drawn.
+/// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Cycle {
     nodes: u32,
@@ -38,14 +38,15 @@ pub struct Cycle {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Rotate(pub u32);
 
-/// What a client holds: the database and the keys, made once.
+/// The state of a client: the database, and the keys, which are built once.
 pub struct Client<D> {
     db: D,
     keys: Arc<[Bytes]>,
 }
 
 impl Cycle {
-    /// A ring of this many nodes (at least 3), clients and operations for each: the benchmark's shape.
+    /// A ring of this many nodes (at least 3), with this many clients and this many operations for each: the
+    /// configuration of the benchmark.
     pub fn sized(nodes: u32, clients: usize, operations: usize) -> Cycle {
         Cycle { nodes: nodes.max(3), clients, operations: operations..operations + 1, planted: None }
     }
@@ -62,7 +63,7 @@ fn whole() -> RangeOption {
     RangeOption::new("cycle/", "cycle0")
 }
 
-/// The node a key leads to. A missing or damaged link leads nowhere: out of the ring.
+/// The node to which a key leads. A link that is missing or damaged leads to a number that is no node.
 fn link(value: Option<&Bytes>) -> u32 {
     value.and_then(|v| v.as_ref().try_into().ok()).map_or(u32::MAX, u32::from_be_bytes)
 }
@@ -74,7 +75,7 @@ async fn follow<T: Transaction>(tx: &T, keys: &[Bytes], node: u32, isolation: Is
     }
 }
 
-/// Writes a link, unless one of the two is out of the ring: damage is for the audit to report.
+/// Writes a link, unless one of the two nodes does not exist: the audit reports damage.
 fn lead<T: Transaction>(tx: &T, keys: &[Bytes], node: u32, to: u32) {
     if let Some(key) = keys.get(node as usize) {
         tx.set(key, &to.to_be_bytes());
@@ -106,7 +107,7 @@ impl Workload for Cycle {
     }
 
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Cycle {
-        // Small rings conflict at every turn, large ones span shards and resolvers.
+        // In small rings all rotations conflict; large ones span shards and resolvers.
         let nodes = if rng.chance(0.5) { rng.range(3..9) } else { rng.range(9..200) };
         let most = rng.range(8..40) as usize;
         Cycle {
@@ -190,9 +191,9 @@ impl Workload for Cycle {
         let links = db.run(|tx, _| async move { links(&tx).await }).await.map_err(|e| e.error)?;
         let differs = (0..).zip(ring.links()).zip(&links).find(|((_, model), found)| model != found);
         Ok(match differs {
-            Some(((node, model), found)) => {
-                Err(format!("node {node} leads to {found}; the committed rotations lead it to {model}"))
-            }
+            Some(((node, model), found)) => Err(format!(
+                "node {node} leads to {found}; after the committed rotations it should lead to {model}"
+            )),
             None => Ok(()),
         })
     }

@@ -1,6 +1,6 @@
 //! The sequential model of the `cycle` workload: a permutation that stays one cycle.
 
-/// Nodes 0 to N - 1, each with the node after it.
+/// Nodes 0 to N - 1, and for each the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ring {
     next: Vec<u32>,
@@ -12,17 +12,17 @@ impl Ring {
         Ring { next: (1..nodes).chain((nodes > 0).then_some(0)).collect() }
     }
 
-    /// The node after `node`.
+    /// The node that follows `node`.
     pub fn next(&self, node: u32) -> u32 {
         self.next[node as usize]
     }
 
-    /// The nodes in the order of their numbers, each as the node after it.
+    /// For each node, in the order of their numbers, the next one.
     pub fn links(&self) -> &[u32] {
         &self.next
     }
 
-    /// Exchanges the second and the third of the four nodes that begin with `first`.
+    /// Exchanges the second and the third of the four nodes that start with `first`.
     pub fn rotate(&mut self, first: u32) {
         let second = self.next(first);
         let third = self.next(second);
@@ -33,7 +33,7 @@ impl Ring {
     }
 }
 
-/// Why `links` are not one ring over all their nodes, if they are not.
+/// Why `links` are not one ring over all their nodes; `None` if they are.
 pub fn not_one_ring(links: &[u32]) -> Option<String> {
     let mut at = 0;
     for step in 1..=links.len() {
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_rings_are_told_apart() {
+    fn broken_rings_are_distinguished() {
         assert_eq!(not_one_ring(&[]), None);
         assert!(not_one_ring(&[1, 0, 2]).unwrap().contains("closes after 2 of 3"));
         assert!(not_one_ring(&[1, 2, 1]).unwrap().contains("does not lead back"));

@@ -1,4 +1,4 @@
-//! The rotation done wrong, one bug at a time.
+//! Planted bugs: the rotation done wrong.
 
 use super::{follow, lead, rotate};
 use bytes::Bytes;
@@ -6,12 +6,12 @@ use parking_lot::Mutex;
 use shaketable_layers::tx::{Database, Error, Isolation, Result, RunError};
 
 shaketable::planted_bugs! {
-    SnapshotRead = "snapshot-read", "the last link is read at snapshot", "foundationdb-rs examples/class-scheduling.rs, its general form";
+    SnapshotRead = "snapshot-read", "the last link is read at snapshot", "foundationdb-rs examples/class-scheduling.rs, generalized";
     TwoTransactions = "two-transactions", "the first link is written in a transaction of its own", "foundationdb-rs examples/micro-queue.rs";
     KeptReads = "kept-reads", "links read in the first attempt are kept for the retries", "state that survives a retry";
 }
 
-/// The rotation with a bug in it.
+/// Performs a rotation with the bug.
 pub async fn perform_wrong<D: Database>(
     planted: Planted,
     db: &D,

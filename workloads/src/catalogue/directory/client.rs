@@ -14,11 +14,11 @@ use shaketable_layers::{
     },
 };
 
-/// So many names are listed at a time.
+/// The number of names on a page.
 const PAGE: usize = 2;
 
 impl Directory {
-    /// Does one call as it should be done.
+    /// Performs one call correctly.
     pub(super) async fn perform_right<T: Transaction>(
         &self,
         tx: &T,
@@ -41,7 +41,7 @@ impl Directory {
                 let (one, other) = (path(one), path(other));
                 let one = all.create_or_open(tx, &one, b"", chances[0]);
                 let other = all.create_or_open(tx, &other, b"", chances[1]);
-                // Neither is dropped half way: both answers are awaited before either is looked at.
+                // Neither future is dropped before it ends: both are awaited before either result is used.
                 let (one, other) = futures::join!(one, other);
                 one?;
                 other?;

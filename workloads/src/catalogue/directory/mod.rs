@@ -1,10 +1,12 @@
-//! `directory`: directories are created, opened, moved, removed and listed, and things kept in them.
+//! `directory`: directories are created, opened, moved, removed and listed, and rows are stored in them.
 //!
-//! Few names, two or three levels deep, so that clients meet on every path; layer tags, partitions, and
-//! prefixes by hand that nest, with allocated ones too; a later version of the schema that appears and goes.
-//! Candidates follow from few chances, so that allocators meet too. Two creates may run concurrently in one
-//! transaction, and a key may be put through a handle that was opened before. What is stored is surveyed from the raw rows:
-//! every prefix belongs to one path, none begins another, and no key is left that is no directory's.
+//! There are few names, and paths of two or three levels, so that clients meet on every path. Directories have
+//! layer tags, some are partitions, and some have manual prefixes, which nest with each other and with allocated
+//! prefixes. In some seeds a later version of the schema appears and disappears. The candidates of the allocator
+//! follow from a few random numbers, so that allocators meet, too. Two creates may run concurrently in one
+//! transaction, and a row may be written through a handle that was opened earlier. What is stored is read from the
+//! raw rows: every prefix belongs to one path, no prefix begins with another, and every key belongs to a
+//! directory.
 
 mod client;
 mod model;
@@ -41,24 +43,24 @@ use shaketable_layers::{
 };
 use shaketable_sim::{proto::Mutation, seed::Stream};
 
-/// The workload, drawn.
+/// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Directory {
-    /// Of [`NAMES`], how many are used.
+    /// How many of [`NAMES`] are used.
     names: usize,
-    /// How deep paths are at most.
+    /// The maximum depth of paths.
     depth: usize,
-    /// Whether prefixes may be given by hand.
+    /// Whether manual prefixes are allowed.
     manual: bool,
-    /// Whether some of them nest with what the allocator chooses.
+    /// Whether some manual prefixes nest with prefixes that the allocator chooses.
     nested: bool,
-    /// Whether nodes and content have subspaces of their own, rather than the official ones.
+    /// Whether nodes and content are in subspaces of the workload's own, rather than in the default ones.
     own_subspaces: bool,
-    /// How many chances are drawn from: with few, allocators meet.
+    /// The number of different chances. If there are few, allocators meet.
     chances: u64,
-    /// Whether a stranger declares versions.
+    /// Whether another program declares versions of the schema.
     versions: bool,
-    /// Values have up to so many bytes.
+    /// The maximum length of values, in bytes.
     longest: usize,
     planted: Option<Planted>,
 }
@@ -171,7 +173,7 @@ impl Specimen for Directory {
         self.perform_right(tx, env, op, isolation).await
     }
 
-    /// A put through a handle that an earlier transaction opened.
+    /// Writes through a handle that an earlier transaction opened.
     async fn divert<D: Database>(
         &self,
         session: &mut Session<D>,
@@ -208,7 +210,7 @@ impl Specimen for Directory {
     }
 
     fn replay(&self, model: &mut Known, op: &Op, at: &At) -> Result<Answer, Error> {
-        // A handle goes by the layer of its own partition, and asks none above.
+        // A handle uses the layer of its own partition, and none above it.
         let (op, start) = match op {
             Op::ByHandle(op) => {
                 let handled = Self::handled(op);
@@ -275,7 +277,7 @@ impl Specimen for Directory {
     }
 
     async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Known, String>> {
-        // Everything but the sessions.
+        // Everything except for the sessions.
         let sessions = Subspace::from("sessions");
         let end = tx::strinc(sessions.bytes()).unwrap_or_default();
         let before = tx.get_range_all(RangeOption::new(&b""[..], sessions.into_bytes()), Serializable);

@@ -6,25 +6,25 @@ use shaketable::specimen::Content;
 use shaketable_layers::directory::{Error, PARTITION, Path, VERSION};
 use std::collections::BTreeMap;
 
-/// A directory as the model knows it; also the root.
+/// A directory of the model, or the root.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Known {
     /// Its layer tag.
     pub tag: Vec<u8>,
-    /// Its prefix. The root has none. That of a directory which is being created is known once the allocator's
-    /// choice [is](Known::choose), unless it was against the rules.
+    /// Its prefix. The root has none. The prefix of a directory that is being created is known after the
+    /// allocator's choice [was evaluated](Known::choose), unless that choice was not allowed.
     pub prefix: Option<Vec<u8>>,
-    /// What was put into it.
+    /// The rows that were stored in it.
     pub content: BTreeMap<u8, Content>,
     /// The directories below it.
     pub below: BTreeMap<String, Known>,
     /// The version of the layer that begins here: the root's, or a partition's.
     pub version: Option<[u32; 3]>,
-    /// What the allocator of that layer has given.
+    /// The prefixes that the allocator of that layer has given.
     pub(super) given: Given,
 }
 
-/// How a call goes about a path.
+/// What a call does at a path.
 #[derive(Clone, Copy, PartialEq)]
 enum Aim {
     Look,
@@ -47,7 +47,7 @@ impl Known {
         self.tag == PARTITION
     }
 
-    /// The directory at a path that is known to be there.
+    /// The directory at a path that is known to exist.
     fn at(&mut self, path: &[String]) -> &mut Known {
         path.iter().fold(self, |directory, name| directory.below.entry(name.clone()).or_default())
     }
@@ -74,13 +74,14 @@ impl Known {
         depth > from && self.get(&path[..depth]).is_some_and(Known::is_partition)
     }
 
-    /// Where the layer begins in which a path ends, how far the path leads there, and the layers on the way.
+    /// The depth at which the layer begins that contains the end of a path, how far the path leads there, and the
+    /// depths of the layers on the way.
     fn follow(&self, path: &[String], aim: Aim, enters: bool) -> Result<(usize, usize, Vec<usize>), Error> {
         self.follow_from(0, path, aim, enters)
     }
 
-    /// [`follow`](Known::follow) through the layer that begins at this depth of the path: those above it are not
-    /// asked.
+    /// The same as [`follow`](Known::follow), starting at the layer that begins at this depth of the path: the
+    /// layers above it are not checked.
     fn follow_from(
         &self,
         mut from: usize,
@@ -104,7 +105,7 @@ impl Known {
         }
     }
 
-    /// Writes the version where there is none.
+    /// Writes the version into those of these layers that have none.
     fn stamp(&mut self, path: &[String], layers: &[usize]) {
         for from in layers {
             self.at(&path[..*from]).version.get_or_insert(VERSION);
@@ -129,7 +130,7 @@ impl Known {
         }
     }
 
-    /// The directory there to put something into.
+    /// The directory at this path, to store a row in it.
     pub fn keeper(&mut self, path: &[String]) -> Result<&mut Known, Error> {
         if self.open(path, b"")?.is_partition() {
             return Err(Error::Partition(Path::from(path)));
@@ -177,12 +178,13 @@ impl Known {
         Ok(self.at(path))
     }
 
-    /// Makes the directory that is missing at the end of a path.
+    /// Creates the directory that is missing at the end of a path.
     fn make(&mut self, path: &[String], last: bool, wish: Wish<'_>) -> Result<(), Error> {
         let by_hand = wish.prefix.filter(|_| last);
         let prefix = match by_hand {
             Some(prefix) => {
-                // Those on the way have got theirs in the same call, after this one was seen to be free.
+                // The directories on the way got their prefixes in the same call, after this prefix was found to
+                // be free.
                 let clash = Error::PrefixClash { path: Path::from(path), prefix: prefix.to_vec().into() };
                 if self.has(prefix) {
                     return Err(clash);
@@ -241,13 +243,14 @@ impl Known {
         Ok(())
     }
 
-    /// The depth of the partition in which a directory is; 0 for none. The layer of its handle begins there.
+    /// The depth of the partition that contains a directory, or 0. The layer of the directory's handle begins
+    /// there.
     pub fn partition_of(&self, path: &[String]) -> usize {
         (1..path.len()).rev().find(|depth| self.partition_at(path, *depth, 0)).unwrap_or(0)
     }
 
-    /// Removes a directory if it is there, through the layer that begins at depth `start` of its path, and says
-    /// whether it was.
+    /// Removes a directory if it exists, through the layer that begins at depth `start` of its path. Returns
+    /// whether it existed.
     pub fn remove(&mut self, start: usize, path: &[String]) -> Result<bool, Error> {
         let (_, depth, layers) = self.follow_from(start, path, Aim::Write, false)?;
         self.stamp(path, &layers);
@@ -258,7 +261,7 @@ impl Known {
         Ok(existed)
     }
 
-    /// Whether there is a directory.
+    /// Whether a directory exists.
     pub fn exists(&self, path: &[String]) -> Result<bool, Error> {
         let (_, depth, _) = self.follow(path, Aim::Look, false)?;
         Ok(depth == path.len())
@@ -272,8 +275,8 @@ impl Known {
         Ok(found.below.keys().cloned().collect())
     }
 
-    /// The model that a survey amounts to. `allocated` is what allocated prefixes begin with, `by_hand` says
-    /// which may have been given by hand, and `read` makes sense of a directory's row.
+    /// The model for a survey. `allocated` is the beginning of allocated prefixes, `by_hand` returns whether a
+    /// prefix may be a manual one, and `read` decodes a row of a directory.
     pub fn surveyed(
         layer: &Layer,
         allocated: &[u8],
@@ -301,7 +304,10 @@ fn all(
         if !by_hand(prefix) {
             let candidate = prefix.strip_prefix(allocated).and_then(|rest| unpack::<i64>(rest).ok());
             let candidate = candidate.ok_or_else(|| {
-                format!("{name:?} has the prefix \"{}\", which nobody gave it", prefix.escape_ascii())
+                format!(
+                    "{name:?} has the prefix \"{}\", which was neither allocated nor given",
+                    prefix.escape_ascii()
+                )
             })?;
             let window = layer.windows.keys().next_back().copied().unwrap_or(0);
             if candidate >= window && !layer.marks.contains(&candidate) {
@@ -322,7 +328,7 @@ fn all(
         if let Some(within) = &directory.partition {
             let inner = Known::surveyed(within, prefix, &|_| false, read)?;
             if !this.below.is_empty() {
-                return Err(format!("{name:?} is a partition and has directories outside of it"));
+                return Err(format!("{name:?} is a partition and has directories outside of itself"));
             }
             (this.below, this.version) = (inner.below, inner.version);
         }

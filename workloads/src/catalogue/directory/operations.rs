@@ -10,11 +10,11 @@ use shaketable_layers::directory::{CandidateSeed, PARTITION};
 /// One call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Op {
-    /// Creates a directory with this tag, and a prefix by hand if there is one.
+    /// Creates a directory with this tag, and with this manual prefix if there is one.
     Create(Names, Vec<u8>, Option<Vec<u8>>, CandidateSeed),
     /// Opens or creates a directory with this tag.
     CreateOrOpen(Names, Vec<u8>, CandidateSeed),
-    /// Opens or creates two at once.
+    /// Opens or creates two directories concurrently.
     Both([Names; 2], [CandidateSeed; 2]),
     /// Opens a directory.
     Open(Names, Vec<u8>),
@@ -22,38 +22,38 @@ pub enum Op {
     Rename(Names, Names),
     /// Removes a directory.
     Remove(Names),
-    /// Removes a directory if it is there.
+    /// Removes a directory if it exists.
     RemoveIfExists(Names),
     /// Lists the directories below one.
     List(Names),
-    /// Lists them a few at a time.
+    /// Lists them page by page.
     Pages(Names),
-    /// Asks whether there is a directory.
+    /// Reads whether a directory exists.
     Exists(Names),
-    /// Puts under this key so many bytes of this number into a directory.
+    /// Stores a row in a directory: this key, and this byte repeated this many times.
     Put(Names, u8, u8, usize),
-    /// The same, through a handle that was opened before.
+    /// The same, through a handle that was opened earlier.
     PutLater(Names, u8, u8, usize),
-    /// Reads what was put.
+    /// Reads the rows of a directory.
     Read(Names),
-    /// Opens a directory without a tag, and does what the call does through its handle.
+    /// Opens a directory without a tag, and performs the call through its handle.
     ByHandle(Box<Op>),
-    /// A stranger declares the version of the schema.
+    /// Declares the version of the schema, as another program would.
     Declare([u32; 3]),
 }
 
-/// What it answers.
+/// What a call returns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
     /// The directory's tag, and its prefix.
     Opened(Vec<u8>, Option<Vec<u8>>),
-    /// It is done.
+    /// Done.
     Done,
-    /// Whether there is, or was, a directory.
+    /// Whether the directory exists, or existed.
     Is(bool),
     /// Names.
     Names(Names),
-    /// What was put.
+    /// The rows.
     Content(Vec<(u8, Content)>),
 }
 
@@ -66,19 +66,19 @@ pub(super) const NAMES: [&str; 4] = ["a", "", "b\0é", "x y"];
 /// The layer tags that are drawn.
 const TAGS: [&[u8]; 4] = [b"", b"", b"t\0g", PARTITION];
 
-/// The prefixes that are given by hand apart from what the allocator chooses. Some nest; the empty
-/// one and the last two are nobody's to give.
+/// Manual prefixes that the allocator does not choose. Some of them nest; the empty one and the last two are
+/// reserved.
 pub(super) const PREFIXES: [&[u8]; 8] =
     [b"1", b"1A", b"1A\0", b"2\xff", b"2\xff\0", b"", b"\xfe\x01", b"\xff\xff"];
 
-/// How a prefix by hand goes on behind a candidate's.
+/// What may follow a candidate's prefix in a manual one.
 pub(super) const BEYOND: &[&[u8]] = &[b"", b"\0", b"x"];
 
-/// The versions of the schema that a stranger declares.
+/// The versions of the schema that another program declares.
 const VERSIONS: [[u32; 3]; 4] = [[1, 0, 0], [1, 0, 7], [1, 1, 0], [2, 0, 0]];
 
 impl Directory {
-    /// One call, drawn.
+    /// Draws one call.
     pub(super) fn drawn(&self) -> BoxedStrategy<Op> {
         let (names, depth) = (&NAMES[..self.names], self.depth);
         let path = move || {
@@ -93,7 +93,8 @@ impl Directory {
         let among = below.clone();
         let prefix = prop_oneof![
             8 => select(&PREFIXES[..]).prop_map(<[u8]>::to_vec),
-            // A candidate's own prefix, or one that begins with it; one that most candidates begin with.
+            // The prefix of a candidate, or one that begins with it, or the beginning of most candidates'
+            // prefixes.
             nested * 8 => (0..64i64, select(BEYOND))
                 .prop_map(move |(candidate, rest)| among(&[&pack(&candidate)[..], rest].concat())),
             nested * 6 => Just(below(&pack(&1i64)[..1])),
@@ -132,7 +133,7 @@ impl Directory {
         ];
         match versions {
             0 => any.boxed(),
-            // Mostly back to a version that lets things be done.
+            // Mostly back to a version that allows writes.
             _ => prop_oneof![
                 40 => any,
                 1 => select(&VERSIONS[2..]).prop_map(Op::Declare),

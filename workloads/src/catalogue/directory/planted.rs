@@ -1,4 +1,4 @@
-//! Directories done wrong, one bug at a time.
+//! Planted bugs: directories implemented or used wrongly.
 
 use super::{
     Answer, Directory, Op,
@@ -18,28 +18,28 @@ use shaketable_layers::{
 };
 
 shaketable::planted_bugs! {
-    Unrecorded = UNRECORDED, "a create is retried after an unknown result, and finds its own directory", "a create that is told it exists already";
+    Unrecorded = UNRECORDED, "a create is retried after an unknown result, and finds its own directory", "a create that fails because it succeeded";
     CandidateAtSnapshot = "candidate-at-snapshot", "the allocator reads a candidate's mark at snapshot", "an allocator without isolation";
-    SilentCandidate = "silent-candidate", "the allocator marks a candidate without a write conflict", "an allocator that never declares its choice";
+    SilentCandidate = "silent-candidate", "the allocator marks a candidate without a write conflict", "an allocator that does not declare its choice";
     ParallelCreate = "parallel-create", "two calls of one transaction both find the path free", "a known issue of the node.js and Python bindings";
     PathAtSnapshot = "path-at-snapshot", "whether the path is free is read at snapshot", "a check without isolation";
-    ClashUnseen = "clash-unseen", "the allocator does not look at prefixes given by hand", "an allocator that believes it is alone";
-    ClashAtSnapshot = "clash-at-snapshot", "the allocator looks at prefixes given by hand at snapshot alone", "a check without isolation";
-    EqualPrefix = "equal-prefix", "a prefix by hand is compared with others for equality alone", "a check that forgets nesting";
+    ClashUnseen = "clash-unseen", "the allocator does not check for manual prefixes", "an allocator that ignores manual prefixes";
+    ClashAtSnapshot = "clash-at-snapshot", "the allocator checks for manual prefixes at snapshot only", "a check without isolation";
+    EqualPrefix = "equal-prefix", "a manual prefix is only compared with others for equality", "a check that forgets nesting";
     IntoItself = "into-itself", "a directory is moved below itself", "a tree that becomes a ring";
-    AcrossPartitions = "across-partitions", "a directory moves into another partition, and its content does not", "a move of the name alone";
-    MissingParent = "missing-parent", "a move creates the directories on the way", "the habit of create";
+    AcrossPartitions = "across-partitions", "a directory moves into another partition without its content", "a move of the name alone";
+    MissingParent = "missing-parent", "a move creates the directories on the way", "the behaviour of create";
     TagLeftBehind = "tag-left-behind", "a moved directory loses its layer tag", "a node written anew";
     ContentLeft = "content-left", "a removal clears the node and not the content", "a removal of the metadata alone";
     BelowLeft = "below-left", "a removal leaves the directories below", "a removal that is not recursive";
     RemoveAtSnapshot = "remove-at-snapshot", "a removal reads the directories below at snapshot", "a removal that misses a new one";
     TagIgnored = "tag-ignored", "a directory is opened whatever its layer tag", "a check that was forgotten";
-    VersionIgnored = "version-ignored", "what a later version has written is written to", "a check that was forgotten";
+    VersionIgnored = "version-ignored", "a write ignores that a later version has written the directories", "a check that was forgotten";
     StaleHandle = "stale-handle", "a handle from an earlier transaction is used unchecked", "the hazard that the documentation warns of";
-    ListAtSnapshot = "list-at-snapshot", "a list is read at snapshot, however it is asked for", "a dropped conflict range";
+    ListAtSnapshot = "list-at-snapshot", "a list is read at snapshot, whatever isolation was requested", "a dropped conflict range";
 }
 
-/// The isolation at which a look is done that was asked for at this one.
+/// The isolation at which a look is performed that was requested at `asked`.
 pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolation {
     match (planted, op) {
         (Some(Planted::ListAtSnapshot), Op::List(_)) => Isolation::Snapshot,
@@ -47,7 +47,7 @@ pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolati
     }
 }
 
-/// Does a call that the bug touches; `None` when it leaves this one as it is.
+/// Performs a call that the bug changes; `None` for every other call.
 pub async fn perform<T: Transaction>(
     planted: Planted,
     workload: &Directory,
@@ -59,7 +59,7 @@ pub async fn perform<T: Transaction>(
     if planted == Planted::VersionIgnored {
         return version_ignored(workload, &all, (tx, env), op).await.transpose();
     }
-    // A later version is met as it should be.
+    // A later version is handled correctly.
     match tx.get(&all.nodes().version(), Serializable).await {
         Ok(version) if version.as_ref().is_none_or(|version| *version == current()) => {}
         Ok(_) => return None,
@@ -113,7 +113,7 @@ fn current() -> Vec<u8> {
     VERSION.iter().flat_map(|n| n.to_le_bytes()).collect()
 }
 
-/// Writes as if the version were this one.
+/// Writes as if the stored version were the current one.
 async fn version_ignored<T: Transaction>(
     workload: &Directory,
     all: &Directories,
@@ -143,7 +143,7 @@ struct Wish<'a> {
     chance: CandidateSeed,
 }
 
-/// The layer and the node in which the last name of a path is to be found, made if need be.
+/// The layer and the node that contain the last name of a path, created if necessary.
 async fn parent<T: Transaction>(
     all: &Directories,
     tx: &T,
@@ -156,7 +156,7 @@ async fn parent<T: Transaction>(
     }
 }
 
-/// The layer and the node in which the names below a directory are to be found.
+/// The layer and the node that contain the names below a directory.
 fn inside(directory: &layer::Directory) -> (Directories, Node) {
     let below = directory.below();
     let node = match directory.is_partition() {
@@ -166,7 +166,7 @@ fn inside(directory: &layer::Directory) -> (Directories, Node) {
     (below, node)
 }
 
-/// Creates a directory that is not there; leaves alone what is there.
+/// Creates a directory that does not exist; does not handle one that exists.
 async fn create<T: Transaction>(
     planted: Planted,
     all: &Directories,
@@ -191,7 +191,7 @@ async fn create<T: Transaction>(
         let prefix = make(planted, all, tx, names, wish).await?;
         return Ok(Some(Answer::Opened(wish.tag.to_vec(), Some(prefix.to_vec()))));
     };
-    // Only what is refused for another directory's sake is let through.
+    // Only what is refused because of another directory is let through.
     match all.create_with_prefix(tx, names, wish.tag, prefix, wish.chance).await {
         Err(Error::PrefixInUse { .. }) if prefix.first().is_some_and(|first| *first < 0xfe) => {}
         right => return right.map(|directory| Some(opened(&directory))),
@@ -203,7 +203,7 @@ async fn create<T: Transaction>(
     Ok(Some(Answer::Opened(wish.tag.to_vec(), Some(prefix.to_vec()))))
 }
 
-/// Finds no directory, and makes one, without a look at what others do meanwhile.
+/// Creates a directory after finding that it does not exist, without regard to what others do meanwhile.
 async fn create_or_open<T: Transaction>(
     planted: Planted,
     all: &Directories,
@@ -218,7 +218,7 @@ async fn create_or_open<T: Transaction>(
     }
 }
 
-/// Writes a directory that is not there, and says its prefix.
+/// Writes a directory that does not exist. Returns its prefix.
 async fn make<T: Transaction>(
     planted: Planted,
     all: &Directories,
@@ -253,7 +253,7 @@ async fn make<T: Transaction>(
     Ok(allocated)
 }
 
-/// Refuses a prefix that clashes with one given by hand, as far as a snapshot shows it.
+/// Refuses a prefix that clashes with a manual one, as far as a snapshot shows.
 async fn clash<T: Transaction>(
     tx: &T,
     nodes: &layer::Nodes,
@@ -274,7 +274,7 @@ async fn clash<T: Transaction>(
     Ok(())
 }
 
-/// A candidate of the window that is drawn from now, as the wrong allocator takes it.
+/// A candidate of the current window, as the wrong allocator takes it.
 async fn candidate<T: Transaction>(
     planted: Planted,
     allocator: &Allocator,
@@ -303,7 +303,7 @@ async fn candidate<T: Transaction>(
     Ok(start)
 }
 
-/// Moves a directory as it should not be moved; leaves alone what the bug does not touch.
+/// Moves a directory wrongly; does not handle moves that the bug does not change.
 async fn rename<T: Transaction>(
     planted: Planted,
     all: &Directories,
@@ -335,7 +335,7 @@ async fn rename<T: Transaction>(
     Ok(Some(Answer::Done))
 }
 
-/// Lets the new name lead to the directory, and the old one no more, whatever else there is to say.
+/// Makes the new name lead to the directory, and removes the old one, without any check.
 async fn relink<T: Transaction>(
     all: &Directories,
     tx: &T,
@@ -358,7 +358,8 @@ async fn relink<T: Transaction>(
     Ok(Answer::Done)
 }
 
-/// Removes a directory that is there, and not all that belongs to it; leaves alone what is not there.
+/// Removes a directory that exists, but not everything that belongs to it; does not handle one that does not
+/// exist.
 async fn remove<T: Transaction>(
     planted: Planted,
     all: &Directories,

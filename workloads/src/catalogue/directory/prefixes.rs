@@ -1,7 +1,7 @@
 //! Which prefixes an allocator may have chosen.
 //!
-//! The sequential model leaves the prefix of a new directory open, and takes it from what the transaction wrote unless
-//! the allocator was not allowed to give it.
+//! The sequential model leaves the prefix of a new directory open. It then takes the prefix from what the
+//! transaction wrote, unless the allocator was not allowed to give it.
 
 use super::{Known, Rows, survey::node};
 use bytes::Bytes;
@@ -10,8 +10,8 @@ use shaketable_layers::directory::{Error, Path};
 use shaketable_sim::proto::Mutation;
 use std::collections::BTreeSet;
 
-/// The prefixes that an allocator has given, also to directories that were removed: it gives none twice. Rows do
-/// not say this, so that it is no part of a comparison.
+/// The prefixes that an allocator has given, including those of directories that were removed, because it must not
+/// give a prefix twice. The rows do not contain this, so it is not compared.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Given(BTreeSet<Vec<u8>>);
 
@@ -21,32 +21,32 @@ impl PartialEq for Given {
     }
 }
 
-/// One more than any candidate that an allocator draws in a run: those of its first windows.
+/// A bound for the candidates that an allocator draws in a run, which are those of its first windows.
 const CANDIDATES: i64 = 1_400;
 
-/// What a create has to go by.
+/// The parameters of a create.
 #[derive(Clone, Copy, Debug)]
 pub struct Wish<'a> {
-    /// The tag.
+    /// The layer tag.
     pub tag: &'a [u8],
-    /// The prefix, by hand.
+    /// The manual prefix.
     pub prefix: Option<&'a [u8]>,
-    /// Whether a directory that is there will do.
+    /// Whether an existing directory is opened.
     pub opens: bool,
-    /// Whether prefixes by hand are allowed.
+    /// Whether manual prefixes are allowed.
     pub manual: bool,
-    /// Where the directories lie.
+    /// Where the directories are stored.
     pub place: Place<'a>,
-    /// The words in which it was refused.
+    /// The message with which the call was refused.
     pub refusal: Option<&'a str>,
 }
 
-/// Where the directories of the root's layer lie.
+/// Where the directories of the root's layer are stored.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     /// The key of the nodes.
     pub nodes: &'a [u8],
-    /// What allocated prefixes begin with.
+    /// The beginning of allocated prefixes.
     pub content: &'a [u8],
 }
 
@@ -60,8 +60,8 @@ impl Wish<'_> {
 }
 
 impl Known {
-    /// Takes the prefixes of new directories from what their transaction wrote, and leaves out those that the
-    /// allocator must not give: one given before, or one that clashes with a prefix by hand. `nodes` is the key
+    /// Takes the prefixes of new directories from what their transaction wrote, except for prefixes that the
+    /// allocator must not give: those given before, and those that clash with a manual prefix. `nodes` is the key
     /// of the root's nodes.
     pub fn choose(&mut self, nodes: &[u8], mutations: &[Mutation]) {
         if self.has_unknown() {
@@ -80,7 +80,7 @@ impl Known {
         self.given = given;
     }
 
-    /// Within the layer of these nodes, below the directory of this prefix.
+    /// The same within the layer of these nodes, below the directory with this prefix.
     fn choose_below(
         &mut self,
         (nodes, parent): (&[u8], &[u8]),
@@ -96,31 +96,31 @@ impl Known {
             }
             let Some(prefix) = directory.prefix.clone() else { continue };
             match directory.is_partition() {
-                // Within a partition all prefixes begin with its own, and none is given by hand.
+                // Within a partition all prefixes begin with the partition's own, and none is manual.
                 true => directory.choose_in_layer(&[&prefix[..], b"\xfe"].concat(), chosen, &|_| true),
                 false => directory.choose_below((nodes, &prefix), given, chosen, free),
             }
         }
     }
 
-    /// Whether a directory from here on has this very prefix.
+    /// Whether this directory, or one below it, has this prefix.
     pub fn gave(&self, prefix: &[u8]) -> bool {
         self.prefix.as_deref() == Some(prefix) || self.below.values().any(|directory| directory.gave(prefix))
     }
 
-    /// Whether the prefix of a directory from here on begins so, or begins this one.
+    /// Whether the prefix of this directory, or of one below it, begins with this one, or is the beginning of it.
     pub(super) fn has(&self, prefix: &[u8]) -> bool {
         let own = self.prefix.as_ref().is_some_and(|own| own.starts_with(prefix) || prefix.starts_with(own));
         own || self.below.values().any(|directory| directory.has(prefix))
     }
 
-    /// Whether a directory below has a prefix that is not known.
+    /// Whether the prefix of a directory below is unknown.
     pub(super) fn has_unknown(&self) -> bool {
         self.below.values().any(|directory| directory.prefix.is_none() || directory.has_unknown())
     }
 
-    /// Whether a directory from here on has put a key below this prefix. Those of a partition are not counted: they
-    /// are the directories' within it.
+    /// Whether this directory, or one below it, has stored a key with this prefix. Keys in a partition belong to
+    /// the directories within it.
     fn keeps(&self, prefix: &[u8]) -> bool {
         let key = |own: &Vec<u8>, key: u8| [&own[..], &pack(&i64::from(key))].concat();
         let own = self.prefix.as_ref();
@@ -128,7 +128,7 @@ impl Known {
             || self.below.values().any(|directory| directory.keeps(prefix))
     }
 
-    /// Refuses as the layer did, if the allocator can have chosen a prefix that clashes with a manual one.
+    /// Refuses as the layer did, if the allocator may have chosen a prefix that clashes with a manual one.
     pub(super) fn may_clash(&self, path: &[String], wish: Wish<'_>) -> Result<(), Error> {
         if !wish.refusal.is_some_and(|words| words.contains("allocated for")) {
             return Ok(());
@@ -147,7 +147,7 @@ impl Known {
         Ok(())
     }
 
-    /// Whether a partition from here on has a prefix that begins so.
+    /// Whether this directory, or one below it, is a partition whose prefix begins with this one.
     fn has_partition(&self, prefix: &[u8]) -> bool {
         let own = self.is_partition() && self.prefix.as_ref().is_some_and(|own| own.starts_with(prefix));
         own || self.below.values().any(|directory| directory.has_partition(prefix))

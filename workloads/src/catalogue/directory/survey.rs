@@ -1,8 +1,7 @@
-//! A survey of the directories as the rows of a database store them.
+//! A survey of the directories, as the rows of a database store them.
 //!
-//! [`survey`] reads the raw rows without the layer's help, by the key schema alone, and accepts nothing that has no place
-//! in it: no node to which no path leads, no two prefixes of which one begins with the other, and no key that belongs to
-//! no directory.
+//! [`survey`] reads the raw rows by the key schema alone, without the layer, and refuses a node to which no path
+//! leads, two prefixes of which one begins with the other, and a key that belongs to no directory.
 
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, unpack};
 use shaketable_layers::directory::{PARTITION, Path};
@@ -11,12 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Rows by key.
 pub type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// One directory layer as its rows have it: the root's, or a partition's.
+/// One directory layer, the root's or a partition's, as its rows describe it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Layer {
     /// The stored version.
     pub version: Option<[u32; 3]>,
-    /// The allocator's windows, and how often each was drawn from.
+    /// The allocator's windows, and the number of candidates drawn from each.
     pub windows: BTreeMap<i64, i64>,
     /// The candidates that are marked.
     pub marks: BTreeSet<i64>,
@@ -24,7 +23,7 @@ pub struct Layer {
     pub directories: BTreeMap<String, Surveyed>,
 }
 
-/// A directory as its rows have it.
+/// A directory, as its rows describe it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Surveyed {
     /// Its prefix.
@@ -39,7 +38,7 @@ pub struct Surveyed {
     pub partition: Option<Layer>,
 }
 
-/// Reads rows as the directories whose nodes lie below `nodes`.
+/// Reads rows as the directories whose nodes are stored below `nodes`.
 pub fn survey(rows: Rows, nodes: &[u8]) -> Result<Layer, String> {
     let mut surveyor = Surveyor { rows, known: Vec::new() };
     let layer = surveyor.layer(nodes, &Path::default())?;
@@ -51,24 +50,26 @@ pub fn survey(rows: Rows, nodes: &[u8]) -> Result<Layer, String> {
         };
         if let Some((prefix, other, _)) = surveyor.known.iter().find(nested) {
             let (begin, prefix) = (begin.escape_ascii(), prefix.escape_ascii());
-            return Err(format!("the prefix \"{prefix}\" of {other} begins with \"{begin}\", {path}'s"));
+            return Err(format!(
+                "the prefix \"{prefix}\" of {other} begins with \"{begin}\", the prefix of {path}"
+            ));
         }
     }
     match surveyor.rows.first_key_value() {
         None => Ok(layer),
-        Some((key, _)) => Err(format!("the key \"{}\" is no directory's", key.escape_ascii())),
+        Some((key, _)) => Err(format!("the key \"{}\" belongs to no directory", key.escape_ascii())),
     }
 }
 
-/// Takes rows away as it finds their place.
+/// Removes rows as they are assigned to a directory.
 struct Surveyor {
     rows: Rows,
-    /// Each prefix, whose it is, and whether that is a partition.
+    /// Each prefix, its directory, and whether that is a partition.
     known: Vec<(Vec<u8>, Path, bool)>,
 }
 
 impl Surveyor {
-    /// All rows whose keys begin so, by the rest of the key.
+    /// Removes and returns all rows with this prefix, by the rest of the key.
     fn take(&mut self, beginning: &[u8]) -> Rows {
         let inside = self.rows.range(beginning.to_vec()..).take_while(|(key, _)| key.starts_with(beginning));
         let keys: Vec<Vec<u8>> = inside.map(|(key, _)| key.clone()).collect();
@@ -127,7 +128,7 @@ impl Surveyor {
 
     fn directory(&mut self, nodes: &[u8], prefix: Vec<u8>, path: Path) -> Result<Surveyed, String> {
         if let Some((_, other, _)) = self.known.iter().find(|(known, ..)| *known == prefix) {
-            return Err(format!("{other} and {path} have one prefix, \"{}\"", prefix.escape_ascii()));
+            return Err(format!("{other} and {path} have the same prefix, \"{}\"", prefix.escape_ascii()));
         }
         let node = node(nodes, &prefix);
         let Some(tag) = self.rows.remove(column(&node, "layer").bytes()) else {
@@ -157,7 +158,7 @@ fn column(node: &Subspace, name: &str) -> Subspace {
 mod tests {
     use super::*;
 
-    /// A directory `a` with the prefix 15 01 that holds one key.
+    /// A directory `a` with the prefix 15 01 that contains one key.
     fn rows() -> Rows {
         let root = node(b"\xfe", b"\xfe");
         Rows::from([
@@ -177,18 +178,18 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_place_is_told() {
+    fn rows_without_a_place_are_refused() {
         let root = node(b"\xfe", b"\xfe");
         let with = |key: &[u8], value: &[u8]| {
             let mut rows = rows();
             rows.insert(key.to_vec(), value.to_vec());
             survey(rows, b"\xfe").unwrap_err()
         };
-        assert!(with(b"\x15\x02", b"").contains("is no directory's"));
+        assert!(with(b"\x15\x02", b"").contains("belongs to no directory"));
         let orphan = column(&node(b"\xfe", b"\x15\x02"), "layer").into_bytes();
-        assert!(with(&orphan, b"").contains("is no directory's"));
+        assert!(with(&orphan, b"").contains("belongs to no directory"));
         let twin = root.subspace(&0i64).pack(&"b");
-        assert!(with(&twin, b"\x15\x01").contains("have one prefix"));
+        assert!(with(&twin, b"\x15\x01").contains("have the same prefix"));
         assert!(with(&twin, b"\x15\x02").contains("no layer tag"));
         let mut nested = rows();
         nested.insert(twin, b"\x15\x01\x02".to_vec());

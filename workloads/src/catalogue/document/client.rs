@@ -13,7 +13,7 @@ use shaketable_layers::{
 };
 
 impl Document {
-    /// Does a call as it should be done.
+    /// Performs a call correctly.
     pub(super) async fn rightly<T: Transaction>(
         &self,
         tx: &T,
@@ -28,7 +28,7 @@ impl Document {
                 Answer::Written
             }
             Op::InsertOwn(Json(doc)) => {
-                // It holds an id, so that none is drawn here.
+                // The document contains an id, so that none is drawn here.
                 let (id, doc) = Documents::identify(env, doc)?;
                 documents.insert(tx, &id, &doc).await?;
                 Answer::Inserted(id)

@@ -1,9 +1,9 @@
 //! `document`: JSON documents are inserted, replaced, changed by path, removed, read and found.
 //!
-//! Few ids, names and short paths, so that edits meet. Two ids differ in their type only, one continues
-//! another behind a zero byte. In some runs texts are stored in small pieces, in some there is an index on a
-//! path that all kinds of edits touch. Now and then a document says that it is another one, an id is too
-//! long, or a value nested too deep.
+//! There are few ids and names, and paths are short, so that edits meet. Two ids differ only in their type, and
+//! one continues another after a zero byte. In some runs texts are stored in small pieces; in some there is an
+//! index on a path that all kinds of edits change. A few documents contain the id of another document, a few ids
+//! are too long, and a few values are nested too deep.
 
 mod client;
 mod model;
@@ -31,14 +31,14 @@ use shaketable_layers::{
 };
 use shaketable_sim::seed::Stream;
 
-/// The workload, drawn.
+/// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Document {
-    /// How many names members have.
+    /// The number of different names of members.
     names: usize,
-    /// The longest path, in steps.
+    /// The maximum length of a path, in steps.
     longest: usize,
-    /// The size of a text's pieces.
+    /// The size of the pieces of a text.
     piece: usize,
     /// Whether there is an index on [`indexed_path`].
     indexed: bool,
@@ -57,7 +57,7 @@ fn indexed_path() -> Vec<Step> {
     vec!["a".into()]
 }
 
-/// How the key of a document begins.
+/// The prefix of a document's keys.
 fn root(id: &Id) -> Vec<u8> {
     json::key(space().bytes(), &[id.to_value()])
 }
@@ -72,7 +72,7 @@ impl Document {
         Documents::new(space()).with_pieces_of(self.piece)
     }
 
-    /// The size of a text's pieces.
+    /// The size of the pieces of a text.
     fn piece(&self) -> usize {
         self.piece
     }
@@ -117,7 +117,7 @@ impl Specimen for Document {
         self.drawn()
     }
 
-    /// Gives a document that is inserted under its own id one that no other has.
+    /// Sets the id in a document that is inserted under its own id: one that no other document has.
     fn number(op: &mut Op, client: usize, number: usize) {
         if let Op::InsertOwn(Json(doc)) = op {
             let mut members = doc.as_object().cloned().unwrap_or_default();

@@ -1,8 +1,10 @@
-//! The sequential model: documents by id; and how what is stored becomes one again.
+//! The sequential model: documents by id; and how rows are read back as a model.
 
 use super::{Answer, Document, Op, index_space, indexed_path, root, space};
-use crate::catalogue::shared;
-use crate::models::json::{self, Assembly, Json, Leaves, Shown};
+use crate::{
+    catalogue::shared,
+    models::json::{self, Assembly, Json, Leaves, Shown},
+};
 use bytes::Bytes;
 use foundationdb_tuple::{Element, unpack};
 use serde_json::Value;
@@ -13,11 +15,11 @@ use shaketable_layers::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What should be there: documents by id.
+/// Documents by id.
 pub type Model = BTreeMap<Id, Json>;
 
 impl Document {
-    /// Does one call on the model.
+    /// Performs one call on the model.
     pub(super) fn replayed(&self, model: &mut Model, op: &Op) -> Result<Answer, Error> {
         let add = |model: &mut Model, id: &Id, doc: Value| {
             self.accepts(id, &[], Some(&doc))?;
@@ -38,7 +40,7 @@ impl Document {
                 add(model, &id, doc.clone())?;
                 Answer::Inserted(id)
             }
-            // Nobody else has its id.
+            // No other operation uses its id.
             Op::InsertDrawn(_) => Answer::Removed(true),
             Op::Replace(id, item) => {
                 let doc = item.value();
@@ -83,7 +85,7 @@ impl Document {
         })
     }
 
-    /// Changes a document that is there.
+    /// Changes a document that exists.
     fn edit(
         &self,
         model: &mut Model,
@@ -97,7 +99,7 @@ impl Document {
         Ok(Answer::Written)
     }
 
-    /// What the layer refuses before it looks at what is there.
+    /// Refuses what the layer refuses before it reads.
     fn accepts(&self, id: &Id, path: &[Step], item: Option<&Value>) -> Result<(), Error> {
         if let Id::Text(text) = id
             && text.len() > MAX_ID_BYTES
@@ -117,12 +119,13 @@ impl Document {
         }
     }
 
-    /// What the layer refuses to write, whatever is there.
+    /// Refuses what the layer refuses to write, whatever is stored.
     fn fits(&self, id: &Id, path: &[Step], item: &Value) -> Result<(), hierarchy::Error> {
         json::fits(&root(id), Leaves::Value(self.piece), path, item)
     }
 
-    /// Everything stored, as a model; an index that does not follow the documents is the error.
+    /// Reads everything that is stored, as a model. The inner error describes a broken invariant, such as an index
+    /// that does not follow the documents.
     pub(super) async fn read<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
         let rows = shared::rows(tx, &space()).await?;
         let entries = shared::rows(tx, &index_space()).await?;
@@ -148,19 +151,19 @@ impl Document {
         })
     }
 
-    /// What one document has to do with the index: its entry's key.
+    /// The key of a document's entry in the index, if it has one.
     fn entry(&self, id: &Id, document: &Value) -> Option<Vec<u8>> {
         let mut leaf =
             json::get(document, &indexed_path()).filter(|v| !v.is_object() && !v.is_array())?.clone();
         if let Value::String(text) = &mut leaf {
-            // Long texts are drawn of one byte a character.
+            // Long texts are drawn with one byte for each character.
             text.truncate(1_000);
         }
         Some(json::key(index_space().bytes(), &[leaf, id.to_value()]))
     }
 }
 
-/// The JSON value of a tuple's element, if it is one.
+/// The JSON value of a tuple's element, if it is the value of a leaf.
 fn scalar(element: &Element<'_>) -> Option<Value> {
     Some(match element {
         Element::Nil => Value::Null,
@@ -172,13 +175,17 @@ fn scalar(element: &Element<'_>) -> Option<Value> {
     })
 }
 
-/// The documents of rows in their order, or what is wrong with them.
+/// The documents that consist of these rows, or what is wrong with the rows.
 pub(super) fn assemble(rows: &[KeyValue]) -> Result<Model, String> {
     let mut documents: BTreeMap<Id, Assembly> = BTreeMap::new();
     let mut texts: BTreeMap<(Id, String), (Tuple, Vec<Bytes>)> = BTreeMap::new();
     for row in rows {
         let odd = || {
-            format!("a row that no document has: {} = {}", row.key.escape_ascii(), row.value.escape_ascii())
+            format!(
+                "a row that belongs to no document: {} = {}",
+                row.key.escape_ascii(),
+                row.value.escape_ascii()
+            )
         };
         let key: Vec<Element<'_>> = space().unpack(&row.key).map_err(|_| odd())?;
         let mut tuple = key.iter().map(scalar).collect::<Option<Tuple>>().ok_or_else(odd)?;
@@ -198,7 +205,7 @@ pub(super) fn assemble(rows: &[KeyValue]) -> Result<Model, String> {
             pieces.push(row.value.clone());
             continue;
         }
-        // An element of 64 bits without a sign is more than `Element::Int` holds.
+        // An unsigned element of 64 bits does not fit into `Element::Int`.
         let leaf = match (unpack::<(u64,)>(&row.value), unpack::<Vec<Element<'_>>>(&row.value).as_deref()) {
             (Ok((integer,)), _) => integer.into(),
             (_, Ok([leaf])) => scalar(leaf).ok_or_else(odd)?,
@@ -214,7 +221,7 @@ pub(super) fn assemble(rows: &[KeyValue]) -> Result<Model, String> {
     }
     let whole = |(id, document): (Id, Assembly)| match document.finish()? {
         Some(value) => Ok((id, Json(value))),
-        None => Err(format!("nothing of the document {id}")),
+        None => Err(format!("the document {id} has no content")),
     };
     documents.into_iter().map(whole).collect()
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use shaketable_layers::{
     document::{DOC_ID, Id, MAX_ID_BYTES},
     hierarchy::{self, Step},
-    tx::{self},
+    tx,
 };
 
 /// One call.
@@ -17,25 +17,25 @@ use shaketable_layers::{
 pub enum Op {
     /// Inserts a document.
     Insert(Id, Item),
-    /// Inserts a document under the id that it holds.
+    /// Inserts a document under the id that it contains.
     InsertOwn(Json),
-    /// Inserts a document under an id that is drawn, reads it, and removes it.
+    /// Inserts a document under an id that the layer draws, reads it, and removes it.
     InsertDrawn(Json),
     /// Replaces a document.
     Replace(Id, Item),
-    /// Merges an item into what is at a path.
+    /// Merges an item into the value at a path.
     Merge(Id, Vec<Step>, Item),
-    /// Replaces what is at a path.
+    /// Replaces the value at a path.
     Patch(Id, Vec<Step>, Item),
-    /// Removes what is at a path.
+    /// Removes the value at a path.
     Remove(Id, Vec<Step>),
-    /// Reads what is at a path.
+    /// Reads the value at a path.
     Get(Id, Vec<Step>),
     /// Finds the documents with this leaf at a path.
     Find(Vec<Step>, Json),
 }
 
-/// What it answers.
+/// What a call returns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
@@ -43,16 +43,16 @@ pub enum Answer {
     Written,
     /// Written, under this id.
     Inserted(Id),
-    /// Whether there was something to remove.
+    /// Whether there was a value to remove.
     Removed(bool),
-    /// What is there.
+    /// The value found.
     Read(Option<Shown>),
     /// The documents found.
     Found(Vec<Id>),
 }
 
 impl Document {
-    /// One call, drawn.
+    /// Draws one call.
     pub(super) fn drawn(&self) -> BoxedStrategy<Op> {
         let id = || select(vec![Id::from(1), "1".into(), "a".into(), "a\0b".into()]);
         let path = || json::path(self.names, self.longest);

@@ -1,4 +1,4 @@
-//! Documents done wrong, one bug at a time.
+//! Planted bugs: documents implemented or used wrongly.
 
 use super::{Answer, Document, Op, model::assemble, root};
 use crate::{
@@ -23,26 +23,26 @@ use shaketable_layers::{
 
 shaketable::planted_bugs! {
     Unrecorded = UNRECORDED, "a merge is retried after an unknown result without an operation record", "a write done twice";
-    IdInTransaction = "id-in-transaction", "the id is drawn in the transaction's body: another one in each attempt", "the recipe's insert_doc";
-    BlindReplace = "blind-replace", "a document's leaves are set beside those that are there", "the recipe's insert_doc over an id that exists";
-    InsertOverwrites = "insert-overwrites", "an insert asks nothing and replaces the document that is there", "an insert taken for a replace";
-    SnapshotInsert = "snapshot-insert", "whether a document is there already is read at snapshot", "the wrong isolation";
-    SnapshotPatch = "snapshot-patch", "that a path leads through an object is read at snapshot", "the wrong isolation";
-    FromTheRoot = "from-the-root", "a subdocument is answered from the root on", "a published get_doc with a prefix";
+    IdInTransaction = "id-in-transaction", "the id is drawn inside the transaction function, differently in each attempt", "the recipe's insert_doc";
+    BlindReplace = "blind-replace", "the leaves of a document are written in addition to those that are stored", "the recipe's insert_doc over an id that exists";
+    InsertOverwrites = "insert-overwrites", "an insert replaces a document that exists, without a check", "an insert taken for a replace";
+    SnapshotInsert = "snapshot-insert", "whether a document exists is read at snapshot", "the wrong isolation";
+    SnapshotPatch = "snapshot-patch", "whether a path leads through an object is read at snapshot", "the wrong isolation";
+    FromTheRoot = "from-the-root", "a part of a document is returned from the root on", "a published get_doc with a prefix";
     AbsentIsEmpty = "absent-is-empty", "a missing document and a missing path are read as an empty object", "a published from_tuples";
     TextIds = "text-ids", "the ids 1 and \"1\" name one document", "ids without a type";
-    OtherId = "other-id", "a document may hold a doc_id that is not its own", "the recipe's doc_id, changed by a user";
+    OtherId = "other-id", "a document may contain a doc_id that is not its own", "the recipe's doc_id, changed by a user";
     OneNumber = "one-number", "1.0 is stored as 1 and -0.0 as 0", "one type for all numbers";
-    CutText = "cut-text", "a text longer than a piece keeps only its first", "a value's limit met by cutting";
-    BytePrefix = "byte-prefix", "a document's rows are all that begin with its id's bytes, and with them those of a longer id", "a prefix taken for a tuple";
-    NoMarker = "no-marker", "an object that loses its last member is gone", "the recipe's markers";
+    CutText = "cut-text", "of a text that is longer than a piece only the first piece is stored", "a limit on values, met by truncation";
+    BytePrefix = "byte-prefix", "a document's rows are all rows with its id's bytes as a prefix, and include those of longer ids", "a prefix taken for a tuple";
+    NoMarker = "no-marker", "an object that loses its last member disappears", "the recipe's markers";
     FirstBatch = "first-batch", "the first batch of a range read is taken for the whole document", "a range that is longer than a batch";
-    StaleIndex = "stale-index", "a removal by path leaves the index as it was", "an index beside the documents";
-    GetConflicts = "get-conflicts", "a document that is asked for at snapshot is read serializably", "an isolation that is not passed on";
+    StaleIndex = "stale-index", "a removal by path does not change the index", "an index beside the documents";
+    GetConflicts = "get-conflicts", "a document that is requested at snapshot is read serializably", "an isolation that is not passed on";
 }
 
 impl Planted {
-    /// Whether it writes rows itself. An index beside them would only show that it was forgotten.
+    /// Whether the bug writes rows itself. An index would only reveal that the bug does not maintain it.
     pub(super) fn writes_rows(self) -> bool {
         matches!(
             self,
@@ -58,7 +58,7 @@ pub fn without(value: &Value, name: &str) -> Map<String, Value> {
     members
 }
 
-/// The isolation at which a look is done that was asked for at this one.
+/// The isolation at which a look is performed that was requested at `asked`.
 pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolation {
     match (planted, op) {
         (Some(Planted::GetConflicts), Op::Get(..)) => Isolation::Serializable,
@@ -66,7 +66,7 @@ pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolati
     }
 }
 
-/// Does a call that the bug touches; `None` when it leaves this one as it is.
+/// Performs a call that the bug changes; `None` for every other call.
 pub async fn perform<T: Transaction>(
     planted: Planted,
     document: &Document,
@@ -163,9 +163,9 @@ pub async fn perform<T: Transaction>(
     })
 }
 
-/// Inserts a document under an id drawn in the loop's body, without a record that knows the operation again.
-/// Attempts that certainly came to nothing leave no trace of what they drew: only one that follows an attempt
-/// which may have landed draws another id.
+/// Inserts a document under an id that is drawn inside the retry loop, without an operation record. An attempt
+/// that certainly failed leaves no trace of its id, so a second id is drawn only after an attempt that may have
+/// committed.
 pub async fn id_in_transaction<D: Database>(
     document: &Document,
     session: &Session<D>,
@@ -204,7 +204,7 @@ fn rows(id: &Id, path: &[Step]) -> (Vec<u8>, Vec<u8>) {
     (begin, end)
 }
 
-/// Sets a value's leaves, each in one piece, and clears nothing.
+/// Writes the leaves of a value, each in one piece, and clears nothing.
 fn set<T: Transaction>(tx: &T, id: &Id, path: &[Step], item: &Value) -> Result<(), Error> {
     for below in to_tuples(item)? {
         let mut tuple = [tuple(path), below].concat();
@@ -214,7 +214,7 @@ fn set<T: Transaction>(tx: &T, id: &Id, path: &[Step], item: &Value) -> Result<(
     Ok(())
 }
 
-/// The call with a number as its text for an id.
+/// The call with a number's text instead of the number as its id.
 fn text_id(mut op: Op) -> Option<Op> {
     let (Op::Insert(id, _)
     | Op::Replace(id, _)
@@ -230,7 +230,7 @@ fn text_id(mut op: Op) -> Option<Op> {
     Some(op)
 }
 
-/// The call with another value in the place of the one that it writes.
+/// The call with another value instead of the one that it writes.
 fn with_item(op: &Op, change: impl FnOnce(Value) -> Value) -> Option<Op> {
     let mut op = op.clone();
     let (Op::Insert(_, item) | Op::Replace(_, item) | Op::Merge(.., item) | Op::Patch(.., item)) = &mut op

@@ -1,4 +1,5 @@
-//! The encodings that columns are drawn from, and for each the parts that weaker encodings confuse or displace.
+//! The encodings that columns are drawn from, and for each encoding the parts that weaker encodings confuse or
+//! displace.
 
 use serde::{Deserialize, Serialize};
 use shaketable_layers::encoding::{Collation, Column, Distinguishes, Error, Part};
@@ -7,24 +8,24 @@ use shaketable_sim::seed::Stream;
 /// The encodings that are drawn for a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
-    /// Unsigned, in so many bytes.
+    /// Unsigned integers of this many bytes.
     Unsigned(u8),
-    /// Signed, in so many bytes.
+    /// Signed integers of this many bytes.
     Signed(u8),
     /// Text by code point.
     Text,
-    /// Text as a language has it; only letters are told apart, or everything.
+    /// Text in the order of a language, which distinguishes only letters if true, and everything otherwise.
     English(bool),
-    /// The same of another language.
+    /// The same for another language.
     Swedish(bool),
-    /// 32 bits.
+    /// Floats of 32 bits.
     Single,
-    /// 64 bits.
+    /// Floats of 64 bits.
     Double,
 }
 
 impl Kind {
-    /// Draws one: integers of every width.
+    /// Draws an encoding; integers have any width.
     pub(super) fn draw(rng: &mut Stream) -> Kind {
         let (bytes, letters) = (rng.range(1..9) as u8, rng.chance(0.5));
         *rng.pick(&[
@@ -73,7 +74,7 @@ impl Kind {
     }
 }
 
-/// Texts; the last two fit into few keys, and into none.
+/// Texts. The last two fit into few keys, and into none.
 const TEXTS: [&str; 26] = [
     "",
     "a",
@@ -103,7 +104,7 @@ const TEXTS: [&str; 26] = [
     TOO_LARGE,
 ];
 
-/// Texts that some collation does not tell apart.
+/// Pairs of texts that some collation does not distinguish.
 pub(super) const ALIKE: [(u8, u8); 8] =
     [(7, 8), (8, 10), (9, 10), (9, 7), (12, 13), (17, 16), (0, 20), (21, 1)];
 
@@ -134,24 +135,26 @@ const FLOATS: [f64; 14] = [
     f64::NAN,
 ];
 
-/// Numbers from 0 for a column of so many bytes: its largest, the one beyond, and where a byte ends.
+/// Unsigned integers for a column of this many bytes: the largest, the next one, and those on both sides of where
+/// another byte is needed.
 fn unsigned(bytes: u8) -> [u64; 14] {
     let most = u64::MAX >> (64 - 8 * u32::from(bytes));
     let [half, beyond] = [most / 2, most.saturating_add(1)];
     [0, 1, 9, 10, 127, 128, 255, 256, 65_535, half, half + 1, most, beyond, u64::MAX]
 }
 
-/// Numbers for a column of so many bytes: its extremes, those beyond, and where a byte ends.
+/// Signed integers for a column of this many bytes: the extremes, the next ones, and those on both sides of where
+/// another byte is needed.
 fn signed(bytes: u8) -> [i64; 16] {
     let most = i64::MAX >> (64 - 8 * u32::from(bytes));
     let (least, beyond, below) = (-most - 1, most.saturating_add(1), (-most - 1).saturating_sub(1));
     [0, 1, -1, -2, 10, 127, -128, 128, -129, -40_000, most, least, beyond, below, i64::MAX, i64::MIN]
 }
 
-/// How many parts a column's pool has, of which the last has another column's type.
+/// The number of parts in a column's pool. The last one has the type of another column.
 pub(super) const POOL: u8 = 27;
 
-/// The collation that a comparison is about.
+/// The collation of a comparison.
 pub(super) fn collation(tells: u8) -> Result<Collation, Error> {
     Collation::new(
         "en",
@@ -164,8 +167,8 @@ pub(super) fn text(number: u8) -> &'static str {
     TEXTS[usize::from(number) % 24]
 }
 
-/// What a collation sees of a text of the pool: base letters, their accents, their case; and of a zero
-/// byte nothing.
+/// What a collation distinguishes of a text of the pool: base letters, accents and case, depending on `tells`. It
+/// ignores zero bytes.
 pub(super) fn seen(text: &str, tells: u8) -> String {
     let apart =
         text.replace('\0', "").replace('ö', "o\u{308}").replace('Å', "A\u{30a}").replace('é', "e\u{301}");
@@ -182,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_look_alike_as_a_collation_has_it() {
+    fn texts_are_alike_exactly_if_their_collation_keys_are_equal() {
         for tells in 0..3 {
             let collation = collation(tells).unwrap();
             for (a, b) in (0..24).flat_map(|a| (0..24).map(move |b| (text(a), text(b)))) {

@@ -1,11 +1,12 @@
-//! `encoding`: county populations under keys of several encodings, read back by the state and by ranges.
+//! `encoding`: county populations are stored under keys of several encodings, and read back by state and by range.
 //!
-//! A run's keys have two or three columns, each of one encoding: integers of one to eight bytes, text by
-//! code point, text as a language has it, floats. Parts are those that weaker encodings confuse or
-//! displace: numbers on both sides of zero and of where a byte ends, all bits set, text with tabs and zero
-//! bytes in it, code points behind the surrogates, names that differ in case or accents, zeros, NaN. Every
-//! width has its own extremes, and what is one beyond. Now and then a number does not fit, a part is nothing for
-//! its column, or a column has a width that no integer has; keys and values are too large.
+//! The keys of a run have two or three columns, each with one encoding: integers of one to eight bytes, text by
+//! code point, text in the order of a language, or floats. Parts are those that weaker encodings confuse or
+//! displace: numbers on both sides of zero and of where another byte is needed, numbers with all bits set, text
+//! with tabs and zero bytes, code points after the surrogates, names that differ in case or accents, zeros, and
+//! NaN. The extremes of every width are used, and the numbers one beyond. A few numbers do not fit, a few parts
+//! have the wrong type for their column, a few columns have an impossible width, and a few keys and values are too
+//! large.
 
 mod columns;
 mod model;
@@ -39,11 +40,11 @@ use shaketable_layers::{
 };
 use shaketable_sim::seed::Stream;
 
-/// The workload, drawn.
+/// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Encoding {
     kinds: Vec<Kind>,
-    /// Of each column's pool, the parts that are used.
+    /// The parts of each column's pool that are used.
     parts: Vec<Vec<u8>>,
     planted: Option<Planted>,
 }
@@ -53,7 +54,7 @@ fn space() -> Subspace {
 }
 
 impl Encoding {
-    /// Does a call, with looks at this isolation.
+    /// Performs a call correctly, a look at this isolation.
     async fn call<T: Transaction>(&self, tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
         let map = Ordered::new(space(), self.columns()?)?;
         Ok(match op {
@@ -82,7 +83,7 @@ impl Encoding {
                 answer(&map.page(tx, &prefix, after.as_deref(), *most, isolation).await?)
             }
             Op::Width(bytes) => {
-                // A look, for the answer to have its place among the others.
+                // A read, so that the call has a place in the history.
                 tx.get(space().bytes(), Serializable).await?;
                 let mut out = Vec::new();
                 Column::Unsigned(*bytes).encode(&Part::Unsigned(0), &mut out)?;
@@ -103,7 +104,7 @@ impl Encoding {
     }
 
     fn key(&self, numbers: &[u8]) -> Vec<Part> {
-        // A key that is too long repeats its last column.
+        // In a key with too many parts the last column is repeated.
         let kind = |at: usize| self.kinds[at.min(self.kinds.len() - 1)];
         numbers.iter().enumerate().map(|(at, number)| kind(at).part(*number)).collect()
     }
@@ -133,7 +134,7 @@ impl Specimen for Encoding {
         if let Some(needed) = planted.map(Planted::kinds) {
             kinds[..needed.len()].copy_from_slice(needed);
         }
-        // Keys that are too large are refused by the layer, which a bug with keys of its own goes past.
+        // The layer refuses keys that are too large; a bug with keys of its own does not use the layer.
         let most = if planted.is_some_and(Planted::has_own_keys) { 24 } else { u64::from(POOL) - 1 };
         let mut pool = |_| (0..rng.range(2..9)).map(|_| rng.below(most) as u8).collect();
         Encoding { parts: (0..kinds.len()).map(&mut pool).collect(), kinds, planted }

@@ -13,7 +13,7 @@ use shaketable_layers::{
 };
 use std::cmp::Ordering;
 
-/// What should be there, in order.
+/// The expected content, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     pub(super) rows: Vec<(Vec<Part>, Content)>,
@@ -37,7 +37,7 @@ pub(super) fn populations(rows: &[Row]) -> Vec<(Vec<Part>, Content)> {
     rows.iter().map(|(key, value)| (key.clone(), Content::from(value))).collect()
 }
 
-/// How two keys stand to each other by their values, as far as both go.
+/// Compares the values of two keys, up to the length of the shorter one.
 fn compare(columns: &[Column], a: &[Part], b: &[Part]) -> Ordering {
     let parts = columns.iter().zip(a.iter().zip(b));
     let part = |(column, parts): (&Column, (&Part, &Part))| match (column, parts) {
@@ -53,7 +53,7 @@ fn compare(columns: &[Column], a: &[Part], b: &[Part]) -> Ordering {
 }
 
 impl Encoding {
-    /// Does one call on the model.
+    /// Performs one call on the model.
     pub(super) fn replayed(&self, model: &mut Model, op: &Op) -> Result<Answer, Error> {
         let columns = self.columns()?;
         let rows = &mut model.rows;
@@ -131,7 +131,7 @@ impl Encoding {
         })
     }
 
-    /// What the map says of parts before it looks.
+    /// Refuses parts that the layer refuses before it reads.
     fn accepts(&self, columns: &[Column], parts: &[Part], whole: bool) -> Result<(), Error> {
         let (given, count) = (parts.len(), columns.len());
         if given > count || (whole && given < count) {

@@ -10,32 +10,33 @@ use serde::{Deserialize, Serialize};
 use shaketable::specimen::Content;
 use shaketable_layers::{encoding::Part, tx::VALUE_SIZE_LIMIT};
 
-/// One call. Keys, and what they begin with, are numbers of the columns' pools.
+/// One call. Keys and prefixes are numbers of parts in the columns' pools.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Op {
     /// Sets a population.
     Set(Vec<u8>, u32),
-    /// Reads one.
+    /// Reads a population.
     Get(Vec<u8>),
-    /// Removes one.
+    /// Removes a population.
     Delete(Vec<u8>),
-    /// All that begin with these parts: the counties of a state.
+    /// Reads all populations under a prefix, such as those of a state.
     Under(Vec<u8>),
-    /// All from here to there.
+    /// Reads all populations from one key or prefix to another.
     Between(Vec<u8>, Vec<u8>),
-    /// Up to so many that begin with these parts, behind a key.
+    /// Reads up to this many populations under a prefix, after a key.
     Page(Vec<u8>, Option<Vec<u8>>, usize),
-    /// Sets a value as large as can be, or by a byte larger.
+    /// Sets a value of the maximum size, or of one byte more if true.
     SetLarge(Vec<u8>, bool),
     /// Encodes the smallest number for a column of this width.
     Width(u8),
-    /// How two texts stand to each other, of a language; only letters are told apart, or accents, or all.
+    /// Compares two texts in the order of a language that distinguishes only letters, or also accents, or
+    /// everything.
     Compare(u8, u8, u8),
-    /// Asks for the order of words of no language.
+    /// Requests the collation of an unknown language.
     NoLanguage,
 }
 
-/// What it answers.
+/// What a call returns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
     /// Written.
@@ -44,13 +45,14 @@ pub enum Answer {
     Population(Option<Content>),
     /// Keys and their populations.
     Populations(Vec<(Vec<Shown>, Content)>),
-    /// So many bytes.
+    /// The number of bytes.
     Encoded(usize),
-    /// The first text is before the other, equal, behind it; and whether they have one collation key.
+    /// Whether the first text is before the other (-1), equal, or after it, and whether both have the same
+    /// collation key.
     Compared(i8, bool),
 }
 
-/// A part as answers hold it, which a slot has to take: floats by their bits, texts in short.
+/// A part as answers contain it, so that an answer fits into a slot: the bits of a float, the digest of a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shown {
     /// An integer, or a float's bits.
@@ -72,7 +74,7 @@ impl From<&Part> for Shown {
 }
 
 impl Encoding {
-    /// One call, drawn.
+    /// Draws one call.
     pub(super) fn drawn(&self) -> BoxedStrategy<Op> {
         let parts = |columns: usize| {
             let part = |pool: &Vec<u8>| proptest::sample::select(pool.clone()).boxed();
@@ -109,7 +111,7 @@ impl Encoding {
     }
 }
 
-/// A call that reads and writes nothing but what a bug with keys of its own can read.
+/// Replaces a call that a bug with keys of its own could not read or write.
 fn plain(op: Op) -> Op {
     match op {
         Op::Page(prefix, ..) => Op::Under(prefix),

@@ -1,7 +1,7 @@
-//! Encodings done wrong, one bug at a time.
+//! Planted bugs: keys encoded wrongly.
 //!
-//! What is wrong is the order of keys, or that two are one. So that the wrong keys can be read back all the
-//! same, their values carry the numbers that they were made of.
+//! The order of the keys is wrong, or two keys are the same. The values contain the numbers of the parts of their
+//! keys, so that wrong keys can be read back.
 
 use super::{
     Answer, Encoding, Kind, Op,
@@ -26,16 +26,16 @@ shaketable::planted_bugs! {
     FloatSignOnly = "float-sign-only", "of a float only the most significant bit is inverted", "the older guide's note on floats";
     SignBitKept = "sign-bit-kept", "signed integers keep their sign bit", "two's complement as it is";
     LittleEndian = "little-endian", "integers are little-endian", "a machine's own order of bytes";
-    Unterminated = "unterminated", "text stands in the key without an end", "parts put one behind the other";
-    TextRunsOn = "text-runs-on", "text ends as in a tuple, and what follows may begin with 0xff", "raw bytes behind a tuple";
+    Unterminated = "unterminated", "text has no terminator in the key", "concatenated parts";
+    TextRunsOn = "text-runs-on", "text is terminated as in a tuple, and the next part may begin with 0xff", "raw bytes after a tuple";
     Utf16 = "utf-16", "text is written as UTF-16", "a language's own strings";
-    LowerCase = "lower-case", "collated text is text in lower case", "the naive collation";
-    CollationAlone = "collation-alone", "of collated text only the collation key is written", "a key that says less than its text";
-    RangeToFf = "range-to-ff", "what is under a prefix ends where its next byte is 0xff", "a subspace's range around raw bytes";
+    LowerCase = "lower-case", "collated text is converted to lower case", "the naive collation";
+    CollationAlone = "collation-alone", "of collated text only the collation key is stored", "a key with less information than its text";
+    RangeToFf = "range-to-ff", "the range under a prefix ends at the next byte 0xff", "a subspace's range around raw bytes";
     Wraps = "wraps", "a number that does not fit loses its first bytes", "a cast that wraps around";
-    LastAgain = "last-again", "a page begins with the last row of the one before", "a cursor that is the last key";
-    PageAtSnapshot = "page-at-snapshot", "a page is read at snapshot, however it is asked for", "a dropped conflict range";
-    Blunt = "blunt", "texts that the collation does not tell apart are compared as equal", "an order that is not total";
+    LastAgain = "last-again", "a page begins with the last row of the page before", "a cursor that is the last key";
+    PageAtSnapshot = "page-at-snapshot", "a page is read at snapshot, whatever isolation was requested", "a dropped conflict range";
+    Blunt = "blunt", "texts that the collation does not distinguish are compared as equal", "an order that is not total";
 }
 
 impl Planted {
@@ -69,7 +69,7 @@ impl Planted {
     }
 }
 
-/// Does a call with the bug in it, or as it should be where the bug does not touch it.
+/// Performs a call with the bug, or correctly if the bug does not change this call.
 pub async fn perform<T: Transaction>(
     planted: Planted,
     workload: &Encoding,
@@ -128,7 +128,7 @@ pub async fn perform<T: Transaction>(
     let own = planted.has_own_keys();
     let key = |numbers: &[u8]| encode(planted, &columns, &workload.key(numbers));
     match op {
-        // What is to be refused is refused as it should be.
+        // What must be refused is refused correctly.
         Op::Set(numbers, population) => {
             let value = population.to_string();
             match map.get(tx, &workload.key(numbers), tx::Isolation::Snapshot).await {
@@ -180,7 +180,7 @@ pub async fn perform<T: Transaction>(
     }
 }
 
-/// A key as the bug writes it, or what it begins with.
+/// A key or a prefix, as the bug encodes it.
 fn encode(planted: Planted, columns: &[Column], parts: &[Part]) -> Vec<u8> {
     let mut key = space().into_bytes();
     for (at, (column, part)) in columns.iter().zip(parts).enumerate() {
@@ -218,14 +218,14 @@ fn encode(planted: Planted, columns: &[Column], parts: &[Part]) -> Vec<u8> {
             (Planted::CollationAlone, Column::Collated(collation), Part::Text(text)) => {
                 key.extend(foundationdb_tuple::pack(&foundationdb_tuple::Bytes::from(collation.key(text))));
             }
-            // What is refused has been refused before.
+            // Parts that must be refused were refused before.
             _ => column.encode(part, &mut key).unwrap_or_default(),
         }
     }
     key
 }
 
-/// A value with the numbers of its key.
+/// A value, with the numbers of its key's parts.
 fn with(numbers: &[u8], value: &str) -> Vec<u8> {
     [&[numbers.len() as u8], numbers, value.as_bytes()].concat()
 }
@@ -245,7 +245,7 @@ async fn rows<T: Transaction>(workload: &Encoding, tx: &T, range: RangeOption) -
     Ok(rows.iter().map(row).collect())
 }
 
-/// Everything, in the order of the wrong keys.
+/// Reads everything, in the order of the wrong keys.
 pub async fn stored<T: Transaction>(workload: &Encoding, tx: &T) -> tx::Result<Vec<Row>> {
     let begin = space().into_bytes();
     let end = strinc(&begin).unwrap_or_default();

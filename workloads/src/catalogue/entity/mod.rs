@@ -1,8 +1,8 @@
-//! `entity`: entities get attributes, are related to each other as the cardinalities allow, and are deleted.
+//! `entity`: entities get attributes, are related to each other as cardinalities allow, and are deleted.
 //!
-//! Relationships of each cardinality, with names that are prefixes of each other, and one that nobody declared;
-//! few entities, one of which is called as a relationship is, and some so long that not all is possible with
-//! them.
+//! There are relationships of each cardinality, whose names are prefixes of each other, and one that is not
+//! declared. There are few entities. One of them has the name of a relationship, and some have names so long that
+//! not every call is possible with them.
 
 mod model;
 mod operations;
@@ -25,11 +25,7 @@ use shaketable::{
 };
 use shaketable_layers::{
     entity::{Cardinality, Entities, Error},
-    tx::{
-        self, Env,
-        Isolation::{self},
-        Transaction,
-    },
+    tx::{self, Env, Isolation, Transaction},
 };
 use shaketable_sim::seed::Stream;
 
@@ -38,10 +34,10 @@ fn space() -> Subspace {
     Subspace::from("ER")
 }
 
-/// The workload, drawn.
+/// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Entity {
-    /// Of [`entities`], how many there are.
+    /// How many of [`entities`] are used.
     entities: usize,
     planted: Option<Planted>,
 }

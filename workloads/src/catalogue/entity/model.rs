@@ -1,16 +1,15 @@
-//! The sequential model: attributes and pairs; and how what is stored becomes one again.
+//! The sequential model: attributes and pairs; and how rows are read back as a model.
 
 use super::{Answer, Entity, Op, operations::RELATIONSHIPS, space};
 use shaketable::specimen::Content;
 use shaketable_layers::{
     entity::{Cardinality, Direction, Error},
     id::Id,
-    limits,
-    tx::{self},
+    limits, tx,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Pairs by relationship: primary and foreign.
+/// Pairs by relationship: the primary and the foreign entity.
 pub(super) type Pairs = BTreeSet<(String, Id, Id)>;
 
 /// Attributes and pairs.
@@ -25,7 +24,7 @@ pub(super) fn cardinality(relationship: &str) -> Result<Cardinality, Error> {
     known.map(|(_, of)| *of).ok_or_else(|| Error::UnknownRelationship(relationship.into()))
 }
 
-/// Refuses a pair of which a key is too long, seen from the sides that matter.
+/// Refuses a pair if one of its keys is too long, of those for these sides.
 fn fits(relationship: &str, sides: &[Direction], primary: &Id, foreign: &Id) -> Result<(), Error> {
     for side in sides {
         let key = match side {
@@ -75,7 +74,7 @@ impl Model {
         Ok(())
     }
 
-    /// What a cardinality forbids, and is there.
+    /// A violation of a cardinality, if there is one.
     fn broken(&self) -> Option<String> {
         self.pairs.iter().find_map(|(name, primary, foreign)| {
             let of = cardinality(name).ok()?;
@@ -91,7 +90,7 @@ impl Model {
 }
 
 impl Entity {
-    /// Does one call on the model.
+    /// Performs one call on the model.
     pub(super) fn replayed(&self, model: &mut Model, op: &Op) -> Result<Answer, Error> {
         let pair =
             |name: &String, primary: &Id, foreign: &Id| (name.clone(), primary.clone(), foreign.clone());
@@ -166,7 +165,7 @@ impl Entity {
     }
 }
 
-/// The key schema read from the other end.
+/// Reads rows back by the key schema, as a model.
 pub(super) fn read(rows: &[tx::KeyValue]) -> Result<Model, String> {
     let below = |part: &str| space().subspace(&(part,));
     let (attributes, forward, inverse) = (below("attribute"), below("relationship"), below("inverse"));
@@ -179,11 +178,11 @@ pub(super) fn read(rows: &[tx::KeyValue]) -> Result<Model, String> {
         } else if let Ok((name, foreign, primary)) = inverse.unpack::<(String, Id, Id)>(&row.key) {
             mirrored.insert((name, primary, foreign));
         } else {
-            return Err(format!("{} is no key of an entity", row.key.escape_ascii()));
+            return Err(format!("{} is not a key of an entity", row.key.escape_ascii()));
         }
     }
     if let Some((name, primary, foreign)) = model.pairs.symmetric_difference(&mirrored).next() {
-        return Err(format!("that {primary} is related to {foreign} by {name} is known on one side only"));
+        return Err(format!("the relationship {name} of {primary} to {foreign} is stored on one side only"));
     }
     match model.broken() {
         Some(broken) => Err(broken),

@@ -8,11 +8,11 @@ use shaketable::{specimen::Content, strategies};
 use shaketable_layers::{
     entity::{Cardinality, Direction},
     id::Id,
-    tx::{self},
+    tx,
 };
 use std::collections::BTreeSet;
 
-/// One call. Values are so many bytes of a number.
+/// One call. A value is a byte and the number of its repetitions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Op {
     /// Sets an attribute.
@@ -21,7 +21,7 @@ pub enum Op {
     RemoveAttribute(Id, String),
     /// Relates two entities.
     Relate(String, Id, Id),
-    /// Relates them no more.
+    /// Ends the relationship of two entities.
     Part(String, Id, Id),
     /// Deletes an entity.
     Delete(Id),
@@ -31,38 +31,39 @@ pub enum Op {
     Attributes(Id),
     /// Reads all pairs of a relationship.
     Pairs(String),
-    /// Reads whom an entity is related to.
+    /// Reads the entities to which an entity is related.
     Related(String, Direction, Id),
-    /// Reads so many pairs of a relationship, from the first one on or after a pair.
+    /// Reads up to this many pairs of a relationship, from the first one on or after a pair.
     PairsPage(String, Option<(Id, Id)>, usize),
-    /// Reads so many of those whom an entity is related to, from the first one on or after one.
+    /// Reads up to this many of the entities to which an entity is related, from the first one on or after an
+    /// entity.
     RelatedPage(String, Direction, Id, Option<Id>, usize),
-    /// Reads whether two are related.
+    /// Reads whether two entities are related.
     IsRelated(String, Id, Id),
 }
 
-/// What it answers.
+/// What a call returns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
     /// Written.
     Written,
-    /// So many pairs are gone.
+    /// The number of pairs that were deleted.
     Deleted(u64),
     /// An attribute.
     Value(Option<Content>),
-    /// Attributes in the order of their names.
+    /// Attributes, in the order of their names.
     Attributes(Vec<(String, Content)>),
-    /// Pairs in their order.
+    /// Pairs, in order.
     Pairs(Vec<(Id, Id)>),
     /// Entities.
     Entities(BTreeSet<Id>),
-    /// Entities in their order.
+    /// Entities, in order.
     Page(Vec<Id>),
-    /// Whether it is so.
+    /// Whether the condition holds.
     Is(bool),
 }
 
-/// The relationships: of each cardinality.
+/// The relationships, at least one of each cardinality.
 pub(super) const RELATIONSHIPS: [(&str, Cardinality); 6] = [
     ("belongs_to", Cardinality::ManyToMany),
     ("married", Cardinality::OneToOne),
@@ -95,14 +96,14 @@ pub(super) fn entities() -> Vec<Id> {
     ]
 }
 
-/// An entity whose key is of the largest size where all around its name takes so many bytes: its attribute
-/// `region`, or its marriage to `"a"`. What is longer is refused.
+/// An entity whose name is as long as possible for a key with this many other bytes: its attribute `region`, or
+/// its marriage to `"a"`. Longer keys are refused.
 fn long(others: usize) -> Id {
     Id::from("x".repeat(tx::KEY_SIZE_LIMIT - others))
 }
 
 impl Entity {
-    /// One call, drawn.
+    /// Draws one call.
     pub(super) fn drawn(&self) -> BoxedStrategy<Op> {
         let entities = entities()[..self.entities].to_vec();
         let id = move || select(entities.clone());

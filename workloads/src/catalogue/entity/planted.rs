@@ -1,4 +1,4 @@
-//! Entities and relationships done wrong, one bug at a time.
+//! Planted bugs: entities and relationships implemented or used wrongly.
 
 use super::{Answer, Op, layer, operations::RELATIONSHIPS, space};
 use shaketable::specimen::{Content, UNRECORDED};
@@ -14,25 +14,25 @@ use shaketable_layers::{
 shaketable::planted_bugs! {
     Unrecorded = UNRECORDED, "an attribute is set again after an unknown result without an operation record", "a blind write done twice";
     SharedSpace = "shared-space", "attributes and relationships share one space", "the guide's key layout";
-    InverseStays = "inverse-stays", "ending a relationship leaves it in the inverse index", "an index beside the guide's relationships";
+    InverseStays = "inverse-stays", "ending a relationship does not remove it from the inverse index", "an index beside the guide's relationships";
     RelationsStay = "relations-stay", "deleting an entity deletes its attributes only", "a deletion of what is stored under a name";
-    InverseDangles = "inverse-dangles", "deleting an entity leaves the relationships in which it is the foreign one", "a deletion by one index of two";
+    InverseDangles = "inverse-dangles", "deleting an entity does not delete the relationships in which it is the foreign one", "a deletion by one index of two";
     SnapshotDeletion = "snapshot-deletion", "a deletion reads the relationships at snapshot isolation", "reads that decide a write outside conflict detection";
     SnapshotCardinality = "snapshot-cardinality", "a cardinality is checked at snapshot isolation", "two first relationships at once";
     OtherSide = "other-side", "one-to-many is checked as many-to-one", "a cardinality read from the wrong side";
-    PrefixPairs = "prefix-pairs", "the pairs of a relationship are those of all whose names begin with its name", "a range over the start of a name";
-    PrefixAttributes = "prefix-attributes", "an attribute is removed with all whose names begin with its name", "a range where a key is meant";
-    PageAgain = "page-again", "a page begins with the pair that the page before ended with", "a bound that is inclusive instead of exclusive";
-    SelfTwice = "self-twice", "a deletion counts what relates an entity to itself from both sides", "a count of rows taken for one of pairs";
-    AgainRefused = "again-refused", "a pair that is there is refused where a second one would be", "a cardinality that counts the pair itself";
+    PrefixPairs = "prefix-pairs", "the pairs of a relationship include those of all relationships with this prefix", "a range over the start of a name";
+    PrefixAttributes = "prefix-attributes", "an attribute is removed with all attributes with this prefix", "a range where a key is meant";
+    PageAgain = "page-again", "a page begins with the last pair of the page before", "a bound that is inclusive instead of exclusive";
+    SelfTwice = "self-twice", "a deletion counts a relationship of an entity with itself twice", "a count of rows taken for one of pairs";
+    AgainRefused = "again-refused", "a pair that exists is refused as a second one would be", "a cardinality that counts the pair itself";
     AttributesStay = "attributes-stay", "deleting an entity leaves its attributes", "a deletion of relationships only";
     Uncounted = "uncounted", "a cardinality is not checked at all", "the guide's add_relationship";
-    RelatedAtSnapshot = "related-at-snapshot", "whom an entity is related to is read at snapshot, however it is asked for", "a dropped conflict range";
+    RelatedAtSnapshot = "related-at-snapshot", "related entities are read at snapshot, whatever isolation was requested", "a dropped conflict range";
 }
 
 const SIDES: [Direction; 2] = [Direction::Forward, Direction::Inverse];
 
-/// The isolation at which a look is done that was asked for at this one.
+/// The isolation at which a look is performed that was requested at `asked`.
 pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolation {
     match (planted, op) {
         (Some(Planted::RelatedAtSnapshot), Op::Related(..)) => Isolation::Snapshot,
@@ -40,7 +40,7 @@ pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolati
     }
 }
 
-/// Does a call that the bug touches; `None` when it leaves this one as it is.
+/// Performs a call that the bug changes; `None` for every other call.
 pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Option<Result<Answer, Error>> {
     Some(match (planted, op) {
         (Planted::SharedSpace, Op::AddAttribute(id, name, byte, length)) if *length <= 2_000 => {
@@ -118,7 +118,7 @@ pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Optio
     })
 }
 
-/// What a range over the start of a relationship's name holds.
+/// The content of a range over the prefix of a relationship's name.
 async fn prefix_pairs<T: Transaction>(tx: &T, name: &str) -> Result<Answer, Error> {
     let all = space().subspace(&("relationship",));
     let mut begin = space().pack(&("relationship", name));
@@ -133,7 +133,7 @@ fn of(relationship: &str) -> Option<Cardinality> {
     RELATIONSHIPS.iter().find(|(name, _)| *name == relationship).map(|(_, of)| *of)
 }
 
-/// Deletes the attributes, and the pairs that are found from these sides. Counts them all.
+/// Deletes the attributes, and the pairs that are found from these sides. Returns the number of all of them.
 async fn delete<T: Transaction>(
     tx: &T,
     id: &Id,

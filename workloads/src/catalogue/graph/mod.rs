@@ -1,8 +1,9 @@
-//! `graph`: users become friends, follow each other, part again and leave, and ask who is near them.
+//! `graph`: users become friends, follow each other, end both, and leave; queries read a user's friends, followers
+//! and friends of friends.
 //!
-//! Few users, so that edges meet, with names that are alike but for their type, and one so long that it can be
-//! connected with some of the others only. In some seeds a user has a crowd of friends from the start: more
-//! than are asked at once for theirs.
+//! There are few users, so that edges meet. Their names differ only in their type, and one is so long that edges
+//! with some of the others are refused. In some seeds a user has many friends from the beginning, more than the
+//! number whose friends are read concurrently.
 
 mod model;
 mod operations;
@@ -26,11 +27,7 @@ use shaketable::{
 use shaketable_layers::{
     graph::{Error, Graph as Layer},
     once::Session,
-    tx::{
-        self, Database, Env,
-        Isolation::{self},
-        Transaction,
-    },
+    tx::{self, Database, Env, Isolation, Transaction},
 };
 use shaketable_sim::seed::Stream;
 
@@ -39,18 +36,18 @@ fn space() -> Subspace {
     Subspace::from("users")
 }
 
-/// The workload, drawn.
+/// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Graph {
-    /// Of [`users`], how many there are.
+    /// How many of [`users`] are used.
     users: usize,
-    /// How many friends [`STAR`] has at first.
+    /// The number of friends that [`STAR`] has at first.
     crowd: i64,
     planted: Option<Planted>,
 }
 
 impl Graph {
-    /// What is there before the clients are.
+    /// The content of the database before the first operation.
     fn first(&self) -> Model {
         let mut model = Model::default();
         for n in 0..self.crowd {

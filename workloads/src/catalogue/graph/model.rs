@@ -1,18 +1,13 @@
-//! The sequential model: edges; and how what is stored becomes one again.
+//! The sequential model: edges; and how rows are read back as a model.
 
 use super::{Answer, Graph, Kind, Op, space};
-use shaketable_layers::{
-    graph::Error,
-    id::Id,
-    limits,
-    tx::{self},
-};
+use shaketable_layers::{graph::Error, id::Id, limits, tx};
 use std::collections::BTreeSet;
 
 /// The edges.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Model {
-    /// Each pair in both orders.
+    /// Each pair, in both orders.
     pub(super) friends: BTreeSet<(Id, Id)>,
     /// Follower and followed.
     follows: BTreeSet<(Id, Id)>,
@@ -22,17 +17,17 @@ pub(super) fn transposed(edges: &BTreeSet<(Id, Id)>) -> BTreeSet<(Id, Id)> {
     edges.iter().map(|(u, v)| (v.clone(), u.clone())).collect()
 }
 
-/// Who is at the other end of a user's edges.
+/// The users at the other end of a user's edges.
 fn ends(edges: &BTreeSet<(Id, Id)>, user: &Id) -> BTreeSet<Id> {
     edges.iter().filter(|(u, _)| u == user).map(|(_, v)| v.clone()).collect()
 }
 
-/// Refuses an edge that nobody can ask for.
+/// Refuses an edge whose key is too long.
 fn fits(u: &Id, kind: Kind, v: &Id) -> Result<(), Error> {
     Ok(limits::key(&space().pack(&(u, kind.name(), v)))?)
 }
 
-/// An edge that can be stored: both its keys fit.
+/// An edge that can be stored, because both of its keys fit.
 fn pair(u: &Id, [kind, mirrored]: [Kind; 2], v: &Id) -> Result<(Id, Id), Error> {
     if u == v {
         return Err(Error::SelfEdge(u.clone()));
@@ -42,10 +37,10 @@ fn pair(u: &Id, [kind, mirrored]: [Kind; 2], v: &Id) -> Result<(Id, Id), Error> 
     Ok((u.clone(), v.clone()))
 }
 
-/// A friendship, as each of the two sees it.
+/// The kind of a friendship, seen from each of the two.
 const FRIENDS: [Kind; 2] = [Kind::Friends, Kind::Friends];
 
-/// What following is to either end.
+/// The kind of a follow edge, seen from the follower and from the followed.
 const FOLLOWS: [Kind; 2] = [Kind::Following, Kind::Followers];
 
 impl Model {
@@ -65,7 +60,7 @@ impl Model {
 }
 
 impl Graph {
-    /// Does one call on the model.
+    /// Performs one call on the model.
     pub(super) fn replayed(&self, model: &mut Model, op: &Op) -> Result<Answer, Error> {
         Ok(match op {
             Op::AddFriend(u, v) => {
@@ -116,7 +111,7 @@ impl Graph {
     }
 }
 
-/// The key schema read from the other end.
+/// Reads rows back by the key schema, as a model.
 pub(super) fn read(rows: &[tx::KeyValue]) -> Result<Model, String> {
     let (mut friends, mut follows, mut followed) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for row in rows {
@@ -125,7 +120,7 @@ pub(super) fn read(rows: &[tx::KeyValue]) -> Result<Model, String> {
             Ok(name) if name == Kind::Friends.name() => &mut friends,
             Ok(name) if name == Kind::Following.name() => &mut follows,
             Ok(name) if name == Kind::Followers.name() => &mut followed,
-            _ => return Err(format!("{} is no edge", row.key.escape_ascii())),
+            _ => return Err(format!("{} is not an edge", row.key.escape_ascii())),
         };
         if !row.value.is_empty() {
             return Err(format!("the edge {} has a value", row.key.escape_ascii()));
@@ -133,13 +128,13 @@ pub(super) fn read(rows: &[tx::KeyValue]) -> Result<Model, String> {
         edges.extend(parts.map(|(u, _, v)| (u, v)));
     }
     if let Some((u, v)) = friends.difference(&transposed(&friends)).next() {
-        return Err(format!("{u} is a friend of {v}, who is no friend of {u}"));
+        return Err(format!("{u} is a friend of {v}, but {v} is not a friend of {u}"));
     }
     if let Some((u, v)) = follows.symmetric_difference(&transposed(&followed)).next() {
-        return Err(format!("only one of the two knows that {u} follows {v}"));
+        return Err(format!("that {u} follows {v} is stored on one side only"));
     }
     if let Some((u, _)) = friends.union(&follows).find(|(u, v)| u == v) {
-        return Err(format!("{u} is connected with itself"));
+        return Err(format!("{u} has an edge to itself"));
     }
     Ok(Model { friends, follows })
 }

@@ -4,53 +4,50 @@ use super::{Graph, space};
 use bytes::Bytes;
 use proptest::{option, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
-use shaketable_layers::{
-    id::Id,
-    tx::{self},
-};
+use shaketable_layers::{id::Id, tx};
 use std::collections::BTreeSet;
 
 /// One call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Op {
-    /// Makes two friends.
+    /// Makes two users friends.
     AddFriend(Id, Id),
     /// Ends a friendship.
     RemoveFriend(Id, Id),
     /// Makes the first follow the second.
     Follow(Id, Id),
-    /// Makes the first follow the second no more.
+    /// Ends that the first follows the second.
     Unfollow(Id, Id),
     /// Removes a user.
     RemoveUser(Id),
-    /// Reads whether two are friends.
+    /// Reads whether two users are friends.
     AreFriends(Id, Id),
     /// Reads whether the first follows the second.
     Follows(Id, Id),
     /// Reads a user's friends.
     Friends(Id),
-    /// Reads their friends.
+    /// Reads the friends of a user's friends.
     FriendsOfFriends(Id),
-    /// Reads whom a user follows.
+    /// Reads the users whom a user follows.
     Following(Id),
-    /// Reads who follows a user.
+    /// Reads the followers of a user.
     Followers(Id),
-    /// Reads so many of a user's edges of a kind, from the first one on or after a user.
+    /// Reads up to this many of a user's edges of a kind, from the first one on or after a user.
     Page(Kind, Id, Option<Id>, usize),
 }
 
-/// What it answers.
+/// What a call returns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
     /// Written.
     Written,
-    /// So many edges are gone.
+    /// The number of edges that were removed.
     Removed(u64),
-    /// Whether there is such an edge.
+    /// Whether the edge exists.
     Is(bool),
     /// Users.
     Users(BTreeSet<Id>),
-    /// Users in their order.
+    /// Users, in order.
     Page(Vec<Id>),
 }
 
@@ -59,14 +56,14 @@ pub enum Answer {
 pub enum Kind {
     /// Friends.
     Friends,
-    /// Whom the user follows.
+    /// The users whom the user follows.
     Following,
-    /// Who follows the user.
+    /// The users who follow the user.
     Followers,
 }
 
 impl Kind {
-    /// As keys name it.
+    /// Its name in keys.
     pub(super) fn name(self) -> &'static str {
         match self {
             Kind::Friends => "friendsWith",
@@ -94,28 +91,28 @@ pub(super) fn users() -> Vec<Id> {
     ]
 }
 
-/// A user whose edges with `"a"` have keys of the largest size, so that those with longer names are refused.
+/// A user whose edges with `"a"` have keys of the maximum size, so that edges with longer names are refused.
 fn long() -> Id {
     let others = space().pack(&("", Kind::Following.name(), "a")).len();
     Id::from("x".repeat(tx::KEY_SIZE_LIMIT - others))
 }
 
-/// The user who has a crowd of friends, in some seeds.
+/// The user who has many friends, in some seeds.
 pub(super) const STAR: &str = "a";
 
-/// A user of the crowd, and a friend of that one who is no friend of anybody else.
+/// A friend of [`STAR`], and a friend of that friend who has no other friends.
 pub(super) fn of_crowd(n: i64) -> [Id; 2] {
     [(10_000 + n).into(), (20_000 + n).into()]
 }
 
 impl Graph {
-    /// One call, drawn.
+    /// Draws one call.
     pub(super) fn drawn(&self) -> BoxedStrategy<Op> {
         let users = users()[..self.users].to_vec();
         let user = move || select(users.clone());
         let two = || (user(), user());
         let kind = select(vec![Kind::Friends, Kind::Following, Kind::Followers]);
-        // Where there is a crowd, those who are in it are drawn now and then.
+        // In these seeds, the many friends are drawn too.
         let crowd = self.crowd;
         let after = {
             let user = user.clone();

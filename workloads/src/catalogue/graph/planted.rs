@@ -1,4 +1,4 @@
-//! A graph done wrong, one bug at a time.
+//! Planted bugs: a graph implemented or used wrongly.
 
 use super::{Answer, Kind, Op, space};
 use shaketable::specimen::{DEFERRED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, UNRECORDED, UNWRITTEN};
@@ -17,25 +17,25 @@ shaketable::planted_bugs! {
     Unrecorded = UNRECORDED, "a friend is added again after an unknown result without an operation record", "a blind write done twice";
     Unwritten = UNWRITTEN, "an edge is acknowledged and never committed", "a write-behind cache";
     Deferred = DEFERRED, "an edge is acknowledged at once and committed with the client's next one", "batching without a wait";
-    NotAwaited = NOT_AWAITED, "the commit is begun and not waited for", "fire and forget";
-    Remembered = REMEMBERED, "a client that asks again gets what it remembers", "a cache that nobody invalidates";
-    KeptVersion = KEPT_VERSION, "a client reads at a version that it keeps for a second", "a read version shared between transactions";
+    NotAwaited = NOT_AWAITED, "the commit is started and not awaited", "fire and forget";
+    Remembered = REMEMBERED, "a client that repeats a read gets the answer that it remembers", "a cache that is never invalidated";
+    KeptVersion = KEPT_VERSION, "a client reads at a version that it keeps for up to a second", "a read version shared between transactions";
     Untidy = "untidy", "friends of friends include the friends", "the guide's getFriendsOfFriends";
-    Torn = "torn", "each user's friends are read in a transaction of their own", "the guide's getFriendsOfFriends, which is not transactional";
-    OneSided = "one-sided", "a friendship ends for the one who ends it", "an undirected edge stored twice";
-    StillFollowed = "still-followed", "unfollowing removes the edge with the follower only", "a directed edge stored twice";
+    Torn = "torn", "each user's friends are read in a separate transaction", "the guide's getFriendsOfFriends, which is not transactional";
+    OneSided = "one-sided", "a friendship ends for one of the two only", "an undirected edge stored twice";
+    StillFollowed = "still-followed", "unfollowing removes only the edge of the follower", "a directed edge stored twice";
     SelfEdge = "self-edge", "users follow themselves", "the guide's followUser";
     Untyped = "untyped", "a user who was read from the database is looked up as bytes", "the guide's getFriends, where bytes are no text";
-    EdgesStay = "edges-stay", "a user is removed, and not the others' edges", "a removal of what is stored under a name";
-    FirstFriends = "first-friends", "only the first sixteen friends are asked for theirs", "a bound on what is read at once, taken for one on what is read";
-    PageAgain = "page-again", "a page begins with the user that the page before ended with", "a bound that is inclusive instead of exclusive";
-    PageTurned = "page-turned", "a page of followers names those whom the user follows", "a directed edge read from its other end";
-    BothUnfollow = "both-unfollow", "unfollowing ends the edge of the other direction too", "a directed edge taken for an undirected one";
+    EdgesStay = "edges-stay", "a user is removed without the other users' edges", "a removal of what is stored under a name";
+    FirstFriends = "first-friends", "only the friends of the first sixteen friends are read", "a bound on concurrency, taken for a bound on the result";
+    PageAgain = "page-again", "a page begins with the last user of the page before", "a bound that is inclusive instead of exclusive";
+    PageTurned = "page-turned", "a page of followers lists those whom the user follows", "a directed edge read from its other end";
+    BothUnfollow = "both-unfollow", "unfollowing also ends the edge in the other direction", "a directed edge taken for an undirected one";
     SnapshotRemoval = "snapshot-removal", "a removal reads the user's edges at snapshot isolation", "reads that decide a write outside conflict detection";
-    TheirsAtSnapshot = "theirs-at-snapshot", "the friends of friends are read at snapshot, and the friends as asked for", "an isolation that is not passed on";
+    TheirsAtSnapshot = "theirs-at-snapshot", "the friends of friends are read at snapshot, and the friends at the requested isolation", "an isolation that is not passed on";
 }
 
-/// Does a call that the bug touches; `None` when it leaves this one as it is.
+/// Performs a call that the bug changes; `None` for every other call.
 pub async fn perform<T: Transaction>(
     planted: Planted,
     tx: &T,
@@ -100,7 +100,7 @@ pub async fn perform<T: Transaction>(
     })
 }
 
-/// The guide's `getFriendsOfFriends`: the user is taken out, the friends are not.
+/// The guide's `getFriendsOfFriends`: the user is removed from the result, the friends are not.
 async fn untidy<T: Transaction>(tx: &T, user: &Id) -> Result<BTreeSet<Id>, Error> {
     let graph = Graph::new(space());
     let mut second = BTreeSet::new();
@@ -111,7 +111,7 @@ async fn untidy<T: Transaction>(tx: &T, user: &Id) -> Result<BTreeSet<Id>, Error
     Ok(second)
 }
 
-/// The friends of as many friends as are asked at once.
+/// The friends of only as many friends as are read concurrently.
 async fn first_friends<T: Transaction>(tx: &T, user: &Id) -> Result<BTreeSet<Id>, Error> {
     let graph = Graph::new(space());
     let friends = graph.friends(tx, user, Serializable).await?;
@@ -123,7 +123,7 @@ async fn first_friends<T: Transaction>(tx: &T, user: &Id) -> Result<BTreeSet<Id>
     Ok(second)
 }
 
-/// What the database gives back has no type: a friend's friends are looked up under bytes.
+/// Ids that are read have lost their type: the friends of a friend are looked up under bytes.
 async fn untyped<T: Transaction>(tx: &T, user: &Id) -> Result<BTreeSet<Id>, Error> {
     let graph = Graph::new(space());
     let friends = graph.friends(tx, user, Serializable).await?;
@@ -139,7 +139,7 @@ async fn untyped<T: Transaction>(tx: &T, user: &Id) -> Result<BTreeSet<Id>, Erro
     Ok(second)
 }
 
-/// The friends of friends, of whom each is asked in a transaction of its own, one after the other.
+/// The friends of friends, each friend's in a separate transaction, one after the other.
 pub async fn friends_of_friends<D: Database>(db: &D, user: &Id) -> Result<BTreeSet<Id>, tx::Error> {
     let friends = friends(db, user).await?;
     let mut second = BTreeSet::new();
@@ -156,7 +156,7 @@ async fn friends<D: Database>(db: &D, user: &Id) -> Result<BTreeSet<Id>, tx::Err
     ran.map_err(|e| e.error.fdb().unwrap_or(tx::Error::INTERNAL_ERROR))
 }
 
-/// Friends of friends, found with two isolations.
+/// Friends of friends, read at two isolations.
 async fn theirs_at_snapshot<T: Transaction>(
     tx: &T,
     user: &Id,

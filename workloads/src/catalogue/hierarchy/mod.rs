@@ -1,9 +1,9 @@
 //! `hierarchy`: parts of one nested value are inserted, replaced, removed and read by path.
 //!
-//! Few names and short paths, so that edits meet: a leaf over an object, an object over a leaf, lists that
-//! shrink, the last member that goes and the first that comes back. One name continues another behind a zero
-//! byte. Leaves are of every kind of JSON, among them the integers that elsewhere are markers. Now and then
-//! something is too long for a key, or nested too deep.
+//! There are few names, and paths are short, so that edits meet: a leaf replaces an object, an object replaces a
+//! leaf, lists shrink, the last member of an object is removed and its first one is inserted again. One name
+//! continues another after a zero byte. Leaves are of every kind of JSON value, including the integers that serve
+//! as markers elsewhere. A few values are too long for a key, or nested too deep.
 
 pub(super) mod planted;
 
@@ -29,12 +29,12 @@ use shaketable_layers::{
 };
 use shaketable_sim::seed::Stream;
 
-/// The workload, drawn.
+/// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Hierarchy {
-    /// How many names members have.
+    /// The number of different names of members.
     names: usize,
-    /// The longest path, in steps.
+    /// The maximum length of a path, in steps.
     longest: usize,
     planted: Option<Planted>,
 }
@@ -45,25 +45,25 @@ pub struct Hierarchy {
 pub enum Op {
     /// Inserts an item at a path.
     Insert(Vec<Step>, Item),
-    /// Replaces what is at a path.
+    /// Replaces the value at a path.
     Replace(Vec<Step>, Item),
-    /// Removes what is at a path.
+    /// Removes the value at a path.
     Remove(Vec<Step>),
-    /// Reads what is at a path.
+    /// Reads the value at a path.
     Get(Vec<Step>),
-    /// Reads its tuples, and makes a value of them.
+    /// Reads the tuples at a path, and converts them to a value.
     Tuples(Vec<Step>),
 }
 
-/// What it answers.
+/// What a call returns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
     /// Written.
     Written,
-    /// Whether there was something to remove.
+    /// Whether there was a value to remove.
     Removed(bool),
-    /// What is there.
+    /// The value found.
     Read(Option<Shown>),
 }
 
@@ -120,7 +120,7 @@ impl Specimen for Hierarchy {
         ];
         let far = vec![Step::from("x".repeat(tx::KEY_SIZE_LIMIT).as_str())];
         prop_oneof![
-            // Whole objects, brought together at the root.
+            // Whole objects, merged at the root.
             60 => item().prop_map(|item| Op::Insert(Vec::new(), item)),
             60 => (path(), item()).prop_map(|(path, item)| Op::Insert(path, item)),
             100 => (path(), item()).prop_map(|(path, item)| Op::Replace(path, item)),
@@ -178,7 +178,10 @@ impl Specimen for Hierarchy {
                 let value = from_tuples(&tuples)?;
                 if let Some(value) = &value {
                     let again = to_tuples(value)?;
-                    always!(again.len() == tuples.len(), "{tuples:?} are a value whose tuples are {again:?}");
+                    always!(
+                        again.len() == tuples.len(),
+                        "{tuples:?} are converted to a value whose tuples are {again:?}"
+                    );
                 }
                 Answer::Read(value.as_ref().map(Shown::from))
             }

@@ -1,4 +1,4 @@
-//! A hierarchy done wrong, one bug at a time.
+//! Planted bugs: a hierarchy implemented or used wrongly.
 
 use super::{Answer, Op, layer, space};
 use crate::models::json::{Item, Shown, key, tuple};
@@ -14,21 +14,21 @@ use shaketable_layers::{
 
 shaketable::planted_bugs! {
     Unrecorded = UNRECORDED, "an insert is retried after an unknown result without an operation record", "a write done twice";
-    BlindInsert = "blind-insert", "an insert sets its tuples beside whatever is there", "the recipe's insert_hier";
-    LeafByLeaf = "leaf-by-leaf", "a replace clears only where its own leaves go: a shorter list keeps its end", "the recipe's insert_hier, half mended";
-    StaleMarker = "stale-marker", "the marker of an empty object stays when the first member comes", "the recipe's markers";
-    NoMarker = "no-marker", "an object that loses its last member is gone", "the recipe's markers";
-    IntegerMarkers = "integer-markers", "the integers -2 and -1 are read as an empty object and list", "the recipe's markers, told by their first element";
-    FromTheRoot = "from-the-root", "a read by path answers the tree from the root on", "the recipe's get_sub_hier";
-    AbsentIsEmpty = "absent-is-empty", "what is not there is read as an empty object", "a published from_tuples";
-    BytePrefix = "byte-prefix", "the rows of a path are all that begin with its bytes, and with them a longer name", "a prefix taken for a tuple";
+    BlindInsert = "blind-insert", "an insert writes its tuples in addition to whatever is stored", "the recipe's insert_hier";
+    LeafByLeaf = "leaf-by-leaf", "a replace clears only what its own leaves overwrite: a shorter list keeps its end", "the recipe's insert_hier, partly repaired";
+    StaleMarker = "stale-marker", "the marker of an empty object remains when the first member is inserted", "the recipe's markers";
+    NoMarker = "no-marker", "an object that loses its last member disappears", "the recipe's markers";
+    IntegerMarkers = "integer-markers", "the integers -2 and -1 are read as an empty object and an empty list", "the recipe's markers, recognized by their first element";
+    FromTheRoot = "from-the-root", "a read by path returns the tree from the root on", "the recipe's get_sub_hier";
+    AbsentIsEmpty = "absent-is-empty", "a missing value is read as an empty object", "a published from_tuples";
+    BytePrefix = "byte-prefix", "the rows of a path are all rows with its bytes as a prefix, and include longer names", "a prefix taken for a tuple";
     OneNumber = "one-number", "1.0 is stored as 1 and -0.0 as 0", "one type for all numbers";
-    SkipsLong = "skips-long", "a leaf that is too long for a key is left out", "a limit found out late";
-    SnapshotGround = "snapshot-ground", "that a path leads through an object is read at snapshot", "the wrong isolation";
-    TuplesConflict = "tuples-conflict", "tuples that are asked for at snapshot are read serializably", "an isolation that is not passed on";
+    SkipsLong = "skips-long", "a leaf that is too long for a key is left out", "a limit that is discovered late";
+    SnapshotGround = "snapshot-ground", "whether a path leads through an object is read at snapshot", "the wrong isolation";
+    TuplesConflict = "tuples-conflict", "tuples that are requested at snapshot are read serializably", "an isolation that is not passed on";
 }
 
-/// The isolation at which a look is done that was asked for at this one.
+/// The isolation at which a look is performed that was requested at `asked`.
 pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolation {
     match (planted, op) {
         (Some(Planted::TuplesConflict), Op::Tuples(_)) => Isolation::Serializable,
@@ -36,7 +36,7 @@ pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolati
     }
 }
 
-/// Does a call that the bug touches; `None` when it leaves this one as it is.
+/// Performs a call that the bug changes; `None` for every other call.
 pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Option<Result<Answer, Error>> {
     let hierarchy = layer();
     Some(match (planted, op) {
@@ -121,17 +121,17 @@ pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Optio
 }
 
 async fn leaf_by_leaf<T: Transaction>(tx: &T, path: &[Step], item: &Value) -> Result<Answer, Error> {
-    // Whether the path leads anywhere is asked as it should be.
+    // Whether the path is valid is checked correctly.
     let before = layer().get(tx, path, Serializable).await?;
     layer().replace(tx, path, item).await?;
-    // What the careless one would not have cleared comes back.
+    // What the bug does not clear is written again.
     for kept in before.iter().flat_map(|before| kept(before, item)) {
         tx.set(&at(&[tuple(path), kept].concat()), b"");
     }
     Ok(Answer::Written)
 }
 
-/// The tuples of the old value that are on the way to no leaf of the new one.
+/// The tuples of the old value that no leaf of the new one replaces.
 fn kept(old: &Value, new: &Value) -> Vec<Tuple> {
     let places: Vec<Tuple> = to_tuples(new).unwrap_or_default();
     let is_hit = |tuple: &Tuple| {
@@ -171,7 +171,7 @@ fn read(
     value.map(|value| Answer::Read(change(value).as_ref().map(Shown::from)))
 }
 
-/// The markers' integers as what they mark.
+/// Replaces integers that equal a marker by what the marker stands for.
 fn integers(value: Option<Value>) -> Option<Value> {
     value.map(|value| match value {
         Value::Number(number) if number.as_i64() == Some(EMPTY_OBJECT) => Map::new().into(),
@@ -188,7 +188,7 @@ pub fn from_root(path: &[Step], value: Value) -> Value {
     })
 }
 
-/// The value with every number that is whole as an integer.
+/// The value, with every whole number as an integer.
 pub fn one_number(value: Value) -> Value {
     match value {
         Value::Number(number) => match number.as_f64() {

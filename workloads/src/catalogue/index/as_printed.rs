@@ -25,7 +25,7 @@ fn printed_index(zip: &str) -> Subspace {
     Subspace::from(("zipcode_index", zip))
 }
 
-/// The recipe answers nothing: what is told here of the old user is what the recipe's own read would find.
+/// The recipe returns nothing. The old user that is returned here is the one that the recipe's own read finds.
 async fn set<T: Transaction>(tx: &T, user: &User) -> Result<Option<User>, Error> {
     let old = get(tx, &user.id).await?;
     let zip = user.zipcode.as_deref().unwrap_or("");
@@ -34,7 +34,7 @@ async fn set<T: Transaction>(tx: &T, user: &User) -> Result<Option<User>, Error>
     Ok(old)
 }
 
-/// The rows of a user, of which the recipe takes the first for the user.
+/// The rows of a user. The recipe takes the first one for the user.
 async fn rows<T: Transaction>(tx: &T, id: &str) -> Result<Vec<User>, Error> {
     let user = printed_user(id);
     let rows = shared::rows(tx, &user).await?;
@@ -50,7 +50,8 @@ async fn get<T: Transaction>(tx: &T, id: &str) -> Result<Option<User>, Error> {
     Ok(rows(tx, id).await?.into_iter().next())
 }
 
-/// The users over the recipe's functions and layout; what the recipe lacks (deletion) is done carefully.
+/// Performs calls about users with the recipe's functions and layout. Deletion, which the recipe does not have, is
+/// performed correctly.
 pub(super) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Option<Result<Answer, Error>> {
     Some(match op {
         Op::SetUser(user) => {
@@ -99,7 +100,8 @@ async fn in_region<T: Transaction>(tx: &T, zip: &str) -> Result<Answer, Error> {
     Ok(region(&ids, &named))
 }
 
-/// All users as the recipe stores them, unless one is stored twice or found where they do not live.
+/// All users as the recipe stores them. The inner error is a user that is stored twice, or an index that does not
+/// fit.
 pub async fn stored<T: Transaction>(tx: &T) -> tx::Result<Result<BTreeMap<String, User>, String>> {
     let rows = |name: &str| tx.get_range_all(RangeOption::from(Subspace::from(name).range()), Serializable);
     let (records, index) = (rows("user").await?, rows("zipcode_index").await?);

@@ -15,10 +15,10 @@ use shaketable_layers::{
 };
 use std::fmt::Debug;
 
-/// So many records are read at a time.
+/// The number of records on a page.
 const PAGE: usize = 3;
 
-/// One call, done right.
+/// Performs one call correctly.
 pub(super) async fn right<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, Error> {
     let (users, things) = (users(), things());
     Ok(match op {

@@ -1,11 +1,11 @@
-//! `index`: records that move in their indexes, found by key and by range of keys.
+//! `index`: records that change their places in indexes, found by key and by range of keys.
 //!
-//! Two tables beside each other: the users of the simple index recipe, found by zip code and by name, and
-//! things whose ids and tags are bytes, text and numbers, with an index over two elements and one that covers
-//! more than the record holds. Ids and keys are few, so that clients meet, and easily confused. Every call
-//! composes with others in one transaction; single writes are recorded in the layer's own answers. At every
-//! version each index is the projection of the records, reckoned here anew from the key schema: an entry for
-//! every record that has a key in it, and none besides.
+//! There are two tables: the users of the simple index recipe, found by zip code and by name; and things whose ids
+//! and tags are bytes, text and numbers, with an index over two elements and an index that covers more than the
+//! record contains. There are few ids and keys, so that clients meet, and they are easily confused. Every call is
+//! composed with others in one transaction; a write that is alone in its transaction is recorded with the layer's
+//! own answer. At every version each index must be the projection of the records, which is computed here
+//! independently from the key schema: one entry for every record that has a key in the index, and no other entry.
 
 mod as_printed;
 mod client;
@@ -45,26 +45,26 @@ use shaketable_layers::{
 use shaketable_sim::seed::Stream;
 use std::fmt::Debug;
 
-/// The workload, drawn.
+/// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Index {
     /// How many users, zip codes and names are used.
     users: usize,
     zipcodes: usize,
     names: usize,
-    /// Names begin with so many equal bytes.
+    /// The number of equal bytes with which names begin.
     padding: usize,
-    /// How many further users are there from the beginning, all with one zip code.
+    /// The number of further users that exist from the beginning, all with the same zip code.
     crowd: u16,
-    /// From where on and how many ids and tags are used.
+    /// The first of the ids and tags that are used, and their number.
     ids: (usize, usize),
-    /// How often an operation writes, and how often it looks; the same for things.
+    /// The weights of writes and of looks, for users and for things.
     mix: [u32; 4],
     planted: Option<Planted>,
 }
 
 impl Index {
-    /// Where the rows beside the indexes and the records are.
+    /// The keys of the rows beside the indexes and the records.
     fn beside(&self) -> Vec<Vec<u8>> {
         let part = |table: Subspace, part: &str| beside::of(table.subspace(&part).bytes());
         let index = |table: Subspace, name: &str| beside::of(table.subspace(&("index", name)).bytes());
@@ -88,7 +88,7 @@ impl Index {
         state
     }
 
-    /// Whether single writes are recorded in the layer's own answers.
+    /// Whether a write that is alone in its transaction is recorded with the layer's own answer.
     fn records_alone(&self, ops: &[Op]) -> bool {
         let writes = matches!(ops, [Op::SetUser(_) | Op::DeleteUser(_) | Op::Set(_) | Op::Delete(_)]);
         self.planted.is_none() && writes
@@ -152,8 +152,8 @@ impl Specimen for Index {
         !matches!(op, Op::SetUser(_) | Op::DeleteUser(_) | Op::Swap(..) | Op::Set(_) | Op::Delete(_))
     }
 
-    /// Snapshot looks read without a conflict range; writes of different records do not conflict either, but
-    /// here clients write the same ones.
+    /// Looks at snapshot have no conflict range. Writes of different records do not conflict either, but here
+    /// clients write the same ones.
     fn is_conflict_free(&self, op: &Op) -> bool {
         use Op::*;
         matches!(

@@ -35,7 +35,7 @@ impl State {
         self.users.values().filter(move |user| has(user))
     }
 
-    /// The things that have a key, in the order of keys, then of ids.
+    /// The things that have a key, in the order of the keys, then of the ids.
     fn keyed<K: Ord>(&self, key: impl Fn(&Thing) -> Option<K>) -> Vec<(K, &Thing)> {
         let mut keyed: Vec<_> = self.things.values().filter_map(|thing| Some((key(thing)?, thing))).collect();
         keyed.sort_by(|(a, one), (b, other)| (a, &one.id).cmp(&(b, &other.id)));
@@ -64,7 +64,7 @@ impl State {
 }
 
 impl Index {
-    /// Does one call on the model.
+    /// Performs one call on the model.
     pub(super) fn replayed(&self, model: &mut Model, op: &Op, at: &At) -> Result<Answer, Error> {
         model.begin(at);
         let now = model.now();
@@ -160,7 +160,7 @@ impl Index {
     }
 }
 
-/// Refuses what has no room, in the order in which the layer promises to look: the record, then its indexes.
+/// Refuses what exceeds a limit, in the order in which the layer promises to check: the record, then its indexes.
 fn fits(
     key: usize,
     record: usize,

@@ -19,38 +19,38 @@ pub enum Op {
     SetUser(User),
     /// Removes a user.
     DeleteUser(String),
-    /// Exchanges the zip codes of two users, if both are there.
+    /// Exchanges the zip codes of two users, if both exist.
     Swap(String, String),
     /// Reads a user.
     GetUser(String),
-    /// Finds the users with a zip code, by the index and by the covering one.
+    /// Finds the users with a zip code, in the index and in the covering index.
     InRegion(String),
-    /// Finds the users with a zip code from the first on, before the second.
+    /// Finds the users with a zip code from the first one on, before the second one.
     InRegions(String, String),
     /// Finds the users with a name.
     ByName(String),
-    /// Lists the users; at snapshot if asked to.
+    /// Lists the users, at snapshot if true.
     Users(bool),
     /// Stores a thing.
     Set(Thing),
     /// Removes a thing.
     Delete(Id),
-    /// Reads a thing; at snapshot if asked to.
+    /// Reads a thing, at snapshot if true.
     Get(Id, bool),
-    /// Finds the things with a key, the second time with what is covered; at snapshot if asked to.
+    /// Finds the things with a key, once without and once with what is covered, at snapshot if true.
     Find(Key, bool),
-    /// Finds the things with a key, a few at a time.
+    /// Finds the things with a key page by page, at snapshot if true.
     Pages(Key, bool),
-    /// Lists the things, a few at a time; at snapshot if asked to.
+    /// Lists the things page by page, at snapshot if true.
     Things(bool),
-    /// Finds the things with a key in a range; at snapshot if asked to.
+    /// Finds the things with a key in a range, at snapshot if true.
     Between(Span, bool),
-    /// Looks into an index that is not declared.
+    /// Reads an index that is not declared: a range if false.
     Undeclared(bool),
 }
 
 impl Op {
-    /// The same look at snapshot; `None` for what is none, or is at snapshot already.
+    /// The same look at snapshot; `None` for a write, and for a look that is at snapshot already.
     pub(super) fn at_snapshot(&self) -> Option<Op> {
         Some(match self.clone() {
             Op::Users(false) => Op::Users(true),
@@ -86,26 +86,26 @@ pub enum Span {
     Rank(Bound<i64>, Bound<i64>),
 }
 
-/// What a call answers.
+/// What a call returns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
-    /// Stored or deleted; this user was there before. Or this user is there.
+    /// The user that was read, or that was replaced or deleted.
     User(Option<ToldUser>),
-    /// Whether both users were there.
+    /// Whether both users exist.
     Swapped(bool),
-    /// Stored or deleted; this thing was there before. Or this thing is there.
+    /// The thing that was read, or that was replaced or deleted.
     Thing(Option<ToldThing>),
-    /// These were found.
+    /// What was found.
     Found(Vec<Listed>),
 }
 
-/// A user as answers tell it: id, name, zip code.
+/// A user as answers contain it: id, name, zip code.
 pub type ToldUser = (String, Content, Option<String>);
 
-/// A thing as answers tell it: id, tag, rank, body.
+/// A thing as answers contain it: id, tag, rank, body.
 pub type ToldThing = (Id, Option<Id>, i64, Content);
 
-/// A list as answers tell it.
+/// A list as answers contain it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listed {
     count: usize,
@@ -113,7 +113,7 @@ pub struct Listed {
     start: Vec<String>,
 }
 
-/// A list, whatever its length, in an answer that a session can record.
+/// A list of any length, as an answer that fits into a session's slot.
 pub(super) fn listed<I: Debug>(items: impl IntoIterator<Item = I>) -> Listed {
     let mut list = Listed { count: 0, digest: 0, start: Vec::new() };
     for item in items {
@@ -143,7 +143,7 @@ pub(super) fn old_thing(old: Option<Thing>) -> Answer {
     Answer::Thing(old.as_ref().map(told_thing))
 }
 
-/// What the covering index knows of users, as an answer tells it.
+/// The answer for what the index and the covering index contain about a zip code.
 pub(super) fn region(ids: &[String], named: &[(String, String)]) -> Answer {
     Answer::Found(vec![listed(ids), listed(named.iter().map(|(id, name)| (id, Content::from(name))))])
 }
@@ -183,13 +183,13 @@ fn bound<K: Clone + Debug + 'static>(key: BoxedStrategy<K>) -> BoxedStrategy<Bou
 }
 
 impl Index {
-    /// One call, drawn.
+    /// Draws one call.
     pub(super) fn drawn(&self) -> BoxedStrategy<Op> {
         let text = |of: &[&'static str]| select(of.to_vec()).prop_map(str::to_owned).boxed();
         let user = text(&strategies::CONFUSED_TEXT[..self.users]);
         let zip = text(self.zipcodes());
         let name = select(self.names()).boxed();
-        // One that fits and is long, and one that does not fit.
+        // A long name that fits, and one that does not.
         let long = select(vec![9_800, 10_000]).prop_map(|length| "x".repeat(length));
         let any_name = prop_oneof![60 => name.clone(), 1 => long];
         let any_zip =
@@ -201,7 +201,7 @@ impl Index {
         let drawn = (id.clone(), option::weighted(0.8, tag.clone()), rank.clone(), 0..200usize, 0..40u8);
         let thing = drawn.prop_map(|(id, tag, rank, length, odd)| {
             let thing = Thing { id, tag, rank, body: vec![length as u8; length].into() };
-            // At each of the two limits, and one beyond.
+            // At each of the two limits, and one byte beyond.
             match odd {
                 0 => Thing { tag: None, ..thing }.sized(MAX_RECORD_BYTES),
                 1 => Thing { tag: None, ..thing }.sized(MAX_RECORD_BYTES + 1),

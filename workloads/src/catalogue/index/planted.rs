@@ -1,5 +1,5 @@
-//! Indexed records done wrong, one bug at a time: as the recipe prints them, or as one would write them
-//! in haste.
+//! Planted bugs: indexed records implemented or used wrongly, as the recipe is printed or as is easily done by
+//! mistake.
 
 use super::{
     Answer, Key, Op, Thing, as_printed,
@@ -29,35 +29,35 @@ use shaketable_layers::{
 
 shaketable::planted_bugs! {
     Unrecorded = UNRECORDED, "a write is retried after an unknown result without an operation record", "a blind write done twice";
-    AsPrinted = "as-printed", "the zip code is part of the user's key, and old index entries stay", "the recipe's set_user";
+    AsPrinted = "as-printed", "the zip code is part of the user's key, and old index entries remain", "the recipe's set_user";
     OldAtSnapshot = "old-at-snapshot", "the record to be replaced is read at snapshot", "a read without isolation";
-    DeleteForgets = "delete-forgets", "deleting a user leaves the zip code's entries", "an index forgotten on delete";
+    DeleteForgets = "delete-forgets", "deleting a user does not remove the entries of the zip code", "an index forgotten on delete";
     DeleteByMemory = "delete-by-memory", "deleting a user removes the entries of what the client saw before, not of what is stored", "an index forgotten on delete";
     NameForgotten = "name-forgotten", "the index of names is maintained for new users, not for renamed ones", "an index forgotten on one path";
     CoveredStale = "covered-stale", "a new name does not reach the covering index unless the zip code changes", "an index forgotten on one path, covering";
     CoveredOfOld = "covered-of-old", "a user who moves takes the old name along in the covering index", "a covered part taken from the wrong record";
-    NullIndexed = "null-indexed", "an unknown zip code is indexed when set and not when removed", "unset values, decided twice";
+    NullIndexed = "null-indexed", "a missing zip code is indexed on write and not unindexed on removal", "unset values, handled in two ways";
     FirstBatch = "first-batch", "the first batch of a range read is taken for the whole lookup", "a range that is longer than a batch";
-    TwoTransactions = "two-transactions", "index entries are written in a transaction of their own", "a database handed where a transaction belongs";
+    TwoTransactions = "two-transactions", "index entries are written in a separate transaction", "a database passed where a transaction belongs";
     KeptOld = "kept-old", "the old record read in the first attempt is kept for the retries", "state that survives a retry";
-    AnswerOfRetry = "answer-of-retry", "a retry answers with what it replaced itself", "the answer of the last attempt";
+    AnswerOfRetry = "answer-of-retry", "a retry returns what it has replaced itself", "the answer of the last attempt";
     TimeoutIsRefusal = "timeout-is-refusal", "an unknown outcome is reported as a failure", "a timeout reported as a failure";
-    LookupThenGet = "lookup-then-get", "a lookup reads entries and records in two transactions", "an answer used in another transaction, its general form";
-    LookupApart = "lookup-apart", "a lookup is done in a transaction of its own, before the writes it was called after", "a look-up that does not compose";
-    FindAtSnapshot = "find-at-snapshot", "lookups before a write are done at snapshot", "a snapshot read in a composed look-up";
+    LookupThenGet = "lookup-then-get", "a lookup reads entries and records in two transactions", "an answer used in another transaction, generalized";
+    LookupApart = "lookup-apart", "a lookup is performed in a separate transaction, before the writes that it follows", "a look-up that does not compose";
+    FindAtSnapshot = "find-at-snapshot", "lookups before a write are performed at snapshot", "a snapshot read in a composed look-up";
     TruncatedKey = "truncated-key", "a name is indexed under its first hundred bytes", "an index entry under a truncated key";
-    NulUnescaped = "nul-unescaped", "a zip code goes into the index between its type and a NUL, whatever it holds", "an escape left out";
-    PrefixLookup = "prefix-lookup", "a lookup by name finds all names that begin so", "prefix confusion";
+    NulUnescaped = "nul-unescaped", "a zip code is stored in the index between its type and a NUL without escaping", "an escape left out";
+    PrefixLookup = "prefix-lookup", "a lookup by name finds all names with this prefix", "prefix confusion";
     BetweenIncludes = "between-includes", "a range of zip codes includes its end", "a bound off by one";
-    BetweenExcludes = "between-excludes", "a range without its start leaves out what goes on with a NUL", "the key after a key, where its entries are meant";
-    StartsAlike = "starts-alike", "a zip code that begins as the new one does is taken for the same, and its entries stay", "a stale entry on one path";
+    BetweenExcludes = "between-excludes", "a range that excludes its start excludes longer keys that continue with a NUL", "the key after a key, where its entries are meant";
+    StartsAlike = "starts-alike", "a zip code with the same prefix as the new one is taken for the same, and its entries remain", "a stale entry on one path";
     SwapForgets = "swap-forgets", "exchanging zip codes does not maintain the covering index", "a stale entry on one path";
     TypeLost = "type-lost", "a tag of bytes is looked up as text", "equal under one encoding, different under another";
     LimitBeyond = "limit-beyond", "a record one byte beyond the limit is stored", "a limit off by one";
-    CoveredUnchecked = "covered-unchecked", "what an index covers is cut to what fits", "a limit that is ignored";
+    CoveredUnchecked = "covered-unchecked", "what an index covers is truncated to the limit", "a limit that is ignored";
 }
 
-/// Does a call that the bug touches; `None` when it leaves this one as it is.
+/// Performs a call that the bug changes; `None` for every other call.
 pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Option<Result<Answer, Error>> {
     if planted == Planted::AsPrinted {
         return as_printed::perform(tx, op).await;
@@ -142,7 +142,7 @@ pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Optio
     })
 }
 
-/// Which user a call writes, and what there is of them behind it.
+/// The user that a call writes, and the new record if it is not a deletion.
 pub fn written(op: &Op) -> Option<(&str, Option<&User>)> {
     match op {
         Op::SetUser(user)
@@ -155,7 +155,7 @@ pub fn written(op: &Op) -> Option<(&str, Option<&User>)> {
     }
 }
 
-/// Stores a thing with these entries, whatever the layer would say.
+/// Stores a thing with these entries, whatever the layer would refuse.
 async fn store<T: Transaction>(tx: &T, thing: &Thing, entries: Entries) -> Result<Answer, Error> {
     let old = right(tx, &Op::Delete(Record::id(thing).clone())).await?;
     tx.set(&thing_key(Record::id(thing)), &thing.encode());
@@ -163,7 +163,7 @@ async fn store<T: Transaction>(tx: &T, thing: &Thing, entries: Entries) -> Resul
     Ok(old)
 }
 
-/// Replaces a user's record, and believes what the bug believes of its entries.
+/// Replaces a user's record, with the entries that the bug computes.
 async fn replace<T: Transaction>(
     planted: Planted,
     tx: &T,
@@ -178,7 +178,7 @@ async fn replace<T: Transaction>(
     Ok(old_user(old))
 }
 
-/// The entries that a buggy writer takes for the old ones, and those it wants.
+/// The entries that a writer with the bug assumes for the old record, and those for the new one.
 fn believed(planted: Planted, old: Option<&User>, new: Option<&User>) -> (Entries, Entries) {
     let (mut before, mut after) = (all_entries(old), all_entries(new));
     let of = |index: &str, key: &[u8]| key.starts_with(table().subspace(&("index", index)).bytes());
@@ -261,7 +261,7 @@ async fn swap<T: Transaction>(tx: &T, one: &str, other: &str) -> Result<Answer, 
     Ok(Answer::Swapped(true))
 }
 
-/// The entries of an index of users in a range of keys: key and id.
+/// The entries of an index of users in a range of keys, as key and id.
 async fn found<T: Transaction>(
     tx: &T,
     index: &Subspace,
@@ -271,7 +271,7 @@ async fn found<T: Transaction>(
         return Ok(Vec::new());
     }
     let rows = tx.get_range_all(RangeOption::from((begin, end)), Serializable).await?;
-    // A row that cannot be read is none.
+    // A row that cannot be read is ignored.
     Ok(rows.iter().filter_map(|row| index.unpack(&row.key).ok()).collect())
 }
 
@@ -302,7 +302,7 @@ async fn first_batch<T: Transaction>(tx: &T, index: &str, key: &str) -> Result<V
     batch.rows.iter().map(|row| under.unpack(&row.key).map_err(|_| Error::Foreign("index"))).collect()
 }
 
-/// Does the calls of a transaction in the bug's own way; `None` when it leaves them as they are.
+/// Performs the calls of a transaction with the bug; `None` if the bug does not change them.
 pub async fn divert<D: Database>(
     planted: Planted,
     session: &mut Session<D>,
@@ -351,7 +351,7 @@ fn is_look(op: &Op) -> bool {
     <crate::catalogue::index::Index as specimen::Specimen>::is_look(op)
 }
 
-/// Writes one user in the bug's own way.
+/// Writes one user with the bug.
 async fn divert_one<D: Database>(
     planted: Planted,
     session: &mut Session<D>,
@@ -406,7 +406,7 @@ async fn divert_one<D: Database>(
                     index(&tx, &all_entries(old.as_ref()), &all_entries(new));
                     Ok::<_, tx::Error>(())
                 });
-                // The record is there: what becomes of the entries is nobody's business any more.
+                // The record is written; the bug does not care what becomes of the entries.
                 let _ = run.await;
             }
             outcome

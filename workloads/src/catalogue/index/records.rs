@@ -48,18 +48,18 @@ fn tag_rank(thing: &Thing) -> Option<Vec<u8>> {
     thing.tag.as_ref().map(|tag| pack(&(tag, thing.rank)))
 }
 
-/// Twice the body, so that there are records that fit while what is covered of them does not.
+/// Twice the body, so that there are records that fit although what is covered of them does not.
 pub(super) fn covered(thing: &Thing) -> Vec<u8> {
     thing.body.repeat(2)
 }
 
 impl Thing {
-    /// The size that the limit of records is about.
+    /// The size to which the limit for records applies.
     pub(super) fn size(&self) -> usize {
         pack(&self.id).len() + self.encode().len()
     }
 
-    /// With a body that makes it this large; it has no NUL, which would take two bytes.
+    /// The thing with a body that gives it this size. The body has no NUL, which would take two bytes.
     pub(super) fn sized(mut self, bytes: usize) -> Thing {
         self.body = Bytes::new();
         self.body = vec![b'b'; bytes - self.size()].into();
@@ -71,7 +71,7 @@ pub(super) fn table() -> Subspace {
     Subspace::from("users")
 }
 
-/// The other table's prefix goes on where the first one's ends.
+/// The prefix of the other table continues the end of the first one's.
 pub(super) fn other_table() -> Subspace {
     Subspace::from("users\0")
 }
@@ -84,10 +84,10 @@ pub(super) fn things() -> Table<Thing> {
     Table::new(&other_table())
 }
 
-/// Index entries: keys with what they cover.
+/// Index entries: keys, with what they cover.
 pub(super) type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// The entries of a user over all indexes, by the key schema.
+/// The entries of a user in all indexes, by the key schema.
 pub(super) fn entries(user: &User) -> Entries {
     let entry = |index: &str, key: &str| table().pack(&("index", index, key, &user.id));
     let by_name = [(entry("name", &user.name), Vec::new())];
@@ -100,7 +100,7 @@ pub(super) fn entries(user: &User) -> Entries {
     by_zipcode.chain(by_name).collect()
 }
 
-/// The entries of a thing over all indexes, by the key schema.
+/// The entries of a thing in all indexes, by the key schema.
 pub(super) fn entries_of_thing(thing: &Thing) -> Entries {
     let by_rank = [(other_table().pack(&("index", "rank", thing.rank, &thing.id)), Vec::new())];
     let by_tag = thing.tag.iter().flat_map(|tag| {
@@ -116,12 +116,12 @@ pub(super) fn record_key(id: &str) -> Vec<u8> {
     table().pack(&("records", id))
 }
 
-/// Where a thing is stored, by the key schema.
+/// The key of a thing's record, by the key schema.
 pub(super) fn thing_key(id: &Id) -> Vec<u8> {
     other_table().pack(&("records", id))
 }
 
-/// A stored user's value, by the key schema.
+/// The value of a user's record, by the key schema.
 pub(super) fn record_value(user: &User) -> Vec<u8> {
     pack(&(&user.name, &user.zipcode))
 }
@@ -133,7 +133,7 @@ mod tests {
     use shaketable_layers::index::MAX_RECORD_BYTES;
 
     #[test]
-    fn a_thing_is_as_large_as_it_is_asked_to_be() {
+    fn a_thing_has_the_requested_size() {
         for id in id_pool() {
             let thing = Thing { id, tag: None, rank: i64::MIN, body: Bytes::new() };
             assert_eq!(thing.sized(MAX_RECORD_BYTES).size(), MAX_RECORD_BYTES);

@@ -1,4 +1,4 @@
-//! Everything stored, read as a model: the records, and whether each index is exactly their projection.
+//! Everything that is stored, read as a model, and whether each index is exactly the projection of the records.
 
 use super::{
     Index, Model, State, Thing, as_printed,
@@ -15,7 +15,8 @@ use shaketable_layers::{
 use std::collections::BTreeMap;
 
 impl Index {
-    /// Everything stored, as a model; an index that is not the projection of the records is the error.
+    /// Reads everything that is stored, as a model. The inner error describes a broken invariant, such as an index
+    /// that is not the projection of the records.
     pub(super) async fn read<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
         let beside = self.beside();
         if let Err(why) = beside::check(tx, &beside).await? {
@@ -50,7 +51,7 @@ impl Index {
 }
 
 impl Index {
-    /// Takes the records out of the rows; the key of one that cannot be read is the error.
+    /// Removes the records from the rows. The error is the key of a record that cannot be read.
     fn state(&self, rows: &mut Entries) -> Result<State, Vec<u8>> {
         let (users, things) = (table().subspace(&"records"), other_table().subspace(&"records"));
         let is_record = |key: &[u8]| users.is_start_of(key) || things.is_start_of(key);
@@ -76,7 +77,7 @@ impl Index {
     }
 }
 
-/// Compares the entries of all indexes with what the records should have.
+/// Compares the entries of all indexes with those that the records should have.
 fn projection(state: &State, index: &Entries) -> Result<(), String> {
     let of_users = state.users.values().flat_map(entries);
     let expected: Entries = of_users.chain(state.things.values().flat_map(entries_of_thing)).collect();
@@ -100,7 +101,7 @@ fn projection(state: &State, index: &Entries) -> Result<(), String> {
     }
 }
 
-/// A key or value for a person to read; padding cut.
+/// A key or a value, readable and truncated.
 pub(super) fn text(bytes: &[u8]) -> String {
     format!("\"{}\"", bytes[..bytes.len().min(80)].escape_ascii())
 }
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_projection_hears_what_is_missing_stale_and_left_over() {
+    fn missing_stale_and_extra_entries_are_found() {
         let mut state = State::default();
         [user("a", "n", Some("1")), user("b", "m", None)].iter().for_each(|user| state.set(user));
         let sound: Entries = state.users.values().flat_map(entries).collect();

@@ -1,4 +1,4 @@
-//! How a client performs an operation, and how a worker goes on with the item that it has claimed.
+//! How a client performs an operation, and how a worker continues after it has claimed an item.
 
 use super::{Answer, End, Leased, Manner, Op, composed::together, leased, operations::name, planted};
 use crate::catalogue::shared::{self, Timer, ended, unexpected};
@@ -21,7 +21,7 @@ fn refused(error: Error) -> Outcome<Answer> {
 }
 
 impl Leased {
-    /// Does an operation.
+    /// Performs an operation.
     pub(super) async fn perform<D: Database>(&self, session: &mut Session<D>, op: &Op) -> Outcome<Answer> {
         let enqueued =
             |outcome: once::Outcome<Position, Error>| ended(outcome, |_| Answer::Enqueued, refused);
@@ -31,7 +31,7 @@ impl Leased {
             Op::Work(manner) => self.work(session, *manner).await,
             Op::Expire => match self.expire(&db).await {
                 Ok(()) => Outcome::Answered(Answer::Expired),
-                // Some may have happened although others have not, or may still: nothing depends on it.
+                // Some of it may have happened, or may still happen; nothing depends on that.
                 Err(e) => unexpected(&e, Outcome::Unknown),
             },
             Op::Together(acts) => {
@@ -65,7 +65,7 @@ impl Leased {
         }
     }
 
-    /// Claims an item and works at it.
+    /// Claims an item and works on it.
     async fn work<D: Database>(&self, session: &mut Session<D>, manner: Manner) -> Outcome<Answer> {
         let db = session.database().clone();
         let mut timer = Timer::new(&db, self.lease());
@@ -98,7 +98,7 @@ impl Leased {
         Outcome::Answered(Answer::Worked(name, end))
     }
 
-    /// What a worker does with what he holds; `None` if his last step did not come through.
+    /// What a worker does with an item that it holds; `None` if its last step did not succeed.
     async fn go_on<D: Database>(
         &self,
         session: &mut Session<D>,
@@ -135,11 +135,11 @@ impl Leased {
                 };
                 let second = async {
                     tenths(second).await;
-                    // A session of its own: nothing but the lease keeps the two apart.
+                    // With a session of its own, so that only the lease keeps the two apart.
                     let client = db.env().random_u64() as usize;
                     match sessions::open(&db, client, self.timeout).await {
                         Ok(mut session) => self.finish(&mut session, hold, releases).await,
-                        // It never came to life.
+                        // The second incarnation did not start.
                         Err(_) => Ok(None),
                     }
                 };
@@ -149,7 +149,7 @@ impl Leased {
         self.finish(session, hold, false).await
     }
 
-    /// Acknowledges an item, or gives it back; `None` if that did not come through.
+    /// Acknowledges an item, or gives it back; `None` if that did not succeed.
     async fn finish<D: Database>(
         &self,
         session: &mut Session<D>,
@@ -166,7 +166,7 @@ impl Leased {
         Ok(known.map(|()| if releases { End::Released } else { End::Acknowledged }))
     }
 
-    /// Renews a lease, and the timer with it. Whether that came through.
+    /// Renews a lease, and restarts the timer. Returns whether that succeeded.
     async fn renew<D: Database>(
         &self,
         session: &mut Session<D>,
@@ -196,7 +196,7 @@ impl Leased {
         sessions::patiently(&db, self.timeout, known(session, outcome)).await?
     }
 
-    /// Ends leases that nobody renews.
+    /// Ends leases that are not renewed.
     pub(super) async fn expire<D: Database>(&self, db: &D) -> Result<(), Error> {
         let expired = match self.planted {
             Some(planted) => planted::expire(planted, self, db).await,
@@ -206,7 +206,7 @@ impl Leased {
     }
 }
 
-/// How it ended for a worker of whom there are two: one of them at most has ended it.
+/// How it ended for a worker with two incarnations: at most one of them may have ended it.
 fn once_of_two(
     hold: Hold,
     ends: (Result<Option<End>, Error>, Result<Option<End>, Error>),

@@ -11,7 +11,7 @@ use shaketable_layers::{
     },
 };
 
-/// Does several calls; `ids` are those of the items that they enqueue.
+/// Performs several calls; `ids` are the ids of the items that they enqueue.
 pub(super) async fn together<T: Transaction>(
     tx: &T,
     acts: &[Act],
@@ -95,7 +95,7 @@ async fn take<T: Transaction>(tx: &T, hand: Hand) -> Result<Told, Error> {
             return Ok(Told::Taken(name, hold.token, revision, false));
         }
     }
-    // Nothing more can be done with what is not held.
+    // An item that is not held any more must be refused by every call.
     let mut lost = true;
     for again in [
         queue.renew(tx, hold).await.map(drop),

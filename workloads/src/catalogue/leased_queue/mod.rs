@@ -1,12 +1,11 @@
-//! `leased_queue`: workers claim, renew, acknowledge, are slow, give up, die.
+//! `leased_queue`: workers claim items, renew their leases, acknowledge, are slow, give up, and die.
 //!
-//! A worker's operation is several transactions, and others take his item back when he is silent for the
-//! duration of a lease. The model follows what each transaction wrote: every one must be a step that the
-//! queue allows, by who may do it: only the last claim of an item can be renewed, released or acknowledged,
-//! and by the operation that made it. Each worker holds a timer beside his lease, so that one which was taken
-//! from him before its end shows. Now and then a worker who was believed dead goes on beside his second
-//! incarnation. Several calls are composed in one transaction, and answer what the model does one after the
-//! other.
+//! An operation of a worker is several transactions, and other clients take an item back when its worker is silent
+//! for the duration of a lease. The model follows what each transaction wrote: every transaction must be a step
+//! that the queue allows to its client. Only the last claim of an item can be renewed, released or acknowledged,
+//! and only by the operation that made it. Each worker has a timer beside its lease, which reveals a lease that
+//! ended early. A few workers that were believed dead continue beside a second incarnation of themselves. Several
+//! calls are composed in one transaction, and must return what the model returns for the same calls in sequence.
 
 mod client;
 mod composed;
@@ -25,7 +24,7 @@ use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
-    sessions::{self},
+    sessions,
     specimen::Recorded,
     workload::{Bug, Outcome, Step, Workload},
 };
@@ -39,20 +38,20 @@ use shaketable_sim::seed::Stream;
 use stage::stored;
 use std::{ops::Range, time::Duration};
 
-/// The workload, drawn.
+/// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Leased {
     clients: usize,
     operations: Range<usize>,
-    /// How often an operation puts in, works, ends leases, looks.
+    /// The weights of operations that enqueue, work, end leases, and look.
     mix: [u32; 4],
-    /// How long a lease is, milliseconds.
+    /// The duration of a lease, in milliseconds.
     lease: u64,
-    /// Values are padded with up to so many bytes.
+    /// The maximum padding of values, in bytes.
     padding: u32,
-    /// How many leases are read in one transaction.
+    /// The number of leases that are read in one transaction.
     page: usize,
-    /// The timeout that clients set on their database, milliseconds.
+    /// The timeout that clients set on their database, in milliseconds.
     timeout: Option<i32>,
     planted: Option<Planted>,
 }
@@ -62,12 +61,12 @@ fn leased() -> LeasedQueue {
 }
 
 impl Leased {
-    /// How many leases are read in one transaction.
+    /// The number of leases that are read in one transaction.
     fn page(&self) -> usize {
         self.page
     }
 
-    /// How long a lease is.
+    /// The duration of a lease.
     fn lease(&self) -> Duration {
         Duration::from_millis(self.lease)
     }
@@ -97,7 +96,7 @@ impl Workload for Leased {
 
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Leased {
         let lease = *rng.pick(&[0, 30, 30, 100, 100, 300, 300, 2_000]);
-        // Where leases are long, a few operations take all the time that there is.
+        // If leases are long, a few operations take all the available time.
         let most = if lease > 300 { 5 } else { rng.range(8..30) as usize };
         let mix = [rng.range(3..7), rng.range(3..9), rng.range(1..4), rng.range(1..4)];
         Leased {
@@ -172,7 +171,7 @@ impl Workload for Leased {
         Ok(stored(tx).await?.and_then(|stage| stage.check()))
     }
 
-    /// Nobody works any more: every lease ends, and everything is there that nobody has acknowledged.
+    /// All workers have stopped: every lease ends, and every item that was not acknowledged is there.
     async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), String>> {
         if let Err(why) = objection(&model.told, |call, told| model.misled(call, told)) {
             return Ok(Err(why));

@@ -1,7 +1,7 @@
 //! The sequential model.
 //!
-//! It follows what each transaction wrote and checks that this is a step which the queue allows, by the operation that
-//! holds the lease. Whether the answers fit is decided at the end.
+//! It follows what each transaction wrote, and checks that this is a step which the queue allows to the operation
+//! that holds the lease. Whether what the operations returned is right is decided at the end.
 
 use super::{Act, Answer, End, Hand, Leased, Name, Op, leased, stage::Stage};
 use crate::catalogue::shared::{Call, added, apply_below, key_values, stamp_in};
@@ -9,7 +9,7 @@ use shaketable::{judges::Keyspace, workload::Step};
 use shaketable_layers::{leased_queue::Error, queue::Position};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The model: what is stored, who holds what, and what became of whom.
+/// The model: what is stored, which operation holds which item, and how operations ended.
 #[derive(Clone, Default)]
 pub struct Model {
     rows: Keyspace,
@@ -23,7 +23,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Does what a transaction wrote, and says whether it may.
+    /// Applies what a transaction wrote, and checks that it was allowed to.
     fn commit(&mut self, step: &Step<'_, Leased>) -> Result<(), String> {
         apply_below(leased().subspace(), step.mutations, &mut self.rows);
         let after = Stage::of(key_values(&self.rows))?;
@@ -67,7 +67,7 @@ impl Model {
                 self.holders.insert(*at, call);
                 match self.claims.insert(call, item.1) {
                     None => Ok(()),
-                    Some(other) => Err(format!("claimed {item:?} beside {other:?}")),
+                    Some(other) => Err(format!("claimed {item:?} and also {other:?}")),
                 }
             }
             (Op::Work(_), [], [], [], [], [at]) => {
@@ -75,12 +75,15 @@ impl Model {
                 let renewed = old.map(|(token, revision, held)| (token, revision + 1, held));
                 match mine(at) && new == renewed && old.is_some_and(|(_, _, held)| held) {
                     true => Ok(()),
-                    false => Err(format!("made {new:?} of the lease {old:?}, and holds it: {}", mine(at))),
+                    false => Err(format!("changed the lease {old:?} to {new:?}, and holds it: {}", mine(at))),
                 }
             }
             (Op::Work(_), [], [], [], [item], [at]) if item.0 == *at && lease(&after, at).is_none() => {
                 if !mine(at) {
-                    return Err(format!("acknowledged {item:?}, which {:?} holds", self.holders.get(at)));
+                    return Err(format!(
+                        "acknowledged {item:?}, which is held by {:?}",
+                        self.holders.get(at)
+                    ));
                 }
                 if !self.acknowledged.insert(item.1) {
                     return Err(format!("acknowledged {item:?} again"));
@@ -93,7 +96,9 @@ impl Model {
                     return Err(format!("{item:?} comes back under the lease {:?}", lease(&after, at)));
                 }
                 match step.op {
-                    Op::Work(_) if !mine(at) => Err(format!("released {item:?}, which another holds")),
+                    Op::Work(_) if !mine(at) => {
+                        Err(format!("released {item:?}, which another operation holds"))
+                    }
                     Op::Work(_) => self.end(call, End::Released),
                     _ => Ok(()),
                 }
@@ -106,7 +111,7 @@ impl Model {
         }
     }
 
-    /// Does several calls one after the other, and compares what they answered and what they led to.
+    /// Performs several calls in sequence, and compares what they returned and wrote.
     fn together(
         &mut self,
         acts: &[Act],
@@ -115,12 +120,12 @@ impl Model {
         step: &Step<'_, Leased>,
     ) -> Result<(), String> {
         let Some((told, ends)) = stage.together(acts) else {
-            return Err("committed where the model refuses to read its own items".into());
+            return Err("committed, but the model refuses to read its own items".into());
         };
         if let Some(answer) = step.answer
             && *answer != Answer::Together(told.clone())
         {
-            return Err(format!("answered {answer:?} where the model answers {told:?}"));
+            return Err(format!("returned {answer:?}, the model returns {told:?}"));
         }
         let put = acts.iter().filter_map(|act| match act {
             Act::Put(batch) => Some((batch.client, batch.number)),
@@ -133,7 +138,7 @@ impl Model {
         }
         stage.waiting.extend(new.into_iter().map(|(at, name)| (*at, *name)));
         if stage != *after {
-            return Err(format!("{acts:?} led to {after:?}, should lead to {stage:?}"));
+            return Err(format!("{acts:?} led to {after:?}, it should lead to {stage:?}"));
         }
         for (at, name, hand) in ends {
             self.holders.insert(at, (step.client, step.index));
@@ -151,7 +156,7 @@ impl Model {
         }
     }
 
-    /// What is wrong with a worker's answer, now that all is over.
+    /// What is wrong with what a worker returned, given the whole history.
     pub(super) fn misled(&self, call: &Call, (name, end): &(Name, End)) -> Option<String> {
         let (claimed, ended) = (self.claims.get(call), self.ends.get(call));
         let fits = match end {
@@ -169,14 +174,14 @@ impl Model {
 }
 
 impl Leased {
-    /// Does one step of the truth on the model.
+    /// Performs one operation on the model, at its place in the history, and checks what it returned.
     pub(super) fn follow(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
         if let Some(Answer::Worked(name, end)) = step.answer {
             model.told.insert((step.client, step.index), (*name, *end));
         }
         if step.committed {
             if step.answer == Some(&Answer::Nothing) && !model.stage.waiting.is_empty() {
-                return Err(format!("found nothing, where {:?} wait", model.stage.waiting));
+                return Err(format!("found nothing, but {:?} wait", model.stage.waiting));
             }
             return model.commit(step);
         }
@@ -190,11 +195,11 @@ impl Leased {
                 *why == Error::OwnUnreadable.to_string() && model.stage.clone().together(acts).is_none()
             }
             (Op::Oversized(_) | Op::Deep, Some(Answer::Refused(why))) => why.contains("exceeds the limit"),
-            _ => return Err(format!("answered {:?}, but nothing was committed", step.answer)),
+            _ => return Err(format!("returned {:?}, but nothing was committed", step.answer)),
         };
         match fits {
             true => Ok(()),
-            false => Err(format!("answered {:?} where the queue is {:?}", step.answer, model.stage)),
+            false => Err(format!("returned {:?}, but the queue contains {:?}", step.answer, model.stage)),
         }
     }
 }

@@ -12,17 +12,17 @@ use shaketable_layers::{leased_queue::MAX_VALUE_BYTES, queue::Position};
 pub enum Op {
     /// Enqueues an item.
     Enqueue(Batch),
-    /// Claims an item and works at it, in this manner.
+    /// Claims an item and works on it, in this manner.
     Work(Manner),
-    /// Ends the leases that nobody renews.
+    /// Ends the leases that are not renewed.
     Expire,
-    /// Counts the items that wait and those that are claimed, each up to so many.
+    /// Counts the items that wait and those that are claimed, each up to this number.
     Count(usize),
-    /// Does these in one transaction.
+    /// Performs several calls in one transaction.
     Together(Vec<Act>),
-    /// Tries to enqueue into a queue whose prefix leaves no place for a key.
+    /// Tries to enqueue into a queue whose prefix leaves no room for its keys.
     Deep,
-    /// Tries to enqueue a value of so many bytes more than fit.
+    /// Tries to enqueue a value that exceeds the limit by this many bytes.
     Oversized(u16),
 }
 
@@ -31,13 +31,13 @@ pub enum Op {
 pub enum Act {
     /// Enqueues an item.
     Put(Batch),
-    /// Counts, up to so many.
+    /// Counts, up to this number.
     Count(usize),
-    /// Lists the leases, in pages of so many.
+    /// Lists the leases, in pages of this size.
     Leases(usize),
-    /// Claims an item, and does this with it.
+    /// Claims an item and does this with it.
     Take(Hand),
-    /// Ends leases that nobody has observed: the first one as it may be after a renewal, and as it may have
+    /// Tries to end leases that were not observed: the first one as it may be after a renewal, and as it may have
     /// been before.
     Stale,
 }
@@ -49,24 +49,24 @@ pub enum Hand {
     Acknowledge,
     /// It is given back.
     Release,
-    /// The lease is renewed so often, and held.
+    /// The lease is renewed this many times, and held.
     Renew(u8),
 }
 
-/// What one of several calls answered.
+/// What one of several calls returned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Told {
     /// Enqueued.
     Put,
-    /// So many wait, so many are claimed.
+    /// The number of items that wait, and the number of those that are claimed.
     Count(usize, usize),
     /// Position, token and revision of each lease that is held.
     Leases(Vec<(Position, i64, i64)>),
-    /// Claimed this with this token, renewed so often, and lost by what was done with it.
+    /// The item that was claimed, its token, the number of renewals, and whether it is not held any more.
     Taken(Name, i64, i64, bool),
-    /// There was nothing to claim.
+    /// There was no item to claim.
     Nothing,
-    /// How many leases ended.
+    /// The number of leases that ended.
     Ended(usize),
 }
 
@@ -75,56 +75,56 @@ pub enum Told {
 pub enum Manner {
     /// Acknowledges at once.
     Prompt,
-    /// Renews so often, in good time, before he acknowledges.
+    /// Renews this many times, in time, before it acknowledges.
     Renewing(u8),
-    /// Acknowledges after so many tenths of the lease's duration, most often too late.
+    /// Acknowledges after this many tenths of the lease's duration, usually too late.
     Slow(u8),
-    /// Sleeps so many tenths of the lease's duration, renews, and acknowledges.
+    /// Sleeps for this many tenths of the lease's duration, renews, and acknowledges.
     Late(u8),
     /// Gives the item back.
     Releasing,
-    /// Is never heard of again.
+    /// Stops without ending the lease.
     Vanishing,
-    /// Is believed dead after so many tenths of the lease's duration, and goes on beside a second incarnation,
-    /// which holds the same and acknowledges after so many tenths, or gives it back.
+    /// Is believed dead after this many tenths of the lease's duration, and continues beside a second incarnation.
+    /// That holds the same item, and after this many tenths acknowledges it, or gives it back if true.
     Twice(u8, u8, bool),
 }
 
-/// What an operation answered.
+/// What an operation returned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
     /// Enqueued.
     Enqueued,
     /// There was no item to claim.
     Nothing,
-    /// Claimed this, and came to this end.
+    /// Claimed this item, and ended in this way.
     Worked(Name, End),
-    /// Ended whatever leases there were to end.
+    /// Ended all leases that were to end.
     Expired,
-    /// So many wait, so many are claimed.
+    /// The number of items that wait, and the number of those that are claimed.
     Count(usize, usize),
-    /// What each of several calls answered.
+    /// What each of several calls returned.
     Together(Vec<Told>),
-    /// Refused, in these words.
+    /// Refused, with this message.
     Refused(String),
 }
 
-/// How a worker's lease ended for him.
+/// How a worker's lease ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
-    /// He acknowledged.
+    /// The worker acknowledged the item.
     Acknowledged,
-    /// He was told that he has lost it.
+    /// The worker was refused because it had lost the lease.
     Lost,
-    /// He gave it back.
+    /// The worker gave the item back.
     Released,
-    /// He did nothing about it, or nothing that came through.
+    /// The worker did nothing, or nothing that succeeded.
     Silent,
-    /// Both of his incarnations ended it, which must not be.
+    /// Both incarnations of the worker ended it, which must not happen.
     Twice,
 }
 
-/// What an operation enqueues.
+/// The items that an operation enqueues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Batch {
     pub(super) client: u16,
@@ -132,10 +132,10 @@ pub struct Batch {
     padding: u32,
 }
 
-/// The padding that makes a value as long as values may be.
+/// The padding that gives a value the maximum size.
 const FULL: u32 = u32::MAX;
 
-/// Names an item: its client, its operation's number.
+/// Names an item: its client, and the number of its operation.
 pub type Name = (u16, u16);
 
 impl Batch {
@@ -157,7 +157,7 @@ pub(super) fn name(value: &[u8]) -> Result<Name, String> {
 }
 
 impl Leased {
-    /// What a client does, drawn.
+    /// Draws the operations of a client.
     pub(super) fn drawn(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
         let batch = (0..=self.padding).prop_map(|padding| Batch { client: 0, number: 0, padding });
         let hand = prop_oneof![

@@ -1,4 +1,4 @@
-//! A leased queue done wrong, one bug at a time.
+//! Planted bugs: a leased queue implemented or used wrongly.
 
 use super::{
     Act, Leased, Told,
@@ -21,21 +21,21 @@ use shaketable_layers::{
 use std::{collections::BTreeSet, slice, time::Duration};
 
 shaketable::planted_bugs! {
-    AcknowledgesUnfenced = "acknowledges-unfenced", "an acknowledgement asks whether the item is claimed, not by whom", "a completion without a fencing token";
+    AcknowledgesUnfenced = "acknowledges-unfenced", "an acknowledgement checks whether the item is claimed, not by whom", "a completion without a fencing token";
     RenewsUnfenced = "renews-unfenced", "a renewal does not compare the token", "a renewal after a takeover";
     ClaimsAtSnapshot = "claims-at-snapshot", "the first item is read at snapshot and claimed blindly", "a blind claim";
-    StoredDeadline = "stored-deadline", "the end of a lease is stored by its holder's clock and compared with another's", "an expiry compared with a local clock";
-    RevisionIgnored = "revision-ignored", "a lease that was renewed while it was watched ends all the same", "a watcher of the holder alone";
-    ExpiresBlindly = "expires-blindly", "a watched lease is ended without a look whether it is still the same", "a watcher that does not look again";
-    TokenBeginsAgain = "token-begins-again", "an item that comes back begins with the first token again", "a counter that is cleared with its lease";
-    NeverExpires = "never-expires", "nobody ends the leases of the dead", "a claim without an expiry";
-    AcknowledgesUnrecorded = "acknowledges-unrecorded", "an acknowledgement that committed unseen is retried, and refused", "an acknowledgement without a record";
+    StoredDeadline = "stored-deadline", "the end of a lease is stored by its holder's clock and compared with another clock", "an expiry compared with a local clock";
+    RevisionIgnored = "revision-ignored", "a lease that was renewed while it was watched is ended", "a watcher of the holder alone";
+    ExpiresBlindly = "expires-blindly", "a watched lease is ended without a check that it is still the same", "a watcher that does not read again";
+    TokenBeginsAgain = "token-begins-again", "an item that comes back starts with the first token again", "a counter that is cleared with its lease";
+    NeverExpires = "never-expires", "the leases of dead workers are never ended", "a claim without an expiry";
+    AcknowledgesUnrecorded = "acknowledges-unrecorded", "an acknowledgement that committed without a known result is retried, and refused", "an acknowledgement without a record";
     AcknowledgesAtSnapshot = "acknowledges-at-snapshot", "an acknowledgement reads the lease at snapshot", "two incarnations of one worker";
     RenewsUnseen = "renews-unseen", "a renewal changes nothing that a watcher could see", "a heartbeat that is not written";
     ReleaseForgets = "release-forgets", "a release clears the lease, and with it the last token", "a counter that is cleared with its lease";
     FirstPage = "first-page", "only the first page of the leases is watched", "a list that is longer than a page";
-    CountBeside = "count-beside", "a count in a transaction is taken in another one beside it", "a look-up that is given the database";
-    CountAtSnapshot = "count-at-snapshot", "a count is read at snapshot, however it is asked for", "a dropped conflict range";
+    CountBeside = "count-beside", "a count in a transaction is read in another transaction", "a look-up that is given the database";
+    CountAtSnapshot = "count-at-snapshot", "a count is read at snapshot, whatever isolation was requested", "a dropped conflict range";
     ComesBackLast = "comes-back-last", "an item whose lease has ended is enqueued anew", "a retry at the end of the line";
 }
 
@@ -51,7 +51,7 @@ fn key(of: i64, position: &Position) -> Vec<u8> {
     key.to_vec()
 }
 
-/// Where the deadlines are that should not be.
+/// Where the bug stores deadlines.
 fn deadline(position: &Position) -> Vec<u8> {
     let mut key = BytesMut::from(Subspace::from("deadlines").bytes());
     let _ = position.encode(&mut key);
@@ -76,7 +76,7 @@ async fn lease<T: Transaction>(
     }
 }
 
-/// The end of a lease that begins now, by this client's clock, nanoseconds.
+/// The end of a lease that begins now, by this client's clock, in nanoseconds.
 fn ends<D: Database>(workload: &Leased, db: &D) -> i64 {
     (db.env().now() + workload.lease()).as_nanos() as i64
 }
@@ -181,7 +181,7 @@ pub async fn acknowledge<D: Database>(
                 let ran = db.run(|tx, _| async move { leased().acknowledge(&tx, hold).await }).await;
                 match ran {
                     Ok(()) => return Outcome::Applied(()),
-                    // Unknown or not, it is done again.
+                    // It is repeated, whether the outcome is known or not.
                     Err(e) if e.error.fdb().is_some() => db.env().sleep(Duration::from_millis(5)).await,
                     Err(e) => return Outcome::Refused(e.error),
                 }
@@ -219,7 +219,7 @@ pub async fn release<D: Database>(
     released.await
 }
 
-/// Does several calls.
+/// Performs several calls.
 pub async fn together<D: Database>(
     planted: Planted,
     session: &mut Session<D>,
@@ -260,7 +260,8 @@ pub async fn expire<D: Database>(
         Planted::NeverExpires => Ok(0),
         Planted::StoredDeadline => {
             let held = held().await?;
-            // Whoever looks once more a little later finds all that nobody renews: so the last look does.
+            // After a little more time, every lease that is not renewed has ended by any clock, so that the last
+            // check finds all of them.
             db.env().sleep(workload.lease()).await;
             let mut ended = 0;
             for lease in held {

@@ -1,5 +1,5 @@
-//! The content of the queue as its rows store it, the invariants that hold at every version, and what several calls
-//! in one transaction make of it.
+//! The content of the queue as its rows store it, the invariants that hold at every version, and the effect of
+//! several calls in one transaction.
 
 use super::{Act, Hand, Name, Told, leased, operations::name};
 use crate::catalogue::shared::rows;
@@ -10,12 +10,12 @@ use shaketable_layers::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is stored, as its rows say.
+/// What is stored, as the rows describe it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stage {
     pub(super) waiting: BTreeMap<Position, Name>,
     pub(super) claimed: BTreeMap<Position, Name>,
-    /// Token, revision, and whether it is held.
+    /// For each lease its token, its revision, and whether it is held.
     pub(super) leases: BTreeMap<Position, (i64, i64, bool)>,
 }
 
@@ -35,8 +35,8 @@ impl Stage {
         Ok(stage)
     }
 
-    /// Does several calls of one transaction. Answers what they tell, and what was claimed; nothing when one
-    /// of them comes to an item that they enqueue.
+    /// Performs several calls of one transaction. Returns what they return, and what was claimed; `None` if one of
+    /// them would read an item that they have enqueued.
     pub(super) fn together(&mut self, acts: &[Act]) -> Option<(Vec<Told>, Vec<Taken>)> {
         let (mut told, mut taken, mut own) = (Vec::new(), Vec::new(), false);
         for act in acts {
@@ -87,7 +87,7 @@ impl Stage {
         Some((told, taken))
     }
 
-    /// What must hold at every version: an item is in one place, claimed exactly under a lease that is
+    /// Checks what must hold at every version: an item is stored in one place, is claimed exactly if its lease is
     /// held, and no lease is left of an item that is gone.
     pub(super) fn check(&self) -> Result<(), String> {
         let mut names = BTreeSet::new();
@@ -110,10 +110,10 @@ impl Stage {
     }
 }
 
-/// An item that a transaction claimed, and in whose hand it is.
+/// An item that a transaction claimed, and what the transaction did with it.
 type Taken = (Position, Name, Hand);
 
-/// Everything stored.
+/// Reads everything that is stored.
 pub(super) async fn stored<T: Transaction>(tx: &T) -> tx::Result<Result<Stage, String>> {
     Ok(Stage::of(rows(tx, leased().subspace()).await?.into_iter()))
 }
@@ -124,7 +124,7 @@ mod tests {
     use shaketable_layers::queue::ItemId;
 
     #[test]
-    fn a_stage_tells_what_is_broken() {
+    fn broken_invariants_are_found() {
         let at = |n: u8| Position::Commit { stamp: [n; 10], rank: 0, id: ItemId([n; 16]) };
         let mut stage = Stage::default();
         stage.waiting.insert(at(1), (0, 0));

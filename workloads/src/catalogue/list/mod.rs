@@ -1,9 +1,9 @@
-//! `list`: nodes of one linked list come, go and carry attributes, at the same few places.
+//! `list`: nodes of one linked list are inserted, removed and given attributes, at the same few places.
 //!
-//! The list is there before the clients are, as another program would have written it: in some seeds its
-//! last node has no link at all. Ids of three types, alike but for their type, one as long as a key allows
-//! and one longer; nodes that are in the list already, or not any more; attributes called nearly as the link;
-//! and removals that say which node they mean.
+//! The list exists before the clients start, as another program would have written it; in some seeds its last node
+//! has no link at all. Ids have three types and some differ only in their type; one id is as long as a key allows,
+//! and one is longer. Some nodes are in the list already, and some are not any more. Some attributes have names
+//! similar to that of the link. Some removals specify which node they expect.
 
 mod model;
 mod operations;
@@ -26,11 +26,7 @@ use shaketable::{
 };
 use shaketable_layers::{
     list::{self, Error, List as Layer},
-    tx::{
-        self, Database, Env,
-        Isolation::{self},
-        Transaction,
-    },
+    tx::{self, Database, Env, Isolation, Transaction},
 };
 use shaketable_sim::seed::Stream;
 use std::{collections::BTreeMap, ops::Range};
@@ -40,12 +36,12 @@ fn space() -> Subspace {
     Subspace::from("list")
 }
 
-/// The workload, drawn.
+/// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct List {
-    /// Of [`ids`], how many are used.
+    /// How many of [`ids`] are used.
     ids: usize,
-    /// Of these, how many are in the list at first.
+    /// How many of these are in the list at first.
     first: usize,
     /// Whether the last of them has an empty link; otherwise it has none.
     ended: bool,
@@ -61,7 +57,7 @@ impl Specimen for List {
     const NAME: &'static str = "list";
     const ABOUT: &'static str = "nodes of a linked list come and go between their neighbours";
 
-    // A refusal takes the other calls of its transaction with it.
+    // A refusal undoes the other calls of its transaction, too.
     const TOGETHER: Range<u64> = 1..4;
 
     fn bugs() -> &'static [Bug] {

@@ -1,4 +1,4 @@
-//! The sequential model: nodes in their order; and how what is stored becomes one again.
+//! The sequential model: nodes in order; and how rows are read back as a model.
 
 use super::{Answer, List, Op, space};
 use shaketable::specimen::Content;
@@ -6,18 +6,18 @@ use shaketable_layers::{
     id::Id,
     limits,
     list::{self, Error},
-    tx::{self},
+    tx,
 };
 use std::collections::BTreeMap;
 
-/// A list: its nodes in order, and what each holds.
+/// A list: its nodes in order, and the content of each.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Model {
     pub(super) order: Vec<Id>,
     pub(super) nodes: BTreeMap<Id, Held>,
 }
 
-/// What a node holds.
+/// The content of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Held {
     pub(super) value: Content,
@@ -30,7 +30,7 @@ impl Model {
         self.nodes.get_mut(id).ok_or_else(|| Error::NoSuchNode(id.clone()))
     }
 
-    /// How many nodes come up to this one, itself included.
+    /// The number of nodes up to this one, including it.
     fn up_to(&self, id: &Id) -> Result<usize, Error> {
         fits(id, 0, 0)?;
         let at = self.order.iter().position(|node| node == id);
@@ -68,7 +68,7 @@ pub(super) fn attribute(id: &Id, name: &str) -> Result<Vec<u8>, Error> {
 }
 
 impl List {
-    /// Does one call on the model.
+    /// Performs one call on the model.
     pub(super) fn replayed(&self, model: &mut Model, op: &Op) -> Result<Answer, Error> {
         Ok(match op {
             Op::PushFront(id, byte, length) => model.insert(0, id, *byte, *length)?,
@@ -131,7 +131,7 @@ impl List {
     }
 }
 
-/// The key schema read from the other end: rows become a list, or show why they are none.
+/// Reads rows back by the key schema, as a list. The error is why they are no list.
 pub(super) fn read(rows: &[tx::KeyValue]) -> Result<Model, String> {
     let (head, below) = (space().pack(&("head",)), space().subspace(&("node",)));
     let mut links: BTreeMap<Option<Id>, Id> = BTreeMap::new();
@@ -141,7 +141,7 @@ pub(super) fn read(rows: &[tx::KeyValue]) -> Result<Model, String> {
         [] => Ok(None),
         _ => foundationdb_tuple::unpack::<Id>(value)
             .map(Some)
-            .map_err(|_| format!("{} is no link", key.escape_ascii())),
+            .map_err(|_| format!("{} is not a link", key.escape_ascii())),
     };
     for row in rows {
         if row.key == head {
@@ -157,7 +157,7 @@ pub(super) fn read(rows: &[tx::KeyValue]) -> Result<Model, String> {
                 return Err(format!("{} belongs to no node", row.key.escape_ascii()));
             }
         } else {
-            return Err(format!("{} is no key of a list", row.key.escape_ascii()));
+            return Err(format!("{} is not a key of a list", row.key.escape_ascii()));
         }
     }
     for (id, name, value) in attributes {
@@ -166,7 +166,7 @@ pub(super) fn read(rows: &[tx::KeyValue]) -> Result<Model, String> {
     let mut order: Vec<Id> = Vec::new();
     while let Some(next) = links.get(&order.last().cloned()) {
         if order.contains(next) {
-            return Err(format!("the links come back to {next}"));
+            return Err(format!("the links lead back to {next}"));
         }
         if !nodes.contains_key(next) {
             return Err(format!("a link leads to {next}, which does not exist"));

@@ -5,24 +5,20 @@ use bytes::Bytes;
 use proptest::{option, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use shaketable::{specimen::Content, strategies};
-use shaketable_layers::{
-    id::Id,
-    list,
-    tx::{self},
-};
+use shaketable_layers::{id::Id, list, tx};
 
-/// One call. Values are so many bytes of a number.
+/// One call. A value is a byte and the number of its repetitions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Op {
-    /// Puts a node before all others.
+    /// Inserts a node before all others.
     PushFront(Id, u8, usize),
-    /// Puts a node (the second) behind another.
+    /// Inserts a node (the second) after another one.
     InsertAfter(Id, Id, u8, usize),
     /// Removes the first node.
     RemoveFirst,
-    /// Removes the node behind this one.
+    /// Removes the node after this one.
     RemoveNext(Id),
-    /// Removes the node behind this one if it is the other one.
+    /// Removes the node after this one if it is the expected one.
     RemoveNextIf(Id, Option<Id>),
     /// Replaces a value.
     SetValue(Id, u8, usize),
@@ -30,11 +26,11 @@ pub enum Op {
     SetAttribute(Id, String, u8, usize),
     /// Removes an attribute.
     ClearAttribute(Id, String),
-    /// Reads which node is the first.
+    /// Reads the first node.
     First,
-    /// Reads which node is next.
+    /// Reads the next node.
     Next(Id),
-    /// Reads whether there is such a node.
+    /// Reads whether a node exists.
     Contains(Id),
     /// Reads a value.
     Value(Id),
@@ -42,24 +38,24 @@ pub enum Op {
     Attribute(Id, String),
     /// Reads all attributes.
     Attributes(Id),
-    /// Walks, from the start or behind a node.
+    /// Walks up to this many nodes, from the start or after a node.
     Walk(Option<Id>, usize),
 }
 
-/// What it answers.
+/// What a call returns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
     /// Written.
     Written,
-    /// The node that was removed, or is next.
+    /// The node that was removed, or that was read.
     Node(Option<Id>),
     /// A value or an attribute.
     Value(Option<Content>),
-    /// Attributes in the order of their names.
+    /// Attributes, in the order of their names.
     Attributes(Vec<(String, Content)>),
-    /// Whether it is so.
+    /// Whether the condition holds.
     Is(bool),
-    /// The nodes met.
+    /// The nodes on the way.
     Walk(Vec<(Id, Content)>),
 }
 
@@ -82,23 +78,23 @@ pub(super) fn ids() -> Vec<Id> {
     ]
 }
 
-/// How many of [`ids`] may be in the list at first: all that no other limit concerns.
+/// How many of [`ids`] may be in the list at first, which are those within the limits.
 pub(super) const SHORT: usize = 10;
 
-/// An id so long that its node's link has a key of the largest size, or of so many bytes more.
+/// An id so long that the key of its node's link has the maximum size, or this many bytes more.
 fn long(more: usize) -> Id {
     let others = space().pack(&("node", "", list::NEXT)).len();
     Id::from("x".repeat(tx::KEY_SIZE_LIMIT - others + more))
 }
 
-/// The attributes that are drawn, one of which no list takes.
+/// The names of attributes that are drawn; every list refuses one of them.
 const NAMES: [&str; 7] = ["", "color", "n\0", list::NEXT, "nex", "next\0", "\u{10ffff}"];
 
 impl List {
-    /// One call, drawn.
+    /// Draws one call.
     pub(super) fn drawn(&self) -> BoxedStrategy<Op> {
         let ids = ids()[..self.ids].to_vec();
-        // An id that no list takes ends a transaction: now and then is enough.
+        // An id that every list refuses ends a transaction, so it is rare.
         let usual = ids[..self.ids.min(SHORT)].to_vec();
         let id = move || prop_oneof![12 => select(usual.clone()), 1 => select(ids.clone())];
         let name = || select(&NAMES).prop_map(String::from);

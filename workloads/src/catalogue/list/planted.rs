@@ -1,4 +1,4 @@
-//! A linked list done wrong, one bug at a time.
+//! Planted bugs: a linked list implemented or used wrongly.
 
 use super::{Answer, Op, space};
 use crate::catalogue::shared;
@@ -15,23 +15,23 @@ use shaketable_layers::{
 
 shaketable::planted_bugs! {
     Unrecorded = UNRECORDED, "a removal is retried after an unknown result without an operation record", "the guide's remove_next_node";
-    NullLink = "null-link", "a link that is absent is taken for a link to a node named null", "the guide's remove_next_node, on a list whose last node has no link";
-    EmptyLink = "empty-link", "a link that is empty is taken for a link to a node without a name", "the guide's remove_next_node, where bytes are no text";
-    BytesLink = "bytes-link", "an id read from a link is looked up as bytes, whatever it was", "the guide's remove_next_node, where bytes are no text";
-    OwnKeyStays = "own-key-stays", "a removal clears what is behind a node's key, and not the key itself", "the guide's remove_next_node, on nodes with a value";
+    NullLink = "null-link", "an absent link is taken for a link to a node named null", "the guide's remove_next_node, on a list whose last node has no link";
+    EmptyLink = "empty-link", "an empty link is taken for a link to a node without a name", "the guide's remove_next_node, where bytes are no text";
+    BytesLink = "bytes-link", "an id that is read from a link is looked up as bytes, whatever its type", "the guide's remove_next_node, where bytes are no text";
+    OwnKeyStays = "own-key-stays", "a removal clears what follows a node's key, and not the key itself", "the guide's remove_next_node, on nodes with a value";
     SnapshotLinks = "snapshot-links", "links are read at snapshot isolation", "reads that decide a write outside conflict detection";
-    BlindAttribute = "blind-attribute", "an attribute is set without a look at its node", "a node that is gone";
-    UncheckedInsert = "unchecked-insert", "a node is inserted without a look whether it is there", "one id twice in a list";
+    BlindAttribute = "blind-attribute", "an attribute is set without a check that its node exists", "a node that is gone";
+    UncheckedInsert = "unchecked-insert", "a node is inserted without a check whether it exists", "one id twice in a list";
     LinkListed = "link-listed", "the link is listed among the attributes", "an attribute that is none";
-    PrefixCleared = "prefix-cleared", "an attribute is removed with all whose names begin with its name", "a range where a key is meant";
-    AttributesStay = "attributes-stay", "the first node is removed without its attributes", "a removal that knows the value and the link only";
-    WalkRepeats = "walk-repeats", "a walk behind a node begins with that node", "a bound that is inclusive instead of exclusive";
-    BehindFirst = "behind-first", "a node for the front is put behind the first one", "an insertion without a case of its own for the head";
+    PrefixCleared = "prefix-cleared", "an attribute is removed with all attributes with this prefix", "a range where a key is meant";
+    AttributesStay = "attributes-stay", "the first node is removed without its attributes", "a removal of the value and the link only";
+    WalkRepeats = "walk-repeats", "a walk after a node begins with that node", "a bound that is inclusive instead of exclusive";
+    BehindFirst = "behind-first", "a node for the front is inserted after the first one", "an insertion without a case of its own for the head";
     UncheckedNext = "unchecked-next", "the expected next node is not compared", "a removal of whatever comes next";
-    WalkAtSnapshot = "walk-at-snapshot", "a walk is read at snapshot, however it is asked for", "a dropped conflict range";
+    WalkAtSnapshot = "walk-at-snapshot", "a walk is read at snapshot, whatever isolation was requested", "a dropped conflict range";
 }
 
-/// The isolation at which a look is done that was asked for at this one.
+/// The isolation at which a look is performed that was requested at `asked`.
 pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolation {
     match (planted, op) {
         (Some(Planted::WalkAtSnapshot), Op::Walk(..)) => Isolation::Snapshot,
@@ -39,7 +39,7 @@ pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolati
     }
 }
 
-/// Does a call that the bug touches; `None` when it leaves this one as it is.
+/// Performs a call that the bug changes; `None` for every other call.
 pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Option<Result<Answer, Error>> {
     let list = List::new(space());
     match (planted, op) {
@@ -110,7 +110,7 @@ pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Optio
     }
 }
 
-/// All that is stored behind a node's key, the link with it; `None` where there is no node.
+/// Everything stored after a node's key, including the link; `None` if the node does not exist.
 async fn attributes<T: Transaction>(tx: &T, node: &Id) -> Result<Option<Vec<(String, Content)>>, Error> {
     if !List::new(space()).contains(tx, node, Serializable).await? {
         return Ok(None);
@@ -122,7 +122,7 @@ async fn attributes<T: Transaction>(tx: &T, node: &Id) -> Result<Option<Vec<(Str
     Ok(Some(named.map(|(name, value)| (name, Content::from(&value))).collect()))
 }
 
-/// The first node goes, and its attributes stay.
+/// Removes the first node without its attributes.
 async fn remove_first<T: Transaction>(tx: &T) -> Result<Option<Id>, Error> {
     let list = List::new(space());
     let Some(first) = list.first(tx, Serializable).await? else { return Ok(None) };
@@ -157,7 +157,7 @@ async fn insert_after<T: Transaction>(tx: &T, after: &Id, id: &Id, value: &[u8])
     Ok(())
 }
 
-/// The guide's `remove_next_node`: the next node's link becomes this one's, and the next node is cleared.
+/// The guide's `remove_next_node`: copies the next node's link to this node, and clears the next node.
 async fn remove_next_node<T: Transaction>(planted: Planted, tx: &T, node: &Id) -> Result<Option<Id>, Error> {
     let isolation = match planted {
         Planted::SnapshotLinks => Snapshot,
@@ -183,7 +183,7 @@ async fn remove_next_node<T: Transaction>(planted: Planted, tx: &T, node: &Id) -
     Ok(Some(removed))
 }
 
-/// Where a node's link leads: as it is packed in keys, and as an id.
+/// The target of a node's link: as it is packed in keys, and as an id.
 async fn link<T: Transaction>(
     planted: Planted,
     tx: &T,
@@ -198,7 +198,7 @@ async fn link<T: Transaction>(
         (Planted::EmptyLink, Some(link)) if link.is_empty() => Some(pair(Id::from(""))),
         (_, Some(link)) if link.is_empty() => None,
         (planted, Some(link)) => match (planted, foundationdb_tuple::unpack(&link)) {
-            // What the database gives back has no type.
+            // Ids that are read have lost their type.
             (Planted::BytesLink, Ok(Id::Text(text))) => Some(pair(Id::Bytes(text.into()))),
             (_, Ok(id)) => Some(pair(id)),
             (_, Err(_)) => return Err(Error::Foreign(link)),

@@ -1,4 +1,4 @@
-//! How one call is performed: in a transaction, or in several if it waits.
+//! How one call is performed: in one transaction, or in several if it waits.
 
 use super::{
     Answer, Kind, Log, Name, Op,
@@ -18,7 +18,7 @@ use shaketable_layers::{
 };
 use std::time::Duration;
 
-/// Does a call right, a look at this isolation.
+/// Performs a call correctly, a look at this isolation.
 pub(super) async fn perform<T: Transaction>(tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
     let log = log::Log::new(space());
     match op {
@@ -60,7 +60,7 @@ pub(super) async fn perform<T: Transaction>(tx: &T, op: &Op, isolation: Isolatio
     }
 }
 
-/// The position behind so many entries, and the name of the entry there.
+/// The position after this many entries, and the name of the entry there.
 pub(super) async fn skip<T: Transaction>(
     tx: &T,
     skip: usize,
@@ -70,7 +70,7 @@ pub(super) async fn skip<T: Transaction>(
     Ok(skipped.last().map(|last| (last.position, item(last.position.stamp, &last.value).name)))
 }
 
-/// Whether it is the turn of a client when this is the last entry's.
+/// Whether it is a client's turn when the last entry has this name.
 pub(super) fn is_turn_of(client: u32, last: Option<Name>) -> bool {
     last.map_or(client == 0, |last| last.0 != client)
 }
@@ -80,8 +80,8 @@ fn name_of(entry: &Entry) -> Name {
 }
 
 impl Log {
-    /// To wait is more than one transaction, and so is to look where an entry is; neither is done together
-    /// with something else.
+    /// Performs a call that takes several transactions because it waits, or because it verifies where an entry is;
+    /// such a call is never combined with others.
     pub(super) async fn perform_alone<D: Database>(
         &self,
         session: &mut Session<D>,
@@ -95,7 +95,7 @@ impl Log {
                 specimen::ran(Box::pin(self.follow(&db, count, page, patience)).await)
             }
             Op::Turn(name, patience) => match Box::pin(self.await_turn(&db, name.0, patience)).await {
-                // The rest is done as any other call is.
+                // The rest is performed as for any other call.
                 Ok(true) => return None,
                 waited => specimen::ran(waited.map(|_| vec![Answer::Turn(false)])),
             },
@@ -150,7 +150,7 @@ impl Log {
         Ok(vec![Answer::First(items(&entries))])
     }
 
-    /// Waits until the last entry is another client's; whether it is.
+    /// Waits until the last entry is another client's. Returns whether it is.
     async fn await_turn<D: Database>(
         &self,
         db: &D,
@@ -169,8 +169,7 @@ impl Log {
         Ok(true)
     }
 
-    /// Appends in a transaction of its own without a session, and looks whether the entry is where it
-    /// should be.
+    /// Appends in a separate transaction without a session, and verifies the position of the entry.
     async fn append_bare<D: Database>(
         &self,
         db: &D,
@@ -197,7 +196,7 @@ impl Log {
         self.expect_at(db, position, value).await
     }
 
-    /// Appends exactly once, and looks whether the entry is where the answer says.
+    /// Appends exactly once, and verifies the position of the entry.
     async fn append_once<D: Database>(
         &self,
         session: &mut Session<D>,
@@ -215,7 +214,7 @@ impl Log {
         }
     }
 
-    /// The entry at this position is this one, unless it may have been trimmed.
+    /// Verifies that the entry at this position is this one, unless it may have been trimmed.
     async fn expect_at<D: Database>(
         &self,
         db: &D,
@@ -233,15 +232,15 @@ impl Log {
                 let found = items(&found);
                 Err(Outcome::Violated(format!("at {position:?}, where it was appended, is {found:?}")))
             }
-            // That it was appended is known, whatever becomes of the look.
+            // It is known that the entry was appended, whether or not this read succeeds.
             _ => Ok(()),
         }
     }
 }
 
-/// Where an operation whose outcome was unknown has appended, however long it takes to learn. It is asked
-/// for here, for what such an operation recorded is no answer of this workload's. No timeouts strike from
-/// now on.
+/// The position at which an operation whose outcome was unknown has appended, however long it takes to learn it.
+/// It is resolved here because what such an operation recorded is not an answer of this workload. Timeouts are
+/// disabled from now on.
 async fn known<D: Database>(
     session: &mut Session<D>,
     op: OpId,

@@ -1,15 +1,15 @@
 //! `log`: entries are appended, read page by page, waited for, and trimmed.
 //!
-//! Entries are named by who appended them and when, so that one that is lost, doubled or out of order
-//! shows. Several are appended in one transaction, and pages end in the middle of such. Values reach from
-//! nothing to several kilobytes; now and then one is too large, a page has no entries, or a transaction
-//! comes to what it has appended itself.
+//! The value of an entry contains its client and number, which reveals an entry that is lost, duplicated or out of
+//! order. Several entries are appended in one transaction, and pages end in the middle of such a transaction.
+//! Values have lengths from zero to several kilobytes. A few are too large, a few pages have no entries, and a few
+//! transactions read what they have appended themselves.
 //!
-//! A run is of one of three kinds. In some, entries are trimmed. In some, clients follow the log from its first
-//! entry on by tails, which wait a while for what is not there yet. In others two clients take turns: each waits
-//! for the other's entry and appends its own at once, so that an entry often comes between a look and a watch,
-//! and nobody else's entry makes up for a wake-up that is lost. A few of these waits are so long that a late
-//! answer cannot be taken for a fault's doing.
+//! There are three kinds of runs. In the first, entries are trimmed. In the second, clients follow the log from
+//! its first entry on, with tails that wait for further entries. In the third, two clients take turns: each waits
+//! for the other's entry and appends its own at once, so that an entry often comes between a read and a watch, and
+//! no third client's entry makes up for a lost wake-up. A few of these waits are so long that a late answer cannot
+//! be caused by a fault.
 
 mod client;
 mod model;
@@ -43,35 +43,36 @@ use shaketable_layers::{
 };
 use shaketable_sim::seed::Stream;
 
-/// So long a few waits last: longer than faults and late watches make an answer late, milliseconds.
+/// The time limit of a few long waits, in milliseconds: longer than faults and late watches delay an answer.
 const LONG: u64 = 12_000;
 
-/// How many of a client's first calls wait so long: few, for a client whose partner is done waits in vain.
+/// How many of a client's first calls wait that long. They are few, because a client whose partner has finished
+/// waits in vain.
 const LONG_FOLLOWS: usize = 3;
 
 const LONG_TURNS: usize = 5;
 
-/// The workload, drawn.
+/// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Log {
-    /// Values have up to so many bytes.
+    /// The maximum length of values, in bytes.
     longest: usize,
-    /// Pages have up to so many entries.
+    /// The maximum number of entries on a page.
     page: usize,
-    /// Tails wait so long, milliseconds.
+    /// The time limit of tails, in milliseconds.
     patience: u64,
     kind: Kind,
     planted: Option<Planted>,
 }
 
-/// What a run is about.
+/// The kind of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Kind {
-    /// Entries are removed.
+    /// Entries are trimmed.
     Trimmed,
     /// The log is followed.
     Followed,
-    /// Two clients append by turns.
+    /// Two clients append in turns.
     Turns,
 }
 
@@ -160,8 +161,6 @@ impl Specimen for Log {
         }
     }
 
-    /// To wait is more than one transaction, and so is to look where an entry is; neither is done together
-    /// with something else.
     async fn divert<D: Database>(
         &self,
         session: &mut Session<D>,
@@ -182,12 +181,12 @@ impl Specimen for Log {
         self.waited(model, op, answer, at)
     }
 
-    /// Entries are in order, and the head says where the last append was.
+    /// Checks that the entries are in order, and that the head contains the stamp of the last append.
     async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
         let mut all = Vec::new();
         for row in shared::rows(tx, &space().subspace(&0)).await? {
             let Ok((_, stamp, _)) = space().unpack::<(i64, Versionstamp, i64)>(&row.key) else {
-                return Ok(Err(format!("no entry's key: {}", row.key.escape_ascii())));
+                return Ok(Err(format!("{} is not the key of an entry", row.key.escape_ascii())));
             };
             let mut bytes = [0; 10];
             bytes.copy_from_slice(stamp.transaction_version());

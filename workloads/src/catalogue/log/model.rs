@@ -10,7 +10,7 @@ use shaketable::{judges::waiting::Wait, specimen::At};
 use shaketable_layers::{limits, log::Error, tx::VALUE_SIZE_LIMIT};
 use shaketable_sim::rt::MILLISECOND;
 
-/// All entries that ever were, and how many of them are gone. Entries of a transaction that has not
+/// All entries that were ever appended, and how many of them are trimmed. Entries of a transaction that has not
 /// committed have a stamp of zeros.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
@@ -23,7 +23,7 @@ impl Model {
         &self.all[self.trimmed..]
     }
 
-    /// The last entry, if the transaction at this place has appended none itself.
+    /// The last entry, unless the transaction at this place has appended entries itself.
     fn last(&self, at: &At) -> Result<Option<&Item>, Error> {
         match self.readable(at) {
             (_, true) => Err(Error::OwnEntriesUnreadable),
@@ -31,15 +31,15 @@ impl Model {
         }
     }
 
-    /// How many entries the transaction at this place can read; it cannot go further when it has appended
-    /// some itself.
+    /// The number of entries that the transaction at this place can read, and whether entries of its own follow,
+    /// which it cannot read.
     fn readable(&self, at: &At) -> (usize, bool) {
         let stamp = at.stamp.unwrap_or_default();
         let own = self.all.iter().rev().take_while(|item| item.stamp == stamp).count();
         (self.live().len() - own, own > 0)
     }
 
-    /// Up to so many entries behind the first so many of all.
+    /// Up to `limit` entries, after the first `skip`.
     fn page(&self, skip: usize, limit: usize, at: &At) -> Result<&[Item], Error> {
         let (readable, own) = self.readable(at);
         let behind = &self.live()[skip.min(readable)..readable];
@@ -57,7 +57,7 @@ impl PartialEq for Model {
 }
 
 impl Log {
-    /// Does one call on the model.
+    /// Performs one call on the model.
     pub(super) fn replayed(&self, model: &mut Model, op: &Op, at: &At) -> Result<Answer, Error> {
         Ok(match op {
             Op::Append(name, byte, length) => {
@@ -93,7 +93,7 @@ impl Log {
         })
     }
 
-    /// What a call waited for, when it answered this.
+    /// What a call waited for, given what it returned.
     pub(super) fn waited(&self, model: &Model, op: &Op, answer: &Answer, at: &At) -> Option<Wait> {
         let version = |item: &Item| item.stamp[..8].try_into().map_or(0, i64::from_be_bytes);
         let wait = |patience, found| Some(Wait { patience: patience * MILLISECOND, found });
@@ -102,11 +102,12 @@ impl Log {
                 wait(*patience, items.get(count.wrapping_sub(1)).map(version))
             }
             (Op::Turn(_, patience), Answer::Turn(true)) => {
-                // Its own entry is the last one.
+                // The last entry is its own.
                 let awaited = model.live().iter().rev().nth(1)?;
                 wait(*patience, Some(version(awaited)))
             }
-            // The client's own entry before, of which it has not heard, may land while it waits and end its turn.
+            // An earlier entry of the client, whose outcome it does not know, may commit while it waits, and end
+            // its turn.
             (Op::Turn(name, patience), Answer::Turn(false)) if at.stamp.is_none() => {
                 let last = model.live().last();
                 match last.is_some_and(|last| last.name.0 == name.0 && version(last) > at.called) {

@@ -10,40 +10,40 @@ use shaketable_layers::{log::Entry, tx::VALUE_SIZE_LIMIT};
 /// One call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Op {
-    /// Appends so many bytes of this number.
+    /// Appends an entry with this byte, repeated this many times.
     Append(Name, u8, usize),
-    /// Skips so many entries and reads so many behind them.
+    /// Skips this many entries, and reads up to this many after them.
     Page(usize, usize),
-    /// Reads so many entries in pages of so many, waiting for them, each time so many milliseconds.
+    /// Reads this many entries in pages of this size, waiting up to this many milliseconds for each page.
     Follow(usize, usize, u64),
-    /// Waits for so many milliseconds until the last entry is another client's, and appends one.
+    /// Waits up to this many milliseconds until the last entry is another client's, and then appends an entry.
     Turn(Name, u64),
     /// Reads the last entry.
     Last,
-    /// Reads the last entry and appends one to it.
+    /// Reads the last entry and appends an entry.
     Succeed(Name),
-    /// Removes so many entries.
+    /// Removes this many entries.
     Trim(usize),
 }
 
-/// What it answers.
+/// What a call returns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
     /// Written.
     Written,
-    /// Behind this entry stand these.
+    /// The name of the entry before the page, and the entries of the page.
     Behind(Option<Name>, Vec<Item>),
-    /// These are the first entries.
+    /// The first entries.
     First(Vec<Item>),
     /// The last entry.
     Last(Option<Item>),
-    /// So many entries were removed.
+    /// The number of entries that were removed.
     Trimmed(usize),
     /// Whether it was this client's turn.
     Turn(bool),
 }
 
-/// Names an entry: its client, its number there.
+/// Names an entry: its client, and its number there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Name(pub(super) u32, pub(super) u32);
 
@@ -55,14 +55,14 @@ pub struct Item {
     value: Content,
 }
 
-/// The length of an entry's bytes that makes its value as large as values may be; one more, and it is a byte
-/// too large.
+/// The number of bytes that gives an entry's value the maximum size. With one more, the value is one byte too
+/// large.
 const FULL: usize = 1_000_000;
 
-/// Clients below this one take turns.
+/// The number of clients that take turns.
 const PARTNERS: u32 = 2;
 
-/// The bytes of an entry that answers another.
+/// The byte of an entry that is appended in turn, and its repetitions.
 pub(super) const TURN: (u8, usize) = (b't', 4);
 
 pub(super) fn value(name: Name, byte: u8, length: usize) -> Vec<u8> {
@@ -85,7 +85,7 @@ pub(super) fn items(entries: &[Entry]) -> Vec<Item> {
 }
 
 impl Log {
-    /// One call, drawn.
+    /// Draws one call.
     pub(super) fn drawn(&self, client: usize) -> BoxedStrategy<Op> {
         let (page, patience) = (self.page, self.patience);
         let append =

@@ -1,4 +1,4 @@
-//! A log done wrong, one bug at a time.
+//! Planted bugs: a log implemented or used wrongly.
 
 use super::{
     Answer, Op,
@@ -27,42 +27,42 @@ shaketable::planted_bugs! {
     Unrecorded = UNRECORDED, "an append is done again after an unknown result without an operation record", "a blind write done twice";
     Unwritten = UNWRITTEN, "an append is acknowledged and never committed", "a write-behind cache";
     Deferred = DEFERRED, "an append is acknowledged at once and committed with the client's next one", "batching without a wait";
-    NotAwaited = NOT_AWAITED, "the commit is begun and not waited for", "fire and forget";
-    Remembered = REMEMBERED, "a client that asks again gets what it remembers", "a cache that nobody invalidates";
-    KeptVersion = KEPT_VERSION, "a client reads at a version that it keeps for a second", "a read version shared between transactions";
-    SameRank = "same-rank", "entries of one transaction have nothing but the versionstamp in their keys", "several versionstamped keys in one transaction";
+    NotAwaited = NOT_AWAITED, "the commit is started and not awaited", "fire and forget";
+    Remembered = REMEMBERED, "a client that repeats a read gets the answer that it remembers", "a cache that is never invalidated";
+    KeptVersion = KEPT_VERSION, "a client reads at a version that it keeps for up to a second", "a read version shared between transactions";
+    SameRank = "same-rank", "the keys of entries of one transaction contain only the versionstamp", "several versionstamped keys in one transaction";
     OffsetInTuple = "offset-in-tuple", "the stamp's offset is counted from the tuple, not from the key", "the offset of a versionstamped key";
-    TenBytes = "ten-bytes", "a page begins behind the transaction of the last entry, not behind the entry", "a stamp of ten bytes taken for one of twelve";
-    Inclusive = "inclusive", "a page begins with the entry that it should begin behind", "a selector that is off by one";
+    TenBytes = "ten-bytes", "a page begins after the transaction of the last entry, not after the entry", "a stamp of ten bytes taken for one of twelve";
+    Inclusive = "inclusive", "a page begins with the entry after which it should begin", "a selector that is off by one";
     FirstBatch = "first-batch", "the first batch of a range read is taken for the whole page", "a range that is longer than a batch";
-    NoLimit = "no-limit", "a page of no entries has all of them", "a limit of 0 is none";
+    NoLimit = "no-limit", "a page of zero entries contains all of them", "a limit of 0 is none";
     ReadVersion = "read-version", "an entry's key is the read version of its transaction", "a version that is not the commit's";
     ClientCounter = "client-counter", "an entry's number is one more than the last one, read at snapshot", "a counter at the client";
     CounterReads = "counter-reads", "an append reads the last entry serializably", "a counter at the client, with isolation";
     HeadForgotten = "head-forgotten", "an append does not change what tails watch", "an index forgotten on one path";
-    TrimExclusive = "trim-exclusive", "a trim leaves the entry that it is to trim up to", "an end that is exclusive";
+    TrimExclusive = "trim-exclusive", "a trim keeps the last entry that it should remove", "an end that is exclusive";
     TrimStamp = "trim-stamp", "a trim removes all entries of the last one's transaction", "a stamp of ten bytes taken for one of twelve";
-    LargestRefused = "largest-refused", "a value as large as can be is refused", "a limit that is off by one";
-    LastAtSnapshot = "last-at-snapshot", "the last entry is read at snapshot, however it is asked for", "a dropped conflict range";
-    LostWakeUp = "lost-wake-up", "a tail sets its watch in another transaction than the one that has found nothing", "a watch set after the read that it guards";
+    LargestRefused = "largest-refused", "a value of the maximum size is refused", "a limit that is off by one";
+    LastAtSnapshot = "last-at-snapshot", "the last entry is read at snapshot, whatever isolation was requested", "a dropped conflict range";
+    LostWakeUp = "lost-wake-up", "a tail sets its watch in another transaction than the one that found nothing", "a watch set after the read that it guards";
     WrongKey = "wrong-key", "a tail watches a key that no append changes", "a watch on a range's first key";
-    Sleeps = "sleeps", "a tail sleeps until its patience has run out, and looks then", "polling in the place of a watch";
-    HalfPatience = "half-patience", "a tail waits half as long as it is told to", "a timeout that is halved";
-    WakesForGood = "wakes-for-good", "a tail that is woken answers what it finds, be it nothing", "a watch that fires although nothing changed";
-    NoLastLook = "no-last-look", "a tail whose patience has run out answers without looking once more", "a timeout taken for an answer";
-    DeafAfterError = "deaf-after-error", "a tail whose watch has failed does not look again", "a watch's error taken for the end";
+    Sleeps = "sleeps", "a tail sleeps until its time limit, and reads only then", "polling instead of a watch";
+    HalfPatience = "half-patience", "a tail waits for half of its time limit", "a timeout that is halved";
+    WakesForGood = "wakes-for-good", "a tail that is woken returns what it finds, even if that is nothing", "a watch that fires although nothing changed";
+    NoLastLook = "no-last-look", "a tail whose time limit has passed returns without another read", "a timeout taken for an answer";
+    DeafAfterError = "deaf-after-error", "a tail whose watch has failed does not read again", "a watch's error taken for the end";
     NoPatience = "no-patience", "a tail waits for ever", "a wait without a timeout";
-    WatchesOnce = "watches-once", "a tail that was woken and has found nothing does not set its watch again", "a watch that fires once";
+    WatchesOnce = "watches-once", "a tail that was woken and found nothing does not set its watch again", "a watch that fires once";
 }
 
 impl Planted {
-    /// Whether it is in how tails wait.
+    /// Whether the bug is in how tails wait.
     pub(super) fn is_in_tail(self) -> bool {
         self as u8 >= Planted::LostWakeUp as u8
     }
 }
 
-/// Does a call with the bug in it, or as it should be where the bug does not touch it.
+/// Performs a call with the bug, or correctly if the bug does not change this call.
 pub async fn perform<T: Transaction>(
     planted: Planted,
     tx: &T,
@@ -126,7 +126,7 @@ pub async fn perform<T: Transaction>(
     }
 }
 
-/// Waits for entries with the bug in it.
+/// Waits for entries, with the bug.
 pub async fn tail<D: Database>(
     planted: Planted,
     db: &D,

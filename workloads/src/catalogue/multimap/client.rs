@@ -11,7 +11,7 @@ use shaketable_layers::{
     tx::{Isolation, Transaction},
 };
 
-/// Does a call right, a look at this isolation.
+/// Performs a call correctly, a look at this isolation.
 pub(super) async fn perform<T: Transaction>(tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
     let (set, stock) = (multimap::Multimap::new(set_space()), Multiset::new(copies_space()));
     let written = |()| Answer::Written;

@@ -1,10 +1,10 @@
-//! `multimap`: values are put under indexes, once each or counted, and taken away again.
+//! `multimap`: values are added under indexes, once each or counted, and removed.
 //!
 //! Each run has a set and a multiset. Indexes and values are drawn from families of labels that are easily
-//! confused: a text and the longer one it begins, the integer 1 and the text "1" and the float 1.0, the
-//! zeros, NaN, nothing and an empty text, long ones that fill several batches of a range read. Now and then
-//! a value makes a key as long as keys may be or one byte longer, a label fits into no key, copies are added
-//! by the billion, and more copies are to be removed than there are. Lists are read in pages of any size.
+//! confused: a text and a longer text that begins with it; the integer 1, the text "1" and the float 1.0; the
+//! zeros; NaN; nil and the empty text; long labels that fill several batches of a range read. A few values make a
+//! key as long as a key may be, or one byte longer, and a few labels fit into no key. Copies are added by the
+//! billion, and sometimes more copies are removed than there are. Lists are read in pages of any size.
 
 mod client;
 mod model;
@@ -37,7 +37,7 @@ use shaketable_layers::{
 };
 use shaketable_sim::seed::Stream;
 
-/// The workload, drawn.
+/// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Multimap {
     indexes: Family,

@@ -9,7 +9,7 @@ use foundationdb_tuple::Subspace;
 use shaketable_layers::{label::Label, limits, multimap::Error};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What should be there.
+/// The expected content.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Model {
     pub(super) set: BTreeSet<(Label, Label)>,
@@ -30,13 +30,13 @@ fn page<'a, K: 'a>(
         .collect()
 }
 
-/// What a key says of its size.
+/// Refuses a pair whose key is too long.
 fn fits(space: Subspace, index: &Label, value: &Label) -> Result<(), Error> {
     Ok(limits::key(&[space.bytes(), index.packed(), value.packed()].concat())?)
 }
 
 impl Multimap {
-    /// Does one call on the model.
+    /// Performs one call on the model.
     pub(super) fn replayed(&self, model: &mut Model, op: &Op) -> Result<Answer, Error> {
         Ok(match op {
             Op::Add(i, v) => {

@@ -6,71 +6,68 @@ use foundationdb_tuple::Subspace;
 use proptest::{option, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use shaketable::specimen::Content;
-use shaketable_layers::{
-    label::Label,
-    tx::{self},
-};
+use shaketable_layers::{label::Label, tx};
 
 /// One call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Op {
-    /// Puts a value into the set of an index.
+    /// Adds a value to the set of an index.
     Add(Which, Which),
-    /// Takes one out.
+    /// Removes a value from the set of an index.
     Remove(Which, Which),
-    /// Empties the set of an index.
+    /// Clears the set of an index.
     RemoveAll(Which),
-    /// Whether the set has a value.
+    /// Whether the set contains a value.
     IsElement(Which, Which),
-    /// Up to so many of the set of an index, after a value.
+    /// Reads up to this many values of the set of an index, after a value.
     Get(Which, Option<Which>, usize),
-    /// Up to so many pairs of all sets, after one.
+    /// Reads up to this many pairs of all sets, after a pair.
     All(Option<(Which, Which)>, usize),
     /// Adds copies to the multiset.
     AddCopies(Which, Which, u32),
-    /// Takes copies out.
+    /// Removes copies from the multiset.
     RemoveCopies(Which, Which, u32),
-    /// Empties the multiset of an index.
+    /// Clears the multiset of an index.
     RemoveAllCopies(Which),
     /// Counts the copies of a value.
     Count(Which, Which),
-    /// Up to so many of the multiset of an index, after a value.
+    /// Reads up to this many values of the multiset of an index, after a value.
     Counts(Which, Option<Which>, usize),
-    /// Up to so many pairs of all multisets, after one.
+    /// Reads up to this many pairs of all multisets, after a pair.
     AllCounts(Option<(Which, Which)>, usize),
 }
 
-/// What it answers.
+/// What a call returns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
     /// Written.
     Written,
-    /// Whether there is such an element.
+    /// Whether the set contains the value.
     Is(bool),
     /// The values of a set.
     Values(Vec<Content>),
-    /// How many copies there are, or are left.
+    /// The number of copies that exist, or remain.
     Copies(u64),
     /// The values of a multiset.
     Counts(Vec<(Content, u64)>),
-    /// Indexes and their values.
+    /// Indexes, with their values.
     Pairs(Vec<(Content, Content)>),
-    /// Indexes, their values, and how many copies there are.
+    /// Indexes, with their values and the numbers of copies.
     PairCounts(Vec<(Content, Content, u64)>),
 }
 
-/// A value that makes a key as long as a key may be, and one that makes it a byte longer.
+/// A value that gives a key the maximum size, and one that gives it one byte more.
 const EDGES: [Which; 2] = [(u8::MAX, 0), (u8::MAX, 1)];
 
-/// Two values of which the key of one begins that of the other, in all runs.
+/// Two values, used in all runs, of which the key of one begins with the key of the other.
 const NESTED: [Which; 2] = [(0, 0), (0, 2)];
 
-/// An index and a value below a subspace.
+/// An index and a value, for a key below this subspace.
 pub(super) fn pair(space: &Subspace, index: Which, value: Which) -> (Label, Label) {
     let index = label(index);
     match EDGES.iter().position(|edge| *edge == value) {
         Some(beyond) => {
-            // A text takes two bytes beside its own.
+            // A text takes two bytes in addition to its own.
             let bytes = tx::KEY_SIZE_LIMIT - space.bytes().len() - index.packed().len() - 2 + beyond;
             let value = "e".repeat(bytes).as_str().into();
             (index, value)
@@ -100,7 +97,7 @@ pub(super) fn content(label: &Label) -> Content {
 }
 
 impl Multimap {
-    /// One call, drawn.
+    /// Draws one call.
     pub(super) fn drawn(&self) -> BoxedStrategy<Op> {
         let index = || self.indexes.one();
         let edge = (0..2usize).prop_map(|beyond| EDGES[beyond]);

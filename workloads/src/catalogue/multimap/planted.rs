@@ -1,4 +1,4 @@
-//! Multimaps done wrong, one bug at a time.
+//! Planted bugs: multimaps implemented or used wrongly.
 
 use super::{
     Answer, Op,
@@ -28,22 +28,22 @@ shaketable::planted_bugs! {
     OwnTransaction = "own-transaction", "an addition inside a transaction is given the database and commits by itself", "the older guide's add_class";
     FirstBatch = "first-batch", "the first batch of a range read is taken for all values", "a range that is longer than a batch";
     TextLabels = "text-labels", "labels are stored as text, so that 1 and \"1\" are one", "labels without their types";
-    BarePrefix = "bare-prefix", "the values of an index are those of every key that its bytes begin", "a prefix without its end";
-    EmptyIsNoElement = "empty-is-no-element", "whether a value is there is judged by the stored value, which is empty", "absent and empty taken for one";
-    Latest = "latest", "an index holds the value that was added last, and no other", "a map taken for a multimap";
+    BarePrefix = "bare-prefix", "the values of an index include those of every key with its bytes as a prefix", "a prefix without its end";
+    EmptyIsNoElement = "empty-is-no-element", "whether a value exists is judged by the stored value, which is empty", "absent and empty treated alike";
+    Latest = "latest", "an index keeps only the value that was added last", "a map taken for a multimap";
     ReadAddWrite = "read-add-write", "copies are added to a count read at snapshot, and the sum is stored", "an update that is lost";
     AddReads = "add-reads", "an addition reads the count serializably", "isolation gone too far";
     SnapshotRemove = "snapshot-remove", "whether there are copies to remove is read at snapshot", "a decision on a snapshot read";
-    ZeroStays = "zero-stays", "the last copy leaves a count of zero behind", "a counter nobody clears";
-    ZeroAppears = "zero-appears", "adding no copies makes a count of zero", "an atomic addition makes its key";
+    ZeroStays = "zero-stays", "the last copy leaves a count of zero", "a counter that is never cleared";
+    ZeroAppears = "zero-appears", "adding zero copies creates a count of zero", "an atomic addition creates its key";
     CopiesCutOff = "copies-cut-off", "copies are added as a number of 16 bits", "a number that outgrows its field";
     PageRepeats = "page-repeats", "a page begins with the value after which it should begin", "a bound taken for an open one";
-    PageSkips = "page-skips", "a page begins after all keys that begin with that of the value before", "a cursor that is a prefix";
+    PageSkips = "page-skips", "a page begins after all keys with the previous value's key as a prefix", "a cursor that is a prefix";
     RemovesAll = "removes-all", "removing a copy removes all copies", "a multiset taken for a set";
-    CountConflicts = "count-conflicts", "a count that is asked for at snapshot is read serializably", "an isolation that is not passed on";
+    CountConflicts = "count-conflicts", "a count that is requested at snapshot is read serializably", "an isolation that is not passed on";
 }
 
-/// Does a call with the bug in it, or as it should be where the bug does not touch it.
+/// Performs a call with the bug, or correctly if the bug does not change this call.
 pub async fn perform<T: Transaction>(
     planted: Planted,
     tx: &T,
@@ -109,7 +109,7 @@ pub async fn perform<T: Transaction>(
         (Planted::SnapshotRemove | Planted::ZeroStays, Op::RemoveCopies(i, v, asked)) => {
             let asked = *asked;
             let isolation = if planted == Planted::SnapshotRemove { Snapshot } else { Serializable };
-            // With zeros in it, a count is read as what it says.
+            // With zero bytes appended, the count is read as the number that it is.
             let key = key(copies_space(), *i, *v);
             let have = tx.get(&key, isolation).await?;
             let have = have.and_then(|have| have[..].try_into().ok()).map_or(0, i64::from_le_bytes);
@@ -151,7 +151,7 @@ pub async fn perform<T: Transaction>(
     }
 }
 
-/// All calls in one transaction, but additions to a set in transactions of their own.
+/// All calls in one transaction, except for additions to a set, which have separate transactions.
 pub async fn own_transactions<D: Database>(
     session: &mut Session<D>,
     ops: &[Op],
@@ -180,13 +180,13 @@ fn key(space: Subspace, index: Which, value: Which) -> Vec<u8> {
     space.pack(&pair(&space, index, value))
 }
 
-/// An index and a value, integers as their digits.
+/// An index and a value, with integers as their digits.
 fn text_pair(index: Which, value: Which) -> (Label, Label) {
     let (index, value) = pair(&set_space(), index, value);
     (text(&index), text(&value))
 }
 
-/// The last part of each key, whatever stands before it.
+/// The last part of each key, whatever precedes it.
 fn values(rows: &[KeyValue]) -> Answer {
     let last = |row: &KeyValue| set_space().unpack::<Vec<Label>>(&row.key).ok()?.pop();
     Answer::Values(rows.iter().filter_map(last).map(|label| content(&label)).collect())

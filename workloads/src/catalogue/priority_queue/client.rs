@@ -11,10 +11,10 @@ use shaketable_layers::{
     tx::{Isolation::Snapshot, Transaction},
 };
 
-/// So many items are listed at a time.
+/// The number of items on a page.
 const PAGE: usize = 3;
 
-/// One call, done right.
+/// Performs one call correctly.
 pub(super) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, Error> {
     let queue = queue();
     Ok(match op {

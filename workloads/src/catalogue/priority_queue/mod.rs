@@ -1,8 +1,8 @@
 //! `priority_queue`: items are pushed, popped at both ends and moved to other priorities.
 //!
-//! A few priorities, negative ones and the extremes among them, so that many items share one: then the order
-//! of pushes decides, at both ends. Which count a push computes follows from what its transaction read, and
-//! the item ids are drawn with the operations; the sequential model therefore knows every place exactly.
+//! There are few priorities, including negative ones and the extremes, so that many items share one; then the
+//! order of the pushes decides, at both ends. The count that a push computes follows from what its transaction
+//! read, and the item ids are drawn with the operations. The sequential model therefore knows every place exactly.
 
 mod client;
 mod model;
@@ -12,8 +12,10 @@ mod planted;
 pub use model::Items;
 pub use operations::{Answer, Batch, Item, Name, Op};
 
-use crate::beside;
-use crate::catalogue::shared::{self, item_id, item_name};
+use crate::{
+    beside,
+    catalogue::shared::{self, item_id, item_name},
+};
 use bytes::Bytes;
 use client::{perform, popped, pushed};
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
@@ -29,25 +31,21 @@ use shaketable_layers::{
     once::{self, Fate, OpId, Session},
     priority_queue::{Error, Place, PriorityQueue},
     queue::ItemId,
-    tx::{
-        self, Database, Env,
-        Isolation::{self},
-        Transaction,
-    },
+    tx::{self, Database, Env, Isolation, Transaction},
 };
 use shaketable_sim::seed::Stream;
 use std::collections::BTreeSet;
 
-/// The workload, drawn.
+/// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Queue {
-    /// From where on and how many of [`PRIORITIES`] are used.
+    /// The first of [`PRIORITIES`](operations::PRIORITIES) that is used, and how many from there on.
     priorities: (usize, usize),
-    /// The count of the item that is there from the beginning, if one is.
+    /// The count of the item that exists from the beginning, if there is one.
     start: Option<i64>,
-    /// Values have mostly up to so many bytes.
+    /// The usual maximum length of values, in bytes; a few are longer.
     usual: usize,
-    /// How often an operation pushes, pops, changes a priority, looks.
+    /// The weights of pushes, pops, changes of priority, and looks.
     mix: [u32; 4],
     planted: Option<Planted>,
 }
@@ -57,7 +55,7 @@ fn queue() -> PriorityQueue {
 }
 
 impl Queue {
-    /// Whether single calls are recorded in the layer's own answers.
+    /// Whether a call that is alone in its transaction is recorded with the layer's own answer.
     fn records_alone(&self, ops: &[Op]) -> bool {
         self.planted.is_none()
             && match ops {
@@ -213,10 +211,10 @@ impl Specimen for Queue {
         for row in rows {
             let Ok((priority, count, id)) = queue.subspace().unpack::<(i64, i64, TupleBytes<'_>)>(&row.key)
             else {
-                return Ok(Err(format!("the key \"{}\" is no item's", row.key.escape_ascii())));
+                return Ok(Err(format!("the key \"{}\" does not belong to an item", row.key.escape_ascii())));
             };
             let Ok(id) = (*id).try_into().map(ItemId) else {
-                return Ok(Err(format!("the id {id:?} is no item's")));
+                return Ok(Err(format!("the id {id:?} does not belong to an item")));
             };
             let place = Place { priority, count, id };
             if place.count < 0 {

@@ -30,7 +30,7 @@ pub(super) fn first(items: &Items, end: End) -> Option<(Place, Content)> {
     Some((*place, value.clone()))
 }
 
-/// Puts an item behind all others of its priority that a snapshot shows.
+/// Inserts an item after all items of its priority that a snapshot shows.
 pub(super) fn insert(
     model: &mut Timeline<Items>,
     id: ItemId,
@@ -58,7 +58,7 @@ pub(super) fn change(model: &mut Timeline<Items>, place: Place, to: i64) -> Resu
 }
 
 impl Queue {
-    /// Does one call on the model.
+    /// Performs one call on the model.
     pub(super) fn replayed(&self, model: &mut Timeline<Items>, op: &Op, at: &At) -> Result<Answer, Error> {
         model.begin(at);
         let item = |(at, value): (Place, Content)| (at.priority, item_name(at.id), value);
@@ -107,9 +107,9 @@ impl Queue {
 mod tests {
     use super::*;
 
-    /// A push's count follows from what its transaction read, not from what is there by its commit.
+    /// A push's count follows from what its transaction read, not from what exists when it commits.
     #[test]
-    fn counts_go_by_the_read_version() {
+    fn counts_follow_from_the_read_version() {
         let at = |version: u8, read| At {
             stamp: Some([0, 0, 0, 0, 0, 0, 0, version, 0, 0]),
             read_version: Some(read),

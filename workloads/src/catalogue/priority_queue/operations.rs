@@ -13,31 +13,31 @@ use shaketable_layers::priority_queue::{self as layer, End};
 pub enum Op {
     /// Pushes items.
     Push(Batch),
-    /// Removes the first item at an end; the second time by the function that has the end in its name.
+    /// Removes the first item at an end, with the function that has the end in its name if true.
     Pop(End, bool),
-    /// Looks at the first item at an end; at snapshot if asked to.
+    /// Reads the first item at an end, at snapshot if true.
     Peek(End, bool),
-    /// Whether there is no item; at snapshot if asked to.
+    /// Reads whether there is no item, at snapshot if true.
     IsEmpty(bool),
-    /// Counts the items; at snapshot if asked to.
+    /// Counts the items, at snapshot if true.
     Len(bool),
-    /// Gives the item that stands at `nth`, as a snapshot shows them, another priority; with `stale` it
-    /// then does the same once more, with the place where the item no longer is.
+    /// Changes the priority of the item at `nth`, as a snapshot shows the items. With `stale`, it then does the
+    /// same again with the item's previous place.
     Change {
         /// Which item, counted from the lowest priority, modulo their number.
         nth: usize,
         /// The new priority.
         to: i64,
-        /// Whether to use the old place again.
+        /// Whether to use the previous place again.
         stale: bool,
     },
-    /// Lists the items; at snapshot if asked to.
+    /// Lists the items, at snapshot if true.
     Items(bool),
-    /// Lists them a few at a time.
+    /// Lists the items page by page, at snapshot if true.
     Pages(bool),
 }
 
-/// What is pushed by one call.
+/// The items that one call pushes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Batch {
     pub(super) client: u16,
@@ -53,33 +53,33 @@ impl Batch {
         (0..self.items).map(move |part| (client, number, part))
     }
 
-    /// What every item of the call holds.
+    /// The value of every item of the call.
     pub(super) fn value(&self) -> Vec<u8> {
         vec![self.number as u8; self.length]
     }
 }
 
-/// What a call answers.
+/// What a call returns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
-    /// Pushed, at these counts.
+    /// Pushed, with these counts.
     Pushed(Vec<i64>),
     /// The first item, or none.
     First(Option<Item>),
-    /// The item has this priority now and had another before, or there was no item.
+    /// The item's name and its previous priority, unless there was no item.
     Changed(Option<(Name, i64)>),
-    /// Whether there is none.
+    /// Whether there is no item.
     IsEmpty(bool),
-    /// How many there are.
+    /// The number of items.
     Len(usize),
-    /// So many items, and a digest of them in their order.
+    /// The number of items, and a digest of them in their order.
     Items(usize, u64),
 }
 
-/// An item, as answers tell it: priority, name, value.
+/// An item as answers contain it: priority, name, value.
 pub type Item = (i64, Name, Content);
 
-/// The priorities that are drawn: around zero, where another byte begins, and the extremes.
+/// The priorities that are drawn: around zero, where another byte is needed, and the extremes.
 const PRIORITIES: [i64; 12] = [0, -1, 1, -300, 256, i64::MIN, i64::MAX, 255, -255, -256, 65_536, -65_536];
 
 /// The longest value that a queue takes.
@@ -89,14 +89,14 @@ pub(super) fn told(item: &layer::Item) -> Item {
     (item.place.priority, item_name(item.place.id), Content::from(&item.value))
 }
 
-/// The digest of items in their order.
+/// The answer that lists these items.
 pub(super) fn digest(items: impl Iterator<Item = Item>) -> Answer {
     let (count, hash) = shared::digest(items);
     Answer::Items(count, hash)
 }
 
 impl Queue {
-    /// One call, drawn.
+    /// Draws one call.
     pub(super) fn drawn(&self) -> BoxedStrategy<Op> {
         let priority = || select(self.priorities());
         let end = || select(vec![End::Min, End::Max]);

@@ -1,4 +1,4 @@
-//! A priority queue done wrong, one bug at a time.
+//! Planted bugs: a priority queue implemented or used wrongly.
 
 use super::{
     Answer, Batch, Op,
@@ -24,28 +24,28 @@ use shaketable_layers::{
 };
 
 shaketable::planted_bugs! {
-    Unrecorded = UNRECORDED, "what was popped by an attempt that committed unseen is lost, and what was pushed is pushed again", "the recipe's push and pop";
+    Unrecorded = UNRECORDED, "the items that an attempt with an unknown result popped are lost, and those that it pushed are pushed again", "the recipe's push and pop";
     PushAsPrinted = "push-as-printed", "the random part of the key is drawn in the transaction function, and nothing is recorded", "the recipe's push";
     PopMaxAsPrinted = "pop-max-as-printed", "pop_max takes the last item of the highest priority, which was pushed last", "the recipe's pop(max=True)";
     SnapshotPop = "snapshot-pop", "the first item is read at snapshot and cleared blindly", "a blind clear";
-    PeekThenPop = "peek-then-pop", "the item is peeked at in one transaction and removed in another", "a peek that is acted upon later";
+    PeekThenPop = "peek-then-pop", "the item is read in one transaction and removed in another", "a peek that is acted upon later";
     SerializableCount = "serializable-count", "the next count is read serializably, so that pushes conflict", "a fix gone too far";
     CachedCount = "cached-count", "the next count is read once for several pushes of a transaction", "several items in one transaction";
     UnsignedPriority = "unsigned-priority", "a priority is encoded as the eight bytes of its two's complement, which sorts -1 above all", "an encoding made by hand";
     ChangeInTwo = "change-in-two", "a change removes the item in one transaction and pushes it again in another", "an operation cut in two";
-    EmptyIsNothing = "empty-is-nothing", "an empty value is popped as if there were no item", "absent and empty taken for one";
+    EmptyIsNothing = "empty-is-nothing", "an empty value is popped as if there were no item", "absent and empty treated alike";
     FirstBatch = "first-batch", "the first batch of a range read is taken for the whole queue", "a range that is longer than a batch";
-    PeekAtSnapshot = "peek-at-snapshot", "a look at the first item before a write is done at snapshot", "a snapshot read in a composed look-up";
+    PeekAtSnapshot = "peek-at-snapshot", "a look at the first item before a write is performed at snapshot", "a snapshot read in a composed look-up";
     NothingAbove = "nothing-above", "pop_max does not conflict with a push of a higher priority", "a conflict range dropped";
-    WideRange = "wide-range", "the queue's range ends where no key with its prefix is left", "prefix confusion";
+    WideRange = "wide-range", "the queue's range includes all keys with its prefix", "prefix confusion";
     ChangeKeepsCount = "change-keeps-count", "an item keeps its count at its new priority", "an order that is taken along";
-    ChangeForgets = "change-forgets", "an item that goes to a lower priority stays at the higher one as well", "a clear forgotten on one path";
-    StaleIsFine = "stale-is-fine", "changing an item that is no longer at its place answers the place", "a refusal forgotten";
-    LimitBeyond = "limit-beyond", "a value one byte beyond the limit is taken", "a limit off by one";
+    ChangeForgets = "change-forgets", "an item that moves to a lower priority also stays at the higher one", "a clear forgotten on one path";
+    StaleIsFine = "stale-is-fine", "changing an item that is no longer at its place returns the place", "a refusal forgotten";
+    LimitBeyond = "limit-beyond", "a value one byte beyond the limit is accepted", "a limit off by one";
     CountWraps = "count-wraps", "after the largest count comes the smallest", "a counter that wraps around";
 }
 
-/// Does a call that the bug touches; `None` when it leaves this one as it is.
+/// Performs a call that the bug changes; `None` for every other call.
 pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Option<Result<Answer, Error>> {
     match (planted, op) {
         (Planted::PopMaxAsPrinted, Op::Pop(End::Max, _)) => Some(pop_last(tx).await),
@@ -109,7 +109,7 @@ pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Optio
     }
 }
 
-/// A change of priority with a bug in it.
+/// A change of priority with the bug.
 async fn change<T: Transaction>(
     planted: Planted,
     tx: &T,
@@ -138,7 +138,7 @@ async fn change<T: Transaction>(
     Ok(Answer::Changed(Some((name, place.priority))))
 }
 
-/// Pops the first item of the highest priority, which is looked up without a trace.
+/// Pops the first item of the highest priority, which is looked up without a conflict range.
 async fn pop_max_alone<T: Transaction>(tx: &T) -> Result<Answer, Error> {
     let Some(first) = queue().peek(tx, End::Max, Snapshot).await? else {
         return right(tx, &Op::Pop(End::Max, false)).await;
@@ -149,7 +149,7 @@ async fn pop_max_alone<T: Transaction>(tx: &T) -> Result<Answer, Error> {
     Ok(Answer::First(Some(told(&first))))
 }
 
-/// A push without one of the checks; `None` where that check would have let it through.
+/// A push without one of the checks; `None` where that check would have passed.
 async fn push_unchecked<T: Transaction>(
     planted: Planted,
     tx: &T,
@@ -176,18 +176,18 @@ async fn push_unchecked<T: Transaction>(
     Some(Ok(Answer::Pushed(counts)))
 }
 
-/// The place that the model knows, of an item that the bug may have put elsewhere.
+/// The place that the model expects, of an item that the bug may have stored elsewhere.
 pub fn known(planted: Option<Planted>, mut place: Place) -> Place {
     match planted {
         Some(Planted::UnsignedPriority) => place.priority = unsigned(place.priority),
-        // Another attempt's id is no fault of its own; a second item under the same name is.
+        // That an id belongs to another attempt is not the point; a second item with the same name is.
         Some(Planted::PushAsPrinted) => place.id.0[15] = 0,
         _ => {}
     }
     place
 }
 
-/// Where two's complement, taken for an unsigned number, has this priority among all.
+/// Where a priority is sorted if its two's complement is taken for an unsigned number.
 fn unsigned(priority: i64) -> i64 {
     priority ^ i64::MIN
 }
@@ -240,7 +240,7 @@ async fn push_cached<T: Transaction>(tx: &T, batch: &Batch) -> Result<Answer, Er
     Ok(Answer::Pushed(counts))
 }
 
-/// Does the calls of a transaction in the bug's own way.
+/// Performs the calls of a transaction with the bug.
 pub async fn divert<D: Database>(
     planted: Planted,
     session: &mut Session<D>,
@@ -249,7 +249,7 @@ pub async fn divert<D: Database>(
     let db = session.database().clone();
     match (planted, ops) {
         (Planted::PushAsPrinted, ops) if ops.iter().all(|op| matches!(op, Op::Push(_))) => {
-            // The ids of one attempt are no other attempt's.
+            // The ids of one attempt differ from those of another.
             let pushed = db.run(|tx, attempt| async move {
                 let mut answers = Vec::new();
                 for op in ops {

@@ -12,11 +12,11 @@ use shaketable_layers::{
     tx::{self, Env, Transaction},
 };
 
-/// So many items are listed at a time.
+/// The number of items on a page.
 const PAGE: usize = 3;
 
 impl Queue {
-    /// One call, done right.
+    /// Performs one call correctly.
     pub(super) async fn right<T: Transaction>(&self, tx: &T, env: &Env, op: &Op) -> Result<Answer, Error> {
         let queue = self.queue();
         Ok(match op {
@@ -50,8 +50,8 @@ impl Queue {
         })
     }
 
-    /// An item's id: one that follows from its name in index order, where ids decide between items of one
-    /// index, and a drawn one in commit order.
+    /// The id of an item. In index order it follows from the item's name, because there ids decide the order of
+    /// items with the same index. In commit order it is drawn.
     pub(super) fn id(&self, env: &Env, name: Name) -> ItemId {
         match self.order {
             Order::Index => item_id(name),
@@ -66,7 +66,7 @@ pub(super) fn deep() -> Vec<u8> {
 }
 
 pub(super) fn enqueued_at(position: Position) -> Answer {
-    // Recorded with its stamp: one that the commit has not filled in fits nothing.
+    // The recorded position has a stamp. If the commit has not filled it in, it equals no expected one.
     Answer::Enqueued(vec![match position {
         Position::Index { index, .. } => Spot::Index(index),
         Position::Commit { stamp, .. } => Spot::Commit(Some(stamp)),

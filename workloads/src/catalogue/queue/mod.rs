@@ -1,10 +1,10 @@
-//! `queue`: clients put items into a queue and take them out, exactly once, in either order.
+//! `queue`: clients enqueue items and dequeue them, exactly once, in index order or in commit order.
 //!
-//! A seed runs the queue in index order or in commit order. Every call composes with others in one
-//! transaction, looks of either isolation among them; single ones are recorded in the layer's own answers.
-//! Items are named by who enqueued them and when, and in index order their ids follow from their names, so
-//! that the sequential model knows every place exactly: which index is the last follows from what a
-//! transaction read. In commit order the model learns the stamp where the transaction committed.
+//! Each seed uses one of the two orders. Every call is composed with others in one transaction, including looks of
+//! either isolation; a call that is alone in its transaction is recorded with the layer's own answer. Items are
+//! named by their client and call. In index order their ids follow from their names, so that the sequential model
+//! knows every place exactly: the last index follows from what the transaction read. In commit order the model
+//! learns the stamp from the transaction's commit.
 
 mod client;
 mod model;
@@ -14,8 +14,7 @@ mod planted;
 pub use model::{Items, Place};
 pub use operations::{Answer, Batch, Item, Look, Name, Op, Spot};
 
-use crate::beside;
-use crate::catalogue::shared;
+use crate::{beside, catalogue::shared};
 use bytes::Bytes;
 use client::{dequeued_item, enqueued_at};
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
@@ -38,17 +37,17 @@ use shaketable_layers::{
 };
 use shaketable_sim::{proto::Mutation, seed::Stream};
 
-/// The workload, drawn.
+/// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Queue {
     order: Order,
     /// The queue's prefix.
     prefix: Vec<u8>,
-    /// In index order, the index of the item that is there from the beginning, if one is.
+    /// In index order, the index of the item that exists from the beginning, if there is one.
     start: Option<i64>,
-    /// Values have mostly up to so many bytes.
+    /// The usual maximum length of values, in bytes; a few are longer.
     usual: usize,
-    /// How often an operation puts in, takes out, looks.
+    /// The weights of enqueues, dequeues, and looks.
     mix: [u32; 3],
     planted: Option<Planted>,
 }
@@ -62,7 +61,7 @@ impl Queue {
         layer::Queue::new(self.space(), self.order)
     }
 
-    /// Whether single calls are recorded in the layer's own answers.
+    /// Whether a call that is alone in its transaction is recorded with the layer's own answer.
     fn records_alone(&self, ops: &[Op]) -> bool {
         self.planted.is_none()
             && match ops {

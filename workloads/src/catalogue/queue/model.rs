@@ -6,8 +6,10 @@ use super::{
     operations::{LONGEST, digest, name},
     planted,
 };
-use crate::beside;
-use crate::catalogue::shared::{self, item_id};
+use crate::{
+    beside,
+    catalogue::shared::{self, item_id},
+};
 use foundationdb_tuple::{Bytes as TupleBytes, Versionstamp};
 use shaketable::{
     models::timeline::Timeline,
@@ -20,28 +22,28 @@ use shaketable_layers::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where the model has an item.
+/// The place of an item in the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// By index and id.
     Index(i64, ItemId),
-    /// By stamp and number within its transaction.
+    /// By stamp, and by number within the transaction.
     Commit([u8; 10], usize),
 }
 
-/// The items in their order, each with its name if its id tells that.
+/// The items in their order, each with its name if the name follows from its id.
 pub type Items = BTreeMap<Place, (Option<Name>, Content)>;
 
 pub(super) const UNSTAMPED: [u8; 10] = [0xff; 10];
 
-/// The id of the item that is there from the beginning.
+/// The id of the item that exists from the beginning.
 const FIRST: ItemId = ItemId([7; 16]);
 
-/// How long a key may get below the queue's prefix.
+/// The maximum length of a key below the queue's prefix.
 pub(super) const MOST_KEY_BYTES: usize = 64;
 
 impl Queue {
-    /// Does one call on the model.
+    /// Performs one call on the model.
     pub(super) fn replayed(&self, model: &mut Timeline<Items>, op: &Op, at: &At) -> Result<Answer, Error> {
         model.begin(at);
         let stamp = at.stamp.unwrap_or(UNSTAMPED);
@@ -103,7 +105,7 @@ impl Queue {
         })
     }
 
-    /// Everything stored, as a model; a key that is no item's is the error.
+    /// Reads everything that is stored, as a model. The inner error describes a broken invariant.
     pub(super) async fn read<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Timeline<Items>, String>> {
         if let Err(why) = beside::check(tx, &beside::of(&self.prefix)).await? {
             return Ok(Err(why));
@@ -113,7 +115,7 @@ impl Queue {
         let mut ids = BTreeSet::new();
         for row in rows {
             let Some((place, id)) = self.place(&row.key, &items) else {
-                return Ok(Err(format!("the key \"{}\" is no item's", row.key.escape_ascii())));
+                return Ok(Err(format!("the key \"{}\" does not belong to an item", row.key.escape_ascii())));
             };
             if !ids.insert(id) {
                 return Ok(Err(format!("two items have the id {id:?}")));
@@ -123,7 +125,7 @@ impl Queue {
         Ok(Ok(Timeline::new(items)))
     }
 
-    /// The items that are there from the beginning.
+    /// The items that exist from the beginning.
     pub(super) fn first_items(&self) -> Items {
         let index = self.start.filter(|_| self.order == Order::Index);
         let item = |index| (Place::Index(index, FIRST), (None, Content::from(b"first")));
@@ -132,7 +134,7 @@ impl Queue {
 }
 
 impl Queue {
-    /// Where an item is whose key this is, behind those that are known already.
+    /// The place and the id of the item with this key, after those that are known already.
     fn place(&self, key: &[u8], known: &Items) -> Option<(Place, ItemId)> {
         Some(match self.order {
             Order::Index => {
@@ -150,7 +152,7 @@ impl Queue {
     }
 }
 
-/// Removes an item; those of the same stamp after it get new numbers.
+/// Removes an item, and renumbers the later ones with the same stamp.
 fn remove(items: &mut Items, place: Place) {
     items.remove(&place);
     let Place::Commit(stamp, nth) = place else { return };
@@ -162,7 +164,7 @@ fn remove(items: &mut Items, place: Place) {
     }
 }
 
-/// The number of the next item with this stamp, the largest one.
+/// The number of the next item with this stamp, which must be the largest one.
 fn nth(items: &Items, stamp: [u8; 10]) -> usize {
     match items.last_key_value() {
         Some((Place::Commit(last, nth), _)) if *last == stamp => nth + 1,
@@ -170,7 +172,7 @@ fn nth(items: &Items, stamp: [u8; 10]) -> usize {
     }
 }
 
-/// An item of the model as an answer tells it.
+/// An item of the model, as answers contain it.
 fn item((place, (name, content)): (Place, (Option<Name>, Content))) -> Item {
     let spot = match place {
         Place::Index(index, _) => Spot::Index(index),

@@ -15,14 +15,14 @@ pub enum Op {
     Enqueue(Batch),
     /// Dequeues an item.
     Dequeue,
-    /// Looks, at snapshot if asked to.
+    /// Performs a look, at snapshot if true.
     Look(Look, bool),
     /// Tries to enqueue into a queue whose prefix leaves no room for its keys.
     Deep,
 }
 
 impl Op {
-    /// The same look at snapshot; `None` for what is none, or is at snapshot already.
+    /// The same look at snapshot; `None` for a write, and for a look that is at snapshot already.
     pub(super) fn at_snapshot(&self) -> Option<Op> {
         Some(match self.clone() {
             Op::Look(look, false) => Op::Look(look, true),
@@ -31,22 +31,22 @@ impl Op {
     }
 }
 
-/// What to look at.
+/// A look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Look {
     /// The first item.
     First,
-    /// Whether there is none.
+    /// Whether there is no item.
     IsEmpty,
-    /// How many there are.
+    /// The number of items.
     Len,
-    /// All of them.
+    /// All items.
     Items,
-    /// All of them, a few at a time.
+    /// All items, page by page.
     Pages,
 }
 
-/// What a call enqueues.
+/// The items that a call enqueues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Batch {
     pub(super) client: u16,
@@ -56,7 +56,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// What is enqueued: names and values. An item's bytes are those of its name, over and over.
+    /// The names and values of the items. An item's bytes repeat those of its name.
     pub(super) fn items(&self) -> impl Iterator<Item = (Name, Vec<u8>)> + use<> {
         let Batch { client, number, items, length } = *self;
         (0..items).map(move |part| {
@@ -65,37 +65,37 @@ impl Batch {
         })
     }
 
-    /// What names this call among all of its run.
+    /// Identifies this call among all calls of a run.
     pub(super) fn number(&self) -> (u16, u16) {
         (self.client, self.number)
     }
 }
 
-/// What a call answers.
+/// What a call returns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
-    /// Enqueued at these places.
+    /// The positions of the items that were enqueued.
     Enqueued(Vec<Spot>),
     /// The first item, or none.
     First(Option<Item>),
-    /// Whether there is none.
+    /// Whether there is no item.
     IsEmpty(bool),
-    /// How many there are.
+    /// The number of items.
     Len(usize),
-    /// So many items, and a digest of them in their order.
+    /// The number of items, and a digest of them in their order.
     Items(usize, u64),
 }
 
-/// A place as an answer tells it.
+/// A position as answers contain it.
 #[derive(Clone, Copy, Debug, Eq, Serialize, Deserialize)]
 pub enum Spot {
     /// In index order.
     Index(i64),
-    /// In commit order; not known to the transaction that has it from itself.
+    /// In commit order. The transaction that appended the item does not know the stamp.
     Commit(Option<[u8; 10]>),
 }
 
-/// A stamp that is not known yet may be any.
+/// An unknown stamp equals every stamp.
 impl PartialEq for Spot {
     fn eq(&self, other: &Spot) -> bool {
         match (self, other) {
@@ -106,19 +106,19 @@ impl PartialEq for Spot {
     }
 }
 
-/// An item as answers tell it: its place, its name unless its id was drawn, its value.
+/// An item as answers contain it: its position, its name unless its id was drawn, its value.
 pub type Item = (Spot, Option<Name>, Content);
 
 /// The longest value that a queue takes.
 pub(super) const LONGEST: usize = 99_900;
 
-/// The name in an id, unless it was drawn.
+/// The name in an id, unless the id was drawn.
 pub(super) fn name(drawn: ItemId) -> Option<Name> {
     let name = item_name(drawn);
     (item_id(name).0[..15] == drawn.0[..15]).then_some(name)
 }
 
-/// A position as an answer tells it.
+/// A position, as answers contain it.
 pub(super) fn spot(position: &Position) -> Spot {
     match position {
         Position::Index { index, .. } => Spot::Index(*index),
@@ -126,20 +126,20 @@ pub(super) fn spot(position: &Position) -> Spot {
     }
 }
 
-/// An item as an answer tells it.
+/// An item, as answers contain it.
 pub(super) fn told(item: &layer::Item) -> Item {
     let (Position::Index { id, .. } | Position::Commit { id, .. }) = &item.position;
     (spot(&item.position), name(*id), Content::from(&item.value))
 }
 
-/// The digest of items in their order.
+/// The answer that lists these items.
 pub(super) fn digest(items: impl Iterator<Item = Item>) -> Answer {
     let (count, hash) = shared::digest(items);
     Answer::Items(count, hash)
 }
 
 impl Queue {
-    /// One call, drawn.
+    /// Draws one call.
     pub(super) fn drawn(&self) -> BoxedStrategy<Op> {
         let batch = |items: std::ops::Range<u16>, length: BoxedStrategy<usize>| {
             let batch = |(items, length)| Op::Enqueue(Batch { client: 0, number: 0, items, length });
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_tell_their_names_unless_they_were_drawn() {
+    fn ids_contain_their_names_unless_they_were_drawn() {
         for item in [(0, 0, 0), (8, 300, 3), (u16::MAX, 1, 0)] {
             assert_eq!(name(item_id(item)), Some(item));
         }

@@ -1,5 +1,5 @@
-//! Queues done wrong, one bug at a time: as the recipe prints them, as published examples have them,
-//! or as one would write them in haste.
+//! Planted bugs: queues implemented or used wrongly, as the recipe is printed, as in published examples, or as is
+//! easily done by mistake.
 
 use super::{
     Answer, Batch, Look, Op, Queue, Spot,
@@ -26,29 +26,29 @@ use shaketable_sim::proto::Mutation;
 
 shaketable::planted_bugs! {
     EnqueueAsPrinted = "enqueue-as-printed", "the random part of the key is drawn in the transaction function, and nothing is recorded", "the recipe's enqueue";
-    DequeueAsPrinted = "dequeue-as-printed", "an item whose removal committed unseen is lost to a retry", "the recipe's dequeue";
+    DequeueAsPrinted = "dequeue-as-printed", "an item whose removal had an unknown result is lost to a retry", "the recipe's dequeue";
     SnapshotDequeue = "snapshot-dequeue", "the first item is read at snapshot and cleared blindly", "a blind clear";
     OverwrittenFlag = "overwritten-flag", "the record is consulted only if the last failure may have committed", "foundationdb-rs 0.11 MaybeCommitted";
     IdInside = "id-inside", "the record is kept under an id that each attempt draws anew", "an id made where it is used";
-    AnswerOfRetry = "answer-of-retry", "a retry that finds its record answers with what it sees itself", "the answer of the last attempt";
+    AnswerOfRetry = "answer-of-retry", "a retry that finds its record returns what it sees itself", "the answer of the last attempt";
     RecordAtSnapshot = "record-at-snapshot", "the record is read at snapshot, so that a late attempt does not conflict", "a record read without isolation";
     RecordCleanedUp = "record-cleaned-up", "the record is removed as soon as the result is unknown", "a record cleaned up too soon";
     TimeoutIsRefusal = "timeout-is-refusal", "an unknown outcome is reported as a failure", "a timeout reported as a failure";
-    RetryAsNew = "retry-as-new", "an operation whose outcome is unknown is done again as a new one", "a timeout taken for a failure";
+    RetryAsNew = "retry-as-new", "an operation whose outcome is unknown is repeated as a new one", "a timeout taken for a failure";
     FirstBatch = "first-batch", "the first batch of a range read is taken for the whole queue", "a range that is longer than a batch";
     TwoTransactions = "two-transactions", "the item is read in one transaction and cleared in another", "foundationdb-rs examples/micro-queue.rs";
     CountIsIndex = "count-is-index", "the index of a new item is the number of items", "foundationdb-rs examples/micro-queue.rs";
     ShortSuffix = "short-suffix", "the random part of the key has one of two values", "a suffix that is not random enough";
     TiesInside = "ties-inside", "the last index is read once for several items of a call", "several items in one transaction";
     SerializableLastIndex = "serializable-last-index", "the last index is read serializably, so that enqueues conflict", "a fix gone too far";
-    SameRank = "same-rank", "items of one transaction have nothing but the versionstamp to order them", "several items in one transaction in commit order";
-    EmptyIsNothing = "empty-is-nothing", "an empty value is taken out as if there were no item", "absent and empty taken for one";
-    PeekAtSnapshot = "peek-at-snapshot", "a look at the first item before a write is done at snapshot", "a snapshot read in a composed look-up";
-    LookApart = "look-apart", "a look is done in a transaction of its own, before the writes it was called after", "a look-up that does not compose";
-    WideRange = "wide-range", "the queue's range ends where no key with its prefix is left", "prefix confusion";
-    ItemAlone = "item-alone", "a dequeue conflicts with who takes the item, not with who comes before it", "a conflict range dropped";
+    SameRank = "same-rank", "items of one transaction are ordered only by the versionstamp", "several items in one transaction in commit order";
+    EmptyIsNothing = "empty-is-nothing", "an empty value is dequeued as if there were no item", "absent and empty treated alike";
+    PeekAtSnapshot = "peek-at-snapshot", "a look at the first item before a write is performed at snapshot", "a snapshot read in a composed look-up";
+    LookApart = "look-apart", "a look is performed in a separate transaction, before the writes that it follows", "a look-up that does not compose";
+    WideRange = "wide-range", "the queue's range includes all keys with its prefix", "prefix confusion";
+    ItemAlone = "item-alone", "a dequeue conflicts with another dequeue of the item, but not with an item inserted before it", "a conflict range dropped";
     LimitIncluded = "limit-included", "a value of exactly the limit is refused", "a limit off by one";
-    LimitBeyond = "limit-beyond", "a value one byte beyond the limit is taken", "a limit off by one";
+    LimitBeyond = "limit-beyond", "a value one byte beyond the limit is accepted", "a limit off by one";
     NoIndexLeft = "no-index-left", "after the largest index comes the smallest", "a counter that wraps around";
 }
 
@@ -71,7 +71,7 @@ impl Planted {
     }
 }
 
-/// Does a call that the bug touches; `None` when it leaves this one as it is.
+/// Performs a call that the bug changes; `None` for every other call.
 pub async fn perform<T: Transaction>(
     planted: Planted,
     workload: &Queue,
@@ -116,7 +116,7 @@ pub async fn perform<T: Transaction>(
             let rows = first(tx, workload, Snapshot).await;
             rows.map(|found| {
                 found.iter().for_each(|(key, _)| {
-                    // The key is a key of the queue: it cannot be refused.
+                    // The key is a key of the queue, so it is not refused.
                     let _ = tx.add_conflict_range(key, &key_after(key), ConflictRangeType::Read);
                     tx.clear(key);
                 });
@@ -147,7 +147,7 @@ pub async fn perform<T: Transaction>(
     })
 }
 
-/// Enqueues with a bug in how the key is made.
+/// Enqueues, with a bug in how the key is made.
 async fn enqueue<T: Transaction>(
     planted: Planted,
     workload: &Queue,
@@ -195,7 +195,7 @@ async fn enqueue<T: Transaction>(
     Ok(Answer::Enqueued(spots))
 }
 
-/// The first item with its key.
+/// The first item, with its key.
 async fn first<T: Transaction>(
     tx: &T,
     workload: &Queue,
@@ -215,16 +215,16 @@ async fn take<T: Transaction>(tx: &T, workload: &Queue, isolation: Isolation) ->
     Ok(Answer::First(found.map(|(_, item)| told(&item))))
 }
 
-/// The id that the model knows, of an item that the bug may have put elsewhere.
+/// The id that the model expects, of an item that the bug may have stored elsewhere.
 pub fn known(planted: Option<Planted>, mut id: ItemId) -> ItemId {
-    // Another attempt's id is no fault of its own; a second item under the same name is.
+    // That an id belongs to another attempt is not the point; a second item with the same name is.
     if planted == Some(Planted::EnqueueAsPrinted) {
         id.0[15] = 0;
     }
     id
 }
 
-/// Does the calls of a transaction in the bug's own way; `None` when it leaves them as they are.
+/// Performs the calls of a transaction with the bug; `None` if the bug does not change them.
 pub async fn divert<D: Database>(
     planted: Planted,
     workload: &Queue,
@@ -279,7 +279,7 @@ pub async fn divert<D: Database>(
             loop {
                 let run =
                     db.run(|tx, _| async move { recorded(workload, &tx, env, record, Snapshot, ops).await });
-                // What is unknown is tried again under the same record, which is as it should be.
+                // An unknown outcome is retried with the same record, which is correct.
                 match run.await {
                     Err(e) if e.maybe_committed => continue,
                     run => break Some(ran(run)),
@@ -327,18 +327,18 @@ pub async fn divert<D: Database>(
     }
 }
 
-/// Where buggy operations keep their records.
+/// Where the bugs store their records.
 fn done() -> Subspace {
     Subspace::from("done")
 }
 
-/// Whether a transaction does nothing but tidy such records up.
+/// Whether a transaction only removes such records.
 pub fn only_tidies_up(mutations: &[Mutation]) -> bool {
     let tidies = |m: &Mutation| matches!(m, Mutation::ClearRange(range) if done().is_start_of(&range.begin));
     mutations.iter().all(tidies)
 }
 
-/// Does the calls exactly once.
+/// Performs the calls exactly once.
 async fn right<D: Database>(
     workload: &Queue,
     session: &mut Session<D>,
@@ -351,7 +351,7 @@ async fn right<D: Database>(
     specimen::told(applied.await)
 }
 
-/// Does the calls unless the record says that they were done; the record is their answers.
+/// Performs the calls unless there is a record of them. The record contains their answers.
 async fn recorded<T: Transaction>(
     workload: &Queue,
     tx: &T,
@@ -377,7 +377,7 @@ fn read(record: &[u8], answers: &[u8]) -> Result<Vec<Answer>, Error> {
     serde_json::from_slice(answers).map_err(|_| Error::Foreign(Bytes::copy_from_slice(record)))
 }
 
-/// Dequeues with a record of its own, in a retry loop of its own.
+/// Dequeues with a record and a retry loop of its own.
 async fn dequeue_recorded<D: Database>(
     planted: Planted,
     workload: &Queue,
@@ -395,8 +395,8 @@ async fn dequeue_recorded<D: Database>(
                 tx.clear(record);
             }
             let consult = planted != Planted::OverwrittenFlag || last_failure;
-            // Whoever overwrites the flag looks at the queue first, and tidies its record up when it has
-            // served: a commit that can conflict.
+            // The bug that overwrites the flag reads the queue first, and removes its record in the commit, which
+            // therefore can conflict.
             if planted == Planted::OverwrittenFlag {
                 queue.peek(&tx, Serializable).await?;
             }

@@ -21,7 +21,7 @@ pub(super) fn contents(names: &[String]) -> Answer {
 }
 
 impl Signups {
-    /// Does a call right.
+    /// Performs a call correctly.
     pub(super) async fn call<T: Transaction>(&self, tx: &T, op: &Op) -> Result<Answer, Error> {
         let scheduling = scheduling();
         Ok(match op {
@@ -59,7 +59,7 @@ impl Signups {
                 };
                 Answer::SignUps(rows.iter().map(sign_up).collect::<Result<_, Error>>()?)
             }
-            // Refusals are the caller's.
+            // The caller handles refusals.
             Op::Anyway(op) => Box::pin(self.call(tx, op)).await?,
         })
     }

@@ -1,12 +1,12 @@
 //! `scheduling`: the class scheduling tutorial, with its indecisive students.
 //!
-//! Students sign up for classes, drop them, switch between them and list what is available, while an
-//! administrator adds classes and initialises the catalogue again. Some seeds run the tutorial's
-//! 1,620 classes of 100 seats; most a handful of classes with a few seats, where the races are: for the
-//! last seat, for a student's sixth class (several clients have one student), and for the seat that a
-//! switch gives up. Their names are easily confused, or as long as a name may be. Several calls are composed
-//! in one transaction, looks among them, and go on after a refusal. Every answer is what the sequential model
-//! says in commit order; at every version seats and sign-ups add up, and nobody takes more than five classes.
+//! Students sign up for classes, drop them, switch between them and list what is available, while an administrator
+//! adds classes and initializes the catalogue again. Some seeds use the tutorial's 1,620 classes of 100 seats.
+//! Most seeds use a few classes with a few seats, where the races are: for the last seat, for a student's sixth
+//! class (several clients act for one student), and for the seat that a switch gives up. Names are easily
+//! confused, or as long as a name may be. Several calls, including looks, are composed in one transaction, which
+//! may continue after a refusal. Every call must return what the sequential model returns in commit order. At
+//! every version seats and sign-ups add up, and no student takes more than five classes.
 
 mod client;
 mod model;
@@ -38,24 +38,24 @@ use shaketable_layers::{
 use shaketable_sim::seed::Stream;
 use std::collections::BTreeMap;
 
-/// The workload, drawn.
+/// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Signups {
-    /// Whether the tutorial's 1,620 classes are there, or only those that operations name.
+    /// Whether the tutorial's 1,620 classes exist, or only those that operations name.
     whole_catalogue: bool,
-    /// How many classes that are there from the beginning do operations name.
+    /// How many of the classes that exist from the beginning are named by operations.
     popular: u16,
-    /// How many further classes may be added.
+    /// The number of further classes that may be added.
     planned: u16,
     seats: u32,
     students: u8,
-    /// How often students drop a class, of 16 times.
+    /// The weight of drops, where sign-ups have a weight of 12 and switches one of 8.
     drops: u32,
     planted: Option<Planted>,
 }
 
 impl Signups {
-    /// The seats of every class that is there from the beginning.
+    /// The seats of every class that exists from the beginning.
     fn seats(&self) -> u32 {
         self.seats
     }
@@ -91,7 +91,7 @@ impl Specimen for Signups {
             popular: rng.range(1..13) as u16,
             planned: rng.range(1..4) as u16,
             seats: if whole_catalogue { catalogue::SEATS } else { rng.range(1..5) as u32 },
-            // Fewer students than clients, mostly.
+            // Mostly fewer students than clients.
             students: rng.range(1..6) as u8,
             drops: *rng.pick(&[1, 4, 10]),
             planted: bug.and_then(Planted::named),
@@ -191,7 +191,7 @@ impl Specimen for Signups {
 }
 
 impl Signups {
-    /// What is stored, if seats and sign-ups add up.
+    /// What is stored, as a model, if seats and sign-ups add up.
     fn found(&self, courses: &[KeyValue], attendances: &[KeyValue]) -> Result<Classes, String> {
         let (scheduling, words) = (scheduling(), |e: Error| e.to_string());
         let keys = scheduling.keys();
@@ -202,7 +202,7 @@ impl Signups {
         }
         let sign_ups = attendances.iter().map(|row| match row.value.is_empty() {
             true => keys.student_and_class(&row.key).map_err(words),
-            false => Err(format!("a sign-up holds \"{}\"", row.value.escape_ascii())),
+            false => Err(format!("a sign-up has the value \"{}\"", row.value.escape_ascii())),
         });
         let sign_ups = sign_ups.collect::<Result<Vec<_>, _>>()?;
         let mut taking: BTreeMap<&str, u32> = BTreeMap::new();
@@ -215,7 +215,7 @@ impl Signups {
             return Err(format!("student {student:?} takes {n} classes"));
         }
         if let Some(class) = taking.keys().find(|class| !seats.contains_key(**class)) {
-            return Err(format!("sign-ups for {class:?}, which nobody offers"));
+            return Err(format!("there are sign-ups for {class:?}, which is not offered"));
         }
         for n in 0..self.popular {
             let class = self.class(n);

@@ -1,4 +1,4 @@
-//! The sequential model of class scheduling: what one student after another would be told.
+//! The sequential model of class scheduling: what the calls of one student after another return.
 
 use shaketable_layers::scheduling::{Change, MAX_CLASSES, MAX_INIT, Refusal, keys::MAX_NAME};
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,12 +11,12 @@ pub struct Classes {
 }
 
 impl Classes {
-    /// A catalogue in which every class has so many seats.
+    /// A catalogue in which every class has this many seats.
     pub fn new(classes: impl IntoIterator<Item = String>, seats: u32) -> Classes {
         Classes { seats_left: classes.into_iter().map(|c| (c, seats)).collect(), taken: BTreeMap::new() }
     }
 
-    /// Offers a class unless it is offered already.
+    /// Offers a class, unless it is offered already.
     pub fn add_class(&mut self, class: &str, seats: u32) -> Result<Change, Refusal> {
         fits(class)?;
         if self.seats_left.contains_key(class) {
@@ -26,7 +26,7 @@ impl Classes {
         Ok(Change::Made)
     }
 
-    /// Offers those of these classes that are not offered yet. Answers how many.
+    /// Offers those of these classes that are not offered yet, and returns their number.
     pub fn init(&mut self, classes: &[String], seats: u32) -> Result<usize, Refusal> {
         classes.iter().try_for_each(|class| fits(class))?;
         if classes.iter().collect::<BTreeSet<_>>().len() > MAX_INIT {
@@ -39,8 +39,8 @@ impl Classes {
         Ok(self.seats_left.len() - before)
     }
 
-    /// Those with seats left of the first `most` classes after `after`, and the last of these if there may be
-    /// more.
+    /// Of the first `most` classes after `after` those with seats left; and the last of the `most` classes, if
+    /// there may be more.
     pub fn available(&self, after: Option<&str>, most: usize) -> (Vec<String>, Option<String>) {
         let looked_at: Vec<_> = self
             .seats_left
@@ -58,17 +58,17 @@ impl Classes {
         self.seats_left.get(class).copied()
     }
 
-    /// Every sign-up.
+    /// All sign-ups.
     pub fn sign_ups(&self) -> impl Iterator<Item = (&str, &str)> {
         self.taken.iter().flat_map(|(s, classes)| classes.iter().map(move |c| (s.as_str(), c.as_str())))
     }
 
-    /// The classes of one student.
+    /// The classes of a student.
     pub fn classes_of(&self, student: &str) -> Vec<String> {
         self.taken.get(student).into_iter().flatten().cloned().collect()
     }
 
-    /// What a database holds: the seats left in each class, and who takes what.
+    /// The model of what a database contains: the seats left in each class, and the classes of each student.
     pub fn found(
         seats_left: BTreeMap<String, u32>,
         taken: impl IntoIterator<Item = (String, String)>,
@@ -80,7 +80,7 @@ impl Classes {
         classes
     }
 
-    /// Signs up.
+    /// Signs a student up for a class.
     pub fn signup(&mut self, student: &str, class: &str) -> Result<Change, Refusal> {
         fits(student)?;
         fits(class)?;
@@ -100,7 +100,7 @@ impl Classes {
         Ok(Change::Made)
     }
 
-    /// Drops.
+    /// Removes a student from a class.
     pub fn drop(&mut self, student: &str, class: &str) -> Change {
         let Some(taken) = self.taken.get_mut(student).filter(|taken| taken.contains(class)) else {
             return Change::Unneeded;
@@ -113,7 +113,7 @@ impl Classes {
         Change::Made
     }
 
-    /// Drops `old` and signs up for `new`, or neither.
+    /// Drops `old` and signs up for `new`, or does neither.
     pub fn switch(&mut self, student: &str, old: &str, new: &str) -> Result<(), Refusal> {
         if old == new {
             return Err(Refusal::SameClass);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_is_a_model() {
+    fn what_is_stored_is_read_back_as_a_model() {
         let mut m = model(2);
         m.signup("s", "a").unwrap();
         m.signup("t", "b").unwrap();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn adding_a_class_again_takes_no_seat_back() {
+    fn adding_a_class_again_does_not_change_its_seats() {
         let mut m = model(3);
         m.signup("s", "a").unwrap();
         assert_eq!(m.add_class("a", 3), Ok(Change::Unneeded));

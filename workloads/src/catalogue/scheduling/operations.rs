@@ -6,33 +6,33 @@ use serde::{Deserialize, Serialize};
 use shaketable::{specimen::Content, strategies::CONFUSED_TEXT};
 use shaketable_layers::scheduling::{Change, MAX_INIT, Refusal, catalogue, keys::MAX_NAME};
 
-/// One call. Classes are numbers: the popular ones first, then the planned ones; [`LONG_CLASS`] has a name
-/// that is too long, as [`LONG_STUDENT`] has.
+/// One call. Classes are numbers: the popular ones first, then the planned ones. The names of [`LONG_CLASS`] and
+/// [`LONG_STUDENT`] are too long.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Op {
-    /// Offers a class with so many seats.
+    /// Offers a class with this many seats.
     AddClass(u16, u32),
-    /// Makes sure that the classes of the beginning are there.
+    /// Initializes the classes that exist from the beginning.
     Init,
-    /// Makes sure that these are.
+    /// Initializes these classes.
     InitSome(Vec<u16>),
-    /// Makes sure that the first so many classes of the tutorial's catalogue are; 0 is the catalogue.
+    /// Initializes the first classes of the tutorial's catalogue, or all of them if 0.
     InitMany(usize),
     /// Signs a student up for a class.
     Signup(u8, u16),
-    /// Takes a student out of a class.
+    /// Removes a student from a class.
     Drop(u8, u16),
-    /// Moves a student from a class to another.
+    /// Moves a student from one class to another.
     Switch(u8, u16, u16),
-    /// Lists those with seats of so many classes after this one.
+    /// Lists those with seats left, of this many classes after this one.
     Available(Option<u16>, usize),
-    /// Lists a student's classes.
+    /// Lists the classes of a student.
     ClassesOf(u8),
-    /// Asks for the seats left in a class.
+    /// Reads the seats left in a class.
     SeatsLeft(u16),
-    /// Lists the first so many sign-ups, by their keys.
+    /// Lists the first sign-ups, by their keys.
     SignUps(usize),
-    /// Goes on if this is refused.
+    /// Performs the call, and continues the transaction if it is refused.
     Anyway(Box<Op>),
 }
 
@@ -41,24 +41,24 @@ const LONG_CLASS: u16 = u16::MAX;
 /// The student whose name is too long.
 const LONG_STUDENT: u8 = u8::MAX;
 
-/// What it answered.
+/// What a call returned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
-    /// Whether a class was added, a student signed up, a class dropped.
+    /// Whether a class was added, a student signed up, or a class was dropped.
     Change(Change),
-    /// So many classes were added.
+    /// The number of classes that were added.
     Added(usize),
     /// Switched.
     Switched,
-    /// Refused, and the transaction went on.
+    /// Refused; the transaction continued.
     Refused(Refusal),
-    /// How many classes a page has, these, and after which one the next page begins.
+    /// The number of classes on a page, the classes, and the class after which the next page begins.
     Page(usize, Content, Option<Content>),
-    /// A student's classes.
+    /// The classes of a student.
     Classes(Vec<Content>),
     /// The seats left in a class.
     Seats(Option<u32>),
-    /// Students and their classes.
+    /// Students, and their classes.
     SignUps(Vec<(Content, Content)>),
 }
 
@@ -71,7 +71,7 @@ pub(super) fn student(n: u8) -> String {
 }
 
 impl Signups {
-    /// One call, drawn.
+    /// Draws one call.
     pub(super) fn drawn(&self) -> BoxedStrategy<Op> {
         let (popular, planned) = (self.popular, self.planned);
         let class = || prop_oneof![60 => 0..popular + planned, 1 => Just(LONG_CLASS)];
@@ -115,7 +115,7 @@ impl Signups {
         }
     }
 
-    /// The classes that are there from the beginning.
+    /// The classes that exist from the beginning.
     pub(super) fn initial(&self) -> Vec<String> {
         match self.whole_catalogue {
             true => catalogue::class_names().collect(),
@@ -123,7 +123,7 @@ impl Signups {
         }
     }
 
-    /// The classes that one of the ways to initialise is about.
+    /// The classes that an operation initializes.
     pub(super) fn initialised(&self, op: &Op) -> Vec<String> {
         match op {
             Op::InitSome(classes) => classes.iter().map(|class| self.class(*class)).collect(),
@@ -150,7 +150,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn classes_and_students_have_names_of_their_own_and_two_are_too_long() {
+    fn names_of_classes_and_students_differ_and_two_are_too_long() {
         for whole_catalogue in [false, true] {
             let (popular, planned) = (12, 3);
             let signup =
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_races_the_tutorial_speaks_of_are_drawn() {
+    fn the_races_of_the_tutorial_are_drawn() {
         let (mut last_seat, mut sixth, mut switched, mut kept) = (0, 0, 0, 0);
         for seed in 0..200 {
             let plan: Plan<Mounted<Signups>> = Plan::draw(Seed(seed), &Demands::default());

@@ -1,5 +1,5 @@
-//! Class scheduling done wrong, one bug at a time: as the tutorial prints it, as a published example
-//! has it, or as one would write it in haste.
+//! Planted bugs: class scheduling implemented or used wrongly, as the tutorial is printed, as in a published
+//! example, or as is easily done by mistake.
 
 use super::{
     Answer, Op, Signups,
@@ -31,25 +31,25 @@ shaketable::planted_bugs! {
     InitAsPrinted = "init-as-printed", "init clears everything before it adds the classes", "the tutorial's init";
     NoOpRecord = "no-op-record", "signup, drop and switch are retried without an operation record", "the tutorial's \"all of the transactions are idempotent\"";
     SnapshotReads = "snapshot-reads", "sign-ups and seats are read at snapshot", "foundationdb-rs examples/class-scheduling.rs";
-    SwitchAsPrinted = "switch-as-printed", "switch does not ask whether the old class is held", "the tutorial's switch";
-    SwitchKeepsHalf = "switch-keeps-half", "switch swallows the refusal of the new class after dropping the old one", "an error swallowed in a composed call";
-    RefusedSwitchDrops = "refused-switch-drops", "a refused switch has dropped the old class for a caller who goes on", "a refusal that leaves half of its work";
+    SwitchAsPrinted = "switch-as-printed", "switch does not check whether the student takes the old class", "the tutorial's switch";
+    SwitchKeepsHalf = "switch-keeps-half", "switch ignores the refusal of the new class after dropping the old one", "an error swallowed in a composed call";
+    RefusedSwitchDrops = "refused-switch-drops", "a refused switch drops the old class for a caller that continues", "a refusal that leaves half of its work";
     SixthAtSnapshot = "sixth-class-at-snapshot", "a student's classes are counted at snapshot", "foundationdb-rs examples/class-scheduling.rs, write skew";
-    FirstBatch = "first-batch", "the first batch of a range read is taken for the whole", "a range that is longer than a batch";
-    NestedDatabase = "nested-database", "switch drops the old class in a transaction of its own", "addClass of the older guide of the data modeling guide";
+    FirstBatch = "first-batch", "the first batch of a range read is taken for the whole range", "a range that is longer than a batch";
+    NestedDatabase = "nested-database", "switch drops the old class in a separate transaction", "addClass of the older guide of the data modeling guide";
     OwnWritesUnseen = "own-writes-unseen", "switch runs with read-your-writes disabled", "a transaction that cannot see itself";
-    LookBeside = "look-beside", "a list in a transaction is read in another one beside it", "a look-up that is given the database";
+    LookBeside = "look-beside", "a list in a transaction is read in another transaction", "a look-up that is given the database";
     TimeoutIsRefusal = "timeout-is-refusal", "an unknown outcome is reported as a failure", "a timeout reported as a failure";
-    RetryAsNew = "retry-as-new", "an operation whose outcome is unknown is done again as a new one", "a timeout taken for a failure";
+    RetryAsNew = "retry-as-new", "an operation whose outcome is unknown is repeated as a new one", "a timeout taken for a failure";
     SeatsKept = "seats-kept", "the seats read in the first attempt are kept for the retries", "state that survives a retry";
-    InitRefills = "init-refills", "init gives a class all its seats again that has none left", "absent and zero taken for one";
-    PageSkips = "page-skips", "a page begins after all keys that begin with that of the class before", "a cursor that is a prefix";
+    InitRefills = "init-refills", "init gives a class without seats all its seats again", "absent and zero treated alike";
+    PageSkips = "page-skips", "a page begins after all keys with the previous class's key as a prefix", "a cursor that is a prefix";
     FullIsListed = "full-is-listed", "a class without seats is listed as available", "a list of all classes";
-    BareStudent = "bare-student", "the classes of a student are those of all whose names begin like his", "a prefix without its end";
+    BareStudent = "bare-student", "the classes of a student include those of all students with this prefix", "a prefix without its end";
     SeatsCutOff = "seats-cut-off", "seats are stored in 16 bits", "a number that outgrows its field";
 }
 
-/// Does a call with the bug in it, or as it should be where the bug does not touch it.
+/// Performs a call with the bug, or correctly if the bug does not change this call.
 pub async fn perform<T: Transaction>(
     planted: Planted,
     signup: &Signups,
@@ -124,7 +124,7 @@ pub async fn perform<T: Transaction>(
     })
 }
 
-/// Does the calls of one transaction the bug's way, where that is more than one transaction.
+/// Performs the calls of one transaction with the bug, if the bug affects more than one transaction.
 pub async fn divert<D: Database>(
     planted: Planted,
     signup: &Signups,
@@ -159,7 +159,7 @@ pub async fn divert<D: Database>(
             let slots = session.slots().clone();
             let slots = &slots;
             let ran = db.run(|tx, _| async move {
-                // Must precede any operation, so the session's own loop cannot set it.
+                // The option must be set before any operation, so that the session's own loop cannot set it.
                 tx.set_option(TransactionOption::ReadYourWritesDisable)?;
                 match once::check(&tx, slots, op).await.map_err(lift)? {
                     once::Check::Done(answer) => Ok(once::PendingAnswer::ready(answer)),
@@ -191,7 +191,7 @@ pub async fn divert<D: Database>(
     })
 }
 
-/// Does the calls of one transaction as they should be.
+/// Performs the calls of one transaction correctly.
 async fn right<D: Database>(
     signup: &Signups,
     session: &mut Session<D>,
@@ -205,12 +205,12 @@ async fn right<D: Database>(
     told(session.apply(|tx| async move { all(signup, &tx, env, ops).await.map(Recorded) }).await)
 }
 
-/// All calls in one transaction, as they should be.
+/// All calls in one transaction, performed correctly.
 async fn all<T: Transaction>(signup: &Signups, tx: &T, env: &Env, ops: &[Op]) -> Result<Vec<Answer>, Error> {
     in_order(ops, |op| signup.perform(tx, env, op, Serializable)).await
 }
 
-/// All calls in one transaction, but the first half of a switch in one of its own.
+/// All calls in one transaction, except that the first half of a switch has a separate one.
 #[allow(clippy::manual_async_fn, reason = "a plain async fn is not seen to be Send (rust-lang/rust#100013)")]
 fn nested<'a, D: Database>(
     signup: &'a Signups,
@@ -239,7 +239,7 @@ fn nested<'a, D: Database>(
     }
 }
 
-/// All calls in one transaction, but looks in transactions of their own.
+/// All calls in one transaction, except that looks have separate ones.
 #[allow(clippy::manual_async_fn, reason = "a plain async fn is not seen to be Send (rust-lang/rust#100013)")]
 fn beside<'a, D: Database>(
     signup: &'a Signups,
@@ -282,15 +282,15 @@ fn clear<T: Transaction>(tx: &T, range: RangeOption) {
     tx.clear_range(&range.begin.key, &range.end.key);
 }
 
-/// FoundationDB's errors as themselves, so that the retry loop sees them.
+/// Converts FoundationDB's errors, so that the retry loop recognizes them.
 fn lift(error: once::Error) -> Error {
     error.fdb().map_or(Error::Once(error), Error::Fdb)
 }
 
-/// The functions inside a transaction, with one bug.
+/// The functions that run inside a transaction, with one bug.
 struct Wrong<'a> {
     planted: Planted,
-    /// Outlives the attempts of one operation.
+    /// Survives the attempts of one operation.
     kept: &'a Mutex<Option<Option<u32>>>,
 }
 
@@ -382,7 +382,7 @@ impl Wrong<'_> {
         match self.signup(tx, student, new).await {
             Err(Error::Refused(_)) if self.planted == Planted::SwitchKeepsHalf => Ok(()),
             Err(Error::Refused(refusal)) => {
-                // The seat given up a moment ago is free in this transaction.
+                // The seat that was given up is free in this transaction.
                 self.signup(tx, student, old).await?;
                 Err(refusal.into())
             }
@@ -390,7 +390,7 @@ impl Wrong<'_> {
         }
     }
 
-    /// The refusals that the tutorial's switch lacks.
+    /// Performs the refusals that the tutorial's switch lacks.
     async fn refuse_odd<T: Transaction>(
         &self,
         tx: &T,

@@ -6,7 +6,7 @@ use super::{
     register::{add, blind, mark, number, register},
     ways::{burst, cut, disturbed, manual, prepared},
 };
-use crate::catalogue::shared::{self};
+use crate::catalogue::shared;
 use shaketable::{sessions::slots, workload::Outcome};
 use shaketable_layers::{
     always,
@@ -15,7 +15,7 @@ use shaketable_layers::{
 };
 use std::time::Duration;
 
-/// What a client of the run holds.
+/// The state of a client of the run.
 pub struct Client<D: Database> {
     pub(super) db: D,
     pub(super) number: u64,
@@ -23,12 +23,12 @@ pub struct Client<D: Database> {
     pub(super) session: Option<Session<D>>,
     /// A transaction that was prepared and not committed.
     pub(super) kept: Option<D::Transaction>,
-    /// The operation that was begun and dropped, and for whose fate nobody has asked: no other one may begin.
+    /// The operation that was begun and dropped, and whose fate is not known: no other operation may begin.
     pub(super) dropped: Option<OpId>,
 }
 
 impl<D: Database> Client<D> {
-    /// The session; opened if there is none.
+    /// The session, which is opened if there is none.
     pub(super) async fn session(&mut self) -> Result<&mut Session<D>, Answer> {
         if self.session.is_none() {
             let opened = Session::open(&self.db, &slots(), self.number).await;
@@ -38,7 +38,7 @@ impl<D: Database> Client<D> {
     }
 }
 
-/// What is said of an operation that was not applied.
+/// The answer of an operation that was not applied.
 pub(super) fn refused(refusal: Refusal) -> Answer {
     refusal.fdb().map_or_else(|| Answer::Refused(refusal.to_string()), |e| Answer::Failed(e.code()))
 }
@@ -92,7 +92,7 @@ impl Sessions {
             },
             Op::Late => {
                 if let Some(tx) = client.kept.take() {
-                    // Whether it may is the model's to say.
+                    // The model decides whether it may commit.
                     let _ = tx.commit().await;
                 }
                 Answer::Nothing
@@ -103,7 +103,7 @@ impl Sessions {
                     client.dropped = None;
                 }
                 let session = client.session().await?;
-                // One that was answered as unknown, and one that nobody has heard of.
+                // The operation that was reported as unknown, or the one that was not reported at all.
                 let Some(op) = session.unknown().or(session.pending()) else {
                     return Ok(Outcome::Answered(Answer::Nothing));
                 };
@@ -153,8 +153,8 @@ impl Sessions {
         }))
     }
 
-    /// Ends an operation: one that was refused for a dropped one asks what became of that. While a dropped
-    /// operation is known to be unread, no other one may begin.
+    /// Ends an operation. If it was refused because of a dropped operation, the fate of that one is resolved. As
+    /// long as a dropped operation is not resolved, no other operation may begin.
     pub(super) async fn read_dropped<D: Database>(
         client: &mut Client<D>,
         op: &Op,

@@ -1,11 +1,11 @@
-//! `session`: the exactly-once mechanism itself, by every way into it, while two processes believe to be the
-//! same client.
+//! `session`: the exactly-once mechanism itself, by every way into it, while two processes act as the same client.
 //!
-//! Each client of the mechanism has a register. In some seeds two clients of the run share a number, as when a
-//! process that was believed dead goes on: the later to open wins. Operations are dropped, kept and committed
-//! long afterwards, disturbed, limited in their retries, and asked about by others. The model follows what each
-//! transaction wrote to the slots: an incarnation begins, an operation is applied or ruled out, each after all
-//! before it. At the end every claim about an operation's fate is held against what had happened.
+//! Each client of the mechanism has a register. In some seeds two clients of the run have the same number, as when
+//! a process that was believed dead continues; then the last one to open a session supersedes the other.
+//! Operations are dropped, kept and committed long afterwards, disturbed, limited in their retries, and resolved
+//! by other processes. The model follows what each transaction wrote to the slots: an incarnation begins, or an
+//! operation is applied or ruled out, and each follows all earlier ones. At the end, everything that was returned
+//! about an operation's fate is compared with what happened.
 
 mod client;
 mod model;
@@ -35,18 +35,18 @@ use shaketable_sim::{proto::Mutation, seed::Stream};
 use slot::Slot;
 use std::ops::Range;
 
-/// The workload, drawn.
+/// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Sessions {
     clients: usize,
     operations: Range<usize>,
-    /// Whether clients two by two share a number.
+    /// Whether two clients each have the same number.
     twins: bool,
-    /// How many operations a burst has at most.
+    /// The maximum number of operations in a burst.
     burst: u16,
-    /// The timeout that clients set on their database, milliseconds.
+    /// The timeout that clients set on their database, in milliseconds.
     timeout: Option<i32>,
-    /// The retry limit that they set on it.
+    /// The retry limit that clients set on their database.
     retries: Option<i32>,
     planted: Option<Planted>,
 }
@@ -68,13 +68,13 @@ impl Workload for Sessions {
         "the exactly-once mechanism by every way into it, two processes as one client";
     const ONE_EFFECT: bool = false;
 
-    /// Slots are followed write by write.
+    /// Each write to a slot is followed.
     fn is_effect(&self, _: &[Mutation]) -> bool {
         true
     }
 
-    /// A failure to open, or to begin, says nothing of the last attempt at it; a burst nothing of those of its
-    /// operations that it does not count.
+    /// A failure to open, or to begin, does not resolve the last attempt at it. A burst does not resolve those of
+    /// its operations that it does not count.
     fn may_land_late(&self, answer: &Answer) -> bool {
         matches!(answer, Answer::Failed(_) | Answer::Burst(_))
     }
@@ -165,7 +165,7 @@ impl Workload for Sessions {
         match model.fits(client, step)? {
             true => Ok(()),
             false => Err(format!(
-                "answered {:?} where the slot is {:?} and the register {}",
+                "returned {:?}, but the slot is {:?} and the register {}",
                 step.answer,
                 model.slot(client)?,
                 model.register(client)
@@ -196,7 +196,7 @@ impl Workload for Sessions {
             for key in keys {
                 let value = tx.get(key, Serializable).await?;
                 if value.as_ref() != rows.0.get(key) {
-                    return Ok::<_, tx::Error>(Err(format!("{key:?} holds {value:?}")));
+                    return Ok::<_, tx::Error>(Err(format!("{key:?} has the value {value:?}")));
                 }
             }
             Ok(Ok(()))
@@ -214,7 +214,7 @@ mod tests {
     };
 
     #[test]
-    fn a_session_says_what_it_has_settled_by_itself() {
+    fn a_session_returns_what_it_has_settled_by_itself() {
         let (first, settled) = shaketable::calm::simulate(|db| async move {
             let mut session = Session::open(&db, &slots(), 0).await.expect("a session");
             assert_eq!(session.settled::<u64>(), Ok(None));
@@ -225,7 +225,7 @@ mod tests {
             };
             once::record(&tx, permit, 7u64).expect("an answer");
             tx.commit().await.expect("a commit");
-            // As if the answer to the commit had been lost.
+            // As if the reply to the commit had been lost.
             let error = tx::Error::COMMIT_UNKNOWN_RESULT;
             let lost = Err(RunError { error, maybe_committed: true, attempts: 1 });
             let unknown = session.conclude::<u64, tx::Error>(op, lost).await;

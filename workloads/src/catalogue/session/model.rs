@@ -1,7 +1,7 @@
 //! The sequential model.
 //!
-//! It follows what each transaction wrote to the slots: an incarnation begins, or an operation is applied or ruled out.
-//! Whether the answers fit is decided at the end.
+//! It follows what each transaction wrote to the slots: an incarnation begins, or an operation is applied or ruled
+//! out. Whether what the operations returned is right is decided at the end.
 
 use super::{
     Answer, Known, Op, Refusal, Sessions,
@@ -14,17 +14,17 @@ use shaketable::{judges::Keyspace, sessions::slots, workload::Step};
 use shaketable_layers::once::{Error, OpId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The model: what is stored, and what became of whom.
+/// The model: what is stored, and what became of the operations.
 #[derive(Clone, Default)]
 pub struct Model {
     pub(super) rows: Keyspace,
-    /// Whose incarnation each number's last one is, and whether its client has certainly heard of it.
+    /// For each number the client of the last incarnation, and whether that client certainly knows of it.
     opener: BTreeMap<u64, (usize, bool)>,
-    /// What each call that opened found.
+    /// What each call that opened a session found.
     found: BTreeMap<Call, Option<(OpId, Known)>>,
     /// What was applied, and by which call.
     applied: BTreeMap<OpId, (Known, Call)>,
-    /// What operations say.
+    /// What operations returned.
     pub(super) told: BTreeMap<Call, Answer>,
 }
 
@@ -37,7 +37,7 @@ impl Model {
         number(self.rows.0.get(&register(client)).cloned())
     }
 
-    /// Does what a transaction wrote, and says whether it may.
+    /// Applies what a transaction wrote, and checks that it was allowed to.
     pub(super) fn commit(&mut self, client: u64, step: &Step<'_, Sessions>) -> Result<(), String> {
         let (before, sum) = (self.slot(client)?, self.register(client));
         let keys: BTreeSet<&Bytes> = step.mutations.iter().map(key).collect();
@@ -46,7 +46,7 @@ impl Model {
         if let Op::Mark(_) = step.op {
             return match keys.iter().all(|key| **key == mark(step.client)) {
                 true => Ok(()),
-                false => Err(format!("a mark that writes {keys:?}")),
+                false => Err(format!("a mark wrote {keys:?}")),
             };
         }
         let (slot, register) = (slots().key(client), register(client));
@@ -62,21 +62,21 @@ impl Model {
             self.found.insert(call, before.last(client)?);
             return match same && !touched {
                 true => Ok(()),
-                false => Err(format!("an incarnation begins and makes {after:?} of {before:?}")),
+                false => Err(format!("an incarnation began and changed {before:?} to {after:?}")),
             };
         }
         if after.epoch != before.epoch || after.answered.0 != after.epoch {
-            return Err(format!("an incarnation that is over made {after:?} of {before:?}"));
+            return Err(format!("an incarnation that had ended changed {before:?} to {after:?}"));
         }
         if after.answered <= before.answered {
-            return Err(format!("an operation that is over made {after:?} of {before:?}"));
+            return Err(format!("an operation that had ended changed {before:?} to {after:?}"));
         }
         let Some((op, fate)) = after.last(client)? else {
             return Err("an operation without a number".into());
         };
         let Known::Applied(value, stamp) = fate else {
             return match touched {
-                true => Err(format!("{op} was ruled out and wrote")),
+                true => Err(format!("{op} was ruled out, and wrote")),
                 false => Ok(()),
             };
         };
@@ -92,7 +92,7 @@ impl Model {
             op => return Err(format!("{op:?} was applied")),
         };
         if (added, value) != expected || value.abs() > BOUND {
-            return Err(format!("{op} added {added} and records {value}, should be {expected:?}"));
+            return Err(format!("{op} added {added} and recorded {value}, it should be {expected:?}"));
         }
         let before = self.applied.values().find(|(_, by)| *by == call);
         if let (Some(before), false) = (before, matches!(step.op, Op::Burst(_))) {
@@ -102,7 +102,7 @@ impl Model {
         Ok(())
     }
 
-    /// Whether an answer fits that changed nothing, at this version.
+    /// Whether what was returned by an operation that changed nothing fits this version.
     pub(super) fn fits(&self, client: u64, step: &Step<'_, Sessions>) -> Result<bool, String> {
         let (slot, sum) = (self.slot(client)?, self.register(client));
         Ok(match (step.op, step.answer) {
@@ -114,8 +114,8 @@ impl Model {
                 Op::Add(by) | Op::Manual(by, _) | Op::Clone(by, _) | Op::Cut(by, _) | Op::Keep(by),
                 Some(Answer::Refused(why)),
             ) if *why == Refusal::Bound.to_string() => (sum + i64::from(*by)).abs() > BOUND,
-            // By another's incarnation, or by one of its own of which it has not heard; or by a number that
-            // somebody has asked about before it began.
+            // By the incarnation of another client, or by one of its own that it does not know of; or because the
+            // operation was resolved by others before it began.
             (_, Some(Answer::Refused(why))) if *why == Error::Superseded.to_string() => {
                 let own = self.opener.get(&client) == Some(&(step.client, true));
                 !own || (slot.applied.is_none() && slot.answered.0 == slot.epoch)
@@ -125,7 +125,7 @@ impl Model {
         })
     }
 
-    /// What is wrong with what an operation says, now that all is over.
+    /// What is wrong with what an operation returned, given the whole history.
     pub(super) fn misled(&self, call: &Call, told: &Answer) -> Option<String> {
         let own = || self.applied.iter().filter(|(_, (_, by))| by == call);
         let fits = match told {
@@ -147,6 +147,6 @@ impl Model {
             }
         };
         let applied: Vec<_> = own().collect();
-        (!fits).then(|| format!("says {told:?}, and has applied {applied:?}"))
+        (!fits).then(|| format!("returned {told:?}, and has applied {applied:?}"))
     }
 }

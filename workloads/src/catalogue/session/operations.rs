@@ -6,34 +6,34 @@ use proptest::{collection::vec, prelude::*};
 use serde::{Deserialize, Serialize};
 use shaketable_layers::once::{Fate, OpId, Packed};
 
-/// One operation. Those that add name a number to be added.
+/// One operation. Those that add contain the number to add.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Op {
     /// Begins a new incarnation.
     Open,
-    /// Reads the register and adds; unless that leaves the bound, which refuses it.
+    /// Reads the register and adds, unless the result would exceed the bound, which refuses the operation.
     Add(i8),
-    /// Adds without a look.
+    /// Adds without a read.
     Blind(i8),
-    /// Adds by a retry loop of its own, with this retry limit.
+    /// Adds in a retry loop of its own, with this retry limit.
     Manual(i8, i32),
-    /// Adds, and uses a clone of the transaction after so many tenths of a millisecond.
+    /// Adds, and uses a clone of the transaction after this many tenths of a millisecond.
     Clone(i8, u8),
-    /// Adds, and drops the future of the commit after so many polls.
+    /// Adds, and drops the future of the commit after this many polls.
     Cut(i8, u8),
     /// Prepares to add, and keeps the transaction.
     Keep(i8),
-    /// Commits what was kept.
+    /// Commits the transaction that was kept.
     Late,
-    /// So many operations that add one, one after the other.
+    /// This many operations that add one, one after the other.
     Burst(u16),
-    /// Asks what became of the pending operation: by the session, or as another process would.
+    /// Resolves the pending operation, with the session if true, and otherwise as another process would.
     Settle(bool),
-    /// Asks what became of the operation of this incarnation and number, as another process would.
+    /// Resolves the operation with this incarnation and number, as another process would.
     Ask(u8, u8),
-    /// What the session has settled by itself.
+    /// Reads the operation that the session has resolved by itself.
     Settled,
-    /// Looks at the slot and the register.
+    /// Reads the slot and the register.
     Look,
     /// Writes a mark, which may happen twice.
     Mark(u8),
@@ -55,42 +55,41 @@ impl Op {
     }
 }
 
-/// What an operation answered.
+/// What an operation returned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
-    /// An incarnation has begun, and this is what was recorded last before it.
+    /// An incarnation began; the operation that was recorded last before it.
     Opened(Option<(OpId, Known)>),
-    /// Applied: the register's value, unless nobody looked, and the versionstamp.
+    /// Applied; the register's value, or 0 if it was not read, and the versionstamp.
     Applied(i64, [u8; 10]),
-    /// So many operations were applied, and perhaps more.
+    /// The number of operations that were certainly applied.
     Burst(u16),
     /// Not applied, for this reason.
     Refused(String),
-    /// Not applied, because the database did not let it.
+    /// Not applied, because of this error of the database.
     Failed(i32),
-    /// What became of an operation.
+    /// The fate of an operation.
     Fate(OpId, Known),
-    /// Not applied, because this operation was dropped before; and what had become of it, asked for now.
+    /// Not applied, because this operation was dropped earlier; and the fate of that operation.
     Unread(OpId, Known),
-    /// The register, and whether the slot says that the last operation is ruled out; `None` without a slot.
+    /// The register, and whether the slot rules the last operation out; `None` without a slot.
     Seen(i64, Option<bool>),
-    /// Nothing to be said of.
+    /// No result.
     Nothing,
 }
 
-/// What is known of an operation's fate.
+/// The fate of an operation, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Known {
     /// Applied, with this value and versionstamp.
     Applied(i64, [u8; 10]),
-    /// Not applied, for ever.
+    /// Not applied, and never will be.
     NotApplied,
     /// Overwritten.
     Forgotten,
 }
 
-/// What every operation answers and records: the register's value, or 0 when nobody looked, and the
-/// versionstamp.
+/// What every operation returns and records: the register's value, or 0 if it was not read, and the versionstamp.
 pub(super) type Told = Packed<(i64, Versionstamp)>;
 
 pub(super) fn told(Packed((value, stamp)): Told) -> Answer {
@@ -108,7 +107,7 @@ pub(super) fn known(fate: Fate<Told>) -> Known {
 }
 
 impl Sessions {
-    /// What a client does, drawn.
+    /// Draws the operations of a client.
     pub(super) fn drawn(&self) -> BoxedStrategy<Vec<Op>> {
         let by = || (-9i8..10).prop_filter("something to add", |by| *by != 0);
         let op = prop_oneof![

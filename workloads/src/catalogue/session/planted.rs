@@ -1,4 +1,4 @@
-//! The exactly-once mechanism done wrong, one bug at a time.
+//! Planted bugs: the exactly-once mechanism implemented or used wrongly.
 
 use super::{
     Answer, Client, Known, Op, Refusal,
@@ -24,20 +24,20 @@ use shaketable_layers::{
 use std::time::Duration;
 
 shaketable::planted_bugs! {
-    Unread = "unread-slot", "the record is written without a look at the slot", "a retry that trusts nobody else to write";
+    Unread = "unread-slot", "the record is written without a read of the slot", "a retry that expects no other writer";
     SnapshotSlot = "snapshot-slot", "the slot is read at snapshot", "a record outside the conflict ranges";
     OldEpoch = "old-epoch", "a superseded session goes on", "a process believed dead";
-    OneByte = "one-byte-numbers", "operations are counted in one byte", "a counter that nobody thought large";
+    OneByte = "one-byte-numbers", "operations are counted in one byte", "a counter that was never thought large";
     UsedIsRefused = "used-is-refused", "2017 of a commit counts as a refusal", "a list of unknown results that is not complete";
     FatalIsRefused = "fatal-is-refused", "1022 of a commit counts as a refusal", "a list of unknown results that is not complete";
-    RefusedUnfenced = "refused-unfenced", "a refusal after an unknown attempt is passed on as it is", "a retry loop that keeps the last error alone";
+    RefusedUnfenced = "refused-unfenced", "a refusal after an unknown attempt is returned as it is", "a retry loop that keeps the last error alone";
     DroppedIsRefused = "dropped-is-refused", "an operation whose commit was dropped counts as not applied", "a request time-out";
     UnfencedFate = "unfenced-fate", "an operation that is not recorded counts as not applied, without a fence", "a look for a record";
-    BegunOver = "begun-over", "an operation begins although nobody has asked what became of a dropped one", "an answer that is lost unnoticed";
+    BegunOver = "begun-over", "an operation begins although a dropped one was not resolved", "an answer that is lost unnoticed";
     AnswersLast = "answers-the-last", "whatever is recorded in the slot is taken for the operation's own answer", "a slot without numbers";
 }
 
-/// Does an operation that the bug touches; `None` when it leaves this one as it is.
+/// Performs an operation that the bug changes; `None` for every other operation.
 pub async fn apply<D: Database>(
     planted: Planted,
     client: &mut Client<D>,
@@ -53,7 +53,7 @@ pub async fn apply<D: Database>(
         },
         (Planted::BegunOver, op) if op.begins() => {
             if let Ok(session) = client.session().await {
-                // What it meets the operation itself meets, too.
+                // The operation itself encounters the same problem.
                 let _ = read(session).await;
             }
             return None;
@@ -85,7 +85,7 @@ pub async fn apply<D: Database>(
     Some(ended)
 }
 
-/// Looks whether the pending operation is recorded, and leaves it at that.
+/// Checks whether the pending operation is recorded, without a fence.
 async fn look_for_record<D: Database>(client: &mut Client<D>) -> Outcome<Answer> {
     let session = match client.session().await {
         Ok(session) => session,
@@ -108,7 +108,7 @@ async fn look_for_record<D: Database>(client: &mut Client<D>) -> Outcome<Answer>
     })
 }
 
-/// Asks what became of the operation that no other one may begin before, and does not listen.
+/// Resolves the operation before which no other one may begin, and ignores the result.
 async fn read<D: Database>(session: &mut Session<D>) -> Result<(), once::Error> {
     match session.unresolved() {
         Some(unread) => session.resolve::<Bytes>(unread).await.map(drop),
@@ -116,7 +116,7 @@ async fn read<D: Database>(session: &mut Session<D>) -> Result<(), once::Error> 
     }
 }
 
-/// Adds by a mechanism of its own that has the bug.
+/// Adds with a mechanism of its own that has the bug.
 async fn added<D: Database>(
     planted: Planted,
     client: &mut Client<D>,
@@ -129,7 +129,7 @@ async fn added<D: Database>(
         Ok(session) => session,
         Err(answer) => return Outcome::Answered(answer),
     };
-    // What it has begun itself it does not conclude.
+    // What it has begun itself is not concluded.
     if dropped.is_none()
         && let Err(e) = read(session).await
     {
@@ -197,11 +197,11 @@ async fn attempts<D: Database>(
     }
 }
 
-/// What an attempt came to before its commit.
+/// The result of an attempt before its commit.
 enum Attempted {
-    /// The end of it.
+    /// The operation has ended.
     Answered(Answer),
-    /// This value is recorded if it commits.
+    /// This value is recorded if the attempt commits.
     Written(i64),
 }
 

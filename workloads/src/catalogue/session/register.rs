@@ -8,13 +8,13 @@ use shaketable_layers::{
     tx::{self, Isolation::Serializable, MutationType, RetryError, Transaction},
 };
 
-/// Why an addition does not happen.
+/// Why an addition is not performed.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum Refusal {
-    /// The database's error.
+    /// An error of the database.
     #[error(transparent)]
     Fdb(#[from] tx::Error),
-    /// The mechanism's.
+    /// An error of the mechanism.
     #[error(transparent)]
     Once(#[from] Error),
     /// The register is at its bound.
@@ -32,7 +32,7 @@ impl RetryError for Refusal {
     }
 }
 
-/// No register goes beyond.
+/// The bound for the absolute values of all registers.
 pub(super) const BOUND: i64 = 40;
 
 /// A client's register.

@@ -7,7 +7,7 @@ use super::{
 use bytes::Bytes;
 use shaketable_layers::once::{self, OpId};
 
-/// What a slot holds, by its documented layout.
+/// The content of a slot, by its documented layout.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(super) struct Slot {
     pub(super) epoch: u64,
@@ -26,7 +26,7 @@ impl Slot {
                 answered: (incarnation, number),
                 applied: (verdict == 1).then(|| value.slice(26..)),
             }),
-            _ => Err(format!("no slot: \"{}\"", value.escape_ascii())),
+            _ => Err(format!("not a slot: \"{}\"", value.escape_ascii())),
         }
     }
 
@@ -35,12 +35,12 @@ impl Slot {
             None => Ok(Known::NotApplied),
             Some(answer) => match <Told as once::Answer>::decode(answer.clone()).map(told) {
                 Some(Answer::Applied(value, stamp)) => Ok(Known::Applied(value, stamp)),
-                _ => Err(format!("no answer: \"{}\"", answer.escape_ascii())),
+                _ => Err(format!("not an answer: \"{}\"", answer.escape_ascii())),
             },
         }
     }
 
-    /// The last operation, and what became of it.
+    /// The last operation, and its fate.
     pub(super) fn last(&self, client: u64) -> Result<Option<(OpId, Known)>, String> {
         let (epoch, seq) = self.answered;
         Ok(if seq > 0 { Some((OpId { client, epoch, seq }, self.fate()?)) } else { None })

@@ -61,7 +61,7 @@ pub(super) async fn manual<D: Database>(session: &mut Session<D>, by: i8, limit:
     ended(session.conclude(op, ran).await)
 }
 
-/// Adds; a clone of the transaction is used while the commit may be under way.
+/// Adds, and uses a clone of the transaction while the commit may be in progress.
 pub(super) async fn disturbed<D: Database>(
     session: &mut Session<D>,
     number: u64,
@@ -77,8 +77,8 @@ pub(super) async fn disturbed<D: Database>(
     ended(join(added, meddle(&db, kept, after)).await.0)
 }
 
-/// Uses the transaction that is kept, if there is one by then. It is the call that disturbs a commit, not what it
-/// answers.
+/// Uses the transaction that is kept, if there is one by then. The call disturbs a commit; its result does not
+/// matter.
 pub(super) async fn meddle<D: Database>(db: &D, kept: &Mutex<Option<D::Transaction>>, after: Duration) {
     db.env().sleep(after).await;
     let clone = kept.lock().clone();
@@ -87,7 +87,7 @@ pub(super) async fn meddle<D: Database>(db: &D, kept: &Mutex<Option<D::Transacti
     }
 }
 
-/// Prepares an operation in a transaction that is still to commit.
+/// Prepares an operation in a transaction that is not committed yet.
 pub(super) async fn prepared<D: Database>(
     session: &mut Session<D>,
     by: i8,
@@ -113,7 +113,7 @@ pub(super) async fn prepared<D: Database>(
     }
 }
 
-/// Adds; the future of the commit is dropped when it was polled so often and still waits: the operation then.
+/// Adds. If the commit still waits after this many polls, drops its future and returns the operation.
 pub(super) async fn cut<D: Database>(
     session: &mut Session<D>,
     by: i8,
@@ -133,7 +133,7 @@ pub(super) async fn cut<D: Database>(
     Ok(ended(session.conclude(op, ran).await))
 }
 
-/// Several operations, one after the other; what became of those that end unknown the next one settles.
+/// Several operations, one after the other. An operation resolves the previous one if its outcome is unknown.
 pub(super) async fn burst<D: Database>(session: &mut Session<D>, number: u64, count: u16) -> Answer {
     let mut applied = 0;
     for n in 0..count {

@@ -1,5 +1,5 @@
-//! How a client performs an operation: the queue's own calls, repeated until what came of them is certain where
-//! the operation requires that.
+//! How a client performs an operation: the queue's own calls, repeated until their outcome is certain if the
+//! operation requires that.
 
 use super::{
     Answer, Deal, Op, Part, Staged,
@@ -24,10 +24,10 @@ use shaketable_layers::{
 };
 use std::time::Duration;
 
-/// What a client holds.
+/// The state of a client.
 pub struct Client<D: Database> {
     pub(super) session: Session<D>,
-    /// How many operations this session has begun.
+    /// The number of operations that this session has begun.
     pub(super) calls: usize,
     /// The first dequeue that has not ended.
     pub(super) open: Option<usize>,
@@ -43,7 +43,7 @@ impl<D: Database> Client<D> {
 
     pub(super) fn ends(&mut self, op: &Op, mut outcome: Outcome<Answer>) -> Outcome<Answer> {
         if let Outcome::Answered(Answer::Failed(_)) = outcome {
-            // One that was dropped before may still stand.
+            // A dequeue that was dropped earlier may still be open.
             self.open = self.open.filter(|since| *since != self.calls);
         } else if let (true, Outcome::Answered(answer)) = (op.dequeues(), &mut outcome) {
             let since = self.open.take().unwrap_or(self.calls);
@@ -55,7 +55,7 @@ impl<D: Database> Client<D> {
     }
 }
 
-/// An answer of what was taken.
+/// The answer for an item that was taken.
 pub(super) fn taken(item: Option<Item>) -> Outcome<Answer> {
     match item.as_ref().map(name).transpose() {
         Ok(name) => Outcome::Answered(Answer::Taken(name, 0)),
@@ -67,7 +67,7 @@ pub(super) fn refused(error: Error) -> Outcome<Answer> {
     shared::refused(&error, Answer::Refused)
 }
 
-/// What is said of a dequeue that was refused: it may have served others.
+/// The answer of a dequeue that was refused, which may have served others.
 fn failed(error: Error) -> Outcome<Answer> {
     Outcome::Answered(match error.fdb() {
         Some(e) => Answer::Failed(e.code()),
@@ -76,7 +76,7 @@ fn failed(error: Error) -> Outcome<Answer> {
 }
 
 impl Staged {
-    /// Does an operation.
+    /// Performs an operation.
     pub(super) async fn perform<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
         let session = &mut client.session;
         let db = session.database().clone();
@@ -98,7 +98,7 @@ impl Staged {
             Op::Deal(deals) => self.deal(session, deals).await,
             Op::Reclaim => match self.reclaim(&db).await {
                 Ok(()) => Outcome::Answered(Answer::Reclaimed),
-                // Some may have happened although others have not, or may still: nothing depends on it.
+                // Some of it may have happened, or may still happen; nothing depends on that.
                 Err(e) => unexpected(&e, Outcome::Unknown),
             },
             Op::Peek => {
@@ -132,7 +132,7 @@ impl Staged {
         client.ends(op, outcome)
     }
 
-    /// Does something that ends when the database lets it: no timeouts strike.
+    /// Performs work without timeouts, which ends as soon as the database permits.
     pub(super) async fn patiently<D: Database>(
         &self,
         db: &D,
@@ -142,14 +142,14 @@ impl Staged {
         done.unwrap_or_else(|e| Outcome::Violated(format!("a timeout was refused: {e}")))
     }
 
-    /// Asks for an item until it is certain what came of it.
+    /// Requests an item, until the outcome is certain.
     async fn ask<D: Database>(&self, session: &mut Session<D>) -> Result<RequestState, Outcome<Answer>> {
         let db = session.database().clone();
         loop {
             match staged().start_dequeue(session).await {
                 once::Outcome::Applied(turn) => return Ok(turn),
                 once::Outcome::Refused(e) => return Err(failed(e)),
-                // The next one begins with what this one came to.
+                // The next attempt begins with the result of this one.
                 once::Outcome::Unknown(_) => db.env().sleep(Duration::from_millis(5)).await,
             }
         }
@@ -164,7 +164,7 @@ impl Staged {
                 once::Outcome::Unknown(_) => db.env().sleep(Duration::from_millis(5)).await,
             }
         }
-        // A timeout that no commit meets would have it ask for ever.
+        // With a timeout within which no commit succeeds, it would be repeated for ever.
         let asked = async {
             match staged().dequeue(session).await {
                 once::Outcome::Applied(item) => taken(item),
@@ -195,13 +195,15 @@ impl Staged {
         let request = match self.ask(session).await {
             Ok(RequestState::Given(item)) => return taken(item),
             Ok(RequestState::Waiting(request)) => request,
-            Ok(RequestState::Gone) => return Outcome::Violated("asked, and is gone".to_owned()),
+            Ok(RequestState::Gone) => {
+                return Outcome::Violated("asked, and is gone".to_owned());
+            }
             Err(outcome) => return outcome,
         };
         give_up(session, request).await
     }
 
-    /// Registers a request without a record, so that only an acknowledged one can be found again.
+    /// Registers a request without a record, so that only an acknowledged request can be found again.
     async fn register<D: Database>(&self, db: &D) -> Result<Request, Outcome<Answer>> {
         let ticket = ItemId::draw(db.env());
         let registered = async {
@@ -247,7 +249,7 @@ impl Staged {
             let dealt = dealt.await;
             match known(session, dealt).await {
                 Ok(Some(Recorded(dealt))) => Outcome::Answered(Answer::Dealt(dealt)),
-                // Refused, or not done: the request stands.
+                // Refused, or not performed: the request stands.
                 Ok(None) | Err(Error::OwnUnreadable) => Outcome::Answered(Answer::Away),
                 Err(e) => Outcome::Violated(e.to_string()),
             }
@@ -270,7 +272,7 @@ impl Staged {
         ended(done.await, |Recorded(answers)| Answer::Parts(answers), refused)
     }
 
-    /// Brings back what nobody collects.
+    /// Brings back what was not collected.
     pub(super) async fn reclaim<D: Database>(&self, db: &D) -> Result<(), Error> {
         let patience = Duration::from_millis(self.patience);
         let reclaimed = match self.planted {
@@ -310,7 +312,7 @@ async fn give_up<D: Database>(session: &mut Session<D>, request: Request) -> Out
     }
 }
 
-/// Waits for a request's turn; when its item was brought back in between, asks anew.
+/// Waits for a request to be served. If its item was brought back in between, makes a new request.
 pub(super) async fn wait<D: Database>(session: &mut Session<D>, mut request: Request) -> Outcome<Answer> {
     loop {
         match staged().wait(session, request).await {

@@ -9,7 +9,7 @@ use shaketable_layers::{
     tx::{Env, Transaction},
 };
 
-/// The name of an item in a transaction's body.
+/// The name of an item, for use inside a transaction.
 fn named(item: Option<Item>) -> Result<Option<Name>, Error> {
     let foreign = |item: &Item| Error::Foreign(item.value.clone());
     item.map(|item| name(&item).map_err(|_| foreign(&item))).transpose()

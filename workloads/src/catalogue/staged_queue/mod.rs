@@ -1,11 +1,11 @@
-//! `staged_queue`: many dequeues at a time, served in order, while clients die, leave and never come back.
+//! `staged_queue`: many concurrent dequeues, served in order, while clients die, leave and never come back.
 //!
-//! A dequeue is several transactions, some of which serve others. The model therefore follows what each
-//! transaction wrote: every one must be a step that the queue allows (an item appended, taken, parked,
-//! collected, brought back, a request registered, left), in the order promised, and each answer must be what
-//! the operation's own steps came to. Some clients walk away from their request as if they had died. A dequeue
-//! that was dropped while its client lives owes what it was given to the client's next one. A request is also
-//! looked at, served, collected and left in one transaction, which sees what it has done itself.
+//! A dequeue is several transactions, some of which serve other clients. The model therefore follows what each
+//! transaction wrote. Every transaction must be a step that the queue allows: it appends, takes, parks, collects
+//! or brings back an item, or registers or leaves a request. The order must be the promised one, and each
+//! operation must return the result of its own steps. Some clients leave their request as if they had died. If a
+//! dequeue is dropped while its client lives, what it was given belongs to the client's next dequeue. A request is
+//! also read, served, collected and left in one transaction, which sees what it has done itself.
 
 mod client;
 mod composed;
@@ -25,7 +25,7 @@ use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
-    sessions::{self},
+    sessions,
     specimen::Recorded,
     workload::{Bug, Outcome, Step, Workload},
 };
@@ -38,20 +38,20 @@ use shaketable_sim::seed::Stream;
 use stage::{Stage, stored};
 use std::{collections::BTreeMap, ops::Range};
 
-/// The workload, drawn.
+/// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Staged {
     clients: usize,
     operations: Range<usize>,
-    /// How often an operation puts in, takes out, walks away, brings back, looks, does several things at once.
+    /// The weights of operations that enqueue, dequeue, leave, reclaim, look, and do several things at once.
     mix: [u32; 6],
-    /// How long what is parked is watched before it is brought back, milliseconds.
+    /// How long a parked item is watched before it is brought back, in milliseconds.
     patience: u64,
-    /// Values are padded with up to so many bytes.
+    /// The maximum padding of values, in bytes.
     padding: u16,
-    /// Whether more may wait, and lie there, than one transaction serves and moves.
+    /// Whether more requests may wait, and more items be there, than one transaction serves and moves.
     crowded: bool,
-    /// The timeout that clients set on their database, milliseconds.
+    /// The timeout that clients set on their database, in milliseconds.
     timeout: Option<i32>,
     planted: Option<Planted>,
 }
@@ -67,11 +67,10 @@ impl Workload for Staged {
     type Model = Model;
 
     const NAME: &'static str = "staged_queue";
-    const ABOUT: &'static str =
-        "dequeues that register and serve each other, in order, whoever dies meanwhile";
+    const ABOUT: &'static str = "dequeues that register and serve each other, in order, while clients die";
     const ONE_EFFECT: bool = false;
 
-    /// A client that went away leaves its request to whatever becomes of it, and one that failed may have served
+    /// A client that leaves does not know the fate of its request, and a dequeue that failed may have served
     /// others.
     fn may_land_late(&self, answer: &Answer) -> bool {
         matches!(answer, Answer::Away | Answer::Failed(_))
@@ -109,7 +108,8 @@ impl Workload for Staged {
             planted: bug.and_then(Planted::named),
         };
         if drawn.crowded {
-            // A transaction that moves a megabyte takes longer than a short timeout: it would be tried for ever.
+            // A transaction that moves a megabyte takes longer than a short timeout, and would be repeated for
+            // ever.
             drawn.timeout = drawn.timeout.filter(|milliseconds| *milliseconds >= 1_000);
         }
         drawn
@@ -167,7 +167,7 @@ impl Workload for Staged {
         error: tx::Error,
     ) -> Outcome<Answer> {
         if op.dequeues() {
-            // It may have asked, and the next dequeue of the session goes on from there.
+            // It may have registered a request, with which the next dequeue of the session continues.
             return Outcome::Unknown(error);
         }
         sessions::settle(&mut client.session, self.timeout, error, async |session, pending| {
@@ -198,7 +198,8 @@ impl Workload for Staged {
         Ok(stored(tx).await?.and_then(|stage| stage.check()))
     }
 
-    /// Whoever is dead stays so: what was parked for them comes back, and everything is there that nobody got.
+    /// Clients that are dead do not return: what was parked for them is brought back, and every item that was not
+    /// given to a client must be there.
     async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), String>> {
         if let Err(why) = objection(&model.told, |call, told| model.misled(call, told)) {
             return Ok(Err(why));

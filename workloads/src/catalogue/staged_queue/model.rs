@@ -1,7 +1,8 @@
 //! The sequential model.
 //!
-//! It follows what each transaction wrote, checks that this is a step which the queue allows, and records what each
-//! operation was given. Whether the answers fit is decided at the end, because others serve a dequeue.
+//! It follows what each transaction wrote, checks that this is a step which the queue allows, and records what
+//! each operation was given. Whether what the operations returned is right is decided at the end, because a
+//! dequeue may be served by others.
 
 use super::{
     Answer, Name, Op, Staged,
@@ -23,22 +24,22 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Model {
     rows: Keyspace,
     pub(super) stage: Stage,
-    /// What operations got.
+    /// What operations were given.
     given: BTreeMap<Call, Option<Name>>,
-    /// What operations registered.
+    /// The requests that operations registered.
     registered: BTreeMap<Call, Vec<Request>>,
-    /// Operations whose request is nothing that a later dequeue of their session goes on with.
+    /// The operations with whose request a later dequeue of their session does not continue.
     aside: BTreeSet<Call>,
-    /// The version at which something was parked for each ticket.
+    /// The version at which the item for each ticket was parked.
     parked_since: BTreeMap<ItemId, Version>,
     /// Operations that found neither items nor requests.
     found_empty: BTreeSet<Call>,
-    /// What operations say.
+    /// What operations returned.
     pub(super) told: BTreeMap<Call, Answer>,
 }
 
 impl Model {
-    /// Does what a transaction wrote, and says whether it may.
+    /// Applies what a transaction wrote, and checks that it was allowed to.
     fn commit(&mut self, step: &Step<'_, Staged>) -> Result<(), String> {
         apply_below(staged().subspace(), step.mutations, &mut self.rows);
         let after = Stage::of(key_values(&self.rows))?;
@@ -60,18 +61,18 @@ impl Model {
         match (step.op, counts) {
             (Op::Deal(deals), _) if let (Some(request), Some(read)) = (own, step.read_version) => {
                 let Some((mut expected, names, dealt)) = before.deal(deals, &request, read) else {
-                    return Err("committed where the queue refuses".to_owned());
+                    return Err("committed, but the queue refuses it".to_owned());
                 };
-                // What it enqueues has its place from the commit.
+                // The items that it enqueues get their place from the commit.
                 let new = after.items.iter().filter(|(_, name)| names.contains(name));
                 let new: Vec<_> = new.map(|(p, n)| (*p, *n)).collect();
                 expected.items.extend(new.iter().copied());
                 if after != expected || new.iter().map(|(_, name)| *name).collect::<Vec<_>>() != names {
-                    return Err(format!("led from {before:?} to {after:?}, should lead to {expected:?}"));
+                    return Err(format!("led from {before:?} to {after:?}, it should lead to {expected:?}"));
                 }
                 match step.answer {
                     Some(answer) if *answer != Answer::Dealt(dealt.clone()) => {
-                        Err(format!("answered {answer:?}, should answer {dealt:?}"))
+                        Err(format!("returned {answer:?}, it should return {dealt:?}"))
                     }
                     _ => stamped(step, new.iter().map(|(p, _)| stamp_in(p))),
                 }
@@ -94,7 +95,7 @@ impl Model {
             (Op::Together(parts), [_, _, _, 0, 0, 0]) => {
                 let expected = match before.together(parts) {
                     Ok(expected) => expected,
-                    Err(e) => return Err(format!("committed where the queue refuses: {e}")),
+                    Err(e) => return Err(format!("committed, but the queue refuses it: {e}")),
                 };
                 let names: Vec<Name> = put.iter().map(|(_, name)| *name).collect();
                 let fits = names == expected.put
@@ -105,7 +106,7 @@ impl Model {
                 }
                 match step.answer {
                     Some(answer) if *answer != Answer::Parts(expected.answers.clone()) => {
-                        return Err(format!("answered {answer:?}, should answer {:?}", expected.answers));
+                        return Err(format!("returned {answer:?}, it should return {:?}", expected.answers));
                     }
                     _ => {}
                 }
@@ -146,7 +147,7 @@ impl Model {
             (Op::Dequeue | Op::Within(_) | Op::Cut(_), [0, _, 0, n, _, 0]) if n > 0 => {
                 let first: Vec<_> = before.requests.iter().take(n).copied().collect();
                 if served != first {
-                    return Err(format!("served {served:?} where {first:?} stand first"));
+                    return Err(format!("served {served:?}, but {first:?} are first"));
                 }
                 let items: Vec<_> = before.items.iter().take(n).map(|(p, n)| (*p, *n)).collect();
                 let pairs = served.iter().enumerate().map(|(at, r)| (r.ticket(), items.get(at).copied()));
@@ -155,7 +156,7 @@ impl Model {
                     && removed == items
                 {
                     true => Ok(()),
-                    false => Err(format!("gave {parked:?} where the turn is {pairs:?}")),
+                    false => Err(format!("parked {parked:?}, it should park {pairs:?}")),
                 }
             }
             _ => Err(format!(
@@ -167,7 +168,8 @@ impl Model {
 
     fn give(&mut self, call: Call, item: Option<Name>) -> Result<(), String> {
         match self.given.insert(call, item) {
-            // A dequeue that goes on with another's request may be told that there was none before it asks anew.
+            // A dequeue that continues with another one's request may learn that there was no item, before it
+            // makes a new request.
             Some(None) | None => Ok(()),
             Some(before) => Err(format!("got {item:?} and {before:?}")),
         }
@@ -178,8 +180,8 @@ impl Model {
         self.stage.requests.contains(request) || self.stage.parked.contains_key(&request.ticket())
     }
 
-    /// What is wrong with a dequeue's answer. Those that had not ended when it began, in its session, owe it
-    /// what they were given.
+    /// What is wrong with what a dequeue returned. It must return what was given to earlier dequeues of its
+    /// session that had not ended when it began.
     pub(super) fn misled(&self, at: &Call, told: &Answer) -> Option<String> {
         let (client, index) = *at;
         let (told, ago) = match told {
@@ -206,18 +208,18 @@ impl Model {
             }
         };
         if !fits {
-            return Some(format!("says {told:?}, was given {given:?}, and is owed {owed:?}"));
+            return Some(format!("returned {told:?}, was given {given:?}, and should return {owed:?}"));
         }
         let requests = self
             .registered
             .range(open.start..=*at)
             .filter(|(call, _)| *call == at || !self.told.contains_key(*call) && !self.aside.contains(*call));
         let stands = requests.flat_map(|(_, requests)| requests).find(|request| self.holds(request));
-        stands.map(|request| format!("has ended, and its {request:?} stands or is served"))
+        stands.map(|request| format!("has ended, but its {request:?} stands or is served"))
     }
 }
 
-/// Whether the stamps are those of the transaction.
+/// Checks that the stamps are those of the transaction.
 fn stamped(
     step: &Step<'_, Staged>,
     mut stamps: impl Iterator<Item = Option<[u8; 10]>>,
@@ -229,7 +231,7 @@ fn stamped(
 }
 
 impl Staged {
-    /// Does one step of the truth on the model.
+    /// Performs one operation on the model, at its place in the history, and checks what it returned.
     pub(super) fn follow(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
         if let Some(answer @ (Answer::Taken(..) | Answer::Left(_) | Answer::Away | Answer::Failed(_))) =
             step.answer
@@ -237,7 +239,7 @@ impl Staged {
             model.told.insert((step.client, step.index), answer.clone());
         }
         if let (Op::Within(patience), Some(Answer::Left(_))) = (step.op, step.answer) {
-            // Whether something was there shows in what becomes of its request.
+            // What becomes of its request shows whether there was an item.
             let over = step.called + self::patience(*patience).as_nanos() as u64;
             if step.returned < over {
                 return Err(format!("gave up {} ns before its patience had run out", over - step.returned));
@@ -246,7 +248,7 @@ impl Staged {
         if step.committed {
             return model.commit(step);
         }
-        // What changes nothing may commit nothing.
+        // An operation that changes nothing may commit nothing.
         let is_empty = model.stage.items.is_empty() && model.stage.requests.is_empty();
         if is_empty && matches!(step.answer, Some(Answer::Taken(None, _))) {
             model.found_empty.insert((step.client, step.index));
@@ -255,7 +257,7 @@ impl Staged {
         let first = || model.stage.items.first_key_value().map(|(_, name)| *name);
         let fits = match (step.op, step.answer) {
             (_, None) | (Op::Reclaim, Some(Answer::Reclaimed)) => true,
-            // What it came to others have done; the check compares.
+            // Its result depends on the steps of others; the check at the end compares them.
             (op, Some(Answer::Taken(..) | Answer::Left(_) | Answer::Away | Answer::Failed(_)))
                 if op.dequeues() =>
             {
@@ -272,11 +274,11 @@ impl Staged {
             (Op::Peek, Some(Answer::First(name))) => *name == first(),
             (Op::Count, Some(Answer::Count(n))) => *n == model.stage.items.len(),
             (Op::Oversized(_), Some(Answer::Refused(why))) => why.contains("exceeds the limit"),
-            _ => return Err(format!("answered {:?}, but nothing was committed", step.answer)),
+            _ => return Err(format!("returned {:?}, but nothing was committed", step.answer)),
         };
         match fits {
             true => Ok(()),
-            false => Err(format!("answered {:?} where the queue is {:?}", step.answer, model.stage)),
+            false => Err(format!("returned {:?}, but the queue contains {:?}", step.answer, model.stage)),
         }
     }
 }

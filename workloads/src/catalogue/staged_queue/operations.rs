@@ -15,40 +15,39 @@ use std::{ops::Range, time::Duration};
 /// One operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Op {
-    /// Enqueues so many items in one transaction.
+    /// Enqueues these items in one transaction.
     Enqueue(Batch),
     /// Dequeues an item.
     Dequeue,
-    /// Dequeues an item, or gives up after so many tenths of a millisecond.
+    /// Dequeues an item, or gives up after this many tenths of a millisecond.
     Within(u16),
-    /// Dequeues an item, unless that still waits after so many polls: its future is dropped then.
+    /// Dequeues an item, unless it still waits after this many polls: then the future is dropped.
     Cut(u8),
-    /// Asks for an item and does not wait: leaves the request.
+    /// Requests an item and does not wait: gives the request up.
     Leave,
-    /// Asks for an item and is never heard of again.
+    /// Requests an item and stops.
     Vanish,
-    /// Registers a request in a transaction without a record, and gives it up if that is known to have
-    /// committed.
+    /// Registers a request without a record, and gives it up if it is known to have committed.
     Enlist,
-    /// Registers a request in a transaction without a record; when that is known to have committed, does these
-    /// with it in one transaction, and leaves it as it is then.
+    /// Registers a request without a record. If that is known to have committed, performs these calls with it in
+    /// one transaction, and then stops.
     Deal(Vec<Deal>),
-    /// Brings back what nobody has collected.
+    /// Brings back what was not collected.
     Reclaim,
-    /// Looks at the first item.
+    /// Reads the first item.
     Peek,
     /// Counts the items.
     Count,
     /// Reads everything, row by row.
     Survey,
-    /// Several things in one transaction.
+    /// Does several things in one transaction.
     Together(Vec<Part>),
-    /// Tries to enqueue a value of so many bytes more than fit.
+    /// Tries to enqueue a value that exceeds the limit by this many bytes.
     Oversized(u16),
 }
 
 impl Op {
-    /// Whether it goes on with a dequeue of its session that was dropped.
+    /// Whether it continues a dequeue of its session that was dropped.
     pub(super) fn dequeues(&self) -> bool {
         matches!(self, Op::Dequeue | Op::Within(_) | Op::Cut(_) | Op::Leave | Op::Vanish)
     }
@@ -59,98 +58,98 @@ impl Op {
 pub enum Part {
     /// Enqueues items.
     Put(Batch),
-    /// Takes an item, or registers a request that nobody will collect for.
+    /// Takes an item, or registers a request for which nothing will be collected.
     Take,
-    /// Looks at the first item.
+    /// Reads the first item.
     Peek,
     /// Counts the items.
     Count,
-    /// Counts what is parked.
+    /// Counts the parked items.
     Parked,
-    /// Registers so many requests that nobody will collect for. Alone in its transaction.
+    /// Registers this many requests for which nothing will be collected. Alone in its transaction.
     Crowd(u16),
 }
 
 /// One of several calls about a request in one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Deal {
-    /// How it stands with the request.
+    /// Reads the state of the request.
     Turn,
-    /// Takes what it was given.
+    /// Collects what was parked for it.
     Collect,
     /// Ends it.
     Leave,
-    /// Serves up to so many requests.
+    /// Serves up to this many requests.
     Serve(usize),
-    /// Takes back what was parked for it.
+    /// Brings back what was parked for it.
     TakeBack,
     /// Enqueues items.
     Put(Batch),
 }
 
-/// What such a call answered.
+/// What such a call returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Dealt {
-    /// It waits.
+    /// The request waits.
     Waiting,
-    /// It was given this, or told that there was nothing.
+    /// The request was given this item, or there was none for it.
     Given(Option<Name>),
     /// There is no such request.
     Gone,
-    /// So many were served.
+    /// The number of requests that were served.
     Served(usize),
-    /// Whether something was parked for it.
+    /// Whether something was parked for the request.
     Back(bool),
     /// Enqueued.
     Put,
 }
 
-/// What a part answered.
+/// What such a part returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PartAnswer {
     /// Enqueued.
     Put,
-    /// Took this, or there was nothing.
+    /// The item that was taken, if there was one.
     Took(Option<Name>),
     /// Registered a request.
     Registered,
-    /// This is the first item.
+    /// The first item.
     First(Option<Name>),
-    /// There are so many.
+    /// The number of items.
     Count(usize),
 }
 
-/// What an operation answered.
+/// What an operation returned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
     /// Enqueued.
     Enqueued,
-    /// Dequeued this, or there was nothing. So many operations before this one the session's first dequeue
-    /// began that has not ended.
+    /// The item that was dequeued, if there was one. The number says how many operations earlier the session's
+    /// first dequeue began that had not ended.
     Taken(Option<Name>, usize),
-    /// Left without an item, and so did the dequeues that had not ended.
+    /// Gave up without an item, and so did the dequeues that had not ended.
     Left(usize),
-    /// Walks away, with no item so far.
+    /// Stopped, without an item so far.
     Away,
-    /// The database did not let it: it has no item, and no request stands.
+    /// Ended by this error of the database: it has no item, and no request stands.
     Failed(i32),
-    /// Brought back whatever there was.
+    /// Brought back what there was.
     Reclaimed,
-    /// This is the first item.
+    /// The first item.
     First(Option<Name>),
-    /// There are so many items.
+    /// The number of items.
     Count(usize),
-    /// There are so many items, requests and parked rows.
+    /// The number of items, of requests and of parked rows.
     Rows([usize; 3]),
-    /// What the parts answered.
+    /// What the parts returned.
     Parts(Vec<PartAnswer>),
-    /// What the calls about a request answered.
+    /// What the calls about a request returned.
     Dealt(Vec<Dealt>),
-    /// Refused, in these words.
+    /// Refused, with this message.
     Refused(String),
 }
 
-/// What an operation enqueues.
+/// The items that an operation enqueues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Batch {
     client: u16,
@@ -164,7 +163,7 @@ pub use crate::catalogue::shared::ItemName as Name;
 /// More requests than one transaction serves.
 const CROWD: u16 = 160;
 
-/// The padding that makes a value as large as values may be.
+/// The padding that gives a value the maximum size.
 const FULL: u16 = u16::MAX;
 
 impl Batch {
@@ -181,7 +180,7 @@ impl Batch {
         self.names().map(value).collect()
     }
 
-    /// What it enqueues, under ids that are drawn here.
+    /// The items to enqueue, with ids that are drawn here.
     pub(super) fn draw(&self, env: &Env) -> Vec<(ItemId, Bytes)> {
         self.values().into_iter().map(|value| (ItemId::draw(env), value)).collect()
     }
@@ -199,13 +198,13 @@ pub(super) fn name(item: &Item) -> Result<Name, String> {
     Ok((parts.0, parts.1, parts.2))
 }
 
-/// The patience of an [`Op::Within`].
+/// The time limit of an [`Op::Within`].
 pub(super) fn patience(units: u16) -> Duration {
     Duration::from_micros(100 * u64::from(units))
 }
 
 impl Staged {
-    /// What a client does, drawn.
+    /// Draws the operations of a client.
     pub(super) fn drawn(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
         let batch = |items: Range<u16>| {
             let padding = 0..=self.padding;

@@ -1,4 +1,4 @@
-//! A staged queue done wrong, one bug at a time.
+//! Planted bugs: a staged queue implemented or used wrongly.
 
 use super::{
     Answer, Deal, Dealt, Op, Staged,
@@ -24,29 +24,29 @@ use shaketable_layers::{
 use std::{collections::BTreeSet, pin::pin, time::Duration};
 
 shaketable::planted_bugs! {
-    AsksAgain = "asks-again", "any failure of the first attempt, an unknown result too, registers a new request", "the high-contention example's pop";
-    RemovesBlindly = "removes-blindly", "a collection is retried without a record, and what is gone counts as nothing", "the high-contention example's removal of a result";
-    ParkedForEver = "parked-for-ever", "nobody takes back what is parked for the dead", "the high-contention example, where a client dies";
+    AsksAgain = "asks-again", "any failure of the first attempt, even an unknown result, leads to a new request", "the high-contention example's pop";
+    RemovesBlindly = "removes-blindly", "a collection is retried without a record, and a missing row counts as an empty one", "the high-contention example's removal of a result";
+    ParkedForEver = "parked-for-ever", "what is parked for dead clients is never brought back", "the high-contention example, where a client dies";
     Overtakes = "overtakes", "a dequeue takes the first item although others wait", "a queue without a queue of requests";
     FulfilsBlindly = "fulfils-blindly", "requests and items are paired at snapshot, with nothing in the conflict ranges", "a fulfilment without isolation";
-    ConflictsTooLate = "conflicts-too-late", "the conflict ranges are added behind the writes, and leave out what was written", "a transaction that sees itself";
-    EmptyAtSnapshot = "empty-at-snapshot", "that no item is left is read at snapshot", "the last item taken for the end";
-    ReclaimsBlindly = "reclaims-blindly", "what is parked is read in one transaction and brought back in another", "a watcher that does not look again";
-    ComesBackLast = "comes-back-last", "what is brought back is enqueued anew", "a retry at the end of the line";
-    PageForEnd = "page-for-end", "where a read of items stopped is taken for the end of the queue", "a bound on bytes, forgotten by what comes after it";
+    ConflictsTooLate = "conflicts-too-late", "the conflict ranges are added after the writes, and leave out what was written", "a transaction that sees itself";
+    EmptyAtSnapshot = "empty-at-snapshot", "whether an item is left is read at snapshot", "the last item taken for the end";
+    ReclaimsBlindly = "reclaims-blindly", "parked items are read in one transaction and brought back in another", "a watcher that does not read again";
+    ComesBackLast = "comes-back-last", "items that are brought back are enqueued anew", "a retry at the end of the line";
+    PageForEnd = "page-for-end", "the point where a read of items stopped is taken for the end of the queue", "a bound on bytes, ignored later";
     ServesLastFirst = "serves-last-first", "the last request is served first", "a range read in reverse";
-    LargestRefused = "largest-refused", "a value as large as can be is refused", "a limit that is off by one";
-    CountAtSnapshot = "count-at-snapshot", "a count is read at snapshot, however it is asked for", "a dropped conflict range";
-    TurnBeside = "turn-beside", "how it stands with a request is asked in another transaction beside the one that ends it", "a look-up that is given the database";
-    ForgetsDropped = "forgets-dropped", "a dequeue begins anew although a dropped one had taken an item", "a request time-out around a dequeue";
+    LargestRefused = "largest-refused", "a value of the maximum size is refused", "a limit that is off by one";
+    CountAtSnapshot = "count-at-snapshot", "a count is read at snapshot, whatever isolation was requested", "a dropped conflict range";
+    TurnBeside = "turn-beside", "the state of a request is read in another transaction than the one that ends it", "a look-up that is given the database";
+    ForgetsDropped = "forgets-dropped", "a dequeue starts from scratch although a dropped one had taken an item", "a request time-out around a dequeue";
     AsksBeside = "asks-beside", "a dequeue leaves the request of a dropped one standing and registers another", "a request time-out around a dequeue";
-    Stays = "gives-up-and-stays", "a dequeue that gives up leaves its request where it stands", "a time-out around a wait";
-    Impatient = "impatient", "a dequeue gives up after half of its patience", "a time-out in another unit";
-    SleepsInLine = "sleeps-in-line", "a dequeue that has registered looks for its item only after a long sleep", "a wake-up that was lost";
-    LeavesBlindly = "leaves-blindly", "a dequeue that gives up removes its request without a look at what it was given", "a time-out around a wait";
+    Stays = "gives-up-and-stays", "a dequeue that gives up does not remove its request", "a time-out around a wait";
+    Impatient = "impatient", "a dequeue gives up after half of its time limit", "a time-out in another unit";
+    SleepsInLine = "sleeps-in-line", "a dequeue that has registered reads its item only after a long sleep", "a wake-up that was lost";
+    LeavesBlindly = "leaves-blindly", "a dequeue that gives up removes its request without a check of what it was given", "a time-out around a wait";
 }
 
-/// Does an operation that the bug touches; `None` when it leaves this one as it is.
+/// Performs an operation that the bug changes; `None` for every other operation.
 pub async fn apply<D: Database>(
     planted: Planted,
     workload: &Staged,
@@ -130,7 +130,7 @@ pub async fn apply<D: Database>(
     })
 }
 
-/// Does one of several calls about a request in a transaction, a look in one of its own beside it.
+/// Performs one of several calls about a request in a transaction, but a look in a separate transaction.
 pub async fn deal<D: Database>(
     planted: Planted,
     db: &D,
@@ -148,7 +148,7 @@ pub async fn deal<D: Database>(
     }
 }
 
-/// Brings back what nobody has collected, in the bug's own way.
+/// Brings back what was not collected, with the bug.
 pub async fn reclaim<D: Database>(
     planted: Planted,
     db: &D,
@@ -218,7 +218,7 @@ fn item(row: &KeyValue) -> Result<Item, Error> {
     }
 }
 
-/// Takes in a transaction without a record; whatever its error says, a request is registered then.
+/// Takes an item in a transaction without a record; after any error, a request is registered.
 async fn ask_again<D: Database>(session: &mut Session<D>) -> Outcome<Answer> {
     let db = session.database().clone();
     let ticket = ItemId::draw(db.env());
@@ -246,7 +246,7 @@ async fn register_and_wait<D: Database>(planted: Planted, session: &mut Session<
     }
 }
 
-/// A request of which the session knows nothing.
+/// A request that the session does not know.
 async fn register<D: Database>(session: &mut Session<D>) -> Result<Request, Outcome<Answer>> {
     loop {
         let env = session.database().env().clone();
@@ -262,7 +262,7 @@ async fn register<D: Database>(session: &mut Session<D>) -> Result<Request, Outc
     }
 }
 
-/// Dequeues without asking what a dropped dequeue of the session has come to.
+/// Dequeues without resolving a dropped dequeue of the session.
 async fn begin_anew<D: Database>(planted: Planted, session: &mut Session<D>) -> Outcome<Answer> {
     if planted == Planted::AsksBeside
         && let Some(pending) = session.pending()
@@ -283,7 +283,7 @@ async fn begin_anew<D: Database>(planted: Planted, session: &mut Session<D>) -> 
     }
 }
 
-/// Waits as long as patience lasts, and gives up in the bug's own way.
+/// Waits until the time limit, and gives up with the bug.
 async fn give_up_wrongly<D: Database>(
     planted: Planted,
     session: &mut Session<D>,
@@ -315,7 +315,7 @@ async fn give_up_wrongly<D: Database>(
     Outcome::Answered(Answer::Left(0))
 }
 
-/// Waits for a request's turn, in the bug's own way.
+/// Waits for a request to be served, with the bug.
 async fn wait_wrongly<D: Database>(
     planted: Planted,
     session: &mut Session<D>,

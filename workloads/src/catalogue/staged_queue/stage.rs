@@ -1,5 +1,5 @@
-//! The content of the queue as its rows store it, the invariants that hold at every version, and what several calls
-//! in one transaction make of it.
+//! The content of the queue as its rows store it, the invariants that hold at every version, and the effect of
+//! several calls in one transaction.
 
 use super::{Deal, Dealt, Name, Part, PartAnswer, operations::name, staged};
 use crate::catalogue::shared::rows;
@@ -11,7 +11,7 @@ use shaketable_layers::{
 use shaketable_sim::proto::Version;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is stored, as its rows say.
+/// What is stored, as the rows describe it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stage {
     pub(super) items: BTreeMap<Position, Name>,
@@ -35,7 +35,7 @@ impl Stage {
         Ok(stage)
     }
 
-    /// What must hold at every version: each item is in one place, and so is each ticket.
+    /// Checks what must hold at every version: each item is stored in one place, and so is each ticket.
     pub(super) fn check(&self) -> Result<(), String> {
         let mut names: BTreeSet<Name> = BTreeSet::new();
         let parked = self.parked.values().flatten();
@@ -47,8 +47,7 @@ impl Stage {
         served.map_or(Ok(()), |request| Err(format!("the request {request:?} waits and is served")))
     }
 
-    /// What a transaction of these parts comes to here, `Err` when it is refused: it cannot read what it has
-    /// appended itself.
+    /// The effect of a transaction of these parts, or the refusal: it cannot read what it has appended itself.
     pub(super) fn together(&self, parts: &[Part]) -> Result<Expected, Error> {
         let (mut items, mut expected) = (self.items.clone(), Expected::default());
         for part in parts {
@@ -90,9 +89,9 @@ impl Stage {
         Ok(expected)
     }
 
-    /// What a transaction of these calls about a request comes to here, `None` when it is refused: it cannot
-    /// read what it has appended itself. Those that it enqueues are left out of the items. Only requests that
-    /// stood at its read version are served: others that follow do not conflict.
+    /// The effect of a transaction of these calls about a request; `None` if it is refused, because it cannot read
+    /// what it has appended itself. The items that it enqueues are not included. Only requests that stood at its
+    /// read version are served; later ones do not conflict.
     pub(super) fn deal(
         &self,
         deals: &[Deal],
@@ -115,7 +114,7 @@ impl Stage {
                 (Deal::Serve(most), _) => {
                     let seen = stage.requests.iter().take_while(|request| version(&request.stamp()) <= read);
                     let first: Vec<_> = seen.take((*most).max(1)).copied().collect();
-                    // Without a request it looks at an item all the same, and does not conflict by it.
+                    // Even without a request it reads an item, without a conflict.
                     if stage.items.len() < first.len() && !put.is_empty() {
                         return None;
                     }
@@ -145,13 +144,13 @@ impl Stage {
         Some((stage, put, dealt))
     }
 
-    /// The items that are still to leave, where they would stand if all were brought back.
+    /// The items that are still to be dequeued, at the places where they would be if all were brought back.
     pub(super) fn remaining(&self) -> BTreeMap<Position, Name> {
         self.items.iter().map(|(p, n)| (*p, *n)).chain(self.parked.values().flatten().copied()).collect()
     }
 }
 
-/// What several things in one transaction should come to.
+/// The expected effect of several things in one transaction.
 #[derive(Default)]
 pub(super) struct Expected {
     pub(super) answers: Vec<PartAnswer>,
@@ -165,7 +164,7 @@ pub(super) fn version([version @ .., _, _]: &[u8; 10]) -> Version {
     Version::from_be_bytes(*version)
 }
 
-/// Everything stored.
+/// Reads everything that is stored.
 pub(super) async fn stored<T: Transaction>(tx: &T) -> tx::Result<Result<Stage, String>> {
     Ok(Stage::of(rows(tx, staged().subspace()).await?.into_iter()))
 }
@@ -176,7 +175,7 @@ mod tests {
     use foundationdb_tuple::{Bytes as TupleBytes, Versionstamp};
 
     #[test]
-    fn a_stage_tells_what_is_broken() {
+    fn broken_invariants_are_found() {
         let request = |n: u8| {
             let key = staged().subspace().subspace(&1).pack(&(
                 Versionstamp::complete([n; 10], 0),

@@ -15,7 +15,7 @@ use shaketable_layers::{
     },
 };
 
-/// Does a call right: as a table of rows and columns where it is one.
+/// Performs a call correctly: with the functions for rows and columns if the table has two dimensions.
 pub(super) async fn perform<T: Transaction>(
     shape: Shape,
     tx: &T,
@@ -74,7 +74,7 @@ pub(super) async fn perform<T: Transaction>(
             Ok(page(cells.iter().map(|(cell, value)| (cell, Content::from(value)))))
         }
         Op::Orders(orders) => {
-            // A look, for the answer to have its place among the others.
+            // A read, so that the call has a place in the history.
             tx.get(b"T", Serializable).await?;
             let orders = orders.iter().map(|(space, axes)| Order::new(subspace(*space), axes));
             Grid::new(2, orders.collect())?;

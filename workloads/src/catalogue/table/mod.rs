@@ -1,10 +1,10 @@
-//! `table`: cells of a sparse table are set, read and deleted, alone, by the row and by the column.
+//! `table`: cells of a sparse table are set, read and deleted, one at a time, by row and by column.
 //!
-//! A run keeps its table by row, by column, both ways, or in three dimensions with two of the six orders.
-//! Rows and columns are named by labels that are easily confused. Rows are replaced by others that have
-//! some of their columns; values reach from nothing to several kilobytes, and stand at the limit and a byte
-//! beyond; now and then a cell is not in the table's dimensions, a label fits into no key, what is asked for has
-//! no order, or names an axis twice, and orders share keys. Looks at snapshot conflict with nothing.
+//! Each run keeps its table by row, by column, both ways, or in three dimensions with two of the six orders. Rows
+//! and columns have labels that are easily confused. Rows are replaced by others that have some of their columns.
+//! Values have lengths from zero to several kilobytes, and sometimes the maximum length or one byte more. A few
+//! cells have the wrong number of dimensions, a few labels fit into no key, a few requests have no order or name
+//! an axis twice, and a few orders share keys. Looks at snapshot must not conflict.
 
 mod client;
 mod model;
@@ -16,9 +16,8 @@ pub use model::Model;
 pub use operations::{Answer, Op};
 pub use shape::Shape;
 
-use crate::catalogue::shared;
 use crate::{
-    catalogue::shared::fits,
+    catalogue::shared::{self, fits},
     models::labels::{Family, label},
 };
 use bytes::Bytes;
@@ -35,21 +34,17 @@ use shaketable_layers::{
     label::Label,
     once::Session,
     table::Error,
-    tx::{
-        self, Database, Env,
-        Isolation::{self},
-        Transaction,
-    },
+    tx::{self, Database, Env, Isolation, Transaction},
 };
 use shaketable_sim::seed::Stream;
 
-/// The workload, drawn.
+/// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Table {
     shape: Shape,
     /// The labels of each axis.
     families: [Family; 3],
-    /// Values have up to so many bytes.
+    /// The maximum length of values, in bytes.
     longest: usize,
     planted: Option<Planted>,
 }
@@ -146,14 +141,14 @@ impl Specimen for Table {
         self.replayed(model, op)
     }
 
-    /// Every order holds the same cells.
+    /// Reads every order. The inner error is that two orders contain different cells.
     async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
         let mut first: Option<Model> = None;
         for (space, axes) in self.shape.orders() {
             let mut found = Model::new();
             for row in shared::rows(tx, &space).await? {
                 let Ok(labels) = space.unpack::<Vec<Label>>(&row.key) else {
-                    return Ok(Err(format!("no cell's key: {}", row.key.escape_ascii())));
+                    return Ok(Err(format!("{} is not the key of a cell", row.key.escape_ascii())));
                 };
                 let mut cell: Vec<_> = axes.iter().zip(labels).collect();
                 cell.sort();
@@ -162,7 +157,7 @@ impl Specimen for Table {
             }
             match &first {
                 Some(first) if *first != found => {
-                    return Ok(Err(format!("one order holds {first:?}, another {found:?}")));
+                    return Ok(Err(format!("one order contains {first:?}, another one {found:?}")));
                 }
                 _ => first = Some(found),
             }

@@ -9,11 +9,11 @@ use shaketable::specimen::Content;
 use shaketable_layers::{label::Label, limits, table::Error};
 use std::collections::BTreeMap;
 
-/// What should be there.
+/// The expected content.
 pub type Model = BTreeMap<Vec<Label>, Content>;
 
 impl Table {
-    /// Does one call on the model.
+    /// Performs one call on the model.
     pub(super) fn replayed(&self, model: &mut Model, op: &Op) -> Result<Answer, Error> {
         let among = |cell: &[Label], axes: &[usize], of: &[Label]| {
             axes.iter().zip(of).all(|(axis, label)| cell[*axis] == *label)
@@ -101,7 +101,7 @@ impl Table {
 }
 
 impl Table {
-    /// What the table says of a cell before it looks at it.
+    /// Refuses a cell that the table refuses before it reads.
     fn accepts(&self, cell: &[Which]) -> Result<Vec<Label>, Error> {
         let dimensions = self.shape.dimensions();
         match cell.len() == dimensions {
@@ -110,7 +110,7 @@ impl Table {
         }
     }
 
-    /// What it says of a cell's sizes.
+    /// Refuses a cell whose keys or value are too large.
     fn holds(&self, cell: &[Label], value: Value) -> Result<(), Error> {
         let value = bytes(value);
         self.shape.keys(cell).iter().try_for_each(|key| Ok(limits::row(key, &value)?))

@@ -24,28 +24,28 @@ pub enum Op {
     Delete(Vec<Which>),
     /// Reads the cells with these labels on these axes: a row is axis 0, a column axis 1.
     Slice(Vec<(usize, Which)>),
-    /// Replaces them by these, which are given by their other labels.
+    /// Replaces the cells with these labels by the given ones, which are given by their other labels.
     Replace(Vec<(usize, Which)>, Vec<(Vec<Which>, Value)>),
-    /// Reads up to so many cells of a slice, behind a cell.
+    /// Reads up to this many cells of a slice, after a cell.
     Page(Vec<(usize, Which)>, Option<Vec<Which>>, usize),
-    /// Asks for a table of these orders; the subspaces of some share keys.
+    /// Configures a table with these orders; the subspaces of some share keys.
     Orders(Vec<(u8, Vec<usize>)>),
 }
 
-/// What it answers.
+/// What a call returns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
     /// Written.
     Written,
     /// The cell's value.
     Value(Option<Content>),
-    /// The cells with the labels that were not given, in the order of labels.
+    /// The cells without the labels that were given, in the order of labels.
     Cells(Vec<(Vec<Content>, Content)>),
     /// The cells with all their labels, in an order of the table.
     Page(Vec<(Vec<Content>, Content)>),
 }
 
-/// So many bytes of this number.
+/// A value: a byte, and the number of its repetitions.
 pub(super) type Value = (u8, usize);
 
 pub(super) fn labels(which: &[Which]) -> Vec<Label> {
@@ -56,7 +56,7 @@ pub(super) fn bytes((byte, length): Value) -> Bytes {
     vec![byte; length].into()
 }
 
-/// Cells without the labels on these axes.
+/// The answer with these cells, without their labels on the fixed axes.
 pub(super) fn cells<'a, V: AsRef<[u8]> + 'a>(
     cells: impl IntoIterator<Item = (&'a Vec<Label>, &'a V)>,
     fixed: &[usize],
@@ -68,7 +68,7 @@ pub(super) fn cells<'a, V: AsRef<[u8]> + 'a>(
     Answer::Cells(cells.into_iter().map(cell).collect())
 }
 
-/// Cells with all their labels, as they come.
+/// The answer with these cells and all their labels.
 pub(super) fn page<'a>(cells: impl IntoIterator<Item = (&'a Vec<Label>, Content)>) -> Answer {
     let cell = |(cell, value): (&Vec<Label>, Content)| {
         (cell.iter().map(|label| Content::from(label.packed())).collect(), value)
@@ -76,12 +76,12 @@ pub(super) fn page<'a>(cells: impl IntoIterator<Item = (&'a Vec<Label>, Content)
     Answer::Page(cells.into_iter().map(cell).collect())
 }
 
-/// The fixed axes, their labels, and the two as a layer takes them.
+/// The fixed axes, and their labels.
 pub(super) fn fixed(fixed: &[(usize, Which)]) -> (Vec<usize>, Vec<Label>) {
     fixed.iter().map(|(axis, which)| (*axis, label(*which))).unzip()
 }
 
-/// A subspace of [`Op::Orders`]: some are the same, or in each other.
+/// A subspace of [`Op::Orders`]: some are equal, and some contain others.
 pub(super) fn subspace(number: u8) -> Subspace {
     match number {
         0 => Subspace::from("T"),
@@ -92,13 +92,13 @@ pub(super) fn subspace(number: u8) -> Subspace {
     }
 }
 
-/// Whether one of the two subspaces is in the other.
+/// Whether one of the two subspaces contains the other.
 pub(super) fn nest(a: u8, b: u8) -> bool {
     a == b || matches!((a.min(b), a.max(b)), (0, 1 | 3 | 4) | (1, 4))
 }
 
 impl Table {
-    /// One call, drawn.
+    /// Draws one call.
     pub(super) fn drawn(&self) -> BoxedStrategy<Op> {
         let dimensions = self.shape.dimensions();
         let families = self.families;
@@ -128,7 +128,7 @@ impl Table {
         wide[0] = Just(Family::oversize()).boxed();
         let wide = move || wide.clone();
         let row = |axis: usize| move |which: Which| vec![(axis, which)];
-        // An axis twice, one that there is not, all of them, and one that is too long.
+        // An axis twice, an axis that does not exist, all axes, and a label that is too long.
         let odd = prop_oneof![
             (families[0].one(), families[0].one()).prop_map(|(a, b)| vec![(0, a), (0, b)]),
             families[0].one().prop_map(row(dimensions)),

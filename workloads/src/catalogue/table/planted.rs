@@ -1,4 +1,4 @@
-//! Tables done wrong, one bug at a time.
+//! Planted bugs: tables implemented or used wrongly.
 
 use super::{
     Answer, Op, Shape,
@@ -31,14 +31,14 @@ shaketable::planted_bugs! {
     DeleteRowByRow = "delete-row-by-row", "a row is deleted in the first order only", "an order forgotten on one path";
     SnapshotReplace = "snapshot-replace", "the old cells of a row are read at snapshot", "a decision on a snapshot read";
     RowsMerge = "rows-merge", "setting a row leaves the columns that are not given", "an update taken for a replacement";
-    OrderOnItsOwn = "order-on-its-own", "the second order is written in a transaction of its own", "an index outside the transaction";
+    OrderOnItsOwn = "order-on-its-own", "the second order is written in a separate transaction", "an index outside the transaction";
     FirstBatch = "first-batch", "the first batch of a range read is taken for the whole row", "a range that is longer than a batch";
     TextLabels = "text-labels", "labels are stored as text, so that row 1 is row \"1\"", "labels without their types";
-    EmptyIsAbsent = "empty-is-absent", "an empty value reads as an unassigned cell", "absent and empty taken for one";
-    SliceAtSnapshot = "slice-at-snapshot", "a slice is read at snapshot, however it is asked for", "a dropped conflict range";
-    LastAgain = "last-again", "a page begins with the last cell of the one before", "a cursor that is the last key";
-    AxisTwice = "axis-twice", "an axis that is given twice counts once", "a question that is not checked";
-    LargestRefused = "largest-refused", "a value as large as can be is refused", "a limit that is off by one";
+    EmptyIsAbsent = "empty-is-absent", "an empty value is read as an unassigned cell", "absent and empty treated alike";
+    SliceAtSnapshot = "slice-at-snapshot", "a slice is read at snapshot, whatever isolation was requested", "a dropped conflict range";
+    LastAgain = "last-again", "a page begins with the last cell of the page before", "a cursor that is the last key";
+    AxisTwice = "axis-twice", "an axis that is given twice counts once", "a request that is not checked";
+    LargestRefused = "largest-refused", "a value of the maximum size is refused", "a limit that is off by one";
 }
 
 impl Planted {
@@ -56,7 +56,7 @@ impl Planted {
     }
 }
 
-/// Does a call with the bug in it, or as it should be where the bug does not touch it.
+/// Performs a call with the bug, or correctly if the bug does not change this call.
 pub async fn perform<T: Transaction>(
     planted: Planted,
     shape: Shape,
@@ -65,7 +65,7 @@ pub async fn perform<T: Transaction>(
     isolation: Isolation,
 ) -> Result<Answer, Error> {
     let (by_row, row_axes) = shape.orders().swap_remove(0);
-    // What is to be refused is refused as it should be.
+    // What must be refused is refused correctly.
     if let (true, Op::Replace(..)) = (planted.replaces(), op)
         && (is_odd(op) || !fits(op))
     {
@@ -79,7 +79,7 @@ pub async fn perform<T: Transaction>(
             replace_first(tx, shape, &by_row, fixed[0].1, new)
         }
         (Planted::RowsMerge, Op::Replace(fixed, new)) if shape != Shape::Cube && !new.is_empty() => {
-            // Refused where it should be.
+            // For the refusal.
             right(shape, tx, &Op::Slice(fixed.clone()), isolation).await?;
             for (at, value) in new {
                 let mut cell = labels(at);
@@ -168,7 +168,7 @@ pub async fn perform<T: Transaction>(
     }
 }
 
-/// Whether a replacement is not of one line by cells of it.
+/// Whether a replacement is not of one row or column by cells of it.
 fn is_odd(op: &Op) -> bool {
     match op {
         Op::Replace(fixed, new) => {
@@ -195,14 +195,14 @@ fn no_page() -> Error {
 }
 
 impl Planted {
-    /// Whether the bug replaces lines its own way.
+    /// Whether the bug performs replacements in its own way.
     fn replaces(self) -> bool {
         use Planted::*;
         matches!(self, SetRowAsPrinted | DeleteRowByRow | RowsMerge | SnapshotReplace)
     }
 }
 
-/// A row is cleared in the first order, and its new cells are set in every one.
+/// Clears a row in the first order only, and writes its new cells in every order.
 fn replace_first<T: Transaction>(
     tx: &T,
     shape: Shape,

@@ -48,7 +48,7 @@ impl Shape {
         orders.filter(|_| fixed.len() < self.dimensions()).find(begins)
     }
 
-    /// A cell's key in each order.
+    /// The key of a cell in each order.
     pub(super) fn keys(self, cell: &[Label]) -> Vec<Vec<u8>> {
         let key = |(space, axes): (Subspace, Vec<usize>)| {
             let labels = axes.iter().map(|axis| cell[*axis].packed());

@@ -1,8 +1,10 @@
 //! How a client performs an operation: uploads a blob, collects what others left, reads page by page.
 
 use super::{Answer, Life, Op, Upload, Wish, steps::Pulse};
-use crate::catalogue::blob;
-use crate::catalogue::shared::{self, ended, unexpected};
+use crate::catalogue::{
+    blob,
+    shared::{self, ended, unexpected},
+};
 use bytes::Bytes;
 use shaketable::{
     specimen::{Content, Recorded, Specimen},
@@ -19,15 +21,15 @@ use shaketable_layers::{
 };
 use std::time::Duration;
 
-/// What a client holds.
+/// The state of a client.
 pub struct Client<D: Database> {
     pub(super) session: Session<D>,
-    /// What its last upload expected.
+    /// What the client's last upload expected.
     pub(super) expected: Expect,
 }
 
 impl Upload {
-    /// Does an operation.
+    /// Performs an operation.
     pub(super) async fn perform<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
         let db = &client.session.database().clone();
         let blobs = &self.blobs();
@@ -93,7 +95,7 @@ impl Upload {
         }
     }
 
-    /// What the wish means for the blob as it is now.
+    /// The expectation that a wish means for the current blob.
     pub(super) async fn expectation<D: Database>(
         &self,
         db: &D,
@@ -113,7 +115,7 @@ impl Upload {
         })
     }
 
-    /// Puts some parts, each in a transaction of its own.
+    /// Writes some parts, each in a separate transaction.
     pub(super) async fn put<D: Database>(
         &self,
         db: &D,
@@ -133,7 +135,7 @@ impl Upload {
         }
     }
 
-    /// The transaction that ends an upload, with calls before it and behind it.
+    /// The transaction that ends an upload, with calls before and after the end.
     async fn end<T: Transaction>(
         &self,
         tx: T,
@@ -162,7 +164,7 @@ impl Upload {
         Ok(answers)
     }
 
-    /// Leaves an upload to the collector; waits, perhaps, until it is gone.
+    /// Leaves an upload to the collector; waits until it is collected if requested.
     async fn leave<D: Database>(
         &self,
         db: &D,
@@ -176,7 +178,7 @@ impl Upload {
         if !waits {
             return Ok(Outcome::Answered(Answer::Unseen));
         }
-        // A part may land late, and be a sign of life; not again and again.
+        // A part may commit late and be a sign of life, but not repeatedly.
         for _ in 0..4 {
             blobs.collect(db, self.patience()).await?;
             let look = db.run(|tx, _| async move {
@@ -220,12 +222,12 @@ impl Upload {
     }
 }
 
-/// What was read.
+/// The answer with what was read.
 pub(super) fn read_as(read: Option<(Generation, Bytes)>) -> Outcome<Answer> {
     Outcome::Answered(Answer::Content(read.map(|(generation, bytes)| (generation, Content::from(&bytes)))))
 }
 
-/// What an error says that nobody expected.
+/// The outcome for an error of an operation without a refusal.
 pub(super) fn refused(error: Error) -> Outcome<Answer> {
     match error {
         Error::NoUpload(_) => Outcome::Answered(Answer::Collected),
@@ -236,7 +238,7 @@ pub(super) fn refused(error: Error) -> Outcome<Answer> {
     }
 }
 
-/// How the transaction ended that others see.
+/// The outcome of the transaction with the visible effect.
 pub(super) fn applied<A>(
     outcome: once::Outcome<A, Error>,
     expect: Expect,
@@ -248,7 +250,7 @@ pub(super) fn applied<A>(
     })
 }
 
-/// The answer that was recorded.
+/// The recorded answer.
 pub(super) fn only(Recorded(mut answers): Recorded<Answer>) -> Answer {
     answers.pop().unwrap_or(Answer::Unseen)
 }

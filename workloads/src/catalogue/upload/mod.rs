@@ -1,15 +1,18 @@
-//! `upload`: blobs beyond one transaction are uploaded in parts, read page by page, given up and collected.
+//! `upload`: blobs that are too large for one transaction are uploaded in parts, read page by page, given up and
+//! collected.
 //!
-//! Parts are a few bytes, so that an upload and a paged read are many small transactions among which
-//! others come: uploads of the same blob, writes and deletions, and collectors that wait for a sign of life
-//! for a moment or for a second. Some uploads go step by step: begun again, under a name that is not theirs,
-//! with parts out of order, put twice with the same bytes and with others, too long, missing, finished too
-//! early, given up and begun anew; several steps in one transaction, a refused one among them. Each answer is
-//! compared with what the uploader knows. What ends an upload composes with calls on blobs before and after
-//! it. Uploaders die midway, by themselves or because their client does.
+//! Parts have a few bytes, so that an upload and a paged read are many small transactions, between which others
+//! commit: uploads of the same blob, writes and deletions, and collectors that wait for a sign of life for a
+//! moment or for a second.
 //!
-//! A blob is at every version one content as a whole, a reader's pages are all of one, and no collector
-//! removes an upload that showed a sign of life while it waited.
+//! Some uploads go step by step. They are begun again, also for another blob; their parts are out of order,
+//! repeated with the same bytes and with others, too long, or missing; they are finished too early, given up and
+//! begun anew. Several steps, including refused ones, are performed in one transaction. What each step returns is
+//! compared with what the uploader knows. The transaction that ends an upload also contains calls on blobs, before
+//! and after the end. Some uploaders stop midway, by themselves or because their client dies.
+//!
+//! At every version a blob has the content of one writer, all pages of a reader belong to one content, and no
+//! collector removes an upload that showed a sign of life while the collector waited.
 
 mod client;
 mod model;
@@ -20,8 +23,10 @@ mod steps;
 pub use client::Client;
 pub use operations::{Answer, Deed, Done, Life, Op, Wish};
 
-use crate::catalogue::blob::{self, Blob};
-use crate::catalogue::shared::{self, check_ended, session_keys};
+use crate::catalogue::{
+    blob::{self, Blob},
+    shared::{self, check_ended, session_keys},
+};
 use bytes::Bytes;
 use client::only;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
@@ -29,7 +34,7 @@ use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
-    sessions::{self},
+    sessions,
     workload::{Bug, Outcome, Step, Workload},
 };
 use shaketable_layers::{
@@ -40,24 +45,24 @@ use shaketable_layers::{
 use shaketable_sim::{proto::Mutation, seed::Stream};
 use std::{ops::Range, time::Duration};
 
-/// The workload, drawn.
+/// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Upload {
     clients: usize,
     operations: Range<usize>,
-    /// The names of blobs, as `blob` has them: the first of them, and how many.
+    /// The names of blobs, as in the workload `blob`: the first one, and how many.
     names: (usize, usize),
-    /// Bytes of a chunk.
+    /// The number of bytes in a chunk.
     chunk: usize,
-    /// Chunks of a part.
+    /// The number of chunks in a part.
     part: usize,
-    /// Uploads have up to so many bytes.
+    /// The maximum length of an upload, in bytes.
     longest: usize,
-    /// How long a collector waits for a sign of life, milliseconds.
+    /// How long a collector waits for a sign of life, in milliseconds.
     patience: u64,
-    /// How long an uploader waits between two steps, milliseconds.
+    /// The pause of an uploader between two steps, in milliseconds.
     pause: u64,
-    /// The timeout that clients set on their database, milliseconds.
+    /// The timeout that clients set on their database, in milliseconds.
     timeout: Option<i32>,
     planted: Option<Planted>,
 }
@@ -75,18 +80,18 @@ impl Upload {
         Blobs::with_sizes(blob::space(), self.chunk, self.chunk * self.part).expect("sizes within the limits")
     }
 
-    /// The data in parts, numbered.
+    /// The data in parts, with their numbers.
     fn parts(&self, data: &[u8]) -> Vec<(u64, Bytes)> {
         let part = |(number, part)| (number, Bytes::copy_from_slice(part));
         (0..).zip(data.chunks(self.chunk * self.part)).map(part).collect()
     }
 
-    /// Bytes of a chunk.
+    /// The number of bytes in a chunk.
     fn chunk(&self) -> usize {
         self.chunk
     }
 
-    /// Chunks of a part.
+    /// The number of chunks in a part.
     fn chunks(&self) -> usize {
         self.part
     }
@@ -97,7 +102,7 @@ impl Upload {
     }
 }
 
-/// Where uploads are as long as nobody reads them.
+/// Where uploads are stored as long as they are not visible.
 fn unseen() -> [Subspace; 4] {
     [2, 3, 4, 5].map(|kind| blob::space().subspace(&(kind,)))
 }
@@ -124,8 +129,8 @@ impl Workload for Upload {
         ]
     }
 
-    /// Parts, and what the collector does, are nothing that a reader of blobs could see; nor is the record of
-    /// an operation.
+    /// Parts, and the work of collectors, are not visible to readers of blobs; neither is the record of an
+    /// operation.
     fn is_effect(&self, mutations: &[Mutation]) -> bool {
         let [content, records, marks, signs] = unseen();
         let unseen = [content, records, marks, signs, Subspace::from("sessions")];
@@ -219,7 +224,7 @@ impl Workload for Upload {
         Ok(blob::stored(tx).await?.map(drop))
     }
 
-    /// Collects what is left of uploads, which is all that is under way: only the blobs remain.
+    /// Collects all uploads that are in progress; then only the blobs remain.
     async fn check<D: Database>(&self, db: &D, model: &blob::Model) -> tx::Result<Result<(), String>> {
         let blobs = &self.blobs();
         let [_, records, _, signs] = &unseen();
@@ -245,7 +250,7 @@ impl Workload for Upload {
         Ok(stored.and_then(|stored| match (stored == *model, left) {
             (true, 0) if swept == under_way => Ok(()),
             (true, 0) => Err(format!("collected {swept:?} of {under_way:?}")),
-            (true, left) => Err(format!("{left} keys of uploads are left behind a collection of all")),
+            (true, left) => Err(format!("{left} keys of uploads are left after a collection of all uploads")),
             (false, _) => Err(format!("the database holds {stored:?}, should hold {model:?}")),
         }))
     }
@@ -276,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_uploaded_is_no_effect_until_it_is_switched() {
+    fn an_upload_has_no_effect_until_it_ends() {
         let workload: Upload = Upload::draw(&mut Seed(1).stream("x"), None);
         let [content, record, ..] = unseen().map(|space| Bytes::from(space.pack(&(1,))));
         let slot = Mutation::Set(slots().key(1), Bytes::from_static(b"x"));

@@ -1,4 +1,4 @@
-//! The sequential model: the blobs. An upload is seen by others in the transaction that ends it.
+//! The sequential model: the blobs. An upload becomes visible in the transaction that ends it.
 
 use super::{Answer, Life, Op, Upload, Wish};
 use crate::catalogue::blob::{self, Stored, change, writable};
@@ -9,7 +9,7 @@ use shaketable::{
 use shaketable_layers::blob::{Error, Expect, Generation};
 
 impl Upload {
-    /// Does one step of the truth on the model.
+    /// Performs one operation on the model, at its place in the history, and checks what it returned.
     pub(super) fn follow(&self, model: &mut blob::Model, step: &Step<'_, Self>) -> Result<(), String> {
         let at = At {
             stamp: step.stamp,
@@ -38,14 +38,14 @@ impl Upload {
         match fits {
             true => Ok(()),
             false => Err(format!(
-                "answered {:?} where the blobs are {model:?}{}",
+                "returned {:?}, but the blobs are {model:?}{}",
                 step.answer,
-                if step.committed { ", and committed what others can see" } else { "" }
+                if step.committed { ", and committed a visible change" } else { "" }
             )),
         }
     }
 
-    /// Does on the model what an operation does in the transaction that others see.
+    /// Performs the visible part of an operation on the model.
     fn replay(&self, model: &mut blob::Model, op: &Op, at: &At, expect: Expect) -> Result<Answer, Error> {
         let blob = self.blob();
         let call = |model: &mut blob::Model, calls: &[blob::Op]| {
@@ -76,7 +76,7 @@ impl Upload {
 }
 
 impl Upload {
-    /// An operation with a transaction that others see, or that looks at blobs, at its place.
+    /// Checks an operation with a visible transaction, or one that reads blobs.
     fn seen(
         &self,
         model: &mut blob::Model,
@@ -101,13 +101,13 @@ impl Upload {
         let expected = replayed.unwrap_or_else(|e| Answer::Refused(expect, e.to_string()));
         match answer {
             Some(answer) if *answer != expected => {
-                Err(format!("answered {answer:?} where the model answers {expected:?}"))
+                Err(format!("returned {answer:?}, the model returns {expected:?}"))
             }
-            _ if committed && is_refused => Err(format!("committed where the model answers {expected:?}")),
+            _ if committed && is_refused => Err(format!("committed, the model returns {expected:?}")),
             _ if committed && looks => Err("committed a write".to_owned()),
             _ if is_refused => Ok(()),
-            // What finds nothing to change commits nothing that others see.
-            _ if !committed && after != *model => Err("answered, but nothing was committed".to_owned()),
+            // An operation that changes nothing commits nothing visible.
+            _ if !committed && after != *model => Err("returned, but nothing was committed".to_owned()),
             _ => {
                 *model = after;
                 Ok(())
@@ -116,7 +116,7 @@ impl Upload {
     }
 }
 
-/// Whether a blob in this generation is what was expected.
+/// Whether a blob with this generation meets the expectation.
 pub(super) fn meets(expected: Expect, now: Option<Generation>) -> bool {
     match expected {
         Expect::Anything => true,

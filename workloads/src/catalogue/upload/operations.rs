@@ -14,13 +14,13 @@ pub enum Op {
     Upload(usize, Data, Wish),
     /// Uploads a blob step by step.
     Life(Life),
-    /// Begins an upload, and leaves it behind so many parts; waits, perhaps, until it is collected.
+    /// Begins an upload and abandons it after this many parts; waits until it is collected if true.
     Leave(usize, Data, usize, bool),
-    /// Collects what was left.
+    /// Collects what was abandoned.
     Collect,
-    /// Calls on blobs in one transaction.
+    /// Performs calls on blobs in one transaction.
     Calls(Vec<blob::Op>),
-    /// Reads a blob page by page; at once, or with a pause before each page.
+    /// Reads a blob page by page, with a pause before each page if true.
     Pages(usize, bool),
 }
 
@@ -29,7 +29,7 @@ pub enum Op {
 pub enum Wish {
     /// Nothing.
     Anything,
-    /// That it is new.
+    /// That it does not exist.
     Absent,
     /// That it is as it was before the upload.
     AsSeen,
@@ -41,9 +41,9 @@ pub struct Life {
     pub(super) name: usize,
     pub(super) data: Data,
     pub(super) wish: Wish,
-    /// The steps; what is in one list is done in one transaction.
+    /// The steps; those in one list are performed in one transaction.
     pub(super) steps: Vec<Vec<Deed>>,
-    /// Calls in the transaction that ends it, before the end and behind it.
+    /// Calls in the transaction that ends the upload, before and after the end.
     pub(super) calls: [Vec<blob::Op>; 2],
 }
 
@@ -52,15 +52,15 @@ pub struct Life {
 pub enum Deed {
     /// Begins it, or begins it again.
     Begin,
-    /// Begins it, and then with chunks, and with parts, of other sizes, and for another blob.
+    /// Begins it, and then again with other sizes of chunks and of parts, and for another blob.
     BeginOther,
-    /// Puts the part of this number.
+    /// Writes the part with this number.
     Put(u64),
-    /// Puts something else under this number.
+    /// Writes other data as the part with this number.
     PutOther(u64, Data),
-    /// Asks which parts have come.
+    /// Reads which parts exist.
     Parts,
-    /// Asks which uploads are under way, so many at a time.
+    /// Reads which uploads are in progress, in pages of this size.
     List(usize),
     /// Tries to end it, if something is missing.
     Finish,
@@ -68,40 +68,41 @@ pub enum Deed {
     Abandon,
 }
 
-/// What a step answered.
+/// What a step returned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Done {
     /// Done.
     Done,
-    /// Whether the upload was under way.
+    /// Whether the upload was in progress.
     Was(bool),
-    /// The parts that have come.
+    /// The parts that exist.
     Parts(Vec<(u64, u64)>),
-    /// Refused, in these words.
+    /// Refused, with this message.
     Refused(String),
 }
 
-/// What it answered.
+/// What an operation returned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
-    /// What the calls answered.
+    /// What the calls returned.
     Calls(Vec<blob::Answer>),
-    /// Uploaded into the place of what was expected; and what the calls before and behind that answered.
+    /// The expectation, what the calls before the end returned, the new generation, and what the calls after the
+    /// end returned.
     Uploaded(Expect, Vec<blob::Answer>, Generation, Vec<blob::Answer>),
-    /// The last transaction was refused, where this was expected, in these words.
+    /// The last transaction was refused, with this expectation and this message.
     Refused(Expect, String),
     /// The upload has been collected.
     Collected,
     /// What was read page by page, with its generation.
     Content(Option<(Generation, Content)>),
-    /// It changed while it was read: from this generation to that.
+    /// The blob changed while it was read, from this generation to that one.
     Changed(Generation, Option<Generation>),
-    /// Nothing that anybody could see.
+    /// Nothing visible.
     Unseen,
 }
 
 impl Upload {
-    /// What a client does, drawn.
+    /// Draws the operations of a client.
     pub(super) fn drawn(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
         let (blob, longest, part) = (self.blob(), self.longest, self.chunk * self.part);
         let name = || 0..self.names.1;
@@ -135,7 +136,7 @@ impl Upload {
                 Op::Life(Life { name, data, wish, steps, calls: [before, behind] })
             });
         let long = prop_oneof![30 => name(), 1 => 1_000..1_002usize];
-        // A bug is brought forward.
+        // Operations that reveal the planted bug are drawn more often.
         let often =
             |is: fn(Planted) -> bool, usually: u32| if self.planted.is_some_and(is) { 30 } else { usually };
         let op = prop_oneof![

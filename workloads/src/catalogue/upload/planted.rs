@@ -1,4 +1,4 @@
-//! Uploads done wrong, one bug at a time.
+//! Planted bugs: uploads implemented or used wrongly.
 
 use super::{
     Answer, Client, Deed, Done, Op, Upload, Wish,
@@ -21,27 +21,27 @@ use shaketable_layers::{
 
 shaketable::planted_bugs! {
     Unrecorded = UNRECORDED, "the last transaction of an upload is retried after an unknown result without an operation record", "an upload that is finished twice";
-    InPlace = "in-place", "parts are appended to the blob itself", "an upload where everybody reads";
-    SwitchFirst = "switch-first", "the manifest names the new content before its parts have come", "an upload in the wrong order";
-    NotCompared = "not-compared", "what was expected of the blob is not compared when the upload takes its place", "a switch without a comparison";
-    PagesUnchecked = "pages-unchecked", "a reader does not look at the generation from page to page", "a reader that trusts the offset";
-    PartUnchecked = "part-unchecked", "a part does not make sure that its upload is still under way", "a blind write of a part";
-    CollectAtSnapshot = "collect-at-snapshot", "the collector reads at snapshot which uploads are under way", "a collector without isolation";
-    PartsCounted = "parts-counted", "a part's number is how many have come before", "parts that are appended";
-    PartsAtSnapshot = "parts-at-snapshot", "the parts that have come are read at snapshot, however they are asked for", "a dropped conflict range";
-    OldKept = "old-kept", "the content that an upload replaces is left where it is", "a switch that only moves the pointer";
-    AgeInVersions = "age-in-versions", "the collector takes an upload for dead that began long ago by the count of versions", "the layer's own collector, as it was";
-    SeenIsDead = "seen-is-dead", "the collector removes every upload that was there before it waited", "a collector that looks for the name only";
-    SignOfBeginning = "sign-of-beginning", "a part that is put is no sign of life", "a lease that is not renewed";
+    InPlace = "in-place", "parts are appended to the blob itself", "an upload that every reader sees";
+    SwitchFirst = "switch-first", "the manifest names the new content before its parts are written", "an upload in the wrong order";
+    NotCompared = "not-compared", "the expectation is not compared when the upload ends", "a switch without a comparison";
+    PagesUnchecked = "pages-unchecked", "a reader does not compare the generation between pages", "a reader that trusts the offset";
+    PartUnchecked = "part-unchecked", "a part does not check that its upload is still in progress", "a blind write of a part";
+    CollectAtSnapshot = "collect-at-snapshot", "the collector reads at snapshot which uploads are in progress", "a collector without isolation";
+    PartsCounted = "parts-counted", "the number of a part is the number of parts before it", "parts that are appended";
+    PartsAtSnapshot = "parts-at-snapshot", "the parts that exist are read at snapshot, whatever isolation was requested", "a dropped conflict range";
+    OldKept = "old-kept", "the content that an upload replaces is not cleared", "a switch that only moves the pointer";
+    AgeInVersions = "age-in-versions", "the collector removes uploads that began many versions ago", "an earlier version of the layer's own collector";
+    SeenIsDead = "seen-is-dead", "the collector removes every upload that existed before it waited", "a collector that compares only the name";
+    SignOfBeginning = "sign-of-beginning", "writing a part is no sign of life", "a lease that is not renewed";
     TailOfPart = "tail-of-part", "a shorter part leaves the end of the one that it replaces", "a write without a clear";
     GapTaken = "gap-taken", "an upload is finished without a part in the middle", "parts that are counted, not compared";
     ShortTaken = "short-taken", "an upload is finished with a short part in the middle", "parts that are counted, not measured";
-    AbandonKeeps = "abandon-keeps", "an upload that is given up leaves its content", "a forgotten clear";
-    AnotherBlob = "another-blob", "an upload that is under way is begun for another blob", "an id that is not compared";
+    AbandonKeeps = "abandon-keeps", "an upload that is given up keeps its content", "a forgotten clear";
+    AnotherBlob = "another-blob", "an upload that is in progress is begun for another blob", "an id that is not compared";
 }
 
 impl Planted {
-    /// Whether the bug is one of uploads as a whole.
+    /// Whether the bug affects uploads as a whole.
     pub(super) fn uploads(self) -> bool {
         matches!(
             self,
@@ -55,23 +55,23 @@ impl Planted {
         )
     }
 
-    /// Whether it is one of readers.
+    /// Whether it affects readers.
     pub(super) fn reads(self) -> bool {
         self == Planted::PagesUnchecked
     }
 
-    /// Whether it is one of collectors.
+    /// Whether it affects collectors.
     pub(super) fn collects(self) -> bool {
         matches!(self, Planted::CollectAtSnapshot | Planted::AgeInVersions | Planted::SeenIsDead)
     }
 
-    /// Whether the bug shows where uploads take longer than collectors wait.
+    /// Whether the bug is revealed by uploads that take longer than collectors wait.
     pub(super) fn is_impatient(self) -> bool {
         matches!(self, Planted::AgeInVersions | Planted::SeenIsDead | Planted::SignOfBeginning)
     }
 }
 
-/// Does an operation that the bug touches; `None` when it leaves this one as it is.
+/// Performs an operation that the bug changes; `None` for every other operation.
 pub async fn apply<D: Database>(
     planted: Planted,
     workload: &Upload,
@@ -85,7 +85,7 @@ pub async fn apply<D: Database>(
             let collected = collect(planted, workload, db).await;
             collected.map_or_else(|e| refused(e.error), |()| Outcome::Answered(Answer::Unseen))
         }
-        // A name that is too long is refused as it should be.
+        // A name that is too long is refused correctly.
         (_, Op::Upload(name, data, wish)) if planted.uploads() && *name < 1_000 => {
             let (name, data) = (workload.name(*name), data.bytes());
             upload(planted, workload, client, name, &data, *wish).await.unwrap_or_else(|e| refused(e.error))
@@ -94,7 +94,7 @@ pub async fn apply<D: Database>(
     })
 }
 
-/// Does a step that the bug touches; `None` when it leaves this one as it is.
+/// Performs a step that the bug changes; `None` for every other step.
 pub async fn step<T: Transaction>(
     planted: Planted,
     workload: &Upload,
@@ -178,7 +178,7 @@ pub async fn step<T: Transaction>(
     })
 }
 
-/// What a step answers.
+/// What a step returned.
 fn said(done: Result<Done, Error>) -> Result<Done, Error> {
     match done {
         Err(e) if e.fdb().is_none() => Ok(Done::Refused(e.to_string())),
@@ -186,7 +186,7 @@ fn said(done: Result<Done, Error>) -> Result<Done, Error> {
     }
 }
 
-/// Clears what is known of an upload but its content.
+/// Clears everything that is stored about an upload, except for its content.
 fn forget<T: Transaction>(tx: &T, upload: UploadId) {
     tx.clear(&record(upload));
     tx.clear(&blob::space().pack(&(5, TupleBytes::from(&upload.0[..]))));
@@ -203,7 +203,7 @@ fn record(upload: UploadId) -> Vec<u8> {
     blob::space().pack(&(3, TupleBytes::from(&upload.0[..])))
 }
 
-/// An upload, done as the bug does it.
+/// Performs an upload with the bug.
 async fn upload<D: Database>(
     planted: Planted,
     workload: &Upload,
@@ -218,7 +218,7 @@ async fn upload<D: Database>(
     client.expected = expect;
     let session = &mut client.session;
     let uploaded = |generation| Answer::Uploaded(expect, Vec::new(), generation, Vec::new());
-    // What a session has recorded is an answer, also for whoever resolves it.
+    // What a session has recorded is an answer, also when it is resolved.
     let told = |outcome: once::Outcome<Generation, Error>| applied(outcome, expect, uploaded);
     let upload = UploadId::draw(db.env());
     if planted != Planted::InPlace {
@@ -302,7 +302,7 @@ async fn upload<D: Database>(
                 session.apply(|tx| async move { blobs.finish_upload(&tx, upload, Expect::Anything).await });
             told(ended.await)
         }
-        // The record is all that the other bugs leave away.
+        // The other bugs only omit the record.
         _ => {
             workload.put(db, upload, &parts).await?;
             match db.run(|tx, _| async move { blobs.finish_upload(&tx, upload, expect).await }).await {
@@ -316,7 +316,7 @@ async fn upload<D: Database>(
     })
 }
 
-/// Names the upload in the blob's manifest, whatever has come of it; clears what was there, or not.
+/// Names the upload in the blob's manifest, whatever its state; clears the previous content if `clears` is true.
 async fn switch<T: Transaction>(
     tx: &T,
     workload: &Upload,
@@ -340,7 +340,7 @@ async fn switch<T: Transaction>(
     Ok(Generation { version, step: 0 })
 }
 
-/// Reads page by page, each at the offset behind the last one, until nothing comes.
+/// Reads page by page, each at the offset after the previous one, until there is nothing left.
 async fn pages<D: Database>(workload: &Upload, db: &D, name: &[u8]) -> Outcome<Answer> {
     let blobs = &workload.blobs();
     let opened = db.run(|tx, _| async move { blobs.stat(&tx, name, Snapshot).await }).await;
@@ -361,8 +361,8 @@ async fn pages<D: Database>(workload: &Upload, db: &D, name: &[u8]) -> Outcome<A
     }
 }
 
-/// Collects by the age of uploads, or what it has seen before it waited, or without making sure that they
-/// still are under way.
+/// Collects by the age of uploads, or what existed before the wait, or without a check that uploads are still in
+/// progress.
 async fn collect<D: Database>(planted: Planted, workload: &Upload, db: &D) -> Result<(), RunError<Error>> {
     let blobs = &workload.blobs();
     let records = &blob::space().subspace(&(3,));

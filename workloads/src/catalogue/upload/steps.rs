@@ -1,11 +1,10 @@
 //! Uploads that go step by step.
 //!
-//! Each answer is compared with what the uploader knows of its upload, a [`Draft`]. After a silence a collector may
-//! have removed the upload, so that there can be several drafts until an answer decides between them.
+//! What each step returns is compared with what the uploader knows of its upload, a [`Draft`]. After a silence a
+//! collector may have removed the upload, so that there can be several drafts until a step decides between them.
 
 use super::{Answer, Client, Deed, Done, Life, Upload, planted};
-use crate::catalogue::blob;
-use crate::catalogue::shared::unexpected;
+use crate::catalogue::{blob, shared::unexpected};
 use futures::{FutureExt, future::BoxFuture};
 use shaketable::{
     looks,
@@ -20,18 +19,18 @@ use shaketable_layers::{
 };
 use std::{collections::BTreeMap, time::Duration};
 
-/// What there is of an upload, as its uploader knows it.
+/// What is stored of an upload, as its uploader knows it.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Draft {
     begun: bool,
     parts: BTreeMap<u64, Vec<u8>>,
 }
 
-/// Whether an upload has shown signs of life often enough. Timers, for no two clocks agree.
+/// Whether an upload has shown signs of life often enough. This uses timers, because clocks differ.
 pub(super) struct Pulse {
     pub(super) env: Env,
     pub(super) patience: Duration,
-    /// Ends when nobody has to believe in the last sign any more.
+    /// Ends when the last sign of life is not valid any more.
     pub(super) last: Option<BoxFuture<'static, ()>>,
 }
 
@@ -51,7 +50,7 @@ impl Pulse {
 }
 
 impl Upload {
-    /// The steps of an upload, and then those that make it what it is to be.
+    /// Performs the steps of an upload, and then those that complete it.
     pub(super) async fn live<D: Database>(
         &self,
         client: &mut Client<D>,
@@ -67,7 +66,7 @@ impl Upload {
         }
         let parts = self.parts(&life.data.bytes()).into_iter();
         let wanted: BTreeMap<u64, Vec<u8>> = parts.map(|(number, part)| (number, part.to_vec())).collect();
-        // A collector may come in between: what is there is certain only behind a look.
+        // A collector may come in between: what is stored is certain only after a look.
         loop {
             let look = [Deed::Parts, Deed::List(3)];
             self.step_by_step(client, life, upload, &look, &mut drafts, pulse).await?;
@@ -93,7 +92,7 @@ impl Upload {
         }
     }
 
-    /// Does the steps of one transaction, and compares what they answer with what the drafts say.
+    /// Performs the steps of one transaction, and compares what they return with what the drafts predict.
     async fn step_by_step<D: Database>(
         &self,
         client: &mut Client<D>,
@@ -112,7 +111,8 @@ impl Upload {
             }
             Ok::<_, Error>(Recorded(all))
         };
-        // Done again, these answer as they did before; a part behind which the upload is begun would not.
+        // If they are repeated, these return the same as before; a part that is followed by the beginning of its
+        // upload would not.
         let is_put = |deed: &Deed| matches!(deed, Deed::Put(_) | Deed::PutOther(..));
         let is_repeatable = match deeds {
             [Deed::Begin, rest @ ..] => rest.iter().all(|deed| *deed == Deed::Begin || is_put(deed)),
@@ -164,7 +164,7 @@ impl Upload {
         Ok(())
     }
 
-    /// Does a step.
+    /// Performs a step.
     async fn do_it<T: Transaction>(
         &self,
         tx: &T,
@@ -173,7 +173,7 @@ impl Upload {
         deed: &Deed,
     ) -> Result<Done, Error> {
         let (blobs, name) = (&self.blobs(), self.name(life.name));
-        // Only what must be refused is tried: an end that comes about is seen by others.
+        // Only an end that must be refused is tried, because any other one would be visible.
         if *deed == Deed::Finish && self.is_ready(tx, upload).await? {
             return Ok(Done::Done);
         }
@@ -227,7 +227,7 @@ impl Upload {
         }
     }
 
-    /// What a step should answer; puts it into the draft.
+    /// What a step should return; applies it to the draft.
     fn expect(&self, life: &Life, upload: UploadId, draft: &mut Draft, deed: &Deed) -> Done {
         let refused = |error: Error| Done::Refused(error.to_string());
         let limit = (self.chunk * self.part) as u64;
@@ -272,7 +272,7 @@ impl Upload {
         }
     }
 
-    /// What stands against ending an upload of these parts.
+    /// Why an upload of these parts must not end.
     fn missing(&self, parts: &BTreeMap<u64, u64>) -> Option<Error> {
         let (full, last) = ((self.chunk * self.part) as u64, *parts.last_key_value()?.0);
         (0..=last).find_map(|number| match parts.get(&number) {
@@ -282,19 +282,19 @@ impl Upload {
         })
     }
 
-    /// Whether an upload is under way, and nothing is missing.
+    /// Whether an upload is in progress, and nothing is missing.
     async fn is_ready<T: Transaction>(&self, tx: &T, upload: UploadId) -> Result<bool, Error> {
         let parts = self.blobs().parts(tx, upload, Serializable).await?.into_iter().collect();
         Ok(self.is_listed(tx, upload).await? && self.missing(&parts).is_none())
     }
 
-    /// Whether an upload is the one behind the id before it.
+    /// Whether an upload is listed after the id that precedes it.
     pub(super) async fn is_listed<T: Transaction>(&self, tx: &T, upload: UploadId) -> Result<bool, Error> {
         let before = UploadId(u128::from_be_bytes(upload.0).wrapping_sub(1).to_be_bytes());
         Ok(self.blobs().uploads(tx, Some(before), 1, Serializable).await? == [upload])
     }
 
-    /// What a part has in it.
+    /// The number and the bytes of a part.
     fn bytes(&self, life: &Life, deed: &Deed) -> (u64, Vec<u8>) {
         let parts = self.parts(&life.data.bytes());
         match deed {

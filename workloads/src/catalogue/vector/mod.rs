@@ -1,7 +1,8 @@
-//! `vector`: the rows of a matrix are vectors, pushed, popped, swapped, cut and scanned.
+//! `vector`: the rows of a matrix are vectors to which elements are pushed and from which they are popped,
+//! swapped, cut and scanned.
 //!
-//! Few rows, so that pushes meet; indexes that leave holes; a default that is not always empty; and in some
-//! seeds an element so far out that nothing can be pushed behind it, and no scan answers with all.
+//! There are few rows, so that pushes meet. Some indexes leave holes, and the default is not always empty. In some
+//! seeds an element has so high an index that nothing can be pushed after it, and no scan can return everything.
 
 mod model;
 mod operations;
@@ -23,27 +24,23 @@ use shaketable::{
 };
 use shaketable_layers::{
     once::Session,
-    tx::{
-        self, Database, Env,
-        Isolation::{self},
-        Transaction,
-    },
+    tx::{self, Database, Env, Isolation, Transaction},
     vector::{self, Error, Matrix},
 };
 use shaketable_sim::seed::Stream;
 
-/// The matrix' subspace.
+/// The subspace of the matrix.
 fn space() -> Subspace {
     Subspace::from("vector")
 }
 
-/// The workload, drawn.
+/// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Vector {
     rows: i64,
-    /// What holes read as: so many bytes.
+    /// The length of the value that holes are read as, in bytes.
     default: usize,
-    /// Of [`INDEXES`], how many are used.
+    /// How many of [`INDEXES`] are used.
     indexes: usize,
     planted: Option<Planted>,
 }
@@ -56,7 +53,7 @@ impl Vector {
         }
     }
 
-    /// A row: by the matrix, and where holes are empty, as the vector that the key schema says it is.
+    /// A row of the matrix. If holes are empty, it is opened as a vector, whose key schema is the same.
     fn row(&self, row: i64) -> Result<vector::Vector, Error> {
         let of_matrix = self.matrix().row(row)?;
         Ok(if self.default == 0 { vector::Vector::new(space().subspace(&(row,))) } else { of_matrix })

@@ -1,10 +1,9 @@
-//! The sequential model: the rows of a matrix; and how what is stored becomes one again.
+//! The sequential model: the rows of a matrix; and how rows are read back as a model.
 
 use super::{Answer, Call, Op, Vector, space};
 use shaketable::specimen::Content;
 use shaketable_layers::{
-    limits,
-    tx::{self},
+    limits, tx,
     vector::{Error, MAX_SCAN, MAX_VALUE_BYTES},
 };
 use std::collections::BTreeMap;
@@ -79,7 +78,7 @@ impl Row {
 }
 
 impl Vector {
-    /// Does one call on the model.
+    /// Performs one call on the model.
     pub(super) fn replayed(&self, model: &mut Model, op: &Op) -> Result<Answer, Error> {
         let default = self.default();
         is_index(op.row)?;
@@ -143,20 +142,20 @@ impl Vector {
         Ok(answer)
     }
 
-    /// What the layer says of a value before it writes.
+    /// Refuses a value that the layer refuses before it writes.
     fn fits(&self, row: i64, index: i64, byte: u8, length: usize) -> Result<Content, Error> {
         is_index(index)?;
         limits::value_up_to(MAX_VALUE_BYTES, &space().pack(&(row, index)), &vec![byte; length])?;
         Ok(Content::of(byte, length))
     }
 
-    /// The key schema read from the other end.
+    /// Reads rows back by the key schema, as a model.
     pub(super) fn read(&self, rows: &[tx::KeyValue]) -> Result<Model, String> {
         let mut model = Model::new();
         for stored in rows {
             let place = space().unpack::<(i64, i64)>(&stored.key);
             let Ok((row @ 0.., index @ 0..=LAST)) = place else {
-                return Err(format!("{} is no element's key", stored.key.escape_ascii()));
+                return Err(format!("{} is not the key of an element", stored.key.escape_ascii()));
             };
             model.entry(row).or_default().put(index, Content::from(&stored.value), &self.default());
         }

@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 use shaketable::{specimen::Content, strategies};
 use shaketable_layers::vector::MAX_VALUE_BYTES;
 
-/// One call on a row. Values are so many bytes of a number.
+/// One call on a row. A value is a byte and the number of its repetitions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Op {
     /// The row.
     pub row: i64,
-    /// What is done with it.
+    /// The call.
     pub call: Call,
 }
 
-/// What is done with a row.
+/// A call on a row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Call {
     /// Appends.
@@ -24,13 +24,13 @@ pub enum Call {
     Pop,
     /// Sets an element.
     Set(i64, u8, usize),
-    /// Exchanges two.
+    /// Exchanges two elements.
     Swap(i64, i64),
-    /// Makes it so long.
+    /// Changes the size to this number.
     Resize(i64),
-    /// Makes it at most so long.
+    /// Reduces the size to this number, if it is larger.
     Truncate(i64),
-    /// Removes the rows from that one on.
+    /// Removes the rows from this one on.
     TruncateRows(i64),
     /// Reads an element.
     Get(i64),
@@ -42,14 +42,14 @@ pub enum Call {
     IsEmpty,
     /// Reads elements.
     Scan(i64, Option<i64>),
-    /// Reads the elements that are stored from here on: those that are not the default, for a hole that was
-    /// filled is stored.
+    /// Reads the elements that are stored, from here on. Those with the default value are left out, because a hole
+    /// that was filled is stored too.
     Stored(i64, Option<i64>),
-    /// Reads how many rows there are.
+    /// Reads the number of rows.
     Rows,
 }
 
-/// What it answers.
+/// What a call returns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
     /// Written.
@@ -58,11 +58,11 @@ pub enum Answer {
     Value(Option<Content>),
     /// An index or a size.
     Number(i64),
-    /// Whether it is so.
+    /// Whether the condition holds.
     Is(bool),
     /// Elements.
     Scan(Vec<Content>),
-    /// Elements with their indexes.
+    /// Elements, with their indexes.
     Stored(Vec<(i64, Content)>),
 }
 
@@ -70,11 +70,11 @@ pub enum Answer {
 pub(super) const INDEXES: [i64; 12] =
     [0, 1, 2, 3, 5, 12, 40, -1, i64::MIN, i64::MAX, i64::MAX - 1, i64::MAX - 2];
 
-/// Of these, how many are small.
+/// How many of these are small.
 pub(super) const SMALL: usize = 7;
 
 impl Vector {
-    /// One call, drawn.
+    /// Draws one call.
     pub(super) fn drawn(&self) -> BoxedStrategy<Op> {
         let indexes = &INDEXES[..self.indexes];
         let index = || select(indexes);
@@ -84,7 +84,7 @@ impl Vector {
             let limit = strategies::lengths(60, MAX_VALUE_BYTES);
             prop_oneof![8 => 0..4usize, 6 => limit, 1 => Just(2_000), 1 => Just(99_970)]
         };
-        // Rows that nobody fills, and those that are none.
+        // Rows that are never written, and invalid ones.
         let row = || prop_oneof![60 => 0..self.rows, 1 => select(&[-1, i64::MAX, i64::MAX - 1, 256][..])];
         let rows = || prop_oneof![8 => 0..=self.rows, 1 => select(&[-1, i64::MAX, i64::MIN][..])];
         let call = prop_oneof![

@@ -1,4 +1,4 @@
-//! A vector done wrong, one bug at a time.
+//! Planted bugs: a vector implemented or used wrongly.
 
 use super::{Answer, Call, Op, Vector, space};
 use crate::catalogue::shared;
@@ -23,26 +23,26 @@ shaketable::planted_bugs! {
     Unrecorded = UNRECORDED, "a push is retried after an unknown result without an operation record", "the recipe's vector_push";
     Unwritten = UNWRITTEN, "a push is acknowledged and never committed", "a write-behind cache";
     Deferred = DEFERRED, "a push is acknowledged at once and committed with the client's next one", "batching without a wait";
-    NotAwaited = NOT_AWAITED, "the commit is begun and not waited for", "fire and forget";
-    Remembered = REMEMBERED, "a client that asks again gets what it remembers", "a cache that nobody invalidates";
-    KeptVersion = KEPT_VERSION, "a client reads at a version that it keeps for a second", "a read version shared between transactions";
+    NotAwaited = NOT_AWAITED, "the commit is started and not awaited", "fire and forget";
+    Remembered = REMEMBERED, "a client that repeats a read gets the answer that it remembers", "a cache that is never invalidated";
+    KeptVersion = KEPT_VERSION, "a client reads at a version that it keeps for up to a second", "a read version shared between transactions";
     SnapshotPush = "snapshot-push", "a push reads the size at snapshot isolation", "two pushes at one index";
-    SizeElsewhere = "size-elsewhere", "a push asks for the size in a transaction of its own", "a published vector's push, which does not hand its transaction on";
+    SizeElsewhere = "size-elsewhere", "a push reads the size in a separate transaction", "a published vector's push, which does not pass its transaction on";
     ScanChildren = "scan-children", "a scan reads what is below the key of its first element", "the recipe's vector_scan";
-    NegativeIndex = "negative-index", "a negative index is taken", "the recipe's vector_set";
+    NegativeIndex = "negative-index", "a negative index is accepted", "the recipe's vector_set";
     SwapBehind = "swap-behind", "a swap takes the size for an index", "a published vector's bound check, off by one";
-    HoleIsAbsent = "hole-is-absent", "what is behind the end reads as a hole does", "the recipe's vector_get, on a sparse vector";
-    PopHole = "pop-hole", "a pop over a hole takes the hole too", "a sparse vector's size, read from its last key";
-    TruncateHole = "truncate-hole", "a truncation to a hole makes the vector shorter than asked", "the recipe's vector_truncate, on a sparse vector";
-    ResizeHole = "resize-hole", "a vector that grows gets no last element", "a sparse vector's size, taken for what was asked for";
-    TruncateGrows = "truncate-grows", "a truncation behind the end makes the vector longer", "a resize taken for a truncation";
-    RowStays = "row-stays", "a truncation of the matrix leaves the first of the rows that go", "a bound that is exclusive instead of inclusive";
-    StoredBehind = "stored-behind", "a read of what is stored takes the element at its end too", "a bound that is inclusive instead of exclusive";
-    SizeCounts = "size-counts", "the size is the number of elements stored", "a vector taken for a dense one";
-    ScanConflicts = "scan-conflicts", "a scan that is asked for at snapshot is read serializably", "an isolation that is not passed on";
+    HoleIsAbsent = "hole-is-absent", "an element beyond the end is read as a hole", "the recipe's vector_get, on a sparse vector";
+    PopHole = "pop-hole", "a pop next to a hole removes the hole too", "a sparse vector's size, read from its last key";
+    TruncateHole = "truncate-hole", "a truncation to a hole makes the vector shorter than requested", "the recipe's vector_truncate, on a sparse vector";
+    ResizeHole = "resize-hole", "a vector that grows gets no last element", "a sparse vector's size, taken for the requested one";
+    TruncateGrows = "truncate-grows", "a truncation beyond the end makes the vector longer", "a resize taken for a truncation";
+    RowStays = "row-stays", "a truncation of the matrix keeps the first of the rows to be removed", "a bound that is exclusive instead of inclusive";
+    StoredBehind = "stored-behind", "a read of what is stored includes the element at its end", "a bound that is inclusive instead of exclusive";
+    SizeCounts = "size-counts", "the size is the number of stored elements", "a vector taken for a dense one";
+    ScanConflicts = "scan-conflicts", "a scan that is requested at snapshot is read serializably", "an isolation that is not passed on";
 }
 
-/// The isolation at which a look is done that was asked for at this one.
+/// The isolation at which a look is performed that was requested at `asked`.
 pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolation {
     match (planted, &op.call) {
         (Some(Planted::ScanConflicts), Call::Scan(..)) => Isolation::Serializable,
@@ -50,7 +50,7 @@ pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolati
     }
 }
 
-/// Does a call that the bug touches; `None` when it leaves this one as it is.
+/// Performs a call that the bug changes; `None` for every other call.
 pub async fn perform<T: Transaction>(
     planted: Planted,
     vector: &Vector,
@@ -125,7 +125,7 @@ pub async fn perform<T: Transaction>(
     })
 }
 
-/// The size is read in a transaction of its own, at every attempt.
+/// Reads the size in a separate transaction, in every attempt.
 pub async fn push_elsewhere<D: Database>(
     vector: &Vector,
     session: &mut Session<D>,
@@ -147,7 +147,7 @@ async fn counted<T: Transaction>(tx: &T, row: &Subspace) -> Result<i64, Error> {
     Ok(shared::rows(tx, row).await?.len() as i64)
 }
 
-/// Where one of two elements is just behind the end, the vector grows.
+/// Swaps two elements; if one of them is just beyond the end, the vector grows.
 async fn swap_behind<T: Transaction>(
     vector: &Vector,
     tx: &T,

@@ -214,7 +214,7 @@ impl Bulk {
 fn alive(outcome: Outcome<Answer>, timer: &mut Timer) -> Outcome<Answer> {
     match outcome {
         Outcome::Answered(Answer::GivenUp) if !timer.is_over() => {
-            Outcome::Violated("a build was given up although its builder was at work".into())
+            Outcome::Violated("a build was given up although its builder was active".into())
         }
         outcome => outcome,
     }

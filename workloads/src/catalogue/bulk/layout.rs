@@ -71,13 +71,15 @@ pub(super) fn tag(space: &Subspace, rows: &[KeyValue], expected: i64) -> Result<
                 tag = Some(found);
             }
             _ => {
-                return Err(format!("row {place} of a build is {at:?} of tag {found:?}, after tag {tag:?}"));
+                return Err(format!(
+                    "row {place} of a build is {at:?} with tag {found:?}, after tag {tag:?}"
+                ));
             }
         }
     }
     match tag {
         Some(tag) if rows.len() as i64 == expected => Ok(tag),
-        _ => Err(format!("a build has {} rows of {expected}", rows.len())),
+        _ => Err(format!("a build has {} of {expected} rows", rows.len())),
     }
 }
 

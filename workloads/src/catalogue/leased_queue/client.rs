@@ -87,7 +87,7 @@ impl Leased {
             Ok(Some(end)) => end,
             Ok(None) => End::Silent,
             Err(Error::Lost(lost)) if lost != hold => {
-                return Outcome::Violated(format!("told that {lost} is lost"));
+                return Outcome::Violated(format!("received an error about {lost}, which it does not hold"));
             }
             Err(Error::Lost(_)) => match timer.is_over() {
                 true => End::Lost,

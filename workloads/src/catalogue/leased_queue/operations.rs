@@ -152,7 +152,7 @@ impl Batch {
 /// The name in a value.
 pub(super) fn name(value: &[u8]) -> Result<Name, String> {
     let parts: (u16, u16, TupleBytes<'_>) =
-        unpack(value).map_err(|_| format!("nobody enqueued \"{}\"", value.escape_ascii()))?;
+        unpack(value).map_err(|_| format!("\"{}\" was never enqueued", value.escape_ascii()))?;
     Ok((parts.0, parts.1))
 }
 

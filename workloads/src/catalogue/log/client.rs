@@ -230,7 +230,7 @@ impl Log {
                     && found != [Entry { position, value: value.to_vec().into() }] =>
             {
                 let found = items(&found);
-                Err(Outcome::Violated(format!("at {position:?}, where it was appended, is {found:?}")))
+                Err(Outcome::Violated(format!("the entry that was appended at {position:?} is {found:?}")))
             }
             // It is known that the entry was appended, whether or not this read succeeds.
             _ => Ok(()),

@@ -174,7 +174,7 @@ impl Sessions {
         let refused_for = named.as_ref().map(|(unread, _)| *unread);
         always!(
             dropped.is_none() || refused_for == dropped,
-            "once: an operation begins although nobody has asked what became of {dropped:?}"
+            "once: an operation begins although {dropped:?} was not resolved"
         );
         let Some((unread, session)) = named else { return outcome };
         client.dropped = None;

@@ -196,7 +196,7 @@ impl Staged {
             Ok(RequestState::Given(item)) => return taken(item),
             Ok(RequestState::Waiting(request)) => request,
             Ok(RequestState::Gone) => {
-                return Outcome::Violated("asked, and is gone".to_owned());
+                return Outcome::Violated("asked for an item, and the request is gone".to_owned());
             }
             Err(outcome) => return outcome,
         };
@@ -307,7 +307,7 @@ async fn give_up<D: Database>(session: &mut Session<D>, request: Request) -> Out
     match staged().give_up(session, request).await {
         Ok(RequestState::Given(item)) => taken(item),
         Ok(RequestState::Gone) => Outcome::Answered(Answer::Left(0)),
-        Ok(RequestState::Waiting(_)) => Outcome::Violated("left, and waits".to_owned()),
+        Ok(RequestState::Waiting(_)) => Outcome::Violated("gave a request up, and it waits".to_owned()),
         Err(e) => Outcome::Violated(e.to_string()),
     }
 }

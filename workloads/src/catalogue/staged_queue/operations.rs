@@ -194,7 +194,7 @@ impl Batch {
 /// The name in a value.
 pub(super) fn name(item: &Item) -> Result<Name, String> {
     let unpacked = unpack::<(u16, u16, u16, TupleBytes<'_>)>(&item.value);
-    let parts = unpacked.map_err(|_| format!("nobody enqueued \"{}\"", item.value.escape_ascii()))?;
+    let parts = unpacked.map_err(|_| format!("\"{}\" was never enqueued", item.value.escape_ascii()))?;
     Ok((parts.0, parts.1, parts.2))
 }
 

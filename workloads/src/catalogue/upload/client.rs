@@ -59,9 +59,9 @@ impl Upload {
                 let (env, session) = (db.env(), &mut client.session);
                 let ended = session.apply(|tx| async move { self.end(tx, env, life, upload, expect).await });
                 match applied(ended.await, expect, only) {
-                    Outcome::Answered(Answer::Collected) if pulse.is_live() => {
-                        Outcome::Violated("an upload was collected that had shown a sign of life".to_owned())
-                    }
+                    Outcome::Answered(Answer::Collected) if pulse.is_live() => Outcome::Violated(
+                        "an upload was collected although it had shown a sign of life".to_owned(),
+                    ),
                     outcome => outcome,
                 }
             }
@@ -189,7 +189,7 @@ impl Upload {
                 return Ok(Outcome::Answered(Answer::Unseen));
             }
         }
-        Ok(Outcome::Violated("an upload that was left is not collected".to_owned()))
+        Ok(Outcome::Violated("an upload that was abandoned is not collected".to_owned()))
     }
 
     /// Reads a blob page by page.

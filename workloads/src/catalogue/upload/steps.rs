@@ -150,7 +150,7 @@ impl Upload {
         drafts.dedup();
         if drafts.is_empty() {
             return Err(Outcome::Violated(format!(
-                "{deeds:?} answered {answers:?} where the upload {} {before:?}",
+                "{deeds:?} returned {answers:?}, but the upload {} {before:?}",
                 if is_live { "showed a sign of life, and was" } else { "was" }
             )));
         }

@@ -38,13 +38,15 @@ enum Manner {
     WritesForEver,
     /// Every set makes transactions for ever, and uses none of them.
     OpensForEver,
+    /// A set never ends committing.
+    CommitsForEver,
     /// A set breaks an invariant for a moment, and mends it in its next transaction.
     BrokenForAMoment,
     /// The workload's own model panics.
     ModelPanics,
 }
 
-const MANNERS: [Manner; 12] = [
+const MANNERS: [Manner; 13] = [
     Manner::Honest,
     Manner::NeverCommitted,
     Manner::FromMemory,
@@ -55,6 +57,7 @@ const MANNERS: [Manner; 12] = [
     Manner::ReadsForEver,
     Manner::WritesForEver,
     Manner::OpensForEver,
+    Manner::CommitsForEver,
     Manner::BrokenForAMoment,
     Manner::ModelPanics,
 ];
@@ -143,6 +146,15 @@ impl Register {
                 tx.reset();
             },
             _ => {}
+        }
+        while manner == Manner::CommitsForEver {
+            let again = attempt(&client.db, |tx| async move {
+                tx.set(KEY, &value.to_be_bytes());
+                Ok(None)
+            });
+            if let other @ Outcome::Violated(_) = again.await {
+                return other;
+            }
         }
         if manner == Manner::BrokenForAMoment {
             let marked = attempt(&client.db, |tx| async move {
@@ -350,6 +362,12 @@ fn what_loops_without_end_is_a_finding_of_its_seed() {
     for manner in [Manner::ReadsForEver, Manner::WritesForEver, Manner::OpensForEver] {
         is_caught(manner, 3, "panicked: it loops without");
     }
+}
+
+/// The database that is judged is final: a client that never ends is stopped first.
+#[test]
+fn an_operation_that_commits_without_end_is_stuck() {
+    is_caught(Manner::CommitsForEver, 2, "waits for its operation");
 }
 
 /// A workload that fails itself says nothing about its layer, and names the operation.

@@ -185,11 +185,11 @@ impl<W: Workload> Testbed<W> for Simulated<'_> {
         judges::live::BOUND
     }
 
-    async fn quiesce(&self, _late: bool) -> Result<(), Infallible> {
+    async fn quiesce(&self, late: bool) -> Result<(), Infallible> {
         let auditor = self.auditor.lock().take();
-        if let Some(auditor) = auditor {
-            self.world.kill(auditor);
-        }
+        // Clients that are done have nothing under way.
+        let ended = if late { self.world.machines(Class::Client) } else { auditor.into_iter().collect() };
+        ended.into_iter().for_each(|node| self.world.kill(node));
         let may_land = commits_may_land(&self.world.history.lock());
         if may_land {
             let config = &self.world.config;

@@ -7,7 +7,11 @@ use serde::{Deserialize, Serialize};
 use shaketable::finding::{Kind, Verdict};
 use shaketable::{Bug, Outcome, Shake, Step, Workload};
 use shaketable_layers::tx::{Database, Env, Error, Isolation, Transaction, TransactionOption};
-use shaketable_sim::{faults::Family, proto::Mutation, seed::Stream};
+use shaketable_sim::{
+    faults::{Family, Profile},
+    proto::Mutation,
+    seed::Stream,
+};
 use std::{cell::Cell, future::Future, time::Duration};
 
 /// The workload, drawn: how its clients use the register.
@@ -322,6 +326,8 @@ fn caught(manner: Manner, seeds: u64) -> String {
 #[test]
 fn an_honest_register_stands() {
     Shake::<Register>::new().seeds(0..100).assert();
+    let calm = Shake::<Register>::new().seeds(0..3).faults(Profile::Calm).run();
+    assert_eq!((calm.ran, calm.counters.recoveries), (3, 0), "nothing makes a calm cluster recover");
     Shake::<Register>::new().seeds(0..30).without(Family::UnknownCommitted).assert();
 }
 

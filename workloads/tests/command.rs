@@ -408,6 +408,9 @@ fn a_trace_shows_operations_reads_writes_and_faults() {
 fn a_trace_of_the_cluster_is_as_long_as_its_hash_says() {
     let output = run(&["replay", "cycle", "1", "--trace=cluster"]);
     let events = stdout(&output).lines().filter(|l| l.contains(" s  node ")).count();
+    for client_event in [" operation 0 called", " operation 0 returned, answer "] {
+        assert!(stdout(&output).contains(client_event), "no {client_event}");
+    }
     let hash = fact(&stdout(&output), "event hash");
     let told: String =
         hash.split(" over ").nth(1).expect("how many").chars().filter(char::is_ascii_digit).collect();

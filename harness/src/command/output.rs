@@ -3,7 +3,6 @@
 use super::{Refusal, program, refuse};
 use shaketable_reports::{Body, Document, SCHEMA, json};
 use std::{
-    error::Error,
     fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
@@ -113,9 +112,10 @@ impl Target {
     }
 }
 
-/// The system's error, without the name of the temporary file that it is about.
+/// The system's error. The crate tempfile appends the path of the temporary file, which is left out here.
 fn reason(error: &io::Error) -> String {
-    error.source().map_or_else(|| error.to_string(), ToString::to_string)
+    let text = error.to_string();
+    text.rsplit_once(" at path ").map_or(text.clone(), |(reason, _)| reason.to_owned())
 }
 
 /// A temporary file in the folder of `path`, so that renaming it to `path` is one step. It is removed when dropped.

@@ -116,4 +116,11 @@ mod tests {
         let patient = Watchdog::new(Duration::from_secs(3_600), |line| panic!("{line}"));
         patient.watch("replay queue 18".into(), || patient.look());
     }
+
+    #[test]
+    fn a_run_that_has_ended_is_not_named() {
+        let watchdog = Watchdog::new(Duration::ZERO, |line| panic!("{line}"));
+        watchdog.watch("replay queue 17".into(), || {});
+        watchdog.look();
+    }
 }

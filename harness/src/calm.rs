@@ -13,7 +13,7 @@ use shaketable_sim::{
 };
 use std::{future::Future, sync::Arc};
 
-/// What `job` answers, as a client of the smallest cluster, which is empty.
+/// Runs `job` as a client of the smallest cluster, which is empty, and returns its result.
 pub fn simulate<T, F>(job: impl Fn(SimDatabase) -> F + Send + Sync + 'static) -> T
 where
     T: Send + 'static,
@@ -23,23 +23,23 @@ where
         let world = World::new(Seed(0), ClusterConfig::smallest(), &FaultPlan::default(), false);
         let cluster = Cluster::start(world.clone()).await;
         let (controller, job) = (cluster.controller(), Arc::new(job));
-        let done = Arc::new(Mutex::new(None));
-        let answer = done.clone();
+        let result = Arc::new(Mutex::new(None));
+        let slot = result.clone();
         world.add_machine(Class::Client, "client", move |world, node| {
             let db = SimDatabase::new(world, node, ClientId(0), controller);
-            let (job, answer) = (job.clone(), answer.clone());
+            let (job, slot) = (job.clone(), slot.clone());
             async move {
-                let answered = job(db).await;
-                *answer.lock() = Some(answered);
+                let returned = job(db).await;
+                *slot.lock() = Some(returned);
             }
         });
-        let answered = loop {
-            if let Some(answered) = done.lock().take() {
-                break answered;
+        let returned = loop {
+            if let Some(returned) = result.lock().take() {
+                break returned;
             }
             world.clock.sleep(100 * MILLISECOND).await;
         };
         cluster.shutdown().await;
-        answered
+        returned
     })
 }

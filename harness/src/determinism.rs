@@ -1,16 +1,16 @@
-//! Two runs of one seed must be one run: the same events and the same final keyspace.
+//! Checks that two runs of one seed are identical: the same events and the same final keyspace.
 
 use crate::{entry::Entry, plan::Demands, runner::RunResult};
 use shaketable_sim::{seed::Seed, trace::Event};
 
-/// Whether two runs told the same: events, by their hash, findings and counters.
+/// Whether two runs have the same events (by hash), findings and counters.
 pub fn same(one: &RunResult, other: &RunResult) -> bool {
     (one.event_hash, one.events) == (other.event_hash, other.events)
         && one.findings == other.findings
         && one.counters == other.counters
 }
 
-/// Runs a seed twice. `None` if both runs were the same, to the event; otherwise what differed first.
+/// Runs a seed twice. Returns `None` if both runs are identical, and otherwise the first difference.
 pub fn check(entry: &dyn Entry, seed: Seed, demands: &Demands) -> Option<String> {
     let (one, other) = (entry.run(seed, demands, true), entry.run(seed, demands, true));
     if let Some(difference) = first_difference(&one.trace, &other.trace) {
@@ -22,8 +22,8 @@ pub fn check(entry: &dyn Entry, seed: Seed, demands: &Demands) -> Option<String>
 fn first_difference(one: &[Event], other: &[Event]) -> Option<String> {
     let at = one.iter().zip(other).position(|(a, b)| a != b);
     let at = at.or_else(|| (one.len() != other.len()).then(|| one.len().min(other.len())))?;
-    let say = |events: &[Event]| events.get(at).map_or("the end of the run".to_owned(), |e| e.to_string());
-    Some(format!("event {at} is `{}` in one run and `{}` in the other", say(one).trim(), say(other).trim()))
+    let show = |events: &[Event]| events.get(at).map_or("the end of the run".to_owned(), |e| e.to_string());
+    Some(format!("event {at} is `{}` in one run and `{}` in the other", show(one).trim(), show(other).trim()))
 }
 
 #[cfg(test)]
@@ -35,12 +35,11 @@ mod tests {
     fn the_first_difference_is_named() {
         let event = |a| Event { at: 0, node: NodeId(1), kind: Kind::Logged, a, b: 1 };
         assert_eq!(first_difference(&[event(1)], &[event(1)]), None);
-        let said = first_difference(&[event(1), event(2)], &[event(1), event(3)]).expect("a difference");
-        assert!(
-            said.starts_with("event 1 is") && said.contains("version 2") && said.contains("version 3"),
-            "{said}"
-        );
-        let said = first_difference(&[event(1)], &[event(1), event(3)]).expect("a difference");
-        assert!(said.contains("the end of the run"), "{said}");
+        let difference =
+            first_difference(&[event(1), event(2)], &[event(1), event(3)]).expect("a difference");
+        assert!(difference.starts_with("event 1 is"), "{difference}");
+        assert!(difference.contains("version 2") && difference.contains("version 3"), "{difference}");
+        let difference = first_difference(&[event(1)], &[event(1), event(3)]).expect("a difference");
+        assert!(difference.contains("the end of the run"), "{difference}");
     }
 }

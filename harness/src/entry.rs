@@ -1,5 +1,4 @@
-//! A workload behind a face that does not know its type: what the command and other tools that take any workload
-//! go by.
+//! Workloads without their types, for the command and for other tools that take any workload.
 
 #[cfg(feature = "fdb-client")]
 use crate::real;
@@ -15,11 +14,11 @@ use std::marker::PhantomData;
 pub trait Entry: Send + Sync {
     /// Its name on the command line.
     fn name(&self) -> &'static str;
-    /// What it shakes, in a line.
+    /// A description of what it shakes, in one line.
     fn about(&self) -> &'static str;
     /// Its planted bugs.
     fn bugs(&self) -> &'static [Bug];
-    /// The claims its sweep is expected to reach.
+    /// The claims that its sweep must reach.
     fn points(&self) -> &'static [&'static str];
     /// Draws the plan of a seed and performs it.
     fn run(&self, seed: Seed, demands: &Demands, keep_trace: bool) -> RunResult;
@@ -35,29 +34,29 @@ pub trait Entry: Send + Sync {
     ) -> Result<RunResult, real::RunError>;
     /// The plan of a seed as a repro file.
     fn plan(&self, seed: Seed, demands: &Demands) -> String;
-    /// The plan of a seed in a few lines: what was drawn.
+    /// A summary of the plan of a seed, in a few lines.
     fn summary(&self, seed: Seed, demands: &Demands) -> String;
-    /// What a repro file is about.
+    /// Reads the head of a repro file.
     fn head(&self, repro: &str) -> Result<Head, PlanError>;
     /// Performs the plan of a repro file.
     fn replay(&self, repro: &str, keep_trace: bool) -> Result<RunResult, PlanError>;
 }
 
-/// What a repro file is about.
+/// The head of a repro file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Head {
-    /// The seed it was drawn from.
+    /// The seed from which it was drawn.
     pub seed: u64,
-    /// What was asked for when it was drawn.
+    /// The demands with which it was drawn.
     pub demands: Demands,
-    /// What it holds, in a few lines.
+    /// A summary of its plan, in a few lines.
     pub summary: String,
 }
 
-/// A workload's entry.
+/// The entry of the workload `W`.
 struct Of<W>(PhantomData<fn() -> W>);
 
-/// The entry of a workload.
+/// Returns the entry of a workload.
 pub fn entry<W: Workload>() -> Box<dyn Entry> {
     Box::new(Of::<W>(PhantomData))
 }

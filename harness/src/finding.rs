@@ -1,16 +1,16 @@
-//! What a run is found to have done wrong, and what that makes of the run.
+//! Findings: what went wrong in a run, and the verdict that follows from it.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])* $kind:ident = $name:literal by $accused:ident,)*) => {
-        /// What was found, named after the judge or the part of the runner that found it.
+        /// The kind of a finding, named after the judge or the part of the runner that reports it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Kind { $($(#[doc = $doc])* $kind,)* }
 
         impl Kind {
-            /// All of them.
+            /// All kinds.
             pub const ALL: &[Kind] = &[$(Kind::$kind),*];
 
             /// The name in reports.
@@ -18,7 +18,7 @@ macro_rules! kinds {
                 match self { $(Kind::$kind => $name),* }
             }
 
-            /// What the finding accuses.
+            /// What a finding of this kind accuses.
             pub fn accused(self) -> Accused {
                 match self { $(Kind::$kind => Accused::$accused),* }
             }
@@ -29,9 +29,9 @@ macro_rules! kinds {
 kinds! {
     /// Committed transactions are not equivalent to a serial order.
     Serializable = "serializable" by Harness,
-    /// A transaction does not see what was acknowledged before it began.
+    /// A transaction does not see a commit that was acknowledged before it began.
     RealTime = "real-time" by Harness,
-    /// Acknowledged data is lost, or the final keyspace is not the replay of the log.
+    /// Acknowledged data is lost, or the final keyspace differs from the replay of the log.
     Durable = "durable" by Harness,
     /// Replicas of a shard differ.
     Convergent = "convergent" by Harness,
@@ -39,7 +39,7 @@ kinds! {
     Setup = "setup" by Harness,
     /// Storage servers do not catch up on a healed cluster.
     Settle = "settle" by Harness,
-    /// Two runs of one seed differ.
+    /// Two runs of one seed are not identical.
     Determinism = "determinism" by Harness,
     /// The simulator panicked.
     HarnessPanic = "panic" by Harness,
@@ -47,21 +47,21 @@ kinds! {
     WorkloadModel = "workload's model" by Harness,
     /// The real cluster was lost.
     Lost = "cluster" by Harness,
-    /// An answer or an effect does not fit the sequential model.
+    /// An answer or an effect contradicts the sequential model.
     Model = "model" by Layer,
-    /// An answer contradicts what the layer promises, whatever other clients did.
+    /// An answer contradicts the promises of the layer, whatever other clients did.
     Answer = "answer" by Layer,
     /// An invariant is broken.
     Audit = "audit" by Layer,
-    /// The final database is not the final model.
+    /// The final database differs from the final model.
     Check = "check" by Layer,
-    /// Operations can conflict that promise not to.
+    /// Operations that promise not to conflict can conflict.
     ConflictFree = "conflict-free" by Layer,
     /// An `always!` claim in the code of a layer or a workload does not hold.
     Always = "always" by Layer,
     /// A layer or a workload panicked.
     Panic = "panic" by Layer,
-    /// An operation does not end although nothing hurts it any more.
+    /// An operation does not finish after faults have ended.
     Live = "live" by Layer,
 }
 
@@ -76,26 +76,26 @@ impl fmt::Display for Kind {
 pub enum Accused {
     /// The layer, or the workload that shakes it.
     Layer,
-    /// The simulator, or the real cluster.
+    /// The simulator, the real cluster, or the workload's own setup or model.
     Harness,
 }
 
-/// Something that a run is found to have done wrong.
+/// One thing that went wrong in a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What kind of thing.
+    /// The kind.
     pub kind: Kind,
-    /// The details, at most 2,000 characters.
+    /// The details. A message of more than 2,000 characters is truncated, with a note of how many are missing.
     pub message: String,
 }
 
 impl Finding {
-    /// A finding. A longer message is cut.
+    /// Creates a finding, and truncates its message if necessary.
     pub fn new(kind: Kind, message: impl Into<String>) -> Finding {
-        Finding { kind, message: cut(message.into()) }
+        Finding { kind, message: truncated(message.into()) }
     }
 
-    /// The verdict on a run with no other finding.
+    /// The verdict on a run of which this is the only finding.
     pub fn verdict(&self) -> Verdict {
         match (self.kind.accused(), self.kind) {
             (Accused::Harness, _) => Verdict::Harness,
@@ -105,8 +105,8 @@ impl Finding {
     }
 }
 
-/// A message of a length that people read.
-fn cut(mut message: String) -> String {
+/// Truncates a long message.
+fn truncated(mut message: String) -> String {
     const LONGEST: usize = 2_000;
     if let Some((at, _)) = message.char_indices().nth(LONGEST) {
         let rest = message[at..].chars().count();
@@ -116,29 +116,29 @@ fn cut(mut message: String) -> String {
     message
 }
 
-/// How a run ended, in ascending gravity.
+/// How a run ended, in the order of severity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, PartialOrd, Ord)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Every judge agreed.
+    /// There are no findings.
     #[default]
     Passed,
-    /// Something pending did not finish although nothing hurt any more.
+    /// An operation did not finish after faults had ended.
     Stuck,
-    /// The workload's layer broke a promise.
+    /// The layer, or the workload that shakes it, broke a promise.
     Violated,
-    /// The simulated cluster itself failed.
+    /// The simulator, the real cluster, or the workload's own setup or model failed.
     Harness,
 }
 
 impl Verdict {
-    /// The verdict on a run with these findings: the gravest of them decides.
+    /// The verdict on a run with these findings. The most severe one decides.
     pub fn of(findings: &[Finding]) -> Verdict {
         findings.iter().map(Finding::verdict).max().unwrap_or_default()
     }
 }
 
-/// The finding that decides the verdict: the first of the gravest ones.
+/// The finding that decides the verdict: the first of the most severe ones.
 pub fn deciding(findings: &[Finding]) -> Option<&Finding> {
     let verdict = Verdict::of(findings);
     findings.iter().find(|finding| finding.verdict() == verdict)
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_gravest_finding_decides() {
+    fn the_most_severe_finding_decides() {
         let found = |kinds: &[Kind]| -> Vec<Finding> {
             kinds.iter().map(|kind| Finding::new(*kind, kind.name())).collect()
         };
@@ -168,18 +168,18 @@ mod tests {
     }
 
     #[test]
-    fn names_of_kinds_are_those_of_reports() {
+    fn names_of_kinds_are_unique_except_panic() {
         let names: Vec<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
         let mut once = names.clone();
         once.sort_unstable();
         once.dedup();
-        // A panic has one name, and two kinds: the layer's and the simulator's.
+        // "panic" is the name of two kinds: a panic of the layer, and a panic of the simulator.
         assert_eq!(once.len() + 1, names.len(), "{names:?}");
         assert_eq!(Kind::Lost.name(), shaketable_reports::run::LOST);
     }
 
     #[test]
-    fn a_long_message_is_cut() {
+    fn a_long_message_is_truncated() {
         let long = "ä".repeat(2_003);
         let message = Finding::new(Kind::Model, long).message;
         assert_eq!(message, format!("{}… (3 characters more)", "ä".repeat(2_000)));

@@ -1,9 +1,10 @@
-//! Workloads over a layer of which nothing is known but what must always hold: operations and invariants, no model.
+//! Workloads with operations and invariants, and without a model.
 //!
-//! [`invariants!`](macro@crate::invariants) writes one from a few closures. Each operation runs in one transaction, exactly
-//! once, through a session; the invariants are read at every version that committed and once more at the end. Without
-//! a model no answer is compared with what it should be: what an operation returns may be wrong unnoticed, as long as
-//! what is stored keeps its invariants. A [`Specimen`](crate::specimen::Specimen) has a model.
+//! [`invariants!`](macro@crate::invariants) defines one from a few functions. Each operation runs in one
+//! transaction, exactly once, through a session. The invariants are read on the running cluster, at the end, and
+//! at versions rebuilt from the log ([`audits`](crate::judges::audits)). Without a model answers are not compared:
+//! an operation may return a wrong answer unnoticed as long as the invariants hold. A
+//! [`Specimen`](crate::specimen::Specimen) has a model.
 
 use crate::{
     sessions::{self, slots},
@@ -36,17 +37,17 @@ pub trait Invariants: Clone + Debug + Send + Sync + 'static {
 
     /// The name on the command line.
     const NAME: &'static str;
-    /// What it shakes, in a line.
+    /// A description of what it shakes, in one line.
     const ABOUT: &'static str;
-    /// How many clients a run has.
+    /// The number of clients of a run is drawn from this range.
     const CLIENTS: Range<u64> = 2..9;
-    /// How many operations a client has at most.
+    /// The maximum number of operations per client is drawn from this range.
     const OPERATIONS: Range<u64> = 8..40;
 
-    /// One operation, drawn.
+    /// The strategy of one operation.
     fn operation() -> BoxedStrategy<Self::Op>;
 
-    /// Fills the empty database, in one transaction and before any fault.
+    /// Fills the empty database in one transaction, before any fault.
     fn setup<T: Transaction>(tx: &T) -> impl Future<Output = Result<(), Self::Error>> + Send {
         let _ = tx;
         async { Ok(()) }
@@ -56,13 +57,13 @@ pub trait Invariants: Clone + Debug + Send + Sync + 'static {
     fn perform<T: Transaction>(tx: &T, op: &Self::Op)
     -> impl Future<Output = Result<(), Self::Error>> + Send;
 
-    /// Reads what must hold at every version. The inner error says what does not.
+    /// Checks the invariants, which must hold at every version. The inner error describes the one that does not.
     fn holds<T: Transaction>(tx: &T) -> impl Future<Output = Result<Result<(), String>, Self::Error>> + Send;
 }
 
-/// What the body of an invariant returns: whether it holds, or what does not.
+/// The result of the body of an invariant: a `bool`, or a `Result` whose error describes what is wrong.
 pub trait Verdict {
-    /// The verdict on the invariant of this name.
+    /// The verdict on the invariant with this name.
     fn on(self, name: &str) -> Result<(), String>;
 }
 
@@ -78,14 +79,14 @@ impl Verdict for Result<(), String> {
     }
 }
 
-/// Operations and invariants as a workload. Its one planted bug retries operations without a record of what an
-/// earlier attempt has done.
+/// Operations and invariants as a workload. Its only planted bug retries operations without recording earlier
+/// attempts.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct Guarded<I> {
     clients: usize,
     operations: Range<usize>,
-    /// The timeout that clients set on their database, milliseconds.
+    /// The timeout that clients set on their database, in milliseconds.
     timeout: Option<i32>,
     unrecorded: bool,
     #[serde(skip)]
@@ -100,12 +101,12 @@ impl<I> Debug for Guarded<I> {
     }
 }
 
-/// What an operation answered.
+/// The answer of an operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
     /// It was done.
     Done,
-    /// The layer refused it, in these words.
+    /// The layer refused it with this message.
     Refused(String),
 }
 
@@ -113,7 +114,7 @@ fn refused<E: RetryError + Display>(error: &E) -> Outcome<Answer> {
     error.fdb().map_or_else(|| Outcome::Answered(Answer::Refused(error.to_string())), Outcome::GaveUp)
 }
 
-/// What the invariants say of what a transaction reads.
+/// Checks the invariants in a transaction.
 async fn audit<I: Invariants, T: Transaction>(tx: &T) -> tx::Result<Result<(), String>> {
     match I::holds(tx).await {
         Ok(verdict) => Ok(verdict),
@@ -212,8 +213,8 @@ impl<I: Invariants> Workload for Guarded<I> {
 
     fn step(&self, (): &mut (), step: &Step<'_, Self>) -> Result<(), String> {
         match (step.answer, step.committed) {
-            (Some(Answer::Refused(why)), true) => Err(format!("committed, and was refused: {why}")),
-            // The record of the operation at least is written.
+            (Some(Answer::Refused(why)), true) => Err(format!("was refused and committed: {why}")),
+            // A session writes at least the record of the operation.
             (Some(Answer::Done), false) if !self.unrecorded => {
                 Err("answered, but nothing was committed".to_owned())
             }
@@ -230,11 +231,12 @@ impl<I: Invariants> Workload for Guarded<I> {
     }
 }
 
-/// Writes a workload from operations and invariants.
+/// Defines a workload from operations and invariants.
 ///
-/// It has a type name and the layer's error; perhaps a `setup` of the empty database; operations, each with its drawn
-/// arguments as proptest strategies, of which a number's needs its type (`0..5u32`); and invariants, whose bodies return a `bool` or a `Result<(), String>` that says
-/// what is wrong. Bodies are `async`, and may end with `?`.
+/// The parts are the name of its type and the error of the layer; an optional `setup` of the empty database; the
+/// operations with their arguments, each drawn by a proptest strategy (a range of numbers needs a type, as in
+/// `0..5u32`); and the invariants, whose bodies evaluate to `Ok` of a `bool`, or of a `Result<(), String>` whose
+/// error describes what is wrong. All bodies are `async` and may use `?`.
 ///
 /// ```
 /// use shaketable::prelude::*;

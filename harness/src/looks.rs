@@ -1,8 +1,8 @@
-//! Looks at both isolations: what is asked for at snapshot must not conflict with anything, and what is asked
-//! for serializably must conflict with every change of what it read.
+//! Checks of read-only operations at both isolation levels. A read at snapshot isolation must not conflict with
+//! anything, and a serializable read must conflict with every change of what it reads.
 //!
-//! A [`Noted`] transaction passes every call on and notes at which isolation it was read. So it needs no look
-//! at the conflict ranges themselves, in which reads of the same transaction's writes do not show.
+//! A [`Noted`] transaction delegates every call and records the isolation level of each read. The conflict ranges
+//! themselves are not used, because they do not contain reads of the transaction's own writes.
 
 use crate::pass_on::pass_on;
 use bytes::Bytes;
@@ -22,8 +22,9 @@ use std::{
     time::Duration,
 };
 
-/// Does a look at snapshot, and then serializably. Claims that both answer the same, that the first one reads
-/// nothing serializably, and that the second one reads nothing at snapshot alone.
+/// Does a read-only operation at snapshot isolation, and then serializably. Claims that both return the same
+/// answer, that the first one reads nothing serializably, and that the second one reads nothing only at snapshot
+/// isolation.
 pub async fn twice<T, A, E, F>(
     tx: &T,
     what: &impl Debug,
@@ -55,8 +56,11 @@ where
         return second;
     }
     let reads_again = noted.check(what);
-    always!(reads_again || !read, "{what:?} reads at snapshot, and serializably it reads nothing");
-    let told = |answer: &std::result::Result<A, E>| match answer {
+    always!(
+        reads_again || !read,
+        "{what:?} reads something at snapshot isolation, and nothing when it is serializable"
+    );
+    let show = |answer: &std::result::Result<A, E>| match answer {
         Ok(answer) => format!("{answer:?}"),
         Err(refusal) => refusal.to_string(),
     };
@@ -65,11 +69,16 @@ where
         (Err(first), Err(second)) => first.to_string() == second.to_string(),
         _ => false,
     };
-    always!(same, "{what:?} answers {} at snapshot, and then {}", told(&first), told(&second));
+    always!(
+        same,
+        "{what:?} returns {} at snapshot isolation, and {} when it is serializable",
+        show(&first),
+        show(&second)
+    );
     second
 }
 
-/// A transaction that notes at which isolation it is read.
+/// A transaction that records the isolation level of each read.
 #[derive(Clone)]
 pub struct Noted<T> {
     inner: T,
@@ -77,26 +86,31 @@ pub struct Noted<T> {
     notes: Arc<Mutex<Notes>>,
 }
 
-/// What was read of the keys from one to another, without the other.
+/// A range of keys: its begin, and its exclusive end.
 type Span = (Bytes, Bytes);
 
 #[derive(Default)]
 struct Notes {
     reads: bool,
-    /// Read at snapshot. Of a range, what it holds: its bounds may lie far beyond.
+    /// What was read at snapshot isolation. For a range these are the keys that it contains, because its bounds
+    /// may lie far outside of them.
     at_snapshot: Vec<Span>,
-    /// Read serializably, or added to the read conflict ranges.
+    /// What was read serializably or added to the read conflict ranges.
     conflicting: Vec<Span>,
 }
 
 impl<T: Transaction> Noted<T> {
-    /// Judges what was read; whether anything was.
+    /// Checks what was read. Returns whether anything was read.
     fn check(&self, what: &impl Debug) -> bool {
         let notes = self.notes.lock();
         match self.asked {
             Isolation::Snapshot => {
                 let read = notes.conflicting.first();
-                always!(read.is_none(), "{what:?} at snapshot conflicts with changes of {}", words(read));
+                always!(
+                    read.is_none(),
+                    "{what:?} at snapshot isolation conflicts with changes of {}",
+                    show_span(read)
+                );
             }
             Isolation::Serializable => {
                 let alone = |(begin, end): &&Span| {
@@ -105,15 +119,15 @@ impl<T: Transaction> Noted<T> {
                 let alone = notes.at_snapshot.iter().find(alone);
                 always!(
                     alone.is_none(),
-                    "{what:?} conflicts with no change of {}, which it reads",
-                    words(alone)
+                    "{what:?} is serializable, and does not conflict with changes of {}, which it reads",
+                    show_span(alone)
                 );
             }
         }
         notes.reads
     }
 
-    /// A read was issued, whatever becomes of it.
+    /// Records that a read was issued, whatever its result.
     fn reads(&self) {
         self.notes.lock().reads = true;
     }
@@ -132,7 +146,7 @@ fn key(key: &[u8]) -> Span {
     (Bytes::copy_from_slice(key), key_after(key))
 }
 
-fn words(span: Option<&Span>) -> String {
+fn show_span(span: Option<&Span>) -> String {
     span.map(|(begin, end)| format!("\"{}\" to \"{}\"", begin.escape_ascii(), end.escape_ascii()))
         .unwrap_or_default()
 }

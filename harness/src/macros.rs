@@ -1,11 +1,11 @@
 //! Macros for workloads.
 
-/// Declares a workload's planted bugs: the enum `Planted` for its code to ask about, and the list `BUGS` for the
-/// command. Each has a name, what is wrong, and where such a bug comes from.
+/// Declares a workload's planted bugs: the enum `Planted` for the workload's code, and the list `BUGS` for the
+/// command. Each bug has a name, a description of what is wrong, and a source: where such a bug comes from.
 ///
 /// ```
 /// shaketable::planted_bugs! {
-///     ReadAtSnapshot = "read-at-snapshot", "the old value is read at snapshot", "a dropped conflict range";
+///     ReadAtSnapshot = "read-at-snapshot", "the old value is read at snapshot isolation", "a missing conflict range";
 /// }
 /// assert_eq!(Planted::named("read-at-snapshot"), Some(Planted::ReadAtSnapshot));
 /// assert_eq!(BUGS[0].name, "read-at-snapshot");

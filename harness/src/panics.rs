@@ -1,4 +1,5 @@
-//! Panics inside a run. They are findings of its seed: recorded with their source location, not printed.
+//! Panics inside a run. They are findings of its seed: they are recorded with their source locations and not
+//! printed.
 
 use std::{
     any::Any,
@@ -18,13 +19,13 @@ thread_local! {
     static RECORDED: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// From now on panics inside runs are printed as well, with a backtrace if `RUST_BACKTRACE` asks for one. For the
+/// Prints panics inside runs as well from now on, with a backtrace if `RUST_BACKTRACE` is set accordingly. For the
 /// replay of a single run.
 pub fn print_panics() {
     PRINT.store(true, Ordering::Relaxed);
 }
 
-/// Does `work`, which catches its own panics, and records their messages and locations.
+/// Calls `work`, which catches its own panics, and records the messages and locations of the panics.
 pub(crate) fn recorded<T>(work: impl FnOnce() -> T) -> T {
     HOOK.call_once(|| {
         let before = panic::take_hook();
@@ -64,14 +65,14 @@ mod tests {
     #[test]
     fn a_message_has_the_location_of_its_panic() {
         let message_of =
-            |panic: fn()| recorded(|| message(&*panic::catch_unwind(panic).expect_err("it panics")));
+            |panic: fn()| recorded(|| message(&*panic::catch_unwind(panic).expect_err("a panic")));
         let text = message_of(|| panic!("seat {} is taken twice", 7));
         assert!(text.starts_with("seat 7 is taken twice (") && text.contains("panics.rs:"), "{text}");
         let text = message_of(|| assert!(Vec::<u8>::new().remove(3) == 0));
         assert!(text.contains("removal index"), "{text}");
         assert_eq!(
             message(
-                &*panic::catch_unwind(|| panic::resume_unwind(Box::new("no hook"))).expect_err("it panics")
+                &*panic::catch_unwind(|| panic::resume_unwind(Box::new("no hook"))).expect_err("a panic")
             ),
             "no hook"
         );

@@ -1,8 +1,8 @@
-//! Methods of a [`Transaction`](shaketable_layers::tx::Transaction) around another one, for a wrapper that
-//! changes some of them and passes the others on.
+//! Methods of a [`Transaction`](shaketable_layers::tx::Transaction) that wraps another one. A wrapper writes some
+//! of them itself and delegates the others.
 
-/// Passes the named methods on to the transaction in the field `$inner`: `pass_on! { <T> inner: set, clear }`.
-/// `T` is the wrapper's type parameter.
+/// Delegates the named methods to the transaction in the field `$inner`: `pass_on! { <T> inner: set, clear }`.
+/// `T` is the type parameter of the wrapper.
 macro_rules! pass_on {
     (<$T:ident> $inner:ident: $($method:ident),+ $(,)?) => {
         $(pass_on!(@$method $T $inner);)+

@@ -1,4 +1,5 @@
-//! A run as plain data: drawn from a seed, printed, saved as a repro file, edited and replayed.
+//! The plan of a run as plain data, which is drawn from a seed, printed, saved as a repro file, edited and
+//! replayed.
 
 use crate::workload::Workload;
 use proptest::{
@@ -14,26 +15,26 @@ use shaketable_sim::{
 };
 use std::collections::BTreeMap;
 
-/// The version of a repro file's schema. A file of another version is refused.
+/// The schema version of repro files. A file of another version is refused.
 pub const SCHEMA: u32 = 2;
 
-/// What a sweep asks of each of its runs.
+/// What a sweep requires of each of its runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Demands {
-    /// How hard to shake.
+    /// The fault profile.
     pub profile: Profile,
-    /// Families left out.
+    /// The fault families that are switched off.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<Family>,
-    /// A planted bug of the workload.
+    /// The planted bug of the workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bug: Option<String>,
-    /// A planted bug of the cluster.
+    /// The planted bug of the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_bug: Option<ClusterBug>,
 }
 
-/// Everything that decides a run.
+/// Everything that determines a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct Plan<W: Workload> {
@@ -41,17 +42,17 @@ pub struct Plan<W: Workload> {
     pub schema: u32,
     /// The workload's name.
     pub workload: String,
-    /// The seed: what the plan was drawn from, and what the run's own chances are drawn from.
+    /// The seed from which the plan was drawn, and from which the run draws its own random choices.
     pub seed: u64,
-    /// What was asked for.
+    /// The demands with which it was drawn.
     pub demands: Demands,
     /// The workload's configuration.
     pub configuration: W,
-    /// Each client's operations.
+    /// The operations of each client.
     pub operations: Vec<Vec<W::Op>>,
     /// The mean pause between two operations of a client, nanoseconds.
     pub pause: Nanos,
-    /// How long the act `hurt` lasts at most, nanoseconds.
+    /// The maximum duration of the act *hurt*, nanoseconds.
     pub hurt: Nanos,
     /// The cluster.
     pub cluster: ClusterConfig,
@@ -60,12 +61,12 @@ pub struct Plan<W: Workload> {
 }
 
 impl<W: Workload> Plan<W> {
-    /// The plan of a seed.
+    /// Draws the plan of a seed.
     pub fn draw(seed: Seed, demands: &Demands) -> Plan<W> {
         Self::around(W::draw(&mut seed.stream("workload"), demands.bug.as_deref()), seed, demands)
     }
 
-    /// The plan of a seed around a configuration that was not drawn.
+    /// Draws the plan of a seed for a given configuration.
     pub fn around(configuration: W, seed: Seed, demands: &Demands) -> Plan<W> {
         let mut rng = seed.stream("plan");
         let operations: Vec<Vec<W::Op>> = (0..configuration.clients())
@@ -73,7 +74,8 @@ impl<W: Workload> Plan<W> {
             .collect();
         let hurt = rng.range(500..4_000) * MILLISECOND;
         let longest = operations.iter().map(Vec::len).max().unwrap_or(0) as u64;
-        // Some clients hurry, so that they collide; some dawdle, so that every strike meets work.
+        // In some runs clients do not pause, so that they collide. In the others their operations are spread over
+        // the whole act, so that every fault strikes during an operation.
         let pause = if rng.chance(0.5) { 0 } else { hurt / longest.max(1) };
         let mut cluster = ClusterConfig::draw(seed, &configuration.keys());
         cluster.cluster_bug = demands.cluster_bug;
@@ -96,39 +98,39 @@ impl<W: Workload> Plan<W> {
 /// Why a repro file cannot be replayed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// It is no JSON, or not the JSON of a plan.
-    #[error("not a repro file, or a torn one: {0}")]
+    /// The file cannot be read, or is not the JSON of a plan.
+    #[error("not a complete repro file: {0}")]
     Torn(String),
-    /// It was written by another version.
-    #[error("schema version {found}, this program reads version {SCHEMA}")]
+    /// The file has another schema version.
+    #[error("schema version {found}; this program reads version {SCHEMA}")]
     Schema {
-        /// The version it says.
+        /// The schema version of the file.
         found: u64,
     },
-    /// It belongs to another workload.
+    /// The file belongs to another workload.
     #[error("a repro file of the workload {found}, not of {wanted}")]
     Workload {
-        /// The workload it says.
+        /// The workload of the file.
         found: String,
-        /// The workload that was asked to replay it.
+        /// The workload that was to replay it.
         wanted: &'static str,
     },
-    /// It says something that no plan has: probably a slip of whoever edited it.
+    /// The file has a field that no plan has, probably because of an editing error.
     #[error("unknown field {0}")]
     Unknown(String),
-    /// What it says cannot be, or contradicts itself.
+    /// The plan is impossible or contradicts itself.
     #[error("{0}")]
     Impossible(String),
 }
 
-/// What every repro file says first, whatever the workload.
+/// The header of a repro file of any workload.
 #[derive(Deserialize)]
 struct Header {
     schema: u64,
     workload: String,
 }
 
-/// The workload that a repro file is for.
+/// The workload of a repro file.
 pub fn workload_of(repro: &str) -> Result<String, PlanError> {
     let header: Header = serde_json::from_str(repro).map_err(|e| PlanError::Torn(e.to_string()))?;
     if header.schema != u64::from(SCHEMA) {
@@ -163,13 +165,15 @@ impl<W: Workload> Plan<W> {
         }
     }
 
-    /// Whether it can be run, and is what its demands ask for.
+    /// Checks that the plan can be run and agrees with its demands.
     fn check(&self) -> Result<(), String> {
         self.cluster.check()?;
         self.faults.check()?;
         let (clients, wanted) = (self.operations.len(), self.configuration.clients());
         if clients != wanted {
-            return Err(format!("operations of {clients} clients for a configuration of {wanted}"));
+            return Err(format!(
+                "there are operations of {clients} clients, and the configuration has {wanted}"
+            ));
         }
         if self.operations.iter().all(Vec::is_empty) {
             return Err("no client has an operation".to_owned());
@@ -182,13 +186,15 @@ impl<W: Workload> Plan<W> {
         }
         self.check_planted()?;
         if demands.cluster_bug != self.cluster.cluster_bug {
-            return Err("demands and cluster differ in their planted bug".to_owned());
+            return Err("the demands and the cluster have different planted bugs".to_owned());
         }
         if demands.profile == Profile::Calm && self.faults != FaultPlan::default() {
-            return Err("demands ask for a calm run, and there are faults".to_owned());
+            return Err("the demands require a calm run, and the plan has faults".to_owned());
         }
         match self.faults.families().find(|family| demands.without.contains(family)) {
-            Some(family) => Err(format!("demands leave {} out, and it strikes", family.name())),
+            Some(family) => {
+                Err(format!("the demands switch {} off, and the plan has such faults", family.name()))
+            }
             None => Ok(()),
         }
     }
@@ -205,7 +211,7 @@ impl<W: Workload> Plan<W> {
             if !is_named && !marks.iter().any(has) {
                 continue;
             }
-            // What the bug alone changes, it changes to the same value in every seed.
+            // A change that is due to the bug alone has the same value in every seed.
             for (seed, without) in without.iter().enumerate() {
                 let with = drawn::<W>(seed as u64, Some(bug.name));
                 marks.retain(|path, mark| with.get(path) == Some(mark) && without.get(path) != Some(mark));
@@ -225,7 +231,7 @@ impl<W: Workload> Plan<W> {
         Ok(())
     }
 
-    /// What was drawn, in a few lines.
+    /// A summary of the plan, in a few lines.
     pub fn summary(&self) -> String {
         let c = &self.cluster;
         let operations: usize = self.operations.iter().map(Vec::len).sum();
@@ -287,12 +293,12 @@ fn drawn<W: Workload>(seed: u64, bug: Option<&str>) -> Leaves {
     leaves(&W::draw(&mut Seed(seed).stream("workload"), bug))
 }
 
-/// One value of a strategy, drawn from the seed's own ChaCha stream for this client.
+/// Draws one value of a strategy from the seed's ChaCha stream for this client.
 fn generate<T>(seed: Seed, client: usize, strategy: impl Strategy<Value = Vec<T>>) -> Vec<T> {
     let mut key = [0; 32];
     seed.stream(&format!("operations-{client}")).fill(&mut key);
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &key);
     let mut runner = TestRunner::new_with_rng(Config { failure_persistence: None, ..Config::default() }, rng);
-    // Only a strategy with filters can fail to generate; it then has no operations for this seed.
+    // Only a strategy with filters can fail. The client then has no operations in this seed.
     strategy.new_tree(&mut runner).map(|tree| tree.current()).unwrap_or_default()
 }

@@ -1,5 +1,4 @@
-//! Work spread over threads: numbered pieces, begun in order, each done by one thread from its
-//! beginning to its end.
+//! Distributes work over threads: numbered pieces, started in order, each done entirely by one thread.
 
 use std::{
     sync::{
@@ -10,29 +9,29 @@ use std::{
     time::Duration,
 };
 
-/// Stacks of the threads, bytes: deep futures are polled on them.
+/// The stack size of the threads, bytes: deeply nested futures are polled on them.
 const STACK: usize = 16 << 20;
 
-/// How often the caller hears that time has passed.
+/// The interval of [`Update::Tick`].
 const TICK: Duration = Duration::from_millis(200);
 
-/// What the caller hears.
-pub enum News<T> {
-    /// A piece is done.
+/// A progress report to the caller.
+pub enum Update<T> {
+    /// A piece is done: its number and its result.
     Done(u64, T),
     /// Some time has passed.
     Tick,
 }
 
-/// Does the pieces 0 to `pieces` - 1 on `jobs` threads, until `stop` says to begin no more. Returns
-/// how many were done: always the first so many. The caller hears of them in the order in which
-/// they end.
-pub fn over<T: Send>(
+/// Does the pieces 0 to `pieces` - 1 on `jobs` threads, and starts no further piece once `stop` returns true.
+/// Returns the number of pieces done, which are always the first ones. `update` is called with the results in the
+/// order in which the pieces end.
+pub fn run<T: Send>(
     pieces: u64,
     jobs: usize,
     stop: impl Fn() -> bool + Sync,
     work: impl Fn(u64) -> T + Sync,
-    mut hear: impl FnMut(News<T>),
+    mut update: impl FnMut(Update<T>),
 ) -> u64 {
     let next = AtomicU64::new(0);
     let (send, receive) = mpsc::channel();
@@ -53,16 +52,16 @@ pub fn over<T: Send>(
                 .name(format!("shake-{job}"))
                 .stack_size(STACK)
                 .spawn_scoped(scope, body)
-                .expect("the system gives a thread");
+                .expect("the system can start a thread");
         }
         drop(send);
         loop {
             match receive.recv_timeout(TICK) {
                 Ok((piece, result)) => {
                     done += 1;
-                    hear(News::Done(piece, result));
+                    update(Update::Done(piece, result));
                 }
-                Err(RecvTimeoutError::Timeout) => hear(News::Tick),
+                Err(RecvTimeoutError::Timeout) => update(Update::Tick),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
@@ -76,36 +75,36 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn collect(pieces: u64, jobs: usize, stop: impl Fn() -> bool + Sync) -> (u64, BTreeSet<(u64, u64)>) {
-        let mut heard = BTreeSet::new();
-        let done = over(
+        let mut results = BTreeSet::new();
+        let done = run(
             pieces,
             jobs,
             stop,
             |n| n * n,
-            |news| {
-                if let News::Done(n, square) = news {
-                    assert!(heard.insert((n, square)), "piece {n} was done twice");
+            |update| {
+                if let Update::Done(n, square) = update {
+                    assert!(results.insert((n, square)), "piece {n} was done twice");
                 }
             },
         );
-        (done, heard)
+        (done, results)
     }
 
     #[test]
-    fn every_piece_is_done_once_whatever_the_jobs() {
+    fn every_piece_is_done_once_with_any_number_of_jobs() {
         for jobs in [1, 2, 7, 64] {
-            let (done, heard) = collect(50, jobs, || false);
+            let (done, results) = collect(50, jobs, || false);
             assert_eq!(done, 50);
-            assert_eq!(heard, (0..50).map(|n| (n, n * n)).collect());
+            assert_eq!(results, (0..50).map(|n| (n, n * n)).collect());
         }
         assert_eq!(collect(0, 4, || false).0, 0);
     }
 
     #[test]
-    fn what_was_done_before_a_stop_is_a_beginning_without_gaps() {
-        let asked = AtomicU64::new(0);
-        let (done, heard) = collect(1_000_000, 3, || asked.fetch_add(1, Ordering::Relaxed) > 40);
+    fn the_pieces_done_before_a_stop_are_the_first_ones_without_gaps() {
+        let checks = AtomicU64::new(0);
+        let (done, results) = collect(1_000_000, 3, || checks.fetch_add(1, Ordering::Relaxed) > 40);
         assert!((1..1_000_000).contains(&done));
-        assert_eq!(heard.into_iter().map(|(n, _)| n).collect::<Vec<_>>(), (0..done).collect::<Vec<_>>());
+        assert_eq!(results.into_iter().map(|(n, _)| n).collect::<Vec<_>>(), (0..done).collect::<Vec<_>>());
     }
 }

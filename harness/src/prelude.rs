@@ -1,4 +1,4 @@
-//! What a layer's workload names: the transaction contract, the three kinds of workload, and how to run them.
+//! The names that a workload uses: the transaction contract, the kinds of workloads, and the way to run them.
 
 pub use crate::{
     Bug, Guarded, Invariants, Outcome, Shake, Step, Workload,

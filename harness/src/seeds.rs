@@ -1,8 +1,8 @@
-//! How seeds are written: one way on the command line, in `SHAKETABLE_SEEDS` and in what is printed.
+//! The syntax of seeds, which is the same on the command line, in `SHAKETABLE_SEEDS` and in printed lines.
 
 use std::ops::Range;
 
-/// A seed, decimal or hexadecimal after `0x`. The error is half a sentence.
+/// Parses a seed: decimal, or hexadecimal with the prefix `0x`. The error is a sentence fragment for a message.
 pub fn seed(text: &str) -> Result<u64, String> {
     let parsed = match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16),
@@ -11,8 +11,8 @@ pub fn seed(text: &str) -> Result<u64, String> {
     parsed.map_err(|_| "a seed is a whole number from 0 to 2^64 - 1".to_owned())
 }
 
-/// Seeds: `100` and `..100` are the first hundred, 0 to 99; `5..10` are those from 5 to 9. There is at least
-/// one. The error is half a sentence.
+/// Parses a range of seeds: `100` and `..100` are the seeds 0 to 99, `5..10` are the seeds 5 to 9. An empty range
+/// is an error. The error is a sentence fragment for a message.
 pub fn range(text: &str) -> Result<Range<u64>, String> {
     let (from, to) = match text.split_once("..") {
         Some(("", to)) => ("0", to),
@@ -20,7 +20,7 @@ pub fn range(text: &str) -> Result<Range<u64>, String> {
         None => ("0", text),
     };
     let range = seed(from)?..seed(to)?;
-    if range.is_empty() { Err("there are no seeds in this range".to_owned()) } else { Ok(range) }
+    if range.is_empty() { Err("the range is empty".to_owned()) } else { Ok(range) }
 }
 
 #[cfg(test)]

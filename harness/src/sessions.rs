@@ -1,5 +1,5 @@
-//! What workloads whose clients have exactly-once sessions share: where the sessions live, how they are
-//! opened and limited, and how an unknown outcome becomes known.
+//! Helpers for workloads whose clients have exactly-once sessions: where the sessions are stored, how they are
+//! opened and get a timeout, and how an unknown outcome is resolved.
 
 use crate::workload::Outcome;
 use bytes::Bytes;
@@ -11,12 +11,12 @@ use shaketable_layers::{
 use shaketable_sim::{proto::Mutation, seed::Stream};
 use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 
-/// Where the sessions of a workload's clients live.
+/// Where the sessions of a workload's clients are stored.
 pub fn slots() -> Slots {
     Slots::new(Subspace::from("sessions"))
 }
 
-/// Opens the session of a client, and sets its timeout on its database.
+/// Opens the session of a client, and sets the timeout, in milliseconds, on the client's database.
 pub async fn open<D: Database>(db: &D, client: usize, timeout: Option<i32>) -> tx::Result<Session<D>> {
     let session = Session::open(db, &slots(), client as u64).await;
     let session = session.map_err(|e| e.fdb().unwrap_or(tx::Error::INTERNAL_ERROR))?;
@@ -24,14 +24,14 @@ pub async fn open<D: Database>(db: &D, client: usize, timeout: Option<i32>) -> t
     Ok(session)
 }
 
-/// Sets the clients' timeout on their database.
+/// Sets the timeout of the transactions of a database.
 fn limit<D: Database>(db: &D, timeout: Option<i32>) -> tx::Result<()> {
     timeout.map_or(Ok(()), |timeout| db.set_option(DatabaseOption::TransactionTimeout(timeout)))
 }
 
-/// Learns what became of the operation that the session has answered as unknown, however long it takes: `ask`
-/// resolves it and says how it ended if it was applied. Timeouts do not strike meanwhile. When the session has
-/// answered none so, the unknown outcome is no session's, and stays.
+/// Resolves the operation whose outcome the session reported as unknown, however long that takes. `ask` resolves
+/// it and returns its outcome if it was applied. Transactions have no timeout meanwhile. If the session reported
+/// no unknown outcome, the operation was not done through the session, and its outcome remains unknown.
 pub async fn settle<D: Database, A>(
     session: &mut Session<D>,
     timeout: Option<i32>,
@@ -40,7 +40,7 @@ pub async fn settle<D: Database, A>(
 ) -> Outcome<A> {
     let db = session.database().clone();
     let Some(unknown) = session.unknown() else { return Outcome::Unknown(error) };
-    let learnt = patiently(&db, timeout, async {
+    let resolved = patiently(&db, timeout, async {
         loop {
             match ask(session, unknown).await {
                 Ok(Fate::Applied(outcome)) => return outcome,
@@ -53,10 +53,11 @@ pub async fn settle<D: Database, A>(
             }
         }
     });
-    learnt.await.unwrap_or_else(|e| Outcome::Violated(format!("a timeout was refused: {e}")))
+    resolved.await.unwrap_or_else(|e| Outcome::Violated(format!("a timeout was refused: {e}")))
 }
 
-/// Asks what became of the operation that was dropped, if one was: the session begins no other one before.
+/// Resolves the dropped operation of a session, if there is one. The session must do this before its next
+/// operation.
 pub async fn read_dropped<D: Database>(session: &mut Session<D>, timeout: Option<i32>) {
     let Some(dropped) = session.unresolved() else { return };
     let db = session.database().clone();
@@ -65,11 +66,12 @@ pub async fn read_dropped<D: Database>(session: &mut Session<D>, timeout: Option
             db.env().sleep(Duration::from_millis(10)).await;
         }
     });
-    // The option was taken before; and a session that goes on without asking refuses to.
+    // Setting the option cannot fail, since it succeeded before. A session with an unresolved operation refuses
+    // the next one.
     let _ = read.await;
 }
 
-/// Whether a transaction of these mutations only made sure that an operation is without effect.
+/// Whether a transaction with these mutations only ensured that an operation has no effect.
 pub fn is_fence(mutations: &[Mutation]) -> bool {
     matches!(mutations, [Mutation::Set(key, value)] if slots().is_fence(key, value))
 }
@@ -85,14 +87,14 @@ pub fn is_below(spaces: &[Subspace], mutations: &[Mutation]) -> bool {
     })
 }
 
-/// The timeout that a seed's clients set on their database, milliseconds: in some seeds none, in others
-/// one so short that it strikes in the middle of commits.
+/// Draws the timeout that the clients of a seed set on their database, in milliseconds: none in some seeds, and in
+/// others one that is so short that it elapses during commits.
 pub fn draw_timeout(rng: &mut Stream) -> Option<i32> {
     rng.chance(0.5).then(|| *rng.pick(&[10, 20, 40, 80, 200, 1_000]))
 }
 
-/// What became of one step of an operation, for certain; `None` when it was not applied and may be done
-/// again. The layer's refusal is the error.
+/// Resolves the outcome of one step of an operation. Returns `None` if it was not applied and may be done again.
+/// The error is a refusal of the layer.
 pub async fn known<D: Database, A: once::Answer, E: RetryError + From<once::Error>>(
     session: &mut Session<D>,
     outcome: once::Outcome<A, E>,
@@ -113,7 +115,7 @@ pub async fn known<D: Database, A: once::Answer, E: RetryError + From<once::Erro
     }
 }
 
-/// The end of `work`; `None` when it still waits after so many polls, one at least, and is dropped.
+/// Polls `work` at most `most` times, and at least once. Returns `None` if it is still pending then, and drops it.
 pub async fn polled<T>(most: u64, work: impl Future<Output = T>) -> Option<T> {
     let (mut work, mut polls) = (pin!(work), 0);
     let ended = poll_fn(|cx| match work.as_mut().poll(cx) {
@@ -126,8 +128,8 @@ pub async fn polled<T>(most: u64, work: impl Future<Output = T>) -> Option<T> {
     ended.await
 }
 
-/// Does something that ends when the database lets it, however long that takes: no timeouts strike
-/// meanwhile. They are back when its future is dropped, too.
+/// Runs `work` without a timeout on the transactions of the database. Afterwards the timeout, in milliseconds, is
+/// set again, also if the future is dropped.
 pub async fn patiently<D: Database, A>(
     db: &D,
     timeout: Option<i32>,
@@ -136,7 +138,7 @@ pub async fn patiently<D: Database, A>(
     struct Unlimited<'a, D: Database>(&'a D, Option<i32>);
     impl<D: Database> Drop for Unlimited<'_, D> {
         fn drop(&mut self) {
-            // It took the same option before.
+            // The database accepted this option before.
             let _ = limit(self.0, self.1);
         }
     }

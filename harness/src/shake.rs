@@ -2,20 +2,20 @@
 //!
 //! ```text
 //! #[test]
-//! fn my_layer_stands() {
+//! fn my_layer_is_sound() {
 //!     Shake::<MyWorkload>::new().seeds(0..100).assert();
 //! }
 //! ```
 //!
-//! `SHAKETABLE_SEEDS` (`100` or `..100` for the first hundred, `5..10` for those from 5 to 9, as on the command line)
-//! overrides the seeds of every such test. A failure leaves a repro file in `target/shaketable`, and its message ends
-//! with the line that replays it.
+//! The environment variable `SHAKETABLE_SEEDS` overrides the seeds of every such test. `100` and `..100` are the
+//! seeds 0 to 99, `5..10` are the seeds 5 to 9, as on the command line. A failure writes a repro file into
+//! `target/shaketable`, and its message ends with the line that replays it.
 
 use crate::{
     finding::{Finding, Kind, Verdict},
     judges::vacuous,
     plan::{Demands, Plan, PlanError},
-    pool::{self, News},
+    pool::{self, Update},
     runner::{self, Counters, RunResult},
     seeds,
     workload::Workload,
@@ -50,18 +50,18 @@ pub struct Shake<W> {
     workload: PhantomData<fn() -> W>,
 }
 
-/// A sweep that ended.
+/// The result of a sweep.
 #[derive(Clone, Debug)]
 pub struct Swept {
-    /// The seeds that were to be run.
+    /// The seeds of the sweep.
     pub seeds: Range<u64>,
-    /// How many of them were run.
+    /// The number of seeds that were run.
     pub ran: u64,
     /// The first run that did not pass, with its seed.
     pub failed: Option<(u64, RunResult)>,
-    /// What was counted over all runs.
+    /// The counters of all runs.
     pub counters: Counters,
-    /// Needed counters that stayed zero.
+    /// The names of the required counters that remained zero.
     pub vacuous: Vec<&'static str>,
 }
 
@@ -72,7 +72,7 @@ impl<W: Workload> Default for Shake<W> {
 }
 
 impl<W: Workload> Shake<W> {
-    /// Seeds 0 to 49 with standard faults, on one thread.
+    /// A sweep of the seeds 0 to 49 with standard faults, on one thread.
     pub fn new() -> Self {
         Shake {
             seeds: 0..50,
@@ -86,78 +86,78 @@ impl<W: Workload> Shake<W> {
         }
     }
 
-    /// Other seeds.
+    /// Sets the seeds.
     pub fn seeds(mut self, seeds: Range<u64>) -> Self {
         self.seeds = seeds;
         self
     }
 
-    /// Another fault profile.
+    /// Sets the fault profile.
     pub fn faults(mut self, profile: Profile) -> Self {
         self.demands.profile = profile;
         self
     }
 
-    /// Leaves a fault family out.
+    /// Switches a fault family off.
     pub fn without(mut self, family: Family) -> Self {
         self.demands.without.push(family);
         self
     }
 
-    /// Plants one of the workload's bugs.
+    /// Switches on one of the workload's planted bugs.
     pub fn bug(mut self, name: &str) -> Self {
         self.demands.bug = Some(name.to_owned());
         self
     }
 
-    /// Plants a bug in the simulated cluster.
+    /// Switches on a planted bug of the simulated cluster.
     pub fn cluster_bug(mut self, bug: ClusterBug) -> Self {
         self.demands.cluster_bug = Some(bug);
         self
     }
 
-    /// How many threads run seeds. Which seed fails first does not depend on it.
+    /// Sets the number of threads. The first failing seed does not depend on it.
     pub fn jobs(mut self, jobs: usize) -> Self {
         self.jobs = jobs.max(1);
         self
     }
 
-    /// No further seed begins after this time on the wall.
+    /// Sets a time budget, in real time, after which no further seed is started.
     pub fn budget(mut self, budget: Duration) -> Self {
         self.budget = Some(budget);
         self
     }
 
-    /// Runs every seed twice: a run that is not the same to the event fails.
+    /// Runs every seed twice. Runs that are not identical fail.
     pub fn check_determinism(mut self) -> Self {
         self.twice = true;
         self
     }
 
-    /// Writes the transcript of a failed run into a file beside its repro file.
+    /// Writes the transcript of a failed run into a file next to its repro file.
     pub fn trace(mut self) -> Self {
         self.trace = true;
         self
     }
 
-    /// Replays the repro files of this folder first, in the order of their names: runs that once failed. The folder is
-    /// relative to the package's own, where `cargo test` runs tests.
+    /// Replays the repro files in this folder, which are runs that once failed, before the seeds, in the order of
+    /// their names. The path is relative to the folder of the package, where `cargo test` runs tests.
     pub fn regressions(mut self, folder: impl Into<PathBuf>) -> Self {
         self.regressions = Some(folder.into());
         self
     }
 
-    /// The run of a repro file.
+    /// Replays a repro file.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, or is none of this workload's.
+    /// If the file cannot be read or is not a repro file of this workload.
     pub fn replay(file: &Path) -> Result<RunResult, PlanError> {
         let repro = fs::read_to_string(file).map_err(|error| PlanError::Torn(error.to_string()))?;
         Ok(runner::run(&Plan::<W>::from_json(&repro)?, false))
     }
 
-    /// Runs the seeds up to the first that does not pass.
+    /// Runs the seeds up to the first one that does not pass.
     #[track_caller]
     pub fn run(&self) -> Swept {
         let seeds = seeds_from_environment().unwrap_or_else(|| self.seeds.clone());
@@ -165,7 +165,7 @@ impl<W: Workload> Shake<W> {
         let failed = AtomicBool::new(false);
         let (mut counters, mut first) = (Counters::default(), None::<(u64, RunResult)>);
         let stop = || failed.load(Ordering::Relaxed) || deadline.is_some_and(|at| now() >= at);
-        let ran = pool::over(
+        let ran = pool::run(
             seeds.end.saturating_sub(seeds.start),
             self.jobs,
             stop,
@@ -177,8 +177,8 @@ impl<W: Workload> Shake<W> {
                 }
                 (seed, result)
             },
-            |news| {
-                if let News::Done(_, (seed, result)) = news {
+            |update| {
+                if let Update::Done(_, (seed, result)) = update {
                     counters.add(&result.counters);
                     if result.verdict() != Verdict::Passed
                         && first.as_ref().is_none_or(|(before, _)| seed < *before)
@@ -199,13 +199,13 @@ impl<W: Workload> Shake<W> {
         let plan = Plan::<W>::draw(Seed(seed), &self.demands);
         let mut result = runner::run(&plan, false);
         if self.twice && !crate::determinism::same(&result, &runner::run(&plan, false)) {
-            let why = "a second run of the seed differed";
+            let why = "a second run of the seed was not identical";
             result.findings.insert(0, Finding::new(Kind::Determinism, why));
         }
         result
     }
 
-    /// Runs the seeds and panics if one does not pass, or if the sweep was vacuous.
+    /// Replays the regressions, runs the seeds, and panics if a run does not pass or the sweep was vacuous.
     #[track_caller]
     pub fn assert(&self) {
         self.assert_regressions();
@@ -229,19 +229,19 @@ impl<W: Workload> Shake<W> {
             match Self::replay(&file) {
                 Ok(result) if result.verdict() == Verdict::Passed => {}
                 Ok(result) => {
-                    panic!("{} failed again, {:?}\n{}", file.display(), result.verdict(), told(&result))
+                    panic!("{} failed again, {:?}\n{}", file.display(), result.verdict(), findings(&result))
                 }
                 Err(error) => panic!("{}: {error}", file.display()),
             }
         }
     }
 
-    /// Runs the seeds and panics if none of them catches the planted bug. Gives the seed that did. A run in
-    /// which the harness or the workload's own model failed is no catch: it panics as well.
+    /// Runs the seeds and panics if none of them catches the planted bug. Returns the seed that caught it. A run
+    /// in which the harness or the workload's model failed does not catch the bug: this panics as well.
     #[track_caller]
     pub fn assert_caught(&self) -> (u64, RunResult) {
         let swept = self.run();
-        let planted = self.demands.bug.as_deref().unwrap_or("nothing planted");
+        let planted = self.demands.bug.as_deref().unwrap_or("the planted bug");
         match swept.failed {
             Some((seed, result)) if result.verdict() == Verdict::Harness => {
                 panic!("{planted} was not caught: {}", self.describe(seed, &result))
@@ -251,43 +251,43 @@ impl<W: Workload> Shake<W> {
         }
     }
 
-    /// What a person needs to know of a failed run; its last line replays it.
+    /// The description of a failed run for its user. Its last line is the command that replays the run.
     fn describe(&self, seed: u64, result: &RunResult) -> String {
         let plan = Plan::<W>::draw(Seed(seed), &self.demands);
         let mut text =
-            format!("{} failed with seed {seed}, {:?}\n{}", W::NAME, result.verdict(), told(result));
+            format!("{} failed with seed {seed}, {:?}\n{}", W::NAME, result.verdict(), findings(result));
         text += &plan.summary();
         text += &format!("event hash {:016x}\n", result.event_hash);
         let planted = self.demands.bug.as_ref().map_or(String::new(), |bug| format!("-{bug}"));
-        let kept = |extension: &str, content: String| match keep(
+        let write = |extension: &str, content: String| match write_file(
             &format!("{}{planted}-{seed}.{extension}", W::NAME),
             content,
         ) {
             Ok(path) => path.display().to_string(),
-            Err(error) => format!("none could be written: {error}"),
+            Err(error) => format!("could not be written: {error}"),
         };
-        text += &format!("repro file: {}\n", kept("json", plan.to_json()));
+        text += &format!("repro file: {}\n", write("json", plan.to_json()));
         if self.trace {
-            text += &format!("transcript: {}\n", kept("trace", runner::run(&plan, true).transcript));
+            text += &format!("transcript: {}\n", write("trace", runner::run(&plan, true).transcript));
         }
         let test = std::thread::current().name().unwrap_or_default().to_owned();
         text + &replay_line(seed, &Started::now(), &test)
     }
 }
 
-/// The time on the wall, which decides nothing but whether a further seed begins.
-#[expect(clippy::disallowed_methods, reason = "a budget is of the wall's time")]
+/// The real time. It only decides whether a further seed is started.
+#[expect(clippy::disallowed_methods, reason = "a budget is in real time")]
 fn now() -> Instant {
     Instant::now()
 }
 
-/// What was found, a line each.
-fn told(result: &RunResult) -> String {
+/// The findings, one per line.
+fn findings(result: &RunResult) -> String {
     result.findings.iter().map(|finding| format!("  {}: {}\n", finding.kind, finding.message)).collect()
 }
 
-/// Writes a file into the folder `shaketable` of the build's own.
-fn keep(name: &str, content: String) -> std::io::Result<PathBuf> {
+/// Writes a file into the folder `shaketable` of cargo's target folder.
+fn write_file(name: &str, content: String) -> std::io::Result<PathBuf> {
     let program = env::current_exe()?;
     // target/PROFILE/deps/PROGRAM, or target/PROFILE/examples/PROGRAM.
     let folder = program.ancestors().nth(3).unwrap_or(Path::new(".")).join("shaketable");
@@ -300,7 +300,7 @@ fn keep(name: &str, content: String) -> std::io::Result<PathBuf> {
 /// How cargo started the program of this test.
 struct Started {
     package: Option<String>,
-    /// The package's folder.
+    /// The folder of the package.
     folder: PathBuf,
     program: PathBuf,
 }
@@ -314,7 +314,7 @@ impl Started {
         }
     }
 
-    /// Which target of the package this program is, as an argument of cargo; none if it cannot be told.
+    /// The cargo argument that selects this program among the targets of the package; `None` if it is ambiguous.
     fn target(&self) -> Option<String> {
         let stem = self.program.file_stem()?.to_str()?;
         let name = stem.rsplit_once('-').map_or(stem, |(name, _)| name);
@@ -327,7 +327,7 @@ impl Started {
         }
         let is_package = self.package.as_ref().is_some_and(|package| package.replace('-', "_") == name);
         match (is_package, has("src/lib.rs".to_owned()), has("src/main.rs".to_owned())) {
-            // A library and a program of one name are told apart by nothing.
+            // A library and a program with the same name cannot be distinguished.
             (true, true, false) => Some("--lib".to_owned()),
             (true, false, true) => Some(format!("--bin {name}")),
             _ => None,
@@ -368,23 +368,23 @@ mod tests {
                 folder: Path::new(env!("CARGO_MANIFEST_DIR")).join(folder),
                 program: PathBuf::from(program),
             };
-            replay_line(7, &started, "it_stands")
+            replay_line(7, &started, "it_is_sound")
         };
         assert_eq!(
             line("shaketable", "", "target/debug/deps/shaketable-0123456789abcdef"),
-            "SHAKETABLE_SEEDS=7..8 cargo test -p shaketable --lib it_stands -- --exact"
+            "SHAKETABLE_SEEDS=7..8 cargo test -p shaketable --lib it_is_sound -- --exact"
         );
         assert_eq!(
             line("shaketable", "", "target/debug/deps/deceived-0123456789abcdef"),
-            "SHAKETABLE_SEEDS=7..8 cargo test -p shaketable --test deceived it_stands -- --exact"
+            "SHAKETABLE_SEEDS=7..8 cargo test -p shaketable --test deceived it_is_sound -- --exact"
         );
         assert_eq!(
             line("shaketable", "", "target/debug/examples/shaken-0123456789abcdef"),
-            "SHAKETABLE_SEEDS=7..8 cargo test -p shaketable --example shaken it_stands -- --exact"
+            "SHAKETABLE_SEEDS=7..8 cargo test -p shaketable --example shaken it_is_sound -- --exact"
         );
         assert_eq!(
             line("ledger", "../examples/ledger", "target/debug/deps/ledger-0123456789abcdef"),
-            "SHAKETABLE_SEEDS=7..8 cargo test -p ledger it_stands -- --exact"
+            "SHAKETABLE_SEEDS=7..8 cargo test -p ledger it_is_sound -- --exact"
         );
     }
 }

@@ -1,10 +1,10 @@
 //! Workloads over a layer whose operations each run in one transaction.
 //!
-//! A shake table is built once and takes any building. [`Specimen`] is what such a workload has to say
-//! of its layer: operations as plain data, how each is done in a transaction, a sequential model that
-//! answers the same, and how what is stored becomes a model again. [`Mounted`] makes a [`Workload`] of
-//! it: clients with exactly-once sessions and timeouts, several operations composed in one transaction,
-//! refusals compared word by word, unknown outcomes resolved, the model's judge, the audit and the check.
+//! A [`Specimen`] describes a layer: its operations as plain data, how each is done in a transaction, a sequential
+//! model that gives the expected answers, and how the stored data is read back as a model. [`Mounted`] makes a
+//! [`Workload`] of it: clients with exactly-once sessions and timeouts, several operations composed in one
+//! transaction, refusals compared by their messages, unknown outcomes resolved, the model's judge, the audit and
+//! the check.
 
 use crate::{
     judges::waiting::Wait,
@@ -36,83 +36,86 @@ use std::{
     time::Duration,
 };
 
-/// A planted bug that every specimen may list: operations are retried without a record of what an
-/// earlier attempt has done.
+/// The name of a planted bug that every specimen can list: operations are retried without recording earlier
+/// attempts.
 pub const UNRECORDED: &str = "unrecorded";
-/// Likewise: a write is acknowledged, and never committed.
+/// The name of a planted bug that every specimen can list: a write is acknowledged and never committed.
 pub const UNWRITTEN: &str = "unwritten";
-/// Likewise: a write is acknowledged at once, and committed with the client's next one.
+/// The name of a planted bug that every specimen can list: a write is acknowledged immediately and committed with
+/// the client's next write.
 pub const DEFERRED: &str = "deferred";
-/// Likewise: a client that asks again gets the answer that it remembers.
+/// The name of a planted bug that every specimen can list: a client that repeats a read-only call returns the
+/// answer of the first call.
 pub const REMEMBERED: &str = "remembered";
-/// Likewise: a client reads at a version that it keeps for up to a second.
+/// The name of a planted bug that every specimen can list: a client reuses a read version for up to a second.
 pub const KEPT_VERSION: &str = "kept-version";
-/// Likewise: reads accept a causally risky read version.
+/// The name of a planted bug that every specimen can list: reads accept a causally risky read version.
 pub const RISKY_READ: &str = "risky-read";
-/// Likewise: the commit is left to a task that nobody waits for.
+/// The name of a planted bug that every specimen can list: a write is acknowledged without awaiting its commit.
 pub const NOT_AWAITED: &str = "not-awaited";
 
-/// Where an operation stands among all others, as the sequential model meets it.
+/// The place of an operation in the sequential order.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct At<'a> {
-    /// The versionstamp of its transaction, when that has committed: eight bytes of commit version, two
-    /// of batch order, big-endian.
+    /// The versionstamp of its transaction if that committed: eight bytes of commit version and two bytes of batch
+    /// order, big-endian.
     pub stamp: Option<[u8; 10]>,
     /// The read version of its transaction.
     pub read_version: Option<Version>,
-    /// The highest version that was known to be committed when it was called: what has a higher one may have
-    /// landed meanwhile.
+    /// The highest version that was known to be committed when the operation was called. Transactions with a higher
+    /// version may have committed during the operation.
     pub called: Version,
-    /// The words in which the transaction was refused: a layer that is free to choose, as an allocator is, may have
-    /// made a choice that ends in a refusal.
+    /// The message with which the transaction was refused. A layer that makes free choices, such as an allocator,
+    /// may have made a choice that leads to a refusal.
     pub refusal: Option<&'a str>,
 }
 
-/// A layer on the shake table. The value itself is the drawn configuration of a run.
+/// A layer on the shake table. The value is the drawn configuration of a run.
 pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync + 'static {
     /// One call of the layer: plain data.
     type Op: Clone + Debug + Serialize + DeserializeOwned + Send + Sync + 'static;
-    /// What it answers.
+    /// What a call returns.
     type Answer: Clone + Debug + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static;
-    /// Why the layer refuses; compared by its words.
+    /// Why the layer refuses a call; compared by its message.
     type Error: RetryError + From<once::Error> + Display + Debug + Send + 'static;
-    /// The sequential model: what the layer should hold.
+    /// The sequential model: what the layer should store.
     type Model: Clone + Debug + PartialEq + Send + Sync + 'static;
 
     /// The name on the command line.
     const NAME: &'static str;
-    /// What it shakes, in a line.
+    /// A description of what it shakes, in one line.
     const ABOUT: &'static str;
-    /// How many clients a run has.
+    /// The number of clients of a run is drawn from this range.
     const CLIENTS: Range<u64> = 2..9;
-    /// How many transactions a client has at most.
+    /// The maximum number of transactions per client is drawn from this range.
     const TRANSACTIONS: Range<u64> = 8..40;
-    /// How many calls are composed in one transaction.
+    /// The maximum number of calls in one transaction is drawn from this range.
     const TOGETHER: Range<u64> = 1..5;
 
-    /// Its planted bugs. Those named [`UNRECORDED`], [`UNWRITTEN`], [`DEFERRED`], [`REMEMBERED`],
-    /// [`KEPT_VERSION`], [`RISKY_READ`] and [`NOT_AWAITED`] are planted by [`Mounted`] itself.
+    /// Its planted bugs. [`Mounted`] implements those named [`UNRECORDED`], [`UNWRITTEN`], [`DEFERRED`],
+    /// [`REMEMBERED`], [`KEPT_VERSION`], [`RISKY_READ`] and [`NOT_AWAITED`].
     fn bugs() -> &'static [Bug] {
         &[]
     }
 
-    /// The `sometimes!` and `reachable!` claims that its sweep is expected to reach, beside those of the
-    /// exactly-once mechanism.
+    /// The `sometimes!` and `reachable!` claims that its sweep must reach, in addition to those of the exactly-once
+    /// mechanism.
     fn points() -> &'static [&'static str] {
         &[]
     }
 
-    /// Draws a configuration; `bug` is the name of one of [`bugs`](Specimen::bugs) to plant.
+    /// Draws a configuration. `bug` is the name of the planted bug, one of [`bugs`](Specimen::bugs).
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Self;
 
-    /// Samples of the keys it uses, so that shards and resolvers can divide them.
+    /// Samples of the keys it uses, at which shards and resolvers may be split.
     fn keys(&self) -> Vec<Bytes>;
 
-    /// One call by client number `client`.
+    /// The strategy of one call by client number `client`.
     fn operation(&self, client: usize) -> BoxedStrategy<Self::Op>;
 
-    /// The calls of client number `client`, transaction by transaction: how many transactions, and how many calls in
-    /// each. For calls that depend on those drawn before them; otherwise each is an [`operation`](Specimen::operation).
+    /// The strategy of the calls of client number `client`, transaction by transaction. `transactions` is the
+    /// number of transactions, `together` the number of calls in each. Implement it if calls depend on those drawn
+    /// before them; by default each call is an [`operation`](Specimen::operation).
     fn transactions(
         &self,
         client: usize,
@@ -122,7 +125,8 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         vec(vec(self.operation(client), together), transactions).boxed()
     }
 
-    /// Tells a drawn call what names it among all of its run: its client, and its number there.
+    /// Stores in a drawn call what identifies it within the run: its client, and its number among the client's
+    /// calls.
     fn number(op: &mut Self::Op, client: usize, number: usize) {
         let _ = (op, client, number);
     }
@@ -130,28 +134,28 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     /// Whether a call never writes.
     fn is_look(op: &Self::Op) -> bool;
 
-    /// Whether the layer promises that this call never conflicts with another one for which this is
-    /// true. A judge holds it to that.
+    /// Whether the layer promises that this call never conflicts with another call for which this is true. A judge
+    /// checks it.
     fn is_conflict_free(&self, op: &Self::Op) -> bool {
         let _ = op;
         false
     }
 
-    /// Prepares the empty database. Runs before any fault.
+    /// Prepares the empty database, before any fault.
     fn setup<D: Database>(&self, db: &D) -> impl Future<Output = Result<(), tx::Error>> {
         let _ = db;
         async { Ok(()) }
     }
 
-    /// Whether a look reads at the isolation that it is [performed](Specimen::perform) at. [`Mounted`] does
-    /// some of them at both, one behind the other, and judges what they read.
+    /// Whether a read-only call reads at the isolation level with which it is [performed](Specimen::perform).
+    /// [`Mounted`] does some of these calls at both levels, one after the other, and checks their reads.
     fn takes_isolation(&self, op: &Self::Op) -> bool {
         let _ = op;
         false
     }
 
-    /// Does one call in a transaction, a look [at this isolation](Specimen::takes_isolation). A planted bug that
-    /// lives inside a transaction does it wrong here.
+    /// Does one call in a transaction. `isolation` is for calls that [take it](Specimen::takes_isolation). This is
+    /// the place of planted bugs that concern a single transaction.
     fn perform<T: Transaction>(
         &self,
         tx: &T,
@@ -160,8 +164,8 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         isolation: Isolation,
     ) -> impl Future<Output = Result<Self::Answer, Self::Error>> + Send;
 
-    /// Where a planted bug that is more than one transaction does the calls its own way; `None` for
-    /// everything that it leaves alone.
+    /// Does the calls in the way of a planted bug that concerns more than one transaction. Returns `None` if the
+    /// bug does not change them.
     fn divert<D: Database>(
         &self,
         session: &mut Session<D>,
@@ -171,8 +175,8 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         async { None }
     }
 
-    /// What became of calls whose outcome was unknown. For a workload whose [`divert`](Specimen::divert)
-    /// records what a single call answers in the layer's own form.
+    /// Resolves calls whose outcome was unknown. For a workload whose [`divert`](Specimen::divert) records the
+    /// answer of a single call in the layer's own format.
     fn resolve<D: Database>(
         &self,
         session: &mut Session<D>,
@@ -183,8 +187,7 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         async move { Ok(session.resolve(pending).await?.map(|Recorded(answers)| answers)) }
     }
 
-    /// Whether a committed transaction is the effect of its calls, as
-    /// [`Workload::is_effect`] says.
+    /// Whether a committed transaction is the effect of its calls: see [`Workload::is_effect`].
     fn is_effect(&self, mutations: &[Mutation]) -> bool {
         !sessions::is_fence(mutations)
     }
@@ -192,14 +195,14 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     /// The sequential model after [`setup`](Specimen::setup).
     fn model(&self) -> Self::Model;
 
-    /// Does one call on the model and answers what the layer should. A refusal undoes the whole
-    /// transaction, whatever it leaves in the model.
+    /// Does one call on the model, and returns the expected answer. After a refusal the model is restored to its
+    /// state before the transaction.
     fn replay(&self, model: &mut Self::Model, op: &Self::Op, at: &At) -> Result<Self::Answer, Self::Error>;
 
-    /// Fills in what [`replay`](Specimen::replay) has to leave open where the layer is free to choose, as an
-    /// allocator is: in the model behind the calls of a transaction, and in what they should answer. `answers` is
-    /// what they did answer, if their client learned it, and `mutations` what they wrote. A choice that is not
-    /// allowed is left open, and so fits nothing.
+    /// Fills in the choices that [`replay`](Specimen::replay) leaves open where the layer chooses freely, as an
+    /// allocator does: in the model after the calls of a transaction, and in their expected answers. `answers` are
+    /// the actual answers, if the client received them, and `mutations` are the writes. A choice that is not
+    /// allowed remains open and therefore matches nothing.
     fn choose(
         &self,
         model: &mut Self::Model,
@@ -210,27 +213,27 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         let _ = (model, expected, answers, mutations);
     }
 
-    /// What a call that was alone in its [diversion](Specimen::divert) waited for, when it answered `answer`
-    /// and left this model; `None` for one that did not wait.
+    /// The wait of a call that was alone in its transaction, returned `answer` and left this model; `None` for a
+    /// call that did not wait.
     fn wait(&self, model: &Self::Model, op: &Self::Op, answer: &Self::Answer, at: &At) -> Option<Wait> {
         let _ = (model, op, answer, at);
         None
     }
 
-    /// Everything stored, read in one transaction and written as a model. The inner error says which
-    /// structural invariant is broken; it must hold at every version.
+    /// Reads everything that the layer stores, in one transaction, as a model. The inner error describes the
+    /// structural invariant that is broken; these invariants must hold at every version.
     fn stored<T: Transaction>(
         &self,
         tx: &T,
     ) -> impl Future<Output = Result<Result<Self::Model, String>, tx::Error>> + Send;
 }
 
-/// What the calls of one transaction answered.
+/// The answer of the calls of one transaction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer<A> {
-    /// All were done; their answers, in order.
+    /// All calls were done: their answers, in order.
     Done(Vec<A>),
-    /// One was refused, in these words, and with it all of them.
+    /// One call was refused with this message, and therefore all of them.
     Refused(String),
 }
 
@@ -242,14 +245,14 @@ pub struct Mounted<S: Specimen> {
     clients: usize,
     transactions: Range<usize>,
     together: Range<usize>,
-    /// The timeout that clients set on their database, milliseconds.
+    /// The timeout that clients set on their database, in milliseconds.
     timeout: Option<i32>,
-    /// Whether clients do without a session: an operation whose commit's result is unknown stays unknown.
+    /// Whether clients use plain transactions instead of a session: an unknown commit result is then not resolved.
     bare: bool,
     planted: Option<Planted>,
 }
 
-/// A bug that is planted in how a client uses the layer.
+/// A planted bug in the way a client uses the layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Planted {
@@ -277,24 +280,24 @@ impl Planted {
     }
 }
 
-/// What one client of a specimen holds.
+/// The state of a client of a specimen.
 pub struct Client<D: Database, S: Specimen> {
     session: Session<D>,
-    planted: Misled<S>,
+    bug_state: BugState<S>,
 }
 
-/// What a client with a planted bug holds beside its session.
-struct Misled<S: Specimen> {
-    /// Acknowledged calls that are to be committed with the next ones.
+/// The additional state of a client with a planted bug.
+struct BugState<S: Specimen> {
+    /// Acknowledged calls that will be committed with the next ones.
     deferred: Vec<S::Op>,
-    /// Calls and their answers, as they were.
+    /// Earlier calls and their outcomes.
     remembered: BTreeMap<String, Outcome<Answer<S::Answer>>>,
-    /// A read version, and when it was got.
+    /// A read version, and when it was obtained.
     kept: Option<(i64, Duration)>,
 }
 
-/// A value as answers and models hold it: enough to tell it from another, and no more than a person
-/// wants to read or a session can record.
+/// A value in answers and models: its length, hash and first bytes. This distinguishes it from other values, and
+/// stays short enough to be printed and to be recorded by a session.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Content {
     length: usize,
@@ -303,7 +306,7 @@ pub struct Content {
 }
 
 impl Content {
-    /// Of so many equal bytes.
+    /// The content of a value of `length` equal bytes.
     pub fn of(byte: u8, length: usize) -> Content {
         Content::from(&vec![byte; length][..])
     }
@@ -337,7 +340,7 @@ impl Debug for Content {
     }
 }
 
-/// The answers of one transaction as they are recorded with it.
+/// The answers of one transaction, in the format in which the session records them.
 pub struct Recorded<A>(pub Vec<A>);
 
 impl<A: Serialize + DeserializeOwned + Send> once::Answer for Recorded<A> {
@@ -352,12 +355,12 @@ impl<A: Serialize + DeserializeOwned + Send> once::Answer for Recorded<A> {
     }
 }
 
-/// One of so many looks is done at both isolations.
-const LOOKED_TWICE: u64 = 4;
+/// One in this many read-only calls is done at both isolation levels.
+const READS_PER_DOUBLE_READ: u64 = 4;
 
-/// Does a look at both isolations.
-#[allow(clippy::manual_async_fn, reason = "as below")]
-fn looked<'a, S: Specimen, T: Transaction>(
+/// Does a read-only call at both isolation levels.
+#[allow(clippy::manual_async_fn, reason = "see perform_all")]
+fn perform_twice<'a, S: Specimen, T: Transaction>(
     specimen: &'a S,
     tx: &'a T,
     env: &'a Env,
@@ -383,9 +386,10 @@ fn perform_all<'a, S: Specimen, T: Transaction>(
     async move {
         let mut answers = Vec::with_capacity(ops.len());
         for op in ops {
-            let twice = specimen.takes_isolation(op) && env.random_u64().is_multiple_of(LOOKED_TWICE);
+            let twice =
+                specimen.takes_isolation(op) && env.random_u64().is_multiple_of(READS_PER_DOUBLE_READ);
             answers.push(match twice {
-                true => Box::pin(looked(specimen, &tx, env, op)).await?,
+                true => Box::pin(perform_twice(specimen, &tx, env, op)).await?,
                 false => Box::pin(specimen.perform(&tx, env, op, Isolation::Serializable)).await?,
             });
         }
@@ -393,12 +397,13 @@ fn perform_all<'a, S: Specimen, T: Transaction>(
     }
 }
 
-/// What a refusal says to the client: FoundationDB's errors end an operation, the layer's are answers.
+/// The outcome of an operation that ended with an error and has no effect: FoundationDB's errors are failures, and
+/// those of the layer are answers.
 pub fn refused<A, E: RetryError + Display>(error: &E) -> Outcome<Answer<A>> {
     error.fdb().map_or_else(|| Outcome::Answered(Answer::Refused(error.to_string())), Outcome::GaveUp)
 }
 
-/// What an exactly-once operation says to the client.
+/// The outcome of an exactly-once operation for its client.
 pub fn told<A, E: RetryError + Display>(outcome: once::Outcome<Recorded<A>, E>) -> Outcome<Answer<A>> {
     match outcome {
         once::Outcome::Applied(Recorded(answers)) => Outcome::Answered(Answer::Done(answers)),
@@ -407,7 +412,7 @@ pub fn told<A, E: RetryError + Display>(outcome: once::Outcome<Recorded<A>, E>) 
     }
 }
 
-/// What a bare retry loop says to the client.
+/// The outcome of a retry loop without a session for its client.
 pub fn ran<A, E: RetryError + Display>(ran: Result<Vec<A>, RunError<E>>) -> Outcome<Answer<A>> {
     match ran {
         Ok(answers) => Outcome::Answered(Answer::Done(answers)),
@@ -418,8 +423,12 @@ pub fn ran<A, E: RetryError + Display>(ran: Result<Vec<A>, RunError<E>>) -> Outc
     }
 }
 
-/// Does calls in a transaction that is never committed, and answers as if it had been.
-async fn dry<S: Specimen, D: Database>(specimen: &S, db: &D, ops: &[S::Op]) -> Outcome<Answer<S::Answer>> {
+/// Does calls in a transaction that is never committed, and returns their answers as if it had been.
+async fn without_commit<S: Specimen, D: Database>(
+    specimen: &S,
+    db: &D,
+    ops: &[S::Op],
+) -> Outcome<Answer<S::Answer>> {
     let Ok(tx) = db.create_transaction() else {
         return Outcome::GaveUp(tx::Error::OPERATION_CANCELLED);
     };
@@ -437,9 +446,12 @@ async fn dry<S: Specimen, D: Database>(specimen: &S, db: &D, ops: &[S::Op]) -> O
     }
 }
 
-/// Does the calls in a transaction without a session, again only while it is certain that they have had no
-/// effect.
-async fn bare<S: Specimen, D: Database>(specimen: &S, db: &D, ops: &[S::Op]) -> Outcome<Answer<S::Answer>> {
+/// Does the calls in a transaction without a session. It retries only if the last attempt certainly had no effect.
+async fn without_session<S: Specimen, D: Database>(
+    specimen: &S,
+    db: &D,
+    ops: &[S::Op],
+) -> Outcome<Answer<S::Answer>> {
     let tx = match db.create_transaction() {
         Ok(tx) => tx,
         Err(e) => return Outcome::GaveUp(e),
@@ -463,27 +475,27 @@ async fn bare<S: Specimen, D: Database>(specimen: &S, db: &D, ops: &[S::Op]) -> 
 }
 
 impl<S: Specimen> Mounted<S> {
-    /// Does the calls as a client with a planted bug does; `None` for those that the bug leaves alone.
-    async fn mislead<D: Database>(
+    /// Does the calls as a client with a planted bug does. Returns `None` if the bug does not change them.
+    async fn perform_planted<D: Database>(
         &self,
         planted: Planted,
-        Client { session, planted: misled }: &mut Client<D, S>,
+        Client { session, bug_state }: &mut Client<D, S>,
         ops: &[S::Op],
     ) -> Option<Outcome<Answer<S::Answer>>> {
         let (specimen, db) = (&self.specimen, session.database().clone());
         let (env, looks) = (db.env(), ops.iter().all(S::is_look));
         match planted {
             Planted::Unrecorded => Some(ran(db.run(|tx, _| perform_all(specimen, tx, env, ops)).await)),
-            Planted::Unwritten if !looks => Some(dry(specimen, &db, ops).await),
-            Planted::Deferred if !looks && misled.deferred.is_empty() => {
-                let outcome = dry(specimen, &db, ops).await;
+            Planted::Unwritten if !looks => Some(without_commit(specimen, &db, ops).await),
+            Planted::Deferred if !looks && bug_state.deferred.is_empty() => {
+                let outcome = without_commit(specimen, &db, ops).await;
                 if let Outcome::Answered(Answer::Done(_)) = outcome {
-                    misled.deferred = ops.to_vec();
+                    bug_state.deferred = ops.to_vec();
                 }
                 Some(outcome)
             }
             Planted::Deferred if !looks => {
-                let before = std::mem::take(&mut misled.deferred);
+                let before = std::mem::take(&mut bug_state.deferred);
                 let all = [&before[..], ops].concat();
                 let all = &all[..];
                 let applied = session
@@ -492,16 +504,16 @@ impl<S: Specimen> Mounted<S> {
                 Some(told(applied.map(|Recorded(mut answers)| Recorded(answers.split_off(before.len())))))
             }
             Planted::Remembered if looks => {
-                let asked = format!("{ops:?}");
-                if let Some(outcome) = misled.remembered.get(&asked) {
+                let calls = format!("{ops:?}");
+                if let Some(outcome) = bug_state.remembered.get(&calls) {
                     return Some(outcome.clone());
                 }
                 let outcome = ran(db.run(|tx, _| perform_all(specimen, tx, env, ops)).await);
-                misled.remembered.insert(asked, outcome.clone());
+                bug_state.remembered.insert(calls, outcome.clone());
                 Some(outcome)
             }
             Planted::KeptVersion if looks => {
-                let kept = misled.kept.filter(|(_, since)| env.now() < *since + Duration::from_secs(1));
+                let kept = bug_state.kept.filter(|(_, since)| env.now() < *since + Duration::from_secs(1));
                 let kept = kept.map(|(version, _)| version);
                 let read = db
                     .run(|tx, attempt| async move {
@@ -513,7 +525,7 @@ impl<S: Specimen> Mounted<S> {
                     })
                     .await;
                 if let (Ok((version, _)), None) = (&read, kept) {
-                    misled.kept = Some((*version, env.now()));
+                    bug_state.kept = Some((*version, env.now()));
                 }
                 Some(ran(read.map(|(_, answers)| answers)))
             }
@@ -529,16 +541,16 @@ impl<S: Specimen> Mounted<S> {
                     Ok(answers) => answers,
                     Err(e) => return Some(refused(&e)),
                 };
-                // Often long enough for the commit to be sent, and seldom for its answer.
-                let patience = Duration::from_micros(env.random_u64() % 2_000);
-                drop(select(pin!(tx.commit()), env.sleep(patience)).await);
+                // Usually long enough to send the commit, and rarely long enough for its reply.
+                let wait = Duration::from_micros(env.random_u64() % 2_000);
+                drop(select(pin!(tx.commit()), env.sleep(wait)).await);
                 Some(Outcome::Answered(Answer::Done(answers)))
             }
             _ => None,
         }
     }
 
-    /// The model behind a transaction, and what its calls should answer.
+    /// The model after a transaction, and the expected answer.
     fn expect(&self, model: &S::Model, ops: &[S::Op], at: &At) -> (S::Model, Answer<S::Answer>) {
         let mut after = model.clone();
         let mut answers = Vec::with_capacity(ops.len());
@@ -613,8 +625,8 @@ impl<S: Specimen> Workload for Mounted<S> {
 
     async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Client<D, S>> {
         let session = sessions::open(db, client, self.timeout).await?;
-        let planted = Misled { deferred: Vec::new(), remembered: BTreeMap::new(), kept: None };
-        Ok(Client { session, planted })
+        let bug_state = BugState { deferred: Vec::new(), remembered: BTreeMap::new(), kept: None };
+        Ok(Client { session, bug_state })
     }
 
     async fn recall<D: Database>(&self, client: &mut Client<D, S>) {
@@ -628,7 +640,7 @@ impl<S: Specimen> Workload for Mounted<S> {
     ) -> Option<Outcome<Self::Answer>> {
         match self.specimen.divert(&mut client.session, ops).await {
             Some(outcome) => Some(outcome),
-            None => self.mislead(self.planted?, client, ops).await,
+            None => self.perform_planted(self.planted?, client, ops).await,
         }
     }
 
@@ -643,7 +655,7 @@ impl<S: Specimen> Workload for Mounted<S> {
             return ran(db.run(|tx, _| perform_all(specimen, tx, env, ops)).await);
         }
         if self.bare {
-            return bare(specimen, &db, ops).await;
+            return without_session(specimen, &db, ops).await;
         }
         let applied =
             session.apply(|tx| async move { perform_all(specimen, tx, env, ops).await.map(Recorded) });
@@ -673,7 +685,7 @@ impl<S: Specimen> Workload for Mounted<S> {
 
     fn step(&self, model: &mut S::Model, step: &Step<'_, Self>) -> Result<(), String> {
         let refusal = match step.answer {
-            Some(Answer::Refused(words)) => Some(&words[..]),
+            Some(Answer::Refused(message)) => Some(&message[..]),
             _ => None,
         };
         let at =
@@ -701,7 +713,7 @@ impl<S: Specimen> Workload for Mounted<S> {
         }
         let looks = step.op.iter().all(S::is_look);
         match (&expected, step.committed) {
-            // What finds nothing to change may commit nothing.
+            // A call that changes nothing need not commit anything.
             (Answer::Done(_), false) if !looks && after != *model => {
                 Err("answered, but nothing was committed".into())
             }

@@ -1,22 +1,23 @@
-//! Shakes a layer that has a reference state machine already: the
-//! [`ReferenceStateMachine`] of the crate `proptest-state-machine`.
+//! Shakes a layer for which a reference state machine exists: a [`ReferenceStateMachine`] of the crate
+//! `proptest-state-machine`.
 //!
-//! A [`Machine`] adds to it what a concurrent run needs: how a transition is done in a transaction, what the layer
-//! returns and what it should return, and how what is stored becomes the machine's state again. [`StateMachine`] makes
+//! A [`Machine`] adds what a concurrent run needs: how a transition is done in a transaction, what the layer
+//! should return for it, and how the stored data is read back as the state of the machine. [`StateMachine`] makes
 //! a [`Specimen`] of it.
 //!
-//! # What is drawn, and what is not assumed
+//! # Preconditions may be false
 //!
-//! A state machine draws each transition from the state that the ones before it led to. Several clients run at once,
-//! and nobody knows beforehand in which order their transactions commit. Each client's list is therefore drawn as if
-//! that client were alone: it follows the machine from its initial state, and every transition meets its precondition
-//! there. In the run the others have changed the state meanwhile, and **preconditions may be false**. A transition
-//! whose precondition is false must be refused by the layer, and [`Machine::answer`] must return the same refusal;
-//! [`ReferenceStateMachine::apply`] is not called for it. A precondition that says "this is not worth testing" instead
-//! of "the layer refuses this" has to be removed, or to become an ordinary answer.
+//! A state machine draws each transition from the state to which the previous ones led. Here several clients run
+//! concurrently, and the order in which their transactions will commit is not known when they are drawn. The list
+//! of each client is therefore drawn as if the client were alone: it follows the machine from the initial state,
+//! and every transition meets its precondition there. In the run other clients change the state as well, so
+//! **preconditions may be false**. The layer must refuse a transition whose precondition is false, and
+//! [`Machine::answer`] must return the same refusal; [`ReferenceStateMachine::apply`] is not called for it. A
+//! precondition that means "this is not worth testing" instead of "the layer refuses this" has to be removed, or
+//! replaced by an ordinary answer.
 //!
-//! Answers are compared in the order in which transactions committed, with the state that the machine has there. The
-//! layer's database is compared with the machine's state at the end, and read at every version.
+//! Answers are compared in commit order with the state of the machine at that place. The database is read at many
+//! versions, and compared with the final state of the machine at the end.
 //!
 //! # Example
 //!
@@ -27,7 +28,7 @@
 //! use shaketable::{prelude::*, state_machine::{Machine, StateMachine}};
 //! use std::collections::BTreeSet;
 //!
-//! // What there was: a reference state machine.
+//! // The existing reference state machine.
 //!
 //! struct Library;
 //!
@@ -71,7 +72,7 @@
 //!     }
 //! }
 //!
-//! // What is new: how the layer does it, and what it returns.
+//! // The addition: how the layer does a transition, and what it returns.
 //!
 //! shaketable_layers::refusals! {
 //!     /// Why the library refuses.
@@ -138,7 +139,7 @@ use std::{
     ops::Range,
 };
 
-/// A reference state machine, and the layer that it is the reference of.
+/// A reference state machine and the layer that it describes.
 pub trait Machine:
     ReferenceStateMachine<State: PartialEq + Send + Sync, Transition: Serialize + DeserializeOwned + Send + Sync>
 {
@@ -149,15 +150,15 @@ pub trait Machine:
 
     /// The name on the command line.
     const NAME: &'static str;
-    /// What it shakes, in a line.
+    /// A description of what it shakes, in one line.
     const ABOUT: &'static str;
 
-    /// Its planted bugs, of those that [`Mounted`](crate::specimen::Mounted) plants itself.
+    /// Its planted bugs, among those that [`Mounted`](crate::specimen::Mounted) implements.
     fn bugs() -> &'static [Bug] {
         BUGS
     }
 
-    /// Fills the empty database with the initial state, in one transaction and before any fault.
+    /// Writes the initial state into the empty database in one transaction, before any fault.
     fn setup<T: Transaction>(
         tx: &T,
         initial: &Self::State,
@@ -172,19 +173,20 @@ pub trait Machine:
         false
     }
 
-    /// Does a transition in a transaction. An error that is not FoundationDB's refuses it.
+    /// Does a transition in a transaction. An error other than FoundationDB's is a refusal.
     fn perform<T: Transaction>(
         tx: &T,
         transition: &Self::Transition,
     ) -> impl Future<Output = Result<Self::Answer, Self::Error>> + Send;
 
-    /// What the layer should return for a transition from this state, before it is applied. Called for every state that
-    /// concurrent clients may lead to: where the precondition is false this is the layer's refusal.
+    /// The answer that the layer should return for a transition in this state, before the transition is applied.
+    /// It is called with states that concurrent clients lead to: where the precondition is false it returns the
+    /// layer's refusal.
     fn answer(state: &Self::State, transition: &Self::Transition) -> Result<Self::Answer, Self::Error>;
 
-    /// Everything that the layer stores, read in one transaction, as the machine's state; the records of the clients'
-    /// sessions are below the tuple `("sessions",)`. The inner error says which structural
-    /// invariant is broken.
+    /// Reads everything that the layer stores, in one transaction, as the state of the machine. The records of the
+    /// clients' sessions are in the subspace of the tuple `("sessions",)`. The inner error describes the
+    /// structural invariant that is broken.
     fn stored<T: Transaction>(tx: &T)
     -> impl Future<Output = tx::Result<Result<Self::State, String>>> + Send;
 }
@@ -206,7 +208,7 @@ const BUGS: &[Bug] = &[
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct StateMachine<M> {
-    /// What the initial state is drawn from. The state itself need not be serializable.
+    /// The seed of the initial state, which itself need not be serializable.
     initial: u64,
     #[serde(skip)]
     machine: PhantomData<fn() -> M>,
@@ -225,7 +227,7 @@ impl<M> Debug for StateMachine<M> {
 }
 
 impl<M: Machine> StateMachine<M> {
-    /// The initial state, the same whenever it is asked for.
+    /// The initial state, which is the same for every call.
     ///
     /// # Panics
     ///
@@ -263,7 +265,7 @@ impl<M: Machine> Specimen for StateMachine<M> {
         Vec::new()
     }
 
-    /// A first transition.
+    /// The strategy of a first transition.
     fn operation(&self, _: usize) -> BoxedStrategy<M::Transition> {
         M::transitions(&self.initial())
     }

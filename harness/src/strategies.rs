@@ -1,7 +1,6 @@
-//! Data that hurts, which workloads draw from.
+//! Test data for workloads: small sets of values that are easily confused or that lie at a limit.
 //!
-//! Each is a small set of values that are easily confused or that stand at a limit, so that
-//! clients meet and edges are reached in a few seeds.
+//! The sets are small so that clients collide and edge cases are reached within a few seeds.
 
 use proptest::{
     sample::select,
@@ -9,7 +8,7 @@ use proptest::{
 };
 use shaketable_layers::tx::VALUE_SIZE_LIMIT;
 
-/// Short byte strings that are easily confused: the empty one, NUL, 0xff, and prefixes of each other.
+/// Short byte strings that are easily confused: the empty string, NUL, 0xff, and prefixes of each other.
 pub const CONFUSED: [&[u8]; 12] = [
     b"",
     b"\0",
@@ -25,17 +24,16 @@ pub const CONFUSED: [&[u8]; 12] = [
     b"\xff\xff",
 ];
 
-/// Text that is easily confused: the empty one, NUL, prefixes of each other, beyond the basic plane, and two
-/// spellings of one letter.
+/// Text that is easily confused: the empty string, NUL, prefixes of each other, a code point outside of the basic
+/// multilingual plane, and the composed and the decomposed form of one letter.
 pub const CONFUSED_TEXT: [&str; 9] = ["", "\0", "a", "a\0", "a\0b", "ab", "é", "e\u{301}", "\u{10ffff}"];
 
-/// Integers where the tuple layer needs another byte, zero, and both ends.
+/// Integers at which the length of their tuple encoding changes, zero, and the smallest and largest integer.
 pub fn integers() -> BoxedStrategy<i64> {
     select(&[i64::MIN, -65_536, -256, -255, -1, 0, 1, 255, 256, 65_535, 65_536, i64::MAX][..]).boxed()
 }
 
-/// Lengths of values: mostly up to `usual`, now and then exactly at `limit`, and now and then one beyond it,
-/// which is refused.
+/// Lengths of values: mostly up to `usual`, sometimes exactly `limit`, and sometimes `limit + 1`, which is refused.
 pub fn lengths(usual: usize, limit: usize) -> BoxedStrategy<usize> {
     proptest::prop_oneof![
         40 => 0..=usual,
@@ -45,7 +43,7 @@ pub fn lengths(usual: usize, limit: usize) -> BoxedStrategy<usize> {
     .boxed()
 }
 
-/// [`lengths`] of values that FoundationDB's own limit bounds.
+/// [`lengths`] with FoundationDB's limit on the size of a value.
 pub fn value_lengths(usual: usize) -> BoxedStrategy<usize> {
     lengths(usual, VALUE_SIZE_LIMIT)
 }
@@ -56,7 +54,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn what_is_easily_confused_differs() {
+    fn the_confusable_values_are_distinct() {
         assert_eq!(BTreeSet::from(CONFUSED).len(), CONFUSED.len());
         assert_eq!(BTreeSet::from(CONFUSED_TEXT).len(), CONFUSED_TEXT.len());
     }

@@ -1,8 +1,7 @@
-//! What a workload is: it generates operations, does them, and says what must be true.
+//! The [`Workload`] trait: a workload generates operations, does them, and checks what must be true.
 //!
-//! The three are kept apart. [`Workload::operations`] draws plain data, [`Workload::apply`] does
-//! one operation on any [`Database`], and [`Workload::step`], [`Workload::audit`] and
-//! [`Workload::check`] judge. A workload is one file, readable alone.
+//! These three parts are separate. [`Workload::operations`] draws plain data, [`Workload::apply`] does one
+//! operation on any [`Database`], and [`Workload::step`], [`Workload::audit`] and [`Workload::check`] judge.
 
 use crate::{
     judges::waiting::{Timing, Wait},
@@ -19,66 +18,66 @@ use shaketable_sim::{
 };
 use std::{fmt::Debug, future::Future};
 
-/// A planted bug: a variant of the code, wrong on purpose, that a sweep must catch.
+/// A planted bug: a variant of the code that is wrong on purpose and that a sweep must catch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bug {
-    /// The name by which it is chosen, unique within its workload.
+    /// The name that selects it, unique within its workload.
     pub name: &'static str,
-    /// What is wrong, in a line.
+    /// A description of what is wrong, in one line.
     pub about: &'static str,
     /// Where such a bug comes from: a document, a published example, a known issue.
     pub source: &'static str,
 }
 
-/// How an operation ended, as its client learned it.
+/// How an operation ended for its client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome<A> {
-    /// It has this answer (a refusal is an answer). If it has an effect, it has happened.
+    /// It returned this answer. A refusal is an answer. If the operation has an effect, the effect has happened.
     Answered(A),
-    /// It certainly has no effect and never will: the client gave up.
+    /// It failed with this error. It has no effect and never will.
     GaveUp(Error),
-    /// Whether it has or will have its effect is not known.
+    /// It failed with this error. It may have an effect, now or later.
     Unknown(Error),
-    /// Its answer contradicts what the layer promises, whatever the others did.
+    /// Its answer contradicts the promises of the layer, whatever other clients did.
     Violated(String),
 }
 
-/// An operation as its client saw it.
+/// An operation as its client observed it.
 #[derive(Clone, Debug)]
 pub struct Operation<A> {
     /// When it was called.
     pub called: Nanos,
     /// When it returned, or when its client dropped it or died.
     pub returned: Nanos,
-    /// How it ended; `None` while it is under way.
+    /// How it ended; `None` while it is in progress.
     pub outcome: Option<Outcome<A>>,
 }
 
 /// One step of the sequential model: an operation at its place in commit order.
 pub struct Step<'a, W: Workload> {
-    /// Which client called it.
+    /// The client that called it.
     pub client: usize,
-    /// Its place in the client's list.
+    /// Its index in the client's list of operations.
     pub index: usize,
     /// The operation.
     pub op: &'a W::Op,
-    /// The answer its client got, if it learned one.
+    /// The answer that the client received, if any.
     pub answer: Option<&'a W::Answer>,
-    /// Whether a transaction of it that writes has committed here. Otherwise it took only a look:
-    /// the model must not change and the answer must fit the model as it stands.
+    /// Whether a transaction of the operation that writes committed here. Otherwise the operation only read: the
+    /// model must not change, and the answer must be the one that the model gives in its present state.
     pub committed: bool,
-    /// The versionstamp of that transaction, when it has committed: eight bytes of commit version,
-    /// two of batch order, big-endian.
+    /// The versionstamp of that transaction if it committed: eight bytes of commit version and two bytes of batch
+    /// order, big-endian.
     pub stamp: Option<[u8; 10]>,
-    /// The read version of that transaction, or of the look.
+    /// The read version of that transaction, or of the read.
     pub read_version: Option<Version>,
-    /// What that transaction wrote, as it was logged; nothing for a look.
+    /// The mutations of that transaction in the log; empty if the operation only read.
     pub mutations: &'a [Mutation],
     /// When the operation was called, nanoseconds.
     pub called: Nanos,
-    /// When it returned, or when its client died.
+    /// When it returned, or when its client died, nanoseconds.
     pub returned: Nanos,
-    /// What was known when.
+    /// When each version was known to be committed.
     pub timing: &'a Timing,
 }
 
@@ -88,39 +87,38 @@ impl<W: Workload> Step<'_, W> {
         self.timing.known_at(self.called)
     }
 
-    /// Judges a wait of this operation: whether its answer came soon after it was possible, and one that
-    /// says "nothing" only once patience had run out.
+    /// Judges a wait of this operation. The answer must come soon after it became possible; an answer that nothing
+    /// came is allowed only after the time limit of the wait. The error describes what is wrong.
     pub fn waited(&self, wait: Wait) -> Result<(), String> {
         self.timing.judge(self.called, self.returned, self.read_version.filter(|_| !self.committed), wait)
     }
 }
 
-/// A concurrent program over a layer, with everything needed to judge it.
+/// A concurrent program that uses a layer, with everything that is needed to judge it.
 ///
-/// The value itself is the workload's drawn configuration: plain data, saved in repro files.
+/// The value is the drawn configuration of a run: plain data, which repro files contain.
 pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync + 'static {
     /// One operation: plain data.
     type Op: Clone + Debug + Serialize + DeserializeOwned + Send + Sync + 'static;
-    /// What a client learns from an operation.
+    /// What an operation returns to its client.
     type Answer: Clone + Debug + Serialize + Send + Sync + 'static;
-    /// What one client holds between operations, such as an exactly-once session. It is lost when
-    /// the client dies.
+    /// The state that a client keeps between operations, such as an exactly-once session. It is lost when the
+    /// client dies.
     type Session<D: Database>: 'static;
     /// The sequential model: plain data.
     type Model: Send + Sync + 'static;
 
     /// The name on the command line.
     const NAME: &'static str;
-    /// What it shakes, in a line.
+    /// A description of what it shakes, in one line.
     const ABOUT: &'static str;
-    /// Whether an operation has at most one committed transaction that writes. The model's judge
-    /// then reports a second one by itself.
+    /// Whether an operation has at most one effect. If so, the model's judge reports a second one.
     const ONE_EFFECT: bool = true;
 
-    /// Whether a committed transaction of an operation is its effect. One that only makes sure that the
-    /// operation has none is not, as the fence of an exactly-once record. By itself this knows the fences
-    /// of sessions that live where this crate's own workloads keep them, in the subspace of the tuple
-    /// `("sessions",)`; a workload with [`Slots`](shaketable_layers::once::Slots) elsewhere says so with
+    /// Whether a committed transaction of an operation is its effect. A transaction that only ensures that the
+    /// operation has no effect, such as the fence of an exactly-once record, is not. The default recognizes the
+    /// fences of sessions in the subspace of the tuple `("sessions",)`, where this crate's workloads keep them. A
+    /// workload with [`Slots`](shaketable_layers::once::Slots) elsewhere implements this with
     /// [`Slots::is_fence`](shaketable_layers::once::Slots::is_fence).
     fn is_effect(&self, mutations: &[Mutation]) -> bool {
         !sessions::is_fence(mutations)
@@ -136,42 +134,41 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         &[]
     }
 
-    /// Draws a configuration; `bug` is the name of one of [`bugs`](Workload::bugs) to plant.
+    /// Draws a configuration. `bug` is the name of the planted bug, one of [`bugs`](Workload::bugs).
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Self;
 
-    /// How many clients run.
+    /// The number of clients.
     fn clients(&self) -> usize;
 
-    /// Samples of the keys it uses, so that shards and resolvers can divide them.
+    /// Samples of the keys it uses, at which shards and resolvers may be split.
     fn keys(&self) -> Vec<Bytes>;
 
     /// The operations of client number `client`.
     fn operations(&self, client: usize) -> BoxedStrategy<Vec<Self::Op>>;
 
-    /// Whether the layer promises that this operation never conflicts with another one for which this
-    /// is true.
+    /// Whether the layer promises that this operation never conflicts with another operation for which this is
+    /// true.
     fn is_conflict_free(&self, op: &Self::Op) -> bool {
         let _ = op;
         false
     }
 
-    /// Whether the answer of this operation may leave out what was acknowledged before its call: a read at
-    /// an old version, a cached read version, a causally risky one. Every other operation sees it, and a
-    /// judge holds it to that.
+    /// Whether the answer of this operation may miss what was acknowledged before the call, because it reads at an
+    /// old, a cached or a causally risky read version. A judge checks that every other operation sees it.
     fn may_read_stale(&self, op: &Self::Op) -> bool {
         let _ = op;
         false
     }
 
-    /// Whether an operation that was answered so may still have an effect that commits after its return, such as
-    /// one that says that it failed without asking what became of its last attempt. Every other answer says
-    /// that nothing is under way, and a judge holds it to that.
+    /// Whether an operation with this answer may still have an effect that commits after its return, for example
+    /// because it reports a failure without resolving its last attempt. A judge checks that operations with any
+    /// other answer have no effect after their return.
     fn may_land_late(&self, answer: &Self::Answer) -> bool {
         let _ = answer;
         false
     }
 
-    /// Prepares the empty database. Runs before any fault.
+    /// Prepares the empty database, before any fault.
     fn setup<D: Database>(&self, db: &D) -> impl Future<Output = Result<(), Error>> {
         let _ = db;
         async { Ok(()) }
@@ -184,15 +181,15 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         client: usize,
     ) -> impl Future<Output = Result<Self::Session<D>, Error>>;
 
-    /// Prepares a client for its next operation after one whose future was dropped, as a session does that must
-    /// first ask for its fate. Called before every operation, as a part of it.
+    /// Prepares a client for its next operation after one whose future was dropped: a session, for example, must
+    /// first resolve the outcome of the dropped operation. Called before every operation, as a part of it.
     fn recall<D: Database>(&self, session: &mut Self::Session<D>) -> impl Future<Output = ()> {
         let _ = session;
         async {}
     }
 
-    /// Where a planted bug does an operation its own way; `None` for everything that it leaves alone, which
-    /// is [applied](Workload::apply).
+    /// Does an operation in the way of the planted bug. Returns `None` if the bug does not change this operation,
+    /// which is then [applied](Workload::apply).
     fn divert<D: Database>(
         &self,
         session: &mut Self::Session<D>,
@@ -202,15 +199,16 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         async { None }
     }
 
-    /// Does one operation. Must end whatever the database does, within the limits of liveness.
+    /// Does one operation. It must finish whatever the database does, within the time limit of the `live` judge
+    /// after faults have ended.
     fn apply<D: Database>(
         &self,
         session: &mut Self::Session<D>,
         op: &Self::Op,
     ) -> impl Future<Output = Outcome<Self::Answer>>;
 
-    /// Tries to learn what became of the session's last operation, whose outcome was unknown. What
-    /// it writes belongs to no operation.
+    /// Tries to resolve the session's last operation, whose outcome was unknown. Returns `Outcome::Unknown` if it
+    /// cannot. The transactions of this call belong to no operation.
     fn resolve<D: Database>(
         &self,
         session: &mut Self::Session<D>,
@@ -224,18 +222,19 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     /// The sequential model of the database after [`setup`](Workload::setup).
     fn model(&self) -> Self::Model;
 
-    /// Does one operation of the truth on the model, in commit order, and compares the answer.
-    /// `Err` says what does not fit.
+    /// Does one operation on the model, in commit order, and compares the answer. The error describes what does not
+    /// match.
     fn step(&self, model: &mut Self::Model, step: &Step<'_, Self>) -> Result<(), String>;
 
-    /// Invariants that hold at every version, read in one transaction. The outer error is the
-    /// database's; the inner says which invariant is broken.
+    /// Reads the invariants, which hold at every version, in one transaction. The outer error is the error of the
+    /// database; the inner error describes the broken invariant.
     fn audit<D: Database>(
         &self,
         tx: &D::Transaction,
     ) -> impl Future<Output = Result<Result<(), String>, Error>>;
 
-    /// Compares the final database with the final model, read in one transaction or several.
+    /// Compares the final database, read in one or more transactions, with the final model. The outer error is the
+    /// error of the database; the inner error describes the difference.
     fn check<D: Database>(
         &self,
         db: &D,
@@ -243,7 +242,7 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     ) -> impl Future<Output = Result<Result<(), String>, Error>>;
 }
 
-/// Does one operation, when the last one needs no more care: the planted bug's way, if there is one and it does it.
+/// Does one operation: it first resolves a dropped one, and then uses the planted bug's variant, if there is one.
 pub(crate) async fn perform<W: Workload, D: Database>(
     workload: &W,
     session: &mut W::Session<D>,

@@ -1,5 +1,5 @@
-//! Layers that lie, and judges that must not be deceived: a plain register, whose clients use it in every wrong
-//! way that leaves no trace in the history, or a misleading one.
+//! Tests that the judges catch layers that lie: the clients of a register misuse it in ways that leave no trace in
+//! the history, or a misleading trace.
 
 use bytes::Bytes;
 use proptest::{collection::vec, prelude::*};
@@ -14,75 +14,76 @@ use shaketable_sim::{
 };
 use std::{cell::Cell, future::Future, time::Duration};
 
-/// The workload, drawn: how its clients use the register.
+/// The workload. Its configuration is the behavior of its clients.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Register {
-    manner: Manner,
+    behavior: Behavior,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-enum Manner {
-    /// As one should.
-    Honest,
+enum Behavior {
+    /// The clients are correct.
+    Correct,
     /// A set is acknowledged and never committed.
     NeverCommitted,
-    /// A get is answered from memory, for ever after the first.
+    /// Every get after the first one returns the same answer.
     FromMemory,
-    /// A get reads at a version that is kept for a second.
+    /// A get reuses a read version for up to a second.
     KeptVersion,
     /// A set is acknowledged, and committed by the client's next operation.
     CommittedLater,
     /// A get accepts a causally risky read version.
     RiskyRead,
-    /// Honest, and commits accept causal write risk: 1021 then decides nothing.
+    /// The clients are correct, and commits accept causal write risk: after 1021 the outcome is not final.
     RiskyWrite,
-    /// A get never ends reading what it has read.
-    ReadsForEver,
-    /// A set never ends writing.
-    WritesForEver,
-    /// Every set makes transactions for ever, and uses none of them.
-    OpensForEver,
-    /// A set never ends committing.
-    CommitsForEver,
-    /// A set breaks an invariant for a moment, and mends it in its next transaction.
-    BrokenForAMoment,
-    /// The workload's own model panics.
+    /// A get repeats its read forever.
+    ReadsForever,
+    /// A set repeats its write forever.
+    WritesForever,
+    /// A set creates transactions forever and does not use them.
+    OpensForever,
+    /// A set commits its write forever.
+    CommitsForever,
+    /// A set breaks an invariant temporarily, and repairs it in its next transaction.
+    TemporarilyBroken,
+    /// The workload's model panics.
     ModelPanics,
 }
 
-const MANNERS: [Manner; 13] = [
-    Manner::Honest,
-    Manner::NeverCommitted,
-    Manner::FromMemory,
-    Manner::KeptVersion,
-    Manner::CommittedLater,
-    Manner::RiskyRead,
-    Manner::RiskyWrite,
-    Manner::ReadsForEver,
-    Manner::WritesForEver,
-    Manner::OpensForEver,
-    Manner::CommitsForEver,
-    Manner::BrokenForAMoment,
-    Manner::ModelPanics,
+const BEHAVIORS: [Behavior; 13] = [
+    Behavior::Correct,
+    Behavior::NeverCommitted,
+    Behavior::FromMemory,
+    Behavior::KeptVersion,
+    Behavior::CommittedLater,
+    Behavior::RiskyRead,
+    Behavior::RiskyWrite,
+    Behavior::ReadsForever,
+    Behavior::WritesForever,
+    Behavior::OpensForever,
+    Behavior::CommitsForever,
+    Behavior::TemporarilyBroken,
+    Behavior::ModelPanics,
 ];
 
 const BUGS: &[Bug] = &[
-    bug("Honest"),
+    bug("Correct"),
     bug("NeverCommitted"),
     bug("FromMemory"),
     bug("KeptVersion"),
     bug("CommittedLater"),
     bug("RiskyRead"),
     bug("RiskyWrite"),
-    bug("ReadsForEver"),
-    bug("WritesForEver"),
-    bug("OpensForEver"),
-    bug("BrokenForAMoment"),
+    bug("ReadsForever"),
+    bug("WritesForever"),
+    bug("OpensForever"),
+    bug("CommitsForever"),
+    bug("TemporarilyBroken"),
     bug("ModelPanics"),
 ];
 
 const fn bug(name: &'static str) -> Bug {
-    Bug { name, about: "a manner of using the register", source: "this test" }
+    Bug { name, about: "a behavior of the clients of the register", source: "this test" }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -91,24 +92,24 @@ enum Op {
     Get,
 }
 
-/// What a client holds.
+/// The state of a client.
 struct Client<D: Database> {
     db: D,
     remembered: Option<Option<u32>>,
     kept: Option<(i64, Duration)>,
-    owed: Cell<Option<u32>>,
+    deferred: Cell<Option<u32>>,
 }
 
 const KEY: &[u8] = b"register";
 
-/// Absent at every version, as the workload's audit has it.
-const MARK: &[u8] = b"under way";
+/// The invariant of the workload is that this key is absent at every version.
+const MARK: &[u8] = b"in progress";
 
 fn number(value: Option<Bytes>) -> Option<u32> {
     value.and_then(|bytes| Some(u32::from_be_bytes(bytes.as_ref().try_into().ok()?)))
 }
 
-/// One attempt after the other, as long as it is certain that none has committed.
+/// Retries `body` as long as it is certain that no attempt has committed.
 async fn attempt<D: Database, A, F: Future<Output = Result<A, Error>>>(
     db: &D,
     body: impl Fn(D::Transaction) -> F,
@@ -138,20 +139,20 @@ fn now(env: &Env) -> Duration {
 
 impl Register {
     async fn set<D: Database>(&self, client: &Client<D>, value: u32) -> Outcome<Option<u32>> {
-        let manner = self.manner;
-        match manner {
-            Manner::NeverCommitted => return Outcome::Answered(None),
-            Manner::CommittedLater if client.owed.get().is_none() => {
-                client.owed.set(Some(value));
+        let behavior = self.behavior;
+        match behavior {
+            Behavior::NeverCommitted => return Outcome::Answered(None),
+            Behavior::CommittedLater if client.deferred.get().is_none() => {
+                client.deferred.set(Some(value));
                 return Outcome::Answered(None);
             }
-            Manner::OpensForEver => loop {
+            Behavior::OpensForever => loop {
                 let Ok(tx) = client.db.create_transaction() else { break };
                 tx.reset();
             },
             _ => {}
         }
-        while manner == Manner::CommitsForEver {
+        while behavior == Behavior::CommitsForever {
             let again = attempt(&client.db, |tx| async move {
                 tx.set(KEY, &value.to_be_bytes());
                 Ok(None)
@@ -160,7 +161,7 @@ impl Register {
                 return other;
             }
         }
-        if manner == Manner::BrokenForAMoment {
+        if behavior == Behavior::TemporarilyBroken {
             let marked = attempt(&client.db, |tx| async move {
                 tx.set(MARK, b"");
                 Ok(None)
@@ -170,14 +171,14 @@ impl Register {
                 other => return other,
             }
         }
-        client.owed.set(None);
+        client.deferred.set(None);
         attempt(&client.db, |tx| async move {
             tx.clear(MARK);
-            if manner == Manner::RiskyWrite {
+            if behavior == Behavior::RiskyWrite {
                 tx.set_option(TransactionOption::CausalWriteRisky)?;
             }
             tx.set(KEY, &value.to_be_bytes());
-            if manner == Manner::WritesForEver {
+            if behavior == Behavior::WritesForever {
                 loop {
                     tx.set(KEY, &value.to_be_bytes());
                 }
@@ -188,24 +189,24 @@ impl Register {
     }
 
     async fn get<D: Database>(&self, client: &mut Client<D>) -> Outcome<Option<u32>> {
-        let manner = self.manner;
-        if let (Manner::FromMemory, Some(remembered)) = (manner, client.remembered) {
+        let behavior = self.behavior;
+        if let (Behavior::FromMemory, Some(remembered)) = (behavior, client.remembered) {
             return Outcome::Answered(remembered);
         }
         let before = client.kept.filter(|(_, since)| now(client.db.env()) < *since + Duration::from_secs(1));
-        let kept = before.filter(|_| manner == Manner::KeptVersion).map(|(version, _)| version);
-        let owed = client.owed.get();
+        let kept = before.filter(|_| behavior == Behavior::KeptVersion).map(|(version, _)| version);
+        let deferred = client.deferred.get();
         let read = attempt(&client.db, |tx| async move {
-            match (kept, manner) {
+            match (kept, behavior) {
                 (Some(version), _) => tx.set_read_version(version),
-                (None, Manner::RiskyRead) => tx.set_option(TransactionOption::CausalReadRisky)?,
+                (None, Behavior::RiskyRead) => tx.set_option(TransactionOption::CausalReadRisky)?,
                 _ => {}
             }
-            if let Some(owed) = owed {
-                tx.set(KEY, &owed.to_be_bytes());
+            if let Some(deferred) = deferred {
+                tx.set(KEY, &deferred.to_be_bytes());
             }
             let value = number(tx.get(KEY, Isolation::Serializable).await?);
-            if manner == Manner::ReadsForEver {
+            if behavior == Behavior::ReadsForever {
                 loop {
                     tx.get(KEY, Isolation::Serializable).await?;
                 }
@@ -214,14 +215,14 @@ impl Register {
         });
         match read.await {
             Outcome::Answered((value, version)) => {
-                client.owed.set(None);
+                client.deferred.set(None);
                 client.remembered = Some(value);
                 if kept.is_none() {
                     client.kept = Some((version, now(client.db.env())));
                 }
                 Outcome::Answered(value)
             }
-            // A version that is too old is not kept.
+            // The kept version may be too old: get a new one.
             Outcome::GaveUp(e) | Outcome::Unknown(e) => {
                 client.kept = None;
                 Outcome::Unknown(e)
@@ -249,8 +250,8 @@ impl Workload for Register {
     }
 
     fn draw(_: &mut Stream, bug: Option<&str>) -> Register {
-        let named = |manner: &&Manner| bug == Some(format!("{manner:?}").as_str());
-        Register { manner: MANNERS.iter().find(named).copied().unwrap_or(Manner::Honest) }
+        let named = |behavior: &&Behavior| bug == Some(format!("{behavior:?}").as_str());
+        Register { behavior: BEHAVIORS.iter().find(named).copied().unwrap_or(Behavior::Correct) }
     }
 
     fn clients(&self) -> usize {
@@ -277,7 +278,7 @@ impl Workload for Register {
     }
 
     async fn open<D: Database>(&self, db: &D, _: usize) -> Result<Client<D>, Error> {
-        Ok(Client { db: db.clone(), remembered: None, kept: None, owed: Cell::new(None) })
+        Ok(Client { db: db.clone(), remembered: None, kept: None, deferred: Cell::new(None) })
     }
 
     async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Option<u32>> {
@@ -292,11 +293,13 @@ impl Workload for Register {
     }
 
     fn step(&self, model: &mut Option<u32>, step: &Step<'_, Self>) -> Result<(), String> {
-        assert!(self.manner != Manner::ModelPanics || step.index < 10, "no eleventh operation");
+        assert!(self.behavior != Behavior::ModelPanics || step.index < 10, "no eleventh operation");
         match (step.op, step.answer) {
             (Op::Set(value), _) if step.committed => *model = Some(*value),
             (Op::Set(_), Some(_)) => return Err("acknowledged, but nothing was committed".into()),
-            (Op::Get, Some(read)) if read != model => return Err(format!("read {read:?}, holds {model:?}")),
+            (Op::Get, Some(read)) if read != model => {
+                return Err(format!("read {read:?} where the model has {model:?}"));
+            }
             _ => {}
         }
         Ok(())
@@ -304,90 +307,90 @@ impl Workload for Register {
 
     async fn audit<D: Database>(&self, tx: &D::Transaction) -> Result<Result<(), String>, Error> {
         let mark = tx.get(MARK, Isolation::Serializable).await?;
-        Ok(mark.map_or(Ok(()), |_| Err("a set is under way".into())))
+        Ok(mark.map_or(Ok(()), |_| Err("a set is in progress".into())))
     }
 
     async fn check<D: Database>(&self, db: &D, model: &Option<u32>) -> Result<Result<(), String>, Error> {
         let read = db.run(|tx, _| async move { tx.get(KEY, Isolation::Serializable).await }).await;
         let read = number(read.map_err(|e| e.error)?);
-        Ok(if read == *model { Ok(()) } else { Err(format!("holds {read:?}, not {model:?}")) })
+        Ok(if read == *model { Ok(()) } else { Err(format!("contains {read:?}, not {model:?}")) })
     }
 }
 
-/// What is found of the first seed that falls.
-fn caught(manner: Manner, seeds: u64) -> String {
-    let shake = Shake::<Register>::new().seeds(0..seeds).bug(&format!("{manner:?}"));
+/// The findings of the first seed that does not pass.
+fn caught(behavior: Behavior, seeds: u64) -> String {
+    let shake = Shake::<Register>::new().seeds(0..seeds).bug(&format!("{behavior:?}"));
     let (seed, result) = shake.assert_caught();
     assert_ne!(result.verdict(), Verdict::Harness);
     let messages: Vec<&str> = result.findings.iter().map(|finding| &*finding.message).collect();
-    format!("{manner:?} {seed}: {}", messages.join("; "))
+    format!("{behavior:?} {seed}: {}", messages.join("; "))
 }
 
 #[test]
-fn an_honest_register_stands() {
+fn a_correct_register_passes() {
     Shake::<Register>::new().seeds(0..100).assert();
     let calm = Shake::<Register>::new().seeds(0..3).faults(Profile::Calm).run();
-    assert_eq!((calm.ran, calm.counters.recoveries), (3, 0), "nothing makes a calm cluster recover");
+    assert_eq!((calm.ran, calm.counters.recoveries), (3, 0), "a calm cluster has no recovery");
     Shake::<Register>::new().seeds(0..30).without(Family::UnknownCommitted).assert();
 }
 
-/// Shakes a register that is used this way until it is caught for this reason.
-fn is_caught(manner: Manner, seeds: u64, why: &str) {
-    let message = caught(manner, seeds);
+/// Shakes a register with this behavior until it is caught, and checks the reason.
+fn is_caught(behavior: Behavior, seeds: u64, why: &str) {
+    let message = caught(behavior, seeds);
     assert!(message.contains(why), "{message}");
 }
 
 #[test]
-fn what_is_acknowledged_is_committed() {
-    is_caught(Manner::NeverCommitted, 5, "nothing was committed");
-    is_caught(Manner::CommittedLater, 5, "holds None");
+fn an_acknowledged_write_is_committed() {
+    is_caught(Behavior::NeverCommitted, 5, "nothing was committed");
+    is_caught(Behavior::CommittedLater, 5, "the model has None");
 }
 
 #[test]
-fn what_is_read_is_from_between_call_and_return() {
-    is_caught(Manner::FromMemory, 10, "neither read nor wrote");
-    is_caught(Manner::KeptVersion, 10, "known to be committed before it was called");
-    is_caught(Manner::RiskyRead, 50, "known to be committed before it was called");
+fn a_read_has_a_place_between_call_and_return() {
+    is_caught(Behavior::FromMemory, 10, "neither read nor wrote");
+    is_caught(Behavior::KeptVersion, 10, "known to be committed before it was called");
+    is_caught(Behavior::RiskyRead, 50, "known to be committed before it was called");
 }
 
 #[test]
 fn an_invariant_holds_at_every_version() {
-    is_caught(Manner::BrokenForAMoment, 5, ": a set is under way");
-    // Not only when somebody happens to look.
-    is_caught(Manner::BrokenForAMoment, 5, "from version ");
+    is_caught(Behavior::TemporarilyBroken, 5, ": a set is in progress");
+    // It is found in a version rebuilt from the log, not only by the auditor of the run.
+    is_caught(Behavior::TemporarilyBroken, 5, "from version ");
 }
 
-/// A layer may choose what it pays for: nobody blames the cluster for what 1021 then leaves open.
+/// A layer may accept causal write risk. A commit after 1021 is then not a finding about the cluster.
 #[test]
-fn a_risky_write_is_no_fault_of_the_cluster() {
+fn a_risky_write_is_not_a_fault_of_the_cluster() {
     Shake::<Register>::new().seeds(0..200).bug("RiskyWrite").assert();
 }
 
 #[test]
-fn what_loops_without_end_is_a_finding_of_its_seed() {
-    for manner in [Manner::ReadsForEver, Manner::WritesForEver, Manner::OpensForEver] {
-        is_caught(manner, 3, "panicked: it loops without");
+fn an_endless_loop_is_a_finding_of_its_seed() {
+    for behavior in [Behavior::ReadsForever, Behavior::WritesForever, Behavior::OpensForever] {
+        is_caught(behavior, 3, "panicked: it loops without");
     }
 }
 
-/// The database that is judged is final: a client that never ends is stopped first.
+/// A client that does not finish is stopped before the database is judged, so that the database is final.
 #[test]
-fn an_operation_that_commits_without_end_is_stuck() {
-    is_caught(Manner::CommitsForEver, 2, "waits for its operation");
+fn an_operation_that_commits_forever_is_stuck() {
+    is_caught(Behavior::CommitsForever, 2, "has waited for its operation");
 }
 
-/// A workload that fails itself says nothing about its layer, and names the operation.
+/// A panic in the model is not a finding about the layer. The message contains the operation.
 #[test]
-fn a_panic_in_the_model_is_the_workload_s() {
+fn a_panic_in_the_model_accuses_the_workload() {
     let swept = Shake::<Register>::new().seeds(0..1).bug("ModelPanics").run();
     let (_, result) = swept.failed.expect("the model panics");
     assert_eq!(result.verdict(), Verdict::Harness);
     let finding = &result.findings[0];
     assert_eq!(finding.kind, Kind::WorkloadModel);
-    let named = finding.message.contains("operation 10 of client") && finding.message.contains("no eleventh");
-    assert!(named, "{}", finding.message);
+    assert!(finding.message.contains("operation 10 of client"), "{}", finding.message);
+    assert!(finding.message.contains("no eleventh"), "{}", finding.message);
     let shake = Shake::<Register>::new().seeds(0..1).bug("ModelPanics");
-    let refused = std::panic::catch_unwind(|| shake.assert_caught()).expect_err("no catch");
-    let said = refused.downcast_ref::<String>().expect("words");
-    assert!(said.contains("was not caught"), "{said}");
+    let panic = std::panic::catch_unwind(|| shake.assert_caught()).expect_err("a panic");
+    let message = panic.downcast_ref::<String>().expect("a message");
+    assert!(message.contains("was not caught"), "{message}");
 }

@@ -1,5 +1,5 @@
-//! A reference state machine of `proptest-state-machine` on the shake table: its initial state is drawn, each client follows
-//! it alone, and what the others do makes preconditions false.
+//! Tests of a reference state machine of `proptest-state-machine` on the shake table. Its initial state is drawn, the
+//! list of each client is drawn as if the client were alone, and the other clients make preconditions false.
 
 use proptest_state_machine::ReferenceStateMachine;
 use shaketable::{
@@ -18,11 +18,12 @@ shaketable_layers::refusals! {
     /// Why a booking is refused.
     pub enum Refusal {
         Full = "there is no seat left",
-        NotBooked = "nobody has booked",
+        NotBooked = "no seat is booked",
     }
 }
 
-/// Seats of a few halls that are booked and given up. `SOUND` says whether the layer reads what it decides by.
+/// Seats of a few halls that are booked and given up. With `SOUND` the layer reads serializably, without it at
+/// snapshot isolation.
 struct Halls<const SOUND: bool>;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,11 +33,11 @@ enum Transition {
 }
 use Transition::{Book, GiveUp};
 
-/// How many seats a hall has.
+/// The number of seats of a hall.
 const SEATS: u64 = 6;
 
 impl<const SOUND: bool> ReferenceStateMachine for Halls<SOUND> {
-    /// How many seats of each hall are booked.
+    /// The number of booked seats of each hall.
     type State = BTreeMap<u8, u64>;
     type Transition = Transition;
 
@@ -45,7 +46,7 @@ impl<const SOUND: bool> ReferenceStateMachine for Halls<SOUND> {
     }
 
     fn transitions(booked: &Self::State) -> BoxedStrategy<Transition> {
-        // Never one that is refused, as long as the client is alone.
+        // Only transitions that are not refused if the client is alone.
         let possible = |hall: u8| {
             let hall_has = booked[&hall];
             [(hall_has < SEATS).then_some(Book(hall)), (hall_has > 0).then_some(GiveUp(hall))]
@@ -64,14 +65,14 @@ impl<const SOUND: bool> ReferenceStateMachine for Halls<SOUND> {
     fn apply(mut booked: Self::State, transition: &Transition) -> Self::State {
         match transition {
             Book(hall) => *booked.get_mut(hall).expect("a hall") += 1,
-            // It would panic where the precondition is false.
+            // This would panic if the precondition were false.
             GiveUp(hall) => *booked.get_mut(hall).expect("a hall") -= 1,
         }
         booked
     }
 }
 
-/// Refusals that the machine has expected, which no client alone would meet.
+/// The number of refusals that the machine expected, which do not occur if a client is alone.
 static REFUSED: AtomicU64 = AtomicU64::new(0);
 
 fn key(hall: u8) -> [u8; 2] {
@@ -83,7 +84,7 @@ fn count(value: Option<&Bytes>) -> u64 {
 }
 
 impl<const SOUND: bool> Machine for Halls<SOUND> {
-    /// How many seats are booked now.
+    /// The number of booked seats after the transition.
     type Answer = u64;
     type Error = Refusal;
 
@@ -128,9 +129,9 @@ impl<const SOUND: bool> Machine for Halls<SOUND> {
 type Shaken<const SOUND: bool> = Mounted<StateMachine<Halls<SOUND>>>;
 
 #[test]
-fn a_sound_layer_follows_its_machine_also_where_preconditions_are_false() {
+fn a_sound_layer_matches_its_machine_even_if_preconditions_are_false() {
     Shake::<Shaken<true>>::new().assert();
-    assert!(REFUSED.load(Ordering::Relaxed) > 0, "no client met what another one had done");
+    assert!(REFUSED.load(Ordering::Relaxed) > 0, "no precondition was false");
 }
 
 #[test]

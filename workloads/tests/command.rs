@@ -150,17 +150,17 @@ fn bad_usage_is_one_line_and_exit_code_2() {
         &["conformance", "check", place],
         &["conformance", "check", recordings],
     ];
-    let mut told = String::new();
+    let mut refusals = String::new();
     for arguments in cases {
         let output = run(arguments);
         let line = stderr(&output);
         assert_eq!(code(&output), 2, "{arguments:?}: {line}");
         assert_eq!(line.lines().count(), 1, "{arguments:?}: {line}");
         assert!(output.stdout.is_empty(), "{arguments:?}");
-        told += &format!("{}\n  {line}", arguments.join(" "));
+        refusals += &format!("{}\n  {line}", arguments.join(" "));
     }
     assert_eq!(names(&folder), before, "a refusal writes nothing");
-    assert_snapshot!(told.replace(place, "PLACE"));
+    assert_snapshot!(refusals.replace(place, "PLACE"));
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn recordings_are_replayed_and_differences_are_reported() {
 }
 
 #[test]
-fn what_is_recorded_can_be_checked_and_is_not_overwritten() {
+fn recordings_can_be_checked_and_are_not_overwritten() {
     let folder = folder("record");
     let recorded = folder.join("recorded");
     let place = recorded.to_str().expect("a plain path");
@@ -212,7 +212,7 @@ fn the_contract_is_kept_by_the_simulated_cluster() {
 
 #[cfg(not(feature = "fdb-client"))]
 #[test]
-fn a_build_without_the_client_says_how_to_have_it() {
+fn a_build_without_the_client_explains_how_to_get_it() {
     let output = run(&["run", "cycle", "--seeds", "1", "--backend", "fdb"]);
     assert_eq!(code(&output), 2);
     assert_eq!(
@@ -272,7 +272,7 @@ fn a_calm_sweep_passes_and_leaves_a_report() {
 }
 
 #[test]
-fn a_sweep_that_met_nothing_is_vacuous() {
+fn a_sweep_without_required_events_is_vacuous() {
     // `cycle` uses no watches, so the remaining family never occurs.
     let families = shaketable_sim::faults::Family::ALL.iter().map(|f| f.name());
     let families: Vec<&str> = families.filter(|name| *name != "late-watch").collect();
@@ -349,13 +349,13 @@ fn a_saved_plan_replays_like_its_seed() {
 }
 
 #[test]
-fn a_repro_file_that_cannot_be_is_refused_in_one_line() {
+fn an_impossible_repro_file_is_refused_in_one_line() {
     let path = folder("impossible").join("plan.json");
     let repro = path.to_str().expect("a plain path");
     assert_eq!(code(&run(&["replay", "cycle", "3", "--output", repro])), 0);
     let plan = fs::read_to_string(&path).expect("the plan");
     let rate = fact(&plan, "\"too-old\": ");
-    let mut told = String::new();
+    let mut refusals = String::new();
     for (from, to) in [
         ("\"heartbeat\": 100000000", "\"heartbeat\": 0"),
         ("\"heartbeat\":", "\"hartbeat\": 1, \"heartbeat\":"),
@@ -372,16 +372,16 @@ fn a_repro_file_that_cannot_be_is_refused_in_one_line() {
         fs::write(&path, edited).expect("written");
         let output = run(&["replay", repro]);
         assert_eq!((code(&output), stderr(&output).lines().count()), (2, 1), "{to}: {}", stderr(&output));
-        told += &stderr(&output).replace(repro, "PLAN");
+        refusals += &stderr(&output).replace(repro, "PLAN");
     }
     assert_eq!(code(&run(&["replay", "cycle", "3", "--bug", "snapshot-read", "--output", repro])), 1);
     let planted = fs::read_to_string(&path).expect("the plan");
     fs::write(&path, planted.replacen("\"bug\": \"snapshot-read\"", "\"without\": []", 1)).expect("written");
-    told += &stderr(&run(&["replay", repro])).replace(repro, "PLAN");
+    refusals += &stderr(&run(&["replay", repro])).replace(repro, "PLAN");
     fs::write(&path, plan.replacen("\"demands\": {", "\"demands\": { \"bug\": \"snapshot-read\",", 1))
         .expect("written");
-    told += &stderr(&run(&["replay", repro])).replace(repro, "PLAN");
-    assert_snapshot!(told);
+    refusals += &stderr(&run(&["replay", repro])).replace(repro, "PLAN");
+    assert_snapshot!(refusals);
 }
 
 #[test]
@@ -405,16 +405,16 @@ fn a_trace_shows_operations_reads_writes_and_faults() {
 }
 
 #[test]
-fn a_trace_of_the_cluster_is_as_long_as_its_hash_says() {
+fn a_trace_of_the_cluster_has_all_hashed_events() {
     let output = run(&["replay", "cycle", "1", "--trace=cluster"]);
     let events = stdout(&output).lines().filter(|l| l.contains(" s  node ")).count();
     for client_event in [" operation 0 called", " operation 0 returned, answer "] {
         assert!(stdout(&output).contains(client_event), "no {client_event}");
     }
     let hash = fact(&stdout(&output), "event hash");
-    let told: String =
+    let count: String =
         hash.split(" over ").nth(1).expect("how many").chars().filter(char::is_ascii_digit).collect();
-    assert_eq!(told, events.to_string());
+    assert_eq!(count, events.to_string());
 }
 
 #[cfg(target_os = "linux")]
@@ -430,7 +430,7 @@ fn a_full_disk_is_reported_after_the_verdict() {
 }
 
 #[test]
-fn lists_name_everything_that_the_command_takes() {
+fn lists_contain_everything_that_the_command_accepts() {
     let all = stdout(&run(&["list"]));
     let parts: String = ["workloads", "faults", "bugs"].map(|what| stdout(&run(&["list", what]))).join("\n");
     assert_eq!(all, parts);
@@ -446,7 +446,7 @@ fn lists_name_everything_that_the_command_takes() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_reader_that_closes_the_pipe_is_not_an_error() {
     let mut child =
         shaketable(&["list"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     drop(child.stdout.take());
@@ -469,31 +469,31 @@ fn signalled(signal: &str, arguments: &[&str], report: &Path) -> (Output, String
     assert!(first.starts_with("0 of "), "{first}");
     let kill = Command::new("kill").args([signal, &child.id().to_string()]).status().expect("kill runs");
     assert!(kill.success());
-    let told = lines.map(|line| line.expect("readable")).last().expect("a last line");
-    assert!(told.starts_with("shaketable: interrupted after "), "{told}");
+    let last = lines.map(|line| line.expect("readable")).last().expect("a last line");
+    assert!(last.starts_with("shaketable: interrupted after "), "{last}");
     let output = child.wait_with_output().expect("it ends");
     (output, fs::read_to_string(report).expect("a report was written"))
 }
 
 #[cfg(unix)]
 #[test]
-fn an_interrupted_command_says_what_it_did_and_exits_with_the_signal() {
+fn an_interrupted_command_reports_what_it_did_and_exits_with_the_signal() {
     let folder = folder("interrupted");
     for (signal, exit) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
         let sweep = ["run", "cycle", "--seeds", "1000000000", "--jobs", "1"];
         let (output, report) = signalled(signal, &sweep, &folder.join("sweep.json"));
         assert_eq!(code(&output), exit);
-        let told = stdout(&output);
-        assert!(told.contains("interrupted; this is what is known so far"), "{told}");
-        assert!(told.contains("INTERRUPTED: ") && !told.contains("PASSED"), "{told}");
+        let printed = stdout(&output);
+        assert!(printed.contains("interrupted; this is what is known so far"), "{printed}");
+        assert!(printed.contains("INTERRUPTED: ") && !printed.contains("PASSED"), "{printed}");
         assert!(report.contains("\"ending\": \"interrupted\""));
         assert!(report.contains("\"outcome\": \"interrupted\""));
     }
     let bugs = ["bugs", "cycle", "--faults", "calm", "--seeds", "1000000000", "--jobs", "1"];
     let (output, report) = signalled("-INT", &bugs, &folder.join("bugs.json"));
     assert_eq!(code(&output), 130);
-    let told = stdout(&output);
-    assert!(told.contains("INTERRUPTED: of ") && !told.contains("MISSED"), "{told}");
+    let printed = stdout(&output);
+    assert!(printed.contains("INTERRUPTED: of ") && !printed.contains("MISSED"), "{printed}");
     assert!(report.contains("\"ending\": \"interrupted\""));
 }
 
@@ -508,13 +508,13 @@ fn a_report_can_go_to_standard_output() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_cannot_be_printed_is_bad_output() {
+fn output_that_cannot_be_printed_is_an_error() {
     for arguments in [&["list"][..], &["run", "cycle", "--seeds", "1", "--faults", "calm"]] {
         let full = fs::File::options().write(true).open("/dev/full").expect("a device");
         let output = shaketable(arguments).stdout(full).stderr(Stdio::piped()).output().expect("it starts");
         assert_eq!(code(&output), 2, "{arguments:?}");
-        let told = stderr(&output);
-        assert!(told.lines().last().is_some_and(|line| line.contains("cannot print")), "{told}");
+        let printed = stderr(&output);
+        assert!(printed.lines().last().is_some_and(|line| line.contains("cannot print")), "{printed}");
     }
 }
 
@@ -527,7 +527,7 @@ fn help_is_a_command_too() {
 }
 
 #[test]
-fn bugs_are_chosen_by_workload_name_seeds_and_share() {
+fn bugs_are_selected_by_workload_name_seeds_and_share() {
     let listed = stdout(&run(&["list", "bugs", "cycle"]));
     let at = |indent: &str| {
         let of_it = |line: &&str| line.starts_with(indent) && !line[indent.len()..].starts_with(' ');
@@ -562,12 +562,13 @@ fn bugs_are_chosen_by_workload_name_seeds_and_share() {
 fn a_sweep_with_a_planted_bug_fails_and_names_it() {
     let output = run(&["run", "cycle", "--bug", "snapshot-read", "--seeds", "20"]);
     assert_eq!(code(&output), 1, "{}", stdout(&output));
-    let told = stdout(&output);
-    assert!(told.starts_with("faults standard, seeds 0..20, planted bug snapshot-read, commit "), "{told}");
+    let printed = stdout(&output);
+    let head = "faults standard, seeds 0..20, planted bug snapshot-read, commit ";
+    assert!(printed.starts_with(head), "{printed}");
 }
 
 #[test]
-fn a_sweep_that_ended_early_is_continued_and_ends_as_if_it_had_not() {
+fn a_sweep_that_ended_early_can_be_continued_with_the_same_result() {
     let folder = folder("resume");
     let path = |name: &str| folder.join(name).to_str().expect("a plain path").to_owned();
     let sweep = ["run", "cycle", "counter", "--seeds", "3..33", "--without", "kill", "--shard", "1/2"];

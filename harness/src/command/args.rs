@@ -1,4 +1,4 @@
-//! The command line: what can be said, and how it is read.
+//! The arguments of the command.
 
 use super::{Refusal, backend::BackendArguments, choose, output};
 use crate::{plan::Demands, seeds};
@@ -13,29 +13,29 @@ Exit codes:
   0  every invariant held, and the sweep was not vacuous
   1  a workload's invariant was violated, a run was stuck, or a planted bug was missed
   2  bad usage, configuration or input file (one line on stderr, nothing written)
-  3  the harness failed: its own judges, non-determinism, a recording answered differently,
-     a real cluster that does not answer; none of its other verdicts can be relied on
+  3  the harness failed: its own judges, runs that are not deterministic, a recording that is
+     not reproduced, a real cluster that does not reply; do not rely on its other verdicts
   4  the sweep was vacuous: nothing was violated, but too little happened
   130, 143, 129
-     interrupted (Ctrl-C, SIGTERM, SIGHUP); what was done until then is reported";
+     interrupted (Ctrl-C, SIGTERM, SIGHUP); the completed part is reported";
 
 /// Shakes FoundationDB layers on a simulated FoundationDB cluster, reproducibly from a seed.
 ///
-/// Without a subcommand every workload is run over some seeds with standard faults, and a report is
-/// left in target/shaketable/report.json.
+/// Without a subcommand, every workload is run with 200 seeds and standard faults, and the report is
+/// written to target/shaketable/report.json.
 #[derive(Debug, Parser)]
 #[command(after_help = EXIT_CODES)]
-pub struct Arguments<Further: Subcommand> {
+pub struct Arguments<Extra: Subcommand> {
     #[command(subcommand)]
-    pub(super) command: Option<Command<Further>>,
+    pub(super) command: Option<Command<Extra>>,
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Command<Further: Subcommand> {
-    /// Run workloads over many seeds and judge every run
+pub(super) enum Command<Extra: Subcommand> {
+    /// Run workloads with many seeds and judge every run
     #[command(after_help = EXIT_CODES)]
     Run(RunArguments),
-    /// Run one seed, or the plan of a repro file, once more
+    /// Replay one seed, or the plan of a repro file
     #[command(after_help = EXIT_CODES)]
     Replay(ReplayArguments),
     /// Run every planted bug until it is caught
@@ -43,27 +43,27 @@ pub(super) enum Command<Further: Subcommand> {
     Bugs(BugsArguments),
     /// List workloads, fault families or planted bugs
     List(ListArguments),
-    /// Measure how fast runs are
+    /// Measure the speed of runs
     Bench(BenchArguments),
-    /// Write a crate with a layer, its workload and their tests
+    /// Create a crate with a layer, its workload and their tests
     New(NewArguments),
     #[command(flatten)]
-    Further(Further),
+    Extra(Extra),
 }
 
-/// What decides a run beside its workload and seed.
+/// The options of a run in addition to its workload and seed.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Shaking {
-    /// How hard to shake: calm, standard or storm [default: standard]
+    /// The fault profile: calm, standard or storm [default: standard]
     #[arg(long, value_name = "PROFILE", value_parser = choose::profile)]
     pub faults: Option<Profile>,
-    /// Switch a fault family off; may be repeated (`list faults` names them)
+    /// Switch a fault family off; may be repeated (see `list faults`)
     #[arg(long, value_name = "FAMILY", value_delimiter = ',')]
     pub without: Vec<String>,
 }
 
 impl Shaking {
-    /// What is asked of each run.
+    /// The demands on each run.
     pub fn demands(&self) -> Result<Demands, Refusal> {
         let without = choose::families(&self.without)?;
         Ok(Demands { profile: self.faults.unwrap_or_default(), without, ..Demands::default() })
@@ -72,31 +72,31 @@ impl Shaking {
 
 #[derive(Clone, Debug, Args)]
 pub struct RunArguments {
-    /// Which workloads; all of them if none is named
+    /// The workloads [default: all]
     #[arg(value_name = "WORKLOAD")]
     pub workloads: Vec<String>,
-    /// How many seeds from 0, or a range of them without its end [default: 200, or N of
+    /// The number of seeds from 0, or a range that excludes B [default: 200, or N of
     /// --check-determinism]
     #[arg(long, value_name = "N|A..B", value_parser = seeds::range)]
     pub seeds: Option<Range<u64>>,
-    /// How many threads [default: one a processor, four with a real cluster]
+    /// The number of threads [default: one per processor, four per processor with a real cluster]
     #[arg(long, value_name = "N", value_parser = choose::jobs)]
     pub jobs: Option<usize>,
-    /// Begin no further seed after this time on the wall: 60s, 5m, 1h 30m
+    /// Start no further seed after this time: 60s, 5m, 1h 30m
     #[arg(long, value_name = "TIME", value_parser = choose::duration)]
     pub budget: Option<Duration>,
     #[command(flatten)]
     pub shaking: Shaking,
-    /// Switch a planted bug on, which every workload named must have (`list bugs`)
+    /// Switch on a planted bug that every selected workload has (see `list bugs`)
     #[arg(long, value_name = "NAME")]
     pub bug: Option<String>,
     /// Run the first N seeds of each workload twice and compare every event
     #[arg(long, value_name = "N", value_parser = choose::at_least_one)]
     pub check_determinism: Option<u64>,
-    /// Run only the I-th of N shares of the seeds, counted from 1
+    /// Run only share I of N of the seeds; I starts at 1
     #[arg(long, value_name = "I/N", value_parser = choose::shard)]
     pub shard: Option<(u64, u64)>,
-    /// Continue the sweep of this report, which ended early, and report on all of it
+    /// Continue the sweep of this report, which is not complete, and report on the whole sweep
     #[arg(long, value_name = "REPORT", conflicts_with_all = [
         "workloads", "seeds", "faults", "without", "bug", "check_determinism", "shard"
     ])]
@@ -122,19 +122,19 @@ pub struct ReplayArguments {
     /// The workload, or a repro file
     #[arg(value_name = "WORKLOAD|REPRO-FILE")]
     pub what: String,
-    /// The seed; none for a repro file
+    /// The seed; not for a repro file
     #[arg(value_name = "SEED", value_parser = seeds::seed)]
     pub seed: Option<u64>,
     #[command(flatten)]
     pub shaking: Shaking,
-    /// Switch a planted bug on (`list bugs` names them)
+    /// Switch on a planted bug (see `list bugs`)
     #[arg(long, value_name = "NAME")]
     pub bug: Option<String>,
-    /// Print first what happened: operations, reads and writes, conflicts, faults; `--trace=cluster`
-    /// prints every event of the simulated cluster instead
+    /// Print the operations, reads and writes, conflicts and faults first; `--trace=cluster` prints
+    /// every event of the simulated cluster instead
     #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, hide_possible_values = true, default_missing_value = "operations")]
     pub trace: Option<Trace>,
-    /// Write the plan, to be edited and replayed
+    /// Write the plan to a repro file, which can be edited and replayed
     #[arg(long, short, value_name = "REPRO-FILE")]
     pub output: Option<PathBuf>,
     /// Write the report as JSON; - for standard output
@@ -146,36 +146,36 @@ pub struct ReplayArguments {
 
 #[derive(Clone, Debug, Args)]
 pub struct BugsArguments {
-    /// Whose planted bugs; `cluster` for those of the simulated cluster. All of this program's own if
-    /// none is named
+    /// The workloads with the planted bugs; `cluster` for those of the simulated cluster [default: all
+    /// of this program]
     #[arg(value_name = "WORKLOAD")]
     pub workloads: Vec<String>,
-    /// Only the bug of this name; may be repeated (`list bugs` names them)
+    /// Only the bug with this name; may be repeated (see `list bugs`)
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub bug: Vec<String>,
-    /// How many seeds from 0, or a range of them without its end, to try on each bug before it counts as
-    /// missed [default: 500, 20 with a real cluster]
+    /// The number of seeds from 0, or a range that excludes B, to try on each bug before it counts as
+    /// missed [default: 500, or 20 with a real cluster]
     #[arg(long, alias = "max-seeds", value_name = "N|A..B", value_parser = seeds::range)]
     pub seeds: Option<Range<u64>>,
-    /// Begin no further seed after this time on the wall: 60s, 5m, 1h 30m
+    /// Start no further seed after this time: 60s, 5m, 1h 30m
     #[arg(long, value_name = "TIME", value_parser = choose::duration)]
     pub budget: Option<Duration>,
-    /// Try only the I-th of N shares of the bugs, counted from 1
+    /// Try only share I of N of the bugs; I starts at 1
     #[arg(long, value_name = "I/N", value_parser = choose::shard)]
     pub shard: Option<(u64, u64)>,
-    /// How many threads [default: one a processor, four with a real cluster]
+    /// The number of threads [default: one per processor, four per processor with a real cluster]
     #[arg(long, value_name = "N", value_parser = choose::jobs)]
     pub jobs: Option<usize>,
     #[command(flatten)]
     pub shaking: Shaking,
-    /// Write the score as JSON; - for standard output
+    /// Write the report as JSON; - for standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     #[command(flatten)]
     pub backend: BackendArguments,
 }
 
-/// What can be listed.
+/// The things that can be listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Listing {
     Workloads,
@@ -185,9 +185,9 @@ pub enum Listing {
 
 #[derive(Clone, Debug, Args)]
 pub struct ListArguments {
-    /// What to list; everything if left out
+    /// What to list [default: everything]
     pub what: Option<Listing>,
-    /// Whose planted bugs; `cluster` for those of the simulated cluster. All if none is named
+    /// The workloads with the planted bugs; `cluster` for those of the simulated cluster [default: all]
     #[arg(value_name = "WORKLOAD")]
     pub workloads: Vec<String>,
 }
@@ -201,30 +201,29 @@ pub struct BenchArguments {
 
 #[derive(Clone, Debug, Args)]
 pub struct NewArguments {
-    /// The crate's name, and that of the folder it is written into
+    /// The name of the crate and of its folder
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// Depend on shaketable's sources in this folder, not on released versions
+    /// Depend on the sources of shaketable in this folder instead of released versions
     #[arg(long, value_name = "DIR")]
     pub path: Option<PathBuf>,
 }
 
-/// Answers a command line that is no command: help and version are printed, everything else is
-/// refused in one line.
-pub(super) fn answer(error: &clap::Error) -> Result<Conclusion, Refusal> {
+/// Handles a clap error: help and version are printed, and everything else is refused in one line.
+pub(super) fn handle(error: &clap::Error) -> Result<Conclusion, Refusal> {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             output::print(&error.render().to_string())?;
             Ok(Conclusion::Passed)
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            Err(Refusal::Usage("a subcommand is missing: --help lists them".to_owned()))
+            Err(Refusal::Usage("a subcommand is missing: see --help".to_owned()))
         }
         _ => Err(Refusal::Usage(one_line(&error.render().to_string()))),
     }
 }
 
-/// The part of clap's message that says what is wrong, with its hints in brackets.
+/// The part of clap's message that describes what is wrong, with its hints in brackets.
 fn one_line(message: &str) -> String {
     let mut parts: Vec<&str> = message
         .lines()
@@ -270,7 +269,7 @@ mod tests {
             &["shaketable", "list", "judges"],
         ] {
             let error = parse::<Nothing, _>(line.iter().copied()).expect_err("bad usage");
-            let refusal = answer(&error).expect_err("refused").to_string();
+            let refusal = handle(&error).expect_err("refused").to_string();
             assert_eq!(refusal.lines().count(), 1, "{refusal}");
             assert!(!refusal.contains("Usage"), "{refusal}");
         }

@@ -1,4 +1,4 @@
-//! Which cluster runs go to: simulated ones, or a real one.
+//! The backend of runs: simulated clusters, or a real cluster.
 
 use super::{Refusal, refuse, run::processors};
 use crate::entry::Entry;
@@ -17,29 +17,29 @@ pub enum BackendName {
     Fdb,
 }
 
-/// Which cluster.
+/// The choice of the cluster.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "A real cluster")]
 pub struct ClusterArguments {
-    /// Where to run; fdb needs a build with --features fdb
+    /// The cluster; fdb requires a build with --features fdb
     #[arg(long, value_enum, default_value_t, hide_possible_values = true, value_name = "sim|fdb")]
     pub backend: BackendName,
-    /// Its cluster file [default: $FDB_CLUSTER_FILE, ./fdb.cluster or /etc/foundationdb/fdb.cluster]
+    /// The cluster file [default: $FDB_CLUSTER_FILE, ./fdb.cluster or /etc/foundationdb/fdb.cluster]
     #[arg(long, value_name = "FILE")]
     pub cluster_file: Option<PathBuf>,
 }
 
-/// Which cluster, and where on it.
+/// The choice of the cluster, and of the keys on it.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "A real cluster")]
 pub struct BackendArguments {
-    /// Which cluster.
+    /// The choice of the cluster.
     #[command(flatten)]
     pub cluster: ClusterArguments,
-    /// The keys below which to work, which must be empty [default: shaketable-, a random number and /]
+    /// The prefix of all keys; no key may have it yet [default: shaketable-, a random number and /]
     #[arg(long, value_name = "PREFIX")]
     pub prefix: Option<String>,
-    /// Leave the keys there
+    /// Keep the keys at the end
     #[arg(long)]
     pub keep: bool,
 }
@@ -51,7 +51,7 @@ impl From<&ClusterArguments> for BackendArguments {
 }
 
 impl BackendArguments {
-    /// How many threads, if nobody says: on a real cluster runs mostly wait for it.
+    /// The default number of threads. Runs on a real cluster mostly wait for it.
     pub fn jobs(&self) -> usize {
         match self.cluster.backend {
             BackendName::Sim => processors(),
@@ -59,7 +59,7 @@ impl BackendArguments {
         }
     }
 
-    /// Whether a real cluster is asked for; what makes no sense without one is refused.
+    /// Whether a real cluster is selected. Options that require one are otherwise refused.
     pub fn is_real(&self) -> Result<bool, Refusal> {
         let real = self.cluster.backend == BackendName::Fdb;
         let given = [
@@ -68,23 +68,23 @@ impl BackendArguments {
             ("--keep", self.keep),
         ];
         match given.into_iter().find(|(_, given)| *given) {
-            Some((option, _)) if !real => refuse!("{option} is for --backend fdb"),
+            Some((option, _)) if !real => refuse!("{option} requires --backend fdb"),
             _ => Ok(real),
         }
     }
 }
 
-/// What performs runs.
+/// The backend of runs.
 pub enum Backend {
-    /// A simulated cluster for each.
+    /// A simulated cluster for each run.
     Simulated,
-    /// A real cluster for all.
+    /// One real cluster for all runs.
     #[cfg(feature = "fdb-client")]
     Real(real::Cluster),
 }
 
 impl Backend {
-    /// What was asked for, with its cluster reached.
+    /// Opens the selected backend, and connects to a real cluster.
     pub fn open(arguments: &BackendArguments, profile: Profile) -> Result<Backend, Refusal> {
         if !arguments.is_real()? {
             return Ok(Backend::Simulated);
@@ -98,7 +98,7 @@ impl Backend {
         }
     }
 
-    /// Performs the plan of a seed; `None` if it was told to end before its end.
+    /// Performs the plan of a seed. Returns `None` if `stop` ended it early.
     pub fn run(
         &self,
         entry: &dyn Entry,
@@ -114,7 +114,7 @@ impl Backend {
         }
     }
 
-    /// Whether nothing can be run any more.
+    /// Whether the cluster was lost, so that no further run is possible.
     pub fn is_lost(&self) -> bool {
         match self {
             Backend::Simulated => false,
@@ -123,7 +123,7 @@ impl Backend {
         }
     }
 
-    /// Its options, for a command line that asks for the same; empty for the default.
+    /// The command line options that select this backend; empty for the default.
     pub fn options(&self) -> String {
         match self {
             Backend::Simulated => String::new(),
@@ -132,7 +132,7 @@ impl Backend {
         }
     }
 
-    /// Whether faults of servers and of the network can be had.
+    /// Whether this is the simulated backend, which has faults of servers and of the network.
     pub fn is_simulated(&self) -> bool {
         matches!(self, Backend::Simulated)
     }
@@ -172,14 +172,14 @@ pub mod real {
         time::Duration,
     };
 
-    /// How long a cluster may take to answer for the first time.
-    const PATIENCE: Duration = Duration::from_secs(10);
-    /// How often a cluster must show that it is there, while long work is done on it.
+    /// How long a cluster may take to reply to a connection check.
+    const TIME_LIMIT: Duration = Duration::from_secs(10);
+    /// The interval of connection checks during a long task.
     const HEARTBEAT: Duration = Duration::from_secs(20);
-    /// How often long work looks whether it is to end.
-    const LOOK: Duration = Duration::from_millis(50);
+    /// How often a long task checks whether it should stop.
+    const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-    /// A cluster that has answered.
+    /// A real cluster to which there is a connection.
     pub struct Cluster {
         file: ClusterFile,
         db: FdbDatabase,
@@ -187,12 +187,12 @@ pub mod real {
         keep: bool,
         lost: AtomicBool,
         options: String,
-        /// Dropped last: it stops the client.
+        /// Dropped last, because this stops the client.
         network: Network,
     }
 
     impl Cluster {
-        /// Starts the client, with the faults of its own that the profile has, and reaches the cluster.
+        /// Starts the client with the fault injection of the profile, and connects to the cluster.
         pub fn open(arguments: &BackendArguments, profile: Profile) -> Result<Cluster, Refusal> {
             let path = cluster_file(arguments.cluster.cluster_file.as_deref());
             let file = ClusterFile::read(&path).map_err(|e| Refusal::Usage(e.to_string()))?;
@@ -200,31 +200,31 @@ pub mod real {
             let failed =
                 |error: &dyn std::fmt::Display| Refusal::Cluster(format!("{}: {error}", path.display()));
             let db = FdbDatabase::open(&network, &file).map_err(|e| failed(&e))?;
-            block_on(db.reach(&file, PATIENCE)).map_err(|e| failed(&e))?;
+            block_on(db.reach(&file, TIME_LIMIT)).map_err(|e| failed(&e))?;
             let random = format!("shaketable-{:08x}/", db.env().random_u64() as u32);
             let prefix = arguments.prefix.clone().unwrap_or(random);
             let Some(site) = Site::new(prefix.clone()) else {
-                refuse!("{prefix:?} is no prefix of keys");
+                refuse!("{prefix:?} cannot be the prefix of keys");
             };
             let options =
                 format!(" --backend fdb --cluster-file {}", report::quoted(&path.display().to_string()));
             let (keep, lost) = (arguments.keep, AtomicBool::new(false));
             let cluster = Cluster { file, db, site, keep, lost, options, network };
             let site = &cluster.site;
-            match cluster.attended(None, site.first_key(&cluster.db))?.map_err(|e| failed(&e))? {
+            match cluster.monitored(None, site.first_key(&cluster.db))?.map_err(|e| failed(&e))? {
                 None => Ok(cluster),
                 Some(key) => {
                     let name = site.name();
                     let line = format!(
-                        "the prefix {name} is not empty (it holds {key}): clear it, or choose another"
+                        "the prefix {name} is not empty (it contains {key}): clear it, or choose another"
                     );
                     Err(Refusal::Usage(line))
                 }
             }
         }
 
-        /// The promises of the contract whose names contain `filter`, tested below the prefix, and whether somebody
-        /// has asked to end before the last.
+        /// Tests the promises of the contract whose names contain `filter`, with keys below the prefix. Also
+        /// returns the refusal of an interrupted test.
         #[cfg(feature = "contract")]
         pub fn contract(
             &self,
@@ -240,58 +240,58 @@ pub mod real {
                 progress.done(0, verdict.result.is_ok());
                 !interrupt.is_set()
             });
-            let verdicts = self.attended(None, run);
+            let verdicts = self.monitored(None, run);
             progress.end();
             let verdicts = verdicts?;
             let interrupted = interrupt
                 .is_set()
                 .then(|| interrupt.refusal(&format!("after {} of {promises} promises", verdicts.len())));
             if !self.keep {
-                self.tidy(&self.site.name(), self.site.clear(&self.db));
+                self.clear(&format!("the prefix {}", self.site.name()), self.site.clear(&self.db));
             }
             Ok((verdicts, interrupted))
         }
 
-        /// Does `work` with the whole user keyspace, which must be empty and is cleared afterwards.
+        /// Calls `work` with the whole user keyspace, which must be empty and is cleared afterwards.
         pub fn alone<T>(&self, work: impl AsyncFnOnce(&FdbDatabase) -> T) -> Result<T, Refusal> {
             let interrupt = Interrupt::listen()?;
             let all = &RangeOption::new(&b""[..], &b"\xff"[..]).limit(1);
             let first = self
                 .db
                 .run(|tx, _| async move { tx.get_range_all(all.clone(), Isolation::Serializable).await });
-            match self.attended(Some(&interrupt), first)? {
+            match self.monitored(Some(&interrupt), first)? {
                 Ok(rows) if rows.is_empty() => {}
                 Ok(_) => refuse!(
-                    "recordings need the whole keyspace, and this cluster holds keys: use one that is empty"
+                    "recordings use the whole keyspace, and this cluster is not empty: choose another one"
                 ),
                 Err(e) => return Err(Refusal::Cluster(e.error.to_string())),
             }
-            let done = self.attended(Some(&interrupt), work(&self.db));
+            let done = self.monitored(Some(&interrupt), work(&self.db));
             if !matches!(done, Err(Refusal::Cluster(_))) {
                 let cleared = self.db.run(|tx, _| async move {
                     tx.clear_range(b"", b"\xff");
                     Ok::<_, Error>(())
                 });
-                self.tidy("the whole keyspace", async { cleared.await.map_err(|e| e.error) });
+                self.clear("the whole keyspace", async { cleared.await.map_err(|e| e.error) });
             }
             done
         }
 
-        /// Does `work` for as long as the cluster answers and nobody stops it.
-        fn attended<T>(
+        /// Waits for `work`, until the cluster no longer replies or the user interrupts it.
+        fn monitored<T>(
             &self,
             interrupt: Option<&Interrupt>,
             work: impl Future<Output = T>,
         ) -> Result<T, Refusal> {
             let watch = async {
                 loop {
-                    for _ in 0..HEARTBEAT.as_millis() / LOOK.as_millis() {
-                        self.db.env().sleep(LOOK).await;
+                    for _ in 0..HEARTBEAT.as_millis() / POLL_INTERVAL.as_millis() {
+                        self.db.env().sleep(POLL_INTERVAL).await;
                         if let Some(interrupt) = interrupt.filter(|interrupt| interrupt.is_set()) {
-                            return interrupt.refusal("before it had ended");
+                            return interrupt.refusal("before the end");
                         }
                     }
-                    if let Err(lost) = self.db.reach(&self.file, PATIENCE).await {
+                    if let Err(lost) = self.db.reach(&self.file, TIME_LIMIT).await {
                         return Refusal::Cluster(format!("the cluster was lost: {lost}"));
                     }
                 }
@@ -302,15 +302,15 @@ pub mod real {
             }
         }
 
-        /// Clears keys, or says where they are left.
-        fn tidy(&self, place: &str, clear: impl Future<Output = Result<(), Error>>) {
-            let why = match self.attended(None, clear) {
+        /// Clears keys, or reports where they are left.
+        fn clear(&self, place: &str, clear: impl Future<Output = Result<(), Error>>) {
+            let why = match self.monitored(None, clear) {
                 Ok(Ok(())) => return,
                 Ok(Err(error)) => error.to_string(),
                 Err(refusal) => refusal.to_string(),
             };
-            output::complain(&format!(
-                "{}: keys are left below {place}: {why}",
+            output::print_error(&format!(
+                "{}: keys are left in {place}: {why}",
                 crate::command::program().name
             ));
         }
@@ -354,8 +354,8 @@ pub mod real {
             .unwrap_or_else(|| "/etc/foundationdb/fdb.cluster".into())
     }
 
-    /// The client's own faults: how much of it is switched on, and how often that fires. All of it is: the
-    /// client draws once for the whole process, and a process is to meet unknown results of both kinds.
+    /// The fault injection of the C client. All of its sections are switched on, because the client draws them
+    /// once per process, and every process must reach unknown results of both kinds.
     fn buggify(profile: Profile) -> Option<Buggify> {
         match profile {
             Profile::Calm => None,

@@ -1,6 +1,6 @@
-//! `shaketable bench`: how fast runs are, each figure with what it was measured on.
+//! `shaketable bench`: the speed of runs; each figure states how it was measured.
 //!
-//! CPU time counts, because idle virtual time is free and the machine may be shared.
+//! The figures use CPU time, because idle virtual time costs nothing and the machine may be shared.
 
 use super::{
     Refusal,
@@ -16,18 +16,18 @@ use super::{
 use crate::{
     finding::Verdict,
     plan::{Demands, Plan},
-    pool::{self, News},
+    pool::{self, Update},
     runner,
     workload::Workload,
 };
 use shaketable_reports::{BenchReport, Body, Conclusion, Figure, SweepReport, text};
 
-/// Measures, prints and writes.
+/// Measures the figures, and prints and writes the report.
 pub fn bench(arguments: &BenchArguments) -> Result<Conclusion, Refusal> {
     let json = Target::check_named(arguments.json.as_deref())?;
     let interrupt = Interrupt::listen()?;
     let meter = cost::Meter::start();
-    // First, because the process's peak memory shall be that of a sweep.
+    // The sweep comes first, so that the peak memory of the process is that of the sweep.
     let figures = (program().figures)(sweep(&interrupt)?, &interrupt)?;
     let report = BenchReport { processors: processors() as u64, figures, cost: meter.cost() };
     let printed = text::bench(&report, program().commit);
@@ -35,7 +35,7 @@ pub fn bench(arguments: &BenchArguments) -> Result<Conclusion, Refusal> {
     written.map(|()| Conclusion::Passed)
 }
 
-/// A figure without an aim.
+/// A figure without a target.
 pub fn figure(name: &str, value: f64, unit: &str, profile: &str) -> Figure {
     Figure {
         name: name.to_owned(),
@@ -47,7 +47,7 @@ pub fn figure(name: &str, value: f64, unit: &str, profile: &str) -> Figure {
     }
 }
 
-/// The figures of the main job's sweep, every seed of it run twice.
+/// The figures of the sweep that the command does without a subcommand, with every seed run twice.
 fn sweep(interrupt: &Interrupt) -> Result<Vec<Figure>, Refusal> {
     let report = Sweep {
         entries: choose::workloads(&[])?,
@@ -76,7 +76,7 @@ fn sweep(interrupt: &Interrupt) -> Result<Vec<Figure>, Refusal> {
     let whole = format!("the sweep of the main job: every workload, standard faults, seeds 0..{SEEDS}");
     figures.push(figure(
         "virtual seconds per CPU second",
-        // The second runs took as long as the first.
+        // The virtual time is that of the first runs; the second runs took as long.
         2.0 * total.virtual_ns as f64 / total.cpu_ns.max(1) as f64,
         "",
         &whole,
@@ -101,21 +101,22 @@ fn sweep(interrupt: &Interrupt) -> Result<Vec<Figure>, Refusal> {
     Ok(figures)
 }
 
-/// Runs a plan for each seed on one thread; the CPU time they took, nanoseconds, and how many there were.
+/// Runs the plans of the seeds 0 to `runs` - 1 on one thread. Returns their CPU time, in nanoseconds, and their
+/// number. `each` is called with the result of each run.
 ///
 /// # Errors
 ///
-/// A run that did not pass, or an interrupt.
+/// If a run does not pass or the measurement is interrupted.
 pub fn measure<W: Workload>(
     name: &str,
     runs: u64,
     interrupt: &Interrupt,
     plan: impl Fn(u64) -> Plan<W> + Sync,
-    mut hear: impl FnMut(&runner::RunResult),
+    mut each: impl FnMut(&runner::RunResult),
 ) -> Result<(u64, u64), Refusal> {
     let mut progress = Progress::new(&[(name, runs)], ("run", "runs"), "failed");
     let (mut cpu, mut failed) = (0, None);
-    let done = pool::over(
+    let done = pool::run(
         runs,
         1,
         || interrupt.is_set(),
@@ -125,12 +126,12 @@ pub fn measure<W: Workload>(
             let result = runner::run(&plan, false);
             (result, cost::thread_cpu() - before)
         },
-        |news| match news {
-            News::Tick => progress.tick(),
-            News::Done(seed, (result, took)) => {
+        |update| match update {
+            Update::Tick => progress.tick(),
+            Update::Done(seed, (result, took)) => {
                 progress.done(0, result.verdict() == Verdict::Passed);
                 cpu += took;
-                hear(&result);
+                each(&result);
                 if let (None, Some(finding)) = (&failed, result.findings.first()) {
                     failed =
                         Some(format!("{name}: seed {seed} failed: {}: {}", finding.kind, finding.message));

@@ -1,4 +1,4 @@
-//! `shaketable bugs`: every planted bug, seed after seed, until a judge catches it.
+//! `shaketable bugs`: runs every planted bug, seed after seed, until a judge catches it.
 
 use super::{
     Refusal,
@@ -18,7 +18,7 @@ use crate::entry::Entry;
 use crate::{
     finding::Verdict,
     plan::Demands,
-    pool::{self, News},
+    pool::{self, Update},
     runner::RunResult,
 };
 use shaketable_reports::{Body, BugReport, BugsReport, Catch, Conclusion, Ending, text};
@@ -26,7 +26,7 @@ use shaketable_sim::{config::ClusterBug, seed::Seed};
 
 use std::ops::Range;
 
-/// A bug to be planted, and the workloads that take turns at it.
+/// A planted bug, and the workloads that take turns with it.
 struct Planted {
     place: &'static str,
     name: &'static str,
@@ -35,7 +35,7 @@ struct Planted {
     demands: Demands,
 }
 
-/// Runs them, prints and writes.
+/// Runs the planted bugs, and prints and writes the report.
 pub fn bugs(arguments: &BugsArguments) -> Result<Conclusion, Refusal> {
     let demands = arguments.shaking.demands()?;
     let entries = (program().workloads)();
@@ -43,7 +43,7 @@ pub fn bugs(arguments: &BugsArguments) -> Result<Conclusion, Refusal> {
     if arguments.workloads.is_empty() && arguments.bug.is_empty() && !program().tests_cluster {
         planted.retain(|planted| planted.place != CLUSTER);
     }
-    choose_named(&mut planted, &arguments.bug)?;
+    keep_named(&mut planted, &arguments.bug)?;
     if let Some((number, of)) = arguments.shard {
         let mut place = 0..;
         planted.retain(|_| place.next().is_some_and(|place| place % of == number - 1));
@@ -54,7 +54,7 @@ pub fn bugs(arguments: &BugsArguments) -> Result<Conclusion, Refusal> {
     let real = arguments.backend.is_real()?;
     let seeds = arguments.seeds.clone().unwrap_or(0..if real { 20 } else { 500 });
     if real {
-        // A real cluster has no switch for them.
+        // They exist only in the simulated cluster.
         planted.retain(|planted| planted.place != CLUSTER);
         if planted.is_empty() {
             refuse!("planted bugs of the simulated cluster cannot be switched on in a real one");
@@ -71,14 +71,14 @@ pub fn bugs(arguments: &BugsArguments) -> Result<Conclusion, Refusal> {
     let mut progress =
         Progress::new(&[("bugs", planted.len() as u64)], ("planted bug", "planted bugs"), "missed");
     let mut found: Vec<Option<BugReport>> = planted.iter().map(|_| None).collect();
-    pool::over(
+    pool::run(
         planted.len() as u64,
         arguments.jobs.unwrap_or_else(|| arguments.backend.jobs()),
         stop,
-        |n| chase(&entries, &planted[n as usize], seeds.clone(), &backend, &interrupt, &stop),
-        |news| match news {
-            News::Tick => progress.tick(),
-            News::Done(n, bug) => {
+        |n| try_seeds(&entries, &planted[n as usize], seeds.clone(), &backend, &interrupt, &stop),
+        |update| match update {
+            Update::Tick => progress.tick(),
+            Update::Done(n, bug) => {
                 progress.done(0, bug.caught.is_some());
                 found[n as usize] = Some(bug);
             }
@@ -111,7 +111,7 @@ pub fn bugs(arguments: &BugsArguments) -> Result<Conclusion, Refusal> {
     settle(outcome, written, interrupted)
 }
 
-/// The bugs of these places, or of all of them.
+/// The planted bugs of these places, or of all places if there are none.
 fn planted(
     entries: &[Box<dyn Entry>],
     places: &[String],
@@ -153,8 +153,8 @@ impl Planted {
         }
     }
 
-    /// The verdict that a catch must have: a planted bug of a layer is the layer's fault, one of the
-    /// cluster is the harness's.
+    /// Whether a run with this verdict catches the bug: findings about a planted bug of a workload must accuse the
+    /// layer, and findings about one of the cluster must accuse the harness.
     fn is_caught_by(&self, verdict: Verdict) -> bool {
         match verdict {
             Verdict::Passed => false,
@@ -164,12 +164,12 @@ impl Planted {
     }
 }
 
-/// Only the bugs of these names, if any is named; each must be there.
-fn choose_named(planted: &mut Vec<Planted>, names: &[String]) -> Result<(), Refusal> {
+/// Keeps only the bugs with these names, if there are any names. Each bug must exist.
+fn keep_named(planted: &mut Vec<Planted>, names: &[String]) -> Result<(), Refusal> {
     for name in names {
         if planted.iter().all(|planted| planted.name != name) {
             let near = choose::did_you_mean(name, planted.iter().map(|planted| planted.name));
-            refuse!("no bug {name:?} is planted there{near}: `{} list bugs` names them", program().name);
+            refuse!("there is no planted bug {name:?}{near}: see `{} list bugs`", program().name);
         }
     }
     if !names.is_empty() {
@@ -178,8 +178,8 @@ fn choose_named(planted: &mut Vec<Planted>, names: &[String]) -> Result<(), Refu
     Ok(())
 }
 
-/// Seed after seed until the bug is caught, or `stop` says to begin no more.
-fn chase(
+/// Runs seed after seed until the bug is caught or `stop` returns true.
+fn try_seeds(
     entries: &[Box<dyn Entry>],
     planted: &Planted,
     seeds: Range<u64>,
@@ -202,7 +202,7 @@ fn chase(
             bug.wrong_judge = None;
             break;
         }
-        let unfair = result.verdict() == Verdict::Harness;
+        let harness_failed = result.verdict() == Verdict::Harness;
         if result.verdict() != Verdict::Passed && bug.wrong_judge.is_none() {
             let verdict = report::verdict(&result);
             bug.wrong_judge = Some(format!(
@@ -212,8 +212,8 @@ fn chase(
                 verdict.message().unwrap_or_default()
             ));
         }
-        if unfair {
-            // A harness that fails proves nothing about the layer, whatever later seeds say.
+        if harness_failed {
+            // If the harness fails, no later seed proves anything about the layer.
             break;
         }
     }
@@ -249,46 +249,46 @@ mod tests {
         vec![fake("one", layer), fake("two", |_, _| Verdict::Passed), fake("three", |_, _| Verdict::Passed)]
     }
 
-    fn chased(place: &str, name: &str, max_seeds: u64) -> BugReport {
+    fn tried(place: &str, name: &str, max_seeds: u64) -> BugReport {
         let entries = entries();
         let all = planted(&entries, &[], &Demands::default()).expect("all");
         let planted = all.iter().find(|p| p.place == place && p.name == name).expect("planted");
-        chase(&entries, planted, 0..max_seeds, &Backend::Simulated, &Interrupt::default(), &|| false)
+        try_seeds(&entries, planted, 0..max_seeds, &Backend::Simulated, &Interrupt::default(), &|| false)
     }
 
     #[test]
-    fn a_bug_is_chased_to_its_first_catch() {
-        let bug = chased("one", "early", 500);
+    fn a_bug_is_tried_until_its_first_catch() {
+        let bug = tried("one", "early", 500);
         let caught = bug.caught.expect("caught");
         assert_eq!((bug.runs, caught.seed, caught.judge.as_str()), (3, 2, "model"));
         assert!(caught.replay.ends_with(" replay one 2 --faults standard --bug early"), "{}", caught.replay);
-        assert_eq!(chased("one", "late", 500).caught.expect("caught").judge, "live");
+        assert_eq!(tried("one", "late", 500).caught.expect("caught").judge, "live");
     }
 
     #[test]
     fn a_bug_that_no_seed_catches_is_missed() {
-        let bug = chased("one", "late", 40);
+        let bug = tried("one", "late", 40);
         assert_eq!((bug.runs, bug.caught, bug.wrong_judge), (40, None, None));
     }
 
     #[test]
     fn a_bug_of_the_cluster_must_be_caught_by_the_cluster_s_judges() {
-        let bug = chased(CLUSTER, "log-answers-early", 100);
+        let bug = tried(CLUSTER, "log-answers-early", 100);
         let caught = bug.caught.expect("caught");
         assert_eq!((caught.seed, caught.workload.as_str()), (3, "one"), "workloads take turns");
-        let bug = chased(CLUSTER, "stale-read-version", 100);
+        let bug = tried(CLUSTER, "stale-read-version", 100);
         assert_eq!((bug.runs, &bug.caught), (100, &None));
         assert!(bug.wrong_judge.expect("a reason").contains("blamed on the layer by model"));
     }
 
     #[test]
-    fn a_harness_that_fails_catches_no_bug_of_a_layer() {
+    fn a_harness_that_fails_does_not_catch_a_bug_of_a_layer() {
         let ends = |_: u64, _: &Demands| Verdict::Harness;
-        let entries = vec![fake("unfair", ends)];
-        let all = planted(&entries, &["unfair".to_owned()], &Demands::default());
+        let entries = vec![fake("failing", ends)];
+        let all = planted(&entries, &["failing".to_owned()], &Demands::default());
         assert!(all.is_err(), "not in the catalogue");
         let all = planted(&entries, &[], &Demands::default()).expect("all");
-        let bug = chase(&entries, &all[0], 0..100, &Backend::Simulated, &Interrupt::default(), &|| false);
+        let bug = try_seeds(&entries, &all[0], 0..100, &Backend::Simulated, &Interrupt::default(), &|| false);
         assert_eq!((bug.runs, &bug.caught), (1, &None));
         assert!(bug.wrong_judge.expect("a reason").contains("blamed on the cluster by durable"));
     }

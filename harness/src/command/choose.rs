@@ -1,5 +1,5 @@
-//! What a person names: workloads, bugs, families, seeds, times. Each is taken or refused in one
-//! line, with the nearest name where there is one.
+//! Parses the names and values that users give: workloads, planted bugs, fault families, profiles, times, shards.
+//! Unknown names are refused in one line, with the most similar name if there is one.
 
 use super::{Refusal, program, refuse};
 use crate::entry::Entry;
@@ -11,13 +11,13 @@ use shaketable_sim::{
 
 use std::time::Duration;
 
-/// The place name of bugs that are planted in the simulated cluster.
+/// The place name of the planted bugs of the simulated cluster.
 pub const CLUSTER: &str = "cluster";
 
-/// Below this similarity a name is no help.
+/// The minimum similarity of a name that is suggested.
 const NEAR: f64 = 0.7;
 
-/// ` (did you mean X?)`, or nothing when no name is near.
+/// ` (did you mean X?)`, or an empty string if no name is similar.
 pub fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     known
         .into_iter()
@@ -27,7 +27,7 @@ pub fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) ->
         .map_or(String::new(), |(_, k)| format!(" (did you mean {k}?)"))
 }
 
-/// The workloads of these names, in the order named and each once; all of them for no name.
+/// The workloads with these names, in this order and without duplicates; all workloads if there are no names.
 pub fn workloads(names: &[String]) -> Result<Vec<Box<dyn Entry>>, Refusal> {
     if names.is_empty() {
         return Ok((program().workloads)());
@@ -41,17 +41,17 @@ pub fn workloads(names: &[String]) -> Result<Vec<Box<dyn Entry>>, Refusal> {
     Ok(chosen)
 }
 
-/// The workload of this name.
+/// The workload with this name.
 pub fn workload(name: &str) -> Result<Box<dyn Entry>, Refusal> {
     let all = (program().workloads)();
     let near = did_you_mean(name, all.iter().map(|e| e.name()));
     match all.into_iter().find(|e| e.name() == name) {
         Some(entry) => Ok(entry),
-        None => refuse!("unknown workload {name:?}{near}: `{} list workloads` names them", program().name),
+        None => refuse!("unknown workload {name:?}{near}: see `{} list workloads`", program().name),
     }
 }
 
-/// Whether bugs planted there are among those of these places: workloads, or the cluster. All are for no name.
+/// Whether a place is among these places, which are workloads or the cluster. Every place is if there are no names.
 pub fn places(names: &[String]) -> Result<impl Fn(&str) -> bool, Refusal> {
     for name in names.iter().filter(|name| *name != CLUSTER) {
         workload(name)?;
@@ -59,7 +59,7 @@ pub fn places(names: &[String]) -> Result<impl Fn(&str) -> bool, Refusal> {
     Ok(|place: &str| names.is_empty() || names.iter().any(|name| name == place))
 }
 
-/// The fault families of these names, each once and in the order of the list.
+/// The fault families with these names, without duplicates and in the order of the list.
 pub fn families(names: &[String]) -> Result<Vec<Family>, Refusal> {
     let mut chosen = Vec::new();
     for name in names {
@@ -67,7 +67,7 @@ pub fn families(names: &[String]) -> Result<Vec<Family>, Refusal> {
             Some(family) => chosen.push(family),
             None => {
                 let near = did_you_mean(name, Family::ALL.iter().map(|f| f.name()));
-                refuse!("unknown fault family {name:?}{near}: `{} list faults` names them", program().name)
+                refuse!("unknown fault family {name:?}{near}: see `{} list faults`", program().name)
             }
         }
     }
@@ -76,7 +76,7 @@ pub fn families(names: &[String]) -> Result<Vec<Family>, Refusal> {
     Ok(chosen)
 }
 
-/// Demands with a planted bug switched on: one of the workload's own, or one of the cluster's.
+/// Switches on a planted bug of the workload or of the cluster.
 pub fn plant(demands: &mut Demands, entry: &dyn Entry, name: &str) -> Result<(), Refusal> {
     if entry.bugs().iter().any(|b| b.name == name) {
         demands.bug = Some(name.to_owned());
@@ -85,27 +85,23 @@ pub fn plant(demands: &mut Demands, entry: &dyn Entry, name: &str) -> Result<(),
     } else {
         let known = entry.bugs().iter().map(|b| b.name).chain(ClusterBug::ALL.iter().map(|s| s.name()));
         let near = did_you_mean(name, known);
-        refuse!(
-            "{} has no planted bug {name:?}{near}: `{} list bugs` names them",
-            entry.name(),
-            program().name
-        )
+        refuse!("{} has no planted bug {name:?}{near}: see `{} list bugs`", entry.name(), program().name)
     }
     Ok(())
 }
 
-/// The planted bug that demands switch on.
+/// The name of the planted bug that the demands switch on.
 pub fn planted(demands: &Demands) -> Option<&str> {
     demands.bug.as_deref().or(demands.cluster_bug.map(|bug| bug.name()))
 }
 
-/// A fault profile by its name.
+/// The fault profile with this name.
 pub fn profile(text: &str) -> Result<Profile, String> {
     match text {
         "calm" => Ok(Profile::Calm),
         "standard" => Ok(Profile::Standard),
         "storm" => Ok(Profile::Storm),
-        other => Err(format!("one of calm, standard and storm is needed{}", did_you_mean(other, PROFILES))),
+        other => Err(format!("must be calm, standard or storm{}", did_you_mean(other, PROFILES))),
     }
 }
 
@@ -120,41 +116,41 @@ pub fn name_of(profile: Profile) -> &'static str {
     }
 }
 
-/// How many threads.
+/// A number of threads.
 pub fn jobs(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(0) => Err("at least one job is needed".to_owned()),
+        Ok(0) => Err("must be at least 1".to_owned()),
         Ok(n) if n <= 1024 => Ok(n),
-        Ok(_) => Err("at most 1024 jobs".to_owned()),
-        Err(_) => Err("not a whole number".to_owned()),
+        Ok(_) => Err("must be at most 1024".to_owned()),
+        Err(_) => Err("must be a whole number".to_owned()),
     }
 }
 
-/// A whole number above zero.
+/// A whole number greater than zero.
 pub fn at_least_one(text: &str) -> Result<u64, String> {
     match text.parse() {
-        Ok(0) => Err("at least 1".to_owned()),
+        Ok(0) => Err("must be at least 1".to_owned()),
         Ok(n) => Ok(n),
-        Err(_) => Err("not a whole number".to_owned()),
+        Err(_) => Err("must be a whole number".to_owned()),
     }
 }
 
-/// `60s`, `5m`, `1h 30m`, `500ms`.
+/// A time with a unit: `60s`, `5m`, `1h 30m`, `500ms`.
 pub fn duration(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
-        Ok(time) if time.is_zero() => Err("no time at all".to_owned()),
+        Ok(time) if time.is_zero() => Err("must be greater than zero".to_owned()),
         Ok(time) => Ok(time),
-        Err(_) => Err("a time is a number with its unit, as in 60s, 5m or 1h 30m".to_owned()),
+        Err(_) => Err("must be a number with a unit, such as 60s, 5m or 1h 30m".to_owned()),
     }
 }
 
-/// `I/N` with I from 1 to N.
+/// A shard `I/N`, with I from 1 to N.
 pub fn shard(text: &str) -> Result<(u64, u64), String> {
     let parsed = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
     match parsed {
         Some((i, n)) if 1 <= i && i <= n => Ok((i, n)),
-        Some(_) => Err("I counts from 1 to N".to_owned()),
-        None => Err("a shard is two numbers, as in 1/4".to_owned()),
+        Some(_) => Err("I must be from 1 to N".to_owned()),
+        None => Err("must be two numbers, such as 1/4".to_owned()),
     }
 }
 
@@ -190,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_name_is_offered_and_nonsense_gets_none() {
+    fn the_most_similar_name_is_suggested_and_nonsense_gets_none() {
         let known = ["cycle", "api", "queue", "log", "index"];
         assert_eq!(did_you_mean("Cylce", known), " (did you mean cycle?)");
         assert_eq!(did_you_mean("quue", known), " (did you mean queue?)");
@@ -198,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn families_come_once_and_in_order() {
+    fn families_are_unique_and_in_order() {
         let names = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
         assert_eq!(families(&names(&["loss", "kill", "loss"])), Ok(vec![Family::Kill, Family::Loss]));
         let refusal = families(&names(&["klog"])).expect_err("unknown").to_string();

@@ -1,5 +1,5 @@
-//! What running costs: CPU time, time on the wall, memory. Nothing here reaches a run; it must not
-//! be asked inside of one, where madsim answers for the clocks.
+//! The cost of running: CPU time, real time, memory. These functions must not be called inside of a run, where
+//! madsim replaces the clocks.
 
 use rustix::time::{ClockId, clock_gettime};
 use shaketable_reports::Cost;
@@ -15,22 +15,22 @@ pub fn thread_cpu() -> u64 {
     nanoseconds(ClockId::ThreadCPUTime)
 }
 
-/// Time on the wall since some moment, nanoseconds.
+/// Real time since an arbitrary start, nanoseconds.
 pub fn wall() -> u64 {
     nanoseconds(ClockId::Monotonic)
 }
 
-/// The moment on the wall at which a budget that begins now is used up.
+/// The time, as returned by [`wall`], at which a budget that starts now is used up.
 pub fn deadline(budget: Duration) -> u64 {
     wall().saturating_add(u64::try_from(budget.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// Whether such a moment has come.
+/// Whether a deadline has passed.
 pub fn is_past(deadline: u64) -> bool {
     wall() >= deadline
 }
 
-/// The process's greatest resident size so far, bytes; 0 where the system does not say.
+/// The peak resident size of the process, bytes; 0 if the system does not report it.
 pub fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
@@ -38,19 +38,19 @@ pub fn peak_memory() -> u64 {
     kilobytes.unwrap_or(0) * 1024
 }
 
-/// Where a measurement began.
+/// The start of a measurement.
 pub struct Meter {
     cpu: u64,
     wall: u64,
 }
 
 impl Meter {
-    /// Begins to measure the whole process.
+    /// Starts a measurement of the whole process.
     pub fn start() -> Meter {
         Meter { cpu: nanoseconds(ClockId::ProcessCPUTime), wall: wall() }
     }
 
-    /// What was used since.
+    /// The cost since the start.
     pub fn cost(&self) -> Cost {
         Cost {
             cpu_ns: nanoseconds(ClockId::ProcessCPUTime) - self.cpu,

@@ -1,4 +1,4 @@
-//! A workload that needs no cluster: its runs end as a function of the seed says.
+//! A workload for tests that needs no cluster: a function of the seed determines how its runs end.
 
 use crate::entry::{Entry, Head};
 use crate::{
@@ -20,19 +20,19 @@ pub type Ends = fn(u64, &Demands) -> Verdict;
 pub struct Fake {
     name: &'static str,
     ends: Ends,
-    /// Every so manieth run has another event hash; 0 for none.
-    wavers: u64,
+    /// The interval, in runs, at which a run has a different event hash; 0 for never.
+    differs_every: u64,
     runs: AtomicU64,
 }
 
-/// A workload of this name whose runs end so.
+/// A workload with this name, whose runs end as `ends` determines.
 pub fn fake(name: &'static str, ends: Ends) -> Box<dyn Entry> {
-    Box::new(Fake { name, ends, wavers: 0, runs: AtomicU64::new(0) })
+    Box::new(Fake { name, ends, differs_every: 0, runs: AtomicU64::new(0) })
 }
 
-/// A workload that is not deterministic: every so manieth run differs.
-pub fn wavering(name: &'static str, wavers: u64) -> Box<dyn Entry> {
-    Box::new(Fake { name, ends: |_, _| Verdict::Passed, wavers, runs: AtomicU64::new(0) })
+/// A workload that is not deterministic: one in `differs_every` runs has a different event hash.
+pub fn nondeterministic(name: &'static str, differs_every: u64) -> Box<dyn Entry> {
+    Box::new(Fake { name, ends: |_, _| Verdict::Passed, differs_every, runs: AtomicU64::new(0) })
 }
 
 impl Entry for Fake {
@@ -72,7 +72,10 @@ impl Entry for Fake {
                 faults: BTreeMap::from([(shaketable_sim::faults::Family::Kill, seed.0 + 1)]),
                 ..Counters::default()
             },
-            event_hash: if self.wavers > 0 && run.is_multiple_of(self.wavers) { 1 } else { seed.0 },
+            event_hash: match self.differs_every {
+                every if every > 0 && run.is_multiple_of(every) => 1,
+                _ => seed.0,
+            },
             events: 100,
             virtual_time: 2_000_000_000,
             points: BTreeMap::from([("met", Default::default())]),

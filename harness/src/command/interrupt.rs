@@ -1,5 +1,5 @@
-//! Requests to end: Ctrl-C, a request to terminate, a terminal that is gone. The first ends what is under way
-//! cleanly, the second at once.
+//! Interrupts: SIGINT (Ctrl-C), SIGTERM and SIGHUP. The first signal ends the command cleanly, the second one ends
+//! it immediately.
 
 use super::{Refusal, refuse};
 use std::sync::{
@@ -7,32 +7,33 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-/// What a command does that was asked to end exits with this and the signal's number.
+/// The exit code of an interrupted command is this plus the number of the signal.
 const SIGNALLED: u8 = 128;
 
-/// Whether somebody has asked to stop.
+/// Whether the command has been interrupted.
 #[derive(Clone, Default)]
 pub struct Interrupt {
-    asked: Arc<AtomicBool>,
+    is_set: Arc<AtomicBool>,
     signal: Arc<AtomicUsize>,
 }
 
 impl Interrupt {
-    /// Listens from now on.
+    /// Starts to listen for signals.
     pub fn listen() -> Result<Interrupt, Refusal> {
         let interrupt = Interrupt::default();
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP]
         {
-            // The order matters: at the second signal the flag is already set, and what is set says which it was.
+            // The order matters: at the second signal the flag is already set, and whenever the flag is set, the
+            // number of the signal is set as well.
             let listening = signal_hook::flag::register_conditional_shutdown(
                 signal,
                 i32::from(SIGNALLED) + signal,
-                interrupt.asked.clone(),
+                interrupt.is_set.clone(),
             )
             .and_then(|_| {
                 signal_hook::flag::register_usize(signal, interrupt.signal.clone(), signal as usize)
             })
-            .and_then(|_| signal_hook::flag::register(signal, interrupt.asked.clone()));
+            .and_then(|_| signal_hook::flag::register(signal, interrupt.is_set.clone()));
             if let Err(error) = listening {
                 refuse!("cannot listen for Ctrl-C: {error}");
             }
@@ -40,21 +41,22 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// One that has happened.
+    /// An interrupt that is already set.
     #[cfg(test)]
     pub fn already() -> Interrupt {
         let interrupt = Interrupt::default();
         interrupt.signal.store(signal_hook::consts::SIGTERM as usize, Ordering::Relaxed);
-        interrupt.asked.store(true, Ordering::Relaxed);
+        interrupt.is_set.store(true, Ordering::Relaxed);
         interrupt
     }
 
-    /// Whether it happened.
+    /// Whether there was a signal.
     pub fn is_set(&self) -> bool {
-        self.asked.load(Ordering::Relaxed)
+        self.is_set.load(Ordering::Relaxed)
     }
 
-    /// How a command ends that was asked to: with 128 and the number of the signal. `when` says how far it came.
+    /// The refusal with which an interrupted command ends. Its exit code is 128 plus the number of the signal.
+    /// `when` describes how far the command came.
     pub fn refusal(&self, when: &str) -> Refusal {
         let code = SIGNALLED | self.signal.load(Ordering::Relaxed) as u8;
         Refusal::Interrupted(code, format!("interrupted {when}"))
@@ -66,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_exit_code_says_which_signal_it_was() {
+    fn the_exit_code_contains_the_signal() {
         assert_eq!(
             Interrupt::already().refusal("after 3 of 7 runs"),
             Refusal::Interrupted(143, "interrupted after 3 of 7 runs".into())

@@ -1,5 +1,4 @@
-//! `shaketable list`: workloads, fault families and planted bugs, by the names that the command
-//! takes.
+//! `shaketable list`: workloads, fault families and planted bugs, with the names that the command accepts.
 
 use super::{
     Refusal,
@@ -11,12 +10,12 @@ use crate::entry::Entry;
 use shaketable_reports::{Conclusion, text};
 use shaketable_sim::{config::ClusterBug, faults};
 
-/// Prints what was asked for.
+/// Prints the selected lists.
 pub fn list(arguments: &ListArguments) -> Result<Conclusion, Refusal> {
     let entries = choose::workloads(&[])?;
     if !arguments.workloads.is_empty() && arguments.what != Some(Listing::Bugs) {
         refuse!(
-            "only bugs are listed by workload: `{} list bugs {}`",
+            "only planted bugs are listed by workload: `{} list bugs {}`",
             program().name,
             arguments.workloads.join(" ")
         );
@@ -32,20 +31,20 @@ pub fn list(arguments: &ListArguments) -> Result<Conclusion, Refusal> {
 }
 
 fn workloads(entries: &[Box<dyn Entry>]) -> String {
-    let mut out = String::from("workloads, and what each shakes\n");
+    let mut out = String::from("workloads\n");
     for entry in entries {
         out += &item("  ", entry.name(), entry.about());
     }
     out
 }
 
-/// A name, and beneath it what is said of it.
+/// A name, with its description on the lines below.
 fn item(indent: &str, name: &str, about: &str) -> String {
     let by = format!("{indent}  ");
     format!("{indent}{name}\n{}", text::fill(about, text::COLUMNS - by.len(), &by))
 }
 
-/// Each family with what it does, what FoundationDB promises under it, and what bounds it.
+/// Each fault family with what it does, what FoundationDB promises under it, and what bounds it.
 fn faults() -> String {
     let mut out = String::from("fault families\n");
     for family in faults::catalogue() {
@@ -60,7 +59,7 @@ fn faults() -> String {
 }
 
 fn bugs(entries: &[Box<dyn Entry>], wanted: impl Fn(&str) -> bool) -> String {
-    let mut out = String::from("planted bugs, by where they are planted\n");
+    let mut out = String::from("planted bugs by workload\n");
     for entry in entries.iter().filter(|entry| wanted(entry.name())) {
         out += &format!("  {}\n", entry.name());
         for bug in entry.bugs() {

@@ -1,12 +1,12 @@
-//! The command: arguments in, a report out, and an exit code.
+//! The command line program as a library.
 //!
-//! A program is a list of workloads with the command around them: [`main!`](crate::main) writes its `main`. The
-//! `shaketable` command is one such program, and [`main_with`] is how it adds subcommands of its own.
+//! A program is the command with a list of workloads: [`main!`](crate::main) defines its `main` function. The
+//! `shaketable` command is such a program; it adds its own subcommands with [`main_with`].
 //!
-//! Nothing here decides what is right or wrong in a run: judges do. The command chooses what to
-//! run, spreads it over threads, adds it up and hands it to `shaketable_reports`. Each subcommand
-//! is one file; what they share is [`choose`] (names and values given by a person), [`pool`](crate::pool)
-//! (threads), [`progress`], [`output`] (files and the terminal), [`cost`] and [`interrupt`].
+//! The command does not judge runs. It selects the runs, distributes them over threads, adds up their results and
+//! passes them to `shaketable_reports`. Each subcommand is one file. They share [`choose`] (names and values from
+//! the user), [`pool`](crate::pool) (threads), [`progress`], [`output`] (files and the terminal), [`cost`] and
+//! [`interrupt`].
 
 mod args;
 pub mod backend;
@@ -34,25 +34,25 @@ pub use run::settle;
 use shaketable_reports::{Conclusion, Figure};
 use std::{fmt, process::ExitCode, sync::OnceLock};
 
-/// A program that shakes: what it is called, and what it shakes.
+/// A program with the command: its name, its version and its workloads.
 pub struct Program {
-    /// What it is called in messages and in its help.
+    /// The name in messages and in the help.
     pub name: &'static str,
-    /// Its version.
+    /// The version.
     pub version: &'static str,
-    /// The commit that it was built from, for reports to name.
+    /// The commit from which it was built, for reports.
     pub commit: &'static str,
-    /// Its workloads, in the order of its lists.
+    /// The workloads, in the order of lists.
     pub workloads: fn() -> Vec<Box<dyn Entry>>,
-    /// What its benchmark measures beside how fast its workloads run, which are the figures given.
+    /// Receives the figures of `bench` for the workloads, and returns all figures of the benchmark.
     pub figures: fn(Vec<Figure>, &interrupt::Interrupt) -> Result<Vec<Figure>, Refusal>,
-    /// Whether `bugs`, when nothing is named, also runs the planted bugs of the simulated cluster. One workload alone
-    /// seldom reaches all of them.
+    /// Whether `bugs` without names also runs the planted bugs of the simulated cluster. A single workload rarely
+    /// reaches all of them.
     pub tests_cluster: bool,
 }
 
 impl Program {
-    /// A program that measures its workloads alone.
+    /// Creates a program whose benchmark measures only its workloads.
     pub fn new(
         name: &'static str,
         version: &'static str,
@@ -65,19 +65,19 @@ impl Program {
 
 static PROGRAM: OnceLock<Program> = OnceLock::new();
 
-/// The program that this process is.
+/// The program of this process.
 pub fn program() -> &'static Program {
     PROGRAM.get_or_init(|| Program::new("shaketable", env!("CARGO_PKG_VERSION"), "unknown", Vec::new))
 }
 
-/// Why a command has nothing to say: one line on stderr.
+/// Why a command ended without its result: one line on stderr.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// Bad usage, configuration or input.
     Usage(String),
-    /// A cluster that does not answer, or not any more.
+    /// A cluster that does not reply.
     Cluster(String),
-    /// Somebody asked it to end: what it exits with, and how far it came.
+    /// The command was interrupted: its exit code, and how far it came.
     Interrupted(u8, String),
 }
 
@@ -94,7 +94,7 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (Refusal::Usage(line) | Refusal::Cluster(line) | Refusal::Interrupted(_, line)) = self;
-        // Whatever a message quotes (a file name, a parser's words), it stays one line.
+        // A message is one line, also if it quotes text with line breaks, such as a file name or a parser error.
         f.write_str(&line.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 }
@@ -108,16 +108,16 @@ macro_rules! refuse {
 }
 use crate::refuse;
 
-/// Writes the `main` of a program that shakes these workloads: `run`, `replay`, `bugs`, `list`, `bench` and `new`, on
-/// simulated clusters and, with the feature `fdb`, on real ones.
+/// Defines the `main` function of a program that shakes these workloads, with the subcommands `run`, `replay`,
+/// `bugs`, `list`, `bench` and `new`, on simulated clusters and, with the feature `fdb`, on real ones.
 ///
 /// ```text
 /// shaketable::main!(Guarded<Sums>, Mounted<Accounts>);
 /// ```
 ///
-/// `examples/ledger` has this `main`, which a test builds and runs.
+/// `examples/ledger` has such a `main`, which a test builds and runs.
 ///
-/// Reports name the commit in the environment variable `SHAKETABLE_COMMIT` of the build, if it is set.
+/// Reports contain the commit from the environment variable `SHAKETABLE_COMMIT` of the build, if it is set.
 #[macro_export]
 macro_rules! main {
     ($($workload:ty),+ $(,)?) => {
@@ -132,73 +132,73 @@ macro_rules! main {
     };
 }
 
-/// Subcommands that there are not.
+/// No additional subcommands.
 #[derive(Debug, Subcommand)]
 enum Nothing {}
 
-/// Runs the command line that the process was started with.
+/// Runs the command line with which the process was started.
 pub fn main(program: Program) -> ExitCode {
     main_with::<Nothing>(program, |nothing| match nothing {})
 }
 
-/// The same for a program with further subcommands, and what does them.
-pub fn main_with<Further: Subcommand>(
+/// Like [`main`](fn@main), for a program with additional subcommands, which `run_extra` runs.
+pub fn main_with<Extra: Subcommand>(
     program: Program,
-    further: fn(Further) -> Result<Conclusion, Refusal>,
+    run_extra: fn(Extra) -> Result<Conclusion, Refusal>,
 ) -> ExitCode {
     let name = program.name;
     PROGRAM.get_or_init(|| program);
     let refused = |refusal: Refusal| {
-        output::complain(&format!("{name}: {refusal}"));
+        output::print_error(&format!("{name}: {refusal}"));
         ExitCode::from(refusal.exit_code())
     };
     if let Err(refusal) = check_names() {
         return refused(refusal);
     }
-    // Runs catch their own panics; any other is a bug in the command, told by the panic's hook.
+    // Runs catch their own panics. Any other panic is a bug in the command; the panic hook prints it.
     let done = std::panic::catch_unwind(|| match parse(std::env::args_os()) {
-        Ok(arguments) => dispatch(arguments, further),
-        Err(error) => args::answer(&error),
+        Ok(arguments) => dispatch(arguments, run_extra),
+        Err(error) => args::handle(&error),
     });
     match done {
         Ok(Ok(outcome)) => ExitCode::from(outcome.exit_code()),
         Ok(Err(refusal)) => refused(refusal),
         Err(_) => {
-            output::complain(&format!("{name}: this is a bug in the command itself"));
+            output::print_error(&format!("{name}: this is a bug in the command itself"));
             ExitCode::from(Conclusion::Harness.exit_code())
         }
     }
 }
 
-/// Each workload is named once, and none as the place of the cluster's own planted bugs.
+/// Checks that the names of workloads are unique and differ from the place of the cluster's planted bugs.
 fn check_names() -> Result<(), Refusal> {
     let mut names = vec![choose::CLUSTER];
     for entry in (program().workloads)() {
         if names.contains(&entry.name()) {
-            refuse!("two workloads are called {:?}, or one as the cluster is", entry.name());
+            refuse!("the workload name {:?} is used twice or reserved", entry.name());
         }
         names.push(entry.name());
     }
     Ok(())
 }
 
-/// Reads a command line of this program.
+/// Parses a command line of this program.
 ///
 /// # Errors
 ///
-/// Those of clap, among them help and version.
-pub fn parse<Further: Subcommand, Word: Into<std::ffi::OsString> + Clone>(
+/// The errors of clap, which include help and version.
+pub fn parse<Extra: Subcommand, Word: Into<std::ffi::OsString> + Clone>(
     line: impl IntoIterator<Item = Word>,
-) -> Result<Arguments<Further>, clap::Error> {
+) -> Result<Arguments<Extra>, clap::Error> {
     let Program { name, version, .. } = program();
-    let mut command = Arguments::<Further>::command().name(*name).bin_name(*name).version(*version);
+    let mut command = Arguments::<Extra>::command().name(*name).bin_name(*name).version(*version);
     let mut matches = command.try_get_matches_from_mut(line)?;
     Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 
-fn dispatch<Further: Subcommand>(
-    arguments: Arguments<Further>,
-    further: fn(Further) -> Result<Conclusion, Refusal>,
+fn dispatch<Extra: Subcommand>(
+    arguments: Arguments<Extra>,
+    run_extra: fn(Extra) -> Result<Conclusion, Refusal>,
 ) -> Result<Conclusion, Refusal> {
     match arguments.command {
         None => run::main_job(),
@@ -208,6 +208,6 @@ fn dispatch<Further: Subcommand>(
         Some(Command::List(arguments)) => list::list(&arguments),
         Some(Command::Bench(arguments)) => bench::bench(&arguments),
         Some(Command::New(arguments)) => new::new(&arguments),
-        Some(Command::Further(arguments)) => further(arguments),
+        Some(Command::Extra(arguments)) => run_extra(arguments),
     }
 }

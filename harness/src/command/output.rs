@@ -1,4 +1,4 @@
-//! Where words go: the terminal, which may go away, and files, which are whole or absent.
+//! Output to the terminal, which may be closed early, and to files, which are written completely or not at all.
 
 use super::{Refusal, program, refuse};
 use shaketable_reports::{Body, Document, SCHEMA, json};
@@ -9,7 +9,7 @@ use std::{
 };
 use tempfile::NamedTempFile;
 
-/// Prints to stdout. A reader that has gone away (`| head`) is no error.
+/// Prints to stdout. It is not an error if the reader is gone (`| head`).
 pub fn print(text: &str) -> Result<(), Refusal> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -19,19 +19,18 @@ pub fn print(text: &str) -> Result<(), Refusal> {
 }
 
 /// Prints a line to stderr.
-pub fn complain(line: &str) {
+pub fn print_error(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// Writes a report as JSON, if that was asked for, and prints it as text: to stderr when stdout is taken by the
-/// JSON.
+/// Writes a report as JSON, if `json` is set, and prints it as text: to stderr if the JSON goes to stdout.
 pub fn publish(text: &str, json: Option<&Target>, body: Body) -> Result<(), Refusal> {
     let written = json.map_or(Ok(()), |json| json.write_report(body));
     match json {
-        Some(Target::Stdout) => complain(text.trim_end()),
+        Some(Target::Stdout) => print_error(text.trim_end()),
         Some(Target::File { named, .. }) => {
             if written.is_ok() {
-                complain(&format!("report in {}\n", named.display()));
+                print_error(&format!("report in {}\n", named.display()));
             }
             return written.and(print(text));
         }
@@ -40,31 +39,31 @@ pub fn publish(text: &str, json: Option<&Target>, body: Body) -> Result<(), Refu
     written
 }
 
-/// Where a report or a plan goes at the end, found writable at the beginning.
+/// The destination of a report or a plan. It is checked at the beginning and written at the end.
 pub enum Target {
-    /// What `-` names.
+    /// Standard output, which is selected by `-`.
     Stdout,
     /// A file.
     File {
-        /// As it was named.
+        /// The path that the user gave.
         named: PathBuf,
-        /// What is written: no link.
+        /// The path of the file itself, with links resolved.
         path: PathBuf,
-        /// Devices and pipes are written to; they cannot be replaced.
+        /// Whether it is a device or a pipe, which is written and not replaced.
         special: bool,
     },
 }
 
 impl Target {
-    /// Checks that the file can be written, without leaving a trace. `-` is stdout.
+    /// Checks that the file can be written, without creating it. `-` is stdout.
     pub fn check(named: &Path) -> Result<Target, Refusal> {
         if named == Path::new("-") {
             return Ok(Target::Stdout);
         }
         if named.file_name().is_none() {
-            refuse!("cannot write {:?}: it names no file", named);
+            refuse!("cannot write {:?}: it is not the name of a file", named);
         }
-        // A link is followed, so that what it points at is replaced, not the link.
+        // Links are resolved, so that the target of a link is replaced and not the link.
         let path = fs::canonicalize(named).unwrap_or_else(|_| named.to_owned());
         let special = match fs::metadata(&path) {
             Ok(found) if found.is_dir() => refuse!("cannot write {}: it is a directory", path.display()),
@@ -79,12 +78,12 @@ impl Target {
         }
     }
 
-    /// Checks the file if one was named.
+    /// Checks the file, if there is one.
     pub fn check_named(path: Option<&Path>) -> Result<Option<Target>, Refusal> {
         path.map(Target::check).transpose()
     }
 
-    /// Writes the whole file or leaves what was there.
+    /// Writes the whole file, or leaves the existing file unchanged.
     pub fn write(&self, text: &str) -> Result<(), Refusal> {
         let (path, special) = match self {
             Target::Stdout => return print(text),
@@ -145,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn checking_leaves_no_trace_and_writing_leaves_one_file() {
+    fn checking_creates_no_file_and_writing_creates_one() {
         let folder = folder("plain");
         let target = Target::check(&folder.join("report.json")).expect("writable");
         assert!(names(&folder).is_empty());

@@ -1,37 +1,37 @@
-//! Progress on stderr: bars on a terminal, elsewhere a line every so often.
+//! Progress on stderr: bars on a terminal, and otherwise a line every ten seconds.
 
 use super::{cost, output};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use shaketable_reports::text::{count, plural};
 use std::io::{IsTerminal, stderr};
 
-/// Between two lines where there is no terminal, nanoseconds.
+/// The interval between two lines without a terminal, nanoseconds.
 const LINE_EVERY: u64 = 10_000_000_000;
-/// Between two drawings of the bars, nanoseconds.
+/// The interval between two updates of the bars, nanoseconds.
 const DRAW_EVERY: u64 = 100_000_000;
 
-/// How far some named pieces of work are.
+/// The progress of some named parts of the work.
 pub struct Progress {
     parts: Vec<Part>,
     what: (&'static str, &'static str),
-    bad: &'static str,
+    failed: &'static str,
     bars: Option<MultiProgress>,
-    begun: u64,
-    told: u64,
+    started: u64,
+    last_update: u64,
 }
 
 struct Part {
     total: u64,
     done: u64,
-    bad: u64,
+    failed: u64,
     bar: ProgressBar,
 }
 
 impl Progress {
-    /// Nothing done of these parts, each with its name and its size in `what` (one, many); `bad`
-    /// says what a piece is that did not go well.
-    pub fn new(parts: &[(&str, u64)], what: (&'static str, &'static str), bad: &'static str) -> Progress {
-        // A terminal that says it is dumb cannot move its cursor.
+    /// Starts with nothing done. Each part has a name and a size. `what` is the unit of the sizes (singular and
+    /// plural), and `failed` is the word for pieces that failed.
+    pub fn new(parts: &[(&str, u64)], what: (&'static str, &'static str), failed: &'static str) -> Progress {
+        // A dumb terminal cannot move its cursor.
         let draws = stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
         let bars = draws.then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr()));
         let width = parts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
@@ -45,47 +45,47 @@ impl Progress {
             bar.set_style(style.clone());
             bar.set_prefix(format!("{name:width$}"));
             bar.tick();
-            Part { total: *total, done: 0, bad: 0, bar }
+            Part { total: *total, done: 0, failed: 0, bar }
         };
         let parts = parts.iter().map(part).collect();
         let now = cost::wall();
-        let progress = Progress { parts, what, bad, bars, begun: now, told: now };
+        let progress = Progress { parts, what, failed, bars, started: now, last_update: now };
         if progress.bars.is_none() {
-            output::complain(&progress.line(0));
+            output::print_error(&progress.line(0));
         }
         progress
     }
 
-    /// A piece of part number `part` is done.
-    pub fn done(&mut self, part: usize, well: bool) {
+    /// Adds a piece of part number `part` that is done.
+    pub fn done(&mut self, part: usize, passed: bool) {
         let part = &mut self.parts[part];
         part.done += 1;
-        part.bad += u64::from(!well);
+        part.failed += u64::from(!passed);
         self.tick();
     }
 
-    /// So much of part number `part` was done before, some of it not well.
-    pub fn was_done(&mut self, part: usize, done: u64, bad: u64) {
+    /// Sets how much of part number `part` was done by an earlier sweep, and how much of that failed.
+    pub fn resume(&mut self, part: usize, done: u64, failed: u64) {
         let part = &mut self.parts[part];
-        (part.done, part.bad) = (done, bad);
+        (part.done, part.failed) = (done, failed);
         part.bar.set_position(done);
     }
 
-    /// Time has passed.
+    /// Prints the progress, if enough time has passed.
     pub fn tick(&mut self) {
         let now = cost::wall();
         let every = if self.bars.is_some() { DRAW_EVERY } else { LINE_EVERY };
-        if now - self.told < every {
+        if now - self.last_update < every {
             return;
         }
-        self.told = now;
+        self.last_update = now;
         if self.bars.is_none() {
-            output::complain(&self.line(now - self.begun));
+            output::print_error(&self.line(now - self.started));
         }
         for part in &self.parts {
             part.bar.set_position(part.done);
-            if part.bad > 0 {
-                part.bar.set_message(format!("{} {}, ", count(part.bad), self.bad));
+            if part.failed > 0 {
+                part.bar.set_message(format!("{} {}, ", count(part.failed), self.failed));
             }
         }
     }
@@ -96,13 +96,13 @@ impl Progress {
             "{} of {}, {} {}, {:.0} s",
             count(sum(|p| p.done)),
             plural(sum(|p| p.total), self.what.0, self.what.1),
-            count(sum(|p| p.bad)),
-            self.bad,
+            count(sum(|p| p.failed)),
+            self.failed,
             elapsed as f64 / 1e9
         )
     }
 
-    /// Takes the bars away, so that the report stands alone.
+    /// Removes the bars, so that only the report remains.
     pub fn end(self) {
         self.parts.iter().for_each(|p| p.bar.finish_and_clear());
         if let Some(bars) = self.bars {

@@ -1,4 +1,4 @@
-//! `shaketable replay`: one run again, from its seed or from a repro file.
+//! `shaketable replay`: repeats one run, from its seed or from a repro file.
 
 use super::{
     Refusal,
@@ -19,16 +19,16 @@ use crate::{
 use shaketable_reports::{Body, Conclusion, RunReport, text};
 use shaketable_sim::seed::Seed;
 
-/// Runs it, prints and writes.
+/// Performs the run, and prints and writes the report.
 pub fn replay(arguments: &ReplayArguments) -> Result<Conclusion, Refusal> {
     print_panics();
     let json = Target::check_named(arguments.json.as_deref())?;
     let repro = Target::check_named(arguments.output.as_deref())?;
     if arguments.backend.is_real()? && (arguments.seed.is_none() || arguments.trace.is_some()) {
-        refuse!("a run on a real cluster has a seed, and no events to trace");
+        refuse!("--backend fdb requires a seed, and does not support --trace");
     }
     let backend = Backend::open(&arguments.backend, arguments.shaking.faults.unwrap_or_default())?;
-    let Ran { result, report, plan } = match arguments.seed {
+    let Replayed { result, report, plan } = match arguments.seed {
         Some(seed) => from_seed(arguments, seed, &backend)?,
         None => from_file(arguments)?,
     };
@@ -43,25 +43,25 @@ pub fn replay(arguments: &ReplayArguments) -> Result<Conclusion, Refusal> {
     }
     let outcome = report.verdict.outcome();
     let printed = text::replay(&report, program().commit);
-    let kept = match &repro {
+    let saved = match &repro {
         Some(repro) => repro.write(&plan),
         None => Ok(()),
     };
-    if let (Ok(()), Some(path)) = (&kept, &arguments.output) {
-        output::complain(&format!("plan in {}", path.display()));
+    if let (Ok(()), Some(path)) = (&saved, &arguments.output) {
+        output::print_error(&format!("plan in {}", path.display()));
     }
-    let written = kept.and(output::publish(&printed, json.as_ref(), Body::Replay(Box::new(report))));
+    let written = saved.and(output::publish(&printed, json.as_ref(), Body::Replay(Box::new(report))));
     settle(outcome, written, None)
 }
 
-struct Ran {
+struct Replayed {
     result: RunResult,
     report: RunReport,
     plan: String,
 }
 
-/// The run of a seed.
-fn from_seed(arguments: &ReplayArguments, seed: u64, backend: &Backend) -> Result<Ran, Refusal> {
+/// Replays a seed.
+fn from_seed(arguments: &ReplayArguments, seed: u64, backend: &Backend) -> Result<Replayed, Refusal> {
     let entry = choose::workload(&arguments.what)?;
     let mut demands = arguments.shaking.demands()?;
     if let Some(bug) = &arguments.bug {
@@ -73,38 +73,39 @@ fn from_seed(arguments: &ReplayArguments, seed: u64, backend: &Backend) -> Resul
         let interrupt = Interrupt::listen()?;
         match backend.run(entry.as_ref(), Seed(seed), &demands, &|| interrupt.is_set()) {
             Some(result) => result,
-            None => return Err(interrupt.refusal("before the run had ended")),
+            None => return Err(interrupt.refusal("before the end of the run")),
         }
     };
     let origin = Origin::of(entry.name(), seed, &demands, backend);
     let report = origin.report(&result, entry.summary(Seed(seed), &demands));
-    Ok(Ran { result, report, plan: entry.plan(Seed(seed), &demands) })
+    Ok(Replayed { result, report, plan: entry.plan(Seed(seed), &demands) })
 }
 
-fn from_file(arguments: &ReplayArguments) -> Result<Ran, Refusal> {
+/// Replays a repro file.
+fn from_file(arguments: &ReplayArguments) -> Result<Replayed, Refusal> {
     let path = &arguments.what;
     let repro = match std::fs::read_to_string(path) {
         Ok(repro) => repro,
         Err(_) if !path.contains(['/', '.']) => {
             choose::workload(path)?;
-            refuse!("replay of the workload {path} needs a seed")
+            refuse!("to replay the workload {path}, a seed is required")
         }
         Err(error) => refuse!("cannot read {path}: {error}"),
     };
     if arguments.shaking.faults.is_some() || !arguments.shaking.without.is_empty() || arguments.bug.is_some()
     {
-        refuse!("{path} says itself which faults and bugs: leave --faults, --without and --bug out");
+        refuse!("{path} determines the faults and the planted bug: omit --faults, --without and --bug");
     }
-    let told = |error: PlanError| Refusal::Usage(format!("{path}: {error}"));
-    let workload = plan::workload_of(&repro).map_err(told)?;
+    let refusal = |error: PlanError| Refusal::Usage(format!("{path}: {error}"));
+    let workload = plan::workload_of(&repro).map_err(refusal)?;
     let entry =
         choose::workload(&workload).map_err(|refusal| Refusal::Usage(format!("{path}: {refusal}")))?;
-    let head = entry.head(&repro).map_err(told)?;
-    let result = entry.replay(&repro, arguments.trace.is_some()).map_err(told)?;
+    let head = entry.head(&repro).map_err(refusal)?;
+    let result = entry.replay(&repro, arguments.trace.is_some()).map_err(refusal)?;
     let origin = Origin {
         repro: Some(path),
         ..Origin::of(entry.name(), head.seed, &head.demands, &Backend::Simulated)
     };
     let report = origin.report(&result, head.summary);
-    Ok(Ran { result, report, plan: repro })
+    Ok(Replayed { result, report, plan: repro })
 }

@@ -1,4 +1,4 @@
-//! From what a run leaves behind to what a report says.
+//! Makes the data of a report from the result of a run.
 
 use super::{backend::Backend, choose};
 use crate::{
@@ -9,27 +9,27 @@ use crate::{
 use shaketable_reports::{Counters, FindingReport, RunReport, Verdict, run};
 use std::{borrow::Cow, collections::BTreeMap};
 
-/// Where a run came from.
+/// The origin of a run.
 pub struct Origin<'a> {
-    /// The workload's name.
+    /// The name of the workload.
     pub workload: &'a str,
     /// The seed.
     pub seed: u64,
-    /// What was asked for.
+    /// The demands.
     pub demands: &'a Demands,
-    /// The repro file that was replayed.
+    /// The repro file that was replayed, if any.
     pub repro: Option<&'a str>,
-    /// The options of its backend.
+    /// The command line options of the backend.
     pub backend: String,
 }
 
 impl<'a> Origin<'a> {
-    /// A run of a seed.
+    /// The origin of a run of a seed.
     pub fn of(workload: &'a str, seed: u64, demands: &'a Demands, backend: &Backend) -> Origin<'a> {
         Origin { workload, seed, demands, repro: None, backend: backend.options() }
     }
 
-    /// The command line that reproduces the run.
+    /// The command line that replays the run.
     pub fn replay_line(&self) -> String {
         if let Some(repro) = self.repro {
             return format!("{} replay {}", invocation(), quoted(repro));
@@ -46,7 +46,7 @@ impl<'a> Origin<'a> {
         line + &self.backend
     }
 
-    /// The run as a report says it; `drawn` is what the seed drew, in words.
+    /// The report of the run. `drawn` is the summary of its plan.
     pub fn report(&self, result: &RunResult, drawn: String) -> RunReport {
         RunReport {
             workload: self.workload.to_owned(),
@@ -68,16 +68,16 @@ impl<'a> Origin<'a> {
     }
 }
 
-/// How this program was started, so that the lines it prints work where they are printed.
+/// The command that starts this program again, so that printed command lines work in the same shell.
 fn invocation() -> String {
     let name = std::env::args_os().next().unwrap_or_else(|| "shaketable".into());
     let file = std::env::current_exe().unwrap_or_default();
     let is_release = file.parent().is_some_and(|folder| folder.ends_with("release"));
-    started(std::env::var_os("CARGO").is_some(), is_release, &name.to_string_lossy())
+    invocation_of(std::env::var_os("CARGO").is_some(), is_release, &name.to_string_lossy())
 }
 
-/// The words that start the program again: cargo's, or its name as it was given.
-fn started(by_cargo: bool, is_release: bool, name: &str) -> String {
+/// The command that starts a program again: cargo, or the name with which it was started.
+fn invocation_of(by_cargo: bool, is_release: bool, name: &str) -> String {
     match (by_cargo, is_release) {
         (true, true) => "cargo run --release --".to_owned(),
         (true, false) => "cargo run --".to_owned(),
@@ -85,18 +85,18 @@ fn started(by_cargo: bool, is_release: bool, name: &str) -> String {
     }
 }
 
-/// A word as a shell reads it back.
+/// Quotes a word for a shell, if necessary.
 pub fn quoted(word: &str) -> String {
-    // Only a NUL cannot be quoted, and no argument of a program has one.
+    // Only NUL cannot be quoted, and no argument of a program contains it.
     shlex::try_quote(word).map_or_else(|_| word.to_owned(), Cow::into_owned)
 }
 
-/// The event hash in words.
+/// The event hash in hexadecimal.
 pub fn hash(result: &RunResult) -> String {
     format!("{:016x}", result.event_hash)
 }
 
-/// The gravest finding decides.
+/// The verdict of a report. The most severe finding decides.
 pub fn verdict(result: &RunResult) -> Verdict {
     let first = deciding(&result.findings);
     let judge = first.map_or(String::new(), |f| f.kind.name().to_owned());
@@ -109,7 +109,7 @@ pub fn verdict(result: &RunResult) -> Verdict {
     }
 }
 
-/// The findings that do not decide.
+/// The findings that do not decide the verdict.
 fn other_findings(result: &RunResult) -> Vec<FindingReport> {
     let first = deciding(&result.findings);
     let others = result.findings.iter().filter(|f| !first.is_some_and(|first| std::ptr::eq(first, *f)));
@@ -134,12 +134,12 @@ pub fn counters(counted: &runner::Counters) -> Counters {
     }
 }
 
-/// Faults delivered, by the family's name.
+/// The number of faults delivered, by the name of the family.
 pub fn families(counted: &runner::Counters) -> BTreeMap<String, u64> {
     counted.faults.iter().map(|(family, n)| (family.name().to_owned(), *n)).collect()
 }
 
-/// Points that were expected or seen, with what was seen of them.
+/// The points that were expected or passed, with how often they were passed and held.
 pub fn points(expected: &[&'static str], seen: &BTreeMap<String, (u64, u64)>) -> Vec<run::PointReport> {
     let mut names: Vec<&str> = expected.iter().copied().chain(seen.keys().map(String::as_str)).collect();
     names.sort_unstable();
@@ -161,15 +161,15 @@ mod tests {
     };
 
     #[test]
-    fn a_program_is_started_again_as_it_was() {
-        assert_eq!(started(false, true, "shaketable"), "shaketable");
-        assert_eq!(started(false, false, "target/my build/shaketable"), "'target/my build/shaketable'");
-        assert_eq!(started(true, true, "target/release/shaketable"), "cargo run --release --");
-        assert_eq!(started(true, false, "target/debug/shaketable"), "cargo run --");
+    fn a_program_is_started_again_in_the_same_way() {
+        assert_eq!(invocation_of(false, true, "shaketable"), "shaketable");
+        assert_eq!(invocation_of(false, false, "target/my build/shaketable"), "'target/my build/shaketable'");
+        assert_eq!(invocation_of(true, true, "target/release/shaketable"), "cargo run --release --");
+        assert_eq!(invocation_of(true, false, "target/debug/shaketable"), "cargo run --");
     }
 
     #[test]
-    fn a_replay_line_says_everything_that_was_demanded() {
+    fn a_replay_line_contains_all_demands() {
         let mut demands = Demands { profile: Profile::Storm, ..Demands::default() };
         let line = |demands: &Demands, repro| {
             let line =
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gravest_finding_decides_and_the_others_follow() {
+    fn the_most_severe_finding_decides_and_the_others_follow() {
         let found = |kinds: &[Kind]| RunResult {
             findings: kinds.iter().map(|kind| Finding::new(*kind, format!("{kind} objects"))).collect(),
             ..RunResult::default()
@@ -215,7 +215,7 @@ mod tests {
             &["b", "a"],
             &[("a", (3, 1)), ("c", (2, 0))].map(|(name, seen)| (name.to_owned(), seen)).into(),
         );
-        let told: Vec<_> = points.iter().map(|p| (p.name.as_str(), p.passed, p.was_reached())).collect();
-        assert_eq!(told, [("a", 3, true), ("b", 0, false), ("c", 2, false)]);
+        let listed: Vec<_> = points.iter().map(|p| (p.name.as_str(), p.passed, p.was_reached())).collect();
+        assert_eq!(listed, [("a", 3, true), ("b", 0, false), ("c", 2, false)]);
     }
 }

@@ -1,4 +1,4 @@
-//! A sweep that ended early is continued: its report is read back, and what it ran is not run again.
+//! Continues a sweep that ended early: its report is read, and the seeds that it ran are not run again.
 
 use super::{Refusal, choose, program, refuse};
 use crate::{plan::Demands, runner::Counters};
@@ -6,7 +6,7 @@ use shaketable_reports::{Body, SweepReport, WorkloadReport, json};
 use shaketable_sim::faults::Family;
 use std::{collections::BTreeMap, ops::Range, path::Path};
 
-/// The seeds of a shard: every `of`th from `first` on, below `end`.
+/// The seeds of a shard: `len` seeds from `first` on, at intervals of `of`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     first: u64,
@@ -15,24 +15,25 @@ pub struct Share {
 }
 
 impl Share {
-    /// The share of a shard, its number counted from 1; all seeds for none.
+    /// The share of a shard, whose number starts at 1; all seeds if there is no shard.
     pub fn new(seeds: &Range<u64>, shard: Option<(u64, u64)>) -> Share {
         let (number, of) = shard.unwrap_or((1, 1));
         let len = (seeds.end - seeds.start).saturating_sub(number - 1).div_ceil(of);
         Share { first: seeds.start.saturating_add(number - 1), of, len }
     }
 
-    /// How many seeds it has.
+    /// The number of seeds.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// The seed at a place of it, which it has.
+    /// The seed at an index less than [`len`](Self::len).
     pub fn seed(&self, place: u64) -> u64 {
         self.first + place * self.of
     }
 
-    /// The places of the share's seeds in a range that begins and ends with one; `None` for any other range.
+    /// The indices of the share's seeds in a range of seeds. Returns `None` if the range does not begin and end
+    /// with a seed of the share.
     fn places(&self, seeds: &Range<u64>) -> Option<Range<u64>> {
         let place = |seed: u64| {
             let place = seed.checked_sub(self.first)?;
@@ -42,12 +43,12 @@ impl Share {
     }
 }
 
-/// The places of a share that were run, as ranges that do not touch: where each begins, and where it ends.
+/// The indices of a share that were run, as separate ranges: the begin and the end of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ran(BTreeMap<u64, u64>);
 
 impl Ran {
-    /// What a report says was run; `None` when it contradicts itself.
+    /// The indices that were run according to a report; `None` if the report contradicts itself.
     fn of(report: &WorkloadReport, share: &Share) -> Option<Ran> {
         let mut ran = Ran::default();
         let mut runs = 0;
@@ -62,12 +63,12 @@ impl Ran {
         (runs == report.runs).then_some(ran)
     }
 
-    /// Whether this place was run.
+    /// Whether this index was run.
     pub fn contains(&self, place: u64) -> bool {
         self.0.range(..=place).next_back().is_some_and(|(_, end)| place < *end)
     }
 
-    /// This place, which was not run, is run.
+    /// Adds an index that was not run before.
     pub fn insert(&mut self, place: u64) {
         let end = self.0.remove(&(place + 1)).unwrap_or(place + 1);
         match self.0.range_mut(..=place).next_back() {
@@ -76,23 +77,24 @@ impl Ran {
         }
     }
 
-    /// The seeds of these places: of a shard, each range holds those of the other shards as well.
+    /// The ranges of seeds of these indices. With several shards, each range also contains seeds of the other
+    /// shards.
     pub fn seeds(&self, share: &Share) -> Vec<Range<u64>> {
         let seeds = |(begin, end): (&u64, &u64)| share.seed(*begin)..share.seed(*end - 1) + 1;
         self.0.iter().map(seeds).collect()
     }
 }
 
-/// What a sweep did before: its report, and for each workload what was run and counted.
+/// The earlier part of a sweep.
 pub struct Earlier {
-    /// The report.
+    /// Its report.
     pub report: SweepReport,
-    /// By workload, in the report's order.
+    /// What was run and counted, by workload, in the order of the report.
     pub workloads: Vec<(Ran, Counters)>,
 }
 
 impl Earlier {
-    /// Reads the report of a sweep that this very program has written.
+    /// Reads the report of a sweep, which must have been written by the same build of this program.
     pub fn read(path: &Path) -> Result<Earlier, Refusal> {
         let shown = path.display();
         let text = match std::fs::read_to_string(path) {
@@ -100,10 +102,10 @@ impl Earlier {
             Err(error) => refuse!("cannot read {shown}: {error}"),
         };
         let document = json::parse(&text).map_err(|error| Refusal::Usage(format!("{shown}: {error}")))?;
-        let Body::Sweep(report) = document.body else { refuse!("{shown} is no report of a sweep") };
+        let Body::Sweep(report) = document.body else { refuse!("{shown} is not the report of a sweep") };
         if document.commit != program().commit {
             refuse!(
-                "{shown} was written by a program built from commit {}, this one is {}: their runs differ",
+                "{shown} was written by a program built from commit {}; this one was built from {}, and its runs differ",
                 document.commit,
                 program().commit
             );
@@ -112,14 +114,14 @@ impl Earlier {
             refuse!("{shown} was not written by this program: {why}");
         }
         let share = Share::new(&report.seeds, report.shard);
-        let told = |workload: &WorkloadReport| Some((Ran::of(workload, &share)?, counted(workload)?));
-        match report.workloads.iter().map(told).collect() {
+        let earlier = |workload: &WorkloadReport| Some((Ran::of(workload, &share)?, counted(workload)?));
+        match report.workloads.iter().map(earlier).collect() {
             Some(workloads) => Ok(Earlier { report, workloads }),
             None => refuse!("{shown} contradicts itself: it was not written by this program"),
         }
     }
 
-    /// What was asked of each of its runs.
+    /// The demands on each of its runs.
     pub fn demands(
         &self,
         plant: impl Fn(&mut Demands, &str) -> Result<(), Refusal>,
@@ -134,23 +136,23 @@ impl Earlier {
     }
 }
 
-/// Whether a sweep can have been asked for like this.
+/// Checks that the options of a sweep are possible.
 fn check(report: &SweepReport) -> Result<(), &'static str> {
     if report.seeds.is_empty() {
         return Err("it has no seeds");
     }
     if report.shard.is_some_and(|(number, of)| number == 0 || number > of) {
-        return Err("there is no such shard");
+        return Err("its shard is impossible");
     }
     let mut names: Vec<&str> = report.workloads.iter().map(|w| w.workload.as_str()).collect();
     names.sort_unstable();
     if names.is_empty() || names.windows(2).any(|pair| pair[0] == pair[1]) {
-        return Err("its workloads are none, or one of them twice");
+        return Err("it has no workloads, or one of them twice");
     }
     Ok(())
 }
 
-/// The counters behind a report; `None` for a fault family that is none.
+/// The counters of a report; `None` if it has an unknown fault family.
 fn counted(report: &WorkloadReport) -> Option<Counters> {
     let counters = &report.counters;
     let faults = report.faults_delivered.iter().map(|(name, n)| Some((Family::named(name)?, *n)));
@@ -187,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ran_is_told_in_ranges_and_read_back() {
+    fn what_was_run_is_written_as_ranges_and_read_back() {
         let share = Share::new(&(100..200), Some((1, 2)));
         let mut ran = Ran::default();
         for place in [3, 0, 1, 7, 2, 6] {

@@ -1,4 +1,4 @@
-//! `shaketable run`, and what the command does without a subcommand: many seeds over workloads.
+//! `shaketable run`, and the command without a subcommand: a sweep of workloads over many seeds.
 
 use super::{
     Refusal,
@@ -19,43 +19,43 @@ use crate::{
     finding::{self, Finding, Kind},
     judges::vacuous,
     plan::Demands,
-    pool::{self, News},
+    pool::{self, Update},
     runner::{self, RunResult},
 };
 use shaketable_reports::{Body, Conclusion, Ending, RunReport, SweepReport, WorkloadReport, text};
 use shaketable_sim::seed::Seed;
 use std::{collections::BTreeMap, ops::Range, path::PathBuf, time::Duration};
 
-/// Seeds of a sweep that names none.
+/// The default number of seeds.
 pub const SEEDS: u64 = 200;
-/// So many failures of a workload are kept in full.
+/// The number of failures per workload that are kept in full.
 const FAILURES_KEPT: usize = 10;
-/// Where the main job leaves its report.
+/// The folder of the report of the command without a subcommand.
 const FOLDER: &str = "target/shaketable";
 
-/// What is to be swept.
+/// A sweep.
 pub struct Sweep {
     /// The workloads.
     pub entries: Vec<Box<dyn Entry>>,
-    /// What is asked of each run.
+    /// The demands on each run.
     pub demands: Demands,
-    /// The seeds, all shards together.
+    /// The seeds of all shards together.
     pub seeds: Range<u64>,
-    /// Which share of them, from 1, and of how many.
+    /// The number of the shard, starting at 1, and the number of shards.
     pub shard: Option<(u64, u64)>,
-    /// So many of the first seeds are run twice.
+    /// The number of seeds, from the first one on, that are run twice.
     pub run_twice: u64,
-    /// Threads.
+    /// The number of threads.
     pub jobs: usize,
-    /// No further run begins after this time on the wall.
+    /// The time, in real time, after which no further run is started.
     pub budget: Option<Duration>,
-    /// Where they run.
+    /// The backend of the runs.
     pub backend: Backend,
-    /// What of it was done before.
+    /// The earlier part of a sweep that is continued.
     pub earlier: Option<Earlier>,
 }
 
-/// Every workload, some seeds, a table, and a report in the build folder.
+/// Sweeps every workload with the default options, and writes the report into the build folder.
 pub fn main_job() -> Result<Conclusion, Refusal> {
     if let Err(error) = std::fs::create_dir_all(FOLDER) {
         refuse!("cannot write {FOLDER}: {error}");
@@ -75,19 +75,21 @@ pub fn main_job() -> Result<Conclusion, Refusal> {
     })
 }
 
-/// Switches a planted bug on, which each of these workloads must have.
+/// Switches on a planted bug that each of these workloads must have.
 fn plant(demands: &mut Demands, entries: &[Box<dyn Entry>], bug: &str) -> Result<(), Refusal> {
     entries.iter().try_for_each(|entry| choose::plant(demands, entry.as_ref(), bug))
 }
 
-/// Sweeps, prints and writes.
+/// Performs the sweep, and prints and writes the report.
 pub fn run(arguments: &RunArguments) -> Result<Conclusion, Refusal> {
     let mut sweep = match &arguments.resume {
         Some(path) => Sweep::resumed(arguments, Earlier::read(path)?)?,
-        None => Sweep::asked_for(arguments)?,
+        None => Sweep::new(arguments)?,
     };
     if sweep.run_twice > 0 && arguments.backend.is_real()? {
-        refuse!("--check-determinism is for simulated clusters: a real one never runs twice alike");
+        refuse!(
+            "--check-determinism requires simulated clusters: runs on a real cluster are never identical"
+        );
     }
     if sweep.share().len() == 0 {
         refuse!("this shard has no seeds: there are fewer seeds than shards");
@@ -110,8 +112,8 @@ pub fn run(arguments: &RunArguments) -> Result<Conclusion, Refusal> {
     settle(outcome, written, interrupted)
 }
 
-/// An outcome that is no success outweighs a report that could not be written, and that somebody asked to end
-/// outweighs both.
+/// How a command ends. An interrupt takes precedence over the outcome; an outcome other than a success takes
+/// precedence over a report that could not be written, which is then only printed as an error.
 pub fn settle(
     outcome: Conclusion,
     written: Result<(), Refusal>,
@@ -124,22 +126,22 @@ pub fn settle(
     match (ended, written) {
         (Ok(Conclusion::Passed), Err(refusal)) => Err(refusal),
         (ended, Err(refusal)) => {
-            output::complain(&format!("{}: {refusal}", program().name));
+            output::print_error(&format!("{}: {refusal}", program().name));
             ended
         }
         (ended, Ok(())) => ended,
     }
 }
 
-/// Logical processors of the machine.
+/// The number of logical processors of the machine.
 pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// One run, as a thread hands it over.
+/// One run of a sweep.
 struct OneRun {
     result: RunResult,
-    /// In full, when it did not pass.
+    /// The full report of a run that did not pass.
     failure: Option<RunReport>,
     twice: bool,
     differed: bool,
@@ -147,7 +149,7 @@ struct OneRun {
 }
 
 impl Sweep {
-    fn asked_for(arguments: &RunArguments) -> Result<Sweep, Refusal> {
+    fn new(arguments: &RunArguments) -> Result<Sweep, Refusal> {
         let entries = choose::workloads(&arguments.workloads)?;
         let mut demands = arguments.shaking.demands()?;
         if let Some(bug) = &arguments.bug {
@@ -167,11 +169,11 @@ impl Sweep {
         })
     }
 
-    /// The rest of a sweep.
+    /// The remaining part of a sweep.
     fn resumed(arguments: &RunArguments, earlier: Earlier) -> Result<Sweep, Refusal> {
         let report = &earlier.report;
         if report.real != arguments.backend.is_real()? {
-            refuse!("a sweep is continued where it began, on a simulated cluster or on a real one");
+            refuse!("a sweep must be continued on the same kind of cluster, simulated or real");
         }
         let names: Vec<String> = report.workloads.iter().map(|w| w.workload.clone()).collect();
         let entries = choose::workloads(&names)?;
@@ -189,25 +191,25 @@ impl Sweep {
         })
     }
 
-    /// The seeds that are this shard's.
+    /// The seeds of this shard.
     fn share(&self) -> Share {
         Share::new(&self.seeds, self.shard)
     }
 
-    /// Which place of the share and which workload a piece is. Workloads take turns, so that a sweep that
-    /// ends early has run as much of each.
+    /// The index in the share and the workload of a piece. Workloads take turns, so that a sweep that ends early
+    /// has run each of them equally often.
     fn piece(&self, piece: u64) -> (u64, usize) {
         let workloads = self.entries.len() as u64;
         (piece / workloads, (piece % workloads) as usize)
     }
 
-    /// Whether a piece was done before.
+    /// Whether a piece was done by the earlier part of the sweep.
     fn was_done(&self, piece: u64) -> bool {
         let (place, workload) = self.piece(piece);
         self.earlier.as_ref().is_some_and(|earlier| earlier.workloads[workload].0.contains(place))
     }
 
-    /// Runs the seeds and adds up.
+    /// Runs the seeds and adds up their results.
     pub fn perform(&self, interrupt: &Interrupt) -> SweepReport {
         let meter = cost::Meter::start();
         let deadline = self.budget.map(cost::deadline);
@@ -221,18 +223,18 @@ impl Sweep {
             None => self.entries.iter().map(|_| Tally::default()).collect(),
         };
         for (workload, tally) in tallies.iter().enumerate() {
-            progress.was_done(workload, tally.report.runs, tally.report.failed());
+            progress.resume(workload, tally.report.runs, tally.report.failed());
         }
-        let done = pool::over(
+        let done = pool::run(
             pieces,
             self.jobs,
             || interrupt.is_set() || over_budget() || self.backend.is_lost(),
             |piece| if self.was_done(piece) { None } else { self.one(piece, interrupt) },
-            |news| match news {
-                News::Tick => progress.tick(),
-                // Done before, or interrupted in the middle: it says nothing.
-                News::Done(_, None) => {}
-                News::Done(piece, Some(ran)) => {
+            |update| match update {
+                Update::Tick => progress.tick(),
+                // The piece was done before, or it was interrupted.
+                Update::Done(_, None) => {}
+                Update::Done(piece, Some(ran)) => {
                     let (place, workload) = self.piece(piece);
                     progress.done(workload, ran.failure.is_none());
                     tallies[workload].add(place, share.seed(place), ran);
@@ -275,7 +277,7 @@ impl Sweep {
         }
     }
 
-    /// One run, `None` if it was told to end.
+    /// Performs one run. Returns `None` if it was interrupted.
     fn one(&self, piece: u64, interrupt: &Interrupt) -> Option<OneRun> {
         let (place, workload) = self.piece(piece);
         let (seed, entry) = (self.share().seed(place), self.entries[workload].as_ref());
@@ -289,7 +291,7 @@ impl Sweep {
                 differed = true;
                 let difference = determinism::check(entry, Seed(seed), &self.demands);
                 let message = difference.unwrap_or_else(|| {
-                    "two runs differed, but two further ones with their events kept did not".to_owned()
+                    "two runs were not identical, but two further ones with recorded events were".to_owned()
                 });
                 result.findings.insert(0, Finding::new(Kind::Determinism, message));
             }
@@ -302,7 +304,7 @@ impl Sweep {
     }
 }
 
-/// A workload's runs, added up as they end.
+/// The results of a workload's runs so far.
 #[derive(Default)]
 struct Tally {
     report: WorkloadReport,
@@ -314,7 +316,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// What was added up before, by workload.
+    /// The results of the earlier part of a sweep, by workload.
     fn of(earlier: &Earlier) -> Vec<Tally> {
         let tally = |(report, (ran, counters)): (&WorkloadReport, &(Ran, runner::Counters))| Tally {
             counters: counters.clone(),
@@ -387,7 +389,7 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::fake::{fake, wavering};
+    use crate::command::fake::{fake, nondeterministic};
     use crate::finding::Verdict;
 
     fn sweep(seeds: Range<u64>, shard: Option<(u64, u64)>) -> Sweep {
@@ -405,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn shards_share_the_seeds_among_them() {
+    fn shards_divide_the_seeds() {
         let seeds_of = |shard| {
             let sweep = sweep(10..31, shard);
             let step = sweep.entries.len() as u64;
@@ -420,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_over_all_seeds_there_are_does_not_overflow() {
+    fn a_sweep_over_all_possible_seeds_does_not_overflow() {
         assert_eq!(sweep(0..u64::MAX, None).share().len(), u64::MAX);
         assert_eq!(sweep(u64::MAX - 1..u64::MAX, None).share().seed(0), u64::MAX - 1);
     }
@@ -441,8 +443,8 @@ mod tests {
         Sweep { entries, jobs, ..sweep(0..seeds, None) }
     }
 
-    /// A report without what it cost.
-    fn free(mut report: SweepReport) -> SweepReport {
+    /// A report without its costs.
+    fn without_cost(mut report: SweepReport) -> SweepReport {
         report.cost = Default::default();
         report.jobs = 0;
         report.workloads.iter_mut().for_each(|w| w.cpu_ns = 0);
@@ -459,9 +461,9 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_the_same_whatever_the_jobs() {
-        let one = free(over(mixed(), 300, 1).perform(&Interrupt::default()));
-        assert_eq!(free(over(mixed(), 300, 7).perform(&Interrupt::default())), one);
+    fn a_report_does_not_depend_on_the_number_of_jobs() {
+        let one = without_cost(over(mixed(), 300, 1).perform(&Interrupt::default()));
+        assert_eq!(without_cost(over(mixed(), 300, 7).perform(&Interrupt::default())), one);
         assert_eq!((one.outcome, one.ending), (Conclusion::Violated, Ending::Complete));
         let [sound, broken] = &one.workloads[..] else { panic!("two workloads") };
         assert_eq!((sound.runs, sound.passed, sound.failed()), (300, 300, 0));
@@ -482,8 +484,8 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_differ_are_the_harness_s_fault() {
-        let mut sweep = over(vec![wavering("wavering", 7)], 10, 1);
+    fn runs_that_are_not_identical_are_the_fault_of_the_harness() {
+        let mut sweep = over(vec![nondeterministic("nondeterministic", 7)], 10, 1);
         assert_eq!(sweep.perform(&Interrupt::default()).outcome, Conclusion::Passed);
         sweep.run_twice = 10;
         let report = sweep.perform(&Interrupt::default());
@@ -494,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_sweep_runs_nothing_more_and_shows_nothing() {
+    fn an_interrupted_sweep_starts_no_run() {
         let report = over(mixed(), 300, 2).perform(&Interrupt::already());
         assert_eq!(
             (report.ending, report.outcome, report.runs()),

@@ -1,4 +1,4 @@
-//! Every judge is shown a sound history and a broken one, and must tell them apart.
+//! Tests of the judges: each one must accept a sound history and reject a broken one.
 
 mod model;
 
@@ -52,7 +52,7 @@ impl Story {
         self.log_at(version, transactions, 0);
     }
 
-    /// Logs a version that is durable from `now` on.
+    /// Logs a version that becomes durable at `now`.
     fn log_at(
         &mut self,
         version: Version,
@@ -98,38 +98,38 @@ fn range(rows: &[(&'static str, &'static str)], more: bool) -> Call {
 }
 
 #[test]
-fn serializable_hears_a_wrong_value_at_the_read_version() {
-    let tell = |answer| {
+fn serializable_detects_a_wrong_value_at_the_read_version() {
+    let verdict = |answer| {
         let mut story = Story::default();
         story.log(10, vec![(None, 0, vec![set("a", "1")])]);
         story.log(20, vec![(None, 0, vec![set("a", "2")])]);
         story.attempt(10, vec![get("a", Some(answer))]);
         story.judge(serializable::judge, &[])
     };
-    assert_eq!(tell("1"), Ok(()));
-    assert!(tell("2").unwrap_err().contains("the state holds \"1\""));
+    assert_eq!(verdict("1"), Ok(()));
+    assert!(verdict("2").unwrap_err().contains("the state has \"1\""));
 }
 
 #[test]
-fn serializable_hears_a_read_that_no_longer_held_at_the_commit() {
-    let tell = |call| {
+fn serializable_detects_a_read_that_is_no_longer_valid_at_the_commit() {
+    let verdict = |call| {
         let mut story = Story::default();
         story.log(10, vec![(None, 0, vec![set("a", "1")])]);
         let (id, _) = story.attempt(10, vec![call, Call::Write(set("b", "x"))]);
         story.log(20, vec![(None, 0, vec![set("a", "2")]), (Some(id), 1, vec![set("b", "x")])]);
         story.judge(serializable::judge, &[])
     };
-    assert!(tell(get("a", Some("1"))).unwrap_err().contains("committed at version 20"));
-    assert_eq!(tell(get("b", None)), Ok(()));
+    assert!(verdict(get("a", Some("1"))).unwrap_err().contains("committed at version 20"));
+    assert_eq!(verdict(get("b", None)), Ok(()));
 }
 
 #[test]
-fn serializable_passes_over_what_was_written_without_a_conflict_range() {
-    let tell = |guarded: bool| {
+fn serializable_ignores_reads_of_keys_written_without_a_conflict_range() {
+    let verdict = |has_conflict_range: bool| {
         let mut story = Story::default();
         story.log(10, vec![(None, 0, vec![set("a", "1")])]);
         let (writer, attempt) = story.attempt(10, vec![Call::Write(set("a", "2"))]);
-        if !guarded {
+        if !has_conflict_range {
             attempt.write_ranges = Some(Vec::new());
         }
         let (reader, _) = story.attempt(10, vec![get("a", Some("1")), Call::Write(set("b", "x"))]);
@@ -137,26 +137,26 @@ fn serializable_passes_over_what_was_written_without_a_conflict_range() {
         story.log(20, written);
         story.judge(serializable::judge, &[])
     };
-    assert!(tell(true).unwrap_err().contains("committed at version 20"));
-    assert_eq!(tell(false), Ok(()));
+    assert!(verdict(true).unwrap_err().contains("committed at version 20"));
+    assert_eq!(verdict(false), Ok(()));
 }
 
 #[test]
-fn serializable_hears_a_range_that_loses_an_own_write_and_one_that_ends_early() {
-    let tell = |rows: &[(&'static str, &'static str)], more| {
+fn serializable_detects_a_range_that_misses_an_own_write_or_ends_early() {
+    let verdict = |rows: &[(&'static str, &'static str)], more| {
         let mut story = Story::default();
         story.log(10, vec![(None, 0, vec![set("a", "1")])]);
         story.attempt(10, vec![Call::Write(set("b", "2")), range(rows, more)]);
         story.judge(serializable::judge, &[])
     };
-    assert_eq!(tell(&[("a", "1"), ("b", "2")], false), Ok(()));
-    assert_eq!(tell(&[("a", "1")], true), Ok(()));
-    assert!(tell(&[("a", "1")], false).unwrap_err().contains("missed \"b\""));
-    assert!(tell(&[("b", "2")], false).unwrap_err().contains("where the state has"));
+    assert_eq!(verdict(&[("a", "1"), ("b", "2")], false), Ok(()));
+    assert_eq!(verdict(&[("a", "1")], true), Ok(()));
+    assert!(verdict(&[("a", "1")], false).unwrap_err().contains("missed \"b\""));
+    assert!(verdict(&[("b", "2")], false).unwrap_err().contains("the state has"));
 }
 
-/// The verdict on one attempt that read at version 20, of what it may have read: `a`, `b` and `c` hold "1", and
-/// it committed at version 40, after `a` became "2" at 30.
+/// The verdict on one attempt with these calls. It reads at version 20, where `a`, `b` and `c` are "1", and
+/// possibly commits at version 40, after `a` became "2" at version 30.
 fn serializable(
     committed: bool,
     calls: Vec<Call>,
@@ -176,7 +176,7 @@ fn serializable(
     story.judge(serializable::judge, &[])
 }
 
-/// [`serializable`] of an attempt without options.
+/// [`serializable`] for an attempt without options.
 fn plain(committed: bool, calls: Vec<Call>) -> Result<(), String> {
     serializable(committed, calls, |_, _| {})
 }
@@ -207,7 +207,7 @@ fn between(begin: &'static str, end: &'static str) -> (KeySelector, KeySelector)
 }
 
 #[test]
-fn serializable_asks_of_a_snapshot_read_only_what_its_version_held() {
+fn serializable_checks_a_snapshot_read_only_at_its_read_version() {
     assert_eq!(plain(true, vec![at_snapshot(get("a", Some("1")))]), Ok(()));
     assert!(plain(true, vec![get("a", Some("1"))]).unwrap_err().contains("committed at version 40"));
     for committed in [false, true] {
@@ -217,7 +217,7 @@ fn serializable_asks_of_a_snapshot_read_only_what_its_version_held() {
 }
 
 #[test]
-fn serializable_knows_which_reads_see_own_writes() {
+fn serializable_distinguishes_reads_that_see_own_writes() {
     let written = |read: Call| vec![Call::Write(set("b", "own")), read, get("c", Some("1"))];
     let own = |call: fn(Call) -> Call, read: bool, snapshot: bool, answer| {
         serializable(false, written(call(get("b", Some(answer)))), |_, attempt| {
@@ -237,7 +237,7 @@ fn serializable_knows_which_reads_see_own_writes() {
         assert_eq!(own(call, read, snapshot, "own").is_ok(), sees);
         assert_eq!(own(call, read, snapshot, "1").is_ok(), !sees);
     }
-    // What was not to be seen is seen again by the next read.
+    // Own writes that one read must not see are visible to the next read.
     let calls = vec![
         Call::Write(set("b", "own")),
         at_snapshot(get("b", Some("1"))),
@@ -249,11 +249,11 @@ fn serializable_knows_which_reads_see_own_writes() {
 }
 
 #[test]
-fn serializable_hears_wrong_keys_and_ranges() {
+fn serializable_detects_wrong_keys_and_ranges() {
     let first = || KeySelector::first_greater_than("a");
     assert_eq!(plain(false, vec![get_key(first(), "b")]), Ok(()));
     let why = plain(false, vec![get_key(first(), "c")]).unwrap_err();
-    assert!(why.contains("answered \"c\", the state resolves it to \"b\""), "{why}");
+    assert!(why.contains("returned \"c\", but the state resolves it to \"b\""), "{why}");
     let all = || between("a", "d");
     for (limits, answer, sound) in [
         ((0, false), (&["a", "b", "c"][..], false), true),
@@ -271,13 +271,13 @@ fn serializable_hears_wrong_keys_and_ranges() {
         assert_eq!(judged.is_ok(), sound, "{limits:?} {answer:?}: {judged:?}");
     }
     let why = plain(false, vec![rows(all(), (1, false), (&["a", "b"], true))]).unwrap_err();
-    assert!(why.contains("a range of limit 1 answered 2 rows"), "{why}");
+    assert!(why.contains("a range with limit 1 returned 2 rows"), "{why}");
     let why = plain(false, vec![rows(all(), (0, false), (&["a", "b", "c", "d"], false))]).unwrap_err();
     assert!(why.contains("no further row"), "{why}");
 }
 
 #[test]
-fn serializable_says_nothing_of_system_keys() {
+fn serializable_does_not_check_system_keys() {
     let system = |key: &'static [u8], answer| Call::Get {
         key: Bytes::from_static(key),
         isolation: Isolation::Serializable,
@@ -297,18 +297,18 @@ fn serializable_says_nothing_of_system_keys() {
 }
 
 #[test]
-fn serializable_passes_over_only_reads_that_touch_what_was_written_unguarded() {
-    let unguarded = |calls| serializable(true, calls, |writer, _| writer.write_ranges = Some(Vec::new()));
-    assert_eq!(unguarded(vec![get("a", Some("1"))]), Ok(()));
-    assert_eq!(unguarded(vec![rows(between("a", "d"), (0, false), (&["a", "b", "c"], false))]), Ok(()));
-    // These were wrong at the read version already, whatever was written since.
-    assert!(unguarded(vec![get("b", Some("2"))]).is_err());
-    // Another attempt writes below `b`, guarded; what is unguarded does not excuse reads of it.
-    let tell = |calls: Vec<Call>, since: Version, guarded: Option<Vec<KeyRange>>| {
+fn serializable_ignores_only_reads_of_keys_written_without_a_conflict_range() {
+    let unchecked = |calls| serializable(true, calls, |writer, _| writer.write_ranges = Some(Vec::new()));
+    assert_eq!(unchecked(vec![get("a", Some("1"))]), Ok(()));
+    assert_eq!(unchecked(vec![rows(between("a", "d"), (0, false), (&["a", "b", "c"], false))]), Ok(()));
+    // This read is wrong at its read version, regardless of later writes.
+    assert!(unchecked(vec![get("b", Some("2"))]).is_err());
+    // Another attempt writes `b` with a conflict range. Reads of `b` are still checked.
+    let verdict = |calls: Vec<Call>, since: Version, write_ranges: Option<Vec<KeyRange>>| {
         let mut story = Story::default();
         story.log(10, vec![(None, 0, vec![set("a", "1"), set("b", "1"), set("c", "1")])]);
         let (first, attempt) = story.attempt(10, Vec::new());
-        attempt.write_ranges = guarded;
+        attempt.write_ranges = write_ranges;
         let (second, _) = story.attempt(10, Vec::new());
         let (id, _) = story.attempt(since, calls);
         story.log(20, vec![(Some(first), 0, vec![set("a", "2")])]);
@@ -317,31 +317,31 @@ fn serializable_passes_over_only_reads_that_touch_what_was_written_unguarded() {
         story.judge(serializable::judge, &[])
     };
     let none = || Some(Vec::new());
-    assert_eq!(tell(vec![get("a", Some("1"))], 10, none()), Ok(()));
-    assert!(tell(vec![get("b", Some("1"))], 10, none()).is_err());
-    assert!(tell(vec![get("a", Some("1"))], 10, None).is_err());
-    assert!(tell(vec![get("a", Some("1"))], 10, Some(vec![KeyRange::new("a", "b")])).is_err());
-    assert_eq!(tell(vec![get("a", Some("1"))], 10, Some(vec![KeyRange::new("b", "c")])), Ok(()));
-    // Ranges whose bounds are keys are passed over where they meet it; others may lead anywhere.
-    assert!(tell(vec![rows(between("b", "d"), (0, false), (&["b", "c"], false))], 10, none()).is_err());
+    assert_eq!(verdict(vec![get("a", Some("1"))], 10, none()), Ok(()));
+    assert!(verdict(vec![get("b", Some("1"))], 10, none()).is_err());
+    assert!(verdict(vec![get("a", Some("1"))], 10, None).is_err());
+    assert!(verdict(vec![get("a", Some("1"))], 10, Some(vec![KeyRange::new("a", "b")])).is_err());
+    assert_eq!(verdict(vec![get("a", Some("1"))], 10, Some(vec![KeyRange::new("b", "c")])), Ok(()));
+    // Ranges whose bounds are keys are ignored if they overlap such a write. Other selectors may lead anywhere.
+    assert!(verdict(vec![rows(between("b", "d"), (0, false), (&["b", "c"], false))], 10, none()).is_err());
     assert_eq!(
-        tell(vec![rows(between("a", "d"), (0, false), (&["a", "b", "c"], false))], 10, none()),
+        verdict(vec![rows(between("a", "d"), (0, false), (&["a", "b", "c"], false))], 10, none()),
         Ok(())
     );
     let after = (KeySelector::first_greater_than("a"), KeySelector::first_greater_or_equal("d"));
-    assert_eq!(tell(vec![rows(after.clone(), (0, false), (&["b", "c"], false))], 10, none()), Ok(()));
-    assert!(tell(vec![rows(after, (0, false), (&["b", "c"], false))], 10, None).is_err());
-    // What was unguarded before the read version is none of its excuses.
-    assert!(tell(vec![get("a", Some("2")), get("b", Some("1"))], 20, none()).is_err());
+    assert_eq!(verdict(vec![rows(after.clone(), (0, false), (&["b", "c"], false))], 10, none()), Ok(()));
+    assert!(verdict(vec![rows(after, (0, false), (&["b", "c"], false))], 10, None).is_err());
+    // Writes without a conflict range before the read version do not matter.
+    assert!(verdict(vec![get("a", Some("2")), get("b", Some("1"))], 20, none()).is_err());
 }
 
 #[test]
-fn serializable_counts_an_own_emptied_key_as_foundationdb_does() {
+fn serializable_allows_foundationdbs_treatment_of_own_cleared_keys() {
     let emptied = |call: Call| {
         let clear = Mutation::Atomic("b".into(), "1".into(), MutationType::CompareAndClear);
         plain(false, vec![Call::Write(clear), call])
     };
-    // What a selector names then is left open; what a key holds is not.
+    // Selectors are then not compared, but values are.
     let next = || KeySelector::first_greater_than("a");
     assert_eq!((emptied(get_key(next(), "b")), emptied(get_key(next(), "c"))), (Ok(()), Ok(())));
     assert_eq!(emptied(get("b", None)), Ok(()));
@@ -351,28 +351,28 @@ fn serializable_counts_an_own_emptied_key_as_foundationdb_does() {
     assert_eq!(emptied(rows(odd(), (0, false), (&["b", "c"], false))), Ok(()));
     let odd = || (KeySelector::first_greater_or_equal("a"), KeySelector::first_greater_than("c"));
     assert_eq!(emptied(rows(odd(), (0, false), (&["a", "b", "c"], false))), Ok(()));
-    // Without it they are compared.
+    // Without such a write selectors are compared.
     assert!(plain(false, vec![rows(odd(), (0, false), (&["a"], false))]).is_err());
 }
 
 #[test]
-fn serializable_judges_reads_at_the_last_version_and_later_ones() {
+fn serializable_checks_reads_at_the_last_version_and_later_ones() {
     for version in [30, 40, 1_000] {
-        let tell = |answer| {
+        let verdict = |answer| {
             let mut story = Story::default();
             story.log(10, vec![(None, 0, vec![set("a", "1")])]);
             story.log(30, vec![(None, 0, vec![set("a", "2")])]);
             story.attempt(version, vec![get("a", Some(answer))]);
             story.judge(serializable::judge, &[])
         };
-        assert_eq!(tell("2"), Ok(()));
-        assert!(tell("1").unwrap_err().contains(&format!("read at version {version}")));
+        assert_eq!(verdict("2"), Ok(()));
+        assert!(verdict("1").unwrap_err().contains(&format!("read at version {version}")));
     }
 }
 
 #[test]
-fn real_time_hears_a_stale_read_version() {
-    let tell = |version_requested, read_version| {
+fn real_time_detects_a_stale_read_version() {
+    let verdict = |version_requested, read_version| {
         let mut story = Story::default();
         let (id, first) = story.attempt(0, Vec::new());
         (first.reported, first.ended) = (Reported::Committed { version: 20, batch_index: 0 }, 100);
@@ -381,13 +381,13 @@ fn real_time_hears_a_stale_read_version() {
         second.version_requested = version_requested;
         story.judge(real_time::judge, &[])
     };
-    assert_eq!(tell(101, 20), Ok(()));
-    assert_eq!(tell(99, 10), Ok(()));
-    assert!(tell(101, 19).unwrap_err().contains("got 19"));
+    assert_eq!(verdict(101, 20), Ok(()));
+    assert_eq!(verdict(99, 10), Ok(()));
+    assert!(verdict(101, 19).unwrap_err().contains("received 19"));
 }
 
 #[test]
-fn real_time_hears_a_commit_that_lands_after_its_unknown_result() {
+fn real_time_detects_a_commit_that_lands_after_its_unknown_result() {
     let mut story = Story::default();
     let (id, first) = story.attempt(0, Vec::new());
     (first.reported, first.ended) = (Reported::Failed(Error::COMMIT_UNKNOWN_RESULT), 100);
@@ -398,8 +398,8 @@ fn real_time_hears_a_commit_that_lands_after_its_unknown_result() {
 }
 
 #[test]
-fn durable_hears_a_lost_commit_a_wrong_stamp_and_a_repeated_one() {
-    let tell = |logged: bool, order: u16, other: u16| {
+fn durable_detects_a_lost_commit_a_wrong_stamp_and_a_repeated_stamp() {
+    let verdict = |logged: bool, order: u16, other: u16| {
         let mut story = Story::default();
         let (id, attempt) = story.attempt(0, Vec::new());
         attempt.reported = Reported::Committed { version: 10, batch_index: order };
@@ -408,14 +408,14 @@ fn durable_hears_a_lost_commit_a_wrong_stamp_and_a_repeated_one() {
         story.log(10, transactions);
         story.judge(durable::judge, &[])
     };
-    assert_eq!(tell(true, 1, 0), Ok(()));
-    assert!(tell(false, 1, 0).unwrap_err().contains("does not have it"));
-    assert!(tell(true, 2, 0).unwrap_err().contains("order 1"));
-    assert!(tell(true, 1, 1).unwrap_err().contains("two transactions"));
+    assert_eq!(verdict(true, 1, 0), Ok(()));
+    assert!(verdict(false, 1, 0).unwrap_err().contains("does not contain it"));
+    assert!(verdict(true, 2, 0).unwrap_err().contains("order 1"));
+    assert!(verdict(true, 1, 1).unwrap_err().contains("two transactions"));
 }
 
 #[test]
-fn durable_hears_an_attempt_that_is_in_the_log_twice() {
+fn durable_detects_an_attempt_that_is_in_the_log_twice() {
     let mut story = Story::default();
     let (id, _) = story.attempt(0, Vec::new());
     story.log(10, vec![(Some(id), 0, vec![set("a", "1")])]);
@@ -425,7 +425,7 @@ fn durable_hears_an_attempt_that_is_in_the_log_twice() {
 }
 
 #[test]
-fn durable_hears_a_commit_cut_off_by_a_recovery_and_a_replica_that_is_not_the_replay() {
+fn durable_detects_a_commit_lost_in_a_recovery_and_a_replica_that_differs_from_the_log() {
     let mut story = Story::default();
     let (id, attempt) = story.attempt(0, Vec::new());
     attempt.reported = Reported::Committed { version: 10, batch_index: 0 };
@@ -439,29 +439,31 @@ fn durable_hears_a_commit_cut_off_by_a_recovery_and_a_replica_that_is_not_the_re
     assert!(story.judge(durable::judge, &[replica(&[])]).unwrap_err().contains("nothing"));
     assert!(story.judge(durable::judge, &[replica(&[("a", "2")])]).is_err());
     story.history.ended.insert(1, 9);
-    assert!(story.judge(durable::judge, &[]).unwrap_err().contains("does not have it"));
+    assert!(story.judge(durable::judge, &[]).unwrap_err().contains("does not contain it"));
 }
 
 #[test]
-fn convergent_hears_two_replicas_that_disagree() {
+fn convergent_detects_two_replicas_that_differ() {
     let replica = |rows: &[(&'static str, &'static str)]| Replica {
         server: "storage".to_owned(),
         range: KeyRange::new("", "\u{7f}"),
         rows: rows.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect(),
     };
-    let tell = |a: &[_], b: &[_]| Story::default().judge(convergent::judge, &[replica(a), replica(b)]);
-    assert_eq!(tell(&[("a", "1")], &[("a", "1")]), Ok(()));
-    assert!(tell(&[("a", "1")], &[("a", "2")]).unwrap_err().contains("\"a\""));
-    assert!(tell(&[("a", "1")], &[("a", "1"), ("b", "1")]).unwrap_err().contains("\"b\""));
+    let verdict = |a: &[_], b: &[_]| Story::default().judge(convergent::judge, &[replica(a), replica(b)]);
+    assert_eq!(verdict(&[("a", "1")], &[("a", "1")]), Ok(()));
+    assert!(verdict(&[("a", "1")], &[("a", "2")]).unwrap_err().contains("\"a\""));
+    assert!(verdict(&[("a", "1")], &[("a", "1"), ("b", "1")]).unwrap_err().contains("\"b\""));
 }
 
 #[test]
-fn live_names_who_waits_for_what() {
+fn live_reports_which_client_waits_for_what() {
     let pending: Vec<Operation<()>> = vec![Operation { called: 1_000_000_000, returned: 0, outcome: None }];
-    let said = live::judge(&[pending], &[3], 3_000_000_000).unwrap_err();
-    assert_eq!(said, "client 0 waits for its operation 0 since 2.000 s");
+    let why = live::judge(&[pending], &[3], 3_000_000_000).unwrap_err();
+    assert_eq!(why, "client 0 has waited for its operation 0 for 2.000 s");
     let ended = |outcome| Operation { called: 0, returned: 0, outcome: Some(outcome) };
     assert_eq!(live::judge(&[vec![ended(Outcome::Answered(()))]], &[1], 0), Ok(()));
-    assert!(live::judge(&[Vec::<Operation<()>>::new()], &[1], 0).unwrap_err().contains("open its session"));
+    assert!(
+        live::judge(&[Vec::<Operation<()>>::new()], &[1], 0).unwrap_err().contains("to open its session")
+    );
     assert_eq!(live::judge(&[Vec::<Operation<()>>::new()], &[0], 0), Ok(()));
 }

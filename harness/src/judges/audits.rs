@@ -1,17 +1,18 @@
 //! Audits: the invariants of the workload hold at every version.
 //!
-//! Looked at on the cluster during the run and at its end, and afterwards on the states rebuilt
-//! from the log, so that the first version that breaks one can be named.
+//! They are read on the cluster during the run and at its end, and afterwards in states rebuilt from the log, so
+//! that the first version that breaks an invariant can be reported.
 
 use super::{Keyspace, Snapshot, Truth};
 use crate::workload::Workload;
 use futures::FutureExt;
 use shaketable_sim::proto::Version;
 
-/// At most so many versions are audited before one of them is found broken.
+/// The maximum number of intervals between audited versions. Once an audit fails, every version of the last
+/// interval is audited.
 const MOST_VERSIONS: usize = 40;
 
-/// Audits the states from version `from` on. Gives how many were audited, and what is broken.
+/// Audits the states from version `from` on. Returns the number of audits, and the broken invariant as the error.
 pub fn judge<W: Workload>(workload: &W, truth: &Truth, from: Version) -> (u64, Result<(), String>) {
     let writes: Vec<_> = truth.entries.iter().filter(|e| !e.transactions.is_empty()).collect();
     let first = writes.partition_point(|e| e.version <= from);
@@ -29,8 +30,8 @@ pub fn judge<W: Workload>(workload: &W, truth: &Truth, from: Version) -> (u64, R
     loop {
         audited += 1;
         if let Err(broken) = audit(workload, &database) {
-            let culprit = first_broken(workload, &writes[..done], done.saturating_sub(stride).max(first));
-            return (audited, Err(culprit.unwrap_or(broken)));
+            let earliest = first_broken(workload, &writes[..done], done.saturating_sub(stride).max(first));
+            return (audited, Err(earliest.unwrap_or(broken)));
         }
         if done == writes.len() {
             return (audited, Ok(()));
@@ -41,7 +42,7 @@ pub fn judge<W: Workload>(workload: &W, truth: &Truth, from: Version) -> (u64, R
     }
 }
 
-/// The first of the versions behind `sound` at which an invariant is broken.
+/// Describes the first of the versions after the first `sound` ones that breaks an invariant.
 fn first_broken<W: Workload>(
     workload: &W,
     writes: &[&std::sync::Arc<shaketable_sim::proto::LogEntry>],
@@ -68,6 +69,6 @@ fn audit<W: Workload>(workload: &W, database: &Snapshot) -> Result<(), String> {
     match workload.audit::<Snapshot>(database).now_or_never() {
         Some(Ok(verdict)) => verdict,
         Some(Err(error)) => Err(format!("the audit failed: {error}")),
-        None => Err("the audit waits for something other than its transaction".to_owned()),
+        None => Err("the audit waits for something other than a read of its transaction".to_owned()),
     }
 }

@@ -1,8 +1,7 @@
-//! Conflict-free: operations of which the layer promises that they do not conflict with each other
-//! never could.
+//! Conflict-free: operations that the layer promises not to conflict with each other cannot conflict.
 //!
-//! A conflict may be rare, or excused by a fault: this compares what such an operation's attempts read
-//! serializably with what the others' transactions wrote, wherever they stand.
+//! A conflict may be rare, or explained by a fault. This judge therefore compares the serializable reads of the
+//! attempts of such operations with the writes of other clients' transactions, regardless of when they happened.
 
 use super::{Truth, show};
 use crate::workload::Workload;
@@ -29,7 +28,7 @@ pub fn judge<W: Workload>(
         let operation = operation? as usize;
         free.get(client)?.get(operation)?.then_some(operation)
     };
-    // What they wrote: keys, and cleared ranges by their begin.
+    // The writes of these operations, by begin key.
     let mut written: BTreeMap<Bytes, Vec<(KeyRange, usize, usize)>> = BTreeMap::new();
     for tx in truth.entries.iter().flat_map(|entry| &entry.transactions) {
         let Some(attempt) = tx.attempt.and_then(|id| history.attempts[id.0 as usize].as_ref()) else {
@@ -57,7 +56,7 @@ pub fn judge<W: Workload>(
                 .find(|(range, other, _)| *other != client && range.intersects(read));
             if let Some((range, other, theirs)) = met {
                 return Err(format!(
-                    "operation {operation} of client {client} ({:?}) reads {} to {} serializably, where operation \
+                    "operation {operation} of client {client} ({:?}) reads {} to {} serializably, and operation \
                      {theirs} of client {other} ({:?}) writes {}: they can conflict, and promise not to",
                     plan[client][operation],
                     show(&read.begin),

@@ -1,8 +1,8 @@
-//! Convergent: all replicas of a shard hold the same.
+//! Convergent: all replicas of a shard are identical.
 
 use super::{Evidence, show};
 
-/// Claims that all replicas of a shard hold the same.
+/// Claims that all replicas of a shard are identical.
 pub fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
     for (i, one) in evidence.replicas.iter().enumerate() {
         for other in &evidence.replicas[i + 1..] {
@@ -15,7 +15,7 @@ pub fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
                 one.rows.get(shorter).or(other.rows.get(shorter)).map(|row| &row.0)
             });
             return Err(format!(
-                "{} and {} disagree about {} in the shard from {}",
+                "{} and {} differ at {} in the shard that begins at {}",
                 one.server,
                 other.server,
                 key.map_or_else(String::new, |key| show(key)),

@@ -1,14 +1,17 @@
-//! Durable: what was acknowledged is in the log, once, under the versionstamp that was told, and
-//! the final keyspace is the replay of the log.
+//! Durable: every acknowledged commit is in the log once, with the versionstamp that was reported, and the final
+//! keyspace is the replay of the log.
 
 use super::{Evidence, Keyspace, show};
 use shaketable_sim::history::Reported;
 use std::collections::BTreeSet;
 
-/// Claims that what was acknowledged is in the log, and the final keyspace is the replay of the log.
+/// Claims that every acknowledged commit is in the log, and that the final keyspace is the replay of the log.
 pub fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
     if let Some((generation, version, log)) = evidence.history.disagreements.first() {
-        return Err(format!("log {} holds another version {version} of generation {generation}", log.0));
+        return Err(format!(
+            "log {} has different contents for version {version} of generation {generation}",
+            log.0
+        ));
     }
     if let Some(attempt) = evidence.truth.twice() {
         return Err(format!("attempt {} is in the log twice", attempt.0));
@@ -32,12 +35,12 @@ pub fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
             let place = evidence.truth.place(shaketable_sim::history::AttemptId(i as u32));
             if place != Some((version, batch_index)) {
                 let found = match place {
-                    Some((v, b)) => format!("the log has it at version {v}, order {b}"),
-                    None => "the log does not have it".to_owned(),
+                    Some((v, b)) => format!("the log contains it at version {v}, order {b}"),
+                    None => "the log does not contain it".to_owned(),
                 };
                 return Err(format!(
-                    "attempt {i} of client {} was told that it committed at version {version}, order \
-                     {batch_index}, and {found}",
+                    "attempt {i} of client {} was reported as committed at version {version}, order \
+                     {batch_index}, but {found}",
                     attempt.client.0
                 ));
             }
@@ -55,7 +58,7 @@ pub fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
                         row.map_or("nothing".to_owned(), |(k, v)| format!("{} = {}", show(k), show(v)))
                     };
                     return Err(format!(
-                        "{} holds {} where the replay of the log has {}",
+                        "{} has {} where the replay of the log has {}",
                         replica.server,
                         row(found.map(|(k, v)| (k, v))),
                         row(expected)

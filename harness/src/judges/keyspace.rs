@@ -1,4 +1,4 @@
-//! The state of the database as the judges rebuild it: one version at a time, from the log.
+//! The state of the database as the judges rebuild it from the log, version by version.
 
 use crate::models::keyspace::combine;
 use bytes::Bytes;
@@ -9,14 +9,14 @@ use std::{
     ops::Bound::{Excluded, Included, Unbounded},
 };
 
-/// The end of the keys that belong to users.
+/// The end of the user keys.
 const USER_END: &[u8] = b"\xff";
 
 /// All keys and values at one version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Keyspace(pub BTreeMap<Bytes, Bytes>);
 
-/// What mutations replaced, newest last: keys and what they held.
+/// The keys and values that mutations replaced, newest last.
 pub type Undo = Vec<(Bytes, Option<Bytes>)>;
 
 impl Keyspace {
@@ -25,8 +25,8 @@ impl Keyspace {
         self.0.get(key)
     }
 
-    /// Applies a mutation. Versionstamped ones are expected to be filled in already and are
-    /// ignored here: inside a transaction nobody can read what they write.
+    /// Applies a mutation. In the log, versionstamps are already filled in. Versionstamped operations are ignored
+    /// here, because a transaction cannot read its own.
     pub fn apply(&mut self, mutation: &Mutation, undo: Option<&mut Undo>) {
         let mut forget = Undo::new();
         let undo = undo.unwrap_or(&mut forget);
@@ -59,8 +59,8 @@ impl Keyspace {
         undo.push((key.clone(), old));
     }
 
-    /// Takes back what was applied.
-    pub fn take_back(&mut self, undo: &mut Undo) {
+    /// Reverts the mutations that were applied with `undo`.
+    pub fn revert(&mut self, undo: &mut Undo) {
         while let Some((key, old)) = undo.pop() {
             match old {
                 Some(value) => self.0.insert(key, value),
@@ -69,8 +69,7 @@ impl Keyspace {
         }
     }
 
-    /// The key a selector resolves to among the users' keys, `""` before the first and `\xff` behind
-    /// the last.
+    /// The user key to which a selector resolves: `""` before the first key, and `\xff` after the last one.
     pub fn resolve(&self, selector: &KeySelector) -> Bytes {
         let clamp = |key: Option<&Bytes>| match key {
             Some(key) if **key < *USER_END => key.clone(),
@@ -90,7 +89,7 @@ impl Keyspace {
         }
     }
 
-    /// The rows between two selectors, in the order asked for.
+    /// The rows between two selectors, in descending order if `reverse` is set.
     pub fn range<'a>(
         &'a self,
         begin: &KeySelector,
@@ -105,7 +104,7 @@ impl Keyspace {
         if reverse { Box::new(rows.rev()) } else { Box::new(rows) }
     }
 
-    /// Like [`resolve`](Keyspace::resolve), but a plain bound needs no look at the keys.
+    /// Like [`resolve`](Keyspace::resolve), but returns the key of a `first_greater_or_equal` selector itself.
     fn edge(&self, selector: &KeySelector) -> Bytes {
         match (selector.offset, selector.or_equal) {
             (1, false) => selector.key.clone().min(Bytes::from_static(USER_END)),
@@ -128,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_back_leaves_no_trace() {
+    fn reverted_mutations_leave_no_trace() {
         let mut space = abc();
         let before = space.clone();
         let mut undo = Undo::new();
@@ -137,12 +136,12 @@ mod tests {
         space.apply(&Mutation::Atomic("a".into(), "y".into(), MutationType::AppendIfFits), Some(&mut undo));
         assert_eq!(space.get(b"a").unwrap(), "xy");
         assert_eq!(space.get(b"b"), None);
-        space.take_back(&mut undo);
+        space.revert(&mut undo);
         assert_eq!(space, before);
     }
 
     #[test]
-    fn selectors_clamp_to_the_users_keys() {
+    fn selectors_are_clamped_to_user_keys() {
         let space = abc();
         let resolve = |s: KeySelector| String::from_utf8_lossy(&space.resolve(&s)).into_owned();
         assert_eq!(resolve(KeySelector::first_greater_or_equal("b")), "b");

@@ -1,9 +1,8 @@
-//! The judges: each reads what a run left behind and makes one claim.
+//! The judges: each one makes one claim about the recorded data of a run.
 //!
-//! Four judge the simulated cluster itself, on every seed: [`serializable`], [`real_time`],
-//! [`durable`], [`convergent`]. What they find is the harness's own fault, never the layer's. The
-//! others judge the workload: [`model`], [`audits`], [`conflict_free`], [`live`]. Whether a sweep was vacuous is judged over all its
-//! runs, by [`vacuous`].
+//! Four judges check the simulated cluster itself on every seed: [`serializable`], [`real_time`], [`durable`] and
+//! [`convergent`]. Their findings accuse the harness and never the layer. The others check the workload: [`model`],
+//! [`audits`], [`conflict_free`] and [`live`]. [`vacuous`] judges all runs of a sweep together.
 
 #[cfg(test)]
 pub(crate) mod alarms;
@@ -31,17 +30,17 @@ pub use truth::Truth;
 use crate::finding::Kind;
 use shaketable_sim::history::History;
 
-/// What the judges of the cluster read.
+/// The data that the judges of the cluster read.
 pub struct Evidence<'a> {
-    /// Everything recorded.
+    /// The history.
     pub history: &'a History,
     /// What committed.
     pub truth: &'a Truth,
-    /// What each storage server holds at the end.
+    /// The final contents of each storage server.
     pub replicas: &'a [Replica],
 }
 
-/// A judge of the cluster. Its error says what contradicts its claim.
+/// A judge of the cluster. The error describes what contradicts its claim.
 pub type ClusterJudge = fn(&Evidence<'_>) -> Result<(), String>;
 
 /// The judges of the cluster, each with the kind of its finding.
@@ -52,7 +51,7 @@ pub const CLUSTER: &[(Kind, ClusterJudge)] = &[
     (Kind::Convergent, convergent::judge),
 ];
 
-/// A key or value as a person reads it: printable ASCII as it is, the rest escaped, cut at 64 bytes.
+/// A key or value in readable form: printable ASCII unchanged, other bytes escaped, truncated after 64 bytes.
 pub(crate) fn show(bytes: &[u8]) -> String {
     let cut = &bytes[..bytes.len().min(64)];
     let rest = if cut.len() < bytes.len() { format!("… ({} bytes)", bytes.len()) } else { String::new() };

@@ -1,19 +1,18 @@
-//! Model: the workload's sequential model, replayed in commit order, gives the answers that
-//! clients got.
+//! Model: the workload's sequential model, replayed in commit order, gives the answers that clients received.
 //!
-//! Every answered operation has a place in that order, after everything that was acknowledged before its
-//! call and before its return:
+//! Every answered operation has a place in this order: after everything that was acknowledged before its call, and
+//! before everything that became durable after its return.
 //!
-//! * An operation with an effect stands where its writing transaction committed, which was durable before
-//!   the operation was answered, unless the workload says that such an answer
-//!   [leaves it open](Workload::may_land_late). A transaction that the workload calls no effect does not count.
-//! * An operation without an effect stands where one of its transactions read. Which one gave the answer
-//!   only the layer knows, which may have looked again to make sure that an earlier attempt is without
-//!   effect. Looks from before what was acknowledged before the call do not count, unless the workload
-//!   says that the operation may read [stale](Workload::may_read_stale) data.
-//! * An operation that neither wrote nor read stands at any version of that time.
+//! * The place of an operation with an effect is the commit of its writing transaction, which must be durable
+//!   before the operation returns, unless its answer [allows a later effect](Workload::may_land_late). A
+//!   transaction that is [not an effect](Workload::is_effect) according to the workload does not count.
+//! * The place of an operation without an effect is the read version of one of its transactions. It may be any of
+//!   them, because a layer may read again to ensure that an earlier attempt has no effect. Read versions lower
+//!   than what was acknowledged before the call do not count, unless the operation may read
+//!   [stale](Workload::may_read_stale) data.
+//! * The place of an operation that neither wrote nor read may be any version of that time.
 //!
-//! An operation that was reported to have no effect must have none; one whose outcome is unknown may have
+//! An operation that was reported to have no effect must have none. An operation with an unknown outcome may have
 //! one.
 
 use super::{Timeline, Truth, waiting::Timing};
@@ -34,19 +33,19 @@ use std::{
 /// Why there is no final model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unfit {
-    /// An answer or an effect does not fit the model.
+    /// An answer or an effect contradicts the model.
     Layer(String),
-    /// The model itself failed, which says nothing about the layer.
+    /// The model itself panicked. This is not a finding about the layer.
     Model(String),
 }
 
-/// Which operation: the client, and the place in its list.
+/// An operation: its client, and its index in the client's list.
 type Key = (usize, usize);
 
-/// Where an operation stands: after everything of lower version and batch index.
+/// The place of an operation in the order: version and batch index.
 type Place = (Version, u32);
 
-/// After every transaction of its version.
+/// The batch index of a place after every transaction of its version.
 const LAST: u32 = u32::MAX;
 
 /// A committed transaction of an operation.
@@ -56,18 +55,18 @@ struct Effect<'a> {
     mutations: &'a [Mutation],
 }
 
-/// What the operations of a run left in its history.
+/// The transactions of each operation in the history.
 struct Traces<'a> {
     /// Committed transactions that are effects, ascending by place.
     effects: BTreeMap<Key, Vec<Effect<'a>>>,
-    /// Read versions of all attempts, ascending, without repetition.
-    looks: BTreeMap<Key, Vec<Version>>,
+    /// Read versions of all attempts, ascending, without duplicates.
+    reads: BTreeMap<Key, Vec<Version>>,
 }
 
 impl<'a> Traces<'a> {
     fn of<W: Workload>(workload: &W, history: &History, truth: &'a Truth) -> Traces<'a> {
         let mut effects: BTreeMap<Key, Vec<Effect<'_>>> = BTreeMap::new();
-        let mut looks: BTreeMap<Key, Vec<Version>> = BTreeMap::new();
+        let mut reads: BTreeMap<Key, Vec<Version>> = BTreeMap::new();
         for entry in &truth.entries {
             for tx in &entry.transactions {
                 let attempt = tx.attempt.and_then(|id| history.attempts[id.0 as usize].as_ref());
@@ -84,27 +83,27 @@ impl<'a> Traces<'a> {
         }
         for attempt in history.attempts.iter().flatten() {
             if let (Some(operation), Some(version)) = (attempt.operation, attempt.read_version) {
-                looks.entry((attempt.client.0 as usize, operation as usize)).or_default().push(version);
+                reads.entry((attempt.client.0 as usize, operation as usize)).or_default().push(version);
             }
         }
-        for versions in looks.values_mut() {
+        for versions in reads.values_mut() {
             versions.sort_unstable();
             versions.dedup();
         }
-        Traces { effects, looks }
+        Traces { effects, reads }
     }
 
     fn effects(&self, key: Key) -> &[Effect<'a>] {
         self.effects.get(&key).map_or(&[], Vec::as_slice)
     }
 
-    fn looks(&self, key: Key) -> &[Version] {
-        self.looks.get(&key).map_or(&[], Vec::as_slice)
+    fn reads(&self, key: Key) -> &[Version] {
+        self.reads.get(&key).map_or(&[], Vec::as_slice)
     }
 
-    /// When an answer showed that a version is committed. An answer that leaves open what lands late shows
-    /// nothing, and what landed after the return was not shown by it.
-    fn shown<W: Workload>(
+    /// The versions that answers show to be committed, with the times of these answers. An answer that allows a
+    /// later effect shows nothing, and no answer shows what became visible after its return.
+    fn shown_by_answers<W: Workload>(
         &self,
         workload: &W,
         operations: &[Vec<Operation<W::Answer>>],
@@ -120,23 +119,24 @@ impl<'a> Traces<'a> {
         .filter_map(|(key, operation)| {
             let seen = durable.seen_by(operation.returned);
             let last = self.effects(key).iter().rev().map(|effect| effect.place.0).find(|at| *at <= seen);
-            last.or_else(|| self.looks(key).first().copied()).map(|version| (operation.returned, version))
+            last.or_else(|| self.reads(key).first().copied()).map(|version| (operation.returned, version))
         })
         .collect()
     }
 }
 
-/// One step of the model to come: an operation at one of the places where it may stand.
-struct Stand<'a, A> {
+/// A planned step of the model: an operation at one of its possible places.
+struct Candidate<'a, A> {
     place: Place,
     key: Key,
     answer: Option<&'a A>,
-    /// The effect; `None` for a look.
+    /// The effect; `None` for a read.
     effect: Option<&'a Effect<'a>>,
     read_version: Option<Version>,
 }
 
-/// Replays the operations. `operations` is each client's list as it went. Gives the final model.
+/// Replays the operations and returns the final model. `plan` has the planned operations of each client, and
+/// `operations` their outcomes.
 pub fn judge<W: Workload>(
     workload: &W,
     plan: &[Vec<W::Op>],
@@ -146,22 +146,22 @@ pub fn judge<W: Workload>(
 ) -> Result<W::Model, Unfit> {
     let traces = Traces::of(workload, history, truth);
     let durable = Timeline::of(history, truth);
-    let shown = traces.shown(workload, operations, &durable);
+    let shown = traces.shown_by_answers(workload, operations, &durable);
     let timeline = durable.with(shown.into_iter());
     let mut order = Vec::new();
     for (client, list) in operations.iter().enumerate() {
         for (index, operation) in list.iter().enumerate() {
             let (key, op) = ((client, index), &plan[client][index]);
-            let stands = stands(workload, op, key, operation, &traces, &timeline, truth);
-            order.extend(stands.map_err(|why| Unfit::Layer(format!("{}: {why}", named::<W>(key, op))))?);
+            let found = candidates(workload, op, key, operation, &traces, &timeline, truth);
+            order.extend(found.map_err(|why| Unfit::Layer(format!("{}: {why}", describe::<W>(key, op))))?);
         }
     }
-    order.sort_by_key(|stand| (stand.place, stand.key));
+    order.sort_by_key(|candidate| (candidate.place, candidate.key));
     replay(workload, plan, operations, order, &Timing::of(history, timeline))
 }
 
-/// Where an operation may stand.
-fn stands<'a, W: Workload>(
+/// The possible places of an operation.
+fn candidates<'a, W: Workload>(
     workload: &W,
     op: &W::Op,
     key: Key,
@@ -169,7 +169,7 @@ fn stands<'a, W: Workload>(
     traces: &'a Traces<'a>,
     timeline: &Timeline,
     truth: &Truth,
-) -> Result<Vec<Stand<'a, W::Answer>>, String> {
+) -> Result<Vec<Candidate<'a, W::Answer>>, String> {
     let effects = traces.effects(key);
     let answer = match &operation.outcome {
         Some(Outcome::Answered(answer)) => Some(answer),
@@ -177,7 +177,7 @@ fn stands<'a, W: Workload>(
     };
     if let (Some(Outcome::GaveUp(error)), Some(effect)) = (&operation.outcome, effects.first()) {
         return Err(format!(
-            "its client was told that it failed with {error} and has no effect, but it committed at version {}",
+            "it was reported to have failed with {error} and without an effect, but it committed at version {}",
             effect.place.0
         ));
     }
@@ -191,23 +191,23 @@ fn stands<'a, W: Workload>(
         && !workload.may_land_late(answer)
     {
         return Err(format!(
-            "answered at {:.6} s, before version {} was durable, at which it committed",
-            operation.returned as f64 / 1e9,
-            first.place.0
+            "it committed at version {}, and was answered at {:.6} s, before that version was durable",
+            first.place.0,
+            operation.returned as f64 / 1e9
         ));
     }
     if !effects.is_empty() {
-        let stand = |effect: &'a Effect<'a>| Stand {
+        let candidate = |effect: &'a Effect<'a>| Candidate {
             place: effect.place,
             key,
             answer,
             effect: Some(effect),
             read_version: effect.read_version,
         };
-        return Ok(effects.iter().map(stand).collect());
+        return Ok(effects.iter().map(candidate).collect());
     }
     let Some(answer) = answer else { return Ok(Vec::new()) };
-    let look = |version: Version, read_version| Stand {
+    let candidate = |version: Version, read_version| Candidate {
         place: (version, LAST),
         key,
         answer: Some(answer),
@@ -219,36 +219,36 @@ fn stands<'a, W: Workload>(
         false => timeline.decided_before(operation.called),
     };
     let from = decided.map_or(0, |decided| decided.version);
-    match traces.looks(key) {
-        // Every version of its time, and the one that stood when it was called.
+    match traces.reads(key) {
+        // Every version that became visible during the operation, and the latest one before.
         [] => {
             let during = truth.entries.iter().map(|entry| entry.version);
             let during = during.filter(|version| *version > from && *version <= seen);
-            Ok(std::iter::once(from).chain(during).map(|version| look(version, None)).collect())
+            Ok(std::iter::once(from).chain(during).map(|version| candidate(version, None)).collect())
         }
         [.., latest] if *latest < from => Err(format!(
             "read at version {latest}, but version {from}{} was known to be committed before it was called",
             decided.and_then(|decided| decided.by).map_or(String::new(), |by| format!(" (attempt {})", by.0))
         )),
-        looks => {
-            let looks = looks.iter().filter(|version| **version >= from);
-            Ok(looks.map(|version| look(*version, Some(*version))).collect())
+        reads => {
+            let reads = reads.iter().filter(|version| **version >= from);
+            Ok(reads.map(|version| candidate(*version, Some(*version))).collect())
         }
     }
 }
 
-/// Steps the model through the operations in their order.
+/// Steps the model through the operations in order.
 fn replay<W: Workload>(
     workload: &W,
     plan: &[Vec<W::Op>],
     operations: &[Vec<Operation<W::Answer>>],
-    order: Vec<Stand<'_, W::Answer>>,
+    order: Vec<Candidate<'_, W::Answer>>,
     timing: &Timing,
 ) -> Result<W::Model, Unfit> {
     let mut model = workload.model();
-    // Operations without effect: what does not fit, `None` once a look has fitted.
-    let mut unfit: BTreeMap<Key, Option<String>> = BTreeMap::new();
-    for Stand { place: (version, batch), key, answer, effect, read_version } in order {
+    // Operations without an effect: the first mismatch, or `None` once one of the places matches.
+    let mut mismatches: BTreeMap<Key, Option<String>> = BTreeMap::new();
+    for Candidate { place: (version, batch), key, answer, effect, read_version } in order {
         let (client, index) = key;
         let op = &plan[client][index];
         let committed = effect.is_some();
@@ -268,31 +268,31 @@ fn replay<W: Workload>(
         };
         let stepped = catch_unwind(AssertUnwindSafe(|| workload.step(&mut model, &step)));
         let stepped = stepped.map_err(|panic| {
-            Unfit::Model(format!("it panicked in {}: {}", named::<W>(key, op), panics::message(&*panic)))
+            Unfit::Model(format!("it panicked in {}: {}", describe::<W>(key, op), panics::message(&*panic)))
         });
-        let fits = stepped?.map_err(|why| {
+        let matches = stepped?.map_err(|why| {
             let how = match (committed, read_version) {
                 (true, _) => "committed",
                 (false, Some(_)) => "read",
-                (false, None) => "neither read nor wrote and could stand",
+                (false, None) => "neither read nor wrote and may take place",
             };
-            format!("{}, which {how} at version {version}: {why}", named::<W>(key, op))
+            format!("{}, which {how} at version {version}: {why}", describe::<W>(key, op))
         });
-        match fits {
+        match matches {
             Err(why) if committed => return Err(Unfit::Layer(why)),
-            Err(why) => drop(unfit.entry(key).or_insert(Some(why))),
+            Err(why) => drop(mismatches.entry(key).or_insert(Some(why))),
             Ok(()) if committed => {}
-            Ok(()) => drop(unfit.insert(key, None)),
+            Ok(()) => drop(mismatches.insert(key, None)),
         }
     }
-    unfit.into_values().flatten().next().map_or(Ok(model), |why| Err(Unfit::Layer(why)))
+    mismatches.into_values().flatten().next().map_or(Ok(model), |why| Err(Unfit::Layer(why)))
 }
 
-fn named<W: Workload>((client, index): Key, op: &W::Op) -> String {
+fn describe<W: Workload>((client, index): Key, op: &W::Op) -> String {
     format!("operation {index} of client {client} ({op:?})")
 }
 
-/// Eight bytes of commit version, two of batch order, big-endian.
+/// Eight bytes of commit version and two bytes of batch order, big-endian.
 fn versionstamp(version: Version, batch: u32) -> [u8; 10] {
     let mut stamp = [0; 10];
     stamp[..8].copy_from_slice(&version.to_be_bytes());

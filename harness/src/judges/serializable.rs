@@ -1,7 +1,7 @@
-//! Serializable: every attempt read the state at its read version, and each committed transaction
-//! read serializably what the state just before it holds; own writes included, in the order of the
-//! calls. What others wrote meanwhile without a write conflict range, because they asked for that (option
-//! 30), is no conflict: reads of it are passed over.
+//! Serializable: every attempt reads the state at its read version, and the serializable reads of each committed
+//! transaction are also valid in the state just before its commit. Both include the transaction's own writes, in
+//! the order of the calls. A write without a write conflict range (option 30) does not conflict: later reads of
+//! its keys are not checked at the commit.
 
 use super::{
     Evidence,
@@ -14,7 +14,8 @@ use shaketable_sim::{
     proto::{KeyRange, Mutation, Version},
 };
 
-/// Claims that in commit order, each committed transaction read what the state just before it holds.
+/// Claims that every attempt read the state at its read version, and that the serializable reads of each committed
+/// transaction are valid in the state just before its commit.
 pub fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
     let attempts = &evidence.history.attempts;
     let mut by_version: Vec<(Version, AttemptId)> = attempts
@@ -26,23 +27,23 @@ pub fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
     let mut readers = by_version.into_iter().peekable();
     let mut state = Keyspace::default();
     let mut undo = Undo::new();
-    let mut unguarded: Vec<(Version, KeyRange)> = Vec::new();
+    let mut without_conflict: Vec<(Version, KeyRange)> = Vec::new();
     let get = |id: AttemptId| attempts[id.0 as usize].as_ref();
     for entry in &evidence.truth.entries {
         while let Some((version, id)) = readers.next_if(|(version, _)| *version < entry.version) {
             if let Some(attempt) = get(id) {
                 check(attempt, &mut state, &mut undo, None)
-                    .map_err(|why| format!("{} read at version {version}: {why}", who(id, attempt)))?;
+                    .map_err(|why| format!("{} read at version {version}: {why}", describe(id, attempt)))?;
             }
         }
         for tx in &entry.transactions {
             if let Some((id, attempt)) = tx.attempt.and_then(|id| Some((id, get(id)?))) {
-                // Nothing in between: what was right at the read version is right here.
+                // If nothing was written since the read version, the reads have been checked already.
                 let moved = attempt.read_version.is_none_or(|v| v < entry.previous)
                     || entry.transactions.first().map(|t| t.batch_index) != Some(tx.batch_index);
                 if moved {
-                    check(attempt, &mut state, &mut undo, Some(&unguarded)).map_err(|why| {
-                        format!("{} committed at version {}: {why}", who(id, attempt), entry.version)
+                    check(attempt, &mut state, &mut undo, Some(&without_conflict)).map_err(|why| {
+                        format!("{} committed at version {}: {why}", describe(id, attempt), entry.version)
                     })?;
                 }
             }
@@ -51,7 +52,7 @@ pub fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
                 state.apply(mutation, None);
                 let range = touched(mutation);
                 if written.is_some_and(|written| !covers(written, &range)) {
-                    unguarded.push((entry.version, range));
+                    without_conflict.push((entry.version, range));
                 }
             }
         }
@@ -59,13 +60,13 @@ pub fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
     for (version, id) in readers {
         if let Some(attempt) = get(id) {
             check(attempt, &mut state, &mut undo, None)
-                .map_err(|why| format!("{} read at version {version}: {why}", who(id, attempt)))?;
+                .map_err(|why| format!("{} read at version {version}: {why}", describe(id, attempt)))?;
         }
     }
     Ok(())
 }
 
-fn who(id: AttemptId, attempt: &Attempt) -> String {
+fn describe(id: AttemptId, attempt: &Attempt) -> String {
     let op = attempt.operation.map_or_else(|| "no operation".to_owned(), |op| format!("operation {op}"));
     format!("attempt {} (client {}, {op})", id.0, attempt.client.0)
 }
@@ -90,7 +91,7 @@ fn covers(ranges: &[KeyRange], range: &KeyRange) -> bool {
     true
 }
 
-/// Whether a read may touch one of these ranges.
+/// Whether a read may overlap one of these ranges.
 fn may_touch(call: &Call, ranges: &[&KeyRange]) -> bool {
     match call {
         Call::Get { key, .. } => ranges.iter().any(|range| range.contains(key)),
@@ -98,18 +99,19 @@ fn may_touch(call: &Call, ranges: &[&KeyRange]) -> bool {
             let read = KeyRange::new(begin.key.clone(), end.key.clone());
             ranges.iter().any(|range| range.intersects(&read))
         }
-        // Where other selectors lead depends on all keys.
+        // Other selectors can resolve to any key.
         _ => !ranges.is_empty(),
     }
 }
 
-/// Whether a selector resolves to the first key from its own on.
+/// Whether a selector is `first_greater_or_equal`.
 fn is_plain(selector: &KeySelector) -> bool {
     selector.offset == 1 && !selector.or_equal
 }
 
-/// Replays an attempt's calls on `state` and takes its writes back. At the commit, snapshot reads are
-/// passed over, which need not hold there, and reads of what was written unguarded since.
+/// Replays the calls of an attempt on `state`, compares its reads, and reverts its writes. `at_commit` is set for
+/// the check at the commit, which skips snapshot reads and reads of these ranges, if they were written after the
+/// read version.
 fn check(
     attempt: &Attempt,
     state: &mut Keyspace,
@@ -117,7 +119,7 @@ fn check(
     at_commit: Option<&[(Version, KeyRange)]>,
 ) -> Result<(), String> {
     let since = |(version, _): &&(Version, KeyRange)| attempt.read_version.is_none_or(|read| read < *version);
-    let unguarded: Vec<&KeyRange> =
+    let skipped: Vec<&KeyRange> =
         at_commit.unwrap_or_default().iter().filter(since).map(|(_, range)| range).collect();
     let mut written = Vec::new();
     let mut wrong = Ok(());
@@ -132,15 +134,15 @@ fn check(
             | Call::GetKey { isolation, .. }
             | Call::GetRange { isolation, .. } => *isolation,
         };
-        if at_commit.is_some() && (isolation == Isolation::Snapshot || may_touch(call, &unguarded)) {
+        if at_commit.is_some() && (isolation == Isolation::Snapshot || may_touch(call, &skipped)) {
             continue;
         }
         let sees_own = attempt.read_your_writes
             && (isolation == Isolation::Serializable || attempt.snapshot_read_your_writes);
         if !sees_own {
-            state.take_back(undo);
+            state.revert(undo);
         }
-        if !(sees_own && counts_emptied_keys(call, &written)) {
+        if !(sees_own && counts_cleared_keys(call, &written)) {
             wrong = compare(call, state);
         }
         if !sees_own {
@@ -150,15 +152,15 @@ fn check(
             break;
         }
     }
-    state.take_back(undo);
+    state.revert(undo);
     wrong
 }
 
-/// FoundationDB's client counts a key that the transaction itself has emptied by `CompareAndClear` as
-/// one that is there when it resolves a selector (`resolveKeySelectorFromCache` looks at the kind of
-/// the write, not at its result), and so does the simulated one. What a selector names then is not
-/// what the state says.
-fn counts_emptied_keys(call: &Call, written: &[&Mutation]) -> bool {
+/// Whether a selector may resolve to a key that the transaction itself has cleared. When it resolves a selector,
+/// FoundationDB's client treats a key that was cleared by `CompareAndClear` in the same transaction as present
+/// (`resolveKeySelectorFromCache` checks the kind of the write, not its result), and so does the simulated client.
+/// The result of the selector then differs from the state.
+fn counts_cleared_keys(call: &Call, written: &[&Mutation]) -> bool {
     let resolves = match call {
         Call::GetKey { .. } => true,
         Call::GetRange { begin, end, .. } => !is_plain(begin) || !is_plain(end),
@@ -174,7 +176,7 @@ fn compare(call: &Call, state: &Keyspace) -> Result<(), String> {
             if holds != answer.as_ref() {
                 let value = |v: Option<&bytes::Bytes>| v.map_or("nothing".to_owned(), |v| show(v));
                 return Err(format!(
-                    "get {} answered {}, the state holds {}",
+                    "get {} returned {}, but the state has {}",
                     show(key),
                     value(answer.as_ref()),
                     value(holds)
@@ -185,7 +187,7 @@ fn compare(call: &Call, state: &Keyspace) -> Result<(), String> {
             let key = state.resolve(selector);
             if key != answer {
                 return Err(format!(
-                    "get_key {selector:?} answered {}, the state resolves it to {}",
+                    "get_key {selector:?} returned {}, but the state resolves it to {}",
                     show(answer),
                     show(&key)
                 ));
@@ -203,7 +205,7 @@ fn compare(call: &Call, state: &Keyspace) -> Result<(), String> {
                             format!("{} = {}", show(k), show(v))
                         });
                         return Err(format!(
-                            "range {} to {} answered {} = {} where the state has {holds}",
+                            "range {} to {} returned {} = {}, but the state has {holds}",
                             show(&begin.key),
                             show(&end.key),
                             show(&row.key),
@@ -213,7 +215,7 @@ fn compare(call: &Call, state: &Keyspace) -> Result<(), String> {
                 }
             }
             if *limit > 0 && rows.len() > *limit {
-                return Err(format!("a range of limit {limit} answered {} rows", rows.len()));
+                return Err(format!("a range with limit {limit} returned {} rows", rows.len()));
             }
             if !more
                 && (*limit == 0 || rows.len() < *limit)
@@ -243,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_is_covered_by_pieces_without_a_gap() {
+    fn a_range_is_covered_by_ranges_without_a_gap() {
         let range = |begin: &'static str, end: &'static str| KeyRange::new(begin, end);
         let pieces = [range("c", "f"), range("a", "c"), range("b", "d")];
         assert!(covers(&pieces, &range("a", "f")));

@@ -1,5 +1,5 @@
-//! A state rebuilt from the log as a read-only [`Database`], so that the audit a workload runs on
-//! a cluster runs unchanged on every version of the past.
+//! A state rebuilt from the log as a read-only [`Database`], so that the audit that a workload runs on a cluster
+//! also runs, unchanged, on past versions.
 
 use super::Keyspace;
 use bytes::Bytes;
@@ -11,14 +11,14 @@ use shaketable_layers::tx::{
 };
 use std::{sync::Arc, time::Duration};
 
-/// A database that holds one state, which its owner moves on, and takes no writes (2023).
+/// A database with one state, which its owner can change. Writes are ignored, and watches fail with 2023.
 #[derive(Clone)]
 pub struct Snapshot {
     state: Arc<Mutex<Keyspace>>,
     env: Env,
 }
 
-/// Nothing here waits, and nothing is left to chance.
+/// An environment without time and randomness.
 struct Still;
 
 impl Environment for Still {
@@ -34,12 +34,12 @@ impl Environment for Still {
 }
 
 impl Snapshot {
-    /// A database that holds `state`.
+    /// Creates a database with this state.
     pub fn new(state: Keyspace) -> Snapshot {
         Snapshot { state: Arc::new(Mutex::new(state)), env: Env::new(Still) }
     }
 
-    /// Moves the state on. No read may be under way, and none is: nothing here waits.
+    /// Changes the state. No read is in progress, because every read completes immediately.
     pub fn change(&self, change: impl FnOnce(&mut Keyspace)) {
         change(&mut self.state.lock());
     }
@@ -141,8 +141,7 @@ impl Transaction for Snapshot {
         Ok(())
     }
 
-    /// Ends a transaction that only read. One that wrote has been told nothing so far: an audit
-    /// must not write, and what it wrote is gone.
+    /// Ends the transaction. Writes have no effect and cause no error: an audit must not write.
     fn commit(&self) -> impl Future<Output = Result<()>> + Send + use<> {
         ready(Ok(()))
     }
@@ -175,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_is_read_as_a_database_is() {
+    fn a_state_is_read_like_a_database() {
         let snapshot = snapshot();
         let tx = snapshot.create_transaction().expect("a transaction");
         assert_eq!(now(tx.get(b"b", Isolation::Serializable)), Ok(Some(Bytes::from("22"))));
@@ -200,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_written_to_a_state() {
+    fn writes_to_a_state_are_ignored() {
         let tx = snapshot();
         tx.set(b"a", b"2");
         tx.clear_range(b"a", b"d");
@@ -213,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn time_stands_still_in_a_state() {
+    fn time_does_not_pass_in_a_state() {
         let env = snapshot().env().clone();
         assert_eq!(env.now(), Duration::ZERO);
         env.sleep(Duration::from_secs(9)).now_or_never().expect("no wait");

@@ -1,7 +1,7 @@
-//! What of the truth was decided, and what can have been seen, at each moment of a run.
+//! Which versions were known to be committed, and which could be visible, at each time of a run.
 //!
-//! An operation takes effect, or looks, somewhere between its call and its return. From below its place is
-//! bounded by what was acknowledged before the call; from above by what had become durable before the return.
+//! An operation takes effect, or reads, at some time between its call and its return. The lower bound of its place
+//! is what was acknowledged before the call; the upper bound is what was durable before the return.
 
 use super::Truth;
 use shaketable_sim::{
@@ -11,22 +11,22 @@ use shaketable_sim::{
 };
 use std::collections::BTreeMap;
 
-/// A version that somebody knew to be committed.
+/// A version that a client knew to be committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Decided {
     /// The version.
     pub version: Version,
-    /// The attempt that was acknowledged, or reported unknown with its outcome decided; `None` for what an
-    /// operation's answer shows.
+    /// The attempt that was acknowledged, or that was reported as unknown when its outcome was final; `None` if
+    /// the answer of an operation shows the version.
     pub by: Option<AttemptId>,
 }
 
-/// When versions were decided and could be seen.
+/// When versions were known to be committed, and when they could be visible.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timeline {
-    /// By time, ascending; the highest version so far.
+    /// The highest known version so far, by time, ascending.
     decided: Vec<(Nanos, Decided)>,
-    /// Versions ascending, each with the moment from which it can have been seen.
+    /// The versions, ascending, each with the earliest time at which it could be visible.
     visible: Vec<(Version, Nanos)>,
 }
 
@@ -39,21 +39,21 @@ impl Timeline {
         let durable: BTreeMap<Version, Nanos> =
             history.durable.iter().map(|((_, version), at)| (*version, *at)).collect();
         let visible = truth.entries.iter().map(|entry| {
-            // A version is given when every transaction of its batch has been sent.
+            // A batch gets its version after all of its transactions have been sent.
             let sent = || entry.transactions.iter().filter_map(|tx| sent(tx.attempt?)).max();
             (entry.version, durable.get(&entry.version).copied().or_else(sent).unwrap_or(0))
         });
         Timeline { visible: visible.collect(), ..Timeline::decided(acknowledged) }
     }
 
-    /// With further moments at which a version was known to be committed, because an answer shows it.
+    /// Adds times at which a version was known to be committed because an answer shows it.
     pub fn with(self, answers: impl Iterator<Item = (Nanos, Version)>) -> Timeline {
         let answers = answers.map(|(at, version)| (at, Decided { version, by: None }));
         let decided = self.decided.into_iter().chain(answers);
         Timeline { visible: self.visible, ..Timeline::decided(decided) }
     }
 
-    /// The timeline of what was decided at these moments, with everything visible from the beginning.
+    /// A timeline with these known versions, in which every version is visible from the start.
     pub(super) fn decided(decided: impl Iterator<Item = (Nanos, Decided)>) -> Timeline {
         let mut decided: Vec<_> = decided.collect();
         decided.sort();
@@ -65,20 +65,20 @@ impl Timeline {
         Timeline { decided, visible: Vec::new() }
     }
 
-    /// The highest version that was decided before `now`.
+    /// The highest version that was known to be committed before `now`.
     pub fn decided_before(&self, now: Nanos) -> Option<Decided> {
         let until = self.decided.partition_point(|(at, _)| *at < now);
         self.decided[..until].last().map(|(_, known)| *known)
     }
 
-    /// When it was known at the latest that everything up to `version` is decided.
+    /// The time at which `version` or a higher one was first known to be committed.
     pub fn decided_since(&self, version: Version) -> Option<Nanos> {
         let since = self.decided.partition_point(|(_, known)| known.version < version);
         self.decided.get(since).map(|(at, _)| *at)
     }
 
-    /// The highest version that can have been seen by `now`: the one just before the first that became
-    /// visible later.
+    /// The highest version that could be visible at `now`: one less than the first version that became visible
+    /// later.
     pub fn seen_by(&self, now: Nanos) -> Version {
         let later = self.visible.iter().find(|(_, from)| *from > now);
         later.map_or(Version::MAX, |(version, _)| version - 1)

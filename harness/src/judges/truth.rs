@@ -1,4 +1,4 @@
-//! What committed: the entries of the logs, of each generation what its end left valid.
+//! What committed: the entries of the logs that were valid at the end of their generation.
 
 use shaketable_layers::tx::Error;
 use shaketable_sim::{
@@ -8,7 +8,7 @@ use shaketable_sim::{
 };
 use std::{collections::BTreeMap, sync::Arc};
 
-/// The committed entries in order, and where each attempt of the history stands in them.
+/// The committed entries in order, and the place of each attempt of the history in them.
 pub struct Truth {
     /// Entries by version, ascending.
     pub entries: Vec<Arc<LogEntry>>,
@@ -35,8 +35,8 @@ impl Truth {
         Truth { entries, places, twice }
     }
 
-    /// When each commit was known to be decided, and at which version: at its acknowledgement, or when 1021
-    /// was reported of it.
+    /// The time at which each commit was known to be final, its version and its attempt: the time of its
+    /// acknowledgement, or of the report of 1021.
     pub(crate) fn decided(&self, history: &History) -> Vec<(Nanos, Version, AttemptId)> {
         let attempts = history.attempts.iter().enumerate();
         let decided = attempts.filter_map(|(i, attempt)| {
@@ -58,7 +58,7 @@ impl Truth {
         self.places.get(&attempt).copied()
     }
 
-    /// An attempt that the logs hold twice, if there is one.
+    /// An attempt that is in the logs twice, if there is one.
     pub fn twice(&self) -> Option<AttemptId> {
         self.twice
     }

@@ -1,14 +1,13 @@
-//! Not vacuous: a sweep that never met a conflict, an unknown result or an audit has proved
-//! nothing.
+//! Not vacuous: a sweep without a conflict, an unknown result or an audit proves nothing.
 
 use crate::{plan::Demands, runner::Counters};
 use shaketable_sim::faults::{Family, Profile};
 
-/// The names of the counters that a sweep over `seeds` seeds needed and that are zero.
+/// The names of the counters that a sweep of `seeds` seeds requires and that are zero.
 ///
-/// A handful of seeds may well draw no unknown result; only what a sweep of that size cannot miss
-/// is asked of it, and nothing of what the demands leave out. A real cluster, for which there are no demands,
-/// may miss anything.
+/// A few seeds may not draw an unknown result, so a sweep is only required to reach what a sweep of its size
+/// cannot miss, and nothing that the demands switch off. On a real cluster, without demands, only commits and
+/// audits are required.
 pub fn judge(counters: &Counters, demands: Option<&Demands>, seeds: u64) -> Vec<&'static str> {
     let profile = demands.map(|demands| demands.profile);
     let strikes = |family| demands.is_some_and(|demands| !demands.without.contains(&family));
@@ -40,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_sweep_is_vacuous_and_a_small_one_is_not_asked_for_rarities() {
+    fn an_empty_sweep_is_vacuous_and_a_small_one_need_not_reach_rare_events() {
         let demands = |profile| Demands { profile, ..Demands::default() };
         let judge = |counters: &Counters, profile, seeds| judge(counters, Some(&demands(profile)), seeds);
         let mut counters = Counters::default();
@@ -55,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_not_missed() {
+    fn families_that_are_switched_off_are_not_required() {
         let counters = Counters { committed: 1, audits: 1, conflicts: 1, retries: 1, ..Counters::default() };
         let missed = |without: &[Family]| {
             let demands = Demands { without: without.to_vec(), ..Demands::default() };

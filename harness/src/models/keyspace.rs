@@ -1,19 +1,18 @@
 //! An ordered map, and one FoundationDB transaction over it: the model of the `api` workload.
 //!
-//! Written from the documentation of the API, not from the simulated client, so that the two can
-//! disagree. A [`View`] answers what a transaction would read that sees `base` and its own writes;
-//! [`apply`] makes its writes permanent with the versionstamp it was given. Conflicts, sizes and
-//! errors other than 1036 are not modelled.
+//! It is written from the documentation of the API and not from the simulated client, so that errors of the client
+//! show as differences. A [`View`] returns what a transaction reads that sees `base` and its own writes; [`apply`]
+//! makes its writes permanent with its versionstamp. Conflicts, sizes and errors other than 1036 are not modelled.
 
 use bytes::Bytes;
 use shaketable_layers::tx::{KeySelector, KeyValue, MutationType, RangeOption};
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
-/// The whole content of a database.
+/// The contents of a database.
 pub type Space = BTreeMap<Bytes, Bytes>;
 
-/// A write of a transaction, in the order written.
+/// A write of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Write {
     /// Sets the key to the value.
@@ -27,15 +26,15 @@ pub enum Write {
 /// What one transaction sees: a fixed state and its own writes.
 pub struct View<'a> {
     base: &'a Space,
-    /// The base with the writes applied, made at the first write.
+    /// The base with the writes applied; created by the first write.
     seen: Option<Space>,
     writes: Vec<Write>,
     read_your_writes: bool,
-    /// Whether reads at snapshot see own writes, where others do.
+    /// Whether snapshot reads see own writes if serializable reads do.
     snapshot_ryw: bool,
-    /// Keys last written with a versionstamped value: what they hold is not known before the commit.
+    /// Keys whose last write was a versionstamped value, which is not known before the commit.
     unknown: Vec<Bytes>,
-    /// Whether anything was versionstamped: reads may then meet unreadable keys.
+    /// Whether there was a versionstamped operation, so that reads may reach unreadable keys.
     stamped: bool,
 }
 
@@ -53,12 +52,12 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether its reads at snapshot see its own writes, where others do.
+    /// Sets whether snapshot reads see own writes if serializable reads do.
     pub fn snapshots(self, snapshot_ryw: bool) -> View<'a> {
         View { snapshot_ryw, ..self }
     }
 
-    /// What its reads at snapshot see.
+    /// The view of its snapshot reads.
     pub fn at_snapshot(&self) -> View<'a> {
         View {
             base: self.base,
@@ -71,7 +70,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// How many bytes of keys, values and operands were written, without what clears take.
+    /// The size of the keys, values and operands written, in bytes, not counting clears.
     pub fn written(&self) -> usize {
         let bytes = |write: &Write| match write {
             Write::Set(key, value) | Write::Atomic(_, key, value) => key.len() + value.len(),
@@ -80,7 +79,7 @@ impl<'a> View<'a> {
         self.writes.iter().map(bytes).sum()
     }
 
-    /// Writes.
+    /// Adds a write.
     pub fn write(&mut self, write: Write) {
         let seen = self.seen.get_or_insert_with(|| self.base.clone());
         match &write {
@@ -140,16 +139,16 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether FoundationDB's client resolves the selector as this view does. It counts a key that the
-    /// transaction itself has emptied by `CompareAndClear` as one that is there
-    /// (`resolveKeySelectorFromCache` looks at the kind of the write, not at its result).
+    /// Whether FoundationDB's client certainly resolves the selector as this view does. The client treats a key
+    /// that the transaction itself has cleared with `CompareAndClear` as present (`resolveKeySelectorFromCache`
+    /// checks the kind of the write, not its result).
     pub fn resolves_surely(&self, selector: &KeySelector) -> bool {
         let is_plain = selector.offset == 1 && !selector.or_equal;
-        let emptied = |w: &Write| matches!(w, Write::Atomic(MutationType::CompareAndClear, ..));
-        is_plain || !self.read_your_writes || !self.writes.iter().any(emptied)
+        let may_clear = |w: &Write| matches!(w, Write::Atomic(MutationType::CompareAndClear, ..));
+        is_plain || !self.read_your_writes || !self.writes.iter().any(may_clear)
     }
 
-    /// All rows of `range`, its limit and its direction included.
+    /// All rows of `range`, with its limit and its direction.
     pub fn get_range(&self, range: &RangeOption) -> Vec<KeyValue> {
         let (begin, end) = (self.get_key(&range.begin), self.get_key(&range.end));
         if begin >= end {
@@ -166,14 +165,15 @@ impl<'a> View<'a> {
     }
 }
 
-/// Makes `writes` permanent, versionstamps included.
+/// Makes `writes` permanent, with their versionstamps filled in.
 pub fn apply(space: &mut Space, writes: &[Write], stamp: &[u8; 10]) {
     for write in writes {
         apply_one(space, write, Some(stamp));
     }
 }
 
-/// Without a stamp a versionstamped key is left out, and a versionstamped value keeps its placeholder.
+/// Applies a write. Without a stamp, versionstamped keys are skipped, and versionstamped values keep their
+/// placeholders.
 fn apply_one(space: &mut Space, write: &Write, stamp: Option<&[u8; 10]>) {
     match write {
         Write::Set(key, value) => {
@@ -207,7 +207,7 @@ fn apply_one(space: &mut Space, write: &Write, stamp: Option<&[u8; 10]>) {
     }
 }
 
-/// Puts the stamp where the trailing little-endian offset says, and drops the offset.
+/// Writes the stamp at the position given by the trailing little-endian offset, and removes the offset.
 fn substitute(bytes: &[u8], stamp: &[u8; 10]) -> Bytes {
     let (content, offset) = bytes.split_at(bytes.len() - 4);
     let at = u32::from_le_bytes(offset.try_into().expect("four bytes were split off")) as usize;
@@ -216,13 +216,13 @@ fn substitute(bytes: &[u8], stamp: &[u8; 10]) -> Bytes {
     content.into()
 }
 
-/// The value after an atomic operation, `None` when the key is then absent.
+/// The value after an atomic operation; `None` if the key is then absent.
 pub fn combine(op: MutationType, existing: Option<&Bytes>, operand: &Bytes) -> Option<Bytes> {
     use MutationType::*;
     let Some(existing) = existing else {
         return if op == CompareAndClear { None } else { Some(operand.clone()) };
     };
-    // Zero-extended or cut to the operand's length, as the arithmetic operations want it.
+    // Zero-extended or truncated to the operand's length, as the arithmetic operations require.
     let fitted = || (0..operand.len()).map(|i| existing.get(i).copied().unwrap_or(0));
     let bitwise = |f: fn(u8, u8) -> u8| Some(fitted().zip(operand.iter()).map(|(a, b)| f(a, *b)).collect());
     let larger = |wanted: bool| {
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_honour_limit_direction_and_inversion() {
+    fn ranges_respect_limit_direction_and_inversion() {
         let space = space(&[b"a", b"b", b"c", b"d"]);
         let view = View::new(&space, true);
         let keys = |r: RangeOption| view.get_range(&r).into_iter().map(|r| r.key).collect::<Vec<_>>();
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn stamps_are_unreadable_until_the_commit_and_then_in_place() {
+    fn versionstamps_are_unreadable_until_the_commit_and_then_filled_in() {
         let base = Space::new();
         let mut view = View::new(&base, true);
         view.write(Write::Atomic(SetVersionstampedKey, b(b"k..........\x01\0\0\0"), b(b"v")));

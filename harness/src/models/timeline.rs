@@ -1,30 +1,30 @@
-//! A model as a transaction meets it: as it stands where the transaction commits, and as its snapshot shows it.
+//! A model for transactions with snapshot reads: its state at the commit, and its state at the read version.
 //!
-//! A serializable read sees what is there at the commit. A snapshot read sees what was there at the read
-//! version, which may be long ago, and what its own transaction has written since.
+//! A serializable read sees the state at the commit. A snapshot read sees the state at the read version, which may
+//! be older, and the transaction's own writes.
 
 use crate::specimen::At;
 use shaketable_sim::proto::Version;
 use std::{fmt, sync::Arc};
 
-/// A model with its past.
+/// A model with its past states.
 #[derive(Clone)]
 pub struct Timeline<M> {
     now: M,
-    /// What was there from which version on, ascending.
+    /// The past states, each with the version from which on it was valid, ascending.
     past: Vec<(Version, Arc<M>)>,
-    /// The transaction under way: its versionstamp, and what it sees at snapshot.
+    /// The transaction in progress: its versionstamp, and what its snapshot reads see.
     open: Option<([u8; 10], M)>,
 }
 
-/// Only what is there now.
+/// Compares only the current states.
 impl<M: PartialEq> PartialEq for Timeline<M> {
     fn eq(&self, other: &Timeline<M>) -> bool {
         self.now == other.now
     }
 }
 
-/// Only what is there now.
+/// Prints only the current state.
 impl<M: fmt::Debug> fmt::Debug for Timeline<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.now.fmt(f)
@@ -32,13 +32,13 @@ impl<M: fmt::Debug> fmt::Debug for Timeline<M> {
 }
 
 impl<M: Clone> Timeline<M> {
-    /// A model that has always been like this.
+    /// Creates a timeline with this initial state.
     pub fn new(now: M) -> Timeline<M> {
         let past = vec![(Version::MIN, Arc::new(now.clone()))];
         Timeline { now, past, open: None }
     }
 
-    /// Begins a transaction, unless it is the one under way. To be called before each operation.
+    /// Begins a transaction, unless it is already in progress. Must be called before each operation.
     pub fn begin(&mut self, at: &At) {
         if let Some((stamp, _)) = &self.open
             && at.stamp != Some(*stamp)
@@ -55,22 +55,23 @@ impl<M: Clone> Timeline<M> {
         }
     }
 
-    /// What is there.
+    /// The current state.
     pub fn now(&self) -> &M {
         &self.now
     }
 
-    /// What the transaction under way sees at snapshot. One that does not commit stands at its read version.
+    /// What the snapshot reads of the transaction in progress see. A transaction that does not commit is replayed
+    /// at its read version, so that it sees the current state.
     pub fn snapshot(&self) -> &M {
         self.open.as_ref().map_or(&self.now, |(_, seen)| seen)
     }
 
-    /// What a read of either kind sees.
+    /// What a snapshot read or a serializable read sees.
     pub fn seen(&self, snapshot: bool) -> &M {
         if snapshot { self.snapshot() } else { self.now() }
     }
 
-    /// Writes.
+    /// Applies a write of the transaction in progress.
     pub fn write(&mut self, write: impl Fn(&mut M)) {
         if let Some((_, seen)) = &mut self.open {
             write(seen);
@@ -84,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_snapshot_is_as_of_the_read_version_with_the_own_writes() {
+    fn a_snapshot_is_the_state_at_the_read_version_with_own_writes() {
         let at = |version: u8, read| At {
             stamp: Some([0, 0, 0, 0, 0, 0, 0, version, 0, 0]),
             read_version: Some(read),

@@ -1,10 +1,10 @@
 //! The same workloads on a real cluster, whose inner state is not accessible.
 //!
 //! A run uses one prefix ([`Site`]) and touches no key outside of it: its clients get a
-//! [`Prefixed`](prefixed::Prefixed) database. The history is recorded by the clients: each call and its result, and in
-//! each transaction that writes a versionstamped key that shows that it committed ([`recorded`]). The judges read
-//! that history as they read a simulated one. Only conflict ranges are missing, which the C client does not
-//! expose, so that conflict-free operations are not judged.
+//! [`Prefixed`](prefixed::Prefixed) database. The clients record the history: each call with its result. Each
+//! transaction that writes also writes a versionstamped key, which shows whether it committed ([`recorded`]). The
+//! judges read this history like that of a simulated run. Only conflict ranges are missing, because the C client
+//! does not expose them; therefore conflict-free operations are not judged.
 //!
 //! This module is generic over the backend: the tests run it on the simulated cluster.
 

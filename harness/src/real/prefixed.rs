@@ -1,14 +1,19 @@
-//! A keyspace of its own inside of another: every key begins with a prefix that nobody sees.
+//! A separate keyspace within a database: every stored key begins with a prefix, which the application does not
+//! see.
 //!
-//! What runs here uses keys from `""` to `"\xff"` as on an empty cluster, and touches no key outside of the
-//! prefix: options that would let it write system keys are refused. Special keys and system keys are read
-//! where they are.
+//! The application uses keys from `""` to `"\xff"` as on an empty cluster, and touches no key outside of the
+//! prefix: options that permit writes to system keys are refused. Special keys and system keys are read without
+//! the prefix.
 //!
-//! Four things differ from an empty cluster. Keys may be shorter by the prefix's length. A range that
-//! begins at a selector of offset 0 or less, or ends at one of more than 1, is read in two steps, the second
-//! of them only when it is polled: such a selector could leave the prefix. And conflict ranges of selectors that
-//! do leave it reach beyond it, so that a stranger's write there can conflict. Mapped ranges are refused with 2108: a
-//! mapper makes keys that know of no prefix.
+//! Four things differ from an empty cluster:
+//!
+//! * The maximum key length is shorter by the length of the prefix.
+//! * A range that begins at a selector with an offset of 0 or less, or ends at one with an offset of more than 1,
+//!   is read in two steps, because such a selector could leave the prefix. The second step begins only when the
+//!   future is polled.
+//! * Conflict ranges of selectors that do leave the prefix extend beyond it, so that writes of other applications
+//!   can conflict.
+//! * Mapped ranges are refused with 2108, because a mapper creates keys without the prefix.
 
 use crate::pass_on::pass_on;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -22,17 +27,17 @@ use shaketable_layers::tx::{
 };
 use std::{future::Future, time::Duration};
 
-/// Where the user's keys end, and the system's begin.
+/// The end of the user keys and the begin of the system keys.
 const END: &[u8] = b"\xff";
 
-/// The keys from a prefix on.
+/// The keys with a prefix.
 #[derive(Clone, Debug)]
 pub struct Space {
     prefix: Bytes,
     end: Bytes,
 }
 
-/// A database within a prefix of another.
+/// A database within a prefix of another database.
 #[derive(Clone)]
 pub struct Prefixed<D> {
     inner: D,
@@ -47,14 +52,14 @@ pub struct PrefixedTransaction<T> {
 }
 
 impl Space {
-    /// The keys that begin with `prefix`; `None` for one that is empty, or begins among the system's keys.
+    /// The keys that begin with `prefix`; `None` if the prefix is empty or is a system key.
     pub fn new(prefix: impl Into<Bytes>) -> Option<Space> {
         let prefix = prefix.into();
         let end = strinc(&prefix)?;
         (!prefix.is_empty() && &prefix[..] < END).then_some(Space { prefix, end })
     }
 
-    /// Those of them that go on with `name`.
+    /// The keys that continue with `name` after the prefix.
     pub fn below(&self, name: &str) -> Space {
         let prefix: Bytes = [&self.prefix, name.as_bytes()].concat().into();
         // The longer prefix has an end, as the shorter one has.
@@ -67,17 +72,17 @@ impl Space {
         &self.prefix
     }
 
-    /// All of them, as a range.
+    /// The begin and the end of the range of all keys.
     pub fn range(&self) -> (Bytes, Bytes) {
         (self.prefix.clone(), self.end.clone())
     }
 
-    /// All of them, to be read.
+    /// The options to read all keys.
     pub fn all(&self) -> RangeOption {
         RangeOption::new(self.prefix.clone(), self.end.clone())
     }
 
-    /// A key as it is stored. Those of the system stay what they are.
+    /// The stored form of a key. System keys are unchanged.
     fn key(&self, key: &[u8]) -> Bytes {
         match key < END {
             true => [&self.prefix, key].concat().into(),
@@ -85,13 +90,13 @@ impl Space {
         }
     }
 
-    /// An end of a range: that of all keys is the prefix's.
+    /// The stored form of a bound of a range. The end of all user keys becomes the end of the prefix.
     fn bound(&self, key: &[u8]) -> Bytes {
         if key == END { self.end.clone() } else { self.key(key) }
     }
 
-    /// The two ends of a range. None leads from here to the system's keys: that is the system's alone, and
-    /// the client refuses it or finds nothing.
+    /// The stored form of the two bounds of a range. A range that begins at a user key and ends in the system keys
+    /// is replaced by an empty range at its end, which the client refuses or which has no effect.
     fn part(&self, begin: &[u8], end: &[u8]) -> (Bytes, Bytes) {
         match (begin < END, end > END) {
             (true, true) => (Bytes::copy_from_slice(end), Bytes::copy_from_slice(end)),
@@ -103,7 +108,7 @@ impl Space {
         KeySelector::new(self.bound(&selector.key), selector.or_equal, selector.offset)
     }
 
-    /// A stored key as it is seen: one outside is the end that lies in its direction.
+    /// The key without its prefix. A stored key before the prefix becomes `""`, and one after it `"\xff"`.
     pub fn seen(&self, key: Bytes) -> Bytes {
         if key.starts_with(&self.prefix) {
             key.slice(self.prefix.len()..)
@@ -114,8 +119,8 @@ impl Space {
         }
     }
 
-    /// A key with the offset of its versionstamp behind it, as it is stored. One whose offset is none stays
-    /// what it is, for the client to refuse.
+    /// The stored form of a key that ends with the offset of its versionstamp. A key with an invalid offset is
+    /// unchanged, so that the client refuses it.
     fn stamped(&self, key: &[u8]) -> Bytes {
         let stored = || {
             let (name, offset) = key.split_last_chunk::<4>()?;
@@ -134,14 +139,14 @@ impl Space {
 }
 
 impl<D: Database> Prefixed<D> {
-    /// The keys of `inner` that lie in `space`, as a database.
+    /// The keys of `inner` in `space` as a database.
     pub fn new(inner: D, space: Space) -> Prefixed<D> {
         Prefixed { inner, space }
     }
 }
 
 impl<T> PrefixedTransaction<T> {
-    /// The transaction with its keys as they are stored.
+    /// The underlying transaction, which uses stored keys.
     pub fn stored(&self) -> &T {
         &self.inner
     }
@@ -163,8 +168,8 @@ impl<D: Database> Database for Prefixed<D> {
     }
 }
 
-/// Whether a selector may lead out of a prefix that holds its key: backwards for the begin of a range, and
-/// forwards for its end.
+/// Whether a selector may resolve to a key outside of the prefix of its key: before it for the begin of a range,
+/// and after it for the end.
 fn may_leave(selector: &KeySelector, forwards: bool) -> bool {
     selector.key < END && if forwards { selector.offset > 1 } else { selector.offset < 1 }
 }
@@ -289,7 +294,7 @@ impl<T: Transaction> Transaction for PrefixedTransaction<T> {
         self.inner.get_addresses_for_key(&self.space.key(key))
     }
 
-    /// Access to the system's keys, and raw access, are refused: they would lead out of the prefix.
+    /// Refuses access to system keys and raw access, which would permit keys outside of the prefix.
     fn set_option(&self, option: TransactionOption) -> Result<()> {
         match option {
             TransactionOption::AccessSystemKeys | TransactionOption::RawAccess => Err(Error::INVALID_OPTION),
@@ -314,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_go_below_the_prefix_and_come_back() {
+    fn keys_are_stored_with_the_prefix_and_read_without_it() {
         let space = space();
         for key in [&b""[..], b"a", b"\xfe\xff", b"\0"] {
             let stored = space.key(key);
@@ -322,13 +327,13 @@ mod tests {
             assert_eq!(space.seen(stored), key);
         }
         assert_eq!(space.seen("run/6".into()), "");
-        // `0` is what comes after `/`.
+        // `0` is the character after `/`.
         assert_eq!(space.seen("run/70".into()), END);
         assert_eq!(space.seen("run0".into()), END);
     }
 
     #[test]
-    fn no_range_leads_from_the_prefix_to_other_keys() {
+    fn no_range_extends_beyond_the_prefix() {
         let space = space();
         let within = |begin: &[u8], end: &[u8]| {
             let (begin, end) = space.part(begin, end);
@@ -341,17 +346,17 @@ mod tests {
     }
 
     #[test]
-    fn an_offset_moves_with_its_key() {
+    fn a_versionstamp_offset_is_moved_by_the_prefix() {
         let space = space();
         let moved = space.stamped(b"ab##########\x02\0\0\0");
         assert_eq!(&moved[..], b"run/7/ab##########\x08\0\0\0");
         for wrong in [&b"abc"[..], b"ab\xff\xff\xff\xff", b"ab\xff\xff\xff\x7f", b"\xffa\0\0\0\0"] {
-            assert_eq!(space.stamped(wrong), wrong, "stays, for the client to refuse");
+            assert_eq!(space.stamped(wrong), wrong, "unchanged, so that the client refuses it");
         }
     }
 
     #[test]
-    fn a_prefix_that_is_none_is_refused() {
+    fn an_invalid_prefix_is_refused() {
         for wrong in [&b""[..], b"\xff", b"\xff\xff", b"\xff\x02"] {
             assert!(Space::new(wrong).is_none());
         }

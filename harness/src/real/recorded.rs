@@ -1,12 +1,12 @@
-//! A client of a cluster that nobody can look into: what it was told is the history.
+//! A client of a real cluster that records the history.
 //!
-//! Every call is noted as the simulated client notes it, and each transaction that writes also writes an
-//! entry of a log, under its own versionstamp: which attempt it was. Whether an attempt of unknown
-//! outcome has committed, and where, the log says. From both, [`Witness::history`] makes what the judges
-//! read of a simulated run.
+//! Every call is recorded as the simulated client records it. Each transaction that writes also writes an entry
+//! into a log: a key with its versionstamp and the number of the attempt. The log shows whether an attempt with an
+//! unknown outcome committed, and at which version. From both, [`Witness::history`] makes a history like that of a
+//! simulated run.
 //!
-//! What is asked of the database is on the heap: a layer's futures hold it many times over, and threads'
-//! stacks are small.
+//! The futures of the database are boxed: those of a layer contain them many times, and the stacks of threads are
+//! small.
 
 use super::prefixed::{Prefixed, PrefixedTransaction, Space};
 use crate::{pass_on::pass_on, runner::commits_may_land};
@@ -25,12 +25,12 @@ use shaketable_sim::{
 };
 use std::{collections::BTreeMap, future::Future, sync::Arc, time::Duration};
 
-/// What all clients of a run have seen.
+/// The history recorded by all clients of a run.
 #[derive(Default)]
 pub struct Witness(Mutex<History>);
 
 impl Witness {
-    /// The last version at which a client was told that it had committed.
+    /// The highest version at which a commit was acknowledged.
     pub fn latest_commit(&self) -> Version {
         let version = |attempt: &Attempt| match attempt.reported {
             Reported::Committed { version, .. } => version,
@@ -39,15 +39,15 @@ impl Witness {
         self.0.lock().attempts.iter().flatten().map(version).max().unwrap_or(0)
     }
 
-    /// Whether a commit may still land: see [`commits_may_land`].
-    pub fn awaits_landing(&self) -> bool {
+    /// Whether a commit may still take effect: see [`commits_may_land`].
+    pub fn commits_may_land(&self) -> bool {
         commits_may_land(&self.0.lock())
     }
 
-    /// The history, with the log's word for what committed: for each entry its versionstamp and its attempt.
+    /// The history. `log` shows what committed: it has the versionstamp and the attempt of each entry.
     pub fn history(&self, log: &[([u8; 10], AttemptId)]) -> History {
         let mut seen = self.0.lock();
-        // How slow a real cluster may be, and until when, is not known.
+        // A real cluster may be slow at any time.
         let faulty = Some((0, Nanos::MAX));
         let attempts = std::mem::take(&mut seen.attempts);
         let mut history = History { attempts, faulty, ..History::default() };
@@ -75,28 +75,29 @@ impl Witness {
     }
 }
 
-/// The commit version and the place in its batch that a versionstamp holds.
+/// The commit version and the batch index of a versionstamp.
 fn place(stamp: &[u8; 10]) -> (Version, u16) {
     let [a, b, c, d, e, f, g, h, i, j] = *stamp;
     (Version::from_be_bytes([a, b, c, d, e, f, g, h]), u16::from_be_bytes([i, j]))
 }
 
-/// Where a run's transactions say that they have committed.
+/// The log in which a run's transactions record that they committed.
 #[derive(Clone, Debug)]
 pub struct Log(Space);
 
 impl Log {
-    /// The log in a space that nothing else uses.
+    /// Creates a log in a space that is not used for anything else.
     pub fn new(space: Space) -> Log {
         Log(space)
     }
 
-    /// Where its entries are.
+    /// The keys of its entries.
     pub fn space(&self) -> &Space {
         &self.0
     }
 
-    /// The key that the commit makes of an attempt's number: the prefix, the versionstamp, the number.
+    /// The versionstamped key of an attempt's entry: the prefix, ten zero bytes for the versionstamp, the
+    /// attempt's number as four bytes (big-endian), and the offset of the versionstamp.
     fn key(&self, attempt: AttemptId) -> Vec<u8> {
         let prefix = self.0.prefix();
         let mut key = prefix.to_vec();
@@ -106,14 +107,14 @@ impl Log {
         key
     }
 
-    /// Which attempts committed, and where; `None` for a key that is none of the log's.
+    /// The versionstamp and the attempt of an entry; `None` if the key is not an entry of this log.
     pub fn entry(&self, key: &[u8]) -> Option<([u8; 10], AttemptId)> {
         let (stamp, attempt) = key.strip_prefix(&self.0.prefix()[..])?.split_first_chunk()?;
         Some((*stamp, AttemptId(u32::from_be_bytes(attempt.try_into().ok()?))))
     }
 }
 
-/// A client's database, whose calls are noted.
+/// The database of a client, which records its calls.
 #[derive(Clone)]
 pub struct Recorded<D>(Arc<Shared<D>>);
 
@@ -132,7 +133,7 @@ impl<D: Database> Recorded<D> {
         Recorded(Arc::new(Shared { inner, client, log, witness, operation: Mutex::new(None) }))
     }
 
-    /// Names the operation that transactions created from now on belong to.
+    /// Sets the operation to which transactions created from now on belong.
     pub fn set_operation(&self, operation: Option<u32>) {
         *self.0.operation.lock() = operation;
     }
@@ -157,12 +158,12 @@ impl<D: Database> Database for Recorded<D> {
     }
 }
 
-/// The attempt so far. It is left to the history when it has ended, however it does.
+/// The current attempt. It is added to the history when it ends in any way.
 struct Record {
     witness: Arc<Witness>,
     client: ClientId,
     operation: Option<u32>,
-    /// Which attempt of its transaction it is: an answer that comes late is none of the next one's.
+    /// The number of the attempt within its transaction, so that a late reply is not recorded in the next attempt.
     number: u32,
     id: Option<AttemptId>,
     calls: Vec<Call>,
@@ -200,7 +201,7 @@ impl Record {
         }
     }
 
-    /// Leaves this attempt to the history and begins the next.
+    /// Adds this attempt to the history and begins the next one.
     fn next(&mut self) {
         let mut next = Record::new(self.operation, self.client, self.witness.clone());
         next.number = self.number + 1;
@@ -234,7 +235,7 @@ impl Drop for Record {
             calls: std::mem::take(&mut self.calls),
             commit_sent: self.commit_sent,
             outcome_is_final: self.outcome_is_final,
-            // Only the C client knows them.
+            // The C client does not expose them.
             read_ranges: Vec::new(),
             write_ranges: self.waives_conflicts.then(Vec::new),
             reported: self.reported,
@@ -244,7 +245,7 @@ impl Drop for Record {
     }
 }
 
-/// A transaction whose calls are noted.
+/// A transaction that records its calls.
 pub struct RecordedTransaction<D: Database> {
     inner: PrefixedTransaction<D::Transaction>,
     shared: Arc<Shared<D>>,
@@ -266,7 +267,7 @@ impl<D: Database> RecordedTransaction<D> {
         self.shared.inner.env().now().as_nanos() as Nanos
     }
 
-    /// Notes a call; what it answers to is for the answer.
+    /// Records a call. Returns the number of the attempt and the index of the call, for [`replied`](Self::replied).
     fn call(&self, call: Call) -> (u32, usize) {
         let now = self.now();
         let mut record = self.record.lock();
@@ -277,8 +278,8 @@ impl<D: Database> RecordedTransaction<D> {
         (record.number, record.calls.len() - 1)
     }
 
-    /// Notes an answer, and the read version behind it.
-    async fn answered(&self, (number, at): (u32, usize), note: impl FnOnce(&mut Call)) {
+    /// Records the reply to a call, and the read version of the attempt.
+    async fn replied(&self, (number, at): (u32, usize), note: impl FnOnce(&mut Call)) {
         let version = self.inner.get_read_version().boxed().await.ok();
         let mut record = self.record.lock();
         if record.number == number {
@@ -302,7 +303,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
         let (read, this) = (self.inner.get(key, isolation).boxed(), self.clone());
         async move {
             let value = read.await?;
-            this.answered(call, |call| {
+            this.replied(call, |call| {
                 if let Call::Get { answer, .. } = call {
                     *answer = Some(value.clone());
                 }
@@ -321,7 +322,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
         let (read, this) = (self.inner.get_key(selector, isolation).boxed(), self.clone());
         async move {
             let key = read.await?;
-            this.answered(call, |call| {
+            this.replied(call, |call| {
                 if let Call::GetKey { answer, .. } = call {
                     *answer = Some(key.clone());
                 }
@@ -348,7 +349,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
         let (read, this) = (self.inner.get_range(range, iteration, isolation).boxed(), self.clone());
         async move {
             let batch = read.await?;
-            this.answered(call, |call| {
+            this.replied(call, |call| {
                 if let Call::GetRange { answer, .. } = call {
                     *answer = Some((batch.rows.as_slice().into(), batch.more));
                 }
@@ -417,7 +418,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
         Ok(())
     }
 
-    /// Writes the attempt's entry of the log first, if it writes anything.
+    /// Adds the attempt's entry in the log to the transaction, if it writes anything, and commits.
     fn commit(&self) -> impl Future<Output = Result<()>> + Send + use<D> {
         let now = self.now();
         let mut record = self.record.lock();
@@ -482,7 +483,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_key_says_where_an_attempt_committed() {
+    fn a_log_key_has_the_version_and_the_attempt_of_a_commit() {
         let log = Log::new(Space::new("run/log/").expect("a prefix"));
         let key = log.key(AttemptId(0x01020304));
         let stamped = atomic::stamped(
@@ -490,7 +491,7 @@ mod tests {
             &[0, 0, 0, 0, 0, 0, 0, 9, 0, 7],
         );
         let Mutation::Set(key, _) = stamped else { panic!("{stamped:?}") };
-        let (stamp, attempt) = log.entry(&key).expect("the log's");
+        let (stamp, attempt) = log.entry(&key).expect("an entry of the log");
         assert_eq!((place(&stamp), attempt), ((9, 7), AttemptId(0x01020304)));
         assert_eq!(log.entry(b"run/log/short"), None);
         assert_eq!(log.entry(b"other"), None);

@@ -1,4 +1,5 @@
-//! Where a run lives in somebody's cluster: below one prefix, which must be empty before and is afterwards.
+//! The place of a run in a real cluster: the keys with one prefix, which must be empty before the run and is
+//! cleared after it.
 
 use super::{prefixed::Space, recorded::Log};
 use bytes::Bytes;
@@ -7,22 +8,22 @@ use shaketable_layers::tx::{
 };
 use shaketable_sim::history::AttemptId;
 
-/// A prefix for one run.
+/// The prefix of a run.
 #[derive(Clone, Debug)]
 pub struct Site(Space);
 
-/// Why a prefix cannot be had.
+/// Why a prefix cannot be claimed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClaimError {
-    /// Something is there.
+    /// There are keys with this prefix.
     #[error("the prefix {prefix} is not empty: it holds {key}")]
     NotEmpty {
         /// The prefix, escaped.
         prefix: String,
-        /// The first key there, escaped.
+        /// The first of these keys, escaped.
         key: String,
     },
-    /// The cluster's answer.
+    /// An error of FoundationDB.
     #[error(transparent)]
     Fdb(#[from] Error),
 }
@@ -37,19 +38,19 @@ impl RetryError for ClaimError {
 }
 
 impl Site {
-    /// The keys that begin with `prefix`; `None` for one that is empty, or begins among the system's keys.
+    /// The keys that begin with `prefix`; `None` if the prefix is empty or is a system key.
     pub fn new(prefix: impl Into<Bytes>) -> Option<Site> {
         Space::new(prefix).map(Site)
     }
 
-    /// A site of its own below this one, for each name another.
+    /// The site with this name within this one. Sites with different names are disjoint.
     pub fn below(&self, name: &str) -> Site {
         Site(self.0.below(&format!("{name}/")))
     }
 
-    /// The prefix as a person reads it.
+    /// The prefix in readable form.
     pub fn name(&self) -> String {
-        shown(self.0.prefix())
+        show(self.0.prefix())
     }
 
     /// The prefix.
@@ -57,17 +58,17 @@ impl Site {
         self.0.prefix().clone()
     }
 
-    /// Where the workload's own keys are.
+    /// The keys of the workload.
     pub(super) fn data(&self) -> Space {
         self.0.below("data/")
     }
 
-    /// Where transactions say that they have committed.
+    /// The log, in which transactions record that they committed.
     pub(super) fn log(&self) -> Log {
         Log::new(self.0.below("log/"))
     }
 
-    /// The key that says whose the prefix is.
+    /// The key that identifies the owner of the prefix.
     fn owner(&self) -> Bytes {
         self.0.below("owner").prefix().clone()
     }
@@ -75,7 +76,7 @@ impl Site {
     /// The first key of the prefix, if there is one, escaped.
     pub async fn first_key<D: Database>(&self, db: &D) -> Result<Option<String>, Error> {
         let found = db.run(|tx, _| async move { self.first(&tx).await }).await;
-        Ok(found.map_err(|e: RunError<Error>| e.error)?.map(|row| shown(&row.key)))
+        Ok(found.map_err(|e: RunError<Error>| e.error)?.map(|row| show(&row.key)))
     }
 
     async fn first<T: Transaction>(&self, tx: &T) -> Result<Option<KeyValue>, Error> {
@@ -83,15 +84,15 @@ impl Site {
         Ok(tx.get_range_all(range, Isolation::Serializable).await?.pop())
     }
 
-    /// Makes the prefix this run's, if it is empty: of two runs that come at once, one is refused.
+    /// Claims the prefix for this run, if it is empty. Of two concurrent runs one is refused.
     pub(super) async fn claim<D: Database>(&self, db: &D) -> Result<(), ClaimError> {
         let (owner, token) = (&self.owner(), &db.env().random_bytes::<16>());
         let claimed = db.run(|tx, _| async move {
             match self.first(&tx).await? {
-                // An earlier attempt, whose result was unknown.
+                // An earlier attempt with an unknown result committed.
                 Some(row) if row.key == owner && row.value == token[..] => {}
                 Some(row) => {
-                    return Err(ClaimError::NotEmpty { prefix: self.name(), key: shown(&row.key) });
+                    return Err(ClaimError::NotEmpty { prefix: self.name(), key: show(&row.key) });
                 }
                 None => tx.set(owner, token),
             }
@@ -100,7 +101,7 @@ impl Site {
         claimed.await.map_err(|e| e.error)
     }
 
-    /// Clears the prefix, and nothing else.
+    /// Clears the keys with this prefix, and no others.
     pub async fn clear<D: Database>(&self, db: &D) -> Result<(), Error> {
         let cleared = db.run(|tx, _| async move {
             let (begin, end) = self.0.range();
@@ -110,7 +111,7 @@ impl Site {
         cleared.await.map_err(|e| e.error)
     }
 
-    /// Everything that the log and the workload's own keys hold, each without its prefix.
+    /// The contents of the log and of the workload's keys, without their prefixes.
     #[allow(clippy::type_complexity, reason = "two lists of pairs")]
     pub(super) async fn read<D: Database>(
         &self,
@@ -129,7 +130,7 @@ impl Site {
     }
 }
 
-fn shown(key: &[u8]) -> String {
+fn show(key: &[u8]) -> String {
     format!("\"{}\"", key.escape_ascii())
 }
 
@@ -138,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sites_below_one_another_do_not_meet() {
+    fn nested_sites_are_disjoint() {
         let all = Site::new("shaketable/").expect("a prefix");
         let (one, ten) = (all.below("queue/1").0.range(), all.below("queue/10").0.range());
         assert!(one.1 <= ten.0 || ten.1 <= one.0);
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_of_a_site_do_not_meet() {
+    fn the_parts_of_a_site_are_disjoint() {
         let site = Site::new("shaketable/").expect("a prefix");
         let mut parts = [site.data().range(), site.log().space().range(), site.0.below("owner").range()];
         parts.sort();
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn no_site_is_the_whole_keyspace_or_the_system_s() {
+    fn a_site_is_neither_the_whole_keyspace_nor_in_the_system_keys() {
         for wrong in [&b""[..], b"\xff", b"\xff/x", b"\xff\xff"] {
             assert!(Site::new(wrong).is_none());
         }

@@ -1,4 +1,4 @@
-//! A real cluster as the testbed of a run: below one prefix, with clients as tasks of this process.
+//! A real cluster as the testbed of a run: all keys have one prefix, and the clients are tasks of this process.
 
 use super::{
     Site,
@@ -40,23 +40,24 @@ use std::{
     time::Duration,
 };
 
-/// How long a run on a real cluster may take, and what it leaves there.
+/// The time limits of a run on a real cluster, and whether it keeps its keys.
 #[derive(Clone, Copy)]
 pub struct Conditions<'a> {
-    /// How long the cluster may take for a job of the run itself: to claim, to set up, to read the log, to clear.
+    /// How long the cluster may take for each step of the run itself: claiming the prefix, the setup, reading the
+    /// log, the final check, clearing the prefix.
     pub patience: Duration,
-    /// How long clients may take after the plan's time, before they are stuck.
+    /// How long clients may take after the act *hurt* before they count as stuck.
     pub bound: Duration,
-    /// How long a commit whose client did not wait for it can still land.
+    /// How long a commit may still take effect after its client stopped waiting for it.
     pub landing: Duration,
-    /// Whether the keys stay when the run has ended.
+    /// Whether the keys are kept after the run.
     pub keep: bool,
-    /// Whether the run is to end now.
+    /// Returns true once the run should stop.
     pub stop: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl<'a> Conditions<'a> {
-    /// For a cluster that keeps read versions for five seconds.
+    /// The time limits for a cluster that keeps read versions for five seconds.
     pub fn new(keep: bool, stop: &'a (dyn Fn() -> bool + Sync)) -> Conditions<'a> {
         Conditions {
             patience: Duration::from_secs(30),
@@ -72,23 +73,24 @@ impl<'a> Conditions<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
     /// Its prefix is in use.
-    #[error("the prefix {prefix} is not empty: it holds {key}")]
+    #[error("the prefix {prefix} is not empty: it contains {key}")]
     NotEmpty {
         /// The prefix, escaped.
         prefix: String,
-        /// The first key there, escaped.
+        /// The first key with the prefix, escaped.
         key: String,
     },
-    /// The cluster does not reply any more.
+    /// The cluster failed or did not reply in time.
     #[error(
-        "the cluster was lost while {doing}: {why}; {unknown} operations are unknown, and keys may be left below {prefix}"
+        "the cluster was lost while {doing}: {why}; {unknown} operations have an unknown outcome, and keys with the \
+         prefix {prefix} may be left"
     )]
     Lost {
         /// What the run was doing.
         doing: &'static str,
-        /// The error, or that no reply came.
+        /// The error, or that there was no reply.
         why: String,
-        /// How many operations have no known outcome.
+        /// The number of operations with an unknown outcome.
         unknown: usize,
         /// The run's prefix, escaped.
         prefix: String,
@@ -98,10 +100,10 @@ pub enum RunError {
     Interrupted,
 }
 
-/// How often a run looks whether it is to end, nanoseconds.
-const LOOK: Nanos = 50 * MILLISECOND;
+/// How often a run checks whether it should stop, nanoseconds.
+const POLL_INTERVAL: Nanos = 50 * MILLISECOND;
 
-/// A task of this process.
+/// A task of this process as the host of a client.
 struct Task<D: Database>(Recorded<D>);
 
 impl<D: Database> Host for Task<D> {
@@ -126,9 +128,10 @@ impl<D: Database> Host for Task<D> {
     fn event(&self, _: Kind, _: u64, _: u64) {}
 }
 
-/// Performs a plan below `site`, which must be empty and is cleared at the end whatever happens. Each client
-/// works on a database that `open` has opened for it, with options of its own. Of the plan's faults the
-/// deaths of clients are delivered; the others, and the plan's cluster, are ignored.
+/// Performs a plan with the prefix of `site`, which must be empty. It is cleared at the end, also after a failure,
+/// unless `conditions.keep` is set. Each client has its own database, opened with `open`, whose options are not
+/// shared. Of the plan's faults, only the deaths of clients are delivered; the others and the plan's cluster are
+/// ignored.
 pub async fn perform<W: Workload, D: Database>(
     plan: &Plan<W>,
     open: &(dyn Fn() -> Result<D, Error> + Sync),
@@ -151,7 +154,7 @@ pub async fn perform<W: Workload, D: Database>(
         clients: Mutex::default(),
         deaths: AtomicU64::new(0),
     });
-    match access.within_patience("claiming its prefix", site.claim(db)).await? {
+    match access.within_time_limit("claiming its prefix", site.claim(db)).await? {
         Ok(()) => {}
         Err(ClaimError::NotEmpty { prefix, key }) => return Err(RunError::NotEmpty { prefix, key }),
         Err(ClaimError::Fdb(error)) => return Err(access.lost("claiming its prefix", error)),
@@ -163,7 +166,7 @@ pub async fn perform<W: Workload, D: Database>(
         work: Mutex::default(),
         history: OnceLock::new(),
     };
-    // On the heap, as the clients are: these futures are large, and a thread's stack need not be.
+    // Boxed, like the clients: these futures are large, and the stack of the thread may be small.
     let result = Box::pin(runner::perform(plan, testbed)).await;
     if conditions.keep {
         return result;
@@ -172,10 +175,10 @@ pub async fn perform<W: Workload, D: Database>(
     result.and_then(|result| cleared.map(|()| result))
 }
 
-/// How a run reaches the cluster.
+/// The access of a run to the cluster.
 struct Access<'a, W: Workload, D> {
     open: &'a (dyn Fn() -> Result<D, Error> + Sync),
-    /// The run's own database.
+    /// The database of the run itself.
     db: &'a D,
     site: &'a Site,
     conditions: Conditions<'a>,
@@ -212,36 +215,36 @@ impl<W: Workload, D: Database> Access<'_, W, D> {
         }
     }
 
-    /// Waits for work of the run itself, as long as patience lasts.
-    async fn within_patience<T>(
+    /// Waits for a step of the run itself, up to its time limit.
+    async fn within_time_limit<T>(
         &self,
         doing: &'static str,
         work: impl Future<Output = T>,
     ) -> Result<T, RunError> {
-        let patience = self.conditions.patience;
-        match select(pin!(work), self.db.env().sleep(patience)).await {
-            Either::Left((answer, _)) => Ok(answer),
-            Either::Right(_) => Err(self.lost(doing, format!("no answer within {} s", patience.as_secs()))),
+        let limit = self.conditions.patience;
+        match select(pin!(work), self.db.env().sleep(limit)).await {
+            Either::Left((done, _)) => Ok(done),
+            Either::Right(_) => Err(self.lost(doing, format!("no reply within {} s", limit.as_secs()))),
         }
     }
 
-    /// Waits for work whose errors mean that the cluster is lost.
+    /// Waits for a step of the run itself, up to its time limit. An error means that the cluster is lost.
     async fn finished<T>(
         &self,
         doing: &'static str,
         work: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, RunError> {
-        self.within_patience(doing, work).await?.map_err(|error| self.lost(doing, error))
+        self.within_time_limit(doing, work).await?.map_err(|error| self.lost(doing, error))
     }
 
-    /// Waits until no commit can land any more whose client did not wait for it.
+    /// Waits until no commit can take effect any more.
     async fn await_landing(&self) {
-        if self.witness.awaits_landing() {
+        if self.witness.commits_may_land() {
             self.db.env().sleep(self.conditions.landing).await;
         }
     }
 
-    /// Runs a client: again after each of its deaths, which drop everything that it has under way.
+    /// Runs a client, and restarts it after each of its deaths, which drop everything that it has in progress.
     async fn run_client(
         self: Arc<Self>,
         client: Arc<Client<W>>,
@@ -265,11 +268,11 @@ impl<W: Workload, D: Database> Access<'_, W, D> {
     }
 }
 
-/// What is under way on the cluster.
+/// The tasks of a run.
 struct Work<'a> {
     /// The clients that are not done.
     clients: FuturesUnordered<LocalBoxFuture<'a, Result<(), RunError>>>,
-    /// Never ends.
+    /// The auditor, whose future never completes.
     auditor: LocalBoxFuture<'a, Infallible>,
 }
 
@@ -304,7 +307,7 @@ impl<'a, W: Workload, D: Database> Testbed<W> for Real<'a, W, D> {
     {
         let Task(db) = self.access.task(client)?;
         let job = AssertUnwindSafe(Box::pin(job(db))).catch_unwind();
-        match self.access.within_patience(doing, job).await? {
+        match self.access.within_time_limit(doing, job).await? {
             Ok(Ok(done)) => Ok(Job::Done(done)),
             Ok(Err(error)) => Err(self.access.lost(doing, error)),
             Err(panic) => Ok(Job::Panicked(panics::message(&*panic))),
@@ -342,8 +345,8 @@ impl<'a, W: Workload, D: Database> Testbed<W> for Real<'a, W, D> {
                 self.access.await_landing().await;
                 return Err(RunError::Interrupted);
             }
-            let look = pin!(self.access.sleep(LOOK));
-            let others = select(&mut work.auditor, look);
+            let pause = pin!(self.access.sleep(POLL_INTERVAL));
+            let others = select(&mut work.auditor, pause);
             if let Either::Left((Some(ended), _)) = select(work.clients.next(), others).await {
                 ended?;
             }
@@ -360,7 +363,7 @@ impl<'a, W: Workload, D: Database> Testbed<W> for Real<'a, W, D> {
         *self.work.lock() = None;
         self.access.await_landing().await;
         if late {
-            // If the cluster is lost, its clients are not stuck.
+            // If the cluster is lost, the clients are not to blame.
             let alive = self.access.db.run(|tx, _| async move { tx.get_read_version().await });
             let alive = alive.map(|read| read.map_err(|e| e.error));
             self.access.finished("waiting for its clients", alive).await?;
@@ -368,7 +371,7 @@ impl<'a, W: Workload, D: Database> Testbed<W> for Real<'a, W, D> {
         Ok(())
     }
 
-    async fn harvest(&self) -> Result<Result<Vec<Replica>, String>, RunError> {
+    async fn final_state(&self) -> Result<Result<Vec<Replica>, String>, RunError> {
         let read = self.access.site.read(self.access.db);
         let (log, rows) = self.access.finished("reading its log", read).await?;
         self.history.get_or_init(|| self.access.witness.history(&log));

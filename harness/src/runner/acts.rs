@@ -14,30 +14,30 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// Performs a plan on a testbed on which nothing has happened yet. The result has no verdict yet.
+/// Performs a plan on a fresh testbed. The result does not include the claims of layers and workloads yet.
 pub(crate) async fn perform<W: Workload, T: Testbed<W>>(
     plan: &Plan<W>,
     testbed: T,
 ) -> Result<RunResult, T::Lost> {
-    // Setup. The workload writes what it needs on a calm cluster, with no client and no fault at work. Every
-    // version from here on must satisfy the invariants.
+    // Setup. The workload writes its initial data on a calm cluster, without clients and without faults. Every
+    // later version must satisfy the invariants.
     let mut findings = set_up(plan, &testbed).await?;
     let set_up_at = testbed.latest_commit();
 
     // Hurt. The clients do their operations, the auditor reads the invariants, and faults strike. The act ends
-    // when all clients are done, or when the plan's time is over.
+    // when all clients are done or the plan's time has elapsed.
     testbed.begin(Act::Hurt);
     let participants = Participants::of(plan);
     testbed.start(&participants)?;
     testbed.wait(&participants, plan.hurt).await?;
 
-    // Heal. No fault strikes any more, and what they have broken works again. Every client must now end within a
-    // bound: one that does not is stuck.
+    // Heal. Faults stop, and everything that they broke works again. Every client must now finish within a time
+    // limit; a client that does not is stuck.
     testbed.begin(Act::Heal);
     testbed.wait(&participants, testbed.bound()).await?;
 
-    // Check. Nothing works on the cluster, and no commit can land any more: from here on the database is final.
-    // Judges read the history, and a last look compares the database with the model.
+    // Check. No client is running and no commit can take effect any more, so the database is final. The judges
+    // read the history, and the final check compares the database with the model.
     testbed.begin(Act::Check);
     let late = !participants.are_done();
     testbed.quiesce(late).await?;
@@ -46,18 +46,18 @@ pub(crate) async fn perform<W: Workload, T: Testbed<W>>(
     if late {
         findings.push(stuck(plan, &operations, &testbed));
     }
-    let replicas = harvest(&testbed, &mut findings).await?;
+    let replicas = final_state(&testbed, &mut findings).await?;
     let mut audited = {
         let mut audits = participants.audits.lock();
         findings.extend(audits.broken.take().map(|why| Finding::new(Kind::Audit, why)));
         audits.evaluated
     };
     let judged = testbed.history(|history| judge(plan, history, &operations, &replicas, set_up_at));
-    let Judged { findings: judged_so, audited: rebuilt, model } = judged;
-    findings.extend(judged_so);
+    let Judged { findings: found, audited: rebuilt, model } = judged;
+    findings.extend(found);
     audited += rebuilt;
     if let Some(model) = model {
-        findings.extend(last_look(plan, &testbed, model, &findings).await?);
+        findings.extend(final_check(plan, &testbed, model, &findings).await?);
     }
     let counters = testbed.history(|history| count(history, &operations, audited));
     let result = RunResult { findings, counters, ..RunResult::default() };
@@ -72,9 +72,9 @@ async fn set_up<W: Workload, T: Testbed<W>>(plan: &Plan<W>, testbed: &T) -> Resu
     };
     Ok(match testbed.undisturbed(SETTER, "setting up", setup).await? {
         Job::Done(()) => Vec::new(),
-        Job::Failed(error) => vec![Finding::new(Kind::Setup, format!("on a calm cluster: {error}"))],
+        Job::Failed(error) => vec![Finding::new(Kind::Setup, format!("failed on a calm cluster: {error}"))],
         Job::Panicked(message) => vec![Finding::new(Kind::Panic, format!("in setup: {message}"))],
-        Job::TooLong => vec![Finding::new(Kind::Setup, "it does not end on a calm cluster")],
+        Job::TooLong => vec![Finding::new(Kind::Setup, "does not finish on a calm cluster")],
     })
 }
 
@@ -86,23 +86,23 @@ fn stuck<W: Workload, T: Testbed<W>>(
 ) -> Finding {
     let lengths: Vec<usize> = plan.operations.iter().map(Vec::len).collect();
     let waits = judges::live::judge(operations, &lengths, testbed.now());
-    Finding::new(Kind::Live, waits.err().unwrap_or_else(|| "a client has not ended".to_owned()))
+    Finding::new(Kind::Live, waits.err().unwrap_or_else(|| "a client did not finish".to_owned()))
 }
 
-/// What the cluster holds; nothing if it does not come to rest, which is a finding.
-async fn harvest<W: Workload, T: Testbed<W>>(
+/// The final contents of the cluster's replicas. They are empty if the cluster does not settle, which is a finding.
+async fn final_state<W: Workload, T: Testbed<W>>(
     testbed: &T,
     findings: &mut Vec<Finding>,
 ) -> Result<Vec<Replica>, T::Lost> {
-    Ok(testbed.harvest().await?.unwrap_or_else(|why| {
+    Ok(testbed.final_state().await?.unwrap_or_else(|why| {
         findings.push(Finding::new(Kind::Settle, why));
         Vec::new()
     }))
 }
 
-/// Compares the final database with the final model. Only on a cluster that is sound and with every operation ended:
-/// anything else was found before, and would be found here again.
-async fn last_look<W: Workload, T: Testbed<W>>(
+/// Compares the final database with the final model. Does nothing if the cluster failed or a client is stuck: the
+/// comparison would only report the same problem again.
+async fn final_check<W: Workload, T: Testbed<W>>(
     plan: &Plan<W>,
     testbed: &T,
     model: W::Model,
@@ -119,8 +119,8 @@ async fn last_look<W: Workload, T: Testbed<W>>(
     Ok(match testbed.undisturbed(CHECKER, "checking", check).await? {
         Job::Done(Ok(())) => None,
         Job::Done(Err(why)) => Some(Finding::new(Kind::Check, why)),
-        Job::Failed(error) => Some(Finding::new(Kind::Check, format!("could not be read: {error}"))),
+        Job::Failed(error) => Some(Finding::new(Kind::Check, format!("cannot read the database: {error}"))),
         Job::Panicked(message) => Some(Finding::new(Kind::Panic, format!("in the final check: {message}"))),
-        Job::TooLong => Some(Finding::new(Kind::Live, "the final check does not end")),
+        Job::TooLong => Some(Finding::new(Kind::Live, "the final check does not finish")),
     })
 }

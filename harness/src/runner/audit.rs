@@ -1,4 +1,4 @@
-//! The auditor of a run: reads the invariants again and again while clients work.
+//! The auditor of a run: it reads the invariants repeatedly while the clients work.
 
 use super::Host;
 use crate::{panics, workload::Workload};
@@ -11,22 +11,22 @@ use shaketable_sim::{
 };
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
-/// How long the auditor rests between two audits, nanoseconds.
+/// The pause between two audits, nanoseconds.
 const AUDIT_PAUSE: Nanos = 100 * MILLISECOND;
 
-/// What the auditor found.
+/// The results of the auditor.
 #[derive(Default)]
 pub(crate) struct Audits {
-    /// How many audits were evaluated.
+    /// The number of audits evaluated.
     pub(crate) evaluated: u64,
     /// The first broken invariant.
     pub(crate) broken: Option<String>,
 }
 
-/// Audits the cluster again and again, until an invariant is broken.
+/// Audits the cluster repeatedly until an invariant is broken.
 pub(crate) async fn audit<W: Workload, H: Host>(host: H, workload: W, audits: Arc<Mutex<Audits>>) {
     let db = host.database();
-    // An auditor that cannot read gives up on this audit, not on its work.
+    // If the auditor cannot read, it skips this audit and continues with the next one.
     if db.set_option(DatabaseOption::TransactionRetryLimit(20)).is_err() {
         return;
     }

@@ -1,5 +1,5 @@
-//! A client of a run. It opens a session and does its operations one after the other. Some of them it drops before
-//! they have ended, and goes on. When it dies it is started again, and continues with the next operation.
+//! A client of a run. It opens a session and does its operations one after another. It drops some of them before
+//! they finish, and continues. A client that dies is restarted and continues with its next operation.
 
 use super::{Audits, Host};
 use crate::{
@@ -23,35 +23,35 @@ use shaketable_sim::{
 };
 use std::{any::Any, panic::AssertUnwindSafe, pin::pin, sync::Arc};
 
-/// What outlives the death of a client.
+/// The state of a client that survives its death.
 pub(crate) struct Progress<W: Workload> {
     pub(crate) operations: Vec<Operation<W::Answer>>,
     pub(crate) findings: Vec<Finding>,
-    /// Whether the client has nothing left to do.
+    /// Whether the client has finished.
     pub(crate) done: bool,
     pace: Stream,
 }
 
-/// A client: what it has to do, and how far it got.
+/// A client: its planned operations and its progress.
 pub(crate) struct Client<W: Workload> {
     pub(crate) workload: W,
     pub(crate) number: usize,
     planned: Vec<W::Op>,
-    /// The average pause before an operation, nanoseconds.
+    /// The mean pause before an operation, nanoseconds.
     pause: Nanos,
     pub(crate) progress: Mutex<Progress<W>>,
 }
 
-/// Everything that works on a cluster during a run.
+/// The clients and the auditor of a run.
 pub(crate) struct Participants<W: Workload> {
     pub(crate) workload: W,
     pub(crate) clients: Vec<Arc<Client<W>>>,
-    /// What the auditor found so far.
+    /// The results of the auditor so far.
     pub(crate) audits: Arc<Mutex<Audits>>,
 }
 
 impl<W: Workload> Participants<W> {
-    /// The participants that a plan asks for. None of them has begun.
+    /// The participants of a plan. None of them has started.
     pub(crate) fn of(plan: &Plan<W>) -> Participants<W> {
         let seed = Seed(plan.seed);
         let client = |(number, planned): (usize, &Vec<W::Op>)| {
@@ -69,7 +69,7 @@ impl<W: Workload> Participants<W> {
         Participants { workload: plan.configuration.clone(), clients, audits: Arc::default() }
     }
 
-    /// Whether every client has nothing left to do.
+    /// Whether every client has finished.
     pub(crate) fn are_done(&self) -> bool {
         self.clients.iter().all(|client| client.progress.lock().done)
     }
@@ -79,13 +79,13 @@ impl<W: Workload> Participants<W> {
         self.clients.iter().map(|client| client.progress.lock().operations.clone()).collect()
     }
 
-    /// What clients found so far.
+    /// The findings of the clients so far.
     pub(crate) fn findings(&self) -> Vec<Finding> {
         self.clients.iter().flat_map(|client| client.progress.lock().findings.clone()).collect()
     }
 }
 
-/// Runs a client on a host from its start, or from its restart, until it is done or dies.
+/// Runs a client on a host, from its start or restart until it has finished or dies.
 pub(crate) async fn run_client<W: Workload, H: Host>(host: H, client: Arc<Client<W>>) {
     end_abandoned_operation(&host, &client);
     while !client.progress.lock().done {
@@ -104,8 +104,8 @@ pub(crate) async fn run_client<W: Workload, H: Host>(host: H, client: Arc<Client
             host.event(trace::Kind::Call, index as u64, 0);
             client.progress.lock().operations.push(Operation { called, returned: called, outcome: None });
             host.set_operation(Some(index as u32));
-            // On the heap: it is as large as all that the layer calls, and an unoptimized build copies it from
-            // frame to frame of a test thread's small stack.
+            // Boxed: the future contains those of all layer functions that it calls, and an unoptimized build
+            // copies it between the frames of a test thread's small stack.
             let operation = Box::pin(perform::<W, H::Database>(&client.workload, &mut session, op));
             let done = points::in_operation(operation);
             let done = cut_short(&host, AssertUnwindSafe(done).catch_unwind()).await;
@@ -125,14 +125,14 @@ pub(crate) async fn run_client<W: Workload, H: Host>(host: H, client: Arc<Client
             let survived = outcome.is_ok();
             end_operation(&host, &client, outcome);
             if !survived {
-                // A panic may have left the session in any state: open another.
+                // A panic may leave the session in any state: open another one.
                 break;
             }
         }
     }
 }
 
-/// Waits for an operation; `None` when the host has dropped it before its end.
+/// Waits for an operation. Returns `None` if the host dropped it before it finished.
 async fn cut_short<T>(host: &impl Host, operation: impl Future<Output = T>) -> Option<T> {
     match host.cut() {
         None => Some(operation.await),
@@ -144,7 +144,7 @@ async fn cut_short<T>(host: &impl Host, operation: impl Future<Output = T>) -> O
     }
 }
 
-/// Gives the operation that was under way when the client died an unknown outcome.
+/// Marks the operation that was in progress when the client died as having an unknown outcome.
 fn end_abandoned_operation<W: Workload>(host: &impl Host, client: &Client<W>) {
     let mut progress = client.progress.lock();
     if let Some(op) = progress.operations.last_mut()

@@ -1,4 +1,4 @@
-//! The counters of a run, and whether it is too early to count: a commit may still land.
+//! The counters of a run, and whether a commit may still take effect.
 
 use super::Counters;
 use crate::{
@@ -8,11 +8,11 @@ use crate::{
 use shaketable_layers::tx::Error;
 use shaketable_sim::history::{AttemptId, History, Reported};
 
-/// Whether a commit whose client did not wait for it may still land, which it can until its read version has left
-/// the window. After 1021 it cannot: that error is returned once the outcome is decided.
+/// Whether a commit whose client did not wait for its result may still take effect. It can until its read version
+/// is too old. After 1021 it cannot: that error is returned only when the outcome is final.
 pub(crate) fn commits_may_land(history: &History) -> bool {
     history.attempts.iter().any(|attempt| match attempt {
-        // Its client died before it could record it.
+        // The client died before it recorded the attempt.
         None => true,
         Some(attempt) => match attempt.reported {
             Reported::Nothing => attempt.commit_sent.is_some(),
@@ -23,8 +23,8 @@ pub(crate) fn commits_may_land(history: &History) -> bool {
     })
 }
 
-/// Counts what the history and the clients' operations hold. Recoveries and faults are left at zero: the testbed
-/// counts them.
+/// Counts the contents of the history and of the clients' operations. Recoveries and faults stay at zero: the
+/// testbed counts them.
 pub(crate) fn count<A>(history: &History, operations: &[Vec<Operation<A>>], audits: u64) -> Counters {
     let truth = Truth::of(history);
     let mut counters = Counters {
@@ -64,8 +64,8 @@ mod tests {
         proto::{Mutation, Version},
     };
 
-    /// A history of attempts that were told this, each of its own operation unless it is said; those with a version
-    /// are in the log.
+    /// A history of attempts with these results, versions and operations. Attempts with a version are in the log;
+    /// attempts without an operation get one each.
     fn history(attempts: &[(Reported, Option<Version>, Option<u32>)]) -> History {
         let mut story = Story::default();
         for (reported, version, operation) in attempts {
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn attempts_are_counted_by_what_was_told_and_what_is_true() {
+    fn attempts_are_counted_by_reported_result_and_log() {
         let committed = |version| Reported::Committed { version, batch_index: 0 };
         let history = history(&[
             (committed(1), Some(1), None),
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn another_client_s_operation_of_the_same_number_is_no_retry() {
+    fn an_operation_of_another_client_with_the_same_number_is_not_a_retry() {
         let mut story = Story::default();
         for client in [0, 1, 1] {
             let (_, attempt) = story.attempt(0, Vec::new());
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_to_its_fate_may_land() {
+    fn a_commit_whose_result_was_not_awaited_may_land() {
         let land = |reported, change: &dyn Fn(&mut shaketable_sim::history::Attempt)| {
             let mut history = history(&[(reported, None, None)]);
             change(history.attempts[0].as_mut().expect("recorded"));

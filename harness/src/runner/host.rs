@@ -1,4 +1,4 @@
-//! Where a client runs: on a machine of the simulated cluster, or as a task of a process that uses a real one.
+//! Where a client runs: on a machine of the simulated cluster, or as a task of a process that uses a real cluster.
 
 use shaketable_layers::tx::Database;
 use shaketable_sim::{
@@ -11,9 +11,9 @@ use shaketable_sim::{
 };
 use std::{future::Future, sync::Arc};
 
-/// What a client runs on: a database, a clock, and a record of what it does.
+/// The environment of a client: a database, a clock, and an event stream.
 pub(crate) trait Host {
-    /// The database it works on.
+    /// The type of the database.
     type Database: Database;
 
     /// The client's database.
@@ -25,10 +25,10 @@ pub(crate) trait Host {
     /// Completes after `duration`.
     fn sleep(&self, duration: Nanos) -> impl Future<Output = ()>;
 
-    /// Names the operation that transactions created from now on belong to.
+    /// Sets the operation to which transactions created from now on belong.
     fn set_operation(&self, operation: Option<u32>);
 
-    /// Where to drop the next operation while its client goes on; `None` to let it finish.
+    /// Where to drop the next operation while its client continues; `None` to let it finish.
     fn cut(&self) -> Option<Cut> {
         None
     }

@@ -1,4 +1,4 @@
-//! Lets the judges read what a run left behind.
+//! Calls the judges with the recorded data of a run.
 
 use crate::{
     finding::{Finding, Kind},
@@ -10,17 +10,17 @@ use crate::{
 use shaketable_sim::{history::History, proto::Version};
 use std::panic::AssertUnwindSafe;
 
-/// What the judges conclude.
+/// The results of the judges.
 pub(super) struct Judged<M> {
-    /// What they found.
+    /// Their findings.
     pub(super) findings: Vec<Finding>,
-    /// How many versions were audited.
+    /// The number of versions audited.
     pub(super) audited: u64,
     /// The sequential model after the last operation, if every answer fits.
     pub(super) model: Option<M>,
 }
 
-/// Judges a run. Audits begin at `set_up_at`, the version at which the workload had been set up.
+/// Judges a run. Audits start at `set_up_at`, the version of the last commit of the setup.
 pub(super) fn judge<W: Workload>(
     plan: &Plan<W>,
     history: &History,

@@ -1,4 +1,4 @@
-//! What a run leaves behind, as plain data.
+//! The result of a run, as plain data.
 
 use crate::finding::{Finding, Verdict};
 use serde::{Deserialize, Serialize};
@@ -6,26 +6,26 @@ use shaketable_layers::points::Seen;
 use shaketable_sim::{faults::Family, rt::Nanos, trace::Event};
 use std::collections::BTreeMap;
 
-/// What was counted in a run, or over a sweep.
+/// The counters of a run or of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Operations called.
     pub operations: u64,
-    /// Operations whose outcome stayed unknown to their client.
+    /// Operations whose outcome remained unknown to their client.
     pub unknown_operations: u64,
-    /// Transactions that committed and wrote.
+    /// Transactions with writes that committed.
     pub committed: u64,
     /// Attempts.
     pub attempts: u64,
-    /// Attempts that followed a failed one of the same operation.
+    /// Attempts that followed another attempt of the same operation.
     pub retries: u64,
-    /// 1020 told.
+    /// Attempts that failed with 1020.
     pub conflicts: u64,
-    /// 1021 told, and it had committed.
+    /// Attempts that failed with 1021 and had committed.
     pub unknown_committed: u64,
-    /// 1021 told, and it had not.
+    /// Attempts that failed with 1021 and had not committed.
     pub unknown_not_committed: u64,
-    /// 1031, 1039 or a dropped commit, and it committed all the same.
+    /// Attempts that failed with 1031 or 1039, or whose commit was dropped, and that committed nevertheless.
     pub late_landings: u64,
     /// Audits evaluated.
     pub audits: u64,
@@ -36,7 +36,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Adds another run's.
+    /// Adds the counters of another run.
     pub fn add(&mut self, other: &Counters) {
         self.operations += other.operations;
         self.unknown_operations += other.unknown_operations;
@@ -55,24 +55,24 @@ impl Counters {
     }
 }
 
-/// Everything a run leaves behind.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct RunResult {
-    /// What the judges found.
+    /// The findings of the judges and of the runner.
     pub findings: Vec<Finding>,
-    /// What was counted.
+    /// The counters.
     pub counters: Counters,
-    /// The hash over the whole event stream, the final keyspace included.
+    /// The hash of the whole event stream, which includes the final keyspace.
     pub event_hash: u64,
-    /// How many events there were.
+    /// The number of events.
     pub events: u64,
     /// The virtual time of the run, nanoseconds.
     pub virtual_time: Nanos,
-    /// What was seen of the claims in layer and workload code.
+    /// How often the claims in layer and workload code were evaluated and held.
     pub points: BTreeMap<&'static str, Seen>,
     /// The events, if they were kept.
     pub trace: Vec<Event>,
-    /// What clients did and what struck them, as text, if events were kept.
+    /// The operations, transactions and faults as text, if events were kept.
     pub transcript: String,
 }
 

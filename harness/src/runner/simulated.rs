@@ -35,14 +35,14 @@ use shaketable_sim::{
 };
 use std::{convert::Infallible, panic::AssertUnwindSafe, sync::Arc};
 
-/// How often a waiting act looks whether it is over, nanoseconds.
-const LOOK: Nanos = 10 * MILLISECOND;
+/// How often a waiting act checks whether it is over, nanoseconds.
+const POLL_INTERVAL: Nanos = 10 * MILLISECOND;
 
-/// The node number under which the run itself appears in the event stream.
+/// The node number of the run itself in the event stream.
 const SUPERVISOR: NodeId = NodeId(0);
 
-/// Performs a plan on a simulated cluster. With `keep_trace` the result has the transcript and every event. Never panics: a panic
-/// of the simulated cluster is a finding.
+/// Performs a plan on a simulated cluster. With `keep_trace` the result has the transcript and every event. Never
+/// panics: a panic of the simulated cluster is a finding.
 pub fn run<W: Workload>(plan: &Plan<W>, keep_trace: bool) -> RunResult {
     let run = async {
         let testbed = Simulated::start(plan, keep_trace).await;
@@ -149,9 +149,9 @@ impl<W: Workload> Testbed<W> for Simulated<'_> {
             let (name, client) = (format!("client-{}", client.number), client.clone());
             self.world.add_machine(Class::Client, &name, move |world, node| {
                 let client = client.clone();
-                // Boxed: a client is large, and the runtime moves what it starts over the stack several times.
+                // Boxed: a client is large, and the runtime moves a new task on the stack several times.
                 Box::pin(async move {
-                    // On the machine, whose death ends what the database has started.
+                    // Created on the machine, so that its death ends the tasks of the database.
                     let id = ClientId(client.number as u16);
                     let db = SimDatabase::new(world.clone(), node, id, controller);
                     run_client(Machine { world, node, db }, client).await;
@@ -176,7 +176,7 @@ impl<W: Workload> Testbed<W> for Simulated<'_> {
     async fn wait(&self, participants: &Participants<W>, duration: Nanos) -> Result<(), Infallible> {
         let ends = self.world.clock.now() + duration;
         while !participants.are_done() && self.world.clock.now() < ends {
-            self.world.clock.sleep(LOOK).await;
+            self.world.clock.sleep(POLL_INTERVAL).await;
         }
         Ok(())
     }
@@ -187,7 +187,7 @@ impl<W: Workload> Testbed<W> for Simulated<'_> {
 
     async fn quiesce(&self, late: bool) -> Result<(), Infallible> {
         let auditor = self.auditor.lock().take();
-        // Clients that are done have nothing under way.
+        // Clients that are done have no transaction in progress.
         let ended = if late { self.world.machines(Class::Client) } else { auditor.into_iter().collect() };
         ended.into_iter().for_each(|node| self.world.kill(node));
         let may_land = commits_may_land(&self.world.history.lock());
@@ -199,7 +199,7 @@ impl<W: Workload> Testbed<W> for Simulated<'_> {
         Ok(())
     }
 
-    async fn harvest(&self) -> Result<Result<Vec<Replica>, String>, Infallible> {
+    async fn final_state(&self) -> Result<Result<Vec<Replica>, String>, Infallible> {
         let settled = self.world.clock.timeout(judges::live::BOUND, self.cluster.settle()).await;
         Ok(settled
             .map(|()| self.cluster.final_state())
@@ -222,7 +222,7 @@ impl<W: Workload> Testbed<W> for Simulated<'_> {
         let keyspace = rows.fold(0, |hash, (key, value)| hash_bytes(hash_bytes(hash, key), value));
         let keys = replicas.iter().map(|replica| replica.rows.len() as u64).sum();
         world.event(SUPERVISOR, Kind::Keyspace, keyspace, keys);
-        // Generation 0 is what the first one recovers from.
+        // Generation 0 is the state from which the first generation recovers.
         let generations = world.history.lock().ended.keys().filter(|generation| **generation > 0).count();
         result.counters.recoveries = generations as u64;
         result.counters.faults = world.faults.delivered();

@@ -1,4 +1,4 @@
-//! What surrounds a run on any testbed: its panics become findings, and its claims are recorded.
+//! The frame of a run on any testbed: panics become findings, and claims are recorded.
 
 use super::RunResult;
 use crate::{
@@ -8,7 +8,8 @@ use crate::{
 use shaketable_layers::points;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Performs a run, and records the claims that layers and workloads make in it. A panic that nothing else caught is a finding about the simulator.
+/// Performs a run, and records the claims that layers and workloads make in it. A panic that was not caught
+/// elsewhere is a finding about the simulator.
 pub(crate) fn supervised<E>(perform: impl FnOnce() -> Result<RunResult, E>) -> Result<RunResult, E> {
     points::install();
     let performed = panics::recorded(|| catch_unwind(AssertUnwindSafe(perform)));

@@ -1,4 +1,4 @@
-//! What a run is performed on: a simulated cluster ([`simulated`](super::simulated)), or a real one
+//! The cluster on which a run is performed: a simulated one ([`simulated`](super::simulated)) or a real one
 //! ([`real`](crate::real)).
 
 use super::{Participants, RunResult};
@@ -15,7 +15,7 @@ use shaketable_sim::{
 };
 use std::future::Future;
 
-/// The acts of a run, as the event stream numbers them.
+/// The acts of a run, with their numbers in the event stream.
 #[derive(Clone, Copy)]
 pub(crate) enum Act {
     Setup = 1,
@@ -24,36 +24,36 @@ pub(crate) enum Act {
     Check = 4,
 }
 
-/// The auditor's client number. Numbers from here on are far from those of a workload's clients.
+/// The client number of the auditor. A workload has far fewer clients than this number.
 pub(crate) const AUDITOR: ClientId = ClientId(1_000);
-/// The number of the client that sets the workload up.
+/// The client number of the setup.
 pub(crate) const SETTER: ClientId = ClientId(1_001);
-/// The number of the client that does the final check.
+/// The client number of the final check.
 pub(crate) const CHECKER: ClientId = ClientId(1_002);
 
-/// How a job of the run itself ended.
+/// How the setup or the final check ended.
 pub(crate) enum Job<T> {
     Done(T),
     Failed(Error),
-    /// With this message.
+    /// The message of the panic.
     Panicked(String),
     TooLong,
 }
 
-/// A cluster that a run is performed on. A method that returns [`Lost`](Testbed::Lost) ends the run.
+/// A cluster on which a run is performed. A method that returns [`Lost`](Testbed::Lost) ends the run.
 pub(crate) trait Testbed<W: Workload> {
     /// The database of a client.
     type Database: Database;
-    /// Why a run cannot be completed, although nothing is wrong with the layer.
+    /// Why a run cannot be completed, for reasons other than the layer.
     type Lost;
 
-    /// Time since the testbed began.
+    /// Time since the testbed was created.
     fn now(&self) -> Nanos;
 
-    /// Begins an act after the setup, which begins with the testbed. *Heal* ends all faults.
+    /// Begins an act. The first act, *setup*, begins when the testbed is created. *Heal* ends all faults.
     fn begin(&self, act: Act);
 
-    /// Runs a job of the run itself, as a client that no fault strikes.
+    /// Runs the setup or the final check as a client that no fault affects.
     fn undisturbed<T, F>(
         &self,
         client: ClientId,
@@ -70,27 +70,28 @@ pub(crate) trait Testbed<W: Workload> {
     /// Starts the clients, the auditor, and the faults.
     fn start(&self, participants: &Participants<W>) -> Result<(), Self::Lost>;
 
-    /// Waits until all clients are done, at most for `duration`.
+    /// Waits until all clients are done, but no longer than `duration`.
     fn wait(
         &self,
         participants: &Participants<W>,
         duration: Nanos,
     ) -> impl Future<Output = Result<(), Self::Lost>>;
 
-    /// How long clients may take after the last fault, nanoseconds.
+    /// How long clients may take after faults have ended, nanoseconds.
     fn bound(&self) -> Nanos;
 
-    /// Ends the auditor and what is left of the clients, and waits until none of their commits can still land.
-    /// `late` says that some client is not done.
+    /// Stops the auditor and the remaining clients, and waits until none of their commits can still take effect.
+    /// `late` is true if some client is not done.
     fn quiesce(&self, late: bool) -> impl Future<Output = Result<(), Self::Lost>>;
 
-    /// Waits until the cluster is at rest, and returns what it holds. The inner error says what does not come to rest.
-    fn harvest(&self) -> impl Future<Output = Result<Result<Vec<Replica>, String>, Self::Lost>>;
+    /// Waits until the cluster has settled, and returns the contents of its replicas. The inner error describes
+    /// what does not settle.
+    fn final_state(&self) -> impl Future<Output = Result<Result<Vec<Replica>, String>, Self::Lost>>;
 
-    /// Reads the history. On a real cluster it is complete only after [`harvest`](Testbed::harvest).
+    /// Reads the history. On a real cluster it is complete only after [`final_state`](Testbed::final_state).
     fn history<T>(&self, read: impl FnOnce(&History) -> T) -> T;
 
-    /// Ends the testbed, and adds to the result what only the testbed counts and records.
+    /// Shuts the testbed down, and adds the data that only the testbed has to the result.
     fn close(
         self,
         plan: &Plan<W>,

@@ -1,5 +1,5 @@
 //! The transcript of a run, for the author of a layer: operations, the reads and writes of their transactions with
-//! decoded keys, why commits failed, and faults by name.
+//! decoded keys, the reasons why commits failed, and faults by name.
 
 use super::testbed::{AUDITOR, CHECKER, SETTER};
 use crate::{
@@ -23,19 +23,19 @@ use shaketable_sim::{
 };
 use std::fmt::Write;
 
-/// At most this many rows of a range read are shown.
+/// The maximum number of rows of a range read that are shown.
 const MOST_ROWS: usize = 8;
-/// At most this many bytes of a key or value are shown.
+/// The maximum number of bytes of a key or value that are shown.
 const MOST_BYTES: usize = 64;
 
-/// A line to come, or several of one moment.
+/// One or more lines of the transcript, at one point in time.
 struct Entry {
     at: Nanos,
     who: String,
     text: String,
 }
 
-/// Writes the transcript of a run on a simulated cluster. `machine` names a machine of the cluster.
+/// Writes the transcript of a run on a simulated cluster. `machine` returns the name of a machine of the cluster.
 pub(super) fn transcript<W: Workload>(
     plan: &Plan<W>,
     operations: &[Vec<Operation<W::Answer>>],
@@ -61,7 +61,7 @@ pub(super) fn transcript<W: Workload>(
         entries.extend(attempt.map(|attempt| of_attempt(id, attempt, history, &truth)));
     }
     entries.extend(returns);
-    // Stable: within one moment an operation begins, then its attempts end, then it returns.
+    // A stable sort: at equal times an operation begins, then its attempts end, then it returns.
     entries.sort_by_key(|entry| entry.at);
     entries.iter().fold(String::new(), |mut text, Entry { at, who, text: entry }| {
         for (i, line) in entry.lines().enumerate() {
@@ -88,7 +88,7 @@ fn of_event(event: &Event, machine: impl Fn(NodeId) -> String) -> Option<Entry> 
         Kind::Pause => format!("{} is paused", machine(event.node)),
         Kind::Resume => format!("{} is resumed", machine(event.node)),
         Kind::RecoveryBegin if event.a > 1 => "a recovery begins".to_owned(),
-        Kind::RecoveryEnd if event.a > 1 => format!("the recovery has ended, at version {}", event.b),
+        Kind::RecoveryEnd if event.a > 1 => format!("the recovery ends at version {}", event.b),
         Kind::Act => format!("-- {} --", ["setup", "hurt", "heal", "check"].get(event.a as usize - 1)?),
         _ => return None,
     };
@@ -122,7 +122,7 @@ fn of_attempt(id: usize, attempt: &Attempt, history: &History, truth: &Truth) ->
     }
     let end = match attempt.reported {
         Reported::Nothing if attempt.commit_sent.is_some() => {
-            format!("dropped during its commit{}", fate(id, truth))
+            format!("dropped during its commit{}", final_outcome(id, truth))
         }
         Reported::Nothing => "dropped".to_owned(),
         Reported::ReadOnly => "committed, read-only".to_owned(),
@@ -131,7 +131,7 @@ fn of_attempt(id: usize, attempt: &Attempt, history: &History, truth: &Truth) ->
             format!("failed: {}{}", Error::NOT_COMMITTED, conflict(attempt, history, truth))
         }
         Reported::Failed(error) if error.leaves_commit_unknown() && attempt.commit_sent.is_some() => {
-            format!("failed: {error}{}", fate(id, truth))
+            format!("failed: {error}{}", final_outcome(id, truth))
         }
         Reported::Failed(error) => format!("failed: {error}"),
     };
@@ -146,15 +146,15 @@ fn who(client: ClientId) -> String {
     }
 }
 
-/// What became of a commit whose client did not learn it.
-fn fate(id: usize, truth: &Truth) -> String {
+/// The final outcome of a commit whose client does not know it.
+fn final_outcome(id: usize, truth: &Truth) -> String {
     match truth.place(AttemptId(id as u32)) {
         Some((version, _)) => format!("; it committed at version {version}"),
         None => "; it did not commit".to_owned(),
     }
 }
 
-/// The write that an attempt conflicted with.
+/// The write with which an attempt conflicted.
 fn conflict(attempt: &Attempt, history: &History, truth: &Truth) -> String {
     let since = attempt.read_version.unwrap_or(Version::MAX);
     let later = truth.entries.iter().filter(|entry| entry.version > since);
@@ -226,7 +226,7 @@ fn of_call(call: &Call) -> String {
         Call::Write(Mutation::Set(at, to)) => format!("set {} = {}", key(at), value(to)),
         Call::Write(Mutation::ClearRange(cleared)) => format!("clear {}", range(cleared)),
         Call::Write(Mutation::Atomic(at, operand, op)) => {
-            // The last four bytes are where the versionstamp goes.
+            // The last four bytes are the offset of the versionstamp.
             let (at, operand) = match op {
                 MutationType::SetVersionstampedKey => {
                     (at.len().checked_sub(4).map_or(&at[..], |end| &at[..end]), &operand[..])
@@ -260,19 +260,19 @@ fn range(range: &KeyRange) -> String {
     format!("{} to {}", key(&range.begin), key(&range.end))
 }
 
-/// A key, decoded if it is a packed tuple. What follows the longest tuple is shown as bytes.
+/// A key, decoded if it is a packed tuple, or a packed tuple and one more byte.
 fn key(bytes: &[u8]) -> String {
     tuple(bytes)
         .or_else(|| {
-            // The end of a tuple's range, and the key after a tuple.
+            // The end of a tuple's range, or the key after a tuple.
             let (last, head) = bytes.split_last()?;
             tuple(head).map(|tuple| format!("{tuple}\\x{last:02x}"))
         })
         .unwrap_or_else(|| raw(bytes))
 }
 
-/// A value. Only what begins with text or bytes and has no null is taken for a tuple: other encodings can look like
-/// tuples of numbers.
+/// A value. It is decoded as a tuple only if its first element is text or bytes and it contains no null, because
+/// other encodings can look like tuples of numbers.
 fn value(bytes: &[u8]) -> String {
     let text = || std::str::from_utf8(bytes).ok().filter(|text| !text.chars().any(char::is_control));
     match bytes {
@@ -343,12 +343,12 @@ mod tests {
         assert_eq!(key(&pack(&(stamp, (true, 2.5)))), "(versionstamp 258.3/4, (true, 2.5))");
         assert_eq!(key(b"plain \x80"), r#""plain \x80""#);
         assert_eq!(key(b""), r#""""#);
-        // Nested more deeply than a stack bears.
+        // Nested too deeply to be decoded on the stack.
         assert!(key(&[5; 9_000]).ends_with("... (9000 bytes)\""));
     }
 
     #[test]
-    fn values_are_shown_by_what_they_can_be() {
+    fn values_are_shown_as_text_number_tuple_or_bytes() {
         assert_eq!(value(b"paid"), r#""paid""#);
         assert_eq!(value(&7_i64.to_le_bytes()), r#""\x07\x00\x00\x00\x00\x00\x00\x00" (7)"#);
         assert_eq!(value(&pack(&("a", 1_000))), r#"("a", 1000)"#);
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_shown_by_their_ends_or_their_only_key() {
+    fn ranges_are_shown_as_two_ends_or_one_key() {
         let to = |begin: &[u8], end: &[u8]| {
             range(&KeyRange::new(Bytes::copy_from_slice(begin), Bytes::copy_from_slice(end)))
         };

@@ -1,10 +1,10 @@
-//! A watchdog on the wall clock: it names the seed of a run that does not end.
+//! A watchdog on the wall clock, which prints the seed of a run that does not end.
 //!
-//! What loops without waiting while it uses its database, or the simulated cluster's clock, is ended by the
-//! simulator itself and becomes a finding of its seed. What loops without either cannot be ended from
-//! outside: somebody has to know which run it is. Nothing here decides anything inside a run.
+//! The simulator ends code that loops without waiting while it uses its database or the clock of the simulated
+//! cluster, and reports it as a finding of the seed. A loop that uses neither cannot be interrupted; the watchdog
+//! then shows which run it is in. It has no effect on runs.
 
-#![allow(clippy::disallowed_methods, reason = "a watchdog that looked at virtual time would stop with it")]
+#![allow(clippy::disallowed_methods, reason = "virtual time stops when a run loops")]
 
 use std::{
     collections::BTreeMap,
@@ -13,62 +13,62 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a run may take before it is named, on the wall.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a run may take, in real time, before it is reported.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// The runs under way.
+/// The runs in progress.
 struct Watchdog {
-    patience: Duration,
-    tell: Box<dyn Fn(&str) + Send + Sync>,
+    time_limit: Duration,
+    report: Box<dyn Fn(&str) + Send + Sync>,
     runs: Mutex<Runs>,
 }
 
 #[derive(Default)]
 struct Runs {
-    begun: u64,
-    under_way: BTreeMap<u64, Run>,
+    started: u64,
+    running: BTreeMap<u64, Run>,
 }
 
 struct Run {
     name: String,
     since: Instant,
-    told: bool,
+    reported: bool,
 }
 
 impl Watchdog {
-    fn new(patience: Duration, tell: impl Fn(&str) + Send + Sync + 'static) -> Watchdog {
-        Watchdog { patience, tell: Box::new(tell), runs: Mutex::default() }
+    fn new(time_limit: Duration, report: impl Fn(&str) + Send + Sync + 'static) -> Watchdog {
+        Watchdog { time_limit, report: Box::new(report), runs: Mutex::default() }
     }
 
     fn runs(&self) -> MutexGuard<'_, Runs> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Names each run that has taken too long, once.
-    fn look(&self) {
+    /// Reports each run that takes too long, once.
+    fn check(&self) {
         let mut late = Vec::new();
-        for run in self.runs().under_way.values_mut() {
-            if !run.told && run.since.elapsed() >= self.patience {
-                run.told = true;
-                late.push(format!("still running after {} s: {}", self.patience.as_secs(), run.name));
+        for run in self.runs().running.values_mut() {
+            if !run.reported && run.since.elapsed() >= self.time_limit {
+                run.reported = true;
+                late.push(format!("still running after {} s: {}", self.time_limit.as_secs(), run.name));
             }
         }
-        late.iter().for_each(|line| (self.tell)(line));
+        late.iter().for_each(|line| (self.report)(line));
     }
 
     fn watch<T>(&self, name: String, run: impl FnOnce() -> T) -> T {
         let id = {
             let mut runs = self.runs();
-            runs.begun += 1;
-            let id = runs.begun;
-            runs.under_way.insert(id, Run { name, since: Instant::now(), told: false });
+            runs.started += 1;
+            let id = runs.started;
+            runs.running.insert(id, Run { name, since: Instant::now(), reported: false });
             id
         };
         /// Ends the watch, also when the run panics.
         struct Ended<'a>(&'a Watchdog, u64);
         impl Drop for Ended<'_> {
             fn drop(&mut self) {
-                self.0.runs().under_way.remove(&self.1);
+                self.0.runs().running.remove(&self.1);
             }
         }
         let _ended = Ended(self, id);
@@ -76,19 +76,19 @@ impl Watchdog {
     }
 }
 
-/// Does a run, and prints a line to standard error if it takes longer than a minute: `name` should be what
-/// replays it.
+/// Performs a run, and prints a line to standard error if it takes longer than a minute. `name` should contain the
+/// command that replays the run.
 pub(super) fn watched<T>(name: String, run: impl FnOnce() -> T) -> T {
     static WATCHDOG: OnceLock<Watchdog> = OnceLock::new();
     static THREAD: OnceLock<()> = OnceLock::new();
-    #[allow(clippy::print_stderr, reason = "whoever waits for the run must learn of it now")]
-    let watchdog = WATCHDOG.get_or_init(|| Watchdog::new(PATIENCE, |line| eprintln!("{line}")));
+    #[allow(clippy::print_stderr, reason = "the user who waits for the run needs the message now")]
+    let watchdog = WATCHDOG.get_or_init(|| Watchdog::new(TIME_LIMIT, |line| eprintln!("{line}")));
     THREAD.get_or_init(|| {
-        // Without a thread nobody is told, and nothing else changes.
+        // If the thread cannot be started, only the message is missing.
         let _ = thread::Builder::new().name("watchdog".into()).spawn(move || {
             loop {
-                thread::park_timeout(PATIENCE / 12);
-                watchdog.look();
+                thread::park_timeout(TIME_LIMIT / 12);
+                watchdog.check();
             }
         });
     });
@@ -101,26 +101,26 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn a_run_that_takes_too_long_is_named_once() {
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let heard = told.clone();
+    fn a_run_that_takes_too_long_is_reported_once() {
+        let reported = Arc::new(Mutex::new(Vec::new()));
+        let lines = reported.clone();
         let watchdog = Watchdog::new(Duration::ZERO, move |line| {
-            heard.lock().unwrap().push(line.to_owned());
+            lines.lock().unwrap().push(line.to_owned());
         });
         watchdog.watch("replay queue 17".into(), || {
-            watchdog.look();
-            watchdog.look();
+            watchdog.check();
+            watchdog.check();
         });
-        watchdog.look();
-        assert_eq!(*told.lock().unwrap(), ["still running after 0 s: replay queue 17"]);
-        let patient = Watchdog::new(Duration::from_secs(3_600), |line| panic!("{line}"));
-        patient.watch("replay queue 18".into(), || patient.look());
+        watchdog.check();
+        assert_eq!(*reported.lock().unwrap(), ["still running after 0 s: replay queue 17"]);
+        let watchdog = Watchdog::new(Duration::from_secs(3_600), |line| panic!("{line}"));
+        watchdog.watch("replay queue 18".into(), || watchdog.check());
     }
 
     #[test]
-    fn a_run_that_has_ended_is_not_named() {
+    fn a_run_that_has_ended_is_not_reported() {
         let watchdog = Watchdog::new(Duration::ZERO, |line| panic!("{line}"));
         watchdog.watch("replay queue 17".into(), || {});
-        watchdog.look();
+        watchdog.check();
     }
 }

@@ -45,7 +45,7 @@ pub fn record(arguments: &RecordArguments) -> Result<Conclusion, Refusal> {
     };
     let paths = KINDS.map(|kind| folder.join(format!("{kind}.jsonl")));
     if let Some(path) = paths.iter().find(|path| path.exists()) {
-        refuse!("{} exists: record into a folder of its own", path.display());
+        refuse!("{} exists: choose another folder", path.display());
     }
     let backend = Backend::open(&(&arguments.cluster).into(), Profile::Calm)?;
     if let Err(error) = std::fs::create_dir_all(folder) {
@@ -72,7 +72,7 @@ pub fn record(arguments: &RecordArguments) -> Result<Conclusion, Refusal> {
         target.write(&lines.collect::<String>())?;
         summary += &format!("{kind}: {}", text::plural(cases.len() as u64, "case", "cases"));
         if *unstable > 0 {
-            summary += &format!(", and {unstable} left out, which answered differently when asked again");
+            summary += &format!(", and {unstable} left out because their results varied");
         }
         summary += "\n";
     }

@@ -37,7 +37,7 @@ pub fn contract(arguments: &ContractArguments) -> Result<Conclusion, Refusal> {
     };
     if verdicts.is_empty() && interrupted.is_none() {
         refuse!(
-            "no promise has {filter:?} in its name: the sections are {}",
+            "no promise contains {filter:?} in its name: the sections are {}",
             contract::SECTIONS.join("/, ") + "/"
         );
     }

@@ -1,4 +1,4 @@
-//! The judges of a workload are shown histories of a register, sound and broken ones.
+//! Tests of the judges of a workload, with sound and broken histories of a register.
 
 use super::{Story, set};
 use crate::{
@@ -17,12 +17,15 @@ use shaketable_sim::{
     seed::Stream,
 };
 
-/// One register, of which reads may be old, answers may be early, and writes promise not to conflict, if it says so.
+/// A workload with one register.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Register {
+    /// Whether reads may be stale.
     stale: bool,
+    /// Whether effects may commit after the return.
     late: bool,
-    free: bool,
+    /// Whether writes promise not to conflict.
+    conflict_free: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,10 +36,10 @@ enum Op {
 
 impl Workload for Register {
     type Op = Op;
-    /// What was read.
+    /// The value read.
     type Answer = Option<String>;
     type Session<D: Database> = ();
-    /// What it holds, and the stamp of its last write.
+    /// Its value, and the versionstamp of its last write.
     type Model = (Option<String>, Option<[u8; 10]>);
 
     const NAME: &'static str = "register";
@@ -55,7 +58,7 @@ impl Workload for Register {
         Just(Vec::new()).boxed()
     }
     fn is_conflict_free(&self, op: &Op) -> bool {
-        self.free && matches!(op, Op::Set(_))
+        self.conflict_free && matches!(op, Op::Set(_))
     }
     fn may_read_stale(&self, _: &Op) -> bool {
         self.stale
@@ -72,13 +75,15 @@ impl Workload for Register {
     fn model(&self) -> Self::Model {
         (None, None)
     }
-    fn step(&self, (holds, stamp): &mut Self::Model, step: &Step<'_, Self>) -> Result<(), String> {
+    fn step(&self, (model, stamp): &mut Self::Model, step: &Step<'_, Self>) -> Result<(), String> {
         match (step.op, step.answer) {
             (Op::Set(value), _) if step.committed => {
                 assert_eq!(step.mutations.len(), 1);
-                (*holds, *stamp) = (Some(value.clone()), step.stamp);
+                (*model, *stamp) = (Some(value.clone()), step.stamp);
             }
-            (Op::Get, Some(read)) if read != holds => return Err(format!("read {read:?}, holds {holds:?}")),
+            (Op::Get, Some(read)) if read != model => {
+                return Err(format!("read {read:?} where the model has {model:?}"));
+            }
             (Op::Set(_), Some(_)) => return Err("nothing was committed".into()),
             _ => {}
         }
@@ -93,7 +98,7 @@ impl Workload for Register {
     }
 }
 
-/// The register's history: what each of two clients did.
+/// A history of the register with two clients.
 #[derive(Default)]
 struct Run {
     workload: Register,
@@ -118,8 +123,8 @@ impl Run {
         self.ends(client, Outcome::Answered(read.map(str::to_owned)))
     }
 
-    /// An attempt of the client's last operation that read at this version; committed at another one, it wrote
-    /// and was durable from then on.
+    /// Adds an attempt of the client's last operation with this read version. `committed` is the version at which
+    /// its write committed, and the time at which that was durable.
     fn attempt(
         &mut self,
         client: usize,
@@ -147,7 +152,7 @@ impl Run {
         self
     }
 
-    /// A set at `version`, called, durable and answered at these times.
+    /// Adds a set that commits at `version` and is called, durable and answered at these times.
     fn set(&mut self, client: usize, value: &str, version: Version, [called, durable, returned]: [Nanos; 3]) {
         let op = Op::Set(value.to_owned());
         self.operation(client, op, (called, returned)).attempt(
@@ -174,36 +179,36 @@ impl Run {
         })
     }
 
-    fn is_refused(&self, why: &str) {
-        let said = self.judge().expect_err("it is not sound");
-        assert!(said.contains(why), "{said}");
+    fn is_rejected(&self, why: &str) {
+        let finding = self.judge().expect_err("the history is broken");
+        assert!(finding.contains(why), "{finding}");
     }
 }
 
 #[test]
-fn a_register_that_is_read_as_it_was_written_stands() {
+fn reads_of_the_written_values_are_accepted() {
     let mut run = Run::default();
     run.set(0, "a", 10, [100, 150, 200]);
     run.get(1, Some("a"), Some(10), (300, 400));
     run.set(0, "b", 20, [410, 450, 500]);
     run.get(1, Some("b"), Some(20), (600, 700));
-    let (holds, stamp) = run.judge().expect("sound");
-    assert_eq!(holds.as_deref(), Some("b"));
+    let (value, stamp) = run.judge().expect("sound");
+    assert_eq!(value.as_deref(), Some("b"));
     assert_eq!(stamp, Some([0, 0, 0, 0, 0, 0, 0, 20, 0, 0]));
 }
 
 #[test]
-fn a_read_of_another_value_is_heard_wherever_it_was_read() {
+fn a_read_of_another_value_is_rejected_at_every_place() {
     for at in [Some(10), None] {
         let mut run = Run::default();
         run.set(0, "a", 10, [100, 150, 200]);
         run.get(1, Some("b"), at, (300, 400));
-        run.is_refused("read Some(\"b\"), holds Some(\"a\")");
+        run.is_rejected("read Some(\"b\") where the model has Some(\"a\")");
     }
 }
 
 #[test]
-fn an_answer_without_a_trace_is_from_between_its_call_and_its_return() {
+fn an_answer_without_a_transaction_has_a_place_between_call_and_return() {
     let during = |called, returned, read| {
         let mut run = Run::default();
         run.set(0, "a", 10, [100, 150, 200]);
@@ -212,24 +217,24 @@ fn an_answer_without_a_trace_is_from_between_its_call_and_its_return() {
         run.get(1, Some(read), None, (called, returned));
         run
     };
-    // Acknowledged at 400 and 600, seen by others from 350 and 550 on.
+    // The writes are acknowledged at 400 and 600, and visible to others from 350 and 550 on.
     for (called, returned, read) in [(390, 560, "a"), (390, 560, "b"), (390, 560, "c"), (401, 540, "b")] {
         during(called, returned, read).judge().unwrap_or_else(|why| panic!("{called} {returned}: {why}"));
     }
-    during(401, 560, "a").is_refused("neither read nor wrote");
-    during(390, 549, "c").is_refused("neither read nor wrote");
+    during(401, 560, "a").is_rejected("neither read nor wrote");
+    during(390, 549, "c").is_rejected("neither read nor wrote");
 }
 
 #[test]
-fn what_was_acknowledged_before_the_call_is_read() {
+fn a_read_sees_what_was_acknowledged_before_its_call() {
     let mut run = Run::default();
     run.set(0, "a", 10, [100, 150, 200]);
     run.set(0, "b", 20, [300, 350, 400]);
     run.get(1, Some("a"), Some(15), (401, 500));
-    run.is_refused("read at version 15, but version 20 (attempt 1) was known to be committed");
+    run.is_rejected("read at version 15, but version 20 (attempt 1) was known to be committed");
     run.workload.stale = true;
     assert!(run.judge().is_ok());
-    // Called before the answer was there, it may be older.
+    // A read that was called before the acknowledgement may be older.
     let mut run = Run::default();
     run.set(0, "a", 10, [100, 150, 200]);
     run.set(0, "b", 20, [300, 350, 400]);
@@ -238,21 +243,21 @@ fn what_was_acknowledged_before_the_call_is_read() {
 }
 
 #[test]
-fn an_operation_is_judged_by_the_looks_that_it_may_have_answered_from() {
-    // Two attempts: the first one read before what was acknowledged.
+fn an_operation_may_answer_from_any_attempt_that_is_recent_enough() {
+    // Two attempts, of which the first one misses what was acknowledged before the call.
     let mut run = Run::default();
     run.set(0, "a", 10, [100, 150, 200]);
     run.get(1, Some("a"), Some(5), (201, 300));
     run.attempt(1, 10, None, 290);
     assert!(run.judge().is_ok());
     run.answers(1, None);
-    run.is_refused("read None, holds Some(\"a\")");
+    run.is_rejected("read None where the model has Some(\"a\")");
 }
 
 #[test]
-fn what_an_answer_shows_is_committed_for_everybody() {
-    // The set's client never hears of it; somebody reads it, and somebody else does not, later.
-    let told = |late: bool, called: Nanos| {
+fn a_version_that_an_answer_shows_is_known_to_be_committed() {
+    // The client of the set receives no result. Then one read sees the value, and a later one does not.
+    let run = |late: bool, called: Nanos| {
         let mut run = Run { workload: Register { late, ..Register::default() }, ..Run::default() };
         run.operation(0, Op::Set("a".to_owned()), (100, 900));
         run.attempt(0, 9, Some((10, 150)), 900);
@@ -263,37 +268,37 @@ fn what_an_answer_shows_is_committed_for_everybody() {
         run.get(1, None, Some(8), (called, 500));
         run
     };
-    told(false, 301).is_refused("but version 10 was known to be committed");
-    assert!(told(false, 300).judge().is_ok());
-    assert!(told(true, 301).judge().is_ok());
+    run(false, 301).is_rejected("but version 10 was known to be committed");
+    assert!(run(false, 300).judge().is_ok());
+    assert!(run(true, 301).judge().is_ok());
 }
 
 #[test]
 fn an_effect_is_durable_when_it_is_acknowledged_and_counts_once() {
     let mut run = Run::default();
     run.set(0, "a", 10, [100, 201, 200]);
-    run.is_refused("before version 10 was durable");
+    run.is_rejected("it committed at version 10, and was answered");
     run.workload.late = true;
     assert!(run.judge().is_ok());
     let mut run = Run::default();
     run.set(0, "a", 10, [100, 200, 200]);
     assert!(run.judge().is_ok());
-    // The next version is not visible yet.
+    // The next version is not durable when the first operation returns.
     run.set(1, "b", 11, [100, 900, 1_000]);
     assert!(run.judge().is_ok());
     run.attempt(0, 19, Some((20, 200)), 200);
-    run.is_refused("took effect 2 times: at versions 10, 20");
+    run.is_rejected("took effect 2 times: at versions 10, 20");
 }
 
 #[test]
-fn who_gave_up_has_no_effect_and_who_answered_has_one() {
+fn a_failed_operation_has_no_effect_and_an_answered_one_has_its_effect() {
     let mut run = Run::default();
     run.set(0, "a", 10, [100, 150, 200]);
     run.ends(0, Outcome::GaveUp(Error::NOT_COMMITTED));
-    run.is_refused("has no effect, but it committed at version 10");
+    run.is_rejected("without an effect, but it committed at version 10");
     let mut run = Run::default();
     run.operation(0, Op::Set("a".to_owned()), (100, 200));
-    run.is_refused("nothing was committed");
+    run.is_rejected("nothing was committed");
     run.ends(0, Outcome::GaveUp(Error::NOT_COMMITTED));
     assert!(run.judge().is_ok());
     run.ends(0, Outcome::Unknown(Error::COMMIT_UNKNOWN_RESULT));
@@ -302,8 +307,9 @@ fn who_gave_up_has_no_effect_and_who_answered_has_one() {
 
 #[test]
 fn operations_that_promise_not_to_conflict_read_nothing_that_others_write() {
-    let tell = |free: bool, client: u16, read: (&'static str, &'static str)| {
-        let mut run = Run { workload: Register { free, ..Register::default() }, ..Run::default() };
+    let verdict = |conflict_free: bool, client: u16, read: (&'static str, &'static str)| {
+        let workload = Register { conflict_free, ..Register::default() };
+        let mut run = Run { workload, ..Run::default() };
         run.set(0, "a", 10, [100, 150, 200]);
         run.set(1, "b", 20, [100, 150, 200]);
         let mine = usize::from(client);
@@ -313,13 +319,13 @@ fn operations_that_promise_not_to_conflict_read_nothing_that_others_write() {
         conflict_free::judge(&run.workload, &run.plan, &run.story.history, &truth)
     };
     for client in [0, 1] {
-        assert!(tell(true, client, ("r", "s")).unwrap_err().contains("they can conflict"));
-        assert_eq!(tell(false, client, ("r", "s")), Ok(()));
-        assert_eq!(tell(true, client, ("s", "t")), Ok(()));
-        assert_eq!(tell(true, client, ("a", "register")), Ok(()));
+        assert!(verdict(true, client, ("r", "s")).unwrap_err().contains("they can conflict"));
+        assert_eq!(verdict(false, client, ("r", "s")), Ok(()));
+        assert_eq!(verdict(true, client, ("s", "t")), Ok(()));
+        assert_eq!(verdict(true, client, ("a", "register")), Ok(()));
     }
-    // What it writes itself it may read.
-    let mut run = Run { workload: Register { free: true, ..Register::default() }, ..Run::default() };
+    // A client may read what it writes itself.
+    let mut run = Run { workload: Register { conflict_free: true, ..Register::default() }, ..Run::default() };
     run.set(0, "a", 10, [100, 150, 200]);
     run.story.history.attempts[0].as_mut().expect("an attempt").read_ranges = vec![KeyRange::new("r", "s")];
     let truth = Truth::of(&run.story.history);
@@ -327,8 +333,8 @@ fn operations_that_promise_not_to_conflict_read_nothing_that_others_write() {
 }
 
 #[test]
-fn an_audit_names_the_first_version_that_breaks_an_invariant() {
-    let tell = |broken: std::ops::Range<Version>, from: Version| {
+fn an_audit_reports_the_first_version_that_breaks_an_invariant() {
+    let audit = |broken: std::ops::Range<Version>, from: Version| {
         let mut story = Story::default();
         for version in 1..=200 {
             let clear = Mutation::ClearRange(KeyRange::new("broken", "broken\0"));
@@ -337,16 +343,15 @@ fn an_audit_names_the_first_version_that_breaks_an_invariant() {
         }
         audits::judge(&Register::default(), &Truth::of(&story.history), from)
     };
-    let (audited, judged) = tell(0..0, 0);
-    assert_eq!((audited, judged), (41, Ok(())));
-    assert_eq!(tell(0..0, 1_990), (2, Ok(())));
-    assert_eq!(tell(0..0, 2_000), (1, Ok(())));
-    // Broken from then on, wherever the audits fall.
+    assert_eq!(audit(0..0, 0), (41, Ok(())));
+    assert_eq!(audit(0..0, 1_990), (2, Ok(())));
+    assert_eq!(audit(0..0, 2_000), (1, Ok(())));
+    // The invariant is broken from this version on, which need not be an audited one.
     for first in [1, 2, 77, 199, 200] {
-        let why = tell(first..201, 0).1.unwrap_err();
+        let why = audit(first..201, 0).1.unwrap_err();
         assert_eq!(why, format!("from version {}: it is broken", first * 10));
     }
-    // What was mended before the first audit is none of its business.
-    assert_eq!(tell(1..9, 95).1, Ok(()));
-    assert!(tell(1..10, 95).1.unwrap_err().contains("it is broken"));
+    // Versions before the first audit may break the invariant.
+    assert_eq!(audit(1..9, 95).1, Ok(()));
+    assert!(audit(1..10, 95).1.unwrap_err().contains("it is broken"));
 }

@@ -152,13 +152,15 @@ impl Register {
             },
             _ => {}
         }
-        while behavior == Behavior::CommitsForever {
-            let again = attempt(&client.db, |tx| async move {
-                tx.set(KEY, &value.to_be_bytes());
-                Ok(None)
-            });
-            if let other @ Outcome::Violated(_) = again.await {
-                return other;
+        if behavior == Behavior::CommitsForever {
+            loop {
+                let again = attempt(&client.db, |tx| async move {
+                    tx.set(KEY, &value.to_be_bytes());
+                    Ok(None)
+                });
+                if let other @ Outcome::Violated(_) = again.await {
+                    return other;
+                }
             }
         }
         if behavior == Behavior::TemporarilyBroken {

@@ -29,20 +29,20 @@ fn limit<D: Database>(db: &D, timeout: Option<i32>) -> tx::Result<()> {
     timeout.map_or(Ok(()), |timeout| db.set_option(DatabaseOption::TransactionTimeout(timeout)))
 }
 
-/// Resolves the operation whose outcome the session reported as unknown, however long that takes. `ask` resolves
-/// it and returns its outcome if it was applied. Transactions have no timeout meanwhile. If the session reported
-/// no unknown outcome, the operation was not done through the session, and its outcome remains unknown.
+/// Resolves the operation whose outcome the session reported as unknown, however long that takes. `resolve`
+/// resolves it and returns its outcome if it was applied. Transactions have no timeout meanwhile. If the session
+/// reported no unknown outcome, the operation was not done through the session, and its outcome remains unknown.
 pub async fn settle<D: Database, A>(
     session: &mut Session<D>,
     timeout: Option<i32>,
     error: tx::Error,
-    ask: impl AsyncFn(&mut Session<D>, OpId) -> Result<Fate<Outcome<A>>, once::Error>,
+    resolve: impl AsyncFn(&mut Session<D>, OpId) -> Result<Fate<Outcome<A>>, once::Error>,
 ) -> Outcome<A> {
     let db = session.database().clone();
     let Some(unknown) = session.unknown() else { return Outcome::Unknown(error) };
     let resolved = patiently(&db, timeout, async {
         loop {
-            match ask(session, unknown).await {
+            match resolve(session, unknown).await {
                 Ok(Fate::Applied(outcome)) => return outcome,
                 Ok(Fate::NotApplied) => return Outcome::GaveUp(error),
                 Ok(Fate::Forgotten) => {

@@ -1,5 +1,5 @@
-//! Tests of a reference state machine of `proptest-state-machine` on the shake table. Its initial state is drawn, the
-//! list of each client is drawn as if the client were alone, and the other clients make preconditions false.
+//! Tests of a reference state machine of `proptest-state-machine` on the shake table. Its initial state is drawn,
+//! the list of each client is drawn as if the client were alone, and the other clients make preconditions false.
 
 use proptest_state_machine::ReferenceStateMachine;
 use shaketable::{

@@ -8,6 +8,7 @@ pub fn same(one: &RunResult, other: &RunResult) -> bool {
     (one.event_hash, one.events) == (other.event_hash, other.events)
         && one.findings == other.findings
         && one.counters == other.counters
+        && one.faults == other.faults
 }
 
 /// Runs a seed twice. Returns `None` if both runs are identical, and otherwise the first difference.

@@ -16,16 +16,18 @@ use crate::{
     judges::vacuous,
     plan::{Demands, Plan, PlanError},
     pool::{self, Update},
-    runner::{self, Counters, RunResult},
+    runner::{self, RunResult},
     seeds,
     workload::Workload,
 };
+use shaketable_reports::Counters;
 use shaketable_sim::{
     config::ClusterBug,
     faults::{Family, Profile},
     seed::Seed,
 };
 use std::{
+    collections::BTreeMap,
     env, fs,
     marker::PhantomData,
     ops::Range,
@@ -163,7 +165,8 @@ impl<W: Workload> Shake<W> {
         let seeds = seeds_from_environment().unwrap_or_else(|| self.seeds.clone());
         let deadline = self.budget.map(|budget| now() + budget);
         let failed = AtomicBool::new(false);
-        let (mut counters, mut first) = (Counters::default(), None::<(u64, RunResult)>);
+        let (mut counters, mut faults) = (Counters::default(), BTreeMap::new());
+        let mut first = None::<(u64, RunResult)>;
         let stop = || failed.load(Ordering::Relaxed) || deadline.is_some_and(|at| now() >= at);
         let ran = pool::run(
             seeds.end.saturating_sub(seeds.start),
@@ -180,6 +183,7 @@ impl<W: Workload> Shake<W> {
             |update| {
                 if let Update::Done(_, (seed, result)) = update {
                     counters.add(&result.counters);
+                    result.faults.iter().for_each(|(family, n)| *faults.entry(*family).or_default() += n);
                     if result.verdict() != Verdict::Passed
                         && first.as_ref().is_none_or(|(before, _)| seed < *before)
                     {
@@ -190,7 +194,10 @@ impl<W: Workload> Shake<W> {
         );
         let vacuous = match first {
             Some(_) => Vec::new(),
-            None => vacuous::judge(&counters, Some(&self.demands), ran),
+            None => {
+                let delivered = |family| faults.get(&family).copied().unwrap_or(0);
+                vacuous::judge(&counters, delivered, Some(&self.demands), ran)
+            }
         };
         Swept { seeds, ran, failed: first, counters, vacuous }
     }

@@ -164,7 +164,7 @@ fn clients_that_die_come_back() {
             plan.faults = FaultPlan::draw(Seed(seed), Profile::Storm, plan.hurt, &[]);
             let result = run(&machine, &plan).await.expect("an answer");
             assert!(result.findings.is_empty(), "{seed}: {:?}", result.findings);
-            deaths += result.counters.faults.get(&Family::ClientDeath).copied().unwrap_or(0);
+            deaths += result.faults.get(&Family::ClientDeath).copied().unwrap_or(0);
         }
         assert!(deaths > 0);
     });

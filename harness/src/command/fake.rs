@@ -5,8 +5,9 @@ use crate::{
     Bug,
     finding::{Finding, Kind, Verdict},
     plan::{Demands, PlanError},
-    runner::{Counters, RunResult},
+    runner::RunResult,
 };
+use shaketable_reports::Counters;
 use shaketable_sim::seed::Seed;
 use std::{
     collections::BTreeMap,
@@ -69,9 +70,10 @@ impl Entry for Fake {
                 retries: 4,
                 unknown_committed: 1,
                 unknown_not_committed: 1,
-                faults: BTreeMap::from([(shaketable_sim::faults::Family::Kill, seed.0 + 1)]),
+                faults: seed.0 + 1,
                 ..Counters::default()
             },
+            faults: BTreeMap::from([(shaketable_sim::faults::Family::Kill, seed.0 + 1)]),
             event_hash: match self.differs_every {
                 every if every > 0 && run.is_multiple_of(every) => 1,
                 _ => seed.0,

@@ -4,9 +4,9 @@ use super::{backend::Backend, choose};
 use crate::{
     finding::{self, deciding},
     plan::Demands,
-    runner::{self, RunResult},
+    runner::RunResult,
 };
-use shaketable_reports::{Counters, FindingReport, RunReport, Verdict, run};
+use shaketable_reports::{FindingReport, RunReport, Verdict, run};
 use std::{borrow::Cow, collections::BTreeMap};
 
 /// The origin of a run.
@@ -60,8 +60,8 @@ impl<'a> Origin<'a> {
             event_hash: hash(result),
             events: result.events,
             virtual_ns: result.virtual_time,
-            counters: counters(&result.counters),
-            faults_delivered: families(&result.counters),
+            counters: result.counters,
+            faults_delivered: result.faults.iter().map(|(f, n)| (f.name().to_owned(), *n)).collect(),
             configuration: drawn,
             replay: self.replay_line(),
         }
@@ -114,29 +114,6 @@ fn other_findings(result: &RunResult) -> Vec<FindingReport> {
     let first = deciding(&result.findings);
     let others = result.findings.iter().filter(|f| !first.is_some_and(|first| std::ptr::eq(first, *f)));
     others.map(|f| FindingReport { judge: f.kind.name().to_owned(), message: f.message.clone() }).collect()
-}
-
-/// The counters of a report.
-pub fn counters(counted: &runner::Counters) -> Counters {
-    Counters {
-        operations: counted.operations,
-        unknown_operations: counted.unknown_operations,
-        attempts: counted.attempts,
-        committed: counted.committed,
-        conflicts: counted.conflicts,
-        unknown_committed: counted.unknown_committed,
-        unknown_not_committed: counted.unknown_not_committed,
-        late_landings: counted.late_landings,
-        retries: counted.retries,
-        faults: counted.faults.values().sum(),
-        audits: counted.audits,
-        recoveries: counted.recoveries,
-    }
-}
-
-/// The number of faults delivered, by the name of the family.
-pub fn families(counted: &runner::Counters) -> BTreeMap<String, u64> {
-    counted.faults.iter().map(|(family, n)| (family.name().to_owned(), *n)).collect()
 }
 
 /// The points that were expected or passed, with how often they were passed and held.

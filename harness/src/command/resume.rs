@@ -1,7 +1,7 @@
 //! Continues a sweep that ended early: its report is read, and the seeds that it ran are not run again.
 
 use super::{Refusal, choose, program, refuse};
-use crate::{plan::Demands, runner::Counters};
+use crate::plan::Demands;
 use shaketable_reports::{Body, SweepReport, WorkloadReport, json};
 use shaketable_sim::faults::Family;
 use std::{collections::BTreeMap, ops::Range, path::Path};
@@ -89,8 +89,8 @@ impl Ran {
 pub struct Earlier {
     /// Its report.
     pub report: SweepReport,
-    /// What was run and counted, by workload, in the order of the report.
-    pub workloads: Vec<(Ran, Counters)>,
+    /// What was run, by workload, in the order of the report.
+    pub workloads: Vec<Ran>,
 }
 
 impl Earlier {
@@ -114,7 +114,10 @@ impl Earlier {
             refuse!("{shown} was not written by this program: {why}");
         }
         let share = Share::new(&report.seeds, report.shard);
-        let earlier = |workload: &WorkloadReport| Some((Ran::of(workload, &share)?, counted(workload)?));
+        let earlier = |workload: &WorkloadReport| {
+            let known = workload.faults_delivered.keys().all(|name| Family::named(name).is_some());
+            known.then(|| Ran::of(workload, &share)).flatten()
+        };
         match report.workloads.iter().map(earlier).collect() {
             Some(workloads) => Ok(Earlier { report, workloads }),
             None => refuse!("{shown} contradicts itself: it was not written by this program"),
@@ -150,26 +153,6 @@ fn check(report: &SweepReport) -> Result<(), &'static str> {
         return Err("it has no workloads, or one of them twice");
     }
     Ok(())
-}
-
-/// The counters of a report; `None` if it has an unknown fault family.
-fn counted(report: &WorkloadReport) -> Option<Counters> {
-    let counters = &report.counters;
-    let faults = report.faults_delivered.iter().map(|(name, n)| Some((Family::named(name)?, *n)));
-    Some(Counters {
-        operations: counters.operations,
-        unknown_operations: counters.unknown_operations,
-        attempts: counters.attempts,
-        committed: counters.committed,
-        conflicts: counters.conflicts,
-        unknown_committed: counters.unknown_committed,
-        unknown_not_committed: counters.unknown_not_committed,
-        late_landings: counters.late_landings,
-        retries: counters.retries,
-        audits: counters.audits,
-        recoveries: counters.recoveries,
-        faults: faults.collect::<Option<_>>()?,
-    })
 }
 
 #[cfg(test)]

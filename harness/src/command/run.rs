@@ -20,10 +20,10 @@ use crate::{
     judges::vacuous,
     plan::Demands,
     pool::{self, Update},
-    runner::{self, RunResult},
+    runner::RunResult,
 };
 use shaketable_reports::{Body, Conclusion, Ending, RunReport, SweepReport, WorkloadReport, text};
-use shaketable_sim::seed::Seed;
+use shaketable_sim::{faults::Family, seed::Seed};
 use std::{collections::BTreeMap, ops::Range, path::PathBuf, time::Duration};
 
 /// The default number of seeds.
@@ -206,7 +206,7 @@ impl Sweep {
     /// Whether a piece was done by the earlier part of the sweep.
     fn was_done(&self, piece: u64) -> bool {
         let (place, workload) = self.piece(piece);
-        self.earlier.as_ref().is_some_and(|earlier| earlier.workloads[workload].0.contains(place))
+        self.earlier.as_ref().is_some_and(|earlier| earlier.workloads[workload].contains(place))
     }
 
     /// Runs the seeds and adds up their results.
@@ -308,7 +308,6 @@ impl Sweep {
 #[derive(Default)]
 struct Tally {
     report: WorkloadReport,
-    counters: runner::Counters,
     ran: Ran,
     points: BTreeMap<String, (u64, u64)>,
     failing: Vec<u64>,
@@ -318,8 +317,7 @@ struct Tally {
 impl Tally {
     /// The results of the earlier part of a sweep, by workload.
     fn of(earlier: &Earlier) -> Vec<Tally> {
-        let tally = |(report, (ran, counters)): (&WorkloadReport, &(Ran, runner::Counters))| Tally {
-            counters: counters.clone(),
+        let tally = |(report, ran): (&WorkloadReport, &Ran)| Tally {
             ran: ran.clone(),
             points: report.points.iter().map(|p| (p.name.clone(), (p.passed, p.held))).collect(),
             failing: report.failing_seeds.clone(),
@@ -343,7 +341,10 @@ impl Tally {
             finding::Verdict::Stuck => report.stuck += 1,
             finding::Verdict::Harness => report.harness += 1,
         }
-        self.counters.add(&ran.result.counters);
+        report.counters.add(&ran.result.counters);
+        for (family, n) in &ran.result.faults {
+            *report.faults_delivered.entry(family.name().to_owned()).or_default() += n;
+        }
         for (name, seen) in &ran.result.points {
             if !self.points.contains_key(*name) {
                 self.points.insert((*name).to_owned(), (0, 0));
@@ -369,16 +370,15 @@ impl Tally {
         simulated: bool,
     ) -> WorkloadReport {
         self.failing.sort_unstable();
+        let delivered =
+            |family: Family| self.report.faults_delivered.get(family.name()).copied().unwrap_or(0);
+        let demands = simulated.then_some(demands);
+        let vacuous = vacuous::judge(&self.report.counters, delivered, demands, self.report.runs);
         WorkloadReport {
             workload: entry.name().to_owned(),
             ran: self.ran.seeds(share),
-            counters: report::counters(&self.counters),
-            faults_delivered: report::families(&self.counters),
             points: report::points(entry.points(), &self.points),
-            vacuous: vacuous::judge(&self.counters, simulated.then_some(demands), self.report.runs)
-                .into_iter()
-                .map(str::to_owned)
-                .collect(),
+            vacuous: vacuous.into_iter().map(str::to_owned).collect(),
             failing_seeds: self.failing,
             failures: self.failures.into_values().collect(),
             ..self.report

@@ -1,14 +1,20 @@
 //! Not vacuous: a sweep without a conflict, an unknown result or an audit proves nothing.
 
-use crate::{plan::Demands, runner::Counters};
+use crate::plan::Demands;
+use shaketable_reports::Counters;
 use shaketable_sim::faults::{Family, Profile};
 
 /// The names of the counters that a sweep of `seeds` seeds requires and that are zero.
 ///
 /// A few seeds may not draw an unknown result, so a sweep is only required to reach what a sweep of its size
 /// cannot miss, and nothing that the demands switch off. On a real cluster, without demands, only commits and
-/// audits are required.
-pub fn judge(counters: &Counters, demands: Option<&Demands>, seeds: u64) -> Vec<&'static str> {
+/// audits are required. `delivered` returns how often a family struck.
+pub fn judge(
+    counters: &Counters,
+    delivered: impl Fn(Family) -> u64,
+    demands: Option<&Demands>,
+    seeds: u64,
+) -> Vec<&'static str> {
     let profile = demands.map(|demands| demands.profile);
     let strikes = |family| demands.is_some_and(|demands| !demands.without.contains(&family));
     let mut needed = vec![("commits", counters.committed), ("audits", counters.audits)];
@@ -18,11 +24,10 @@ pub fn judge(counters: &Counters, demands: Option<&Demands>, seeds: u64) -> Vec<
     if seeds >= 20 && profile.is_some_and(|profile| profile != Profile::Calm) {
         needed.push(("retries", counters.retries));
         if Family::ALL.iter().any(|family| strikes(*family)) {
-            needed.push(("faults", counters.faults.values().sum()));
+            needed.push(("faults", counters.faults));
         }
         if strikes(Family::DroppedOperation) {
-            let dropped = counters.faults.get(&Family::DroppedOperation).copied().unwrap_or(0);
-            needed.push(("dropped operations", dropped));
+            needed.push(("dropped operations", delivered(Family::DroppedOperation)));
         }
         if strikes(Family::UnknownCommitted) {
             needed.push(("unknown results that committed", counters.unknown_committed));
@@ -41,14 +46,15 @@ mod tests {
     #[test]
     fn an_empty_sweep_is_vacuous_and_a_small_one_need_not_reach_rare_events() {
         let demands = |profile| Demands { profile, ..Demands::default() };
-        let judge = |counters: &Counters, profile, seeds| judge(counters, Some(&demands(profile)), seeds);
+        let judge =
+            |counters: &Counters, profile, seeds| judge(counters, |_| 0, Some(&demands(profile)), seeds);
         let mut counters = Counters::default();
         assert_eq!(judge(&counters, Profile::Calm, 1), ["commits", "audits"]);
-        assert_eq!(super::judge(&counters, None, 100), ["commits", "audits"]);
+        assert_eq!(super::judge(&counters, |_| 0, None, 100), ["commits", "audits"]);
         counters.committed = 1;
         counters.audits = 1;
         assert!(judge(&counters, Profile::Standard, 5).is_empty());
-        assert!(super::judge(&counters, None, 100).is_empty());
+        assert!(super::judge(&counters, |_| 0, None, 100).is_empty());
         assert_eq!(judge(&counters, Profile::Calm, 100), ["conflicts"]);
         assert_eq!(judge(&counters, Profile::Standard, 100).len(), 6);
     }
@@ -58,7 +64,7 @@ mod tests {
         let counters = Counters { committed: 1, audits: 1, conflicts: 1, retries: 1, ..Counters::default() };
         let missed = |without: &[Family]| {
             let demands = Demands { without: without.to_vec(), ..Demands::default() };
-            judge(&counters, Some(&demands), 100)
+            judge(&counters, |_| 0, Some(&demands), 100)
         };
         let all = [
             "faults",

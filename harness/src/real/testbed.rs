@@ -391,7 +391,8 @@ impl<'a, W: Workload, D: Database> Testbed<W> for Real<'a, W, D> {
         mut result: RunResult,
     ) -> RunResult {
         let deaths = self.access.deaths.load(Ordering::Relaxed);
-        result.counters.faults.extend((deaths > 0).then_some((Family::ClientDeath, deaths)));
+        result.faults.extend((deaths > 0).then_some((Family::ClientDeath, deaths)));
+        result.counters.faults = deaths;
         result.virtual_time = self.now() - self.began;
         result
     }

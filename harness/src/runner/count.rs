@@ -1,11 +1,11 @@
 //! The counters of a run, and whether a commit may still take effect.
 
-use super::Counters;
 use crate::{
     judges::Truth,
     workload::{Operation, Outcome},
 };
 use shaketable_layers::tx::Error;
+use shaketable_reports::Counters;
 use shaketable_sim::history::{AttemptId, History, Reported};
 
 /// Whether a commit whose client did not wait for its result may still take effect. It can until its read version

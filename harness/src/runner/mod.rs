@@ -20,7 +20,7 @@ pub(crate) use audit::{Audits, audit};
 pub(crate) use client::{Client, Participants, run_client};
 pub(crate) use count::commits_may_land;
 pub(crate) use host::Host;
-pub use result::{Counters, RunResult};
+pub use result::RunResult;
 pub use simulated::run;
 #[cfg(feature = "fdb-client")]
 pub(crate) use supervise::supervised;

@@ -225,7 +225,8 @@ impl<W: Workload> Testbed<W> for Simulated<'_> {
         // Generation 0 is the state from which the first generation recovers.
         let generations = world.history.lock().ended.keys().filter(|generation| **generation > 0).count();
         result.counters.recoveries = generations as u64;
-        result.counters.faults = world.faults.delivered();
+        result.faults = world.faults.delivered();
+        result.counters.faults = result.faults.values().sum();
         (result.event_hash, result.events) = world.trace.hash();
         result.virtual_time = world.clock.now();
         result.trace = world.trace.take();

@@ -96,20 +96,12 @@ impl Keyspace {
         end: &KeySelector,
         reverse: bool,
     ) -> Box<dyn Iterator<Item = (&'a Bytes, &'a Bytes)> + 'a> {
-        let (begin, end) = (self.edge(begin), self.edge(end));
+        let (begin, end) = (self.resolve(begin), self.resolve(end));
         if begin >= end {
             return Box::new(std::iter::empty());
         }
         let rows = self.0.range(begin..end);
         if reverse { Box::new(rows.rev()) } else { Box::new(rows) }
-    }
-
-    /// Like [`resolve`](Keyspace::resolve), but returns the key of a `first_greater_or_equal` selector itself.
-    fn edge(&self, selector: &KeySelector) -> Bytes {
-        match (selector.offset, selector.or_equal) {
-            (1, false) => selector.key.clone().min(Bytes::from_static(USER_END)),
-            _ => self.resolve(selector),
-        }
     }
 }
 

@@ -348,21 +348,50 @@ fn drawn_selector(rng: &mut Stream) -> Selector {
     Selector { key: drawn_bytes(rng, 2), offset }
 }
 
-fn drawn_write(rng: &mut Stream) -> Write {
+fn drawn_write(rng: &mut Stream, longest: u64) -> Write {
     match rng.below(7) {
-        0 => Write::Set(drawn_bytes(rng, 2), drawn_bytes(rng, 3)),
-        1 => Write::Atomic(drawn_bytes(rng, 2), MutationType::Add, Bytes::from_static(b"1")),
+        0 => Write::Set(drawn_bytes(rng, longest), drawn_bytes(rng, 3)),
+        1 => Write::Atomic(drawn_bytes(rng, longest), MutationType::Add, Bytes::from_static(b"1")),
         2..5 => {
-            let range = single_key(&drawn_bytes(rng, 2));
+            let range = single_key(&drawn_bytes(rng, longest));
             Write::Clear(range.begin, range.end, true)
         }
-        _ => Write::Clear(drawn_bytes(rng, 2), drawn_bytes(rng, 2), true),
+        _ => Write::Clear(drawn_bytes(rng, longest), drawn_bytes(rng, longest), true),
     }
 }
 
 /// A selector as one token: its key's bytes, and its offset.
 fn selector_text(selector: &Selector) -> String {
     format!("{}{:+}", digits(&selector.key), selector.offset)
+}
+
+/// Appends what a read requests from the storage servers, and how it ends. The second read finds part of the
+/// range cached, and takes it in small batches.
+fn requests_of(
+    (begin, end, limits, reverse): (Selector, Selector, Limits, bool),
+    snapshot: &Rows,
+    writes: &WriteMap,
+    out: &mut String,
+) -> std::fmt::Result {
+    let amount = |limits: &Limits| {
+        let [rows, bytes] = [limits.rows, limits.bytes].map(|n| n.map_or("-".to_owned(), |n| n.to_string()));
+        format!("{rows} rows {bytes} bytes")
+    };
+    let direction = if reverse { "back" } else { "on" };
+    writeln!(out, " {} to {} {direction}, {}", selector_text(&begin), selector_text(&end), amount(&limits))?;
+    let mut cache = SnapshotCache::default();
+    for limits in [limits, Limits { rows: None, min_rows: 1, bytes: Some(30) }] {
+        let read = RangeRead::new(begin.clone(), end.clone(), limits, reverse, USER_END);
+        let mut fetches = Vec::new();
+        let batch = run_noting(read, snapshot, &mut cache, writes, &mut |fetch| fetches.push(fetch.clone()));
+        let batch = batch.expect("a read ends");
+        for fetch in fetches {
+            let (begin, end) = (selector_text(&fetch.begin), selector_text(&fetch.end));
+            writeln!(out, "  {begin} to {end}, {}", amount(&fetch.limits))?;
+        }
+        writeln!(out, "  = {} rows, more {}", batch.rows.len(), batch.more)?;
+    }
+    Ok(())
 }
 
 /// The limits determine how many requests are sent to the storage servers, and nothing else: no result shows
@@ -373,10 +402,13 @@ fn requests_to_storage_servers() {
     let mut requests = String::new();
     let mut reads = 0;
     while reads < READS {
-        let snapshot: Rows =
-            (0..rng.below(14)).map(|_| (drawn_bytes(&mut rng, 2), drawn_bytes(&mut rng, 3))).collect();
+        // Every other keyspace is large enough that a read takes several requests.
+        let (longest, rows, changes) = if reads % 2 == 0 { (2, 14, 10) } else { (3, 40, 30) };
+        let snapshot: Rows = (0..rng.below(rows))
+            .map(|_| (drawn_bytes(&mut rng, longest), drawn_bytes(&mut rng, 3)))
+            .collect();
         let mut writes = WriteMap::default();
-        (0..rng.below(10)).for_each(|_| drawn_write(&mut rng).record(&mut writes));
+        (0..rng.below(changes)).for_each(|_| drawn_write(&mut rng, longest).record(&mut writes));
         let (begin, end) = (drawn_selector(&mut rng), drawn_selector(&mut rng));
         let some = |rng: &mut Stream, most: u64| rng.chance(0.6).then(|| 1 + rng.below(most) as i64);
         let limits = Limits { rows: some(&mut rng, 5), min_rows: 1, bytes: some(&mut rng, 60) };
@@ -385,26 +417,34 @@ fn requests_to_storage_servers() {
             continue;
         }
         reads += 1;
-        let amount = |limits: &Limits| {
-            let [rows, bytes] =
-                [limits.rows, limits.bytes].map(|n| n.map_or("-".to_owned(), |n| n.to_string()));
-            format!("{rows} rows {bytes} bytes")
-        };
-        let direction = if reverse { "back" } else { "on" };
-        let read =
-            format!("{} to {} {direction}, {}", selector_text(&begin), selector_text(&end), amount(&limits));
-        writeln!(requests, "{reads} {read}").expect("a string takes it");
-        let mut cache = SnapshotCache::default();
-        // On the second read part of the range is cached; in two halves.
-        for limits in [limits, Limits { rows: None, min_rows: 1, bytes: Some(30) }] {
-            let read = RangeRead::new(begin.clone(), end.clone(), limits, reverse, USER_END);
-            let batch = run_noting(read, &snapshot, &mut cache, &writes, &mut |fetch| {
-                let (begin, end) = (selector_text(&fetch.begin), selector_text(&fetch.end));
-                writeln!(requests, "  {begin} to {end}, {}", amount(&fetch.limits))
-                    .expect("a string takes it");
-            });
-            let batch = batch.expect("a read ends");
-            writeln!(requests, "  = {} rows, more {}", batch.rows.len(), batch.more)
+        write!(requests, "{reads}").expect("a string takes it");
+        requests_of((begin, end, limits, reverse), &snapshot, &writes, &mut requests)
+            .expect("a string takes it");
+    }
+    insta::assert_snapshot!(requests);
+}
+
+/// A request goes past keys that the transaction has cleared one by one, but past a hundred segments at most
+/// (`skipUncached` in ReadYourWrites.actor.cpp).
+#[test]
+fn requests_past_many_cleared_keys() {
+    let key = |n: u8| Bytes::from(vec![1, n]);
+    let snapshot: Rows = (0..240).map(|n| (key(n), Bytes::from_static(b"v"))).collect();
+    let mut writes = WriteMap::default();
+    for key in (0..240).filter(|n| n % 3 != 0).map(key).chain([Bytes::new()]) {
+        let range = single_key(&key);
+        Write::Clear(range.begin, range.end, true).record(&mut writes);
+    }
+    let mut requests = String::new();
+    for reverse in [false, true] {
+        let all = [((10, 1), (230, 1), 60), ((10, 3), (230, 1), 60), ((10, 1), (230, -1), 60)];
+        // Ends that a read reaches after it has passed some of the keys that it may pass, for several requests.
+        let ends = (60..=180).step_by(8).flat_map(|n| [((n, -2), (230, 3), 200), ((10, -2), (n, 3), 200)]);
+        for ((begin, before), (end, after), rows) in all.into_iter().chain(ends) {
+            let begin = Selector { key: key(begin), offset: before };
+            let end = Selector { key: key(end), offset: after };
+            let limits = Limits { rows: Some(rows), min_rows: 1, bytes: None };
+            requests_of((begin, end, limits, reverse), &snapshot, &writes, &mut requests)
                 .expect("a string takes it");
         }
     }
@@ -453,7 +493,7 @@ fn segments_of_own_writes() {
                     write.record(&mut map);
                 }
                 _ => {
-                    let write = match drawn_write(&mut rng) {
+                    let write = match drawn_write(&mut rng, 2) {
                         Write::Clear(begin, end, _) => Write::Clear(begin, end, rng.chance(0.5)),
                         write => write,
                     };

@@ -218,8 +218,8 @@ impl Server {
         let Poll::Ready(answer) = request.poll_unpin(cx) else { return false };
         self.pending_request = None;
         match answer {
-            Ok(system) if system.generation > self.pull.generation() => self.change(system),
-            _ => self.ask_at = now + RETRY,
+            Ok(system) => self.change(system),
+            Err(_) => self.ask_at = now + RETRY,
         }
         true
     }

@@ -101,32 +101,26 @@ impl RangeRead {
         if it.begin() > it_end.begin() {
             empty = skip_uncached(&mut last, it_end, clear_limit + 100, true)?.min(clear_limit);
         }
-        let mut read_begin;
+        let mut read_begin = self.begin.clone();
         if !last.is(it_end) {
             read_begin = Selector::first_at(last.begin().to_bytes());
             self.additional += i64::from((self.begin.offset - 1).max(0));
-        } else if self.begin.offset > 1 {
-            read_begin = Selector::first_at(self.begin.key.clone());
+        } else if !self.begin.is_backward() {
+            read_begin.offset = 1;
             self.additional += i64::from(self.begin.offset - 1);
         } else {
-            read_begin = self.begin.clone();
-            if self.begin.offset < 1 {
-                empty += count_uncached(last, Edge::at(b""), clear_limit - empty, true)?;
-                read_begin.offset -= empty as i32;
-            }
+            empty += count_uncached(last, Edge::at(b""), clear_limit - empty, true)?;
+            read_begin.offset -= empty as i32;
         }
         self.additional += empty;
-        let mut read_end;
         if self.end.is_key() {
-            if it.end() < Edge::at(&self.end.key) {
-                self.end.key = it.end().to_bytes();
-            }
-            read_end = self.end.clone();
-        } else if self.end.offset < 1 {
-            read_end = Selector::first_at(self.end.key.clone());
+            self.end.key = it.end().min(Edge::at(&self.end.key)).to_bytes();
+        }
+        let mut read_end = self.end.clone();
+        if self.end.is_backward() {
+            read_end.offset = 1;
             self.additional += i64::from(1 - self.end.offset);
-        } else {
-            read_end = self.end.clone();
+        } else if !self.end.is_key() {
             let empty = count_uncached(*it, Edge::at(&self.max), clear_limit, false)?;
             read_end.offset += empty as i32;
             self.additional += empty;

@@ -99,32 +99,26 @@ impl RangeRead {
         if it.begin() < it_end.begin() {
             empty = skip_uncached(&mut last, it_end, clear_limit + 100, false)?.min(clear_limit);
         }
-        let mut read_end;
+        let mut read_end = self.end.clone();
         if !last.is(it_end) {
             read_end = Selector::first_at(last.end().to_bytes());
             self.additional += i64::from((1 - self.end.offset).max(0));
-        } else if self.end.offset < 1 {
-            read_end = Selector::first_at(self.end.key.clone());
+        } else if self.end.is_backward() {
+            read_end.offset = 1;
             self.additional += i64::from(1 - self.end.offset);
-        } else {
-            read_end = self.end.clone();
-            if self.end.offset > 1 {
-                empty += count_uncached(last, Edge::at(&self.max), clear_limit - empty, false)?;
-                read_end.offset += empty as i32;
-            }
+        } else if !self.end.is_key() {
+            empty += count_uncached(last, Edge::at(&self.max), clear_limit - empty, false)?;
+            read_end.offset += empty as i32;
         }
         self.additional += empty;
-        let mut read_begin;
         if self.begin.is_key() {
-            if it.begin() > Edge::at(&self.begin.key) {
-                self.begin.key = it.begin().to_bytes();
-            }
-            read_begin = self.begin.clone();
-        } else if self.begin.offset > 1 {
-            read_begin = Selector::first_at(self.begin.key.clone());
+            self.begin.key = it.begin().max(Edge::at(&self.begin.key)).to_bytes();
+        }
+        let mut read_begin = self.begin.clone();
+        if !self.begin.is_backward() {
+            read_begin.offset = 1;
             self.additional += i64::from(self.begin.offset - 1);
         } else {
-            read_begin = self.begin.clone();
             let empty = count_uncached(*it, Edge::at(b""), clear_limit, true)?;
             read_begin.offset -= empty as i32;
             self.additional += empty;

@@ -6,7 +6,7 @@
 
 use crate::pass_on::pass_on;
 use bytes::Bytes;
-use futures::future::BoxFuture;
+use futures::{TryFutureExt, future::BoxFuture};
 use parking_lot::Mutex;
 use shaketable_layers::{
     always,
@@ -37,7 +37,7 @@ where
     F: Future<Output = std::result::Result<A, E>>,
 {
     let at = |asked: Isolation| {
-        let noted = Noted { inner: tx.clone(), asked, notes: Arc::default() };
+        let noted = Noted { inner: tx.clone(), asked, notes: Some(Arc::default()) };
         (noted.clone(), look(noted, asked))
     };
     let (noted, look) = at(Isolation::Snapshot);
@@ -83,7 +83,7 @@ where
 pub struct Noted<T> {
     inner: T,
     asked: Isolation,
-    notes: Arc<Mutex<Notes>>,
+    notes: Option<Arc<Mutex<Notes>>>,
 }
 
 /// A range of keys: its begin, and its exclusive end.
@@ -100,9 +100,16 @@ struct Notes {
 }
 
 impl<T: Transaction> Noted<T> {
+    /// A transaction that records nothing. With it a layer's functions are compiled for one type of transaction
+    /// only, whether its reads are checked or not.
+    pub(crate) fn off(inner: T) -> Noted<T> {
+        Noted { inner, asked: Isolation::Serializable, notes: None }
+    }
+
     /// Checks what was read. Returns whether anything was read.
     fn check(&self, what: &impl Debug) -> bool {
-        let notes = self.notes.lock();
+        let Some(notes) = &self.notes else { return false };
+        let notes = notes.lock();
         match self.asked {
             Isolation::Snapshot => {
                 let read = notes.conflicting.first();
@@ -129,15 +136,18 @@ impl<T: Transaction> Noted<T> {
 
     /// Records that a read was issued, whatever its result.
     fn reads(&self) {
-        self.notes.lock().reads = true;
+        if let Some(notes) = &self.notes {
+            notes.lock().reads = true;
+        }
     }
 
-    fn note(&self, isolation: Isolation, span: Span) {
-        self.reads();
-        let mut notes = self.notes.lock();
+    fn note(&self, isolation: Isolation, span: impl FnOnce() -> Span) {
+        let Some(notes) = &self.notes else { return };
+        let mut notes = notes.lock();
+        notes.reads = true;
         match isolation {
-            Isolation::Snapshot => notes.at_snapshot.push(span),
-            Isolation::Serializable => notes.conflicting.push(span),
+            Isolation::Snapshot => notes.at_snapshot.push(span()),
+            Isolation::Serializable => notes.conflicting.push(span()),
         }
     }
 }
@@ -157,7 +167,7 @@ impl<T: Transaction> Transaction for Noted<T> {
         of: &[u8],
         isolation: Isolation,
     ) -> impl Future<Output = Result<Option<Bytes>>> + Send + use<T> {
-        self.note(isolation, key(of));
+        self.note(isolation, || key(of));
         self.inner.get(of, isolation)
     }
 
@@ -167,12 +177,9 @@ impl<T: Transaction> Transaction for Noted<T> {
         isolation: Isolation,
     ) -> impl Future<Output = Result<Bytes>> + Send + use<T> {
         self.reads();
-        let (read, this) = (self.inner.get_key(selector, isolation), self.clone());
-        async move {
-            let found = read.await?;
-            this.note(isolation, key(&found));
-            Ok(found)
-        }
+        let this = self.clone();
+        // Not an async block, which would have the space of the future twice.
+        self.inner.get_key(selector, isolation).inspect_ok(move |found| this.note(isolation, || key(found)))
     }
 
     fn get_range(
@@ -182,16 +189,14 @@ impl<T: Transaction> Transaction for Noted<T> {
         isolation: Isolation,
     ) -> impl Future<Output = Result<RangeBatch>> + Send + use<T> {
         self.reads();
-        let (read, this) = (self.inner.get_range(range, iteration, isolation), self.clone());
+        let this = self.clone();
         let bounds = (range.begin.key.clone(), range.end.key.clone());
-        async move {
-            let batch = read.await?;
+        self.inner.get_range(range, iteration, isolation).inspect_ok(move |batch| {
             if batch.rows.is_empty() {
-                this.note(isolation, bounds);
+                this.note(isolation, || bounds);
             }
-            batch.rows.iter().for_each(|row| this.note(isolation, key(&row.key)));
-            Ok(batch)
-        }
+            batch.rows.iter().for_each(|row| this.note(isolation, || key(&row.key)));
+        })
     }
 
     fn get_mapped_range(
@@ -201,14 +206,14 @@ impl<T: Transaction> Transaction for Noted<T> {
         iteration: usize,
         isolation: Isolation,
     ) -> impl Future<Output = Result<MappedBatch>> + Send + use<T> {
-        self.note(isolation, (range.begin.key.clone(), range.end.key.clone()));
+        self.note(isolation, || (range.begin.key.clone(), range.end.key.clone()));
         self.inner.get_mapped_range(range, mapper, iteration, isolation)
     }
 
     fn add_conflict_range(&self, begin: &[u8], end: &[u8], kind: ConflictRangeType) -> Result<()> {
-        if kind == ConflictRangeType::Read {
+        if let (ConflictRangeType::Read, Some(notes)) = (kind, &self.notes) {
             let span = (Bytes::copy_from_slice(begin), Bytes::copy_from_slice(end));
-            self.notes.lock().conflicting.push(span);
+            notes.lock().conflicting.push(span);
         }
         self.inner.add_conflict_range(begin, end, kind)
     }

@@ -6,14 +6,15 @@ use proptest::{
     strategy::{Strategy, ValueTree},
     test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
 use shaketable_sim::{
     config::{ClusterBug, ClusterConfig},
     faults::{Family, FaultPlan, Profile},
     rt::{MILLISECOND, Nanos},
     seed::Seed,
 };
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 /// The schema version of repro files. A file of another version is refused.
 pub const SCHEMA: u32 = 2;
@@ -35,7 +36,7 @@ pub struct Demands {
 }
 
 /// Everything that determines a run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize)]
 #[serde(bound = "")]
 pub struct Plan<W: Workload> {
     /// [`SCHEMA`].
@@ -139,6 +140,65 @@ pub fn workload_of(repro: &str) -> Result<String, PlanError> {
     Ok(header.workload)
 }
 
+/// A repro file, of which the workload's own parts have not been read. Reading the rest is compiled once, and
+/// not for each workload.
+#[derive(Deserialize)]
+struct File {
+    schema: u32,
+    workload: String,
+    seed: u64,
+    demands: Demands,
+    configuration: Value,
+    operations: Value,
+    pause: Nanos,
+    hurt: Nanos,
+    cluster: ClusterConfig,
+    faults: FaultPlan,
+}
+
+impl File {
+    fn read(repro: &str) -> Result<File, PlanError> {
+        let mut unknown = None;
+        let mut json = serde_json::Deserializer::from_str(repro);
+        let file: File = serde_ignored::deserialize(&mut json, |path| {
+            unknown.get_or_insert_with(|| path.to_string());
+        })
+        .map_err(|e| PlanError::Torn(e.to_string()))?;
+        json.end().map_err(|e| PlanError::Torn(e.to_string()))?;
+        unknown.map_or(Ok(file), |field| Err(PlanError::Unknown(field)))
+    }
+}
+
+/// Reads one of the workload's own parts of a repro file. It is written again to find the fields that it does
+/// not know.
+fn part<T: Serialize + DeserializeOwned>(name: &str, value: Value) -> Result<T, PlanError> {
+    let torn = |e: serde_json::Error| PlanError::Torn(format!("{name}: {e}"));
+    let read = T::deserialize(&value).map_err(torn)?;
+    let known = serde_json::to_value(&read).map_err(torn)?;
+    unknown_field(&value, &known, name).map_or(Ok(read), |field| Err(PlanError::Unknown(field)))
+}
+
+/// The path of a field of `value` that `known` does not have. A value that is omitted when it is written (an
+/// empty list, `null`) is known.
+fn unknown_field(value: &Value, known: &Value, path: &str) -> Option<String> {
+    match (value, known) {
+        (Value::Object(fields), Value::Object(known)) => fields.iter().find_map(|(name, field)| {
+            let path = format!("{path}.{name}");
+            match known.get(name) {
+                Some(known) => unknown_field(field, known, &path),
+                None if field.is_null() || field.as_array().is_some_and(Vec::is_empty) => None,
+                None => Some(path),
+            }
+        }),
+        (Value::Array(items), Value::Array(known)) => items
+            .iter()
+            .zip(known)
+            .enumerate()
+            .find_map(|(i, (item, known))| unknown_field(item, known, &format!("{path}.{i}"))),
+        _ => None,
+    }
+}
+
 impl<W: Workload> Plan<W> {
     /// The plan as a repro file.
     pub fn to_json(&self) -> String {
@@ -152,17 +212,20 @@ impl<W: Workload> Plan<W> {
         if found != W::NAME {
             return Err(PlanError::Workload { found, wanted: W::NAME });
         }
-        let mut unknown = None;
-        let mut json = serde_json::Deserializer::from_str(repro);
-        let plan: Plan<W> = serde_ignored::deserialize(&mut json, |path| {
-            unknown.get_or_insert_with(|| path.to_string());
-        })
-        .map_err(|e| PlanError::Torn(e.to_string()))?;
-        json.end().map_err(|e| PlanError::Torn(e.to_string()))?;
-        match unknown {
-            Some(field) => Err(PlanError::Unknown(field)),
-            None => plan.check().map(|()| plan).map_err(PlanError::Impossible),
-        }
+        let file = File::read(repro)?;
+        let plan = Plan {
+            schema: file.schema,
+            workload: file.workload,
+            seed: file.seed,
+            demands: file.demands,
+            configuration: part("configuration", file.configuration)?,
+            operations: part("operations", file.operations)?,
+            pause: file.pause,
+            hurt: file.hurt,
+            cluster: file.cluster,
+            faults: file.faults,
+        };
+        plan.check().map(|()| plan).map_err(PlanError::Impossible)
     }
 
     /// Checks that the plan can be run and agrees with its demands.
@@ -202,7 +265,7 @@ impl<W: Workload> Plan<W> {
     /// Checks that the configuration has the planted bug that the demands name, and no other.
     fn check_planted(&self) -> Result<(), String> {
         let configuration = leaves(&self.configuration);
-        let has = |(path, mark): (&String, &serde_json::Value)| configuration.get(path) == Some(mark);
+        let has = |(path, mark): (&String, &Value)| configuration.get(path) == Some(mark);
         let without: Vec<Leaves> = (0..4).map(|seed| drawn::<W>(seed, None)).collect();
         for bug in W::bugs() {
             let mut marks = drawn::<W>(0, Some(bug.name));
@@ -233,52 +296,63 @@ impl<W: Workload> Plan<W> {
 
     /// A summary of the plan, in a few lines.
     pub fn summary(&self) -> String {
-        let c = &self.cluster;
-        let operations: usize = self.operations.iter().map(Vec::len).sum();
-        let mut text = format!(
-            "clients {}, operations {operations}, pause {:.1} ms, hurt at most {:.1} s\n\
-             cluster: {} logs, {} storage servers, {} copies, {} shards, {} GRV proxies, {} commit proxies, \
-             {} resolvers\n",
-            self.operations.len(),
-            self.pause as f64 / MILLISECOND as f64,
-            self.hurt as f64 / 1e9,
-            c.logs,
-            c.storage_servers,
-            c.replicas,
-            c.shard_boundaries.len() + 1,
-            c.grv_proxies,
-            c.commit_proxies,
-            c.resolvers,
-        );
-        let rates: Vec<String> =
-            self.faults.rates.iter().map(|(f, p)| format!("{} {:.2} %", f.name(), p * 100.0)).collect();
-        if !rates.is_empty() {
-            text += &format!("rates: {}\n", rates.join(", "));
-        }
-        let strikes: Vec<String> = self
-            .faults
-            .strikes
-            .iter()
-            .map(|s| format!("{} at {:.3} s", s.family.name(), s.at as f64 / 1e9))
-            .collect();
-        if !strikes.is_empty() {
-            text += &format!("strikes: {}\n", strikes.join(", "));
-        }
-        text += &format!("workload: {:?}\n", self.configuration);
-        text
+        let operations = self.operations.iter().map(Vec::len).sum();
+        summary(
+            (self.operations.len(), operations),
+            (self.pause, self.hurt),
+            &self.cluster,
+            &self.faults,
+            &self.configuration,
+        )
     }
 }
 
+fn summary(
+    (clients, operations): (usize, usize),
+    (pause, hurt): (Nanos, Nanos),
+    c: &ClusterConfig,
+    faults: &FaultPlan,
+    configuration: &dyn fmt::Debug,
+) -> String {
+    let mut text = format!(
+        "clients {}, operations {operations}, pause {:.1} ms, hurt at most {:.1} s\n\
+         cluster: {} logs, {} storage servers, {} copies, {} shards, {} GRV proxies, {} commit proxies, \
+         {} resolvers\n",
+        clients,
+        pause as f64 / MILLISECOND as f64,
+        hurt as f64 / 1e9,
+        c.logs,
+        c.storage_servers,
+        c.replicas,
+        c.shard_boundaries.len() + 1,
+        c.grv_proxies,
+        c.commit_proxies,
+        c.resolvers,
+    );
+    let rates: Vec<String> =
+        faults.rates.iter().map(|(f, p)| format!("{} {:.2} %", f.name(), p * 100.0)).collect();
+    if !rates.is_empty() {
+        text += &format!("rates: {}\n", rates.join(", "));
+    }
+    let strikes: Vec<String> =
+        faults.strikes.iter().map(|s| format!("{} at {:.3} s", s.family.name(), s.at as f64 / 1e9)).collect();
+    if !strikes.is_empty() {
+        text += &format!("strikes: {}\n", strikes.join(", "));
+    }
+    text += &format!("workload: {configuration:?}\n");
+    text
+}
+
 /// The leaves of a JSON value, by path.
-type Leaves = BTreeMap<String, serde_json::Value>;
+type Leaves = BTreeMap<String, Value>;
 
 fn leaves(value: &impl Serialize) -> Leaves {
-    fn walk(value: serde_json::Value, path: &str, into: &mut Leaves) {
+    fn walk(value: Value, path: &str, into: &mut Leaves) {
         match value {
-            serde_json::Value::Object(fields) => {
+            Value::Object(fields) => {
                 fields.into_iter().for_each(|(name, field)| walk(field, &format!("{path}/{name}"), into));
             }
-            serde_json::Value::Array(items) => {
+            Value::Array(items) => {
                 items.into_iter().enumerate().for_each(|(i, item)| walk(item, &format!("{path}/{i}"), into));
             }
             leaf => drop(into.insert(path.to_owned(), leaf)),

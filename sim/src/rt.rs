@@ -29,10 +29,19 @@ pub const MILLISECOND: Nanos = 1_000_000;
 /// Nanoseconds in a second.
 pub const SECOND: Nanos = 1_000_000_000;
 
+/// A task. Boxed, because the runtime's own code is compiled again for each type of task: for every workload.
+type Main<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+
 /// Runs `main` to its end in its own simulated runtime. Everything runs on this thread, in an order
 /// determined by the seed.
 pub fn simulate<F: Future>(seed: Seed, main: F) -> F::Output {
-    Runtime::with_seed_and_config(seed.0, madsim::Config::default()).block_on(main)
+    fn block_on(seed: Seed, main: Main<'_>) {
+        Runtime::with_seed_and_config(seed.0, madsim::Config::default()).block_on(main);
+    }
+    let mut output = None;
+    block_on(seed, Box::pin(async { output = Some(main.await) }));
+    // The runtime panics if it cannot run its main task to its end.
+    output.expect("the main task has ended")
 }
 
 /// The number of clock reads at one instant of virtual time that indicates a loop without waiting. A task
@@ -152,19 +161,22 @@ impl Machine {
     where
         F: Future + 'static,
     {
-        let handle = Handle::current();
-        let node = handle
-            .create_node()
-            .name(name)
-            .init(move || {
+        Self::start_boxed(
+            name,
+            Box::new(move || {
                 let main = main();
-                async move {
+                Box::pin(async move {
                     main.await;
                     // A machine whose main has ended stays up, idle, until it is restarted.
                     std::future::pending::<()>().await
-                }
-            })
-            .build();
+                })
+            }),
+        )
+    }
+
+    fn start_boxed(name: &str, main: Box<dyn Fn() -> Main<'static> + Send + Sync>) -> Machine {
+        let handle = Handle::current();
+        let node = handle.create_node().name(name).init(main).build();
         Machine { id: node.id(), handle }
     }
 
@@ -194,7 +206,10 @@ pub fn spawn<F>(future: F)
 where
     F: Future<Output = ()> + 'static,
 {
-    drop(madsim::task::spawn_local(future));
+    fn spawn_boxed(future: Main<'static>) {
+        drop(madsim::task::spawn_local(future));
+    }
+    spawn_boxed(Box::pin(future));
 }
 
 /// A task that ends when this handle is dropped.

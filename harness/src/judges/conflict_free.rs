@@ -24,6 +24,18 @@ pub fn judge<W: Workload>(
     if !free.iter().flatten().any(|free| *free) {
         return Ok(());
     }
+    conflicts(&free, history, truth, &|client, operation| {
+        format!("operation {operation} of client {client} ({:?})", plan[client][operation])
+    })
+}
+
+/// Judges the operations that are marked in `free`, by client. It is compiled once, and not for each workload.
+fn conflicts(
+    free: &[Vec<bool>],
+    history: &History,
+    truth: &Truth,
+    describe: &dyn Fn(usize, usize) -> String,
+) -> Result<(), String> {
     let promised = |client: usize, operation: Option<u32>| {
         let operation = operation? as usize;
         free.get(client)?.get(operation)?.then_some(operation)
@@ -56,12 +68,11 @@ pub fn judge<W: Workload>(
                 .find(|(range, other, _)| *other != client && range.intersects(read));
             if let Some((range, other, theirs)) = met {
                 return Err(format!(
-                    "operation {operation} of client {client} ({:?}) reads {} to {} serializably, and operation \
-                     {theirs} of client {other} ({:?}) writes {}: they can conflict, and promise not to",
-                    plan[client][operation],
+                    "{} reads {} to {} serializably, and {} writes {}: they can conflict, and promise not to",
+                    describe(client, operation),
                     show(&read.begin),
                     show(&read.end),
-                    plan[*other][*theirs],
+                    describe(*other, *theirs),
                     show(&range.begin),
                 ));
             }

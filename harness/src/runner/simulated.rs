@@ -149,7 +149,7 @@ impl<W: Workload> Testbed<W> for Simulated<'_> {
             let (name, client) = (format!("client-{}", client.number), client.clone());
             self.world.add_machine(Class::Client, &name, move |world, node| {
                 let client = client.clone();
-                // Boxed: a client is large, and the runtime moves a new task on the stack several times.
+                // Boxed here: a client is large, and without optimization it would be moved on the stack several times.
                 Box::pin(async move {
                     // Created on the machine, so that its death ends the tasks of the database.
                     let id = ClientId(client.number as u16);
@@ -233,7 +233,7 @@ impl<W: Workload> Testbed<W> for Simulated<'_> {
         if self.keep_trace {
             let history = world.history.lock();
             let machine = |node| world.name(node);
-            result.transcript = transcript(plan, operations, &history, &result.trace, machine);
+            result.transcript = transcript(plan, operations, &history, &result.trace, &machine);
         }
         self.cluster.shutdown().await;
         result

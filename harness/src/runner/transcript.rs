@@ -41,10 +41,8 @@ pub(super) fn transcript<W: Workload>(
     operations: &[Vec<Operation<W::Answer>>],
     history: &History,
     events: &[Event],
-    machine: impl Fn(NodeId) -> String,
+    machine: &dyn Fn(NodeId) -> String,
 ) -> String {
-    let mut entries = Vec::new();
-    entries.extend(events.iter().filter_map(|event| of_event(event, &machine)));
     let (mut calls, mut returns) = (Vec::new(), Vec::new());
     for (client, (list, planned)) in operations.iter().zip(&plan.operations).enumerate() {
         for (index, (operation, op)) in list.iter().zip(planned).enumerate() {
@@ -54,6 +52,18 @@ pub(super) fn transcript<W: Workload>(
             returns.extend(how.map(|how| entry(operation.returned, format!("operation {index} {how}"))));
         }
     }
+    text_of(calls, returns, history, events, machine)
+}
+
+/// The transcript with these entries of the operations. It is compiled once, and not for each workload.
+fn text_of(
+    calls: Vec<Entry>,
+    returns: Vec<Entry>,
+    history: &History,
+    events: &[Event],
+    machine: &dyn Fn(NodeId) -> String,
+) -> String {
+    let mut entries: Vec<Entry> = events.iter().filter_map(|event| of_event(event, machine)).collect();
     entries.extend(calls);
     let truth = Truth::of(history);
     for (id, attempt) in history.attempts.iter().enumerate() {
@@ -74,7 +84,7 @@ pub(super) fn transcript<W: Workload>(
     })
 }
 
-fn of_event(event: &Event, machine: impl Fn(NodeId) -> String) -> Option<Entry> {
+fn of_event(event: &Event, machine: &dyn Fn(NodeId) -> String) -> Option<Entry> {
     let text = match event.kind {
         Kind::Fault => {
             let family = Family::ALL.iter().find(|family| **family as u64 == event.a)?;

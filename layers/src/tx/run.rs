@@ -50,6 +50,29 @@ impl RetryError for Error {
     }
 }
 
+/// The part of an attempt that follows its body, which does not depend on the body: commits, or handles the
+/// error with which the body failed. Returns whether the transaction has committed; an error ends the loop.
+async fn conclude<Tx: Transaction>(
+    tx: &Tx,
+    attempt: &mut Attempt,
+    failed: Option<Error>,
+) -> Result<bool, Error> {
+    let error = match failed {
+        Some(error) => error,
+        None => match tx.commit().await {
+            Ok(()) => return Ok(true),
+            Err(e) => {
+                attempt.maybe_committed |= e.leaves_commit_unknown();
+                e
+            }
+        },
+    };
+    // on_error returns the error if it does not retry: not retryable, retry limit or timeout reached.
+    tx.on_error(error).await?;
+    attempt.number += 1;
+    Ok(false)
+}
+
 /// Runs `body` until its transaction commits, it returns an error that is not retryable, or the transaction's
 /// retry limit or timeout is reached. See [`Database::run`].
 pub(super) async fn run<D, F, Fut, T, E>(db: &D, body: F) -> Result<T, RunError<E>>
@@ -66,29 +89,23 @@ where
         Err(e) => return Err(RunError { error: e.into(), maybe_committed: false, attempts: 0 }),
     };
     loop {
-        let failed = match body(tx.clone(), attempt).await {
-            Ok(value) => match tx.commit().await {
-                Ok(()) => return Ok(value),
-                Err(e) => {
-                    attempt.maybe_committed |= e.leaves_commit_unknown();
-                    E::from(e)
-                }
-            },
-            Err(e) => e,
-        };
-        let give_up = |error| RunError {
+        let give_up = |error, attempt: Attempt| RunError {
             error,
             maybe_committed: attempt.maybe_committed,
             attempts: attempt.number + 1,
         };
-        let Some(error) = failed.fdb() else {
-            return Err(give_up(failed));
+        let (value, failed) = match body(tx.clone(), attempt).await {
+            Ok(value) => (Some(value), None),
+            Err(e) => match e.fdb() {
+                Some(failed) => (None, Some(failed)),
+                None => return Err(give_up(e, attempt)),
+            },
         };
-        // on_error returns the error if it does not retry: not retryable, retry limit or timeout reached.
-        if let Err(e) = tx.on_error(error).await {
-            return Err(give_up(E::from(e)));
+        match (conclude(&tx, &mut attempt, failed).await, value) {
+            (Ok(true), Some(value)) => return Ok(value),
+            (Ok(_), _) => {}
+            (Err(e), _) => return Err(give_up(E::from(e), attempt)),
         }
-        attempt.number += 1;
     }
 }
 

@@ -110,7 +110,9 @@ pub async fn perform<T: Transaction>(
             let value = documents.get(tx, id, path, Serializable).await;
             value.map(|value| shown(value.or(Some(Map::new().into()))))
         }
-        (Planted::TextIds, op) => document.rightly(tx, env, &text_id(op.clone())?, Serializable).await,
+        (Planted::TextIds, op) => {
+            Box::pin(document.rightly(tx, env, &text_id(op.clone())?, Serializable)).await
+        }
         (Planted::OtherId, Op::Replace(id, Item::Value(Json(doc)))) => {
             match documents.replace(tx, id, doc).await {
                 Err(Error::OtherId { .. }) => {
@@ -122,10 +124,11 @@ pub async fn perform<T: Transaction>(
             }
         }
         (Planted::OneNumber, op) => {
-            document.rightly(tx, env, &with_item(op, one_number)?, Serializable).await
+            Box::pin(document.rightly(tx, env, &with_item(op, one_number)?, Serializable)).await
         }
         (Planted::CutText, op) => {
-            document.rightly(tx, env, &with_item(op, |item| cut(document, item))?, Serializable).await
+            Box::pin(document.rightly(tx, env, &with_item(op, |item| cut(document, item))?, Serializable))
+                .await
         }
         (Planted::BytePrefix, Op::Remove(id, path)) if path.is_empty() => {
             let removed = documents.remove(tx, id, path).await;

@@ -111,7 +111,7 @@ pub enum Answer {
 }
 
 fn refused<E: RetryError + Display>(error: &E) -> Outcome<Answer> {
-    error.fdb().map_or_else(|| Outcome::Answered(Answer::Refused(error.to_string())), Outcome::GaveUp)
+    error.fdb().map_or_else(|| Outcome::Answered(Answer::Refused(error.to_string())), Outcome::Failed)
 }
 
 /// Checks the invariants in a transaction.
@@ -171,11 +171,15 @@ impl<I: Invariants> Workload for Guarded<I> {
         sessions::open(db, client, self.timeout).await
     }
 
-    async fn recall<D: Database>(&self, session: &mut Session<D>) {
-        sessions::read_dropped(session, self.timeout).await;
+    async fn resolve_dropped<D: Database>(&self, session: &mut Session<D>) {
+        sessions::resolve_dropped(session, self.timeout).await;
     }
 
-    async fn divert<D: Database>(&self, session: &mut Session<D>, op: &I::Op) -> Option<Outcome<Answer>> {
+    async fn apply_planted<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        op: &I::Op,
+    ) -> Option<Outcome<Answer>> {
         if !self.unrecorded {
             return None;
         }
@@ -203,7 +207,7 @@ impl<I: Invariants> Workload for Guarded<I> {
         _: &I::Op,
         error: tx::Error,
     ) -> Outcome<Answer> {
-        sessions::settle(session, self.timeout, error, async |session, pending| {
+        sessions::resolve_unknown(session, self.timeout, error, async |session, pending| {
             Ok(session.resolve(pending).await?.map(|()| Outcome::Answered(Answer::Done)))
         })
         .await

@@ -101,7 +101,7 @@ impl<W: Workload> Plan<W> {
 pub enum PlanError {
     /// The file cannot be read, or is not the JSON of a plan.
     #[error("not a complete repro file: {0}")]
-    Torn(String),
+    Incomplete(String),
     /// The file has another schema version.
     #[error("schema version {found}; this program reads version {SCHEMA}")]
     Schema {
@@ -133,7 +133,7 @@ struct Header {
 
 /// The workload of a repro file.
 pub fn workload_of(repro: &str) -> Result<String, PlanError> {
-    let header: Header = serde_json::from_str(repro).map_err(|e| PlanError::Torn(e.to_string()))?;
+    let header: Header = serde_json::from_str(repro).map_err(|e| PlanError::Incomplete(e.to_string()))?;
     if header.schema != u64::from(SCHEMA) {
         return Err(PlanError::Schema { found: header.schema });
     }
@@ -163,8 +163,8 @@ impl File {
         let file: File = serde_ignored::deserialize(&mut json, |path| {
             unknown.get_or_insert_with(|| path.to_string());
         })
-        .map_err(|e| PlanError::Torn(e.to_string()))?;
-        json.end().map_err(|e| PlanError::Torn(e.to_string()))?;
+        .map_err(|e| PlanError::Incomplete(e.to_string()))?;
+        json.end().map_err(|e| PlanError::Incomplete(e.to_string()))?;
         unknown.map_or(Ok(file), |field| Err(PlanError::Unknown(field)))
     }
 }
@@ -172,7 +172,7 @@ impl File {
 /// Reads one of the workload's own parts of a repro file. It is written again to find the fields that it does
 /// not know.
 fn part<T: Serialize + DeserializeOwned>(name: &str, value: Value) -> Result<T, PlanError> {
-    let torn = |e: serde_json::Error| PlanError::Torn(format!("{name}: {e}"));
+    let torn = |e: serde_json::Error| PlanError::Incomplete(format!("{name}: {e}"));
     let read = T::deserialize(&value).map_err(torn)?;
     let known = serde_json::to_value(&read).map_err(torn)?;
     unknown_field(&value, &known, name).map_or(Ok(read), |field| Err(PlanError::Unknown(field)))

@@ -32,7 +32,7 @@ fn limit<D: Database>(db: &D, timeout: Option<i32>) -> tx::Result<()> {
 /// Resolves the operation whose outcome the session reported as unknown, however long that takes. `resolve`
 /// resolves it and returns its outcome if it was applied. Transactions have no timeout meanwhile. If the session
 /// reported no unknown outcome, the operation was not done through the session, and its outcome remains unknown.
-pub async fn settle<D: Database, A>(
+pub async fn resolve_unknown<D: Database, A>(
     session: &mut Session<D>,
     timeout: Option<i32>,
     error: tx::Error,
@@ -44,7 +44,7 @@ pub async fn settle<D: Database, A>(
         loop {
             match resolve(session, unknown).await {
                 Ok(Fate::Applied(outcome)) => return outcome,
-                Ok(Fate::NotApplied) => return Outcome::GaveUp(error),
+                Ok(Fate::NotApplied) => return Outcome::Failed(error),
                 Ok(Fate::Forgotten) => {
                     return Outcome::Violated("a session's own operation was forgotten".into());
                 }
@@ -58,7 +58,7 @@ pub async fn settle<D: Database, A>(
 
 /// Resolves the dropped operation of a session, if there is one. The session must do this before its next
 /// operation.
-pub async fn read_dropped<D: Database>(session: &mut Session<D>, timeout: Option<i32>) {
+pub async fn resolve_dropped<D: Database>(session: &mut Session<D>, timeout: Option<i32>) {
     let Some(dropped) = session.unresolved() else { return };
     let db = session.database().clone();
     let read = patiently(&db, timeout, async {

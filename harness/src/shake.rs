@@ -54,7 +54,7 @@ pub struct Shake<W> {
 
 /// The result of a sweep.
 #[derive(Clone, Debug)]
-pub struct Swept {
+pub struct SweepResult {
     /// The seeds of the sweep.
     pub seeds: Range<u64>,
     /// The number of seeds that were run.
@@ -155,13 +155,13 @@ impl<W: Workload> Shake<W> {
     ///
     /// If the file cannot be read or is not a repro file of this workload.
     pub fn replay(file: &Path) -> Result<RunResult, PlanError> {
-        let repro = fs::read_to_string(file).map_err(|error| PlanError::Torn(error.to_string()))?;
+        let repro = fs::read_to_string(file).map_err(|error| PlanError::Incomplete(error.to_string()))?;
         Ok(runner::run(&Plan::<W>::from_json(&repro)?, false))
     }
 
     /// Runs the seeds up to the first one that does not pass.
     #[track_caller]
-    pub fn run(&self) -> Swept {
+    pub fn run(&self) -> SweepResult {
         let seeds = seeds_from_environment().unwrap_or_else(|| self.seeds.clone());
         let deadline = self.budget.map(|budget| now() + budget);
         let failed = AtomicBool::new(false);
@@ -199,7 +199,7 @@ impl<W: Workload> Shake<W> {
                 vacuous::judge(&counters, delivered, Some(&self.demands), ran)
             }
         };
-        Swept { seeds, ran, failed: first, counters, vacuous }
+        SweepResult { seeds, ran, failed: first, counters, vacuous }
     }
 
     fn one(&self, seed: u64) -> RunResult {

@@ -168,7 +168,7 @@ pub trait Machine:
     }
 
     /// Whether a transition never writes.
-    fn is_look(transition: &Self::Transition) -> bool {
+    fn is_read_only(transition: &Self::Transition) -> bool {
         let _ = transition;
         false
     }
@@ -294,8 +294,8 @@ impl<M: Machine> Specimen for StateMachine<M> {
         drawn.boxed()
     }
 
-    fn is_look(transition: &M::Transition) -> bool {
-        M::is_look(transition)
+    fn is_read_only(transition: &M::Transition) -> bool {
+        M::is_read_only(transition)
     }
 
     async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
@@ -329,7 +329,7 @@ impl<M: Machine> Specimen for StateMachine<M> {
         Ok(answer)
     }
 
-    async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<M::State, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<M::State, String>> {
         M::stored(tx).await
     }
 }

@@ -35,7 +35,7 @@ pub enum Outcome<A> {
     /// It returned this answer. A refusal is an answer. If the operation has an effect, the effect has happened.
     Answered(A),
     /// It failed with this error. It has no effect and never will.
-    GaveUp(Error),
+    Failed(Error),
     /// It failed with this error. It may have an effect, now or later.
     Unknown(Error),
     /// Its answer contradicts the promises of the layer, whatever other clients did.
@@ -183,14 +183,14 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
 
     /// Prepares a client for its next operation after one whose future was dropped: a session, for example, must
     /// first resolve the outcome of the dropped operation. Called before every operation, as a part of it.
-    fn recall<D: Database>(&self, session: &mut Self::Session<D>) -> impl Future<Output = ()> {
+    fn resolve_dropped<D: Database>(&self, session: &mut Self::Session<D>) -> impl Future<Output = ()> {
         let _ = session;
         async {}
     }
 
     /// Does an operation in the way of the planted bug. Returns `None` if the bug does not change this operation,
     /// which is then [applied](Workload::apply).
-    fn divert<D: Database>(
+    fn apply_planted<D: Database>(
         &self,
         session: &mut Self::Session<D>,
         op: &Self::Op,
@@ -248,8 +248,8 @@ pub(crate) async fn perform<W: Workload, D: Database>(
     session: &mut W::Session<D>,
     op: &W::Op,
 ) -> Outcome<W::Answer> {
-    workload.recall(session).await;
-    match workload.divert(session, op).await {
+    workload.resolve_dropped(session).await;
+    match workload.apply_planted(session, op).await {
         Some(outcome) => outcome,
         None => workload.apply(session, op).await,
     }

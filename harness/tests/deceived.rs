@@ -116,7 +116,7 @@ async fn attempt<D: Database, A, F: Future<Output = Result<A, Error>>>(
 ) -> Outcome<A> {
     let tx = match db.create_transaction() {
         Ok(tx) => tx,
-        Err(e) => return Outcome::GaveUp(e),
+        Err(e) => return Outcome::Failed(e),
     };
     loop {
         let error = match body(tx.clone()).await {
@@ -128,7 +128,7 @@ async fn attempt<D: Database, A, F: Future<Output = Result<A, Error>>>(
             Err(e) => e,
         };
         if let Err(e) = tx.on_error(error).await {
-            return Outcome::GaveUp(e);
+            return Outcome::Failed(e);
         }
     }
 }
@@ -225,7 +225,7 @@ impl Register {
                 Outcome::Answered(value)
             }
             // The kept version may be too old: get a new one.
-            Outcome::GaveUp(e) | Outcome::Unknown(e) => {
+            Outcome::Failed(e) | Outcome::Unknown(e) => {
                 client.kept = None;
                 Outcome::Unknown(e)
             }

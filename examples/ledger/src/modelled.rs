@@ -44,7 +44,7 @@ impl Specimen for Accounts {
         prop_oneof![transfer, (0..5usize).prop_map(Op::Balance)].boxed()
     }
 
-    fn is_look(op: &Op) -> bool {
+    fn is_read_only(op: &Op) -> bool {
         matches!(op, Op::Balance(_))
     }
 
@@ -87,7 +87,7 @@ impl Specimen for Accounts {
         })
     }
 
-    async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Vec<u64>, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Vec<u64>, String>> {
         Ok(Ok(layer::balances(tx).await?))
     }
 }

@@ -11,7 +11,7 @@ use shaketable_layers::once::Packed;
 use std::time::Duration;
 
 /// Does an operation with the bug in it; `None` for what the bug leaves alone.
-pub async fn divert<D: Database>(
+pub async fn apply_planted<D: Database>(
     planted: Planted,
     worker: &mut Worker<D>,
     op: &Op,
@@ -26,7 +26,7 @@ pub async fn divert<D: Database>(
             Some(match posted.await {
                 Ok(()) => Outcome::Answered(Answer::Posted),
                 Err(failed) if failed.maybe_committed => Outcome::Unknown(failed.error),
-                Err(failed) => Outcome::GaveUp(failed.error),
+                Err(failed) => Outcome::Failed(failed.error),
             })
         }
         (Planted::BlindRetry, _) | (_, Op::Post { .. } | Op::Finish) => None,

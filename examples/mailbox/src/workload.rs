@@ -115,7 +115,7 @@ pub fn outcome_of<A>(
         once::Outcome::Applied(returned) => Outcome::Answered(answer(returned)),
         once::Outcome::Refused(why) => match why.fdb() {
             None => Outcome::Answered(Answer::Refused(why.to_string())),
-            Some(error) => Outcome::GaveUp(error),
+            Some(error) => Outcome::Failed(error),
         },
         once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
     }
@@ -213,12 +213,12 @@ impl Workload for Mail {
 
     /// After an operation whose future was dropped the session begins no other one before it was asked what became
     /// of that one.
-    async fn recall<D: Database>(&self, worker: &mut Worker<D>) {
-        sessions::read_dropped(&mut worker.session, None).await;
+    async fn resolve_dropped<D: Database>(&self, worker: &mut Worker<D>) {
+        sessions::resolve_dropped(&mut worker.session, None).await;
     }
 
-    async fn divert<D: Database>(&self, worker: &mut Worker<D>, op: &Op) -> Option<Outcome<Answer>> {
-        planted::divert(self.planted?, worker, op).await
+    async fn apply_planted<D: Database>(&self, worker: &mut Worker<D>, op: &Op) -> Option<Outcome<Answer>> {
+        planted::apply_planted(self.planted?, worker, op).await
     }
 
     async fn apply<D: Database>(&self, worker: &mut Worker<D>, op: &Op) -> Outcome<Answer> {
@@ -249,7 +249,7 @@ impl Workload for Mail {
         op: &Op,
         error: tx::Error,
     ) -> Outcome<Answer> {
-        sessions::settle(&mut worker.session, None, error, async |session, pending| {
+        sessions::resolve_unknown(&mut worker.session, None, error, async |session, pending| {
             Ok(match op {
                 Op::Post { .. } => session.resolve(pending).await?.map(|()| Answer::Posted),
                 Op::Take { .. } => session.resolve(pending).await?.map(took),

@@ -103,9 +103,9 @@ impl Entry for Fake {
         format!("drawn from {}", seed.0)
     }
     fn head(&self, _repro: &str) -> Result<Head, PlanError> {
-        Err(PlanError::Torn("a fake".to_owned()))
+        Err(PlanError::Incomplete("a fake".to_owned()))
     }
     fn replay(&self, _repro: &str, _keep_trace: bool) -> Result<RunResult, PlanError> {
-        Err(PlanError::Torn("a fake".to_owned()))
+        Err(PlanError::Incomplete("a fake".to_owned()))
     }
 }

@@ -24,7 +24,7 @@ pub mod waiting;
 pub use keyspace::Keyspace;
 pub use shaketable_sim::storage::Replica;
 pub use snapshot::Snapshot;
-pub use timeline::{Decided, Timeline};
+pub use timeline::{KnownCommit, Timeline};
 pub use truth::Truth;
 
 use crate::finding::Kind;

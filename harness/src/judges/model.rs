@@ -32,7 +32,7 @@ use std::{
 
 /// Why there is no final model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unfit {
+pub enum Mismatch {
     /// An answer or an effect contradicts the model.
     Layer(String),
     /// The model itself panicked. This is not a finding about the layer.
@@ -143,7 +143,7 @@ pub fn judge<W: Workload>(
     operations: &[Vec<Operation<W::Answer>>],
     history: &History,
     truth: &Truth,
-) -> Result<W::Model, Unfit> {
+) -> Result<W::Model, Mismatch> {
     let traces = Traces::of(workload, history, truth);
     let durable = Timeline::of(history, truth);
     let shown = traces.shown_by_answers(workload, operations, &durable);
@@ -153,7 +153,7 @@ pub fn judge<W: Workload>(
         for (index, operation) in list.iter().enumerate() {
             let (key, op) = ((client, index), &plan[client][index]);
             let found = candidates(workload, op, key, operation, &traces, &timeline, truth);
-            order.extend(found.map_err(|why| Unfit::Layer(format!("{}: {why}", describe::<W>(key, op))))?);
+            order.extend(found.map_err(|why| Mismatch::Layer(format!("{}: {why}", describe::<W>(key, op))))?);
         }
     }
     order.sort_by_key(|candidate| (candidate.place, candidate.key));
@@ -175,7 +175,7 @@ fn candidates<'a, W: Workload>(
         Some(Outcome::Answered(answer)) => Some(answer),
         _ => None,
     };
-    if let (Some(Outcome::GaveUp(error)), Some(effect)) = (&operation.outcome, effects.first()) {
+    if let (Some(Outcome::Failed(error)), Some(effect)) = (&operation.outcome, effects.first()) {
         return Err(format!(
             "it was reported to have failed with {error} and without an effect, but it committed at version {}",
             effect.place.0
@@ -216,7 +216,7 @@ fn candidates<'a, W: Workload>(
     };
     let decided = match workload.may_read_stale(op) {
         true => None,
-        false => timeline.decided_before(operation.called),
+        false => timeline.known_before(operation.called),
     };
     let from = decided.map_or(0, |decided| decided.version);
     match traces.reads(key) {
@@ -244,7 +244,7 @@ fn replay<W: Workload>(
     operations: &[Vec<Operation<W::Answer>>],
     order: Vec<Candidate<'_, W::Answer>>,
     timing: &Timing,
-) -> Result<W::Model, Unfit> {
+) -> Result<W::Model, Mismatch> {
     let mut model = workload.model();
     // Operations without an effect: the first mismatch, or `None` once one of the places matches.
     let mut mismatches: BTreeMap<Key, Option<String>> = BTreeMap::new();
@@ -268,7 +268,11 @@ fn replay<W: Workload>(
         };
         let stepped = catch_unwind(AssertUnwindSafe(|| workload.step(&mut model, &step)));
         let stepped = stepped.map_err(|panic| {
-            Unfit::Model(format!("it panicked in {}: {}", describe::<W>(key, op), panics::message(&*panic)))
+            Mismatch::Model(format!(
+                "it panicked in {}: {}",
+                describe::<W>(key, op),
+                panics::message(&*panic)
+            ))
         });
         let matches = stepped?.map_err(|why| {
             let how = match (committed, read_version) {
@@ -279,13 +283,13 @@ fn replay<W: Workload>(
             format!("{}, which {how} at version {version}: {why}", describe::<W>(key, op))
         });
         match matches {
-            Err(why) if committed => return Err(Unfit::Layer(why)),
+            Err(why) if committed => return Err(Mismatch::Layer(why)),
             Err(why) => drop(mismatches.entry(key).or_insert(Some(why))),
             Ok(()) if committed => {}
             Ok(()) => drop(mismatches.insert(key, None)),
         }
     }
-    mismatches.into_values().flatten().next().map_or(Ok(model), |why| Err(Unfit::Layer(why)))
+    mismatches.into_values().flatten().next().map_or(Ok(model), |why| Err(Mismatch::Layer(why)))
 }
 
 fn describe<W: Workload>((client, index): Key, op: &W::Op) -> String {

@@ -9,7 +9,7 @@ pub fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
     for (id, attempt) in evidence.history.attempts.iter().enumerate() {
         let Some(attempt) = attempt else { continue };
         if let (true, Some(read_version)) = (attempt.fresh, attempt.read_version)
-            && let Some(decided) = timeline.decided_before(attempt.version_requested)
+            && let Some(decided) = timeline.known_before(attempt.version_requested)
             && read_version < decided.version
         {
             return Err(format!(

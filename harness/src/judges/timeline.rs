@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 /// A version that a client knew to be committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Decided {
+pub struct KnownCommit {
     /// The version.
     pub version: Version,
     /// The attempt that was acknowledged, or that was reported as unknown when its outcome was final; `None` if
@@ -25,7 +25,7 @@ pub struct Decided {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timeline {
     /// The highest known version so far, by time, ascending.
-    decided: Vec<(Nanos, Decided)>,
+    decided: Vec<(Nanos, KnownCommit)>,
     /// The versions, ascending, each with the earliest time at which it could be visible.
     visible: Vec<(Version, Nanos)>,
 }
@@ -34,7 +34,7 @@ impl Timeline {
     /// The timeline of a run.
     pub fn of(history: &History, truth: &Truth) -> Timeline {
         let acknowledged = truth.decided(history).into_iter();
-        let acknowledged = acknowledged.map(|(at, version, by)| (at, Decided { version, by: Some(by) }));
+        let acknowledged = acknowledged.map(|(at, version, by)| (at, KnownCommit { version, by: Some(by) }));
         let sent = |id: AttemptId| history.attempts.get(id.0 as usize)?.as_ref()?.commit_sent;
         let durable: BTreeMap<Version, Nanos> =
             history.durable.iter().map(|((_, version), at)| (*version, *at)).collect();
@@ -43,21 +43,21 @@ impl Timeline {
             let sent = || entry.transactions.iter().filter_map(|tx| sent(tx.attempt?)).max();
             (entry.version, durable.get(&entry.version).copied().or_else(sent).unwrap_or(0))
         });
-        Timeline { visible: visible.collect(), ..Timeline::decided(acknowledged) }
+        Timeline { visible: visible.collect(), ..Timeline::known(acknowledged) }
     }
 
     /// Adds times at which a version was known to be committed because an answer shows it.
     pub fn with(self, answers: impl Iterator<Item = (Nanos, Version)>) -> Timeline {
-        let answers = answers.map(|(at, version)| (at, Decided { version, by: None }));
+        let answers = answers.map(|(at, version)| (at, KnownCommit { version, by: None }));
         let decided = self.decided.into_iter().chain(answers);
-        Timeline { visible: self.visible, ..Timeline::decided(decided) }
+        Timeline { visible: self.visible, ..Timeline::known(decided) }
     }
 
     /// A timeline with these known versions, in which every version is visible from the start.
-    pub(super) fn decided(decided: impl Iterator<Item = (Nanos, Decided)>) -> Timeline {
+    pub(super) fn known(decided: impl Iterator<Item = (Nanos, KnownCommit)>) -> Timeline {
         let mut decided: Vec<_> = decided.collect();
         decided.sort();
-        let mut latest: Option<Decided> = None;
+        let mut latest: Option<KnownCommit> = None;
         for (_, known) in &mut decided {
             latest = latest.max(Some(*known));
             *known = latest.unwrap_or(*known);
@@ -66,7 +66,7 @@ impl Timeline {
     }
 
     /// The highest version that was known to be committed before `now`.
-    pub fn decided_before(&self, now: Nanos) -> Option<Decided> {
+    pub fn known_before(&self, now: Nanos) -> Option<KnownCommit> {
         let until = self.decided.partition_point(|(at, _)| *at < now);
         self.decided[..until].last().map(|(_, known)| *known)
     }

@@ -45,7 +45,7 @@ impl Timing {
 
     /// The highest version that was known to be committed before this time.
     pub(crate) fn known_at(&self, now: Nanos) -> Version {
-        self.timeline.decided_before(now).map_or(0, |decided| decided.version)
+        self.timeline.known_before(now).map_or(0, |decided| decided.version)
     }
 
     /// The deadline of an answer that was possible from the time `possible` on.
@@ -101,13 +101,13 @@ impl Timing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judges::Decided;
+    use crate::judges::KnownCommit;
 
     /// Version 10 is known after one second, version 20 after two seconds.
     fn timing(faulty: Option<(Nanos, Nanos)>) -> Timing {
         let known = [(SECOND, 10), (2 * SECOND, 20)];
-        let known = known.map(|(at, version)| (at, Decided { version, by: None }));
-        Timing { timeline: Timeline::decided(known.into_iter()), faulty }
+        let known = known.map(|(at, version)| (at, KnownCommit { version, by: None }));
+        Timing { timeline: Timeline::known(known.into_iter()), faulty }
     }
 
     fn found(version: Version) -> Wait {

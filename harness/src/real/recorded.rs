@@ -2,7 +2,7 @@
 //!
 //! Every call is recorded as the simulated client records it. Each transaction that writes also writes an entry
 //! into a log: a key with its versionstamp and the number of the attempt. The log shows whether an attempt with an
-//! unknown outcome committed, and at which version. From both, [`Witness::history`] makes a history like that of a
+//! unknown outcome committed, and at which version. From both, [`SharedHistory::history`] makes a history like that of a
 //! simulated run.
 //!
 //! The futures of the database are boxed: those of a layer contain them many times, and the stacks of threads are
@@ -27,9 +27,9 @@ use std::{collections::BTreeMap, future::Future, sync::Arc, time::Duration};
 
 /// The history recorded by all clients of a run.
 #[derive(Default)]
-pub struct Witness(Mutex<History>);
+pub struct SharedHistory(Mutex<History>);
 
-impl Witness {
+impl SharedHistory {
     /// The highest version at which a commit was acknowledged.
     pub fn latest_commit(&self) -> Version {
         let version = |attempt: &Attempt| match attempt.reported {
@@ -122,15 +122,21 @@ struct Shared<D> {
     inner: Prefixed<D>,
     client: ClientId,
     log: Log,
-    witness: Arc<Witness>,
+    history: Arc<SharedHistory>,
     operation: Mutex<Option<u32>>,
 }
 
 impl<D: Database> Recorded<D> {
     /// The database of one client of a run.
-    pub fn new(inner: D, space: Space, log: Log, client: ClientId, witness: Arc<Witness>) -> Recorded<D> {
+    pub fn new(
+        inner: D,
+        space: Space,
+        log: Log,
+        client: ClientId,
+        history: Arc<SharedHistory>,
+    ) -> Recorded<D> {
         let inner = Prefixed::new(inner, space);
-        Recorded(Arc::new(Shared { inner, client, log, witness, operation: Mutex::new(None) }))
+        Recorded(Arc::new(Shared { inner, client, log, history, operation: Mutex::new(None) }))
     }
 
     /// Sets the operation to which transactions created from now on belong.
@@ -145,7 +151,7 @@ impl<D: Database> Database for Recorded<D> {
     fn create_transaction(&self) -> Result<RecordedTransaction<D>> {
         let inner = self.0.inner.create_transaction()?;
         let operation = *self.0.operation.lock();
-        let record = Record::new(operation, self.0.client, self.0.witness.clone());
+        let record = Record::new(operation, self.0.client, self.0.history.clone());
         Ok(RecordedTransaction { inner, shared: self.0.clone(), record: Arc::new(Mutex::new(record)) })
     }
 
@@ -160,7 +166,7 @@ impl<D: Database> Database for Recorded<D> {
 
 /// The current attempt. It is added to the history when it ends in any way.
 struct Record {
-    witness: Arc<Witness>,
+    history: Arc<SharedHistory>,
     client: ClientId,
     operation: Option<u32>,
     /// The number of the attempt within its transaction, so that a late reply is not recorded in the next attempt.
@@ -180,9 +186,9 @@ struct Record {
 }
 
 impl Record {
-    fn new(operation: Option<u32>, client: ClientId, witness: Arc<Witness>) -> Record {
+    fn new(operation: Option<u32>, client: ClientId, history: Arc<SharedHistory>) -> Record {
         Record {
-            witness,
+            history,
             client,
             operation,
             number: 0,
@@ -203,14 +209,14 @@ impl Record {
 
     /// Adds this attempt to the history and begins the next one.
     fn next(&mut self) {
-        let mut next = Record::new(self.operation, self.client, self.witness.clone());
+        let mut next = Record::new(self.operation, self.client, self.history.clone());
         next.number = self.number + 1;
         drop(std::mem::replace(self, next));
     }
 
     fn id(&mut self) -> AttemptId {
-        let witness = &self.witness;
-        *self.id.get_or_insert_with(|| witness.0.lock().reserve())
+        let history = &self.history;
+        *self.id.get_or_insert_with(|| history.0.lock().reserve())
     }
 
     fn writes(&self) -> bool {
@@ -241,7 +247,7 @@ impl Drop for Record {
             reported: self.reported,
             ended: self.ended,
         };
-        self.witness.0.lock().record(id, attempt);
+        self.history.0.lock().record(id, attempt);
     }
 }
 

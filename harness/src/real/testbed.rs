@@ -2,7 +2,7 @@
 
 use super::{
     Site,
-    recorded::{Recorded, Witness},
+    recorded::{Recorded, SharedHistory},
     site::ClaimError,
 };
 use crate::{
@@ -150,7 +150,7 @@ pub async fn perform<W: Workload, D: Database>(
         db,
         site,
         conditions,
-        witness: Arc::default(),
+        history: Arc::default(),
         clients: Mutex::default(),
         deaths: AtomicU64::new(0),
     });
@@ -182,7 +182,7 @@ struct Access<'a, W: Workload, D> {
     db: &'a D,
     site: &'a Site,
     conditions: Conditions<'a>,
-    witness: Arc<Witness>,
+    history: Arc<SharedHistory>,
     /// The clients, once they have been started.
     clients: Mutex<Vec<Arc<Client<W>>>>,
     deaths: AtomicU64,
@@ -191,7 +191,7 @@ struct Access<'a, W: Workload, D> {
 impl<W: Workload, D: Database> Access<'_, W, D> {
     fn task(&self, id: ClientId) -> Result<Task<D>, RunError> {
         let db = (self.open)().map_err(|error| self.lost("opening a client's database", error))?;
-        Ok(Task(Recorded::new(db, self.site.data(), self.site.log(), id, self.witness.clone())))
+        Ok(Task(Recorded::new(db, self.site.data(), self.site.log(), id, self.history.clone())))
     }
 
     fn now(&self) -> Nanos {
@@ -239,7 +239,7 @@ impl<W: Workload, D: Database> Access<'_, W, D> {
 
     /// Waits until no commit can take effect any more.
     async fn await_landing(&self) {
-        if self.witness.commits_may_land() {
+        if self.history.commits_may_land() {
             self.db.env().sleep(self.conditions.landing).await;
         }
     }
@@ -315,7 +315,7 @@ impl<'a, W: Workload, D: Database> Testbed<W> for Real<'a, W, D> {
     }
 
     fn latest_commit(&self) -> Version {
-        self.access.witness.latest_commit()
+        self.access.history.latest_commit()
     }
 
     fn start(&self, participants: &Participants<W>) -> Result<(), RunError> {
@@ -374,7 +374,7 @@ impl<'a, W: Workload, D: Database> Testbed<W> for Real<'a, W, D> {
     async fn final_state(&self) -> Result<Result<Vec<Replica>, String>, RunError> {
         let read = self.access.site.read(self.access.db);
         let (log, rows) = self.access.finished("reading its log", read).await?;
-        self.history.get_or_init(|| self.access.witness.history(&log));
+        self.history.get_or_init(|| self.access.history.history(&log));
         let range = KeyRange::new(Bytes::new(), Bytes::from_static(b"\xff"));
         Ok(Ok(vec![Replica { server: "the cluster".to_owned(), range, rows }]))
     }

@@ -106,7 +106,7 @@ mod tests {
         let operations = [
             vec![operation(Some(Outcome::Answered(()))), operation(None)],
             vec![operation(Some(Outcome::Unknown(Error::TRANSACTION_TIMED_OUT)))],
-            vec![operation(Some(Outcome::GaveUp(Error::NOT_COMMITTED)))],
+            vec![operation(Some(Outcome::Failed(Error::NOT_COMMITTED)))],
         ];
         let expected = Counters {
             operations: 4,

@@ -2,7 +2,7 @@
 
 use crate::{
     finding::{Finding, Kind},
-    judges::{self, Evidence, Replica, Truth, model::Unfit},
+    judges::{self, Evidence, Replica, Truth, model::Mismatch},
     panics,
     plan::Plan,
     workload::{Operation, Workload},
@@ -45,8 +45,8 @@ pub(super) fn judge<W: Workload>(
         Some(Ok(model)) => Some(model),
         Some(Err(unfit)) => {
             findings.push(match unfit {
-                Unfit::Layer(why) => Finding::new(Kind::Model, why),
-                Unfit::Model(why) => Finding::new(Kind::WorkloadModel, why),
+                Mismatch::Layer(why) => Finding::new(Kind::Model, why),
+                Mismatch::Model(why) => Finding::new(Kind::WorkloadModel, why),
             });
             None
         }

@@ -109,7 +109,7 @@ fn of_event(event: &Event, machine: &dyn Fn(NodeId) -> String) -> Option<Entry> 
 fn outcome<A: std::fmt::Debug>(outcome: &Outcome<A>) -> String {
     match outcome {
         Outcome::Answered(answer) => format!("returns {answer:?}"),
-        Outcome::GaveUp(error) => format!("fails without an effect: {error}"),
+        Outcome::Failed(error) => format!("fails without an effect: {error}"),
         Outcome::Unknown(error) => format!("has an unknown outcome: {error}"),
         Outcome::Violated(why) => format!("violates the layer's promise: {why}"),
     }

@@ -119,7 +119,7 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     }
 
     /// Whether a call never writes.
-    fn is_look(op: &Self::Op) -> bool;
+    fn is_read_only(op: &Self::Op) -> bool;
 
     /// Whether the layer promises that this call never conflicts with another call for which this is true. A judge
     /// checks it.
@@ -153,7 +153,7 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
 
     /// Does the calls in the way of a planted bug that concerns more than one transaction. Returns `None` if the
     /// bug does not change them.
-    fn divert<D: Database>(
+    fn apply_planted<D: Database>(
         &self,
         session: &mut Session<D>,
         ops: &[Self::Op],
@@ -162,7 +162,7 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         async { None }
     }
 
-    /// Resolves calls whose outcome was unknown. For a workload whose [`divert`](Specimen::divert) records the
+    /// Resolves calls whose outcome was unknown. For a workload whose [`apply_planted`](Specimen::apply_planted) records the
     /// answer of a single call in the layer's own format.
     fn resolve<D: Database>(
         &self,
@@ -209,7 +209,7 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
 
     /// Reads everything that the layer stores, in one transaction, as a model. The inner error describes the
     /// structural invariant that is broken; these invariants must hold at every version.
-    fn stored<T: Transaction>(
+    fn read_model<T: Transaction>(
         &self,
         tx: &T,
     ) -> impl Future<Output = Result<Result<Self::Model, String>, tx::Error>> + Send;

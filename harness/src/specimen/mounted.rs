@@ -119,16 +119,16 @@ impl<S: Specimen> Workload for Mounted<S> {
         Ok(Client { session, bug_state: BugState::default() })
     }
 
-    async fn recall<D: Database>(&self, client: &mut Client<D, S>) {
-        sessions::read_dropped(&mut client.session, self.timeout).await;
+    async fn resolve_dropped<D: Database>(&self, client: &mut Client<D, S>) {
+        sessions::resolve_dropped(&mut client.session, self.timeout).await;
     }
 
-    async fn divert<D: Database>(
+    async fn apply_planted<D: Database>(
         &self,
         client: &mut Client<D, S>,
         ops: &Vec<S::Op>,
     ) -> Option<Outcome<Self::Answer>> {
-        match self.specimen.divert(&mut client.session, ops).await {
+        match self.specimen.apply_planted(&mut client.session, ops).await {
             Some(outcome) => Some(outcome),
             None => self.perform_planted(self.planted?, client, ops).await,
         }
@@ -140,7 +140,7 @@ impl<S: Specimen> Workload for Mounted<S> {
         ops: &Vec<S::Op>,
     ) -> Outcome<Self::Answer> {
         let specimen = &self.specimen;
-        if ops.iter().all(S::is_look) {
+        if ops.iter().all(S::is_read_only) {
             return ran_all(specimen, session.database(), ops, Reads::Fresh).await;
         }
         if self.bare {
@@ -155,7 +155,7 @@ impl<S: Specimen> Workload for Mounted<S> {
         ops: &Vec<S::Op>,
         error: tx::Error,
     ) -> Outcome<Self::Answer> {
-        sessions::settle(&mut client.session, self.timeout, error, async |session, pending| {
+        sessions::resolve_unknown(&mut client.session, self.timeout, error, async |session, pending| {
             let fate = self.specimen.resolve(session, ops, pending).await?;
             Ok(fate.map(|answers| Outcome::Answered(Answer::Done(answers))))
         })
@@ -198,13 +198,13 @@ impl<S: Specimen> Workload for Mounted<S> {
         {
             step.waited(wait)?;
         }
-        let looks = step.op.iter().all(S::is_look);
+        let read_only = step.op.iter().all(S::is_read_only);
         match (&expected, step.committed) {
             // A call that changes nothing need not commit anything.
-            (Answer::Done(_), false) if !looks && after != *model => {
+            (Answer::Done(_), false) if !read_only && after != *model => {
                 Err("answered, but nothing was committed".into())
             }
-            (Answer::Done(_), true) if looks => Err("committed a write".into()),
+            (Answer::Done(_), true) if read_only => Err("committed a write".into()),
             (Answer::Refused(why), true) => Err(format!("committed where the model refuses: {why}")),
             _ => {
                 *model = after;
@@ -214,12 +214,13 @@ impl<S: Specimen> Workload for Mounted<S> {
     }
 
     async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), String>> {
-        Ok(self.specimen.stored(tx).await?.map(|_| ()))
+        Ok(self.specimen.read_model(tx).await?.map(|_| ()))
     }
 
     async fn check<D: Database>(&self, db: &D, model: &S::Model) -> tx::Result<Result<(), String>> {
         let specimen = &self.specimen;
-        let stored = db.run(|tx, _| async move { specimen.stored(&tx).await }).await.map_err(|e| e.error)?;
+        let stored =
+            db.run(|tx, _| async move { specimen.read_model(&tx).await }).await.map_err(|e| e.error)?;
         Ok(stored.and_then(|stored| match stored == *model {
             true => Ok(()),
             false => Err(format!("the database holds {stored:?}, should hold {model:?}")),

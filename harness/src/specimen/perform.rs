@@ -2,7 +2,7 @@
 
 use super::{Answer, Specimen};
 use crate::{
-    looks::{self, Noted},
+    isolation::{self, CheckedReads},
     workload::Outcome,
 };
 use bytes::{BufMut, Bytes, BytesMut};
@@ -33,7 +33,7 @@ const READS_PER_DOUBLE_READ: u64 = 4;
 
 /// Does a read-only call at both isolation levels.
 #[allow(clippy::manual_async_fn, reason = "see perform_all")]
-fn perform_twice<'a, S: Specimen, T: Transaction>(
+fn perform_at_both_levels<'a, S: Specimen, T: Transaction>(
     specimen: &'a S,
     tx: &'a T,
     env: &'a Env,
@@ -41,7 +41,7 @@ fn perform_twice<'a, S: Specimen, T: Transaction>(
 ) -> impl Future<Output = Result<S::Answer, S::Error>> + Send + 'a {
     async move {
         let look = |tx, isolation| async move { Box::pin(specimen.perform(&tx, env, op, isolation)).await };
-        looks::twice(tx, op, look).await
+        isolation::at_both_levels(tx, op, look).await
     }
 }
 
@@ -58,12 +58,12 @@ pub(super) fn perform_all<'a, S: Specimen, T: Transaction>(
 ) -> impl Future<Output = Result<Vec<S::Answer>, S::Error>> + Send + 'a {
     async move {
         let mut answers = Vec::with_capacity(ops.len());
-        let plain = Noted::off(tx.clone());
+        let plain = CheckedReads::off(tx.clone());
         for op in ops {
             let twice =
                 specimen.takes_isolation(op) && env.random_u64().is_multiple_of(READS_PER_DOUBLE_READ);
             answers.push(match twice {
-                true => Box::pin(perform_twice(specimen, &tx, env, op)).await?,
+                true => Box::pin(perform_at_both_levels(specimen, &tx, env, op)).await?,
                 false => Box::pin(specimen.perform(&plain, env, op, Isolation::Serializable)).await?,
             });
         }
@@ -74,7 +74,7 @@ pub(super) fn perform_all<'a, S: Specimen, T: Transaction>(
 /// The outcome of an operation that ended with an error and has no effect: FoundationDB's errors are failures, and
 /// those of the layer are answers.
 pub fn refused<A, E: RetryError + Display>(error: &E) -> Outcome<Answer<A>> {
-    error.fdb().map_or_else(|| Outcome::Answered(Answer::Refused(error.to_string())), Outcome::GaveUp)
+    error.fdb().map_or_else(|| Outcome::Answered(Answer::Refused(error.to_string())), Outcome::Failed)
 }
 
 /// The outcome of an exactly-once operation for its client.
@@ -163,7 +163,7 @@ pub(super) async fn without_commit<S: Specimen, D: Database>(
     ops: &[S::Op],
 ) -> Outcome<Answer<S::Answer>> {
     let Ok(tx) = db.create_transaction() else {
-        return Outcome::GaveUp(tx::Error::OPERATION_CANCELLED);
+        return Outcome::Failed(tx::Error::OPERATION_CANCELLED);
     };
     loop {
         let error = match perform_all(specimen, tx.clone(), db.env(), ops).await {
@@ -174,7 +174,7 @@ pub(super) async fn without_commit<S: Specimen, D: Database>(
             },
         };
         if let Err(e) = tx.on_error(error).await {
-            return Outcome::GaveUp(e);
+            return Outcome::Failed(e);
         }
     }
 }
@@ -187,7 +187,7 @@ pub(super) async fn without_session<S: Specimen, D: Database>(
 ) -> Outcome<Answer<S::Answer>> {
     let tx = match db.create_transaction() {
         Ok(tx) => tx,
-        Err(e) => return Outcome::GaveUp(e),
+        Err(e) => return Outcome::Failed(e),
     };
     loop {
         let error = match perform_all(specimen, tx.clone(), db.env(), ops).await {
@@ -202,7 +202,7 @@ pub(super) async fn without_session<S: Specimen, D: Database>(
             },
         };
         if let Err(e) = tx.on_error(error).await {
-            return Outcome::GaveUp(e);
+            return Outcome::Failed(e);
         }
     }
 }

@@ -82,24 +82,24 @@ impl<S: Specimen> Mounted<S> {
         ops: &[S::Op],
     ) -> Option<Outcome<Answer<S::Answer>>> {
         let (specimen, db) = (&self.specimen, session.database().clone());
-        let (env, looks) = (db.env(), ops.iter().all(S::is_look));
+        let (env, read_only) = (db.env(), ops.iter().all(S::is_read_only));
         match planted {
             Planted::Unrecorded => Some(ran_all(specimen, &db, ops, Reads::Fresh).await),
-            Planted::Unwritten if !looks => Some(without_commit(specimen, &db, ops).await),
-            Planted::Deferred if !looks && bug_state.deferred.is_empty() => {
+            Planted::Unwritten if !read_only => Some(without_commit(specimen, &db, ops).await),
+            Planted::Deferred if !read_only && bug_state.deferred.is_empty() => {
                 let outcome = without_commit(specimen, &db, ops).await;
                 if let Outcome::Answered(Answer::Done(_)) = outcome {
                     bug_state.deferred = ops.to_vec();
                 }
                 Some(outcome)
             }
-            Planted::Deferred if !looks => {
+            Planted::Deferred if !read_only => {
                 let before = std::mem::take(&mut bug_state.deferred);
                 let all = [&before[..], ops].concat();
                 let applied = apply_all(specimen, session, &all).await;
                 Some(told(applied.map(|Recorded(mut answers)| Recorded(answers.split_off(before.len())))))
             }
-            Planted::Remembered if looks => {
+            Planted::Remembered if read_only => {
                 let calls = format!("{ops:?}");
                 if let Some(outcome) = bug_state.remembered.get(&calls) {
                     return Some(outcome.clone());
@@ -108,7 +108,7 @@ impl<S: Specimen> Mounted<S> {
                 bug_state.remembered.insert(calls, outcome.clone());
                 Some(outcome)
             }
-            Planted::KeptVersion if looks => {
+            Planted::KeptVersion if read_only => {
                 let kept = bug_state.kept.filter(|(_, since)| env.now() < *since + Duration::from_secs(1));
                 let kept = kept.map(|(version, _)| version);
                 let read = run_all(specimen, &db, ops, Reads::Kept(kept)).await;
@@ -117,8 +117,8 @@ impl<S: Specimen> Mounted<S> {
                 }
                 Some(ran(read.map(|(_, answers)| answers)))
             }
-            Planted::RiskyRead if looks => Some(ran_all(specimen, &db, ops, Reads::Risky).await),
-            Planted::NotAwaited if !looks => {
+            Planted::RiskyRead if read_only => Some(ran_all(specimen, &db, ops, Reads::Risky).await),
+            Planted::NotAwaited if !read_only => {
                 let tx = db.create_transaction().ok()?;
                 let answers = match perform_all(specimen, tx.clone(), env, ops).await {
                     Ok(answers) => answers,

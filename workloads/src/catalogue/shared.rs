@@ -41,7 +41,7 @@ pub(crate) fn refused<A>(
     error: &(impl RetryError + Display),
     answer: impl FnOnce(String) -> A,
 ) -> Outcome<A> {
-    error.fdb().map_or_else(|| Outcome::Answered(answer(error.to_string())), Outcome::GaveUp)
+    error.fdb().map_or_else(|| Outcome::Answered(answer(error.to_string())), Outcome::Failed)
 }
 
 /// The outcome of an operation that the layer must not refuse: its own errors are violations, and `fdb` decides

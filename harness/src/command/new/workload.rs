@@ -72,7 +72,7 @@ impl Specimen for Stock {
         .boxed()
     }
 
-    fn is_look(op: &Op) -> bool {
+    fn is_read_only(op: &Op) -> bool {
         matches!(op, Op::Count(_))
     }
 
@@ -128,7 +128,7 @@ impl Specimen for Stock {
         })
     }
 
-    async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Vec<u64>, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Vec<u64>, String>> {
         Ok(Ok(layer::all(tx).await?))
     }
 }

@@ -174,8 +174,8 @@ impl Run {
         let truth = Truth::of(&self.story.history);
         let judged = model::judge(&self.workload, &self.plan, &self.operations, &self.story.history, &truth);
         judged.map_err(|unfit| match unfit {
-            model::Unfit::Layer(why) => why,
-            model::Unfit::Model(why) => panic!("{why}"),
+            model::Mismatch::Layer(why) => why,
+            model::Mismatch::Model(why) => panic!("{why}"),
         })
     }
 
@@ -294,12 +294,12 @@ fn an_effect_is_durable_when_it_is_acknowledged_and_counts_once() {
 fn a_failed_operation_has_no_effect_and_an_answered_one_has_its_effect() {
     let mut run = Run::default();
     run.set(0, "a", 10, [100, 150, 200]);
-    run.ends(0, Outcome::GaveUp(Error::NOT_COMMITTED));
+    run.ends(0, Outcome::Failed(Error::NOT_COMMITTED));
     run.is_rejected("without an effect, but it committed at version 10");
     let mut run = Run::default();
     run.operation(0, Op::Set("a".to_owned()), (100, 200));
     run.is_rejected("nothing was committed");
-    run.ends(0, Outcome::GaveUp(Error::NOT_COMMITTED));
+    run.ends(0, Outcome::Failed(Error::NOT_COMMITTED));
     assert!(run.judge().is_ok());
     run.ends(0, Outcome::Unknown(Error::COMMIT_UNKNOWN_RESULT));
     assert!(run.judge().is_ok());

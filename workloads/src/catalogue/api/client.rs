@@ -57,12 +57,12 @@ impl Api {
             return match ran.await {
                 Ok(n) => self.answer(&mut attempts.lock(), n),
                 Err(e) if e.maybe_committed && !op.reads_only() => Outcome::Unknown(e.error),
-                Err(e) => Outcome::GaveUp(e.error),
+                Err(e) => Outcome::Failed(e.error),
             };
         }
         let id = match session.begin().await {
             Ok(id) => id,
-            Err(e) => return unexpected(&e, Outcome::GaveUp),
+            Err(e) => return unexpected(&e, Outcome::Failed),
         };
         let slots = &session.slots().clone();
         let ran = db.run(|tx, attempt| async move {
@@ -75,7 +75,7 @@ impl Api {
         let ran = ran.await;
         match session.conclude(id, ran).await {
             once::Outcome::Applied(n) => self.answer(&mut attempts.lock(), n),
-            once::Outcome::Refused(e) => unexpected(&e, Outcome::GaveUp),
+            once::Outcome::Refused(e) => unexpected(&e, Outcome::Failed),
             once::Outcome::Unknown(_) => Outcome::Unknown(Error::COMMIT_UNKNOWN_RESULT),
         }
     }

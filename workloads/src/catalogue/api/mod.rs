@@ -136,8 +136,8 @@ impl Workload for Api {
         outcome
     }
 
-    async fn recall<D: Database>(&self, client: &mut Client<D>) {
-        sessions::read_dropped(&mut client.session, self.timeout).await;
+    async fn resolve_dropped<D: Database>(&self, client: &mut Client<D>) {
+        sessions::resolve_dropped(&mut client.session, self.timeout).await;
     }
 
     async fn resolve<D: Database>(&self, client: &mut Client<D>, _: &Op, error: Error) -> Outcome<Answer> {
@@ -146,7 +146,7 @@ impl Workload for Api {
             let fate = session.resolve::<u64>(pending).await?;
             Ok(fate.map(|n| self.answer(&mut attempts.lock(), n)))
         };
-        sessions::settle(session, self.timeout, error, ask).await
+        sessions::resolve_unknown(session, self.timeout, error, ask).await
     }
 
     fn model(&self) -> Model {

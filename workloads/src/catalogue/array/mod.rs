@@ -168,7 +168,7 @@ impl Specimen for Array {
         .boxed()
     }
 
-    fn is_look(op: &Op) -> bool {
+    fn is_read_only(op: &Op) -> bool {
         matches!(op, Op::Get(_) | Op::Cells(_) | Op::Page(..))
     }
 
@@ -177,7 +177,7 @@ impl Specimen for Array {
     }
 
     fn takes_isolation(&self, op: &Op) -> bool {
-        Self::is_look(op) && self.planted.is_none_or(|planted| planted == Planted::CellsAtSnapshot)
+        Self::is_read_only(op) && self.planted.is_none_or(|planted| planted == Planted::CellsAtSnapshot)
     }
 
     async fn perform<T: Transaction>(
@@ -248,7 +248,7 @@ impl Specimen for Array {
         })
     }
 
-    async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Self::Model, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Self::Model, String>> {
         if self.planted == Some(Planted::TextIndex) {
             return planted::stored_as_text(tx).await;
         }

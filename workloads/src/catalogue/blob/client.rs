@@ -2,7 +2,7 @@
 
 use super::{
     Answer, Blob, Op,
-    operations::is_look,
+    operations::is_read_only,
     planted,
     stored::{places, space},
 };
@@ -47,7 +47,7 @@ impl Blob {
         isolation: Isolation,
     ) -> Result<Answer, Error> {
         let answer = self.call(tx, op, isolation).await?;
-        if !is_look(op) {
+        if !is_read_only(op) {
             fits(tx, op).await?;
         }
         Ok(answer)

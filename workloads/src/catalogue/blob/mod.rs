@@ -17,7 +17,7 @@ mod stored;
 pub use model::{Model, Stored};
 pub(crate) use model::{change, writable};
 pub use operations::{Answer, Data, Op};
-pub(crate) use operations::{edge, is_look, tag};
+pub(crate) use operations::{edge, is_read_only, tag};
 pub(crate) use stored::{places, space, stored};
 
 use bytes::Bytes;
@@ -117,13 +117,13 @@ impl Specimen for Blob {
         tag(op, client, number);
     }
 
-    fn is_look(op: &Op) -> bool {
-        is_look(op)
+    fn is_read_only(op: &Op) -> bool {
+        is_read_only(op)
     }
 
     fn takes_isolation(&self, op: &Op) -> bool {
         let dropped = |planted| [Planted::SliceAtSnapshot, Planted::SnapshotConflicts].contains(&planted);
-        is_look(op) && self.planted.is_none_or(dropped)
+        is_read_only(op) && self.planted.is_none_or(dropped)
     }
 
     async fn perform<T: Transaction>(
@@ -160,7 +160,7 @@ impl Specimen for Blob {
         self.replayed(model, op, at)
     }
 
-    async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
         stored(tx).await
     }
 }

@@ -184,7 +184,7 @@ pub(super) fn has_long_name(op: &Op) -> bool {
 }
 
 /// Whether a call never writes.
-pub(crate) fn is_look(op: &Op) -> bool {
+pub(crate) fn is_read_only(op: &Op) -> bool {
     !matches!(op, Op::Write(..) | Op::Append(..) | Op::WriteAt(..) | Op::Truncate(..) | Op::Delete(_))
 }
 

@@ -7,7 +7,7 @@ use super::{
     planted,
 };
 use crate::catalogue::shared::{Timer, ended, unexpected};
-use shaketable::{looks, specimen::Recorded, workload::Outcome};
+use shaketable::{isolation, specimen::Recorded, workload::Outcome};
 use shaketable_layers::{
     bulk::{BuildId, Error, Progress},
     once::{self, Session, converging},
@@ -123,7 +123,7 @@ impl Bulk {
                 let read = db
                     .run(|tx, _| async move {
                         let look = |tx, isolation| async move { workspace.current(&tx, isolation).await };
-                        let Some((_, space)) = looks::twice(&tx, op, look).await? else {
+                        let Some((_, space)) = isolation::at_both_levels(&tx, op, look).await? else {
                             return Ok(None);
                         };
                         let rows = rest(&tx, &space, None, None).await?;
@@ -186,7 +186,7 @@ impl Bulk {
             let page = db
                 .run(|tx, _| async move {
                     let look = |tx, isolation| async move { workspace.pinned(&tx, build, isolation).await };
-                    let space = looks::twice(&tx, &build, look).await?;
+                    let space = isolation::at_both_levels(&tx, &build, look).await?;
                     rest(&tx, &space, last.as_deref(), Some(most)).await
                 })
                 .await?;
@@ -234,7 +234,7 @@ pub(super) fn refused(error: Error) -> Outcome<Answer> {
         Error::Outdated(_) => Outcome::Answered(Answer::Outdated),
         Error::NoBuild(_) => Outcome::Answered(Answer::GivenUp),
         Error::Swapped { .. } => Outcome::Answered(Answer::Swapped),
-        e => unexpected(&e, Outcome::GaveUp),
+        e => unexpected(&e, Outcome::Failed),
     }
 }
 

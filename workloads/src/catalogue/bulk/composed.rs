@@ -6,7 +6,7 @@ use super::{
     planted,
 };
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
-use shaketable::looks;
+use shaketable::isolation;
 use shaketable_layers::{
     bulk::{self, BuildId, Error, Job, Limits, Observed, Progress},
     tx::{self, Database, Env, Isolation::Serializable, Transaction},
@@ -31,7 +31,7 @@ pub(super) async fn together<T: Transaction>(
             }
             Act::Progress => {
                 let look = |tx, isolation| async move { job.progress(&tx, isolation).await };
-                progress(looks::twice(tx, act, look).await?)
+                progress(isolation::at_both_levels(tx, act, look).await?)
             }
         });
     }
@@ -56,7 +56,7 @@ pub(super) async fn at_once<D: Database>(
             Some(planted) => planted::pinned(planted, db, tx, build).await,
             None => {
                 let look = |tx, isolation| async move { workspace.pinned(&tx, build, isolation).await };
-                looks::twice(tx, &build, look).await
+                isolation::at_both_levels(tx, &build, look).await
             }
         };
         match pinned {

@@ -179,7 +179,7 @@ impl Workload for Bulk {
         Ok(Client { session: sessions::open(db, client, self.timeout).await?, base: None, remembered: None })
     }
 
-    async fn divert<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Option<Outcome<Answer>> {
+    async fn apply_planted<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Option<Outcome<Answer>> {
         planted::apply(self.planted?, self, client, op).await
     }
 
@@ -187,8 +187,8 @@ impl Workload for Bulk {
         self.perform(client, op).await
     }
 
-    async fn recall<D: Database>(&self, client: &mut Client<D>) {
-        sessions::read_dropped(&mut client.session, self.timeout).await;
+    async fn resolve_dropped<D: Database>(&self, client: &mut Client<D>) {
+        sessions::resolve_dropped(&mut client.session, self.timeout).await;
     }
 
     async fn resolve<D: Database>(
@@ -210,7 +210,7 @@ impl Workload for Bulk {
             };
             Ok(answer.map(Outcome::Answered))
         };
-        sessions::settle(&mut client.session, self.timeout, error, ask).await
+        sessions::resolve_unknown(&mut client.session, self.timeout, error, ask).await
     }
 
     fn model(&self) -> Model {

@@ -12,7 +12,7 @@ use crate::catalogue::shared::Timer;
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, pack, unpack};
 use shaketable::{
-    looks,
+    isolation,
     specimen::{Recorded, UNRECORDED},
     workload::Outcome,
 };
@@ -112,7 +112,7 @@ pub async fn apply<D: Database>(
                 for act in acts {
                     let look = |tx, _| async move { job().progress(&tx, Serializable).await };
                     told.push(match act {
-                        Act::Progress => progress(looks::twice(&tx, act, look).await?),
+                        Act::Progress => progress(isolation::at_both_levels(&tx, act, look).await?),
                         act => together(&tx, env, &job(), &[*act]).await?.swap_remove(0),
                     });
                 }

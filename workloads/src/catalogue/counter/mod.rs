@@ -195,7 +195,7 @@ impl Specimen for Counter {
         .boxed()
     }
 
-    fn is_look(op: &Op) -> bool {
+    fn is_read_only(op: &Op) -> bool {
         matches!(op, Op::Get(..))
     }
 
@@ -226,7 +226,7 @@ impl Specimen for Counter {
         }
     }
 
-    async fn divert<D: Database>(
+    async fn apply_planted<D: Database>(
         &self,
         session: &mut Session<D>,
         ops: &[Op],
@@ -270,7 +270,7 @@ impl Specimen for Counter {
         })
     }
 
-    async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
         if let Err(why) = beside::check(tx, &beside()).await? {
             return Ok(Err(why));
         }

@@ -161,7 +161,7 @@ impl Workload for Cycle {
         match ran {
             Ok(()) => Outcome::Answered(()),
             Err(e) if e.maybe_committed => Outcome::Unknown(e.error),
-            Err(e) => Outcome::GaveUp(e.error),
+            Err(e) => Outcome::Failed(e.error),
         }
     }
 

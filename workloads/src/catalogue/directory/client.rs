@@ -3,7 +3,7 @@
 use super::{Answer, Directory, Names, Op};
 use crate::catalogue::shared::paged;
 use foundationdb_tuple::unpack;
-use shaketable::{looks, specimen::Content};
+use shaketable::{isolation, specimen::Content};
 use shaketable_layers::{
     always,
     directory::{self, CandidateSeed, Error},
@@ -105,12 +105,12 @@ impl Directory {
             Op::List(_) => {
                 let below = &directory.below();
                 let look = |tx, isolation| async move { below.list(&tx, &[], isolation).await };
-                Answer::Names(looks::twice(tx, op, look).await?)
+                Answer::Names(isolation::at_both_levels(tx, op, look).await?)
             }
             Op::Exists(_) => {
                 let directory = &directory;
                 let look = |tx, isolation| async move { directory.exists(&tx, isolation).await };
-                Answer::Is(looks::twice(tx, op, look).await?)
+                Answer::Is(isolation::at_both_levels(tx, op, look).await?)
             }
             _ => opened(
                 &self.directories().create_or_open(tx, &path(names), b"", CandidateSeed::draw(env)).await?,

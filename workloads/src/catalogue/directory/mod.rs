@@ -145,9 +145,9 @@ impl Specimen for Directory {
         self.drawn()
     }
 
-    fn is_look(op: &Op) -> bool {
+    fn is_read_only(op: &Op) -> bool {
         match op {
-            Op::ByHandle(op) => Self::is_look(op),
+            Op::ByHandle(op) => Self::is_read_only(op),
             op => matches!(op, Op::Open(..) | Op::List(_) | Op::Pages(_) | Op::Exists(_) | Op::Read(_)),
         }
     }
@@ -174,7 +174,7 @@ impl Specimen for Directory {
     }
 
     /// Writes through a handle that an earlier transaction opened.
-    async fn divert<D: Database>(
+    async fn apply_planted<D: Database>(
         &self,
         session: &mut Session<D>,
         ops: &[Op],
@@ -276,7 +276,7 @@ impl Specimen for Directory {
         model.choose(self.subspaces().0.bytes(), mutations);
     }
 
-    async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Known, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Known, String>> {
         // Everything except for the sessions.
         let sessions = Subspace::from("sessions");
         let end = tx::strinc(sessions.bytes()).unwrap_or_default();

@@ -121,12 +121,12 @@ async fn version_ignored<T: Transaction>(
     op: &Op,
 ) -> Result<Option<Answer>, Error> {
     let key = all.nodes().version();
-    let looks = matches!(
+    let read_only = matches!(
         op,
         Op::Open(..) | Op::List(_) | Op::Pages(_) | Op::Exists(_) | Op::Read(_) | Op::Declare(_)
     );
     let Some(version) = tx.get(&key, Serializable).await? else { return Ok(None) };
-    if looks || version == current() {
+    if read_only || version == current() {
         return Ok(None);
     }
     tx.set(&key, &current());

@@ -126,12 +126,12 @@ impl Specimen for Document {
         }
     }
 
-    fn is_look(op: &Op) -> bool {
+    fn is_read_only(op: &Op) -> bool {
         matches!(op, Op::Get(..) | Op::Find(..))
     }
 
     fn takes_isolation(&self, op: &Op) -> bool {
-        Self::is_look(op) && self.planted.is_none_or(|planted| planted == Planted::GetConflicts)
+        Self::is_read_only(op) && self.planted.is_none_or(|planted| planted == Planted::GetConflicts)
     }
 
     async fn perform<T: Transaction>(
@@ -150,7 +150,7 @@ impl Specimen for Document {
         self.rightly(tx, env, op, isolation).await
     }
 
-    async fn divert<D: Database>(
+    async fn apply_planted<D: Database>(
         &self,
         session: &mut Session<D>,
         ops: &[Op],
@@ -169,7 +169,7 @@ impl Specimen for Document {
         self.replayed(model, op)
     }
 
-    async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
         self.read(tx).await
     }
 }

@@ -153,7 +153,7 @@ impl Specimen for Encoding {
         self.drawn()
     }
 
-    fn is_look(op: &Op) -> bool {
+    fn is_read_only(op: &Op) -> bool {
         !matches!(op, Op::Set(..) | Op::SetLarge(..) | Op::Delete(_))
     }
 
@@ -177,7 +177,7 @@ impl Specimen for Encoding {
             Some(planted) => planted::perform(planted, self, tx, op, isolation).await?,
             None => self.call(tx, op, isolation).await?,
         };
-        if !Self::is_look(op) {
+        if !Self::is_read_only(op) {
             fits(tx, op).await?;
         }
         Ok(answer)
@@ -191,7 +191,7 @@ impl Specimen for Encoding {
         self.replayed(model, op)
     }
 
-    async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
         if self.planted.is_some_and(Planted::has_own_keys) {
             return Ok(Ok(Model { rows: populations(&planted::stored(self, tx).await?) }));
         }

@@ -80,7 +80,7 @@ impl Specimen for Entity {
         self.drawn()
     }
 
-    fn is_look(op: &Op) -> bool {
+    fn is_read_only(op: &Op) -> bool {
         use Op::*;
         match op {
             AddAttribute(..) | RemoveAttribute(..) | Relate(..) | Part(..) | Delete(_) => false,
@@ -98,7 +98,7 @@ impl Specimen for Entity {
     }
 
     fn takes_isolation(&self, op: &Op) -> bool {
-        Self::is_look(op) && self.planted.is_none_or(|planted| planted == Planted::RelatedAtSnapshot)
+        Self::is_read_only(op) && self.planted.is_none_or(|planted| planted == Planted::RelatedAtSnapshot)
     }
 
     async fn perform<T: Transaction>(
@@ -167,7 +167,7 @@ impl Specimen for Entity {
         self.replayed(model, op)
     }
 
-    async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
         let rows = shared::rows(tx, &space()).await?;
         Ok(read(&rows))
     }

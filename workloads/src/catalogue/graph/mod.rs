@@ -92,7 +92,7 @@ impl Specimen for Graph {
         self.drawn()
     }
 
-    fn is_look(op: &Op) -> bool {
+    fn is_read_only(op: &Op) -> bool {
         use Op::*;
         match op {
             AddFriend(..) | RemoveFriend(..) | Follow(..) | Unfollow(..) | RemoveUser(_) => false,
@@ -117,7 +117,7 @@ impl Specimen for Graph {
     }
 
     fn takes_isolation(&self, op: &Op) -> bool {
-        Self::is_look(op) && self.planted.is_none_or(|planted| planted == Planted::TheirsAtSnapshot)
+        Self::is_read_only(op) && self.planted.is_none_or(|planted| planted == Planted::TheirsAtSnapshot)
     }
 
     async fn perform<T: Transaction>(
@@ -168,15 +168,15 @@ impl Specimen for Graph {
         })
     }
 
-    async fn divert<D: Database>(
+    async fn apply_planted<D: Database>(
         &self,
         session: &mut Session<D>,
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {
         match (self.planted, ops) {
-            (Some(Planted::Torn), [Op::FriendsOfFriends(user)]) => {
+            (Some(Planted::Incomplete), [Op::FriendsOfFriends(user)]) => {
                 let torn = planted::friends_of_friends(session.database(), user).await;
-                Some(torn.map_or_else(Outcome::GaveUp, |users| {
+                Some(torn.map_or_else(Outcome::Failed, |users| {
                     Outcome::Answered(specimen::Answer::Done(vec![Answer::Users(users)]))
                 }))
             }
@@ -192,7 +192,7 @@ impl Specimen for Graph {
         self.replayed(model, op)
     }
 
-    async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
         let rows = shared::rows(tx, &space()).await?;
         Ok(read(&rows))
     }

@@ -21,7 +21,7 @@ shaketable::planted_bugs! {
     Remembered = REMEMBERED, "a client that repeats a read gets the answer that it remembers", "a cache that is never invalidated";
     KeptVersion = KEPT_VERSION, "a client reads at a version that it keeps for up to a second", "a read version shared between transactions";
     Untidy = "untidy", "friends of friends include the friends", "the guide's getFriendsOfFriends";
-    Torn = "torn", "each user's friends are read in a separate transaction", "the guide's getFriendsOfFriends, which is not transactional";
+    Incomplete = "torn", "each user's friends are read in a separate transaction", "the guide's getFriendsOfFriends, which is not transactional";
     OneSided = "one-sided", "a friendship ends for one of the two only", "an undirected edge stored twice";
     StillFollowed = "still-followed", "unfollowing removes only the edge of the follower", "a directed edge stored twice";
     SelfEdge = "self-edge", "users follow themselves", "the guide's followUser";

@@ -134,12 +134,12 @@ impl Specimen for Hierarchy {
         .boxed()
     }
 
-    fn is_look(op: &Op) -> bool {
+    fn is_read_only(op: &Op) -> bool {
         matches!(op, Op::Get(_) | Op::Tuples(_))
     }
 
     fn takes_isolation(&self, op: &Op) -> bool {
-        Self::is_look(op) && self.planted.is_none_or(|planted| planted == Planted::TuplesConflict)
+        Self::is_read_only(op) && self.planted.is_none_or(|planted| planted == Planted::TuplesConflict)
     }
 
     async fn perform<T: Transaction>(
@@ -220,7 +220,7 @@ impl Specimen for Hierarchy {
         Ok(answer)
     }
 
-    async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Self::Model, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Self::Model, String>> {
         let tuples = match layer().tuples(tx, &[], Serializable).await {
             Ok(tuples) => tuples,
             Err(Error::Fdb(e)) => return Err(e),

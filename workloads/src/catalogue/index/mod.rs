@@ -148,7 +148,7 @@ impl Specimen for Index {
         self.drawn()
     }
 
-    fn is_look(op: &Op) -> bool {
+    fn is_read_only(op: &Op) -> bool {
         !matches!(op, Op::SetUser(_) | Op::DeleteUser(_) | Op::Swap(..) | Op::Set(_) | Op::Delete(_))
     }
 
@@ -197,13 +197,13 @@ impl Specimen for Index {
         }
     }
 
-    async fn divert<D: Database>(
+    async fn apply_planted<D: Database>(
         &self,
         session: &mut Session<D>,
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {
         if let Some(planted) = self.planted {
-            return planted::divert(planted, session, ops).await;
+            return planted::apply_planted(planted, session, ops).await;
         }
         if !self.records_alone(ops) {
             return None;
@@ -256,7 +256,7 @@ impl Specimen for Index {
         self.replayed(model, op, at)
     }
 
-    async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
         self.read(tx).await
     }
 }

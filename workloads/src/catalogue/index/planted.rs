@@ -303,7 +303,7 @@ async fn first_batch<T: Transaction>(tx: &T, index: &str, key: &str) -> Result<V
 }
 
 /// Performs the calls of a transaction with the bug; `None` if the bug does not change them.
-pub async fn divert<D: Database>(
+pub async fn apply_planted<D: Database>(
     planted: Planted,
     session: &mut Session<D>,
     ops: &[Op],
@@ -311,22 +311,22 @@ pub async fn divert<D: Database>(
     let db = session.database().clone();
     let db = &db;
     match (planted, ops) {
-        (Planted::TimeoutIsRefusal, ops) if !ops.iter().all(is_look) => {
+        (Planted::TimeoutIsRefusal, ops) if !ops.iter().all(is_read_only) => {
             let run =
                 session.apply(|tx| async move { in_order(ops, |op| right(&tx, op)).await.map(Recorded) });
             Some(match specimen::told(run.await) {
-                Outcome::Unknown(e) => Outcome::GaveUp(e),
+                Outcome::Unknown(e) => Outcome::Failed(e),
                 known => known,
             })
         }
         (Planted::LookupThenGet, [Op::InRegion(zip)]) => Some(lookup_then_get(db, zip).await),
-        (Planted::LookupApart, [before @ .., look]) if !before.is_empty() && is_look(look) => {
+        (Planted::LookupApart, [before @ .., look]) if !before.is_empty() && is_read_only(look) => {
             let run = db.run(|tx, _| async move { right(&tx, look).await });
             let seen = &match run.await {
                 Ok(seen) => seen,
                 Err(e) => return Some(specimen::refused(&e.error)),
             };
-            if before.iter().all(is_look) {
+            if before.iter().all(is_read_only) {
                 return None;
             }
             let run = session.apply(|tx| async move {
@@ -341,18 +341,18 @@ pub async fn divert<D: Database>(
             [op @ (Op::SetUser(_) | Op::DeleteUser(_))],
         ) => {
             let (id, new) = written(op)?;
-            divert_one(planted, session, id, new).await
+            apply_planted_one(planted, session, id, new).await
         }
         _ => None,
     }
 }
 
-fn is_look(op: &Op) -> bool {
-    <crate::catalogue::index::Index as specimen::Specimen>::is_look(op)
+fn is_read_only(op: &Op) -> bool {
+    <crate::catalogue::index::Index as specimen::Specimen>::is_read_only(op)
 }
 
 /// Writes one user with the bug.
-async fn divert_one<D: Database>(
+async fn apply_planted_one<D: Database>(
     planted: Planted,
     session: &mut Session<D>,
     id: &str,

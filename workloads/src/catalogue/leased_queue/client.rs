@@ -76,7 +76,7 @@ impl Leased {
         let Claim { hold, value } = match self.settle(session, claimed).await {
             Ok(Some(Some(claim))) => claim,
             Ok(Some(None)) => return Outcome::Answered(Answer::Nothing),
-            Ok(None) => return Outcome::GaveUp(tx::Error::COMMIT_UNKNOWN_RESULT),
+            Ok(None) => return Outcome::Failed(tx::Error::COMMIT_UNKNOWN_RESULT),
             Err(e) => return refused(e),
         };
         let name = match name(&value) {

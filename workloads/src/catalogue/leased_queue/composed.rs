@@ -1,7 +1,7 @@
 //! Several calls of the queue in one transaction.
 
 use super::{Act, Hand, Told, leased, operations::name};
-use shaketable::looks;
+use shaketable::isolation;
 use shaketable_layers::{
     leased_queue::{Claim, Error, Hold, Lease},
     queue::ItemId,
@@ -26,11 +26,11 @@ pub(super) async fn together<T: Transaction>(
             }
             Act::Count(most) => {
                 let look = |tx, isolation| async move { count(&tx, *most, isolation).await };
-                looks::twice(tx, act, look).await?
+                isolation::at_both_levels(tx, act, look).await?
             }
             Act::Leases(most) => {
                 let look = |tx, isolation| async move { leases(&tx, *most, isolation).await };
-                looks::twice(tx, act, look).await?
+                isolation::at_both_levels(tx, act, look).await?
             }
             Act::Take(hand) => take(tx, *hand).await?,
             Act::Stale => {

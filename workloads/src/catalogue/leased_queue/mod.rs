@@ -137,8 +137,8 @@ impl Workload for Leased {
         self.perform(session, op).await
     }
 
-    async fn recall<D: Database>(&self, session: &mut Session<D>) {
-        sessions::read_dropped(session, self.timeout).await;
+    async fn resolve_dropped<D: Database>(&self, session: &mut Session<D>) {
+        sessions::resolve_dropped(session, self.timeout).await;
     }
 
     async fn resolve<D: Database>(
@@ -147,7 +147,7 @@ impl Workload for Leased {
         op: &Op,
         error: tx::Error,
     ) -> Outcome<Answer> {
-        sessions::settle(session, self.timeout, error, async |session, pending| {
+        sessions::resolve_unknown(session, self.timeout, error, async |session, pending| {
             let answer = match op {
                 Op::Together(_) => {
                     session.resolve(pending).await?.map(|Recorded(told)| Answer::Together(told))

@@ -7,7 +7,7 @@ use super::{
 };
 use bytes::BytesMut;
 use foundationdb_tuple::Subspace;
-use shaketable::{looks, specimen::Recorded};
+use shaketable::{isolation, specimen::Recorded};
 use shaketable_layers::{
     leased_queue::{Claim, Error, Hold, Lease, Row},
     once::{Answer as _, Outcome, Session},
@@ -238,7 +238,7 @@ pub async fn together<D: Database>(
                 }
                 (Planted::CountAtSnapshot, Act::Count(most)) => {
                     let look = |tx, _| async move { count(&tx, *most, Snapshot).await };
-                    looks::twice(&tx, act, look).await?
+                    isolation::at_both_levels(&tx, act, look).await?
                 }
                 _ => right(&tx, slice::from_ref(act), &[*id]).await?.swap_remove(0),
             });

@@ -91,7 +91,7 @@ impl Specimen for List {
         self.drawn()
     }
 
-    fn is_look(op: &Op) -> bool {
+    fn is_read_only(op: &Op) -> bool {
         use Op::*;
         matches!(op, First | Next(_) | Contains(_) | Value(_) | Attribute(..) | Attributes(_) | Walk(..))
     }
@@ -114,7 +114,7 @@ impl Specimen for List {
     }
 
     fn takes_isolation(&self, op: &Op) -> bool {
-        Self::is_look(op) && self.planted.is_none_or(|planted| planted == Planted::WalkAtSnapshot)
+        Self::is_read_only(op) && self.planted.is_none_or(|planted| planted == Planted::WalkAtSnapshot)
     }
 
     async fn perform<T: Transaction>(
@@ -191,7 +191,7 @@ impl Specimen for List {
         self.replayed(model, op)
     }
 
-    async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
         let rows = shared::rows(tx, &space()).await?;
         Ok(read(&rows))
     }

@@ -176,12 +176,12 @@ impl Log {
         value: &[u8],
     ) -> Result<(), Outcome<specimen::Answer<Answer>>> {
         let log = log::Log::new(space());
-        let tx = db.create_transaction().map_err(Outcome::GaveUp)?;
+        let tx = db.create_transaction().map_err(Outcome::Failed)?;
         let position = loop {
             let appended = match log.append(&tx, value).await {
                 Ok(appended) => appended,
                 Err(Error::Fdb(e)) => {
-                    tx.on_error(e).await.map_err(Outcome::GaveUp)?;
+                    tx.on_error(e).await.map_err(Outcome::Failed)?;
                     continue;
                 }
                 Err(e) => return Err(specimen::refused(&e)),
@@ -189,7 +189,7 @@ impl Log {
             let stamp = tx.get_versionstamp();
             match tx.commit().await {
                 Ok(()) => break appended.stamped(stamp.await.map_err(Outcome::Unknown)?),
-                Err(e) if e.is_retryable_not_committed() => tx.on_error(e).await.map_err(Outcome::GaveUp)?,
+                Err(e) if e.is_retryable_not_committed() => tx.on_error(e).await.map_err(Outcome::Failed)?,
                 Err(e) => return Err(Outcome::Unknown(e)),
             }
         };
@@ -250,7 +250,7 @@ async fn known<D: Database>(
     loop {
         return match session.resolve(op).await {
             Ok(Fate::Applied(appended)) => Ok(appended),
-            Ok(Fate::NotApplied) => Err(Outcome::GaveUp(tx::Error::COMMIT_UNKNOWN_RESULT)),
+            Ok(Fate::NotApplied) => Err(Outcome::Failed(tx::Error::COMMIT_UNKNOWN_RESULT)),
             Ok(Fate::Forgotten) => Err(Outcome::Violated("a session's own operation was forgotten".into())),
             Err(e) if e.fdb().is_some() => {
                 db.env().sleep(Duration::from_millis(10)).await;

@@ -135,7 +135,7 @@ impl Specimen for Log {
         }
     }
 
-    fn is_look(op: &Op) -> bool {
+    fn is_read_only(op: &Op) -> bool {
         matches!(op, Op::Page(..) | Op::Follow(..) | Op::Last)
     }
 
@@ -161,7 +161,7 @@ impl Specimen for Log {
         }
     }
 
-    async fn divert<D: Database>(
+    async fn apply_planted<D: Database>(
         &self,
         session: &mut Session<D>,
         ops: &[Op],
@@ -182,7 +182,7 @@ impl Specimen for Log {
     }
 
     /// Checks that the entries are in order, and that the head contains the stamp of the last append.
-    async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
         let mut all = Vec::new();
         for row in shared::rows(tx, &space().subspace(&0)).await? {
             let Ok((_, stamp, _)) = space().unpack::<(i64, Versionstamp, i64)>(&row.key) else {

@@ -82,7 +82,7 @@ impl Specimen for Multimap {
         self.drawn()
     }
 
-    fn is_look(op: &Op) -> bool {
+    fn is_read_only(op: &Op) -> bool {
         matches!(
             op,
             Op::IsElement(..)
@@ -102,7 +102,7 @@ impl Specimen for Multimap {
     }
 
     fn takes_isolation(&self, op: &Op) -> bool {
-        Self::is_look(op) && self.planted.is_none_or(|planted| planted == Planted::CountConflicts)
+        Self::is_read_only(op) && self.planted.is_none_or(|planted| planted == Planted::CountConflicts)
     }
 
     async fn perform<T: Transaction>(
@@ -118,7 +118,7 @@ impl Specimen for Multimap {
         }
     }
 
-    async fn divert<D: Database>(
+    async fn apply_planted<D: Database>(
         &self,
         session: &mut Session<D>,
         ops: &[Op],
@@ -137,7 +137,7 @@ impl Specimen for Multimap {
         self.replayed(model, op)
     }
 
-    async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
         let set = multimap::Multimap::new(set_space()).all(tx, None, usize::MAX, Serializable).await;
         let copies = Multiset::new(copies_space()).all(tx, None, usize::MAX, Serializable).await;
         match (set, copies) {

@@ -118,7 +118,7 @@ impl Specimen for Queue {
         }
     }
 
-    fn is_look(op: &Op) -> bool {
+    fn is_read_only(op: &Op) -> bool {
         matches!(op, Op::Peek(..) | Op::IsEmpty(_) | Op::Len(_) | Op::Items(_) | Op::Pages(_))
     }
 
@@ -149,13 +149,13 @@ impl Specimen for Queue {
         perform(tx, op).await
     }
 
-    async fn divert<D: Database>(
+    async fn apply_planted<D: Database>(
         &self,
         session: &mut Session<D>,
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {
         if let Some(planted) = self.planted {
-            return planted::divert(planted, session, ops).await;
+            return planted::apply_planted(planted, session, ops).await;
         }
         if !self.records_alone(ops) {
             return None;
@@ -200,7 +200,7 @@ impl Specimen for Queue {
         self.replayed(model, op, at)
     }
 
-    async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Timeline<Items>, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Timeline<Items>, String>> {
         let queue = queue();
         if let Err(why) = beside::check(tx, &beside::of(queue.subspace().bytes())).await? {
             return Ok(Err(why));

@@ -241,7 +241,7 @@ async fn push_cached<T: Transaction>(tx: &T, batch: &Batch) -> Result<Answer, Er
 }
 
 /// Performs the calls of a transaction with the bug.
-pub async fn divert<D: Database>(
+pub async fn apply_planted<D: Database>(
     planted: Planted,
     session: &mut Session<D>,
     ops: &[Op],
@@ -270,7 +270,7 @@ pub async fn divert<D: Database>(
             let peeked = db.run(|tx, _| async move { queue().peek(&tx, *end, Serializable).await }).await;
             let first = &match peeked {
                 Ok(first) => first,
-                Err(e) => return Some(Outcome::GaveUp(e.error.fdb()?)),
+                Err(e) => return Some(Outcome::Failed(e.error.fdb()?)),
             };
             let applied = session.apply(|tx| async move {
                 first.iter().for_each(|first| tx.clear(&key(&first.place)));

@@ -131,7 +131,7 @@ impl Specimen for Queue {
         }
     }
 
-    fn is_look(op: &Op) -> bool {
+    fn is_read_only(op: &Op) -> bool {
         matches!(op, Op::Look(..))
     }
 
@@ -175,13 +175,13 @@ impl Specimen for Queue {
         }
     }
 
-    async fn divert<D: Database>(
+    async fn apply_planted<D: Database>(
         &self,
         session: &mut Session<D>,
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {
         if let Some(planted) = self.planted {
-            return planted::divert(planted, self, session, ops).await;
+            return planted::apply_planted(planted, self, session, ops).await;
         }
         if !self.records_alone(ops) {
             return None;
@@ -230,7 +230,7 @@ impl Specimen for Queue {
         self.replayed(model, op, at)
     }
 
-    async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Timeline<Items>, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Timeline<Items>, String>> {
         self.read(tx).await
     }
 }

@@ -225,7 +225,7 @@ pub fn known(planted: Option<Planted>, mut id: ItemId) -> ItemId {
 }
 
 /// Performs the calls of a transaction with the bug; `None` if the bug does not change them.
-pub async fn divert<D: Database>(
+pub async fn apply_planted<D: Database>(
     planted: Planted,
     workload: &Queue,
     session: &mut Session<D>,
@@ -241,7 +241,7 @@ pub async fn divert<D: Database>(
         {
             let outcome = right(workload, session, ops).await;
             Some(match (planted, outcome) {
-                (Planted::TimeoutIsRefusal, Outcome::Unknown(e)) => Outcome::GaveUp(e),
+                (Planted::TimeoutIsRefusal, Outcome::Unknown(e)) => Outcome::Failed(e),
                 (Planted::RetryAsNew, Outcome::Unknown(_)) => right(workload, session, ops).await,
                 (_, known) => known,
             })

@@ -109,7 +109,7 @@ impl Specimen for Signups {
         self.drawn()
     }
 
-    fn is_look(op: &Op) -> bool {
+    fn is_read_only(op: &Op) -> bool {
         matches!(op, Op::Available(..) | Op::ClassesOf(_) | Op::SeatsLeft(_) | Op::SignUps(_))
     }
 
@@ -134,12 +134,12 @@ impl Specimen for Signups {
         }
     }
 
-    async fn divert<D: Database>(
+    async fn apply_planted<D: Database>(
         &self,
         session: &mut Session<D>,
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {
-        planted::divert(self.planted?, self, session, ops).await
+        planted::apply_planted(self.planted?, self, session, ops).await
     }
 
     fn model(&self) -> Classes {
@@ -182,7 +182,7 @@ impl Specimen for Signups {
         })
     }
 
-    async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Classes, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Classes, String>> {
         let scheduling = scheduling();
         let courses = tx.get_range_all(scheduling.keys().courses(), Serializable).await?;
         let attendances = tx.get_range_all(scheduling.keys().attendances(), Serializable).await?;

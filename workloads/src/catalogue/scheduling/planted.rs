@@ -125,7 +125,7 @@ pub async fn perform<T: Transaction>(
 }
 
 /// Performs the calls of one transaction with the bug, if the bug affects more than one transaction.
-pub async fn divert<D: Database>(
+pub async fn apply_planted<D: Database>(
     planted: Planted,
     signup: &Signups,
     session: &mut Session<D>,
@@ -144,7 +144,7 @@ pub async fn divert<D: Database>(
             ran(db.run(|tx, _| async move { all(signup, &tx, env, ops).await }).await)
         }
         Planted::TimeoutIsRefusal => match right(signup, session, ops).await {
-            Outcome::Unknown(e) => Outcome::GaveUp(e),
+            Outcome::Unknown(e) => Outcome::Failed(e),
             known => known,
         },
         Planted::RetryAsNew => match right(signup, session, ops).await {
@@ -175,7 +175,7 @@ pub async fn divert<D: Database>(
         Planted::NestedDatabase if switches => told(
             session.apply(|tx| async move { nested(signup, db, tx, env, ops).await.map(Recorded) }).await,
         ),
-        Planted::LookBeside if !ops.iter().all(Signups::is_look) => told(
+        Planted::LookBeside if !ops.iter().all(Signups::is_read_only) => told(
             session.apply(|tx| async move { beside(signup, db, tx, env, ops).await.map(Recorded) }).await,
         ),
         Planted::SeatsKept => {
@@ -199,7 +199,7 @@ async fn right<D: Database>(
 ) -> Outcome<specimen::Answer<Answer>> {
     let db = session.database().clone();
     let env = db.env();
-    if ops.iter().all(Signups::is_look) {
+    if ops.iter().all(Signups::is_read_only) {
         return ran(db.run(|tx, _| async move { all(signup, &tx, env, ops).await }).await);
     }
     told(session.apply(|tx| async move { all(signup, &tx, env, ops).await.map(Recorded) }).await)
@@ -251,7 +251,7 @@ fn beside<'a, D: Database>(
     async move {
         let mut answers = Vec::with_capacity(ops.len());
         for op in ops {
-            answers.push(match Signups::is_look(op) {
+            answers.push(match Signups::is_read_only(op) {
                 true => {
                     let look =
                         db.run(|own, _| async move { signup.perform(&own, env, op, Serializable).await });

@@ -155,7 +155,7 @@ impl Sessions {
 
     /// Ends an operation. If it was refused because of a dropped operation, the fate of that one is resolved. As
     /// long as a dropped operation is not resolved, no other operation may begin.
-    pub(super) async fn read_dropped<D: Database>(
+    pub(super) async fn resolve_dropped<D: Database>(
         client: &mut Client<D>,
         op: &Op,
         dropped: Option<OpId>,

@@ -138,16 +138,16 @@ impl Workload for Sessions {
         })
     }
 
-    async fn divert<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Option<Outcome<Answer>> {
+    async fn apply_planted<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Option<Outcome<Answer>> {
         let dropped = client.dropped;
         let outcome = planted::apply(self.planted?, client, op).await?;
-        Some(Sessions::read_dropped(client, op, dropped, outcome).await)
+        Some(Sessions::resolve_dropped(client, op, dropped, outcome).await)
     }
 
     async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
         let dropped = client.dropped;
         let outcome = self.perform(client, op).await.unwrap_or_else(Outcome::Answered);
-        Sessions::read_dropped(client, op, dropped, outcome).await
+        Sessions::resolve_dropped(client, op, dropped, outcome).await
     }
 
     fn model(&self) -> Model {

@@ -11,7 +11,7 @@ use super::{
 use crate::catalogue::shared::{self, ended, unexpected};
 use bytes::Bytes;
 use shaketable::{
-    looks,
+    isolation,
     sessions::{self, known},
     specimen::Recorded,
     workload::Outcome,
@@ -111,7 +111,8 @@ impl Staged {
             }
             Op::Count => {
                 let count = |tx, isolation| async move { staged().len(&tx, isolation).await };
-                let counted = db.run(|tx, _| async move { looks::twice(&tx, op, count).await }).await;
+                let counted =
+                    db.run(|tx, _| async move { isolation::at_both_levels(&tx, op, count).await }).await;
                 counted.map_or_else(|e| refused(e.error), |n| Outcome::Answered(Answer::Count(n)))
             }
             Op::Survey => match db.run(|tx, _| async move { stored(&tx).await }).await {
@@ -121,7 +122,7 @@ impl Staged {
                     stage.parked.len(),
                 ])),
                 Ok(Err(why)) => Outcome::Violated(why),
-                Err(e) => Outcome::GaveUp(e.error),
+                Err(e) => Outcome::Failed(e.error),
             },
             Op::Together(parts) => self.together(session, parts).await,
             Op::Oversized(beyond) => {

@@ -2,7 +2,7 @@
 
 use super::{Deal, Dealt, Name, Part, PartAnswer, operations::name, staged};
 use bytes::Bytes;
-use shaketable::looks;
+use shaketable::isolation;
 use shaketable_layers::{
     queue::{Item, ItemId},
     staged_queue::{Error, Request, RequestState, Taken},
@@ -50,7 +50,7 @@ impl Deal {
         match self {
             Deal::Turn => {
                 let look = |tx, isolation| async move { staged().state(&tx, request, isolation).await };
-                Dealt::of(looks::twice(tx, self, look).await?)
+                Dealt::of(isolation::at_both_levels(tx, self, look).await?)
             }
             Deal::Collect => Dealt::of(queue.collect(tx, request).await?),
             Deal::Leave => Dealt::of(queue.leave(tx, request).await?),
@@ -93,15 +93,15 @@ impl Part {
             }
             Part::Peek => {
                 let look = |tx, isolation| async move { staged().peek(&tx, isolation).await };
-                PartAnswer::First(named(looks::twice(tx, self, look).await?)?)
+                PartAnswer::First(named(isolation::at_both_levels(tx, self, look).await?)?)
             }
             Part::Count => {
                 let look = |tx, isolation| async move { staged().len(&tx, isolation).await };
-                PartAnswer::Count(looks::twice(tx, self, look).await?)
+                PartAnswer::Count(isolation::at_both_levels(tx, self, look).await?)
             }
             Part::Parked => {
                 let look = |tx, isolation| async move { staged().parked(&tx, isolation).await };
-                PartAnswer::Count(looks::twice(tx, self, look).await?.len())
+                PartAnswer::Count(isolation::at_both_levels(tx, self, look).await?.len())
             }
         })
     }

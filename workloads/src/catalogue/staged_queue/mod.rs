@@ -139,7 +139,7 @@ impl Workload for Staged {
         Ok(Client { session, calls: 0, open: None })
     }
 
-    async fn divert<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Option<Outcome<Answer>> {
+    async fn apply_planted<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Option<Outcome<Answer>> {
         client.begins(op);
         let wrong = planted::apply(self.planted?, self, &mut client.session, op);
         let outcome = match op {
@@ -156,8 +156,8 @@ impl Workload for Staged {
         self.perform(client, op).await
     }
 
-    async fn recall<D: Database>(&self, client: &mut Client<D>) {
-        sessions::read_dropped(&mut client.session, self.timeout).await;
+    async fn resolve_dropped<D: Database>(&self, client: &mut Client<D>) {
+        sessions::resolve_dropped(&mut client.session, self.timeout).await;
     }
 
     async fn resolve<D: Database>(
@@ -170,7 +170,7 @@ impl Workload for Staged {
             // It may have registered a request, with which the next dequeue of the session continues.
             return Outcome::Unknown(error);
         }
-        sessions::settle(&mut client.session, self.timeout, error, async |session, pending| {
+        sessions::resolve_unknown(&mut client.session, self.timeout, error, async |session, pending| {
             let enqueued = || Outcome::Answered(Answer::Enqueued);
             Ok(match op {
                 Op::Enqueue(Batch { items: 1, .. }) => {

@@ -9,7 +9,7 @@ use super::{
 use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
 use futures::future::{Either, select};
-use shaketable::{looks, sessions::known, workload::Outcome};
+use shaketable::{isolation, sessions::known, workload::Outcome};
 use shaketable_layers::{
     limits,
     once::{Answer as _, Fate, Session},
@@ -68,7 +68,8 @@ pub async fn apply<D: Database>(
         }
         (Planted::CountAtSnapshot, Op::Count) => {
             let count = |tx, _| async move { staged().len(&tx, Snapshot).await };
-            let counted = db.run(|tx, _| async move { looks::twice(&tx, op, count).await }).await;
+            let counted =
+                db.run(|tx, _| async move { isolation::at_both_levels(&tx, op, count).await }).await;
             return Some(counted.map_or_else(|e| refused(e.error), |n| Outcome::Answered(Answer::Count(n))));
         }
         (Planted::Impatient, Op::Within(patience)) => {

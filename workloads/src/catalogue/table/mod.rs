@@ -90,7 +90,7 @@ impl Specimen for Table {
         self.drawn()
     }
 
-    fn is_look(op: &Op) -> bool {
+    fn is_read_only(op: &Op) -> bool {
         !matches!(op, Op::Set(..) | Op::Delete(_) | Op::Replace(..))
     }
 
@@ -114,13 +114,13 @@ impl Specimen for Table {
             Some(planted) => planted::perform(planted, self.shape, tx, op, isolation).await?,
             None => perform(self.shape, tx, op, isolation).await?,
         };
-        if !Self::is_look(op) {
+        if !Self::is_read_only(op) {
             fits(tx, op).await?;
         }
         Ok(answer)
     }
 
-    async fn divert<D: Database>(
+    async fn apply_planted<D: Database>(
         &self,
         session: &mut Session<D>,
         ops: &[Op],
@@ -142,7 +142,7 @@ impl Specimen for Table {
     }
 
     /// Reads every order. The inner error is that two orders contain different cells.
-    async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
         let mut first: Option<Model> = None;
         for (space, axes) in self.shape.orders() {
             let mut found = Model::new();

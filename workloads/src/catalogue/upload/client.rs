@@ -79,7 +79,7 @@ impl Upload {
                 let call = |tx: D::Transaction| async move {
                     Ok::<_, Error>(Recorded(vec![Answer::Calls(self.call(&tx, env, calls).await?)]))
                 };
-                if calls.iter().all(blob::is_look) {
+                if calls.iter().all(blob::is_read_only) {
                     let looked = db.run(|tx, _| call(tx)).await.map(only);
                     return looked.map_or_else(
                         |e| applied(once::Outcome::Refused(e.error), Expect::Anything, only),
@@ -234,7 +234,7 @@ pub(super) fn refused(error: Error) -> Outcome<Answer> {
         Error::Changed { expected: Expect::Generation(expected), found } => {
             Outcome::Answered(Answer::Changed(expected, found))
         }
-        e => unexpected(&e, Outcome::GaveUp),
+        e => unexpected(&e, Outcome::Failed),
     }
 }
 

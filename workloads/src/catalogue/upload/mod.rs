@@ -180,7 +180,7 @@ impl Workload for Upload {
         Ok(Client { session, expected: Expect::Anything })
     }
 
-    async fn divert<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Option<Outcome<Answer>> {
+    async fn apply_planted<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Option<Outcome<Answer>> {
         planted::apply(self.planted?, self, client, op).await
     }
 
@@ -188,8 +188,8 @@ impl Workload for Upload {
         self.perform(client, op).await
     }
 
-    async fn recall<D: Database>(&self, client: &mut Client<D>) {
-        sessions::read_dropped(&mut client.session, self.timeout).await;
+    async fn resolve_dropped<D: Database>(&self, client: &mut Client<D>) {
+        sessions::resolve_dropped(&mut client.session, self.timeout).await;
     }
 
     async fn resolve<D: Database>(
@@ -209,7 +209,7 @@ impl Workload for Upload {
             };
             Ok(answer.map(Outcome::Answered))
         };
-        sessions::settle(&mut client.session, self.timeout, error, ask).await
+        sessions::resolve_unknown(&mut client.session, self.timeout, error, ask).await
     }
 
     fn model(&self) -> blob::Model {

@@ -85,9 +85,9 @@ impl Upload {
         at: &At,
         committed: bool,
     ) -> Result<(), String> {
-        let (wish, looks) = match op {
+        let (wish, read_only) = match op {
             Op::Upload(_, _, wish) | Op::Life(Life { wish, .. }) => (*wish, false),
-            Op::Calls(calls) => (Wish::Anything, calls.iter().all(blob::is_look)),
+            Op::Calls(calls) => (Wish::Anything, calls.iter().all(blob::is_read_only)),
             _ => (Wish::Anything, true),
         };
         let expect = match (answer, wish) {
@@ -104,7 +104,7 @@ impl Upload {
                 Err(format!("returned {answer:?}, the model returns {expected:?}"))
             }
             _ if committed && is_refused => Err(format!("committed, the model returns {expected:?}")),
-            _ if committed && looks => Err("committed a write".to_owned()),
+            _ if committed && read_only => Err("committed a write".to_owned()),
             _ if is_refused => Ok(()),
             // An operation that changes nothing commits nothing visible.
             _ if !committed && after != *model => Err("returned, but nothing was committed".to_owned()),

@@ -8,7 +8,7 @@ use super::{
 use crate::catalogue::blob;
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, pack, unpack};
-use shaketable::{looks, specimen::UNRECORDED, workload::Outcome};
+use shaketable::{isolation, specimen::UNRECORDED, workload::Outcome};
 use shaketable_layers::{
     blob::{Error, Expect, Generation, UploadId},
     once::{self, converging},
@@ -109,7 +109,7 @@ pub async fn step<T: Transaction>(
     Some(match (planted, deed) {
         (Planted::PartsAtSnapshot, Deed::Parts) => {
             let look = |tx, _| async move { blobs.parts(&tx, id, Snapshot).await };
-            said(looks::twice(tx, deed, look).await.map(Done::Parts))
+            said(isolation::at_both_levels(tx, deed, look).await.map(Done::Parts))
         }
         (Planted::SignOfBeginning, Deed::Put(_) | Deed::PutOther(..)) => {
             let signs = blob::space().pack(&(5, TupleBytes::from(&id.0[..])));

@@ -7,7 +7,7 @@ use super::{Answer, Client, Deed, Done, Life, Upload, planted};
 use crate::catalogue::{blob, shared::unexpected};
 use futures::{FutureExt, future::BoxFuture};
 use shaketable::{
-    looks,
+    isolation,
     sessions::{known, patiently},
     specimen::Recorded,
     workload::Outcome,
@@ -134,8 +134,8 @@ impl Upload {
         };
         let Recorded(answers) = match answers {
             Ok(Some(answers)) => answers,
-            Ok(None) => return Err(Outcome::GaveUp(tx::Error::COMMIT_UNKNOWN_RESULT)),
-            Err(e) => return Err(unexpected(&e, Outcome::GaveUp)),
+            Ok(None) => return Err(Outcome::Failed(tx::Error::COMMIT_UNKNOWN_RESULT)),
+            Err(e) => return Err(unexpected(&e, Outcome::Failed)),
         };
         let is_live = pulse.is_live();
         if !is_live && drafts.iter().any(|draft| draft.begun) && !drafts.contains(&Draft::default()) {
@@ -202,7 +202,7 @@ impl Upload {
             }
             Deed::Parts => {
                 let look = |tx, isolation| async move { blobs.parts(&tx, upload, isolation).await };
-                looks::twice(tx, deed, look).await.map(Done::Parts)
+                isolation::at_both_levels(tx, deed, look).await.map(Done::Parts)
             }
             Deed::List(most) => {
                 let look = |tx, isolation| async move {
@@ -216,7 +216,7 @@ impl Upload {
                         }
                     }
                 };
-                looks::twice(tx, deed, look).await
+                isolation::at_both_levels(tx, deed, look).await
             }
             Deed::Finish => blobs.finish_upload(tx, upload, Expect::Anything).await.map(|_| Done::Was(true)),
             Deed::Abandon => blobs.abandon_upload(tx, upload).await.map(Done::Was),

@@ -105,7 +105,7 @@ impl Specimen for Vector {
         self.drawn()
     }
 
-    fn is_look(op: &Op) -> bool {
+    fn is_read_only(op: &Op) -> bool {
         use Call::*;
         matches!(op.call, Get(_) | Back | Size | IsEmpty | Scan(..) | Stored(..) | Rows)
     }
@@ -115,7 +115,7 @@ impl Specimen for Vector {
     }
 
     fn takes_isolation(&self, op: &Op) -> bool {
-        Self::is_look(op) && self.planted.is_none_or(|planted| planted == Planted::ScanConflicts)
+        Self::is_read_only(op) && self.planted.is_none_or(|planted| planted == Planted::ScanConflicts)
     }
 
     async fn perform<T: Transaction>(
@@ -174,7 +174,7 @@ impl Specimen for Vector {
         })
     }
 
-    async fn divert<D: Database>(
+    async fn apply_planted<D: Database>(
         &self,
         session: &mut Session<D>,
         ops: &[Op],
@@ -195,7 +195,7 @@ impl Specimen for Vector {
         self.replayed(model, op)
     }
 
-    async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
         let rows = shared::rows(tx, &space()).await?;
         Ok(self.read(&rows))
     }

@@ -1,7 +1,7 @@
 //! Checks of read-only operations at both isolation levels. A read at snapshot isolation must not conflict with
 //! anything, and a serializable read must conflict with every change of what it reads.
 //!
-//! A [`Noted`] transaction delegates every call and records the isolation level of each read. The conflict ranges
+//! A [`CheckedReads`] transaction delegates every call and records the isolation level of each read. The conflict ranges
 //! themselves are not used, because they do not contain reads of the transaction's own writes.
 
 use crate::pass_on::pass_on;
@@ -25,10 +25,10 @@ use std::{
 /// Does a read-only operation at snapshot isolation, and then serializably. Claims that both return the same
 /// answer, that the first one reads nothing serializably, and that the second one reads nothing only at snapshot
 /// isolation.
-pub async fn twice<T, A, E, F>(
+pub async fn at_both_levels<T, A, E, F>(
     tx: &T,
     what: &impl Debug,
-    look: impl Fn(Noted<T>, Isolation) -> F,
+    read: impl Fn(CheckedReads<T>, Isolation) -> F,
 ) -> std::result::Result<A, E>
 where
     T: Transaction,
@@ -37,19 +37,19 @@ where
     F: Future<Output = std::result::Result<A, E>>,
 {
     let at = |asked: Isolation| {
-        let noted = Noted { inner: tx.clone(), asked, notes: Some(Arc::default()) };
-        (noted.clone(), look(noted, asked))
+        let noted = CheckedReads { inner: tx.clone(), asked, notes: Some(Arc::default()) };
+        (noted.clone(), read(noted, asked))
     };
-    let (noted, look) = at(Isolation::Snapshot);
-    let first = look.await;
+    let (noted, reading) = at(Isolation::Snapshot);
+    let first = reading.await;
     if let Err(e) = &first
         && e.fdb().is_some()
     {
         return first;
     }
-    let read = noted.check(what);
-    let (noted, look) = at(Isolation::Serializable);
-    let second = look.await;
+    let reads = noted.check(what);
+    let (noted, reading) = at(Isolation::Serializable);
+    let second = reading.await;
     if let Err(e) = &second
         && e.fdb().is_some()
     {
@@ -57,7 +57,7 @@ where
     }
     let reads_again = noted.check(what);
     always!(
-        reads_again || !read,
+        reads_again || !reads,
         "{what:?} reads something at snapshot isolation, and nothing when it is serializable"
     );
     let show = |answer: &std::result::Result<A, E>| match answer {
@@ -80,7 +80,7 @@ where
 
 /// A transaction that records the isolation level of each read.
 #[derive(Clone)]
-pub struct Noted<T> {
+pub struct CheckedReads<T> {
     inner: T,
     asked: Isolation,
     notes: Option<Arc<Mutex<Notes>>>,
@@ -99,11 +99,11 @@ struct Notes {
     conflicting: Vec<Span>,
 }
 
-impl<T: Transaction> Noted<T> {
+impl<T: Transaction> CheckedReads<T> {
     /// A transaction that records nothing. With it a layer's functions are compiled for one type of transaction
     /// only, whether its reads are checked or not.
-    pub(crate) fn off(inner: T) -> Noted<T> {
-        Noted { inner, asked: Isolation::Serializable, notes: None }
+    pub(crate) fn off(inner: T) -> CheckedReads<T> {
+        CheckedReads { inner, asked: Isolation::Serializable, notes: None }
     }
 
     /// Checks what was read. Returns whether anything was read.
@@ -161,7 +161,7 @@ fn show_span(span: Option<&Span>) -> String {
         .unwrap_or_default()
 }
 
-impl<T: Transaction> Transaction for Noted<T> {
+impl<T: Transaction> Transaction for CheckedReads<T> {
     fn get(
         &self,
         of: &[u8],

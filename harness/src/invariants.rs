@@ -164,7 +164,7 @@ impl<I: Invariants> Workload for Guarded<I> {
 
     async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
         let filled = db.run(|tx, _| async move { I::setup(&tx).await }).await;
-        filled.map_err(|e| e.error.fdb().unwrap_or(tx::Error::INTERNAL_ERROR))
+        sessions::set_up(filled)
     }
 
     async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Session<D>> {

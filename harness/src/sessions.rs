@@ -6,14 +6,23 @@ use bytes::Bytes;
 use foundationdb_tuple::Subspace;
 use shaketable_layers::{
     once::{self, Fate, OpId, Session, Slots},
-    tx::{self, Database, DatabaseOption, RetryError},
+    tx::{self, Database, DatabaseOption, RetryError, RunError},
 };
 use shaketable_sim::{proto::Mutation, seed::Stream};
-use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
+use std::{fmt::Display, future::poll_fn, pin::pin, task::Poll, time::Duration};
 
 /// Where the sessions of a workload's clients are stored.
 pub fn slots() -> Slots {
     Slots::new(Subspace::from("sessions"))
+}
+
+/// The result of a setup in a retry loop. Panics if the layer refuses it: the panic is a finding of the run and
+/// has the refusal's message, which an error of the database cannot have.
+pub(crate) fn set_up<E: RetryError + Display>(filled: Result<(), RunError<E>>) -> tx::Result<()> {
+    filled.map_err(|e| match e.error.fdb() {
+        Some(error) => error,
+        None => panic!("the layer refuses: {}", e.error),
+    })
 }
 
 /// Opens the session of a client, and sets the timeout, in milliseconds, on the client's database.

@@ -301,7 +301,7 @@ impl<M: Machine> Specimen for StateMachine<M> {
     async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
         let initial = &self.initial();
         let filled = db.run(|tx, _| async move { M::setup(&tx, initial).await }).await;
-        filled.map_err(|e| e.error.fdb().unwrap_or(tx::Error::INTERNAL_ERROR))
+        sessions::set_up(filled)
     }
 
     async fn perform<T: Transaction>(

@@ -396,3 +396,40 @@ fn a_panic_in_the_model_accuses_the_workload() {
     let message = panic.downcast_ref::<String>().expect("a message");
     assert!(message.contains("was not caught"), "{message}");
 }
+
+mod refused {
+    use shaketable::prelude::*;
+
+    shaketable_layers::refusals! {
+        /// Why the setup is refused.
+        pub enum Refusal { Full = "the store is full" }
+    }
+
+    shaketable::invariants! {
+        /// A workload whose setup its layer refuses.
+        pub Full: Refusal;
+
+        setup(tx) {
+            tx.set(b"a", b"1");
+            Err(Refusal::Full)
+        }
+
+        fn read(tx, _unused: u32 = 0..2u32) {
+            tx.get(b"a", Serializable).await?;
+            Ok(())
+        }
+
+        invariant "nothing is there" (tx) {
+            Ok(tx.get(b"a", Serializable).await?.is_none())
+        }
+    }
+}
+
+#[test]
+fn a_refused_setup_names_the_refusal() {
+    let result = Shake::<shaketable::Guarded<refused::Full>>::new().seeds(0..1).run();
+    let (_, failed) = result.failed.expect("a refused setup is a finding");
+    let messages: Vec<&str> = failed.findings.iter().map(|finding| &*finding.message).collect();
+    let named = |message: &&str| message.starts_with("in setup: the layer refuses: the store is full");
+    assert!(messages.iter().any(named), "{messages:?}");
+}

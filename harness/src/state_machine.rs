@@ -301,7 +301,7 @@ impl<M: Machine> Specimen for StateMachine<M> {
     async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
         let initial = &self.initial();
         let filled = db.run(|tx, _| async move { M::setup(&tx, initial).await }).await;
-        sessions::set_up(filled)
+        crate::sessions::set_up(filled)
     }
 
     async fn perform<T: Transaction>(

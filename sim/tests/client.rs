@@ -773,6 +773,20 @@ fn a_mapped_batch_ends_when_its_bytes_are_used_up() {
         let batch = tx.get_mapped_range(&range, &mapper, 1, Isolation::Serializable).await.expect("a batch");
         assert_eq!((batch.rows.len(), batch.more), (4, true));
         assert_eq!(tx.get_total_cost().await, Ok(3 * 4_096), "of both, keys and values");
+
+        // Small rows that map to small ones: the primary rows end the batch.
+        let tx = db.create_transaction().expect("a transaction");
+        for n in 0..60_i64 {
+            tx.set(&pack(&("light", n)), b"");
+            tx.set(&pack(&("small", n)), b"small");
+        }
+        tx.commit().await.expect("a calm commit");
+        let begin = pack(&("light",));
+        let range = RangeOption::new(begin.clone(), shaketable_layers::tx::strinc(&begin).expect("an end"));
+        let mapper = pack(&("small", "{K[1]}", "{...}"));
+        let tx = db.create_transaction().expect("a transaction");
+        let batch = tx.get_mapped_range(&range, &mapper, 1, Isolation::Serializable).await.expect("a batch");
+        assert_eq!((batch.rows.len(), batch.more), (25, true));
     });
 }
 

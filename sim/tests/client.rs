@@ -549,7 +549,7 @@ fn every_attempt_leaves_its_calls_in_the_history() {
         assert!(matches!(&first.calls[..], [
             Call::Get { answer: Some(None), .. },
             Call::Write(_),
-            Call::GetRange { answer: Some((rows, false)), .. },
+            Call::GetRange { answer: Some((rows, _)), .. },
         ] if rows.len() == 1));
         assert!(first.read_version.is_some_and(|v| v < version) && first.commit_sent.is_some());
         assert!(first.read_ranges.iter().any(|r| r.contains(b"k")));
@@ -1014,6 +1014,32 @@ fn keys_and_ranges_may_lead_to_either_end_of_all_keys() {
             let covered = conflicts.iter().any(|range| *range == (begin.clone(), end.clone()));
             assert!(covered, "{range:?} conflicts on {conflicts:?}");
         }
+    });
+}
+
+#[test]
+fn the_result_of_every_read_is_in_the_history() {
+    with(&[], |world, db| async move {
+        let tx = db.create_transaction().expect("a transaction");
+        tx.set(b"a", b"1");
+        tx.set(b"b", b"2");
+        tx.commit().await.expect("a calm commit");
+        let tx = db.create_transaction().expect("a transaction");
+        let isolation = Isolation::Serializable;
+        tx.get(b"a", isolation).await.expect("a value");
+        tx.get_key(&KeySelector::first_greater_than("a"), isolation).await.expect("a key");
+        tx.get_range(&RangeOption::new("a", "c"), 1, isolation).await.expect("a batch");
+        drop(tx);
+        let recorded = attempts(&world).pop().expect("an attempt");
+        let [
+            Call::Get { answer: Some(value), .. },
+            Call::GetKey { answer: Some(key), .. },
+            Call::GetRange { answer: Some((rows, _)), .. },
+        ] = &recorded.calls[..]
+        else {
+            panic!("a result is missing: {:?}", recorded.calls)
+        };
+        assert_eq!((value.as_deref(), &key[..], rows.len()), (Some(&b"1"[..]), &b"b"[..], 2));
     });
 }
 

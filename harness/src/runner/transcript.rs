@@ -169,7 +169,7 @@ fn conflict(attempt: &Attempt, history: &History, truth: &Truth) -> String {
     let since = attempt.read_version.unwrap_or(Version::MAX);
     let later = truth.entries.iter().filter(|entry| entry.version > since);
     for (version, tx) in later.flat_map(|entry| entry.transactions.iter().map(|tx| (entry.version, tx))) {
-        let hit = |read: &&KeyRange| written(tx, history).iter().any(|write| overlap(read, write));
+        let hit = |read: &&KeyRange| written(tx, history).iter().any(|write| write.intersects(read));
         if let Some(read) = attempt.read_ranges.iter().find(hit) {
             let by = tx.attempt.map_or_else(String::new, |id| format!(" by attempt {}", id.0));
             return format!("; {} was written at version {version}{by}", range(read));
@@ -191,10 +191,6 @@ fn written(tx: &LoggedTransaction, history: &History) -> Vec<KeyRange> {
         Mutation::ClearRange(range) => range.clone(),
     };
     tx.mutations.iter().map(range).collect()
-}
-
-fn overlap(a: &KeyRange, b: &KeyRange) -> bool {
-    a.begin < b.end && b.begin < a.end
 }
 
 fn of_call(call: &Call) -> String {
@@ -364,6 +360,33 @@ mod tests {
         assert_eq!(value(&pack(&("a", 1_000))), r#"("a", 1000)"#);
         assert_eq!(value(b"\xff\x00"), r#""\xff\x00""#);
         assert_eq!(value(&[1, 0, 0, 0]), r#""\x01\x00\x00\x00""#);
+    }
+
+    #[test]
+    fn events_of_the_cluster_are_shown_by_name() {
+        let shown = |kind, node, a, b| {
+            let entry =
+                of_event(&Event { at: 7, node: NodeId(node), kind, a, b }, &|node| format!("m{}", node.0));
+            entry.map(|entry| format!("{}: {}", entry.who, entry.text))
+        };
+        let fault = Family::ALL[0];
+        for (kind, node, a, b, text) in [
+            (Kind::Fault, 0, fault as u64, 0, Some(format!("fault: {}", fault.name()))),
+            (Kind::Fault, 3, fault as u64, 0, Some(format!("fault: {} at m3", fault.name()))),
+            (Kind::Kill, 3, 0, 0, Some("cluster: m3 is killed".to_owned())),
+            (Kind::Start, 3, 1, 0, Some("cluster: m3 is started again".to_owned())),
+            (Kind::Pause, 3, 0, 0, Some("cluster: m3 is paused".to_owned())),
+            (Kind::Resume, 3, 0, 0, Some("cluster: m3 is resumed".to_owned())),
+            (Kind::RecoveryBegin, 0, 2, 0, Some("cluster: a recovery begins".to_owned())),
+            (Kind::RecoveryEnd, 0, 2, 99, Some("cluster: the recovery ends at version 99".to_owned())),
+            (Kind::Act, 0, 2, 0, Some("cluster: -- hurt --".to_owned())),
+            // How a cluster starts is of no interest.
+            (Kind::Start, 3, 0, 0, None),
+            (Kind::RecoveryBegin, 0, 1, 0, None),
+            (Kind::RecoveryEnd, 0, 1, 99, None),
+        ] {
+            assert_eq!(shown(kind, node, a, b), text);
+        }
     }
 
     #[test]

@@ -491,6 +491,30 @@ fn a_watch_fires_at_once_when_its_own_transaction_makes_the_value_another() {
 }
 
 #[test]
+fn a_key_of_the_greatest_length_can_be_watched() {
+    with(&[], |_, db| async move {
+        let tx = db.create_transaction().expect("a transaction");
+        let watch = tx.watch(&[b'x'; 10_000]);
+        tx.commit().await.expect("a calm commit");
+        let writer = db.create_transaction().expect("a transaction");
+        writer.set(&[b'x'; 10_000], b"");
+        writer.commit().await.expect("a calm commit");
+        assert_eq!(watch.await, Ok(()));
+    });
+}
+
+#[test]
+fn only_a_switch_of_the_cluster_is_retried_as_one() {
+    with(&[], |_, db| async move {
+        let tx = db.create_transaction().expect("a transaction");
+        tx.atomic_op(b"a", &[0; 14], MutationType::SetVersionstampedValue);
+        assert_eq!(tx.get(b"a", Isolation::Serializable).await, Err(Error::ACCESSED_UNREADABLE));
+        let refused = tx.on_error(Error::CLUSTER_VERSION_CHANGED).await;
+        assert_eq!(refused, Err(Error::CLUSTER_VERSION_CHANGED), "no call has returned this error");
+    });
+}
+
+#[test]
 fn a_watch_that_nobody_waits_for_any_more_is_not_outstanding() {
     with(&[], |world, db| async move {
         db.set_option(DatabaseOption::MaxWatches(1)).expect("an option");

@@ -347,6 +347,8 @@ mod tests {
         assert_eq!(key(&[pack(&("queue", -300)), vec![0xff]].concat()), r#"("queue", -300)\xff"#);
         let stamp = Versionstamp::complete([0, 0, 0, 0, 0, 0, 1, 2, 0, 3], 4);
         assert_eq!(key(&pack(&(stamp, (true, 2.5)))), "(versionstamp 258.3/4, (true, 2.5))");
+        let stamp = Versionstamp::complete([0, 0, 0, 0, 0, 0, 0, 9, 1, 2], 0);
+        assert_eq!(key(&pack(&(stamp,))), "(versionstamp 9.258/0,)");
         assert_eq!(key(b"plain \x80"), r#""plain \x80""#);
         assert_eq!(key(b""), r#""""#);
         // Nested too deeply to be decoded on the stack.
@@ -387,6 +389,34 @@ mod tests {
         ] {
             assert_eq!(shown(kind, node, a, b), text);
         }
+    }
+
+    #[test]
+    fn an_unknown_result_is_shown_with_what_became_of_it() {
+        let mut story = crate::judges::alarms::Story::default();
+        let (committed, attempt) = story.attempt(0, Vec::new());
+        (attempt.commit_sent, attempt.reported) = (Some(1), Reported::Failed(Error::COMMIT_UNKNOWN_RESULT));
+        let (lost, attempt) = story.attempt(0, Vec::new());
+        attempt.commit_sent = Some(1);
+        story.log(5, vec![(Some(committed), 0, Vec::new())]);
+        let (history, truth) = (&story.history, Truth::of(&story.history));
+        let shown = |id: AttemptId| {
+            let attempt = history.attempts[id.0 as usize].as_ref().expect("an attempt");
+            of_attempt(id.0 as usize, attempt, history, &truth).text
+        };
+        let unknown = Error::COMMIT_UNKNOWN_RESULT;
+        let end = format!("=> failed: {unknown}; it committed at version 5");
+        assert!(shown(committed).ends_with(&end), "{}", shown(committed));
+        assert!(shown(lost).ends_with("=> dropped during its commit; it did not commit"), "{}", shown(lost));
+    }
+
+    #[test]
+    fn selectors_are_shown_by_what_they_select() {
+        let shown = |or_equal, offset| selector(&KeySelector::new("a", or_equal, offset));
+        assert_eq!(shown(false, 1), "\"a\"");
+        assert_eq!(shown(true, 1), "after \"a\"");
+        assert_eq!(shown(true, 0), "(last <= \"a\" + 0)");
+        assert_eq!(shown(false, -2), "(last < \"a\" + -2)");
     }
 
     #[test]

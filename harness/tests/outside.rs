@@ -60,6 +60,12 @@ fn the_mailboxes_tests_pass_and_its_command_runs() {
     assert!(tested.contains("planted_bugs_are_caught ... ok"), "{tested}");
     let swept = command(&mailbox, &["run", "--seeds", "20", "--check-determinism", "3"]);
     assert!(swept.contains("PASSED"), "{swept}");
+    // The first failures that the README shows, from the folder of the repository.
+    let line = "cargo run --manifest-path examples/mailbox/Cargo.toml -- bugs";
+    assert!(include_str!("../../README.md").contains(line));
+    let arguments: Vec<&str> = line.split(' ').skip(1).collect();
+    let caught = printed(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), &arguments);
+    assert!(caught.contains("all 5 planted bugs were caught"), "{caught}");
 }
 
 /// The names in a folder.
@@ -78,6 +84,8 @@ fn a_new_crate_passes_its_tests_and_catches_its_planted_bugs() {
     let _ = fs::remove_dir_all(&place);
     fs::create_dir_all(&place).expect("a folder for the test");
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    // As the README has it, with another name.
+    assert!(include_str!("../../README.md").contains("examples/ledger/Cargo.toml -- new my-layer --path ."));
     let new = |name: &str, sources: &Path| {
         let program = target().join("debug").join(format!("ledger{}", std::env::consts::EXE_SUFFIX));
         let ran =

@@ -7,9 +7,14 @@
 //! run is recorded in [`history`] (which judges read) and in [`trace`] (by which determinism is checked).
 
 #[cfg(not(madsim))]
-compile_error!(
-    "shaketable-sim needs madsim's simulated runtime: put `[build] rustflags = [\"--cfg\", \"madsim\"]` into .cargo/config.toml"
-);
+const _: () = match option_env!("RUSTFLAGS") {
+    None => panic!(
+        "shaketable-sim needs madsim's simulated runtime: put `[build] rustflags = [\"--cfg\", \"madsim\"]` into .cargo/config.toml"
+    ),
+    Some(_) => panic!(
+        "shaketable-sim needs madsim's simulated runtime: the environment variable RUSTFLAGS replaces the rustflags of .cargo/config.toml; unset it, or add `--cfg madsim` to it"
+    ),
+};
 
 #[cfg(madsim)]
 pub mod atomic;

@@ -118,6 +118,21 @@ mod tests {
     }
 
     #[test]
+    fn runs_at_the_same_time_are_watched_separately() {
+        let reported = Arc::new(Mutex::new(Vec::new()));
+        let lines = reported.clone();
+        let watchdog = Watchdog::new(Duration::ZERO, move |line| {
+            lines.lock().unwrap().push(line.to_owned());
+        });
+        watchdog.watch("a".into(), || {
+            watchdog.watch("b".into(), || {});
+            watchdog.watch("c".into(), || watchdog.check());
+        });
+        let line = |name: &str| format!("still running after 0 s: {name}");
+        assert_eq!(*reported.lock().unwrap(), [line("a"), line("c")]);
+    }
+
+    #[test]
     fn a_run_that_has_ended_is_not_reported() {
         let watchdog = Watchdog::new(Duration::ZERO, |line| panic!("{line}"));
         watchdog.watch("replay queue 17".into(), || {});

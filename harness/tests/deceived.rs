@@ -48,9 +48,11 @@ enum Behavior {
     TemporarilyBroken,
     /// The workload's model panics.
     ModelPanics,
+    /// A client cannot be opened before the third second of the run.
+    OpensLate,
 }
 
-const BEHAVIORS: [Behavior; 13] = [
+const BEHAVIORS: [Behavior; 14] = [
     Behavior::Correct,
     Behavior::NeverCommitted,
     Behavior::FromMemory,
@@ -64,6 +66,7 @@ const BEHAVIORS: [Behavior; 13] = [
     Behavior::CommitsForever,
     Behavior::TemporarilyBroken,
     Behavior::ModelPanics,
+    Behavior::OpensLate,
 ];
 
 const BUGS: &[Bug] = &[
@@ -80,6 +83,7 @@ const BUGS: &[Bug] = &[
     bug("CommitsForever"),
     bug("TemporarilyBroken"),
     bug("ModelPanics"),
+    bug("OpensLate"),
 ];
 
 const fn bug(name: &'static str) -> Bug {
@@ -280,6 +284,9 @@ impl Workload for Register {
     }
 
     async fn open<D: Database>(&self, db: &D, _: usize) -> Result<Client<D>, Error> {
+        if self.behavior == Behavior::OpensLate && db.env().now() < Duration::from_secs(3) {
+            return Err(Error::TRANSACTION_TIMED_OUT);
+        }
         Ok(Client { db: db.clone(), remembered: None, kept: None, deferred: Cell::new(None) })
     }
 
@@ -360,6 +367,11 @@ fn an_invariant_holds_at_every_version() {
     is_caught(Behavior::TemporarilyBroken, 5, ": a set is in progress");
     // It is found in a version rebuilt from the log, not only by the auditor of the run.
     is_caught(Behavior::TemporarilyBroken, 5, "from version ");
+}
+
+#[test]
+fn a_client_that_cannot_be_opened_is_opened_later() {
+    Shake::<Register>::new().seeds(0..5).bug("OpensLate").assert();
 }
 
 /// A layer may accept causal write risk. A commit after 1021 is then not a finding about the cluster.

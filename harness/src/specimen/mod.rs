@@ -2,7 +2,7 @@
 //!
 //! A [`Specimen`] describes a layer: its operations as plain data, how each is done in a transaction, a sequential
 //! model that gives the expected answers, and how the stored data is read back as a model. [`Mounted`] makes a
-//! [`Workload`] of it: clients with exactly-once sessions and timeouts, several operations composed in one
+//! [`Workload`](crate::workload::Workload) of it: clients with exactly-once sessions and timeouts, several operations composed in one
 //! transaction, refusals compared by their messages, unknown outcomes resolved, the model's judge, the audit and
 //! the check.
 
@@ -174,7 +174,7 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         async move { Ok(session.resolve(pending).await?.map(|Recorded(answers)| answers)) }
     }
 
-    /// Whether a committed transaction is the effect of its calls: see [`Workload::is_effect`].
+    /// Whether a committed transaction is the effect of its calls: see [`Workload::is_effect`](crate::workload::Workload::is_effect).
     fn is_effect(&self, mutations: &[Mutation]) -> bool {
         !sessions::is_fence(mutations)
     }

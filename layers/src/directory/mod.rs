@@ -56,9 +56,11 @@
 //! ```
 
 mod allocator;
+mod creation;
 mod error;
 mod handle;
 mod keys;
+mod lookup;
 mod ops;
 mod path;
 

@@ -6,7 +6,7 @@ use proptest::{
     strategy::{Strategy, ValueTree},
     test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
 };
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use shaketable_sim::{
     config::{ClusterBug, ClusterConfig},
@@ -140,63 +140,46 @@ pub fn workload_of(repro: &str) -> Result<String, PlanError> {
     Ok(header.workload)
 }
 
-/// A repro file, of which the workload's own parts have not been read. Reading the rest is compiled once, and
-/// not for each workload.
+/// The parts of a repro file that are the same for all workloads. Reading them is compiled once, and not for each
+/// workload.
 #[derive(Deserialize)]
-struct File {
+struct CommonParts {
     schema: u32,
     workload: String,
     seed: u64,
     demands: Demands,
-    configuration: Value,
-    operations: Value,
     pause: Nanos,
     hurt: Nanos,
     cluster: ClusterConfig,
     faults: FaultPlan,
 }
 
-impl File {
-    fn read(repro: &str) -> Result<File, PlanError> {
-        let mut unknown = None;
-        let mut json = serde_json::Deserializer::from_str(repro);
-        let file: File = serde_ignored::deserialize(&mut json, |path| {
-            unknown.get_or_insert_with(|| path.to_string());
-        })
-        .map_err(|e| PlanError::Incomplete(e.to_string()))?;
-        json.end().map_err(|e| PlanError::Incomplete(e.to_string()))?;
-        unknown.map_or(Ok(file), |field| Err(PlanError::Unknown(field)))
-    }
+/// The workload's own parts of a repro file.
+#[derive(Deserialize)]
+#[serde(bound = "")]
+struct OwnParts<W: Workload> {
+    configuration: W,
+    operations: Vec<Vec<W::Op>>,
 }
 
-/// Reads one of the workload's own parts of a repro file. It is written again to find the fields that it does
-/// not know.
-fn part<T: Serialize + DeserializeOwned>(name: &str, value: Value) -> Result<T, PlanError> {
-    let torn = |e: serde_json::Error| PlanError::Incomplete(format!("{name}: {e}"));
-    let read = T::deserialize(&value).map_err(torn)?;
-    let known = serde_json::to_value(&read).map_err(torn)?;
-    unknown_field(&value, &known, name).map_or(Ok(read), |field| Err(PlanError::Unknown(field)))
-}
-
-/// The path of a field of `value` that `known` does not have. A value that is omitted when it is written (an
-/// empty list, `null`) is known.
-fn unknown_field(value: &Value, known: &Value, path: &str) -> Option<String> {
-    match (value, known) {
-        (Value::Object(fields), Value::Object(known)) => fields.iter().find_map(|(name, field)| {
-            let path = format!("{path}.{name}");
-            match known.get(name) {
-                Some(known) => unknown_field(field, known, &path),
-                None if field.is_null() || field.as_array().is_some_and(Vec::is_empty) => None,
-                None => Some(path),
-            }
-        }),
-        (Value::Array(items), Value::Array(known)) => items
-            .iter()
-            .zip(known)
-            .enumerate()
-            .find_map(|(i, (item, known))| unknown_field(item, known, &format!("{path}.{i}"))),
-        _ => None,
-    }
+/// Reads some parts of a repro file. Refuses a field that these parts do not have, unless it `belongs_elsewhere`
+/// by its path.
+fn parts<'a, T: Deserialize<'a>>(
+    repro: &'a str,
+    belongs_elsewhere: fn(&str) -> bool,
+) -> Result<T, PlanError> {
+    let incomplete = |e: serde_json::Error| PlanError::Incomplete(e.to_string());
+    let mut unknown = None;
+    let mut json = serde_json::Deserializer::from_str(repro);
+    let read = serde_ignored::deserialize(&mut json, |path| {
+        let path = path.to_string();
+        if !belongs_elsewhere(&path) {
+            unknown.get_or_insert(path);
+        }
+    })
+    .map_err(incomplete)?;
+    json.end().map_err(incomplete)?;
+    unknown.map_or(Ok(read), |field| Err(PlanError::Unknown(field)))
 }
 
 impl<W: Workload> Plan<W> {
@@ -212,18 +195,19 @@ impl<W: Workload> Plan<W> {
         if found != W::NAME {
             return Err(PlanError::Workload { found, wanted: W::NAME });
         }
-        let file = File::read(repro)?;
+        let common: CommonParts = parts(repro, |path| matches!(path, "configuration" | "operations"))?;
+        let own: OwnParts<W> = parts(repro, |path| !path.contains('.'))?;
         let plan = Plan {
-            schema: file.schema,
-            workload: file.workload,
-            seed: file.seed,
-            demands: file.demands,
-            configuration: part("configuration", file.configuration)?,
-            operations: part("operations", file.operations)?,
-            pause: file.pause,
-            hurt: file.hurt,
-            cluster: file.cluster,
-            faults: file.faults,
+            schema: common.schema,
+            workload: common.workload,
+            seed: common.seed,
+            demands: common.demands,
+            configuration: own.configuration,
+            operations: own.operations,
+            pause: common.pause,
+            hurt: common.hurt,
+            cluster: common.cluster,
+            faults: common.faults,
         };
         plan.check().map(|()| plan).map_err(PlanError::Impossible)
     }

@@ -359,6 +359,10 @@ fn an_impossible_repro_file_is_refused_in_one_line() {
     for (from, to) in [
         ("\"heartbeat\": 100000000", "\"heartbeat\": 0"),
         ("\"heartbeat\":", "\"hartbeat\": 1, \"heartbeat\":"),
+        ("\"seed\":", "\"sead\": 1, \"seed\":"),
+        ("\"configuration\": {", "\"configuration\": { \"klients\": 1,"),
+        ("\"configuration\": {", "\"configuration\": { \"clients\": 1,"),
+        ("\"operations\": [", "\"operations\": [[\"x\"], "),
         ("\"profile\": \"standard\"", "\"profile\": \"calm\""),
         ("\"profile\": \"standard\"", "\"profile\": \"standard\", \"without\": [\"too-old\"]"),
         ("\"profile\": \"standard\"", "\"profile\": \"standard\", \"bug\": \"none such\""),

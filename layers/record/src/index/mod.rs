@@ -1,0 +1,141 @@
+//! Indexes: what keeps them up to date, by their type.
+//!
+//! An [`IndexMaintainer`] is called for every record that is saved or deleted, with the record as it was and as it
+//! will be, in the transaction that writes the record. A [`Registry`] has the maintainers by the type of the index.
+
+mod registry;
+
+pub use registry::Registry;
+
+use crate::{
+    cursor::{BoxCursor, Continuation, Spent, TupleRange},
+    error::Error,
+    expression::Evaluated,
+    metadata::{Index, RecordMetaData},
+    store::{Part, RecordStore, StoredRecord},
+    value::Tuple,
+};
+use foundationdb_tuple::Subspace;
+use futures::future::BoxFuture;
+use shaketable_layers::tx::Transaction;
+use std::sync::Arc;
+
+/// Whether an index is complete and up to date. Stored by the name of the index, as the number it has here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(i64)]
+pub enum IndexState {
+    /// It has the keys of all records.
+    #[default]
+    Readable = 0,
+    /// It is written, but does not have the keys of all older records: it is being built.
+    WriteOnly = 1,
+    /// It is not written.
+    Disabled = 2,
+    /// It has the keys of all records, but some records violate its uniqueness.
+    ReadableUniquePending = 3,
+}
+
+/// One entry of an index.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IndexEntry {
+    /// The columns of the index's expression.
+    pub key: Tuple,
+    /// The primary key of the record; empty for an aggregate, which is of a group.
+    pub primary_key: Tuple,
+    /// What is stored there: for an aggregate, its value.
+    pub value: Tuple,
+}
+
+/// How an index is scanned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexScan {
+    /// Entries in a range of the index's columns, followed by the primary key.
+    ByValue,
+    /// Entries in a range of (group.., rank): of an index of type `rank`.
+    ByRank,
+    /// The aggregates of a range of groups.
+    ByGroup,
+}
+
+/// One index of a store in a transaction: what a maintainer works on.
+pub struct IndexAt<'a, T: Transaction> {
+    /// The store.
+    pub store: &'a RecordStore<T>,
+    /// The index.
+    pub index: &'a Arc<Index>,
+}
+
+impl<T: Transaction> Clone for IndexAt<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: Transaction> Copy for IndexAt<'_, T> {}
+
+impl<'a, T: Transaction> IndexAt<'a, T> {
+    /// The transaction.
+    pub fn transaction(&self) -> Result<&'a T, Error> {
+        self.store.context().transaction()
+    }
+
+    /// The index's share of a part of the store: `Part::Indexes` has its entries.
+    pub fn space(&self, part: Part) -> Subspace {
+        self.store.keyspace().of_index(part, self.index)
+    }
+
+    /// The keys of a record in the index, none if the index is not on records of this type.
+    pub fn keys(&self, record: &StoredRecord) -> Result<Vec<Evaluated>, Error> {
+        match self.store.meta_data().is_index_of(self.index, &record.record_type.name) {
+            true => Ok(self.index.expression.evaluate(record.subject(self.store.meta_data()))?),
+            false => Ok(Vec::new()),
+        }
+    }
+}
+
+/// Keeps one type of indexes up to date. It is called by every save and delete of a record, in the transaction that
+/// writes the record, and must write to that transaction only, within [`IndexAt::space`].
+pub trait IndexMaintainer<T: Transaction>: Send + Sync {
+    /// Refuses an index that it cannot maintain, with the reason.
+    fn validate(&self, _index: &Index, _meta_data: &RecordMetaData) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Whether updating for a record again, after it was updated once, changes nothing: then a build may meet records
+    /// that are already in the index.
+    fn is_idempotent(&self) -> bool;
+
+    /// Whether queries may use it as an index of values; an index of a type that the application maintains is never
+    /// used.
+    fn has_values(&self) -> bool {
+        false
+    }
+
+    /// Changes the index from what `old` needs to what `new` needs. One of them is absent for an insert and a delete.
+    fn update<'a>(
+        &'a self,
+        at: IndexAt<'a, T>,
+        old: Option<&'a StoredRecord>,
+        new: Option<&'a StoredRecord>,
+    ) -> BoxFuture<'a, Result<(), Error>>;
+
+    /// The entries in a range, from a continuation. Fails with [`Error::IndexState`] if the index cannot be scanned in
+    /// this way.
+    fn scan(
+        &self,
+        at: IndexAt<'_, T>,
+        scan: IndexScan,
+        range: TupleRange,
+        reverse: bool,
+        from: Continuation,
+        spent: &Spent,
+    ) -> Result<BoxCursor<IndexEntry>, Error>;
+
+    /// Removes what the index has for all records, whose primary keys begin with `prefix`. Returns `false` if it
+    /// cannot, because its keys do not begin with these columns; nothing was removed then.
+    fn delete_where<'a>(
+        &'a self,
+        at: IndexAt<'a, T>,
+        prefix: &'a Tuple,
+    ) -> BoxFuture<'a, Result<bool, Error>>;
+}

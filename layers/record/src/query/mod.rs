@@ -1,0 +1,1 @@
+//! Queries: which records are asked for, and the plan that finds them.

@@ -111,7 +111,18 @@ pub trait IndexMaintainer<T: Transaction>: Send + Sync {
         false
     }
 
+    /// Refuses a change that the index cannot take: an entry over FoundationDB's limits, a key that a unique index has
+    /// for another record. It may read, and must not write: a save calls this for all indexes of the record before it
+    /// writes anything, so that a refused save leaves nothing in the transaction.
+    fn check<'a>(
+        &'a self,
+        at: IndexAt<'a, T>,
+        old: Option<&'a StoredRecord>,
+        new: Option<&'a StoredRecord>,
+    ) -> BoxFuture<'a, Result<(), Error>>;
+
     /// Changes the index from what `old` needs to what `new` needs. One of them is absent for an insert and a delete.
+    /// Called after [`check`](IndexMaintainer::check) with the same records; fails with errors of FoundationDB only.
     fn update<'a>(
         &'a self,
         at: IndexAt<'a, T>,

@@ -6,8 +6,12 @@ use crate::{
     version::RecordVersion,
 };
 use foundationdb_tuple::Element;
-use prost_reflect::{DynamicMessage, FieldDescriptor, ReflectMessage, Value as ProtoValue};
-use std::{borrow::Cow, fmt};
+use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, ReflectMessage, Value as ProtoValue};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap},
+    fmt,
+};
 
 /// What an expression is evaluated on.
 #[derive(Clone, Copy)]
@@ -113,15 +117,19 @@ impl fmt::Display for Column {
 impl KeyExpression {
     /// The keys of a record, in order.
     pub fn evaluate(&self, subject: Subject<'_>) -> Result<Vec<Evaluated>, EvaluateError> {
-        let one = |part| Ok(vec![Evaluated(vec![part])]);
+        self.within(subject, NullStandin::Null)
+    }
+
+    /// The keys in a message of the record; `absent` stands for the fields of a message that is absent.
+    fn within(&self, subject: Subject<'_>, absent: NullStandin) -> Result<Vec<Evaluated>, EvaluateError> {
         match self {
             KeyExpression::Empty => Ok(vec![Evaluated(Vec::new())]),
-            KeyExpression::Field(field) => field.evaluate(subject),
-            KeyExpression::Nest { parent, child } => nest(parent, child, subject),
+            KeyExpression::Field(field) => field.evaluate(subject, absent),
+            KeyExpression::Nest { parent, child } => nest(parent, child, subject, absent),
             KeyExpression::Concat(parts) => {
                 let mut keys = vec![Evaluated(Vec::new())];
                 for part in parts {
-                    let right = part.evaluate(subject)?;
+                    let right = part.within(subject, absent)?;
                     keys = keys
                         .iter()
                         .flat_map(|left| right.iter().map(|key| Evaluated([&left.0[..], &key.0].concat())))
@@ -129,7 +137,7 @@ impl KeyExpression {
                 }
                 Ok(keys)
             }
-            KeyExpression::Group { whole, .. } => whole.evaluate(subject),
+            KeyExpression::Group { whole, .. } => whole.within(subject, absent),
             KeyExpression::Version => one(match subject.version {
                 Some(version) => Column::Value(version.clone().into_value()),
                 None => Column::Null(NullStandin::Null),
@@ -141,7 +149,7 @@ impl KeyExpression {
                 let function =
                     subject.functions.get(name).ok_or_else(|| EvaluateError::NoFunction(name.clone()))?;
                 let mut keys = Vec::new();
-                for key in arguments.evaluate(subject)? {
+                for key in arguments.within(subject, absent)? {
                     keys.extend(function.call(name, &key)?);
                 }
                 Ok(keys)
@@ -150,13 +158,21 @@ impl KeyExpression {
     }
 }
 
-/// A message's field by its name.
+/// One key of one column.
+fn one(column: Column) -> Result<Vec<Evaluated>, EvaluateError> {
+    Ok(vec![Evaluated(vec![column])])
+}
+
+/// A message's field by its name, and its value if it is present. The key and the value of an entry of a map always
+/// are.
 pub(crate) fn field_of<'a>(
     message: &'a DynamicMessage,
     name: &str,
 ) -> Result<(FieldDescriptor, Option<Cow<'a, ProtoValue>>), EvaluateError> {
-    let field = message.descriptor().get_field_by_name(name).ok_or_else(|| wrong(message, name))?;
-    let value = message.has_field(&field).then(|| message.get_field(&field));
+    let descriptor = message.descriptor();
+    let field = descriptor.get_field_by_name(name).ok_or_else(|| wrong(message, name))?;
+    let present = descriptor.is_map_entry() || message.has_field(&field);
+    let value = present.then(|| message.get_field(&field));
     Ok((field, value))
 }
 
@@ -165,42 +181,44 @@ fn wrong(message: &DynamicMessage, field: &str) -> EvaluateError {
 }
 
 impl Field {
-    fn evaluate(&self, subject: Subject<'_>) -> Result<Vec<Evaluated>, EvaluateError> {
-        let one = |part| Ok(vec![Evaluated(vec![part])]);
-        let null = Column::Null(self.null);
-        let Some(message) = subject.message else {
-            return match self.fan {
-                FanType::FanOut => Ok(Vec::new()),
-                _ => one(null),
-            };
-        };
+    fn evaluate(&self, subject: Subject<'_>, absent: NullStandin) -> Result<Vec<Evaluated>, EvaluateError> {
+        let Some(message) = subject.message else { return self.absent(absent) };
         let (field, value) = field_of(message, &self.name)?;
         let element = |value: &ProtoValue| scalar(value).ok_or_else(|| wrong(message, &self.name));
-        match self.fan {
-            FanType::None => match value {
-                Some(value) => one(Column::Value(element(&value)?)),
-                // A message that wraps a scalar is absent like a message, whatever its scalar is.
-                None if self.null == NullStandin::NotNull => {
-                    one(Column::Value(element(&message.get_field(&field))?))
-                }
-                None => one(null),
-            },
-            fan => {
-                let values = match value.as_deref() {
-                    None => Vec::new(),
-                    Some(ProtoValue::List(values)) => {
-                        values.iter().map(element).collect::<Result<Vec<_>, _>>()?
-                    }
-                    Some(_) => return Err(wrong(message, &self.name)),
-                };
-                match fan {
-                    FanType::FanOut => {
-                        Ok(values.into_iter().map(|value| Evaluated(vec![Column::Value(value)])).collect())
-                    }
-                    FanType::Concatenate if values.is_empty() => one(null),
-                    _ => one(Column::Value(Element::Tuple(values))),
-                }
+        match (self.fan, value.as_deref()) {
+            (FanType::None, Some(value)) => one(Column::Value(element(value)?)),
+            (FanType::None, None) if self.null == NullStandin::NotNull => {
+                one(Column::Value(element(&message.get_field(&field))?))
             }
+            (FanType::None, None) => one(Column::Null(self.null)),
+            (_, None) => self.list(Vec::new()),
+            (_, Some(ProtoValue::List(values))) => {
+                self.list(values.iter().map(element).collect::<Result<_, _>>()?)
+            }
+            (_, Some(_)) => Err(wrong(message, &self.name)),
+        }
+    }
+
+    /// The keys of a repeated field with these values.
+    fn list(&self, values: Vec<Value>) -> Result<Vec<Evaluated>, EvaluateError> {
+        match self.fan {
+            FanType::FanOut => {
+                Ok(values.into_iter().map(|value| Evaluated(vec![Column::Value(value)])).collect())
+            }
+            FanType::Concatenate if values.is_empty() && self.null != NullStandin::NotNull => {
+                one(Column::Null(self.null))
+            }
+            _ => one(Column::Value(Element::Tuple(values))),
+        }
+    }
+
+    /// The keys if the message that the field is in is absent. A field that cannot be null by itself, because its
+    /// message tells whether it is present, is null as the message is.
+    fn absent(&self, message: NullStandin) -> Result<Vec<Evaluated>, EvaluateError> {
+        match (self.fan, self.null) {
+            (FanType::FanOut, _) => Ok(Vec::new()),
+            (_, NullStandin::NotNull) => one(Column::Null(message)),
+            (_, null) => one(Column::Null(null)),
         }
     }
 }
@@ -209,27 +227,54 @@ fn nest(
     parent: &Field,
     child: &KeyExpression,
     subject: Subject<'_>,
+    absent: NullStandin,
 ) -> Result<Vec<Evaluated>, EvaluateError> {
-    let within = |message| child.evaluate(Subject { message, ..subject });
-    let Some(message) = subject.message else {
-        return match parent.fan {
-            FanType::FanOut => Ok(Vec::new()),
-            _ => within(None),
-        };
+    let without = |absent| match parent.fan {
+        FanType::FanOut => Ok(Vec::new()),
+        _ => child.within(Subject { message: None, ..subject }, absent),
     };
-    let (_, value) = field_of(message, &parent.name)?;
+    let Some(message) = subject.message else { return without(absent) };
+    let (field, value) = field_of(message, &parent.name)?;
+    let mut keys = Vec::new();
     match (parent.fan, value.as_deref()) {
-        (FanType::None, None) => within(None),
-        (FanType::None, Some(ProtoValue::Message(inner))) => within(Some(inner)),
-        (FanType::FanOut, None) => Ok(Vec::new()),
-        (FanType::FanOut, Some(ProtoValue::List(inner))) => {
-            let mut keys = Vec::new();
-            for inner in inner {
-                let ProtoValue::Message(inner) = inner else { return Err(wrong(message, &parent.name)) };
-                keys.extend(within(Some(inner))?);
+        (FanType::None | FanType::FanOut, None) => return without(parent.null),
+        (FanType::None, Some(ProtoValue::Message(inner))) => return in_message(child, inner, subject),
+        (FanType::FanOut, Some(ProtoValue::List(values))) => {
+            for value in values {
+                let inner = value.as_message().ok_or_else(|| wrong(message, &parent.name))?;
+                keys.extend(in_message(child, inner, subject)?);
             }
-            Ok(keys)
         }
-        _ => Err(wrong(message, &parent.name)),
+        (FanType::FanOut, Some(ProtoValue::Map(entries))) => {
+            for entry in map_entries(&field, entries) {
+                keys.extend(in_message(child, &entry, subject)?);
+            }
+        }
+        _ => return Err(wrong(message, &parent.name)),
     }
+    Ok(keys)
+}
+
+fn in_message(
+    child: &KeyExpression,
+    message: &DynamicMessage,
+    subject: Subject<'_>,
+) -> Result<Vec<Evaluated>, EvaluateError> {
+    child.evaluate(Subject { message: Some(message), ..subject })
+}
+
+/// The entries of a map as messages, ordered by their keys: a map is unordered.
+pub(crate) fn map_entries(
+    field: &FieldDescriptor,
+    entries: &HashMap<MapKey, ProtoValue>,
+) -> Vec<DynamicMessage> {
+    let Kind::Message(entry) = field.kind() else { return Vec::new() };
+    let entries: BTreeMap<&MapKey, &ProtoValue> = entries.iter().collect();
+    let message = |(key, value): (&MapKey, &ProtoValue)| {
+        let mut message = DynamicMessage::new(entry.clone());
+        message.set_field(&entry.map_entry_key_field(), key.clone().into());
+        message.set_field(&entry.map_entry_value_field(), value.clone());
+        message
+    };
+    entries.into_iter().map(message).collect()
 }

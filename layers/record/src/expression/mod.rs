@@ -16,13 +16,16 @@
 
 mod evaluate;
 mod function;
+pub(crate) mod proto;
 mod scalar;
 mod validate;
 
 pub use evaluate::{Column, EvaluateError, Evaluated, Subject};
 pub use function::{Function, Functions};
+pub use proto::ExpressionBytesError;
 pub use scalar::{is_nullable_wrapper, scalar};
 pub use validate::ExpressionError;
+pub(crate) use validate::resolve;
 
 use crate::value::{IntoValue, Shown, Value};
 use std::fmt;
@@ -181,8 +184,7 @@ impl KeyExpression {
         self.group_last(grouped)
     }
 
-    /// The number of values in each of its keys. For a function it is the number of its registered columns, which
-    /// this does not know: it counts as one.
+    /// The number of values in each of its keys. A function has one.
     pub fn columns(&self) -> usize {
         match self {
             KeyExpression::Empty => 0,
@@ -222,7 +224,13 @@ impl KeyExpression {
 
     /// How many of the columns are the record's version.
     pub fn version_columns(&self) -> usize {
-        self.column_expressions().iter().filter(|column| matches!(column, KeyExpression::Version)).count()
+        match self {
+            KeyExpression::Version => 1,
+            KeyExpression::Nest { child, .. } => child.version_columns(),
+            KeyExpression::Concat(parts) => parts.iter().map(KeyExpression::version_columns).sum(),
+            KeyExpression::Group { whole, .. } => whole.version_columns(),
+            _ => 0,
+        }
     }
 
     /// An expression of one column for each column, in order; a nested one is nested in the same fields. The

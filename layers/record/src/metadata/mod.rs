@@ -1,11 +1,29 @@
 //! Meta-data: the types of a store's records, their primary keys, and its indexes.
+//!
+//! [`RecordMetaData`] is built by a [`RecordMetaDataBuilder`] from the descriptor of a `.proto` file, which
+//! [`compile`] makes from text.
+
+mod builder;
+mod error;
+mod extensions;
+mod options;
+mod records;
+mod validate;
+
+pub use builder::{RecordMetaDataBuilder, RecordTypeBuilder};
+pub use error::{IndexRule, MetaDataError};
+pub use extensions::Extensions;
+pub use options::{PROTO_FILES, Usage, compile, compile_files};
 
 use crate::{
     expression::{Functions, KeyExpression},
     value::Value,
 };
-use prost_reflect::{FieldDescriptor, MessageDescriptor};
-use std::{collections::BTreeMap, sync::Arc};
+use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// The types of indexes that this crate maintains, by name, as they are written in a `.proto` file. Other types are
 /// maintained by what an application registers.
@@ -26,6 +44,10 @@ pub mod index_types {
     pub const MIN_EVER: &str = "min_ever";
     /// The greatest tuple that was ever written in each group.
     pub const MAX_EVER: &str = "max_ever";
+    /// All of them.
+    pub const ALL: [&str; 8] = [VALUE, RANK, VERSION, COUNT, COUNT_UPDATES, SUM, MIN_EVER, MAX_EVER];
+    /// The setting of an index that stands for [`Index::unique`](super::Index::unique) in stored meta-data.
+    pub(crate) const UNIQUE_OPTION: &str = "unique";
 }
 
 /// An index: an expression, evaluated on the records of some types, and the way its keys are kept.
@@ -122,10 +144,11 @@ pub struct RecordMetaData {
     /// The record types of each index by its name; an index that is not here is on all types.
     pub(crate) index_types: BTreeMap<String, Vec<String>>,
     pub(crate) former: Vec<FormerIndex>,
+    pub(crate) split_long_records: bool,
     pub(crate) store_record_versions: bool,
     /// The last number that was given to an index.
     pub(crate) subspace_counter: i64,
-    pub(crate) functions: Arc<Functions>,
+    pub(crate) extensions: Arc<Extensions>,
 }
 
 impl RecordMetaData {
@@ -189,8 +212,25 @@ impl RecordMetaData {
         self.store_record_versions
     }
 
+    /// Whether a record may take more than one row.
+    pub fn splits_long_records(&self) -> bool {
+        self.split_long_records
+    }
+
     /// The functions that its expressions can call.
     pub fn functions(&self) -> &Functions {
-        &self.functions
+        &self.extensions.functions
+    }
+
+    /// What the application adds: functions, and types of indexes that it maintains itself.
+    pub fn extensions(&self) -> &Arc<Extensions> {
+        &self.extensions
+    }
+
+    /// The numbers of the union's fields that hold records of a type; new records are written to
+    /// [`RecordType::union_field`].
+    pub(crate) fn union_numbers(&self, message: &MessageDescriptor) -> BTreeSet<u32> {
+        let is_of = |field: &FieldDescriptor| matches!(field.kind(), Kind::Message(of) if of == *message);
+        self.union.fields().filter(is_of).map(|field| field.number()).collect()
     }
 }

@@ -1,5 +1,6 @@
 //! The record context: a transaction with what the record stores in it share.
 
+use super::stamped::Stamped;
 use crate::{error::Error, version::RecordVersion};
 use futures::future::BoxFuture;
 use shaketable_layers::tx::{Database, Transaction};
@@ -13,9 +14,14 @@ use std::{
 /// [`open`](RecordContext::open) begins a transaction of its own, which [`commit`](RecordContext::commit) commits, once; a
 /// context that is dropped or closed without it is not committed. [`within`](RecordContext::within) uses the transaction
 /// of a retry loop, such as [`Session::apply`](shaketable_layers::once::Session::apply), which commits it.
-pub struct RecordContext<T>(Arc<Inner<T>>);
+///
+/// The entries of version indexes are given to the transaction as late as possible, because FoundationDB could not
+/// take them back: by [`commit`](RecordContext::commit), by [`flush`](RecordContext::flush), and when the last clone of
+/// a context within somebody else's transaction is closed or dropped. Such a context must not outlive the closure that
+/// the retry loop calls, unless the closure calls `flush` at its end.
+pub struct RecordContext<T: Transaction>(Arc<Inner<T>>);
 
-struct Inner<T> {
+struct Inner<T: Transaction> {
     tx: T,
     owned: bool,
     state: Mutex<State>,
@@ -29,9 +35,19 @@ struct State {
     versions: u32,
     /// The versions that this transaction has written, by the key of their row: it cannot read them.
     written: BTreeMap<Vec<u8>, RecordVersion>,
+    stamped: Stamped,
 }
 
-impl<T> Clone for RecordContext<T> {
+impl<T: Transaction> Drop for Inner<T> {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if !self.owned && !state.closed {
+            state.stamped.flush(&self.tx);
+        }
+    }
+}
+
+impl<T: Transaction> Clone for RecordContext<T> {
     fn clone(&self) -> Self {
         RecordContext(self.0.clone())
     }
@@ -78,6 +94,7 @@ impl<T: Transaction> RecordContext<T> {
             if std::mem::replace(&mut state.closed, true) {
                 return Err(Error::Closed);
             }
+            state.stamped.flush(&self.0.tx);
             if !state.written.is_empty() {
                 state.versionstamp = Some(self.0.tx.get_versionstamp());
             }
@@ -85,12 +102,45 @@ impl<T: Transaction> RecordContext<T> {
         Ok(self.0.tx.commit().await?)
     }
 
-    /// Ends the transaction; without a commit its changes are not made.
+    /// Ends the context. A transaction of its own that was not committed is cancelled: its changes are not made.
     pub fn close(&self) {
-        let open = !std::mem::replace(&mut self.state().closed, true);
-        if open && self.0.owned {
-            self.0.tx.cancel();
+        let mut state = self.state();
+        let open = !std::mem::replace(&mut state.closed, true);
+        match self.0.owned {
+            true if open => self.0.tx.cancel(),
+            false if open => state.stamped.flush(&self.0.tx),
+            _ => {}
         }
+    }
+
+    /// Sets a row whose key gets the versionstamp of the commit: for maintainers of indexes. `key` is the operand of
+    /// `SET_VERSIONSTAMPED_KEY`: the key, followed by the offset of the versionstamp in four bytes, little-endian. The
+    /// row is given to the transaction by [`flush`](RecordContext::flush) or by the commit.
+    pub fn set_versionstamped_key(&self, key: Vec<u8>, value: Vec<u8>) {
+        self.state().stamped.set(key, value);
+    }
+
+    /// Takes a row back that [`set_versionstamped_key`](RecordContext::set_versionstamped_key) has set, by the same
+    /// operand. Nothing happens if there is none.
+    pub fn clear_versionstamped_key(&self, key: &[u8]) {
+        self.state().stamped.clear(key);
+    }
+
+    /// Clears a range of keys, with the rows in it whose keys are not complete yet. The range must not begin or end
+    /// within a versionstamp.
+    pub fn clear_range(&self, begin: &[u8], end: &[u8]) -> Result<(), Error> {
+        self.transaction()?.clear_range(begin, end);
+        self.state().stamped.clear_range(begin, end);
+        Ok(())
+    }
+
+    /// Gives the entries of version indexes to the transaction. After that, a record with such entries that was saved in
+    /// this transaction cannot be saved again or deleted in it, and version indexes cannot be scanned where it may put
+    /// entries: FoundationDB refuses to read there, with error 1036.
+    pub fn flush(&self) -> Result<(), Error> {
+        let tx = self.transaction()?;
+        self.state().stamped.flush(tx);
+        Ok(())
     }
 
     /// The versionstamp of the commit, with which versions of this transaction are
@@ -102,6 +152,11 @@ impl<T: Transaction> RecordContext<T> {
             Some(stamp) => Some(stamp.await?),
             None => None,
         })
+    }
+
+    /// Whether rows with incomplete keys were given to the transaction: they can no longer be taken back.
+    pub fn has_flushed(&self) -> bool {
+        self.state().stamped.is_flushed()
     }
 
     /// A version for the next record.

@@ -3,6 +3,7 @@
 mod context;
 mod keyspace;
 mod record;
+mod stamped;
 
 pub use context::RecordContext;
 pub use keyspace::{Keyspace, Part, suffix};

@@ -3,6 +3,8 @@
 //! An [`IndexMaintainer`] is called for every record that is saved or deleted, with the record as it was and as it
 //! will be, in the transaction that writes the record. A [`Registry`] has the maintainers by the type of the index.
 
+pub mod range_set;
+pub mod ranked_set;
 mod registry;
 
 pub use registry::Registry;

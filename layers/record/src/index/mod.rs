@@ -13,7 +13,7 @@ use crate::{
     cursor::{BoxCursor, Continuation, Spent, TupleRange},
     error::Error,
     expression::Evaluated,
-    metadata::{Index, RecordMetaData},
+    metadata::{Index, RecordMetaData, RecordType},
     store::{Part, RecordStore, StoredRecord},
     value::Tuple,
 };
@@ -86,6 +86,20 @@ impl<'a, T: Transaction> IndexAt<'a, T> {
         self.store.keyspace().of_index(part, self.index)
     }
 
+    /// Whether the first columns of the index's keys are those of the primary keys of all its records.
+    pub fn begins_with_primary_key(&self, columns: usize) -> bool {
+        let meta_data = self.store.meta_data();
+        let own = self.index.expression.column_expressions();
+        let is_same = |record_type: &RecordType| {
+            let primary_key = record_type.primary_key.column_expressions();
+            primary_key.len() >= columns && own.len() >= columns && primary_key[..columns] == own[..columns]
+        };
+        meta_data
+            .record_types()
+            .filter(|record_type| meta_data.is_index_of(self.index, &record_type.name))
+            .all(|record_type| is_same(record_type))
+    }
+
     /// The keys of a record in the index, none if the index is not on records of this type.
     pub fn keys(&self, record: &StoredRecord) -> Result<Vec<Evaluated>, Error> {
         match self.store.meta_data().is_index_of(self.index, &record.record_type.name) {
@@ -105,7 +119,7 @@ pub trait IndexMaintainer<T: Transaction>: Send + Sync {
 
     /// Whether updating for a record again, after it was updated once, changes nothing: then a build may meet records
     /// that are already in the index.
-    fn is_idempotent(&self) -> bool;
+    fn is_idempotent(&self, index: &Index) -> bool;
 
     /// Whether queries may use it as an index of values; an index of a type that the application maintains is never
     /// used.

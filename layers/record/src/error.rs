@@ -37,6 +37,14 @@ pub enum Error {
     /// The message is of a type that is not in the meta-data.
     #[error("{0} is not a record type of the meta-data")]
     UnknownType(String),
+    /// A message cannot be stored as a record of its type.
+    #[error("the message cannot be a {record_type}: {reason}")]
+    Message {
+        /// The record type.
+        record_type: String,
+        /// Why.
+        reason: String,
+    },
     /// The meta-data has no such index.
     #[error("the meta-data has no index {0}")]
     UnknownIndex(String),
@@ -90,6 +98,22 @@ pub enum Error {
     /// The store was last opened with later meta-data.
     #[error("the store has version {store} of the meta-data, later than {given}")]
     StaleMetaData {
+        /// The store's version.
+        store: i32,
+        /// The version it was opened with.
+        given: i32,
+    },
+    /// An index cannot be maintained.
+    #[error("index {index} is not valid: {reason}")]
+    InvalidIndex {
+        /// The index.
+        index: String,
+        /// Why.
+        reason: String,
+    },
+    /// The store was last opened by a later version of the application.
+    #[error("the store has version {store} of the application, later than {given}")]
+    StaleUserVersion {
         /// The store's version.
         store: i32,
         /// The version it was opened with.

@@ -3,6 +3,8 @@
 
 mod range_sets;
 mod ranked_sets;
+mod schema;
+mod storing;
 
 #[path = "../cluster/mod.rs"]
 mod cluster;

@@ -13,9 +13,10 @@ use std::{
 /// What one call may do before it stops; continue in another transaction. Without a limit a call reads to the end.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
-    /// The rows that are returned.
+    /// The rows that are returned. The scans of a store leave it to whoever combines them:
+    /// [`CursorExt::limited`](super::CursorExt::limited) applies it.
     pub rows: Option<usize>,
-    /// The records and index entries that are read. At least one is read, so that each call makes progress.
+    /// The records and index entries that are read. Each scan reads at least one, so that each call makes progress.
     pub scanned: Option<usize>,
     /// The bytes of keys and values that are read; the row with which they are reached is returned.
     pub bytes: Option<usize>,
@@ -64,13 +65,16 @@ impl Spent {
         self.0.scanned.load(Ordering::Relaxed)
     }
 
-    /// The limit that is reached, before another record or entry is read. None before the first.
+    /// How many more records and index entries may be read; `None` without a limit.
+    pub(crate) fn left(&self) -> Option<usize> {
+        self.0.limits.scanned.map(|limit| limit.saturating_sub(self.scanned()))
+    }
+
+    /// The limit that is reached, before another record or entry is read. A scan that has not read anything yet reads
+    /// one nevertheless.
     pub fn reached(&self) -> Option<Stop> {
         let inner = &*self.0;
         let (scanned, bytes) = (self.scanned(), inner.bytes.load(Ordering::Relaxed));
-        if scanned == 0 {
-            return None;
-        }
         if inner.limits.scanned.is_some_and(|limit| scanned >= limit) {
             return Some(Stop::Scanned);
         }

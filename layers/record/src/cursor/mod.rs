@@ -1,12 +1,20 @@
 //! Cursors: rows one after another, with the position after each as bytes, and limits on the work of one transaction.
 //!
 //! A [`Cursor`] gives a row with the [`Continuation`] after it, or says why it stopped. Continuing from a continuation,
-//! in the same transaction or in a later one, gives the rows that come after that row.
+//! in the same transaction or in a later one, gives the rows that come after that row. [`CursorExt`] has what is built
+//! on any cursor: filters, limits on rows, lists, streams.
 
+mod combine;
+mod extension;
+mod key_value;
 mod limits;
+mod position;
 mod range;
 
+pub use extension::{CursorExt, Page};
+pub(crate) use key_value::{KeyValueCursor, Row, Scan};
 pub use limits::{Limits, Spent};
+pub use position::Positions;
 pub use range::{Endpoint, TupleRange};
 
 use crate::error::Error;

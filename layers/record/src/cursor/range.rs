@@ -2,7 +2,6 @@
 
 use crate::value::Tuple;
 use foundationdb_tuple::Subspace;
-use shaketable_layers::tx::strinc;
 
 /// One end of a range of tuples. A tuple that begins with the end's elements is at the end, like that tuple itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +67,8 @@ impl TupleRange {
             Endpoint::Exclusive(tuple) => after(packed(tuple)),
         };
         let end = match &self.high {
-            Endpoint::Open => strinc(space.bytes()).map_or_else(|| vec![0xff], |end| end.to_vec()),
+            // Not the next prefix of the same length: that of the string "a" is followed by that of "a\0".
+            Endpoint::Open => after(space.bytes().to_vec()),
             Endpoint::Inclusive(tuple) => after(packed(tuple)),
             Endpoint::Exclusive(tuple) => packed(tuple),
         };

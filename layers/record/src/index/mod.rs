@@ -3,11 +3,16 @@
 //! An [`IndexMaintainer`] is called for every record that is saved or deleted, with the record as it was and as it
 //! will be, in the transaction that writes the record. A [`Registry`] has the maintainers by the type of the index.
 
+mod entries;
 pub mod range_set;
 pub mod ranked_set;
 mod registry;
+pub(crate) mod state;
+mod value;
 
+pub use entries::{Entry, EntryChanges};
 pub use registry::Registry;
+pub use value::ValueIndex;
 
 use crate::{
     cursor::{BoxCursor, Continuation, Spent, TupleRange},
@@ -157,6 +162,12 @@ pub trait IndexMaintainer<T: Transaction>: Send + Sync {
         from: Continuation,
         spent: &Spent,
     ) -> Result<BoxCursor<IndexEntry>, Error>;
+
+    /// Whether [`delete_where`](IndexMaintainer::delete_where) can remove what the index has for these records. A delete
+    /// asks all indexes of a store before it removes anything.
+    fn can_delete_where(&self, at: IndexAt<'_, T>, prefix: &Tuple) -> bool {
+        at.begins_with_primary_key(prefix.len())
+    }
 
     /// Removes what the index has for all records, whose primary keys begin with `prefix`. Returns `false` if it
     /// cannot, because its keys do not begin with these columns; nothing was removed then.

@@ -1,11 +1,17 @@
 //! The maintainers of indexes, by the type of the index.
 
-use super::IndexMaintainer;
+use super::{IndexMaintainer, value::ValueIndex};
+use crate::{
+    error::Error,
+    metadata::{RecordMetaData, index_types},
+};
 use shaketable_layers::tx::Transaction;
 use std::{collections::BTreeMap, sync::Arc};
 
 /// The maintainers that a store uses, by the type of the index.
-pub struct Registry<T: Transaction>(BTreeMap<String, Arc<dyn IndexMaintainer<T>>>);
+pub struct Registry<T: Transaction>(Arc<Maintainers<T>>);
+
+type Maintainers<T> = BTreeMap<String, Arc<dyn IndexMaintainer<T>>>;
 
 impl<T: Transaction> Clone for Registry<T> {
     fn clone(&self) -> Self {
@@ -15,14 +21,32 @@ impl<T: Transaction> Clone for Registry<T> {
 
 impl<T: Transaction> Default for Registry<T> {
     fn default() -> Self {
-        Registry(BTreeMap::new())
+        Registry(Arc::default())
     }
 }
 
 impl<T: Transaction> Registry<T> {
+    /// The maintainers of this crate.
+    pub fn standard() -> Registry<T> {
+        let mut registry = Registry::default();
+        registry.register(index_types::VALUE, ValueIndex);
+        registry
+    }
+
+    /// Refuses meta-data with an index whose type has no maintainer, or whose maintainer refuses it.
+    pub fn validate(&self, meta_data: &RecordMetaData) -> Result<(), Error> {
+        for index in meta_data.indexes() {
+            let (name, kind) = (&index.name, &index.kind);
+            let unknown = || Error::UnknownIndexType { index: name.clone(), kind: kind.clone() };
+            let valid = self.get(kind).ok_or_else(unknown)?.validate(index, meta_data);
+            valid.map_err(|reason| Error::InvalidIndex { index: name.clone(), reason })?;
+        }
+        Ok(())
+    }
+
     /// Registers the maintainer of an index type; the one that it had before is replaced.
     pub fn register(&mut self, kind: impl Into<String>, maintainer: impl IndexMaintainer<T> + 'static) {
-        self.0.insert(kind.into(), Arc::new(maintainer));
+        Arc::make_mut(&mut self.0).insert(kind.into(), Arc::new(maintainer));
     }
 
     /// The maintainer of an index type.

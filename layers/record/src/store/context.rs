@@ -6,6 +6,7 @@ use futures::future::BoxFuture;
 use shaketable_layers::tx::{Database, Transaction};
 use std::{
     collections::BTreeMap,
+    ops::Bound,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -33,8 +34,9 @@ struct State {
     versionstamp: Option<BoxFuture<'static, shaketable_layers::tx::Result<[u8; 10]>>>,
     /// How many record versions this transaction has given.
     versions: u32,
-    /// The versions that this transaction has written, by the key of their row: it cannot read them.
-    written: BTreeMap<Vec<u8>, RecordVersion>,
+    /// The versions that this transaction has written, by the key of their row: it cannot read them. `None` if it has
+    /// cleared the row since.
+    written: BTreeMap<Vec<u8>, Option<RecordVersion>>,
     stamped: Stamped,
 }
 
@@ -95,7 +97,7 @@ impl<T: Transaction> RecordContext<T> {
                 return Err(Error::Closed);
             }
             state.stamped.flush(&self.0.tx);
-            if !state.written.is_empty() {
+            if state.written.values().flatten().any(|version| !version.is_complete()) {
                 state.versionstamp = Some(self.0.tx.get_versionstamp());
             }
         }
@@ -126,11 +128,17 @@ impl<T: Transaction> RecordContext<T> {
         self.state().stamped.clear(key);
     }
 
-    /// Clears a range of keys, with the rows in it whose keys are not complete yet. The range must not begin or end
+    /// Clears a range of keys, with the rows in it whose keys are not complete yet, and forgets the versions of the
+    /// records in it. The range must not begin or end
     /// within a versionstamp.
     pub fn clear_range(&self, begin: &[u8], end: &[u8]) -> Result<(), Error> {
         self.transaction()?.clear_range(begin, end);
-        self.state().stamped.clear_range(begin, end);
+        let mut state = self.state();
+        state.stamped.clear_range(begin, end);
+        if begin < end {
+            let range = (Bound::Included(begin), Bound::Excluded(end));
+            state.written.range_mut::<[u8], _>(range).for_each(|(_, version)| *version = None);
+        }
         Ok(())
     }
 
@@ -167,17 +175,39 @@ impl<T: Transaction> RecordContext<T> {
         Ok(RecordVersion::incomplete(local))
     }
 
-    /// Notes the version that this transaction has written in the row `key`; `None` if it was cleared.
+    /// Notes the version that this transaction has written in the row `key`; `None` if it has cleared it.
     pub(crate) fn note_version(&self, key: Vec<u8>, version: Option<RecordVersion>) {
         let mut state = self.state();
-        match version {
-            Some(version) => state.written.insert(key, version),
-            None => state.written.remove(&key),
-        };
+        match (version, state.written.get_mut(&key)) {
+            (None, None) => {}
+            // A complete version can be read, unless an incomplete one was written before it.
+            (Some(version), None) if version.is_complete() => {}
+            (version, Some(written)) => *written = version,
+            (version, None) => {
+                state.written.insert(key, version);
+            }
+        }
     }
 
-    /// The incomplete version that this transaction has written in the row `key`.
-    pub(crate) fn written_version(&self, key: &[u8]) -> Option<RecordVersion> {
+    /// The version that this transaction has written in the row `key`, if it cannot read it; `Some(None)` if it has
+    /// cleared it.
+    pub(crate) fn written_version(&self, key: &[u8]) -> Option<Option<RecordVersion>> {
         self.state().written.get(key).cloned()
+    }
+
+    /// The first version in a range of keys that this transaction has written and cannot read, or the last one.
+    pub(crate) fn written_between(
+        &self,
+        begin: &[u8],
+        end: &[u8],
+        last: bool,
+    ) -> Option<(Vec<u8>, Option<RecordVersion>)> {
+        if begin >= end {
+            return None;
+        }
+        let state = self.state();
+        let mut found = state.written.range::<[u8], _>((Bound::Included(begin), Bound::Excluded(end)));
+        let found = if last { found.next_back() } else { found.next() };
+        found.map(|(key, version)| (key.clone(), version.clone()))
     }
 }

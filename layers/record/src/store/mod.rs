@@ -1,23 +1,36 @@
 //! Record stores: records of several types in one subspace, by their primary keys, with their indexes.
 
+mod builder;
 mod context;
+mod delete;
+mod header;
 mod keyspace;
+mod load;
+mod path;
 mod record;
+mod rows;
+mod save;
+mod scan;
+mod serial;
 mod stamped;
+mod upgrade;
 
+pub use builder::RecordStoreBuilder;
 pub use context::RecordContext;
+pub use header::FORMAT_VERSION;
 pub use keyspace::{Keyspace, Part, suffix};
+pub use path::KeySpacePath;
 pub use record::StoredRecord;
+pub use save::{RecordExistenceCheck, SaveVersion};
+pub use scan::OnTorn;
+pub use upgrade::RebuildPolicy;
 
 use crate::{
-    index::{IndexState, Registry},
+    index::{Registry, state::States},
     metadata::RecordMetaData,
 };
 use shaketable_layers::tx::Transaction;
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A record store, open in one transaction.
 pub struct RecordStore<T: Transaction> {
@@ -26,7 +39,17 @@ pub struct RecordStore<T: Transaction> {
     meta_data: Arc<RecordMetaData>,
     registry: Registry<T>,
     /// The states of the indexes that are not readable, by name, as this transaction sees them.
-    states: Arc<Mutex<BTreeMap<String, IndexState>>>,
+    states: Arc<Mutex<States>>,
+    previous: Option<PreviousVersions>,
+}
+
+/// With what a store was last opened before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PreviousVersions {
+    /// The version of the meta-data.
+    pub meta_data: i32,
+    /// The version of the application, if it was given.
+    pub user: Option<i32>,
 }
 
 impl<T: Transaction> Clone for RecordStore<T> {
@@ -37,6 +60,7 @@ impl<T: Transaction> Clone for RecordStore<T> {
             meta_data: self.meta_data.clone(),
             registry: self.registry.clone(),
             states: self.states.clone(),
+            previous: self.previous,
         }
     }
 }
@@ -60,5 +84,14 @@ impl<T: Transaction> RecordStore<T> {
     /// The maintainers of its indexes.
     pub fn registry(&self) -> &Registry<T> {
         &self.registry
+    }
+
+    /// With what the store was last opened before; `None` if it was created now.
+    pub fn previous_versions(&self) -> Option<PreviousVersions> {
+        self.previous
+    }
+
+    pub(crate) fn states(&self) -> MutexGuard<'_, States> {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,12 +1,14 @@
 //! A record as it is stored.
 
 use crate::{
+    error::Error,
     expression::Subject,
     metadata::{RecordMetaData, RecordType},
     value::Tuple,
     version::RecordVersion,
 };
-use prost_reflect::DynamicMessage;
+use prost::Message;
+use prost_reflect::{DynamicMessage, ReflectMessage};
 use std::sync::Arc;
 
 /// A record that was saved or loaded.
@@ -29,6 +31,27 @@ pub struct StoredRecord {
 }
 
 impl StoredRecord {
+    /// The record as a message of a type of its own. Fails with [`Error::TypeChanged`] if it is of another record type.
+    pub fn to_message<M: ReflectMessage + Default>(&self) -> Result<M, Error> {
+        let wanted = M::default().descriptor();
+        match wanted.full_name() == self.record_type.message.full_name() {
+            true => self.transcode(),
+            false => Err(Error::TypeChanged {
+                primary_key: self.primary_key.clone(),
+                found: self.record_type.name.clone(),
+                wanted: wanted.name().into(),
+            }),
+        }
+    }
+
+    /// The record's fields as a message without a descriptor, which must fit the record's type. Fails with
+    /// [`Error::Message`] if its fields have other types.
+    pub fn transcode<M: Message + Default>(&self) -> Result<M, Error> {
+        self.message
+            .transcode_to()
+            .map_err(|e| Error::Message { record_type: self.record_type.name.clone(), reason: e.to_string() })
+    }
+
     /// What key expressions are evaluated on.
     pub fn subject<'a>(&'a self, meta_data: &'a RecordMetaData) -> Subject<'a> {
         Subject {

@@ -1,0 +1,59 @@
+//! Deleting records: one, those whose primary keys begin alike, all.
+
+use super::{Part, RecordStore, rows};
+use crate::{
+    cursor::TupleRange,
+    error::Error,
+    index::{IndexAt, IndexState},
+    value::Tuple,
+};
+use shaketable_layers::tx::Transaction;
+
+impl<T: Transaction> RecordStore<T> {
+    /// Deletes a record with its entries in indexes. Returns whether there was one. Fails with [`Error::Torn`] if the
+    /// record cannot be read: its entries cannot be found then.
+    pub async fn delete_record(&self, primary_key: &Tuple) -> Result<bool, Error> {
+        let Some(old) = self.load_record(primary_key).await? else { return Ok(false) };
+        self.update_indexes(Some(&old), None).await?;
+        rows::clear(&self.context, &self.keyspace.record(primary_key))?;
+        Ok(true)
+    }
+
+    /// Deletes all records whose primary keys begin with `prefix`, with their entries in indexes, without reading them.
+    /// Fails with [`Error::IndexState`], and has deleted nothing, if there is an index whose keys do not begin with these
+    /// columns of the primary key.
+    pub async fn delete_where(&self, prefix: &Tuple) -> Result<(), Error> {
+        let mut maintained = Vec::new();
+        for index in self.meta_data.indexes() {
+            if self.index_state(&index.name)? == IndexState::Disabled {
+                continue;
+            }
+            let (at, maintainer) = (IndexAt { store: self, index }, self.maintainer(index)?);
+            if !maintainer.can_delete_where(at, prefix) {
+                return Err(self.cannot_delete(&index.name));
+            }
+            maintained.push((at, maintainer));
+        }
+        for (at, maintainer) in maintained {
+            if !maintainer.delete_where(at, prefix).await? {
+                return Err(self.cannot_delete(&at.index.name));
+            }
+        }
+        let (begin, end) = TupleRange::all_of(prefix.clone()).keys(&self.keyspace.part(Part::Records));
+        self.context.clear_range(&begin, &end)
+    }
+
+    fn cannot_delete(&self, index: &str) -> Error {
+        let reason = "its keys do not begin with these columns of the primary key".into();
+        Error::IndexState { index: index.into(), reason }
+    }
+
+    /// Deletes all records, with everything that indexes keep about them: entries, ranked sets, violations, the
+    /// progress of builds. The header and the states of indexes are kept. Nothing is read: the transaction conflicts with
+    /// no other, and records that are saved at the same time are deleted if their transactions commit before.
+    pub fn delete_all_records(&self) -> Result<(), Error> {
+        let states = self.keyspace.part(Part::States);
+        self.context.clear_range(self.keyspace.part(Part::Records).bytes(), states.bytes())?;
+        self.context.clear_range(&states.range().1, &self.keyspace.store().range().1)
+    }
+}

@@ -222,6 +222,14 @@ impl KeyExpression {
         }
     }
 
+    /// Whether this is the same expression; also if a literal is a number that does not equal itself.
+    pub(crate) fn is_same(&self, other: &KeyExpression) -> bool {
+        match (self.to_bytes(), other.to_bytes()) {
+            (Ok(this), Ok(other)) => this == other,
+            _ => self == other,
+        }
+    }
+
     /// How many of the columns are the record's version.
     pub fn version_columns(&self) -> usize {
         match self {

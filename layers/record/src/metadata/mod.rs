@@ -12,6 +12,8 @@ mod options;
 mod proto;
 mod records;
 mod store;
+#[cfg(test)]
+mod tests;
 mod validate;
 
 pub use builder::{RecordMetaDataBuilder, RecordTypeBuilder};

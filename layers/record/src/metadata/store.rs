@@ -11,7 +11,7 @@
 
 use super::{Extensions, MetaDataError, RecordMetaData, RecordMetaDataBuilder};
 use crate::{error::Error, value::Tuple};
-use foundationdb_tuple::Subspace;
+use foundationdb_tuple::{Element, Subspace};
 use futures::future::{BoxFuture, ready};
 use shaketable_layers::{
     limits, reachable,
@@ -134,7 +134,7 @@ impl MetaDataStore {
     }
 
     fn parts(&self) -> Subspace {
-        self.subspace.subspace(&((),))
+        self.subspace.subspace(&(Element::Nil,))
     }
 
     fn stamp_key(&self) -> Vec<u8> {

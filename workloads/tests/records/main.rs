@@ -1,0 +1,23 @@
+//! The Record Layer on a simulated cluster: the examples of its overview, and what could go wrong with records, indexes,
+//! versions and ranks.
+
+mod meta_data;
+
+#[path = "../cluster/mod.rs"]
+mod cluster;
+
+use shaketable_layers::tx::Database;
+use shaketable_sim::{client::SimDatabase, faults::FaultPlan};
+use std::future::Future;
+
+/// Runs `body` as a client of a calm, initially empty cluster.
+pub fn on_cluster<F: Future<Output = ()> + 'static>(
+    body: impl Fn(SimDatabase) -> F + Send + Sync + Clone + 'static,
+) {
+    cluster::under(FaultPlan::default(), move |machine| body(machine.open()));
+}
+
+/// A transaction that the test commits itself.
+pub fn begin(db: &SimDatabase) -> <SimDatabase as Database>::Transaction {
+    db.create_transaction().expect("a transaction")
+}

@@ -1,6 +1,6 @@
 //! Why an operation on records was refused.
 
-use crate::{expression::EvaluateError, value::Tuple};
+use crate::{expression::EvaluateError, metadata::MetaDataError, value::Tuple};
 use shaketable_layers::{
     limits::TooLarge,
     once,
@@ -59,6 +59,12 @@ pub enum Error {
     /// An expression could not be evaluated.
     #[error(transparent)]
     Evaluate(#[from] EvaluateError),
+    /// Meta-data was refused.
+    #[error(transparent)]
+    MetaData(Box<MetaDataError>),
+    /// No meta-data is saved in the subspace.
+    #[error("no meta-data is saved in this subspace")]
+    NoMetaData,
     /// The primary key of a record did not evaluate to one key.
     #[error("the primary key of {record_type} evaluates to {keys} keys instead of one")]
     PrimaryKey {
@@ -178,6 +184,12 @@ impl Error {
     /// A stored row is not what this layer writes.
     pub(crate) fn foreign(what: &'static str, key: &[u8]) -> Error {
         Error::Foreign { what, key: format!("\"{}\"", key.escape_ascii()) }
+    }
+}
+
+impl From<MetaDataError> for Error {
+    fn from(error: MetaDataError) -> Error {
+        Error::MetaData(Box::new(error))
     }
 }
 

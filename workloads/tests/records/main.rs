@@ -1,6 +1,7 @@
 //! The Record Layer on a simulated cluster: the examples of its overview, and what could go wrong with records, indexes,
 //! versions and ranks.
 
+mod meta_data;
 mod range_sets;
 mod ranked_sets;
 mod schema;

@@ -18,6 +18,8 @@ mod evaluate;
 mod function;
 pub(crate) mod proto;
 mod scalar;
+#[cfg(test)]
+pub(crate) mod tests;
 mod validate;
 
 pub use evaluate::{Column, EvaluateError, Evaluated, Subject};
@@ -145,6 +147,11 @@ impl Field {
         Field { fan: FanType::Concatenate, ..self }
     }
 
+    /// All values of this repeated field as one list, which is empty if there is no value.
+    pub fn concatenate_or_empty(self) -> Field {
+        Field { fan: FanType::ConcatenateOrEmpty, ..self }
+    }
+
     /// What stands for the field if it is absent.
     pub fn null(self, null: NullStandin) -> Field {
         Field { null, ..self }
@@ -163,6 +170,11 @@ impl Field {
     /// This field, grouped by other columns.
     pub fn group_by(self, group: impl Into<KeyExpression>) -> KeyExpression {
         KeyExpression::from(self).group_by(group)
+    }
+
+    /// This field, in one group of everything.
+    pub fn ungrouped(self) -> KeyExpression {
+        KeyExpression::from(self).ungrouped()
     }
 }
 
@@ -219,6 +231,14 @@ impl KeyExpression {
             KeyExpression::Group { whole, .. } => whole.creates_duplicates(),
             KeyExpression::Function { .. } => true,
             _ => false,
+        }
+    }
+
+    /// Whether this is the same expression; also if a literal is a number that does not equal itself.
+    pub(crate) fn is_same(&self, other: &KeyExpression) -> bool {
+        match (self.to_bytes(), other.to_bytes()) {
+            (Ok(this), Ok(other)) => this == other,
+            _ => self == other,
         }
     }
 

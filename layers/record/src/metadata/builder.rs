@@ -180,6 +180,15 @@ impl RecordMetaDataBuilder {
         Ok(self)
     }
 
+    /// Takes the record types of a file, without what its options say.
+    pub(super) fn place_types(&mut self, file: &FileDescriptor) -> Result<(), MetaDataError> {
+        for (name, mut found) in self.place_records(file)? {
+            found.options = RecordTypeOptions::default();
+            self.types.insert(name, RecordTypeBuilder::new(found));
+        }
+        Ok(())
+    }
+
     fn place_records(&mut self, file: &FileDescriptor) -> Result<BTreeMap<String, UnionType>, MetaDataError> {
         let Records { union, types } = records::read(file)?;
         self.union = Some(union);
@@ -361,6 +370,13 @@ impl RecordMetaDataBuilder {
 
     /// The meta-data, which is validated: its expressions fit the records, and each index has what its type needs.
     pub fn build(&self) -> Result<RecordMetaData, MetaDataError> {
+        let meta_data = self.assemble()?;
+        super::validate::validate(&meta_data)?;
+        Ok(meta_data)
+    }
+
+    /// The meta-data, not validated.
+    pub(super) fn assemble(&self) -> Result<RecordMetaData, MetaDataError> {
         let mut types = BTreeMap::new();
         for (name, found) in &self.types {
             let no_key = || MetaDataError::NoPrimaryKey { record_type: name.clone() };
@@ -375,7 +391,7 @@ impl RecordMetaDataBuilder {
             types.insert(name.clone(), Arc::new(built));
         }
         let indexes = self.indexes.iter().map(|(name, index)| (name.clone(), Arc::new(index.clone())));
-        let meta_data = RecordMetaData {
+        Ok(RecordMetaData {
             version: self.version,
             union: self.union.clone().ok_or(MetaDataError::Records)?,
             types,
@@ -386,9 +402,7 @@ impl RecordMetaDataBuilder {
             store_record_versions: self.store_record_versions,
             subspace_counter: self.subspace_counter,
             extensions: Arc::new(self.extensions.clone()),
-        };
-        super::validate::validate(&meta_data)?;
-        Ok(meta_data)
+        })
     }
 }
 

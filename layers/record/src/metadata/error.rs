@@ -1,6 +1,6 @@
 //! Why meta-data was refused.
 
-use super::Usage;
+use super::{EvolutionError, Usage};
 use crate::expression::{ExpressionBytesError, ExpressionError};
 
 /// Why meta-data was refused when it was built or read. Fields are named with their path: the record type and the
@@ -252,6 +252,9 @@ pub enum MetaDataError {
     /// Stored meta-data has something that this crate does not have.
     #[error("not supported: {0}")]
     Unsupported(String),
+    /// The meta-data cannot follow the one that is stored.
+    #[error(transparent)]
+    Evolution(#[from] EvolutionError),
 }
 
 /// What the type of an index needs.

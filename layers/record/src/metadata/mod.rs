@@ -5,15 +5,23 @@
 
 mod builder;
 mod error;
+mod evolution;
 mod extensions;
+mod files;
 mod options;
+mod proto;
 mod records;
+mod store;
+#[cfg(test)]
+mod tests;
 mod validate;
 
 pub use builder::{RecordMetaDataBuilder, RecordTypeBuilder};
 pub use error::{IndexRule, MetaDataError};
+pub use evolution::{EvolutionError, IndexChange};
 pub use extensions::Extensions;
 pub use options::{PROTO_FILES, Usage, compile, compile_files};
+pub use store::{MetaDataProvider, MetaDataStore};
 
 use crate::{
     expression::{Functions, KeyExpression},

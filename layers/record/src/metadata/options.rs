@@ -3,7 +3,7 @@
 use super::MetaDataError;
 use prost::Message;
 use prost_reflect::{
-    DynamicMessage, ExtensionDescriptor, FieldDescriptor, FileDescriptor, MessageDescriptor,
+    DescriptorPool, DynamicMessage, ExtensionDescriptor, FieldDescriptor, FileDescriptor, MessageDescriptor,
     Value as ProtoValue,
 };
 use protox::{
@@ -40,10 +40,9 @@ pub fn compile_files<'a>(
     let mut compiler = Compiler::with_file_resolver(resolver);
     compiler.include_imports(true);
     compiler.open_file(root).map_err(|error| MetaDataError::Proto(shown(&error)))?;
-    compiler
-        .descriptor_pool()
-        .get_file_by_name(root)
-        .ok_or_else(|| MetaDataError::Proto(format!("there is no file {root}")))
+    let pool = DescriptorPool::decode(&compiler.encode_file_descriptor_set()[..])
+        .map_err(|error| MetaDataError::Proto(error.to_string()))?;
+    pool.get_file_by_name(root).ok_or_else(|| MetaDataError::Proto(format!("there is no file {root}")))
 }
 
 /// With the place in the file.

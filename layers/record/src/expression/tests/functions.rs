@@ -159,6 +159,8 @@ fn a_record_with_too_many_combinations_is_refused() {
     let tags = |count| record(&message, &r#"list: "x" "#.repeat(count));
     let combinations = |parts| concat((0..parts).map(|_| field("list").fan_out()));
     assert_eq!(keys(combinations(2), &tags(500)).len(), 250_000);
+    let one_more = super::evaluate(&combinations(2), &tags(501));
+    assert_eq!(one_more, Err(EvaluateError::TooManyKeys { keys: 501 * 501, limit: 250_000 }));
     let refused = super::evaluate(&combinations(9), &tags(200));
     assert_eq!(refused, Err(EvaluateError::TooManyKeys { keys: 200_usize.pow(3), limit: 250_000 }));
 }

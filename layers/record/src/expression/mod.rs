@@ -1,7 +1,7 @@
 //! Key expressions: functions from a record to the keys under which an index, or the store itself, keeps it.
 //!
 //! An expression has a fixed number of columns ([`KeyExpression::columns`]) and evaluates to a list of keys, each
-//! with a value in every column. [`field`] has one column; [`concat`] has the columns of its parts one after
+//! with a value in every column. [`field`] has one column; [`concat()`] has the columns of its parts one after
 //! another, with every combination of their keys, the first part varying slowest; `nest` evaluates its child in a
 //! field's message and adds no column of its own.
 //!

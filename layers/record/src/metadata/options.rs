@@ -1,6 +1,6 @@
 //! `.proto` files: compiling them, and the options with which they say what is a record, a primary key or an index.
 
-use super::MetaDataError;
+use super::{MetaDataError, index_types};
 use prost::Message;
 use prost_reflect::{
     DescriptorPool, DynamicMessage, ExtensionDescriptor, FieldDescriptor, FileDescriptor, MessageDescriptor,
@@ -99,10 +99,21 @@ pub enum Usage {
 /// The options of a field.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct FieldOptions {
+    #[prost(enumeration = "IndexType", optional, tag = "1")]
+    pub indexed: Option<i32>,
     #[prost(bool, optional, tag = "2")]
     pub primary_key: Option<bool>,
     #[prost(message, optional, tag = "3")]
     pub index: Option<IndexOption>,
+}
+
+/// The older form of [`IndexOption`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, prost::Enumeration)]
+enum IndexType {
+    Index = 1,
+    Unique = 2,
+    Rank = 3,
+    RankUnique = 4,
 }
 
 /// The options of an index of one field.
@@ -138,6 +149,22 @@ pub(super) fn of_message(message: &MessageDescriptor) -> Result<RecordTypeOption
 /// The record options of a field.
 pub(super) fn of_field(field: &FieldDescriptor) -> Result<FieldOptions, MetaDataError> {
     extension(&field.parent_file(), &field.options(), "field", field.full_name())
+}
+
+impl FieldOptions {
+    /// The index of the field, if it has one.
+    pub fn any_index(self) -> Option<IndexOption> {
+        let older = self.indexed.and_then(|kind| IndexType::try_from(kind).ok());
+        self.index.or_else(|| {
+            let (kind, unique) = match older? {
+                IndexType::Index => (index_types::VALUE, false),
+                IndexType::Unique => (index_types::VALUE, true),
+                IndexType::Rank => (index_types::RANK, false),
+                IndexType::RankUnique => (index_types::RANK, true),
+            };
+            Some(IndexOption { kind: Some(kind.into()), unique: Some(unique), options: Vec::new() })
+        })
+    }
 }
 
 impl RecordTypeOptions {

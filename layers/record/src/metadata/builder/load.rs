@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 impl RecordMetaDataBuilder {
     /// Takes the records of a file, with what its options say about primary keys, indexes and versions; the index of a
-    /// field is named `Type$field`. The file can be [compiled](super::compile) at run time, or come from a descriptor
+    /// field is named `Type$field`. The file can be [compiled](crate::metadata::compile) at run time, or come from a descriptor
     /// set that was compiled with the application.
     pub fn set_records(&mut self, file: &FileDescriptor) -> Result<&mut Self, MetaDataError> {
         if self.union.is_some() {
@@ -100,7 +100,7 @@ impl RecordMetaDataBuilder {
     fn add_inline_indexes(&mut self, record_type: &str) -> Result<(), MetaDataError> {
         let message = self.record_type(record_type)?.message.clone();
         for field in message.fields() {
-            let Some(option) = options::of_field(&field)?.index else { continue };
+            let Some(option) = options::of_field(&field)?.any_index() else { continue };
             let name = format!("{record_type}${}", field.name());
             if self.indexes.contains_key(&name) || self.former.iter().any(|former| former.name == name) {
                 continue;

@@ -8,7 +8,7 @@ use crate::{
 use prost_reflect::{FieldDescriptor, MessageDescriptor};
 use std::collections::BTreeSet;
 
-/// A record type in a [`RecordMetaDataBuilder`].
+/// A record type in a [`RecordMetaDataBuilder`](super::RecordMetaDataBuilder).
 #[derive(Clone, Debug)]
 pub struct RecordTypeBuilder {
     pub(in crate::metadata) message: MessageDescriptor,

@@ -47,6 +47,28 @@ fn rl4_an_index_option_has_a_type_and_settings() {
 }
 
 #[test]
+fn rl4_the_older_form_of_an_index_option() {
+    let field = |n: i32, kind: &str| {
+        format!(
+            "optional int32 {} = {n} [(com.apple.foundationdb.record.field).indexed = {kind}];",
+            kind.to_lowercase()
+        )
+    };
+    let fields = [field(2, "INDEX"), field(3, "UNIQUE"), field(4, "RANK"), field(5, "RANK_UNIQUE")].concat();
+    let messages = format!("message Order {{ optional int64 id = 1 [key]; {fields} }}");
+    let meta_data = builder(&messages).and_then(|builder| builder.build()).expect("valid");
+    let indexes: Vec<_> =
+        meta_data.indexes().map(|index| (&*index.name, &*index.kind, index.unique)).collect();
+    let expected = [
+        ("Order$index", "value", false),
+        ("Order$rank", "rank", false),
+        ("Order$rank_unique", "rank", true),
+        ("Order$unique", "value", true),
+    ];
+    assert_eq!(indexes, expected);
+}
+
+#[test]
 fn rl4_options_of_the_file_and_of_messages() {
     let text = r#"
         syntax = "proto3";

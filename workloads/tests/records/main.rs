@@ -2,12 +2,15 @@
 //! versions and ranks.
 
 mod aggregates;
+mod builds;
+mod custom;
 mod fixture;
 mod meta_data;
 mod range_sets;
 mod ranked_sets;
 mod ranks;
 mod schema;
+mod scrubs;
 mod storing;
 mod versions;
 

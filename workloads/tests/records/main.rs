@@ -1,11 +1,18 @@
 //! The Record Layer on a simulated cluster: the examples of its overview, and what could go wrong with records, indexes,
 //! versions and ranks.
 
+mod aggregates;
+mod builds;
+mod custom;
+mod fixture;
 mod meta_data;
 mod range_sets;
 mod ranked_sets;
+mod ranks;
 mod schema;
+mod scrubs;
 mod storing;
+mod versions;
 
 #[path = "../cluster/mod.rs"]
 mod cluster;

@@ -19,8 +19,8 @@ pub(crate) struct Scan<'a> {
     pub reverse: bool,
     /// Where to begin.
     pub from: &'a Continuation,
-    /// Whether a position stands for all rows whose keys begin with it.
-    pub prefixes: bool,
+    /// A position stands for the rows from its key followed by the first of these, up to its key followed by the second.
+    pub rows: (&'static [u8], &'static [u8]),
 }
 
 /// A row, or one that the transaction itself has written and cannot read: the version of a record.
@@ -73,10 +73,9 @@ impl<T: Transaction> KeyValueCursor<T> {
         let positions = Positions::of(scan.what, &[scan.space.bytes(), &begin, &end, &direction]);
         if let Some(position) = positions.read(scan.from)? {
             let key = [scan.space.bytes(), &position].concat();
-            match (scan.reverse, scan.prefixes) {
-                (true, _) => end = key,
-                (false, true) => begin = [&key[..], &[0xff]].concat(),
-                (false, false) => begin = key_after(&key).into(),
+            match scan.reverse {
+                true => end = [&key, scan.rows.0].concat(),
+                false => begin = [&key, scan.rows.1].concat(),
             }
         }
         if *scan.from == Continuation::End {

@@ -1,6 +1,9 @@
 //! Scans of records in the order of their primary keys, and of indexes.
 
-use super::{Part, RecordStore, StoredRecord, rows::Found};
+use super::{
+    Part, RecordStore, StoredRecord,
+    rows::{self, Found},
+};
 use crate::{
     cursor::{
         BoxCursor, Continuation, Cursor, CursorExt, KeyValueCursor, Next, Row, Scan, Spent, Stop, TupleRange,
@@ -106,7 +109,8 @@ impl<T: Transaction> RecordCursor<T> {
         torn: OnTorn,
     ) -> Result<RecordCursor<T>, Error> {
         let space = &store.keyspace.part(Part::Records);
-        let scan = Scan { what: "scan of records", space, range, reverse, from: &from, prefixes: true };
+        let (what, rows) = ("scan of records", rows::SUFFIXES);
+        let scan = Scan { what, space, range, reverse, from: &from, rows };
         Ok(RecordCursor {
             store: store.clone(),
             rows: KeyValueCursor::new(&store.context, &scan)?,

@@ -1,11 +1,15 @@
 //! The Record Layer on a simulated cluster: the examples of its overview, and what could go wrong with records, indexes,
 //! versions and ranks.
 
+mod aggregates;
+mod fixture;
 mod meta_data;
 mod range_sets;
 mod ranked_sets;
+mod ranks;
 mod schema;
 mod storing;
+mod versions;
 
 #[path = "../cluster/mod.rs"]
 mod cluster;

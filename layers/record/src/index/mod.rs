@@ -3,14 +3,24 @@
 //! An [`IndexMaintainer`] is called for every record that is saved or deleted, with the record as it was and as it
 //! will be, in the transaction that writes the record. A [`Registry`] has the maintainers by the type of the index.
 
+pub mod aggregate;
+pub mod build;
+mod by_rank;
 mod entries;
+pub mod function;
+mod groups;
+mod online;
 pub mod range_set;
+pub mod rank;
 pub mod ranked_set;
 mod registry;
+pub mod scrub;
 pub(crate) mod state;
 mod value;
+pub mod version;
 
 pub use entries::{Entry, EntryChanges};
+pub use online::{BuildReport, ScrubReport};
 pub use registry::Registry;
 pub use value::ValueIndex;
 

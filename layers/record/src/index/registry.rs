@@ -1,6 +1,12 @@
 //! The maintainers of indexes, by the type of the index.
 
-use super::{IndexMaintainer, value::ValueIndex};
+use super::{
+    IndexMaintainer,
+    aggregate::{Aggregate, AggregateIndex},
+    rank::RankIndex,
+    value::ValueIndex,
+    version::VersionIndex,
+};
 use crate::{
     error::Error,
     metadata::{RecordMetaData, index_types},
@@ -30,6 +36,11 @@ impl<T: Transaction> Registry<T> {
     pub fn standard() -> Registry<T> {
         let mut registry = Registry::default();
         registry.register(index_types::VALUE, ValueIndex);
+        registry.register(index_types::RANK, RankIndex);
+        registry.register(index_types::VERSION, VersionIndex);
+        for aggregate in Aggregate::ALL {
+            registry.register(aggregate.kind(), AggregateIndex(aggregate));
+        }
         registry
     }
 

@@ -1,0 +1,151 @@
+//! Functions that an index evaluates: of a record, and of the groups of an index of aggregates.
+
+use super::{IndexAt, aggregate::Aggregate, groups::GroupCursor, rank::rank_of};
+use crate::{
+    cursor::{Continuation, Cursor, Limits, Next, Spent, TupleRange},
+    error::Error,
+    expression::KeyExpression,
+    metadata::{Index, index_types},
+    store::{RecordStore, StoredRecord},
+    value::Tuple,
+};
+use shaketable_layers::{
+    limits::{READ_LIMIT, TooLarge},
+    tx::{Isolation, Transaction},
+};
+use std::{collections::BTreeSet, sync::Arc};
+
+/// A function of a record that an index evaluates.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RecordFunction {
+    /// The rank of the record by an index of type [`rank`](index_types::RANK) with this expression.
+    Rank(KeyExpression),
+}
+
+/// The rank of a record among the scores of its group; `expression` is that of an index of ranks.
+pub fn rank(expression: impl Into<KeyExpression>) -> RecordFunction {
+    RecordFunction::Rank(expression.into())
+}
+
+/// An aggregate that an index has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AggregateFunction {
+    /// What is computed.
+    pub aggregate: Aggregate,
+    /// Of what: the grouped columns are those of the index, and its group columns begin as those of the index do.
+    pub operand: KeyExpression,
+    /// The index to use; any that fits if none is given.
+    pub index: Option<String>,
+}
+
+impl AggregateFunction {
+    /// An aggregate, from any index that has it.
+    pub fn new(aggregate: Aggregate, operand: impl Into<KeyExpression>) -> AggregateFunction {
+        AggregateFunction { aggregate, operand: operand.into(), index: None }
+    }
+
+    /// This aggregate, from this index.
+    pub fn from_index(self, index: impl Into<String>) -> AggregateFunction {
+        AggregateFunction { index: Some(index.into()), ..self }
+    }
+
+    fn fits(&self, index: &Index) -> bool {
+        let (own, columns) = split(&self.operand);
+        let (group, grouped) = split(&index.expression);
+        index.kind == self.aggregate.kind()
+            && self.index.as_ref().is_none_or(|name| *name == index.name)
+            && group.starts_with(&own)
+            && columns == grouped
+    }
+}
+
+/// The columns of the group, and those that are grouped.
+fn split(expression: &KeyExpression) -> (Vec<KeyExpression>, Vec<KeyExpression>) {
+    let mut group = expression.column_expressions();
+    let grouped = group.split_off(expression.grouping_columns().min(group.len()));
+    (group, grouped)
+}
+
+impl<T: Transaction> RecordStore<T> {
+    /// Evaluates a function of a record, which need not be as it is stored. The rank is `None` if the index has no key
+    /// for the record, or does not have its score. Fails with [`Error::Query`] if no readable index has the function,
+    /// and with [`Error::IndexState`] if the record has several scores.
+    pub async fn evaluate_record_function(
+        &self,
+        function: &RecordFunction,
+        record: &StoredRecord,
+    ) -> Result<Option<i64>, Error> {
+        let RecordFunction::Rank(expression) = function;
+        let is_of = |index: &Index| {
+            index.kind == index_types::RANK
+                && self.meta_data().is_index_of(index, &record.record_type.name)
+                && split(&index.expression) == split(expression)
+        };
+        let index = self.readable_index(is_of)?.ok_or_else(|| {
+            Error::Query(format!("no readable index ranks {} by {expression}", record.record_type.name))
+        })?;
+        let at = IndexAt { store: self, index: &index };
+        match &at.keys(record)?[..] {
+            [] => Ok(None),
+            [key] => rank_of(at, &key.tuple(), Isolation::Serializable).await,
+            keys => {
+                let reason = format!("record {} has {} scores", record.primary_key, keys.len());
+                Err(Error::IndexState { index: index.name.clone(), reason })
+            }
+        }
+    }
+
+    /// Evaluates an aggregate over the records of these types (of all types if there are none), in all groups that begin
+    /// with `group`. A count or a sum of no record is 0, the others are `None`. Fails with [`Error::Query`] if no readable
+    /// index on just these types has it, and with [`TooLarge::Read`] if there are too many groups.
+    pub async fn evaluate_aggregate(
+        &self,
+        record_types: &[&str],
+        function: &AggregateFunction,
+        group: &Tuple,
+    ) -> Result<Option<Tuple>, Error> {
+        let is_of = |index: &Index| function.fits(index) && self.is_on_just(index, record_types);
+        let index = self.readable_index(is_of)?.ok_or_else(|| {
+            let (kind, operand) = (function.aggregate.kind(), &function.operand);
+            Error::Query(format!("no readable index of type {kind} has {operand} of just these records"))
+        })?;
+        if group.len() > function.operand.grouping_columns() {
+            return Err(Error::Query(format!(
+                "{group} has more columns than the groups of {}",
+                function.operand
+            )));
+        }
+        let at = IndexAt { store: self, index: &index };
+        let spent = Spent::new(Limits { bytes: Some(READ_LIMIT), ..Limits::default() });
+        let (range, from) = (TupleRange::all_of(group.clone()), Continuation::Start);
+        let mut rows = GroupCursor::scan(at, function.aggregate, &range, false, from, &spent)?;
+        let mut result = function.aggregate.of_nothing();
+        loop {
+            match rows.next().await? {
+                Next::Row(entry, _) => result = Some(function.aggregate.combine(result, entry.value)),
+                Next::Stopped(_, Continuation::End) => return Ok(result),
+                Next::Stopped(..) => return Err(TooLarge::Read { limit: READ_LIMIT }.into()),
+            }
+        }
+    }
+
+    /// A readable index, the first by name.
+    fn readable_index(&self, is_of: impl Fn(&Index) -> bool) -> Result<Option<Arc<Index>>, Error> {
+        for index in self.meta_data().indexes().filter(|index| is_of(index)) {
+            if self.is_readable(&index.name)? {
+                return Ok(Some(index.clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the index is on all of these types of records, all types if there are none, and on no others.
+    fn is_on_just(&self, index: &Index, record_types: &[&str]) -> bool {
+        let all = || self.meta_data().record_types().map(|record_type| record_type.name.as_str());
+        let own: BTreeSet<&str> = all().filter(|name| self.meta_data().is_index_of(index, name)).collect();
+        match record_types {
+            [] => own.len() == all().count(),
+            types => own == types.iter().copied().collect(),
+        }
+    }
+}

@@ -1,7 +1,11 @@
 //! The cursor below all others: the rows of a range of keys, in either direction, in batches.
 
 use super::{Continuation, Positions, Spent, TupleRange};
-use crate::{error::Error, store::RecordContext, version::RecordVersion};
+use crate::{
+    error::Error,
+    store::{RecordContext, suffix},
+    version::RecordVersion,
+};
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
 use shaketable_layers::tx::{Isolation, KeySelector, KeyValue, RangeOption, Transaction, key_after};
@@ -19,8 +23,8 @@ pub(crate) struct Scan<'a> {
     pub reverse: bool,
     /// Where to begin.
     pub from: &'a Continuation,
-    /// A position stands for the rows from its key followed by the first of these, up to its key followed by the second.
-    pub rows: (&'static [u8], &'static [u8]),
+    /// Whether a position is a primary key, and stands for the rows of its record.
+    pub prefixes: bool,
 }
 
 /// A row, or one that the transaction itself has written and cannot read: the version of a record.
@@ -73,9 +77,11 @@ impl<T: Transaction> KeyValueCursor<T> {
         let positions = Positions::of(scan.what, &[scan.space.bytes(), &begin, &end, &direction]);
         if let Some(position) = positions.read(scan.from)? {
             let key = [scan.space.bytes(), &position].concat();
+            let (first, after): (&[u8], &[u8]) =
+                if scan.prefixes { suffix::TYPE_CODES } else { (b"", b"\0") };
             match scan.reverse {
-                true => end = [&key, scan.rows.0].concat(),
-                false => begin = [&key, scan.rows.1].concat(),
+                true => end = [&key, first].concat(),
+                false => begin = [&key, after].concat(),
             }
         }
         if *scan.from == Continuation::End {

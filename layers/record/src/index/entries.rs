@@ -113,8 +113,8 @@ impl<T: Transaction> IndexAt<'_, T> {
         spent: &Spent,
     ) -> Result<BoxCursor<IndexEntry>, Error> {
         let space = self.space(Part::Indexes);
-        let (what, one_row): (_, (&[u8], &[u8])) = ("scan of an index", (b"", b"\0"));
-        let scan = Scan { what, space: &space, range, reverse, from: &from, rows: one_row };
+        let what = "scan of an index";
+        let scan = Scan { what, space: &space, range, reverse, from: &from, prefixes: false };
         Ok(Box::new(EntryCursor {
             rows: KeyValueCursor::new(self.store.context(), &scan)?,
             space,

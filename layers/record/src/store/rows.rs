@@ -179,14 +179,9 @@ impl Planned {
     }
 }
 
-/// What follows the primary key in the keys of a record's rows, packed, is from the first of these on, and before the
-/// second: the type codes of integers from -255 on. A longer primary key that begins with this one goes on with something
-/// else.
-pub(super) const SUFFIXES: (&[u8], &[u8]) = (b"\x13", b"\x1d");
-
 /// All rows of one record: `[begin, end)`.
 pub(super) fn rows_of(record: &Subspace) -> (Vec<u8>, Vec<u8>) {
-    let (begin, end) = SUFFIXES;
+    let (begin, end) = suffix::TYPE_CODES;
     ([record.bytes(), begin].concat(), [record.bytes(), end].concat())
 }
 

@@ -1,9 +1,6 @@
 //! Scans of records in the order of their primary keys, and of indexes.
 
-use super::{
-    Part, RecordStore, StoredRecord,
-    rows::{self, Found},
-};
+use super::{Part, RecordStore, StoredRecord, rows::Found};
 use crate::{
     cursor::{
         BoxCursor, Continuation, Cursor, CursorExt, KeyValueCursor, Next, Row, Scan, Spent, Stop, TupleRange,
@@ -109,8 +106,8 @@ impl<T: Transaction> RecordCursor<T> {
         torn: OnTorn,
     ) -> Result<RecordCursor<T>, Error> {
         let space = &store.keyspace.part(Part::Records);
-        let (what, rows) = ("scan of records", rows::SUFFIXES);
-        let scan = Scan { what, space, range, reverse, from: &from, rows };
+        let what = "scan of records";
+        let scan = Scan { what, space, range, reverse, from: &from, prefixes: true };
         Ok(RecordCursor {
             store: store.clone(),
             rows: KeyValueCursor::new(&store.context, &scan)?,

@@ -7,7 +7,9 @@ mod meta_data;
 mod range_sets;
 mod ranked_sets;
 mod ranks;
+mod scans;
 mod schema;
+mod splits;
 mod storing;
 mod versions;
 

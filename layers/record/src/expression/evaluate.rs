@@ -7,11 +7,7 @@ use crate::{
 };
 use foundationdb_tuple::Element;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, ReflectMessage, Value as ProtoValue};
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, HashMap},
-    fmt,
-};
+use std::{borrow::Cow, collections::BTreeMap, fmt};
 
 /// What an expression is evaluated on.
 #[derive(Clone, Copy)]
@@ -39,8 +35,8 @@ pub enum Column {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evaluated(Vec<Column>);
 
-/// Why an expression cannot be evaluated. Meta-data is validated when it is built, so that only a function, or a message
-/// of another type, fails.
+/// Why an expression cannot be evaluated. Meta-data is validated when it is built, so that only a function, a message of
+/// another type, or a record with too many combinations of its lists fails.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EvaluateError {
     /// The message has no field of this name, or it has another type than the expression needs.
@@ -50,6 +46,14 @@ pub enum EvaluateError {
         message: String,
         /// The field.
         field: String,
+    },
+    /// The record has more keys than one transaction could write.
+    #[error("a key expression has {keys} keys in one record; the limit is {limit}")]
+    TooManyKeys {
+        /// How many, at least.
+        keys: usize,
+        /// The limit.
+        limit: usize,
     },
     /// No function is registered under this name.
     #[error("no function {0} is registered")]
@@ -130,6 +134,7 @@ impl KeyExpression {
                 let mut keys = vec![Evaluated(Vec::new())];
                 for part in parts {
                     let right = part.within(subject, absent)?;
+                    within_limit(keys.len().saturating_mul(right.len()))?;
                     keys = keys
                         .iter()
                         .flat_map(|left| right.iter().map(|key| Evaluated([&left.0[..], &key.0].concat())))
@@ -155,6 +160,17 @@ impl KeyExpression {
                 Ok(keys)
             }
         }
+    }
+}
+
+/// The most keys of one record: so many rows of an index are more than a transaction holds. The combinations of several
+/// lists would otherwise exhaust the memory.
+const KEYS: usize = 250_000;
+
+fn within_limit(keys: usize) -> Result<(), EvaluateError> {
+    match keys > KEYS {
+        true => Err(EvaluateError::TooManyKeys { keys, limit: KEYS }),
+        false => Ok(()),
     }
 }
 
@@ -264,12 +280,12 @@ fn in_message(
 }
 
 /// The entries of a map as messages, ordered by their keys: a map is unordered.
-pub(crate) fn map_entries(
+pub(crate) fn map_entries<'a>(
     field: &FieldDescriptor,
-    entries: &HashMap<MapKey, ProtoValue>,
+    entries: impl IntoIterator<Item = (&'a MapKey, &'a ProtoValue)>,
 ) -> Vec<DynamicMessage> {
     let Kind::Message(entry) = field.kind() else { return Vec::new() };
-    let entries: BTreeMap<&MapKey, &ProtoValue> = entries.iter().collect();
+    let entries: BTreeMap<&MapKey, &ProtoValue> = entries.into_iter().collect();
     let message = |(key, value): (&MapKey, &ProtoValue)| {
         let mut message = DynamicMessage::new(entry.clone());
         message.set_field(&entry.map_entry_key_field(), key.clone().into());

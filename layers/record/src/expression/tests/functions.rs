@@ -152,6 +152,19 @@ fn expressions_are_nested_as_deep_as_they_can_be_read_again() {
     assert_eq!(deeper, Err(ExpressionError::Depth { limit: 32 }));
 }
 
+/// The combinations of two lists grow with the product of their lengths.
+#[test]
+fn a_record_with_too_many_combinations_is_refused() {
+    let message = message(&file(PROTO), "Record");
+    let tags = |count| record(&message, &r#"list: "x" "#.repeat(count));
+    let combinations = |parts| concat((0..parts).map(|_| field("list").fan_out()));
+    assert_eq!(keys(combinations(2), &tags(500)).len(), 250_000);
+    let one_more = super::evaluate(&combinations(2), &tags(501));
+    assert_eq!(one_more, Err(EvaluateError::TooManyKeys { keys: 501 * 501, limit: 250_000 }));
+    let refused = super::evaluate(&combinations(9), &tags(200));
+    assert_eq!(refused, Err(EvaluateError::TooManyKeys { keys: 200_usize.pow(3), limit: 250_000 }));
+}
+
 #[test]
 fn keys_are_split_and_tell_their_nulls() {
     let key = Evaluated::new(vec![Column::Value(1.into_value()), Column::Null(NullStandin::NullUnique)]);

@@ -85,6 +85,16 @@ fn a_map_is_a_list_of_its_entries_by_key() {
     assert!(keys(field("counts").fan_out().nest("key"), &of("")).is_empty());
 }
 
+/// Also where the syntax does not record whether scalars are present.
+#[test]
+fn the_key_and_the_value_of_an_entry_are_never_null() {
+    let proto = r#"syntax = "proto3"; message Record { map<int32, string> map = 1; }"#;
+    let record =
+        record(&message(&file(proto), "Record"), r#"map { key: 0 value: "" } map { key: -1 value: "a" }"#);
+    let entries = field("map").fan_out().nest(concat(["key", "value"]));
+    assert_eq!(keys(entries, &record), [r#"[-1, "a"]"#, r#"[0, ""]"#]);
+}
+
 #[test]
 fn a_version_a_record_type_and_literals_are_columns() {
     let all = concat([

@@ -119,7 +119,7 @@ fn field(path: &str, old: &FieldDescriptor, new: &FieldDescriptor) -> Result<(),
         return Err(EvolutionError::FieldLabel { path: path(), old: label(old), new: label(new) });
     }
     if let (Kind::Enum(old), Kind::Enum(new)) = (old.kind(), new.kind()) {
-        values(&path, &old, &new)?;
+        values(path, &old, &new)?;
     }
     match has_same_default(old, new) {
         true => Ok(()),

@@ -1,11 +1,7 @@
 //! The cursor below all others: the rows of a range of keys, in either direction, in batches.
 
 use super::{Continuation, Positions, Spent, TupleRange};
-use crate::{
-    error::Error,
-    store::{RecordContext, suffix},
-    version::RecordVersion,
-};
+use crate::{error::Error, store::RecordContext, version::RecordVersion};
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
 use shaketable_layers::tx::{Isolation, KeySelector, KeyValue, RangeOption, Transaction, key_after};
@@ -77,11 +73,10 @@ impl<T: Transaction> KeyValueCursor<T> {
         let positions = Positions::of(scan.what, &[scan.space.bytes(), &begin, &end, &direction]);
         if let Some(position) = positions.read(scan.from)? {
             let key = [scan.space.bytes(), &position].concat();
-            let (first, after): (&[u8], &[u8]) =
-                if scan.prefixes { suffix::TYPE_CODES } else { (b"", b"\0") };
-            match scan.reverse {
-                true => end = [&key, first].concat(),
-                false => begin = [&key, after].concat(),
+            match (scan.reverse, scan.prefixes) {
+                (true, _) => end = key,
+                (false, true) => begin = [&key[..], &[0xff]].concat(),
+                (false, false) => begin = key_after(&key).into(),
             }
         }
         if *scan.from == Continuation::End {

@@ -50,10 +50,6 @@ pub mod suffix {
     pub const UNSPLIT: i64 = 0;
     /// The first part of a record in several rows.
     pub const FIRST_PART: i64 = 1;
-    /// What follows the primary key in a record's rows, packed, is from the first of these on, and before the second: the
-    /// type codes of integers from -255 on. A longer primary key that begins with this one goes on with something
-    /// else.
-    pub(crate) const TYPE_CODES: (&[u8], &[u8]) = (b"\x13", b"\x1d");
 }
 
 /// The subspaces of one store.

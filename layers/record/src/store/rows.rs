@@ -181,8 +181,7 @@ impl Planned {
 
 /// All rows of one record: `[begin, end)`.
 pub(super) fn rows_of(record: &Subspace) -> (Vec<u8>, Vec<u8>) {
-    let (begin, end) = suffix::TYPE_CODES;
-    ([record.bytes(), begin].concat(), [record.bytes(), end].concat())
+    record.range()
 }
 
 /// Removes the rows of a record.

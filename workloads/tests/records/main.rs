@@ -9,8 +9,10 @@ mod meta_data;
 mod range_sets;
 mod ranked_sets;
 mod ranks;
+mod scans;
 mod schema;
 mod scrubs;
+mod splits;
 mod storing;
 mod versions;
 

@@ -1,8 +1,18 @@
 //! The records that these tests store.
 
+use crate::{
+    begin,
+    fixture::{Store, Tx, all, at, commit, keys, open},
+};
 use prost_reflect::{DynamicMessage, ReflectMessage, Value};
-use shaketable_record::metadata::{Index, RecordMetaData, RecordMetaDataBuilder, compile};
-use std::sync::Arc;
+use shaketable_layers::tx::{Isolation::Serializable, KeyValue, RangeOption, Transaction};
+use shaketable_record::{
+    cursor::{Continuation, Limits, Spent, TupleRange},
+    metadata::{Index, RecordMetaData, RecordMetaDataBuilder, compile, index_types},
+    store::{RecordStoreBuilder, StoredRecord},
+};
+use shaketable_sim::client::SimDatabase;
+use std::{collections::BTreeSet, sync::Arc};
 
 const RECORDS: &str = r#"
     syntax = "proto2";
@@ -75,4 +85,54 @@ pub fn simple<'a>(
 
 pub fn text(text: &str) -> Value {
     Value::String(text.into())
+}
+
+/// Runs `body` on the store in a transaction, which then commits.
+pub async fn with<R>(
+    stores: &RecordStoreBuilder<Tx>,
+    db: &SimDatabase,
+    body: impl AsyncFnOnce(&Store) -> R,
+) -> R {
+    let store = open(stores, db).await;
+    let result = body(&store).await;
+    commit(store).await;
+    result
+}
+
+/// Saves records, in one transaction.
+pub async fn save(stores: &RecordStoreBuilder<Tx>, db: &SimDatabase, records: &[DynamicMessage]) {
+    with(stores, db, async |store| {
+        for record in records {
+            store.save_record(record).await.expect("a valid record");
+        }
+    })
+    .await;
+}
+
+/// All rows of the database.
+pub async fn rows(db: &SimDatabase) -> Vec<KeyValue> {
+    begin(db).get_range_all(RangeOption::new("", "\u{7f}"), Serializable).await.expect("a look")
+}
+
+/// Panics unless every VALUE index that is readable has the keys of the store's records, and nothing else.
+pub async fn assert_indexes(store: &Store) {
+    let scan =
+        store.scan_records(TupleRange::all(), false, Continuation::Start, &Spent::new(Limits::default()));
+    let records = all(scan.expect("a scan")).await;
+    for index in store.meta_data().indexes().filter(|index| index.kind == index_types::VALUE) {
+        if !store.is_scannable(&index.name).expect("an index") {
+            continue;
+        }
+        let of = |record: &StoredRecord| at(store, &index.name).keys(record).expect("keys");
+        let entries = records.iter().flat_map(|record| {
+            of(record).into_iter().map(|key| (key.tuple(), record.primary_key.clone())).collect::<Vec<_>>()
+        });
+        let expected: BTreeSet<_> = entries.collect();
+        assert_eq!(
+            keys(store, &index.name).await,
+            expected.into_iter().collect::<Vec<_>>(),
+            "{}",
+            index.name
+        );
+    }
 }

@@ -19,7 +19,7 @@ pub(crate) struct Scan<'a> {
     pub reverse: bool,
     /// Where to begin.
     pub from: &'a Continuation,
-    /// Whether a position stands for all rows whose keys begin with it.
+    /// Whether a position is a primary key, and stands for the rows of its record.
     pub prefixes: bool,
 }
 

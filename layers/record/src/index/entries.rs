@@ -113,8 +113,8 @@ impl<T: Transaction> IndexAt<'_, T> {
         spent: &Spent,
     ) -> Result<BoxCursor<IndexEntry>, Error> {
         let space = self.space(Part::Indexes);
-        let scan =
-            Scan { what: "scan of an index", space: &space, range, reverse, from: &from, prefixes: false };
+        let what = "scan of an index";
+        let scan = Scan { what, space: &space, range, reverse, from: &from, prefixes: false };
         Ok(Box::new(EntryCursor {
             rows: KeyValueCursor::new(self.store.context(), &scan)?,
             space,

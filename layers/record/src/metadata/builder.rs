@@ -20,7 +20,7 @@ use std::{collections::BTreeMap, sync::Arc};
 ///     syntax = "proto2";
 ///     import "record_metadata_options.proto";
 ///     message Restaurant {
-///         optional int64 rest_no = 1 [(com.apple.foundationdb.record.field).primary_key = true];
+///         required int64 rest_no = 1 [(com.apple.foundationdb.record.field).primary_key = true];
 ///         optional string name = 2 [(com.apple.foundationdb.record.field).index = {}];
 ///         repeated Review reviews = 3;
 ///     }

@@ -133,6 +133,17 @@ pub enum MetaDataError {
         /// The field or function that does.
         path: String,
     },
+    /// Records of one type could be among the rows of a record of another type.
+    #[error(
+        "the primary keys of {shorter} and {longer} are not compatible: that of a {longer} may be that of a {shorter} with \
+         further columns; give them the same number of columns, or begin both with the record type's key"
+    )]
+    PrimaryKeys {
+        /// The record type with fewer columns in its primary key.
+        shorter: String,
+        /// The other record type.
+        longer: String,
+    },
     /// The primary key has no columns.
     #[error("the primary key of {record_type} has no columns")]
     PrimaryKeyEmpty {

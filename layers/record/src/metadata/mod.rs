@@ -9,6 +9,7 @@ mod evolution;
 mod extensions;
 mod files;
 mod options;
+mod primary_keys;
 mod proto;
 mod records;
 mod store;

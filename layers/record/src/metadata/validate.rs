@@ -28,6 +28,7 @@ pub(super) fn validate(meta_data: &RecordMetaData) -> Result<(), MetaDataError> 
             });
         }
     }
+    super::primary_keys::validate(meta_data)?;
     let mut numbers = BTreeMap::new();
     for index in meta_data.indexes.values() {
         self::index(meta_data, index)?;

@@ -106,7 +106,8 @@ impl<T: Transaction> RecordCursor<T> {
         torn: OnTorn,
     ) -> Result<RecordCursor<T>, Error> {
         let space = &store.keyspace.part(Part::Records);
-        let scan = Scan { what: "scan of records", space, range, reverse, from: &from, prefixes: true };
+        let what = "scan of records";
+        let scan = Scan { what, space, range, reverse, from: &from, prefixes: true };
         Ok(RecordCursor {
             store: store.clone(),
             rows: KeyValueCursor::new(&store.context, &scan)?,

@@ -10,14 +10,33 @@ use prost::{
     Message,
     encoding::{WireType, encode_key, encode_varint},
 };
-use prost_reflect::{DynamicMessage, FieldDescriptor, Value};
+use prost_reflect::{Cardinality, DynamicMessage, FieldDescriptor, Value};
 use std::{collections::HashMap, sync::Arc};
 
 /// A message as one of a record type of the meta-data, which has its own descriptors. The bytes are read back: what is
-/// saved can be loaded.
+/// saved can be loaded. Fails with [`Error::Message`] if they cannot be, or if a required field is absent.
 pub(super) fn adopt(record_type: &RecordType, encoded: &[u8]) -> Result<DynamicMessage, Error> {
-    DynamicMessage::decode(record_type.message.clone(), encoded)
-        .map_err(|e| Error::Message { record_type: record_type.name.clone(), reason: e.to_string() })
+    let refused = |reason: String| Error::Message { record_type: record_type.name.clone(), reason };
+    let message =
+        DynamicMessage::decode(record_type.message.clone(), encoded).map_err(|e| refused(e.to_string()))?;
+    match missing(&message) {
+        Some(field) => Err(refused(format!("the required field {} is absent", field.full_name()))),
+        None => Ok(message),
+    }
+}
+
+/// A required field that is absent, at any depth.
+fn missing(message: &DynamicMessage) -> Option<FieldDescriptor> {
+    let is_missing =
+        |field: &FieldDescriptor| field.cardinality() == Cardinality::Required && !message.has_field(field);
+    let within = |value: &Value| match value {
+        Value::Message(inner) => missing(inner),
+        Value::List(values) => values.iter().filter_map(Value::as_message).find_map(missing),
+        Value::Map(entries) => entries.values().filter_map(Value::as_message).find_map(missing),
+        _ => None,
+    };
+    let own = message_descriptor(message).fields().find(is_missing);
+    own.or_else(|| message.fields().find_map(|(_, value)| within(value)))
 }
 
 /// The union message with this record. The same record always has the same bytes.

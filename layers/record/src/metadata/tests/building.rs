@@ -108,7 +108,7 @@ fn a_type_with_several_fields_of_the_union() {
 #[test]
 fn rl7_the_builders_example() {
     let messages = r#"
-        message Restaurant { optional int64 rest_no = 1 [key]; repeated Review reviews = 2; }
+        message Restaurant { required int64 rest_no = 1 [key]; repeated Review reviews = 2; }
         message Review { optional int32 rating = 1; }
         message Node { optional string parent_path = 1; optional string child_name = 2; }
         message RecordTypeUnion { optional Restaurant _Restaurant = 1; optional Node _Node = 2; }

@@ -4,6 +4,8 @@
 mod aggregates;
 mod fixture;
 mod meta_data;
+mod queries;
+mod random_queries;
 mod range_sets;
 mod ranked_sets;
 mod ranks;

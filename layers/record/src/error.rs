@@ -1,6 +1,6 @@
 //! Why an operation on records was refused.
 
-use crate::{expression::EvaluateError, metadata::MetaDataError, value::Tuple};
+use crate::{expression::EvaluateError, metadata::MetaDataError, query::QueryError, value::Tuple};
 use shaketable_layers::{
     limits::TooLarge,
     once,
@@ -178,6 +178,9 @@ pub enum Error {
     /// The query is not valid.
     #[error("query: {0}")]
     Query(String),
+    /// The query does not fit the meta-data, or cannot be planned.
+    #[error("query: {0}")]
+    InvalidQuery(#[from] QueryError),
 }
 
 impl Error {

@@ -6,6 +6,8 @@ mod builds;
 mod custom;
 mod fixture;
 mod meta_data;
+mod queries;
+mod random_queries;
 mod range_sets;
 mod ranked_sets;
 mod ranks;

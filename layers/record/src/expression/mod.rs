@@ -22,9 +22,11 @@ mod scalar;
 pub(crate) mod tests;
 mod validate;
 
+pub(crate) use evaluate::field_of;
 pub use evaluate::{Column, EvaluateError, Evaluated, Subject};
 pub use function::{Function, Functions};
 pub use proto::ExpressionBytesError;
+pub(crate) use scalar::is_scalar;
 pub use scalar::{is_nullable_wrapper, scalar};
 pub use validate::ExpressionError;
 pub(crate) use validate::resolve;
@@ -274,6 +276,12 @@ impl KeyExpression {
 impl From<Field> for KeyExpression {
     fn from(field: Field) -> KeyExpression {
         KeyExpression::Field(field)
+    }
+}
+
+impl From<&str> for Field {
+    fn from(name: &str) -> Field {
+        field(name)
     }
 }
 

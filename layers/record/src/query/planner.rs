@@ -1,0 +1,272 @@
+//! The planner: which steps find the records of a query.
+//!
+//! Of the indexes that have all the records, in the order that is asked for, one is chosen by these rules, the first
+//! that tells two apart:
+//!
+//! 1. more first columns that are bound to one value each;
+//! 2. none of them bound to each value of a list;
+//! 3. a range on the next column;
+//! 4. no records to load: the records themselves are scanned, or the entries have all that is required;
+//! 5. all columns of a unique index, or of the primary key, are bound to one value;
+//! 6. fewer conditions that have to be checked on each record;
+//! 7. the name.
+//!
+//! Then, if other indexes bind conditions that this one leaves, and are ordered alike, their entries are intersected
+//! before records are loaded. If the best index would be scanned as a whole, and the condition has an `or` all of whose
+//! branches bind some index, the branches are planned on their own: their rows are merged if they are ordered alike,
+//! and otherwise, when no order is asked for, read one branch after another.
+
+use super::{
+    bounds::Bound,
+    candidates::{candidates, has_rank_index},
+    columns::{Column, ColumnKey, columns},
+    comparison::Comparison,
+    component::{Operand, QueryComponent},
+    covering::covering,
+    error::QueryError,
+    matching::{Candidate, MOST_BRANCHES, Match, Order, match_candidate},
+    normal::{Conjunct, and, conjuncts, normal, nothing},
+    plan::{Plan, RecordQueryPlan},
+    record_query::RecordQuery,
+    validate::validate,
+};
+use crate::{
+    expression::KeyExpression,
+    metadata::{Index, RecordMetaData},
+    value::Value,
+};
+use foundationdb_tuple::Element;
+use std::cmp::Reverse;
+
+/// Plans a query, with the indexes for which `readable` is true: those that have all records. Fails if the query does
+/// not fit the meta-data, or if no index has the order that is asked for.
+pub fn plan_query(
+    query: &RecordQuery,
+    meta_data: &RecordMetaData,
+    readable: &dyn Fn(&Index) -> bool,
+) -> Result<RecordQueryPlan, QueryError> {
+    let valid = validate(query, meta_data)?;
+    let filter = valid.filter.as_ref().map_or_else(|| QueryComponent::And(Vec::new()), normal);
+    let candidates = candidates(meta_data, &valid.types, readable);
+    let missing = |rank: &&KeyExpression| !has_rank_index(&candidates, rank);
+    if let Some(rank) = filter.ranks().into_iter().find(missing) {
+        return Err(QueryError::NoRankIndex(rank.to_string()));
+    }
+    let names = valid.types.iter().map(|found| found.name.clone()).collect();
+    let one_type = match &valid.types[..] {
+        [one] => Some(one.key.clone()),
+        _ => None,
+    };
+    let planner = Planner { query, candidates, types: names, one_type };
+    Ok(RecordQueryPlan { root: planner.plan(&filter)? })
+}
+
+pub(super) struct Planner<'a> {
+    pub query: &'a RecordQuery,
+    pub candidates: Vec<Candidate>,
+    /// The names of the queried types.
+    pub types: Vec<String>,
+    /// The key of the only queried type.
+    pub one_type: Option<Value>,
+}
+
+/// A way to find the records for which a condition is true.
+pub(super) struct Access {
+    /// Its rows are entries unless `loaded`.
+    pub plan: Plan,
+    pub loaded: bool,
+    /// What remains to be checked on each record.
+    pub residual: Vec<QueryComponent>,
+    /// Whether records of types that are not queried may be among them.
+    pub other_types: bool,
+    /// Whether a record may be found more than once.
+    pub duplicates: bool,
+    /// The columns, before the primary key, by which the rows are strictly ordered, if they are.
+    pub order: Option<Vec<Column>>,
+    /// Whether some column is bound: not everything is scanned.
+    pub bounded: bool,
+    /// The columns of the entries, if they have all that is required.
+    pub covering: Option<Vec<Option<KeyExpression>>>,
+}
+
+impl Planner<'_> {
+    fn plan(&self, filter: &QueryComponent) -> Result<Plan, QueryError> {
+        if *filter == nothing() {
+            return Ok(Plan::Nothing);
+        }
+        let conjuncts = self.conjuncts(filter);
+        let sort = self.query.sort.as_ref().map(columns).unwrap_or_default();
+        // What has one value in all records is in any order.
+        let varies = |column: &Column| {
+            let constant = conjuncts.iter().filter_map(Conjunct::constant).any(|key| *key == column.key);
+            !matches!(column.key, ColumnKey::Value(KeyExpression::Literal(_)))
+                && (!constant || column.fans_out())
+        };
+        let sort: Vec<Column> = sort.into_iter().filter(varies).collect();
+        let mut branches = MOST_BRANCHES;
+        match self.access(filter, &sort, &mut branches) {
+            Some(access) => Ok(self.finish(access, true)),
+            None => Err(QueryError::NoOrder(
+                self.query.sort.as_ref().map(ToString::to_string).unwrap_or_default(),
+            )),
+        }
+    }
+
+    /// What must hold, with the type of the records last if it is only one.
+    fn conjuncts(&self, filter: &QueryComponent) -> Vec<Conjunct> {
+        let mut all = conjuncts(filter);
+        if let Some(key) = &self.one_type {
+            let comparison = Comparison::Equals(key.clone());
+            all.extend(conjuncts(&QueryComponent::Compare { operand: Operand::RecordType, comparison }));
+        }
+        all
+    }
+
+    pub fn access(&self, filter: &QueryComponent, sort: &[Column], branches: &mut usize) -> Option<Access> {
+        let single = self.single(filter, sort);
+        if single.as_ref().is_some_and(|single| single.bounded) {
+            return single;
+        }
+        self.by_branches(filter, sort, branches).or(single)
+    }
+
+    /// The best index, with those that are intersected with it.
+    fn single(&self, filter: &QueryComponent, sort: &[Column]) -> Option<Access> {
+        let conjuncts = self.conjuncts(filter);
+        let once = self.query.remove_duplicates;
+        let found = self.candidates.iter().flat_map(|candidate| {
+            let matched = |each| match_candidate(candidate, &conjuncts, sort, each, once);
+            [true, false].into_iter().filter_map(matched)
+        });
+        let mut found: Vec<_> = found.map(|found| (self.access_of(&found, &conjuncts), found)).collect();
+        found.sort_by_cached_key(|(access, found)| Reverse(cost(access, found)));
+        let mut found = found.into_iter();
+        let (best, chosen) = found.next()?;
+        let others: Vec<_> = found.map(|(_, found)| found).collect();
+        Some(self.intersected(chosen, &others, &conjuncts).unwrap_or(best))
+    }
+
+    /// The way to find records by one index.
+    fn access_of(&self, found: &Match<'_>, conjuncts: &[Conjunct]) -> Access {
+        let residual = self.residual(conjuncts, |i| found.exact.contains(&i));
+        let of_type = self.one_type.is_some() && found.exact.contains(&(conjuncts.len() - 1));
+        let required = self.query.required_results.as_ref().filter(|_| {
+            found.candidate.index.is_some() && !found.candidate.other_types && self.one_type.is_some()
+        });
+        let covering = required.and_then(|required| covering(found.candidate, required, &residual));
+        let merged = found.order == Order::Merged && !found.duplicates;
+        Access {
+            plan: self.scan(found),
+            loaded: found.candidate.index.is_none(),
+            residual,
+            other_types: found.candidate.other_types && !of_type,
+            duplicates: found.duplicates,
+            order: (merged || found.can_merge()).then(|| found.remaining.clone()),
+            bounded: found.bounds.range.is_some() || found.equal() > usize::from(of_type),
+            covering,
+        }
+    }
+
+    /// The conjuncts that are not satisfied, without that on the record's type.
+    pub fn residual(&self, conjuncts: &[Conjunct], satisfied: impl Fn(usize) -> bool) -> Vec<QueryComponent> {
+        let asked = conjuncts.len() - usize::from(self.one_type.is_some());
+        let left = conjuncts[..asked].iter().enumerate().filter(|(i, _)| !satisfied(*i));
+        left.map(|(_, conjunct)| conjunct.component.clone()).collect()
+    }
+
+    pub fn scan(&self, found: &Match<'_>) -> Plan {
+        let reverse = self.query.reverse;
+        let scan = |each: Option<&Value>| {
+            let mut bounds = found.bounds.clone();
+            for (_, bound) in &mut bounds.equal {
+                if let (Bound::Each, Some(value)) = (&bound, each) {
+                    *bound = Bound::To(value.clone());
+                }
+            }
+            match &found.candidate.index {
+                None => Plan::Records { bounds, reverse },
+                Some(index) => Plan::Index {
+                    index: index.name.clone(),
+                    by_rank: found.candidate.by_rank,
+                    bounds,
+                    skip: found.skip(),
+                    reverse,
+                },
+            }
+        };
+        match found.order {
+            Order::Scan => scan(None),
+            Order::InTurn => {
+                let mut values = found.each.clone();
+                if reverse {
+                    values.reverse();
+                }
+                let each = |(_, bound): &&(String, Bound)| matches!(bound, Bound::Each);
+                let column = found.bounds.equal.iter().find(each).map(|(name, _)| name.clone());
+                Plan::InJoin { column: column.unwrap_or_default(), values, inner: Box::new(scan(None)) }
+            }
+            Order::Merged => Plan::Union {
+                children: found.each.iter().map(|value| scan(Some(value))).collect(),
+                order: names(&found.remaining),
+                reverse,
+            },
+        }
+    }
+
+    /// The records of an access. Duplicates are removed at the top only.
+    pub fn finish(&self, access: Access, top: bool) -> Plan {
+        let mut plan = access.plan;
+        if access.duplicates && self.query.remove_duplicates && top {
+            plan = Plan::Distinct(Box::new(plan));
+        }
+        match (access.loaded, access.covering) {
+            (true, _) => {}
+            (false, None) => plan = Plan::Load(Box::new(plan)),
+            (false, Some(columns)) => {
+                let record_type = self.types.first().cloned().unwrap_or_default();
+                plan = Plan::Partial { record_type, columns, inner: Box::new(plan) };
+            }
+        }
+        if access.other_types {
+            plan = Plan::Types { types: self.types.clone(), inner: Box::new(plan) };
+        }
+        match access.residual.is_empty() {
+            true => plan,
+            false => Plan::Filter { condition: and(access.residual), inner: Box::new(plan) },
+        }
+    }
+}
+
+/// Whether at most one record is found: but for nulls.
+pub(super) fn is_unique(found: &Match<'_>) -> bool {
+    let candidate = found.candidate;
+    let (unique, columns) = match &candidate.index {
+        None => (true, candidate.columns.len()),
+        Some(index) => (index.unique && !candidate.by_rank, candidate.key.len()),
+    };
+    let one =
+        |(_, bound): &(String, Bound)| matches!(bound, Bound::To(value) if !matches!(value, Element::Nil));
+    unique && columns > 0 && found.equal() >= columns && found.bounds.equal.iter().all(one)
+}
+
+type Cost = (usize, bool, bool, bool, bool, Reverse<usize>, Reverse<(String, bool)>);
+
+/// The greater, the better: the rules of this module's description.
+fn cost(access: &Access, found: &Match<'_>) -> Cost {
+    let name = found.candidate.index.as_ref().map(|index| index.name.clone()).unwrap_or_default();
+    (
+        found.equal(),
+        found.each.is_empty(),
+        found.bounds.range.is_some(),
+        access.loaded || access.covering.is_some(),
+        is_unique(found),
+        Reverse(access.residual.len() + usize::from(access.other_types)),
+        Reverse((name, found.candidate.by_rank)),
+    )
+}
+
+/// The columns by which rows are ordered.
+pub(super) fn names(order: &[Column]) -> String {
+    let names = order.iter().map(ToString::to_string).chain(["primary key".into()]);
+    names.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,284 @@
+//! A model of records: what conditions and key expressions are, written without the layer's own evaluation.
+
+use super::schema::{Kind, fields_of};
+use foundationdb_tuple::Element;
+use prost_reflect::{DynamicMessage, MessageDescriptor, Value as ProtoValue};
+use shaketable_record::{
+    expression::{FanType, KeyExpression, NullStandin},
+    query::{Comparison, EmptyList, Operand, QueryComponent},
+    value::{IntoValue, Tuple, Value},
+    version::RecordVersion,
+};
+use std::{cmp::Ordering, collections::BTreeMap};
+
+/// The fields of a message that are present.
+pub type Fields = BTreeMap<&'static str, Slot>;
+
+/// What is in a field.
+#[derive(Clone, Debug)]
+pub enum Slot {
+    One(Value),
+    Many(Vec<Value>),
+    Part(Fields),
+    Parts(Vec<Fields>),
+}
+
+/// A record.
+#[derive(Clone, Debug)]
+pub struct Record {
+    pub id: i64,
+    pub record_type: &'static str,
+    pub fields: Fields,
+    /// Its version, once it is saved.
+    pub version: Option<RecordVersion>,
+}
+
+/// All records, which ranks are among.
+pub struct Model<'a> {
+    pub records: &'a [Record],
+    /// The key of a record type.
+    pub type_key: &'a dyn Fn(&str) -> Value,
+}
+
+/// The order of two values in keys; null is first.
+pub fn order(left: &Value, right: &Value) -> Ordering {
+    Tuple::from(left.clone()).cmp(&Tuple::from(right.clone()))
+}
+
+fn is_null(value: &Value) -> bool {
+    matches!(value, Element::Nil)
+}
+
+fn or(values: impl IntoIterator<Item = Option<bool>>) -> Option<bool> {
+    let values: Vec<_> = values.into_iter().collect();
+    match (values.contains(&Some(true)), values.contains(&None)) {
+        (true, _) => Some(true),
+        (false, true) => None,
+        (false, false) => Some(false),
+    }
+}
+
+fn and(values: impl IntoIterator<Item = Option<bool>>) -> Option<bool> {
+    let values: Vec<_> = values.into_iter().collect();
+    match (values.contains(&Some(false)), values.contains(&None)) {
+        (true, _) => Some(false),
+        (false, true) => None,
+        (false, false) => Some(true),
+    }
+}
+
+fn compare(value: &Value, comparison: &Comparison) -> Option<bool> {
+    let with = |other: &Value, holds: fn(Ordering) -> bool| match is_null(value) || is_null(other) {
+        true => None,
+        false => Some(holds(order(value, other))),
+    };
+    match comparison {
+        Comparison::IsNull => Some(is_null(value)),
+        Comparison::NotNull => Some(!is_null(value)),
+        Comparison::Equals(other) => with(other, Ordering::is_eq),
+        Comparison::NotEquals(other) => with(other, Ordering::is_ne),
+        Comparison::Less(other) => with(other, Ordering::is_lt),
+        Comparison::LessOrEqual(other) => with(other, Ordering::is_le),
+        Comparison::Greater(other) => with(other, Ordering::is_gt),
+        Comparison::GreaterOrEqual(other) => with(other, Ordering::is_ge),
+        Comparison::In(_) if is_null(value) => None,
+        Comparison::In(others) => or(others.iter().map(|other| with(other, Ordering::is_eq))),
+        Comparison::StartsWith(prefix) => match (value, prefix) {
+            (Element::String(value), Element::String(prefix)) => {
+                Some(value.as_bytes().starts_with(prefix.as_bytes()))
+            }
+            (Element::Bytes(value), Element::Bytes(prefix)) => Some(value.starts_with(prefix)),
+            _ => None,
+        },
+    }
+}
+
+fn empty(mode: EmptyList) -> Option<bool> {
+    match mode {
+        EmptyList::Unknown => None,
+        EmptyList::NoMatches => Some(false),
+    }
+}
+
+fn default_of(name: &str) -> Value {
+    match name {
+        "name" | "s" => "".into_value(),
+        _ => 0.into_value(),
+    }
+}
+
+impl Model<'_> {
+    /// What a condition is for a record.
+    pub fn holds(&self, condition: &QueryComponent, record: &Record) -> Option<bool> {
+        self.within(condition, Some(&record.fields), record)
+    }
+
+    fn within(&self, condition: &QueryComponent, fields: Option<&Fields>, record: &Record) -> Option<bool> {
+        match condition {
+            QueryComponent::And(parts) => and(parts.iter().map(|part| self.within(part, fields, record))),
+            QueryComponent::Or(parts) => or(parts.iter().map(|part| self.within(part, fields, record))),
+            QueryComponent::Not(inner) => self.within(inner, fields, record).map(|holds| !holds),
+            QueryComponent::Matches { field, component } => match fields.and_then(|all| all.get(&**field)) {
+                Some(Slot::Part(inner)) => self.within(component, Some(inner), record),
+                _ => self.within(component, None, record),
+            },
+            QueryComponent::OneMatches { field, empty: mode, component } => match fields?.get(&**field) {
+                Some(Slot::Parts(all)) if !all.is_empty() => {
+                    or(all.iter().map(|one| self.within(component, Some(one), record)))
+                }
+                _ => empty(*mode),
+            },
+            QueryComponent::Compare { operand, comparison } => {
+                self.compare(operand, comparison, fields, record)
+            }
+        }
+    }
+
+    fn compare(
+        &self,
+        operand: &Operand,
+        comparison: &Comparison,
+        fields: Option<&Fields>,
+        record: &Record,
+    ) -> Option<bool> {
+        match operand {
+            Operand::OneOf { field, empty: mode } => match fields?.get(&*field.name) {
+                Some(Slot::Many(all)) if !all.is_empty() => {
+                    or(all.iter().map(|one| compare(one, comparison)))
+                }
+                _ => empty(*mode),
+            },
+            Operand::Rank(expression) => compare(&self.rank(expression, record), comparison),
+            // A query has the name; its plan has the key.
+            Operand::RecordType => match comparison.comparands() {
+                [Element::String(_), ..] => compare(&record.record_type.into_value(), comparison),
+                _ => compare(&(self.type_key)(record.record_type), comparison),
+            },
+            Operand::Field(field) => {
+                compare(&self.keys(&field.clone().into(), fields, record)[0][0], comparison)
+            }
+            Operand::Version => {
+                compare(&self.keys(&KeyExpression::Version, fields, record)[0][0], comparison)
+            }
+            Operand::Key(expression) => match self.keys(expression, fields, record) {
+                keys if keys.is_empty() => None,
+                keys => or(keys.iter().map(|key| compare(&key[0], comparison))),
+            },
+        }
+    }
+
+    /// How many different scores of the record's group are less than its own.
+    pub fn rank(&self, expression: &KeyExpression, record: &Record) -> Value {
+        let group = expression.grouping_columns();
+        let key = |of: &Record| {
+            let key = self.keys(expression, Some(&of.fields), of).remove(0);
+            (Tuple::from_iter(key[..group].to_vec()), Tuple::from_iter(key[group..].to_vec()))
+        };
+        let own = key(record);
+        let others = self.records.iter().filter(|other| other.record_type == "Item").map(key);
+        let mut less: Vec<_> = others.filter(|(group, score)| *group == own.0 && *score < own.1).collect();
+        less.sort();
+        less.dedup();
+        (less.len() as i64).into_value()
+    }
+
+    /// The keys of an expression, in order.
+    pub fn keys(
+        &self,
+        expression: &KeyExpression,
+        fields: Option<&Fields>,
+        record: &Record,
+    ) -> Vec<Vec<Value>> {
+        let one = |value| vec![vec![value]];
+        match expression {
+            KeyExpression::Empty => vec![Vec::new()],
+            KeyExpression::Version => one(record.version.clone().into_value()),
+            KeyExpression::RecordType => one((self.type_key)(record.record_type)),
+            KeyExpression::Literal(value) => one(value.clone()),
+            KeyExpression::Group { whole, .. } => self.keys(whole, fields, record),
+            KeyExpression::Concat(parts) => parts.iter().fold(vec![Vec::new()], |keys, part| {
+                let rest = self.keys(part, fields, record);
+                keys.iter().flat_map(|key| rest.iter().map(|more| [&key[..], more].concat())).collect()
+            }),
+            KeyExpression::Function { name, arguments } => {
+                assert_eq!(name, "lower");
+                let lower = |value: &Value| match value {
+                    Element::String(text) => text.to_lowercase().into_value(),
+                    other => other.clone(),
+                };
+                self.keys(arguments, fields, record).iter().map(|key| vec![lower(&key[0])]).collect()
+            }
+            KeyExpression::Nest { parent, child } => {
+                match (fields.and_then(|all| all.get(&*parent.name)), parent.fan) {
+                    (Some(Slot::Part(inner)), FanType::None) => self.keys(child, Some(inner), record),
+                    (Some(Slot::Parts(all)), FanType::FanOut) => {
+                        all.iter().flat_map(|inner| self.keys(child, Some(inner), record)).collect()
+                    }
+                    (None, FanType::None) => self.keys(child, None, record),
+                    _ => Vec::new(),
+                }
+            }
+            KeyExpression::Field(field) => match (fields.and_then(|all| all.get(&*field.name)), field.fan) {
+                _ if field.name == "id" => one(record.id.into_value()),
+                (Some(Slot::One(value)), _) => one(value.clone()),
+                (Some(Slot::Many(all)), FanType::FanOut) => {
+                    all.iter().map(|value| vec![value.clone()]).collect()
+                }
+                (Some(Slot::Many(all)), _) if !all.is_empty() => one(Element::Tuple(all.clone())),
+                (_, FanType::FanOut) => Vec::new(),
+                (None, FanType::None) if field.null == NullStandin::NotNull && fields.is_some() => {
+                    one(default_of(&field.name))
+                }
+                _ => one(Element::Nil),
+            },
+        }
+    }
+}
+
+impl Record {
+    /// As a message of its type.
+    pub fn message(&self, descriptor: &MessageDescriptor) -> DynamicMessage {
+        let mut message = part(descriptor, &self.fields, self.record_type);
+        message.set_field_by_name("id", ProtoValue::I64(self.id));
+        message
+    }
+}
+
+fn part(descriptor: &MessageDescriptor, fields: &Fields, of: &str) -> DynamicMessage {
+    let mut message = DynamicMessage::new(descriptor.clone());
+    for (name, slot) in fields {
+        let field = descriptor.get_field_by_name(name).expect("a field of the schema");
+        let kind = |name: &str| match of {
+            "Part" => super::schema::PART.iter().find(|field| field.name == name),
+            of => fields_of(of).iter().find(|field| field.name == name),
+        };
+        let kind = kind(name).expect("a field of the model").kind;
+        let scalar = |value: &Value| proto_value(value, kind, &field);
+        let inner = |fields: &Fields| {
+            let of = field.kind().as_message().expect("a message").clone();
+            ProtoValue::Message(part(&of, fields, "Part"))
+        };
+        let value = match slot {
+            Slot::One(value) => scalar(value),
+            Slot::Many(values) => ProtoValue::List(values.iter().map(scalar).collect()),
+            Slot::Part(fields) => inner(fields),
+            Slot::Parts(all) => ProtoValue::List(all.iter().map(inner).collect()),
+        };
+        message.set_field(&field, value);
+    }
+    message
+}
+
+fn proto_value(value: &Value, kind: Kind, field: &prost_reflect::FieldDescriptor) -> ProtoValue {
+    match (value, kind) {
+        (Element::Int(number), Kind::Enum) => ProtoValue::EnumNumber(*number as i32),
+        (Element::Int(number), _) if field.name() == "big" => ProtoValue::I64(*number),
+        (Element::Int(number), _) => ProtoValue::I32(*number as i32),
+        (Element::Bool(value), _) => ProtoValue::Bool(*value),
+        (Element::String(text), _) => ProtoValue::String(text.clone().into_owned()),
+        (Element::Bytes(bytes), _) => ProtoValue::Bytes(bytes.to_vec().into()),
+        (Element::Float(number), _) => ProtoValue::F32(*number),
+        (Element::Double(number), _) => ProtoValue::F64(*number),
+        (other, _) => panic!("{other:?} is in no record"),
+    }
+}

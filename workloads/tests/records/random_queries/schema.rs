@@ -1,0 +1,172 @@
+//! The schemas of random queries: the same fields, with and without presence, under three kinds of primary keys; and every
+//! kind of index over them.
+
+use shaketable_record::{
+    expression::{KeyExpression, concat, field, function},
+    metadata::{Index, RecordMetaData, compile, index_types},
+};
+use std::sync::Arc;
+
+/// The type of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Int,
+    Enum,
+    Bool,
+    Text,
+    Bytes,
+    Double,
+    Float,
+    /// A message `Part`.
+    Part,
+}
+
+/// A field of a record, or of a part of one.
+#[derive(Clone, Copy, Debug)]
+pub struct FieldOf {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub repeated: bool,
+}
+
+const fn one(name: &'static str, kind: Kind) -> FieldOf {
+    FieldOf { name, kind, repeated: false }
+}
+
+const fn many(name: &'static str, kind: Kind) -> FieldOf {
+    FieldOf { name, kind, repeated: true }
+}
+
+/// The fields of an `Item`, without its number.
+pub const ITEM: &[FieldOf] = &[
+    one("num", Kind::Int),
+    one("big", Kind::Int),
+    one("name", Kind::Text),
+    one("flag", Kind::Bool),
+    one("kind", Kind::Enum),
+    one("blob", Kind::Bytes),
+    one("score", Kind::Double),
+    one("ratio", Kind::Float),
+    many("tags", Kind::Text),
+    many("nums", Kind::Int),
+    one("inner", Kind::Part),
+    many("parts", Kind::Part),
+];
+
+/// The fields of an `Other`, without its number.
+pub const OTHER: &[FieldOf] = &[one("num", Kind::Int), one("name", Kind::Text)];
+
+/// The fields of a `Part`.
+pub const PART: &[FieldOf] = &[one("a", Kind::Int), one("s", Kind::Text), many("reps", Kind::Int)];
+
+/// The fields of all types.
+pub const COMMON: &[FieldOf] = OTHER;
+
+/// The fields of a record type.
+pub fn fields_of(record_type: &str) -> &'static [FieldOf] {
+    if record_type == "Item" { ITEM } else { OTHER }
+}
+
+/// How records are described and where they are stored.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    pub meta_data: Arc<RecordMetaData>,
+    /// Whether a field that has its type's default value is present.
+    pub presence: bool,
+}
+
+/// All schemas.
+pub fn schemas() -> Vec<Schema> {
+    let id = || KeyExpression::from(field("id"));
+    vec![
+        schema("proto2", id()),
+        schema("proto3", concat([KeyExpression::RecordType, id()])),
+        schema("proto2", concat(["name", "id"])),
+        schema("proto3", concat(["num", "id"])),
+    ]
+}
+
+fn schema(syntax: &str, primary_key: KeyExpression) -> Schema {
+    let presence = syntax == "proto2";
+    let optional = if presence { "optional " } else { "" };
+    let text = format!(
+        r#"
+        syntax = "{syntax}";
+        enum Color {{ RED = 0; GREEN = 1; BLUE = 2; }}
+        message Part {{ {optional}int32 a = 1; {optional}string s = 2; repeated int32 reps = 3; }}
+        message Item {{
+            {optional}int64 id = 1;
+            {optional}int32 num = 2;
+            {optional}sint64 big = 3;
+            {optional}string name = 4;
+            {optional}bool flag = 5;
+            {optional}Color kind = 6;
+            {optional}bytes blob = 7;
+            {optional}double score = 8;
+            {optional}float ratio = 9;
+            repeated string tags = 10;
+            repeated sfixed32 nums = 11;
+            optional Part inner = 12;
+            repeated Part parts = 13;
+        }}
+        message Other {{ {optional}int64 id = 1; {optional}int32 num = 2; {optional}string name = 3; }}
+        message RecordTypeUnion {{ optional Item _Item = 1; optional Other _Other = 2; }}
+        "#
+    );
+    let mut builder = RecordMetaData::builder();
+    builder.set_records(&compile(&text).expect("the schema")).expect("the records");
+    builder.set_store_record_versions(true).expect("versions");
+    for name in ["Item", "Other"] {
+        builder.record_type(name).expect("a type").set_primary_key(primary_key.clone());
+    }
+    for (types, index) in indexes() {
+        let added = match types {
+            Some(types) => builder.add_multi_type_index(types.iter().copied(), index),
+            None => builder.add_index(None, index),
+        };
+        added.expect("an index");
+    }
+    Schema { meta_data: Arc::new(builder.build().expect("the meta-data")), presence }
+}
+
+/// Every kind of index, with the types of its records.
+fn indexes() -> Vec<(Option<&'static [&'static str]>, Index)> {
+    const ITEM: Option<&[&str]> = Some(&["Item"]);
+    const BOTH: Option<&[&str]> = Some(&["Item", "Other"]);
+    let one = |name: &str| KeyExpression::from(field(name));
+    let tags = || KeyExpression::from(field("tags").fan_out());
+    let parts = || field("parts").fan_out();
+    let inner = |child: KeyExpression| field("inner").nest(child);
+    let ranked = |name: &str, expression: KeyExpression| Index::new(name, expression).kind(index_types::RANK);
+    let versioned = |name: &str, columns: Vec<KeyExpression>| {
+        Index::new(name, concat(columns)).kind(index_types::VERSION)
+    };
+    vec![
+        (ITEM, Index::new("num", one("num"))),
+        (ITEM, Index::new("num_or_zero", field("num").not_null())),
+        (ITEM, Index::new("big", one("big"))),
+        (BOTH, Index::new("name", one("name"))),
+        (ITEM, Index::new("flag_num", concat(["flag", "num"]))),
+        (ITEM, Index::new("kind_name_num", concat(["kind", "name", "num"]))),
+        (ITEM, Index::new("blob", one("blob"))),
+        (ITEM, Index::new("score", one("score"))),
+        (ITEM, Index::new("ratio", one("ratio"))),
+        (ITEM, Index::new("tags", tags())),
+        (ITEM, Index::new("nums", field("nums").fan_out())),
+        (ITEM, Index::new("num_tags", concat([one("num"), tags()]))),
+        (ITEM, Index::new("tags_num", concat([tags(), one("num")]))),
+        (ITEM, Index::new("all_tags", field("tags").concatenate())),
+        (ITEM, Index::new("inner", inner(concat(["a", "s"])))),
+        (ITEM, Index::new("inner_reps", inner(field("reps").fan_out().into()))),
+        (ITEM, Index::new("parts", parts().nest(concat(["a", "s"])))),
+        (ITEM, Index::new("parts_apart", concat([parts().nest("a"), parts().nest("s")]))),
+        (ITEM, Index::new("parts_reps", parts().nest(field("reps").fan_out()))),
+        (ITEM, Index::new("lower_name", function("lower", "name"))),
+        (BOTH, Index::new("name_num", concat(["name", "num"]))),
+        (None, Index::new("num_of_all", one("num"))),
+        (None, versioned("version", vec![KeyExpression::Version])),
+        (ITEM, versioned("num_version", vec![one("num"), KeyExpression::Version])),
+        (ITEM, ranked("rank", one("big"))),
+        (ITEM, ranked("rank_by_kind", field("big").group_by("kind"))),
+    ]
+}

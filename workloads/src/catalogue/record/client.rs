@@ -1,0 +1,271 @@
+//! How calls are performed.
+
+use super::{
+    Ending, Records,
+    custom::registry,
+    indexes::{Definition, Kind},
+    layout,
+    model::own_version,
+    operations::{Answer, Check, End, Op, Paging, Span, Told, hash, listed},
+    schema::{ItemRow, NoteRow, Record, tuple},
+};
+use foundationdb_tuple::Element;
+use prost_reflect::DynamicMessage;
+use shaketable_layers::{
+    always,
+    tx::{
+        Env,
+        Isolation::{Serializable, Snapshot},
+        Transaction,
+    },
+};
+use shaketable_record::{
+    cursor::{BoxCursor, Continuation, CursorExt, Endpoint, Limits, Spent, TupleRange},
+    error::Error,
+    index::{IndexScan, Registry},
+    store::{RebuildPolicy, RecordContext, RecordStore, RecordStoreBuilder, SaveVersion, StoredRecord},
+    value::Tuple,
+    version::RecordVersion,
+};
+use std::{future::Future, time::Duration};
+
+/// The stores of a run, of the first and of the later meta-data.
+pub(super) type Stores<T> = [RecordStoreBuilder<T>; 2];
+
+/// More records than a run has: indexes are built where the store is opened.
+const MOST_RECORDS: usize = 1_000;
+
+impl Records {
+    pub(super) fn stores<T: Transaction>(&self) -> Stores<T> {
+        self.stores_with(&registry())
+    }
+
+    /// The stores with other maintainers.
+    pub(super) fn stores_with<T: Transaction>(&self, registry: &Registry<T>) -> Stores<T> {
+        self.schema.meta_data().map(|meta_data| {
+            let stores = RecordStore::builder(layout::store(), meta_data)
+                .registry(registry.clone())
+                .rebuild(RebuildPolicy::Inline(MOST_RECORDS));
+            match self.user {
+                Some(version) => stores.user_version(version),
+                None => stores,
+            }
+        })
+    }
+
+    /// Ends a context within a transaction that somebody else commits, in one of the three ways.
+    pub(super) fn end<T: Transaction>(&self, context: RecordContext<T>) -> Result<(), Error> {
+        match self.ending {
+            Ending::Flush => context.flush(),
+            Ending::Close => {
+                context.close();
+                Ok(())
+            }
+            Ending::Drop => Ok(()),
+        }
+    }
+}
+
+/// Opens the store: with the later meta-data if somebody has done so before.
+pub(super) fn open<'a, T: Transaction>(
+    stores: &'a Stores<T>,
+    context: &'a RecordContext<T>,
+    op: &'a Op,
+) -> impl Future<Output = Result<RecordStore<T>, Error>> + Send + 'a {
+    async move {
+        let [first, later] = stores;
+        let opened = match op {
+            op if op.is_read_only() => first.open(context).await,
+            Op::Upgrade => return later.create_or_open(context).await,
+            _ => first.create_or_open(context).await,
+        };
+        match opened {
+            Err(Error::StaleMetaData { .. }) => later.open(context).await,
+            opened => opened,
+        }
+    }
+}
+
+/// Performs one call on the store.
+pub(super) fn perform<'a, T: Transaction>(
+    config: &'a Records,
+    store: &'a RecordStore<T>,
+    env: &'a Env,
+    op: &'a Op,
+) -> impl Future<Output = Result<Answer, Error>> + Send + 'a {
+    async move {
+        let key = |target| tuple(&config.primary_key(target));
+        Ok(match op {
+            Op::Save(record, check) => {
+                let saved = save(config, store, record, *check, SaveVersion::Next).await?;
+                Answer::Record(told(&saved))
+            }
+            Op::SaveAs(record, own) => {
+                let version = SaveVersion::Own(RecordVersion::from_bytes(own_version(*own)));
+                Answer::Record(told(&save(config, store, record, Check::Any, version).await?))
+            }
+            Op::Delete(target) => Answer::Found(store.delete_record(&key(target)).await?),
+            Op::DeleteWhere(target, columns) => {
+                store.delete_where(&key(target).split_at(*columns).0).await?;
+                Answer::Done
+            }
+            Op::DeleteAll => {
+                store.delete_all_records()?;
+                Answer::Done
+            }
+            Op::Load(target, true) => {
+                Answer::Record(store.load_record_at(&key(target), Snapshot).await?.as_ref().and_then(told))
+            }
+            Op::Load(target, false) => {
+                Answer::Record(store.load_record(&key(target)).await?.as_ref().and_then(told))
+            }
+            Op::Exists(target, snapshot) => {
+                let isolation = if *snapshot { Snapshot } else { Serializable };
+                Answer::Found(store.record_exists(&key(target), isolation).await?)
+            }
+            Op::Version(target) => {
+                let version = store.load_record_version(&key(target)).await?;
+                Answer::Version(version.map(|version| *version.as_bytes()))
+            }
+            Op::Scan(span) => {
+                let range = range(&span.low, &span.high, |target| config.primary_key(target));
+                let scan = |from, spent: &Spent| store.scan_records(range.clone(), span.reverse, from, spent);
+                listed(pages(span, env, scan).await?.iter().map(told))
+            }
+            Op::ScanIndex(name, span) => listed(entries(config, store, name, span, env).await?),
+            Op::States => {
+                let mut states = Vec::new();
+                for index in store.meta_data().indexes() {
+                    states.push((&*index.name, !store.is_readable(&index.name)?));
+                }
+                listed(states)
+            }
+            Op::Disable(name) => {
+                store.mark_index_disabled(name)?;
+                Answer::Done
+            }
+            Op::Upgrade => {
+                Answer::Opened(store.previous_versions().map(|before| (before.meta_data, before.user)))
+            }
+        })
+    }
+}
+
+/// Saves a record, as a message with or without a descriptor.
+pub(super) async fn save<T: Transaction>(
+    config: &Records,
+    store: &RecordStore<T>,
+    record: &Record,
+    check: Check,
+    version: SaveVersion,
+) -> Result<StoredRecord, Error> {
+    let (name, existence) = (record.type_name(), check.existence());
+    if !config.dynamic {
+        return match record.type_key() {
+            1 => store.save_message(name, &record.item(), existence, version).await,
+            _ => store.save_message(name, &record.note(), existence, version).await,
+        };
+    }
+    let unknown = || Error::UnknownType(name.into());
+    let record_type = store.meta_data().record_type(name).ok_or_else(unknown)?;
+    let mut message = DynamicMessage::new(record_type.message.clone());
+    let filled = match record_type.name == "Item" {
+        true => message.transcode_from(&record.item()),
+        false => message.transcode_from(&record.note()),
+    };
+    filled.map_err(|error| Error::Message { record_type: name.into(), reason: error.to_string() })?;
+    match (check, version) {
+        (Check::Any, SaveVersion::Next) => store.save_record(&message).await,
+        (Check::Absent, SaveVersion::Next) => store.insert_record(&message).await,
+        (Check::Update, SaveVersion::Next) => store.update_record(&message).await,
+        (_, version) => store.save_record_with(&message, existence, version).await,
+    }
+}
+
+/// The plain record in one that was saved or loaded.
+pub(super) fn plain(stored: &StoredRecord) -> Option<Record> {
+    match &*stored.record_type.name {
+        "Item" => Record::of_item(stored.transcode::<ItemRow>().ok()?),
+        _ => Record::of_note(stored.transcode::<NoteRow>().ok()?),
+    }
+}
+
+/// A record as answers contain it; `None` if it is none of the workload's.
+fn told(stored: &StoredRecord) -> Option<Told> {
+    Some(Told {
+        primary_key: stored.primary_key.pack(),
+        of: stored.record_type.name.clone(),
+        hash: hash(&plain(stored)?),
+        version: stored.version.as_ref().map(|version| *version.as_bytes()),
+        size: (stored.rows, stored.key_bytes, stored.value_bytes),
+    })
+}
+
+/// The range of a span.
+fn range<L>(low: &End<L>, high: &End<L>, columns: impl Fn(&L) -> Vec<Element<'static>>) -> TupleRange {
+    let end = |end: &End<L>| match end.columns(&columns) {
+        End::Open => Endpoint::Open,
+        End::Inclusive(columns, _) => Endpoint::Inclusive(tuple(&columns)),
+        End::Exclusive(columns, _) => Endpoint::Exclusive(tuple(&columns)),
+    };
+    TupleRange::between(end(low), end(high))
+}
+
+/// The rows of a scan, each as the packed key, primary key and value.
+async fn entries<T: Transaction>(
+    config: &Records,
+    store: &RecordStore<T>,
+    name: &str,
+    span: &Span<Box<Record>>,
+    env: &Env,
+) -> Result<Vec<(Vec<u8>, Vec<u8>, Vec<u8>)>, Error> {
+    let index = config.definitions().into_iter().find(|index| index.name == name);
+    let index = index.ok_or_else(|| Error::UnknownIndex(name.into()))?;
+    let range = range(&span.low, &span.high, |like| config.bound(&index, like));
+    let by = by(&index);
+    let scan = |from, spent: &Spent| store.scan_index(name, by, range.clone(), span.reverse, from, spent);
+    let found = pages(span, env, scan).await?;
+    let pack = |tuple: &Tuple| tuple.pack();
+    Ok(found.iter().map(|entry| (pack(&entry.key), pack(&entry.primary_key), pack(&entry.value))).collect())
+}
+
+fn by(index: &Definition) -> IndexScan {
+    match index.kind {
+        Kind::Value | Kind::Version | Kind::Backwards => IndexScan::ByValue,
+        _ => IndexScan::ByGroup,
+    }
+}
+
+/// The rows of a scan, page after page, each of which begins with the bytes of the continuation of the one before.
+async fn pages<L, R: Send + 'static>(
+    span: &Span<L>,
+    env: &Env,
+    scan: impl Fn(Continuation, &Spent) -> Result<BoxCursor<R>, Error>,
+) -> Result<Vec<R>, Error> {
+    let (mut all, mut from) = (Vec::new(), Continuation::Start);
+    let none = Limits::default();
+    let limits = match span.paging {
+        Paging::All => none,
+        Paging::Rows(rows) => Limits::rows(rows),
+        Paging::Scanned(scanned) => Limits { scanned: Some(scanned), ..none },
+        Paging::Bytes(bytes) => Limits { bytes: Some(bytes), ..none },
+        Paging::Micros(micros) => Limits { time: Some((Duration::from_micros(micros), env.clone())), ..none },
+    };
+    loop {
+        let spent = Spent::new(limits.clone());
+        let cursor = scan(from.clone(), &spent)?.limited(&spent, from);
+        let page = cursor.to_list().await?;
+        let most = match span.paging {
+            Paging::Rows(most) | Paging::Scanned(most) => most,
+            _ => usize::MAX,
+        };
+        always!(page.rows.len() <= most, "a page of {} rows where {most} are allowed", page.rows.len());
+        let (is_empty, next) = (page.rows.is_empty(), page.continuation.to_bytes());
+        always!(!is_empty || next.is_none(), "a page without rows is not the last one");
+        all.extend(page.rows);
+        match next {
+            Some(bytes) if !is_empty => from = Continuation::from_bytes(bytes),
+            _ => return Ok(all),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The rows of a record store, decoded and encoded here independently of the layer: see the table in the layer's
+//! `store/keyspace.rs`.
+
+use super::schema::{Record, Schema, packed};
+use foundationdb_tuple::{Element, Subspace, Versionstamp};
+use prost::Message;
+
+/// The parts of a store.
+pub(super) const HEADER: i64 = 0;
+pub(super) const RECORDS: i64 = 1;
+pub(super) const INDEXES: i64 = 2;
+pub(super) const STATES: i64 = 5;
+
+/// The number of a disabled index's state.
+pub(super) const DISABLED: i64 = 2;
+
+/// The bytes in each row of a split record.
+const PART: usize = 100_000;
+
+/// Where the store is.
+pub(super) fn store() -> Subspace {
+    Subspace::from("record")
+}
+
+/// One part of the store.
+pub(super) fn part(number: i64) -> Subspace {
+    store().subspace(&(number,))
+}
+
+/// The entries of the index with this number.
+pub(super) fn index(number: i64) -> Subspace {
+    store().subspace(&(INDEXES, number))
+}
+
+/// The store's header.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Header {
+    #[prost(int32, optional, tag = "1")]
+    pub format: Option<i32>,
+    #[prost(int32, optional, tag = "2")]
+    pub meta_data: Option<i32>,
+    #[prost(int32, optional, tag = "3")]
+    pub user: Option<i32>,
+}
+
+/// The key of one of a record's rows, by its primary key.
+pub(super) fn row_key(primary_key: &[Element<'static>], last: i64) -> Vec<u8> {
+    let key = [primary_key, &[Element::Int(last)]].concat();
+    [part(RECORDS).bytes(), &packed(&key)].concat()
+}
+
+/// The rows of a record.
+pub(super) fn rows(schema: &Schema, record: &Record, version: Option<&[u8; 12]>) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let (primary_key, bytes) = (schema.primary_key(record), record.stored());
+    let key = |last| row_key(&primary_key, last);
+    let stamp = version.map(|version| {
+        let stamp = Element::Versionstamp(Versionstamp::from(*version));
+        (key(-1), packed(&[stamp]))
+    });
+    let parts: Vec<_> = match bytes.len() > PART {
+        true => (1..).zip(bytes.chunks(PART)).map(|(last, part)| (key(last), part.to_vec())).collect(),
+        false => vec![(key(0), bytes)],
+    };
+    stamp.into_iter().chain(parts).collect()
+}

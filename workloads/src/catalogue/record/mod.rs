@@ -1,0 +1,243 @@
+//! `record`: records of two types in one store of the Record Layer, with indexes of all kinds but ranks.
+//!
+//! Clients save, insert, update and delete records whose primary keys they share: a record replaces one of the other type,
+//! unless primary keys begin with the type. Records are deleted one by one, by the first columns of their primary keys, and
+//! all at once; a few are so large that they take several rows. They are loaded, and listed by their primary keys and
+//! by each index, in pages of any size. Indexes are disabled, and the store is opened with later meta-data, which
+//! removes one index and adds another. The keys of unique indexes have nulls, and some nulls are compared and others
+//! not.
+//!
+//! Several calls are done in one transaction, some in one record context, others each in its own, and with an operation
+//! record. At every version each index must be the projection of the records, computed here from plain records; the
+//! unique indexes must be unique; the header and the states of indexes must be what they should be; and there must be no
+//! other row. The version of a record must be the versionstamp of its last write.
+
+mod client;
+mod custom;
+mod indexes;
+mod layout;
+mod model;
+mod operations;
+mod schema;
+mod stored;
+
+pub use model::{Kept, Model, State};
+pub use operations::{Answer, Check, End, Listed, Op, Paging, Span, Target, Told};
+pub use schema::{Body, Mistake, Of, Part, Place, Record, Schema};
+
+use crate::{beside, catalogue::shared};
+use bytes::Bytes;
+use client::{Stores, open, perform};
+use indexes::{Definition, definitions};
+use proptest::prelude::*;
+use serde::{Deserialize, Serialize};
+use shaketable::{
+    specimen::{self, At, Recorded, Specimen},
+    workload::Outcome,
+};
+use shaketable_layers::{
+    once::Session,
+    tx::{self, Database, Env, Isolation, Transaction},
+};
+use shaketable_record::{error::Error, store::RecordContext};
+use shaketable_sim::seed::Stream;
+use std::{fmt::Debug, future::Future};
+
+/// How a context ends within a transaction that somebody else commits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ending {
+    /// It gives its entries to the transaction.
+    Flush,
+    /// It is closed.
+    Close,
+    /// It is dropped.
+    Drop,
+}
+
+/// The drawn configuration of a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Records {
+    schema: Schema,
+    /// The version of the application, in the store's header.
+    user: Option<i32>,
+    /// Whether there is a store from the beginning.
+    created: bool,
+    /// How many shelves, numbers on them and skus are used.
+    shelves: usize,
+    ids: usize,
+    skus: usize,
+    /// Whether some records take several rows.
+    large: bool,
+    /// Whether indexes are disabled, and whether the store is opened with later meta-data.
+    disables: bool,
+    upgrades: bool,
+    /// Whether records are saved as messages with a descriptor.
+    dynamic: bool,
+    /// Whether the calls of a transaction are done in one context, and whether each of them opens the store again there.
+    shares: bool,
+    reopens: bool,
+    ending: Ending,
+    /// The weights of saves, deletions, looks and scans.
+    mix: [u32; 4],
+}
+
+impl Records {
+    fn definitions(&self) -> Vec<Definition> {
+        definitions(&self.schema)
+    }
+
+    /// The keys of rows beside the store.
+    fn beside(&self) -> Vec<Vec<u8>> {
+        // The first one is in the subspace, where a new store refuses to be created.
+        beside::of(layout::store().bytes()).split_off(1)
+    }
+
+    /// Whether the calls of a transaction need one context: the versions that another context has given cannot be read.
+    fn shares(&self, ops: &[Op]) -> bool {
+        self.shares || self.schema.versions && ops.len() > 1
+    }
+}
+
+/// Performs the calls of a transaction in one context.
+fn shared<'a, T: Transaction>(
+    config: &'a Records,
+    stores: &'a Stores<T>,
+    tx: T,
+    env: &'a Env,
+    ops: &'a [Op],
+) -> impl Future<Output = Result<Vec<Answer>, Error>> + Send + 'a {
+    async move {
+        let context = RecordContext::within(tx.clone());
+        let mut answers = Vec::with_capacity(ops.len());
+        for op in ops {
+            let store = open(stores, &context, op).await?;
+            answers.push(Box::pin(perform(config, &store, env, op)).await?);
+        }
+        config.end(context)?;
+        shared::fits(&tx, &ops).await?;
+        Ok(answers)
+    }
+}
+
+impl Specimen for Records {
+    type Op = Op;
+    type Answer = Answer;
+    type Error = Error;
+    type Model = Model;
+
+    const NAME: &'static str = "record";
+    const ABOUT: &'static str = "records of two types in one store: every index is the projection of the records, and unique ones are unique";
+
+    fn draw(rng: &mut Stream, _: Option<&str>) -> Records {
+        let typed = rng.chance(0.3);
+        let versions = rng.chance(0.5);
+        Records {
+            schema: Schema {
+                typed,
+                prefix: rng.range(0..if typed { 3 } else { 2 }) as usize,
+                versions,
+                splits: rng.chance(0.9),
+                mistake: None,
+            },
+            user: *rng.pick(&[None, Some(0), Some(300)]),
+            created: rng.chance(0.8),
+            shelves: rng.range(1..5) as usize,
+            ids: rng.range(1..5) as usize,
+            skus: rng.range(1..6) as usize,
+            large: rng.chance(0.3),
+            disables: rng.chance(0.2),
+            upgrades: rng.chance(0.3),
+            dynamic: rng.chance(0.5),
+            shares: rng.chance(0.5),
+            reopens: rng.chance(0.5),
+            ending: *rng.pick(&[Ending::Flush, Ending::Close, Ending::Drop]),
+            mix: [rng.range(2..8), rng.range(1..4), rng.range(1..5), rng.range(1..5)].map(|w| w as u32),
+        }
+    }
+
+    fn keys(&self) -> Vec<Bytes> {
+        let parts = [layout::RECORDS, layout::INDEXES].map(|number| layout::part(number).into_bytes());
+        let indexes = self.definitions().into_iter().map(|index| layout::index(index.number).into_bytes());
+        parts.into_iter().chain(indexes).map(Bytes::from).collect()
+    }
+
+    fn operation(&self, _: usize) -> BoxedStrategy<Op> {
+        self.drawn()
+    }
+
+    fn is_read_only(op: &Op) -> bool {
+        op.is_read_only()
+    }
+
+    async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
+        beside::plant(db, &self.beside()).await?;
+        if !self.created {
+            return Ok(());
+        }
+        let [first, _] = &self.stores::<D::Transaction>();
+        let created = db.run(|tx, _| async move { first.create(&RecordContext::within(tx)).await.map(drop) });
+        created.await.map_err(|e| match e.error {
+            Error::Fdb(error) => error,
+            _ => tx::Error::INTERNAL_ERROR,
+        })
+    }
+
+    async fn perform<T: Transaction>(
+        &self,
+        tx: &T,
+        env: &Env,
+        op: &Op,
+        _: Isolation,
+    ) -> Result<Answer, Error> {
+        let stores = self.stores::<T>();
+        let mut answers = shared(self, &stores, tx.clone(), env, std::slice::from_ref(op)).await?;
+        Ok(answers.swap_remove(0))
+    }
+
+    async fn apply_planted<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        ops: &[Op],
+    ) -> Option<Outcome<specimen::Answer<Answer>>> {
+        if !self.shares(ops) {
+            return None;
+        }
+        let (db, stores) = (session.database().clone(), &self.stores::<D::Transaction>());
+        let env = db.env();
+        if ops.iter().all(Op::is_read_only) {
+            let run = db.run(|tx, _| async move { shared(self, stores, tx, env, ops).await });
+            return Some(specimen::ran(run.await));
+        }
+        if self.reopens || ops.contains(&Op::Upgrade) {
+            let run =
+                session.apply(|tx| async move { shared(self, stores, tx, env, ops).await.map(Recorded) });
+            return Some(specimen::told(run.await));
+        }
+        let [first, later] = stores;
+        let body = |store| async move {
+            let mut answers = Vec::with_capacity(ops.len());
+            for op in ops {
+                answers.push(Box::pin(perform(self, &store, env, op)).await?);
+            }
+            Ok(Recorded(answers))
+        };
+        Some(specimen::told(match first.run(session, body).await {
+            shaketable_layers::once::Outcome::Refused(Error::StaleMetaData { .. }) => {
+                later.run(session, body).await
+            }
+            outcome => outcome,
+        }))
+    }
+
+    fn model(&self) -> Model {
+        Model::new(State { created: self.created, ..State::default() })
+    }
+
+    fn replay(&self, model: &mut Model, op: &Op, at: &At) -> Result<Answer, Error> {
+        self.replayed(model, op, at)
+    }
+
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
+        self.read(tx).await
+    }
+}

@@ -1,0 +1,457 @@
+//! The records of the workload as plain data, how they are stored, and the meta-data of the layer for them.
+
+use super::indexes::{Definition, Kind, definitions};
+use foundationdb_tuple::{Element, pack};
+use parking_lot::Mutex;
+use prost::Message;
+use prost_reflect::FileDescriptor;
+use serde::{Deserialize, Serialize};
+use shaketable_record::{
+    expression::{KeyExpression, NullStandin, concat, field, literal},
+    index::aggregate::CLEAR_WHEN_ZERO,
+    metadata::{Index, RecordMetaData, RecordMetaDataBuilder, compile, index_types},
+    value::Tuple,
+};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, LazyLock},
+};
+
+/// The records as a `.proto` file.
+const RECORDS: &str = r#"
+syntax = "proto2";
+enum Color { RED = 0; GREEN = 7; BLUE = 300; }
+message Part { optional string kind = 1; optional int32 size = 2; }
+message Item {
+    optional string shelf = 1;
+    optional int64 id = 2;
+    optional string sku = 3;
+    optional string owner = 4;
+    optional int32 slot = 5;
+    repeated string tags = 6;
+    repeated Part parts = 7;
+    optional int64 rank = 8;
+    optional bytes body = 9;
+}
+message Note {
+    optional string shelf = 1;
+    optional int64 id = 2;
+    optional string sku = 3;
+    optional int32 rank = 4;
+    optional bool flag = 5;
+    optional Color color = 6;
+    optional bytes code = 7;
+    repeated string tags = 8;
+    optional bytes body = 9;
+}
+message RecordTypeUnion { optional Item _Item = 1; optional Note _Note = 2; }
+"#;
+
+/// The numbers of the colors.
+pub(super) const COLORS: [i32; 3] = [0, 7, 300];
+
+/// The type of the index that the workload maintains itself.
+pub(super) const BACKWARDS: &str = "backwards";
+
+/// A part of an item.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Message, Serialize, Deserialize)]
+pub struct Part {
+    /// Its kind.
+    #[prost(string, optional, tag = "1")]
+    pub kind: Option<String>,
+    /// Its size.
+    #[prost(int32, optional, tag = "2")]
+    pub size: Option<i32>,
+}
+
+/// An item as it is stored.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ItemRow {
+    #[prost(string, optional, tag = "1")]
+    shelf: Option<String>,
+    #[prost(int64, optional, tag = "2")]
+    id: Option<i64>,
+    #[prost(string, optional, tag = "3")]
+    sku: Option<String>,
+    #[prost(string, optional, tag = "4")]
+    owner: Option<String>,
+    #[prost(int32, optional, tag = "5")]
+    slot: Option<i32>,
+    #[prost(string, repeated, tag = "6")]
+    tags: Vec<String>,
+    #[prost(message, repeated, tag = "7")]
+    parts: Vec<Part>,
+    #[prost(int64, optional, tag = "8")]
+    rank: Option<i64>,
+    #[prost(bytes = "vec", optional, tag = "9")]
+    body: Option<Vec<u8>>,
+}
+
+/// A note as it is stored.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct NoteRow {
+    #[prost(string, optional, tag = "1")]
+    shelf: Option<String>,
+    #[prost(int64, optional, tag = "2")]
+    id: Option<i64>,
+    #[prost(string, optional, tag = "3")]
+    sku: Option<String>,
+    #[prost(int32, optional, tag = "4")]
+    rank: Option<i32>,
+    #[prost(bool, optional, tag = "5")]
+    flag: Option<bool>,
+    #[prost(int32, optional, tag = "6")]
+    color: Option<i32>,
+    #[prost(bytes = "vec", optional, tag = "7")]
+    code: Option<Vec<u8>>,
+    #[prost(string, repeated, tag = "8")]
+    tags: Vec<String>,
+    #[prost(bytes = "vec", optional, tag = "9")]
+    body: Option<Vec<u8>>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct UnionRow {
+    #[prost(message, optional, tag = "1")]
+    item: Option<ItemRow>,
+    #[prost(message, optional, tag = "2")]
+    note: Option<NoteRow>,
+}
+
+/// Where a record is stored: its shelf and its number. Records of both types share these keys, unless the primary key
+/// begins with the type.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Place {
+    /// The shelf.
+    pub shelf: String,
+    /// The number on the shelf.
+    pub id: i64,
+}
+
+/// A body of equal bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Body {
+    /// The byte.
+    pub byte: u8,
+    /// How many there are.
+    pub length: usize,
+}
+
+impl Body {
+    fn bytes(&self) -> Vec<u8> {
+        vec![self.byte; self.length]
+    }
+
+    fn of(bytes: &[u8]) -> Option<Body> {
+        let body = Body { byte: bytes.first().copied().unwrap_or_default(), length: bytes.len() };
+        (body.bytes() == bytes).then_some(body)
+    }
+}
+
+/// A record. The fields that both types have come first.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// Where it is stored.
+    pub place: Place,
+    /// Unique among all records.
+    pub sku: Option<String>,
+    /// Any number of words, each of which it can be found by.
+    pub tags: Vec<String>,
+    /// What is summed up.
+    pub rank: Option<i64>,
+    /// What fills a record.
+    pub body: Option<Body>,
+    /// The fields of its type.
+    pub of: Of,
+}
+
+/// The fields that only one type of records has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Of {
+    /// Of an item.
+    Item {
+        /// With the slot, unique among items.
+        owner: Option<String>,
+        /// With the owner, unique among items, also if there is none.
+        slot: Option<i32>,
+        /// Messages within the record.
+        parts: Vec<Part>,
+    },
+    /// Of a note.
+    Note {
+        /// True or false.
+        flag: Option<bool>,
+        /// An enumeration's number.
+        color: Option<i32>,
+        /// Bytes.
+        code: Option<Vec<u8>>,
+    },
+}
+
+/// In short: long texts are cut.
+impl fmt::Debug for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sku = self.sku.as_ref().map(|sku| (sku.len(), sku.chars().take(12).collect::<String>()));
+        let tags: Vec<_> = self.tags.iter().map(|tag| (tag.len(), tag.get(..8).unwrap_or(tag))).collect();
+        write!(
+            f,
+            "{:?} sku {sku:?} tags {tags:?} rank {:?} body {:?} {:?}",
+            self.place, self.rank, self.body, self.of
+        )
+    }
+}
+
+impl Record {
+    /// The name of its type.
+    pub fn type_name(&self) -> &'static str {
+        match self.of {
+            Of::Item { .. } => "Item",
+            Of::Note { .. } => "Note",
+        }
+    }
+
+    /// The number of its field in the union.
+    pub(super) fn type_key(&self) -> i64 {
+        match self.of {
+            Of::Item { .. } => 1,
+            Of::Note { .. } => 2,
+        }
+    }
+
+    /// The union message with this record, as it is stored.
+    pub(super) fn stored(&self) -> Vec<u8> {
+        let mut union = UnionRow::default();
+        match &self.of {
+            Of::Item { .. } => union.item = Some(self.item()),
+            Of::Note { .. } => union.note = Some(self.note()),
+        }
+        union.encode_to_vec()
+    }
+
+    /// The record in a union message, if it is exactly that record's.
+    pub(super) fn of_stored(bytes: &[u8]) -> Option<Record> {
+        let record = match UnionRow::decode(bytes).ok()? {
+            UnionRow { item: Some(item), note: None } => Record::of_item(item)?,
+            UnionRow { item: None, note: Some(note) } => Record::of_note(note)?,
+            _ => return None,
+        };
+        (record.stored() == bytes).then_some(record)
+    }
+
+    /// This record with a body that makes its stored bytes that many.
+    pub(super) fn sized(mut self, bytes: usize) -> Record {
+        self.body = Some(Body { byte: b's', length: bytes });
+        let over = self.stored().len() - bytes;
+        self.body = Some(Body { byte: b's', length: bytes - over });
+        self
+    }
+
+    /// The message of an item.
+    pub(super) fn item(&self) -> ItemRow {
+        let mut row = ItemRow {
+            shelf: Some(self.place.shelf.clone()),
+            id: Some(self.place.id),
+            sku: self.sku.clone(),
+            tags: self.tags.clone(),
+            rank: self.rank,
+            body: self.body.as_ref().map(Body::bytes),
+            ..ItemRow::default()
+        };
+        if let Of::Item { owner, slot, parts } = &self.of {
+            (row.owner, row.slot, row.parts) = (owner.clone(), *slot, parts.clone());
+        }
+        row
+    }
+
+    /// The message of a note. A rank is one of 32 bits.
+    pub(super) fn note(&self) -> NoteRow {
+        let mut row = NoteRow {
+            shelf: Some(self.place.shelf.clone()),
+            id: Some(self.place.id),
+            sku: self.sku.clone(),
+            tags: self.tags.clone(),
+            rank: self.rank.map(|rank| rank as i32),
+            body: self.body.as_ref().map(Body::bytes),
+            ..NoteRow::default()
+        };
+        if let Of::Note { flag, color, code } = &self.of {
+            (row.flag, row.color, row.code) = (*flag, *color, code.clone());
+        }
+        row
+    }
+
+    pub(super) fn of_item(row: ItemRow) -> Option<Record> {
+        Some(Record {
+            place: Place { shelf: row.shelf?, id: row.id? },
+            sku: row.sku,
+            tags: row.tags,
+            rank: row.rank,
+            body: row.body.map_or(Some(None), |body| Body::of(&body).map(Some))?,
+            of: Of::Item { owner: row.owner, slot: row.slot, parts: row.parts },
+        })
+    }
+
+    pub(super) fn of_note(row: NoteRow) -> Option<Record> {
+        Some(Record {
+            place: Place { shelf: row.shelf?, id: row.id? },
+            sku: row.sku,
+            tags: row.tags,
+            rank: row.rank.map(i64::from),
+            body: row.body.map_or(Some(None), |body| Body::of(&body).map(Some))?,
+            of: Of::Note { flag: row.flag, color: row.color, code: row.code },
+        })
+    }
+}
+
+/// What distinguishes the meta-data of runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Schema {
+    /// Whether the primary key begins with the record's type, so that the types do not share their keys.
+    pub(super) typed: bool,
+    /// With how many columns of the primary key the keys of all indexes begin: records can be deleted by as many.
+    pub(super) prefix: usize,
+    /// Whether records have versions.
+    pub(super) versions: bool,
+    /// Whether a record may take several rows.
+    pub(super) splits: bool,
+    /// A mistake in the meta-data.
+    pub(super) mistake: Option<Mistake>,
+}
+
+/// What is planted in the meta-data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Mistake {
+    /// The primary key begins with a constant instead of the record's type.
+    ConstantType,
+    /// A slot that is absent is like an owner that is absent.
+    NullNotUnique,
+    /// An absent slot is indexed as null.
+    NullForDefault,
+    /// The words of a record are one key.
+    ListForFanOut,
+}
+
+impl Schema {
+    /// The columns of a record's primary key.
+    pub(super) fn primary_key(&self, record: &Record) -> Vec<Element<'static>> {
+        self.key_of(record.type_key(), &record.place)
+    }
+
+    /// The columns of the primary key of a record of this type.
+    pub(super) fn key_of(&self, type_key: i64, place: &Place) -> Vec<Element<'static>> {
+        let place = [Element::String(place.shelf.clone().into()), Element::Int(place.id)];
+        let typed = self.typed.then_some(Element::Int(type_key));
+        typed.into_iter().chain(place).collect()
+    }
+
+    /// The meta-data, and the later one: one index is removed, another one is added.
+    pub(super) fn meta_data(&self) -> [Arc<RecordMetaData>; 2] {
+        static BUILT: Mutex<BTreeMap<Schema, [Arc<RecordMetaData>; 2]>> = Mutex::new(BTreeMap::new());
+        BUILT.lock().entry(*self).or_insert_with(|| self.build()).clone()
+    }
+
+    /// The version of the meta-data, or of the later one.
+    pub(super) fn version(&self, later: bool) -> i32 {
+        self.meta_data()[usize::from(later)].version()
+    }
+
+    fn build(&self) -> [Arc<RecordMetaData>; 2] {
+        static FILE: LazyLock<FileDescriptor> =
+            LazyLock::new(|| compile(RECORDS).expect("the file of records is valid"));
+        let mut builder = RecordMetaData::builder();
+        builder.set_records(&FILE).expect("the records are valid");
+        builder.set_split_long_records(self.splits).expect("a version");
+        builder.set_store_record_versions(self.versions).expect("a version");
+        builder.register_index_type(BACKWARDS);
+        for name in ["Item", "Note"] {
+            let primary_key = concat(self.primary_key_columns());
+            builder.record_type(name).expect("a type").set_primary_key(primary_key);
+        }
+        let all = definitions(self);
+        all.iter().filter(|index| !index.is_later).for_each(|index| self.add(&mut builder, index));
+        let first = builder.build().expect("the meta-data is valid");
+        let mut builder = first.to_builder();
+        for index in all.iter().filter(|index| index.is_removed) {
+            builder.remove_index(index.name).expect("the index was added");
+        }
+        all.iter().filter(|index| index.is_later).for_each(|index| self.add(&mut builder, index));
+        [first.into(), builder.build().expect("the meta-data is valid").into()]
+    }
+
+    fn primary_key_columns(&self) -> Vec<KeyExpression> {
+        let record_type = match self.mistake {
+            Some(Mistake::ConstantType) => literal(1i64),
+            _ => KeyExpression::RecordType,
+        };
+        let typed = self.typed.then_some(record_type);
+        typed.into_iter().chain(["shelf".into(), "id".into()]).collect()
+    }
+
+    fn add(&self, builder: &mut RecordMetaDataBuilder, definition: &Definition) {
+        let prefix = concat(self.primary_key_columns().into_iter().take(self.prefix));
+        let own = self.expression(definition.name);
+        let grouped = match definition.kind {
+            Kind::Count | Kind::CountUpdates => Some(0),
+            Kind::Sum | Kind::MinEver | Kind::MaxEver => Some(1),
+            _ => None,
+        };
+        let whole = concat([prefix, own]);
+        let expression = match grouped {
+            Some(grouped) => whole.group_last(grouped),
+            None => whole,
+        };
+        let mut index = Index::new(definition.name, expression).kind(match definition.kind {
+            Kind::Value => index_types::VALUE,
+            Kind::Version => index_types::VERSION,
+            Kind::Count => index_types::COUNT,
+            Kind::CountUpdates => index_types::COUNT_UPDATES,
+            Kind::Sum => index_types::SUM,
+            Kind::MinEver => index_types::MIN_EVER,
+            Kind::MaxEver => index_types::MAX_EVER,
+            Kind::Backwards => BACKWARDS,
+        });
+        index.unique = definition.unique;
+        if definition.clears_zero {
+            index = index.option(CLEAR_WHEN_ZERO, "true");
+        }
+        let added = match definition.types {
+            ["Item", "Note"] if definition.is_universal => builder.add_index(None, index),
+            types => builder.add_multi_type_index(types.iter().copied(), index),
+        };
+        added.expect("the index is valid");
+    }
+
+    /// The expression of an index, without the columns of the primary key with which it begins.
+    fn expression(&self, name: &str) -> KeyExpression {
+        let nested = concat(["kind", "size"]);
+        let slot_is_null = match self.mistake {
+            Some(Mistake::NullNotUnique) => NullStandin::Null,
+            _ => NullStandin::NullUnique,
+        };
+        match name {
+            "owner_slot" => concat([field("owner"), field("slot").null(slot_is_null)]),
+            "tags" if self.mistake == Some(Mistake::ListForFanOut) => field("tags").concatenate().into(),
+            "tags" | "tag_count" => field("tags").fan_out().into(),
+            "parts" => field("parts").fan_out().nest(nested),
+            "tag_list" => field("tags").concatenate().into(),
+            "code" => concat(["code", "flag", "color"]),
+            "slot" if self.mistake == Some(Mistake::NullForDefault) => field("slot").into(),
+            "slot" => field("slot").not_null().into(),
+            "updates" => field("color").into(),
+            "rank_sum" | "rank_min" | "rank_max" | "rank" => field("rank").into(),
+            "version" => KeyExpression::Version,
+            _ => field("sku").into(),
+        }
+    }
+}
+
+/// A tuple of the layer with these elements.
+pub(super) fn tuple(elements: &[Element<'static>]) -> Tuple {
+    elements.iter().cloned().collect()
+}
+
+/// The packed elements.
+pub(super) fn packed(elements: &[Element<'static>]) -> Vec<u8> {
+    pack(&elements.to_vec())
+}

@@ -2,6 +2,24 @@
 //!
 //! An [`IndexMaintainer`] is called for every record that is saved or deleted, with the record as it was and as it
 //! will be, in the transaction that writes the record. A [`Registry`] has the maintainers by the type of the index.
+//!
+//! # Custom indexes
+//!
+//! An application maintains a type of indexes of its own in three steps:
+//!
+//! 1. It declares the type: [`RecordMetaDataBuilder::register_index_type`]. Meta-data with an index of an unknown type is
+//!    refused.
+//! 2. It implements [`IndexMaintainer`]. Rows that are entries, the index's key followed by the primary key, can be
+//!    scanned with [`IndexAt::scan_entries`].
+//! 3. It registers the maintainer with the [`Registry`] with which the store is opened
+//!    ([`RecordStoreBuilder::registry`]). A store does not open without it.
+//!
+//! The maintainer is then called for every insert, update and delete of a record, by online builds, and by
+//! [`RecordStore::scan_index`]. Queries never use such an index. A maintainer must see to it that all that it reads to
+//! decide what it writes is read serializably, and should say what that conflicts with, as the modules here do.
+//!
+//! [`RecordMetaDataBuilder::register_index_type`]: crate::metadata::RecordMetaDataBuilder::register_index_type
+//! [`RecordStoreBuilder::registry`]: crate::store::RecordStoreBuilder::registry
 
 pub mod aggregate;
 pub mod build;

@@ -22,8 +22,9 @@
 //!
 //! * reads whether its old score has other entries, unless duplicates are counted: it conflicts with saves that give
 //!   another record the same score, or take it from one;
-//! * changes the ranked set of its group: see [`ranked_set`](super::ranked_set) for what that conflicts with.
-//!   Saves of records with other scores rarely conflict.
+//! * changes the ranked set of its group: see [`ranked_set`](super::ranked_set) for what that conflicts with. Saves of
+//!   records with other scores seldom conflict: of 40 that are in flight together, among 200 scores of one group, about
+//!   seven.
 //!
 //! Looking up a rank, a score, or entries by rank conflicts with almost all changes of lesser scores.
 

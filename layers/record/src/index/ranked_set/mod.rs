@@ -21,16 +21,21 @@
 //! therefore conflict only with
 //!
 //! * additions and removals of the same element;
-//! * the removal of the element before it at a level that has a row for that one, and the addition of an element
-//!   between the two that gets a row there: at level 0, for neighbours, and rarely at the others;
-//! * all changes to a part of the set, for one element in sixteen: a row of its own at level 1 splits about sixteen
-//!   elements, at level 2 about 256, and so on, and their counts are read.
+//! * a row at level 1 or above that appears between the element and the one that has the count, or the removal of that
+//!   one. Only one element in sixteen has such a row;
+//! * if the element has such a row itself: all changes to the elements whose counts it splits, about sixteen at level 1,
+//!   256 at level 2 and so on.
 //!
 //! The rows of the empty element are written when the first element is added, and never read again by an addition, so
-//! that additions do not conflict with each other there. Lookups read the rows that lead to the element. A serializable
+//! that additions do not conflict with each other there. Lookups read the rows that lead to the element: a serializable
 //! lookup of a rank conflicts with almost all changes to lesser elements, as it has to.
 
+mod config;
+
+pub use config::{Config, Hash, MAX_LEVELS};
+
 use crate::{error::Error, value::Tuple};
+use config::FAN;
 use foundationdb_tuple::{Element, Subspace};
 use futures::{TryStreamExt, future::try_join_all};
 use shaketable_layers::{
@@ -39,56 +44,6 @@ use shaketable_layers::{
     tx::{ConflictRangeType, Isolation, MutationType, RangeOption, StreamingMode, Transaction, key_after},
 };
 use std::pin::pin;
-
-/// How many elements of a level there are for one element of the next, as a power of two.
-const FAN: u32 = 4;
-
-/// The hash of an element: how many of its low bits are zero decides to which levels the element belongs. Another hash
-/// can be used for a set that has elements: what is there can still be counted and removed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Hash {
-    /// That of Java's `Arrays.hashCode`.
-    #[default]
-    Jdk,
-    /// The 32-bit cyclic redundancy check of IEEE 802.3, which spreads similar elements better.
-    Crc,
-}
-
-impl Hash {
-    fn of(self, element: &[u8]) -> u32 {
-        match self {
-            Hash::Jdk => element
-                .iter()
-                .fold(1u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(i32::from(*byte as i8) as u32)),
-            Hash::Crc => {
-                let crc = element.iter().fold(!0u32, |crc, byte| {
-                    (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xedb8_8320 * (crc & 1)))
-                });
-                !crc
-            }
-        }
-    }
-}
-
-/// How a set is kept. All users of one set must use the same number of levels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// The number of levels: 2 to 8. With `n` levels, lookups are fast up to about `16^n` elements.
-    pub levels: u32,
-    /// The hash of elements.
-    pub hash: Hash,
-    /// Whether an element that is added several times counts as often.
-    pub count_duplicates: bool,
-}
-
-impl Default for Config {
-    fn default() -> Config {
-        Config { levels: 6, hash: Hash::Jdk, count_duplicates: false }
-    }
-}
-
-/// The largest number of levels.
-pub const MAX_LEVELS: u32 = u32::BITS / FAN;
 
 /// A set of byte strings with ranks, in a subspace of its own.
 #[derive(Clone, Debug)]
@@ -402,19 +357,4 @@ fn add<T: Transaction>(tx: &T, key: &[u8], count: i64) {
 fn count(key: &[u8], value: &[u8]) -> Result<i64, Error> {
     let bytes = value.try_into().map_err(|_| Error::foreign("the count of a ranked set", key))?;
     Ok(i64::from_le_bytes(bytes))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The values are those of `Arrays.hashCode` and of `java.util.zip.CRC32`.
-    #[test]
-    fn elements_are_hashed_as_in_java() {
-        assert_eq!(Hash::Jdk.of(b""), 1);
-        assert_eq!(Hash::Jdk.of(b"\x01"), 32);
-        assert_eq!(Hash::Jdk.of(b"\xff"), 30);
-        assert_eq!(Hash::Jdk.of(b"abc"), 126_145);
-        assert_eq!(Hash::Crc.of(b"123456789"), 0xcbf4_3926);
-    }
 }

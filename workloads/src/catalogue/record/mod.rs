@@ -208,7 +208,8 @@ impl Specimen for Records {
             let run = db.run(|tx, _| async move { shared(self, stores, tx, env, ops).await });
             return Some(specimen::ran(run.await));
         }
-        if self.reopens || ops.contains(&Op::Upgrade) {
+        // A look that comes first does not create the store, which a session's run on the store does.
+        if self.reopens || ops.contains(&Op::Upgrade) || ops[0].is_read_only() {
             let run =
                 session.apply(|tx| async move { shared(self, stores, tx, env, ops).await.map(Recorded) });
             return Some(specimen::told(run.await));

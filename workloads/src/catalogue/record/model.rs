@@ -274,7 +274,7 @@ impl Records {
                     self.definitions().into_iter().filter(|index| index.is_removed).collect();
                 model.states.write(|state| {
                     (state.created, state.later) = (true, true);
-                    removed.iter().for_each(|index| drop(state.disabled.remove(index.name)));
+                    state.disabled.retain(|name| removed.iter().all(|index| index.name != name));
                 });
                 Ok(Answer::Opened(opened))
             }

@@ -248,7 +248,7 @@ impl Records {
                     3..12 if large => Record { body: body(250_000), ..record },
                     12..15 if large => record.sized(100_000),
                     15..18 if large => record.sized(100_001),
-                    18..25 => Record { body: body(0), ..record },
+                    18..25 => Record { body: Some(Body { byte: 0, length: 0 }), ..record },
                     25..50 => Record { body: body(usize::from(odd)), ..record },
                     _ => record,
                 }

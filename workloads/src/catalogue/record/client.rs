@@ -1,12 +1,12 @@
 //! How calls are performed.
 
 use super::{
-    Ending, Records,
-    custom::registry,
+    Ending, Records, faulty,
     indexes::{Definition, Kind},
     layout,
     model::own_version,
     operations::{Answer, Check, End, Op, Paging, Span, Told, hash, listed},
+    planted::{self, Planted},
     schema::{ItemRow, NoteRow, Record, tuple},
 };
 use foundationdb_tuple::Element;
@@ -22,7 +22,7 @@ use shaketable_layers::{
 use shaketable_record::{
     cursor::{BoxCursor, Continuation, CursorExt, Endpoint, Limits, Spent, TupleRange},
     error::Error,
-    index::{IndexScan, Registry},
+    index::IndexScan,
     store::{RebuildPolicy, RecordContext, RecordStore, RecordStoreBuilder, SaveVersion, StoredRecord},
     value::Tuple,
     version::RecordVersion,
@@ -37,11 +37,7 @@ const MOST_RECORDS: usize = 1_000;
 
 impl Records {
     pub(super) fn stores<T: Transaction>(&self) -> Stores<T> {
-        self.stores_with(&registry())
-    }
-
-    /// The stores with other maintainers.
-    pub(super) fn stores_with<T: Transaction>(&self, registry: &Registry<T>) -> Stores<T> {
+        let registry = faulty::registry(self.planted);
         self.schema.meta_data().map(|meta_data| {
             let stores = RecordStore::builder(layout::store(), meta_data)
                 .registry(registry.clone())
@@ -66,8 +62,27 @@ impl Records {
     }
 }
 
+/// Performs calls in a context, for each of which the store is opened.
+pub(super) fn perform_all<'a, T: Transaction>(
+    config: &'a Records,
+    stores: &'a Stores<T>,
+    context: &'a RecordContext<T>,
+    env: &'a Env,
+    ops: &'a [Op],
+) -> impl Future<Output = Result<Vec<Answer>, Error>> + Send + 'a {
+    async move {
+        let mut answers = Vec::with_capacity(ops.len());
+        for op in ops {
+            let store = open(config, stores, context, op).await?;
+            answers.push(Box::pin(perform(config, &store, env, op)).await?);
+        }
+        Ok(answers)
+    }
+}
+
 /// Opens the store: with the later meta-data if somebody has done so before.
-pub(super) fn open<'a, T: Transaction>(
+fn open<'a, T: Transaction>(
+    config: &'a Records,
     stores: &'a Stores<T>,
     context: &'a RecordContext<T>,
     op: &'a Op,
@@ -80,6 +95,11 @@ pub(super) fn open<'a, T: Transaction>(
             _ => first.create_or_open(context).await,
         };
         match opened {
+            Err(Error::StaleMetaData { .. })
+                if config.planted == Some(Planted::OlderOpens) && !op.is_read_only() =>
+            {
+                planted::open_older(config, stores, context).await
+            }
             Err(Error::StaleMetaData { .. }) => later.open(context).await,
             opened => opened,
         }
@@ -94,6 +114,11 @@ pub(super) fn perform<'a, T: Transaction>(
     op: &'a Op,
 ) -> impl Future<Output = Result<Answer, Error>> + Send + 'a {
     async move {
+        if let Some(planted) = config.planted
+            && let Some(answer) = planted::perform(planted, config, store, env, op).await?
+        {
+            return Ok(answer);
+        }
         let key = |target| tuple(&config.primary_key(target));
         Ok(match op {
             Op::Save(record, check) => {
@@ -132,7 +157,7 @@ pub(super) fn perform<'a, T: Transaction>(
                 let scan = |from, spent: &Spent| store.scan_records(range.clone(), span.reverse, from, spent);
                 listed(pages(span, env, scan).await?.iter().map(told))
             }
-            Op::ScanIndex(name, span) => listed(entries(config, store, name, span, env).await?),
+            Op::ScanIndex(name, span) => entries(config, store, name, span, env, |end| end).await?,
             Op::States => {
                 let mut states = Vec::new();
                 for index in store.meta_data().indexes() {
@@ -191,7 +216,7 @@ pub(super) fn plain(stored: &StoredRecord) -> Option<Record> {
 }
 
 /// A record as answers contain it; `None` if it is none of the workload's.
-fn told(stored: &StoredRecord) -> Option<Told> {
+pub(super) fn told(stored: &StoredRecord) -> Option<Told> {
     Some(Told {
         primary_key: stored.primary_key.pack(),
         of: stored.record_type.name.clone(),
@@ -203,30 +228,35 @@ fn told(stored: &StoredRecord) -> Option<Told> {
 
 /// The range of a span.
 fn range<L>(low: &End<L>, high: &End<L>, columns: impl Fn(&L) -> Vec<Element<'static>>) -> TupleRange {
-    let end = |end: &End<L>| match end.columns(&columns) {
+    TupleRange::between(endpoint(low.columns(&columns)), endpoint(high.columns(&columns)))
+}
+
+fn endpoint(end: End<Vec<Element<'static>>>) -> Endpoint {
+    match end {
         End::Open => Endpoint::Open,
         End::Inclusive(columns, _) => Endpoint::Inclusive(tuple(&columns)),
         End::Exclusive(columns, _) => Endpoint::Exclusive(tuple(&columns)),
-    };
-    TupleRange::between(end(low), end(high))
+    }
 }
 
-/// The rows of a scan, each as the packed key, primary key and value.
-async fn entries<T: Transaction>(
+/// The rows of a scan, each as the packed key, primary key and value. `change` changes the ends of the range.
+pub(super) async fn entries<T: Transaction>(
     config: &Records,
     store: &RecordStore<T>,
     name: &str,
     span: &Span<Box<Record>>,
     env: &Env,
-) -> Result<Vec<(Vec<u8>, Vec<u8>, Vec<u8>)>, Error> {
+    change: impl Fn(End<Vec<Element<'static>>>) -> End<Vec<Element<'static>>>,
+) -> Result<Answer, Error> {
     let index = config.definitions().into_iter().find(|index| index.name == name);
     let index = index.ok_or_else(|| Error::UnknownIndex(name.into()))?;
-    let range = range(&span.low, &span.high, |like| config.bound(&index, like));
+    let end = |end: &End<Box<Record>>| endpoint(change(end.columns(|like| config.bound(&index, like))));
+    let range = TupleRange::between(end(&span.low), end(&span.high));
     let by = by(&index);
     let scan = |from, spent: &Spent| store.scan_index(name, by, range.clone(), span.reverse, from, spent);
     let found = pages(span, env, scan).await?;
     let pack = |tuple: &Tuple| tuple.pack();
-    Ok(found.iter().map(|entry| (pack(&entry.key), pack(&entry.primary_key), pack(&entry.value))).collect())
+    Ok(listed(found.iter().map(|entry| (pack(&entry.key), pack(&entry.primary_key), pack(&entry.value)))))
 }
 
 fn by(index: &Definition) -> IndexScan {

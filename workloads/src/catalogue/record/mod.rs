@@ -14,10 +14,12 @@
 
 mod client;
 mod custom;
+mod faulty;
 mod indexes;
 mod layout;
 mod model;
 mod operations;
+mod planted;
 mod schema;
 mod stored;
 
@@ -27,13 +29,14 @@ pub use schema::{Body, Mistake, Of, Part, Place, Record, Schema};
 
 use crate::{beside, catalogue::shared};
 use bytes::Bytes;
-use client::{Stores, open, perform};
+use client::{Stores, perform, perform_all};
 use indexes::{Definition, definitions};
+use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
     specimen::{self, At, Recorded, Specimen},
-    workload::Outcome,
+    workload::{Bug, Outcome},
 };
 use shaketable_layers::{
     once::Session,
@@ -71,6 +74,8 @@ pub struct Records {
     /// Whether indexes are disabled, and whether the store is opened with later meta-data.
     disables: bool,
     upgrades: bool,
+    /// Whether all records are often deleted at once.
+    wipes: bool,
     /// Whether records are saved as messages with a descriptor.
     dynamic: bool,
     /// Whether the calls of a transaction are done in one context, and whether each of them opens the store again there.
@@ -79,6 +84,7 @@ pub struct Records {
     ending: Ending,
     /// The weights of saves, deletions, looks and scans.
     mix: [u32; 4],
+    planted: Option<Planted>,
 }
 
 impl Records {
@@ -108,11 +114,7 @@ fn shared<'a, T: Transaction>(
 ) -> impl Future<Output = Result<Vec<Answer>, Error>> + Send + 'a {
     async move {
         let context = RecordContext::within(tx.clone());
-        let mut answers = Vec::with_capacity(ops.len());
-        for op in ops {
-            let store = open(stores, &context, op).await?;
-            answers.push(Box::pin(perform(config, &store, env, op)).await?);
-        }
+        let answers = perform_all(config, stores, &context, env, ops).await?;
         config.end(context)?;
         shared::fits(&tx, &ops).await?;
         Ok(answers)
@@ -128,10 +130,22 @@ impl Specimen for Records {
     const NAME: &'static str = "record";
     const ABOUT: &'static str = "records of two types in one store: every index is the projection of the records, and unique ones are unique";
 
-    fn draw(rng: &mut Stream, _: Option<&str>) -> Records {
+    fn bugs() -> &'static [Bug] {
+        BUGS
+    }
+
+    fn points() -> &'static [&'static str] {
+        &[
+            "record: a record of another type is replaced",
+            "record: a store is opened with later meta-data",
+            "record: the entry of an incomplete version is taken back",
+        ]
+    }
+
+    fn draw(rng: &mut Stream, bug: Option<&str>) -> Records {
         let typed = rng.chance(0.3);
         let versions = rng.chance(0.5);
-        Records {
+        let drawn = Records {
             schema: Schema {
                 typed,
                 prefix: rng.range(0..if typed { 3 } else { 2 }) as usize,
@@ -147,11 +161,17 @@ impl Specimen for Records {
             large: rng.chance(0.3),
             disables: rng.chance(0.2),
             upgrades: rng.chance(0.3),
+            wipes: rng.chance(0.2),
             dynamic: rng.chance(0.5),
             shares: rng.chance(0.5),
             reopens: rng.chance(0.5),
             ending: *rng.pick(&[Ending::Flush, Ending::Close, Ending::Drop]),
             mix: [rng.range(2..8), rng.range(1..4), rng.range(1..5), rng.range(1..5)].map(|w| w as u32),
+            planted: None,
+        };
+        match bug.and_then(Planted::named) {
+            Some(planted) => drawn.plant(planted),
+            None => drawn,
         }
     }
 
@@ -199,6 +219,11 @@ impl Specimen for Records {
         session: &mut Session<D>,
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {
+        if let Some(planted) = self.planted
+            && let Some(outcome) = planted::apply(planted, self, session, ops).await
+        {
+            return Some(outcome);
+        }
         if !self.shares(ops) {
             return None;
         }

@@ -287,7 +287,7 @@ impl Records {
             (own, saves_as.boxed()),
             (6 * remove, target.clone().prop_map(Op::Delete).boxed()),
             (remove, wheres.boxed()),
-            (1, Just(Op::DeleteAll).boxed()),
+            (if self.wipes { 3 * remove } else { 1 }, Just(Op::DeleteAll).boxed()),
             (2 * look, loads.boxed()),
             (look, exists.boxed()),
             (look, target.clone().prop_map(Op::Version).boxed()),

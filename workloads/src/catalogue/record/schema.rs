@@ -330,6 +330,12 @@ pub enum Mistake {
     NullForDefault,
     /// The words of a record are one key.
     ListForFanOut,
+    /// Each word of a record is a key, where all of them should be one.
+    FanOutForList,
+    /// The option is missing with which groups without records are cleared.
+    ZeroKept,
+    /// An index of updates is one of counts.
+    CountForUpdates,
 }
 
 impl Schema {
@@ -405,6 +411,7 @@ impl Schema {
             Kind::Value => index_types::VALUE,
             Kind::Version => index_types::VERSION,
             Kind::Count => index_types::COUNT,
+            Kind::CountUpdates if self.mistake == Some(Mistake::CountForUpdates) => index_types::COUNT,
             Kind::CountUpdates => index_types::COUNT_UPDATES,
             Kind::Sum => index_types::SUM,
             Kind::MinEver => index_types::MIN_EVER,
@@ -412,7 +419,7 @@ impl Schema {
             Kind::Backwards => BACKWARDS,
         });
         index.unique = definition.unique;
-        if definition.clears_zero {
+        if definition.clears_zero && self.mistake != Some(Mistake::ZeroKept) {
             index = index.option(CLEAR_WHEN_ZERO, "true");
         }
         let added = match definition.types {
@@ -434,6 +441,7 @@ impl Schema {
             "tags" if self.mistake == Some(Mistake::ListForFanOut) => field("tags").concatenate().into(),
             "tags" | "tag_count" => field("tags").fan_out().into(),
             "parts" => field("parts").fan_out().nest(nested),
+            "tag_list" if self.mistake == Some(Mistake::FanOutForList) => field("tags").fan_out().into(),
             "tag_list" => field("tags").concatenate().into(),
             "code" => concat(["code", "flag", "color"]),
             "slot" if self.mistake == Some(Mistake::NullForDefault) => field("slot").into(),

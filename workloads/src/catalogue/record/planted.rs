@@ -1,0 +1,238 @@
+//! Planted bugs: the Record Layer used wrongly, with wrong meta-data, or with maintainers that are wrong. `R1` and so on
+//! in their sources number the traps of a record layer that they stand for.
+
+use super::{
+    Ending, Records, client,
+    client::{Stores, plain, save},
+    indexes::definitions,
+    layout::{self, HEADER, Header, RECORDS, STATES},
+    operations::{Answer, Check, End, Op},
+    schema::{Mistake, tuple},
+    shared,
+};
+use foundationdb_tuple::Element;
+use parking_lot::Mutex;
+use prost::Message;
+use shaketable::{
+    specimen::{self, Recorded},
+    weakened::{Span, Weakened, Weakness},
+    workload::Outcome,
+};
+use shaketable_layers::{
+    once::Session,
+    tx::{Database, Env, Transaction},
+};
+use shaketable_record::{
+    error::Error,
+    store::{RecordContext, RecordStore, SaveVersion},
+};
+
+shaketable::planted_bugs! {
+    OldAtSnapshot = "old-at-snapshot", "the record that a save replaces is read at snapshot", "R1: entries of a record that was changed at the same time remain";
+    OldForgotten = "old-forgotten", "a save writes new index entries and does not remove the old ones", "R1: the old record is not read";
+    ClearedLast = "cleared-last", "the old index entries are cleared after the new ones are set", "R1: an entry that stays is lost";
+    OtherTypeStays = "other-type-stays", "a record that replaces one of another type leaves that one's index entries", "R3: indexes of the old record's type are not updated";
+    NullNotUnique = "null-not-unique", "an absent slot exempts an owner from uniqueness", "R5: the wrong kind of null in a unique index";
+    NullCompared = "null-compared", "keys of a unique index are compared unless all of their columns are null", "R5: one null of several columns";
+    UniqueAtSnapshot = "unique-at-snapshot", "the entries of a unique index are read at snapshot", "R5: two saves of the same key at the same time";
+    NullForDefault = "null-for-default", "an absent number is indexed as null, where its default is meant", "R9: absent fields and default values";
+    ListForFanOut = "list-for-fan-out", "all words of a record are one key, where each of them is meant", "R10: a record without words has an entry of null";
+    FanOutForList = "fan-out-for-list", "each word of a record is a key, where all of them are meant", "R11: a list that is flattened";
+    ConstantType = "constant-type", "primary keys begin with a constant instead of the record's type", "R13: records of two types replace each other";
+    VersionTwice = "version-twice", "a record that is saved twice in a transaction has two entries by version", "R19: the entry of an incomplete version is not taken back by a save";
+    VersionUndead = "version-undead", "a record that is saved and deleted in a transaction has an entry by version", "R19: the entry of an incomplete version is not taken back by a delete";
+    ContextKept = "context-kept", "the record context of the first attempt is used for the retries", "R19: entries and versions that survive a retry";
+    Resaved = "resaved", "a transaction without an insert is retried without an operation record", "R22, R30: an unknown result, and a record with a second version, counted twice";
+    Reinserted = "reinserted", "a transaction with an insert is retried without an operation record", "R31: an unknown result, and a record that exists already";
+    HeaderAtSnapshot = "header-at-snapshot", "the header and the states of indexes are read at snapshot", "R25: a save that misses a change of the meta-data";
+    OlderOpens = "older-opens", "a client with older meta-data overwrites the header of the later one", "R25: older meta-data opens a newer store";
+    BuiltEmpty = "built-empty", "a new index of a store with records is readable without having been built", "R26: an index that is readable and not complete";
+    HeaderDeleted = "header-deleted", "deleting all records deletes the header and the states of indexes", "R29: more deleted than the records";
+    GroupsRemain = "groups-remain", "deleting all records leaves what the indexes of aggregates have", "R29: less deleted than the records' indexes";
+    GroupsStay = "groups-stay", "deleting by the first columns of primary keys leaves what the indexes of aggregates have", "R29: an index forgotten on one path";
+    CountedAgain = "counted-again", "a save does not subtract what the old record was counted with", "R30: an update counts twice";
+    ZeroKept = "zero-kept", "the row of a group without records remains, where it should be cleared", "R30: the option clearWhenZero is forgotten";
+    CountForUpdates = "count-for-updates", "an index of updates counts records", "R30: a count that is not idempotent, taken for one that is";
+    LastForMax = "last-for-max", "an index of the greatest value has the last one", "R30: a plain write instead of an atomic operation";
+    ContextOutlives = "context-outlives", "the record context is closed after the transaction is committed", "R32: entries by version that were never given to the transaction";
+    OwnNotDeleted = "own-not-deleted", "the application's own maintainer ignores deletions", "R33: a maintainer that is not called for every change";
+    BytesForText = "bytes-for-text", "texts in the range of a scan are encoded as bytes", "R36: the types of keys are mixed up";
+    KeyUnchecked = "key-unchecked", "the length of index entries is not checked", "R37: a key over FoundationDB's limit";
+    PartsStay = "parts-stay", "a record that needs fewer rows than the one before leaves the last ones", "split records: a part of the old record remains";
+}
+
+impl Planted {
+    /// The mistake in the meta-data that this bug is.
+    fn mistake(self) -> Option<Mistake> {
+        Some(match self {
+            Planted::NullNotUnique => Mistake::NullNotUnique,
+            Planted::NullForDefault => Mistake::NullForDefault,
+            Planted::ListForFanOut => Mistake::ListForFanOut,
+            Planted::FanOutForList => Mistake::FanOutForList,
+            Planted::ConstantType => Mistake::ConstantType,
+            Planted::ZeroKept => Mistake::ZeroKept,
+            Planted::CountForUpdates => Mistake::CountForUpdates,
+            _ => return None,
+        })
+    }
+
+    /// The parts of the store that are read at snapshot.
+    fn read_at_snapshot(self, config: &Records) -> Vec<Span> {
+        let all_of = |bytes: &[u8]| (bytes.to_vec(), [bytes, b"\xff"].concat());
+        match self {
+            Planted::OldAtSnapshot => vec![all_of(layout::part(RECORDS).bytes())],
+            Planted::HeaderAtSnapshot => {
+                [HEADER, STATES].map(|part| all_of(layout::part(part).bytes())).into()
+            }
+            Planted::UniqueAtSnapshot => {
+                let all = definitions(&config.schema);
+                let unique = all.iter().filter(|index| index.unique);
+                unique.map(|index| all_of(layout::index(index.number).bytes())).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Records {
+    /// With a planted bug, in a configuration in which it can do harm.
+    pub(super) fn plant(mut self, planted: Planted) -> Records {
+        self.planted = Some(planted);
+        self.schema.mistake = planted.mistake();
+        self.wipes |= matches!(planted, Planted::HeaderDeleted | Planted::GroupsRemain);
+        self.large |= planted == Planted::PartsStay;
+        self.schema.splits |= planted == Planted::PartsStay;
+        match planted {
+            Planted::ConstantType => self.schema.typed = true,
+            Planted::OtherTypeStays => {
+                self.schema.typed = false;
+                self.schema.prefix = self.schema.prefix.min(1);
+            }
+            Planted::VersionTwice | Planted::VersionUndead | Planted::ContextKept => {
+                self.schema.versions = true
+            }
+            Planted::ContextOutlives => {
+                (self.schema.versions, self.ending) = (true, Ending::Drop);
+            }
+            Planted::HeaderAtSnapshot => (self.disables, self.upgrades) = (true, true),
+            Planted::OlderOpens | Planted::BuiltEmpty => self.upgrades = true,
+            Planted::GroupsStay => self.schema.prefix = 1,
+            _ => {}
+        }
+        self
+    }
+}
+
+/// Opens the store with the first meta-data, although it was opened with the later one.
+pub(super) async fn open_older<T: Transaction>(
+    config: &Records,
+    [first, _]: &Stores<T>,
+    context: &RecordContext<T>,
+) -> Result<RecordStore<T>, Error> {
+    let header = Header { format: Some(9), meta_data: Some(config.schema.version(false)), user: config.user };
+    context.transaction()?.set(layout::part(HEADER).bytes(), &header.encode_to_vec());
+    first.open(context).await
+}
+
+/// Performs a call that the bug changes; `None` for every other call.
+pub(super) async fn perform<T: Transaction>(
+    planted: Planted,
+    config: &Records,
+    store: &RecordStore<T>,
+    env: &Env,
+    op: &Op,
+) -> Result<Option<Answer>, Error> {
+    let context = store.context();
+    Ok(match (planted, op) {
+        (Planted::HeaderDeleted, Op::DeleteAll) => {
+            let (begin, end) = layout::store().range();
+            context.clear_range(&begin, &end)?;
+            Some(Answer::Done)
+        }
+        (Planted::GroupsRemain, Op::DeleteAll) => {
+            let entries = config.definitions().into_iter().filter(|index| index.has_entries());
+            let spaces = entries.map(|index| layout::index(index.number));
+            for space in spaces.chain([layout::part(RECORDS)]) {
+                let (begin, end) = space.range();
+                context.clear_range(&begin, &end)?;
+            }
+            Some(Answer::Done)
+        }
+        (Planted::BytesForText, Op::ScanIndex(name, span)) => {
+            Some(client::entries(config, store, name, span, env, bytes_for_text).await?)
+        }
+        (Planted::PartsStay, Op::Save(record, check @ Check::Any)) => {
+            let primary_key = config.schema.primary_key(record);
+            let old = store.load_record(&tuple(&primary_key)).await?.and_then(|old| plain(&old));
+            let saved = save(config, store, record, *check, SaveVersion::Next).await?;
+            let rows = |of| layout::rows(&config.schema, of, None);
+            let new = rows(record).len();
+            for (key, part) in old.iter().flat_map(rows).skip(new) {
+                context.transaction()?.set(&key, &part);
+            }
+            Some(Answer::Record(client::told(&saved)))
+        }
+        _ => None,
+    })
+}
+
+/// The end of a range, with bytes instead of texts.
+fn bytes_for_text(end: End<Vec<Element<'static>>>) -> End<Vec<Element<'static>>> {
+    let bytes = |element: Element<'static>| match element {
+        Element::String(text) => Element::Bytes(text.into_owned().into_bytes().into()),
+        other => other,
+    };
+    let all = |columns: Vec<_>| columns.into_iter().map(bytes).collect();
+    match end {
+        End::Open => End::Open,
+        End::Inclusive(columns, most) => End::Inclusive(all(columns), most),
+        End::Exclusive(columns, most) => End::Exclusive(all(columns), most),
+    }
+}
+
+/// Performs the calls of a transaction with the bug; `None` if the bug does not change them.
+pub(super) async fn apply<D: Database>(
+    planted: Planted,
+    config: &Records,
+    session: &mut Session<D>,
+    ops: &[Op],
+) -> Option<Outcome<specimen::Answer<Answer>>> {
+    if ops.iter().all(Op::is_read_only) {
+        return None;
+    }
+    let db = session.database().clone();
+    let (env, stores) = (db.env(), &config.stores::<D::Transaction>());
+    let has_insert = ops.iter().any(|op| matches!(op, Op::Save(_, Check::Absent)));
+    match planted {
+        Planted::OldAtSnapshot | Planted::HeaderAtSnapshot | Planted::UniqueAtSnapshot => {
+            let (stores, spans) = (&config.stores(), &planted.read_at_snapshot(config));
+            let run = session.apply(|tx| async move {
+                let tx = Weakened::new(tx, Weakness::Reads, spans.clone());
+                shared(config, stores, tx, env, ops).await.map(Recorded)
+            });
+            Some(specimen::told(run.await))
+        }
+        Planted::Resaved | Planted::Reinserted if (planted == Planted::Reinserted) == has_insert => {
+            let run = db.run(|tx, _| async move { shared(config, stores, tx, env, ops).await });
+            Some(specimen::ran(run.await))
+        }
+        Planted::ContextKept => {
+            let kept = &Mutex::new(None);
+            let run = session.apply(|tx| async move {
+                let context = kept.lock().get_or_insert_with(|| RecordContext::within(tx)).clone();
+                client::perform_all(config, stores, &context, env, ops).await.map(Recorded)
+            });
+            Some(specimen::told(run.await))
+        }
+        Planted::ContextOutlives => {
+            let kept = &Mutex::new(Vec::new());
+            let run = session.apply(|tx| async move {
+                let context = RecordContext::within(tx);
+                kept.lock().push(context.clone());
+                client::perform_all(config, stores, &context, env, ops).await.map(Recorded)
+            });
+            Some(specimen::told(run.await))
+        }
+        _ => None,
+    }
+}

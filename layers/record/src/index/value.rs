@@ -122,12 +122,15 @@ async fn others<T: Transaction>(
 async fn refuse_taken<T: Transaction>(at: IndexAt<'_, T>, entry: &Entry) -> Result<(), Error> {
     match others(at, entry, 2).await?.into_iter().next() {
         None => Ok(()),
-        Some(existing) => Err(Error::NotUnique {
-            index: at.index.name.clone(),
-            key: entry.key.tuple(),
-            primary_key: entry.primary_key.clone(),
-            existing,
-        }),
+        Some(existing) => {
+            reachable!("record: a unique index refuses a key");
+            Err(Error::NotUnique {
+                index: at.index.name.clone(),
+                key: entry.key.tuple(),
+                primary_key: entry.primary_key.clone(),
+                existing,
+            })
+        }
     }
 }
 

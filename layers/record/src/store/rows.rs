@@ -6,6 +6,7 @@ use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::{Element, Subspace, VersionstampOffset};
 use shaketable_layers::{
     limits::{self, TooLarge},
+    reachable,
     tx::{MutationType, Transaction, VALUE_SIZE_LIMIT},
 };
 
@@ -122,11 +123,14 @@ impl Planned {
         limits::transaction(used.saturating_add(bytes.len()))?;
         let rows: Vec<_> = match bytes.len() {
             ..=PART_BYTES => vec![(key(suffix::UNSPLIT), bytes.clone())],
-            length => (0..length)
-                .step_by(PART_BYTES)
-                .zip(suffix::FIRST_PART..)
-                .map(|(begin, last)| (key(last), bytes.slice(begin..length.min(begin + PART_BYTES))))
-                .collect(),
+            length => {
+                reachable!("record: a record is split over several rows");
+                (0..length)
+                    .step_by(PART_BYTES)
+                    .zip(suffix::FIRST_PART..)
+                    .map(|(begin, last)| (key(last), bytes.slice(begin..length.min(begin + PART_BYTES))))
+                    .collect()
+            }
         };
         let version_key = key(suffix::VERSION);
         rows.iter().try_for_each(|(key, _)| limits::key(key))?;
@@ -161,6 +165,7 @@ impl Planned {
             old_parts == 1 && self.rows.len() == 1 && (old.version.is_none() || self.version.is_some())
         };
         if !old.is_none_or(is_covered) {
+            reachable!("record: the rows of the old record are not all overwritten");
             clear(context, record)?;
         }
         self.rows.iter().for_each(|(key, value)| tx.set(key, value));

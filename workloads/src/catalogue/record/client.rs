@@ -261,7 +261,7 @@ pub(super) async fn entries<T: Transaction>(
 
 fn by(index: &Definition) -> IndexScan {
     match index.kind {
-        Kind::Value | Kind::Version | Kind::Backwards => IndexScan::ByValue,
+        Kind::Value | Kind::Version | Kind::Rank | Kind::Backwards => IndexScan::ByValue,
         _ => IndexScan::ByGroup,
     }
 }

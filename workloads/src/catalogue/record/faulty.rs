@@ -6,7 +6,7 @@ use shaketable_layers::tx::{Isolation::Serializable, RangeOption, Transaction};
 use shaketable_record::{
     cursor::{BoxCursor, Continuation, Spent, TupleRange},
     error::Error,
-    index::{IndexAt, IndexEntry, IndexMaintainer, IndexScan, IndexState, Registry},
+    index::{IndexAt, IndexEntry, IndexMaintainer, IndexScan, IndexState, Registry, ValueIndex},
     metadata::{Index, index_types},
     store::{Part, StoredRecord},
     value::Tuple,
@@ -25,7 +25,9 @@ pub(super) fn registry<T: Transaction>(planted: Option<Planted>) -> Registry<T> 
         index_types::MIN_EVER,
         index_types::MAX_EVER,
     ];
-    for kind in aggregates.into_iter().chain([index_types::VALUE, index_types::VERSION, BACKWARDS]) {
+    for kind in
+        aggregates.into_iter().chain([index_types::VALUE, index_types::RANK, index_types::VERSION, BACKWARDS])
+    {
         if let Some(right) = right.get(kind).cloned() {
             registry.register(kind, Faulty { planted, right });
         }
@@ -82,6 +84,13 @@ impl<T: Transaction> Faulty<T> {
         if self.planted == Planted::ClearedLast && new.is_some() && at.index.kind == index_types::VALUE {
             self.right.update(at, None, new).await?;
             return self.right.update(at, old, None).await;
+        }
+        if self.planted == Planted::ScoreKept
+            && old.is_some()
+            && new.is_some()
+            && at.index.kind == index_types::RANK
+        {
+            return ValueIndex.update(at, old, new).await;
         }
         self.right.update(at, old, new).await?;
         match new {

@@ -11,6 +11,8 @@ pub(super) enum Kind {
     Value,
     /// An entry by the record's version.
     Version,
+    /// An entry for each key, and a ranked set for each group.
+    Rank,
     /// The number of keys in a group.
     Count,
     /// The number of saves in a group.
@@ -75,6 +77,7 @@ pub(super) fn definitions(schema: &Schema) -> Vec<Definition> {
         index("rank_min", Kind::MinEver, ITEM),
         universal("rank_max", Kind::MaxEver),
         index("backwards", Kind::Backwards, BOTH),
+        universal("ranking", Kind::Rank),
     ];
     if schema.versions {
         all.push(universal("version", Kind::Version));
@@ -104,12 +107,12 @@ fn or_null(value: Option<Element<'static>>) -> Element<'static> {
 impl Definition {
     /// Whether it is an index of entries, rather than of groups.
     pub fn has_entries(&self) -> bool {
-        matches!(self.kind, Kind::Value | Kind::Version | Kind::Backwards)
+        matches!(self.kind, Kind::Value | Kind::Version | Kind::Rank | Kind::Backwards)
     }
 
     /// How many of the columns are aggregated.
     pub fn grouped(&self) -> usize {
-        usize::from(matches!(self.kind, Kind::Sum | Kind::MinEver | Kind::MaxEver))
+        usize::from(matches!(self.kind, Kind::Rank | Kind::Sum | Kind::MinEver | Kind::MaxEver))
     }
 
     /// The keys of a record, in the order in which they are evaluated. One key may be there more than once.
@@ -160,7 +163,9 @@ impl Definition {
             }
             ("slot", Of::Item { slot, .. }) => one(Some(Element::Int(slot.unwrap_or(0).into()))),
             ("updates", Of::Note { color, .. }) => one(color.map(|color| Element::Int(color.into()))),
-            ("rank_sum" | "rank_min" | "rank_max" | "rank", _) => one(record.rank.map(Element::Int)),
+            ("rank_sum" | "rank_min" | "rank_max" | "rank" | "ranking", _) => {
+                one(record.rank.map(Element::Int))
+            }
             ("version", _) => one(version.map(|version| Element::Versionstamp(Versionstamp::from(*version)))),
             _ => Vec::new(),
         }

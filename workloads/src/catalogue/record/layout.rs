@@ -9,6 +9,7 @@ use prost::Message;
 pub(super) const HEADER: i64 = 0;
 pub(super) const RECORDS: i64 = 1;
 pub(super) const INDEXES: i64 = 2;
+pub(super) const SECONDARY: i64 = 3;
 pub(super) const STATES: i64 = 5;
 
 /// The number of a disabled index's state.
@@ -30,6 +31,11 @@ pub(super) fn part(number: i64) -> Subspace {
 /// The entries of the index with this number.
 pub(super) fn index(number: i64) -> Subspace {
     store().subspace(&(INDEXES, number))
+}
+
+/// The ranked sets of the index with this number.
+pub(super) fn secondary(number: i64) -> Subspace {
+    store().subspace(&(SECONDARY, number))
 }
 
 /// The store's header.

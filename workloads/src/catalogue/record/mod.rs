@@ -1,4 +1,4 @@
-//! `record`: records of two types in one store of the Record Layer, with indexes of all kinds but ranks.
+//! `record`: records of two types in one store of the Record Layer, with indexes of all kinds.
 //!
 //! Clients save, insert, update and delete records whose primary keys they share: a record replaces one of the other type,
 //! unless primary keys begin with the type. Records are deleted one by one, by the first columns of their primary keys, and
@@ -20,6 +20,7 @@ mod layout;
 mod model;
 mod operations;
 mod planted;
+mod ranked;
 mod schema;
 mod stored;
 
@@ -82,6 +83,8 @@ pub struct Records {
     shares: bool,
     reopens: bool,
     ending: Ending,
+    /// The weight of inserts among saves.
+    inserts: u32,
     /// The weights of saves, deletions, looks and scans.
     mix: [u32; 4],
     planted: Option<Planted>,
@@ -136,9 +139,12 @@ impl Specimen for Records {
 
     fn points() -> &'static [&'static str] {
         &[
+            "record: a record is split over several rows",
             "record: a record of another type is replaced",
             "record: a store is opened with later meta-data",
+            "record: a unique index refuses a key",
             "record: the entry of an incomplete version is taken back",
+            "record: the rows of the old record are not all overwritten",
         ]
     }
 
@@ -166,6 +172,7 @@ impl Specimen for Records {
             shares: rng.chance(0.5),
             reopens: rng.chance(0.5),
             ending: *rng.pick(&[Ending::Flush, Ending::Close, Ending::Drop]),
+            inserts: *rng.pick(&[1, 3, 30]),
             mix: [rng.range(2..8), rng.range(1..4), rng.range(1..5), rng.range(1..5)].map(|w| w as u32),
             planted: None,
         };

@@ -262,7 +262,7 @@ impl Records {
         let target = (1..3i64, self.place()).boxed();
         let check = prop_oneof![
             6 => Just(Check::Any),
-            3 => Just(Check::Absent),
+            self.inserts => Just(Check::Absent),
             1 => Just(Check::Present),
             1 => Just(Check::SameType),
             3 => Just(Check::Update),

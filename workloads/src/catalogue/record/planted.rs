@@ -58,6 +58,7 @@ shaketable::planted_bugs! {
     OwnNotDeleted = "own-not-deleted", "the application's own maintainer ignores deletions", "R33: a maintainer that is not called for every change";
     BytesForText = "bytes-for-text", "texts in the range of a scan are encoded as bytes", "R36: the types of keys are mixed up";
     KeyUnchecked = "key-unchecked", "the length of index entries is not checked", "R37: a key over FoundationDB's limit";
+    ScoreKept = "score-kept", "the ranked set has the old score of a record that was changed", "an index of ranks that is maintained as one of values";
     PartsStay = "parts-stay", "a record that needs fewer rows than the one before leaves the last ones", "split records: a part of the old record remains";
 }
 
@@ -117,6 +118,7 @@ impl Records {
             Planted::HeaderAtSnapshot => (self.disables, self.upgrades) = (true, true),
             Planted::OlderOpens | Planted::BuiltEmpty => self.upgrades = true,
             Planted::GroupsStay => self.schema.prefix = 1,
+            Planted::Reinserted => (self.inserts, self.shelves, self.ids) = (30, 4, 4),
             _ => {}
         }
         self
@@ -220,7 +222,9 @@ pub(super) async fn apply<D: Database>(
             let kept = &Mutex::new(None);
             let run = session.apply(|tx| async move {
                 let context = kept.lock().get_or_insert_with(|| RecordContext::within(tx)).clone();
-                client::perform_all(config, stores, &context, env, ops).await.map(Recorded)
+                let answers = client::perform_all(config, stores, &context, env, ops).await?;
+                context.flush()?;
+                Ok::<_, Error>(Recorded(answers))
             });
             Some(specimen::told(run.await))
         }

@@ -399,7 +399,7 @@ impl Schema {
         let own = self.expression(definition.name);
         let grouped = match definition.kind {
             Kind::Count | Kind::CountUpdates => Some(0),
-            Kind::Sum | Kind::MinEver | Kind::MaxEver => Some(1),
+            Kind::Rank | Kind::Sum | Kind::MinEver | Kind::MaxEver => Some(1),
             _ => None,
         };
         let whole = concat([prefix, own]);
@@ -410,6 +410,7 @@ impl Schema {
         let mut index = Index::new(definition.name, expression).kind(match definition.kind {
             Kind::Value => index_types::VALUE,
             Kind::Version => index_types::VERSION,
+            Kind::Rank => index_types::RANK,
             Kind::Count => index_types::COUNT,
             Kind::CountUpdates if self.mistake == Some(Mistake::CountForUpdates) => index_types::COUNT,
             Kind::CountUpdates => index_types::COUNT_UPDATES,
@@ -447,7 +448,7 @@ impl Schema {
             "slot" if self.mistake == Some(Mistake::NullForDefault) => field("slot").into(),
             "slot" => field("slot").not_null().into(),
             "updates" => field("color").into(),
-            "rank_sum" | "rank_min" | "rank_max" | "rank" => field("rank").into(),
+            "rank_sum" | "rank_min" | "rank_max" | "rank" | "ranking" => field("rank").into(),
             "version" => KeyExpression::Version,
             _ => field("sku").into(),
         }

@@ -4,8 +4,9 @@
 use super::{
     Records,
     indexes::{Contribution, Kind},
-    layout::{self, DISABLED, HEADER, Header, INDEXES, RECORDS, STATES},
+    layout::{self, DISABLED, HEADER, Header, INDEXES, RECORDS, SECONDARY, STATES},
     model::{Kept, Model, State, number},
+    ranked::{self, Scores},
     schema::{Record, packed},
 };
 use crate::beside;
@@ -18,7 +19,8 @@ use std::collections::BTreeMap;
 /// The format of stores that the layer writes.
 const FORMAT: i32 = 9;
 
-type Rows = BTreeMap<Vec<u8>, Bytes>;
+/// Rows below some subspace.
+pub(super) type Rows = BTreeMap<Vec<u8>, Bytes>;
 
 /// The rows of a store, by its parts.
 #[derive(Default)]
@@ -28,6 +30,8 @@ struct Parts {
     records: BTreeMap<Vec<u8>, BTreeMap<i64, Bytes>>,
     /// The rows of indexes, by the index's number and the rest of the key.
     indexes: BTreeMap<i64, Rows>,
+    /// The rows of ranked sets, likewise.
+    secondary: BTreeMap<i64, Rows>,
     states: BTreeMap<String, Bytes>,
 }
 
@@ -44,6 +48,10 @@ impl Parts {
             [Element::Int(INDEXES), Element::Int(number), ..] => {
                 let rest = key.strip_prefix(layout::index(*number).bytes())?;
                 self.indexes.entry(*number).or_default().insert(rest.to_vec(), value);
+            }
+            [Element::Int(SECONDARY), Element::Int(number), ..] => {
+                let rest = key.strip_prefix(layout::secondary(*number).bytes())?;
+                self.secondary.entry(*number).or_default().insert(rest.to_vec(), value);
             }
             [Element::Int(STATES), Element::String(name)] => {
                 self.states.insert(name.to_string(), value);
@@ -75,7 +83,10 @@ impl Records {
 
     fn state(&self, parts: Parts) -> Result<State, String> {
         let Some(header) = parts.header else {
-            let is_empty = parts.records.is_empty() && parts.indexes.is_empty() && parts.states.is_empty();
+            let is_empty = parts.records.is_empty()
+                && parts.indexes.is_empty()
+                && parts.secondary.is_empty()
+                && parts.states.is_empty();
             return if is_empty { Ok(State::default()) } else { Err("rows without a header".into()) };
         };
         let mut state = State { created: true, later: self.is_later(&header)?, ..State::default() };
@@ -97,6 +108,7 @@ impl Records {
                 .map_err(|why| format!("the record {}: {why}", text(&primary_key)))?;
             state.records.insert(primary_key, kept);
         }
+        self.ranked_sets(&state, parts.secondary)?;
         self.indexes(&mut state, parts.indexes)?;
         self.unique(&state)?;
         Ok(state)
@@ -172,6 +184,23 @@ impl Records {
             Some((number, rows)) => {
                 Err(format!("index {number} is disabled or removed, and has {} rows", rows.len()))
             }
+        }
+    }
+
+    /// Compares the ranked sets with the scores of the records.
+    fn ranked_sets(&self, state: &State, mut stored: BTreeMap<i64, Rows>) -> Result<(), String> {
+        for index in state.maintained(self).iter().filter(|index| index.kind == Kind::Rank) {
+            let mut scores = Scores::new();
+            for key in state.records.values().flat_map(|kept| index.keys(&self.schema, &kept.record, None)) {
+                let (group, score) = key.columns.split_at(key.columns.len() - index.grouped());
+                scores.entry(packed(group)).or_default().insert(packed(score));
+            }
+            let rows = stored.remove(&index.number).unwrap_or_default();
+            ranked::check(&rows, &scores).map_err(|why| format!("index {}: {why}", index.name))?;
+        }
+        match stored.into_keys().next() {
+            None => Ok(()),
+            Some(number) => Err(format!("index {number} is not one of ranks, and has ranked sets")),
         }
     }
 

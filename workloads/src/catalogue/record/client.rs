@@ -6,8 +6,9 @@ use super::{
     layout,
     model::own_version,
     operations::{Answer, Check, End, Op, Paging, Span, Told, hash, listed},
+    plain::{ItemRow, NoteRow, Record},
     planted::{self, Planted},
-    schema::{ItemRow, NoteRow, Record, tuple},
+    schema::tuple,
 };
 use foundationdb_tuple::Element;
 use prost_reflect::DynamicMessage;
@@ -63,6 +64,7 @@ impl Records {
 }
 
 /// Performs calls in a context, for each of which the store is opened.
+#[allow(clippy::manual_async_fn, reason = "a plain async fn is not seen to be Send (rust-lang/rust#100013)")]
 pub(super) fn perform_all<'a, T: Transaction>(
     config: &'a Records,
     stores: &'a Stores<T>,
@@ -81,6 +83,7 @@ pub(super) fn perform_all<'a, T: Transaction>(
 }
 
 /// Opens the store: with the later meta-data if somebody has done so before.
+#[allow(clippy::manual_async_fn, reason = "a plain async fn is not seen to be Send (rust-lang/rust#100013)")]
 fn open<'a, T: Transaction>(
     config: &'a Records,
     stores: &'a Stores<T>,
@@ -107,6 +110,7 @@ fn open<'a, T: Transaction>(
 }
 
 /// Performs one call on the store.
+#[allow(clippy::manual_async_fn, reason = "a plain async fn is not seen to be Send (rust-lang/rust#100013)")]
 pub(super) fn perform<'a, T: Transaction>(
     config: &'a Records,
     store: &'a RecordStore<T>,

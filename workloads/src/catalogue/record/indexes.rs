@@ -1,6 +1,9 @@
 //! The indexes of the workload, and what they should contain, computed from plain records.
 
-use super::schema::{Of, Record, Schema, packed};
+use super::{
+    plain::{Of, Record},
+    schema::{Schema, packed},
+};
 use foundationdb_tuple::{Element, Versionstamp};
 use std::collections::BTreeMap;
 

@@ -1,7 +1,10 @@
 //! The rows of a record store, decoded and encoded here independently of the layer: see the table in the layer's
 //! `store/keyspace.rs`.
 
-use super::schema::{Record, Schema, packed};
+use super::{
+    plain::Record,
+    schema::{Schema, packed},
+};
 use foundationdb_tuple::{Element, Subspace, Versionstamp};
 use prost::Message;
 

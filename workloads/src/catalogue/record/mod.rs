@@ -19,14 +19,18 @@ mod indexes;
 mod layout;
 mod model;
 mod operations;
+mod plain;
 mod planted;
 mod ranked;
+mod refusals;
+mod scans;
 mod schema;
 mod stored;
 
 pub use model::{Kept, Model, State};
 pub use operations::{Answer, Check, End, Listed, Op, Paging, Span, Target, Told};
-pub use schema::{Body, Mistake, Of, Part, Place, Record, Schema};
+pub use plain::{Body, Of, Part, Place, Record};
+pub use schema::{Mistake, Schema};
 
 use crate::{beside, catalogue::shared};
 use bytes::Bytes;
@@ -40,10 +44,14 @@ use shaketable::{
     workload::{Bug, Outcome},
 };
 use shaketable_layers::{
-    once::Session,
+    always,
+    once::{self, Session},
     tx::{self, Database, Env, Isolation, Transaction},
 };
-use shaketable_record::{error::Error, store::RecordContext};
+use shaketable_record::{
+    error::Error,
+    store::{RecordContext, RecordStore},
+};
 use shaketable_sim::seed::Stream;
 use std::{fmt::Debug, future::Future};
 
@@ -107,8 +115,24 @@ impl Records {
     }
 }
 
+/// The answers of the calls, after claiming that what FoundationDB refuses for its size was refused before it was written.
+async fn fitting<T: Transaction>(
+    tx: &T,
+    ops: &[Op],
+    answers: Result<Vec<Answer>, Error>,
+) -> Result<Vec<Answer>, Error> {
+    if let Err(Error::Fdb(error)) = &answers {
+        let too_large = [tx::Error::KEY_TOO_LARGE, tx::Error::VALUE_TOO_LARGE];
+        always!(!too_large.contains(error), "{ops:?} was not refused, and then {error}");
+    }
+    let answers = answers?;
+    shared::fits(tx, &ops).await?;
+    Ok(answers)
+}
+
 /// Performs the calls of a transaction in one context.
-fn shared<'a, T: Transaction>(
+#[allow(clippy::manual_async_fn, reason = "a plain async fn is not seen to be Send (rust-lang/rust#100013)")]
+fn together<'a, T: Transaction>(
     config: &'a Records,
     stores: &'a Stores<T>,
     tx: T,
@@ -117,10 +141,9 @@ fn shared<'a, T: Transaction>(
 ) -> impl Future<Output = Result<Vec<Answer>, Error>> + Send + 'a {
     async move {
         let context = RecordContext::within(tx.clone());
-        let answers = perform_all(config, stores, &context, env, ops).await?;
-        config.end(context)?;
-        shared::fits(&tx, &ops).await?;
-        Ok(answers)
+        let answers = perform_all(config, stores, &context, env, ops).await;
+        let ended = answers.and_then(|answers| config.end(context).map(|()| answers));
+        fitting(&tx, ops, ended).await
     }
 }
 
@@ -217,7 +240,7 @@ impl Specimen for Records {
         _: Isolation,
     ) -> Result<Answer, Error> {
         let stores = self.stores::<T>();
-        let mut answers = shared(self, &stores, tx.clone(), env, std::slice::from_ref(op)).await?;
+        let mut answers = together(self, &stores, tx.clone(), env, std::slice::from_ref(op)).await?;
         Ok(answers.swap_remove(0))
     }
 
@@ -237,27 +260,22 @@ impl Specimen for Records {
         let (db, stores) = (session.database().clone(), &self.stores::<D::Transaction>());
         let env = db.env();
         if ops.iter().all(Op::is_read_only) {
-            let run = db.run(|tx, _| async move { shared(self, stores, tx, env, ops).await });
+            let run = db.run(|tx, _| async move { together(self, stores, tx, env, ops).await });
             return Some(specimen::ran(run.await));
         }
         // A look that comes first does not create the store, which a session's run on the store does.
         if self.reopens || ops.contains(&Op::Upgrade) || ops[0].is_read_only() {
             let run =
-                session.apply(|tx| async move { shared(self, stores, tx, env, ops).await.map(Recorded) });
+                session.apply(|tx| async move { together(self, stores, tx, env, ops).await.map(Recorded) });
             return Some(specimen::told(run.await));
         }
         let [first, later] = stores;
-        let body = |store| async move {
-            let mut answers = Vec::with_capacity(ops.len());
-            for op in ops {
-                answers.push(Box::pin(perform(self, &store, env, op)).await?);
-            }
-            Ok(Recorded(answers))
+        let body = |store: RecordStore<D::Transaction>| async move {
+            let answers = shared::in_order(ops, |op| Box::pin(perform(self, &store, env, op))).await;
+            fitting(store.context().transaction()?, ops, answers).await.map(Recorded)
         };
         Some(specimen::told(match first.run(session, body).await {
-            shaketable_layers::once::Outcome::Refused(Error::StaleMetaData { .. }) => {
-                later.run(session, body).await
-            }
+            once::Outcome::Refused(Error::StaleMetaData { .. }) => later.run(session, body).await,
             outcome => outcome,
         }))
     }

@@ -4,12 +4,13 @@ use super::{
     Records,
     indexes::{Contribution, Definition, Kind},
     layout,
-    operations::{Answer, Check, End, Op, Span, Target, Told, hash, listed},
-    schema::{Record, packed, tuple},
+    operations::{Answer, Check, Op, Target, Told, hash, listed},
+    plain::Record,
+    scans::first,
+    schema::packed,
 };
 use foundationdb_tuple::{Element, unpack};
 use shaketable::{models::timeline::Timeline, specimen::At};
-use shaketable_layers::limits;
 use shaketable_record::error::Error;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -94,26 +95,6 @@ pub(super) fn starts_with(row: &[u8], prefix: &[Element<'static>]) -> bool {
     let Ok(elements) = unpack::<Vec<Element<'_>>>(row) else { return false };
     let elements: Vec<_> = elements.into_iter().map(Element::into_owned).collect();
     elements.len() >= prefix.len() && packed(&elements[..prefix.len()]) == packed(prefix)
-}
-
-/// Whether a key is in a range. An end is compared with as many columns of the key as it has.
-fn contains(
-    low: &End<Vec<Element<'static>>>,
-    high: &End<Vec<Element<'static>>>,
-    key: &[Element<'static>],
-) -> bool {
-    let compared = |end: &[Element<'static>]| packed(&key[..end.len().min(key.len())]).cmp(&packed(end));
-    let above = match low {
-        End::Open => true,
-        End::Inclusive(end, _) => compared(end).is_ge(),
-        End::Exclusive(end, _) => compared(end).is_gt(),
-    };
-    let below = match high {
-        End::Open => true,
-        End::Inclusive(end, _) => compared(end).is_le(),
-        End::Exclusive(end, _) => compared(end).is_lt(),
-    };
-    above && below
 }
 
 impl State {
@@ -286,13 +267,13 @@ impl Records {
         self.schema.key_of(*of, place)
     }
 
-    fn index(&self, state: &State, name: &str) -> Result<Definition, Error> {
+    pub(super) fn index(&self, state: &State, name: &str) -> Result<Definition, Error> {
         let found = state.indexes(self).find(|index| index.name == name);
         found.ok_or_else(|| Error::UnknownIndex(name.into()))
     }
 
     /// A record as answers contain it.
-    fn told(&self, kept: &Kept, stamp: [u8; 10]) -> Told {
+    pub(super) fn told(&self, kept: &Kept, stamp: [u8; 10]) -> Told {
         let rows = layout::rows(&self.schema, &kept.record, kept.version.as_ref());
         let keys = rows.iter().map(|(key, _)| key.len()).sum();
         let values = rows.iter().map(|(_, value)| value.len()).sum();
@@ -323,189 +304,5 @@ impl Records {
             (packed(&self.schema.primary_key(record)), Kept { record: record.clone(), version });
         model.states.write(|state| state.put(self, &primary_key, Some(kept.clone())));
         Ok(Answer::Record(Some(self.told(&kept, at.stamp.unwrap_or(INCOMPLETE)))))
-    }
-
-    /// Why a record is refused.
-    fn refusals(&self, state: &State, record: &Record, check: Check) -> Vec<Error> {
-        let elements = self.schema.primary_key(record);
-        let old = state.records.get(&packed(&elements)).map(|kept| &kept.record);
-        let primary_key = || tuple(&elements);
-        let is_other = |old: &Record| old.type_name() != record.type_name();
-        match (check, old) {
-            (Check::Absent, Some(_)) => return vec![Error::Exists(primary_key())],
-            (Check::Present | Check::Update, None) => return vec![Error::NotFound(primary_key())],
-            (Check::SameType | Check::Update, Some(old)) if is_other(old) => {
-                return vec![Error::TypeChanged {
-                    primary_key: primary_key(),
-                    found: old.type_name().into(),
-                    wanted: record.type_name().into(),
-                }];
-            }
-            _ => {}
-        }
-        if !self.schema.splits
-            && let Err(too_large) =
-                limits::value_up_to(100_000, &layout::row_key(&elements, 0), &record.stored())
-        {
-            return vec![too_large.into()];
-        }
-        let maintained = state.maintained(self);
-        maintained.iter().flat_map(|index| self.refusals_of(state, index, old, record)).collect()
-    }
-
-    /// Why an index refuses a record.
-    fn refusals_of(
-        &self,
-        state: &State,
-        index: &Definition,
-        old: Option<&Record>,
-        new: &Record,
-    ) -> Vec<Error> {
-        let schema = &self.schema;
-        let named = |too_large| Error::EntryTooLarge { index: index.name.into(), too_large };
-        let key = |row: &[u8]| [layout::index(index.number).bytes(), row].concat();
-        if !index.has_entries() {
-            let before = old.map(|old| index.contributions(schema, old)).unwrap_or_default();
-            let after = index.contributions(schema, new);
-            let stays =
-                |group: &Vec<u8>| index.kind != Kind::CountUpdates && before.get(group) == after.get(group);
-            let changed = after.keys().chain(before.keys()).filter(|group| !stays(group));
-            let fits = |group: &Vec<u8>| limits::key(&key(group)).err();
-            return changed.filter_map(fits).map(named).collect();
-        }
-        let before = old.map(|old| index.entries(schema, old, None)).unwrap_or_default();
-        let mut refusals = Vec::new();
-        for (row, added) in index.entries(schema, new, None) {
-            if before.contains_key(&row) {
-                continue;
-            }
-            refusals.extend(limits::key(&key(&row)).err().map(named));
-            if index.unique && added.is_compared {
-                refusals.extend(self.not_unique(state, index, &added.columns, new));
-            }
-        }
-        refusals
-    }
-
-    /// The refusal of a key that another record has in a unique index.
-    fn not_unique(
-        &self,
-        state: &State,
-        index: &Definition,
-        key: &[Element<'static>],
-        new: &Record,
-    ) -> Option<Error> {
-        let own = self.schema.primary_key(new);
-        let has = |kept: &&Kept| {
-            let keys = index.keys(&self.schema, &kept.record, None);
-            keys.iter().any(|other| packed(&other.columns) == packed(key))
-                && packed(&self.schema.primary_key(&kept.record)) != packed(&own)
-        };
-        let existing = state.records.values().find(has)?;
-        Some(Error::NotUnique {
-            index: index.name.into(),
-            key: tuple(key),
-            primary_key: tuple(&own),
-            existing: tuple(&self.schema.primary_key(&existing.record)),
-        })
-    }
-
-    /// Records can be deleted by as many columns as the keys of all indexes begin with.
-    fn can_delete_where(&self, state: &State, columns: usize) -> Result<(), Error> {
-        let mut names: Vec<_> = state.maintained(self).iter().map(|index| index.name).collect();
-        names.sort_unstable();
-        match names.first() {
-            Some(name) if columns > self.schema.prefix => Err(Error::IndexState {
-                index: (*name).into(),
-                reason: "its keys do not begin with these columns of the primary key".into(),
-            }),
-            _ => Ok(()),
-        }
-    }
-
-    fn scan(&self, state: &State, span: &Span<Target>, stamp: [u8; 10]) -> Answer {
-        let end = |end: &End<Target>| end.columns(|target| self.primary_key(target));
-        let (low, high) = (end(&span.low), end(&span.high));
-        let within = |kept: &&Kept| contains(&low, &high, &self.schema.primary_key(&kept.record));
-        let found = state.records.values().filter(within).map(|kept| Some(self.told(kept, stamp)));
-        ordered(found.collect(), span.reverse)
-    }
-
-    /// The columns of the keys of an index that a bound names.
-    pub(super) fn bound(&self, index: &Definition, like: &Record) -> Vec<Element<'static>> {
-        let version = own_version(100);
-        let Some(key) = index.keys(&self.schema, like, Some(&version)).into_iter().next() else {
-            return self.schema.primary_key(like).into_iter().take(self.schema.prefix).collect();
-        };
-        match index.has_entries() {
-            true => key.columns.into_iter().chain(self.schema.primary_key(like)).collect(),
-            false => first(key.columns.clone(), key.columns.len() - index.grouped()),
-        }
-    }
-
-    fn scan_index(
-        &self,
-        state: &State,
-        name: &str,
-        span: &Span<Box<Record>>,
-        stamp: [u8; 10],
-    ) -> Result<Answer, Error> {
-        let index = &self.index(state, name)?;
-        if state.disabled.contains(name) {
-            return Err(Error::IndexState { index: name.into(), reason: "it is disabled".into() });
-        }
-        let end = |end: &End<Box<Record>>| end.columns(|like| self.bound(index, like));
-        let (low, high) = (end(&span.low), end(&span.high));
-        let mut found: BTreeMap<Vec<u8>, (Vec<u8>, Vec<u8>, Vec<u8>)> = BTreeMap::new();
-        if !index.has_entries() {
-            let is_number = matches!(index.kind, Kind::Count | Kind::CountUpdates | Kind::Sum);
-            for (group, row) in state.groups.get(&index.number).into_iter().flatten() {
-                let columns: Vec<Element<'_>> = unpack(group).unwrap_or_default();
-                let columns: Vec<_> = columns.into_iter().map(Element::into_owned).collect();
-                let value = if is_number { packed(&[Element::Int(number(row))]) } else { row.clone() };
-                if contains(&low, &high, &columns) {
-                    found.insert(group.clone(), (group.clone(), Vec::new(), value));
-                }
-            }
-        }
-        // Entries of versions that are not complete cannot be read.
-        let is_readable = |kept: &&Kept| {
-            index.kind != Kind::Version || kept.version.is_none_or(|version| version[..10] != stamp)
-        };
-        for kept in state.records.values().filter(is_readable).filter(|_| index.has_entries()) {
-            let primary_key = self.schema.primary_key(&kept.record);
-            for (row, key) in index.entries(&self.schema, &kept.record, kept.version.as_ref()) {
-                if contains(&low, &high, &[&key.columns[..], &primary_key].concat()) {
-                    found.insert(row, (packed(&key.columns), packed(&primary_key), Vec::new()));
-                }
-            }
-        }
-        Ok(ordered(found.into_values().collect(), span.reverse))
-    }
-}
-
-fn ordered<I: std::fmt::Debug>(mut items: Vec<I>, reverse: bool) -> Answer {
-    if reverse {
-        items.reverse();
-    }
-    listed(items)
-}
-
-fn first(mut columns: Vec<Element<'static>>, most: usize) -> Vec<Element<'static>> {
-    columns.truncate(most);
-    columns
-}
-
-impl<L> End<L> {
-    /// The columns of this end.
-    pub(super) fn columns(
-        &self,
-        columns: impl Fn(&L) -> Vec<Element<'static>>,
-    ) -> End<Vec<Element<'static>>> {
-        match self {
-            End::Open => End::Open,
-            End::Inclusive(like, most) => End::Inclusive(first(columns(like), *most), *most),
-            End::Exclusive(like, most) => End::Exclusive(first(columns(like), *most), *most),
-        }
     }
 }

@@ -3,7 +3,7 @@
 use super::{
     Records,
     indexes::definitions,
-    schema::{Body, COLORS, Of, Part, Place, Record},
+    plain::{Body, COLORS, Of, Part, Place, Record},
 };
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
@@ -242,12 +242,12 @@ impl Records {
                 let record = Record { place, sku, tags, rank, body: None, of };
                 let body = |length| Some(Body { byte: odd, length });
                 match odd {
-                    0 => Record { sku: Some("k".repeat(9_970)), ..record },
-                    1 => Record { sku: Some("k".repeat(10_000)), ..record },
-                    2 => Record { tags: vec!["t".repeat(10_000)], ..record },
-                    3..12 if large => Record { body: body(250_000), ..record },
-                    12..15 if large => record.sized(100_000),
-                    15..18 if large => record.sized(100_001),
+                    0..2 => Record { sku: Some("k".repeat(9_970)), ..record },
+                    2..5 => Record { sku: Some("k".repeat(10_000)), ..record },
+                    5..7 => Record { tags: vec!["t".repeat(10_000)], ..record },
+                    7..14 if large => Record { body: body(250_000), ..record },
+                    14..16 if large => record.sized(100_000),
+                    16..18 if large => record.sized(100_001),
                     18..25 => Record { body: Some(Body { byte: 0, length: 0 }), ..record },
                     25..50 => Record { body: body(usize::from(odd)), ..record },
                     _ => record,

@@ -8,7 +8,7 @@ use super::{
     layout::{self, HEADER, Header, RECORDS, STATES},
     operations::{Answer, Check, End, Op},
     schema::{Mistake, tuple},
-    shared,
+    together,
 };
 use foundationdb_tuple::Element;
 use parking_lot::Mutex;
@@ -210,12 +210,12 @@ pub(super) async fn apply<D: Database>(
             let (stores, spans) = (&config.stores(), &planted.read_at_snapshot(config));
             let run = session.apply(|tx| async move {
                 let tx = Weakened::new(tx, Weakness::Reads, spans.clone());
-                shared(config, stores, tx, env, ops).await.map(Recorded)
+                together(config, stores, tx, env, ops).await.map(Recorded)
             });
             Some(specimen::told(run.await))
         }
         Planted::Resaved | Planted::Reinserted if (planted == Planted::Reinserted) == has_insert => {
-            let run = db.run(|tx, _| async move { shared(config, stores, tx, env, ops).await });
+            let run = db.run(|tx, _| async move { together(config, stores, tx, env, ops).await });
             Some(specimen::ran(run.await))
         }
         Planted::ContextKept => {

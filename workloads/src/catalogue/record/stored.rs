@@ -6,8 +6,9 @@ use super::{
     indexes::{Contribution, Kind},
     layout::{self, DISABLED, HEADER, Header, INDEXES, RECORDS, SECONDARY, STATES},
     model::{Kept, Model, State, number},
+    plain::Record,
     ranked::{self, Scores},
-    schema::{Record, packed},
+    schema::packed,
 };
 use crate::beside;
 use bytes::Bytes;

@@ -91,7 +91,8 @@ fn meta_data(indexes: impl IntoIterator<Item = Index>) -> Result<Arc<RecordMetaD
 
 /// An item; `price` changes with `round`.
 fn item(meta_data: &RecordMetaData, id: i64, round: i64) -> DynamicMessage {
-    let mut message = DynamicMessage::new(meta_data.record_type("Item").expect("it is defined above").message.clone());
+    let mut message =
+        DynamicMessage::new(meta_data.record_type("Item").expect("it is defined above").message.clone());
     message.set_field_by_name("id", Value::I64(id));
     message.set_field_by_name("name", Value::String(format!("item {id}")));
     message.set_field_by_name("kind", Value::String(format!("kind {}", id % 50)));
@@ -141,8 +142,10 @@ fn saves_and_loads(interrupt: &Interrupt) -> Result<Vec<Figure>, Refusal> {
         ("record, loads", "each by its primary key"),
     ];
     let figures = figures.into_iter().zip(took).map(|((name, how), took)| {
-        let profile =
-            format!("{what}, {} of them, {how},\n{BATCH} in a transaction, {CLUSTER}", text::count(SAVES as u64));
+        let profile = format!(
+            "{what}, {} of them, {how},\n{BATCH} in a transaction, {CLUSTER}",
+            text::count(SAVES as u64)
+        );
         figure(name, per_second(took), "records per CPU s", &profile)
     });
     Ok(figures.collect())

@@ -295,7 +295,7 @@ impl Records {
             (2 * scan, span(target).prop_map(Op::Scan).boxed()),
             (4 * scan, finds.boxed()),
             (disable, disables.boxed()),
-            (2 * upgrade, Just(Op::Upgrade).boxed()),
+            (4 * upgrade, Just(Op::Upgrade).boxed()),
         ];
         calls.retain(|(weight, _)| *weight > 0);
         proptest::strategy::Union::new_weighted(calls).boxed()

@@ -294,7 +294,7 @@ impl Records {
             (1, Just(Op::States).boxed()),
             (2 * scan, span(target).prop_map(Op::Scan).boxed()),
             (4 * scan, finds.boxed()),
-            (disable, disables.boxed()),
+            (2 * disable, disables.boxed()),
             (4 * upgrade, Just(Op::Upgrade).boxed()),
         ];
         calls.retain(|(weight, _)| *weight > 0);

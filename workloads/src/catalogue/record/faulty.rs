@@ -1,7 +1,8 @@
 //! Maintainers of indexes with planted bugs: each wraps the right one, and misinforms it or leaves it out.
 
 use super::{custom, planted::Planted, schema::BACKWARDS};
-use futures::future::{BoxFuture, FutureExt};
+use foundationdb_tuple::Element;
+use futures::future::{BoxFuture, FutureExt, ready};
 use shaketable_layers::tx::{Isolation::Serializable, RangeOption, Transaction};
 use shaketable_record::{
     cursor::{BoxCursor, Continuation, Spent, TupleRange},
@@ -114,8 +115,7 @@ async fn compare_nulls<T: Transaction>(
 ) -> Result<(), Error> {
     for entry in at.changes(old, new)?.added {
         let key = entry.key.tuple();
-        let is_all_null =
-            key.elements().iter().all(|value| matches!(value, foundationdb_tuple::Element::Nil));
+        let is_all_null = key.elements().iter().all(|value| matches!(value, Element::Nil));
         if !entry.key.has_non_unique_null() || is_all_null {
             continue;
         }
@@ -132,7 +132,7 @@ async fn compare_nulls<T: Transaction>(
 fn set_last<T: Transaction>(at: IndexAt<'_, T>, new: &StoredRecord) -> Result<(), Error> {
     for key in at.keys(new)? {
         let (group, value) = key.tuple().split_at(at.index.expression.grouping_columns());
-        if !value.elements().iter().any(|value| matches!(value, foundationdb_tuple::Element::Nil)) {
+        if !value.elements().iter().any(|value| matches!(value, Element::Nil)) {
             let row = [at.space(Part::Indexes).bytes(), &group.pack()].concat();
             at.transaction()?.set(&row, &value.pack());
         }
@@ -189,7 +189,7 @@ impl<T: Transaction> IndexMaintainer<T> for Faulty<T> {
         prefix: &'a Tuple,
     ) -> BoxFuture<'a, Result<bool, Error>> {
         match self.planted == Planted::GroupsStay && at.index.kind != BACKWARDS && !self.right.has_values() {
-            true => futures::future::ready(Ok(true)).boxed(),
+            true => ready(Ok(true)).boxed(),
             false => self.right.delete_where(at, prefix),
         }
     }

@@ -24,6 +24,8 @@ pub mod log;
 pub mod multimap;
 pub mod priority_queue;
 pub mod queue;
+pub mod record_rank;
+mod record_rows;
 pub mod scheduling;
 pub mod session;
 mod shared;
@@ -60,6 +62,7 @@ pub fn catalogue() -> Vec<Box<dyn Entry>> {
         entry::<Mounted<counter::Counter>>(),
         entry::<Mounted<log::Log>>(),
         entry::<Mounted<encoding::Encoding>>(),
+        entry::<Mounted<record_rank::Ranks>>(),
     ]
 }
 

@@ -1,0 +1,444 @@
+//! Planted bugs: a maintainer of ranks that is wrong, meta-data that differ, and lookups that use the index wrongly.
+
+use super::{
+    Answer, Board, Op, Ranks, Schema,
+    client::{self, columns, of_ranks, right},
+    ranked::key,
+    stored::set,
+};
+use crate::catalogue::record_rows::{Col, tuple};
+use futures::future::{BoxFuture, FutureExt};
+use shaketable::{
+    specimen::{self, KEPT_VERSION, Recorded, UNRECORDED, UNWRITTEN},
+    workload::Outcome,
+};
+use shaketable_layers::{
+    once::Session,
+    tx::{
+        Database,
+        Isolation::{self, Serializable, Snapshot},
+        MutationType, RangeOption, Transaction,
+    },
+};
+use shaketable_record::{
+    cursor::{BoxCursor, Continuation, CursorExt, Limits, Spent, TupleRange},
+    error::Error,
+    index::{
+        IndexAt, IndexEntry, IndexMaintainer, IndexScan, Registry, ValueIndex,
+        rank::{RankIndex, count_below, rank_of, score_at},
+        ranked_set::RankedSet,
+    },
+    metadata::{Index, RecordMetaData, index_types},
+    store::{RecordContext, RecordStore, StoredRecord},
+    value::Tuple,
+};
+use std::{collections::BTreeSet, ops::Bound};
+
+shaketable::planted_bugs! {
+    Unrecorded = UNRECORDED, "a change of a score is done again after an unknown result", "R26: a rank counted twice";
+    Unwritten = UNWRITTEN, "a write is acknowledged and never committed", "a write-behind cache";
+    KeptVersion = KEPT_VERSION, "a client reads at a version that it keeps for up to a second", "a read version shared between transactions";
+    OldForgotten = "old-forgotten", "a save adds the new score and leaves the old one", "R1: the old record is not read";
+    DeleteForgotten = "delete-forgotten", "a delete leaves the score in the ranked set", "R33: a maintainer not called on delete";
+    CountedTwice = "counted-twice", "a save that keeps the score counts it once more", "R26, R30: an update counts twice";
+    MoveForgotten = "move-forgotten", "a score that moves to another group stays in the ranked set of the old one", "R30: a group move";
+    TiesRemoved = "ties-removed", "a score is removed although another record has it", "ties in a ranked set";
+    TiesKept = "ties-kept", "whether other records have a score is read before the own entry is removed", "ties in a ranked set";
+    TiesAtSnapshot = "ties-at-snapshot", "whether other records have a score is read at snapshot", "a read without isolation";
+    SpanLost = "span-lost", "the span of a removed element is not given to the element before it", "a level's count after a removal";
+    RowKept = "row-kept", "a removed element keeps its rows at higher levels", "a level's rows after a removal";
+    SpanAtSnapshot = "span-at-snapshot", "counts are read at snapshot and set, instead of added to", "R18: the conflicts of a ranked set";
+    LevelsDiffer = "levels-differ", "some changes are made with one level less", "an option changed while the index has entries";
+    CountsDiffer = "counts-differ", "some changes are made with the other setting for equal scores", "an option changed while the index has entries";
+    Ungrouped = "ungrouped", "both columns of a grouped board are its score", "RL19: the grouping of an index of ranks";
+    RankAtSnapshot = "rank-at-snapshot", "lookups of ranks before a write are made at snapshot", "a dropped conflict range";
+    AbsentRanked = "absent-ranked", "a score that no record has is given a rank", "the rank of an absent score";
+    RankAfterTies = "rank-after-ties", "the rank of a record is that of the last one with its score", "the rank of ties";
+    CountOfEntries = "count-of-entries", "the rank of a score is the number of entries below, with duplicates in any case", "the rank of ties";
+    EndIncluded = "end-included", "a range of ranks has its excluded end", "a bound off by one";
+    ScoresForRanks = "scores-for-ranks", "a range of ranks is looked up as scores that have these ranks, without regard to ties", "ties at the ends of a range of ranks";
+    ByOffset = "by-offset", "a scan by rank is continued at the rank after as many rows as were read", "a position taken for a rank";
+    RaisedApart = "raised-apart", "the score to be raised is read in another transaction", "a lost update";
+}
+
+impl Planted {
+    /// The meta-data with which a call is done.
+    pub(super) fn schema(self, schema: Schema, op: &Op) -> Schema {
+        let mut schema = schema;
+        let is_changed = matches!(op, Op::Raise(..));
+        for kept in schema.boards.iter_mut().filter(|_| is_changed) {
+            match self {
+                Planted::LevelsDiffer => kept.levels -= 1,
+                Planted::CountsDiffer => kept.counts = !kept.counts,
+                _ => {}
+            }
+        }
+        Schema { ungrouped: self == Planted::Ungrouped, ..schema }
+    }
+
+    /// Changes the drawn meta-data so that the bug is one.
+    pub(super) fn suit(self, schema: &mut Schema) {
+        for kept in &mut schema.boards {
+            match self {
+                Planted::CountedTwice | Planted::RankAfterTies => kept.counts = true,
+                Planted::TiesRemoved
+                | Planted::TiesKept
+                | Planted::TiesAtSnapshot
+                | Planted::CountOfEntries => {
+                    kept.counts = false;
+                }
+                Planted::LevelsDiffer => kept.levels = kept.levels.max(3),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Registers the maintainer with the bug, if it is one of the maintainer.
+pub(super) fn register<T: Transaction>(planted: Planted, schema: Schema, registry: &mut Registry<T>) {
+    use Planted::*;
+    let is_in_maintainer = matches!(
+        planted,
+        OldForgotten
+            | DeleteForgotten
+            | CountedTwice
+            | MoveForgotten
+            | TiesRemoved
+            | TiesKept
+            | TiesAtSnapshot
+            | SpanLost
+            | RowKept
+            | SpanAtSnapshot
+    );
+    if is_in_maintainer {
+        registry.register(index_types::RANK, Faulty { planted, schema });
+    }
+}
+
+/// Maintains indexes of ranks with the bug.
+struct Faulty {
+    planted: Planted,
+    schema: Schema,
+}
+
+/// A key of a board, as its group and its score.
+type Key = (Vec<Col>, Vec<u8>);
+
+impl Faulty {
+    fn keys<T: Transaction>(
+        at: IndexAt<'_, T>,
+        record: Option<&StoredRecord>,
+    ) -> Result<BTreeSet<Key>, Error> {
+        let Some(record) = record else { return Ok(BTreeSet::new()) };
+        let key = |key: Tuple| {
+            let (group, score) = key.split_at(at.index.expression.grouping_columns());
+            Some((Col::all_of(&group)?, score.pack()))
+        };
+        Ok(at.keys(record)?.into_iter().filter_map(|found| key(found.tuple())).collect())
+    }
+
+    fn set(&self, board: Board, group: &[Col]) -> RankedSet {
+        RankedSet::new(set(board, group), self.schema.of(board).config())
+    }
+
+    async fn update<T: Transaction>(
+        &self,
+        at: IndexAt<'_, T>,
+        old: Option<&StoredRecord>,
+        new: Option<&StoredRecord>,
+    ) -> Result<(), Error> {
+        let Some(board) = Board::named(&at.index.name) else { return RankIndex.update(at, old, new).await };
+        let (tx, kept) = (at.transaction()?, self.schema.of(board));
+        let (before, after) = (Faulty::keys(at, old)?, Faulty::keys(at, new)?);
+        match self.planted {
+            Planted::OldForgotten => return RankIndex.update(at, None, new).await,
+            Planted::DeleteForgotten if new.is_none() => return ValueIndex.update(at, old, new).await,
+            Planted::CountedTwice => {
+                RankIndex.update(at, old, new).await?;
+                for (group, score) in before.intersection(&after) {
+                    self.set(board, group).add(tx, score).await?;
+                }
+                return Ok(());
+            }
+            Planted::SpanLost | Planted::RowKept => {
+                let mut rows = Vec::new();
+                for (group, score) in before.difference(&after) {
+                    for level in 1..kept.levels {
+                        let row = key(&set(board, group), level, score);
+                        rows.extend(count(tx, &row).await?.map(|count| (group, level, row, count)));
+                    }
+                }
+                RankIndex.update(at, old, new).await?;
+                for (group, level, row, own) in rows {
+                    // Another record may have the same score.
+                    if count(tx, &row).await?.is_none() {
+                        let first = key(&set(board, group), level, b"");
+                        let range = RangeOption::new(first, row.clone()).limit(1).reversed();
+                        let previous = tx.get_range_all(range, Serializable).await?;
+                        let previous = previous.first().map(|row| row.key.to_vec()).unwrap_or_default();
+                        tx.atomic_op(&previous, &(1 - own).to_le_bytes(), MutationType::Add);
+                        if self.planted == Planted::RowKept {
+                            tx.set(&row, &(own - 1).to_le_bytes());
+                        }
+                    }
+                }
+                return Ok(());
+            }
+            Planted::SpanAtSnapshot => {
+                let mut kept_rows = Vec::new();
+                for (group, _) in before.union(&after) {
+                    for level in 1..kept.levels {
+                        let row = key(&set(board, group), level, b"");
+                        let value = tx.get(&row, Snapshot).await?;
+                        kept_rows.push((row, value));
+                    }
+                }
+                RankIndex.update(at, old, new).await?;
+                for (row, value) in kept_rows {
+                    let now = tx.get(&row, Snapshot).await?;
+                    if let (Some(now), true) = (&now, value.is_some() && now != value) {
+                        tx.set(&row, now);
+                    }
+                }
+                return Ok(());
+            }
+            _ => {}
+        }
+        let isolation = if self.planted == Planted::TiesAtSnapshot { Snapshot } else { Serializable };
+        let mut shared = Vec::new();
+        if self.planted == Planted::TiesKept {
+            for key in before.difference(&after) {
+                shared.push(has_entries(at, key, isolation).await?);
+            }
+        }
+        ValueIndex.update(at, old, new).await?;
+        for (n, key) in before.difference(&after).enumerate() {
+            let (group, score) = key;
+            let is_kept = match self.planted {
+                Planted::TiesRemoved => false,
+                Planted::TiesKept => shared[n],
+                Planted::MoveForgotten if after.iter().any(|(_, other)| other == score) => true,
+                _ => !kept.counts && has_entries(at, key, isolation).await?,
+            };
+            if !is_kept {
+                self.set(board, group).remove(tx, score).await?;
+            }
+        }
+        for (group, score) in after.difference(&before) {
+            self.set(board, group).add(tx, score).await?;
+        }
+        Ok(())
+    }
+}
+
+async fn count<T: Transaction>(tx: &T, row: &[u8]) -> Result<Option<i64>, Error> {
+    let value = tx.get(row, Serializable).await?;
+    Ok(value.and_then(|value| Some(i64::from_le_bytes(value[..].try_into().ok()?))))
+}
+
+async fn has_entries<T: Transaction>(
+    at: IndexAt<'_, T>,
+    (group, score): &Key,
+    isolation: Isolation,
+) -> Result<bool, Error> {
+    let score = Tuple::unpack(score).unwrap_or_default();
+    let rows = RangeOption::from(at.rows_of(&tuple(group).followed_by(&score))).limit(1);
+    Ok(!at.transaction()?.get_range_all(rows, isolation).await?.is_empty())
+}
+
+impl<T: Transaction> IndexMaintainer<T> for Faulty {
+    fn validate(&self, index: &Index, meta_data: &RecordMetaData) -> Result<(), String> {
+        <RankIndex as IndexMaintainer<T>>::validate(&RankIndex, index, meta_data)
+    }
+
+    fn is_idempotent(&self, index: &Index) -> bool {
+        <RankIndex as IndexMaintainer<T>>::is_idempotent(&RankIndex, index)
+    }
+
+    fn check<'a>(
+        &'a self,
+        at: IndexAt<'a, T>,
+        old: Option<&'a StoredRecord>,
+        new: Option<&'a StoredRecord>,
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        RankIndex.check(at, old, new)
+    }
+
+    fn update<'a>(
+        &'a self,
+        at: IndexAt<'a, T>,
+        old: Option<&'a StoredRecord>,
+        new: Option<&'a StoredRecord>,
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        Faulty::update(self, at, old, new).boxed()
+    }
+
+    fn scan(
+        &self,
+        at: IndexAt<'_, T>,
+        scan: IndexScan,
+        range: TupleRange,
+        reverse: bool,
+        from: Continuation,
+        spent: &Spent,
+    ) -> Result<BoxCursor<IndexEntry>, Error> {
+        RankIndex.scan(at, scan, range, reverse, from, spent)
+    }
+
+    fn delete_where<'a>(
+        &'a self,
+        at: IndexAt<'a, T>,
+        prefix: &'a Tuple,
+    ) -> BoxFuture<'a, Result<bool, Error>> {
+        RankIndex.delete_where(at, prefix)
+    }
+}
+
+/// Performs a call that the bug changes; `None` for every other call.
+pub(super) async fn perform<T: Transaction>(
+    planted: Planted,
+    ranks: &Ranks,
+    store: &RecordStore<T>,
+    op: &Op,
+) -> Option<Result<Answer, Error>> {
+    let at = |board: Board| Some(IndexAt { store, index: store.index(board.name()).ok()? });
+    Some(match (planted, op) {
+        (Planted::RankAtSnapshot, Op::Rank(board, key, false)) => {
+            right(ranks, store, &Op::Rank(*board, key.clone(), true)).await
+        }
+        (Planted::RankAtSnapshot, Op::ScoreAt(board, group, rank, false)) => {
+            right(ranks, store, &Op::ScoreAt(*board, group.clone(), *rank, true)).await
+        }
+        (Planted::AbsentRanked, Op::Rank(board, key, _)) => {
+            let below = count_below(at(*board)?, &tuple(key), Serializable).await;
+            below.map(|below| Answer::Ranks(Some(below), below))
+        }
+        (Planted::RankAfterTies, Op::RankOf(board @ (Board::Score | Board::Game), id)) => {
+            rank_after_ties(at(*board)?, *board, *id).await
+        }
+        (Planted::CountOfEntries, Op::Rank(board, key, _)) => count_of_entries(at(*board)?, key).await,
+        (Planted::EndIncluded, Op::ByRank(board, group, low, Bound::Excluded(high), reverse)) => {
+            let op = Op::ByRank(*board, group.clone(), *low, Bound::Included(*high), *reverse);
+            right(ranks, store, &op).await
+        }
+        (Planted::ScoresForRanks, Op::ByRank(board, group, low, high, reverse)) => {
+            let op = match scores_for_ranks(at(*board)?, group, (*low, *high)).await {
+                Ok((low, high)) => Op::ByValue(*board, low, high, *reverse),
+                Err(e) => return Some(Err(e)),
+            };
+            right(ranks, store, &op).await
+        }
+        (Planted::ByOffset, Op::ByRank(board, group, low, high, false)) => {
+            by_offset(ranks, store, *board, group, (*low, *high)).await
+        }
+        _ => return None,
+    })
+}
+
+async fn rank_after_ties<T: Transaction>(at: IndexAt<'_, T>, board: Board, id: i64) -> Result<Answer, Error> {
+    let Some(player) = client::load(at.store, id).await? else { return Ok(Answer::Rank(None)) };
+    let mut key = board.keys(&player).pop_first().unwrap_or_default();
+    let next = player.score.and_then(|score| score.checked_add(1));
+    Ok(Answer::Rank(match next {
+        Some(next) => {
+            key.pop();
+            key.push(Col::Int(next));
+            Some(count_below(at, &tuple(&key), Serializable).await? - 1)
+        }
+        None => rank_of(at, &tuple(&key), Serializable).await?,
+    }))
+}
+
+async fn count_of_entries<T: Transaction>(at: IndexAt<'_, T>, key: &[Col]) -> Result<Answer, Error> {
+    let (group, score) = key.split_at(key.len() - 1);
+    let entries = TupleRange::all_of(tuple(group));
+    let spent = Spent::new(Limits::default());
+    let all = at.scan_entries(&entries, false, Continuation::Start, &spent)?.to_list().await?;
+    let scores: Vec<_> = all.rows.iter().map(|entry| columns(entry)[group.len()].clone()).collect();
+    let below = scores.iter().filter(|other| **other < score[0]).count() as i64;
+    Ok(Answer::Ranks(scores.contains(&score[0]).then_some(below), below))
+}
+
+type Ends = (Bound<Vec<Col>>, Bound<Vec<Col>>);
+
+async fn scores_for_ranks<T: Transaction>(
+    at: IndexAt<'_, T>,
+    group: &[Col],
+    (low, high): (Bound<i64>, Bound<i64>),
+) -> Result<Ends, Error> {
+    let score = async |rank: i64| {
+        let found = score_at(at, &tuple(group), rank, Serializable).await?;
+        let score = found.and_then(|score| Col::all_of(&score));
+        Ok::<_, Error>(score.map(|score| [group, &score].concat()))
+    };
+    let none = || [group, &[Col::Int(i64::MAX), Col::Int(i64::MAX)]].concat();
+    let low = match low {
+        Bound::Included(rank) => Bound::Included(score(rank.max(0)).await?.unwrap_or_else(none)),
+        Bound::Excluded(rank) if rank >= 0 => Bound::Excluded(score(rank).await?.unwrap_or_else(none)),
+        _ => Bound::Included(group.to_vec()),
+    };
+    let high = match high {
+        Bound::Included(rank) if rank >= 0 => {
+            score(rank).await?.map_or(Bound::Included(group.to_vec()), Bound::Included)
+        }
+        Bound::Excluded(rank) if rank >= 0 => {
+            score(rank).await?.map_or(Bound::Included(group.to_vec()), Bound::Excluded)
+        }
+        Bound::Unbounded => Bound::Included(group.to_vec()),
+        _ => Bound::Excluded(group.to_vec()),
+    };
+    Ok((low, high))
+}
+
+async fn by_offset<T: Transaction>(
+    ranks: &Ranks,
+    store: &RecordStore<T>,
+    board: Board,
+    group: &[Col],
+    (low, high): (Bound<i64>, Bound<i64>),
+) -> Result<Answer, Error> {
+    let first = match low {
+        Bound::Included(rank) => rank.max(0),
+        Bound::Excluded(rank) => (rank + 1).max(0),
+        Bound::Unbounded => 0,
+    };
+    let mut found = Vec::new();
+    loop {
+        let range = of_ranks(group, Bound::Included(first + found.len() as i64), high);
+        let (spent, from) = (Spent::new(Limits::rows(ranks.page)), Continuation::Start);
+        let cursor = store.scan_index(board.name(), IndexScan::ByRank, range, false, from.clone(), &spent)?;
+        let page = cursor.limited(&spent, from).to_list().await?;
+        found.extend(page.rows.iter().map(columns));
+        if page.continuation == Continuation::End {
+            return Ok(Answer::Entries(found));
+        }
+    }
+}
+
+/// Does the calls of a transaction in the way of the bug; `None` if it does not change them.
+pub(super) async fn apply<D: Database>(
+    planted: Planted,
+    ranks: &Ranks,
+    session: &mut Session<D>,
+    ops: &[Op],
+) -> Option<Outcome<specimen::Answer<Answer>>> {
+    let (Planted::RaisedApart, [op @ Op::Raise(id, by)]) = (planted, ops) else { return None };
+    let db = session.database().clone();
+    let read = db.run(|tx, _| async move {
+        let context = RecordContext::within(tx);
+        let store = ranks.open_store(&context, Some(op)).await?;
+        client::load(&store, *id).await
+    });
+    let player = match read.await {
+        Ok(Some(player)) => &player.raised(*by),
+        Ok(None) => return None,
+        Err(e) => return Some(specimen::refused(&e.error)),
+    };
+    let run = session.apply(|tx| async move {
+        let context = RecordContext::within(tx);
+        let store = ranks.open_store(&context, Some(op)).await?;
+        client::save(&store, player).await?;
+        Ok::<_, Error>(Recorded(vec![Answer::Raised(player.score)]))
+    });
+    Some(specimen::told(run.await))
+}

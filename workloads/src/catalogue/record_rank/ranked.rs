@@ -33,7 +33,7 @@ impl Kept {
     pub(super) fn rows(self, space: &Subspace, elements: &BTreeMap<Vec<u8>, i64>) -> Rows {
         let mut rows = Rows::new();
         for level in 0..self.levels {
-            let mut count = (Vec::new(), 0);
+            let mut count = (Vec::new(), 0i64);
             for (element, times) in elements {
                 if self.has_row(level, element) {
                     let (before, count) = std::mem::replace(&mut count, (element.clone(), 0));

@@ -24,6 +24,8 @@ pub mod log;
 pub mod multimap;
 pub mod priority_queue;
 pub mod queue;
+mod record_faulty;
+pub mod record_feed;
 pub mod record_rank;
 mod record_rows;
 pub mod scheduling;
@@ -62,6 +64,7 @@ pub fn catalogue() -> Vec<Box<dyn Entry>> {
         entry::<Mounted<counter::Counter>>(),
         entry::<Mounted<log::Log>>(),
         entry::<Mounted<encoding::Encoding>>(),
+        entry::<record_feed::Feeds>(),
         entry::<Mounted<record_rank::Ranks>>(),
     ]
 }

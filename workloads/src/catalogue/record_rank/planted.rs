@@ -6,7 +6,10 @@ use super::{
     ranked::key,
     stored::set,
 };
-use crate::catalogue::record_rows::{Col, tuple};
+use crate::catalogue::{
+    record_faulty::{Faulty, Update},
+    record_rows::{Col, tuple},
+};
 use futures::future::{BoxFuture, FutureExt};
 use shaketable::{
     specimen::{self, KEPT_VERSION, Recorded, UNRECORDED, UNWRITTEN},
@@ -21,14 +24,14 @@ use shaketable_layers::{
     },
 };
 use shaketable_record::{
-    cursor::{BoxCursor, Continuation, CursorExt, Limits, Spent, TupleRange},
+    cursor::{Continuation, CursorExt, Limits, Spent, TupleRange},
     error::Error,
     index::{
-        IndexAt, IndexEntry, IndexMaintainer, IndexScan, Registry, ValueIndex,
+        IndexAt, IndexMaintainer, IndexScan, Registry, ValueIndex,
         rank::{RankIndex, count_below, rank_of, score_at},
         ranked_set::RankedSet,
     },
-    metadata::{Index, RecordMetaData, index_types},
+    metadata::index_types,
     store::{RecordContext, RecordStore, StoredRecord},
     value::Tuple,
 };
@@ -111,12 +114,12 @@ pub(super) fn register<T: Transaction>(planted: Planted, schema: Schema, registr
             | SpanAtSnapshot
     );
     if is_in_maintainer {
-        registry.register(index_types::RANK, Faulty { planted, schema });
+        registry.register(index_types::RANK, Faulty(RankIndex, Wrong { planted, schema }));
     }
 }
 
-/// Maintains indexes of ranks with the bug.
-struct Faulty {
+/// Updates indexes of ranks with the bug.
+struct Wrong {
     planted: Planted,
     schema: Schema,
 }
@@ -124,7 +127,7 @@ struct Faulty {
 /// A key of a board, as its group and its score.
 type Key = (Vec<Col>, Vec<u8>);
 
-impl Faulty {
+impl Wrong {
     fn keys<T: Transaction>(
         at: IndexAt<'_, T>,
         record: Option<&StoredRecord>,
@@ -149,7 +152,7 @@ impl Faulty {
     ) -> Result<(), Error> {
         let Some(board) = Board::named(&at.index.name) else { return RankIndex.update(at, old, new).await };
         let (tx, kept) = (at.transaction()?, self.schema.of(board));
-        let (before, after) = (Faulty::keys(at, old)?, Faulty::keys(at, new)?);
+        let (before, after) = (Wrong::keys(at, old)?, Wrong::keys(at, new)?);
         match self.planted {
             Planted::OldForgotten => return RankIndex.update(at, None, new).await,
             Planted::DeleteForgotten if new.is_none() => return ValueIndex.update(at, old, new).await,
@@ -246,51 +249,14 @@ async fn has_entries<T: Transaction>(
     Ok(!at.transaction()?.get_range_all(rows, isolation).await?.is_empty())
 }
 
-impl<T: Transaction> IndexMaintainer<T> for Faulty {
-    fn validate(&self, index: &Index, meta_data: &RecordMetaData) -> Result<(), String> {
-        <RankIndex as IndexMaintainer<T>>::validate(&RankIndex, index, meta_data)
-    }
-
-    fn is_idempotent(&self, index: &Index) -> bool {
-        <RankIndex as IndexMaintainer<T>>::is_idempotent(&RankIndex, index)
-    }
-
-    fn check<'a>(
-        &'a self,
-        at: IndexAt<'a, T>,
-        old: Option<&'a StoredRecord>,
-        new: Option<&'a StoredRecord>,
-    ) -> BoxFuture<'a, Result<(), Error>> {
-        RankIndex.check(at, old, new)
-    }
-
+impl<T: Transaction> Update<T> for Wrong {
     fn update<'a>(
         &'a self,
         at: IndexAt<'a, T>,
         old: Option<&'a StoredRecord>,
         new: Option<&'a StoredRecord>,
     ) -> BoxFuture<'a, Result<(), Error>> {
-        Faulty::update(self, at, old, new).boxed()
-    }
-
-    fn scan(
-        &self,
-        at: IndexAt<'_, T>,
-        scan: IndexScan,
-        range: TupleRange,
-        reverse: bool,
-        from: Continuation,
-        spent: &Spent,
-    ) -> Result<BoxCursor<IndexEntry>, Error> {
-        RankIndex.scan(at, scan, range, reverse, from, spent)
-    }
-
-    fn delete_where<'a>(
-        &'a self,
-        at: IndexAt<'a, T>,
-        prefix: &'a Tuple,
-    ) -> BoxFuture<'a, Result<bool, Error>> {
-        RankIndex.delete_where(at, prefix)
+        Wrong::update(self, at, old, new).boxed()
     }
 }
 

@@ -57,6 +57,7 @@ impl Planted {
         match self {
             TenBytes | AtLeast => drawn.by_continuation = false,
             ReadsLast => drawn.apart = true,
+            PolledApart => drawn.pause = drawn.pause.max(15),
             _ => {}
         }
         if matches!(self, TwoEntries | DeletedStays | ContextEach | FlushesEarly | VersionByKey | TenBytes) {
@@ -332,6 +333,7 @@ async fn apart<D: Database>(
         Ok::<_, Error>((read_version, entries(feeds, &context, feed, low).await?))
     });
     let (read_version, (found, ends)) = &found.await?;
+    feeds.pause(db).await;
     let page = db.run(|tx, _| async move {
         let context = RecordContext::within(tx);
         let store = open(&context, &Registry::standard(), feed.store).await?;

@@ -125,7 +125,7 @@ impl Specimen for Ranks {
             players: rng.range(2..13) as i64,
             games: rng.range(1..4) as usize,
             page: *rng.pick(&[1, 2, 5]),
-            mix: [rng.range(3..12), rng.range(2..8), rng.range(1..5)].map(|weight| weight as u32),
+            mix: [rng.range(3..12), rng.range(2..9), rng.range(1..6)].map(|weight| weight as u32),
             planted,
         };
         if let Some(planted) = planted {

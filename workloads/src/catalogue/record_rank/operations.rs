@@ -64,13 +64,23 @@ pub enum Answer {
 
 const GAMES: [&str; 3] = ["", "a", "a\0"];
 
-fn bound<K: Clone + std::fmt::Debug + 'static>(key: BoxedStrategy<K>) -> BoxedStrategy<Bound<K>> {
-    prop_oneof![
-        3 => key.clone().prop_map(Bound::Included),
-        3 => key.prop_map(Bound::Excluded),
-        1 => Just(Bound::Unbounded),
-    ]
-    .boxed()
+/// The kinds of ends of ranges, with their weights.
+const ENDS: [fn(()) -> Bound<()>; 7] = [
+    Bound::Included,
+    Bound::Included,
+    Bound::Included,
+    Bound::Excluded,
+    Bound::Excluded,
+    Bound::Excluded,
+    |()| Bound::Unbounded,
+];
+
+fn ends<K: Clone + std::fmt::Debug + 'static>(
+    keys: BoxedStrategy<(K, K)>,
+) -> BoxedStrategy<(Bound<K>, Bound<K>)> {
+    (keys, select(&ENDS[..]), select(&ENDS[..]))
+        .prop_map(|((low, high), from, to)| (from(()).map(|()| low), to(()).map(|()| high)))
+        .boxed()
 }
 
 impl Ranks {
@@ -101,6 +111,11 @@ impl Ranks {
             .prop_map(|((board, group), score)| (board, [group, vec![score]].concat()))
             .boxed();
         let rank = -1..self.players + 2;
+        let ranks = prop_oneof![
+            5 => (rank.clone(), 0..5i64).prop_map(|(low, more)| (low, low + more)),
+            1 => (rank.clone(), rank.clone()),
+        ]
+        .boxed();
         let prefix = (with_key.clone(), id.clone(), 0..4usize)
             .prop_map(|((_, mut key), id, length)| {
                 key.push(Col::Int(id));
@@ -123,16 +138,16 @@ impl Ranks {
             1 => Just(Op::Clear),
             4 * look => (board.clone(), id).prop_map(|(board, id)| Op::RankOf(board, id)),
             4 * look => (with_key, snapshot()).prop_map(|((board, key), snapshot)| Op::Rank(board, key, snapshot)),
-            4 * look => (with_group.clone(), rank.clone(), snapshot()).prop_map(|((board, group), rank, snapshot)| {
+            4 * look => (with_group.clone(), rank, snapshot()).prop_map(|((board, group), rank, snapshot)| {
                 Op::ScoreAt(board, group, rank, snapshot)
             }),
             look => (with_group.clone(), snapshot()).prop_map(|((board, group), snapshot)| {
                 Op::Size(board, group, snapshot)
             }),
-            4 * scan => (with_group, bound(rank.clone().boxed()), bound(rank.boxed()), any::<bool>())
-                .prop_map(|((board, group), low, high, reverse)| Op::ByRank(board, group, low, high, reverse)),
-            2 * scan => (board, bound(prefix.clone()), bound(prefix), any::<bool>())
-                .prop_map(|(board, low, high, reverse)| Op::ByValue(board, low, high, reverse)),
+            10 * scan => (with_group, ends(ranks), any::<bool>())
+                .prop_map(|((board, group), (low, high), reverse)| Op::ByRank(board, group, low, high, reverse)),
+            4 * scan => (board, ends((prefix.clone(), prefix).boxed()), any::<bool>())
+                .prop_map(|(board, (low, high), reverse)| Op::ByValue(board, low, high, reverse)),
         ]
         .boxed()
     }

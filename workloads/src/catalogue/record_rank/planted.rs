@@ -32,7 +32,7 @@ use shaketable_record::{
         ranked_set::RankedSet,
     },
     metadata::index_types,
-    store::{RecordContext, RecordStore, StoredRecord},
+    store::{Part, RecordContext, RecordStore, StoredRecord},
     value::Tuple,
 };
 use std::{collections::BTreeSet, ops::Bound};
@@ -44,6 +44,7 @@ shaketable::planted_bugs! {
     OldForgotten = "old-forgotten", "a save adds the new score and leaves the old one", "R1: the old record is not read";
     DeleteForgotten = "delete-forgotten", "a delete leaves the score in the ranked set", "R33: a maintainer not called on delete";
     CountedTwice = "counted-twice", "a save that keeps the score counts it once more", "R26, R30: an update counts twice";
+    ClearForgotten = "clear-forgotten", "all records and entries are cleared, and the ranked sets stay", "R29: the secondary space of an index";
     MoveForgotten = "move-forgotten", "a score that moves to another group stays in the ranked set of the old one", "R30: a group move";
     TiesRemoved = "ties-removed", "a score is removed although another record has it", "ties in a ranked set";
     TiesKept = "ties-kept", "whether other records have a score is read before the own entry is removed", "ties in a ranked set";
@@ -83,7 +84,9 @@ impl Planted {
     pub(super) fn suit(self, schema: &mut Schema) {
         for kept in &mut schema.boards {
             match self {
-                Planted::CountedTwice | Planted::RankAfterTies => kept.counts = true,
+                Planted::CountedTwice | Planted::RankAfterTies | Planted::ScoresForRanks => {
+                    kept.counts = true
+                }
                 Planted::TiesRemoved
                 | Planted::TiesKept
                 | Planted::TiesAtSnapshot
@@ -269,6 +272,13 @@ pub(super) async fn perform<T: Transaction>(
 ) -> Option<Result<Answer, Error>> {
     let at = |board: Board| Some(IndexAt { store, index: store.index(board.name()).ok()? });
     Some(match (planted, op) {
+        (Planted::ClearForgotten, Op::Clear) => {
+            let cleared = [Part::Records, Part::Indexes].iter().try_for_each(|part| {
+                let (begin, end) = store.keyspace().part(*part).range();
+                store.context().clear_range(&begin, &end)
+            });
+            cleared.map(|()| Answer::Cleared)
+        }
         (Planted::RankAtSnapshot, Op::Rank(board, key, false)) => {
             right(ranks, store, &Op::Rank(*board, key.clone(), true)).await
         }

@@ -58,6 +58,7 @@ impl Planted {
             TenBytes | AtLeast => drawn.by_continuation = false,
             ReadsLast => drawn.apart = true,
             PolledApart => drawn.pause = drawn.pause.max(15),
+            AttemptAdvances => (drawn.page, drawn.mix) = (5, [1, 2]),
             _ => {}
         }
         if matches!(self, TwoEntries | DeletedStays | ContextEach | FlushesEarly | VersionByKey | TenBytes) {

@@ -44,6 +44,7 @@ use shaketable_record::{
     store::{RecordContext, RecordStore},
 };
 use shaketable_sim::seed::Stream;
+use std::ops::Range;
 
 /// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -93,7 +94,8 @@ impl Specimen for Ranks {
 
     const NAME: &'static str = "record_rank";
     const ABOUT: &'static str = "ranks of records, in groups and with ties, against sorted scores";
-    const TRANSACTIONS: std::ops::Range<u64> = 8..30;
+    const CLIENTS: Range<u64> = 2..7;
+    const TRANSACTIONS: Range<u64> = 6..18;
 
     fn bugs() -> &'static [Bug] {
         BUGS
@@ -111,7 +113,7 @@ impl Specimen for Ranks {
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Ranks {
         let planted = bug.and_then(Planted::named);
         let crc = rng.chance(0.5);
-        let boards = [(); 3].map(|()| Kept { counts: rng.chance(0.5), levels: rng.range(2..7) as u32, crc });
+        let boards = [(); 3].map(|()| Kept { counts: rng.chance(0.5), levels: rng.range(2..6) as u32, crc });
         let near = [-2, -1, 0, 1, 2, 3];
         let scores = (0..rng.range(2..14)).map(|n| match n % 4 {
             0 => *rng.pick(&near),
@@ -129,7 +131,7 @@ impl Specimen for Ranks {
             planted,
         };
         if let Some(planted) = planted {
-            planted.suit(&mut drawn.schema);
+            planted.suit(&mut drawn);
         }
         drawn
     }

@@ -35,7 +35,7 @@ use shaketable_record::{
     store::{Part, RecordContext, RecordStore, StoredRecord},
     value::Tuple,
 };
-use std::{collections::BTreeSet, ops::Bound};
+use std::{collections::BTreeSet, ops::Bound, slice};
 
 shaketable::planted_bugs! {
     Unrecorded = UNRECORDED, "a change of a score is done again after an unknown result", "R26: a rank counted twice";
@@ -55,7 +55,7 @@ shaketable::planted_bugs! {
     LevelsDiffer = "levels-differ", "some changes are made with one level less", "an option changed while the index has entries";
     CountsDiffer = "counts-differ", "some changes are made with the other setting for equal scores", "an option changed while the index has entries";
     Ungrouped = "ungrouped", "both columns of a grouped board are its score", "RL19: the grouping of an index of ranks";
-    RankAtSnapshot = "rank-at-snapshot", "lookups of ranks before a write are made at snapshot", "a dropped conflict range";
+    LookedApart = "looked-apart", "a lookup before a write is made in another transaction", "a rank read beside the transaction";
     AbsentRanked = "absent-ranked", "a score that no record has is given a rank", "the rank of an absent score";
     RankAfterTies = "rank-after-ties", "the rank of a record is that of the last one with its score", "the rank of ties";
     CountOfEntries = "count-of-entries", "the rank of a score is the number of entries below, with duplicates in any case", "the rank of ties";
@@ -80,9 +80,9 @@ impl Planted {
         Schema { ungrouped: self == Planted::Ungrouped, ..schema }
     }
 
-    /// Changes the drawn meta-data so that the bug is one.
-    pub(super) fn suit(self, schema: &mut Schema) {
-        for kept in &mut schema.boards {
+    /// Changes the drawn configuration so that the bug is one.
+    pub(super) fn suit(self, drawn: &mut Ranks) {
+        for kept in &mut drawn.schema.boards {
             match self {
                 Planted::CountedTwice | Planted::RankAfterTies | Planted::ScoresForRanks => {
                     kept.counts = true
@@ -96,6 +96,14 @@ impl Planted {
                 Planted::LevelsDiffer => kept.levels = kept.levels.max(3),
                 _ => {}
             }
+        }
+        let [writes, looks, scans] = &mut drawn.mix;
+        match self {
+            Planted::Unrecorded => (*writes, *looks, *scans) = (11, 2, 1),
+            Planted::RaisedApart => (*writes, *looks, drawn.players) = (11, 2, drawn.players.min(3)),
+            Planted::EndIncluded | Planted::ScoresForRanks => *scans = 5,
+            Planted::ByOffset => (drawn.page, *scans) = (1, 5),
+            _ => {}
         }
     }
 }
@@ -279,12 +287,6 @@ pub(super) async fn perform<T: Transaction>(
             });
             cleared.map(|()| Answer::Cleared)
         }
-        (Planted::RankAtSnapshot, Op::Rank(board, key, false)) => {
-            right(ranks, store, &Op::Rank(*board, key.clone(), true)).await
-        }
-        (Planted::RankAtSnapshot, Op::ScoreAt(board, group, rank, false)) => {
-            right(ranks, store, &Op::ScoreAt(*board, group.clone(), *rank, true)).await
-        }
         (Planted::AbsentRanked, Op::Rank(board, key, _)) => {
             let below = count_below(at(*board)?, &tuple(key), Serializable).await;
             below.map(|below| Answer::Ranks(Some(below), below))
@@ -398,23 +400,66 @@ pub(super) async fn apply<D: Database>(
     session: &mut Session<D>,
     ops: &[Op],
 ) -> Option<Outcome<specimen::Answer<Answer>>> {
-    let (Planted::RaisedApart, [op @ Op::Raise(id, by)]) = (planted, ops) else { return None };
+    match (planted, ops) {
+        (Planted::RaisedApart, [Op::Raise(id, by)]) => raised_apart(ranks, session, *id, *by).await,
+        (Planted::LookedApart, [first, rest @ ..]) if !first.writes() && rest.iter().any(Op::writes) => {
+            Some(looked_apart(ranks, session, first, rest).await)
+        }
+        _ => None,
+    }
+}
+
+async fn raised_apart<D: Database>(
+    ranks: &Ranks,
+    session: &mut Session<D>,
+    id: i64,
+    by: i64,
+) -> Option<Outcome<specimen::Answer<Answer>>> {
     let db = session.database().clone();
     let read = db.run(|tx, _| async move {
         let context = RecordContext::within(tx);
-        let store = ranks.open_store(&context, Some(op)).await?;
-        client::load(&store, *id).await
+        let store = ranks.open_store(&context, None).await?;
+        client::load(&store, id).await
     });
     let player = match read.await {
-        Ok(Some(player)) => &player.raised(*by),
+        Ok(Some(player)) => &player.raised(by),
         Ok(None) => return None,
         Err(e) => return Some(specimen::refused(&e.error)),
     };
     let run = session.apply(|tx| async move {
         let context = RecordContext::within(tx);
-        let store = ranks.open_store(&context, Some(op)).await?;
+        let store = ranks.open_store(&context, None).await?;
         client::save(&store, player).await?;
         Ok::<_, Error>(Recorded(vec![Answer::Raised(player.score)]))
     });
     Some(specimen::told(run.await))
+}
+
+async fn looked_apart<D: Database>(
+    ranks: &Ranks,
+    session: &mut Session<D>,
+    first: &Op,
+    rest: &[Op],
+) -> Outcome<specimen::Answer<Answer>> {
+    let db = session.database().clone();
+    let looked = db.run(|tx, _| async move { done(ranks, tx, slice::from_ref(first)).await });
+    let looked = &match looked.await {
+        Ok(looked) => looked,
+        Err(e) => return specimen::refused(&e.error),
+    };
+    let run = session.apply(|tx| async move {
+        let answers = done(ranks, tx, rest).await?;
+        Ok::<_, Error>(Recorded([&looked[..], &answers].concat()))
+    });
+    specimen::told(run.await)
+}
+
+/// Does calls in a transaction.
+async fn done<T: Transaction>(ranks: &Ranks, tx: T, ops: &[Op]) -> Result<Vec<Answer>, Error> {
+    let mut answers = Vec::with_capacity(ops.len());
+    for op in ops {
+        let context = RecordContext::within(tx.clone());
+        answers.push(right(ranks, &ranks.open_store(&context, Some(op)).await?, op).await?);
+    }
+    Ok(answers)
 }

@@ -24,18 +24,19 @@ impl Kept {
         Config { levels: self.levels, hash, count_duplicates: self.counts }
     }
 
-    /// Whether an element has a row at this level: four more bits of its hash are zero at each.
-    fn has_row(self, level: u32, element: &[u8]) -> bool {
-        hash(self.crc, element).trailing_zeros() >= 4 * level
+    /// The highest level at which an element has a row: four more bits of its hash are zero at each.
+    fn highest(self, element: &[u8]) -> u32 {
+        hash(self.crc, element).trailing_zeros() / 4
     }
 
     /// The rows of the set with these elements, each with how often it counts.
     pub(super) fn rows(self, space: &Subspace, elements: &BTreeMap<Vec<u8>, i64>) -> Rows {
         let mut rows = Rows::new();
+        let highest: Vec<_> = elements.keys().map(|element| self.highest(element)).collect();
         for level in 0..self.levels {
             let mut count = (Vec::new(), 0i64);
-            for (element, times) in elements {
-                if self.has_row(level, element) {
+            for ((element, times), highest) in elements.iter().zip(&highest) {
+                if level <= *highest {
                     let (before, count) = std::mem::replace(&mut count, (element.clone(), 0));
                     rows.insert(key(space, level, &before), count.to_le_bytes().to_vec());
                 }
@@ -76,7 +77,7 @@ pub(super) fn high(crc: bool, level: u32) -> &'static [i64] {
     static HIGH: LazyLock<Scores> = LazyLock::new(|| {
         [false, true].map(|crc| {
             let kept = Kept { counts: false, levels: 3, crc };
-            let has_row = |level, score: &i64| kept.has_row(level, &packed(&[Col::Int(*score)]));
+            let has_row = |level, score: &i64| kept.highest(&packed(&[Col::Int(*score)])) >= level;
             [1, 2].map(|level| (-3_000..3_000).filter(|score| has_row(level, score)).collect())
         })
     });

@@ -45,7 +45,6 @@ shaketable::planted_bugs! {
     TenBytes = "ten-bytes", "a reader continues after all records of the last one's transaction", "R21: ten bytes are compared";
     AtLeast = "at-least", "a reader continues with the last entry", "R21: at least instead of greater than";
     AtReadVersion = "at-read-version", "a reader continues after the read version of the last page", "a page taken for the whole";
-    AttemptAdvances = "attempt-advances", "an attempt moves the reader on, also if it is done again", "an effect outside of the transaction";
     PolledApart = "polled-apart", "the records of a page are loaded in another transaction", "an entry and its record of different versions";
     OnePlace = "one-place", "readers keep one place for all feeds of a store", "R19: a position by too short a key";
 }
@@ -58,7 +57,6 @@ impl Planted {
             TenBytes | AtLeast => drawn.by_continuation = false,
             ReadsLast => drawn.apart = true,
             PolledApart => drawn.pause = drawn.pause.max(15),
-            AttemptAdvances => (drawn.page, drawn.mix) = (5, [1, 2]),
             _ => {}
         }
         if matches!(self, TwoEntries | DeletedStays | ContextEach | FlushesEarly | VersionByKey | TenBytes) {
@@ -268,7 +266,6 @@ pub(super) async fn page<D: Database>(
             }
             Some(page)
         }
-        Planted::AttemptAdvances => Some(advancing(feeds, db, feed, place).await),
         Planted::PolledApart => Some(apart(feeds, db, feed, place).await),
         _ => None,
     }
@@ -288,36 +285,6 @@ async fn entries<T: Transaction>(
         store.scan_index(client::index(feed), IndexScan::ByValue, range, false, from.clone(), &spent)?;
     let page = cursor.limited(&spent, from).to_list().await?;
     Ok((page.rows, page.continuation == Continuation::End))
-}
-
-/// Reads a page, and moves the place on before the records are loaded.
-async fn advancing<D: Database>(
-    feeds: &Feeds,
-    db: &D,
-    feed: &Feed,
-    place: &mut Place,
-) -> Result<Page, RunError<Error>> {
-    let (after, low) = (place.after, Mutex::new(place.low));
-    let low = &low;
-    let page = db.run(|tx, _| async move {
-        let read_version = tx.get_read_version().await?;
-        let context = RecordContext::within(tx);
-        let from = *low.lock();
-        let (found, ends) = entries(feeds, &context, feed, from).await?;
-        if let Some(last) = found.last() {
-            *low.lock() = Some(named(last).0);
-        }
-        let store = open(&context, &Registry::standard(), feed.store).await?;
-        let mut entries = Vec::new();
-        for entry in &found {
-            entries.push(loaded(&store, entry).await?);
-        }
-        Ok::<_, Error>(Page { read_version, after, entries, ends })
-    });
-    let page = page.await?;
-    place.passed(&page);
-    place.low = *low.lock();
-    Ok(page)
 }
 
 /// Reads the entries of a page in one transaction, and their records in another one.

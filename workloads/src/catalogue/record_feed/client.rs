@@ -42,6 +42,8 @@ pub(super) struct Place {
     pub low: Option<Version>,
     /// Where in that scan.
     pub continuation: Vec<u8>,
+    /// The read version of the last page; only a planted bug uses this.
+    pub read_version: Option<i64>,
 }
 
 impl Feeds {
@@ -176,9 +178,7 @@ impl Feeds {
             let cursor =
                 store.scan_index(index(feed), IndexScan::ByValue, range, reverse, from.clone(), &spent)?;
             let page = cursor.limited(&spent, from).to_list().await?;
-            for entry in &page.rows {
-                entries.push(loaded(store, entry).await?);
-            }
+            entries.extend(all_loaded(store, &page.rows).await?);
             match page.continuation.to_bytes() {
                 Some(bytes) => from = Continuation::from_bytes(bytes),
                 None => return Ok(entries),
@@ -213,10 +213,7 @@ impl Feeds {
             let cursor =
                 store.scan_index(index(feed), IndexScan::ByValue, range, false, at.clone(), &spent)?;
             let page = cursor.limited(&spent, at).to_list().await?;
-            let mut entries = Vec::new();
-            for entry in &page.rows {
-                entries.push(loaded(&store, entry).await?);
-            }
+            let entries = all_loaded(&store, &page.rows).await?;
             let ends = page.continuation == Continuation::End;
             Ok::<_, Error>((Page { read_version, after: from.after, entries, ends }, page.continuation))
         });
@@ -251,6 +248,7 @@ impl Place {
             reachable!("record_feed: a reader continues within the records of one transaction");
         }
         self.after = page.entries.last().map(|entry| entry.version).or(self.after);
+        self.read_version = Some(page.read_version);
     }
 
     /// Begins another scan after the last entry.
@@ -311,7 +309,7 @@ pub(super) fn after(version: Version) -> Endpoint {
 }
 
 /// The version and the primary key of an entry.
-pub(super) fn named(entry: &IndexEntry) -> (Version, i64) {
+fn named(entry: &IndexEntry) -> (Version, i64) {
     let version = match entry.key.elements().last() {
         Some(Element::Versionstamp(stamp)) => *stamp.as_bytes(),
         _ => [0; 12],
@@ -323,11 +321,19 @@ pub(super) fn named(entry: &IndexEntry) -> (Version, i64) {
     (version, id)
 }
 
-/// An entry with its record.
-pub(super) async fn loaded<T: Transaction>(
+/// Entries with their records.
+pub(super) async fn all_loaded<T: Transaction>(
     store: &RecordStore<T>,
-    entry: &IndexEntry,
-) -> Result<Entry, Error> {
+    found: &[IndexEntry],
+) -> Result<Vec<Entry>, Error> {
+    let mut entries = Vec::with_capacity(found.len());
+    for entry in found {
+        entries.push(loaded(store, entry).await?);
+    }
+    Ok(entries)
+}
+
+async fn loaded<T: Transaction>(store: &RecordStore<T>, entry: &IndexEntry) -> Result<Entry, Error> {
     let (version, id) = named(entry);
     let record = match store.load_record(&entry.primary_key).await? {
         Some(record) => {

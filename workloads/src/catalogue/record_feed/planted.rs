@@ -3,7 +3,7 @@
 
 use super::{
     Feeds,
-    client::{self, Client, Place, after, loaded, named, open, range, written_outcome},
+    client::{self, Client, Place, after, all_loaded, open, range, written_outcome},
     operations::{Act, Answer, Op, Page, Told},
     schema::{Feed, STORES, Version},
 };
@@ -45,6 +45,7 @@ shaketable::planted_bugs! {
     TenBytes = "ten-bytes", "a reader continues after all records of the last one's transaction", "R21: ten bytes are compared";
     AtLeast = "at-least", "a reader continues with the last entry", "R21: at least instead of greater than";
     AtReadVersion = "at-read-version", "a reader continues after the read version of the last page", "a page taken for the whole";
+    KeptVersion = "kept-version", "a reader reads at the read version of its last page", "a read version shared between transactions";
     PolledApart = "polled-apart", "the records of a page are loaded in another transaction", "an entry and its record of different versions";
     OnePlace = "one-place", "readers keep one place for all feeds of a store", "R19: a position by too short a key";
 }
@@ -266,6 +267,7 @@ pub(super) async fn page<D: Database>(
             }
             Some(page)
         }
+        Planted::KeptVersion => Some(stale(feeds, db, feed, place).await),
         Planted::PolledApart => Some(apart(feeds, db, feed, place).await),
         _ => None,
     }
@@ -287,6 +289,30 @@ async fn entries<T: Transaction>(
     Ok((page.rows, page.continuation == Continuation::End))
 }
 
+/// Reads a page at the read version of the last one, if that is not too old.
+async fn stale<D: Database>(
+    feeds: &Feeds,
+    db: &D,
+    feed: &Feed,
+    place: &mut Place,
+) -> Result<Page, RunError<Error>> {
+    let (after, low, kept) = (place.after, place.low, place.read_version);
+    let page = db.run(|tx, attempt| async move {
+        if let (Some(kept), 0) = (kept, attempt.number) {
+            tx.set_read_version(kept);
+        }
+        let read_version = tx.get_read_version().await?;
+        let context = RecordContext::within(tx);
+        let (found, ends) = entries(feeds, &context, feed, low).await?;
+        let store = open(&context, &Registry::standard(), feed.store).await?;
+        Ok::<_, Error>(Page { read_version, after, entries: all_loaded(&store, &found).await?, ends })
+    });
+    let page = page.await?;
+    place.passed(&page);
+    place.begin_after_last();
+    Ok(page)
+}
+
 /// Reads the entries of a page in one transaction, and their records in another one.
 async fn apart<D: Database>(
     feeds: &Feeds,
@@ -305,10 +331,7 @@ async fn apart<D: Database>(
     let page = db.run(|tx, _| async move {
         let context = RecordContext::within(tx);
         let store = open(&context, &Registry::standard(), feed.store).await?;
-        let mut entries = Vec::new();
-        for entry in found {
-            entries.push(loaded(&store, entry).await?);
-        }
+        let entries = all_loaded(&store, found).await?;
         Ok::<_, Error>(Page { read_version: *read_version, after, entries, ends: *ends })
     });
     let page = page.await?;

@@ -11,6 +11,7 @@
 //! here from the records: entries, and every level of every ranked set.
 
 mod client;
+mod faulty;
 mod model;
 mod operations;
 mod planted;
@@ -80,7 +81,7 @@ impl Ranks {
             _ => schema,
         };
         if let Some(planted) = self.planted {
-            planted::register(planted, schema, &mut registry);
+            faulty::register(planted, schema, &mut registry);
         }
         RecordStore::builder(store(), schema.meta_data()).registry(registry).create_or_open(context).await
     }

@@ -181,7 +181,7 @@ mod tests {
             }
         }
         assert!(
-            ranked > 300 && scores > 300 && entries > 200 && refused > 20,
+            ranked > 40 && scores > 50 && entries > 60 && refused > 15,
             "{ranked} {scores} {entries} {refused}"
         );
     }

@@ -25,6 +25,10 @@ pub mod multimap;
 pub mod priority_queue;
 pub mod queue;
 pub mod record;
+mod record_faulty;
+pub mod record_feed;
+pub mod record_rank;
+mod record_rows;
 pub mod scheduling;
 pub mod session;
 mod shared;
@@ -62,6 +66,8 @@ pub fn catalogue() -> Vec<Box<dyn Entry>> {
         entry::<Mounted<log::Log>>(),
         entry::<Mounted<encoding::Encoding>>(),
         entry::<Mounted<record::Records>>(),
+        entry::<record_feed::Feeds>(),
+        entry::<Mounted<record_rank::Ranks>>(),
     ]
 }
 

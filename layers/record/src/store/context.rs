@@ -15,6 +15,7 @@ use std::{
 /// [`open`](RecordContext::open) begins a transaction of its own, which [`commit`](RecordContext::commit) commits, once; a
 /// context that is dropped or closed without it is not committed. [`within`](RecordContext::within) uses the transaction
 /// of a retry loop, such as [`Session::apply`](shaketable_layers::once::Session::apply), which commits it.
+/// A transaction must have one context only: a second one would give its records the same versions again.
 ///
 /// The entries of version indexes are given to the transaction as late as possible, because FoundationDB could not
 /// take them back: by [`commit`](RecordContext::commit), by [`flush`](RecordContext::flush), and when the last clone of

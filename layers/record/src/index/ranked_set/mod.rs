@@ -71,7 +71,10 @@ impl RankedSet {
         }
         let before = self.before(tx, element, present).await?;
         match present {
-            true => add(tx, &self.key(0, element), 1),
+            true => {
+                reachable!("record: an element of a ranked set is counted once more");
+                add(tx, &self.key(0, element), 1);
+            }
             false => tx.set(&self.key(0, element), &1i64.to_le_bytes()),
         }
         let hash = self.config.hash.of(element);
@@ -109,6 +112,7 @@ impl RankedSet {
         }
         for (level, (before, own)) in (1..).zip(before.into_iter().zip(own)) {
             if own.is_some() {
+                reachable!("record: an element with a row at a higher level is removed from a ranked set");
                 tx.clear(&self.key(level, element));
             }
             add(tx, &self.key(level, &before), own.unwrap_or(0) - 1);

@@ -28,6 +28,7 @@ pub mod specimen;
 #[cfg(feature = "state-machine")]
 pub mod state_machine;
 pub mod strategies;
+pub mod weakened;
 pub mod workload;
 
 pub use invariants::{Guarded, Invariants};

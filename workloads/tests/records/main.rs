@@ -4,18 +4,24 @@
 mod aggregates;
 mod builds;
 mod custom;
+mod deletes;
 mod fixture;
 mod meta_data;
+mod opening;
 mod queries;
 mod random_queries;
 mod range_sets;
 mod ranked_sets;
 mod ranks;
+mod record_versions;
+mod saves;
 mod scans;
 mod schema;
 mod scrubs;
+mod sessions;
 mod splits;
 mod storing;
+mod uniques;
 mod versions;
 
 #[path = "../cluster/mod.rs"]

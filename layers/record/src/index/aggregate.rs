@@ -16,6 +16,10 @@
 //! grouped column takes no part in `sum`, `min_ever` and `max_ever`. With the option [`CLEAR_WHEN_ZERO`] the row of a
 //! count or a sum is removed when it gets zero.
 //!
+//! A save that is done again because the result of its commit was unknown changes a count or a sum once, since the record
+//! is then as it was saved; a plain retry loop counts it twice in `count_updates`, a
+//! [`Session`](shaketable_layers::once::Session) once.
+//!
 //! # Conflicts
 //!
 //! Values change by atomic operations: saves never conflict with each other here, even in the same group. A serializable

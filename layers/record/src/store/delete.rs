@@ -23,6 +23,7 @@ impl<T: Transaction> RecordStore<T> {
     /// Fails with [`Error::IndexState`], and has deleted nothing, if there is an index whose keys do not begin with these
     /// columns of the primary key.
     pub async fn delete_where(&self, prefix: &Tuple) -> Result<(), Error> {
+        self.context.transaction()?;
         let mut maintained = Vec::new();
         for index in self.meta_data.indexes() {
             if self.index_state(&index.name)? == IndexState::Disabled {

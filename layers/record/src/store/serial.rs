@@ -11,7 +11,7 @@ use prost::{
     encoding::{WireType, encode_key, encode_varint},
 };
 use prost_reflect::{Cardinality, DynamicMessage, FieldDescriptor, Value};
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 /// A message as one of a record type of the meta-data, which has its own descriptors. The bytes are read back: what is
 /// saved can be loaded. Fails with [`Error::Message`] if they cannot be, or if a required field is absent.
@@ -96,8 +96,8 @@ fn canonical(message: &DynamicMessage) -> Vec<u8> {
                 let mut keys: Vec<_> = entries.keys().collect();
                 keys.sort();
                 for key in keys {
-                    let entry = HashMap::from([(key.clone(), entries[key].clone())]);
-                    out.extend_from_slice(&alone(&field, Value::Map(entry)));
+                    let entry = [(key.clone(), entries[key].clone())];
+                    out.extend_from_slice(&alone(&field, Value::Map(entry.into_iter().collect())));
                 }
             }
             Value::Message(inner) if has_map(value) && !field.is_group() => {

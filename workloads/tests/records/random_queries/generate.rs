@@ -123,10 +123,10 @@ impl Maker<'_> {
         let on_types =
             |index: &str| of_items || ["name", "name_num", "num_of_all", "version"].contains(&index);
         let indexes: Vec<_> = self.meta_data.indexes().filter(|index| on_types(&index.name)).collect();
-        let whole = match rng.below(10) {
-            0 => field("id").into(),
+        let whole = match rng.below(12) {
+            0 | 11 => field("id").into(),
             1 => self.meta_data.record_type("Item").expect("the type").primary_key.clone(),
-            2 => {
+            2 if rng.chance(0.5) => {
                 let scalars: Vec<_> =
                     fields.iter().filter(|one| !one.repeated && one.kind != Kind::Part).collect();
                 concat([rng.pick(&scalars).name, rng.pick(&scalars).name])
@@ -170,6 +170,12 @@ impl Maker<'_> {
             1..=3 => Query::and((0..2 + rng.below(2)).map(|_| inner(rng)).collect::<Vec<_>>()),
             4 | 5 => Query::or((0..2 + rng.below(2)).map(|_| inner(rng)).collect::<Vec<_>>()),
             6 => Query::not(inner(rng)),
+            7 => {
+                // Two conditions on one field, which are easily taken for one.
+                let field = [*rng.pick(fields)];
+                let two = [one_field(&field, rng), one_field(&field, rng)];
+                if rng.chance(0.6) { Query::and(two) } else { Query::or(two) }
+            }
             _ => self.leaf(fields, of_items, rng),
         }
     }

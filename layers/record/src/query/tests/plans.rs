@@ -245,6 +245,16 @@ fn an_index_that_cannot_be_used_is_not() {
     builder.add_index(Some("Order"), Index::new("mine", "price").kind("mine")).unwrap();
     assert_eq!(explain_in(&builder.build().unwrap(), &query), scan);
 
+    // What is asked of two elements is not in the columns of one.
+    let lines =
+        shop([(ORDER, Index::new("lines", field("lines").fan_out().nest(concat(["item", "count"]))))]);
+    let line = |component| Query::field("lines").one_of_them().matches(component);
+    let both = || [Query::field("item").equals("pen"), Query::field("count").equals(2)];
+    let one = explain_in(&lines, &orders(line(Query::and(both()))));
+    assert_eq!(one, "Load records\n  Scan index lines: lines[].item = \"pen\", lines[].count = 2");
+    let two = explain_in(&lines, &orders(Query::and(both().map(line))));
+    assert!(two.ends_with("Scan index lines: lines[].item = \"pen\""), "{two}");
+
     // A record without tags has no entry.
     let tags = shop([(ORDER, Index::new("price_tags", concat([field("price"), field("tags").fan_out()])))]);
     assert_eq!(explain_in(&tags, &query), scan);
@@ -253,6 +263,19 @@ fn an_index_that_cannot_be_used_is_not() {
     assert_eq!(explain_in(&zero, &query), scan);
     let asked = orders(Query::field(field("price").not_null()).equals(0));
     assert_eq!(explain_in(&zero, &asked), "Load records\n  Scan index price: price! = 0");
+}
+
+/// The rows of branches are merged by the whole primary key: a column of it that has one value in each branch may have
+/// another one in the next.
+#[test]
+fn branches_are_not_in_the_order_of_what_follows_their_own_values() {
+    let in_folder = |name: &str| Query::field("parent").equals(name);
+    let by = |filter, sort: &str| explain(&RecordQuery::of("Folder").filter(filter).sort(sort));
+    let either = || Query::or([in_folder("a"), in_folder("b")]);
+    assert_eq!(by(in_folder("a"), "child"), "Records of Folder\n  Scan records: parent = \"a\"");
+    assert_eq!(by(either(), "child"), "refused: no index gives this order: child");
+    let by_parent = by(either(), "parent");
+    assert!(by_parent.ends_with("Scan records: everything"), "{by_parent}");
 }
 
 #[test]

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use shaketable_record::{
     expression::{KeyExpression, concat, field},
     index::rank::COUNT_DUPLICATES,
-    metadata::{self, index_types},
+    metadata::{self, RecordMetaData, RecordMetaDataBuilder, compile, index_types},
+    prost_reflect::FileDescriptor,
 };
 
 /// The record types, in the order of their fields in the union, which are numbered from 1.
@@ -149,10 +150,14 @@ impl Definition {
         }
     }
 
-    /// The names of its record types, if it is not on all.
-    pub(in crate::catalogue) fn type_names(&self) -> Option<Vec<&'static str>> {
+    /// Adds the index to meta-data.
+    pub(in crate::catalogue) fn add(&self, builder: &mut RecordMetaDataBuilder) {
         let names = self.types.iter().map(|of| TYPES[*of as usize - 1]);
-        (!self.types.is_empty()).then(|| names.collect())
+        let added = match self.types.is_empty() {
+            true => builder.add_index(None, self.index()),
+            false => builder.add_multi_type_index(names, self.index()),
+        };
+        added.expect("the index is valid");
     }
 
     /// Whether its rows are entries of records, rather than of groups.
@@ -200,4 +205,33 @@ impl Definition {
 /// The packed primary key of a record.
 pub(in crate::catalogue) fn primary_key(id: i64) -> Vec<u8> {
     pack(&(id,))
+}
+
+/// The file that describes the first record types, with their first fields.
+fn file(types: usize, fields: usize) -> FileDescriptor {
+    let field = |(place, name): (usize, &&str)| format!("optional int64 {name} = {};", place + 2);
+    let fields: String = FIELDS.iter().take(fields).enumerate().map(field).collect();
+    let key = "optional int64 id = 1 [(com.apple.foundationdb.record.field).primary_key = true];";
+    let message = |name: &&str| format!("message {name} {{ {key} {fields} }}");
+    let member = |(place, name): (usize, &&str)| format!("optional {name} _{name} = {};", place + 1);
+    let messages: String = TYPES.iter().take(types).map(message).collect();
+    let members: String = TYPES.iter().take(types).enumerate().map(member).collect();
+    let text = format!(
+        "syntax = \"proto2\"; import \"record_metadata_options.proto\"; {messages}
+        message RecordTypeUnion {{ {members} }}"
+    );
+    compile(&text).expect("the file of records is valid")
+}
+
+/// Meta-data of the first record types, with their first fields, and of these indexes.
+pub(in crate::catalogue) fn meta_data(
+    types: usize,
+    fields: usize,
+    definitions: &[Definition],
+) -> RecordMetaDataBuilder {
+    let mut builder = RecordMetaData::builder();
+    builder.set_records(&file(types, fields)).expect("the records are valid");
+    builder.set_store_record_versions(true).expect("a version");
+    definitions.iter().for_each(|definition| definition.add(&mut builder));
+    builder
 }

@@ -93,7 +93,7 @@ pub(super) fn stores_with<T: Transaction>(registry: Registry<T>) -> RecordStoreB
 }
 
 /// The record with this number before the run.
-pub(super) fn initial(id: i64, values: i64, duplicates: bool) -> Record {
+pub(in crate::catalogue) fn initial(id: i64, values: i64, duplicates: bool) -> Record {
     let code = if duplicates { id / 2 } else { id };
     Record {
         of: if id % 4 == 0 { 2 } else { 1 },

@@ -9,6 +9,7 @@
 //! end it has repaired all of them.
 
 mod client;
+pub(super) mod faulty;
 pub(super) mod judge;
 mod layout;
 mod model;
@@ -18,6 +19,7 @@ mod planted;
 pub(super) mod rows;
 
 pub(super) use client::save;
+pub(super) use layout::initial;
 pub use model::Model;
 pub use operations::{Act, Answer, Mark, Op, Scrubbing};
 pub use plain::Record;
@@ -27,7 +29,7 @@ use bytes::Bytes;
 use client::{stated, told};
 use foundationdb_tuple::Subspace;
 use judge::Tolerance;
-use layout::{DAMAGED, UNIQUE, damages, definitions, initial, meta_data, names, space, stores};
+use layout::{DAMAGED, UNIQUE, damages, definitions, meta_data, names, space, stores};
 use planted::{BUGS, Planted};
 use proptest::strategy::BoxedStrategy;
 use rows::{States, Stored, part, state};

@@ -65,6 +65,12 @@ impl Record {
         Row { id: Some(self.id), shelf, tag, code, score }
     }
 
+    /// The record of the type with this name that has this message. Both are of the workload.
+    pub(in crate::catalogue) fn of_row(type_name: &str, row: &Row) -> Option<Record> {
+        let of = TYPES.iter().position(|name| *name == type_name)? as u32 + 1;
+        Some(Record { of, id: row.id?, fields: [row.shelf, row.tag, row.code, row.score] })
+    }
+
     /// The record in a stored union message, if it is exactly that record's.
     pub(in crate::catalogue) fn of_stored(bytes: &[u8]) -> Option<Record> {
         let union = Union::decode(bytes).ok()?;
@@ -208,7 +214,7 @@ pub(in crate::catalogue) fn primary_key(id: i64) -> Vec<u8> {
 }
 
 /// The file that describes the first record types, with their first fields.
-fn file(types: usize, fields: usize) -> FileDescriptor {
+pub(in crate::catalogue) fn file(types: usize, fields: usize) -> FileDescriptor {
     let field = |(place, name): (usize, &&str)| format!("optional int64 {name} = {};", place + 2);
     let fields: String = FIELDS.iter().take(fields).enumerate().map(field).collect();
     let key = "optional int64 id = 1 [(com.apple.foundationdb.record.field).primary_key = true];";

@@ -5,8 +5,8 @@ use crate::pass_on::pass_on;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use shaketable_layers::tx::{
-    ConflictRangeType, Error, Isolation, KeySelector, MappedBatch, MutationType, RangeBatch, RangeOption, Result,
-    Transaction, TransactionOption,
+    ConflictRangeType, Error, Isolation, KeySelector, MappedBatch, MutationType, RangeBatch, RangeOption,
+    Result, Transaction, TransactionOption,
 };
 use std::{future::Future, sync::Arc, time::Duration};
 

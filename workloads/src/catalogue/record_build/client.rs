@@ -46,7 +46,8 @@ impl RecordBuild {
                 stated(built.await)
             }
             Op::Mark(index, mark) => {
-                let marked = stores.run(session, |store| async move { mark_index(&store, *index, *mark).await });
+                let marked =
+                    stores.run(session, |store| async move { mark_index(&store, *index, *mark).await });
                 stated(marked.await)
             }
             Op::Scrub(scrubbing) => {
@@ -55,10 +56,13 @@ impl RecordBuild {
                 match stores.scrub_index(db, name, scrubbing.scrub(), repair, limit).await {
                     Ok(report) => {
                         let found = report.found.iter();
-                        let rows = found.map(|entry| entry.key.followed_by(&entry.primary_key).pack()).collect();
+                        let rows =
+                            found.map(|entry| entry.key.followed_by(&entry.primary_key).pack()).collect();
                         self.found(db, index, rows).await
                     }
-                    Err(RunError { error: Error::IndexState { .. }, .. }) => Outcome::Answered(Answer::Unscrubbed),
+                    Err(RunError { error: Error::IndexState { .. }, .. }) => {
+                        Outcome::Answered(Answer::Unscrubbed)
+                    }
                     Err(e) => worked(&e),
                 }
             }
@@ -70,7 +74,12 @@ impl RecordBuild {
     }
 
     /// Judges what a scrub has found: nothing but what was damaged.
-    pub(super) async fn found<D: Database>(&self, db: &D, index: usize, found: Vec<Vec<u8>>) -> Outcome<Answer> {
+    pub(super) async fn found<D: Database>(
+        &self,
+        db: &D,
+        index: usize,
+        found: Vec<Vec<u8>>,
+    ) -> Outcome<Answer> {
         let noted = match self.damages && index == DAMAGED && !found.is_empty() {
             true => db.run(|tx, _| async move { Ok::<_, FdbError>(damages(&tx).await?) }).await,
             false => Ok(Vec::new()),
@@ -188,7 +197,10 @@ async fn mark_index<T: Transaction>(
 }
 
 /// The states of indexes, as the transaction sees them.
-pub(super) fn states<T: Transaction>(store: &RecordStore<T>, places: &[usize]) -> Result<Recorded<i64>, Error> {
+pub(super) fn states<T: Transaction>(
+    store: &RecordStore<T>,
+    places: &[usize],
+) -> Result<Recorded<i64>, Error> {
     let names = names(places).into_iter();
     let states: Result<Vec<_>, _> = names.map(|name| store.index_state(name)).collect();
     Ok(Recorded(states?.into_iter().map(|state: IndexState| state as i64).collect()))
@@ -210,7 +222,8 @@ async fn damage<T: Transaction>(tx: &T, id: i64, removes: bool) -> Result<(), Er
         let index = space().subspace(&(part::INDEXES, definition.number));
         [index.bytes(), row].concat()
     };
-    let row = if removes { own } else { Some(pack(&(id % 2, id, id))).filter(|row| own.as_ref() != Some(row)) };
+    let row =
+        if removes { own } else { Some(pack(&(id % 2, id, id))).filter(|row| own.as_ref() != Some(row)) };
     if let Some(row) = row {
         match removes {
             true => tx.clear(&key(&row)),

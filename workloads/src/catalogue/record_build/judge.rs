@@ -136,8 +136,7 @@ fn violations(definition: &Definition, state: i64, entries: &Rows, rows: &Rows) 
             }
         }
     }
-    let expected: BTreeSet<&Vec<u8>> =
-        by_key.into_values().filter(|rows| rows.len() > 1).flatten().collect();
+    let expected: BTreeSet<&Vec<u8>> = by_key.into_values().filter(|rows| rows.len() > 1).flatten().collect();
     if state == state::READABLE && !expected.is_empty() {
         return Err(format!("it is unique and readable, and has {} records of equal keys", expected.len()));
     }
@@ -178,7 +177,9 @@ fn ranks(definition: &Definition, entries: &Rows, rows: &Rows) -> Result<(), Str
     }
     let lowest = levels.iter().filter(|((_, level), _)| *level == 0);
     let found: BTreeMap<(Vec<u8>, Vec<u8>), i64> = lowest
-        .flat_map(|((group, _), scores)| scores.iter().map(|(score, count)| ((group.clone(), score.clone()), *count)))
+        .flat_map(|((group, _), scores)| {
+            scores.iter().map(|(score, count)| ((group.clone(), score.clone()), *count))
+        })
         .filter(|((_, score), count)| !score.is_empty() || *count != 0)
         .collect();
     if found != expected {
@@ -189,7 +190,8 @@ fn ranks(definition: &Definition, entries: &Rows, rows: &Rows) -> Result<(), Str
         let ends = scores.keys().skip(1).map(Some).chain([None]);
         for ((score, count), end) in scores.iter().zip(ends) {
             let until = |other: &Vec<u8>| end.is_none_or(|end| other < end);
-            let sum: i64 = below.range(score.clone()..).take_while(|(other, _)| until(other)).map(|(_, n)| n).sum();
+            let sum: i64 =
+                below.range(score.clone()..).take_while(|(other, _)| until(other)).map(|(_, n)| n).sum();
             if sum != *count || !below.contains_key(score) {
                 return Err(format!("level {level} counts {count} from {}, there are {sum}", show(score)));
             }
@@ -200,4 +202,82 @@ fn ranks(definition: &Definition, entries: &Rows, rows: &Rows) -> Result<(), Str
 
 fn show(bytes: &[u8]) -> String {
     format!("\"{}\"", bytes[..bytes.len().min(80)].escape_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::record_build::{Record, plain::Column};
+    use bytes::Bytes;
+
+    fn definition(kind: Kind) -> Definition {
+        let columns = vec![Column::Field(0), Column::Field(3)];
+        Definition { name: "index".into(), number: 1, kind, columns, types: vec![] }
+    }
+
+    /// A store of two records with the same fields.
+    fn stored() -> Stored {
+        let record = |id| Record { of: 1, id, fields: [Some(7), None, None, Some(9)] };
+        let records = [1, 2].map(|id| (id, Kept { record: record(id), version: None }));
+        Stored { records: records.into(), ..Stored::default() }
+    }
+
+    fn judged(kind: Kind, state: i64, rows: &[(i64, Vec<u8>, Vec<u8>)]) -> bool {
+        let mut stored = stored();
+        stored.states.insert("index".into(), state);
+        for (part, row, value) in rows {
+            stored.indexes.entry((*part, 1)).or_default().insert(row.clone(), Bytes::from(value.clone()));
+        }
+        index(&definition(kind), &stored, &Tolerance::default()).is_ok()
+    }
+
+    fn entry(id: i64) -> (i64, Vec<u8>, Vec<u8>) {
+        (part::INDEXES, foundationdb_tuple::pack(&(7, 9, id)), Vec::new())
+    }
+
+    #[test]
+    fn an_entry_that_is_missing_or_dangling_is_found() {
+        use state::{DISABLED, READABLE, WRITE_ONLY};
+        assert!(judged(Kind::Value, READABLE, &[entry(1), entry(2)]));
+        assert!(!judged(Kind::Value, READABLE, &[entry(1)]));
+        assert!(!judged(Kind::Value, READABLE, &[entry(1), entry(2), entry(3)]));
+        assert!(!judged(Kind::Value, DISABLED, &[entry(1)]));
+        // The first record is done, the second is not.
+        let done = (part::RANGES, foundationdb_tuple::pack(&(TupleBytes::from(&b"\0"[..]),)), primary_key(2));
+        assert!(judged(Kind::Value, WRITE_ONLY, &[entry(1), done.clone()]));
+        assert!(judged(Kind::Value, WRITE_ONLY, &[entry(1), entry(2), done.clone()]));
+        assert!(!judged(Kind::Value, WRITE_ONLY, &[entry(2), done.clone()]));
+        assert!(!judged(Kind::Value, READABLE, &[entry(1), entry(2), done]));
+    }
+
+    #[test]
+    fn violations_are_those_of_records_with_equal_keys() {
+        let violation = |id: i64, other: i64| {
+            (part::VIOLATIONS, foundationdb_tuple::pack(&(7, 9, id)), primary_key(other))
+        };
+        let rows = [entry(1), entry(2), violation(1, 2), violation(2, 1)];
+        assert!(judged(Kind::Unique, state::PENDING, &rows));
+        assert!(!judged(Kind::Unique, state::READABLE, &rows));
+        assert!(!judged(Kind::Unique, state::PENDING, &rows[..3]));
+    }
+
+    #[test]
+    fn sums_and_ranks_are_those_of_the_records() {
+        let number = |part, row: Vec<u8>, number: i64| (part, row, number.to_le_bytes().to_vec());
+        let sum = |of| [number(part::INDEXES, foundationdb_tuple::pack(&(7,)), of)];
+        assert!(judged(Kind::Sum, state::READABLE, &sum(18)));
+        assert!(!judged(Kind::Sum, state::READABLE, &sum(9)));
+        let score = foundationdb_tuple::pack(&(9,));
+        let level = |level: i64, score: &[u8], count| {
+            number(part::SECONDARY, foundationdb_tuple::pack(&(7, level, TupleBytes::from(score))), count)
+        };
+        let ranked = |counts: [i64; 3]| {
+            let rows = [level(0, b"", counts[0]), level(0, &score, counts[1]), level(1, b"", counts[2])];
+            [&[entry(1), entry(2)][..], &rows].concat()
+        };
+        assert!(judged(Kind::Rank(true), state::READABLE, &ranked([0, 2, 2])));
+        assert!(judged(Kind::Rank(false), state::READABLE, &ranked([0, 1, 1])));
+        assert!(!judged(Kind::Rank(true), state::READABLE, &ranked([0, 1, 1])));
+        assert!(!judged(Kind::Rank(true), state::READABLE, &ranked([0, 2, 1])));
+    }
 }

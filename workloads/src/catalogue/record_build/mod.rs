@@ -149,6 +149,10 @@ impl Workload for RecordBuild {
     fn points() -> &'static [&'static str] {
         &[
             "record: a batch of an index is done again after an unknown result",
+            "record: a batch lies between others",
+            "record: a batch meets records that are in one of its indexes already",
+            "record: a save changes a count that is being built",
+            "record: a save leaves a count to the build",
             "record: a violation of a unique index is recorded",
             "record: a violation of a unique index is resolved",
             "record: a scrub finds a missing entry",
@@ -168,7 +172,7 @@ impl Workload for RecordBuild {
             batch: rng.range(1..7) as usize,
             start: *rng.pick(&[Start::Disabled, Start::Disabled, Start::WriteOnly, Start::Built]),
             duplicates: rng.chance(0.4),
-            mix: *rng.pick(&[[2, 2, 1, 1], [1, 3, 1, 1], [3, 2, 0, 1], [2, 1, 2, 1]]),
+            mix: *rng.pick(&[[2, 2, 1, 1], [1, 3, 1, 1], [3, 2, 0, 1], [2, 1, 2, 1], [4, 1, 0, 6]]),
             damages: rng.chance(0.3),
             timeout: sessions::draw_timeout(rng),
             planted: bug.and_then(Planted::named),
@@ -202,8 +206,7 @@ impl Workload for RecordBuild {
         });
         filled.await.map_err(|e| fdb(&e.error))?;
         let after = &stores().rebuild(self.start.policy());
-        let upgraded =
-            db.run(|tx, _| async move { after.open(&RecordContext::within(tx)).await.map(drop) });
+        let upgraded = db.run(|tx, _| async move { after.open(&RecordContext::within(tx)).await.map(drop) });
         upgraded.await.map_err(|e| fdb(&e.error))
     }
 
@@ -223,10 +226,17 @@ impl Workload for RecordBuild {
         self.perform(session, op).await
     }
 
-    async fn resolve<D: Database>(&self, session: &mut Session<D>, op: &Op, error: tx::Error) -> Outcome<Answer> {
+    async fn resolve<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        op: &Op,
+        error: tx::Error,
+    ) -> Outcome<Answer> {
         let ask = async |session: &mut Session<D>, pending| {
             let answer = match op {
-                Op::Write(_) => session.resolve(pending).await?.map(|done| told(once::Outcome::Applied(done))),
+                Op::Write(_) => {
+                    session.resolve(pending).await?.map(|done| told(once::Outcome::Applied(done)))
+                }
                 Op::Damage(..) => session.resolve(pending).await?.map(|()| Outcome::Answered(Answer::Done)),
                 _ => session.resolve(pending).await?.map(|states| stated(once::Outcome::Applied(states))),
             };

@@ -33,8 +33,9 @@ impl Model {
         match act {
             Act::Save(record) => {
                 let code = |record: &Record| record.fields[2];
-                let is_equal =
-                    |other: &Record| other.id != record.id && code(other).is_some() && code(other) == code(record);
+                let is_equal = |other: &Record| {
+                    other.id != record.id && code(other).is_some() && code(other) == code(record)
+                };
                 let is_unique = self.state(&definitions()[UNIQUE].name) == state::READABLE;
                 if is_unique && self.records.values().any(is_equal) {
                     return Err(record.id);
@@ -108,7 +109,10 @@ fn changed_states(op: &Op, before: &States, after: &States) -> Result<(), String
             Op::Write(_) | Op::Scrub(_) | Op::Damage(..) => false,
         };
         if change.0 != change.1 && !may {
-            return Err(format!("changed the state of index {} from {} to {}", definition.name, change.0, change.1));
+            return Err(format!(
+                "changed the state of index {} from {} to {}",
+                definition.name, change.0, change.1
+            ));
         }
     }
     Ok(())
@@ -128,13 +132,16 @@ fn looked(model: &Model, step: &Step<'_, RecordBuild>) -> Result<(), String> {
         (Op::Scrub(scrubbing), Answer::Unscrubbed) => {
             let definition = &definitions()[scrubbing.index];
             // Its transactions read at different versions, of which the last one counts.
-            !definition.has_entries() || [state::WRITE_ONLY, state::DISABLED].contains(&model.state(&definition.name))
+            !definition.has_entries()
+                || [state::WRITE_ONLY, state::DISABLED].contains(&model.state(&definition.name))
         }
         (Op::Scrub(_), Answer::Done) => true,
         _ => false,
     };
     match fits {
         true => Ok(()),
-        false => Err(format!("returned {answer:?} and committed nothing, with the states {:?}", model.states)),
+        false => {
+            Err(format!("returned {answer:?} and committed nothing, with the states {:?}", model.states))
+        }
     }
 }

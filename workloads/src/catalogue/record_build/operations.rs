@@ -1,10 +1,6 @@
 //! The operations of the workload and their answers as plain data, and how they are drawn.
 
-use super::{
-    RecordBuild,
-    layout::definitions,
-    plain::Record,
-};
+use super::{RecordBuild, layout::definitions, plain::Record};
 use proptest::{collection::vec, prelude::*, sample::subsequence};
 use serde::{Deserialize, Serialize};
 

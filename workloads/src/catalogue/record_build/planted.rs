@@ -1,7 +1,7 @@
 //! Planted bugs: builds, saves beside them, and scrubs, done wrongly.
 
 use super::{
-    Act, Answer, Mark, Op, RecordBuild, Scrubbing,
+    Act, Answer, Mark, Op, RecordBuild,
     client::{built, do_act, limited, stated, told, write},
     faulty::{self, Fault},
     layout::{UNIQUE, definitions, names, space, stores, stores_with},
@@ -62,8 +62,12 @@ pub async fn apply<D: Database>(
             let spans = vec![(header.clone(), [&header[..], b"\x00"].concat()), of(part::STATES)];
             Some(weakly(session, spans, acts).await)
         }
-        (Planted::PassedAtSnapshot, Op::Write(acts)) => Some(weakly(session, vec![of(part::RANGES)], acts).await),
-        (Planted::WriteOnlySkipped, Op::Write(acts)) => Some(faultily(session, Fault::SkipsWriteOnly, acts).await),
+        (Planted::PassedAtSnapshot, Op::Write(acts)) => {
+            Some(weakly(session, vec![of(part::RANGES)], acts).await)
+        }
+        (Planted::WriteOnlySkipped, Op::Write(acts)) => {
+            Some(faultily(session, Fault::SkipsWriteOnly, acts).await)
+        }
         (Planted::CountedEarly, Op::Write(acts)) => Some(faultily(session, Fault::CountsEarly, acts).await),
         (Planted::StatesDeleted | Planted::RanksLeft | Planted::ViolationsLeft, Op::Write(acts)) => {
             let wrote = stores.run(session, |store| async move { clearing(planted, &store, acts).await });
@@ -115,7 +119,7 @@ pub async fn apply<D: Database>(
             });
             Some(stated(set.await))
         }
-        (Planted::ScrubbedApart, Op::Scrub(scrubbing @ Scrubbing { dangling: true, repair: true, .. })) => {
+        (Planted::ScrubbedApart, Op::Scrub(scrubbing)) => {
             Some(scrub_apart(workload, db, scrubbing.index).await)
         }
         _ => None,
@@ -173,7 +177,8 @@ async fn clearing<T: Transaction>(
             Planted::RanksLeft => Some(part::SECONDARY),
             _ => Some(part::VIOLATIONS),
         };
-        let parts = [part::RECORDS, part::INDEXES, part::SECONDARY, part::RANGES, part::VIOLATIONS, part::BUILDS];
+        let parts =
+            [part::RECORDS, part::INDEXES, part::SECONDARY, part::RANGES, part::VIOLATIONS, part::BUILDS];
         let states = kept.is_none().then_some(part::STATES);
         for part in parts.into_iter().filter(|part| Some(*part) != kept).chain(states) {
             let part = space().subspace(&(part,));
@@ -201,7 +206,8 @@ async fn by_batches<D: Database>(
         _ => Registry::standard(),
     };
     let (stores, spans) = (&stores_with(registry), &spans);
-    let within = |tx: D::Transaction| RecordContext::within(Weakened::new(tx, Weakness::Reads, spans.clone()));
+    let within =
+        |tx: D::Transaction| RecordContext::within(Weakened::new(tx, Weakness::Reads, spans.clone()));
     let within = &within;
     db.run(|tx, _| async move { stores.open(&within(tx)).await?.begin_index_builds(names) }).await?;
     let mut read = 0;

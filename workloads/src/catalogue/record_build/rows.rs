@@ -131,7 +131,8 @@ pub(in crate::catalogue) fn follow_states(store: &Subspace, mutations: &[Mutatio
     for mutation in mutations {
         match mutation {
             Mutation::Set(key, value) => {
-                if let (Ok((name,)), Ok((state,))) = (space.unpack::<(String,)>(key), unpack::<(i64,)>(value)) {
+                if let (Ok((name,)), Ok((state,))) = (space.unpack::<(String,)>(key), unpack::<(i64,)>(value))
+                {
                     states.insert(name, state);
                 }
             }

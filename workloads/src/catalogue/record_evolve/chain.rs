@@ -40,8 +40,10 @@ pub(super) fn chain(number: u64) -> Arc<Vec<Link>> {
 
 fn forge(number: u64) -> Vec<Link> {
     let mut rng = Seed(number).stream("meta-data");
-    let definitions: Vec<Definition> =
-        (1..).zip([0, 1]).map(|(number, place)| Definition { number, ..templates()[place].clone() }).collect();
+    let definitions: Vec<Definition> = (1..)
+        .zip([0, 1])
+        .map(|(number, place)| Definition { number, ..templates()[place].clone() })
+        .collect();
     let meta_data = plain::meta_data(1, 2, &definitions).build().expect("valid meta-data");
     let mut links = vec![Link { types: 1, fields: 2, definitions, meta_data: Arc::new(meta_data) }];
     let mut numbers = 2;
@@ -56,7 +58,8 @@ fn forge(number: u64) -> Vec<Link> {
 /// Indexes that a change can add.
 fn templates() -> Vec<Definition> {
     let [shelf, tag, code, score] = [0, 1, 2, 3].map(Column::Field);
-    let index = |name: &str, kind, columns, types| Definition { name: name.into(), number: 0, kind, columns, types };
+    let index =
+        |name: &str, kind, columns, types| Definition { name: name.into(), number: 0, kind, columns, types };
     vec![
         index("value", Kind::Value, vec![shelf, tag], vec![]),
         index("count", Kind::Count, vec![shelf], vec![1]),
@@ -102,7 +105,10 @@ impl Link {
                     let possible: Vec<_> = templates().into_iter().filter(can_add).collect();
                     if !possible.is_empty() {
                         *numbers += 1;
-                        return Change::AddIndex(Definition { number: *numbers, ..rng.pick(&possible).clone() });
+                        return Change::AddIndex(Definition {
+                            number: *numbers,
+                            ..rng.pick(&possible).clone()
+                        });
                     }
                 }
             }
@@ -174,7 +180,11 @@ mod tests {
                 removed += former.len() - before.meta_data.former_indexes().len();
                 let is_again = |definition: &&Definition| former.iter().any(|of| of.name == definition.name);
                 again += link.definitions.iter().filter(is_again).count();
-                changed += usize::from(before.definitions.len() == link.definitions.len() && before.fields == link.fields && before.types == link.types);
+                changed += usize::from(
+                    before.definitions.len() == link.definitions.len()
+                        && before.fields == link.fields
+                        && before.types == link.types,
+                );
                 names.extend(link.definitions.iter().map(|definition| definition.name.clone()));
             }
         }

@@ -69,7 +69,12 @@ impl RecordEvolve {
         outcome
     }
 
-    async fn perform_with<D: Database>(&self, client: &mut Client<D>, op: &Op, own: &Version) -> Outcome<Answer> {
+    async fn perform_with<D: Database>(
+        &self,
+        client: &mut Client<D>,
+        op: &Op,
+        own: &Version,
+    ) -> Outcome<Answer> {
         let db = &client.session.database().clone();
         let (number, chain) = (client.number, self.chain());
         let (meta_data_store, links) = (&client.meta_data_store.clone(), &chain[..]);
@@ -114,7 +119,8 @@ impl RecordEvolve {
                 Err(e) => refused(usize::MAX, e.error),
             },
             Op::Build(records, polls) => {
-                let names: Vec<&str> = links[own.place].definitions.iter().map(|index| &*index.name).collect();
+                let names: Vec<&str> =
+                    links[own.place].definitions.iter().map(|index| &*index.name).collect();
                 let stores = self.stores(&planted::changed(self.planted, &links[own.place], &own.meta_data));
                 let build = stores.build_indexes(db, &names, *records);
                 let built = match polls {
@@ -144,7 +150,10 @@ impl RecordEvolve {
     }
 
     /// Loads the meta-data that is saved, for the operations from now on. Returns its place.
-    pub(super) async fn refresh<D: Database>(&self, client: &mut Client<D>) -> Result<usize, RunError<Error>> {
+    pub(super) async fn refresh<D: Database>(
+        &self,
+        client: &mut Client<D>,
+    ) -> Result<usize, RunError<Error>> {
         let (db, meta_data_store) = (client.session.database().clone(), &client.meta_data_store);
         let latest = db.run(|tx, _| async move { meta_data_store.meta_data(&tx).await }).await?;
         client.own = latest.clone();
@@ -172,7 +181,8 @@ pub(super) async fn do_acts<T: Transaction>(
             Act::Scan => {
                 let spent = Spent::new(Limits::default());
                 let scan = store.scan_records(TupleRange::all(), false, Continuation::Start, &spent)?;
-                let numbers = scan.to_list().await?.rows.into_iter().map(|record| number(&record.primary_key));
+                let numbers =
+                    scan.to_list().await?.rows.into_iter().map(|record| number(&record.primary_key));
                 Told::Scanned(numbers.collect())
             }
         });

@@ -117,7 +117,9 @@ impl RecordEvolve {
         let link = &chain[opened];
         let known = |number: &i64| link.definitions.iter().any(|definition| definition.number == *number);
         if let Some((part, number)) = stored.indexes.keys().find(|(_, number)| !known(number)) {
-            return Err(format!("part {part} has rows of index {number}, which version {opened} does not have"));
+            return Err(format!(
+                "part {part} has rows of index {number}, which version {opened} does not have"
+            ));
         }
         let named = |name: &String| link.definitions.iter().any(|definition| definition.name == *name);
         if let Some(name) = stored.states.keys().find(|name| !named(name)) {
@@ -143,7 +145,8 @@ impl Workload for RecordEvolve {
     type Model = Model;
 
     const NAME: &'static str = "record_evolve";
-    const ABOUT: &'static str = "record types, fields and indexes added and removed while clients use the store";
+    const ABOUT: &'static str =
+        "record types, fields and indexes added and removed while clients use the store";
     /// A build consists of many transactions.
     const ONE_EFFECT: bool = false;
 
@@ -154,6 +157,9 @@ impl Workload for RecordEvolve {
     fn points() -> &'static [&'static str] {
         &[
             "record: a store is opened with later meta-data",
+            "record: a store refuses older meta-data",
+            "record: what a removed index had is cleared",
+            "record: indexes are built in the transaction that opens the store",
             "record: meta-data from the cache",
             "record: meta-data is saved that is there already",
             "record: a batch of an index is done again after an unknown result",
@@ -211,7 +217,8 @@ impl Workload for RecordEvolve {
         let session = sessions::open(db, client, self.timeout).await?;
         let meta_data_store = meta_data_store();
         let loading = &meta_data_store;
-        let own = db.run(|tx, _| async move { loading.meta_data(&tx).await }).await.map_err(|e| fdb(&e.error))?;
+        let own =
+            db.run(|tx, _| async move { loading.meta_data(&tx).await }).await.map_err(|e| fdb(&e.error))?;
         Ok(Client { number: client, session, meta_data_store, own, is_stale: false })
     }
 
@@ -227,7 +234,12 @@ impl Workload for RecordEvolve {
         self.perform(client, op).await
     }
 
-    async fn resolve<D: Database>(&self, client: &mut Client<D>, _: &Op, error: tx::Error) -> Outcome<Answer> {
+    async fn resolve<D: Database>(
+        &self,
+        client: &mut Client<D>,
+        _: &Op,
+        error: tx::Error,
+    ) -> Outcome<Answer> {
         let ask = async |session: &mut Session<D>, pending| {
             let fate = session.resolve(pending).await?;
             Ok::<Fate<_>, once::Error>(fate.map(|done| told(usize::MAX, once::Outcome::Applied(done))))

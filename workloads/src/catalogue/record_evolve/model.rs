@@ -98,7 +98,8 @@ impl RecordEvolve {
         let expected = match step.op {
             Op::Use(acts) | Op::UseLatest(acts) => {
                 unsaved(&before, model)?;
-                let used = written(step.mutations, &used_key(step.client)).and_then(|value| unpack::<(i64,)>(value).ok());
+                let used = written(step.mutations, &used_key(step.client))
+                    .and_then(|value| unpack::<(i64,)>(value).ok());
                 let (used,) = used.ok_or("did not note its version")?;
                 let used = used as usize;
                 if used != model.opened {
@@ -145,7 +146,9 @@ fn unsaved(before: &Model, after: &Model) -> Result<(), String> {
 /// A client can save its own meta-data if, and only if, that is the one that is saved.
 fn own(model: &Model, told: &[Told]) -> Result<(), String> {
     match told {
-        [Told::Own(place, is_saved)] if *is_saved == (*place == model.saved) && *place <= model.saved => Ok(()),
+        [Told::Own(place, is_saved)] if *is_saved == (*place == model.saved) && *place <= model.saved => {
+            Ok(())
+        }
         _ => Err(format!("returned {told:?}, version {} is saved", model.saved)),
     }
 }

@@ -1,6 +1,6 @@
 //! The operations of the workload and their answers as plain data, and how they are drawn.
 
-use super::{RecordEvolve, Record};
+use super::{Record, RecordEvolve};
 use proptest::{collection::vec, prelude::*};
 use serde::{Deserialize, Serialize};
 

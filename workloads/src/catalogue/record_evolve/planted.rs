@@ -7,7 +7,10 @@ use super::{
     layout::{meta_data_space, space, used_key},
     operations::Told,
 };
-use crate::catalogue::record_build::{plain, rows::{Header, part}};
+use crate::catalogue::record_build::{
+    plain,
+    rows::{Header, part},
+};
 use foundationdb_tuple::pack;
 use prost::Message;
 use shaketable::{
@@ -16,10 +19,7 @@ use shaketable::{
     workload::Outcome,
 };
 use shaketable_layers::tx::{Database, Isolation::Serializable, Transaction};
-use shaketable_record::{
-    error::Error,
-    metadata::RecordMetaData,
-};
+use shaketable_record::{error::Error, metadata::RecordMetaData};
 use std::sync::Arc;
 
 shaketable::planted_bugs! {
@@ -31,11 +31,15 @@ shaketable::planted_bugs! {
     FormerForgotten = "former-forgotten", "R26: the meta-data does not say which indexes were removed", "rows of an index that nobody maintains";
     OlderOverwrites = "older-overwrites", "R34: older meta-data is saved over newer", "a save without a comparison";
     CacheStale = "cache-stale", "R34: a client that has loaded the meta-data does not ask again whether it is still the one that is saved", "a cache that no transaction checks";
-    EvolvedTwice = "evolved-at-snapshot", "R34: the next version of the meta-data is found in an earlier transaction than it is saved in", "a version that two clients give";
+    EvolvedApart = "evolved-apart", "R34: the next version of the meta-data is found in an earlier transaction than it is saved in", "a version that two clients give";
 }
 
 /// The meta-data with which a client opens the store.
-pub fn changed(planted: Option<Planted>, link: &Link, meta_data: &Arc<RecordMetaData>) -> Arc<RecordMetaData> {
+pub fn changed(
+    planted: Option<Planted>,
+    link: &Link,
+    meta_data: &Arc<RecordMetaData>,
+) -> Arc<RecordMetaData> {
     match planted {
         Some(planted @ (Planted::ChangeUnnoticed | Planted::FormerForgotten)) => {
             Arc::new(forgetful(planted, link, meta_data))
@@ -104,7 +108,8 @@ pub async fn apply<D: Database>(
             let raised = db.run(|tx, _| {
                 let header = &header;
                 async move {
-                    let stored = tx.get(header, Serializable).await?.and_then(|value| Header::decode(value).ok());
+                    let stored =
+                        tx.get(header, Serializable).await?.and_then(|value| Header::decode(value).ok());
                     if let Some(stored) = stored.filter(|stored| stored.meta_data < Some(version)) {
                         let raised = Header { meta_data: Some(version), ..stored };
                         tx.set(&used_key(number), &pack(&(own.place as i64,)));
@@ -148,7 +153,7 @@ pub async fn apply<D: Database>(
         (Planted::CacheStale, Op::Refresh) => {
             Some(Outcome::Answered(Answer::Told(vec![Told::Latest(own.place)])))
         }
-        (Planted::EvolvedTwice, Op::Evolve) => {
+        (Planted::EvolvedApart, Op::Evolve) => {
             let latest = db.run(|tx, _| async move { meta_data_store.load(&tx).await }).await;
             let latest = match latest {
                 Ok(latest) => workload.version(latest?).place,

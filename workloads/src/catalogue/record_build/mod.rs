@@ -161,19 +161,22 @@ impl Workload for RecordBuild {
     }
 
     fn draw(rng: &mut Stream, bug: Option<&str>) -> RecordBuild {
-        let most = rng.range(6..20) as usize;
-        let records = rng.range(4..24) as i64;
+        let most = rng.range(6..18) as usize;
+        let (records, damages) = (rng.range(4..24) as i64, rng.chance(0.3));
+        let mix = *rng.pick(&[[2, 2, 1, 1], [1, 3, 1, 1], [3, 2, 0, 1], [2, 1, 2, 1], [4, 1, 0, 6]]);
+        // Only a readable index is damaged and scrubbed.
+        let first = if damages || mix[3] > 1 { Start::Built } else { Start::Disabled };
         RecordBuild {
-            clients: rng.range(2..6) as usize,
+            clients: rng.range(3..8) as usize,
             operations: most / 2..most,
             records,
             values: rng.range(1..5) as i64,
-            codes: *rng.pick(&[records, 4 * records, 40 * records]),
+            codes: *rng.pick(&[1 + records / 2, records, 40 * records]),
             batch: rng.range(1..7) as usize,
-            start: *rng.pick(&[Start::Disabled, Start::Disabled, Start::WriteOnly, Start::Built]),
-            duplicates: rng.chance(0.4),
-            mix: *rng.pick(&[[2, 2, 1, 1], [1, 3, 1, 1], [3, 2, 0, 1], [2, 1, 2, 1], [4, 1, 0, 6]]),
-            damages: rng.chance(0.3),
+            start: *rng.pick(&[first, first, Start::Disabled, Start::WriteOnly, Start::Built]),
+            duplicates: rng.chance(0.6),
+            mix,
+            damages,
             timeout: sessions::draw_timeout(rng),
             planted: bug.and_then(Planted::named),
         }

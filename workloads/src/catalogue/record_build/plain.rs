@@ -2,6 +2,7 @@
 //! without the layer's expressions.
 
 use foundationdb_tuple::{Element, Versionstamp, pack};
+use parking_lot::Mutex;
 use prost::Message;
 use serde::{Deserialize, Serialize};
 use shaketable_record::{
@@ -10,6 +11,7 @@ use shaketable_record::{
     metadata::{self, RecordMetaData, RecordMetaDataBuilder, compile, index_types},
     prost_reflect::FileDescriptor,
 };
+use std::collections::BTreeMap;
 
 /// The record types, in the order of their fields in the union, which are numbered from 1.
 pub(in crate::catalogue) const TYPES: [&str; 3] = ["Item", "Note", "Memo"];
@@ -215,6 +217,11 @@ pub(in crate::catalogue) fn primary_key(id: i64) -> Vec<u8> {
 
 /// The file that describes the first record types, with their first fields.
 pub(in crate::catalogue) fn file(types: usize, fields: usize) -> FileDescriptor {
+    static FILES: Mutex<BTreeMap<(usize, usize), FileDescriptor>> = Mutex::new(BTreeMap::new());
+    FILES.lock().entry((types, fields)).or_insert_with(|| compiled(types, fields)).clone()
+}
+
+fn compiled(types: usize, fields: usize) -> FileDescriptor {
     let field = |(place, name): (usize, &&str)| format!("optional int64 {name} = {};", place + 2);
     let fields: String = FIELDS.iter().take(fields).enumerate().map(field).collect();
     let key = "optional int64 id = 1 [(com.apple.foundationdb.record.field).primary_key = true];";

@@ -15,7 +15,7 @@ const RECORDS: &str = r#"
 "#;
 
 /// Generic over the database: the same function runs on a real cluster.
-async fn flowers<D: Database>(db: D) -> Result<String, Error> {
+pub async fn flowers<D: Database>(db: D) -> Result<String, Error> {
     let mut builder = RecordMetaData::builder();
     builder.set_records(&compile(RECORDS)?)?;
     builder.add_index(Some("Flower"), Index::new("kind_price", concat(["kind", "price"])))?;

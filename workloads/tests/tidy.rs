@@ -96,11 +96,15 @@ fn layers_have_the_same_files() {
     }
 }
 
+/// The sources of the layers, those of the Record Layer included.
+fn layer_files() -> Vec<PathBuf> {
+    [rust_files(&root().join("layers/src")), rust_files(&root().join("layers/record/src"))].concat()
+}
+
 #[test]
 fn layers_know_no_runtime_and_no_simulation() {
-    let layers = root().join("layers/src");
     // The real backend provides the time.
-    for file in rust_files(&layers).into_iter().filter(|file| !file.starts_with(layers.join("fdb"))) {
+    for file in layer_files().into_iter().filter(|file| !file.starts_with(root().join("layers/src/fdb"))) {
         let text = read(&file);
         for word in ["madsim", "tokio::", "shaketable_sim", "std::time::Instant"] {
             assert!(!text.contains(word), "{} names {word}: take a tx::Env instead", file.display());
@@ -155,9 +159,9 @@ fn what_runs_transactions_says_what_dropping_means() {
     let silent = "/// Adds.\npub fn add<D: Database>(db: &D) -> impl Future<Output = ()> {\n}\n";
     assert_eq!(droppable(silent), [("add", false)]);
     let mut found = 0;
-    for file in rust_files(&root().join("layers/src")) {
-        let path = file.strip_prefix(root().join("layers/src")).unwrap().to_owned();
-        if ["tx", "fdb"].iter().any(|folder| path.starts_with(folder)) {
+    for file in layer_files() {
+        let path = file.strip_prefix(root().join("layers")).unwrap().to_owned();
+        if ["src/tx", "src/fdb"].iter().any(|folder| path.starts_with(folder)) {
             continue;
         }
         for (name, says) in droppable(&read(&file)) {
@@ -184,7 +188,7 @@ fn only_one_file_of_the_simulator_touches_the_runtime() {
 fn every_claim_is_listed_by_a_workload() {
     let listed: Vec<&str> =
         shaketable_workloads::catalogue::catalogue().iter().flat_map(|e| e.points().to_vec()).collect();
-    for name in ["layers", "harness", "workloads"] {
+    for name in ["layers", "layers/record", "harness", "workloads"] {
         for file in rust_files(&root().join(name).join("src")) {
             if file.ends_with("points.rs") {
                 continue;
@@ -224,9 +228,14 @@ fn points_are_found_in_source() {
 
 #[test]
 fn documents_name_only_paths_that_exist() {
-    for document in
-        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "harness/src/guide.md"]
-    {
+    for document in [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "harness/src/guide.md",
+        "layers/record/EXAMPLES.md",
+    ] {
         let text = read(&root().join(document));
         for word in text.split('`').skip(1).step_by(2) {
             let first = word.split('/').next().unwrap_or("");
@@ -237,4 +246,23 @@ fn documents_name_only_paths_that_exist() {
             assert!(!is_path || root().join(word).exists(), "{document} names {word}, which does not exist");
         }
     }
+}
+
+/// The tests that are named in the last column of the table of examples, as `FILE::TEST`.
+#[test]
+fn each_example_of_the_record_layer_has_a_test() {
+    let table = read(&root().join("layers/record/EXAMPLES.md"));
+    let mut named = 0;
+    for row in table.lines().filter(|line| line.starts_with('|')).skip(2) {
+        let tests = row.trim_end_matches('|').rsplit('|').next().unwrap_or("");
+        let tests: Vec<&str> = tests.split('`').skip(1).step_by(2).collect();
+        assert!(!tests.is_empty(), "no test: {row}");
+        for test in tests {
+            let (file, name) = test.split_once("::").unwrap_or_else(|| panic!("no file: {test}"));
+            let text = read(&root().join(file));
+            assert!(text.contains(&format!("fn {name}(")), "{file} has no test {name}");
+            named += 1;
+        }
+    }
+    assert!(named > 40, "{named} tests");
 }

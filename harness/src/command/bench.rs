@@ -13,6 +13,8 @@ use super::{
     progress::Progress,
     run::{SEEDS, Sweep, processors},
 };
+pub use cost::thread_cpu;
+
 use crate::{
     finding::Verdict,
     plan::{Demands, Plan},

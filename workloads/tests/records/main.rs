@@ -13,6 +13,7 @@ mod random_queries;
 mod range_sets;
 mod ranked_sets;
 mod ranks;
+mod readme;
 mod record_versions;
 mod saves;
 mod scans;

@@ -1,5 +1,7 @@
 //! The measurements of `shaketable bench` in addition to the speed of each workload: the simulated cluster,
-//! measured with the workload `cycle`, and the target values of the figures.
+//! measured with the workload `cycle`, the Record Layer, and the target values of the figures.
+
+mod records;
 
 use crate::catalogue::cycle::Cycle;
 use shaketable::{
@@ -35,6 +37,7 @@ pub fn figures(mut figures: Vec<Figure>, interrupt: &Interrupt) -> Result<Vec<Fi
     figures.push(cycle("cycle, calm", Profile::Calm, 20_000.0, interrupt)?);
     figures.push(cycle("cycle, standard faults", Profile::Standard, 10_000.0, interrupt)?);
     figures.push(empty(interrupt)?);
+    figures.extend(records::figures(interrupt)?);
     Ok(figures)
 }
 

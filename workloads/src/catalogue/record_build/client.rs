@@ -12,7 +12,7 @@ use foundationdb_tuple::pack;
 use shaketable::{sessions, specimen::Recorded, workload::Outcome};
 use shaketable_layers::{
     once::{self, Session},
-    tx::{Database, Error as FdbError, RunError, Transaction},
+    tx::{Database, RunError, Transaction},
 };
 use shaketable_record::{
     error::Error,
@@ -81,7 +81,7 @@ impl RecordBuild {
         found: Vec<Vec<u8>>,
     ) -> Outcome<Answer> {
         let noted = match self.damages && index == DAMAGED && !found.is_empty() {
-            true => db.run(|tx, _| async move { Ok::<_, FdbError>(damages(&tx).await?) }).await,
+            true => db.run(|tx, _| async move { damages(&tx).await }).await,
             false => Ok(Vec::new()),
         };
         let noted = match noted {

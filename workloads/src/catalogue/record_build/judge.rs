@@ -77,9 +77,12 @@ fn judge(definition: &Definition, stored: &Stored, tolerance: &Tolerance) -> Res
     ranks(definition, entries, rows(part::SECONDARY))
 }
 
+/// A range of packed primary keys: its begin, and its end, which is not in it.
+type Range = (Vec<u8>, Vec<u8>);
+
 /// The ranges of primary keys that are done, which must not overlap.
-fn ranges(rows: &Rows) -> Result<Vec<(Vec<u8>, Vec<u8>)>, String> {
-    let mut ranges: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+fn ranges(rows: &Rows) -> Result<Vec<Range>, String> {
+    let mut ranges: Vec<Range> = Vec::new();
     for (row, end) in rows {
         let (begin,): (TupleBytes<'_>,) =
             unpack(row).map_err(|_| format!("the range {} cannot be read", show(row)))?;

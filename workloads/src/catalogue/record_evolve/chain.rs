@@ -28,7 +28,7 @@ enum Change {
     AddType,
     AddField,
     AddIndex(Definition),
-    ChangeIndex(Definition),
+    AlterIndex(Definition),
     RemoveIndex(String),
 }
 
@@ -97,7 +97,7 @@ impl Link {
                         index.columns.truncate(1);
                         index.columns.push(Column::Field(rng.below(self.fields as u64) as usize));
                         if self.definitions.iter().all(|other| other.columns != index.columns) {
-                            return Change::ChangeIndex(index);
+                            return Change::AlterIndex(index);
                         }
                     }
                 }
@@ -130,7 +130,7 @@ impl Link {
                 index.add(&mut builder);
                 next.definitions.push(index);
             }
-            Change::ChangeIndex(index) => {
+            Change::AlterIndex(index) => {
                 builder.change_index(index.index()).expect("the index was added");
                 next.definitions.retain(|other| other.name != index.name);
                 next.definitions.push(index);

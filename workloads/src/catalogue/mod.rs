@@ -24,6 +24,8 @@ pub mod log;
 pub mod multimap;
 pub mod priority_queue;
 pub mod queue;
+pub mod record_build;
+pub mod record_evolve;
 pub mod scheduling;
 pub mod session;
 mod shared;
@@ -60,6 +62,8 @@ pub fn catalogue() -> Vec<Box<dyn Entry>> {
         entry::<Mounted<counter::Counter>>(),
         entry::<Mounted<log::Log>>(),
         entry::<Mounted<encoding::Encoding>>(),
+        entry::<record_build::RecordBuild>(),
+        entry::<record_evolve::RecordEvolve>(),
     ]
 }
 

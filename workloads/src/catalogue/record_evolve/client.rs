@@ -80,17 +80,14 @@ impl RecordEvolve {
         let (meta_data_store, links) = (&client.meta_data_store.clone(), &chain[..]);
         match op {
             Op::Use(acts) => {
-                let used = client.session.apply(|tx| async move {
-                    let opened = self.open_store(tx, number, own).await?;
-                    do_acts(opened, &links[own.place], own.place, acts).await
-                });
+                let used =
+                    client.session.apply(|tx| async move { self.use_store(tx, number, own, acts).await });
                 told(own.place, used.await)
             }
             Op::UseLatest(acts) => {
                 let used = client.session.apply(|tx| async move {
                     let latest = self.version(meta_data_store.meta_data(&tx).await?);
-                    let opened = self.open_store(tx, number, &latest).await?;
-                    do_acts(opened, &links[latest.place], latest.place, acts).await
+                    self.use_store(tx, number, &latest, acts).await
                 });
                 told(usize::MAX, used.await)
             }
@@ -147,6 +144,18 @@ impl RecordEvolve {
         tx.set(&used_key(client), &pack(&(version.place as i64,)));
         let meta_data = planted::changed(self.planted, &self.chain()[version.place], &version.meta_data);
         self.stores(&meta_data).open(&RecordContext::within(tx)).await
+    }
+
+    /// Opens the store in a transaction, and does calls one after the other.
+    pub(super) async fn use_store<T: Transaction>(
+        &self,
+        tx: T,
+        client: usize,
+        version: &Version,
+        acts: &[Act],
+    ) -> Result<Recorded<Told>, Error> {
+        let store = self.open_store(tx, client, version).await?;
+        do_acts(store, &self.chain()[version.place], version.place, acts).await
     }
 
     /// Loads the meta-data that is saved, for the operations from now on. Returns its place.

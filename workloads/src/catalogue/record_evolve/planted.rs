@@ -26,6 +26,7 @@ shaketable::planted_bugs! {
     HeaderAtSnapshot = "header-at-snapshot", "R25: the header and the states of the indexes are read at snapshot", "a change of the meta-data that is missed";
     OlderClaimsLatest = "older-claims-latest", "R25: a client whose meta-data is refused opens the store with the same under the store's version", "a version that is raised by hand";
     HeaderApart = "header-apart", "R25: the header gets the later version in a transaction of its own, before the indexes are looked at", "an upgrade that an unknown result divides";
+    HeaderRewritten = "header-rewritten", "R25: every client writes the version of its own meta-data to the header before it opens the store", "a header that goes back";
     IndexReadable = "index-readable", "R26: an index that is new, or was changed, is readable at once", "a new index on a store with records";
     ChangeUnnoticed = "change-unnoticed", "R26: the meta-data does not say when an index was changed", "an index with entries of its older form";
     FormerForgotten = "former-forgotten", "R26: the meta-data does not say which indexes were removed", "rows of an index that nobody maintains";
@@ -67,6 +68,12 @@ fn forgetful(planted: Planted, link: &Link, meta_data: &RecordMetaData) -> Recor
     builder.set_version(meta_data.version()).build().expect("valid meta-data")
 }
 
+/// The store's header.
+async fn read_header<T: Transaction>(tx: &T) -> Result<Option<Header>, Error> {
+    let stored = tx.get(&space().pack(&(part::HEADER,)), Serializable).await?;
+    Ok(stored.and_then(|value| Header::decode(value).ok()))
+}
+
 /// Performs an operation that the bug changes; `None` for every other operation.
 pub async fn apply<D: Database>(
     planted: Planted,
@@ -84,15 +91,13 @@ pub async fn apply<D: Database>(
             let spans = &vec![(header, end), space().subspace(&(part::STATES,)).range()];
             let used = client.session.apply(|tx| async move {
                 let tx = Weakened::new(tx, Weakness::Reads, spans.clone());
-                let store = workload.open_store(tx, number, own).await?;
-                do_acts(store, &links[own.place], own.place, acts).await
+                workload.use_store(tx, number, own, acts).await
             });
             Some(told(own.place, used.await))
         }
         (Planted::OlderClaimsLatest, Op::Use(acts)) => {
             let used = client.session.apply(|tx| async move {
-                let stored = tx.get(&space().pack(&(part::HEADER,)), Serializable).await?;
-                let stored = stored.and_then(|value| Header::decode(value).ok()).and_then(|of| of.meta_data);
+                let stored = read_header(&tx).await?.and_then(|header| header.meta_data);
                 let version = own.meta_data.version().max(stored.unwrap_or_default());
                 let mut builder = own.meta_data.to_builder();
                 let claimed = Arc::new(builder.set_version(version).build()?);
@@ -108,9 +113,9 @@ pub async fn apply<D: Database>(
             let raised = db.run(|tx, _| {
                 let header = &header;
                 async move {
-                    let stored =
-                        tx.get(header, Serializable).await?.and_then(|value| Header::decode(value).ok());
-                    if let Some(stored) = stored.filter(|stored| stored.meta_data < Some(version)) {
+                    if let Some(stored) =
+                        read_header(&tx).await?.filter(|stored| stored.meta_data < Some(version))
+                    {
                         let raised = Header { meta_data: Some(version), ..stored };
                         tx.set(&used_key(number), &pack(&(own.place as i64,)));
                         tx.set(header, &raised.encode_to_vec());
@@ -121,23 +126,28 @@ pub async fn apply<D: Database>(
             if let Err(e) = raised.await {
                 return Some(super::client::refused(own.place, e.error));
             }
+            let used =
+                client.session.apply(|tx| async move { workload.use_store(tx, number, own, acts).await });
+            Some(told(own.place, used.await))
+        }
+        (Planted::HeaderRewritten, Op::Use(acts)) => {
+            let own_header = Header { format: Some(9), meta_data: Some(own.meta_data.version()) };
+            let (key, value) = (&header, &own_header.encode_to_vec());
             let used = client.session.apply(|tx| async move {
-                let store = workload.open_store(tx, number, own).await?;
-                do_acts(store, &links[own.place], own.place, acts).await
+                tx.set(key, value);
+                workload.use_store(tx, number, own, acts).await
             });
             Some(told(own.place, used.await))
         }
         (Planted::IndexReadable, Op::Use(acts)) if !client.is_stale => {
             let used = client.session.apply(|tx| async move {
-                let stored = tx.get(&space().pack(&(part::HEADER,)), Serializable).await?;
-                let stored = stored.and_then(|value| Header::decode(value).ok()).and_then(|of| of.meta_data);
+                let stored = read_header(&tx).await?.and_then(|header| header.meta_data);
                 if stored < Some(own.meta_data.version()) {
                     workload.open_store(tx.clone(), number, own).await?;
                     let (begin, end) = space().subspace(&(part::STATES,)).range();
                     tx.clear_range(&begin, &end);
                 }
-                let store = workload.open_store(tx, number, own).await?;
-                do_acts(store, &links[own.place], own.place, acts).await
+                workload.use_store(tx, number, own, acts).await
             });
             Some(told(own.place, used.await))
         }

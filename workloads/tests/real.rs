@@ -119,6 +119,8 @@ const ALL: &[(&str, Passes)] = &[
     of::<Mounted<counter::Counter>>(),
     of::<Mounted<log::Log>>(),
     of::<Mounted<encoding::Encoding>>(),
+    of::<record_build::RecordBuild>(),
+    of::<record_evolve::RecordEvolve>(),
 ];
 
 const fn of<W: Workload>() -> (&'static str, Passes) {

@@ -29,6 +29,8 @@ mod record_faulty;
 pub mod record_feed;
 pub mod record_rank;
 mod record_rows;
+pub mod record_build;
+pub mod record_evolve;
 pub mod scheduling;
 pub mod session;
 mod shared;
@@ -68,6 +70,8 @@ pub fn catalogue() -> Vec<Box<dyn Entry>> {
         entry::<Mounted<record::Records>>(),
         entry::<record_feed::Feeds>(),
         entry::<Mounted<record_rank::Ranks>>(),
+        entry::<record_build::RecordBuild>(),
+        entry::<record_evolve::RecordEvolve>(),
     ]
 }
 

@@ -24,6 +24,7 @@ pub mod log;
 pub mod multimap;
 pub mod priority_queue;
 pub mod queue;
+pub mod record_query;
 pub mod scheduling;
 pub mod session;
 mod shared;
@@ -60,6 +61,7 @@ pub fn catalogue() -> Vec<Box<dyn Entry>> {
         entry::<Mounted<counter::Counter>>(),
         entry::<Mounted<log::Log>>(),
         entry::<Mounted<encoding::Encoding>>(),
+        entry::<record_query::Queries>(),
     ]
 }
 

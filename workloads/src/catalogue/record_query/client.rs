@@ -228,7 +228,7 @@ pub(super) fn content(columns: &[Vec<Tuple>], whole: Option<(&str, Vec<u8>, Opti
 
 fn shape(plan: &Plan) -> Shape {
     let steps = steps(plan);
-    let has = |is: fn(&&Plan) -> bool| steps.iter().any(|step| is(step));
+    let has = |is: fn(&&Plan) -> bool| steps.iter().any(is);
     Shape {
         distinct: has(|step| matches!(step, Plan::Distinct(_))),
         merged: has(|step| matches!(step, Plan::Union { .. } | Plan::Intersection { .. })),

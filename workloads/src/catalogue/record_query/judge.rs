@@ -174,3 +174,111 @@ pub fn refused(query: &RecordQuery, model: Model<'_>, readable: &dyn Fn(&str) ->
         Some(_) => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::{model::Slot, operations::Shape, schema::schemas},
+        *,
+    };
+    use shaketable_record::{query::Query, value::IntoValue};
+
+    /// Items with these numbers in the field `num`; the record's own number is its place.
+    fn items(numbers: &[i64]) -> Vec<Record> {
+        let item = |(id, number): (i64, &i64)| {
+            let fields = [("num", Slot::One(number.into_value()))].into();
+            Record { id, record_type: "Item", fields, version: None }
+        };
+        (1..).zip(numbers).map(item).collect()
+    }
+
+    /// Items at version 1, and at version 2.
+    fn judged(
+        query: &RecordQuery,
+        at: [&[i64]; 2],
+        rows: &[i64],
+        scan: &[i64],
+        pages: &[(i64, &[i64])],
+    ) -> Result<(), String> {
+        let records = at.map(items);
+        let model = |version: i64| Model { records: &records[version as usize - 1], schema: &schemas()[0] };
+        let row = |version: i64, id: i64| {
+            let record = records[version as usize - 1].iter().find(|record| record.id == id);
+            let whole = record
+                .map(|record| (record.record_type, model(version).message(record).encode_to_vec(), None));
+            Row { id, partial: false, content: content(&[], whole) }
+        };
+        let page = |(version, ids): &(i64, &[i64])| {
+            let rows = ids.iter().map(|id| row(*version, *id)).collect();
+            Page { version: *version, rows, full: true }
+        };
+        let all = |ids: &[i64]| ids.iter().map(|id| row(1, *id)).collect();
+        let found = Found {
+            version: 1,
+            plan: String::new(),
+            shape: Shape { distinct: false, merged: false, filtered: false },
+            rows: all(rows),
+            scan: Some(all(scan)),
+            pages: pages.iter().map(page).collect(),
+            end: End::Complete,
+        };
+        judge(query, &found, &model)
+    }
+
+    fn by_number() -> RecordQuery {
+        RecordQuery::of("Item").filter(Query::field("num").less_than(9)).sort("num")
+    }
+
+    #[test]
+    fn wrong_rows_are_noticed() {
+        let query = by_number();
+        let objection = |rows: &[i64], scan: &[i64]| {
+            let at: [&[i64]; 2] = [&[1, 9, 3], &[]];
+            judged(&query, at, rows, scan, &[(1, rows)]).map_err(|why| why.lines().next().map(str::to_owned))
+        };
+        assert_eq!(objection(&[1, 3], &[3, 1]), Ok(()));
+        for (rows, scan, why) in [
+            (&[3, 1][..], &[1, 3][..], "another order"),
+            (&[1], &[1, 3], "other records"),
+            (&[1, 2, 3], &[1, 3], "other records"),
+            (&[1, 1, 3], &[1, 3], "duplicates"),
+            (&[1, 3], &[1], "by a scan: other records"),
+        ] {
+            let objected = objection(rows, scan).unwrap_err().unwrap_or_default();
+            assert!(objected.starts_with(why), "{rows:?}: {objected}");
+        }
+    }
+
+    #[test]
+    fn wrong_pages_are_noticed() {
+        let query = by_number();
+        // At version 2 record 1 has the number 7, record 3 has none that is found; 2 and 4 stay.
+        let at: [&[i64]; 2] = [&[1, 2, 3, 4], &[7, 2, 9, 4]];
+        let objection = |pages: &[(i64, &[i64])]| judged(&query, at, &[1, 2, 3, 4], &[1, 2, 3, 4], pages);
+        assert_eq!(objection(&[(1, &[1, 2]), (1, &[3, 4])]), Ok(()));
+        assert_eq!(objection(&[(1, &[1, 2]), (2, &[4, 1])]), Ok(()));
+        assert_eq!(objection(&[(1, &[1, 2]), (2, &[4])]), Ok(()));
+        for (pages, why) in [
+            (&[(1, &[1, 2][..]), (1, &[2, 3, 4][..])][..], "at once"),
+            (&[(1, &[1, 2]), (1, &[4])], "other records"),
+            (&[(1, &[1, 2]), (2, &[3, 4])], "record 3 is not one of those at version 2"),
+            (&[(1, &[1, 2]), (2, &[1, 4])], "record 4 is out of order"),
+            (&[(1, &[1, 2]), (2, &[4, 4])], "record 4 comes twice in a page"),
+            (&[(1, &[1, 2]), (2, &[2, 4])], "record 2 was always the same and comes 2 times"),
+            (&[(1, &[1, 2]), (2, &[1])], "record 4 was always there and is missing"),
+        ] {
+            let objected = objection(pages).expect_err(why);
+            assert!(objected.contains(why), "{pages:?}: {objected}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_without_a_reason_is_noticed() {
+        let records = items(&[1]);
+        let model = Model { records: &records, schema: &schemas()[0] };
+        assert!(refused(&by_number(), model, &|index| index == "num").is_err());
+        assert_eq!(refused(&by_number(), model, &|index| index != "num" && index != "num_of_all"), Ok(()));
+        assert!(refused(&RecordQuery::of("Item"), model, &|_| false).is_err());
+        assert!(refused(&RecordQuery::of("Item").sort("id"), model, &|_| false).is_err());
+    }
+}

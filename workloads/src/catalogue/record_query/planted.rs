@@ -1,7 +1,7 @@
 //! Planted bugs: queries, plans and continuations that are easily made wrong. Queries and plans are plain data, which are
 //! changed before they are used; the layer itself is not.
 
-use super::operations::Change;
+use super::{client::steps, operations::Change};
 use foundationdb_tuple::Element;
 use shaketable_layers::tx::Transaction;
 use shaketable_record::{
@@ -247,31 +247,35 @@ pub(super) async fn page<T: Transaction>(
         }
         // The last row comes again, unless there would be no progress.
         Planted::FromTheRow => {
-            Ok(Some(counted(plan, store, from, most, most.saturating_sub(1).max(1)).await?))
+            Ok(Some(counted(plan, store, from, (most, most.saturating_sub(1).max(1)), false).await?))
         }
-        Planted::PlainResume => {
+        Planted::PlainResume if has_distinct(plan.root()) => {
             let plain = |step| if let Plan::Distinct(inner) = step { *inner } else { step };
             let plan = map(plan.root().clone(), &plain).into();
-            Ok(Some(counted(&plan, store, from, most, most).await?))
+            Ok(Some(counted(&plan, store, from, (most, most), true).await?))
         }
         _ => Ok(None),
     }
 }
 
-/// A page of this number of records, each once, which the next page continues after the record with the number `position`
-/// of them.
+fn has_distinct(plan: &Plan) -> bool {
+    steps(plan).iter().any(|step| matches!(step, Plan::Distinct(_)))
+}
+
+/// A page of this number of rows, or of records, each once; the next page continues after the row with the number
+/// `position` of them.
 async fn counted<T: Transaction>(
     plan: &RecordQueryPlan,
     store: &RecordStore<T>,
     from: Continuation,
-    most: usize,
-    position: usize,
+    (most, position): (usize, usize),
+    once: bool,
 ) -> Result<Page<QueriedRecord>, Error> {
     let (mut rows, mut next): (Vec<QueriedRecord>, _) = (Vec::new(), from.clone());
     let mut cursor = plan.execute(store, from, Limits::default())?;
     while rows.len() < most {
         match cursor.next().await? {
-            Next::Row(row, _) if rows.iter().any(|seen| seen.primary_key() == row.primary_key()) => {}
+            Next::Row(row, _) if once && rows.iter().any(|seen| seen.primary_key() == row.primary_key()) => {}
             Next::Row(row, after) => {
                 rows.push(row);
                 if rows.len() == position {

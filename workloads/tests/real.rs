@@ -119,6 +119,7 @@ const ALL: &[(&str, Passes)] = &[
     of::<Mounted<counter::Counter>>(),
     of::<Mounted<log::Log>>(),
     of::<Mounted<encoding::Encoding>>(),
+    of::<record_query::Queries>(),
 ];
 
 const fn of<W: Workload>() -> (&'static str, Passes) {

@@ -16,7 +16,7 @@ use shaketable_sim::seed::Stream;
 const TEXTS: [&str; 7] = ["", "a", "A", "ab", "aB", "b", "ba"];
 const BYTES: [&[u8]; 6] = [&[], &[0], &[1], &[1, 255], &[255], &[255, 255]];
 /// Fields that have an index of their own.
-const ALONE: [&str; 6] = ["num", "big", "name", "score", "tags", "nums"];
+const ALONE: [&str; 7] = ["num", "big", "name", "score", "ratio", "tags", "nums"];
 const INTS: [i64; 7] = [-300, -1, 0, 1, 2, 3, 255];
 
 /// A value of a field of this type.

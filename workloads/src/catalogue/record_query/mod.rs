@@ -19,6 +19,7 @@ mod planted;
 pub mod schema;
 mod state;
 mod stored;
+mod writes;
 
 pub use check::Expected;
 pub use client::{MakePlan, Question, name_of, steps};
@@ -49,7 +50,6 @@ use shaketable_layers::{
 };
 use shaketable_record::{
     error::Error,
-    index::{IndexState, build::Batch},
     query::{RecordQuery, RecordQueryPlan},
     store::{RecordContext, RecordExistenceCheck, RecordStore, RecordStoreBuilder, SaveVersion},
     version::RecordVersion,
@@ -137,47 +137,6 @@ impl Queries {
         beside::of(space().bytes()).split_off(1)
     }
 
-    /// Performs a write on a store that is open.
-    async fn write<T: Transaction>(&self, store: &RecordStore<T>, op: &Op) -> Result<Answer, Error> {
-        let schema = self.schema();
-        let model = Model { records: &[], schema };
-        match op {
-            Op::Save(records) => {
-                let mut were = Vec::new();
-                for (id, drawn) in records {
-                    let record = self.record(*id, *drawn);
-                    were.push(store.load_record(&model.primary_key(&record)).await?.is_some());
-                    store.save_record(&model.message(&record)).await?;
-                }
-                Ok(Answer::Were(were))
-            }
-            Op::Delete(ids) => {
-                let mut were = Vec::new();
-                for id in ids {
-                    // The primary key follows from the number.
-                    let primary_key = model.primary_key(&self.record(*id, 0));
-                    were.push(store.delete_record(&primary_key).await?);
-                }
-                Ok(Answer::Were(were))
-            }
-            Op::Index(place, change) => {
-                let name = self.index(*place);
-                if let Some(planted) = self.planted
-                    && planted::is_unbuilt(planted, store, name, *change)?
-                {
-                    return Ok(Answer::State(IndexState::Readable.to_string()));
-                }
-                match change {
-                    Change::Disable => store.mark_index_disabled(name)?,
-                    Change::Write => store.mark_index_write_only(name)?,
-                    Change::Build(records) => build(store, name, *records).await?,
-                }
-                Ok(Answer::State(store.index_state(name)?.to_string()))
-            }
-            Op::Ask(..) => Err(Error::Query("a query is not asked in a write".into())),
-        }
-    }
-
     async fn ask<D: Database>(&self, db: &D, drawn: u64, pages: Pages) -> Outcome<Answer> {
         let query = self.query(drawn);
         let plan = |store: &RecordStore<D::Transaction>| -> Result<RecordQueryPlan, Error> {
@@ -193,18 +152,6 @@ impl Queries {
             Err(failed) => unexpected(&failed.error, Outcome::Failed),
         }
     }
-}
-
-/// Builds an index in this transaction, this number of records at a time.
-async fn build<T: Transaction>(store: &RecordStore<T>, name: &str, records: usize) -> Result<(), Error> {
-    if store.begin_index_builds(&[name])? {
-        let mut batch = Batch { records, choice: 0 };
-        while !store.build_indexes(&[name], batch).await?.complete {
-            batch.choice += 1;
-        }
-        store.mark_index_readable(name).await?;
-    }
-    Ok(())
 }
 
 impl Workload for Queries {

@@ -7,10 +7,10 @@ use shaketable_layers::tx::Transaction;
 use shaketable_record::{
     cursor::{Continuation, Cursor, CursorExt, Limits, Next, Page, Stop},
     error::Error,
-    expression::{FanType, KeyExpression},
+    expression::{FanType, KeyExpression, NullStandin},
     index::IndexState,
     query::{
-        Bounds, Comparison, EmptyList, Operand, Plan, QueriedRecord, QueryComponent, RecordQuery,
+        Bound, Bounds, Comparison, EmptyList, Operand, Plan, QueriedRecord, QueryComponent, RecordQuery,
         RecordQueryPlan,
     },
     store::{Part, RecordStore},
@@ -35,6 +35,8 @@ shaketable::planted_bugs! {
     Unreversed = "unreversed", "the order is descending for the keys of one scan, but not for those of merged or joined ones", "R15: reverse order";
     CoveredInPart = "covered-in-part", "a record is made of an entry that does not have all required columns", "a covering plan without the column";
     CoveredShifted = "covered-shifted", "the columns of the primary key are taken for those of an entry's key", "R36: a covering plan with columns mixed up";
+    NullStands = "null-stands", "a field that stands for its default value when it is absent is compared as null", "R9: NOT_NULL is ignored";
+    TypeCode = "type-code", "a float is looked up in an index as a double", "R36: type codes that differ from those of the entries";
     LookAhead = "look-ahead", "a page reads one row more than it returns, and the next one begins after that", "a limit that counts other rows than the position";
     FromTheRow = "from-the-row", "a page begins with the last row of the page before it", "a continuation that is not after its row";
 }
@@ -77,6 +79,11 @@ fn asked(planted: Planted, condition: QueryComponent) -> QueryComponent {
         QueryComponent::Compare { operand: Operand::OneOf { field, empty }, comparison } => {
             let operand = Operand::OneOf { field, empty: of_empty(planted, empty) };
             QueryComponent::Compare { operand, comparison }
+        }
+        QueryComponent::Compare { operand: Operand::Field(field), comparison }
+            if planted == Planted::NullStands =>
+        {
+            QueryComponent::Compare { operand: Operand::Field(field.null(NullStandin::Null)), comparison }
         }
         QueryComponent::Compare { operand: operand @ Operand::Field(_), comparison } => {
             let nulls = |value: &Value| matches!(value, Element::Nil);
@@ -166,7 +173,7 @@ fn planned<T: Transaction>(
             Plan::InJoin { column, values, inner }
         }
         (
-            Planted::BoundsIncluded | Planted::NullsInRange,
+            Planted::BoundsIncluded | Planted::NullsInRange | Planted::TypeCode,
             Plan::Index { index, by_rank, bounds, skip, reverse },
         ) => Plan::Index { index, by_rank, bounds: bounded(planted, bounds), skip, reverse },
         (Planted::CoveredInPart, Plan::Load(inner)) => in_part(store, query, inner),
@@ -179,6 +186,14 @@ fn planned<T: Transaction>(
 }
 
 fn bounded(planted: Planted, mut bounds: Bounds) -> Bounds {
+    if planted == Planted::TypeCode {
+        for (_, bound) in &mut bounds.equal {
+            if let Bound::To(Element::Float(number)) = bound {
+                *bound = Bound::To(Element::Double(f64::from(*number)));
+            }
+        }
+        return bounds;
+    }
     let Some((_, range)) = &mut bounds.range else { return bounds };
     match planted {
         Planted::BoundsIncluded => {

@@ -132,7 +132,8 @@ impl<T: Transaction> Question<'_, T> {
                 }
                 let store = self.stores.open(&RecordContext::within(tx.clone())).await?;
                 let version = tx.get_read_version().await?;
-                if !is_readable(&store, plan.root())? {
+                // At the same version the same indexes are readable.
+                if pinned.is_none() && !is_readable(&store, plan.root())? {
                     return Ok(Err(End::Changed));
                 }
                 let (page, after) = self.page(&store, plan, at.clone(), number).await?;

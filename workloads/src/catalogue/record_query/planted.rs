@@ -303,8 +303,8 @@ async fn counted<T: Transaction>(
     Ok(Page { rows, stop: Stop::Rows, continuation: next })
 }
 
-/// Whether an index was made readable in the way of the bug.
-pub(super) fn is_unbuilt<T: Transaction>(
+/// Makes an index readable without building it; `false` if the bug does not change this.
+pub(super) fn unbuilt<T: Transaction>(
     planted: Planted,
     store: &RecordStore<T>,
     name: &str,

@@ -39,7 +39,7 @@ impl Queries {
             Op::Index(place, change) => {
                 let name = self.index(*place);
                 if let Some(planted) = self.planted
-                    && planted::is_unbuilt(planted, store, name, *change)?
+                    && planted::unbuilt(planted, store, name, *change)?
                 {
                     return Ok(Answer::State(IndexState::Readable.to_string()));
                 }

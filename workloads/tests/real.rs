@@ -119,6 +119,12 @@ const ALL: &[(&str, Passes)] = &[
     of::<Mounted<counter::Counter>>(),
     of::<Mounted<log::Log>>(),
     of::<Mounted<encoding::Encoding>>(),
+    of::<Mounted<record::Records>>(),
+    of::<Mounted<record_rank::Ranks>>(),
+    of::<record_feed::Feeds>(),
+    of::<record_query::Queries>(),
+    of::<record_build::RecordBuild>(),
+    of::<record_evolve::RecordEvolve>(),
 ];
 
 const fn of<W: Workload>() -> (&'static str, Passes) {

@@ -246,7 +246,7 @@ fn replay<W: Workload>(
     timing: &Timing,
 ) -> Result<W::Model, Mismatch> {
     let mut model = workload.model();
-    // Operations without an effect: the first mismatch, or `None` once one of the places matches.
+    // Operations without an effect: the mismatch at the last place, or `None` once one of the places matches.
     let mut mismatches: BTreeMap<Key, Option<String>> = BTreeMap::new();
     for Candidate { place: (version, batch), key, answer, effect, read_version } in order {
         let (client, index) = key;
@@ -284,7 +284,11 @@ fn replay<W: Workload>(
         });
         match matches {
             Err(why) if committed => return Err(Mismatch::Layer(why)),
-            Err(why) => drop(mismatches.entry(key).or_insert(Some(why))),
+            Err(why) => {
+                if let Some(mismatch) = mismatches.entry(key).or_insert(Some(String::new())) {
+                    *mismatch = why;
+                }
+            }
             Ok(()) if committed => {}
             Ok(()) => drop(mismatches.insert(key, None)),
         }

@@ -25,8 +25,11 @@ pub mod multimap;
 pub mod priority_queue;
 pub mod queue;
 pub mod record;
+pub mod record_build;
+pub mod record_evolve;
 mod record_faulty;
 pub mod record_feed;
+pub mod record_query;
 pub mod record_rank;
 mod record_rows;
 pub mod scheduling;
@@ -66,8 +69,11 @@ pub fn catalogue() -> Vec<Box<dyn Entry>> {
         entry::<Mounted<log::Log>>(),
         entry::<Mounted<encoding::Encoding>>(),
         entry::<Mounted<record::Records>>(),
-        entry::<record_feed::Feeds>(),
         entry::<Mounted<record_rank::Ranks>>(),
+        entry::<record_feed::Feeds>(),
+        entry::<record_query::Queries>(),
+        entry::<record_build::RecordBuild>(),
+        entry::<record_evolve::RecordEvolve>(),
     ]
 }
 

@@ -31,7 +31,10 @@ use crate::{
     store::{Part, RecordStore, StoredRecord},
     value::Tuple,
 };
-use shaketable_layers::tx::{ConflictRangeType, Isolation, Transaction};
+use shaketable_layers::{
+    sometimes,
+    tx::{ConflictRangeType, Isolation, Transaction},
+};
 
 /// The bytes of records that one batch reads, at most, besides the record with which they are reached.
 const BATCH_BYTES: usize = 1_000_000;
@@ -67,6 +70,8 @@ impl<T: Transaction> IndexAt<'_, T> {
     async fn build(&self, records: &[StoredRecord], range: (&[u8], &[u8])) -> Result<(), Error> {
         let (tx, maintainer) = (self.transaction()?, self.store.maintainer(self.index)?);
         let missing = self.ranges().missing(tx, range, usize::MAX, Isolation::Serializable).await?;
+        let is_partly = missing.first().is_none_or(|(begin, end)| (&begin[..], &end[..]) != range);
+        sometimes!(is_partly, "record: a batch meets records that are in one of its indexes already");
         for record in records {
             let key = record.primary_key.pack();
             if missing.iter().any(|(begin, end)| *begin <= key && key < *end) {
@@ -125,6 +130,7 @@ impl<T: Transaction> RecordStore<T> {
         let Some((begin, end)) = self.missing_range(&building, batch.choice).await? else {
             return Ok(Progress { records: 0, complete: true });
         };
+        sometimes!(begin != FIRST && end != LAST, "record: a batch lies between others");
         let reverse = batch.choice & 1 == 1;
         let (records, done) = self.read_batch((&begin, &end), reverse, batch.records).await?;
         let (begin, end) = match records.last() {

@@ -113,6 +113,14 @@ impl RecordQueryPlan {
     }
 }
 
+/// A plan as it is written, or as another one was changed. Nothing checks that it finds what a query asks for. Executing it
+/// fails, or finds other records, if it does not fit the store.
+impl From<Plan> for RecordQueryPlan {
+    fn from(root: Plan) -> RecordQueryPlan {
+        RecordQueryPlan { root }
+    }
+}
+
 impl fmt::Display for RecordQueryPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.root, f)

@@ -10,6 +10,7 @@ use foundationdb_tuple::Subspace;
 use futures::future::try_join;
 use shaketable_layers::{
     once::{self, Answer, Outcome, Session},
+    reachable,
     tx::{Database, RetryError, Transaction},
 };
 use std::{
@@ -172,6 +173,7 @@ impl<T: Transaction> RecordStoreBuilder<T> {
         };
         let before = header.meta_data_version();
         if before > given {
+            reachable!("record: a store refuses older meta-data");
             return Err(Error::StaleMetaData { store: before, given });
         }
         if let (Some(user), Some(given)) = (header.user_version, self.user_version)

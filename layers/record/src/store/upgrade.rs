@@ -8,7 +8,7 @@ use crate::{
     metadata::Index,
 };
 use shaketable_layers::{
-    reachable,
+    reachable, sometimes,
     tx::{Isolation, RangeOption, Transaction},
 };
 use std::sync::Arc;
@@ -37,6 +37,7 @@ pub(super) async fn upgrade<T: Transaction>(
     reachable!("record: a store is opened with later meta-data");
     let meta_data = store.meta_data().clone();
     for former in meta_data.former_indexes().iter().filter(|former| former.removed_version > before) {
+        reachable!("record: what a removed index had is cleared");
         store.clear_subspace_key(former.subspace_key)?;
         if meta_data.index(&former.name).is_none() {
             store.set_index_state(&former.name, IndexState::Readable)?;
@@ -84,6 +85,7 @@ async fn build_inline<T: Transaction>(
         }
         records.push(record);
     }
+    sometimes!(!records.is_empty(), "record: indexes are built in the transaction that opens the store");
     for index in indexes {
         // Violations of uniqueness are noted instead of refused.
         store.set_index_state(&index.name, IndexState::WriteOnly)?;

@@ -1,20 +1,22 @@
 //! Plans of random queries, executed on lists by the model instead of a store: fast enough for many.
 
-use super::{
-    check::Expected,
-    generate::{self, Maker},
-    model::{Model, Record},
-    schema::schemas,
-};
 use foundationdb_tuple::Subspace;
 use shaketable_record::{
     expression::KeyExpression,
     metadata::{Index, RecordMetaData, index_types},
     query::{Plan, QueryError, RecordQuery, plan_query},
-    value::{IntoValue, Tuple, Value},
+    value::{Tuple, Value},
     version::RecordVersion,
 };
 use shaketable_sim::seed::{Seed, Stream};
+use shaketable_workloads::catalogue::record_query::{
+    Expected,
+    generate::{self, Maker},
+    model::{Model, Record},
+    name_of,
+    schema::schemas,
+    steps,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Records in lists, as a store would have them.
@@ -27,18 +29,13 @@ struct Lists<'a> {
 type Row = (Tuple, usize);
 
 impl Lists<'_> {
-    fn primary_key(&self, record: &Record) -> Tuple {
-        let key = &self.meta_data.record_type(record.record_type).expect("a type").primary_key;
-        Tuple::from_iter(self.model.keys(key, Some(&record.fields), record).remove(0))
-    }
-
     /// The entries of an index: the key, the primary key, and the position of the record.
     fn entries(&self, index: &Index) -> Vec<(Tuple, Tuple, usize)> {
         let mut entries = Vec::new();
         for (i, record) in self.model.records.iter().enumerate() {
             if self.meta_data.is_index_of(index, record.record_type) {
                 let keys = self.model.keys(&index.expression, Some(&record.fields), record);
-                let primary_key = self.primary_key(record);
+                let primary_key = self.model.primary_key(record);
                 entries.extend(keys.into_iter().map(|key| (Tuple::from_iter(key), primary_key.clone(), i)));
             }
         }
@@ -57,7 +54,7 @@ impl Lists<'_> {
         match plan {
             Plan::Nothing => Vec::new(),
             Plan::Records { bounds, reverse } => {
-                let keys = self.model.records.iter().map(|record| self.primary_key(record));
+                let keys = self.model.records.iter().map(|record| self.model.primary_key(record));
                 let mut rows: Vec<Row> = keys.zip(0..).collect();
                 rows.sort();
                 rows.retain(|(key, _)| has(bounds.tuples(each), key));
@@ -146,27 +143,6 @@ fn has(range: Option<shaketable_record::cursor::TupleRange>, key: &Tuple) -> boo
     begin <= key && key < end
 }
 
-/// The steps of a plan, which are counted by their names.
-pub fn steps<'a>(plan: &'a Plan, seen: &mut BTreeMap<&'static str, usize>) -> Vec<&'a Plan> {
-    let name = match plan {
-        Plan::Nothing => "nothing",
-        Plan::Records { .. } => "records",
-        Plan::Index { by_rank: true, .. } => "rank",
-        Plan::Index { .. } => "index",
-        Plan::InJoin { .. } => "in-join",
-        Plan::Union { .. } => "union",
-        Plan::Intersection { .. } => "intersection",
-        Plan::Either { .. } => "either",
-        Plan::Distinct(_) => "distinct",
-        Plan::Load(_) => "load",
-        Plan::Partial { .. } => "partial",
-        Plan::Types { .. } => "types",
-        Plan::Filter { .. } => "filter",
-    };
-    *seen.entry(name).or_default() += 1;
-    plan.children().into_iter().flat_map(|child| steps(child, seen)).chain([plan]).collect()
-}
-
 /// The indexes that a plan may use: none, some or all.
 pub fn chosen(meta_data: &RecordMetaData, rng: &mut Stream) -> BTreeSet<String> {
     let share = *rng.pick(&[0.0, 0.3, 0.6, 1.0]);
@@ -177,20 +153,18 @@ pub fn chosen(meta_data: &RecordMetaData, rng: &mut Stream) -> BTreeSet<String> 
 fn plans_find_what_the_model_finds() {
     const ROUNDS: u64 = 60;
     const QUERIES: usize = 400;
-    let (mut seen, mut rows, mut refused) = (BTreeMap::new(), 0, 0);
+    let (mut seen, mut rows, mut refused) = (BTreeMap::<_, usize>::new(), 0, 0);
     for round in 0..ROUNDS {
         let mut rng = Seed(round).stream("queries");
-        let schema = rng.pick(&schemas()).clone();
-        let mut records: Vec<Record> =
-            (1..=15).map(|id| generate::record(id, schema.presence, &mut rng)).collect();
+        let schema = rng.pick(schemas());
+        let mut records: Vec<Record> = (1..=15).map(|id| generate::record(id, schema, &mut rng)).collect();
         for (i, record) in records.iter_mut().enumerate() {
             let global = [0, 0, 0, 0, 0, 0, 0, 0, 0, i as u8 / 3];
             record.version = rng.chance(0.9).then(|| RecordVersion::complete(global, i as u16));
         }
         let versions: Vec<_> = records.iter().filter_map(|record| record.version.clone()).collect();
         let meta_data = &*schema.meta_data;
-        let key = |name: &str| meta_data.record_type(name).map_or(0.into_value(), |found| found.key.clone());
-        let lists = Lists { model: Model { records: &records, type_key: &key }, meta_data };
+        let lists = Lists { model: Model { records: &records, schema }, meta_data };
         let maker = Maker { meta_data, versions: &versions };
         for _ in 0..QUERIES {
             let query = maker.query(&mut rng);
@@ -210,7 +184,9 @@ fn plans_find_what_the_model_finds() {
             if let Err(difference) = expected.check(&found, false) {
                 panic!("round {round}: {difference}\n{query}\n{plan}\n{indexes:?}");
             }
-            steps(plan.root(), &mut seen);
+            for step in steps(plan.root()) {
+                *seen.entry(name_of(step)).or_default() += 1;
+            }
         }
     }
     // What has been compared: each step of plans often, and not only queries without rows.

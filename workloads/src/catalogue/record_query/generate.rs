@@ -2,10 +2,10 @@
 
 use super::{
     model::{Fields, Record, Slot},
-    schema::{COMMON, FieldOf, ITEM, Kind, PART, fields_of},
+    schema::{COMMON, FieldOf, ITEM, KeyedBy, Kind, PART, Schema, fields_of},
 };
 use shaketable_record::{
-    expression::{KeyExpression, concat, field, function},
+    expression::{FanType, KeyExpression, concat, field, function},
     metadata::RecordMetaData,
     query::{Comparison, EmptyList, Operand, Query, QueryComponent, RecordQuery},
     value::{IntoValue, Value},
@@ -15,6 +15,8 @@ use shaketable_sim::seed::Stream;
 
 const TEXTS: [&str; 7] = ["", "a", "A", "ab", "aB", "b", "ba"];
 const BYTES: [&[u8]; 6] = [&[], &[0], &[1], &[1, 255], &[255], &[255, 255]];
+/// Fields that have an index of their own.
+const ALONE: [&str; 7] = ["num", "big", "name", "score", "ratio", "tags", "nums"];
 const INTS: [i64; 7] = [-300, -1, 0, 1, 2, 3, 255];
 
 /// A value of a field of this type.
@@ -31,7 +33,8 @@ pub fn value(kind: Kind, rng: &mut Stream) -> Value {
     }
 }
 
-fn is_default(value: &Value) -> bool {
+/// Whether a value is the default of its type.
+pub(super) fn is_default(value: &Value) -> bool {
     let defaults: [Value; 6] = [
         0.into_value(),
         "".into_value(),
@@ -74,14 +77,33 @@ fn fields(of: &[FieldOf], presence: bool, rng: &mut Stream) -> Fields {
     fields
 }
 
-/// A record with this number.
-pub fn record(id: i64, presence: bool, rng: &mut Stream) -> Record {
-    let record_type = if rng.chance(0.75) { "Item" } else { "Other" };
-    Record { id, record_type, fields: fields(fields_of(record_type), presence, rng), version: None }
+/// A record with this number. What its primary key has follows from the number: a number names a record.
+pub fn record(id: i64, schema: &Schema, rng: &mut Stream) -> Record {
+    let presence = schema.presence;
+    let is_item = match schema.keyed_by {
+        KeyedBy::Type => id % 4 != 0,
+        _ => rng.chance(0.75),
+    };
+    let record_type = if is_item { "Item" } else { "Other" };
+    let mut fields = fields(fields_of(record_type), presence, rng);
+    if let KeyedBy::Field(name) = schema.keyed_by {
+        let number = id.unsigned_abs() as usize % (TEXTS.len() + 1);
+        let value = match name {
+            "name" => TEXTS.get(number).map(|text| text.into_value()),
+            _ => INTS.get(number).map(|number| number.into_value()),
+        };
+        match value.filter(|value| presence || !is_default(value)) {
+            Some(value) => fields.insert(name, Slot::One(value)),
+            None => fields.remove(name),
+        };
+    }
+    Record { id, record_type, fields, version: None }
 }
 
 /// What queries are made of.
+#[derive(Clone, Copy, Debug)]
 pub struct Maker<'a> {
+    /// The meta-data.
     pub meta_data: &'a RecordMetaData,
     /// Versions that records have.
     pub versions: &'a [RecordVersion],
@@ -100,11 +122,15 @@ impl Maker<'_> {
             },
         };
         let fields = if of_items { ITEM } else { COMMON };
-        if rng.chance(0.9) {
-            query = query.filter(self.condition(fields, of_items, 3, rng));
-        }
-        if rng.chance(0.5) {
-            query = query.sort(self.sort(fields, of_items, rng));
+        if of_items && rng.chance(0.35) {
+            query = self.by_index(query, rng);
+        } else {
+            if rng.chance(0.9) {
+                query = query.filter(self.condition(fields, of_items, 3, rng));
+            }
+            if rng.chance(0.5) {
+                query = query.sort(self.sort(fields, of_items, rng));
+            }
         }
         if rng.chance(0.3) {
             query = query.reverse();
@@ -118,14 +144,47 @@ impl Maker<'_> {
         query
     }
 
+    /// With conditions on the first columns of one or two indexes, perhaps in the order of the other columns.
+    fn by_index(&self, query: RecordQuery, rng: &mut Stream) -> RecordQuery {
+        if rng.chance(0.3) {
+            // Each of them has an index, and what they find can be intersected.
+            let both = [(); 2].map(|()| bound_to(&field(*rng.pick(&ALONE)).into(), true, rng));
+            return query.filter(Query::and(both.into_iter().flatten()));
+        }
+        let indexes: Vec<_> = self.meta_data.indexes().collect();
+        let columns = rng.pick(&indexes).expression.column_expressions();
+        let query = match rng.chance(0.4) {
+            true => query.required_results(columns.iter().filter(|column| is_plain(column)).cloned()),
+            false => query,
+        };
+        let bound = rng.index(columns.len() + 1);
+        let (first, rest) = columns.split_at(bound);
+        let mut parts: Vec<_> = first.iter().filter_map(|column| bound_to(column, false, rng)).collect();
+        if rng.chance(0.4) {
+            let other = rng.pick(&indexes).expression.column_expressions();
+            parts.extend(other.first().and_then(|column| bound_to(column, false, rng)));
+        }
+        let query = if parts.is_empty() { query } else { query.filter(Query::and(parts)) };
+        match rest {
+            [] => query.sort(self.primary_key()),
+            rest if rng.chance(0.6) => query.sort(concat(rest.iter().cloned())),
+            _ => query,
+        }
+    }
+
+    fn primary_key(&self) -> KeyExpression {
+        self.meta_data.record_type("Item").expect("the type").primary_key.clone()
+    }
+
     /// The first columns of an index or of the primary key, or some fields.
     fn sort(&self, fields: &[FieldOf], of_items: bool, rng: &mut Stream) -> KeyExpression {
-        let on_types =
-            |index: &str| of_items || ["name", "name_num", "num_of_all", "version"].contains(&index);
+        let on_types = |index: &str| {
+            of_items || ["name", "name_num", "num_of_all", "number", "version"].contains(&index)
+        };
         let indexes: Vec<_> = self.meta_data.indexes().filter(|index| on_types(&index.name)).collect();
         let whole = match rng.below(12) {
             0 | 11 => field("id").into(),
-            1 => self.meta_data.record_type("Item").expect("the type").primary_key.clone(),
+            1 => self.primary_key(),
             2 if rng.chance(0.5) => {
                 let scalars: Vec<_> =
                     fields.iter().filter(|one| !one.repeated && one.kind != Kind::Part).collect();
@@ -225,6 +284,29 @@ impl Maker<'_> {
     }
 }
 
+/// Whether a column is a field that is not repeated.
+fn is_plain(column: &KeyExpression) -> bool {
+    matches!(column, KeyExpression::Field(field) if field.fan == FanType::None)
+}
+
+/// A condition on a column of an index of items: one value, if `one` is set, or perhaps one of several, or any other.
+fn bound_to(column: &KeyExpression, one: bool, rng: &mut Stream) -> Option<QueryComponent> {
+    let KeyExpression::Field(named) = column else { return None };
+    let kind = ITEM.iter().find(|field| field.name == named.name)?;
+    let mut value = || value(kind.kind, rng);
+    let values = [value(), value(), value()];
+    let comparison = match if one { 0 } else { rng.below(5) } {
+        0 | 1 => Comparison::Equals(values[0].clone()),
+        2 | 3 => Comparison::In(values.to_vec()),
+        _ => comparison(kind.kind, rng),
+    };
+    let operand = match kind.repeated {
+        true => Operand::OneOf { field: field(named.name.clone()), empty: EmptyList::Unknown },
+        false => Operand::Field(named.clone()),
+    };
+    Some(QueryComponent::Compare { operand, comparison })
+}
+
 /// A condition on one field.
 fn one_field(fields: &[FieldOf], rng: &mut Stream) -> QueryComponent {
     let one = *rng.pick(fields);
@@ -237,7 +319,9 @@ fn one_field(fields: &[FieldOf], rng: &mut Stream) -> QueryComponent {
                 true => Operand::OneOf { field: field(one.name), empty },
                 false => Operand::Field(field(one.name)),
             };
-            QueryComponent::Compare { operand, comparison: comparison(kind, rng) }
+            let one = QueryComponent::Compare { operand, comparison: comparison(kind, rng) };
+            // What an empty list is matters to a negation.
+            if repeated && rng.chance(0.2) { Query::not(one) } else { one }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A model of records: what conditions and key expressions are, written without the layer's own evaluation.
 
-use super::schema::{Kind, fields_of};
+use super::schema::{Kind, PART, Schema, fields_of};
 use foundationdb_tuple::Element;
 use prost_reflect::{DynamicMessage, MessageDescriptor, Value as ProtoValue};
 use shaketable_record::{
@@ -15,29 +15,38 @@ use std::{cmp::Ordering, collections::BTreeMap};
 pub type Fields = BTreeMap<&'static str, Slot>;
 
 /// What is in a field.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Slot {
+    /// A value.
     One(Value),
+    /// The values of a repeated field.
     Many(Vec<Value>),
+    /// A message.
     Part(Fields),
+    /// The messages of a repeated field.
     Parts(Vec<Fields>),
 }
 
 /// A record.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Record {
+    /// Its number, which no other record has.
     pub id: i64,
+    /// The name of its type.
     pub record_type: &'static str,
+    /// Its other fields.
     pub fields: Fields,
     /// Its version, once it is saved.
     pub version: Option<RecordVersion>,
 }
 
 /// All records, which ranks are among.
+#[derive(Clone, Copy, Debug)]
 pub struct Model<'a> {
+    /// The records.
     pub records: &'a [Record],
-    /// The key of a record type.
-    pub type_key: &'a dyn Fn(&str) -> Value,
+    /// Their schema.
+    pub schema: &'a Schema,
 }
 
 /// The order of two values in keys; null is first.
@@ -108,6 +117,18 @@ fn default_of(name: &str) -> Value {
 }
 
 impl Model<'_> {
+    /// The record's primary key.
+    pub fn primary_key(&self, record: &Record) -> Tuple {
+        let keys = self.keys(&self.schema.primary_key(), Some(&record.fields), record);
+        keys.into_iter().flatten().collect()
+    }
+
+    /// The record as a message of its type.
+    pub fn message(&self, record: &Record) -> DynamicMessage {
+        let found = self.schema.meta_data.record_type(record.record_type);
+        record.message(&found.expect("a type of the schema").message)
+    }
+
     /// What a condition is for a record.
     pub fn holds(&self, condition: &QueryComponent, record: &Record) -> Option<bool> {
         self.within(condition, Some(&record.fields), record)
@@ -152,7 +173,7 @@ impl Model<'_> {
             // A query has the name; its plan has the key.
             Operand::RecordType => match comparison.comparands() {
                 [Element::String(_), ..] => compare(&record.record_type.into_value(), comparison),
-                _ => compare(&(self.type_key)(record.record_type), comparison),
+                _ => compare(&self.schema.type_key(record.record_type), comparison),
             },
             Operand::Field(field) => {
                 compare(&self.keys(&field.clone().into(), fields, record)[0][0], comparison)
@@ -193,7 +214,7 @@ impl Model<'_> {
         match expression {
             KeyExpression::Empty => vec![Vec::new()],
             KeyExpression::Version => one(record.version.clone().into_value()),
-            KeyExpression::RecordType => one((self.type_key)(record.record_type)),
+            KeyExpression::RecordType => one(self.schema.type_key(record.record_type)),
             KeyExpression::Literal(value) => one(value.clone()),
             KeyExpression::Group { whole, .. } => self.keys(whole, fields, record),
             KeyExpression::Concat(parts) => parts.iter().fold(vec![Vec::new()], |keys, part| {
@@ -249,7 +270,7 @@ fn part(descriptor: &MessageDescriptor, fields: &Fields, of: &str) -> DynamicMes
     for (name, slot) in fields {
         let field = descriptor.get_field_by_name(name).expect("a field of the schema");
         let kind = |name: &str| match of {
-            "Part" => super::schema::PART.iter().find(|field| field.name == name),
+            "Part" => PART.iter().find(|field| field.name == name),
             of => fields_of(of).iter().find(|field| field.name == name),
         };
         let kind = kind(name).expect("a field of the model").kind;

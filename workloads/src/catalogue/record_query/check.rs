@@ -7,6 +7,7 @@ use shaketable_record::{
 };
 
 /// What a query has to find.
+#[derive(Debug)]
 pub struct Expected {
     /// The records, each as often as the sort has it, with the keys of the sort in its order.
     rows: Vec<(Tuple, i64)>,
@@ -37,6 +38,16 @@ impl Expected {
         }
         let (sorted, once) = (query.sort.is_some(), query.remove_duplicates);
         Expected { rows, sorted, once }
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Whether a record with this number is among them.
+    pub fn has(&self, id: i64) -> bool {
+        self.rows.iter().any(|(_, own)| *own == id)
     }
 
     /// How many rows there are.

@@ -1,21 +1,30 @@
 //! The schemas of random queries: the same fields, with and without presence, under three kinds of primary keys; and every
 //! kind of index over them.
 
+use foundationdb_tuple::Element;
 use shaketable_record::{
     expression::{KeyExpression, concat, field, function},
     metadata::{Index, RecordMetaData, compile, index_types},
+    value::Value,
 };
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// The type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
+    /// A number.
     Int,
+    /// The number of a value of an enum.
     Enum,
+    /// True or false.
     Bool,
+    /// A string.
     Text,
+    /// Bytes.
     Bytes,
+    /// A float of 64 bits.
     Double,
+    /// A float of 32 bits.
     Float,
     /// A message `Part`.
     Part,
@@ -24,8 +33,11 @@ pub enum Kind {
 /// A field of a record, or of a part of one.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldOf {
+    /// Its name.
     pub name: &'static str,
+    /// Its type.
     pub kind: Kind,
+    /// Whether it has any number of values.
     pub repeated: bool,
 }
 
@@ -67,26 +79,63 @@ pub fn fields_of(record_type: &str) -> &'static [FieldOf] {
     if record_type == "Item" { ITEM } else { OTHER }
 }
 
+/// What the primary key has before the record's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyedBy {
+    /// Nothing.
+    Number,
+    /// The record type.
+    Type,
+    /// This field.
+    Field(&'static str),
+}
+
 /// How records are described and where they are stored.
 #[derive(Clone, Debug)]
 pub struct Schema {
+    /// The meta-data.
     pub meta_data: Arc<RecordMetaData>,
     /// Whether a field that has its type's default value is present.
     pub presence: bool,
+    /// The primary key.
+    pub keyed_by: KeyedBy,
+}
+
+fn primary_key(keyed_by: KeyedBy) -> KeyExpression {
+    let id = KeyExpression::from(field("id"));
+    match keyed_by {
+        KeyedBy::Number => id,
+        KeyedBy::Type => concat([KeyExpression::RecordType, id]),
+        KeyedBy::Field(name) => concat([name.into(), id]),
+    }
+}
+
+impl Schema {
+    /// The primary key, which is the same for all types.
+    pub fn primary_key(&self) -> KeyExpression {
+        primary_key(self.keyed_by)
+    }
+
+    /// The key of a record type.
+    pub fn type_key(&self, record_type: &str) -> Value {
+        self.meta_data.record_type(record_type).map_or(Element::Nil, |found| found.key.clone())
+    }
 }
 
 /// All schemas.
-pub fn schemas() -> Vec<Schema> {
-    let id = || KeyExpression::from(field("id"));
-    vec![
-        schema("proto2", id()),
-        schema("proto3", concat([KeyExpression::RecordType, id()])),
-        schema("proto2", concat(["name", "id"])),
-        schema("proto3", concat(["num", "id"])),
-    ]
+pub fn schemas() -> &'static [Schema] {
+    static SCHEMAS: LazyLock<[Schema; 4]> = LazyLock::new(|| {
+        [
+            schema("proto2", KeyedBy::Number),
+            schema("proto3", KeyedBy::Type),
+            schema("proto2", KeyedBy::Field("name")),
+            schema("proto3", KeyedBy::Field("num")),
+        ]
+    });
+    &*SCHEMAS
 }
 
-fn schema(syntax: &str, primary_key: KeyExpression) -> Schema {
+fn schema(syntax: &str, keyed_by: KeyedBy) -> Schema {
     let presence = syntax == "proto2";
     let optional = if presence { "optional " } else { "" };
     let text = format!(
@@ -117,7 +166,7 @@ fn schema(syntax: &str, primary_key: KeyExpression) -> Schema {
     builder.set_records(&compile(&text).expect("the schema")).expect("the records");
     builder.set_store_record_versions(true).expect("versions");
     for name in ["Item", "Other"] {
-        builder.record_type(name).expect("a type").set_primary_key(primary_key.clone());
+        builder.record_type(name).expect("a type").set_primary_key(primary_key(keyed_by));
     }
     for (types, index) in indexes() {
         let added = match types {
@@ -126,7 +175,7 @@ fn schema(syntax: &str, primary_key: KeyExpression) -> Schema {
         };
         added.expect("an index");
     }
-    Schema { meta_data: Arc::new(builder.build().expect("the meta-data")), presence }
+    Schema { meta_data: Arc::new(builder.build().expect("the meta-data")), presence, keyed_by }
 }
 
 /// Every kind of index, with the types of its records.
@@ -166,6 +215,7 @@ fn indexes() -> Vec<(Option<&'static [&'static str]>, Index)> {
         (None, Index::new("num_of_all", one("num"))),
         (None, versioned("version", vec![KeyExpression::Version])),
         (ITEM, versioned("num_version", vec![one("num"), KeyExpression::Version])),
+        (None, Index::new("number", one("id")).unique()),
         (ITEM, ranked("rank", one("big"))),
         (ITEM, ranked("rank_by_kind", field("big").group_by("kind"))),
     ]

@@ -1,0 +1,146 @@
+//! The rows of a record store, decoded without the layer: see the table in the layer's `store/keyspace.rs`.
+
+use super::plain::{Kept, Record};
+use bytes::Bytes;
+use foundationdb_tuple::{Element, Subspace, Versionstamp, unpack};
+use prost::Message;
+use shaketable_layers::tx::{self, Isolation::Serializable, KeyValue, RangeOption, Transaction};
+use shaketable_sim::proto::Mutation;
+use std::collections::BTreeMap;
+
+/// The parts of a store.
+pub(in crate::catalogue) mod part {
+    pub const HEADER: i64 = 0;
+    pub const RECORDS: i64 = 1;
+    pub const INDEXES: i64 = 2;
+    pub const SECONDARY: i64 = 3;
+    pub const STATES: i64 = 5;
+    pub const RANGES: i64 = 6;
+    pub const VIOLATIONS: i64 = 7;
+    pub const BUILDS: i64 = 9;
+}
+
+/// The numbers of the states of indexes.
+pub(in crate::catalogue) mod state {
+    pub const READABLE: i64 = 0;
+    pub const WRITE_ONLY: i64 = 1;
+    pub const DISABLED: i64 = 2;
+    pub const PENDING: i64 = 3;
+}
+
+/// A store's header.
+#[derive(Clone, PartialEq, Message)]
+pub(in crate::catalogue) struct Header {
+    #[prost(int32, optional, tag = "1")]
+    pub format: Option<i32>,
+    #[prost(int32, optional, tag = "2")]
+    pub meta_data: Option<i32>,
+}
+
+/// Rows of an index in one part, by the rest of their keys.
+pub(in crate::catalogue) type Rows = BTreeMap<Vec<u8>, Bytes>;
+
+/// The states of the indexes that are not readable, by name.
+pub(in crate::catalogue) type States = BTreeMap<String, i64>;
+
+/// Everything that a store has.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(in crate::catalogue) struct Stored {
+    pub header: Option<Header>,
+    /// The records by their primary keys.
+    pub records: BTreeMap<i64, Kept>,
+    pub states: States,
+    /// The rows of indexes, by part and the index's number.
+    pub indexes: BTreeMap<(i64, i64), Rows>,
+}
+
+impl Stored {
+    /// Reads a store. The inner error describes a row that is not one of a store.
+    pub async fn read<T: Transaction>(tx: &T, store: &Subspace) -> tx::Result<Result<Stored, String>> {
+        let begin = store.bytes().to_vec();
+        let end = [&begin[..], b"\xff"].concat();
+        let rows = tx.get_range_all(RangeOption::from((begin, end)), Serializable).await?;
+        Ok(Stored::of(store, rows))
+    }
+
+    fn of(store: &Subspace, rows: Vec<KeyValue>) -> Result<Stored, String> {
+        let mut stored = Stored::default();
+        let mut versions = BTreeMap::new();
+        for KeyValue { key, value } in rows {
+            if stored.take(&mut versions, store, &key, value).is_none() {
+                return Err(format!("the row \"{}\" is not one of the store", key.escape_ascii()));
+            }
+        }
+        for (id, version) in versions {
+            match stored.records.get_mut(&id) {
+                Some(kept) => kept.version = Some(version),
+                None => return Err(format!("record {id} has a version only")),
+            }
+        }
+        Ok(stored)
+    }
+
+    fn take(
+        &mut self,
+        versions: &mut BTreeMap<i64, [u8; 12]>,
+        store: &Subspace,
+        key: &[u8],
+        value: Bytes,
+    ) -> Option<()> {
+        let elements: Vec<Element<'_>> = store.unpack(key).ok()?;
+        match elements[..] {
+            [Element::Int(part::HEADER)] => self.header = Some(Header::decode(value).ok()?),
+            [Element::Int(part::RECORDS), Element::Int(id), Element::Int(0)] => {
+                let record = Record::of_stored(&value).filter(|record| record.id == id)?;
+                self.records.insert(id, Kept { record, version: None });
+            }
+            [Element::Int(part::RECORDS), Element::Int(id), Element::Int(-1)] => {
+                let (version,): (Versionstamp,) = unpack(&value).ok()?;
+                versions.insert(id, version.is_complete().then_some(*version.as_bytes())?);
+            }
+            [Element::Int(part::STATES), Element::String(ref name)] => {
+                let (state,): (i64,) = unpack(&value).ok()?;
+                self.states.insert(name.to_string(), state);
+            }
+            [Element::Int(of), Element::Int(number), ..]
+                if ![part::HEADER, part::RECORDS, part::STATES].contains(&of) =>
+            {
+                let rest = key.strip_prefix(store.subspace(&(of, number)).bytes())?;
+                self.indexes.entry((of, number)).or_default().insert(rest.to_vec(), value);
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// The state of an index.
+    pub fn state(&self, name: &str) -> i64 {
+        self.states.get(name).copied().unwrap_or(state::READABLE)
+    }
+
+    /// The rows of an index in one part.
+    pub fn rows(&self, part: i64, number: i64) -> &Rows {
+        static NONE: Rows = Rows::new();
+        self.indexes.get(&(part, number)).unwrap_or(&NONE)
+    }
+}
+
+/// Applies what a transaction has done to the states of indexes.
+pub(in crate::catalogue) fn follow_states(store: &Subspace, mutations: &[Mutation], states: &mut States) {
+    let space = store.subspace(&(part::STATES,));
+    for mutation in mutations {
+        match mutation {
+            Mutation::Set(key, value) => {
+                if let (Ok((name,)), Ok((state,))) = (space.unpack::<(String,)>(key), unpack::<(i64,)>(value))
+                {
+                    states.insert(name, state);
+                }
+            }
+            Mutation::ClearRange(range) => states.retain(|name, _| {
+                let key = space.pack(&(&**name,));
+                key[..] < range.begin[..] || range.end[..] <= key[..]
+            }),
+            Mutation::Atomic(..) => {}
+        }
+    }
+}

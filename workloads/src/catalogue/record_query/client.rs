@@ -1,0 +1,298 @@
+//! How a query is asked: by its plan, by a scan of all records, and by its plan in pages.
+
+use super::{
+    operations::{Answer, End, Found, Page, Pages, Row, Shape, Size, Way},
+    planted::{self, Planted},
+};
+use foundationdb_tuple::Element;
+use prost_reflect::prost::Message;
+use shaketable_layers::{
+    points,
+    tx::{Database, RunError, Transaction},
+};
+use shaketable_record::{
+    cursor::{Continuation, CursorExt, Limits, Stop},
+    error::Error,
+    expression::KeyExpression,
+    metadata::{Index, RecordMetaData, index_types},
+    query::{
+        Operand, Plan, QueriedRecord, QueryComponent, QueryError, RecordQuery, RecordQueryPlan, plan_query,
+    },
+    store::{RecordContext, RecordStore, RecordStoreBuilder},
+    value::Tuple,
+    version::RecordVersion,
+};
+use shaketable_sim::trace::hash_bytes;
+use std::time::Duration;
+
+/// After this number of pages the rest is read as one page.
+const MOST_PAGES: usize = 12;
+
+/// How often a page is read again at the same read version.
+const ATTEMPTS: u32 = 4;
+
+/// Makes the plan of a query, on a store that is open.
+pub type MakePlan<'a, T> = &'a (dyn Fn(&RecordStore<T>) -> Result<RecordQueryPlan, Error> + Send + Sync);
+
+/// A query that is to be asked.
+pub struct Question<'a, T: Transaction> {
+    /// How the store is opened.
+    pub stores: &'a RecordStoreBuilder<T>,
+    /// The query.
+    pub query: &'a RecordQuery,
+    /// How it is planned.
+    pub plan: MakePlan<'a, T>,
+    /// How its pages are read.
+    pub pages: Pages,
+    /// A planted bug in the way in which they are read.
+    pub planted: Option<Planted>,
+}
+
+/// What the first transaction has found; what is left of the pages is read in others.
+struct First {
+    found: Found,
+    plan: RecordQueryPlan,
+}
+
+impl<T: Transaction> Question<'_, T> {
+    /// Asks.
+    ///
+    /// Dropping the future: nothing was written.
+    pub async fn ask<D: Database<Transaction = T>>(&self, db: &D) -> Result<Answer, RunError<Error>> {
+        let first = db.run(|tx, _| async move { self.first(&tx).await }).await?;
+        let First { mut found, plan } = match first {
+            Ok(first) => first,
+            Err((version, why)) => return Ok(Answer::NoIndex(version, why)),
+        };
+        if self.pages.way != Way::Together {
+            found.end = self.read_on(db, &plan, &mut found).await?;
+        }
+        Ok(Answer::Found(Box::new(found)))
+    }
+
+    /// The rows of the plan and of a scan of all records, in one transaction, and the pages if they are to be read in it. The
+    /// inner error says that no index has the order.
+    async fn first(&self, tx: &T) -> Result<Result<First, (i64, String)>, Error> {
+        let store = self.stores.open(&RecordContext::within(tx.clone())).await?;
+        let version = tx.get_read_version().await?;
+        let plan = match (self.plan)(&store) {
+            Ok(plan) => plan,
+            Err(Error::InvalidQuery(why @ (QueryError::NoOrder(_) | QueryError::NoRankIndex(_)))) => {
+                return Ok(Err((version, why.to_string())));
+            }
+            Err(error) => return Err(error),
+        };
+        let scanned = RecordQuery { sort: None, required_results: None, ..self.query.clone() };
+        let scan = match plan_query(&scanned, store.meta_data(), &|_| false) {
+            Ok(scan) => Some(whole(&store, &scan, &[]).await?),
+            Err(QueryError::NoRankIndex(_)) => None,
+            Err(error) => return Err(error.into()),
+        };
+        steps(plan.root()).into_iter().for_each(|step| points::record(name_of(step), true));
+        let mut found = Found {
+            version,
+            plan: plan.explain(),
+            shape: shape(plan.root()),
+            rows: whole(&store, &plan, self.required()).await?,
+            scan,
+            pages: Vec::new(),
+            end: End::Complete,
+        };
+        if self.pages.way == Way::Together {
+            let mut from = Continuation::Start;
+            while from != Continuation::End {
+                let (page, after) = self.page(&store, &plan, from, found.pages.len()).await?;
+                found.pages.push(Page { version, ..page });
+                from = after;
+            }
+        }
+        Ok(Ok(First { found, plan }))
+    }
+
+    /// Reads the pages, each in a transaction of its own.
+    async fn read_on<D: Database<Transaction = T>>(
+        &self,
+        db: &D,
+        plan: &RecordQueryPlan,
+        found: &mut Found,
+    ) -> Result<End, RunError<Error>> {
+        let pinned = (self.pages.way == Way::Pinned).then_some(found.version);
+        let mut from = Continuation::Start;
+        while from != Continuation::End {
+            let number = found.pages.len();
+            if number > 0 && self.pages.pause > 0 {
+                db.env().sleep(Duration::from_millis(self.pages.pause)).await;
+            }
+            let at = &from;
+            let read = db.run(|tx, attempt| async move {
+                match pinned {
+                    Some(_) if attempt.number >= ATTEMPTS => return Ok(Err(End::TooOld)),
+                    Some(version) => tx.set_read_version(version),
+                    None => {}
+                }
+                let store = self.stores.open(&RecordContext::within(tx.clone())).await?;
+                let version = tx.get_read_version().await?;
+                // At the same version the same indexes are readable.
+                if pinned.is_none() && !is_readable(&store, plan.root())? {
+                    return Ok(Err(End::Changed));
+                }
+                let (page, after) = self.page(&store, plan, at.clone(), number).await?;
+                Ok(Ok((Page { version, ..page }, after)))
+            });
+            match read.await? {
+                Ok((page, after)) => {
+                    found.pages.push(page);
+                    from = after;
+                }
+                Err(end) => return Ok(end),
+            }
+        }
+        Ok(End::Complete)
+    }
+
+    /// The next page, and where the one after it begins.
+    async fn page(
+        &self,
+        store: &RecordStore<T>,
+        plan: &RecordQueryPlan,
+        from: Continuation,
+        number: usize,
+    ) -> Result<(Page, Continuation), Error> {
+        let limits = if number < MOST_PAGES { self.pages.size.limits() } else { Limits::default() };
+        let planted = match self.planted {
+            Some(planted) => planted::page(planted, store, plan, from.clone(), limits.clone()).await?,
+            None => None,
+        };
+        let page = match planted {
+            Some(page) => page,
+            None => plan.execute(store, from.clone(), limits)?.to_list().await?,
+        };
+        if page.continuation == from {
+            return Err(Error::Query("a page makes no progress".into()));
+        }
+        // As a client would keep it.
+        let after = page.continuation.to_bytes().map_or(Continuation::End, Continuation::from_bytes);
+        let rows = rows(store, self.required(), &page.rows)?;
+        let full = page.stop == Stop::Rows && matches!(self.pages.size, Size::Rows(_));
+        Ok((Page { version: 0, rows, full }, after))
+    }
+
+    fn required(&self) -> &[KeyExpression] {
+        self.query.required_results.as_deref().unwrap_or_default()
+    }
+}
+
+/// All rows of a plan.
+async fn whole<T: Transaction>(
+    store: &RecordStore<T>,
+    plan: &RecordQueryPlan,
+    required: &[KeyExpression],
+) -> Result<Vec<Row>, Error> {
+    let page = plan.execute(store, Continuation::Start, Limits::default())?.to_list().await?;
+    match (page.stop, page.continuation) {
+        (Stop::Exhausted, Continuation::End) => rows(store, required, &page.rows),
+        (stop, _) => Err(Error::Query(format!("without limits it has stopped by {stop:?}"))),
+    }
+}
+
+fn rows<T: Transaction>(
+    store: &RecordStore<T>,
+    required: &[KeyExpression],
+    rows: &[QueriedRecord],
+) -> Result<Vec<Row>, Error> {
+    rows.iter().map(|found| row(store.meta_data(), required, found)).collect()
+}
+
+fn row(meta_data: &RecordMetaData, required: &[KeyExpression], found: &QueriedRecord) -> Result<Row, Error> {
+    let Some(Element::Int(id)) = found.primary_key().elements().last() else {
+        return Err(Error::Query(format!("{} is no primary key", found.primary_key())));
+    };
+    let mut columns = Vec::new();
+    for column in required {
+        let keys = column.evaluate(found.record.subject(meta_data))?;
+        columns.push(keys.iter().map(|key| key.tuple()).collect::<Vec<_>>());
+    }
+    let record = &found.record;
+    let whole = (!found.partial)
+        .then(|| (&*record.record_type.name, record.message.encode_to_vec(), record.version.as_ref()));
+    Ok(Row { id: *id, partial: found.partial, content: content(&columns, whole) })
+}
+
+/// A hash of the columns that were asked for, and of the type, the bytes and the version of a whole record.
+pub(super) fn content(columns: &[Vec<Tuple>], whole: Option<(&str, Vec<u8>, Option<&RecordVersion>)>) -> u64 {
+    let packed: Vec<Vec<Vec<u8>>> =
+        columns.iter().map(|keys| keys.iter().map(Tuple::pack).collect()).collect();
+    let whole =
+        whole.map(|(name, bytes, version)| (name.to_owned(), bytes, version.map(|one| *one.as_bytes())));
+    hash_bytes(0, format!("{packed:?} {whole:?}").as_bytes())
+}
+
+fn shape(plan: &Plan) -> Shape {
+    let steps = steps(plan);
+    let has = |is: fn(&&Plan) -> bool| steps.iter().any(is);
+    Shape {
+        distinct: has(|step| matches!(step, Plan::Distinct(_))),
+        merged: has(|step| matches!(step, Plan::Union { .. } | Plan::Intersection { .. })),
+        filtered: has(|step| matches!(step, Plan::Filter { .. } | Plan::Types { .. })),
+    }
+}
+
+/// The steps of a plan, each after those whose rows it uses.
+pub fn steps(plan: &Plan) -> Vec<&Plan> {
+    plan.children().into_iter().flat_map(steps).chain([plan]).collect()
+}
+
+/// The name of a step of a plan, as a claim about what was reached.
+pub fn name_of(step: &Plan) -> &'static str {
+    match step {
+        Plan::Nothing => "record query: a plan for nothing",
+        Plan::Records { .. } => "record query: a scan of records",
+        Plan::Index { by_rank: true, .. } => "record query: a scan by rank",
+        Plan::Index { .. } => "record query: a scan of an index",
+        Plan::InJoin { .. } => "record query: an in-join",
+        Plan::Union { .. } => "record query: a union",
+        Plan::Intersection { .. } => "record query: an intersection",
+        Plan::Either { .. } => "record query: branches in turn",
+        Plan::Distinct(_) => "record query: duplicates are removed",
+        Plan::Load(_) => "record query: records are loaded",
+        Plan::Partial { .. } => "record query: records are made of entries",
+        Plan::Types { .. } => "record query: records of some types",
+        Plan::Filter { .. } => "record query: a filter",
+    }
+}
+
+/// Whether all indexes that a plan scans, or has ranks of, are readable.
+fn is_readable<T: Transaction>(store: &RecordStore<T>, plan: &Plan) -> Result<bool, Error> {
+    let conditions = |step: &&Plan| match step {
+        Plan::Filter { condition, .. } => vec![condition.clone()],
+        Plan::Either { branches } => branches.iter().map(|(condition, _)| condition.clone()).collect(),
+        _ => Vec::new(),
+    };
+    let steps = steps(plan);
+    let ranked: Vec<_> = steps.iter().flat_map(conditions).collect();
+    let ranked: Vec<_> = ranked.iter().flat_map(ranks).collect();
+    let split = |expression: &KeyExpression| (expression.column_expressions(), expression.grouping_columns());
+    let of_rank = |index: &Index| {
+        let is_of = |rank: &&KeyExpression| split(rank) == split(&index.expression);
+        index.kind == index_types::RANK && ranked.iter().any(is_of)
+    };
+    let scanned = |index: &Index| {
+        steps.iter().any(|step| matches!(step, Plan::Index { index: name, .. } if *name == index.name))
+    };
+    for index in store.meta_data().indexes() {
+        if (of_rank(index) || scanned(index)) && !store.is_readable(&index.name)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The expressions of the ranks that a condition compares with.
+pub(super) fn ranks(condition: &QueryComponent) -> Vec<&KeyExpression> {
+    match condition {
+        QueryComponent::And(parts) | QueryComponent::Or(parts) => parts.iter().flat_map(ranks).collect(),
+        QueryComponent::Not(inner) => ranks(inner),
+        QueryComponent::Compare { operand: Operand::Rank(expression), .. } => vec![expression],
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,319 @@
+//! Planted bugs: queries, plans and continuations that are easily made wrong. Queries and plans are plain data, which are
+//! changed before they are used; the layer itself is not.
+
+use super::{client::steps, operations::Change};
+use foundationdb_tuple::Element;
+use shaketable_layers::tx::Transaction;
+use shaketable_record::{
+    cursor::{Continuation, Cursor, CursorExt, Limits, Next, Page, Stop},
+    error::Error,
+    expression::{FanType, KeyExpression, NullStandin},
+    index::IndexState,
+    query::{
+        Bound, Bounds, Comparison, EmptyList, Operand, Plan, QueriedRecord, QueryComponent, RecordQuery,
+        RecordQueryPlan,
+    },
+    store::{Part, RecordStore},
+    value::Value,
+};
+
+shaketable::planted_bugs! {
+    FilterLost = "filter-lost", "what an index does not decide is not checked on the records", "a residual condition that is dropped";
+    NotUnknown = "not-unknown", "a comparison of an absent field that is not true is taken for false, and its negation for true", "R7: NOT UNKNOWN is TRUE";
+    EqualsNull = "equals-null", "a comparison with null is true for what is null", "R7: x = null is TRUE";
+    NullsInRange = "nulls-in-range", "a range without a lower bound begins before the nulls", "R7: x < 1 is TRUE for null";
+    EmptyIsFalse = "empty-is-false", "a comparison with the elements of an empty list is false instead of unknown", "R16: NOT one of them";
+    EmptyLeftOut = "empty-left-out", "an index on the elements of lists is scanned for all records", "R10: an empty list has no entry";
+    DuplicatesKept = "duplicates-kept", "a record is returned for each of its entries", "R-18: duplicates within a continuation";
+    PlainResume = "plain-resume", "a page ends after its last row, before the duplicates that follow it", "R-18: the duplicates of a finished page come again";
+    UnionInTurn = "union-in-turn", "the scans of a union are read one after another", "a record of two branches is found twice";
+    BranchLost = "branch-lost", "the last branch of an or is not scanned", "a union that is too small";
+    IntersectionOfOne = "intersection-of-one", "the first scan of an intersection is taken for all of them", "an intersection that is too large";
+    OtherTypes = "other-types", "an index of several types is scanned for one of them, and its entries are not told apart", "R35: an index of another set of types";
+    Unbuilt = "unbuilt", "an index becomes readable without being built", "R26, R35: an index that misses records";
+    BoundsIncluded = "bounds-included", "ranges include their ends", "R36: the bounds of a range";
+    Unreversed = "unreversed", "the order is descending for the keys of one scan, but not for those of merged or joined ones", "R15: reverse order";
+    CoveredInPart = "covered-in-part", "a record is made of an entry that does not have all required columns", "a covering plan without the column";
+    CoveredShifted = "covered-shifted", "the columns of the primary key are taken for those of an entry's key", "R36: a covering plan with columns mixed up";
+    NullStands = "null-stands", "a field that stands for its default value when it is absent is compared as null", "R9: NOT_NULL is ignored";
+    TypeCode = "type-code", "a float is looked up in an index as a double", "R36: type codes that differ from those of the entries";
+    LookAhead = "look-ahead", "a page reads one row more than it returns, and the next one begins after that", "a limit that counts other rows than the position";
+    FromTheRow = "from-the-row", "a page begins with the last row of the page before it", "a continuation that is not after its row";
+}
+
+/// The plan of a query, with the bug. The query is planned with the indexes that are readable.
+pub(super) fn plan<T: Transaction>(
+    planted: Planted,
+    store: &RecordStore<T>,
+    query: &RecordQuery,
+) -> Result<RecordQueryPlan, Error> {
+    let mut query = query.clone();
+    query.filter = query.filter.map(|filter| asked(planted, filter));
+    let plan = store.plan_query(&query)?;
+    let root = map(plan.root().clone(), &|step| planned(planted, store, &query, step));
+    Ok(root.into())
+}
+
+/// A condition as it is asked with the bug.
+fn asked(planted: Planted, condition: QueryComponent) -> QueryComponent {
+    let again = |part| asked(planted, part);
+    match condition {
+        QueryComponent::And(parts) => QueryComponent::And(parts.into_iter().map(again).collect()),
+        QueryComponent::Or(parts) => QueryComponent::Or(parts.into_iter().map(again).collect()),
+        QueryComponent::Not(inner) => match (planted, *inner) {
+            (Planted::NotUnknown, inner @ QueryComponent::Compare { operand: Operand::Field(_), .. }) => {
+                let QueryComponent::Compare { operand, .. } = &inner else { return inner };
+                let null =
+                    QueryComponent::Compare { operand: operand.clone(), comparison: Comparison::IsNull };
+                QueryComponent::Or(vec![QueryComponent::Not(Box::new(inner)), null])
+            }
+            (_, inner) => QueryComponent::Not(Box::new(again(inner))),
+        },
+        QueryComponent::Matches { field, component } => {
+            QueryComponent::Matches { field, component: Box::new(again(*component)) }
+        }
+        QueryComponent::OneMatches { field, empty, component } => {
+            let component = Box::new(again(*component));
+            QueryComponent::OneMatches { field, empty: of_empty(planted, empty), component }
+        }
+        QueryComponent::Compare { operand: Operand::OneOf { field, empty }, comparison } => {
+            let operand = Operand::OneOf { field, empty: of_empty(planted, empty) };
+            QueryComponent::Compare { operand, comparison }
+        }
+        QueryComponent::Compare { operand: Operand::Field(field), comparison }
+            if planted == Planted::NullStands =>
+        {
+            QueryComponent::Compare { operand: Operand::Field(field.null(NullStandin::Null)), comparison }
+        }
+        QueryComponent::Compare { operand: operand @ Operand::Field(_), comparison } => {
+            let nulls = |value: &Value| matches!(value, Element::Nil);
+            let comparison = match comparison {
+                Comparison::Equals(value) if planted == Planted::EqualsNull && nulls(&value) => {
+                    Comparison::IsNull
+                }
+                other => other,
+            };
+            QueryComponent::Compare { operand, comparison }
+        }
+        other => other,
+    }
+}
+
+fn of_empty(planted: Planted, empty: EmptyList) -> EmptyList {
+    if planted == Planted::EmptyIsFalse { EmptyList::NoMatches } else { empty }
+}
+
+/// The plan with each step changed, those below it first.
+fn map(plan: Plan, change: &dyn Fn(Plan) -> Plan) -> Plan {
+    let all = |plans: Vec<Plan>| plans.into_iter().map(|plan| map(plan, change)).collect();
+    let boxed = |plan: Box<Plan>| Box::new(map(*plan, change));
+    change(match plan {
+        Plan::Nothing | Plan::Records { .. } | Plan::Index { .. } => plan,
+        Plan::InJoin { column, values, inner } => Plan::InJoin { column, values, inner: boxed(inner) },
+        Plan::Union { children, order, reverse } => Plan::Union { children: all(children), order, reverse },
+        Plan::Intersection { children, order, reverse } => {
+            Plan::Intersection { children: all(children), order, reverse }
+        }
+        Plan::Either { branches } => {
+            let branch = |(condition, plan)| (condition, map(plan, change));
+            Plan::Either { branches: branches.into_iter().map(branch).collect() }
+        }
+        Plan::Distinct(inner) => Plan::Distinct(boxed(inner)),
+        Plan::Load(inner) => Plan::Load(boxed(inner)),
+        Plan::Partial { record_type, columns, inner } => {
+            Plan::Partial { record_type, columns, inner: boxed(inner) }
+        }
+        Plan::Types { types, inner } => Plan::Types { types, inner: boxed(inner) },
+        Plan::Filter { condition, inner } => Plan::Filter { condition, inner: boxed(inner) },
+    })
+}
+
+/// A step of a plan with the bug.
+fn planned<T: Transaction>(
+    planted: Planted,
+    store: &RecordStore<T>,
+    query: &RecordQuery,
+    step: Plan,
+) -> Plan {
+    match (planted, step) {
+        (Planted::FilterLost, Plan::Filter { inner, .. }) => *inner,
+        (Planted::DuplicatesKept, Plan::Distinct(inner)) => *inner,
+        (Planted::OtherTypes, Plan::Types { inner, .. }) => *inner,
+        (Planted::EmptyLeftOut, Plan::Records { bounds, reverse })
+            if bounds.is_all() && query.record_types == ["Item"] && query.sort.is_none() =>
+        {
+            let tags = ["tags", "nums", "inner_reps"];
+            match tags.into_iter().find(|name| store.is_readable(name) == Ok(true)) {
+                None => Plan::Records { bounds, reverse },
+                Some(index) => {
+                    let index = index.to_owned();
+                    let scan = Plan::Index { index, by_rank: false, bounds, skip: 0, reverse };
+                    Plan::Load(Box::new(Plan::Distinct(Box::new(scan))))
+                }
+            }
+        }
+        (Planted::UnionInTurn, Plan::Union { children, .. }) => {
+            let nothing = QueryComponent::Or(Vec::new());
+            Plan::Either { branches: children.into_iter().map(|child| (nothing.clone(), child)).collect() }
+        }
+        (Planted::BranchLost, Plan::Union { mut children, order, reverse }) => {
+            children.pop();
+            Plan::Union { children, order, reverse }
+        }
+        (Planted::BranchLost, Plan::Either { mut branches }) => {
+            branches.pop();
+            Plan::Either { branches }
+        }
+        (Planted::IntersectionOfOne, Plan::Intersection { mut children, .. }) => children.swap_remove(0),
+        (Planted::Unreversed, Plan::Union { children, order, .. }) => {
+            Plan::Union { children, order, reverse: false }
+        }
+        (Planted::Unreversed, Plan::InJoin { column, mut values, inner }) if query.reverse => {
+            values.reverse();
+            Plan::InJoin { column, values, inner }
+        }
+        (
+            Planted::BoundsIncluded | Planted::NullsInRange | Planted::TypeCode,
+            Plan::Index { index, by_rank, bounds, skip, reverse },
+        ) => Plan::Index { index, by_rank, bounds: bounded(planted, bounds), skip, reverse },
+        (Planted::CoveredInPart, Plan::Load(inner)) => in_part(store, query, inner),
+        (Planted::CoveredShifted, Plan::Partial { record_type, columns, inner }) => {
+            let columns = shifted(columns);
+            Plan::Partial { record_type, columns, inner }
+        }
+        (_, step) => step,
+    }
+}
+
+fn bounded(planted: Planted, mut bounds: Bounds) -> Bounds {
+    if planted == Planted::TypeCode {
+        for (_, bound) in &mut bounds.equal {
+            if let Bound::To(Element::Float(number)) = bound {
+                *bound = Bound::To(Element::Double(f64::from(*number)));
+            }
+        }
+        return bounds;
+    }
+    let Some((_, range)) = &mut bounds.range else { return bounds };
+    match planted {
+        Planted::BoundsIncluded => {
+            range.low.iter_mut().for_each(|(_, inclusive)| *inclusive = true);
+            range.high.iter_mut().for_each(|(_, inclusive)| *inclusive = true);
+        }
+        _ if range.low.is_none() && range.high.is_some() && !bounds.of_ranks => {
+            range.low = Some((Element::Nil, true));
+        }
+        _ => {}
+    }
+    bounds
+}
+
+/// The records made of the entries, if some columns are required, whichever the entries have.
+fn in_part<T: Transaction>(store: &RecordStore<T>, query: &RecordQuery, inner: Box<Plan>) -> Plan {
+    let scan = match &*inner {
+        Plan::Distinct(scan) => &**scan,
+        scan => scan,
+    };
+    let meta_data = store.meta_data();
+    let ([record_type], Some(_), Plan::Index { index, .. }) =
+        (&query.record_types[..], &query.required_results, scan)
+    else {
+        return Plan::Load(inner);
+    };
+    let (Some(index), Some(found)) = (meta_data.index(index), meta_data.record_type(record_type)) else {
+        return Plan::Load(inner);
+    };
+    let columns =
+        index.expression.column_expressions().into_iter().chain(found.primary_key.column_expressions());
+    let plain = |column: KeyExpression| match &column {
+        KeyExpression::Field(field) if field.fan == FanType::None => Some(column),
+        _ => None,
+    };
+    Plan::Partial { record_type: record_type.clone(), columns: columns.map(plain).collect(), inner }
+}
+
+/// The columns, of which two fields of numbers or of strings are exchanged.
+fn shifted(mut columns: Vec<Option<KeyExpression>>) -> Vec<Option<KeyExpression>> {
+    let numbers = ["id", "num", "big"];
+    let is_number = |column: &Option<KeyExpression>| matches!(column, Some(KeyExpression::Field(field)) if numbers.contains(&&*field.name));
+    let first = columns.iter().position(is_number);
+    let last = columns.iter().rposition(is_number);
+    if let (Some(first), Some(last)) = (first, last) {
+        columns.swap(first, last);
+    }
+    columns
+}
+
+/// A page that is read with the bug; `None` if it does not change this.
+pub(super) async fn page<T: Transaction>(
+    planted: Planted,
+    store: &RecordStore<T>,
+    plan: &RecordQueryPlan,
+    from: Continuation,
+    limits: Limits,
+) -> Result<Option<Page<QueriedRecord>>, Error> {
+    let Some(most) = limits.rows else { return Ok(None) };
+    match planted {
+        Planted::LookAhead => {
+            let limits = Limits { rows: Some(most + 1), ..limits };
+            let mut page = plan.execute(store, from, limits)?.to_list().await?;
+            page.rows.truncate(most);
+            Ok(Some(page))
+        }
+        // The last row comes again, unless there would be no progress.
+        Planted::FromTheRow => {
+            Ok(Some(counted(plan, store, from, (most, most.saturating_sub(1).max(1)), false).await?))
+        }
+        Planted::PlainResume if has_distinct(plan.root()) => {
+            let plain = |step| if let Plan::Distinct(inner) = step { *inner } else { step };
+            let plan = map(plan.root().clone(), &plain).into();
+            Ok(Some(counted(&plan, store, from, (most, most), true).await?))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn has_distinct(plan: &Plan) -> bool {
+    steps(plan).iter().any(|step| matches!(step, Plan::Distinct(_)))
+}
+
+/// A page of this number of rows, or of records, each once; the next page continues after the row with the number
+/// `position` of them.
+async fn counted<T: Transaction>(
+    plan: &RecordQueryPlan,
+    store: &RecordStore<T>,
+    from: Continuation,
+    (most, position): (usize, usize),
+    once: bool,
+) -> Result<Page<QueriedRecord>, Error> {
+    let (mut rows, mut next): (Vec<QueriedRecord>, _) = (Vec::new(), from.clone());
+    let mut cursor = plan.execute(store, from, Limits::default())?;
+    while rows.len() < most {
+        match cursor.next().await? {
+            Next::Row(row, _) if once && rows.iter().any(|seen| seen.primary_key() == row.primary_key()) => {}
+            Next::Row(row, after) => {
+                rows.push(row);
+                if rows.len() == position {
+                    next = after;
+                }
+            }
+            Next::Stopped(stop, continuation) => return Ok(Page { rows, stop, continuation }),
+        }
+    }
+    Ok(Page { rows, stop: Stop::Rows, continuation: next })
+}
+
+/// Makes an index readable without building it; `false` if the bug does not change this.
+pub(super) fn unbuilt<T: Transaction>(
+    planted: Planted,
+    store: &RecordStore<T>,
+    name: &str,
+    change: Change,
+) -> Result<bool, Error> {
+    let builds = matches!(change, Change::Build(_)) && store.index_state(name)? != IndexState::Readable;
+    if planted == Planted::Unbuilt && builds {
+        store.begin_index_builds(&[name])?;
+        store.context().transaction()?.clear(&store.keyspace().part(Part::States).pack(&(name,)));
+    }
+    Ok(planted == Planted::Unbuilt && builds)
+}

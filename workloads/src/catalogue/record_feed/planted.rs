@@ -5,13 +5,17 @@ use super::{
     Feeds,
     client::{self, Client, Place, after, all_loaded, open, range, written_outcome},
     operations::{Act, Answer, Op, Page, Told},
-    schema::{Feed, STORES, Version},
+    schema::{Feed, STORES, Version, store},
 };
 use crate::catalogue::record_faulty::{Faulty, Update};
 use foundationdb_tuple::VersionstampOffset;
 use futures::future::{BoxFuture, FutureExt};
 use parking_lot::Mutex;
-use shaketable::{specimen::Recorded, workload::Outcome};
+use shaketable::{
+    specimen::Recorded,
+    weakened::{Span, Weakened, Weakness},
+    workload::Outcome,
+};
 use shaketable_layers::tx::{
     Database, Isolation::Serializable, RangeOption, RetryError, RunError, Transaction,
 };
@@ -31,6 +35,7 @@ shaketable::planted_bugs! {
     TwoEntries = "two-entries", "a record that is saved twice in one transaction keeps the first entry", "R19: Record Layer #2275";
     DeletedStays = "deleted-stays", "a record that is saved and deleted in one transaction keeps its entry", "R19: Record Layer #2275";
     OldForgotten = "old-forgotten", "a save adds an entry and leaves that of the last version", "R1: the old record is not read";
+    OldAtSnapshot = "old-at-snapshot", "records are read at snapshot before they are saved", "R1: stale entries after two saves";
     DeleteForgotten = "delete-forgotten", "a delete leaves the entry", "R33: a maintainer not called on delete";
     OtherTypeStays = "other-type-stays", "a record that is replaced by one of another type keeps its entries", "R3: the entries of the old type";
     SurvivesRetry = "survives-retry", "entries of an attempt that was done again are written by the next one", "R19, X17: buffered mutations that survive a retry";
@@ -140,6 +145,9 @@ pub(super) async fn apply<D: Database>(
     op: &Op,
 ) -> Option<Outcome<Answer>> {
     let Op::Write(acts) = op else { return None };
+    if planted == Planted::OldAtSnapshot {
+        return Some(at_snapshot(feeds, client, acts).await);
+    }
     let (kept, rows) = (&Mutex::new(Vec::new()), &Arc::default());
     let body = |tx: D::Transaction| async move {
         let mut registry = Registry::standard();
@@ -183,6 +191,19 @@ pub(super) async fn apply<D: Database>(
             None => Outcome::Violated(error.to_string()),
         },
     })
+}
+
+/// Performs the calls of a transaction that reads records at snapshot.
+async fn at_snapshot<D: Database>(feeds: &Feeds, client: &mut Client<D>, acts: &[Act]) -> Outcome<Answer> {
+    let spans = (0..STORES).map(|number| store(number).subspace(&(Part::Records as i64,)).range());
+    let spans = &spans.collect::<Arc<[Span]>>();
+    let written = client.session.apply(|tx| async move {
+        let context = RecordContext::within(Weakened::new(tx, Weakness::Reads, spans.clone()));
+        let told = feeds.write(&context, &Registry::standard(), acts).await?;
+        context.close();
+        Ok::<_, Error>(Recorded(told))
+    });
+    written_outcome(written.await)
 }
 
 /// Performs a call that the bug changes; `None` for every other call.

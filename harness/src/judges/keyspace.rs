@@ -71,14 +71,12 @@ impl Keyspace {
 
     /// The user key to which a selector resolves: `""` before the first key, and `\xff` after the last one.
     pub fn resolve(&self, selector: &KeySelector) -> Bytes {
-        let clamp = |key: Option<&Bytes>| match key {
-            Some(key) if **key < *USER_END => key.clone(),
-            _ => Bytes::from_static(USER_END),
-        };
+        let end = Bytes::from_static(USER_END);
         let base = &selector.key;
         if selector.offset > 0 {
             let from = if selector.or_equal { Excluded(base.clone()) } else { Included(base.clone()) };
-            clamp(self.0.range((from, Unbounded)).map(|(k, _)| k).nth(selector.offset as usize - 1))
+            let found = self.0.range((from, Unbounded)).map(|(k, _)| k).nth(selector.offset as usize - 1);
+            found.map_or(end.clone(), |key| key.clone().min(end))
         } else {
             let to = if selector.or_equal { Included(base.clone()) } else { Excluded(base.clone()) };
             let back = selector.offset.unsigned_abs() as usize;

@@ -27,6 +27,10 @@ use shaketable_sim::{
 };
 use std::{
     collections::BTreeMap,
+    ops::{
+        Bound::{Excluded, Included},
+        RangeBounds,
+    },
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
@@ -223,7 +227,7 @@ fn candidates<'a, W: Workload>(
         // Every version that became visible during the operation, and the latest one before.
         [] => {
             let during = truth.entries.iter().map(|entry| entry.version);
-            let during = during.filter(|version| *version > from && *version <= seen);
+            let during = during.filter(|version| (Excluded(from), Included(seen)).contains(version));
             Ok(std::iter::once(from).chain(during).map(|version| candidate(version, None)).collect())
         }
         [.., latest] if *latest < from => Err(format!(
@@ -285,7 +289,6 @@ fn replay<W: Workload>(
         match matches {
             Err(why) if committed => return Err(Mismatch::Layer(why)),
             Err(why) => drop(mismatches.entry(key).or_insert(Some(why))),
-            Ok(()) if committed => {}
             Ok(()) => drop(mismatches.insert(key, None)),
         }
     }

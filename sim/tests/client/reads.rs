@@ -93,6 +93,25 @@ fn a_transaction_that_is_called_without_end_is_stopped() {
 }
 
 /// The read version of a transaction that accepts a cached one.
+#[test]
+fn every_batch_of_a_range_is_charged_by_its_pages() {
+    with(&[], |_, db| async move {
+        let tx = db.create_transaction().expect("a transaction");
+        tx.set(b"a", &[b'v'; 5_000]);
+        tx.set(b"b", b"v");
+        tx.commit().await.expect("a calm commit");
+        let tx = db.create_transaction().expect("a transaction");
+        for cost in [2, 3] {
+            let range = match cost {
+                2 => RangeOption::new("a", "b"),
+                _ => RangeOption::new("b", "c"),
+            };
+            tx.get_range(&range, 1, Isolation::Snapshot).await.expect("a batch");
+            assert_eq!(tx.get_total_cost().await, Ok(cost * 4_096));
+        }
+    });
+}
+
 async fn cached_version(db: &SimDatabase) -> i64 {
     let tx = db.create_transaction().expect("a transaction");
     tx.set_option(TransactionOption::UseGrvCache).expect("the option");

@@ -231,7 +231,12 @@ fn a_server_that_lags_by_more_than_two_windows_says_so() {
         }
         let storage = world.address(server).expect("it has started");
         let get = |reply| shaketable_sim::proto::Message::GetValue { key: key(0), version, reply };
-        assert_eq!(world.net.call(node, storage, get).await, Ok(Err(Error::PROCESS_BEHIND)));
+        let lag = version - cluster.storage()[0].version();
+        for (window, says_so) in [(lag / 4, true), (lag * 3 / 4, false)] {
+            world.tunables.set_window(window);
+            let reply = world.clock.timeout(10 * MILLISECOND, world.net.call(node, storage, get)).await;
+            assert_eq!(reply, says_so.then_some(Ok(Err(Error::PROCESS_BEHIND))));
+        }
         world.tunables.heal(world.config.window);
         cluster.shutdown().await;
     });

@@ -96,7 +96,9 @@ fn fetch(snapshot: &Rows, fetch: &Fetch) -> Batch {
     Batch {
         rows,
         more,
-        read_to_begin: begin.is_empty() && fetch.begin.offset < 1 && !(fetch.reverse && more),
+        read_to_begin: begin.is_empty()
+            && fetch.begin.offset < 1
+            && (fetch.begin.key.is_empty() || !(fetch.reverse && more)),
         read_through_end: end == ALL_END && fetch.end.offset > 1 && (fetch.reverse || !more),
         read_through: None,
     }

@@ -104,13 +104,11 @@ pub fn of_range(begin: &Selector, end: &Selector, reverse: bool, batch: &Batch, 
     if let (Some(first), Some(last)) = (batch.rows.first(), batch.rows.last()) {
         if reverse {
             from = from.min(last.key.clone());
-            if end.offset > 0 && to <= first.key {
+            if to <= first.key {
                 to = key_after(&first.key);
             }
         } else {
-            if begin.offset <= 0 {
-                from = from.min(first.key.clone());
-            }
+            from = from.min(first.key.clone());
             if to <= last.key {
                 to = key_after(&last.key);
             }

@@ -245,10 +245,9 @@ fn known_range(batch: &Batch, begin: &Selector, end: &Selector, reverse: bool) -
     if let (Some(first), Some(last)) = (batch.rows.first(), batch.rows.last()) {
         match (reverse, &batch.read_through) {
             (false, Some(read)) => to = to.max(read.clone()),
-            (false, None) if complete && last.key < to => {}
-            (false, None) => to = key_after(&last.key),
+            (false, None) => to = to.max(key_after(&last.key)),
             (true, Some(read)) => from = from.min(read.clone()),
-            (true, None) if complete && last.key > from => {}
+            (true, None) if complete => from = from.min(last.key.clone()),
             (true, None) => from = last.key.clone(),
         }
         if reverse {

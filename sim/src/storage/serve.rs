@@ -48,7 +48,7 @@ pub async fn run(world: Arc<World>, home: Endpoint, controller: Endpoint, disk: 
             if due {
                 server.tick();
             }
-            if !(received || told || fetched || due) {
+            if ![received, told, fetched, due].contains(&true) {
                 return Poll::<()>::Pending;
             }
         }

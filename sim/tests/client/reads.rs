@@ -112,6 +112,28 @@ fn every_batch_of_a_range_is_charged_by_its_pages() {
     });
 }
 
+/// A location that is not cached is asked for again, which takes time.
+#[test]
+fn a_client_caches_as_many_locations_as_it_is_told() {
+    let config = ClusterConfig { shard_boundaries: vec!["m".into()], ..ClusterConfig::smallest() };
+    with_cluster(Seed(3), config, &[], |world, db| async move {
+        let mut durations = Vec::new();
+        for size in [100, 1] {
+            db.set_option(DatabaseOption::LocationCacheSize(size)).expect("an option");
+            let tx = db.create_transaction().expect("a transaction");
+            tx.get(b"a", Isolation::Snapshot).await.expect("nothing");
+            tx.get(b"z", Isolation::Snapshot).await.expect("nothing");
+            let before = world.clock.now();
+            for n in 0..10 {
+                tx.get(&[b'b', n], Isolation::Snapshot).await.expect("nothing");
+                tx.get(&[b'y', n], Isolation::Snapshot).await.expect("nothing");
+            }
+            durations.push(world.clock.now() - before);
+        }
+        assert!(durations[1] > durations[0] * 5 / 4, "{durations:?}");
+    });
+}
+
 async fn cached_version(db: &SimDatabase) -> i64 {
     let tx = db.create_transaction().expect("a transaction");
     tx.set_option(TransactionOption::UseGrvCache).expect("the option");

@@ -142,7 +142,9 @@ mod tests {
         assert_eq!(space.resolve(&KeySelector::new("a", false, 9)), Bytes::from_static(b"\xff"));
         assert_eq!(resolve(KeySelector::new("c", true, -1)), "b");
         let mut space = space;
-        space.apply(&Mutation::Set(Bytes::from_static(b"\xff/system"), "".into()), None);
+        for key in [&b"\xff"[..], b"\xff/system"] {
+            space.apply(&Mutation::Set(Bytes::from_static(key), "".into()), None);
+        }
         assert_eq!(space.resolve(&KeySelector::first_greater_than("c")), Bytes::from_static(b"\xff"));
         assert_eq!(space.resolve(&KeySelector::last_less_than(&b"\xff\xff"[..])), "c");
     }

@@ -107,7 +107,8 @@ mod tests {
     fn timing(faulty: Option<(Nanos, Nanos)>) -> Timing {
         let known = [(SECOND, 10), (2 * SECOND, 20)];
         let known = known.map(|(at, version)| (at, KnownCommit { version, by: None }));
-        Timing { timeline: Timeline::known(known.into_iter()), faulty }
+        let history = History { faulty, ..History::default() };
+        Timing::of(&history, Timeline::known(known.into_iter()))
     }
 
     fn found(version: Version) -> Wait {

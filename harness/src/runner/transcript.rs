@@ -282,7 +282,6 @@ fn key(bytes: &[u8]) -> String {
 fn value(bytes: &[u8]) -> String {
     let text = || std::str::from_utf8(bytes).ok().filter(|text| !text.chars().any(char::is_control));
     match bytes {
-        [] => "\"\"".to_owned(),
         _ if text().is_some() => raw(bytes),
         [1 | 2, ..] => tuple(bytes).filter(|tuple| !tuple.contains("null")).unwrap_or_else(|| raw(bytes)),
         _ => match <[u8; 8]>::try_from(bytes) {

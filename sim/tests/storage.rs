@@ -176,7 +176,10 @@ fn replicas_of_servers_with_a_planted_bug_differ_from_the_logs() {
         let caught = (0..3)
             .filter(|seed| {
                 let config = ClusterConfig { cluster_bug: Some(bug), ..config() };
-                !run(*seed, config, FaultPlan::default()).wrong.is_empty()
+                let wrong = run(*seed, config, FaultPlan::default()).wrong;
+                let one = bug != ClusterBug::ReplicaReorders || wrong.iter().all(|name| name == "storage 0");
+                assert!(one, "one server reorders, not {wrong:?}");
+                !wrong.is_empty()
             })
             .count();
         assert!(caught > 0, "{bug:?}");
@@ -231,7 +234,12 @@ fn a_server_that_lags_by_more_than_two_windows_says_so() {
         }
         let storage = world.address(server).expect("it has started");
         let get = |reply| shaketable_sim::proto::Message::GetValue { key: key(0), version, reply };
-        assert_eq!(world.net.call(node, storage, get).await, Ok(Err(Error::PROCESS_BEHIND)));
+        let lag = version - cluster.storage()[0].version();
+        for (window, says_so) in [(lag / 4, true), (lag * 3 / 4, false)] {
+            world.tunables.set_window(window);
+            let reply = world.clock.timeout(10 * MILLISECOND, world.net.call(node, storage, get)).await;
+            assert_eq!(reply, says_so.then_some(Ok(Err(Error::PROCESS_BEHIND))));
+        }
         world.tunables.heal(world.config.window);
         cluster.shutdown().await;
     });

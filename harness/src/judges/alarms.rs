@@ -141,6 +141,46 @@ fn serializable_ignores_reads_of_keys_written_without_a_conflict_range() {
     assert_eq!(verdict(false), Ok(()));
 }
 
+/// The state at the read version includes a write without a conflict range at that version.
+#[test]
+fn serializable_checks_keys_written_without_a_conflict_range_before_the_read() {
+    let verdict = |read_version| {
+        let mut story = Story::default();
+        let (silent, attempt) = story.attempt(0, vec![Call::Write(set("a", "1"))]);
+        attempt.write_ranges = Some(Vec::new());
+        let (reader, _) = story.attempt(read_version, vec![get("a", Some("1"))]);
+        story.log(10, vec![(None, 0, vec![set("a", "1")])]);
+        story.log(20, vec![(Some(silent), 0, vec![set("a", "1")])]);
+        story.log(30, vec![(None, 0, vec![set("a", "2")])]);
+        story.log(40, vec![(Some(reader), 0, Vec::new())]);
+        story.judge(serializable::judge, &[])
+    };
+    assert_eq!(verdict(19), Ok(()));
+    assert!(verdict(20).unwrap_err().contains("committed at version 40"));
+}
+
+/// Only a range between two plain selectors is known not to touch the keys outside of it.
+#[test]
+fn serializable_ignores_selectors_that_may_have_passed_a_key_written_without_a_conflict_range() {
+    let verdict = |(begin, end): (KeySelector, KeySelector)| {
+        let mut story = Story::default();
+        story.log(10, vec![(None, 0, vec![set("a", "1"), set("b", "1"), set("c", "1"), set("d", "1")])]);
+        let (silent, attempt) = story.attempt(10, vec![Call::Write(set("c", "2"))]);
+        attempt.write_ranges = Some(Vec::new());
+        let read = rows((begin, end), (0, false), (&["b"], false));
+        let (reader, _) = story.attempt(10, vec![read]);
+        story.log(20, vec![(Some(silent), 0, vec![Mutation::ClearRange(KeyRange::new("c", "d"))])]);
+        story.log(30, vec![(None, 0, vec![set("b", "2")])]);
+        story.log(40, vec![(Some(reader), 0, Vec::new())]);
+        story.judge(serializable::judge, &[])
+    };
+    let selector = |key, offset| KeySelector::new(key, false, offset);
+    assert!(verdict(between("b", "c")).unwrap_err().contains("committed at version 40"));
+    assert_eq!(verdict((selector("b", 1), selector("b", 2))), Ok(()));
+    assert_eq!(verdict((selector("a", 2), selector("c", 1))), Ok(()));
+    assert_eq!(verdict((selector("a", 2), selector("b", 2))), Ok(()));
+}
+
 #[test]
 fn serializable_detects_a_range_that_misses_an_own_write_or_ends_early() {
     let verdict = |rows: &[(&'static str, &'static str)], more| {

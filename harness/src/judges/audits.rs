@@ -24,7 +24,7 @@ pub fn judge<W: Workload>(workload: &W, truth: &Truth, from: Version) -> (u64, R
         });
     };
     advance(&database, &writes[..first]);
-    let stride = (writes.len() - first).div_ceil(MOST_VERSIONS).max(1);
+    let stride = writes[first..].len().div_ceil(MOST_VERSIONS).max(1);
     let mut audited = 0;
     let mut done = first;
     loop {

@@ -4,8 +4,10 @@ use super::{Evidence, show};
 
 /// Claims that all replicas of a shard are identical.
 pub fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
-    for (i, one) in evidence.replicas.iter().enumerate() {
-        for other in &evidence.replicas[i + 1..] {
+    let mut replicas = evidence.replicas;
+    while let [one, others @ ..] = replicas {
+        replicas = others;
+        for other in others {
             if one.range != other.range || one.rows == other.rows {
                 continue;
             }

@@ -71,14 +71,12 @@ impl Keyspace {
 
     /// The user key to which a selector resolves: `""` before the first key, and `\xff` after the last one.
     pub fn resolve(&self, selector: &KeySelector) -> Bytes {
-        let clamp = |key: Option<&Bytes>| match key {
-            Some(key) if **key < *USER_END => key.clone(),
-            _ => Bytes::from_static(USER_END),
-        };
+        let end = Bytes::from_static(USER_END);
         let base = &selector.key;
         if selector.offset > 0 {
             let from = if selector.or_equal { Excluded(base.clone()) } else { Included(base.clone()) };
-            clamp(self.0.range((from, Unbounded)).map(|(k, _)| k).nth(selector.offset as usize - 1))
+            let found = self.0.range((from, Unbounded)).map(|(k, _)| k).nth(selector.offset as usize - 1);
+            found.map_or(end.clone(), |key| key.clone().min(end))
         } else {
             let to = if selector.or_equal { Included(base.clone()) } else { Excluded(base.clone()) };
             let back = selector.offset.unsigned_abs() as usize;
@@ -144,7 +142,9 @@ mod tests {
         assert_eq!(space.resolve(&KeySelector::new("a", false, 9)), Bytes::from_static(b"\xff"));
         assert_eq!(resolve(KeySelector::new("c", true, -1)), "b");
         let mut space = space;
-        space.apply(&Mutation::Set(Bytes::from_static(b"\xff/system"), "".into()), None);
+        for key in [&b"\xff"[..], b"\xff/system"] {
+            space.apply(&Mutation::Set(Bytes::from_static(key), "".into()), None);
+        }
         assert_eq!(space.resolve(&KeySelector::first_greater_than("c")), Bytes::from_static(b"\xff"));
         assert_eq!(space.resolve(&KeySelector::last_less_than(&b"\xff\xff"[..])), "c");
     }

@@ -27,6 +27,10 @@ use shaketable_sim::{
 };
 use std::{
     collections::BTreeMap,
+    ops::{
+        Bound::{Excluded, Included},
+        RangeBounds,
+    },
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
@@ -223,7 +227,7 @@ fn candidates<'a, W: Workload>(
         // Every version that became visible during the operation, and the latest one before.
         [] => {
             let during = truth.entries.iter().map(|entry| entry.version);
-            let during = during.filter(|version| *version > from && *version <= seen);
+            let during = during.filter(|version| (Excluded(from), Included(seen)).contains(version));
             Ok(std::iter::once(from).chain(during).map(|version| candidate(version, None)).collect())
         }
         [.., latest] if *latest < from => Err(format!(
@@ -285,11 +289,11 @@ fn replay<W: Workload>(
         match matches {
             Err(why) if committed => return Err(Mismatch::Layer(why)),
             Err(why) => {
+                // The last of its places is the one that the finding names.
                 if let Some(mismatch) = mismatches.entry(key).or_insert(Some(String::new())) {
                     *mismatch = why;
                 }
             }
-            Ok(()) if committed => {}
             Ok(()) => drop(mismatches.insert(key, None)),
         }
     }

@@ -39,7 +39,7 @@ pub fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
         for tx in &entry.transactions {
             if let Some((id, attempt)) = tx.attempt.and_then(|id| Some((id, get(id)?))) {
                 // If nothing was written since the read version, the reads have been checked already.
-                let moved = attempt.read_version.is_none_or(|v| v < entry.previous)
+                let moved = attempt.read_version != Some(entry.previous)
                     || entry.transactions.first().map(|t| t.batch_index) != Some(tx.batch_index);
                 if moved {
                     check(attempt, &mut state, &mut undo, Some(&without_conflict)).map_err(|why| {

@@ -163,6 +163,14 @@ mod tests {
         answer.now_or_never().expect("nothing here waits")
     }
 
+    #[test]
+    fn a_rebuilt_state_has_neither_time_nor_randomness() {
+        let mut bytes = [7; 3];
+        Still.fill(&mut bytes);
+        assert_eq!((bytes, Still.now()), ([0; 3], Duration::ZERO));
+        assert_eq!(Still.sleep(Duration::from_secs(1)).now_or_never(), Some(()));
+    }
+
     fn snapshot() -> Snapshot {
         let snapshot = Snapshot::new(Keyspace::default());
         snapshot.change(|state| {

@@ -107,7 +107,8 @@ mod tests {
     fn timing(faulty: Option<(Nanos, Nanos)>) -> Timing {
         let known = [(SECOND, 10), (2 * SECOND, 20)];
         let known = known.map(|(at, version)| (at, KnownCommit { version, by: None }));
-        Timing { timeline: Timeline::known(known.into_iter()), faulty }
+        let history = History { faulty, ..History::default() };
+        Timing::of(&history, Timeline::known(known.into_iter()))
     }
 
     fn found(version: Version) -> Wait {
@@ -138,6 +139,8 @@ mod tests {
         assert!(judge(faulty, 0, 4 * SECOND + LATE + PROMPT + 1).is_err());
         assert!(judge(faulty, 20, 20 * SECOND + PROMPT + 1).is_err());
         assert!(judge(Some((3 * SECOND, 4 * SECOND)), 0, 3 * SECOND).is_err(), "before the faults");
+        let at_once = SECOND + PROMPT;
+        assert!(judge(Some((at_once, 4 * SECOND)), 0, at_once + 1).is_err(), "they begin at the deadline");
         assert_eq!(judge(Some((0, Nanos::MAX)), 0, 60 * SECOND), Ok(()), "their end is not known");
     }
 

@@ -45,7 +45,7 @@ pub(crate) async fn audit<W: Workload, H: Host>(host: H, workload: W, audits: Ar
             }
         };
         let Some(verdict) = verdict else { continue };
-        let version = tx.get_read_version().await.unwrap_or(-1);
+        let version = tx.get_read_version().await.unwrap_or_default();
         host.event(Kind::Audit, version as u64, u64::from(verdict.is_err()));
         let mut audits = audits.lock();
         audits.evaluated += 1;

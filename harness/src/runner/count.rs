@@ -47,8 +47,7 @@ pub(crate) fn count<A>(history: &History, operations: &[Vec<Operation<A>>], audi
             (Reported::Failed(Error::NOT_COMMITTED), _) => counters.conflicts += 1,
             (Reported::Failed(Error::COMMIT_UNKNOWN_RESULT), true) => counters.unknown_committed += 1,
             (Reported::Failed(Error::COMMIT_UNKNOWN_RESULT), false) => counters.unknown_not_committed += 1,
-            (Reported::Failed(error), true) if error.leaves_commit_unknown() => counters.late_landings += 1,
-            (Reported::Nothing, true) => counters.late_landings += 1,
+            (Reported::Failed(_) | Reported::Nothing, true) => counters.late_landings += 1,
             _ => {}
         }
     }

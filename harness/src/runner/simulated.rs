@@ -174,8 +174,10 @@ impl<W: Workload> Testbed<W> for Simulated<'_> {
     }
 
     async fn wait(&self, participants: &Participants<W>, duration: Nanos) -> Result<(), Infallible> {
-        let ends = self.world.clock.now() + duration;
-        while !participants.are_done() && self.world.clock.now() < ends {
+        for _ in 0..duration.div_ceil(POLL_INTERVAL) {
+            if participants.are_done() {
+                break;
+            }
             self.world.clock.sleep(POLL_INTERVAL).await;
         }
         Ok(())

@@ -7,7 +7,7 @@ use crate::{
     plan::Plan,
     workload::{Operation, Outcome, Workload},
 };
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use foundationdb_tuple::Element;
 use shaketable_layers::{
     nesting,
@@ -282,7 +282,6 @@ fn key(bytes: &[u8]) -> String {
 fn value(bytes: &[u8]) -> String {
     let text = || std::str::from_utf8(bytes).ok().filter(|text| !text.chars().any(char::is_control));
     match bytes {
-        [] => "\"\"".to_owned(),
         _ if text().is_some() => raw(bytes),
         [1 | 2, ..] => tuple(bytes).filter(|tuple| !tuple.contains("null")).unwrap_or_else(|| raw(bytes)),
         _ => match <[u8; 8]>::try_from(bytes) {
@@ -327,9 +326,8 @@ fn element(element: &Element<'_>) -> String {
             format!("incomplete versionstamp/{}", stamp.user_version())
         }
         Element::Versionstamp(stamp) => {
-            let (version, batch) = stamp.transaction_version().split_at(8);
-            let version = version.iter().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
-            let batch = batch.iter().fold(0_u16, |number, byte| number << 8 | u16::from(*byte));
+            let mut bytes = stamp.transaction_version();
+            let (version, batch) = (bytes.get_u64(), bytes.get_u16());
             format!("versionstamp {version}.{batch}/{}", stamp.user_version())
         }
     }
@@ -338,7 +336,9 @@ fn element(element: &Element<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judges::alarms::Story;
     use foundationdb_tuple::{Versionstamp, pack};
+    use shaketable_layers::tx::KeyValue;
 
     #[test]
     fn keys_are_shown_as_tuples_where_they_are_tuples() {
@@ -356,10 +356,30 @@ mod tests {
     }
 
     #[test]
+    fn every_kind_of_tuple_element_is_shown() {
+        let stamp = Versionstamp::incomplete(7);
+        let bytes = foundationdb_tuple::Bytes::from(&b"\xff"[..]);
+        let elements = (None::<i64>, bytes, "a", (), (1, 2), -3, 1.5_f32, -2.5, false, stamp);
+        let shown = r#"(null, b"\xff", "a", (), (1, 2), -3, 1.5, -2.5, false, incomplete versionstamp/7)"#;
+        assert_eq!(key(&pack(&elements)), shown);
+        let eleven = [&[0x1d, 9][..], &[1; 9], &[0x30], &[0x11; 16]].concat();
+        assert_eq!(key(&eleven), "(18519084246547628289, 11111111-1111-1111-1111-111111111111)");
+    }
+
+    #[test]
+    fn only_the_first_bytes_are_shown() {
+        assert_eq!(raw(&[b'x'; 64]), format!("\"{}\"", "x".repeat(64)));
+        assert_eq!(raw(&[b'x'; 65]), format!("\"{}... (65 bytes)\"", "x".repeat(64)));
+    }
+
+    #[test]
     fn values_are_shown_as_text_number_tuple_or_bytes() {
+        assert_eq!(value(b""), r#""""#);
         assert_eq!(value(b"paid"), r#""paid""#);
+        assert_eq!(value(b"8 bytes!"), r#""8 bytes!""#);
         assert_eq!(value(&7_i64.to_le_bytes()), r#""\x07\x00\x00\x00\x00\x00\x00\x00" (7)"#);
         assert_eq!(value(&pack(&("a", 1_000))), r#"("a", 1000)"#);
+        assert_eq!(value(&pack(&("a", None::<i64>))), r#""\x02a\x00\x00""#);
         assert_eq!(value(b"\xff\x00"), r#""\xff\x00""#);
         assert_eq!(value(&[1, 0, 0, 0]), r#""\x01\x00\x00\x00""#);
     }
@@ -391,23 +411,178 @@ mod tests {
         }
     }
 
+    /// The text of an attempt.
+    fn shown(history: &History, id: AttemptId) -> String {
+        let attempt = history.attempts[id.0 as usize].as_ref().expect("an attempt");
+        of_attempt(id.0 as usize, attempt, history, &Truth::of(history)).text
+    }
+
     #[test]
-    fn an_unknown_result_is_shown_with_what_became_of_it() {
-        let mut story = crate::judges::alarms::Story::default();
-        let (committed, attempt) = story.attempt(0, Vec::new());
-        (attempt.commit_sent, attempt.reported) = (Some(1), Reported::Failed(Error::COMMIT_UNKNOWN_RESULT));
-        let (lost, attempt) = story.attempt(0, Vec::new());
-        attempt.commit_sent = Some(1);
-        story.log(5, vec![(Some(committed), 0, Vec::new())]);
-        let (history, truth) = (&story.history, Truth::of(&story.history));
-        let shown = |id: AttemptId| {
-            let attempt = history.attempts[id.0 as usize].as_ref().expect("an attempt");
-            of_attempt(id.0 as usize, attempt, history, &truth).text
+    fn the_end_of_an_attempt_is_shown_with_what_the_log_knows_of_it() {
+        let (unknown, late) = (Error::COMMIT_UNKNOWN_RESULT, Error::TRANSACTION_TIMED_OUT);
+        let too_old = Error::TRANSACTION_TOO_OLD;
+        let committed = Reported::Committed { version: 5, batch_index: 0 };
+        for (reported, sent, logged, end) in [
+            (Reported::Nothing, false, false, "dropped".to_owned()),
+            (
+                Reported::Nothing,
+                true,
+                true,
+                "dropped during its commit; it committed at version 5".to_owned(),
+            ),
+            (Reported::Nothing, true, false, "dropped during its commit; it did not commit".to_owned()),
+            (Reported::ReadOnly, false, false, "committed, read-only".to_owned()),
+            (committed, true, true, "committed at version 5".to_owned()),
+            (Reported::Failed(unknown), true, true, format!("failed: {unknown}; it committed at version 5")),
+            (Reported::Failed(late), true, false, format!("failed: {late}; it did not commit")),
+            // Its reads ran out of time: there is no commit of which anything could be known.
+            (Reported::Failed(late), false, false, format!("failed: {late}")),
+            (Reported::Failed(too_old), true, false, format!("failed: {too_old}")),
+        ] {
+            let mut story = Story::default();
+            let (id, attempt) = story.attempt(0, Vec::new());
+            (attempt.commit_sent, attempt.reported) = (sent.then_some(1), reported);
+            if logged {
+                story.log(5, vec![(Some(id), 0, Vec::new())]);
+            }
+            let text = shown(&story.history, id);
+            assert_eq!(text.rsplit_once("=> ").expect("an end").1, end);
+        }
+    }
+
+    #[test]
+    fn a_conflict_is_shown_with_the_first_later_write_of_what_was_read() {
+        let at = |key: &'static str| KeyRange::new(key, format!("{key}\0"));
+        let set = |key: &'static str| Mutation::Set(key.into(), "".into());
+        let add = Mutation::Atomic("b".into(), "1".into(), MutationType::Add);
+        let clear = Mutation::ClearRange(KeyRange::new("a", "c"));
+        // Versions and what each of them wrote; the conflicting attempt read at version 10.
+        let conflict = |log: Vec<(Version, Mutation)>| {
+            let mut story = Story::default();
+            let (id, attempt) = story.attempt(10, Vec::new());
+            attempt.read_ranges = vec![at("x"), at("b")];
+            attempt.reported = Reported::Failed(Error::NOT_COMMITTED);
+            for (version, mutation) in log {
+                story.log(version, vec![(None, 0, Vec::new()), (None, 1, vec![mutation])]);
+            }
+            let text = shown(&story.history, id);
+            text.rsplit_once("; ").expect("a reason").1.to_owned()
         };
-        let unknown = Error::COMMIT_UNKNOWN_RESULT;
-        let end = format!("=> failed: {unknown}; it committed at version 5");
-        assert!(shown(committed).ends_with(&end), "{}", shown(committed));
-        assert!(shown(lost).ends_with("=> dropped during its commit; it did not commit"), "{}", shown(lost));
+        let unexplained = conflict(Vec::new());
+        assert!(unexplained.starts_with("no committed write explains it"), "{unexplained}");
+        // The state at the read version contains what was written at it.
+        assert_eq!(conflict(vec![(9, set("b")), (10, set("b"))]), unexplained);
+        assert_eq!(conflict(vec![(11, set("a"))]), unexplained);
+        assert_eq!(conflict(vec![(11, set("b")), (12, set("x"))]), "\"b\" was written at version 11");
+        assert_eq!(conflict(vec![(10, set("b")), (12, set("x"))]), "\"x\" was written at version 12");
+        assert_eq!(conflict(vec![(11, set("c")), (13, add)]), "\"b\" was written at version 13");
+        assert_eq!(conflict(vec![(11, clear)]), "\"b\" was written at version 11");
+    }
+
+    #[test]
+    fn a_write_without_a_conflict_range_is_not_the_reason_of_a_conflict() {
+        let mut story = Story::default();
+        let set = |key: &'static str| Mutation::Set(key.into(), "".into());
+        let ranges = [None, Some(vec![KeyRange::new("a", "b")]), None];
+        let writers = ranges.map(|ranges| {
+            let (id, attempt) = story.attempt(1, Vec::new());
+            attempt.write_ranges = ranges;
+            id
+        });
+        let (reader, attempt) = story.attempt(1, Vec::new());
+        attempt.read_ranges = vec![KeyRange::new("b", "c")];
+        attempt.reported = Reported::Failed(Error::NOT_COMMITTED);
+        for (version, (writer, key)) in (2..).zip(writers.into_iter().zip(["a", "b", "b"])) {
+            story.log(version, vec![(Some(writer), 0, vec![set(key)])]);
+        }
+        let text = shown(&story.history, reader);
+        assert!(text.ends_with("; \"b\" to \"c\" was written at version 4 by attempt 2"), "{text}");
+    }
+
+    #[test]
+    fn outcomes_are_shown_as_the_client_knows_them() {
+        let error = Error::NOT_COMMITTED;
+        for (shown, expected) in [
+            (Outcome::Answered(5), "returns 5".to_owned()),
+            (Outcome::Failed(error), format!("fails without an effect: {error}")),
+            (Outcome::Unknown(error), format!("has an unknown outcome: {error}")),
+            (Outcome::Violated("a gap".to_owned()), "violates the layer's promise: a gap".to_owned()),
+        ] {
+            assert_eq!(outcome(&shown), expected);
+        }
+    }
+
+    /// Every call with every kind of result.
+    fn every_call() -> Vec<Call> {
+        let (snapshot, serializable) = (Isolation::Snapshot, Isolation::Serializable);
+        let (first, after) = (KeySelector::first_greater_or_equal("a"), KeySelector::first_greater_than("c"));
+        let rows = |count: u8| (0..count).map(|n| KeyValue::new(vec![b'a' + n], vec![b'0' + n])).collect();
+        let get = |isolation, answer: Option<Option<&'static str>>| Call::Get {
+            key: "a".into(),
+            isolation,
+            answer: answer.map(|found| found.map(Bytes::from)),
+        };
+        let get_key = |isolation, answer: Option<&'static str>| Call::GetKey {
+            selector: after.clone(),
+            isolation,
+            answer: answer.map(Bytes::from),
+        };
+        let get_range = |limit, reverse, isolation, answer: Option<(u8, bool)>| Call::GetRange {
+            begin: first.clone(),
+            end: after.clone(),
+            limit,
+            reverse,
+            isolation,
+            answer: answer.map(|(count, more)| (rows(count), more)),
+        };
+        let atomic = |key: &'static [u8], operand: &'static [u8], op| {
+            Call::Write(Mutation::Atomic(Bytes::from_static(key), Bytes::from_static(operand), op))
+        };
+        vec![
+            get(serializable, None),
+            get(snapshot, Some(None)),
+            get(serializable, Some(Some("found"))),
+            get_key(snapshot, None),
+            get_key(serializable, Some("d")),
+            get_range(0, false, serializable, None),
+            get_range(0, true, serializable, Some((0, false))),
+            get_range(1, false, serializable, Some((1, true))),
+            get_range(2, true, snapshot, Some((2, false))),
+            get_range(0, false, serializable, Some((MOST_ROWS as u8, false))),
+            get_range(0, false, serializable, Some((MOST_ROWS as u8 + 1, true))),
+            Call::Write(Mutation::Set("a".into(), "value".into())),
+            Call::Write(Mutation::ClearRange(KeyRange::new("a", "c"))),
+            atomic(b"a", b"operand", MutationType::ByteMax),
+            atomic(b"key\x03\0\0\0", b"value", MutationType::SetVersionstampedKey),
+            atomic(b"key", b"value\x05\0\0\0", MutationType::SetVersionstampedValue),
+            atomic(b"key", b"val", MutationType::SetVersionstampedValue),
+        ]
+    }
+
+    #[test]
+    fn a_transcript_shows_operations_attempts_and_faults_by_time() {
+        let entry = |at, client, text: &str| Entry { at, who: who(client), text: text.to_owned() };
+        let mut story = Story::default();
+        let mut record = |client, operation, ended, version: Option<Version>, calls| {
+            let (_, attempt) = story.attempt(0, calls);
+            (attempt.client, attempt.operation, attempt.ended) = (client, operation, ended);
+            (attempt.read_version, attempt.version_requested) = (version, ended / 2);
+        };
+        record(SETTER, None, 1_000_000, None, Vec::new());
+        record(ClientId(1), Some(0), 3_000_000_000, Some(7), every_call());
+        record(AUDITOR, None, 4_000_000_000, Some(8), Vec::new());
+        record(CHECKER, None, 4_000_000_000, Some(8), Vec::new());
+        // An attempt of a client that died.
+        story.history.reserve();
+        let event = |at, kind, node, a| Event { at, node: NodeId(node), kind, a, b: 0 };
+        let text = text_of(
+            vec![entry(2_000_000_000, ClientId(1), "operation 0 begins: Deposit")],
+            vec![entry(3_000_000_000, ClientId(1), "operation 0 returns 5")],
+            &story.history,
+            &[event(500, Kind::Act, 0, 1), event(2_500_000_000, Kind::Kill, 3, 0)],
+            &|node| format!("machine {}", node.0),
+        );
+        insta::assert_snapshot!(text);
     }
 
     #[test]

@@ -15,6 +15,8 @@ use std::{
 
 /// How long a run may take, in real time, before it is reported.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
+/// How often runs are checked.
+const INTERVAL: Duration = Duration::from_secs(5);
 
 /// The runs in progress.
 struct Watchdog {
@@ -87,7 +89,7 @@ pub(super) fn watched<T>(name: String, run: impl FnOnce() -> T) -> T {
         // If the thread cannot be started, only the message is missing.
         let _ = thread::Builder::new().name("watchdog".into()).spawn(move || {
             loop {
-                thread::park_timeout(TIME_LIMIT / 12);
+                thread::park_timeout(INTERVAL);
                 watchdog.check();
             }
         });

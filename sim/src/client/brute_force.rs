@@ -96,7 +96,9 @@ fn fetch(snapshot: &Rows, fetch: &Fetch) -> Batch {
     Batch {
         rows,
         more,
-        read_to_begin: begin.is_empty() && fetch.begin.offset < 1 && !(fetch.reverse && more),
+        read_to_begin: begin.is_empty()
+            && fetch.begin.offset < 1
+            && (fetch.begin.key.is_empty() || !(fetch.reverse && more)),
         read_through_end: end == ALL_END && fetch.end.offset > 1 && (fetch.reverse || !more),
         read_through: None,
     }
@@ -119,21 +121,20 @@ fn run(read: RangeRead, snapshot: &Rows, cache: &mut SnapshotCache, writes: &Wri
     run_noting(read, snapshot, cache, writes, &mut |_| {})
 }
 
-/// Like `run`; calls `note` with each request to the storage servers.
+/// Like `run`; calls `note` with each step.
 fn run_noting(
     mut read: RangeRead,
     snapshot: &Rows,
     cache: &mut SnapshotCache,
     writes: &WriteMap,
-    note: &mut dyn FnMut(&Fetch),
+    note: &mut dyn FnMut(&Step),
 ) -> Result<Batch> {
     for _ in 0..1_000 {
-        match read.advance((cache, writes))? {
+        let step = read.advance((cache, writes))?;
+        note(&step);
+        match step {
             Step::Done(batch) => return Ok(batch),
-            Step::Fetch(wanted) => {
-                note(&wanted);
-                read.fetched(cache, fetch(snapshot, &wanted));
-            }
+            Step::Fetch(wanted) => read.fetched(cache, fetch(snapshot, &wanted)),
             Step::Resolve(selector) => read.resolved(key(selector, snapshot, cache, writes)?),
         }
     }
@@ -373,25 +374,51 @@ fn requests_of(
     writes: &WriteMap,
     out: &mut String,
 ) -> std::fmt::Result {
-    let amount = |limits: &Limits| {
-        let [rows, bytes] = [limits.rows, limits.bytes].map(|n| n.map_or("-".to_owned(), |n| n.to_string()));
-        format!("{rows} rows {bytes} bytes")
-    };
     let direction = if reverse { "back" } else { "on" };
     writeln!(out, " {} to {} {direction}, {}", selector_text(&begin), selector_text(&end), amount(&limits))?;
     let mut cache = SnapshotCache::default();
     for limits in [limits, Limits { rows: None, min_rows: 1, bytes: Some(30) }] {
         let read = RangeRead::new(begin.clone(), end.clone(), limits, reverse, USER_END);
-        let mut fetches = Vec::new();
-        let batch = run_noting(read, snapshot, &mut cache, writes, &mut |fetch| fetches.push(fetch.clone()));
-        let batch = batch.expect("a read ends");
-        for fetch in fetches {
-            let (begin, end) = (selector_text(&fetch.begin), selector_text(&fetch.end));
-            writeln!(out, "  {begin} to {end}, {}", amount(&fetch.limits))?;
-        }
-        writeln!(out, "  = {} rows, more {}", batch.rows.len(), batch.more)?;
+        let batch = steps_of(read, snapshot, &mut cache, writes, out)?;
+        let conflict = of_range(&begin, &end, reverse, &batch, &USER_END);
+        let (from, to) = (digits(&conflict.begin), digits(&conflict.end));
+        writeln!(out, "  = {} rows, more {}{}, {from} to {to}", batch.rows.len(), batch.more, ends(&batch))?;
     }
     Ok(())
+}
+
+/// Runs a read, and appends what it requests.
+fn steps_of(
+    read: RangeRead,
+    snapshot: &Rows,
+    cache: &mut SnapshotCache,
+    writes: &WriteMap,
+    out: &mut String,
+) -> std::result::Result<Batch, std::fmt::Error> {
+    let mut steps = Vec::new();
+    let batch = run_noting(read, snapshot, cache, writes, &mut |step| steps.push(step.clone()));
+    for step in steps {
+        match step {
+            Step::Fetch(Fetch { begin, end, limits, .. }) => {
+                let (begin, end) = (selector_text(&begin), selector_text(&end));
+                writeln!(out, "  {begin} to {end}, {}", amount(&limits))?;
+            }
+            Step::Resolve(selector) => writeln!(out, "  key {}", selector_text(&selector))?,
+            Step::Done(_) => {}
+        }
+    }
+    Ok(batch.expect("a read ends"))
+}
+
+fn amount(limits: &Limits) -> String {
+    let [rows, bytes] = [limits.rows, limits.bytes].map(|n| n.map_or("-".to_owned(), |n| n.to_string()));
+    format!("{rows} rows {bytes} bytes")
+}
+
+/// The ends of all keys that a batch has reached.
+fn ends(batch: &Batch) -> String {
+    let ends = [(batch.read_to_begin, ", from the beginning"), (batch.read_through_end, ", to the end")];
+    ends.into_iter().filter(|(reached, _)| *reached).map(|(_, end)| end).collect()
 }
 
 /// The limits determine how many requests are sent to the storage servers, and nothing else: no result shows
@@ -424,6 +451,41 @@ fn requests_to_storage_servers() {
     insta::assert_snapshot!(requests);
 }
 
+/// The ends of all keys have rules of their own: a selector that leads to one becomes it.
+#[test]
+fn requests_at_the_ends_of_all_keys() {
+    let mut rng = Seed(3).stream("ends");
+    let mut requests = String::new();
+    for number in 1..=READS {
+        let key = |rng: &mut Stream| match rng.below(4) {
+            0 => Bytes::new(),
+            1 => USER_END,
+            _ => drawn_bytes(rng, 1),
+        };
+        let selector = |rng: &mut Stream| Selector { key: key(rng), offset: rng.below(8) as i32 - 3 };
+        let snapshot: Rows = (0..rng.below(4)).map(|_| (drawn_bytes(&mut rng, 1), "v".into())).collect();
+        let mut writes = WriteMap::default();
+        (0..rng.below(3)).for_each(|_| drawn_write(&mut rng, 1).record(&mut writes));
+        let (begin, end) = (selector(&mut rng), selector(&mut rng));
+        let limits = Limits { rows: rng.chance(0.5).then_some(1), min_rows: 1, bytes: None };
+        let reverse = rng.chance(0.5);
+        let keys: Vec<String> = snapshot.keys().map(|key| digits(key)).collect();
+        writeln!(requests, "{number} {}", keys.join(" ")).expect("a string takes it");
+        if begin.offset < end.offset || begin.key < end.key {
+            requests_of((begin.clone(), end, limits, reverse), &snapshot, &writes, &mut requests)
+                .expect("a string takes it");
+        }
+        let forward = begin.offset > 0;
+        writeln!(requests, " key {}", selector_text(&begin)).expect("a string takes it");
+        let read = RangeRead::of_key(begin, USER_END);
+        let batch = steps_of(read, &snapshot, &mut SnapshotCache::default(), &writes, &mut requests);
+        let batch = batch.expect("a string takes it");
+        let found = digits(&key_of(&batch, forward, &USER_END));
+        writeln!(requests, "  = {found}{}", ends(&batch)).expect("a string takes it");
+    }
+    insta::assert_snapshot!(requests);
+}
+
 /// A request goes past keys that the transaction has cleared one by one, but past a hundred segments at most
 /// (`skipUncached` in ReadYourWrites.actor.cpp).
 #[test]
@@ -435,8 +497,13 @@ fn requests_past_many_cleared_keys() {
         let range = single_key(&key);
         Write::Clear(range.begin, range.end, true).record(&mut writes);
     }
+    let mut odd = writes.clone();
+    // Two rows next to each other: what follows them is the other half of the alternating segments.
+    for key in [key(99), single_key(&key(99)).end, key(141), single_key(&key(141)).end] {
+        Write::Set(key, "v".into()).record(&mut odd);
+    }
     let mut requests = String::new();
-    for reverse in [false, true] {
+    for (reverse, writes) in [(false, &writes), (true, &writes), (false, &odd), (true, &odd)] {
         let all = [((10, 1), (230, 1), 60), ((10, 3), (230, 1), 60), ((10, 1), (230, -1), 60)];
         // Ends that a read reaches after it has passed some of the keys that it may pass, for several requests.
         let ends = (60..=180).step_by(8).flat_map(|n| [((n, -2), (230, 3), 200), ((10, -2), (n, 3), 200)]);
@@ -444,7 +511,7 @@ fn requests_past_many_cleared_keys() {
             let begin = Selector { key: key(begin), offset: before };
             let end = Selector { key: key(end), offset: after };
             let limits = Limits { rows: Some(rows), min_rows: 1, bytes: None };
-            requests_of((begin, end, limits, reverse), &snapshot, &writes, &mut requests)
+            requests_of((begin, end, limits, reverse), &snapshot, writes, &mut requests)
                 .expect("a string takes it");
         }
     }

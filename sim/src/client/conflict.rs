@@ -91,26 +91,24 @@ pub fn of_range(begin: &Selector, end: &Selector, reverse: bool, batch: &Batch, 
     let (mut from, mut to) = match (begin.key < end.key, reverse) {
         (false, _) => (end.key.clone(), begin.key.clone()),
         // If the batch ended before its range, nothing after the last row can change the result.
-        (true, false) if end.offset > 0 && batch.more => (begin.key.clone(), begin.key.clone()),
+        (true, false) if !end.is_backward() && batch.more => (begin.key.clone(), begin.key.clone()),
         (true, true) if begin.offset <= 1 && batch.more => (end.key.clone(), end.key.clone()),
         (true, _) => (begin.key.clone(), end.key.clone()),
     };
-    if batch.read_to_begin && begin.offset <= 0 {
+    if batch.read_to_begin && begin.is_backward() {
         from = Bytes::new();
     }
-    if batch.read_through_end && end.offset > 0 {
+    if batch.read_through_end && !end.is_backward() {
         to = max.clone();
     }
     if let (Some(first), Some(last)) = (batch.rows.first(), batch.rows.last()) {
         if reverse {
             from = from.min(last.key.clone());
-            if end.offset > 0 && to <= first.key {
+            if to <= first.key {
                 to = key_after(&first.key);
             }
         } else {
-            if begin.offset <= 0 {
-                from = from.min(first.key.clone());
-            }
+            from = from.min(first.key.clone());
             if to <= last.key {
                 to = key_after(&last.key);
             }
@@ -125,7 +123,7 @@ pub fn of_native_range(begin: &Selector, end: &Selector, reverse: bool, batch: &
     let mut from = match (&batch.rows[..], reverse) {
         _ if batch.read_to_begin => Bytes::new(),
         ([.., last], true) if !(begin.offset > 0 && (!more || begin.offset > 1)) => last.key.clone(),
-        ([first, ..], false) if begin.offset <= 0 => first.key.clone(),
+        ([first, ..], false) if begin.is_backward() => first.key.clone(),
         _ => begin.key.clone(),
     };
     if end.offset > begin.offset {

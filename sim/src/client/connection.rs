@@ -253,15 +253,11 @@ impl Connection {
                 reverse: before,
                 reply,
             });
-            match self.proxies.unless_changed(info.generation, sent).await {
-                Some(Ok(found)) if !found.is_empty() => {
-                    let mut locations = self.locations.lock();
-                    for location in found {
-                        locations.insert(location);
-                    }
-                }
-                Some(_) => self.pause(info.generation).await,
-                None => {}
+            let Some(found) = self.proxies.unless_changed(info.generation, sent).await else { continue };
+            match found.into_iter().flatten().next() {
+                // A small cache may drop it at once.
+                Some(location) => return self.locations.lock().insert(location),
+                None => self.pause(info.generation).await,
             }
         }
     }

@@ -23,7 +23,7 @@ impl Connection {
                 if selector.offset > 0 {
                     return Ok(ALL_END);
                 }
-                selector = KeySelector { key: ALL_END, or_equal: false, ..selector };
+                selector.or_equal = false;
             } else if selector.key.is_empty() && selector.offset <= 0 && !selector.or_equal {
                 return Ok(Bytes::new());
             }
@@ -58,9 +58,9 @@ impl Connection {
         if from >= to {
             return Ok(batch);
         }
-        let from_begin = begin.key.is_empty() && begin.offset < 1;
-        let at_begin = from.is_empty() && begin.offset < 1;
-        let at_end = to >= ALL_END && end.offset > 1;
+        let from_begin = begin.key.is_empty() && begin.is_backward();
+        let at_begin = from.is_empty() && begin.is_backward();
+        let at_end = to >= ALL_END && !end.is_key();
         let min_rows = limits.min_rows;
         while from < to {
             let (limit, limit_bytes) = limits.request();

@@ -142,7 +142,7 @@ impl RangeRead {
     /// Adds the result of [`Step::Fetch`] to the cache.
     pub fn fetched(&mut self, cache: &mut SnapshotCache, batch: Batch) {
         let Some((begin, end)) = self.pending.take() else { return };
-        let Some((begin, end)) = known_range(&batch, &begin, &end, self.reverse) else { return };
+        let (begin, end) = known_range(&batch, &begin, &end, self.reverse);
         let mut rows = batch.rows;
         if self.reverse {
             rows.reverse();
@@ -225,8 +225,8 @@ pub fn key_of(batch: &Batch, forward: bool, max: &Bytes) -> Bytes {
     }
 }
 
-/// The range of the snapshot that is known after a reply.
-fn known_range(batch: &Batch, begin: &Selector, end: &Selector, reverse: bool) -> Option<(Bytes, Bytes)> {
+/// The range of the snapshot that is known after a reply; it is inverted if nothing is.
+fn known_range(batch: &Batch, begin: &Selector, end: &Selector, reverse: bool) -> (Bytes, Bytes) {
     let complete = !batch.more;
     let mut from = match begin.offset <= 1 && (complete || !reverse) {
         true => begin.key.clone(),
@@ -245,10 +245,9 @@ fn known_range(batch: &Batch, begin: &Selector, end: &Selector, reverse: bool) -
     if let (Some(first), Some(last)) = (batch.rows.first(), batch.rows.last()) {
         match (reverse, &batch.read_through) {
             (false, Some(read)) => to = to.max(read.clone()),
-            (false, None) if complete && last.key < to => {}
-            (false, None) => to = key_after(&last.key),
+            (false, None) => to = to.max(key_after(&last.key)),
             (true, Some(read)) => from = from.min(read.clone()),
-            (true, None) if complete && last.key > from => {}
+            (true, None) if complete => from = from.min(last.key.clone()),
             (true, None) => from = last.key.clone(),
         }
         if reverse {
@@ -259,7 +258,7 @@ fn known_range(batch: &Batch, begin: &Selector, end: &Selector, reverse: bool) -
             from = from.min(first.key.clone());
         }
     }
-    (from < to).then_some((from, to))
+    (from, to)
 }
 
 /// Moves `it`, which is at an unknown segment, over unknown segments, rows and empty single keys to the last

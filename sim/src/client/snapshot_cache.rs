@@ -41,11 +41,6 @@ pub struct SnapshotCache {
 }
 
 impl SnapshotCache {
-    /// Whether nothing is known.
-    pub fn is_empty(&self) -> bool {
-        self.known.is_empty()
-    }
-
     /// What is known about one key: `None` if nothing, otherwise its value.
     pub fn get(&self, key: &[u8]) -> Option<Option<&Bytes>> {
         let (_, known) = self.known.range::<[u8], _>((Unbounded, Included(key))).next_back()?;
@@ -226,7 +221,9 @@ mod tests {
             }
             assert_eq!(segments, expected);
             // The keys end there, and that is known.
-            assert_eq!((cursor.begin(), cursor.segment()), (Edge::at(LAST_KEY), Segment::Empty));
+            for cursor in [cursor, cache.cursor_at(LAST_KEY)] {
+                assert_eq!((cursor.begin(), cursor.segment()), (Edge::at(LAST_KEY), Segment::Empty));
+            }
         }
     }
 

@@ -42,6 +42,7 @@ const MODULES: &[(&[u8], &[u8])] = &[
 const STATUS: &[u8] = b"\xff\xff/status/json";
 const CONFLICTING: &[u8] = b"\xff\xff/transaction/conflicting_keys/";
 const READ: &[u8] = b"\xff\xff/transaction/read_conflict_range/";
+const READ_END: &[u8] = b"\xff\xff/transaction/read_conflict_range0";
 const WRITE: &[u8] = b"\xff\xff/transaction/write_conflict_range/";
 
 /// The module that contains `key`, or the gap between modules around it; and whether it is a module.
@@ -143,8 +144,7 @@ async fn read(
             (from, to)
         }
     };
-    let reads = KeyRange::new(READ, [&READ[..READ.len() - 1], b"0"].concat());
-    if begin.key < reads.end && end.key > reads.begin {
+    if *begin.key < *READ_END && *end.key > *READ {
         // Conflict ranges of reads in progress are included.
         let watches = inner.state.lock().watches.clone();
         let pending = async {
@@ -156,7 +156,7 @@ async fn read(
         guarded(&inner, epoch, false, pending).await?;
     }
     let mut rows = inner.state.lock().special_rows(&inner.client);
-    rows.retain(|row| *from <= *row.key && *row.key < *to);
+    rows.retain(|row| (from..to).contains(&&*row.key));
     let (first, last) = (position(&begin, &rows, (from, to)), position(&end, &rows, (from, to)));
     let mut chosen: Vec<KeyValue> = rows.drain(first..last.max(first)).collect();
     if reverse {

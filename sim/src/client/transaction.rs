@@ -283,9 +283,7 @@ impl State {
 
     /// Sets an option.
     pub fn set_option(&mut self, client: &Client, option: &TransactionOption) -> Result<()> {
-        if *option == TransactionOption::ReadYourWritesDisable
-            && (self.has_read || !self.cache.is_empty() || !self.writes.is_empty())
-        {
+        if *option == TransactionOption::ReadYourWritesDisable && (self.has_read || !self.writes.is_empty()) {
             return Err(Error::CLIENT_INVALID_OPERATION);
         }
         self.options.set(option)?;

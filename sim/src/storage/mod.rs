@@ -18,6 +18,7 @@ pub use replicas::{Replica, replicas, settle};
 
 use crate::{
     data_distribution::ShardMap,
+    net::Endpoint,
     proto::{KeyRange, Version},
     world::{Class, World},
 };
@@ -52,8 +53,9 @@ impl StorageDisk {
     }
 }
 
-/// Adds the storage servers of the world's configuration. Returns their disks, by number.
-pub fn add_servers(world: &Arc<World>) -> Vec<Arc<StorageDisk>> {
+/// Adds the storage servers of the world's configuration, which ask `controller` for the logs. Returns their disks,
+/// by number.
+pub fn add_servers(world: &Arc<World>, controller: Endpoint) -> Vec<Arc<StorageDisk>> {
     (0..world.config.storage_servers.max(1))
         .map(|server| {
             let disk = Arc::new(StorageDisk::new(server, &world.shards.lock()));
@@ -61,7 +63,7 @@ pub fn add_servers(world: &Arc<World>) -> Vec<Arc<StorageDisk>> {
             world.add_machine_with_endpoint(
                 Class::Storage,
                 &format!("storage {server}"),
-                move |world, home| serve::run(world, home, kept.clone()),
+                move |world, home| serve::run(world, home, controller, kept.clone()),
             );
             disk
         })

@@ -16,7 +16,7 @@ use crate::{
     seed::Stream,
     trace::Kind,
     tunables::MachineTunables,
-    world::{Class, World},
+    world::World,
 };
 use futures::FutureExt;
 use shaketable_layers::tx::Error;
@@ -33,9 +33,9 @@ const RETRY: Nanos = 20 * MILLISECOND;
 const SKIPS: f64 = 0.02;
 
 /// Serves as the storage server of this disk, starting from its durable content.
-pub async fn run(world: Arc<World>, home: Endpoint, disk: Arc<StorageDisk>) {
+pub async fn run(world: Arc<World>, home: Endpoint, controller: Endpoint, disk: Arc<StorageDisk>) {
     let inbox = world.net.open_at(home);
-    let mut server = Server::new(world, home, disk);
+    let mut server = Server::new(world, home, controller, disk);
     let mut messages = VecDeque::new();
     let mut alarm = Alarm::default();
     poll_fn(|cx| {
@@ -48,7 +48,7 @@ pub async fn run(world: Arc<World>, home: Endpoint, disk: Arc<StorageDisk>) {
             if due {
                 server.tick();
             }
-            if !(received || told || fetched || due) {
+            if ![received, told, fetched, due].contains(&true) {
                 return Poll::<()>::Pending;
             }
         }
@@ -59,6 +59,7 @@ pub async fn run(world: Arc<World>, home: Endpoint, disk: Arc<StorageDisk>) {
 struct Server {
     world: Arc<World>,
     home: Endpoint,
+    controller: Endpoint,
     disk: Arc<StorageDisk>,
     tunables: Arc<MachineTunables>,
     rng: Stream,
@@ -76,7 +77,7 @@ struct Server {
 }
 
 impl Server {
-    fn new(world: Arc<World>, home: Endpoint, disk: Arc<StorageDisk>) -> Server {
+    fn new(world: Arc<World>, home: Endpoint, controller: Endpoint, disk: Arc<StorageDisk>) -> Server {
         let mut state = disk.state.lock();
         state.restart();
         let syncing = state.version();
@@ -96,6 +97,7 @@ impl Server {
             syncing,
             world,
             home,
+            controller,
             disk,
         }
     }
@@ -152,7 +154,6 @@ impl Server {
         let now = self.world.clock.now();
         let disk = self.disk.clone();
         let mut state = disk.state.lock();
-        let before = state.version();
         while let Some(entries) = self.pull.take(now) {
             for entry in entries {
                 if entry.version <= state.version() {
@@ -170,15 +171,13 @@ impl Server {
                 self.world.trace.event(now, self.home.node, Kind::Applied, entry.version as u64, 0);
             }
         }
-        if state.version() > before {
-            for read in self.waiting.take_up_to(state.version()) {
-                let version = requests::version_of(&read).unwrap_or_default();
-                match state.readable(version) {
-                    Readable::TooOld if !matches!(read, Message::WatchValue { .. }) => {
-                        requests::refuse(read, Error::TRANSACTION_TOO_OLD);
-                    }
-                    _ => answer(&self.world, &self.tunables, &mut self.rng, &mut self.watches, &state, read),
+        for read in self.waiting.take_up_to(state.version()) {
+            let version = requests::version_of(&read).unwrap_or_default();
+            match state.readable(version) {
+                Readable::TooOld if !matches!(read, Message::WatchValue { .. }) => {
+                    requests::refuse(read, Error::TRANSACTION_TOO_OLD);
                 }
+                _ => answer(&self.world, &self.tunables, &mut self.rng, &mut self.watches, &state, read),
             }
         }
     }
@@ -204,15 +203,11 @@ impl Server {
     fn poll_controller(&mut self, cx: &mut Context<'_>) -> bool {
         let now = self.world.clock.now();
         if self.pending_request.is_none() && now >= self.ask_at {
-            let controller = self.world.machines(Class::Controller).first().copied();
-            match controller.and_then(|node| self.world.address(node)) {
-                None => self.ask_at = now + RETRY,
-                Some(controller) => {
-                    let known = self.pull.generation();
-                    let ask = |reply| Message::GetLogSystem { known, reply };
-                    self.pending_request = Some(self.world.net.call(self.home.node, controller, ask));
-                }
-            }
+            // A restarted controller has a different inbox at the same address.
+            let controller = self.world.address(self.controller.node).unwrap_or(self.controller);
+            let known = self.pull.generation();
+            let ask = |reply| Message::GetLogSystem { known, reply };
+            self.pending_request = Some(self.world.net.call(self.home.node, controller, ask));
         }
         let Some(request) = &mut self.pending_request else { return false };
         let Poll::Ready(answer) = request.poll_unpin(cx) else { return false };

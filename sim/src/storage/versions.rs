@@ -279,4 +279,13 @@ mod tests {
         }
         assert!(map.keys[&key(1)].writes.len() < 60);
     }
+
+    #[test]
+    fn a_chain_of_visible_writes_is_searched_each_time_it_has_doubled() {
+        let mut map = VersionedMap::default();
+        for version in 1..100 {
+            map.set(&key(1), key(2), version, 0);
+        }
+        assert_eq!(map.keys[&key(1)].prune_at, 16 * SHORT);
+    }
 }

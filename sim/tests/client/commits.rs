@@ -259,6 +259,18 @@ fn only_a_switch_of_the_cluster_is_retried_as_one() {
 }
 
 #[test]
+fn a_key_of_the_greatest_length_can_be_cleared() {
+    with(&[], |_, db| async move {
+        // Eight bytes more than a key that may be written: the prefix of a tenant.
+        for (length, conflicts) in [(10_008, 1), (10_009, 0)] {
+            let tx = db.create_transaction().expect("a transaction");
+            tx.clear(&vec![b'x'; length]);
+            assert_eq!(listed(&tx, WRITE_CONFLICTS).await.len(), conflicts, "{length} bytes");
+        }
+    });
+}
+
+#[test]
 fn after_the_commit_a_versionstamped_key_is_listed_where_it_landed() {
     with(&[], |_, db| async move {
         let tx = db.create_transaction().expect("a transaction");

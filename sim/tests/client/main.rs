@@ -5,6 +5,7 @@ mod history;
 mod mapped;
 mod native;
 mod reads;
+mod special;
 mod watches;
 
 use bytes::Bytes;

@@ -120,6 +120,25 @@ fn a_mapped_batch_ends_when_its_bytes_are_used_up() {
 }
 
 #[test]
+fn a_mapped_range_lies_within_the_keys_that_may_be_read() {
+    with(&[], |_, db| async move {
+        let outside = Err(Error::KEY_OUTSIDE_LEGAL_RANGE);
+        for (begin, end, rows) in [
+            (&b"a"[..], &b"\xff"[..], Ok(0)),
+            (b"\xff", b"\xff", Ok(0)),
+            (b"a", b"\xff\0", outside),
+            (b"\xff\0", b"a", outside),
+        ] {
+            let tx = db.create_transaction().expect("a transaction");
+            let range = RangeOption::new(begin, end);
+            let mapper = foundationdb_tuple::pack(&("record", "{K[0]}", "{...}"));
+            let found = tx.get_mapped_range(&range, &mapper, 1, Isolation::Serializable).await;
+            assert_eq!(found.map(|batch| batch.rows.len()), rows, "{range:?}");
+        }
+    });
+}
+
+#[test]
 fn a_mapped_read_is_in_the_history_and_conflicts_as_far_as_its_selectors_led() {
     use foundationdb_tuple::pack;
     with(&[], |world, db| async move {

@@ -164,7 +164,9 @@ fn keys_and_ranges_may_lead_to_either_end_of_all_keys() {
             (&[], at(b"a", 1), at(b"c", 9), 2, false, "bc", (b"a", b"c\0")),
             (&[], at(b"c", -5), at(b"d", 1), 0, false, "bc", (b"", b"d")),
             (&[], at(b"c", -5), at(b"d", 1), 1, true, "c", (b"c", b"d")),
+            (&[], at(b"c", -5), at(b"d", 1), 1, false, "b", (b"", b"c")),
             (&[], at(b"", -5), at(b"d", 1), 1, false, "b", (b"", b"b\0")),
+            (&[], at(b"", -5), at(b"d", 1), 1, true, "c", (b"", b"d")),
             (system, at(b"a", 1), at(b"c", 9), 0, false, "bcd", (b"a", b"\xff\xff")),
             (system, at(b"a", 1), at(b"\xff\xff", 1), 0, true, "dcb", (b"a", b"\xff\xff")),
         ] {

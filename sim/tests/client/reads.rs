@@ -93,6 +93,47 @@ fn a_transaction_that_is_called_without_end_is_stopped() {
 }
 
 /// The read version of a transaction that accepts a cached one.
+#[test]
+fn every_batch_of_a_range_is_charged_by_its_pages() {
+    with(&[], |_, db| async move {
+        let tx = db.create_transaction().expect("a transaction");
+        tx.set(b"a", &[b'v'; 5_000]);
+        tx.set(b"b", b"v");
+        tx.commit().await.expect("a calm commit");
+        let tx = db.create_transaction().expect("a transaction");
+        for cost in [2, 3] {
+            let range = match cost {
+                2 => RangeOption::new("a", "b"),
+                _ => RangeOption::new("b", "c"),
+            };
+            tx.get_range(&range, 1, Isolation::Snapshot).await.expect("a batch");
+            assert_eq!(tx.get_total_cost().await, Ok(cost * 4_096));
+        }
+    });
+}
+
+/// A location that is not cached is asked for again, which takes time.
+#[test]
+fn a_client_caches_as_many_locations_as_it_is_told() {
+    let config = ClusterConfig { shard_boundaries: vec!["m".into()], ..ClusterConfig::smallest() };
+    with_cluster(Seed(3), config, &[], |world, db| async move {
+        let mut durations = Vec::new();
+        for size in [100, 1] {
+            db.set_option(DatabaseOption::LocationCacheSize(size)).expect("an option");
+            let tx = db.create_transaction().expect("a transaction");
+            tx.get(b"a", Isolation::Snapshot).await.expect("nothing");
+            tx.get(b"z", Isolation::Snapshot).await.expect("nothing");
+            let before = world.clock.now();
+            for n in 0..10 {
+                tx.get(&[b'b', n], Isolation::Snapshot).await.expect("nothing");
+                tx.get(&[b'y', n], Isolation::Snapshot).await.expect("nothing");
+            }
+            durations.push(world.clock.now() - before);
+        }
+        assert!(durations[1] > durations[0] * 5 / 4, "{durations:?}");
+    });
+}
+
 async fn cached_version(db: &SimDatabase) -> i64 {
     let tx = db.create_transaction().expect("a transaction");
     tx.set_option(TransactionOption::UseGrvCache).expect("the option");

@@ -32,7 +32,7 @@ use crate::{
     value::Tuple,
 };
 use shaketable_layers::{
-    sometimes,
+    reachable, sometimes,
     tx::{ConflictRangeType, Isolation, Transaction},
 };
 
@@ -71,7 +71,9 @@ impl<T: Transaction> IndexAt<'_, T> {
         let (tx, maintainer) = (self.transaction()?, self.store.maintainer(self.index)?);
         let missing = self.ranges().missing(tx, range, usize::MAX, Isolation::Serializable).await?;
         let is_partly = missing.first().is_none_or(|(begin, end)| (&begin[..], &end[..]) != range);
-        sometimes!(is_partly, "record: a batch meets records that are in one of its indexes already");
+        if is_partly {
+            reachable!("record: a batch meets records that are in one of its indexes already");
+        }
         for record in records {
             let key = record.primary_key.pack();
             if missing.iter().any(|(begin, end)| *begin <= key && key < *end) {

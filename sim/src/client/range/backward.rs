@@ -125,9 +125,7 @@ impl RangeRead {
             read_end.offset += empty as i32;
             self.additional += empty;
         }
-        if read_begin.key > read_end.key {
-            read_begin.key = read_end.key.clone();
-        }
+        read_begin.key = read_begin.key.min(read_end.key.clone());
         let offset = read_end.offset;
         Ok(self.fetch(read_begin, read_end, offset))
     }

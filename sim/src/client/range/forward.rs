@@ -123,9 +123,7 @@ impl RangeRead {
             read_begin.offset -= empty as i32;
             self.additional += empty;
         }
-        if read_end.key < read_begin.key {
-            read_end.key = read_begin.key.clone();
-        }
+        read_end.key = read_end.key.max(read_begin.key.clone());
         let offset = 2 - read_begin.offset;
         Ok(self.fetch(read_begin, read_end, offset))
     }

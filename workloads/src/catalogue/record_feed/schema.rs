@@ -34,7 +34,7 @@ pub(super) const BY_TOPIC: &str = "by_topic";
 
 /// The changes of the meta-data that their version counts: records do not take several rows, they have versions, and
 /// the indexes.
-pub(super) const META_DATA_VERSION: u8 = 4;
+pub(super) const META_DATA_VERSION: i32 = 4;
 
 /// How many stores there are.
 pub(super) const STORES: usize = 2;
@@ -168,6 +168,6 @@ mod tests {
             assert_eq!(Content::of_stored(7, &content.stored(7)), Some(content.clone()));
             assert_eq!(Content::of_stored(8, &content.stored(7)), None);
         }
-        assert_eq!(i32::from(META_DATA_VERSION), meta_data().version());
+        assert_eq!(META_DATA_VERSION, meta_data().version());
     }
 }

@@ -29,7 +29,10 @@ pub use state::{History, State};
 
 use crate::{
     beside,
-    catalogue::shared::{check_ended, compare, session_keys, unexpected},
+    catalogue::{
+        record_shared::layout::part,
+        shared::{check_ended, compare, session_keys, unexpected},
+    },
 };
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
@@ -218,10 +221,10 @@ impl Workload for Queries {
         let model = Model { records: &[], schema: self.schema() };
         let records = (1..=self.ids).map(|id| {
             let primary_key = model.primary_key(&self.record(id, 0));
-            [space().pack(&(stored::RECORDS,)), primary_key.pack()].concat()
+            [space().pack(&(part::RECORDS,)), primary_key.pack()].concat()
         });
         let indexes = self.schema().meta_data.indexes();
-        let indexes = indexes.map(|index| space().pack(&(stored::INDEXES, index.subspace_key)));
+        let indexes = indexes.map(|index| space().pack(&(part::INDEXES, index.subspace_key)));
         session_keys(self.clients).chain(records.chain(indexes).map(Bytes::from)).collect()
     }
 

@@ -3,7 +3,7 @@
 use super::{Board, Schema, planted::Planted, ranked::key, stored::set};
 use crate::catalogue::{
     record_faulty::{Faulty, Update},
-    record_rows::{Col, tuple},
+    record_shared::columns::{Col, tuple},
 };
 use futures::future::{BoxFuture, FutureExt};
 use shaketable_layers::tx::{

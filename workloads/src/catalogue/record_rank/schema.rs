@@ -1,7 +1,7 @@
 //! The records of the workload as plain data, the boards on which they are ranked, and the meta-data of the layer.
 
 use super::ranked::Kept;
-use crate::catalogue::record_rows::Col;
+use crate::catalogue::record_shared::columns::Col;
 use foundationdb_tuple::Subspace;
 use parking_lot::Mutex;
 use prost::Message;

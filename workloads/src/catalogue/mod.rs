@@ -27,7 +27,6 @@ pub mod queue;
 pub mod record;
 pub mod record_build;
 pub mod record_evolve;
-mod record_faulty;
 pub mod record_feed;
 pub mod record_query;
 pub mod record_rank;

@@ -9,7 +9,7 @@
 //! end it has repaired all of them.
 
 mod client;
-pub(super) mod faulty;
+mod faulty;
 pub(super) mod judge;
 mod layout;
 mod model;

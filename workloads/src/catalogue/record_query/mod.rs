@@ -16,6 +16,7 @@ mod judge;
 pub mod model;
 mod operations;
 mod planted;
+pub mod records;
 pub mod schema;
 mod state;
 mod stored;
@@ -105,7 +106,7 @@ impl Queries {
 
     /// The record with this number that is drawn from another one.
     fn record(&self, id: i64, drawn: u64) -> Record {
-        generate::record(id, self.schema(), &mut Seed(drawn).stream("record"))
+        records::record(id, self.schema(), &mut Seed(drawn).stream("record"))
     }
 
     /// The versions of the first records, which queries compare with.

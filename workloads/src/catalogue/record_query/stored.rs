@@ -3,8 +3,9 @@
 //! The layout is that of the table in the layer's `store/keyspace.rs`.
 
 use super::{
-    Queries, State, beside, generate,
+    Queries, State, beside,
     model::{Fields, Model, Record, Slot},
+    records::is_default,
     schema::{FieldOf, Kind, PART, fields_of},
     space,
 };
@@ -135,7 +136,7 @@ impl Queries {
             fields.insert(name, slot);
         }
         // What has the default value of its type is not present without presence.
-        let absent = |slot: &Slot| matches!(slot, Slot::One(value) if generate::is_default(value));
+        let absent = |slot: &Slot| matches!(slot, Slot::One(value) if is_default(value));
         let present = self.schema().presence || !fields.values().any(absent);
         present.then_some(fields)
     }

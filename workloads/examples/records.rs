@@ -49,6 +49,7 @@ pub async fn flowers<D: Database>(db: D) -> Result<String, Error> {
     Ok(format!("{}\n{keys:?}", plan.explain()))
 }
 
+#[allow(clippy::print_stdout, reason = "a program that prints")]
 fn main() {
     let shown = shaketable::calm::simulate(flowers).expect("a calm cluster answers");
     println!("{shown}");

@@ -21,6 +21,7 @@ use shaketable_record::{
     value::Tuple,
 };
 use shaketable_sim::client::SimDatabase;
+use std::slice;
 
 const RECORDS: &str = r#"
     syntax = "proto2";
@@ -151,7 +152,7 @@ fn a_scrub_does_not_remove_an_entry_that_a_save_writes() {
             commit(store).await;
             let (scrubbing, saving) = (open(&stores, &db).await, open(&stores, &db).await);
             let scrubbed = scrubbing.scrub_index(NAME, Scrub::Dangling, true, Continuation::Start, 100).await;
-            assert_eq!(scrubbed.expect("scrubbed").found, [dangling.clone()]);
+            assert_eq!(scrubbed.expect("scrubbed").found, slice::from_ref(&dangling));
             save(&saving, 7, "another name", 1).await;
             match scrub_first {
                 true => {

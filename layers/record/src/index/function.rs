@@ -68,8 +68,8 @@ fn split(expression: &KeyExpression) -> (Vec<KeyExpression>, Vec<KeyExpression>)
 
 impl<T: Transaction> RecordStore<T> {
     /// Evaluates a function of a record, which need not be as it is stored. The rank is `None` if the index has no key
-    /// for the record, or does not have its score. Fails with [`Error::Query`] if no readable index has the function,
-    /// and with [`Error::IndexState`] if the record has several scores.
+    /// for the record, or does not have its score. Fails with [`Error::Query`] if no index has the function, and with
+    /// [`Error::IndexState`] if none of those that have it is readable, or if the record has several scores.
     pub async fn evaluate_record_function(
         &self,
         function: &RecordFunction,
@@ -81,9 +81,13 @@ impl<T: Transaction> RecordStore<T> {
                 && self.meta_data().is_index_of(index, &record.record_type.name)
                 && split(&index.expression) == split(expression)
         };
-        let index = self.readable_index(is_of)?.ok_or_else(|| {
-            Error::Query(format!("no readable index ranks {} by {expression}", record.record_type.name))
-        })?;
+        let Some(index) = self.readable_index(is_of)? else {
+            let unreadable = self.meta_data().indexes().find(|index| is_of(index)).ok_or_else(|| {
+                Error::Query(format!("no index ranks {} by {expression}", record.record_type.name))
+            })?;
+            let reason = format!("it is {}", self.index_state(&unreadable.name)?);
+            return Err(Error::IndexState { index: unreadable.name.clone(), reason });
+        };
         let at = IndexAt { store: self, index: &index };
         match &at.keys(record)?[..] {
             [] => Ok(None),

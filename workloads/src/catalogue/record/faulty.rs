@@ -1,57 +1,47 @@
-//! Maintainers of indexes with planted bugs: each wraps the right one, and misinforms it or leaves it out.
+//! Planted bugs of maintainers of indexes: the right one is misinformed or left out.
 
 use super::{custom, planted::Planted, schema::BACKWARDS};
+use crate::catalogue::record_shared::faulty::{Change, Fault, Right, plant};
 use foundationdb_tuple::Element;
-use futures::future::{BoxFuture, FutureExt, ready};
 use shaketable_layers::tx::{Isolation::Serializable, RangeOption, Transaction};
 use shaketable_record::{
-    cursor::{BoxCursor, Continuation, Spent, TupleRange},
     error::Error,
-    index::{IndexAt, IndexEntry, IndexMaintainer, IndexScan, IndexState, Registry, ValueIndex},
-    metadata::{Index, index_types},
+    index::{IndexAt, IndexMaintainer, IndexState, Registry, ValueIndex},
+    metadata::index_types,
     store::{Part, StoredRecord},
     value::Tuple,
 };
-use std::sync::Arc;
 
 /// The maintainers of a store, all of them with the planted bug.
 pub(super) fn registry<T: Transaction>(planted: Option<Planted>) -> Registry<T> {
-    let right = custom::registry();
-    let Some(planted) = planted else { return right };
-    let mut registry = right.clone();
-    let aggregates = [
-        index_types::COUNT,
-        index_types::COUNT_UPDATES,
-        index_types::SUM,
-        index_types::MIN_EVER,
-        index_types::MAX_EVER,
-    ];
-    for kind in
-        aggregates.into_iter().chain([index_types::VALUE, index_types::RANK, index_types::VERSION, BACKWARDS])
-    {
-        if let Some(right) = right.get(kind).cloned() {
-            registry.register(kind, Faulty { planted, right });
-        }
+    let mut registry = custom::registry();
+    if let Some(planted) = planted {
+        plant(&mut registry, &KINDS, planted);
     }
     registry
 }
 
-/// A maintainer with a planted bug.
-struct Faulty<T: Transaction> {
-    planted: Planted,
-    right: Arc<dyn IndexMaintainer<T>>,
-}
+/// The types of all indexes.
+const KINDS: [&str; 9] = [
+    index_types::COUNT,
+    index_types::COUNT_UPDATES,
+    index_types::SUM,
+    index_types::MIN_EVER,
+    index_types::MAX_EVER,
+    index_types::VALUE,
+    index_types::RANK,
+    index_types::VERSION,
+    BACKWARDS,
+];
 
-type Change<'a> = (Option<&'a StoredRecord>, Option<&'a StoredRecord>);
-
-impl<T: Transaction> Faulty<T> {
+impl Planted {
     /// The old and the new record as the bug sees them; `None` if it does not notice the change.
-    fn seen<'a>(&self, at: IndexAt<'_, T>, (old, new): Change<'a>) -> Option<Change<'a>> {
+    fn seen<'a, T: Transaction>(self, at: IndexAt<'_, T>, (old, new): Change<'a>) -> Option<Change<'a>> {
         let kind = &*at.index.kind;
         let is_incomplete = old.is_some_and(|old| old.version.as_ref().is_some_and(|v| !v.is_complete()));
         let is_building =
             || at.store.index_state(&at.index.name).is_ok_and(|state| state == IndexState::WriteOnly);
-        match self.planted {
+        match self {
             Planted::OldForgotten if kind == index_types::VALUE && new.is_some() => Some((None, new)),
             Planted::OtherTypeStays if is_other_type(old, new) => Some((None, new)),
             Planted::VersionTwice if kind == index_types::VERSION && new.is_some() && is_incomplete => {
@@ -68,37 +58,56 @@ impl<T: Transaction> Faulty<T> {
             _ => Some((old, new)),
         }
     }
+}
 
-    async fn checked<'a>(&'a self, at: IndexAt<'a, T>, (old, new): Change<'a>) -> Result<(), Error> {
+impl<T: Transaction> Fault<T> for Planted {
+    async fn check<'a>(
+        &'a self,
+        right: &'a Right<T>,
+        at: IndexAt<'a, T>,
+        (old, new): Change<'a>,
+    ) -> Result<(), Error> {
         let Some((old, new)) = self.seen(at, (old, new)) else { return Ok(()) };
-        match self.right.check(at, old, new).await {
-            Err(Error::EntryTooLarge { .. }) if self.planted == Planted::KeyUnchecked => Ok(()),
-            Ok(()) if self.planted == Planted::NullCompared && at.index.unique => {
-                compare_nulls(at, old, new).await
-            }
+        match right.check(at, old, new).await {
+            Err(Error::EntryTooLarge { .. }) if *self == Planted::KeyUnchecked => Ok(()),
+            Ok(()) if *self == Planted::NullCompared && at.index.unique => compare_nulls(at, old, new).await,
             checked => checked,
         }
     }
 
-    async fn updated<'a>(&'a self, at: IndexAt<'a, T>, change: Change<'a>) -> Result<(), Error> {
+    async fn update<'a>(
+        &'a self,
+        right: &'a Right<T>,
+        at: IndexAt<'a, T>,
+        change: Change<'a>,
+    ) -> Result<(), Error> {
         let Some((old, new)) = self.seen(at, change) else { return Ok(()) };
-        if self.planted == Planted::ClearedLast && new.is_some() && at.index.kind == index_types::VALUE {
-            self.right.update(at, None, new).await?;
-            return self.right.update(at, old, None).await;
+        if *self == Planted::ClearedLast && new.is_some() && at.index.kind == index_types::VALUE {
+            right.update(at, None, new).await?;
+            return right.update(at, old, None).await;
         }
-        if self.planted == Planted::ScoreKept
-            && old.is_some()
-            && new.is_some()
-            && at.index.kind == index_types::RANK
+        if *self == Planted::ScoreKept && old.is_some() && new.is_some() && at.index.kind == index_types::RANK
         {
             return ValueIndex.update(at, old, new).await;
         }
-        self.right.update(at, old, new).await?;
+        right.update(at, old, new).await?;
         match new {
-            Some(new) if self.planted == Planted::LastForMax && at.index.kind == index_types::MAX_EVER => {
+            Some(new) if *self == Planted::LastForMax && at.index.kind == index_types::MAX_EVER => {
                 set_last(at, new)
             }
             _ => Ok(()),
+        }
+    }
+
+    async fn delete_where<'a>(
+        &'a self,
+        right: &'a Right<T>,
+        at: IndexAt<'a, T>,
+        prefix: &'a Tuple,
+    ) -> Result<bool, Error> {
+        match *self == Planted::GroupsStay && at.index.kind != BACKWARDS && !right.has_values() {
+            true => Ok(true),
+            false => right.delete_where(at, prefix).await,
         }
     }
 }
@@ -138,59 +147,4 @@ fn set_last<T: Transaction>(at: IndexAt<'_, T>, new: &StoredRecord) -> Result<()
         }
     }
     Ok(())
-}
-
-impl<T: Transaction> IndexMaintainer<T> for Faulty<T> {
-    fn is_idempotent(&self, index: &Index) -> bool {
-        self.right.is_idempotent(index)
-    }
-
-    fn has_values(&self) -> bool {
-        self.right.has_values()
-    }
-
-    fn check<'a>(
-        &'a self,
-        at: IndexAt<'a, T>,
-        old: Option<&'a StoredRecord>,
-        new: Option<&'a StoredRecord>,
-    ) -> BoxFuture<'a, Result<(), Error>> {
-        self.checked(at, (old, new)).boxed()
-    }
-
-    fn update<'a>(
-        &'a self,
-        at: IndexAt<'a, T>,
-        old: Option<&'a StoredRecord>,
-        new: Option<&'a StoredRecord>,
-    ) -> BoxFuture<'a, Result<(), Error>> {
-        self.updated(at, (old, new)).boxed()
-    }
-
-    fn scan(
-        &self,
-        at: IndexAt<'_, T>,
-        scan: IndexScan,
-        range: TupleRange,
-        reverse: bool,
-        from: Continuation,
-        spent: &Spent,
-    ) -> Result<BoxCursor<IndexEntry>, Error> {
-        self.right.scan(at, scan, range, reverse, from, spent)
-    }
-
-    fn can_delete_where(&self, at: IndexAt<'_, T>, prefix: &Tuple) -> bool {
-        self.right.can_delete_where(at, prefix)
-    }
-
-    fn delete_where<'a>(
-        &'a self,
-        at: IndexAt<'a, T>,
-        prefix: &'a Tuple,
-    ) -> BoxFuture<'a, Result<bool, Error>> {
-        match self.planted == Planted::GroupsStay && at.index.kind != BACKWARDS && !self.right.has_values() {
-            true => ready(Ok(true)).boxed(),
-            false => self.right.delete_where(at, prefix),
-        }
-    }
 }

@@ -5,18 +5,8 @@ use super::{
     plain::Record,
     schema::{Schema, packed},
 };
+use crate::catalogue::record_shared::layout::{part, suffix};
 use foundationdb_tuple::{Element, Subspace, Versionstamp};
-use prost::Message;
-
-/// The parts of a store.
-pub(super) const HEADER: i64 = 0;
-pub(super) const RECORDS: i64 = 1;
-pub(super) const INDEXES: i64 = 2;
-pub(super) const SECONDARY: i64 = 3;
-pub(super) const STATES: i64 = 5;
-
-/// The number of a disabled index's state.
-pub(super) const DISABLED: i64 = 2;
 
 /// The bytes in each row of a split record.
 const PART: usize = 100_000;
@@ -27,35 +17,24 @@ pub(super) fn store() -> Subspace {
 }
 
 /// One part of the store.
-pub(super) fn part(number: i64) -> Subspace {
+pub(super) fn part_of(number: i64) -> Subspace {
     store().subspace(&(number,))
 }
 
 /// The entries of the index with this number.
 pub(super) fn index(number: i64) -> Subspace {
-    store().subspace(&(INDEXES, number))
+    store().subspace(&(part::INDEXES, number))
 }
 
 /// The ranked sets of the index with this number.
 pub(super) fn secondary(number: i64) -> Subspace {
-    store().subspace(&(SECONDARY, number))
-}
-
-/// The store's header.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Header {
-    #[prost(int32, optional, tag = "1")]
-    pub format: Option<i32>,
-    #[prost(int32, optional, tag = "2")]
-    pub meta_data: Option<i32>,
-    #[prost(int32, optional, tag = "3")]
-    pub user: Option<i32>,
+    store().subspace(&(part::SECONDARY, number))
 }
 
 /// The key of one of a record's rows, by its primary key.
 pub(super) fn row_key(primary_key: &[Element<'static>], last: i64) -> Vec<u8> {
     let key = [primary_key, &[Element::Int(last)]].concat();
-    [part(RECORDS).bytes(), &packed(&key)].concat()
+    [part_of(part::RECORDS).bytes(), &packed(&key)].concat()
 }
 
 /// The rows of a record.
@@ -64,11 +43,11 @@ pub(super) fn rows(schema: &Schema, record: &Record, version: Option<&[u8; 12]>)
     let key = |last| row_key(&primary_key, last);
     let stamp = version.map(|version| {
         let stamp = Element::Versionstamp(Versionstamp::from(*version));
-        (key(-1), packed(&[stamp]))
+        (key(suffix::VERSION), packed(&[stamp]))
     });
     let parts: Vec<_> = match bytes.len() > PART {
         true => (1..).zip(bytes.chunks(PART)).map(|(last, part)| (key(last), part.to_vec())).collect(),
-        false => vec![(key(0), bytes)],
+        false => vec![(key(suffix::WHOLE), bytes)],
     };
     stamp.into_iter().chain(parts).collect()
 }

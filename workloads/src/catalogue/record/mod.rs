@@ -32,7 +32,10 @@ pub use operations::{Answer, Check, End, Listed, Op, Paging, Span, Target, Told}
 pub use plain::{Body, Of, Part, Place, Record};
 pub use schema::{Mistake, Schema};
 
-use crate::{beside, catalogue::shared};
+use crate::{
+    beside,
+    catalogue::{record_shared::layout::part, shared},
+};
 use bytes::Bytes;
 use client::{Stores, perform, perform_all};
 use indexes::{Definition, definitions};
@@ -209,7 +212,7 @@ impl Specimen for Records {
     }
 
     fn keys(&self) -> Vec<Bytes> {
-        let parts = [layout::RECORDS, layout::INDEXES].map(|number| layout::part(number).into_bytes());
+        let parts = [part::RECORDS, part::INDEXES].map(|number| layout::part_of(number).into_bytes());
         let indexes = self.definitions().into_iter().map(|index| layout::index(index.number).into_bytes());
         parts.into_iter().chain(indexes).map(Bytes::from).collect()
     }

@@ -5,11 +5,12 @@ use super::{
     Ending, Records, client,
     client::{Stores, plain, save},
     indexes::definitions,
-    layout::{self, HEADER, Header, RECORDS, STATES},
+    layout,
     operations::{Answer, Check, End, Op},
     schema::{Mistake, tuple},
     together,
 };
+use crate::catalogue::record_shared::layout::{Header, below, header_key, part};
 use foundationdb_tuple::Element;
 use parking_lot::Mutex;
 use prost::Message;
@@ -79,16 +80,15 @@ impl Planted {
 
     /// The parts of the store that are read at snapshot.
     fn read_at_snapshot(self, config: &Records) -> Vec<Span> {
-        let all_of = |bytes: &[u8]| (bytes.to_vec(), [bytes, b"\xff"].concat());
         match self {
-            Planted::OldAtSnapshot => vec![all_of(layout::part(RECORDS).bytes())],
+            Planted::OldAtSnapshot => vec![below(layout::part_of(part::RECORDS).bytes())],
             Planted::HeaderAtSnapshot => {
-                [HEADER, STATES].map(|part| all_of(layout::part(part).bytes())).into()
+                [part::HEADER, part::STATES].map(|part| below(layout::part_of(part).bytes())).into()
             }
             Planted::UniqueAtSnapshot => {
                 let all = definitions(&config.schema);
                 let unique = all.iter().filter(|index| index.unique);
-                unique.map(|index| all_of(layout::index(index.number).bytes())).collect()
+                unique.map(|index| below(layout::index(index.number).bytes())).collect()
             }
             _ => Vec::new(),
         }
@@ -131,8 +131,8 @@ pub(super) async fn open_older<T: Transaction>(
     [first, _]: &Stores<T>,
     context: &RecordContext<T>,
 ) -> Result<RecordStore<T>, Error> {
-    let header = Header { format: Some(9), meta_data: Some(config.schema.version(false)), user: config.user };
-    context.transaction()?.set(layout::part(HEADER).bytes(), &header.encode_to_vec());
+    let header = Header { user: config.user, ..Header::of(config.schema.version(false)) };
+    context.transaction()?.set(&header_key(&layout::store()), &header.encode_to_vec());
     first.open(context).await
 }
 
@@ -154,7 +154,7 @@ pub(super) async fn perform<T: Transaction>(
         (Planted::GroupsRemain, Op::DeleteAll) => {
             let entries = config.definitions().into_iter().filter(|index| index.has_entries());
             let spaces = entries.map(|index| layout::index(index.number));
-            for space in spaces.chain([layout::part(RECORDS)]) {
+            for space in spaces.chain([layout::part_of(part::RECORDS)]) {
                 let (begin, end) = space.range();
                 context.clear_range(&begin, &end)?;
             }

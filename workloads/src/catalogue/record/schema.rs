@@ -4,6 +4,7 @@ use super::{
     indexes::{Definition, Kind, definitions},
     plain::{Place, Record},
 };
+use crate::catalogue::record_shared::meta_data::{self, set_primary_key};
 use foundationdb_tuple::{Element, pack};
 use parking_lot::Mutex;
 use prost_reflect::FileDescriptor;
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use shaketable_record::{
     expression::{KeyExpression, NullStandin, concat, field, literal},
     index::aggregate::CLEAR_WHEN_ZERO,
-    metadata::{Index, RecordMetaData, RecordMetaDataBuilder, compile, index_types},
+    metadata::{Index, RecordMetaData, RecordMetaDataBuilder, index_types},
     value::Tuple,
 };
 use std::{
@@ -111,17 +112,12 @@ impl Schema {
     }
 
     fn build(&self) -> [Arc<RecordMetaData>; 2] {
-        static FILE: LazyLock<FileDescriptor> =
-            LazyLock::new(|| compile(RECORDS).expect("the file of records is valid"));
-        let mut builder = RecordMetaData::builder();
-        builder.set_records(&FILE).expect("the records are valid");
+        static FILE: LazyLock<FileDescriptor> = LazyLock::new(|| meta_data::file(RECORDS));
+        let mut builder = meta_data::builder(&FILE);
         builder.set_split_long_records(self.splits).expect("a version");
         builder.set_store_record_versions(self.versions).expect("a version");
         builder.register_index_type(BACKWARDS);
-        for name in ["Item", "Note"] {
-            let primary_key = concat(self.primary_key_columns());
-            builder.record_type(name).expect("a type").set_primary_key(primary_key);
-        }
+        set_primary_key(&mut builder, &["Item", "Note"], concat(self.primary_key_columns()));
         let all = definitions(self);
         all.iter().filter(|index| !index.is_later).for_each(|index| self.add(&mut builder, index));
         let first = builder.build().expect("the meta-data is valid");

@@ -4,21 +4,24 @@
 use super::{
     Records,
     indexes::{Contribution, Kind},
-    layout::{self, DISABLED, HEADER, Header, INDEXES, RECORDS, SECONDARY, STATES},
+    layout,
     model::{Kept, Model, State, number},
     plain::Record,
     ranked::{self, Scores},
     schema::packed,
 };
-use crate::beside;
+use crate::{
+    beside,
+    catalogue::record_shared::{
+        layout::{FORMAT, Header, part, rows, state, suffix, text, version_of},
+        rows::compare,
+    },
+};
 use bytes::Bytes;
 use foundationdb_tuple::{Element, unpack};
 use prost::Message;
-use shaketable_layers::tx::{self, Isolation::Serializable, RangeOption, Transaction};
+use shaketable_layers::tx::{self, Transaction};
 use std::collections::BTreeMap;
-
-/// The format of stores that the layer writes.
-const FORMAT: i32 = 9;
 
 /// Rows below some subspace.
 pub(super) type Rows = BTreeMap<Vec<u8>, Bytes>;
@@ -41,20 +44,22 @@ impl Parts {
         let below = key.strip_prefix(layout::store().bytes())?;
         let elements: Vec<Element<'_>> = unpack(below).ok()?;
         match &elements[..] {
-            [Element::Int(HEADER)] => self.header = Some(value),
-            [Element::Int(RECORDS), primary_key @ .., Element::Int(last)] if !primary_key.is_empty() => {
+            [Element::Int(part::HEADER)] => self.header = Some(value),
+            [Element::Int(part::RECORDS), primary_key @ .., Element::Int(last)]
+                if !primary_key.is_empty() =>
+            {
                 let primary_key: Vec<_> = primary_key.iter().cloned().map(Element::into_owned).collect();
                 self.records.entry(packed(&primary_key)).or_default().insert(*last, value);
             }
-            [Element::Int(INDEXES), Element::Int(number), ..] => {
+            [Element::Int(part::INDEXES), Element::Int(number), ..] => {
                 let rest = key.strip_prefix(layout::index(*number).bytes())?;
                 self.indexes.entry(*number).or_default().insert(rest.to_vec(), value);
             }
-            [Element::Int(SECONDARY), Element::Int(number), ..] => {
+            [Element::Int(part::SECONDARY), Element::Int(number), ..] => {
                 let rest = key.strip_prefix(layout::secondary(*number).bytes())?;
                 self.secondary.entry(*number).or_default().insert(rest.to_vec(), value);
             }
-            [Element::Int(STATES), Element::String(name)] => {
+            [Element::Int(part::STATES), Element::String(name)] => {
                 self.states.insert(name.to_string(), value);
             }
             _ => return None,
@@ -70,11 +75,8 @@ impl Records {
         if let Err(why) = beside::check(tx, &beside).await? {
             return Ok(Err(why));
         }
-        let begin = layout::store().bytes().to_vec();
-        let end = [&begin[..], b"\xff"].concat();
-        let rows = tx.get_range_all(RangeOption::from((begin, end)), Serializable).await?;
         let mut parts = Parts::default();
-        for row in rows {
+        for row in rows(tx, &layout::store()).await? {
             if parts.take(&row.key, row.value).is_none() {
                 return Ok(Err(format!("the row {} is of no part of the store", text(&row.key))));
             }
@@ -94,7 +96,7 @@ impl Records {
         state.disabled = parts
             .states
             .into_iter()
-            .map(|(name, value)| match value == packed(&[Element::Int(DISABLED)]) {
+            .map(|(name, value)| match value == packed(&[Element::Int(state::DISABLED)]) {
                 true => Ok(name),
                 false => Err(format!("the index {name} has the state {}", text(&value))),
             })
@@ -132,15 +134,10 @@ impl Records {
 
     /// The record in these rows.
     fn kept(&self, primary_key: &[u8], rows: BTreeMap<i64, Bytes>) -> Result<Kept, String> {
-        let version = match rows.get(&-1).map(|value| unpack::<Vec<Element<'_>>>(value)) {
-            None => None,
-            Some(Ok(stamp)) => match &stamp[..] {
-                [Element::Versionstamp(stamp)] if stamp.is_complete() => Some(*stamp.as_bytes()),
-                _ => return Err("its version is not a complete versionstamp".into()),
-            },
-            Some(Err(_)) => return Err("its version cannot be read".into()),
-        };
-        let bytes: Vec<&[u8]> = rows.range(0..).map(|(_, value)| &value[..]).collect();
+        let version =
+            rows.get(&suffix::VERSION).map(|value| version_of(value).ok_or("its version cannot be read"));
+        let version = version.transpose()?;
+        let bytes: Vec<&[u8]> = rows.range(suffix::WHOLE..).map(|(_, value)| &value[..]).collect();
         let record = Record::of_stored(&bytes.concat()).ok_or("it is no record, or not only one")?;
         let found: Vec<_> =
             rows.keys().map(|last| layout::row_key(&self.schema.primary_key(&record), *last)).collect();
@@ -169,7 +166,7 @@ impl Records {
                     .values()
                     .flat_map(|kept| entries(kept).into_keys().map(|row| (row, Bytes::new())))
                     .collect();
-                projection(&rows, &expected).map_err(|why| format!("index {}: {why}", index.name))?;
+                compare(&rows, &expected).map_err(|why| format!("index {}: {why}", index.name))?;
                 continue;
             }
             let rows: BTreeMap<_, _> = rows.into_iter().map(|(group, row)| (group, row.to_vec())).collect();
@@ -223,21 +220,6 @@ impl Records {
     }
 }
 
-/// Compares the entries of an index with those that the records should have.
-fn projection(rows: &Rows, expected: &Rows) -> Result<(), String> {
-    for (row, value) in rows {
-        match expected.get(row) {
-            Some(expected) if expected == value => {}
-            Some(_) => return Err(format!("entry {} has the value {}", text(row), text(value))),
-            None => return Err(format!("entry {} belongs to no record", text(row))),
-        }
-    }
-    match expected.keys().find(|row| !rows.contains_key(*row)) {
-        Some(row) => Err(format!("entry {} is missing", text(row))),
-        None => Ok(()),
-    }
-}
-
 /// Compares the groups of an index of aggregates with what the records that are there now contribute. What records
 /// contributed that are gone is known to the model alone.
 fn groups(
@@ -278,9 +260,4 @@ fn groups(
         }
     }
     Ok(())
-}
-
-/// A key or a value, readable and truncated.
-fn text(bytes: &[u8]) -> String {
-    format!("\"{}\"", bytes[..bytes.len().min(80)].escape_ascii())
 }

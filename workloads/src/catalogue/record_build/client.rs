@@ -5,9 +5,12 @@ use super::{
     layout::{DAMAGED, damaged, damages, definitions, names, space, stores},
     operations::{Act, Mark, Op, Scrubbing},
     plain::Record,
-    rows::{Stored, part, state},
+    rows::Stored,
 };
-use crate::catalogue::shared::{ended, unexpected};
+use crate::catalogue::{
+    record_shared::layout::{part, state},
+    shared::{ended, unexpected},
+};
 use foundationdb_tuple::pack;
 use shaketable::{sessions, specimen::Recorded, workload::Outcome};
 use shaketable_layers::{

@@ -2,8 +2,9 @@
 
 use super::{
     plain::{Definition, Kept, Kind, primary_key},
-    rows::{Rows, Stored, part, state},
+    rows::{Rows, Stored},
 };
+use crate::catalogue::record_shared::layout::{part, state, text};
 use foundationdb_tuple::{Bytes as TupleBytes, Element, unpack};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,14 +65,14 @@ fn judge(definition: &Definition, stored: &Stored, tolerance: &Tolerance) -> Res
     let entries = rows(part::INDEXES);
     let is_wrong = |row: &&Vec<u8>| !may.contains(*row) && !tolerance.dangling.contains(*row);
     if let Some(row) = entries.keys().find(is_wrong) {
-        return Err(format!("the entry {} belongs to no record", show(row)));
+        return Err(format!("the entry {} belongs to no record", text(row)));
     }
     let is_missing = |row: &&Vec<u8>| !entries.contains_key(*row) && !tolerance.missing.contains(*row);
     if let Some(row) = must.iter().find(is_missing) {
-        return Err(format!("the entry {} is missing", show(row)));
+        return Err(format!("the entry {} is missing", text(row)));
     }
     if let Some(row) = entries.iter().find(|(_, value)| !value.is_empty()) {
-        return Err(format!("the entry {} has a value", show(row.0)));
+        return Err(format!("the entry {} has a value", text(row.0)));
     }
     violations(definition, state, entries, rows(part::VIOLATIONS))?;
     ranks(definition, entries, rows(part::SECONDARY))
@@ -85,10 +86,10 @@ fn ranges(rows: &Rows) -> Result<Vec<Range>, String> {
     let mut ranges: Vec<Range> = Vec::new();
     for (row, end) in rows {
         let (begin,): (TupleBytes<'_>,) =
-            unpack(row).map_err(|_| format!("the range {} cannot be read", show(row)))?;
+            unpack(row).map_err(|_| format!("the range {} cannot be read", text(row)))?;
         let after = ranges.last().map_or(&[][..], |(_, end)| end);
         if begin[..] < *after || end[..] <= begin[..] {
-            return Err(format!("the range {} overlaps, or is empty", show(row)));
+            return Err(format!("the range {} overlaps, or is empty", text(row)));
         }
         ranges.push((begin.to_vec(), end.to_vec()));
     }
@@ -102,7 +103,7 @@ fn aggregates(definition: &Definition, done: &[&Kept], rows: &Rows) -> Result<()
     }
     let number = |(group, value): (&Vec<u8>, &bytes::Bytes)| match value[..].try_into() {
         Ok(bytes) => Ok((group.clone(), i64::from_le_bytes(bytes))),
-        Err(_) => Err(format!("the aggregate of {} cannot be read", show(group))),
+        Err(_) => Err(format!("the aggregate of {} cannot be read", text(group))),
     };
     let mut found = rows.iter().map(number).collect::<Result<BTreeMap<_, _>, _>>()?;
     // A group keeps its row when its number becomes zero.
@@ -115,17 +116,17 @@ fn aggregates(definition: &Definition, done: &[&Kept], rows: &Rows) -> Result<()
 }
 
 fn groups(groups: &BTreeMap<Vec<u8>, i64>) -> String {
-    let group = |(group, number): (&Vec<u8>, &i64)| format!("{} {number}", show(group));
+    let group = |(group, number): (&Vec<u8>, &i64)| format!("{} {number}", text(group));
     groups.iter().map(group).collect::<Vec<_>>().join(", ")
 }
 
 /// The columns of an entry's key, and the record's number.
 fn split(entry: &[u8]) -> Result<(Vec<Element<'_>>, i64), String> {
     let mut key: Vec<Element<'_>> =
-        unpack(entry).map_err(|_| format!("the entry {} cannot be read", show(entry)))?;
+        unpack(entry).map_err(|_| format!("the entry {} cannot be read", text(entry)))?;
     match key.pop() {
         Some(Element::Int(id)) => Ok((key, id)),
-        _ => Err(format!("the entry {} has no primary key", show(entry))),
+        _ => Err(format!("the entry {} has no primary key", text(entry))),
     }
 }
 
@@ -144,7 +145,7 @@ fn violations(definition: &Definition, state: i64, entries: &Rows, rows: &Rows) 
         return Err(format!("it is unique and readable, and has {} records of equal keys", expected.len()));
     }
     if rows.keys().collect::<BTreeSet<_>>() != expected {
-        let (found, expected) = (rows.keys().map(|row| show(row)), expected.iter().map(|row| show(row)));
+        let (found, expected) = (rows.keys().map(|row| text(row)), expected.iter().map(|row| text(row)));
         let (found, expected): (Vec<_>, Vec<_>) = (found.collect(), expected.collect());
         return Err(format!("it has the violations {found:?}, should have {expected:?}"));
     }
@@ -170,7 +171,7 @@ fn ranks(definition: &Definition, entries: &Rows, rows: &Rows) -> Result<(), Str
     // By group and level, each score with its count.
     let mut levels: BTreeMap<(Vec<u8>, i64), BTreeMap<Vec<u8>, i64>> = BTreeMap::new();
     for (row, value) in rows {
-        let unreadable = || format!("the row {} of a ranked set cannot be read", show(row));
+        let unreadable = || format!("the row {} of a ranked set cannot be read", text(row));
         let mut group: Vec<Element<'_>> = unpack(row).map_err(|_| unreadable())?;
         let (Some(Element::Bytes(score)), Some(Element::Int(level))) = (group.pop(), group.pop()) else {
             return Err(unreadable());
@@ -196,15 +197,11 @@ fn ranks(definition: &Definition, entries: &Rows, rows: &Rows) -> Result<(), Str
             let sum: i64 =
                 below.range(score.clone()..).take_while(|(other, _)| until(other)).map(|(_, n)| n).sum();
             if sum != *count || !below.contains_key(score) {
-                return Err(format!("level {level} counts {count} from {}, there are {sum}", show(score)));
+                return Err(format!("level {level} counts {count} from {}, there are {sum}", text(score)));
             }
         }
     }
     Ok(())
-}
-
-fn show(bytes: &[u8]) -> String {
-    format!("\"{}\"", bytes[..bytes.len().min(80)].escape_ascii())
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! Where the workload stores what, the indexes, and how the store is opened.
 
 use super::plain::{self, Column, Definition, Kind, Record};
+use crate::catalogue::shared;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
-use shaketable_layers::tx::{self, Isolation::Serializable, RangeOption, Transaction};
+use shaketable_layers::tx::{self, Transaction};
 use shaketable_record::{
     index::Registry,
     metadata::RecordMetaData,
@@ -33,7 +34,7 @@ pub(super) fn damaged(row: &[u8]) -> Vec<u8> {
 
 /// The damaged rows, each with whether it was removed.
 pub(super) async fn damages<T: Transaction>(tx: &T) -> tx::Result<Vec<(Vec<u8>, bool)>> {
-    let rows = tx.get_range_all(RangeOption::from(damage().range()), Serializable).await?;
+    let rows = shared::rows(tx, &damage()).await?;
     let note = |row: &tx::KeyValue| {
         let (damaged,): (TupleBytes<'_>,) = damage().unpack(&row.key).ok()?;
         Some((damaged.to_vec(), row.value[..] == *b"removed"))

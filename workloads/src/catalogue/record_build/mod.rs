@@ -9,7 +9,7 @@
 //! end it has repaired all of them.
 
 mod client;
-pub(super) mod faulty;
+mod faulty;
 pub(super) mod judge;
 mod layout;
 mod model;
@@ -24,7 +24,10 @@ pub use model::Model;
 pub use operations::{Act, Answer, Mark, Op, Scrubbing};
 pub use plain::Record;
 
-use crate::catalogue::shared::{check_ended, compare, session_keys};
+use crate::catalogue::{
+    record_shared::layout::{FORMAT, part, state},
+    shared::{check_ended, compare, session_keys},
+};
 use bytes::Bytes;
 use client::{stated, told};
 use foundationdb_tuple::Subspace;
@@ -32,7 +35,7 @@ use judge::Tolerance;
 use layout::{DAMAGED, UNIQUE, damages, definitions, meta_data, names, space, stores};
 use planted::{BUGS, Planted};
 use proptest::strategy::BoxedStrategy;
-use rows::{States, Stored, part, state};
+use rows::{States, Stored};
 use serde::{Deserialize, Serialize};
 use shaketable::{
     sessions,
@@ -112,7 +115,7 @@ impl RecordBuild {
     /// Judges everything that is stored.
     fn judge(&self, stored: &Stored, tolerance: &Tolerance) -> Result<(), String> {
         let header = stored.header.clone().ok_or("the store has no header")?;
-        if (header.format, header.meta_data) != (Some(9), Some(meta_data()[1].version())) {
+        if (header.format, header.meta_data) != (Some(FORMAT), Some(meta_data()[1].version())) {
             return Err(format!("the header is {header:?}"));
         }
         let known = |number: &i64| definitions().iter().any(|definition| definition.number == *number);
@@ -127,7 +130,7 @@ impl RecordBuild {
 }
 
 /// An error of the layer where there must be none.
-fn fdb(error: &Error) -> tx::Error {
+pub(super) fn fdb(error: &Error) -> tx::Error {
     error.fdb().unwrap_or_else(|| panic!("the layer refuses: {error}"))
 }
 

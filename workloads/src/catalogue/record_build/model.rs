@@ -5,8 +5,9 @@ use super::{
     layout::{UNIQUE, definitions, names, space},
     operations::{Act, Mark, Op},
     plain::Record,
-    rows::{States, follow_states, state},
+    rows::{States, follow_states},
 };
+use crate::catalogue::record_shared::layout::state;
 use shaketable::workload::Step;
 use std::collections::{BTreeMap, BTreeSet};
 

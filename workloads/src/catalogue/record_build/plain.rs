@@ -1,6 +1,7 @@
 //! Records and indexes as plain data: what is stored for a record, and what an index should have for it, computed
 //! without the layer's expressions.
 
+use crate::catalogue::record_shared::meta_data;
 use foundationdb_tuple::{Element, Versionstamp, pack};
 use parking_lot::Mutex;
 use prost::Message;
@@ -8,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use shaketable_record::{
     expression::{KeyExpression, concat, field},
     index::rank::COUNT_DUPLICATES,
-    metadata::{self, RecordMetaData, RecordMetaDataBuilder, compile, index_types},
+    metadata::{self, RecordMetaDataBuilder, index_types},
     prost_reflect::FileDescriptor,
 };
 use std::collections::BTreeMap;
@@ -233,7 +234,7 @@ fn compiled(types: usize, fields: usize) -> FileDescriptor {
         "syntax = \"proto2\"; import \"record_metadata_options.proto\"; {messages}
         message RecordTypeUnion {{ {members} }}"
     );
-    compile(&text).expect("the file of records is valid")
+    meta_data::file(&text)
 }
 
 /// Meta-data of the first record types, with their first fields, and of these indexes.
@@ -242,8 +243,7 @@ pub(in crate::catalogue) fn meta_data(
     fields: usize,
     definitions: &[Definition],
 ) -> RecordMetaDataBuilder {
-    let mut builder = RecordMetaData::builder();
-    builder.set_records(&file(types, fields)).expect("the records are valid");
+    let mut builder = meta_data::builder(&file(types, fields));
     builder.set_store_record_versions(true).expect("a version");
     definitions.iter().for_each(|definition| definition.add(&mut builder));
     builder

@@ -5,8 +5,9 @@ use super::{
     client::{built, do_act, limited, stated, told, write},
     faulty::{self, Fault},
     layout::{UNIQUE, definitions, names, space, stores, stores_with},
-    rows::{Stored, part, state},
+    rows::Stored,
 };
+use crate::catalogue::record_shared::layout::{header_key, part, state};
 use foundationdb_tuple::pack;
 use shaketable::{
     specimen::Recorded,
@@ -58,7 +59,7 @@ pub async fn apply<D: Database>(
     let of = |part: i64| space().subspace(&(part,)).range();
     match (planted, op) {
         (Planted::StatesAtSnapshot, Op::Write(acts)) => {
-            let header = space().pack(&(part::HEADER,));
+            let header = header_key(&space());
             let spans = vec![(header.clone(), [&header[..], b"\x00"].concat()), of(part::STATES)];
             Some(weakly(session, spans, acts).await)
         }

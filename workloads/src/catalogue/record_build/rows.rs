@@ -1,41 +1,13 @@
 //! The rows of a record store, decoded without the layer: see the table in the layer's `store/keyspace.rs`.
 
 use super::plain::{Kept, Record};
+use crate::catalogue::record_shared::layout::{self, Header, part, state, suffix, version_of};
 use bytes::Bytes;
-use foundationdb_tuple::{Element, Subspace, Versionstamp, unpack};
+use foundationdb_tuple::{Element, Subspace, unpack};
 use prost::Message;
-use shaketable_layers::tx::{self, Isolation::Serializable, KeyValue, RangeOption, Transaction};
+use shaketable_layers::tx::{self, KeyValue, Transaction};
 use shaketable_sim::proto::Mutation;
 use std::collections::BTreeMap;
-
-/// The parts of a store.
-pub(in crate::catalogue) mod part {
-    pub const HEADER: i64 = 0;
-    pub const RECORDS: i64 = 1;
-    pub const INDEXES: i64 = 2;
-    pub const SECONDARY: i64 = 3;
-    pub const STATES: i64 = 5;
-    pub const RANGES: i64 = 6;
-    pub const VIOLATIONS: i64 = 7;
-    pub const BUILDS: i64 = 9;
-}
-
-/// The numbers of the states of indexes.
-pub(in crate::catalogue) mod state {
-    pub const READABLE: i64 = 0;
-    pub const WRITE_ONLY: i64 = 1;
-    pub const DISABLED: i64 = 2;
-    pub const PENDING: i64 = 3;
-}
-
-/// A store's header.
-#[derive(Clone, PartialEq, Message)]
-pub(in crate::catalogue) struct Header {
-    #[prost(int32, optional, tag = "1")]
-    pub format: Option<i32>,
-    #[prost(int32, optional, tag = "2")]
-    pub meta_data: Option<i32>,
-}
 
 /// Rows of an index in one part, by the rest of their keys.
 pub(in crate::catalogue) type Rows = BTreeMap<Vec<u8>, Bytes>;
@@ -57,10 +29,7 @@ pub(in crate::catalogue) struct Stored {
 impl Stored {
     /// Reads a store. The inner error describes a row that is not one of a store.
     pub async fn read<T: Transaction>(tx: &T, store: &Subspace) -> tx::Result<Result<Stored, String>> {
-        let begin = store.bytes().to_vec();
-        let end = [&begin[..], b"\xff"].concat();
-        let rows = tx.get_range_all(RangeOption::from((begin, end)), Serializable).await?;
-        Ok(Stored::of(store, rows))
+        Ok(Stored::of(store, layout::rows(tx, store).await?))
     }
 
     fn of(store: &Subspace, rows: Vec<KeyValue>) -> Result<Stored, String> {
@@ -90,13 +59,12 @@ impl Stored {
         let elements: Vec<Element<'_>> = store.unpack(key).ok()?;
         match elements[..] {
             [Element::Int(part::HEADER)] => self.header = Some(Header::decode(value).ok()?),
-            [Element::Int(part::RECORDS), Element::Int(id), Element::Int(0)] => {
+            [Element::Int(part::RECORDS), Element::Int(id), Element::Int(suffix::WHOLE)] => {
                 let record = Record::of_stored(&value).filter(|record| record.id == id)?;
                 self.records.insert(id, Kept { record, version: None });
             }
-            [Element::Int(part::RECORDS), Element::Int(id), Element::Int(-1)] => {
-                let (version,): (Versionstamp,) = unpack(&value).ok()?;
-                versions.insert(id, version.is_complete().then_some(*version.as_bytes())?);
+            [Element::Int(part::RECORDS), Element::Int(id), Element::Int(suffix::VERSION)] => {
+                versions.insert(id, version_of(&value)?);
             }
             [Element::Int(part::STATES), Element::String(ref name)] => {
                 let (state,): (i64,) = unpack(&value).ok()?;

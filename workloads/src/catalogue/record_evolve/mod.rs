@@ -20,11 +20,12 @@ pub use operations::{Act, Answer, Op, Told};
 
 use crate::catalogue::{
     record_build::{
-        initial,
+        fdb, initial,
         judge::{self, Tolerance},
-        rows::{Stored, part},
+        rows::Stored,
         save,
     },
+    record_shared::layout::{FORMAT, part},
     shared::{check_ended, compare, session_keys},
 };
 use bytes::Bytes;
@@ -41,7 +42,7 @@ use shaketable::{
 };
 use shaketable_layers::{
     once::{self, Fate, Session},
-    tx::{self, Database, Isolation::Serializable, RetryError, Transaction},
+    tx::{self, Database, Isolation::Serializable, Transaction},
 };
 use shaketable_record::{
     error::Error,
@@ -108,7 +109,7 @@ impl RecordEvolve {
     fn judge(&self, stored: &Stored, saved: Option<i32>) -> Result<(), String> {
         let (chain, place) = (self.chain(), |version| place_of(&self.chain(), version));
         let header = stored.header.clone().ok_or("the store has no header")?;
-        let opened = header.meta_data.and_then(place).filter(|_| header.format == Some(9));
+        let opened = header.meta_data.and_then(place).filter(|_| header.format == Some(FORMAT));
         let opened = opened.ok_or_else(|| format!("the header is {header:?}"))?;
         let saved = saved.and_then(place).ok_or("no meta-data is saved")?;
         if saved < opened {
@@ -131,11 +132,6 @@ impl RecordEvolve {
         let none = Tolerance::default();
         link.definitions.iter().try_for_each(|definition| judge::index(definition, stored, &none))
     }
-}
-
-/// An error of the layer where there must be none.
-fn fdb(error: &Error) -> tx::Error {
-    error.fdb().unwrap_or_else(|| panic!("the layer refuses: {error}"))
 }
 
 impl Workload for RecordEvolve {

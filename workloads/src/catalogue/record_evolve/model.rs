@@ -6,7 +6,7 @@ use super::{
     layout::{saved_key, saved_version, space, used_key, written},
     operations::{Act, Op, Told},
 };
-use crate::catalogue::record_build::rows::{Header, part};
+use crate::catalogue::record_shared::layout::{Header, header_key};
 use foundationdb_tuple::unpack;
 use prost::Message;
 use shaketable::workload::Step;
@@ -66,7 +66,7 @@ impl Model {
             }
             self.saved = saved;
         }
-        if let Some(value) = written(mutations, &space().pack(&(part::HEADER,))) {
+        if let Some(value) = written(mutations, &header_key(&space())) {
             let header = Header::decode(value).map_err(|_| "wrote a header that cannot be read")?;
             let opened = place(header.meta_data)?;
             if opened <= self.opened {

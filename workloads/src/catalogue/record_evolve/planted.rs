@@ -7,9 +7,9 @@ use super::{
     layout::{meta_data_space, space, used_key},
     operations::Told,
 };
-use crate::catalogue::record_build::{
-    plain,
-    rows::{Header, part},
+use crate::catalogue::{
+    record_build::plain,
+    record_shared::layout::{Header, header_key, part},
 };
 use foundationdb_tuple::pack;
 use prost::Message;
@@ -70,7 +70,7 @@ fn forgetful(planted: Planted, link: &Link, meta_data: &RecordMetaData) -> Recor
 
 /// The store's header.
 async fn read_header<T: Transaction>(tx: &T) -> Result<Option<Header>, Error> {
-    let stored = tx.get(&space().pack(&(part::HEADER,)), Serializable).await?;
+    let stored = tx.get(&header_key(&space()), Serializable).await?;
     Ok(stored.and_then(|value| Header::decode(value).ok()))
 }
 
@@ -84,7 +84,7 @@ pub async fn apply<D: Database>(
     let (db, number, chain) = (&client.session.database().clone(), client.number, workload.chain());
     let own = &workload.version(client.own.clone());
     let (links, meta_data_store) = (&chain[..], &client.meta_data_store.clone());
-    let header = space().pack(&(part::HEADER,));
+    let header = header_key(&space());
     match (planted, op) {
         (Planted::HeaderAtSnapshot, Op::Use(acts)) if !client.is_stale => {
             let end = [&header[..], b"\x00"].concat();
@@ -131,7 +131,7 @@ pub async fn apply<D: Database>(
             Some(told(own.place, used.await))
         }
         (Planted::HeaderRewritten, Op::Use(acts)) => {
-            let own_header = Header { format: Some(9), meta_data: Some(own.meta_data.version()) };
+            let own_header = Header::of(own.meta_data.version());
             let (key, value) = (&header, &own_header.encode_to_vec());
             let used = client.session.apply(|tx| async move {
                 tx.set(key, value);

@@ -25,7 +25,7 @@ pub use schema::{Content, Feed, Version};
 use crate::{
     beside,
     catalogue::{
-        record_rows::{INDEXES, record_key},
+        record_shared::layout::{part, record_key},
         shared::{self, session_keys},
     },
 };
@@ -129,7 +129,7 @@ impl Workload for Feeds {
         let of_store = |number| {
             let records = (0..self.records).step_by(3).map(move |id| record_key(&store(number), id));
             let entries = [1, 2].into_iter().flat_map(move |index| {
-                let space = store(number).subspace(&(INDEXES, index));
+                let space = store(number).subspace(&(part::INDEXES, index));
                 (0..8).step_by(3).map(move |n| space.pack(&(shared::stamp(n),)))
             });
             records.chain(entries)

@@ -7,9 +7,8 @@ use super::{
     operations::{Act, Answer, Op, Page, Told},
     schema::{Feed, STORES, Version, store},
 };
-use crate::catalogue::record_faulty::{Faulty, Update};
+use crate::catalogue::record_shared::faulty::{Change, Fault, Right, plant};
 use foundationdb_tuple::VersionstampOffset;
-use futures::future::{BoxFuture, FutureExt};
 use parking_lot::Mutex;
 use shaketable::{
     specimen::Recorded,
@@ -22,7 +21,7 @@ use shaketable_layers::tx::{
 use shaketable_record::{
     cursor::{Continuation, CursorExt, Endpoint, Spent},
     error::Error,
-    index::{IndexAt, IndexEntry, IndexMaintainer, IndexScan, Registry, version::VersionIndex},
+    index::{IndexAt, IndexEntry, IndexScan, Registry},
     metadata::index_types,
     store::{Part, RecordContext, RecordExistenceCheck, SaveVersion, StoredRecord},
     value::Tuple,
@@ -75,18 +74,19 @@ impl Planted {
 }
 
 /// Updates indexes by version with the bug.
+#[derive(Clone)]
 struct Wrong {
     planted: Planted,
     /// The rows of all attempts.
     rows: Arc<Mutex<Vec<Vec<u8>>>>,
 }
 
-impl Wrong {
-    async fn update<T: Transaction>(
-        &self,
-        at: IndexAt<'_, T>,
-        old: Option<&StoredRecord>,
-        new: Option<&StoredRecord>,
+impl<T: Transaction> Fault<T> for Wrong {
+    async fn update<'a>(
+        &'a self,
+        right: &'a Right<T>,
+        at: IndexAt<'a, T>,
+        (old, new): Change<'a>,
     ) -> Result<(), Error> {
         let is_own = old.and_then(|old| old.version.as_ref()).is_some_and(|version| !version.is_complete());
         let is_other = old.zip(new).is_some_and(|(old, new)| old.record_type.name != new.record_type.name);
@@ -98,7 +98,7 @@ impl Wrong {
             Planted::OtherTypeStays => is_other,
             _ => false,
         };
-        VersionIndex.update(at, old.filter(|_| !forgets), new).await?;
+        right.update(at, old.filter(|_| !forgets), new).await?;
         if self.planted == Planted::ReadsLast {
             let rows = RangeOption::from(at.space(Part::Indexes).range()).limit(1).reversed();
             at.transaction()?.get_range_all(rows, Serializable).await?;
@@ -126,17 +126,6 @@ fn incomplete<T: Transaction>(at: IndexAt<'_, T>, record: &StoredRecord) -> Resu
     Ok(at.keys(record)?.into_iter().filter_map(|key| row(key.tuple())).collect())
 }
 
-impl<T: Transaction> Update<T> for Wrong {
-    fn update<'a>(
-        &'a self,
-        at: IndexAt<'a, T>,
-        old: Option<&'a StoredRecord>,
-        new: Option<&'a StoredRecord>,
-    ) -> BoxFuture<'a, Result<(), Error>> {
-        Wrong::update(self, at, old, new).boxed()
-    }
-}
-
 /// Performs an operation that the bug changes; `None` for every other operation.
 pub(super) async fn apply<D: Database>(
     planted: Planted,
@@ -151,8 +140,7 @@ pub(super) async fn apply<D: Database>(
     let (kept, rows) = (&Mutex::new(Vec::new()), &Arc::default());
     let body = |tx: D::Transaction| async move {
         let mut registry = Registry::standard();
-        registry
-            .register(index_types::VERSION, Faulty(VersionIndex, Wrong { planted, rows: Arc::clone(rows) }));
+        plant(&mut registry, &[index_types::VERSION], Wrong { planted, rows: Arc::clone(rows) });
         let mut told = Vec::new();
         let context = RecordContext::within(tx.clone());
         match planted {

@@ -1,11 +1,12 @@
 //! The records of the workload as plain data, the feeds of which they are a part, and the meta-data of the layer.
 
+use crate::catalogue::record_shared::meta_data;
 use foundationdb_tuple::Subspace;
 use prost::Message;
 use serde::{Deserialize, Serialize};
 use shaketable_record::{
     expression::{KeyExpression, concat, field},
-    metadata::{Index, RecordMetaData, compile, index_types},
+    metadata::{Index, RecordMetaData, index_types},
 };
 use std::sync::{Arc, LazyLock};
 
@@ -34,7 +35,7 @@ pub(super) const BY_TOPIC: &str = "by_topic";
 
 /// The changes of the meta-data that their version counts: records do not take several rows, they have versions, and
 /// the indexes.
-pub(super) const META_DATA_VERSION: u8 = 4;
+pub(super) const META_DATA_VERSION: i32 = 4;
 
 /// How many stores there are.
 pub(super) const STORES: usize = 2;
@@ -140,15 +141,10 @@ pub(super) fn meta_data() -> Arc<RecordMetaData> {
 }
 
 fn build() -> RecordMetaData {
-    let mut builder = RecordMetaData::builder();
-    builder
-        .set_records(&compile(RECORDS).expect("the file of records is valid"))
-        .expect("the records are valid");
+    let mut builder = meta_data::builder(&meta_data::file(RECORDS));
     builder.set_split_long_records(false).expect("a version");
     builder.set_store_record_versions(true).expect("a version");
-    for kind in [POST, NOTE] {
-        builder.record_type(kind).expect("a type").set_primary_key(field("id"));
-    }
+    meta_data::set_primary_key(&mut builder, &[POST, NOTE], field("id"));
     let all = Index::new(ALL, KeyExpression::Version).kind(index_types::VERSION);
     builder.add_index(None, all).expect("the index is valid");
     let by_topic = concat([KeyExpression::from(field("topic")), KeyExpression::Version]);
@@ -168,6 +164,6 @@ mod tests {
             assert_eq!(Content::of_stored(7, &content.stored(7)), Some(content.clone()));
             assert_eq!(Content::of_stored(8, &content.stored(7)), None);
         }
-        assert_eq!(i32::from(META_DATA_VERSION), meta_data().version());
+        assert_eq!(META_DATA_VERSION, meta_data().version());
     }
 }

@@ -1,104 +1,20 @@
-//! Random records, conditions and queries. The values are few, so that conditions hold for some records.
+//! Random conditions and queries. The values are few, so that conditions hold for some records.
 
 use super::{
-    model::{Fields, Record, Slot},
-    schema::{COMMON, FieldOf, ITEM, KeyedBy, Kind, PART, Schema, fields_of},
+    records::value,
+    schema::{COMMON, FieldOf, ITEM, Kind, PART},
 };
 use shaketable_record::{
     expression::{FanType, KeyExpression, concat, field, function},
     metadata::RecordMetaData,
     query::{Comparison, EmptyList, Operand, Query, QueryComponent, RecordQuery},
-    value::{IntoValue, Value},
+    value::IntoValue,
     version::RecordVersion,
 };
 use shaketable_sim::seed::Stream;
 
-const TEXTS: [&str; 7] = ["", "a", "A", "ab", "aB", "b", "ba"];
-const BYTES: [&[u8]; 6] = [&[], &[0], &[1], &[1, 255], &[255], &[255, 255]];
 /// Fields that have an index of their own.
 const ALONE: [&str; 7] = ["num", "big", "name", "score", "ratio", "tags", "nums"];
-const INTS: [i64; 7] = [-300, -1, 0, 1, 2, 3, 255];
-
-/// A value of a field of this type.
-pub fn value(kind: Kind, rng: &mut Stream) -> Value {
-    match kind {
-        Kind::Int => (*rng.pick(&INTS)).into_value(),
-        Kind::Enum => (rng.below(3) as i64).into_value(),
-        Kind::Bool => rng.chance(0.5).into_value(),
-        Kind::Text => (*rng.pick(&TEXTS)).into_value(),
-        Kind::Bytes => (*rng.pick(&BYTES)).into_value(),
-        Kind::Double => (*rng.pick(&[-1.5, 0.0, 0.5, 2.0])).into_value(),
-        Kind::Float => (*rng.pick(&[-1.5f32, 0.0, 0.5, 2.0])).into_value(),
-        Kind::Part => panic!("a message is no value"),
-    }
-}
-
-/// Whether a value is the default of its type.
-pub(super) fn is_default(value: &Value) -> bool {
-    let defaults: [Value; 6] = [
-        0.into_value(),
-        "".into_value(),
-        false.into_value(),
-        (&[] as &[u8]).into_value(),
-        0.0.into_value(),
-        0.0f32.into_value(),
-    ];
-    defaults.contains(value)
-}
-
-fn fields(of: &[FieldOf], presence: bool, rng: &mut Stream) -> Fields {
-    let mut fields = Fields::new();
-    for FieldOf { name, kind, repeated } in of {
-        if rng.chance(0.25) {
-            continue;
-        }
-        let count = rng.below(4);
-        let slot = match (kind, repeated) {
-            (Kind::Part, false) => Slot::Part(self::fields(PART, presence, rng)),
-            (Kind::Part, true) => {
-                Slot::Parts((0..count).map(|_| self::fields(PART, presence, rng)).collect())
-            }
-            (kind, true) => Slot::Many((0..count).map(|_| value(*kind, rng)).collect()),
-            (kind, false) => match value(*kind, rng) {
-                value if !presence && is_default(&value) => continue,
-                value => Slot::One(value),
-            },
-        };
-        // A list without elements is not present.
-        let is_empty = match &slot {
-            Slot::Many(values) => values.is_empty(),
-            Slot::Parts(parts) => parts.is_empty(),
-            Slot::One(_) | Slot::Part(_) => false,
-        };
-        if !is_empty {
-            fields.insert(name, slot);
-        }
-    }
-    fields
-}
-
-/// A record with this number. What its primary key has follows from the number: a number names a record.
-pub fn record(id: i64, schema: &Schema, rng: &mut Stream) -> Record {
-    let presence = schema.presence;
-    let is_item = match schema.keyed_by {
-        KeyedBy::Type => id % 4 != 0,
-        _ => rng.chance(0.75),
-    };
-    let record_type = if is_item { "Item" } else { "Other" };
-    let mut fields = fields(fields_of(record_type), presence, rng);
-    if let KeyedBy::Field(name) = schema.keyed_by {
-        let number = id.unsigned_abs() as usize % (TEXTS.len() + 1);
-        let value = match name {
-            "name" => TEXTS.get(number).map(|text| text.into_value()),
-            _ => INTS.get(number).map(|number| number.into_value()),
-        };
-        match value.filter(|value| presence || !is_default(value)) {
-            Some(value) => fields.insert(name, Slot::One(value)),
-            None => fields.remove(name),
-        };
-    }
-    Record { id, record_type, fields, version: None }
-}
 
 /// What queries are made of.
 #[derive(Clone, Copy, Debug)]

@@ -16,6 +16,7 @@ mod judge;
 pub mod model;
 mod operations;
 mod planted;
+pub mod records;
 pub mod schema;
 mod state;
 mod stored;
@@ -29,7 +30,10 @@ pub use state::{History, State};
 
 use crate::{
     beside,
-    catalogue::shared::{check_ended, compare, session_keys, unexpected},
+    catalogue::{
+        record_shared::layout::part,
+        shared::{check_ended, compare, session_keys, unexpected},
+    },
 };
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
@@ -102,7 +106,7 @@ impl Queries {
 
     /// The record with this number that is drawn from another one.
     fn record(&self, id: i64, drawn: u64) -> Record {
-        generate::record(id, self.schema(), &mut Seed(drawn).stream("record"))
+        records::record(id, self.schema(), &mut Seed(drawn).stream("record"))
     }
 
     /// The versions of the first records, which queries compare with.
@@ -218,10 +222,10 @@ impl Workload for Queries {
         let model = Model { records: &[], schema: self.schema() };
         let records = (1..=self.ids).map(|id| {
             let primary_key = model.primary_key(&self.record(id, 0));
-            [space().pack(&(stored::RECORDS,)), primary_key.pack()].concat()
+            [space().pack(&(part::RECORDS,)), primary_key.pack()].concat()
         });
         let indexes = self.schema().meta_data.indexes();
-        let indexes = indexes.map(|index| space().pack(&(stored::INDEXES, index.subspace_key)));
+        let indexes = indexes.map(|index| space().pack(&(part::INDEXES, index.subspace_key)));
         session_keys(self.clients).chain(records.chain(indexes).map(Bytes::from)).collect()
     }
 

@@ -1,10 +1,11 @@
 //! The schemas of random queries: the same fields, with and without presence, under three kinds of primary keys; and every
 //! kind of index over them.
 
+use crate::catalogue::record_shared::meta_data;
 use foundationdb_tuple::Element;
 use shaketable_record::{
     expression::{KeyExpression, concat, field, function},
-    metadata::{Index, RecordMetaData, compile, index_types},
+    metadata::{Index, RecordMetaData, index_types},
     value::Value,
 };
 use std::sync::{Arc, LazyLock};
@@ -162,12 +163,9 @@ fn schema(syntax: &str, keyed_by: KeyedBy) -> Schema {
         message RecordTypeUnion {{ optional Item _Item = 1; optional Other _Other = 2; }}
         "#
     );
-    let mut builder = RecordMetaData::builder();
-    builder.set_records(&compile(&text).expect("the schema")).expect("the records");
+    let mut builder = meta_data::builder(&meta_data::file(&text));
     builder.set_store_record_versions(true).expect("versions");
-    for name in ["Item", "Other"] {
-        builder.record_type(name).expect("a type").set_primary_key(primary_key(keyed_by));
-    }
+    meta_data::set_primary_key(&mut builder, &["Item", "Other"], primary_key(keyed_by));
     for (types, index) in indexes() {
         let added = match types {
             Some(types) => builder.add_multi_type_index(types.iter().copied(), index),

@@ -3,14 +3,19 @@
 //! The layout is that of the table in the layer's `store/keyspace.rs`.
 
 use super::{
-    Queries, State, beside, generate,
+    Queries, State, beside,
     model::{Fields, Model, Record, Slot},
+    records::is_default,
     schema::{FieldOf, Kind, PART, fields_of},
     space,
 };
+use crate::catalogue::{
+    record_shared::layout::{part, state, suffix},
+    shared,
+};
 use foundationdb_tuple::{Element, Subspace};
 use prost_reflect::{DynamicMessage, ReflectMessage, Value as ProtoValue};
-use shaketable_layers::tx::{self, Isolation::Serializable, KeyValue, RangeOption, Transaction};
+use shaketable_layers::tx::{self, KeyValue, Transaction};
 use shaketable_record::{
     index::IndexState,
     value::{IntoValue, Tuple, Value},
@@ -18,17 +23,13 @@ use shaketable_record::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) const RECORDS: i64 = 1;
-pub(super) const INDEXES: i64 = 2;
-const STATES: i64 = 5;
-
 impl Queries {
     /// Reads everything that is stored. The inner error describes a broken invariant.
     pub(super) async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<State, String>> {
         if let Err(why) = beside::check(tx, &Queries::beside()).await? {
             return Ok(Err(why));
         }
-        let rows = tx.get_range_all(RangeOption::from(space().range()), Serializable).await?;
+        let rows = shared::rows(tx, &space()).await?;
         Ok(self.decoded(&rows))
     }
 
@@ -40,10 +41,12 @@ impl Queries {
                 .map(|row| (&row.key[..], &row.value[..]))
         };
         let state = State {
-            records: self.records(below(RECORDS))?,
-            states: below(STATES).map(|(key, value)| state(key, value)).collect::<Result<_, String>>()?,
+            records: self.records(below(part::RECORDS))?,
+            states: below(part::STATES)
+                .map(|(key, value)| state_of(key, value))
+                .collect::<Result<_, String>>()?,
         };
-        let stored: BTreeSet<&[u8]> = below(INDEXES).map(|(key, _)| key).collect();
+        let stored: BTreeSet<&[u8]> = below(part::INDEXES).map(|(key, _)| key).collect();
         self.entries(&state, &stored).map(|()| state)
     }
 
@@ -52,7 +55,7 @@ impl Queries {
         let schema = self.schema();
         let model = Model { records: &state.records, schema };
         for index in schema.meta_data.indexes() {
-            let space = space().subspace(&(INDEXES, index.subspace_key));
+            let space = space().subspace(&(part::INDEXES, index.subspace_key));
             let own: BTreeSet<&[u8]> = stored.iter().copied().filter(|key| space.is_start_of(key)).collect();
             let mut expected = BTreeSet::new();
             for record in &state.records {
@@ -80,7 +83,7 @@ impl Queries {
 
     fn records<'a>(&self, rows: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Result<Vec<Record>, String> {
         let mut parts: BTreeMap<i64, (Option<&[u8]>, Option<RecordVersion>)> = BTreeMap::new();
-        let below = space().subspace(&(RECORDS,));
+        let below = space().subspace(&(part::RECORDS,));
         for (key, value) in rows {
             let unknown = || format!("\"{}\" is no row of a record", key.escape_ascii());
             let columns = Tuple::unpack(&key[below.bytes().len()..]).ok_or_else(unknown)?;
@@ -89,8 +92,10 @@ impl Queries {
             };
             let part = parts.entry(*id).or_default();
             match (suffix, Tuple::unpack(value).as_ref().map(Tuple::elements)) {
-                (0, _) => part.0 = Some(value),
-                (-1, Some([Element::Versionstamp(version)])) => part.1 = Some(version.clone().into()),
+                (&suffix::WHOLE, _) => part.0 = Some(value),
+                (&suffix::VERSION, Some([Element::Versionstamp(version)])) => {
+                    part.1 = Some(version.clone().into())
+                }
                 _ => return Err(unknown()),
             }
         }
@@ -131,7 +136,7 @@ impl Queries {
             fields.insert(name, slot);
         }
         // What has the default value of its type is not present without presence.
-        let absent = |slot: &Slot| matches!(slot, Slot::One(value) if generate::is_default(value));
+        let absent = |slot: &Slot| matches!(slot, Slot::One(value) if is_default(value));
         let present = self.schema().presence || !fields.values().any(absent);
         present.then_some(fields)
     }
@@ -142,11 +147,11 @@ fn key_of(space: &Subspace, key: &Tuple) -> Vec<u8> {
 }
 
 /// The state of an index: its name, and which one it is.
-fn state(key: &[u8], value: &[u8]) -> Result<(String, IndexState), String> {
-    let name: Result<(String,), _> = space().subspace(&(STATES,)).unpack(key);
+fn state_of(key: &[u8], value: &[u8]) -> Result<(String, IndexState), String> {
+    let name: Result<(String,), _> = space().subspace(&(part::STATES,)).unpack(key);
     let state = match Tuple::unpack(value).as_ref().map(Tuple::elements) {
-        Some([Element::Int(1)]) => Some(IndexState::WriteOnly),
-        Some([Element::Int(2)]) => Some(IndexState::Disabled),
+        Some([Element::Int(state::WRITE_ONLY)]) => Some(IndexState::WriteOnly),
+        Some([Element::Int(state::DISABLED)]) => Some(IndexState::Disabled),
         _ => None,
     };
     match (name, state) {

@@ -2,7 +2,7 @@
 
 use super::{Answer, Board, Op, Player, Ranks, schema::PLAYER};
 use crate::catalogue::{
-    record_rows::{Col, tuple},
+    record_shared::columns::{Col, tuple},
     shared::isolation,
 };
 use shaketable_layers::tx::Transaction;

@@ -1,18 +1,17 @@
 //! A maintainer of indexes of ranks that is wrong.
 
 use super::{Board, Schema, planted::Planted, ranked::key, stored::set};
-use crate::catalogue::{
-    record_faulty::{Faulty, Update},
-    record_rows::{Col, tuple},
+use crate::catalogue::record_shared::{
+    columns::{Col, tuple},
+    faulty::{Change, Fault, Right, plant},
 };
-use futures::future::{BoxFuture, FutureExt};
 use shaketable_layers::tx::{
     Isolation::{self, Serializable, Snapshot},
     MutationType, RangeOption, Transaction,
 };
 use shaketable_record::{
     error::Error,
-    index::{IndexAt, IndexMaintainer, Registry, ValueIndex, rank::RankIndex, ranked_set::RankedSet},
+    index::{IndexAt, IndexMaintainer, Registry, ValueIndex, ranked_set::RankedSet},
     metadata::index_types,
     store::StoredRecord,
     value::Tuple,
@@ -36,11 +35,12 @@ pub(super) fn register<T: Transaction>(planted: Planted, schema: Schema, registr
             | SpanAtSnapshot
     );
     if is_in_maintainer {
-        registry.register(index_types::RANK, Faulty(RankIndex, Wrong { planted, schema }));
+        plant(registry, &[index_types::RANK], Wrong { planted, schema });
     }
 }
 
 /// Updates indexes of ranks with the bug.
+#[derive(Clone, Copy)]
 struct Wrong {
     planted: Planted,
     schema: Schema,
@@ -65,21 +65,23 @@ impl Wrong {
     fn set(&self, board: Board, group: &[Col]) -> RankedSet {
         RankedSet::new(set(board, group), self.schema.of(board).config())
     }
+}
 
-    async fn update<T: Transaction>(
-        &self,
-        at: IndexAt<'_, T>,
-        old: Option<&StoredRecord>,
-        new: Option<&StoredRecord>,
+impl<T: Transaction> Fault<T> for Wrong {
+    async fn update<'a>(
+        &'a self,
+        right: &'a Right<T>,
+        at: IndexAt<'a, T>,
+        (old, new): Change<'a>,
     ) -> Result<(), Error> {
-        let Some(board) = Board::named(&at.index.name) else { return RankIndex.update(at, old, new).await };
+        let Some(board) = Board::named(&at.index.name) else { return right.update(at, old, new).await };
         let (tx, kept) = (at.transaction()?, self.schema.of(board));
         let (before, after) = (Wrong::keys(at, old)?, Wrong::keys(at, new)?);
         match self.planted {
-            Planted::OldForgotten => return RankIndex.update(at, None, new).await,
+            Planted::OldForgotten => return right.update(at, None, new).await,
             Planted::DeleteForgotten if new.is_none() => return ValueIndex.update(at, old, new).await,
             Planted::CountedTwice => {
-                RankIndex.update(at, old, new).await?;
+                right.update(at, old, new).await?;
                 for (group, score) in before.intersection(&after) {
                     self.set(board, group).add(tx, score).await?;
                 }
@@ -93,7 +95,7 @@ impl Wrong {
                         rows.extend(count(tx, &row).await?.map(|count| (group, level, row, count)));
                     }
                 }
-                RankIndex.update(at, old, new).await?;
+                right.update(at, old, new).await?;
                 for (group, level, row, own) in rows {
                     // Another record may have the same score.
                     if count(tx, &row).await?.is_none() {
@@ -118,7 +120,7 @@ impl Wrong {
                         kept_rows.push((row, value));
                     }
                 }
-                RankIndex.update(at, old, new).await?;
+                right.update(at, old, new).await?;
                 for (row, value) in kept_rows {
                     let now = tx.get(&row, Snapshot).await?;
                     if let (Some(now), true) = (&now, value.is_some() && now != value) {
@@ -169,15 +171,4 @@ async fn has_entries<T: Transaction>(
     let score = Tuple::unpack(score).unwrap_or_default();
     let rows = RangeOption::from(at.rows_of(&tuple(group).followed_by(&score))).limit(1);
     Ok(!at.transaction()?.get_range_all(rows, isolation).await?.is_empty())
-}
-
-impl<T: Transaction> Update<T> for Wrong {
-    fn update<'a>(
-        &'a self,
-        at: IndexAt<'a, T>,
-        old: Option<&'a StoredRecord>,
-        new: Option<&'a StoredRecord>,
-    ) -> BoxFuture<'a, Result<(), Error>> {
-        Wrong::update(self, at, old, new).boxed()
-    }
 }

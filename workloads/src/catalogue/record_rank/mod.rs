@@ -24,7 +24,10 @@ pub use operations::{Answer, Op};
 pub use ranked::Kept;
 pub use schema::{Board, Player, Schema};
 
-use crate::{beside, catalogue::record_rows};
+use crate::{
+    beside,
+    catalogue::record_shared::layout::{part, record_key},
+};
 use bytes::Bytes;
 use planted::{BUGS, Planted};
 use proptest::prelude::*;
@@ -138,10 +141,10 @@ impl Specimen for Ranks {
     }
 
     fn keys(&self) -> Vec<Bytes> {
-        let records = (0..self.players).map(|id| record_rows::record_key(&store(), id));
+        let records = (0..self.players).map(|id| record_key(&store(), id));
         let indexes = Board::ALL.into_iter().flat_map(|board| {
-            let part = |part: i64| store().pack(&(part, board.number()));
-            [part(record_rows::INDEXES), part(record_rows::SECONDARY)]
+            let rows = |part: i64| store().pack(&(part, board.number()));
+            [rows(part::INDEXES), rows(part::SECONDARY)]
         });
         records.chain(indexes).map(Bytes::from).collect()
     }

@@ -1,7 +1,7 @@
 //! The sequential model: all records, whose scores are sorted for each lookup.
 
 use super::{Answer, Board, Op, Player, Ranks};
-use crate::catalogue::record_rows::{Col, tuple};
+use crate::catalogue::record_shared::columns::{Col, tuple};
 use shaketable::{models::timeline::Timeline, specimen::At};
 use shaketable_record::error::Error;
 use std::{

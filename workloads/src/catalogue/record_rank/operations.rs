@@ -1,7 +1,7 @@
 //! The calls of the workload and their answers as plain data, and how they are drawn.
 
 use super::{Board, Player, Ranks};
-use crate::catalogue::record_rows::Col;
+use crate::catalogue::record_shared::columns::Col;
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use shaketable::strategies;

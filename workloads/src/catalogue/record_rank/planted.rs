@@ -4,7 +4,7 @@ use super::{
     Answer, Board, Op, Ranks, Schema,
     client::{self, columns, of_ranks, right},
 };
-use crate::catalogue::record_rows::{Col, tuple};
+use crate::catalogue::record_shared::columns::{Col, tuple};
 use shaketable::{
     specimen::{self, KEPT_VERSION, Recorded, UNRECORDED, UNWRITTEN},
     workload::Outcome,

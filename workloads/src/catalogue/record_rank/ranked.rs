@@ -1,6 +1,9 @@
 //! The rows of a ranked set, computed from its elements: which elements have a row at which level, and the counts there.
 
-use crate::catalogue::record_rows::{Col, Rows, packed};
+use crate::catalogue::record_shared::{
+    columns::{Col, packed},
+    rows::Rows,
+};
 use foundationdb_tuple::{Bytes, Subspace};
 use serde::{Deserialize, Serialize};
 use shaketable_record::index::ranked_set::{Config, Hash};

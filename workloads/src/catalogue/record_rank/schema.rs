@@ -1,7 +1,10 @@
 //! The records of the workload as plain data, the boards on which they are ranked, and the meta-data of the layer.
 
 use super::ranked::Kept;
-use crate::catalogue::record_rows::Col;
+use crate::catalogue::record_shared::{
+    columns::Col,
+    meta_data::{self, set_primary_key},
+};
 use foundationdb_tuple::Subspace;
 use parking_lot::Mutex;
 use prost::Message;
@@ -9,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use shaketable_record::{
     expression::{KeyExpression, concat, field},
     index::rank::{COUNT_DUPLICATES, HASH, LEVELS},
-    metadata::{Index, RecordMetaData, compile, index_types},
+    metadata::{Index, RecordMetaData, index_types},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -153,12 +156,10 @@ impl Schema {
     }
 
     fn build(&self) -> RecordMetaData {
-        static FILE: LazyLock<prost_reflect::FileDescriptor> =
-            LazyLock::new(|| compile(RECORDS).expect("the file of records is valid"));
-        let mut builder = RecordMetaData::builder();
-        builder.set_records(&FILE).expect("the records are valid");
+        static FILE: LazyLock<prost_reflect::FileDescriptor> = LazyLock::new(|| meta_data::file(RECORDS));
+        let mut builder = meta_data::builder(&FILE);
         builder.set_split_long_records(false).expect("a version");
-        builder.record_type(PLAYER).expect("a type").set_primary_key(field("id"));
+        set_primary_key(&mut builder, &[PLAYER], field("id"));
         for board in Board::ALL {
             let kept = self.of(board);
             let expression = match board {

@@ -3,7 +3,11 @@
 use super::{Board, Kept, Model, Player, Ranks, State, ranked::key, schema::store};
 use crate::{
     beside,
-    catalogue::record_rows::{self, Col, INDEXES, Rows, SECONDARY, packed, text},
+    catalogue::record_shared::{
+        columns::{Col, packed},
+        layout::{id_of, part, record_key, text},
+        rows::{self, Rows},
+    },
 };
 use foundationdb_tuple::Subspace;
 use shaketable::models::timeline::Timeline;
@@ -12,12 +16,12 @@ use std::collections::BTreeMap;
 
 /// The entries of a board.
 fn entries(board: Board) -> Subspace {
-    store().subspace(&(INDEXES, board.number()))
+    store().subspace(&(part::INDEXES, board.number()))
 }
 
 /// The ranked set of a group.
 pub(super) fn set(board: Board, group: &[Col]) -> Subspace {
-    let sets = store().subspace(&(SECONDARY, board.number()));
+    let sets = store().subspace(&(part::SECONDARY, board.number()));
     Subspace::from_bytes([sets.bytes(), &packed(group)].concat())
 }
 
@@ -27,14 +31,14 @@ impl Ranks {
         if let Err(why) = beside::check(tx, &self.beside()).await? {
             return Ok(Err(why));
         }
-        let rows = record_rows::stored(tx, &store()).await?;
+        let rows = rows::stored(tx, &store()).await?;
         Ok(self.state(&rows).map(Timeline::new))
     }
 
     fn state(&self, rows: &Rows) -> Result<State, String> {
         let mut state = State::default();
         for (key, value) in rows {
-            let Some(id) = record_rows::id_of(&store(), key) else { continue };
+            let Some(id) = id_of(&store(), key) else { continue };
             let player = Player::of_stored(value).filter(|player| player.id == Some(id));
             state.0.insert(id, player.ok_or(format!("the record {} cannot be read", text(key)))?);
         }
@@ -42,15 +46,15 @@ impl Ranks {
         for board in Board::ALL {
             begun(board, self.schema.of(board), rows, &mut expected);
         }
-        record_rows::compare(rows, &expected).map(|()| state)
+        rows::compare(rows, &expected).map(|()| state)
     }
 
     /// All rows of a store with these records.
     fn expected(&self, state: &State) -> Rows {
         // The version of the meta-data counts its changes: records do not take several rows, and each index.
-        let mut rows = Rows::from([record_rows::header(&store(), 1 + Board::ALL.len() as u8)]);
+        let mut rows = Rows::from([rows::header(&store(), 1 + Board::ALL.len() as i32)]);
         for (id, player) in &state.0 {
-            rows.insert(record_rows::record_key(&store(), *id), player.stored());
+            rows.insert(record_key(&store(), *id), player.stored());
         }
         for board in Board::ALL {
             let mut sets: BTreeMap<Vec<Col>, BTreeMap<Vec<u8>, i64>> = BTreeMap::new();
@@ -72,7 +76,7 @@ impl Ranks {
 /// Adds the rows of the sets that have no elements, but had some: rows of the empty element at each level. Whether a set
 /// has them is not told by the records.
 fn begun(board: Board, kept: Kept, rows: &Rows, expected: &mut Rows) {
-    let sets = store().subspace(&(SECONDARY, board.number()));
+    let sets = store().subspace(&(part::SECONDARY, board.number()));
     let tail = |level| key(&Subspace::from_bytes([]), level, b"");
     let below = rows.keys().filter(|row| sets.is_start_of(row));
     let empty =

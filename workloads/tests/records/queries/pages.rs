@@ -3,9 +3,10 @@
 use super::{all, ids, on_orders, orders, page, shop, with};
 use crate::on_cluster;
 use shaketable_record::{
-    cursor::{Continuation, Limits, Stop},
+    cursor::{Continuation, CursorExt, Limits, Stop},
     error::Error,
-    metadata::Index,
+    expression::field,
+    metadata::{Index, index_types},
     query::{Query, QueryError, RecordQuery},
 };
 
@@ -98,5 +99,28 @@ fn an_index_that_is_not_readable_is_not_used() {
         assert_eq!(sorted, Some(Error::InvalidQuery(QueryError::NoOrder("price".into()))));
         let stale = kept.execute(&store, Continuation::Start, Limits::default()).err();
         assert!(matches!(stale, Some(Error::IndexState { .. })), "{stale:?}");
+    });
+}
+
+#[test]
+fn an_index_of_ranks_that_is_not_readable_is_not_used() {
+    on_cluster(|db| async move {
+        let ranked = || Index::new("score", field("score").ungrouped()).kind(index_types::RANK);
+        let stores = shop(|builder| {
+            on_orders(builder, ranked());
+            on_orders(builder, Index::new("price", "price"));
+        });
+        let store = with(&stores, &db, &["order_id: 1 price: 1 score: 5"]).await;
+        // The rank of each record with the price is looked up in the index.
+        let query = orders(Query::and([Query::field("price").equals(1), Query::rank("score").less_than(4)]));
+        let kept = store.plan_query(&query).unwrap();
+        assert_eq!(all(&store, &query).await, [1]);
+        store.mark_index_write_only("score").unwrap();
+        let unranked = store.plan_query(&query).err();
+        assert_eq!(unranked, Some(Error::InvalidQuery(QueryError::NoRankIndex("score".into()))));
+        let rows = kept.execute(&store, Continuation::Start, Limits::default()).unwrap();
+        let stale = rows.to_list().await.err();
+        let reason = "it is write-only".into();
+        assert_eq!(stale, Some(Error::IndexState { index: "score".into(), reason }));
     });
 }

@@ -11,9 +11,10 @@ use shaketable_record::{
 use shaketable_sim::seed::{Seed, Stream};
 use shaketable_workloads::catalogue::record_query::{
     Expected,
-    generate::{self, Maker},
+    generate::Maker,
     model::{Model, Record},
     name_of,
+    records::record,
     schema::schemas,
     steps,
 };
@@ -157,7 +158,7 @@ fn plans_find_what_the_model_finds() {
     for round in 0..ROUNDS {
         let mut rng = Seed(round).stream("queries");
         let schema = rng.pick(schemas());
-        let mut records: Vec<Record> = (1..=15).map(|id| generate::record(id, schema, &mut rng)).collect();
+        let mut records: Vec<Record> = (1..=15).map(|id| record(id, schema, &mut rng)).collect();
         for (i, record) in records.iter_mut().enumerate() {
             let global = [0, 0, 0, 0, 0, 0, 0, 0, 0, i as u8 / 3];
             record.version = rng.chance(0.9).then(|| RecordVersion::complete(global, i as u16));

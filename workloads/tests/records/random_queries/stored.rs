@@ -12,9 +12,10 @@ use shaketable_record::{
 use shaketable_sim::seed::{Seed, Stream};
 use shaketable_workloads::catalogue::record_query::{
     Answer, Pages, Question, Size, Way,
-    generate::{self, Maker},
+    generate::Maker,
     judge,
     model::{Model, Record},
+    records::record,
     schema::schemas,
 };
 
@@ -67,8 +68,7 @@ fn queries_find_what_a_scan_and_the_model_find() {
         let mut tally = Tally::default();
         for (number, schema) in schemas().iter().enumerate() {
             let mut rng = Seed(number as u64).stream("stored queries");
-            let mut records: Vec<Record> =
-                (1..=14).map(|id| generate::record(id, schema, &mut rng)).collect();
+            let mut records: Vec<Record> = (1..=14).map(|id| record(id, schema, &mut rng)).collect();
             let stores = RecordStore::builder(Subspace::from(number as i64), schema.meta_data.clone());
             save(&db, &stores, &mut records).await.expect("the records are saved");
             let versions: Vec<_> = records.iter().filter_map(|record| record.version.clone()).collect();

@@ -30,10 +30,12 @@ use std::{collections::BTreeMap, future::Future, sync::Arc, time::Duration};
 pub struct SharedHistory(Mutex<History>);
 
 impl SharedHistory {
-    /// The highest version at which a commit was acknowledged.
+    /// A version that includes everything that was acknowledged: the highest one of an acknowledged commit, or of a
+    /// transaction that only read. A retry may find that the commit with an unknown result before it took effect.
     pub fn latest_commit(&self) -> Version {
         let version = |attempt: &Attempt| match attempt.reported {
             Reported::Committed { version, .. } => version,
+            Reported::ReadOnly => attempt.read_version.unwrap_or(0),
             _ => 0,
         };
         self.0.lock().attempts.iter().flatten().map(version).max().unwrap_or(0)

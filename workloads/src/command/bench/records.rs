@@ -134,7 +134,7 @@ async fn save_and_load<D: Database>(db: D, interrupt: Interrupt) -> Result<Optio
 
 fn saves_and_loads(interrupt: &Interrupt) -> Result<Vec<Figure>, Refusal> {
     let took = client("saves of records", interrupt, save_and_load)?;
-    let what = "a record of 250 bytes with five indexes (two values, one of them unique, a composite, a rank, a sum)";
+    let what = "a record of 250 bytes with five indexes: two values, one of them unique,\na composite, a rank, a sum";
     let per_second = |took: u64| SAVES as f64 * 1e9 / took.max(1) as f64;
     let figures = [
         ("record, inserts", "records that are new"),
@@ -192,8 +192,8 @@ async fn look_up_ranks<D: Database>(db: D, interrupt: Interrupt) -> Result<Optio
 fn rank_lookups(interrupt: &Interrupt) -> Result<Figure, Refusal> {
     let took = client("look-ups of ranks", interrupt, look_up_ranks)?;
     let profile = format!(
-        "{} look-ups of a rank by its score, and as many of a score by its rank, in a ranked set of {} scores,\n\
-         {LOOKUPS_OF_BATCH} of each in a transaction, at snapshot, {CLUSTER}",
+        "{} look-ups of a rank by its score, and as many of a score by its rank,\n\
+         in a ranked set of {} scores,\n{LOOKUPS_OF_BATCH} of each in a transaction, at snapshot, {CLUSTER}",
         text::count(LOOKUPS as u64),
         text::count(SCORES as u64)
     );
@@ -237,8 +237,8 @@ fn planning(interrupt: &Interrupt) -> Result<Figure, Refusal> {
     }
     let took = thread_cpu() - before;
     let profile = format!(
-        "the mean of {} queries, each planned {} times: one field, two fields and a sort, a union, a nested filter;\n\
-         four indexes",
+        "the mean of {} queries, each planned {} times: one field, two fields and a sort,\n\
+         a union, a nested filter; four indexes",
         queries.len(),
         text::count(PLANS)
     );

@@ -13,7 +13,7 @@ use crate::{
 const SCHEMA: &str = r#"
     syntax = "proto2";
     message Order {
-        optional int64 order_id = 1;
+        required int64 order_id = 1;
         optional Flower flower = 2;
         optional int32 price = 3;
         optional int32 quantity = 4;
@@ -26,7 +26,7 @@ const SCHEMA: &str = r#"
         optional Color color = 11;
         repeated Line other_lines = 12;
     }
-    message Customer { optional int64 order_id = 1; optional string name = 2; optional int32 price = 3; }
+    message Customer { required int64 order_id = 1; optional string name = 2; optional int32 price = 3; }
     message Folder { optional string parent = 1; optional string child = 2; optional string name = 3; }
     message Flower { optional string type = 1; optional Color color = 2; }
     message Line { optional string item = 1; optional int32 count = 2; repeated string notes = 3; }

@@ -29,6 +29,17 @@ impl Stream {
         self.0.next_u64()
     }
 
+    /// How many 32-bit words of the stream were drawn.
+    pub fn position(&self) -> u64 {
+        // No run draws more.
+        self.0.get_word_pos() as u64
+    }
+
+    /// Continues at a [`position`](Stream::position).
+    pub fn seek(&mut self, position: u64) {
+        self.0.set_word_pos(u128::from(position));
+    }
+
     /// A uniform number below `n`; 0 if `n` is 0 or 1.
     pub fn below(&mut self, n: u64) -> u64 {
         // The bias of the multiplication is below 2^-40 for every n used here.

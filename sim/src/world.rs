@@ -106,7 +106,7 @@ impl World {
             net,
             trace,
             history: Mutex::new(History::default()),
-            faults: Faults::new(seed, &plan.rates),
+            faults: Faults::new(seed, plan),
             tunables: Tunables::new(config.window),
             shards: Mutex::new(ShardMap::new(&config)),
             config,

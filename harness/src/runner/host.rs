@@ -67,7 +67,7 @@ impl Host for Machine {
     }
 
     fn cut(&self) -> Option<Cut> {
-        self.world.faults.cut()
+        self.db.cut()
     }
 
     fn was_cut(&self) {

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     atomic,
-    faults::Family,
+    faults::{Family, Occurrence},
     history::Reported,
     idempotency,
     proto::{CommitData, CommitReply, KeyRange, Mutation, Version},
@@ -101,14 +101,14 @@ impl State {
 }
 
 /// The effects of a fault on a commit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Fault {
     /// Nothing is sent; this is the result.
     Refuse(Error),
     /// Nothing is sent, and the outcome is unknown.
-    Lose,
+    Lose(Occurrence),
     /// The transaction is committed, and the outcome is unknown.
-    Hide,
+    Hide(Occurrence),
     /// The transaction is committed, or nothing is sent, and the outcome stays unknown.
     Forget { sent: bool },
     /// This is the result, and the commit is sent after this delay.
@@ -121,7 +121,8 @@ impl Connection {
         if !faults.are_on() {
             return None;
         }
-        let late = |family| faults.draw(family, |chance| chance.below(self.window().clamp(1, 5 * SECOND)));
+        let late =
+            |of: &mut Occurrence| faults.draw(of, |chance| chance.below(self.window().clamp(1, 5 * SECOND)));
         if self.fault_occurs(Family::SpuriousConflict) {
             return Some(Fault::Refuse(Error::NOT_COMMITTED));
         }
@@ -134,26 +135,24 @@ impl Connection {
         if self.fault_occurs(Family::RangeLocked) {
             return Some(Fault::Refuse(Error::TRANSACTION_REJECTED_RANGE_LOCKED));
         }
-        if self.fault_occurs(Family::UnknownFatal) {
-            return Some(Fault::Forget {
-                sent: faults.draw(Family::UnknownFatal, |chance| chance.chance(0.6)),
-            });
+        if let Some(mut fault) = self.fault(Family::UnknownFatal) {
+            return Some(Fault::Forget { sent: faults.draw(&mut fault, |chance| chance.chance(0.6)) });
         }
-        if self.fault_occurs(Family::UnknownNotCommitted) {
-            return Some(Fault::Lose);
+        if let Some(fault) = self.fault(Family::UnknownNotCommitted) {
+            return Some(Fault::Lose(fault));
         }
-        if self.fault_occurs(Family::UnknownCommitted) {
-            return Some(Fault::Hide);
+        if let Some(fault) = self.fault(Family::UnknownCommitted) {
+            return Some(Fault::Hide(fault));
         }
         // Only a transaction with a timeout can time out.
-        if timeout && self.fault_occurs(Family::LateLanding) {
-            return Some(Fault::SendLater(Error::TRANSACTION_TIMED_OUT, late(Family::LateLanding)));
+        if timeout && let Some(mut fault) = self.fault(Family::LateLanding) {
+            return Some(Fault::SendLater(Error::TRANSACTION_TIMED_OUT, late(&mut fault)));
         }
-        if self.fault_occurs(Family::ClusterVersionChanged) {
+        if let Some(mut fault) = self.fault(Family::ClusterVersionChanged) {
             let error = Error::CLUSTER_VERSION_CHANGED;
-            let sent = faults.draw(Family::ClusterVersionChanged, |chance| chance.chance(0.6));
+            let sent = faults.draw(&mut fault, |chance| chance.chance(0.6));
             return Some(match sent {
-                true => Fault::SendLater(error, late(Family::ClusterVersionChanged)),
+                true => Fault::SendLater(error, late(&mut fault)),
                 false => Fault::Refuse(error),
             });
         }
@@ -164,10 +163,9 @@ impl Connection {
     /// the window is long: slightly less, or slightly more.
     async fn wait_for_window_edge(self: &Arc<Self>, version_requested: Nanos) {
         const EDGE: Nanos = 20 * MILLISECOND;
-        if self.fault_occurs(Family::WindowEdge) {
-            let edge = version_requested
-                + self.window()
-                + self.world.faults.draw(Family::WindowEdge, |c| c.below(2 * EDGE));
+        if let Some(mut fault) = self.fault(Family::WindowEdge) {
+            let edge =
+                version_requested + self.window() + self.world.faults.draw(&mut fault, |c| c.below(2 * EDGE));
             self.sleep((edge.saturating_sub(EDGE)).saturating_sub(self.world.clock.now())).await;
         }
     }
@@ -178,8 +176,8 @@ impl Connection {
     }
 
     /// Delays an unknown result, often for long enough that other clients act between it and the retry.
-    async fn delay_result(self: &Arc<Self>, family: Family) {
-        let delay = self.world.faults.draw(family, |chance| match chance.chance(0.5) {
+    async fn delay_result(self: &Arc<Self>, mut fault: Occurrence) {
+        let delay = self.world.faults.draw(&mut fault, |chance| match chance.chance(0.5) {
             true => chance.below(300 * MILLISECOND),
             false => 0,
         });
@@ -397,7 +395,7 @@ async fn commit(inner: &Arc<Inner>, epoch: u32) -> Result<Option<CommitReply>> {
             }
             return Err(error);
         }
-        Some(Fault::Lose) => Commit::Unknown,
+        Some(Fault::Lose(_)) => Commit::Unknown,
         Some(Fault::Forget { sent: false }) => return Err(Error::COMMIT_UNKNOWN_RESULT_FATAL),
         Some(Fault::Forget { sent: true }) => match connection.send_commit(data.clone()).await {
             Commit::Answered(Ok(CommitReply::Committed { .. })) => {
@@ -405,7 +403,7 @@ async fn commit(inner: &Arc<Inner>, epoch: u32) -> Result<Option<CommitReply>> {
             }
             other => other,
         },
-        Some(Fault::Hide) => match connection.send_commit(data.clone()).await {
+        Some(Fault::Hide(_)) => match connection.send_commit(data.clone()).await {
             Commit::Answered(Ok(CommitReply::Committed { .. })) => Commit::Unknown,
             other => other,
         },
@@ -434,10 +432,8 @@ async fn commit(inner: &Arc<Inner>, epoch: u32) -> Result<Option<CommitReply>> {
                     };
                 }
             }
-            match fault {
-                Some(Fault::Lose) => connection.delay_result(Family::UnknownNotCommitted).await,
-                Some(Fault::Hide) => connection.delay_result(Family::UnknownCommitted).await,
-                _ => {}
+            if let Some(Fault::Lose(fault) | Fault::Hide(fault)) = fault {
+                connection.delay_result(fault).await;
             }
             Err(Error::COMMIT_UNKNOWN_RESULT)
         }

@@ -3,7 +3,8 @@
 
 use super::{locations::Locations, proxies::Proxies};
 use crate::{
-    faults::Family,
+    faults::{Family, Occurrence},
+    history::ClientId,
     net::{Broken, Call, Endpoint, NodeId, ReplyTo},
     proto::{
         ClientInfo, CommitData, CommitReply, KeyRange, Location, Message, Priority, ReadVersionReply,
@@ -56,6 +57,8 @@ pub struct Connection {
     pub world: Arc<World>,
     /// The client's machine.
     pub node: NodeId,
+    /// The client.
+    pub client: ClientId,
     proxies: Arc<Proxies>,
     locations: Mutex<Locations>,
     versions: Mutex<VersionCache>,
@@ -93,13 +96,20 @@ pub struct VersionFlags {
 }
 
 impl Connection {
-    /// A connection of the client on `node`, with `chance` as its source of randomness. Runs its monitor on
+    /// A connection of `client` on `node`, with `chance` as its source of randomness. Runs its monitor on
     /// the caller's machine.
-    pub fn new(world: Arc<World>, node: NodeId, controller: Endpoint, chance: Stream) -> Arc<Connection> {
+    pub fn new(
+        world: Arc<World>,
+        node: NodeId,
+        client: ClientId,
+        controller: Endpoint,
+        chance: Stream,
+    ) -> Arc<Connection> {
         let proxies = Proxies::follow(&world, node, controller);
         Arc::new(Connection {
             world,
             node,
+            client,
             proxies,
             locations: Mutex::new(Locations::default()),
             versions: Mutex::default(),
@@ -264,11 +274,14 @@ impl Connection {
 
     /// Whether a family of events that the contract allows occurs here.
     pub fn fault_occurs(&self, family: Family) -> bool {
-        let occurs = self.world.faults.occurs(family);
-        if occurs {
-            self.world.event(self.node, Kind::Fault, family as u64, 0);
-        }
-        occurs
+        self.fault(family).is_some()
+    }
+
+    /// The fault of a family that the contract allows, if it occurs here.
+    pub fn fault(&self, family: Family) -> Option<Occurrence> {
+        let occurrence = self.world.faults.occurs(self.client, family)?;
+        self.world.event(self.node, Kind::Fault, family as u64, 0);
+        Some(occurrence)
     }
 
     /// Errors that the contract allows at any read.

@@ -8,6 +8,7 @@ use super::{
     write_map::WriteMap,
 };
 use crate::{
+    faults::Cut,
     history::ClientId,
     net::{Endpoint, NodeId},
     rt::Nanos,
@@ -92,7 +93,7 @@ impl SimDatabase {
         // Each incarnation has a new stream: if it repeated its predecessor's ids, it would not be a
         // different client.
         let chance = world.seed.stream(&format!("client-{}-{}", client.0, world.clock.now()));
-        let connection = Connection::new(world, node, controller, chance);
+        let connection = Connection::new(world, node, client, controller, chance);
         let env = Env::new(MachineEnvironment { connection: connection.clone() });
         let client = Arc::new(Client {
             connection,
@@ -109,8 +110,16 @@ impl SimDatabase {
         self.0.client.connection.node
     }
 
+    /// Where to drop the operation that has begun; `None` to let it finish.
+    pub fn cut(&self) -> Option<Cut> {
+        self.0.client.connection.world.faults.cut(self.0.client.id)
+    }
+
     /// Labels the transactions created from now on with their operation.
     pub fn set_operation(&self, operation: Option<u32>) {
+        if let Some(operation) = operation {
+            self.0.client.connection.world.faults.begin_operation(self.0.client.id, operation);
+        }
         *self.0.operation.lock() = operation;
     }
 }

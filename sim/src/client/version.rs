@@ -91,12 +91,13 @@ pub fn read_version(inner: &Arc<Inner>, state: &mut State, risky: bool) -> Await
 /// By how many versions a causally risky read version is older than the latest one.
 fn staleness(inner: &Inner, state: &State) -> Version {
     let connection = &inner.client.connection;
-    match state.options.causal_read_risky && connection.fault_occurs(Family::RiskyRead) {
-        true => {
+    let risky = state.options.causal_read_risky.then(|| connection.fault(Family::RiskyRead)).flatten();
+    match risky {
+        Some(mut risky) => {
             let second = connection.world.config.versions_per_second.max(1) as u64;
-            connection.world.faults.draw(Family::RiskyRead, |chance| chance.below(second)) as Version
+            connection.world.faults.draw(&mut risky, |chance| chance.below(second)) as Version
         }
-        false => 0,
+        None => 0,
     }
 }
 
@@ -133,12 +134,14 @@ fn fault(inner: &Inner, state: &State) -> Option<Error> {
     }
     // In the simulation, only batch priority and tags are throttled.
     let batch = state.options.priority == Priority::Batch;
-    if (batch || state.options.tags > 0) && connection.fault_occurs(Family::Throttled) {
+    if (batch || state.options.tags > 0)
+        && let Some(mut throttled) = connection.fault(Family::Throttled)
+    {
         let errors: &[Error] = match batch {
             true => &[Error::BATCH_TRANSACTION_THROTTLED],
             false => &[Error::TAG_THROTTLED, Error::PROXY_TAG_THROTTLED],
         };
-        return Some(connection.world.faults.draw(Family::Throttled, |chance| *chance.pick(errors)));
+        return Some(connection.world.faults.draw(&mut throttled, |chance| *chance.pick(errors)));
     }
     None
 }

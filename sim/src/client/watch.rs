@@ -262,12 +262,12 @@ impl Connection {
         version: Option<Version>,
     ) -> Result<()> {
         let faults = &self.world.faults;
-        if self.fault_occurs(Family::EarlyWatch) {
-            self.sleep(faults.draw(Family::EarlyWatch, |chance| chance.below(SECOND))).await;
+        if let Some(mut fault) = self.fault(Family::EarlyWatch) {
+            self.sleep(faults.draw(&mut fault, |chance| chance.below(SECOND))).await;
             return Ok(());
         }
-        if self.fault_occurs(Family::SpuriousWatch) {
-            self.sleep(faults.draw(Family::SpuriousWatch, |chance| chance.below(SECOND))).await;
+        if let Some(mut fault) = self.fault(Family::SpuriousWatch) {
+            self.sleep(faults.draw(&mut fault, |chance| chance.below(SECOND))).await;
             return Err(Error::CLUSTER_VERSION_CHANGED);
         }
         let mut version = version.unwrap_or(1);
@@ -292,8 +292,8 @@ impl Connection {
                 Err(e) => return Err(e),
             }
         }
-        if self.fault_occurs(Family::LateWatch) {
-            self.sleep(faults.draw(Family::LateWatch, |chance| chance.below(5 * SECOND))).await;
+        if let Some(mut fault) = self.fault(Family::LateWatch) {
+            self.sleep(faults.draw(&mut fault, |chance| chance.below(5 * SECOND))).await;
         }
         Ok(())
     }

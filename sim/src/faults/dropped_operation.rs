@@ -5,7 +5,7 @@
 //! be cut, and where, and counts the cut if the operation had not ended by then.
 
 use super::{Dosage, Family, FaultFamily, Faults};
-use crate::rt::Nanos;
+use crate::{history::ClientId, rt::Nanos};
 
 const MICROSECOND: Nanos = 1_000;
 
@@ -39,49 +39,43 @@ pub enum Cut {
 }
 
 impl Faults {
-    /// Whether the next operation is to be cut, and where. Not counted, since the operation may end before.
-    pub fn cut(&self) -> Option<Cut> {
-        let rate = self.rate(Family::DroppedOperation);
-        if rate <= 0.0 || !self.are_on() {
-            return None;
-        }
-        self.draw(Family::DroppedOperation, |rng| {
-            if !rng.chance(rate) {
-                return None;
+    /// Whether the client's next operation is to be cut, and where. Not counted, since the operation may end before.
+    pub fn cut(&self, client: ClientId) -> Option<Cut> {
+        let mut occurrence = self.chosen(client, Family::DroppedOperation)?;
+        // From the start of a round trip to long waits, each order of magnitude equally likely.
+        Some(self.draw(&mut occurrence, |rng| match rng.chance(0.6) {
+            true => {
+                let most = 2 << rng.below(6);
+                Cut::Polls(1 + rng.below(most))
             }
-            // From the start of a round trip to long waits, each order of magnitude equally likely.
-            Some(match rng.chance(0.6) {
-                true => {
-                    let most = 2 << rng.below(6);
-                    Cut::Polls(1 + rng.below(most))
-                }
-                false => {
-                    let least = (50 * MICROSECOND) << rng.below(13);
-                    Cut::After(least + rng.below(least))
-                }
-            })
-        })
+            false => {
+                let least = (50 * MICROSECOND) << rng.below(13);
+                Cut::After(least + rng.below(least))
+            }
+        }))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::seed::Seed;
-    use std::collections::BTreeMap;
+    use crate::{
+        faults::{FaultPlan, tests::rated},
+        seed::Seed,
+    };
 
     #[test]
     fn operations_are_cut_while_faults_are_on_and_at_the_rate_that_was_drawn() {
-        let faults = Faults::new(Seed(1), &BTreeMap::from([(Family::DroppedOperation, 0.1)]));
-        assert_eq!(faults.cut(), None);
+        let faults = Faults::new(Seed(1), &rated(Family::DroppedOperation, 0.1));
+        assert_eq!(faults.cut(ClientId(0)), None);
         faults.switch(true);
-        let cuts: Vec<Cut> = (0..2_000).filter_map(|_| faults.cut()).collect();
+        let cuts: Vec<Cut> = (0..2_000).filter_map(|_| faults.cut(ClientId(0))).collect();
         assert!((100..300).contains(&cuts.len()), "{}", cuts.len());
         assert!(cuts.contains(&Cut::Polls(1)) && !cuts.contains(&Cut::Polls(0)));
         assert!(cuts.iter().any(|cut| matches!(cut, Cut::After(time) if *time > 100_000 * MICROSECOND)));
         assert!(faults.delivered().is_empty());
-        let none = Faults::new(Seed(1), &BTreeMap::new());
+        let none = Faults::new(Seed(1), &FaultPlan::default());
         none.switch(true);
-        assert_eq!(none.cut(), None);
+        assert_eq!(none.cut(ClientId(0)), None);
     }
 }

@@ -9,6 +9,7 @@ mod client_death;
 mod clock_skew;
 mod clog;
 mod contract;
+mod decision;
 mod driver;
 mod dropped_operation;
 mod family;
@@ -29,14 +30,17 @@ mod swizzle;
 mod victims;
 mod window_edge;
 
+pub use decision::{Decision, Occurrence};
 pub use driver::{begin, heal};
 pub use dropped_operation::Cut;
 pub use family::{Dosage, FaultFamily};
 
 use crate::{
+    history::ClientId,
     rt::Nanos,
     seed::{Seed, Stream},
 };
+use decision::{Places, Script};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::{
@@ -215,6 +219,9 @@ pub struct FaultPlan {
     pub strikes: Vec<Strike>,
     /// For each family of events that the contract allows, the probability at each opportunity.
     pub rates: BTreeMap<Family, f64>,
+    /// Events that the contract allows, each at one opportunity.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub decisions: Vec<Decision>,
 }
 
 impl FaultPlan {
@@ -228,6 +235,11 @@ impl FaultPlan {
             }
             if !(0.0..=1.0).contains(rate) {
                 return Err(format!("the rate of {} is not between 0 and 1", family.name()));
+            }
+        }
+        for decision in &self.decisions {
+            if !matches!(dosage(decision.family), Some(Dosage::Rate(_))) {
+                return Err(format!("{} has strikes, and no decisions", decision.family.name()));
             }
         }
         for strike in &self.strikes {
@@ -246,31 +258,40 @@ impl FaultPlan {
 
     /// The families that occur in the plan.
     pub fn families(&self) -> impl Iterator<Item = Family> {
-        self.rates.keys().copied().chain(self.strikes.iter().map(|strike| strike.family))
+        let decided = self.decisions.iter().map(|decision| decision.family);
+        self.rates.keys().copied().chain(self.strikes.iter().map(|strike| strike.family)).chain(decided)
     }
 }
 
-/// The fault state of a run: switch, rates, draws and counters.
+/// The fault state of a run: switch, rates, decisions, draws and counters.
 pub struct Faults {
     on: AtomicBool,
+    seed: Seed,
     rates: Vec<f64>,
-    /// The maximum number of times that each family may occur.
+    script: Script,
+    /// The maximum number of times that each family may occur by its rate.
     max_occurrences: Vec<u64>,
     streams: Vec<Mutex<Stream>>,
     delivered: Vec<AtomicU64>,
+    places: Mutex<Places>,
+    recorded: Mutex<Vec<Decision>>,
 }
 
 impl Faults {
-    /// Faults with these rates, switched off.
-    pub fn new(seed: Seed, rates: &BTreeMap<Family, f64>) -> Faults {
+    /// The faults of a plan, apart from its strikes, switched off.
+    pub fn new(seed: Seed, plan: &FaultPlan) -> Faults {
         let mut max_occurrences = vec![u64::MAX; Family::ALL.len()];
         catalogue().for_each(|family| max_occurrences[family.family() as usize] = family.max_occurrences());
         Faults {
             on: AtomicBool::new(false),
+            seed,
             max_occurrences,
-            rates: Family::ALL.iter().map(|f| rates.get(f).copied().unwrap_or(0.0)).collect(),
+            rates: Family::ALL.iter().map(|f| plan.rates.get(f).copied().unwrap_or(0.0)).collect(),
+            script: Script::new(&plan.decisions),
             streams: Family::ALL.iter().map(|f| Mutex::new(seed.stream(f.name()))).collect(),
             delivered: Family::ALL.iter().map(|_| AtomicU64::new(0)).collect(),
+            places: Mutex::default(),
+            recorded: Mutex::default(),
         }
     }
 
@@ -284,18 +305,34 @@ impl Faults {
         self.on.load(Ordering::Relaxed)
     }
 
-    /// Whether the family occurs at this opportunity; if so, counts it.
-    pub fn occurs(&self, family: Family) -> bool {
-        let rate = self.rate(family);
-        if rate <= 0.0
-            || !self.are_on()
-            || self.is_spent(family)
-            || !self.streams[family as usize].lock().chance(rate)
-        {
-            return false;
-        }
+    /// A client begins an operation: its opportunities count from 0.
+    pub fn begin_operation(&self, client: ClientId, operation: u32) {
+        self.places.lock().begin(client, operation);
+    }
+
+    /// Whether the family occurs at this opportunity of a client; if so, counts it.
+    pub fn occurs(&self, client: ClientId, family: Family) -> Option<Occurrence> {
+        let occurrence = self.chosen(client, family)?;
         self.count(family);
-        true
+        Some(occurrence)
+    }
+
+    /// Whether the family is to occur at this opportunity of a client: because the plan has decided so, or by its rate.
+    fn chosen(&self, client: ClientId, family: Family) -> Option<Occurrence> {
+        let rate = self.rates[family as usize];
+        if !self.are_on() || (rate <= 0.0 && !self.script.has(family)) {
+            return None;
+        }
+        let opportunity = self.places.lock().opportunity(client, family);
+        let script = self.script.draws(opportunity);
+        if script.is_none() && (self.is_spent(family) || !self.streams[family as usize].lock().chance(rate)) {
+            return None;
+        }
+        let (client, operation, family, opportunity) = opportunity;
+        let mut recorded = self.recorded.lock();
+        recorded.push(Decision { client, operation, family, opportunity, draws: Vec::new() });
+        let script = script.map(|draws| draws.clone().into_iter());
+        Some(Occurrence { family, index: recorded.len() - 1, script })
     }
 
     /// Whether the family has reached its maximum for a run.
@@ -303,14 +340,28 @@ impl Faults {
         self.delivered[family as usize].load(Ordering::Relaxed) >= self.max_occurrences[family as usize]
     }
 
-    /// The probability at each opportunity; 0 for a family that does not occur in this run.
-    fn rate(&self, family: Family) -> f64 {
-        self.rates[family as usize]
+    /// A draw for a fault, from the family's own stream.
+    pub fn draw<T>(&self, of: &mut Occurrence, draw: impl FnOnce(&mut Stream) -> T) -> T {
+        let record = |position| self.recorded.lock()[of.index].draws.push(position);
+        match &mut of.script {
+            Some(script) => {
+                let position = script.next().unwrap_or(0);
+                record(position);
+                let mut stream = self.seed.stream(of.family.name());
+                stream.seek(position);
+                draw(&mut stream)
+            }
+            None => {
+                let mut stream = self.streams[of.family as usize].lock();
+                record(stream.position());
+                draw(&mut stream)
+            }
+        }
     }
 
-    /// A draw from the family's own stream.
-    pub fn draw<T>(&self, family: Family, draw: impl FnOnce(&mut Stream) -> T) -> T {
-        draw(&mut self.streams[family as usize].lock())
+    /// The decisions of all faults that were chosen, in order.
+    pub fn decisions(&self) -> Vec<Decision> {
+        self.recorded.lock().clone()
     }
 
     /// Counts a fault of the family as delivered.
@@ -332,6 +383,11 @@ impl Faults {
 mod tests {
     use super::*;
 
+    /// A plan with one rate.
+    pub(super) fn rated(family: Family, rate: f64) -> FaultPlan {
+        FaultPlan { rates: BTreeMap::from([(family, rate)]), ..FaultPlan::default() }
+    }
+
     #[test]
     fn names_are_unique_and_agree_with_serde() {
         for family in Family::ALL {
@@ -351,11 +407,11 @@ mod tests {
 
     #[test]
     fn a_family_strikes_only_while_faults_are_on_and_is_counted() {
-        let faults = Faults::new(Seed(1), &BTreeMap::from([(Family::TooOld, 1.0)]));
-        assert!(!faults.occurs(Family::TooOld));
+        let faults = Faults::new(Seed(1), &rated(Family::TooOld, 1.0));
+        assert!(faults.occurs(ClientId(0), Family::TooOld).is_none());
         faults.switch(true);
-        assert!(faults.occurs(Family::TooOld));
-        assert!(!faults.occurs(Family::FutureVersion));
+        assert!(faults.occurs(ClientId(0), Family::TooOld).is_some());
+        assert!(faults.occurs(ClientId(0), Family::FutureVersion).is_none());
         assert_eq!(faults.delivered(), BTreeMap::from([(Family::TooOld, 1)]));
     }
 
@@ -366,8 +422,6 @@ mod tests {
             assert_eq!(plan.check(), Ok(()));
         }
         let strike = |family, at| Strike { at, family, target: 0, other: 0, duration: 1, amount: 1.0 };
-        let rated =
-            |family, rate| FaultPlan { rates: BTreeMap::from([(family, rate)]), ..FaultPlan::default() };
         let struck = |strikes| FaultPlan { strikes, ..FaultPlan::default() };
         for refused in [
             rated(Family::TooOld, 1.5),

@@ -30,14 +30,17 @@ impl FaultFamily for WindowEdge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{faults::Faults, seed::Seed};
-    use std::collections::BTreeMap;
+    use crate::{
+        faults::{Faults, tests::rated},
+        history::ClientId,
+        seed::Seed,
+    };
 
     #[test]
     fn commits_at_the_edge_of_the_window_are_limited_per_run() {
-        let faults = Faults::new(Seed(1), &BTreeMap::from([(Family::WindowEdge, 0.5)]));
+        let faults = Faults::new(Seed(1), &rated(Family::WindowEdge, 0.5));
         faults.switch(true);
-        let struck = (0..1_000).filter(|_| faults.occurs(Family::WindowEdge)).count();
+        let struck = (0..1_000).filter(|_| faults.occurs(ClientId(0), Family::WindowEdge).is_some()).count();
         assert_eq!(struck as u64, WindowEdge.max_occurrences());
     }
 }

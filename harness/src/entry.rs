@@ -5,6 +5,7 @@ use crate::real;
 use crate::{
     plan::{Demands, Plan, PlanError},
     runner::{self, RunResult},
+    shrink::{Progress, Shrunk, Typed, shrink},
     workload::{Bug, Workload},
 };
 use shaketable_sim::seed::Seed;
@@ -38,6 +39,13 @@ pub trait Entry: Send + Sync {
     fn summary(&self, seed: Seed, demands: &Demands) -> String;
     /// Reads the head of a repro file.
     fn head(&self, repro: &str) -> Result<Head, PlanError>;
+    /// Shrinks the plan of a repro file. `goes_on` is called after each run, and ends the search with `false`. `None` if
+    /// the run passes.
+    fn shrink(
+        &self,
+        repro: &str,
+        goes_on: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<Option<Shrunk>, PlanError>;
     /// Performs the plan of a repro file.
     fn replay(&self, repro: &str, keep_trace: bool) -> Result<RunResult, PlanError>;
 }
@@ -97,6 +105,14 @@ impl<W: Workload> Entry for Of<W> {
     fn head(&self, repro: &str) -> Result<Head, PlanError> {
         let plan = Plan::<W>::from_json(repro)?;
         Ok(Head { seed: plan.seed, summary: plan.summary(), demands: plan.demands })
+    }
+    fn shrink(
+        &self,
+        repro: &str,
+        goes_on: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<Option<Shrunk>, PlanError> {
+        let mut subject = Typed::new(Plan::<W>::from_json(repro)?);
+        Ok(shrink(&mut subject, goes_on).map(|found| subject.shrunk(found)))
     }
     fn replay(&self, repro: &str, keep_trace: bool) -> Result<RunResult, PlanError> {
         Ok(runner::run(&Plan::<W>::from_json(repro)?, keep_trace))

@@ -24,6 +24,7 @@ pub mod runner;
 pub mod seeds;
 pub mod sessions;
 pub mod shake;
+pub mod shrink;
 pub mod specimen;
 #[cfg(feature = "state-machine")]
 pub mod state_machine;

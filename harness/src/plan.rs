@@ -3,7 +3,7 @@
 
 use crate::workload::Workload;
 use proptest::{
-    strategy::{Strategy, ValueTree},
+    strategy::{BoxedStrategy, Strategy, ValueTree},
     test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
 };
 use serde::{Deserialize, Serialize};
@@ -43,7 +43,8 @@ pub struct Plan<W: Workload> {
     pub schema: u32,
     /// The workload's name.
     pub workload: String,
-    /// The seed from which the plan was drawn, and from which the run draws its own random choices.
+    /// The seed from which the plan was drawn, and from which the run draws its own random choices, unless it has another
+    /// schedule.
     pub seed: u64,
     /// The demands with which it was drawn.
     pub demands: Demands,
@@ -59,9 +60,17 @@ pub struct Plan<W: Workload> {
     pub cluster: ClusterConfig,
     /// The faults.
     pub faults: FaultPlan,
+    /// The seed of delays and of the order of what happens at once, if it is not `seed`: another schedule of the same plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<u64>,
 }
 
 impl<W: Workload> Plan<W> {
+    /// The seed from which the run draws its own random choices.
+    pub fn run_seed(&self) -> Seed {
+        Seed(self.schedule.unwrap_or(self.seed))
+    }
+
     /// Draws the plan of a seed.
     pub fn draw(seed: Seed, demands: &Demands) -> Plan<W> {
         Self::around(W::draw(&mut seed.stream("workload"), demands.bug.as_deref()), seed, demands)
@@ -92,6 +101,7 @@ impl<W: Workload> Plan<W> {
             hurt,
             cluster,
             faults,
+            schedule: None,
         }
     }
 }
@@ -152,6 +162,7 @@ struct CommonParts {
     hurt: Nanos,
     cluster: ClusterConfig,
     faults: FaultPlan,
+    schedule: Option<u64>,
 }
 
 /// The workload's own parts of a repro file.
@@ -208,6 +219,7 @@ impl<W: Workload> Plan<W> {
             hurt: common.hurt,
             cluster: common.cluster,
             faults: common.faults,
+            schedule: common.schedule,
         };
         plan.check().map(|()| plan).map_err(PlanError::Impossible)
     }
@@ -352,11 +364,20 @@ fn drawn<W: Workload>(seed: u64, bug: Option<&str>) -> Leaves {
 }
 
 /// Draws one value of a strategy from the seed's ChaCha stream for this client.
-fn generate<T>(seed: Seed, client: usize, strategy: impl Strategy<Value = Vec<T>>) -> Vec<T> {
+fn generate<T: fmt::Debug>(seed: Seed, client: usize, strategy: BoxedStrategy<Vec<T>>) -> Vec<T> {
+    // Only a strategy with filters can fail. The client then has no operations in this seed.
+    tree(seed, client, strategy).map(|tree| tree.current()).unwrap_or_default()
+}
+
+/// The value tree of what [`generate`] draws.
+pub(crate) fn tree<T: fmt::Debug>(
+    seed: Seed,
+    client: usize,
+    strategy: BoxedStrategy<Vec<T>>,
+) -> Option<Box<dyn ValueTree<Value = Vec<T>>>> {
     let mut key = [0; 32];
     seed.stream(&format!("operations-{client}")).fill(&mut key);
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &key);
     let mut runner = TestRunner::new_with_rng(Config { failure_persistence: None, ..Config::default() }, rng);
-    // Only a strategy with filters can fail. The client then has no operations in this seed.
-    strategy.new_tree(&mut runner).map(|tree| tree.current()).unwrap_or_default()
+    strategy.new_tree(&mut runner).ok()
 }

@@ -22,6 +22,26 @@ pub struct Catch {
     pub event_hash: String,
     /// The command line that reproduces the run.
     pub replay: String,
+    /// What remained of the run when it was shrunk, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shrunk: Option<Shrunk>,
+}
+
+/// What remained of a run that was shrunk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shrunk {
+    /// Operations.
+    pub operations: u64,
+    /// Clients with an operation.
+    pub clients: u64,
+    /// Strikes and other faults.
+    pub faults: u64,
+    /// Runs of the search.
+    pub replays: u64,
+    /// CPU time of the search, nanoseconds.
+    pub cpu_ns: u64,
+    /// Whether nothing more could be taken away; `false` if a limit ended the search.
+    pub is_minimal: bool,
 }
 
 /// One planted bug.
@@ -111,6 +131,12 @@ impl BugsReport {
             && matches!(self.ending, Ending::Complete | Ending::Budget)
             && self.caught() > 0
             && self.bugs.iter().all(|bug| bug.wrong_judge.is_none())
+    }
+
+    /// The median of a number of what remained of the runs that were shrunk.
+    pub fn median_shrunk(&self, number: fn(&Shrunk) -> u64) -> Option<u64> {
+        let shrunk = self.bugs.iter().filter_map(|bug| bug.caught.as_ref()?.shrunk.as_ref());
+        median(shrunk.map(number).collect())
     }
 
     /// The median number of runs until a catch, over the bugs caught.

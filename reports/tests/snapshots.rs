@@ -228,6 +228,7 @@ fn catch(workload: &str, seed: u64, judge: &str, bug: &str) -> Option<Catch> {
         message: "two students in one seat".into(),
         event_hash: "00c0ffee12345678".into(),
         replay: format!("shaketable replay {workload} {seed} --faults standard --bug {bug}"),
+        shrunk: None,
     })
 }
 

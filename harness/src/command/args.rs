@@ -38,6 +38,9 @@ pub(super) enum Command<Extra: Subcommand> {
     /// Replay one seed, or the plan of a repro file
     #[command(after_help = EXIT_CODES)]
     Replay(ReplayArguments),
+    /// Cut a failing run down to what its failure needs
+    #[command(after_help = EXIT_CODES)]
+    Shrink(ShrinkArguments),
     /// Run every planted bug until it is caught
     #[command(after_help = EXIT_CODES)]
     Bugs(BugsArguments),
@@ -145,6 +148,33 @@ pub struct ReplayArguments {
 }
 
 #[derive(Clone, Debug, Args)]
+pub struct ShrinkArguments {
+    /// The workload, or a repro file
+    #[arg(value_name = "WORKLOAD|REPRO-FILE")]
+    pub what: String,
+    /// The seed; not for a repro file
+    #[arg(value_name = "SEED", value_parser = seeds::seed)]
+    pub seed: Option<u64>,
+    #[command(flatten)]
+    pub shaking: Shaking,
+    /// Switch on a planted bug (see `list bugs`)
+    #[arg(long, value_name = "NAME")]
+    pub bug: Option<String>,
+    /// End with the smallest plan so far after this CPU time: 60s, 5m
+    #[arg(long, value_name = "TIME", value_parser = choose::duration, default_value = "10s")]
+    pub shrink_budget: Duration,
+    /// End with the smallest plan so far after this many runs
+    #[arg(long, value_name = "N", value_parser = choose::at_least_one, default_value_t = super::shrink::REPLAYS)]
+    pub replays: u64,
+    /// Write the shrunk plan to this file [default: in target/shaketable]
+    #[arg(long, short, value_name = "REPRO-FILE")]
+    pub output: Option<PathBuf>,
+    /// Write the report of the shrunk run as JSON; - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Args)]
 pub struct BugsArguments {
     /// The workloads with the planted bugs; `cluster` for those of the simulated cluster [default: all
     /// of this program]
@@ -160,6 +190,9 @@ pub struct BugsArguments {
     /// Start no further seed after this time: 60s, 5m, 1h 30m
     #[arg(long, value_name = "TIME", value_parser = choose::duration)]
     pub budget: Option<Duration>,
+    /// Shrink the run that catches a bug, and print how much of it is needed
+    #[arg(long)]
+    pub shrink: bool,
     /// Try only share I of N of the bugs; I starts at 1
     #[arg(long, value_name = "I/N", value_parser = choose::shard)]
     pub shard: Option<(u64, u64)>,

@@ -13,6 +13,7 @@ use super::{
     refuse,
     report::{self, Origin},
     run::settle,
+    shrink::{BUDGET, Limits, REPLAYS},
 };
 use crate::entry::Entry;
 use crate::{
@@ -21,7 +22,7 @@ use crate::{
     pool::{self, Update},
     runner::RunResult,
 };
-use shaketable_reports::{Body, BugReport, BugsReport, Catch, Conclusion, Ending, text};
+use shaketable_reports::{Body, BugReport, BugsReport, Catch, Conclusion, Ending, Shrunk, text};
 use shaketable_sim::{config::ClusterBug, seed::Seed};
 
 use std::ops::Range;
@@ -75,7 +76,16 @@ pub fn bugs(arguments: &BugsArguments) -> Result<Conclusion, Refusal> {
         planted.len() as u64,
         arguments.jobs.unwrap_or_else(|| arguments.backend.jobs()),
         stop,
-        |n| try_seeds(&entries, &planted[n as usize], seeds.clone(), &backend, &interrupt, &stop),
+        |n| {
+            let planted = &planted[n as usize];
+            let mut bug = try_seeds(&entries, planted, seeds.clone(), &backend, &interrupt, &stop);
+            if arguments.shrink
+                && let Some(catch) = &mut bug.caught
+            {
+                catch.shrunk = shrunk(&entries, planted, catch, &interrupt);
+            }
+            bug
+        },
         |update| match update {
             Update::Tick => progress.tick(),
             Update::Done(n, bug) => {
@@ -230,7 +240,30 @@ fn catch(origin: &Origin<'_>, result: &RunResult) -> Catch {
         message: verdict.message().unwrap_or_default().to_owned(),
         event_hash: report::hash(result),
         replay: origin.replay_line(),
+        shrunk: None,
     }
+}
+
+/// Shrinks the run that caught a bug.
+fn shrunk(
+    entries: &[Box<dyn Entry>],
+    planted: &Planted,
+    catch: &Catch,
+    interrupt: &Interrupt,
+) -> Option<Shrunk> {
+    let entry = entries.iter().find(|entry| entry.name() == catch.workload)?;
+    let plan = entry.plan(Seed(catch.seed), &planted.demands);
+    let before = cost::thread_cpu();
+    let limits = Limits::new(REPLAYS, BUDGET, interrupt);
+    let shrunk = entry.shrink(&plan, &mut |so_far| limits.allow(so_far.replays)).ok()??;
+    Some(Shrunk {
+        operations: shrunk.after.operations as u64,
+        clients: shrunk.after.clients as u64,
+        faults: shrunk.after.faults as u64,
+        replays: shrunk.replays,
+        cpu_ns: cost::thread_cpu() - before,
+        is_minimal: shrunk.is_minimal,
+    })
 }
 
 #[cfg(test)]

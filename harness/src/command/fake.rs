@@ -6,6 +6,7 @@ use crate::{
     finding::{Finding, Kind, Verdict},
     plan::{Demands, PlanError},
     runner::RunResult,
+    shrink::{Progress, Shrunk},
 };
 use shaketable_reports::Counters;
 use shaketable_sim::seed::Seed;
@@ -81,8 +82,7 @@ impl Entry for Fake {
             events: 100,
             virtual_time: 2_000_000_000,
             points: BTreeMap::from([("met", Default::default())]),
-            trace: Vec::new(),
-            transcript: String::new(),
+            ..RunResult::default()
         }
     }
     #[cfg(feature = "fdb-client")]
@@ -103,6 +103,13 @@ impl Entry for Fake {
         format!("drawn from {}", seed.0)
     }
     fn head(&self, _repro: &str) -> Result<Head, PlanError> {
+        Err(PlanError::Incomplete("a fake".to_owned()))
+    }
+    fn shrink(
+        &self,
+        _repro: &str,
+        _goes_on: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<Option<Shrunk>, PlanError> {
         Err(PlanError::Incomplete("a fake".to_owned()))
     }
     fn replay(&self, _repro: &str, _keep_trace: bool) -> Result<RunResult, PlanError> {

@@ -25,6 +25,7 @@ mod replay;
 mod report;
 mod resume;
 mod run;
+mod shrink;
 
 use crate::entry::Entry;
 pub use args::EXIT_CODES;
@@ -204,6 +205,7 @@ fn dispatch<Extra: Subcommand>(
         None => run::main_job(),
         Some(Command::Run(arguments)) => run::run(&arguments),
         Some(Command::Replay(arguments)) => replay::replay(&arguments),
+        Some(Command::Shrink(arguments)) => shrink::shrink(&arguments),
         Some(Command::Bugs(arguments)) => bugs::bugs(&arguments),
         Some(Command::List(arguments)) => list::list(&arguments),
         Some(Command::Bench(arguments)) => bench::bench(&arguments),

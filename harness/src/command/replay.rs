@@ -2,7 +2,7 @@
 
 use super::{
     Refusal,
-    args::{ReplayArguments, Trace},
+    args::{ReplayArguments, Shaking, Trace},
     backend::Backend,
     choose,
     interrupt::Interrupt,
@@ -12,6 +12,7 @@ use super::{
     run::settle,
 };
 use crate::{
+    entry::Entry,
     panics::print_panics,
     plan::{self, PlanError},
     runner::RunResult,
@@ -81,9 +82,14 @@ fn from_seed(arguments: &ReplayArguments, seed: u64, backend: &Backend) -> Resul
     Ok(Replayed { result, report, plan: entry.plan(Seed(seed), &demands) })
 }
 
-/// Replays a repro file.
-fn from_file(arguments: &ReplayArguments) -> Result<Replayed, Refusal> {
-    let path = &arguments.what;
+/// A repro file, and its workload.
+pub(super) struct Source {
+    pub(super) entry: Box<dyn Entry>,
+    pub(super) repro: String,
+}
+
+/// Reads a repro file. It determines the faults and the planted bug.
+pub(super) fn read(path: &str, shaking: &Shaking, bug: Option<&str>) -> Result<Source, Refusal> {
     let repro = match std::fs::read_to_string(path) {
         Ok(repro) => repro,
         Err(_) if !path.contains(['/', '.']) => {
@@ -92,14 +98,20 @@ fn from_file(arguments: &ReplayArguments) -> Result<Replayed, Refusal> {
         }
         Err(error) => refuse!("cannot read {path}: {error}"),
     };
-    if arguments.shaking.faults.is_some() || !arguments.shaking.without.is_empty() || arguments.bug.is_some()
-    {
+    if shaking.faults.is_some() || !shaking.without.is_empty() || bug.is_some() {
         refuse!("{path} determines the faults and the planted bug: omit --faults, --without and --bug");
     }
-    let refusal = |error: PlanError| Refusal::Usage(format!("{path}: {error}"));
-    let workload = plan::workload_of(&repro).map_err(refusal)?;
+    let workload = plan::workload_of(&repro).map_err(|error| Refusal::Usage(format!("{path}: {error}")))?;
     let entry =
         choose::workload(&workload).map_err(|refusal| Refusal::Usage(format!("{path}: {refusal}")))?;
+    Ok(Source { entry, repro })
+}
+
+/// Replays a repro file.
+fn from_file(arguments: &ReplayArguments) -> Result<Replayed, Refusal> {
+    let path = &arguments.what;
+    let Source { entry, repro } = read(path, &arguments.shaking, arguments.bug.as_deref())?;
+    let refusal = |error: PlanError| Refusal::Usage(format!("{path}: {error}"));
     let head = entry.head(&repro).map_err(refusal)?;
     let result = entry.replay(&repro, arguments.trace.is_some()).map_err(refusal)?;
     let origin = Origin {

@@ -18,7 +18,7 @@ use shaketable_layers::{points, tx::Error};
 use shaketable_sim::{
     faults::Cut,
     rt::{MILLISECOND, Nanos},
-    seed::{Seed, Stream},
+    seed::Stream,
     trace,
 };
 use std::{any::Any, panic::AssertUnwindSafe, pin::pin, sync::Arc};
@@ -53,7 +53,7 @@ pub(crate) struct Participants<W: Workload> {
 impl<W: Workload> Participants<W> {
     /// The participants of a plan. None of them has started.
     pub(crate) fn of(plan: &Plan<W>) -> Participants<W> {
-        let seed = Seed(plan.seed);
+        let seed = plan.run_seed();
         let client = |(number, planned): (usize, &Vec<W::Op>)| {
             let pace = seed.stream(&format!("pace-{number}"));
             let progress = Progress { operations: Vec::new(), findings: Vec::new(), done: false, pace };

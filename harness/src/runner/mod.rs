@@ -10,6 +10,7 @@ mod host;
 mod judging;
 mod result;
 mod simulated;
+mod story;
 mod supervise;
 mod testbed;
 mod transcript;

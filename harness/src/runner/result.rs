@@ -3,7 +3,11 @@
 use crate::finding::{Finding, Verdict};
 use shaketable_layers::points::Seen;
 use shaketable_reports::Counters;
-use shaketable_sim::{faults::Family, rt::Nanos, trace::Event};
+use shaketable_sim::{
+    faults::{Decision, Family},
+    rt::Nanos,
+    trace::Event,
+};
 use std::collections::BTreeMap;
 
 /// The result of a run.
@@ -15,6 +19,8 @@ pub struct RunResult {
     pub counters: Counters,
     /// Faults delivered, by family.
     pub faults: BTreeMap<Family, u64>,
+    /// The faults that the rates gave, or the plan's decisions as far as they were met.
+    pub decisions: Vec<Decision>,
     /// The hash of the whole event stream, which includes the final keyspace.
     pub event_hash: u64,
     /// The number of events.
@@ -27,6 +33,8 @@ pub struct RunResult {
     pub trace: Vec<Event>,
     /// The operations, transactions and faults as text, if events were kept.
     pub transcript: String,
+    /// What matters of the transcript as a chart with a column for each client, if events were kept.
+    pub story: String,
 }
 
 impl RunResult {

@@ -7,6 +7,7 @@ use super::{
     client::run_client,
     count::commits_may_land,
     host::Machine,
+    story::story,
     supervise::supervised,
     testbed::{AUDITOR, Act, Job, Testbed},
     transcript::transcript,
@@ -29,7 +30,6 @@ use shaketable_sim::{
     net::NodeId,
     proto::Version,
     rt::{self, MILLISECOND, Nanos, SECOND},
-    seed::Seed,
     trace::{Kind, hash_bytes},
     world::{Class, World},
 };
@@ -48,7 +48,7 @@ pub fn run<W: Workload>(plan: &Plan<W>, keep_trace: bool) -> RunResult {
         let testbed = Simulated::start(plan, keep_trace).await;
         perform(plan, testbed).await
     };
-    let simulated = || rt::simulate(Seed(plan.seed), run);
+    let simulated = || rt::simulate(plan.run_seed(), run);
     let name = format!("{} with seed {} (replay {0} {1})", W::NAME, plan.seed);
     match watchdog::watched(name, || supervised(simulated)) {
         Ok(result) => result,
@@ -69,7 +69,7 @@ struct Simulated<'a> {
 impl<'a> Simulated<'a> {
     /// A cluster that has just been started. The setup act begins with it.
     async fn start<W: Workload>(plan: &'a Plan<W>, keep_trace: bool) -> Simulated<'a> {
-        let world = World::new(Seed(plan.seed), plan.cluster.clone(), &plan.faults, keep_trace);
+        let world = World::new(plan.run_seed(), plan.cluster.clone(), &plan.faults, keep_trace);
         world.event(SUPERVISOR, Kind::Act, Act::Setup as u64, 0);
         let cluster = Cluster::start(world.clone()).await;
         Simulated {
@@ -228,6 +228,7 @@ impl<W: Workload> Testbed<W> for Simulated<'_> {
         let generations = world.history.lock().ended.keys().filter(|generation| **generation > 0).count();
         result.counters.recoveries = generations as u64;
         result.faults = world.faults.delivered();
+        result.decisions = world.faults.decisions();
         result.counters.faults = result.faults.values().sum();
         (result.event_hash, result.events) = world.trace.hash();
         result.virtual_time = world.clock.now();
@@ -236,6 +237,7 @@ impl<W: Workload> Testbed<W> for Simulated<'_> {
             let history = world.history.lock();
             let machine = |node| world.name(node);
             result.transcript = transcript(plan, operations, &history, &result.trace, &machine);
+            result.story = story(plan, operations, &history, &result.trace, &machine);
         }
         self.cluster.shutdown().await;
         result

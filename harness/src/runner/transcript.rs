@@ -29,10 +29,10 @@ const MOST_ROWS: usize = 8;
 const MOST_BYTES: usize = 64;
 
 /// One or more lines of the transcript, at one point in time.
-struct Entry {
-    at: Nanos,
-    who: String,
-    text: String,
+pub(super) struct Entry {
+    pub(super) at: Nanos,
+    pub(super) who: String,
+    pub(super) text: String,
 }
 
 /// Writes the transcript of a run on a simulated cluster. `machine` returns the name of a machine of the cluster.
@@ -84,7 +84,7 @@ fn text_of(
     })
 }
 
-fn of_event(event: &Event, machine: &dyn Fn(NodeId) -> String) -> Option<Entry> {
+pub(super) fn of_event(event: &Event, machine: &dyn Fn(NodeId) -> String) -> Option<Entry> {
     let text = match event.kind {
         Kind::Fault => {
             let family = Family::ALL.iter().find(|family| **family as u64 == event.a)?;
@@ -106,7 +106,7 @@ fn of_event(event: &Event, machine: &dyn Fn(NodeId) -> String) -> Option<Entry> 
     Some(Entry { at: event.at, who: who.to_owned(), text })
 }
 
-fn outcome<A: std::fmt::Debug>(outcome: &Outcome<A>) -> String {
+pub(super) fn outcome<A: std::fmt::Debug>(outcome: &Outcome<A>) -> String {
     match outcome {
         Outcome::Answered(answer) => format!("returns {answer:?}"),
         Outcome::Failed(error) => format!("fails without an effect: {error}"),
@@ -157,7 +157,7 @@ fn who(client: ClientId) -> String {
 }
 
 /// The final outcome of a commit whose client does not know it.
-fn final_outcome(id: usize, truth: &Truth) -> String {
+pub(super) fn final_outcome(id: usize, truth: &Truth) -> String {
     match truth.place(AttemptId(id as u32)) {
         Some((version, _)) => format!("; it committed at version {version}"),
         None => "; it did not commit".to_owned(),
@@ -165,7 +165,7 @@ fn final_outcome(id: usize, truth: &Truth) -> String {
 }
 
 /// The write with which an attempt conflicted.
-fn conflict(attempt: &Attempt, history: &History, truth: &Truth) -> String {
+pub(super) fn conflict(attempt: &Attempt, history: &History, truth: &Truth) -> String {
     let since = attempt.read_version.unwrap_or(Version::MAX);
     let later = truth.entries.iter().filter(|entry| entry.version > since);
     for (version, tx) in later.flat_map(|entry| entry.transactions.iter().map(|tx| (entry.version, tx))) {
@@ -259,7 +259,7 @@ fn selector(selector: &KeySelector) -> String {
 }
 
 /// A range: a single key, or its two ends.
-fn range(range: &KeyRange) -> String {
+pub(super) fn range(range: &KeyRange) -> String {
     if range.end.strip_suffix(b"\0") == Some(&range.begin) {
         return key(&range.begin);
     }
@@ -267,7 +267,7 @@ fn range(range: &KeyRange) -> String {
 }
 
 /// A key, decoded if it is a packed tuple, or a packed tuple and one more byte.
-fn key(bytes: &[u8]) -> String {
+pub(super) fn key(bytes: &[u8]) -> String {
     tuple(bytes)
         .or_else(|| {
             // The end of a tuple's range, or the key after a tuple.
@@ -279,7 +279,7 @@ fn key(bytes: &[u8]) -> String {
 
 /// A value. It is decoded as a tuple only if its first element is text or bytes and it contains no null, because
 /// other encodings can look like tuples of numbers.
-fn value(bytes: &[u8]) -> String {
+pub(super) fn value(bytes: &[u8]) -> String {
     let text = || std::str::from_utf8(bytes).ok().filter(|text| !text.chars().any(char::is_control));
     match bytes {
         _ if text().is_some() => raw(bytes),

@@ -19,24 +19,42 @@ pub fn bugs(report: &BugsReport, commit: &str) -> String {
         report.faults,
         plural(report.max_runs(), "seed", "seeds")
     );
-    let mut table = Table::new(&[
+    let is_shrunk = report.median_shrunk(|shrunk| shrunk.operations).is_some();
+    let mut columns = vec![
         ("planted in", Left),
         ("bug", Left),
         ("", Left),
         ("seeds", Right),
         ("caught in", Left),
         ("judge", Left),
-    ]);
+    ];
+    if is_shrunk {
+        columns.extend([
+            ("ops", Right),
+            ("clients", Right),
+            ("faults", Right),
+            ("runs", Right),
+            ("CPU s", Right),
+        ]);
+    }
+    let mut table = Table::new(&columns);
     for bug in &report.bugs {
         let caught = |f: fn(&Catch) -> String| bug.caught.as_ref().map_or(String::new(), f);
-        table.row(vec![
+        let mut row = vec![
             bug.place.clone(),
             bug.bug.clone(),
             state(bug, report).to_owned(),
             count(bug.runs),
             caught(|c| format!("{} {}", c.workload, c.seed)),
             caught(|c| c.judge.clone()),
-        ]);
+        ];
+        if is_shrunk {
+            let shrunk = bug.caught.as_ref().and_then(|caught| caught.shrunk.as_ref());
+            let numbers = shrunk.map(|s| [s.operations, s.clients, s.faults, s.replays].map(count));
+            row.extend(numbers.unwrap_or_default());
+            row.push(shrunk.map_or_else(String::new, |shrunk| seconds(shrunk.cpu_ns)));
+        }
+        table.row(row);
     }
     out.push_str(&table.render());
     out.push('\n');
@@ -69,6 +87,20 @@ pub fn bugs(report: &BugsReport, commit: &str) -> String {
             "Median to the first catch: {}, {} CPU seconds.",
             plural(runs, "seed", "seeds"),
             seconds(cpu)
+        );
+    }
+    let medians = [
+        report.median_shrunk(|shrunk| shrunk.operations),
+        report.median_shrunk(|shrunk| shrunk.clients),
+        report.median_shrunk(|shrunk| shrunk.faults),
+    ];
+    if let [Some(operations), Some(clients), Some(faults)] = medians {
+        let _ = write!(
+            out,
+            "\nMedian of what is needed: {}, {}, {}.",
+            plural(operations, "operation", "operations"),
+            plural(clients, "client", "clients"),
+            plural(faults, "fault", "faults"),
         );
     }
     out.truncate(out.trim_end().len());

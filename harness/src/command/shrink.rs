@@ -1,0 +1,126 @@
+//! `shaketable shrink`: cuts a failing run down to what its failure needs.
+
+use super::{
+    Refusal,
+    args::ShrinkArguments,
+    backend::Backend,
+    choose, cost,
+    interrupt::Interrupt,
+    output::{self, Target},
+    program,
+    progress::Progress,
+    refuse,
+    replay::{self, Source},
+    report::{Origin, quoted},
+    run::settle,
+};
+use crate::{entry::Entry, plan::PlanError, shrink::Shrunk};
+use shaketable_reports::{Body, Conclusion, text};
+use shaketable_sim::seed::Seed;
+use std::{path::PathBuf, time::Duration};
+
+/// The runs and the CPU time after which a search ends, unless told otherwise.
+pub const REPLAYS: u64 = 1_000;
+pub const BUDGET: Duration = Duration::from_secs(10);
+
+/// When a search ends although more could be taken away.
+pub struct Limits<'a> {
+    replays: u64,
+    budget: u64,
+    began: u64,
+    interrupt: &'a Interrupt,
+}
+
+impl Limits<'_> {
+    /// The limits of a search that begins now, on this thread.
+    pub fn new(replays: u64, budget: Duration, interrupt: &Interrupt) -> Limits<'_> {
+        let budget = u64::try_from(budget.as_nanos()).unwrap_or(u64::MAX);
+        Limits { replays, budget, began: cost::thread_cpu(), interrupt }
+    }
+
+    /// Whether the search may go on after this many runs.
+    pub fn allow(&self, replays: u64) -> bool {
+        replays < self.replays && cost::thread_cpu() - self.began < self.budget && !self.interrupt.is_set()
+    }
+}
+
+/// Shrinks the run, and prints and writes what remains.
+pub fn shrink(arguments: &ShrinkArguments) -> Result<Conclusion, Refusal> {
+    let json = Target::check_named(arguments.json.as_deref())?;
+    let (entry, repro, named) = match arguments.seed {
+        Some(seed) => {
+            let entry = choose::workload(&arguments.what)?;
+            let mut demands = arguments.shaking.demands()?;
+            if let Some(bug) = &arguments.bug {
+                choose::plant(&mut demands, entry.as_ref(), bug)?;
+            }
+            let plan = entry.plan(Seed(seed), &demands);
+            let named = format!("{}-{seed}", entry.name());
+            (entry, plan, named)
+        }
+        None => {
+            let Source { entry, repro } =
+                replay::read(&arguments.what, &arguments.shaking, arguments.bug.as_deref())?;
+            let stem = std::path::Path::new(&arguments.what).file_stem().unwrap_or_default();
+            let named = format!("{}-shrunk", stem.to_string_lossy());
+            (entry, repro, named)
+        }
+    };
+    let path = arguments
+        .output
+        .clone()
+        .unwrap_or_else(|| PathBuf::from("target/shaketable").join(format!("{named}.json")));
+    let target = Target::check(&path)?;
+    let interrupt = Interrupt::listen()?;
+    let meter = cost::Meter::start();
+    let shrunk = shrunk(entry.as_ref(), &repro, arguments, &interrupt);
+    let Some(shrunk) = shrunk.map_err(|error| Refusal::Usage(format!("{}: {error}", arguments.what)))? else {
+        if interrupt.is_set() {
+            return Err(interrupt.refusal("before the run failed"));
+        }
+        refuse!("the run passes: there is nothing to shrink");
+    };
+    let replayed = entry.replay(&shrunk.repro, true).map_err(|e| Refusal::Usage(e.to_string()))?;
+    let head = entry.head(&shrunk.repro).map_err(|e| Refusal::Usage(e.to_string()))?;
+    let shown = path.to_string_lossy();
+    let origin = Origin {
+        repro: Some(&shown),
+        ..Origin::of(entry.name(), head.seed, &head.demands, &Backend::Simulated)
+    };
+    let report = origin.report(&replayed, head.summary);
+    target.write(&shrunk.repro)?;
+    output::print(&format!(
+        "before   {}\nshrunk   {} ({}; {}, {} CPU s)\n\n{}\n",
+        shrunk.before,
+        shrunk.after,
+        if shrunk.is_minimal { "nothing more can be taken away" } else { "the search was ended" },
+        text::plural(shrunk.replays, "run", "runs"),
+        text::seconds(meter.cost().cpu_ns),
+        replayed.story,
+    ))?;
+    output::print_error(&format!("plan in {}", quoted(&shown)));
+    let outcome = report.verdict.outcome();
+    let interrupted =
+        interrupt.is_set().then(|| interrupt.refusal("before nothing more could be taken away"));
+    let printed = text::replay(&report, program().commit);
+    let written = output::publish(&printed, json.as_ref(), Body::Replay(Box::new(report)));
+    settle(outcome, written, interrupted)
+}
+
+/// Shrinks the plan of a repro file. `None` if the run passes.
+fn shrunk(
+    entry: &dyn Entry,
+    repro: &str,
+    arguments: &ShrinkArguments,
+    interrupt: &Interrupt,
+) -> Result<Option<Shrunk>, PlanError> {
+    let limits = Limits::new(arguments.replays, arguments.shrink_budget, interrupt);
+    let mut progress = Progress::new(&[(entry.name(), arguments.replays)], ("run", "runs"), "failed");
+    let shrunk = entry.shrink(repro, &mut |so_far| {
+        progress.resume(0, so_far.replays, 0);
+        progress.tick();
+        limits.allow(so_far.replays)
+    });
+    progress.end();
+    shrunk
+}

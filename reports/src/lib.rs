@@ -4,12 +4,15 @@
 //! This crate does not depend on how a run is performed. The data is what [`json`] writes and reads; all
 //! other renderers use the same data without adding to it, so that a new one can be applied to saved reports.
 
+pub mod annotations;
 pub mod bench;
 pub mod bugs;
 pub mod conformance;
 pub mod contract;
 pub mod document;
 pub mod json;
+pub mod junit;
+pub mod markdown;
 pub mod run;
 pub mod sweep;
 pub mod text;

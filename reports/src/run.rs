@@ -108,7 +108,7 @@ macro_rules! counters {
 
             /// Adds another run's counters.
             pub fn add(&mut self, other: &Counters) {
-                $(self.$name += other.$name;)*
+                $(self.$name = self.$name.saturating_add(other.$name);)*
             }
         }
     };
@@ -156,6 +156,15 @@ impl PointReport {
     /// Whether it occurred at all.
     pub fn was_reached(&self) -> bool {
         self.held > 0
+    }
+}
+
+impl RunReport {
+    /// The command line that reproduces the run of another seed of the same sweep. Returns `None` if this run is not
+    /// the run of a seed.
+    pub fn replay_of(&self, seed: u64) -> Option<String> {
+        let (before, after) = self.replay.split_once(&format!(" replay {} {} ", self.workload, self.seed))?;
+        Some(format!("{before} replay {} {seed} {after}", self.workload))
     }
 }
 

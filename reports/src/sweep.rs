@@ -16,6 +16,8 @@ pub enum Ending {
     Interrupted,
     /// The real cluster no longer responds.
     Lost,
+    /// The file of the report can no longer be written.
+    Unwritable,
 }
 
 /// The cost of an activity. It differs between machines and between runs.
@@ -33,8 +35,8 @@ impl Cost {
     /// The combined cost of this and a subsequent activity.
     pub fn and(self, other: Cost) -> Cost {
         Cost {
-            cpu_ns: self.cpu_ns + other.cpu_ns,
-            wall_ns: self.wall_ns + other.wall_ns,
+            cpu_ns: self.cpu_ns.saturating_add(other.cpu_ns),
+            wall_ns: self.wall_ns.saturating_add(other.wall_ns),
             peak_memory: self.peak_memory.max(other.peak_memory),
         }
     }
@@ -73,6 +75,9 @@ pub struct WorkloadReport {
     pub points: Vec<PointReport>,
     /// The descriptive names of counters that this sweep required to be above zero and that are zero.
     pub vacuous: Vec<String>,
+    /// The names of coverage points that this sweep required to be reached and that were not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missed_points: Vec<String>,
     /// Virtual time, summed, nanoseconds.
     pub virtual_ns: u64,
     /// CPU time, summed, nanoseconds.
@@ -86,7 +91,7 @@ impl WorkloadReport {
             Conclusion::Harness
         } else if self.failed() > 0 {
             Conclusion::Violated
-        } else if self.vacuous.is_empty() {
+        } else if self.vacuous.is_empty() && self.missed_points.is_empty() {
             Conclusion::Passed
         } else {
             Conclusion::Vacuous
@@ -96,6 +101,38 @@ impl WorkloadReport {
     /// Runs that did not pass.
     pub fn failed(&self) -> u64 {
         self.violated + self.stuck + self.harness
+    }
+
+    /// What this sweep required and did not see, as sentences without their subject; empty if it saw everything.
+    pub fn shortfall(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if !self.vacuous.is_empty() {
+            lines.push(format!("saw no {}", self.vacuous.join(", no ")));
+        }
+        lines.extend(self.missed_points.iter().map(|point| format!("never reached: {point}")));
+        lines
+    }
+
+    /// Adds the figures of other runs: numbers of runs and of events. Seeds, failures and points are left alone.
+    pub fn add_figures(&mut self, other: &WorkloadReport) {
+        for (sum, n) in [
+            (&mut self.runs, other.runs),
+            (&mut self.passed, other.passed),
+            (&mut self.violated, other.violated),
+            (&mut self.stuck, other.stuck),
+            (&mut self.harness, other.harness),
+            (&mut self.run_twice, other.run_twice),
+            (&mut self.differing, other.differing),
+            (&mut self.virtual_ns, other.virtual_ns),
+            (&mut self.cpu_ns, other.cpu_ns),
+        ] {
+            *sum = sum.saturating_add(n);
+        }
+        self.counters.add(&other.counters);
+        for (family, n) in &other.faults_delivered {
+            let sum = self.faults_delivered.entry(family.clone()).or_default();
+            *sum = sum.saturating_add(*n);
+        }
     }
 
     /// Runs per core and minute, at this sweep's speed.
@@ -124,7 +161,13 @@ pub struct SweepReport {
     pub real: bool,
     /// The requested seeds: from the first up to, but excluding, the second.
     pub seeds: Range<u64>,
-    /// How many of the first seeds were to be run twice.
+    /// The text from which the seeds were drawn, if they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fresh: Option<String>,
+    /// Whether every coverage point had to be reached.
+    #[serde(default)]
+    pub require_points: bool,
+    /// How many of the first seeds, of all shards together, were to be run twice.
     #[serde(default)]
     pub run_twice: u64,
     /// The shard of the seeds that belongs to this sweep: its number, from 1, and the number of shards.
@@ -164,21 +207,7 @@ impl SweepReport {
     /// The sum of all workloads, with the name `all`. Failures and points are omitted.
     pub fn total(&self) -> WorkloadReport {
         let mut total = WorkloadReport { workload: "all".to_owned(), ..WorkloadReport::default() };
-        for w in &self.workloads {
-            total.runs += w.runs;
-            total.passed += w.passed;
-            total.violated += w.violated;
-            total.stuck += w.stuck;
-            total.harness += w.harness;
-            total.run_twice += w.run_twice;
-            total.differing += w.differing;
-            total.counters.add(&w.counters);
-            total.virtual_ns += w.virtual_ns;
-            total.cpu_ns += w.cpu_ns;
-            for (family, n) in &w.faults_delivered {
-                *total.faults_delivered.entry(family.clone()).or_default() += n;
-            }
-        }
+        self.workloads.iter().for_each(|w| total.add_figures(w));
         total
     }
 }

@@ -1,10 +1,13 @@
 //! Snapshots of all output for people and machines, from made-up reports.
 
+mod schema;
+
 use insta::assert_snapshot;
 use shaketable_reports::{
     BenchReport, Body, BugReport, BugsReport, Catch, Conclusion, ConformanceReport, ContractCase,
     ContractReport, Cost, Counters, Difference, Document, Ending, Figure, FileReport, FindingReport,
-    Impossible, PointReport, RunReport, SCHEMA, SweepReport, Verdict, WorkloadReport, json, run::LOST, text,
+    Impossible, PointReport, RunReport, SCHEMA, SweepReport, Verdict, WorkloadReport, annotations, json,
+    junit, markdown, run::LOST, text,
 };
 use std::collections::BTreeMap;
 
@@ -99,6 +102,8 @@ fn sweep(outcome: Conclusion, workloads: Vec<WorkloadReport>) -> SweepReport {
         bug: None,
         without: Vec::new(),
         seeds: 0..200,
+        fresh: None,
+        require_points: false,
         run_twice: 0,
         shard: None,
         jobs: 2,
@@ -400,6 +405,93 @@ fn json_of_a_failing_sweep() {
     report.workloads.remove(0);
     report.workloads[0].failures.truncate(2);
     assert_snapshot!(json::render(&document(Body::Sweep(report))));
+}
+
+/// A sweep with what CI systems must be shown: failures of all kinds, one that was not kept, names and texts with
+/// markup, and a workload that is vacuous.
+fn for_ci() -> SweepReport {
+    let mut report = failing();
+    report.fresh = Some("2026-11-23".into());
+    report.require_points = true;
+    let harness = Verdict::Harness { judge: "durable".into(), message: "`a` <b> & \u{1b}[1m |".into() };
+    let broken = &mut report.workloads[1];
+    broken.failures[3] = run(91, harness);
+    (broken.violated, broken.harness) = (3, 1);
+    broken.failing_seeds.push(92);
+    let vacuous = WorkloadReport {
+        vacuous: vec!["conflicts".into(), "retries".into()],
+        missed_points: vec!["the queue was empty".into()],
+        ..workload("leased_queue", 200)
+    };
+    report.workloads.push(vacuous);
+    report.outcome = SweepReport::outcome_of(report.ending, &report.workloads);
+    report
+}
+
+fn junit(body: Body) -> String {
+    let text = junit::render(&document(body)).expect("it can be written").expect("it has a form for JUnit");
+    assert_eq!(schema::check(&text), Ok(()), "{text}");
+    text
+}
+
+#[test]
+fn a_sweep_for_ci() {
+    assert_snapshot!("ci_junit", junit(Body::Sweep(for_ci())));
+    assert_snapshot!("ci_markdown", markdown::render(&document(Body::Sweep(for_ci()))).expect("a summary"));
+    assert_snapshot!("ci_annotations", annotations::render(&Body::Sweep(for_ci())));
+    assert_snapshot!("ci_text", text::sweep(&for_ci(), COMMIT));
+}
+
+#[test]
+fn planted_bugs_for_ci() {
+    let mut report = bugs();
+    // One is missed, one is blamed on the wrong side, and one is caught.
+    report.bugs[0] = BugReport { runs: 200, caught: None, ..report.bugs[0].clone() };
+    let wrong_judge = Some("seed 7 was blamed on the cluster by durable: <lost>".into());
+    report.bugs[1] = BugReport { caught: None, wrong_judge, ..report.bugs[1].clone() };
+    assert_snapshot!("ci_bugs_junit", junit(Body::Bugs(report.clone())));
+    assert_snapshot!(
+        "ci_bugs_markdown",
+        markdown::render(&document(Body::Bugs(report.clone()))).expect("a summary")
+    );
+    assert_snapshot!("ci_bugs_annotations", annotations::render(&Body::Bugs(report)));
+    let early = BugsReport {
+        ending: Ending::Budget,
+        bugs: vec![BugReport { runs: 3, caught: None, ..bugs().bugs[0].clone() }],
+        ..bugs()
+    };
+    assert!(junit(Body::Bugs(early.clone())).contains("<skipped message=\"not done\""));
+    assert_eq!(annotations::render(&Body::Bugs(early)), "");
+}
+
+#[test]
+fn a_sweep_that_ended_early_is_an_error_for_ci() {
+    for ending in [Ending::Lost, Ending::Interrupted, Ending::Unwritable] {
+        let report = SweepReport { ending, ..sweep(Conclusion::Passed, vec![workload("cycle", 200)]) };
+        assert!(junit(Body::Sweep(report.clone())).contains("errors=\"1\""), "{ending:?}");
+        assert!(annotations::render(&Body::Sweep(report)).starts_with("::error title=ended early::"));
+    }
+    let report =
+        SweepReport { ending: Ending::Budget, ..sweep(Conclusion::Passed, vec![workload("cycle", 200)]) };
+    assert!(junit(Body::Sweep(report.clone())).contains("errors=\"0\""));
+    assert_eq!(annotations::render(&Body::Sweep(report)), "");
+}
+
+#[test]
+fn annotations_are_at_most_ten_lines() {
+    let mut report = failing();
+    report.workloads[1].failures = (0..40).map(|seed| run(seed, violated())).collect();
+    let lines = annotations::render(&Body::Sweep(report));
+    assert_eq!(lines.lines().count(), 10);
+    assert!(lines.ends_with("::error title=31 more::The report has all of them.\n"), "{lines}");
+}
+
+#[test]
+fn a_failure_gives_the_replay_line_of_another_seed() {
+    let line = "shaketable replay queue 44 --faults standard --without clog --bug recipe-dequeue";
+    assert_eq!(run(3, violated()).replay_of(44).as_deref(), Some(line));
+    let repro = RunReport { replay: "shaketable replay small.json".into(), ..run(3, violated()) };
+    assert_eq!(repro.replay_of(44), None);
 }
 
 #[test]

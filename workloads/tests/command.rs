@@ -1,53 +1,15 @@
 //! The command from a user's point of view: its output, its errors and its exit codes.
 
+mod process;
+
 use insta::assert_snapshot;
+use process::{code, folder, names, run, shaketable, stderr, stdout};
 use std::{
     fs,
     io::{BufRead, BufReader},
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, Output, Stdio},
 };
-
-/// The command, started as if it were installed: by its name, and not by cargo.
-fn shaketable(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_shaketable"));
-    #[cfg(unix)]
-    std::os::unix::process::CommandExt::arg0(&mut command, "shaketable");
-    command.args(arguments).env_remove("COLUMNS").env_remove("CARGO").stdin(Stdio::null());
-    command
-}
-
-fn run(arguments: &[&str]) -> Output {
-    shaketable(arguments).output().expect("the command starts")
-}
-
-fn code(output: &Output) -> i32 {
-    output.status.code().expect("it ended by itself")
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("text")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).expect("text")
-}
-
-/// An empty folder for the test.
-fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).expect("a folder for the test");
-    folder
-}
-
-fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).expect("the folder");
-    let mut names: Vec<_> =
-        entries.map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
-}
 
 #[test]
 fn help() {
@@ -56,6 +18,8 @@ fn help() {
         ("help_run", &["run", "--help"]),
         ("help_replay", &["replay", "--help"]),
         ("help_bugs", &["bugs", "--help"]),
+        ("help_report", &["report", "--help"]),
+        ("help_merge", &["report", "merge", "--help"]),
         ("help_list", &["list", "--help"]),
         ("help_bench", &["bench", "--help"]),
         ("help_new", &["new", "--help"]),
@@ -116,6 +80,17 @@ fn bad_usage_is_one_line_and_exit_code_2() {
         &["run", "cycle", "--seeds", "1", "--json", &missing],
         &["run", "cycle", "--seeds", "1", "--json", ""],
         &["run", "--keep"],
+        &["run", "--fresh", ""],
+        &["run", "--fresh", "x", "--seeds", "0..0xffffffffffffffff"],
+        &["run", "--fresh", "x", "--resume", &missing],
+        &["run", "cycle", "--seeds", "1", "--junit", place],
+        &["run", "cycle", "--seeds", "1", "--junit", "-", "--json", "-"],
+        &["run", "cycle", "--seeds", "1", "--junit", &report, "--json", &report],
+        &["report"],
+        &["report", "merge"],
+        &["report", "merge", &missing],
+        &["report", "merge", &torn],
+        &["report", "merge", &half],
         &["bugs", "--cluster-file", "fdb.cluster"],
         &["run", "--backend", "etcd"],
         &["run", "--backend", "fdb", "--check-determinism", "5"],
@@ -568,7 +543,7 @@ fn a_sweep_with_a_planted_bug_fails_and_names_it() {
     assert_eq!(code(&output), 1, "{}", stdout(&output));
     let printed = stdout(&output);
     let head = "faults standard, seeds 0..20, planted bug snapshot-read, commit ";
-    assert!(printed.starts_with(head), "{printed}");
+    assert!(printed.replace('\n', " ").starts_with(head), "{printed}");
 }
 
 #[test]

@@ -44,6 +44,9 @@ pub(super) enum Command<Extra: Subcommand> {
     /// Run every planted bug until it is caught
     #[command(after_help = EXIT_CODES)]
     Bugs(BugsArguments),
+    /// Work with the reports of earlier sweeps
+    #[command(subcommand)]
+    Report(ReportCommand),
     /// List workloads, fault families or planted bugs
     List(ListArguments),
     /// Measure the speed of runs
@@ -82,6 +85,10 @@ pub struct RunArguments {
     /// --check-determinism]
     #[arg(long, value_name = "N|A..B", value_parser = seeds::range)]
     pub seeds: Option<Range<u64>>,
+    /// Count the seeds from a number drawn from this text, such as the date, so that sweeps with
+    /// different texts have no seed in common
+    #[arg(long, value_name = "TEXT", value_parser = seeds::fresh_text)]
+    pub fresh: Option<String>,
     /// The number of threads [default: one per processor, four per processor with a real cluster]
     #[arg(long, value_name = "N", value_parser = choose::jobs)]
     pub jobs: Option<usize>,
@@ -99,14 +106,21 @@ pub struct RunArguments {
     /// Run only share I of N of the seeds; I starts at 1
     #[arg(long, value_name = "I/N", value_parser = choose::shard)]
     pub shard: Option<(u64, u64)>,
+    /// Fail as vacuous (exit code 4) if a coverage point of a workload was never reached
+    #[arg(long)]
+    pub require_points: bool,
     /// Continue the sweep of this report, which is not complete, and report on the whole sweep
     #[arg(long, value_name = "REPORT", conflicts_with_all = [
-        "workloads", "seeds", "faults", "without", "bug", "check_determinism", "shard"
+        "workloads", "seeds", "fresh", "faults", "without", "bug", "check_determinism", "shard"
     ])]
     pub resume: Option<PathBuf>,
     /// Write the report as JSON; - for standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Write the report as JUnit XML: a workload is a suite, a failing seed a test case; - for standard
+    /// output
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
     #[command(flatten)]
     pub backend: BackendArguments,
 }
@@ -204,8 +218,39 @@ pub struct BugsArguments {
     /// Write the report as JSON; - for standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Write the report as JUnit XML: a workload is a suite, a planted bug a test case; - for standard
+    /// output
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
     #[command(flatten)]
     pub backend: BackendArguments,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum ReportCommand {
+    /// Merge the reports of all shards of a sweep into the report of the whole sweep
+    #[command(after_help = EXIT_CODES)]
+    Merge(MergeArguments),
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct MergeArguments {
+    /// The JSON reports of the shards, each shard once, in any order
+    #[arg(value_name = "REPORT", required = true)]
+    pub reports: Vec<PathBuf>,
+    /// Fail as vacuous (exit code 4) if a coverage point of a workload was never reached by any shard
+    #[arg(long)]
+    pub require_points: bool,
+    /// Also merge reports of different commits, versions, faults or checks
+    #[arg(long)]
+    pub force: bool,
+    /// Write the report as JSON; - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the report as JUnit XML: a workload is a suite, a failing seed a test case; - for standard
+    /// output
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
 }
 
 /// The things that can be listed.

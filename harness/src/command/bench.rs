@@ -8,7 +8,7 @@ use super::{
     backend::Backend,
     choose, cost,
     interrupt::Interrupt,
-    output::{self, Target},
+    output::{self, Outputs, Target},
     program,
     progress::Progress,
     run::{SEEDS, Sweep, processors},
@@ -55,12 +55,15 @@ fn sweep(interrupt: &Interrupt) -> Result<Vec<Figure>, Refusal> {
         entries: choose::workloads(&[])?,
         demands: Demands::default(),
         seeds: 0..SEEDS,
+        fresh: None,
+        require_points: false,
         shard: None,
         run_twice: SEEDS,
         jobs: processors(),
         budget: None,
         backend: Backend::Simulated,
         earlier: None,
+        outputs: Outputs::default(),
     }
     .perform(interrupt);
     if report.ending != shaketable_reports::Ending::Complete {

@@ -7,7 +7,7 @@ use super::{
     choose::{self, CLUSTER},
     cost,
     interrupt::Interrupt,
-    output::{self, Target},
+    output::{self, Outputs, Watch},
     program,
     progress::Progress,
     refuse,
@@ -25,7 +25,10 @@ use crate::{
 use shaketable_reports::{Body, BugReport, BugsReport, Catch, Conclusion, Ending, Shrunk, text};
 use shaketable_sim::{config::ClusterBug, seed::Seed};
 
-use std::ops::Range;
+use std::{
+    ops::Range,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 /// A planted bug, and the workloads that take turns with it.
 struct Planted {
@@ -61,14 +64,17 @@ pub fn bugs(arguments: &BugsArguments) -> Result<Conclusion, Refusal> {
             refuse!("planted bugs of the simulated cluster cannot be switched on in a real one");
         }
     }
-    let json = Target::check_named(arguments.json.as_deref())?;
+    let outputs = Outputs::check(arguments.json.as_deref(), arguments.junit.as_deref())?;
     let interrupt = Interrupt::listen()?;
     let backend = Backend::open(&arguments.backend, demands.profile)?;
 
     let meter = cost::Meter::start();
     let deadline = arguments.budget.map(cost::deadline);
     let over_budget = || deadline.is_some_and(cost::is_past);
-    let stop = || interrupt.is_set() || backend.is_lost() || over_budget();
+    let unwritable = AtomicBool::new(false);
+    let mut watch = Watch::start(&outputs, &unwritable);
+    let stop =
+        || interrupt.is_set() || backend.is_lost() || over_budget() || unwritable.load(Ordering::Relaxed);
     let mut progress =
         Progress::new(&[("bugs", planted.len() as u64)], ("planted bug", "planted bugs"), "missed");
     let mut found: Vec<Option<BugReport>> = planted.iter().map(|_| None).collect();
@@ -86,11 +92,14 @@ pub fn bugs(arguments: &BugsArguments) -> Result<Conclusion, Refusal> {
             }
             bug
         },
-        |update| match update {
-            Update::Tick => progress.tick(),
-            Update::Done(n, bug) => {
-                progress.done(0, bug.caught.is_some());
-                found[n as usize] = Some(bug);
+        |update| {
+            watch.tick();
+            match update {
+                Update::Tick => progress.tick(),
+                Update::Done(n, bug) => {
+                    progress.done(0, bug.caught.is_some());
+                    found[n as usize] = Some(bug);
+                }
             }
         },
     );
@@ -102,12 +111,13 @@ pub fn bugs(arguments: &BugsArguments) -> Result<Conclusion, Refusal> {
         ending: match interrupt.is_set() {
             _ if backend.is_lost() => Ending::Lost,
             true => Ending::Interrupted,
+            false if unwritable.load(Ordering::Relaxed) => Ending::Unwritable,
             false => Ending::Budget,
         },
         bugs: found.into_iter().zip(&planted).map(|(bug, p)| bug.unwrap_or_else(|| p.report())).collect(),
         cost: meter.cost(),
     };
-    if report.ending == Ending::Budget && report.left() == 0 {
+    if matches!(report.ending, Ending::Budget | Ending::Unwritable) && report.left() == 0 {
         report.ending = Ending::Complete;
     }
     let outcome = report.outcome();
@@ -117,7 +127,11 @@ pub fn bugs(arguments: &BugsArguments) -> Result<Conclusion, Refusal> {
         interrupt.refusal(&format!("after {} of {all}", text::count(done as u64)))
     });
     let printed = text::bugs(&report, program().commit);
-    let written = output::publish(&printed, json.as_ref(), Body::Bugs(report));
+    let ended_by_outputs = report.ending == Ending::Unwritable;
+    let mut written = outputs.publish(&printed, program().commit, Body::Bugs(report));
+    if ended_by_outputs {
+        written = written.and(Err(output::unwritable()));
+    }
     settle(outcome, written, interrupted)
 }
 

@@ -18,6 +18,7 @@ mod cost;
 mod fake;
 pub mod interrupt;
 mod list;
+mod merge;
 mod new;
 pub mod output;
 mod progress;
@@ -25,11 +26,12 @@ mod replay;
 mod report;
 mod resume;
 mod run;
+mod saved;
 mod shrink;
 
 use crate::entry::Entry;
 pub use args::EXIT_CODES;
-use args::{Arguments, Command};
+use args::{Arguments, Command, ReportCommand};
 use clap::{CommandFactory, FromArgMatches, Subcommand};
 pub use run::settle;
 use shaketable_reports::{Conclusion, Figure};
@@ -207,6 +209,7 @@ fn dispatch<Extra: Subcommand>(
         Some(Command::Replay(arguments)) => replay::replay(&arguments),
         Some(Command::Shrink(arguments)) => shrink::shrink(&arguments),
         Some(Command::Bugs(arguments)) => bugs::bugs(&arguments),
+        Some(Command::Report(ReportCommand::Merge(arguments))) => merge::merge(&arguments),
         Some(Command::List(arguments)) => list::list(&arguments),
         Some(Command::Bench(arguments)) => bench::bench(&arguments),
         Some(Command::New(arguments)) => new::new(&arguments),

@@ -1,11 +1,13 @@
 //! Output to the terminal, which may be closed early, and to files, which are written completely or not at all.
 
-use super::{Refusal, program, refuse};
-use shaketable_reports::{Body, Document, SCHEMA, json};
+use super::{Refusal, cost, program, refuse};
+use shaketable_reports::{Body, Document, SCHEMA, annotations, json, junit, markdown};
 use std::{
+    ffi::OsStr,
     fs::{self, File},
-    io::{self, Write},
+    io::{self, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
 };
 use tempfile::NamedTempFile;
 
@@ -37,6 +39,133 @@ pub fn publish(text: &str, json: Option<&Target>, body: Body) -> Result<(), Refu
         None => return print(text),
     }
     written
+}
+
+/// Where the report of a sweep goes in addition to the terminal.
+#[derive(Default)]
+pub struct Outputs {
+    json: Option<Target>,
+    junit: Option<Target>,
+    /// The file to which a job of GitHub appends its summary in Markdown.
+    summary: Option<PathBuf>,
+    /// Whether the output is read by GitHub's runner, which makes annotations of lines that begin with `::`.
+    annotates: bool,
+}
+
+impl Outputs {
+    /// Checks that the files can be written, without creating them, and asks the environment whether this is a job
+    /// of GitHub.
+    pub fn check(json: Option<&Path>, junit: Option<&Path>) -> Result<Outputs, Refusal> {
+        let (json, junit) = (Target::check_named(json)?, Target::check_named(junit)?);
+        match (&json, &junit) {
+            (Some(Target::Stdout), Some(Target::Stdout)) => {
+                refuse!("only one of --json and --junit can be -, standard output")
+            }
+            (
+                Some(Target::File { path: a, special: false, .. }),
+                Some(Target::File { path: b, special: false, .. }),
+            ) if place(a) == place(b) => refuse!("--json and --junit are the same file"),
+            _ => {}
+        }
+        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        Ok(Outputs {
+            json,
+            junit,
+            summary: set("GITHUB_STEP_SUMMARY").map(PathBuf::from),
+            annotates: set("GITHUB_ACTIONS").is_some_and(|value| value == "true"),
+        })
+    }
+
+    /// Prints the report, and writes all its forms. If one of them cannot be written, the others still are, and the
+    /// first error is returned.
+    pub fn publish(&self, text: &str, commit: &str, body: Body) -> Result<(), Refusal> {
+        let document = document(commit, body);
+        let mut written = Ok(());
+        if let Some(json) = &self.json {
+            written = written.and(json.write_noted("report", &json::render(&document)));
+        }
+        if let Some(junit) = &self.junit {
+            let content = junit::render(&document).map_err(|error| Refusal::Usage(format!("JUnit: {error}")));
+            let content = content.map(Option::unwrap_or_default);
+            let one = content.and_then(|content| junit.write_noted("JUnit report", &content));
+            written = written.and(one);
+        }
+        if let (Some(path), Some(summary)) = (&self.summary, markdown::render(&document)) {
+            written = written.and(append(path, &format!("{summary}\n")));
+        }
+        let mut text = text.to_owned();
+        if self.annotates {
+            text += &annotations::render(&document.body);
+        }
+        if [&self.json, &self.junit].into_iter().flatten().any(|target| matches!(target, Target::Stdout)) {
+            print_error(text.trim_end());
+            return written;
+        }
+        written.and(print(&text))
+    }
+
+    /// Whether every file can still be written.
+    fn check_again(&self) -> Result<(), Refusal> {
+        [&self.json, &self.junit].into_iter().flatten().try_for_each(Target::check_again)
+    }
+}
+
+/// The folder of a file that may not exist yet, with links resolved, and the name of the file.
+fn place(path: &Path) -> (PathBuf, Option<&OsStr>) {
+    let folder = folder_of(path);
+    (fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned()), path.file_name())
+}
+
+/// The interval at which [`Watch`] looks at the files, nanoseconds.
+const LOOK_EVERY: u64 = 1_000_000_000;
+
+/// Watches whether the files of a report can still be written while its sweep goes on, so that a sweep of hours does
+/// not end with nothing.
+pub struct Watch<'a> {
+    outputs: &'a Outputs,
+    next: u64,
+    failed: &'a AtomicBool,
+}
+
+impl<'a> Watch<'a> {
+    /// Starts to watch. `failed` is set once a file cannot be written.
+    pub fn start(outputs: &'a Outputs, failed: &'a AtomicBool) -> Watch<'a> {
+        Watch { outputs, next: cost::wall() + LOOK_EVERY, failed }
+    }
+
+    /// Looks at the files, if enough time has passed.
+    pub fn tick(&mut self) {
+        let now = cost::wall();
+        if now >= self.next {
+            self.next = now + LOOK_EVERY;
+            if self.outputs.check_again().is_err() {
+                self.failed.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// The error of a sweep that ended because its report could not be written any more.
+pub fn unwritable() -> Refusal {
+    Refusal::Usage("the report could not be written during the sweep, which ended it".to_owned())
+}
+
+/// Appends to a file. If the text cannot be written as a whole, the file keeps its content.
+fn append(path: &Path, text: &str) -> Result<(), Refusal> {
+    let appended = File::options().append(true).create(true).open(path).and_then(|mut file| {
+        let end = file.seek(SeekFrom::End(0))?;
+        file.write_all(text.as_bytes()).inspect_err(|_| drop(file.set_len(end)))
+    });
+    match appended {
+        Ok(()) => Ok(()),
+        Err(error) => refuse!("cannot write {}: {error}", path.display()),
+    }
+}
+
+/// A report with its identification. The commit is that from which the program that ran it was built.
+fn document(commit: &str, body: Body) -> Document {
+    let version = program().version.to_owned();
+    Document { schema: SCHEMA, version, commit: commit.to_owned(), body }
 }
 
 /// The destination of a report or a plan. It is checked at the beginning and written at the end.
@@ -106,8 +235,24 @@ impl Target {
 
     /// Writes a report as JSON.
     fn write_report(&self, body: Body) -> Result<(), Refusal> {
-        let (version, commit) = (program().version.to_owned(), program().commit.to_owned());
-        self.write(&json::render(&Document { schema: SCHEMA, version, commit, body }))
+        self.write(&json::render(&document(program().commit, body)))
+    }
+
+    /// Writes the whole file, and then prints its name.
+    fn write_noted(&self, what: &str, text: &str) -> Result<(), Refusal> {
+        self.write(text)?;
+        if let Target::File { named, .. } = self {
+            print_error(&format!("{what} in {}", named.display()));
+        }
+        Ok(())
+    }
+
+    /// Checks again that a file can be written. Devices and pipes are not opened: that can wait for a reader.
+    fn check_again(&self) -> Result<(), Refusal> {
+        match self {
+            Target::File { named, special: false, .. } => Target::check(named).map(drop),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -117,14 +262,18 @@ fn reason(error: &io::Error) -> String {
     text.rsplit_once(" at path ").map_or(text.clone(), |(reason, _)| reason.to_owned())
 }
 
+/// The folder of a file; the current one if the path has none.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// A temporary file in the folder of `path`, so that renaming it to `path` is one step. It is removed when dropped.
 fn draft(path: &Path) -> io::Result<NamedTempFile> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut draft = tempfile::Builder::new();
     // The permissions of a file that `File::create` makes.
     #[cfg(unix)]
     draft.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    draft.prefix(path.file_name().unwrap_or_default()).suffix(".tmp").tempfile_in(folder)
+    draft.prefix(path.file_name().unwrap_or_default()).suffix(".tmp").tempfile_in(folder_of(path))
 }
 
 #[cfg(test)]
@@ -152,6 +301,29 @@ mod tests {
         target.write("two").expect("written again");
         assert_eq!(names(&folder), ["report.json"]);
         assert_eq!(fs::read_to_string(folder.join("report.json")).expect("readable"), "two");
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn two_reports_are_not_written_to_one_file() {
+        let folder = folder("two");
+        let check = |json: &Path, junit: &Path| Outputs::check(Some(json), Some(junit)).is_ok();
+        assert!(check(&folder.join("a"), &folder.join("b")));
+        assert!(!check(&folder.join("a"), &folder.join("a")));
+        assert!(!check(&folder.join("a"), &folder.join(".").join("a")), "neither exists");
+        assert!(!check(Path::new("-"), Path::new("-")));
+        assert!(cfg!(not(unix)) || check(Path::new("/dev/null"), Path::new("/dev/null")));
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn a_summary_is_appended_or_left_as_it_was() {
+        let folder = folder("summary");
+        let path = folder.join("summary.md");
+        append(&path, "one\n").expect("created");
+        append(&path, "two\n").expect("appended");
+        assert_eq!(fs::read_to_string(&path).expect("readable"), "one\ntwo\n");
+        assert!(append(&folder, "three\n").is_err());
         fs::remove_dir_all(folder).expect("removed");
     }
 

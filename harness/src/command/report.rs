@@ -128,6 +128,11 @@ pub fn points(expected: &[&'static str], seen: &BTreeMap<String, (u64, u64)>) ->
     names.into_iter().map(point).collect()
 }
 
+/// The names of the points that were never reached.
+pub fn unreached(points: &[run::PointReport]) -> Vec<String> {
+    points.iter().filter(|point| !point.was_reached()).map(|point| point.name.clone()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

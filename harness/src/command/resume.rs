@@ -1,9 +1,8 @@
 //! Continues a sweep that ended early: its report is read, and the seeds that it ran are not run again.
 
-use super::{Refusal, choose, program, refuse};
+use super::{Refusal, choose, program, refuse, saved::Saved};
 use crate::plan::Demands;
-use shaketable_reports::{Body, SweepReport, WorkloadReport, json};
-use shaketable_sim::faults::Family;
+use shaketable_reports::{SweepReport, WorkloadReport};
 use std::{collections::BTreeMap, ops::Range, path::Path};
 
 /// The seeds of a shard: `len` seeds from `first` on, at intervals of `of`.
@@ -49,7 +48,7 @@ pub struct Ran(BTreeMap<u64, u64>);
 
 impl Ran {
     /// The indices that were run according to a report; `None` if the report contradicts itself.
-    fn of(report: &WorkloadReport, share: &Share) -> Option<Ran> {
+    pub fn of(report: &WorkloadReport, share: &Share) -> Option<Ran> {
         let mut ran = Ran::default();
         let mut runs = 0;
         for seeds in &report.ran {
@@ -61,6 +60,24 @@ impl Ran {
             ran.0.insert(places.start, places.end);
         }
         (runs == report.runs).then_some(ran)
+    }
+
+    /// What the shards of a sweep ran, as indices of all its seeds. Each shard is given with its number; shards
+    /// that are not given ran nothing.
+    pub fn merged<'a>(shards: impl Iterator<Item = (u64, &'a Ran)> + Clone, of: u64) -> Ran {
+        // Shards that ran all their seeds have no gaps; only what follows the first gap is merged seed by seed.
+        let begun = |(_, ran): (u64, &Ran)| ran.0.get(&0).copied().unwrap_or(0);
+        let rows = if shards.clone().count() as u64 == of { shards.clone().map(begun).min() } else { None };
+        let rows = rows.unwrap_or(0);
+        let mut merged = Ran::default();
+        if rows > 0 {
+            merged.0.insert(0, rows * of);
+        }
+        for (number, ran) in shards {
+            let places = ran.0.iter().flat_map(|(begin, end)| (*begin).max(rows)..*end);
+            places.for_each(|place| merged.insert(place * of + (number - 1)));
+        }
+        merged
     }
 
     /// Whether this index was run.
@@ -96,32 +113,16 @@ pub struct Earlier {
 impl Earlier {
     /// Reads the report of a sweep, which must have been written by the same build of this program.
     pub fn read(path: &Path) -> Result<Earlier, Refusal> {
-        let shown = path.display();
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) => refuse!("cannot read {shown}: {error}"),
-        };
-        let document = json::parse(&text).map_err(|error| Refusal::Usage(format!("{shown}: {error}")))?;
-        let Body::Sweep(report) = document.body else { refuse!("{shown} is not the report of a sweep") };
-        if document.commit != program().commit {
+        let saved = Saved::read(path)?;
+        if saved.commit != program().commit {
             refuse!(
-                "{shown} was written by a program built from commit {}; this one was built from {}, and its runs differ",
-                document.commit,
+                "{} was written by a program built from commit {}; this one was built from {}, and its runs differ",
+                saved.shown,
+                saved.commit,
                 program().commit
             );
         }
-        if let Err(why) = check(&report) {
-            refuse!("{shown} was not written by this program: {why}");
-        }
-        let share = Share::new(&report.seeds, report.shard);
-        let earlier = |workload: &WorkloadReport| {
-            let known = workload.faults_delivered.keys().all(|name| Family::named(name).is_some());
-            known.then(|| Ran::of(workload, &share)).flatten()
-        };
-        match report.workloads.iter().map(earlier).collect() {
-            Some(workloads) => Ok(Earlier { report, workloads }),
-            None => refuse!("{shown} contradicts itself: it was not written by this program"),
-        }
+        Ok(Earlier { workloads: saved.ran()?, report: saved.report })
     }
 
     /// The demands on each of its runs.
@@ -139,22 +140,6 @@ impl Earlier {
     }
 }
 
-/// Checks that the options of a sweep are possible.
-fn check(report: &SweepReport) -> Result<(), &'static str> {
-    if report.seeds.is_empty() {
-        return Err("it has no seeds");
-    }
-    if report.shard.is_some_and(|(number, of)| number == 0 || number > of) {
-        return Err("its shard is impossible");
-    }
-    let mut names: Vec<&str> = report.workloads.iter().map(|w| w.workload.as_str()).collect();
-    names.sort_unstable();
-    if names.is_empty() || names.windows(2).any(|pair| pair[0] == pair[1]) {
-        return Err("it has no workloads, or one of them twice");
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,6 +154,26 @@ mod tests {
         }
         assert_eq!(Share::new(&(0..2), Some((3, 4))).len(), 0);
         assert_eq!(Share::new(&(0..u64::MAX), None).len(), u64::MAX);
+    }
+
+    #[test]
+    fn what_shards_ran_is_merged() {
+        let seeds = 5..28;
+        let whole = Share::new(&seeds, None);
+        let part = |number: u64, left_out: &[u64]| {
+            let share = Share::new(&seeds, Some((number, 3)));
+            let mut ran = Ran::default();
+            (0..share.len()).filter(|place| !left_out.contains(place)).for_each(|place| ran.insert(place));
+            ran
+        };
+        let merged = |shards: &[(u64, Ran)]| {
+            Ran::merged(shards.iter().map(|(number, ran)| (*number, ran)), 3).seeds(&whole)
+        };
+        let complete = [(2, part(2, &[])), (1, part(1, &[])), (3, part(3, &[]))];
+        assert_eq!(merged(&complete), std::iter::once(5..28).collect::<Vec<_>>());
+        let gaps = [(1, part(1, &[])), (2, part(2, &[1, 6, 7])), (3, part(3, &[6]))];
+        assert_eq!(merged(&gaps), [5..9, 10..24, 26..27]);
+        assert_eq!(merged(&gaps[..1]).len(), 8, "each seed is a range of its own");
     }
 
     #[test]

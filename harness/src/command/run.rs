@@ -6,7 +6,7 @@ use super::{
     backend::{Backend, BackendArguments},
     choose, cost,
     interrupt::Interrupt,
-    output::{self, Target},
+    output::{self, Outputs, Watch},
     program,
     progress::Progress,
     refuse,
@@ -21,15 +21,22 @@ use crate::{
     plan::Demands,
     pool::{self, Update},
     runner::RunResult,
+    seeds,
 };
 use shaketable_reports::{Body, Conclusion, Ending, RunReport, SweepReport, WorkloadReport, text};
 use shaketable_sim::{faults::Family, seed::Seed};
-use std::{collections::BTreeMap, ops::Range, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeMap,
+    ops::Range,
+    path::PathBuf,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 /// The default number of seeds.
 pub const SEEDS: u64 = 200;
 /// The number of failures per workload that are kept in full.
-const FAILURES_KEPT: usize = 10;
+pub const FAILURES_KEPT: usize = 10;
 /// The folder of the report of the command without a subcommand.
 const FOLDER: &str = "target/shaketable";
 
@@ -41,9 +48,13 @@ pub struct Sweep {
     pub demands: Demands,
     /// The seeds of all shards together.
     pub seeds: Range<u64>,
+    /// The text from which the seeds were drawn, if they were.
+    pub fresh: Option<String>,
+    /// Whether every coverage point must be reached.
+    pub require_points: bool,
     /// The number of the shard, starting at 1, and the number of shards.
     pub shard: Option<(u64, u64)>,
-    /// The number of seeds, from the first one on, that are run twice.
+    /// The number of seeds of all shards together, from the first one on, that are run twice.
     pub run_twice: u64,
     /// The number of threads.
     pub jobs: usize,
@@ -53,6 +64,8 @@ pub struct Sweep {
     pub backend: Backend,
     /// The earlier part of a sweep that is continued.
     pub earlier: Option<Earlier>,
+    /// Where the report goes.
+    pub outputs: Outputs,
 }
 
 /// Sweeps every workload with the default options, and writes the report into the build folder.
@@ -63,6 +76,8 @@ pub fn main_job() -> Result<Conclusion, Refusal> {
     run(&RunArguments {
         workloads: Vec::new(),
         seeds: None,
+        fresh: None,
+        require_points: false,
         jobs: None,
         budget: None,
         shaking: Shaking::default(),
@@ -71,6 +86,7 @@ pub fn main_job() -> Result<Conclusion, Refusal> {
         check_determinism: None,
         shard: None,
         json: Some(PathBuf::from(FOLDER).join("report.json")),
+        junit: None,
         backend: BackendArguments::default(),
     })
 }
@@ -94,7 +110,7 @@ pub fn run(arguments: &RunArguments) -> Result<Conclusion, Refusal> {
     if sweep.share().len() == 0 {
         refuse!("this shard has no seeds: there are fewer seeds than shards");
     }
-    let json = Target::check_named(arguments.json.as_deref())?;
+    sweep.outputs = Outputs::check(arguments.json.as_deref(), arguments.junit.as_deref())?;
     sweep.backend = Backend::open(&arguments.backend, sweep.demands.profile)?;
     let interrupt = Interrupt::listen()?;
     let report = sweep.perform(&interrupt);
@@ -108,12 +124,16 @@ pub fn run(arguments: &RunArguments) -> Result<Conclusion, Refusal> {
         ))
     });
     let printed = text::sweep(&report, program().commit);
-    let written = output::publish(&printed, json.as_ref(), Body::Sweep(report));
+    let ended_by_outputs = report.ending == Ending::Unwritable;
+    let mut written = sweep.outputs.publish(&printed, program().commit, Body::Sweep(report));
+    if ended_by_outputs {
+        written = written.and(Err(output::unwritable()));
+    }
     settle(outcome, written, interrupted)
 }
 
-/// How a command ends. An interrupt takes precedence over the outcome; an outcome other than a success takes
-/// precedence over a report that could not be written, which is then only printed as an error.
+/// How a command ends. An interrupt takes precedence over the outcome; a failure takes precedence over a report that
+/// could not be written, which is then only printed as an error.
 pub fn settle(
     outcome: Conclusion,
     written: Result<(), Refusal>,
@@ -124,7 +144,7 @@ pub fn settle(
         None => Ok(outcome),
     };
     match (ended, written) {
-        (Ok(Conclusion::Passed), Err(refusal)) => Err(refusal),
+        (Ok(Conclusion::Passed | Conclusion::Vacuous), Err(refusal)) => Err(refusal),
         (ended, Err(refusal)) => {
             output::print_error(&format!("{}: {refusal}", program().name));
             ended
@@ -156,16 +176,25 @@ impl Sweep {
             plant(&mut demands, &entries, bug)?;
         }
         let run_twice = arguments.check_determinism.unwrap_or(0);
+        let range = arguments.seeds.clone().unwrap_or(0..if run_twice > 0 { run_twice } else { SEEDS });
+        let seeds = match &arguments.fresh {
+            None => Some(range),
+            Some(text) => seeds::fresh(text, &range),
+        };
+        let Some(seeds) = seeds else { refuse!("the range of seeds is too long for --fresh") };
         Ok(Sweep {
             entries,
             demands,
-            seeds: arguments.seeds.clone().unwrap_or(0..if run_twice > 0 { run_twice } else { SEEDS }),
+            seeds,
+            fresh: arguments.fresh.clone(),
+            require_points: arguments.require_points,
             shard: arguments.shard,
             run_twice,
             jobs: arguments.jobs.unwrap_or_else(|| arguments.backend.jobs()),
             budget: arguments.budget,
             backend: Backend::Simulated,
             earlier: None,
+            outputs: Outputs::default(),
         })
     }
 
@@ -180,6 +209,8 @@ impl Sweep {
         let demands = earlier.demands(|demands, bug| plant(demands, &entries, bug))?;
         Ok(Sweep {
             seeds: report.seeds.clone(),
+            fresh: report.fresh.clone(),
+            require_points: arguments.require_points || report.require_points,
             shard: report.shard,
             run_twice: report.run_twice,
             entries,
@@ -188,6 +219,7 @@ impl Sweep {
             budget: arguments.budget,
             backend: Backend::Simulated,
             earlier: Some(earlier),
+            outputs: Outputs::default(),
         })
     }
 
@@ -225,19 +257,29 @@ impl Sweep {
         for (workload, tally) in tallies.iter().enumerate() {
             progress.resume(workload, tally.report.runs, tally.report.failed());
         }
+        let unwritable = AtomicBool::new(false);
+        let mut watch = Watch::start(&self.outputs, &unwritable);
         let done = pool::run(
             pieces,
             self.jobs,
-            || interrupt.is_set() || over_budget() || self.backend.is_lost(),
+            || {
+                interrupt.is_set()
+                    || over_budget()
+                    || self.backend.is_lost()
+                    || unwritable.load(Ordering::Relaxed)
+            },
             |piece| if self.was_done(piece) { None } else { self.one(piece, interrupt) },
-            |update| match update {
-                Update::Tick => progress.tick(),
-                // The piece was done before, or it was interrupted.
-                Update::Done(_, None) => {}
-                Update::Done(piece, Some(ran)) => {
-                    let (place, workload) = self.piece(piece);
-                    progress.done(workload, ran.failure.is_none());
-                    tallies[workload].add(place, share.seed(place), ran);
+            |update| {
+                watch.tick();
+                match update {
+                    Update::Tick => progress.tick(),
+                    // The piece was done before, or it was interrupted.
+                    Update::Done(_, None) => {}
+                    Update::Done(piece, Some(ran)) => {
+                        let (place, workload) = self.piece(piece);
+                        progress.done(workload, ran.failure.is_none());
+                        tallies[workload].add(place, share.seed(place), ran);
+                    }
                 }
             },
         );
@@ -247,7 +289,13 @@ impl Sweep {
             .iter()
             .zip(tallies)
             .map(|(entry, tally)| {
-                tally.report(entry.as_ref(), &self.demands, &share, self.backend.is_simulated())
+                let simulated = self.backend.is_simulated();
+                let mut report = tally.report(entry.as_ref(), &self.demands, &share, simulated);
+                report.missed_points = Vec::new();
+                if self.require_points {
+                    report.missed_points = report::unreached(&report.points);
+                }
+                report
             })
             .collect();
         let ending = match done {
@@ -256,6 +304,7 @@ impl Sweep {
                 Ending::Complete
             }
             _ if interrupt.is_set() => Ending::Interrupted,
+            _ if unwritable.load(Ordering::Relaxed) => Ending::Unwritable,
             _ => Ending::Budget,
         };
         SweepReport {
@@ -264,6 +313,8 @@ impl Sweep {
             real: !self.backend.is_simulated(),
             bug: choose::planted(&self.demands).map(str::to_owned),
             seeds: self.seeds.clone(),
+            fresh: self.fresh.clone(),
+            require_points: self.require_points,
             shard: self.shard,
             run_twice: self.run_twice,
             jobs: self.jobs as u64,
@@ -282,7 +333,7 @@ impl Sweep {
         let (place, workload) = self.piece(piece);
         let (seed, entry) = (self.share().seed(place), self.entries[workload].as_ref());
         let before = cost::thread_cpu();
-        let twice = place < self.run_twice;
+        let twice = seed - self.seeds.start < self.run_twice;
         let mut result = self.backend.run(entry, Seed(seed), &self.demands, &|| interrupt.is_set())?;
         let mut differed = false;
         if twice {
@@ -397,12 +448,15 @@ mod tests {
             entries: vec![fake("one", |_, _| Verdict::Passed), fake("two", |_, _| Verdict::Passed)],
             demands: Demands::default(),
             seeds,
+            fresh: None,
+            require_points: false,
             shard,
             run_twice: 0,
             jobs: 1,
             budget: None,
             backend: Backend::Simulated,
             earlier: None,
+            outputs: Outputs::default(),
         }
     }
 
@@ -431,6 +485,7 @@ mod tests {
     fn an_outcome_outweighs_a_report_that_could_not_be_written() {
         let refused = || Err(Refusal::Usage("disk full".into()));
         assert_eq!(settle(Conclusion::Passed, refused(), None), Err(Refusal::Usage("disk full".into())));
+        assert_eq!(settle(Conclusion::Vacuous, refused(), None), Err(Refusal::Usage("disk full".into())));
         assert_eq!(settle(Conclusion::Violated, refused(), None), Ok(Conclusion::Violated));
         assert_eq!(settle(Conclusion::Passed, Ok(()), None), Ok(Conclusion::Passed));
         let interrupted = || Refusal::Interrupted(130, "interrupted".into());
@@ -493,6 +548,27 @@ mod tests {
         assert_eq!(report.outcome, Conclusion::Harness);
         assert!(workload.run_twice == 10 && (1..10).contains(&workload.differing), "{}", workload.differing);
         assert_eq!(workload.failures[0].verdict.judge(), Some("determinism"));
+    }
+
+    #[test]
+    fn a_point_that_was_not_reached_makes_a_sweep_vacuous_if_points_are_required() {
+        let mut sweep = over(mixed(), 3, 1);
+        assert_eq!(sweep.perform(&Interrupt::default()).outcome, Conclusion::Passed);
+        sweep.require_points = true;
+        let report = sweep.perform(&Interrupt::default());
+        assert_eq!((report.outcome, report.outcome.exit_code()), (Conclusion::Vacuous, 4));
+        let missed: Vec<_> = report.workloads.iter().map(|w| w.missed_points.concat()).collect();
+        assert_eq!(missed, ["metnever met", "metnever met"], "the runs of a fake pass points and reach none");
+    }
+
+    #[test]
+    fn the_first_seeds_of_all_shards_together_run_twice() {
+        let twice = |shard| {
+            let sweep = Sweep { run_twice: 10, ..sweep(5..100, shard) };
+            sweep.perform(&Interrupt::default()).workloads[0].run_twice
+        };
+        assert_eq!(twice(None), 10);
+        assert_eq!([1, 2, 3, 4].map(|number| twice(Some((number, 4)))), [3, 3, 2, 2]);
     }
 
     #[test]

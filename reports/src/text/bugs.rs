@@ -73,13 +73,10 @@ pub fn bugs(report: &BugsReport, commit: &str) -> String {
     match report.ending {
         Ending::Complete => {}
         Ending::Lost => out.push_str("The cluster was lost; this is what is known so far.\n"),
-        Ending::Interrupted | Ending::Budget => {
+        Ending::Interrupted | Ending::Budget | Ending::Unwritable => {
             out.push_str("The sweep ended early; this is what is known so far.\n");
         }
     }
-    let total = report.bugs.len() as u64;
-    let missed = report.missed() as u64;
-    let left = report.left() as u64;
     let _ = write!(out, "{} CPU seconds. ", seconds(report.cost.cpu_ns));
     if let (Some(runs), Some(cpu)) = (report.median_runs(), report.median_cpu_ns()) {
         let _ = write!(
@@ -105,32 +102,39 @@ pub fn bugs(report: &BugsReport, commit: &str) -> String {
     }
     out.truncate(out.trim_end().len());
     out.push('\n');
-    let _ = match (total, missed) {
-        (0, _) => writeln!(out, "VACUOUS: no bug was planted."),
+    out + &verdict(report)
+}
+
+/// The verdict in one line.
+pub(crate) fn verdict(report: &BugsReport) -> String {
+    let total = report.bugs.len() as u64;
+    let missed = report.missed() as u64;
+    let left = report.left() as u64;
+    match (total, missed) {
+        (0, _) => "VACUOUS: no bug was planted.\n".to_owned(),
         _ if left > 0 => {
             let missed = if missed > 0 { format!(", {} missed", count(missed)) } else { String::new() };
             let ended = if report.ending == Ending::Interrupted { "INTERRUPTED" } else { "ENDED EARLY" };
             let of = plural(total, "planted bug", "planted bugs");
             let caught = count(report.caught() as u64);
-            writeln!(out, "{ended}: of {of} {caught} caught{missed}, {} not done.", count(left))
+            format!("{ended}: of {of} {caught} caught{missed}, {} not done.\n", count(left))
         }
-        (_, 0) => writeln!(out, "PASSED: {} caught.", all(total)),
-        _ if report.outcome() == Conclusion::Passed => writeln!(
-            out,
-            "PASSED: {} of {} caught; a real cluster need not do what the others wait for.",
+        (_, 0) => format!("PASSED: {} caught.\n", all(total)),
+        _ if report.outcome() == Conclusion::Passed => format!(
+            "PASSED: {} of {} caught; a real cluster need not do what the others wait for.\n",
             count(report.caught() as u64),
             plural(total, "planted bug", "planted bugs")
         ),
-        _ => writeln!(out, "FAILED: {} of {} not caught.", count(missed), plural(total, "bug", "bugs")),
-    };
-    out
+        _ => format!("FAILED: {} of {} not caught.\n", count(missed), plural(total, "bug", "bugs")),
+    }
 }
 
 fn all(n: u64) -> String {
     if n == 1 { "the planted bug was".to_owned() } else { format!("all {} planted bugs were", count(n)) }
 }
 
-fn state(bug: &BugReport, report: &BugsReport) -> &'static str {
+/// What became of a bug, in one or two words.
+pub(crate) fn state(bug: &BugReport, report: &BugsReport) -> &'static str {
     match bug.caught {
         Some(_) => "caught",
         None if report.is_left(bug) => "not done",

@@ -2,11 +2,11 @@
 //! end. Plain characters without colours, so that a log has the same content.
 
 mod bench;
-mod bugs;
+pub(crate) mod bugs;
 mod conformance;
 mod contract;
-mod run;
-mod sweep;
+pub(crate) mod run;
+pub(crate) mod sweep;
 mod table;
 
 pub use self::{

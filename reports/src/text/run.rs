@@ -34,7 +34,8 @@ pub fn replay(run: &RunReport, commit: &str) -> String {
     }
 }
 
-fn headline(run: &RunReport) -> String {
+/// What failed, in one line.
+pub(crate) fn headline(run: &RunReport) -> String {
     let place = format!("{}, seed {}", run.workload, run.seed);
     match &run.verdict {
         Verdict::Passed => format!("PASSED {place}"),

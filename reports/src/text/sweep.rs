@@ -2,7 +2,7 @@
 //! replay lines at the end.
 
 use super::{
-    COLUMNS, count, failure, faults, indent, plural,
+    COLUMNS, count, failure, faults, fill, indent, plural,
     run::wrap,
     seconds,
     table::{Align, Table},
@@ -20,20 +20,9 @@ const SEEDS_LISTED: usize = 20;
 
 /// Renders the sweep as text.
 pub fn sweep(report: &SweepReport, commit: &str) -> String {
-    let mut out = format!(
-        "faults {}, seeds {}..{}",
-        faults(&report.faults, &report.without),
-        report.seeds.start,
-        report.seeds.end
-    );
-    if let Some(bug) = &report.bug {
-        let _ = write!(out, ", planted bug {bug}");
-    }
-    if let Some((number, of)) = report.shard {
-        let _ = write!(out, ", shard {number} of {of}");
-    }
     let total = report.total();
-    let _ = write!(out, ", commit {commit}\n\n{}\n{}\n", table(report), other_figures(&total));
+    let head = wrap(&head(report, commit), COLUMNS);
+    let mut out = format!("{head}\n\n{}\n{}\n", table(report), other_figures(&total));
     let struck: Vec<String> =
         total.faults_delivered.iter().map(|(family, n)| format!("{family} {}", count(*n))).collect();
     if !struck.is_empty() {
@@ -41,16 +30,37 @@ pub fn sweep(report: &SweepReport, commit: &str) -> String {
     }
     out.push_str(&unreached(report));
     out.push_str(&cost(report));
-    match report.ending {
-        Ending::Complete => {}
-        Ending::Budget => out.push_str("The budget ended the sweep before its last seed.\n"),
-        Ending::Interrupted => out.push_str("The sweep was interrupted; this is what is known so far.\n"),
-        Ending::Lost => out.push_str("The cluster was lost; no further seed was run.\n"),
-    }
+    out.push_str(ending(report.ending));
     out.push('\n');
     out.push_str(&verdict(report));
     out.push_str(&failures(report, commit));
     out
+}
+
+/// What was requested, and of which commit.
+pub(crate) fn head(report: &SweepReport, commit: &str) -> Vec<String> {
+    let mut head = vec![
+        format!("faults {}", faults(&report.faults, &report.without)),
+        format!("seeds {}..{}", report.seeds.start, report.seeds.end),
+    ];
+    head.extend(report.fresh.as_ref().map(|text| format!("fresh from {text:?}")));
+    head.extend(report.bug.as_ref().map(|bug| format!("planted bug {bug}")));
+    head.extend(report.shard.map(|(number, of)| format!("shard {number} of {of}")));
+    head.push(format!("commit {commit}"));
+    head
+}
+
+/// Why a sweep ended before its last seed; empty if it did not.
+pub(crate) fn ending(ending: Ending) -> &'static str {
+    match ending {
+        Ending::Complete => "",
+        Ending::Budget => "The budget ended the sweep before its last seed.\n",
+        Ending::Interrupted => "The sweep was interrupted; this is what is known so far.\n",
+        Ending::Lost => "The cluster was lost; no further seed was run.\n",
+        Ending::Unwritable => {
+            "The report could no longer be written, which ended the sweep; this is what is known\nso far.\n"
+        }
+    }
 }
 
 fn table(report: &SweepReport) -> String {
@@ -121,7 +131,8 @@ fn cost(report: &SweepReport) -> String {
     out
 }
 
-fn verdict(report: &SweepReport) -> String {
+/// The verdict: a sentence with what it is based on, and what was required and not seen.
+pub(crate) fn verdict(report: &SweepReport) -> String {
     let total = report.total();
     let runs = plural(total.runs, "run", "runs");
     let mut out = match report.outcome {
@@ -161,8 +172,10 @@ fn verdict(report: &SweepReport) -> String {
             ),
         };
     }
-    for w in report.workloads.iter().filter(|w| !w.vacuous.is_empty()) {
-        let _ = writeln!(out, "  {} saw no {}", w.workload, w.vacuous.join(", no "));
+    for w in &report.workloads {
+        for line in w.shortfall() {
+            let _ = writeln!(out, "  {} {line}", w.workload);
+        }
     }
     out
 }
@@ -170,7 +183,7 @@ fn verdict(report: &SweepReport) -> String {
 fn failures(report: &SweepReport, commit: &str) -> String {
     let mut out = String::new();
     for w in report.workloads.iter().filter(|w| w.failing_seeds.len() > 1) {
-        let _ = writeln!(out, "  {} fails with seeds {}", w.workload, seeds(w));
+        out.push_str(&fill(&format!("{} fails with seeds {}", w.workload, seeds(w)), COLUMNS - 2, "  "));
     }
     for run in report.failures().take(FAILURES_IN_FULL) {
         let _ = write!(out, "\n{}", failure(run, commit));
@@ -178,7 +191,8 @@ fn failures(report: &SweepReport, commit: &str) -> String {
     out
 }
 
-fn seeds(w: &WorkloadReport) -> String {
+/// The failing seeds of a workload, the first of them by number.
+pub(crate) fn seeds(w: &WorkloadReport) -> String {
     let listed: Vec<String> = w.failing_seeds.iter().take(SEEDS_LISTED).map(u64::to_string).collect();
     match w.failing_seeds.len().saturating_sub(SEEDS_LISTED) {
         0 => listed.join(", "),

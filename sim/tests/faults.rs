@@ -56,7 +56,7 @@ async fn work(db: &SimDatabase, rng: &mut Stream, watches: bool) -> Result<()> {
 /// operation is to be cut does so within a round trip.
 async fn client(world: &World, db: SimDatabase, mut rng: Stream, watches: bool, until: u64) {
     while world.clock.now() < until {
-        let cut = world.faults.cut().is_some();
+        let cut = db.cut().is_some();
         let patience = if cut { MILLISECOND / 2 } else { SECOND / 2 };
         let worked = world.clock.timeout(patience, work(&db, &mut rng, watches)).await;
         if cut && worked.is_none() {

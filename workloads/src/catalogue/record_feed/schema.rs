@@ -57,6 +57,7 @@ pub(super) fn store(number: usize) -> Subspace {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Content {
     /// The topic of a post, if it has one; `None` for a note.
+    #[serde(with = "listed")]
     pub topic: Option<Option<String>>,
     /// What changes.
     pub value: i64,
@@ -124,7 +125,23 @@ pub struct Feed {
     /// The store.
     pub store: usize,
     /// The topic of the posts, if only posts of one topic, or only those without one, are in the feed.
+    #[serde(with = "listed")]
     pub topic: Option<Option<String>>,
+}
+
+/// An optional topic as data: a list of one, because the topic may be missing itself, and `null` says that once only.
+mod listed {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    type Topic = Option<String>;
+
+    pub(super) fn serialize<S: Serializer>(topic: &Option<Topic>, to: S) -> Result<S::Ok, S::Error> {
+        topic.as_ref().map(|topic| [topic]).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Topic>, D::Error> {
+        Ok(Option::<[Topic; 1]>::deserialize(from)?.map(|[topic]| topic))
+    }
 }
 
 impl Feed {

@@ -17,6 +17,7 @@ fn help() {
         ("help", &["--help"][..]),
         ("help_run", &["run", "--help"]),
         ("help_replay", &["replay", "--help"]),
+        ("help_shrink", &["shrink", "--help"]),
         ("help_bugs", &["bugs", "--help"]),
         ("help_report", &["report", "--help"]),
         ("help_merge", &["report", "merge", "--help"]),
@@ -111,6 +112,14 @@ fn bad_usage_is_one_line_and_exit_code_2() {
         &["replay", &half, "--faults", "storm"],
         &["replay", &other_workload],
         &["replay", binary.to_str().expect("a plain path")],
+        &["shrink"],
+        &["shrink", "cycle"],
+        &["shrink", "cycle", "5", "--replays", "0"],
+        &["shrink", "cycle", "5", "--shrink-budget", "0s"],
+        &["shrink", "cycle", "5", "--output", &missing],
+        &["shrink", "cycle", "5", "--output", &report],
+        &["shrink", &torn],
+        &["shrink", &half, "--faults", "storm"],
         &["bugs", "quue"],
         &["bugs", "--seeds", "0"],
         &["bugs", "cycle", "--bug", "snapshot-raed"],
@@ -321,6 +330,24 @@ fn a_saved_plan_replays_like_its_seed() {
     fs::write(&path, &half[..half.len() / 2]).expect("torn");
     let torn = run(&["replay", repro]);
     assert_eq!((code(&torn), stderr(&torn).lines().count()), (2, 1), "{}", stderr(&torn));
+}
+
+#[test]
+fn a_failing_run_is_shrunk_to_a_repro_file_that_fails_alike() {
+    let path = folder("shrunk").join("small.json");
+    let small = path.to_str().expect("a plain path");
+    let shrunk = run(&["shrink", "queue", "0", "--bug", "snapshot-dequeue", "--output", small]);
+    let told = stdout(&shrunk);
+    assert_eq!(code(&shrunk), 1, "{}", stderr(&shrunk));
+    assert!(told.contains("nothing more can be taken away"), "{told}");
+    let header = told.lines().find(|line| line.trim_start().starts_with("ms")).expect("the story");
+    assert_eq!(header.matches("client").count(), 2, "{header}");
+    let replayed = run(&["replay", small]);
+    assert_eq!((code(&replayed), fact(&stdout(&replayed), "event hash")), (1, fact(&told, "event hash")));
+    // It is as small as it can be.
+    let again =
+        run(&["shrink", small, "--output", path.with_extension("again").to_str().expect("a plain path")]);
+    assert!(stdout(&again).contains("before   2 operations of 2 clients, 0 faults"), "{}", stdout(&again));
 }
 
 #[test]

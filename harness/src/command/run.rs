@@ -38,7 +38,7 @@ pub const SEEDS: u64 = 200;
 /// The number of failures per workload that are kept in full.
 pub const FAILURES_KEPT: usize = 10;
 /// The folder of the report of the command without a subcommand.
-const FOLDER: &str = "target/shaketable";
+pub const FOLDER: &str = "target/shaketable";
 
 /// A sweep.
 pub struct Sweep {

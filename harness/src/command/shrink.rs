@@ -12,7 +12,7 @@ use super::{
     refuse,
     replay::{self, Source},
     report::{Origin, quoted},
-    run::settle,
+    run::{FOLDER, settle},
 };
 use crate::{entry::Entry, plan::PlanError, shrink::Shrunk};
 use shaketable_reports::{Body, Conclusion, text};
@@ -66,11 +66,7 @@ pub fn shrink(arguments: &ShrinkArguments) -> Result<Conclusion, Refusal> {
             (entry, repro, named)
         }
     };
-    let path = arguments
-        .output
-        .clone()
-        .unwrap_or_else(|| PathBuf::from("target/shaketable").join(format!("{named}.json")));
-    let target = Target::check(&path)?;
+    let given = Target::check_named(arguments.output.as_deref())?;
     let interrupt = Interrupt::listen()?;
     let meter = cost::Meter::start();
     let shrunk = shrunk(entry.as_ref(), &repro, arguments, &interrupt);
@@ -79,6 +75,13 @@ pub fn shrink(arguments: &ShrinkArguments) -> Result<Conclusion, Refusal> {
             return Err(interrupt.refusal("before the run failed"));
         }
         refuse!("the run passes: there is nothing to shrink");
+    };
+    let path =
+        arguments.output.clone().unwrap_or_else(|| PathBuf::from(FOLDER).join(format!("{named}.json")));
+    let target = match given {
+        Some(target) => target,
+        None if std::fs::create_dir_all(FOLDER).is_err() => refuse!("cannot write {FOLDER}"),
+        None => Target::check(&path)?,
     };
     let replayed = entry.replay(&shrunk.repro, true).map_err(|e| Refusal::Usage(e.to_string()))?;
     let head = entry.head(&shrunk.repro).map_err(|e| Refusal::Usage(e.to_string()))?;
@@ -115,12 +118,17 @@ fn shrunk(
     interrupt: &Interrupt,
 ) -> Result<Option<Shrunk>, PlanError> {
     let limits = Limits::new(arguments.replays, arguments.shrink_budget, interrupt);
-    let mut progress = Progress::new(&[(entry.name(), arguments.replays)], ("run", "runs"), "failed");
+    // A run that passes has no progress to show.
+    let mut shown: Option<Progress> = None;
     let shrunk = entry.shrink(repro, &mut |so_far| {
+        let new = || Progress::new(&[(entry.name(), arguments.replays)], ("run", "runs"), "failed");
+        let progress = shown.get_or_insert_with(new);
         progress.resume(0, so_far.replays, 0);
         progress.tick();
         limits.allow(so_far.replays)
     });
-    progress.end();
+    if let Some(progress) = shown {
+        progress.end();
+    }
     shrunk
 }

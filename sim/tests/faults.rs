@@ -193,6 +193,7 @@ fn every_timed_family_has_its_file() {
             let others = [
                 "mod",
                 "contract",
+                "decision",
                 "driver",
                 "family",
                 "plan",

@@ -3,6 +3,7 @@
 #[cfg(feature = "fdb-client")]
 use crate::real;
 use crate::{
+    explore::{Few, Subject},
     plan::{Demands, Plan, PlanError},
     runner::{self, RunResult},
     shrink::{Progress, Shrunk, Typed, shrink},
@@ -48,6 +49,8 @@ pub trait Entry: Send + Sync {
     ) -> Result<Option<Shrunk>, PlanError>;
     /// Performs the plan of a repro file.
     fn replay(&self, repro: &str, keep_trace: bool) -> Result<RunResult, PlanError>;
+    /// The plan of a seed, to be explored. Of the demands, only the planted bugs count.
+    fn few(&self, seed: Seed, demands: &Demands) -> Box<dyn Subject>;
 }
 
 /// The head of a repro file.
@@ -116,5 +119,8 @@ impl<W: Workload> Entry for Of<W> {
     }
     fn replay(&self, repro: &str, keep_trace: bool) -> Result<RunResult, PlanError> {
         Ok(runner::run(&Plan::<W>::from_json(repro)?, keep_trace))
+    }
+    fn few(&self, seed: Seed, demands: &Demands) -> Box<dyn Subject> {
+        Box::new(Few::<W>::draw(seed, demands))
     }
 }

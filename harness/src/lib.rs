@@ -9,6 +9,7 @@ pub mod calm;
 pub mod command;
 pub mod determinism;
 pub mod entry;
+pub mod explore;
 pub mod finding;
 pub mod invariants;
 pub mod isolation;

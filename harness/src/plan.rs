@@ -1,7 +1,7 @@
 //! The plan of a run as plain data, which is drawn from a seed, printed, saved as a repro file, edited and
 //! replayed.
 
-use crate::workload::Workload;
+use crate::{shrink::Sketch, workload::Workload};
 use proptest::{
     strategy::{BoxedStrategy, Strategy, ValueTree},
     test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
@@ -290,6 +290,20 @@ impl<W: Workload> Plan<W> {
         Ok(())
     }
 
+    /// What a sketch leaves of the plan; `value` gives the operation of a client by its index in this plan.
+    pub(crate) fn cut(&self, sketch: &Sketch, value: impl Fn(usize, usize) -> W::Op) -> Plan<W> {
+        let list =
+            |(client, kept): (usize, &Vec<usize>)| kept.iter().map(|index| value(client, *index)).collect();
+        Plan {
+            operations: sketch.operations.iter().enumerate().map(list).collect(),
+            faults: sketch.renumbered(),
+            cluster: sketch.cluster.clone(),
+            pause: sketch.pause,
+            schedule: (sketch.schedule != self.seed).then_some(sketch.schedule),
+            ..self.clone()
+        }
+    }
+
     /// A summary of the plan, in a few lines.
     pub fn summary(&self) -> String {
         let operations = self.operations.iter().map(Vec::len).sum();
@@ -334,6 +348,21 @@ fn summary(
         faults.strikes.iter().map(|s| format!("{} at {:.3} s", s.family.name(), s.at as f64 / 1e9)).collect();
     if !strikes.is_empty() {
         text += &format!("strikes: {}\n", strikes.join(", "));
+    }
+    let deaths: Vec<String> = faults
+        .deaths
+        .iter()
+        .map(|death| {
+            let when = if death.after { "after" } else { "before" };
+            let step = death.step;
+            format!("client {} {when} commit {} of operation {}", step.client.0, step.index, step.operation)
+        })
+        .collect();
+    if !deaths.is_empty() {
+        text += &format!("deaths: {}\n", deaths.join(", "));
+    }
+    if !faults.order.is_empty() {
+        text += &format!("requests in an order: {}\n", faults.order.len());
     }
     text += &format!("workload: {configuration:?}\n");
     text

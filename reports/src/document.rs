@@ -1,6 +1,8 @@
 //! The envelope around every report that is written to a file.
 
-use crate::{BenchReport, BugsReport, ConformanceReport, ContractReport, RunReport, SweepReport};
+use crate::{
+    BenchReport, BugsReport, ConformanceReport, ContractReport, ExploreReport, RunReport, SweepReport,
+};
 use serde::{Deserialize, Serialize};
 
 /// The version of the reports' schema. It is incremented when a field changes its meaning or is removed;
@@ -17,6 +19,8 @@ pub enum Body {
     Replay(Box<RunReport>),
     /// The results for planted bugs.
     Bugs(BugsReport),
+    /// Explorations.
+    Explore(ExploreReport),
     /// Figures.
     Bench(BenchReport),
     /// A comparison with recordings.

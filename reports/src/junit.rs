@@ -34,7 +34,9 @@ pub fn render(document: &Document) -> Result<Option<String>, SerializeError> {
             report.set_time(Duration::from_nanos(bugs.cost.wall_ns));
             report.add_test_suites(places(bugs).into_iter().map(|place| planted(bugs, place)));
         }
-        Body::Replay(_) | Body::Bench(_) | Body::Conformance(_) | Body::Contract(_) => return Ok(None),
+        Body::Replay(_) | Body::Explore(_) | Body::Bench(_) | Body::Conformance(_) | Body::Contract(_) => {
+            return Ok(None);
+        }
     }
     let text = report.to_string()?;
     // The library counts skipped cases in the root also, where the schema has no such attribute.

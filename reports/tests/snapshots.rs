@@ -5,9 +5,9 @@ mod schema;
 use insta::assert_snapshot;
 use shaketable_reports::{
     BenchReport, Body, BugReport, BugsReport, Catch, Conclusion, ConformanceReport, ContractCase,
-    ContractReport, Cost, Counters, Difference, Document, Ending, Figure, FileReport, FindingReport,
-    Impossible, PointReport, RunReport, SCHEMA, SweepReport, Verdict, WorkloadReport, annotations, json,
-    junit, markdown, run::LOST, text,
+    ContractReport, Cost, Counters, Difference, Document, Ending, ExploreReport, ExploredFailure,
+    ExploredPart, ExploredWorkload, Figure, FileReport, FindingReport, Impossible, PointReport, RunReport,
+    SCHEMA, SweepReport, Verdict, WorkloadReport, annotations, json, junit, markdown, run::LOST, text,
 };
 use std::collections::BTreeMap;
 
@@ -296,6 +296,82 @@ fn no_planted_bug_is_vacuous() {
     let report = BugsReport { bugs: Vec::new(), ..bugs() };
     assert_eq!(report.outcome(), Conclusion::Vacuous);
     assert_snapshot!(text::bugs(&report, COMMIT));
+}
+
+fn explored(workload: &str, bug: Option<&str>, failures: Vec<ExploredFailure>) -> ExploredWorkload {
+    let part = |part: &str, ran| ExploredPart {
+        part: part.into(),
+        known: ran * 2,
+        ran,
+        impossible: ran / 10,
+        failed: if part == "order" { failures.len() as u64 } else { 0 },
+    };
+    ExploredWorkload {
+        workload: workload.into(),
+        bug: bug.map(str::to_owned),
+        kinds: 4,
+        kinds_drawn: 5,
+        parts: vec![part("plain", 8), part("outcome", 584), part("order", 435), part("two-outcomes", 21_111)],
+        failures: failures.clone(),
+        stopped: true,
+        cpu_ns: 7_000_000_000,
+    }
+}
+
+fn found(part: &str, harness: bool) -> ExploredFailure {
+    ExploredFailure {
+        part: part.into(),
+        seed: 3,
+        what: "operation 2 of client 0 and operation 3 of client 1 in the order: 0 reads, 1 reads, 1 commits, 0 commits"
+            .into(),
+        judge: "model".into(),
+        message: "two students in one seat".into(),
+        harness,
+        replay: Some("shaketable replay target/shaketable/explore-signup-0.json".into()),
+    }
+}
+
+#[test]
+fn an_exploration() {
+    let cost = Cost { cpu_ns: 1_650_000_000, ..Cost::default() };
+    let workloads = vec![explored("queue", None, Vec::new()), explored("signup", None, Vec::new())];
+    let passed = ExploreReport { seeds: 0..4, bugs: false, ending: Ending::Budget, workloads, cost };
+    assert_eq!(passed.outcome(), Conclusion::Passed);
+    let mut failed = passed.clone();
+    failed.workloads[1] = explored("signup", None, vec![found("order", false)]);
+    assert_eq!(failed.outcome(), Conclusion::Violated);
+    assert_snapshot!(text::explore(&failed, COMMIT));
+    let with = |change: fn(&mut ExploreReport)| {
+        let mut changed = passed.clone();
+        change(&mut changed);
+        changed.outcome()
+    };
+    assert_eq!(with(|report| report.ending = Ending::Interrupted), Conclusion::Interrupted);
+    assert_eq!(with(|report| report.workloads.clear()), Conclusion::Vacuous);
+    assert_eq!(
+        with(|report| report.workloads.iter_mut().for_each(|w| w.parts.truncate(1))),
+        Conclusion::Vacuous
+    );
+    let accused = with(|report| report.workloads[0].failures.push(found("outcome", true)));
+    assert_eq!(accused, Conclusion::Harness);
+}
+
+#[test]
+fn planted_bugs_that_are_explored() {
+    let workloads = vec![
+        explored("queue", Some("dequeue-as-printed"), vec![found("outcome", false)]),
+        explored("signup", Some("snapshot-seats"), vec![found("order", false)]),
+        explored("index", Some("unread-old-zip"), Vec::new()),
+    ];
+    let report = ExploreReport {
+        seeds: 0..4,
+        bugs: true,
+        ending: Ending::Complete,
+        workloads,
+        cost: Cost { cpu_ns: 1_650_000_000, ..Cost::default() },
+    };
+    assert_eq!(report.outcome(), Conclusion::Passed);
+    assert_snapshot!(text::explore(&report, COMMIT));
 }
 
 #[test]

@@ -106,7 +106,7 @@ impl World {
             net,
             trace,
             history: Mutex::new(History::default()),
-            faults: Faults::new(seed, plan),
+            faults: Faults::recording(seed, plan, keep_trace),
             tunables: Tunables::new(config.window),
             shards: Mutex::new(ShardMap::new(&config)),
             config,

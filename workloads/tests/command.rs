@@ -18,6 +18,7 @@ fn help() {
         ("help_run", &["run", "--help"]),
         ("help_replay", &["replay", "--help"]),
         ("help_shrink", &["shrink", "--help"]),
+        ("help_explore", &["explore", "--help"]),
         ("help_bugs", &["bugs", "--help"]),
         ("help_report", &["report", "--help"]),
         ("help_merge", &["report", "merge", "--help"]),
@@ -120,6 +121,11 @@ fn bad_usage_is_one_line_and_exit_code_2() {
         &["shrink", "cycle", "5", "--output", &report],
         &["shrink", &torn],
         &["shrink", &half, "--faults", "storm"],
+        &["explore", "quue"],
+        &["explore", "queue", "--bug", "snapshot-read"],
+        &["explore", "queue", "--budget", "0s"],
+        &["explore", "queue", "--bugs", "--bug", "dequeue-as-printed"],
+        &["explore", "queue", "--json", &missing],
         &["bugs", "quue"],
         &["bugs", "--seeds", "0"],
         &["bugs", "cycle", "--bug", "snapshot-raed"],
@@ -565,6 +571,31 @@ fn bugs_are_selected_by_workload_name_seeds_and_share() {
 }
 
 #[test]
+fn an_exploration_finds_a_planted_bug_and_writes_its_plan() {
+    let folder = folder("explore");
+    let explored = |arguments: &[&str]| {
+        let all = [&["explore", "cycle", "--seeds", "1", "--budget", "1s"][..], arguments].concat();
+        shaketable(&all).current_dir(&folder).output().expect("the program starts")
+    };
+    let sound = explored(&[]);
+    assert_eq!(code(&sound), 0, "{}", stdout(&sound));
+    assert!(stdout(&sound).ends_with(" failed.\n"), "{}", stdout(&sound));
+    let failed = explored(&["--bug", "snapshot-read"]);
+    assert_eq!(code(&failed), 1, "{}", stdout(&failed));
+    let plan = "target/shaketable/explore-cycle-0.json";
+    assert!(stdout(&failed).contains(&format!(" replay {plan}\n")), "{}", stdout(&failed));
+    let replayed = shaketable(&["replay", plan]).current_dir(&folder).output().expect("the program starts");
+    assert_eq!(code(&replayed), 1, "{}", stdout(&replayed));
+    let bugs = explored(&["--bugs", "--json", "-"]);
+    assert_eq!(code(&bugs), 0, "{}", stdout(&bugs));
+    let report: serde_json::Value = serde_json::from_slice(&bugs.stdout).expect("JSON");
+    assert_eq!(report["report"], "explore");
+    let found = report["workloads"].as_array().expect("a list").iter();
+    let found = found.filter(|bug| bug["failures"].as_array().is_some_and(|failures| !failures.is_empty()));
+    assert!(found.count() > 1, "{report}");
+}
+
+#[test]
 fn a_sweep_with_a_planted_bug_fails_and_names_it() {
     let output = run(&["run", "cycle", "--bug", "snapshot-read", "--seeds", "20"]);
     assert_eq!(code(&output), 1, "{}", stdout(&output));
@@ -631,6 +662,8 @@ fn what_is_printed_fits_a_terminal_of_80_columns() {
     for arguments in [
         &["list"][..],
         &["bugs", "cycle", "index", "--seeds", "1"],
+        &["explore", "cycle", "--seeds", "1", "--budget", "1s"],
+        &["explore", "cycle", "--seeds", "1", "--budget", "1s", "--bugs"],
         &["run", "cycle", "index", "--seeds", "5"],
         &["replay", "index", "3"],
     ] {

@@ -41,6 +41,9 @@ pub(super) enum Command<Extra: Subcommand> {
     /// Cut a failing run down to what its failure needs
     #[command(after_help = EXIT_CODES)]
     Shrink(ShrinkArguments),
+    /// Run every outcome and every order of a few operations
+    #[command(after_help = EXIT_CODES)]
+    Explore(ExploreArguments),
     /// Run every planted bug until it is caught
     #[command(after_help = EXIT_CODES)]
     Bugs(BugsArguments),
@@ -184,6 +187,33 @@ pub struct ShrinkArguments {
     #[arg(long, short, value_name = "REPRO-FILE")]
     pub output: Option<PathBuf>,
     /// Write the report of the shrunk run as JSON; - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct ExploreArguments {
+    /// The workloads [default: all]
+    #[arg(value_name = "WORKLOAD")]
+    pub workloads: Vec<String>,
+    /// The number of seeds from 0, or a range that excludes B, of whose plans a few operations at a time
+    /// are explored [default: 12]
+    #[arg(long, value_name = "N|A..B", value_parser = seeds::range)]
+    pub seeds: Option<Range<u64>>,
+    /// Start no further run of a workload, or of a planted bug, after this time: 60s, 5m [default: 30s,
+    /// or 10s with --bugs]
+    #[arg(long, value_name = "TIME", value_parser = choose::duration)]
+    pub budget: Option<Duration>,
+    /// The number of threads [default: one per processor]
+    #[arg(long, value_name = "N", value_parser = choose::jobs)]
+    pub jobs: Option<usize>,
+    /// Switch on a planted bug that every selected workload has (see `list bugs`)
+    #[arg(long, value_name = "NAME")]
+    pub bug: Option<String>,
+    /// Explore with each planted bug of the workloads until it is found, and print which were
+    #[arg(long, conflicts_with = "bug")]
+    pub bugs: bool,
+    /// Write the report as JSON; - for standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }

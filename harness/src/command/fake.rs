@@ -1,6 +1,8 @@
 //! A workload for tests that needs no cluster: a function of the seed determines how its runs end.
 
 use crate::entry::{Entry, Head};
+use crate::explore::Subject;
+use crate::shrink::Sketch;
 use crate::{
     Bug,
     finding::{Finding, Kind, Verdict},
@@ -9,7 +11,12 @@ use crate::{
     shrink::{Progress, Shrunk},
 };
 use shaketable_reports::Counters;
-use shaketable_sim::seed::Seed;
+use shaketable_sim::{
+    config::ClusterConfig,
+    faults::{Family, FaultPlan, Request, Requests, Step},
+    history::ClientId,
+    seed::Seed,
+};
 use std::{
     collections::BTreeMap,
     sync::atomic::{AtomicU64, Ordering},
@@ -112,7 +119,68 @@ impl Entry for Fake {
     ) -> Result<Option<Shrunk>, PlanError> {
         Err(PlanError::Incomplete("a fake".to_owned()))
     }
+    fn few(&self, seed: Seed, demands: &Demands) -> Box<dyn Subject> {
+        Box::new(FakeSubject {
+            name: self.name,
+            seed,
+            fails: (self.ends)(seed.0, demands) == Verdict::Violated,
+        })
+    }
     fn replay(&self, _repro: &str, _keep_trace: bool) -> Result<RunResult, PlanError> {
         Err(PlanError::Incomplete("a fake".to_owned()))
+    }
+}
+
+/// The plan of a fake workload: two clients with two operations each, of one transaction. A commit that is applied and
+/// unknown, or a commit between the requests of another client's transaction, fails if `fails`.
+struct FakeSubject {
+    name: &'static str,
+    seed: Seed,
+    fails: bool,
+}
+
+impl Subject for FakeSubject {
+    fn seed(&self) -> Seed {
+        self.seed
+    }
+    fn empty(&self) -> Sketch {
+        Sketch {
+            operations: vec![Vec::new(); if self.name == "empty" { 0 } else { 2 }],
+            faults: FaultPlan::default(),
+            cluster: ClusterConfig::smallest(),
+            pause: 0,
+            schedule: self.seed.0,
+        }
+    }
+    fn operations(&self) -> Vec<Vec<String>> {
+        let list = || vec!["Read(1)".to_owned(), "Write(1)".to_owned()];
+        if self.name == "empty" { Vec::new() } else { vec![list(), list()] }
+    }
+    fn run(&self, sketch: &Sketch, _keep_trace: bool) -> RunResult {
+        let unknown =
+            sketch.faults.decisions.iter().any(|decision| decision.family == Family::UnknownCommitted);
+        let finding = Finding::new(Kind::Model, "it happened twice");
+        let step = |client: usize, operation: usize, request| Step {
+            client: ClientId(client as u16),
+            operation: operation as u32,
+            request,
+            index: 0,
+        };
+        let of = |(client, kept): (usize, &Vec<usize>)| -> Vec<Step> {
+            let both = [Request::ReadVersion, Request::Commit];
+            (0..kept.len()).flat_map(|at| both.map(|request| step(client, at, request))).collect()
+        };
+        RunResult {
+            findings: (unknown && self.fails).then_some(finding).into_iter().collect(),
+            decisions: sketch.renumbered().decisions,
+            requests: Requests {
+                made: sketch.operations.iter().enumerate().flat_map(of).collect(),
+                overdue: 0,
+            },
+            ..RunResult::default()
+        }
+    }
+    fn repro(&self, _sketch: &Sketch) -> String {
+        "a plan".to_owned()
     }
 }

@@ -14,6 +14,7 @@ pub mod bench;
 mod bugs;
 pub mod choose;
 mod cost;
+mod explore;
 #[cfg(test)]
 mod fake;
 pub mod interrupt;
@@ -208,6 +209,7 @@ fn dispatch<Extra: Subcommand>(
         Some(Command::Run(arguments)) => run::run(&arguments),
         Some(Command::Replay(arguments)) => replay::replay(&arguments),
         Some(Command::Shrink(arguments)) => shrink::shrink(&arguments),
+        Some(Command::Explore(arguments)) => explore::explore(&arguments),
         Some(Command::Bugs(arguments)) => bugs::bugs(&arguments),
         Some(Command::Report(ReportCommand::Merge(arguments))) => merge::merge(&arguments),
         Some(Command::List(arguments)) => list::list(&arguments),

@@ -4,7 +4,7 @@ use crate::finding::{Finding, Verdict};
 use shaketable_layers::points::Seen;
 use shaketable_reports::Counters;
 use shaketable_sim::{
-    faults::{Decision, Family},
+    faults::{Decision, Family, Requests},
     rt::Nanos,
     trace::Event,
 };
@@ -21,6 +21,8 @@ pub struct RunResult {
     pub faults: BTreeMap<Family, u64>,
     /// The faults that the rates gave, or the plan's decisions as far as they were met.
     pub decisions: Vec<Decision>,
+    /// The requests of operations, if the plan decides on faults or if events were kept.
+    pub requests: Requests,
     /// The hash of the whole event stream, which includes the final keyspace.
     pub event_hash: u64,
     /// The number of events.

@@ -229,6 +229,7 @@ impl<W: Workload> Testbed<W> for Simulated<'_> {
         result.counters.recoveries = generations as u64;
         result.faults = world.faults.delivered();
         result.decisions = world.faults.decisions();
+        result.requests = world.faults.requests();
         result.counters.faults = result.faults.values().sum();
         (result.event_hash, result.events) = world.trace.hash();
         result.virtual_time = world.clock.now();

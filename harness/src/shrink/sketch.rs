@@ -3,7 +3,7 @@
 use super::Size;
 use shaketable_sim::{
     config::ClusterConfig,
-    faults::{Decision, FaultPlan, Strike},
+    faults::{Death, Decision, FaultPlan, Step, Strike},
     history::ClientId,
     rt::Nanos,
 };
@@ -32,6 +32,10 @@ pub enum Element {
     Strike(Strike),
     /// A fault at an opportunity.
     Decision(Decision),
+    /// The death of a client at a commit.
+    Death(Death),
+    /// A request in the order.
+    Step(Step),
 }
 
 impl Sketch {
@@ -43,10 +47,16 @@ impl Sketch {
         self.operations.iter().enumerate().flat_map(of).rev().collect()
     }
 
-    /// The faults, decisions first.
+    /// The faults and the steps of the order, decisions first.
     pub fn faults(&self) -> Vec<Element> {
         let decisions = self.faults.decisions.iter().cloned().map(Element::Decision);
-        decisions.chain(self.faults.strikes.iter().cloned().map(Element::Strike)).collect()
+        let strikes = self.faults.strikes.iter().cloned().map(Element::Strike);
+        let deaths = self.faults.deaths.iter().copied().map(Element::Death);
+        decisions
+            .chain(deaths)
+            .chain(strikes)
+            .chain(self.faults.order.iter().copied().map(Element::Step))
+            .collect()
     }
 
     /// What remains without these elements. Decisions of operations that are not there any more go with them.
@@ -58,6 +68,10 @@ impl Sketch {
                     left.operations[*client].retain(|kept| kept != index);
                     let gone = (ClientId(*client as u16), Some(*index as u32));
                     left.faults.decisions.retain(|decision| (decision.client, decision.operation) != gone);
+                    left.faults.order.retain(|step| (step.client, Some(step.operation)) != gone);
+                    left.faults
+                        .deaths
+                        .retain(|death| (death.step.client, Some(death.step.operation)) != gone);
                 }
                 Element::Strike(strike) => {
                     if let Some(at) = left.faults.strikes.iter().position(|kept| kept == strike) {
@@ -65,6 +79,8 @@ impl Sketch {
                     }
                 }
                 Element::Decision(decision) => left.faults.decisions.retain(|kept| kept != decision),
+                Element::Death(death) => left.faults.deaths.retain(|kept| kept != death),
+                Element::Step(step) => left.faults.order.retain(|kept| kept != step),
             }
         }
         left
@@ -74,14 +90,19 @@ impl Sketch {
     pub fn renumbered(&self) -> FaultPlan {
         let mut faults = self.faults.clone();
         for decision in &mut faults.decisions {
-            let Some(kept) = self.operations.get(usize::from(decision.client.0)) else { continue };
-            if let Some(operation) = &mut decision.operation
-                && let Some(index) = kept.iter().position(|kept| *kept == *operation as usize)
-            {
-                *operation = index as u32;
-            }
+            decision.operation =
+                decision.operation.map(|operation| self.new_index(decision.client, operation));
         }
+        let steps = faults.deaths.iter_mut().map(|death| &mut death.step).chain(&mut faults.order);
+        steps.for_each(|step| step.operation = self.new_index(step.client, step.operation));
         faults
+    }
+
+    /// The index that an operation has in a plan of the remaining ones.
+    pub fn new_index(&self, client: ClientId, operation: u32) -> u32 {
+        let kept = self.operations.get(usize::from(client.0));
+        let at = kept.and_then(|kept| kept.iter().position(|kept| *kept == operation as usize));
+        at.map_or(operation, |at| at as u32)
     }
 
     /// How large it is.
@@ -89,7 +110,47 @@ impl Sketch {
         Size {
             operations: self.operations.iter().map(Vec::len).sum(),
             clients: self.operations.iter().filter(|kept| !kept.is_empty()).count(),
-            faults: self.faults.strikes.len() + self.faults.decisions.len(),
+            faults: self.faults.strikes.len() + self.faults.decisions.len() + self.faults.deaths.len(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shaketable_sim::faults::{Family, Request};
+
+    fn step(client: u16, operation: u32) -> Step {
+        Step { client: ClientId(client), operation, request: Request::Commit, index: 0 }
+    }
+
+    #[test]
+    fn what_names_an_operation_is_renumbered_and_goes_with_it() {
+        let decision = Decision {
+            client: ClientId(1),
+            operation: Some(5),
+            family: Family::UnknownCommitted,
+            opportunity: 0,
+            draws: Vec::new(),
+        };
+        let faults = FaultPlan {
+            decisions: vec![decision.clone()],
+            order: vec![step(1, 5), step(0, 2)],
+            deaths: vec![Death { step: step(1, 4), after: true }],
+            ..FaultPlan::default()
+        };
+        let cluster = ClusterConfig::smallest();
+        let operations = vec![vec![2], vec![1, 4, 5]];
+        let sketch = Sketch { operations, faults, cluster, pause: 0, schedule: 0 };
+        let renumbered = sketch.renumbered();
+        assert_eq!(renumbered.decisions, [Decision { operation: Some(2), ..decision }]);
+        assert_eq!(renumbered.order, [step(1, 2), step(0, 0)]);
+        assert_eq!(renumbered.deaths, [Death { step: step(1, 1), after: true }]);
+        assert_eq!(sketch.size().faults, 2);
+        let left = sketch.without(&[Element::Operation(1, 5)]).renumbered();
+        assert_eq!((left.decisions.len(), left.order.len()), (0, 1));
+        assert_eq!(left.order, [step(0, 0)]);
+        assert_eq!(left.deaths, renumbered.deaths);
+        assert_eq!(sketch.without(&sketch.faults()).faults, FaultPlan::default());
     }
 }

@@ -26,19 +26,10 @@ impl<W: Workload> Typed<W> {
 
     /// The plan of a sketch.
     fn plan_of(&self, sketch: &Sketch) -> Plan<W> {
-        let operations = sketch.operations.iter().enumerate().map(|(client, kept)| {
-            let whole = &self.plan.operations[client];
-            let simpler = |index: usize| self.values[client].as_ref().and_then(|values| values.of(index));
-            kept.iter().map(|index| simpler(*index).unwrap_or(&whole[*index]).clone()).collect()
-        });
-        Plan {
-            operations: operations.collect(),
-            faults: sketch.renumbered(),
-            cluster: sketch.cluster.clone(),
-            pause: sketch.pause,
-            schedule: (sketch.schedule != self.plan.seed).then_some(sketch.schedule),
-            ..self.plan.clone()
-        }
+        self.plan.cut(sketch, |client, index| {
+            let simpler = self.values[client].as_ref().and_then(|values| values.of(index));
+            simpler.unwrap_or(&self.plan.operations[client][index]).clone()
+        })
     }
 
     /// The plan that was found.

@@ -5,6 +5,7 @@ mod bench;
 pub(crate) mod bugs;
 mod conformance;
 mod contract;
+mod explore;
 pub(crate) mod run;
 pub(crate) mod sweep;
 mod table;
@@ -14,6 +15,7 @@ pub use self::{
     bugs::bugs,
     conformance::conformance,
     contract::contract,
+    explore::explore,
     run::{failure, replay},
     sweep::sweep,
     table::{Align, Table},

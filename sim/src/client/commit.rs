@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     atomic,
-    faults::{Family, Occurrence},
+    faults::{Family, Occurrence, Request, draws},
     history::Reported,
     idempotency,
     proto::{CommitData, CommitReply, KeyRange, Mutation, Version},
@@ -122,7 +122,7 @@ impl Connection {
             return None;
         }
         let late =
-            |of: &mut Occurrence| faults.draw(of, |chance| chance.below(self.window().clamp(1, 5 * SECOND)));
+            |of: &mut Occurrence| faults.draw(of, |chance| draws::landing_delay(chance, self.window()));
         if self.fault_occurs(Family::SpuriousConflict) {
             return Some(Fault::Refuse(Error::NOT_COMMITTED));
         }
@@ -136,7 +136,7 @@ impl Connection {
             return Some(Fault::Refuse(Error::TRANSACTION_REJECTED_RANGE_LOCKED));
         }
         if let Some(mut fault) = self.fault(Family::UnknownFatal) {
-            return Some(Fault::Forget { sent: faults.draw(&mut fault, |chance| chance.chance(0.6)) });
+            return Some(Fault::Forget { sent: faults.draw(&mut fault, draws::is_sent) });
         }
         if let Some(fault) = self.fault(Family::UnknownNotCommitted) {
             return Some(Fault::Lose(fault));
@@ -150,7 +150,7 @@ impl Connection {
         }
         if let Some(mut fault) = self.fault(Family::ClusterVersionChanged) {
             let error = Error::CLUSTER_VERSION_CHANGED;
-            let sent = faults.draw(&mut fault, |chance| chance.chance(0.6));
+            let sent = faults.draw(&mut fault, draws::is_sent);
             return Some(match sent {
                 true => Fault::SendLater(error, late(&mut fault)),
                 false => Fault::Refuse(error),
@@ -177,10 +177,7 @@ impl Connection {
 
     /// Delays an unknown result, often for long enough that other clients act between it and the retry.
     async fn delay_result(self: &Arc<Self>, mut fault: Occurrence) {
-        let delay = self.world.faults.draw(&mut fault, |chance| match chance.chance(0.5) {
-            true => chance.below(300 * MILLISECOND),
-            false => 0,
-        });
+        let delay = self.world.faults.draw(&mut fault, draws::result_delay);
         self.sleep(delay).await;
     }
 
@@ -352,7 +349,7 @@ async fn commit(inner: &Arc<Inner>, epoch: u32) -> Result<Option<CommitReply>> {
         watch.read().await;
     }
     idle(inner, epoch).await?;
-    let (mut data, version, fault) = {
+    let (mut data, version, fault, turn) = {
         let mut state = inner.state.lock();
         state.check(&inner.client, epoch)?;
         let (data, size) = state.build();
@@ -365,18 +362,22 @@ async fn commit(inner: &Arc<Inner>, epoch: u32) -> Result<Option<CommitReply>> {
         if size > state.options.size_limit {
             return Err(Error::TRANSACTION_TOO_LARGE);
         }
+        let turn = connection.turn(state.record.operation(), Request::Commit);
         let fault = connection.commit_fault(state.options.timeout > 0);
         if let Some(Fault::Refuse(error)) = fault {
             return Err(error);
         }
         // A transaction without reads needs no causally consistent version.
-        (data, read_version(inner, &mut state, true), fault)
+        (data, read_version(inner, &mut state, true), fault, turn)
     };
     let causal_write_risky = inner.state.lock().options.causal_write_risky;
     let settle_at = make_settleable(connection, &mut data, causal_write_risky);
     data.read_version = version.get().await?;
     let version_requested = inner.state.lock().record.version_requested_at();
     connection.wait_for_window_edge(version_requested).await;
+    if let Some(turn) = &turn {
+        turn.come().await;
+    }
     let data = {
         let mut state = inner.state.lock();
         state.check(&inner.client, epoch)?;
@@ -409,6 +410,9 @@ async fn commit(inner: &Arc<Inner>, epoch: u32) -> Result<Option<CommitReply>> {
         },
         _ => connection.commit(data.clone()).await,
     };
+    if let Some(turn) = &turn {
+        turn.answered().await;
+    }
     match answer {
         Commit::Answered(Ok(CommitReply::Conflict(which))) => {
             let mut state = inner.state.lock();

@@ -3,7 +3,7 @@
 
 use super::{locations::Locations, proxies::Proxies};
 use crate::{
-    faults::{Family, Occurrence},
+    faults::{Family, Occurrence, Request, Turn},
     history::ClientId,
     net::{Broken, Call, Endpoint, NodeId, ReplyTo},
     proto::{
@@ -275,6 +275,11 @@ impl Connection {
     /// Whether a family of events that the contract allows occurs here.
     pub fn fault_occurs(&self, family: Family) -> bool {
         self.fault(family).is_some()
+    }
+
+    /// A request of an operation that is about to be made, if the plan concerns requests.
+    pub fn turn(&self, operation: Option<u32>, request: Request) -> Option<Turn> {
+        Turn::begin(&self.world, (self.node, self.client), operation, request)
     }
 
     /// The fault of a family that the contract allows, if it occurs here.

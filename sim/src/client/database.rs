@@ -117,10 +117,14 @@ impl SimDatabase {
 
     /// Labels the transactions created from now on with their operation.
     pub fn set_operation(&self, operation: Option<u32>) {
-        if let Some(operation) = operation {
-            self.0.client.connection.world.faults.begin_operation(self.0.client.id, operation);
+        let faults = &self.0.client.connection.world.faults;
+        let before = std::mem::replace(&mut *self.0.operation.lock(), operation);
+        if let Some(ended) = before {
+            faults.end_operation(self.0.client.id, ended);
         }
-        *self.0.operation.lock() = operation;
+        if let Some(operation) = operation {
+            faults.begin_operation(self.0.client.id, operation);
+        }
     }
 }
 

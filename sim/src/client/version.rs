@@ -5,7 +5,7 @@ use super::{
     transaction::{Inner, State},
 };
 use crate::{
-    faults::Family,
+    faults::{Family, Request, Turn},
     proto::{Priority, Version},
 };
 use futures::{
@@ -81,7 +81,12 @@ pub fn read_version(inner: &Arc<Inner>, state: &mut State, risky: bool) -> Await
         VersionFlags { priority: options.priority, causal_read_risky, lock_aware: options.lock_aware };
     let requested: BoxFuture<'static, Result<Version>> = match fault(inner, state) {
         Some(error) => std::future::ready(Err(error)).boxed(),
-        None => ask(inner, state.epoch, flags, staleness(inner, state)).boxed(),
+        None => match connection.turn(state.record.operation(), Request::ReadVersion) {
+            Some(turn) if turn.is_ordered() => {
+                in_turn(turn, inner, state.epoch, flags, staleness(inner, state)).boxed()
+            }
+            _ => ask(inner, state.epoch, flags, staleness(inner, state)).boxed(),
+        },
     };
     let requested = requested.shared();
     state.version = ReadVersion::Requested(requested.clone());
@@ -98,6 +103,25 @@ fn staleness(inner: &Inner, state: &State) -> Version {
             connection.world.faults.draw(&mut risky, |chance| chance.below(second)) as Version
         }
         None => 0,
+    }
+}
+
+/// Asks when it is the request's turn.
+fn in_turn(
+    turn: Turn,
+    inner: &Arc<Inner>,
+    epoch: u32,
+    flags: VersionFlags,
+    staleness: Version,
+) -> impl Future<Output = Result<Version>> + use<> {
+    let weak = Arc::downgrade(inner);
+    async move {
+        turn.come().await;
+        let asked = weak.upgrade().map(|inner| ask(&inner, epoch, flags, staleness));
+        match asked {
+            Some(asked) => asked.await,
+            None => Err(Error::TRANSACTION_CANCELLED),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Applies a plan's faults at their times, and ends all faults.
 
-use super::{FaultPlan, Strike, catalogue};
+use super::{FaultPlan, Strike, catalogue, order};
 use crate::{
     net::NodeId,
     rt::Nanos,
@@ -11,6 +11,9 @@ use std::sync::Arc;
 
 /// Starts applying faults: the plan's times count from now, and no fault occurs once faults are switched off.
 pub fn begin(world: &Arc<World>, plan: &FaultPlan) {
+    if !plan.deaths.is_empty() {
+        world.spawn(order::drive(world.clone()));
+    }
     if plan.strikes.is_empty() {
         return;
     }

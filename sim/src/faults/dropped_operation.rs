@@ -4,10 +4,8 @@
 //! A family with a rate: before each operation, the runner of the clients checks whether the operation is to
 //! be cut, and where, and counts the cut if the operation had not ended by then.
 
-use super::{Dosage, Family, FaultFamily, Faults};
+use super::{Dosage, Family, FaultFamily, Faults, draws};
 use crate::{history::ClientId, rt::Nanos};
-
-const MICROSECOND: Nanos = 1_000;
 
 /// The family.
 pub struct DroppedOperation;
@@ -42,23 +40,14 @@ impl Faults {
     /// Whether the client's next operation is to be cut, and where. Not counted, since the operation may end before.
     pub fn cut(&self, client: ClientId) -> Option<Cut> {
         let mut occurrence = self.chosen(client, Family::DroppedOperation)?;
-        // From the start of a round trip to long waits, each order of magnitude equally likely.
-        Some(self.draw(&mut occurrence, |rng| match rng.chance(0.6) {
-            true => {
-                let most = 2 << rng.below(6);
-                Cut::Polls(1 + rng.below(most))
-            }
-            false => {
-                let least = (50 * MICROSECOND) << rng.below(13);
-                Cut::After(least + rng.below(least))
-            }
-        }))
+        Some(self.draw(&mut occurrence, draws::cut))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    const MICROSECOND: Nanos = 1_000;
     use crate::{
         faults::{FaultPlan, tests::rated},
         seed::Seed,

@@ -2,14 +2,16 @@
 //!
 //! A seed draws a [`FaultPlan`]: plain data, which can be printed, saved, edited and reduced. It contains
 //! timed [`Strike`]s for events that affect machines, and a rate for each family of events that the contract
-//! allows. Every family documents what FoundationDB promises under it and what limits it; no family may
-//! destroy the last copy of data. While [`Faults`] is off (setup, heal, check), no fault occurs.
+//! allows. It can also contain [`Decision`]s, which are such events at one opportunity each, an order in which requests
+//! are made, and clients that die at a commit ([`Step`], [`Death`]). Every family documents what FoundationDB promises
+//! under it and what limits it; no family may destroy the last copy of data. While [`Faults`] is off (setup, heal, check), no fault occurs.
 
 mod client_death;
 mod clock_skew;
 mod clog;
 mod contract;
 mod decision;
+pub mod draws;
 mod driver;
 mod dropped_operation;
 mod family;
@@ -19,6 +21,7 @@ mod latency;
 mod locked;
 mod loss;
 mod move_shard;
+mod order;
 mod partition;
 mod pause;
 mod plan;
@@ -34,6 +37,8 @@ pub use decision::{Decision, Occurrence};
 pub use driver::{begin, heal};
 pub use dropped_operation::Cut;
 pub use family::{Dosage, FaultFamily};
+pub(crate) use order::Turn;
+pub use order::{COMEBACK, Death, LONGEST_HOLD, Request, Requests, Step};
 
 use crate::{
     history::ClientId,
@@ -41,6 +46,7 @@ use crate::{
     seed::{Seed, Stream},
 };
 use decision::{Places, Script};
+use order::Order;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::{
@@ -222,6 +228,12 @@ pub struct FaultPlan {
     /// Events that the contract allows, each at one opportunity.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<Decision>,
+    /// Requests that are made one after another.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub order: Vec<Step>,
+    /// Clients that die at a commit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deaths: Vec<Death>,
 }
 
 impl FaultPlan {
@@ -242,6 +254,7 @@ impl FaultPlan {
                 return Err(format!("{} has strikes, and no decisions", decision.family.name()));
             }
         }
+        order::check(&self.order, &self.deaths)?;
         for strike in &self.strikes {
             if !matches!(dosage(strike.family), Some(Dosage::Timed { .. })) {
                 return Err(format!("{} has a rate, and no strikes", strike.family.name()));
@@ -259,7 +272,9 @@ impl FaultPlan {
     /// The families that occur in the plan.
     pub fn families(&self) -> impl Iterator<Item = Family> {
         let decided = self.decisions.iter().map(|decision| decision.family);
-        self.rates.keys().copied().chain(self.strikes.iter().map(|strike| strike.family)).chain(decided)
+        let deaths = self.deaths.iter().map(|_| Family::ClientDeath);
+        let struck = self.strikes.iter().map(|strike| strike.family);
+        self.rates.keys().copied().chain(struck).chain(decided).chain(deaths)
     }
 }
 
@@ -275,11 +290,17 @@ pub struct Faults {
     delivered: Vec<AtomicU64>,
     places: Mutex<Places>,
     recorded: Mutex<Vec<Decision>>,
+    order: Order,
 }
 
 impl Faults {
     /// The faults of a plan, apart from its strikes, switched off.
     pub fn new(seed: Seed, plan: &FaultPlan) -> Faults {
+        Self::recording(seed, plan, false)
+    }
+
+    /// Like [`new`](Faults::new); the [requests](Faults::requests) are recorded for any plan if `requests` is true.
+    pub fn recording(seed: Seed, plan: &FaultPlan, requests: bool) -> Faults {
         let mut max_occurrences = vec![u64::MAX; Family::ALL.len()];
         catalogue().for_each(|family| max_occurrences[family.family() as usize] = family.max_occurrences());
         Faults {
@@ -292,12 +313,14 @@ impl Faults {
             delivered: Family::ALL.iter().map(|_| AtomicU64::new(0)).collect(),
             places: Mutex::default(),
             recorded: Mutex::default(),
+            order: Order::new(plan, requests),
         }
     }
 
     /// Switches all faults on or off.
     pub fn switch(&self, on: bool) {
         self.on.store(on, Ordering::Relaxed);
+        self.order.wake();
     }
 
     /// Whether faults are on.
@@ -308,6 +331,16 @@ impl Faults {
     /// A client begins an operation: its opportunities count from 0.
     pub fn begin_operation(&self, client: ClientId, operation: u32) {
         self.places.lock().begin(client, operation);
+    }
+
+    /// A client's operation has ended, or was dropped.
+    pub fn end_operation(&self, client: ClientId, operation: u32) {
+        self.order.end(client, operation);
+    }
+
+    /// The requests of operations so far, and how far they were made in the order of the plan.
+    pub fn requests(&self) -> Requests {
+        self.order.requests()
     }
 
     /// Whether the family occurs at this opportunity of a client; if so, counts it.

@@ -1,0 +1,262 @@
+//! `shaketable explore`: every outcome and every order of a few operations.
+
+use super::backend::Backend;
+use super::{
+    Refusal,
+    args::ExploreArguments,
+    choose, cost,
+    interrupt::Interrupt,
+    output::{self, Target},
+    program,
+    progress::Progress,
+    refuse,
+    report::Origin,
+    run::{processors, settle},
+};
+use crate::{
+    entry::Entry,
+    explore::{Exploration, Failure, Found, Part, Subject},
+    finding::Accused,
+    plan::Demands,
+};
+use shaketable_reports::{
+    Body, Conclusion, Ending, ExploreReport, ExploredFailure, ExploredPart, ExploredWorkload, text,
+};
+use shaketable_sim::seed::Seed;
+use std::{fs, ops::Range, path::Path, time::Duration};
+
+/// The seeds whose plans are explored, unless told otherwise.
+const SEEDS: Range<u64> = 0..12;
+/// The time for a workload, and for a planted bug.
+const BUDGET: Duration = Duration::from_secs(30);
+const BUDGET_OF_A_BUG: Duration = Duration::from_secs(10);
+/// The folder of the plans that fail.
+const FOLDER: &str = "target/shaketable";
+
+/// What is explored: a workload with these demands.
+struct Piece<'a> {
+    entry: &'a dyn Entry,
+    demands: Demands,
+}
+
+/// Explores, and prints and writes the report.
+pub fn explore(arguments: &ExploreArguments) -> Result<Conclusion, Refusal> {
+    let entries = choose::workloads(&arguments.workloads)?;
+    let pieces = pieces(&entries, arguments)?;
+    if !arguments.bugs
+        && let Err(error) = fs::create_dir_all(FOLDER)
+    {
+        refuse!("cannot write {FOLDER}: {error}");
+    }
+    let json = Target::check_named(arguments.json.as_deref())?;
+    let interrupt = Interrupt::listen()?;
+    let report = perform(&pieces, arguments, &interrupt)?;
+    let outcome = report.outcome();
+    let interrupted = (report.ending == Ending::Interrupted).then(|| {
+        let runs = report.workloads.iter().map(|workload| workload.sum(|part| part.ran)).sum();
+        interrupt.refusal(&format!("after {}", text::plural(runs, "run", "runs")))
+    });
+    let printed = text::explore(&report, program().commit);
+    let written = output::publish(&printed, json.as_ref(), Body::Explore(report));
+    settle(outcome, written, interrupted)
+}
+
+/// The workloads, each without a planted bug or with the one that was named, or with each of its planted bugs.
+fn pieces<'a>(
+    entries: &'a [Box<dyn Entry>],
+    arguments: &ExploreArguments,
+) -> Result<Vec<Piece<'a>>, Refusal> {
+    let mut pieces = Vec::new();
+    for entry in entries {
+        let entry = entry.as_ref();
+        if arguments.bugs {
+            let with = |name: &str| Demands { bug: Some(name.to_owned()), ..Demands::default() };
+            pieces.extend(entry.bugs().iter().map(|bug| Piece { entry, demands: with(bug.name) }));
+        } else {
+            let mut demands = Demands::default();
+            if let Some(bug) = &arguments.bug {
+                choose::plant(&mut demands, entry, bug)?;
+            }
+            pieces.push(Piece { entry, demands });
+        }
+    }
+    Ok(pieces)
+}
+
+fn perform(
+    pieces: &[Piece<'_>],
+    arguments: &ExploreArguments,
+    interrupt: &Interrupt,
+) -> Result<ExploreReport, Refusal> {
+    let meter = cost::Meter::start();
+    let seeds = arguments.seeds.clone().unwrap_or(SEEDS);
+    let (what, failed) = match arguments.bugs {
+        true => (("planted bug", "planted bugs"), "found"),
+        false => (("workload", "workloads"), "failed"),
+    };
+    let mut progress = Progress::new(&[("explored", pieces.len() as u64)], what, failed);
+    let mut workloads = Vec::new();
+    for piece in pieces.iter().take_while(|_| !interrupt.is_set()) {
+        let explored = explored(piece, seeds.clone(), arguments, interrupt, &mut progress)?;
+        progress.done(0, explored.failures.is_empty());
+        workloads.push(explored);
+    }
+    progress.end();
+    let ending = match interrupt.is_set() {
+        true => Ending::Interrupted,
+        false if workloads.iter().any(|workload| workload.stopped) => Ending::Budget,
+        false => Ending::Complete,
+    };
+    Ok(ExploreReport { seeds, bugs: arguments.bugs, ending, workloads, cost: meter.cost() })
+}
+
+/// Explores the plans of some seeds of a workload.
+fn explored(
+    piece: &Piece<'_>,
+    seeds: Range<u64>,
+    arguments: &ExploreArguments,
+    interrupt: &Interrupt,
+    progress: &mut Progress,
+) -> Result<ExploredWorkload, Refusal> {
+    let meter = cost::Meter::start();
+    let budget = if arguments.bugs { BUDGET_OF_A_BUG } else { BUDGET };
+    let deadline = cost::deadline(arguments.budget.unwrap_or(budget));
+    let stop = || interrupt.is_set() || cost::is_past(deadline);
+    let subjects: Vec<Box<dyn Subject>> =
+        seeds.take_while(|_| !stop()).map(|seed| piece.entry.few(Seed(seed), &piece.demands)).collect();
+    let exploration = Exploration {
+        subjects: &subjects,
+        jobs: arguments.jobs.unwrap_or_else(processors),
+        only_first: arguments.bugs,
+        stop: &stop,
+    };
+    let found = exploration.perform(&mut |_| progress.tick());
+    report(piece, &found, (!arguments.bugs).then_some(Path::new(FOLDER)), meter.cost().cpu_ns)
+}
+
+/// The report of an exploration. The plans that fail are written into the folder, if there is one.
+fn report(
+    piece: &Piece<'_>,
+    found: &Found,
+    folder: Option<&Path>,
+    cpu_ns: u64,
+) -> Result<ExploredWorkload, Refusal> {
+    let part = |part: &Part| {
+        let tally = found.tallies.get(part).copied().unwrap_or_default();
+        ExploredPart {
+            part: part.name().to_owned(),
+            known: tally.known,
+            ran: tally.ran,
+            impossible: tally.impossible,
+            failed: tally.failed,
+        }
+    };
+    let mut failures = Vec::new();
+    for (number, failure) in found.failures.iter().enumerate() {
+        let replay = match folder {
+            Some(folder) => Some(write(
+                piece,
+                failure,
+                &folder.join(format!("explore-{}-{number}.json", piece.entry.name())),
+            )?),
+            None => None,
+        };
+        failures.push(ExploredFailure {
+            part: failure.part.name().to_owned(),
+            seed: failure.seed.0,
+            what: failure.what.clone(),
+            judge: failure.finding.kind.name().to_owned(),
+            message: failure.finding.message.clone(),
+            harness: failure.finding.kind.accused() == Accused::Harness,
+            replay,
+        });
+    }
+    Ok(ExploredWorkload {
+        workload: piece.entry.name().to_owned(),
+        bug: choose::planted(&piece.demands).map(str::to_owned),
+        kinds: found.kinds.0 as u64,
+        kinds_drawn: found.kinds.1 as u64,
+        parts: Part::ALL.iter().map(part).collect(),
+        failures,
+        stopped: found.stopped,
+        cpu_ns,
+    })
+}
+
+/// Writes the plan of a failure, and returns the command line that replays it.
+fn write(piece: &Piece<'_>, failure: &Failure, path: &Path) -> Result<String, Refusal> {
+    Target::check(path)?.write(&failure.repro)?;
+    let shown = path.to_string_lossy();
+    let origin = Origin {
+        repro: Some(&shown),
+        ..Origin::of(piece.entry.name(), failure.seed.0, &piece.demands, &Backend::Simulated)
+    };
+    Ok(origin.replay_line())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{command::fake::fake, finding::Verdict};
+
+    fn arguments(bugs: bool) -> ExploreArguments {
+        ExploreArguments {
+            workloads: Vec::new(),
+            seeds: Some(0..2),
+            budget: None,
+            jobs: Some(2),
+            bug: None,
+            bugs,
+            json: None,
+        }
+    }
+
+    fn performed(entry: Box<dyn Entry>, bugs: bool, interrupt: &Interrupt) -> ExploreReport {
+        let (entries, arguments) = ([entry], arguments(bugs));
+        let pieces = pieces(&entries, &arguments).expect("pieces");
+        perform(&pieces, &arguments, interrupt).expect("a report")
+    }
+
+    #[test]
+    fn every_outcome_and_order_is_counted() {
+        let report = performed(fake("sound", |_, _| Verdict::Passed), false, &Interrupt::default());
+        assert_eq!((report.outcome(), report.ending), (Conclusion::Passed, Ending::Complete));
+        let part = |name: &str| {
+            let part = report.workloads[0].part(name);
+            (part.known, part.ran, part.impossible, part.failed)
+        };
+        // Two seeds with four operations of one transaction each. A fake operation cannot be dropped, and its client cannot
+        // die: twelve ends of each of 8 commits, two of them deaths, and 8 drops at 8 polls each.
+        assert_eq!(part("outcome"), (96 + 64, 96 + 64, 16 + 64, 0));
+        // In each seed Read and Read, Write and Write, and Read and Write in both ways: six orders of each.
+        assert_eq!(part("order"), (48, 48, 0, 0));
+        // After each of ten ends of a commit, twelve of each of the later ones: of 3, 2, 1 and 0 in each seed.
+        assert_eq!(part("two-outcomes"), (1_440, 1_440, 240, 0));
+        assert_eq!(part("order-of-three"), (0, 0, 0, 0));
+        assert_eq!((report.workloads[0].kinds, report.workloads[0].kinds_drawn), (2, 2));
+    }
+
+    #[test]
+    fn a_planted_bug_is_explored_until_it_is_found() {
+        let ends = |seed: u64, demands: &Demands| match demands.bug.as_deref() {
+            Some("early") if seed == 1 => Verdict::Violated,
+            _ => Verdict::Passed,
+        };
+        let report = performed(fake("one", ends), true, &Interrupt::default());
+        assert_eq!((report.outcome(), report.found()), (Conclusion::Passed, 1));
+        let [early, late] = &report.workloads[..] else { panic!("two planted bugs") };
+        let failure = &early.failures[0];
+        assert_eq!((failure.seed, failure.part.as_str(), failure.judge.as_str()), (1, "outcome", "model"));
+        assert_eq!(failure.what, "commit 0 of operation 0 of client 0 is applied, and unknown (1021)");
+        assert_eq!((failure.replay.as_deref(), late.failures.len()), (None, 0));
+        assert!(early.explored() < late.explored());
+    }
+
+    #[test]
+    fn nothing_to_explore_is_vacuous_and_an_interrupt_ends_it() {
+        let empty = performed(fake("empty", |_, _| Verdict::Passed), false, &Interrupt::default());
+        assert_eq!(empty.outcome(), Conclusion::Vacuous);
+        let report = performed(fake("sound", |_, _| Verdict::Passed), false, &Interrupt::already());
+        assert_eq!((report.outcome(), report.workloads.len()), (Conclusion::Interrupted, 0));
+    }
+}

@@ -1,0 +1,62 @@
+//! Exploring: certainty beside chance. For plans of a few operations, every outcome of every commit and every order of
+//! the read versions and commits of two operations is run, instead of drawing some of them.
+//!
+//! *Outcomes*: each commit of a few concurrent operations has, one at a time, each outcome that the contract
+//! allows: refused, unknown and applied, unknown and not applied, landing late, the death of the client before and after.
+//! Each operation is also dropped after each of its polls. Then a second outcome follows each first one.
+//!
+//! *Orders*: for each pair of kinds of operations of two clients, every order of their read versions and
+//! commits ([`FaultPlan::order`](shaketable_sim::faults::FaultPlan::order)). Then the same for three clients.
+//!
+//! The operations are those that a seed draws. A [`Subject`] runs what a [`Sketch`] leaves of its plan, on the smallest
+//! cluster and without any other fault, so that the exploration does not depend on the workload's types. What it
+//! covers is determined by the seeds; nothing in it is left to chance.
+
+mod case;
+mod orders;
+mod outcome;
+mod scene;
+mod search;
+mod typed;
+
+pub use case::{Case, Part};
+pub use search::{Done, Exploration, Failure, Found, Tally};
+pub(crate) use typed::Few;
+
+use crate::{runner::RunResult, shrink::Sketch};
+use shaketable_sim::seed::Seed;
+
+/// The plan of a seed, of whose operations a few are run at a time.
+pub trait Subject: Send + Sync {
+    /// The seed from which the run's numbers are drawn.
+    fn seed(&self) -> Seed;
+
+    /// The plan without operations and without faults.
+    fn empty(&self) -> Sketch;
+
+    /// The operations of each client as text, in the form of Rust's debug output.
+    fn operations(&self) -> Vec<Vec<String>>;
+
+    /// Runs what a sketch leaves of the plan.
+    fn run(&self, sketch: &Sketch, keep_trace: bool) -> RunResult;
+
+    /// The plan of a sketch as a repro file.
+    fn repro(&self, sketch: &Sketch) -> String;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shaketable_sim::{config::ClusterConfig, faults::FaultPlan};
+
+    /// A sketch of no operations.
+    pub(super) fn empty(clients: usize) -> Sketch {
+        Sketch {
+            operations: vec![Vec::new(); clients],
+            faults: FaultPlan::default(),
+            cluster: ClusterConfig::smallest(),
+            pause: 0,
+            schedule: 0,
+        }
+    }
+}

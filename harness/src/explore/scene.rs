@@ -1,0 +1,220 @@
+//! Which operations of a plan are explored.
+
+use super::{
+    Subject,
+    case::{Case, Part},
+    orders::serial,
+};
+use shaketable_sim::history::ClientId;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The operations of a client before the explored ones, which are done one after another and make the data.
+const BEFORE: usize = 3;
+/// The operations of a client that are explored together.
+const TOGETHER: usize = 3;
+/// The operations of a client after an explored one, which see what it has left.
+const AFTER: usize = 1;
+/// The scenes of outcomes of a seed.
+const SCENES: usize = 2;
+/// The groups of operations of a seed whose orders are explored, at least, if there are as many.
+const GROUPS: usize = 12;
+
+/// Operations, by client and index.
+type Group = Vec<(usize, usize)>;
+
+/// The name of an operation's kind: of its variant, by its debug output. Operations that do several things at once are
+/// one kind.
+fn kind(shown: &str) -> String {
+    let name = |text: &str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+    let Some(list) = shown.strip_prefix('[') else { return name(shown) };
+    let mut depth = 0;
+    let mut is_several = false;
+    for c in list.strip_suffix(']').unwrap_or(list).chars() {
+        match c {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth -= 1,
+            ',' if depth == 0 => is_several = true,
+            _ => {}
+        }
+    }
+    if is_several || list == "]" { "several".to_owned() } else { name(list) }
+}
+
+/// The words of an operation's text: two operations with the same keys or values have them in common.
+fn words(shown: &str) -> BTreeSet<&str> {
+    shown.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect()
+}
+
+/// The kinds that were explored so far, and how often.
+#[derive(Debug, Default)]
+pub(super) struct Kinds {
+    drawn: BTreeSet<String>,
+    explored: BTreeMap<String, usize>,
+}
+
+impl Kinds {
+    /// How many kinds of operations were explored, of how many that were drawn.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        (self.explored.len(), self.drawn.len())
+    }
+}
+
+/// The operations of a subject and their kinds.
+pub(super) struct Stage<'a> {
+    number: usize,
+    subject: &'a dyn Subject,
+    shown: Vec<Vec<String>>,
+    kinds: Vec<Vec<String>>,
+}
+
+impl<'a> Stage<'a> {
+    pub(super) fn new(number: usize, subject: &'a dyn Subject) -> Stage<'a> {
+        let shown = subject.operations();
+        let kinds = shown.iter().map(|list| list.iter().map(|op| kind(op)).collect()).collect();
+        Stage { number, subject, shown, kinds }
+    }
+
+    /// A case of these explored operations, with those around them: the ones before are done one after another.
+    fn case(&self, part: Part, explored: Vec<(usize, usize)>, after: usize) -> Case {
+        let mut sketch = self.subject.empty();
+        let mut warm_up: Vec<(usize, (usize, usize))> = Vec::new();
+        for (client, kept) in sketch.operations.iter_mut().enumerate() {
+            let own = explored.iter().filter(|of| of.0 == client).map(|of| of.1);
+            let (Some(first), Some(last)) = (own.clone().min(), own.max()) else { continue };
+            let from = first.saturating_sub(BEFORE);
+            *kept = (from..(last + 1 + after).min(self.shown[client].len())).collect();
+            warm_up.extend((from..first).map(|index| (index - from, (client, index))));
+        }
+        warm_up.sort_unstable();
+        let before = warm_up
+            .into_iter()
+            .flat_map(|(_, (client, index))| serial(ClientId(client as u16), index as u32));
+        sketch.faults.order = before.collect();
+        Case { part, subject: self.number, sketch, explored, outcomes: Vec::new(), order: Vec::new() }
+    }
+
+    /// The scenes of outcomes: operations of two clients at once, those of rarely explored kinds first.
+    pub(super) fn outcomes(&self, seen: &mut Kinds) -> Vec<Case> {
+        seen.drawn.extend(self.kinds.iter().flatten().cloned());
+        let clients: Vec<usize> = self.clients().take(2).collect();
+        let longest = clients.iter().map(|client| self.shown[*client].len()).max().unwrap_or(0);
+        let mut starts: Vec<usize> = (0..longest).step_by(TOGETHER).collect();
+        let window = |start: usize| -> Vec<(usize, usize)> {
+            let own = |client: usize| {
+                let end = (start + TOGETHER).min(self.shown[client].len());
+                (start..end).map(move |index| (client, index))
+            };
+            clients.iter().flat_map(|client| own(*client)).collect()
+        };
+        let mut cases = Vec::new();
+        for _ in 0..SCENES.min(starts.len()) {
+            let news = |start: usize| -> f64 {
+                let rarity = |(client, index): (usize, usize)| {
+                    1.0 / (1 + seen.explored.get(&self.kinds[client][index]).copied().unwrap_or(0)) as f64
+                };
+                window(start).into_iter().map(rarity).sum()
+            };
+            let best = (0..starts.len()).fold(0, |best, at| match news(starts[at]) > news(starts[best]) {
+                true => at,
+                false => best,
+            });
+            let explored = window(starts.remove(best));
+            for (client, index) in &explored {
+                *seen.explored.entry(self.kinds[*client][*index].clone()).or_default() += 1;
+            }
+            cases.push(self.case(Part::Plain, explored, AFTER));
+        }
+        cases
+    }
+
+    /// Operations of different clients, some groups for each combination of kinds: those that have most in common, such
+    /// as keys.
+    pub(super) fn groups(&self, part: Part) -> Vec<Case> {
+        let all = if part == Part::Order { self.pairs() } else { self.triples() };
+        let words: Vec<Vec<BTreeSet<&str>>> =
+            self.shown.iter().map(|list| list.iter().map(|op| words(op)).collect()).collect();
+        let mut by_kinds: BTreeMap<Vec<&str>, Vec<(usize, Group)>> = BTreeMap::new();
+        for group in all {
+            let mut kinds: Vec<&str> = group.iter().map(|(c, i)| self.kinds[*c][*i].as_str()).collect();
+            kinds.sort_unstable();
+            let word = |at: usize| &words[group[at].0][group[at].1];
+            let common: usize = (1..group.len()).map(|at| word(at - 1).intersection(word(at)).count()).sum();
+            // Among equals, those after as many others as are kept.
+            let score = common * 100 + group.iter().map(|(_, index)| (*index).min(BEFORE)).sum::<usize>();
+            by_kinds.entry(kinds).or_default().push((score, group));
+        }
+        let each = GROUPS.div_ceil(by_kinds.len().max(1));
+        let chosen = by_kinds.into_values().flat_map(|groups| best(groups, each));
+        chosen.map(|group| self.case(part, group, AFTER)).collect()
+    }
+
+    /// The clients that have operations.
+    fn clients(&self) -> impl Iterator<Item = usize> {
+        (0..self.shown.len()).filter(|client| !self.shown[*client].is_empty())
+    }
+
+    fn of(&self, client: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+        (0..self.shown[client].len()).map(move |index| (client, index))
+    }
+
+    /// Every two operations of different clients.
+    fn pairs(&self) -> Vec<Group> {
+        let clients: Vec<usize> = self.clients().take(3).collect();
+        let mut pairs = Vec::new();
+        for (at, first) in clients.iter().enumerate() {
+            for second in &clients[at + 1..] {
+                pairs.extend(self.of(*first).flat_map(|a| self.of(*second).map(move |b| vec![a, b])));
+            }
+        }
+        pairs
+    }
+
+    /// Three operations of different clients that are near each other in their lists, so that their number stays small.
+    fn triples(&self) -> Vec<Group> {
+        let clients: Vec<usize> = self.clients().take(3).collect();
+        let [first, second, third] = clients[..] else { return Vec::new() };
+        let near = |client: usize, index: usize| {
+            self.of(client).filter(move |other| other.1.abs_diff(index) <= BEFORE)
+        };
+        let mut triples = Vec::new();
+        for a in self.of(first) {
+            for b in near(second, a.1) {
+                triples.extend(near(third, a.1).map(|c| vec![a, b, c]));
+            }
+        }
+        triples
+    }
+}
+
+/// The groups with the highest scores, without those that share an operation with a better one.
+fn best(mut groups: Vec<(usize, Group)>, most: usize) -> Vec<Group> {
+    groups.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+    let mut chosen: Vec<Group> = Vec::new();
+    for (_, group) in groups {
+        let is_shared = |other: &Group| group.iter().any(|operation| other.contains(operation));
+        if chosen.len() < most && !chosen.iter().any(is_shared) {
+            chosen.push(group);
+        }
+    }
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_names_of_variants() {
+        for (shown, name) in [
+            ("Swap { a: 1 }", "Swap"),
+            ("Dequeue", "Dequeue"),
+            ("[Dequeue]", "Dequeue"),
+            ("[Set(1, [2, 3])]", "Set"),
+            ("[Set(1), Get { key: 2 }]", "several"),
+            ("[]", "several"),
+            ("(1, 2)", ""),
+        ] {
+            assert_eq!(kind(shown), name, "{shown}");
+        }
+    }
+}

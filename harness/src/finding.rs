@@ -1,6 +1,8 @@
 //! Findings: what went wrong in a run, and the verdict that follows from it.
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use shaketable_sim::history::AttemptId;
 use std::fmt;
 
 macro_rules! kinds {
@@ -87,12 +89,34 @@ pub struct Finding {
     pub kind: Kind,
     /// The details. A message of more than 2,000 characters is truncated, with a note of how many are missing.
     pub message: String,
+    /// What contradicts the claim.
+    pub witness: Witness,
+}
+
+/// What contradicts a claim: the operations, the attempts at transactions and the keys that a judge saw.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Witness {
+    /// Operations: the client's number, and the index in its list of operations.
+    pub operations: Vec<(usize, usize)>,
+    /// Attempts at transactions.
+    pub attempts: Vec<AttemptId>,
+    /// Keys.
+    pub keys: Vec<Bytes>,
+    /// What the judge expected, if it compares.
+    pub expected: Option<String>,
+    /// What it found instead.
+    pub found: Option<String>,
 }
 
 impl Finding {
-    /// Creates a finding, and truncates its message if necessary.
+    /// Creates a finding without a witness, and truncates its message if necessary.
     pub fn new(kind: Kind, message: impl Into<String>) -> Finding {
-        Finding { kind, message: truncated(message.into()) }
+        Finding { kind, message: truncated(message.into()), witness: Witness::default() }
+    }
+
+    /// The finding with what contradicts the claim.
+    pub fn with(self, witness: Witness) -> Finding {
+        Finding { witness, ..self }
     }
 
     /// The verdict on a run of which this is the only finding.

@@ -11,6 +11,7 @@ pub mod conformance;
 pub mod contract;
 pub mod document;
 pub mod explore;
+pub mod history;
 pub mod json;
 pub mod junit;
 pub mod markdown;
@@ -24,5 +25,9 @@ pub use conformance::{ConformanceReport, Difference, FileReport, Impossible};
 pub use contract::{ContractCase, ContractReport};
 pub use document::{Body, Document, SCHEMA};
 pub use explore::{ExploreReport, ExploredFailure, ExploredPart, ExploredWorkload};
+pub use history::{
+    Access, CallEntry, EventEntry, EventKind, Fate, OperationEntry, RowEntry, RunHistory, ShrunkRun, Size,
+    TransactionEntry, WitnessEntry,
+};
 pub use run::{Conclusion, Counters, FindingReport, PointReport, RunReport, Verdict};
 pub use sweep::{Cost, Ending, SweepReport, WorkloadReport};

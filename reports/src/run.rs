@@ -1,5 +1,6 @@
 //! One run: what was requested, what was drawn, what happened, and the judges' verdict.
 
+use crate::history::{RunHistory, ShrunkRun};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -211,4 +212,13 @@ pub struct RunReport {
     pub configuration: String,
     /// The command line that reproduces the run.
     pub replay: String,
+    /// The plan of a run that did not pass, as a repro file has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<serde_json::Value>,
+    /// What remained of the run when it was shrunk, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shrunk: Option<Box<ShrunkRun>>,
+    /// What happened in the run, if it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<Box<RunHistory>>,
 }

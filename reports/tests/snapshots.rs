@@ -67,6 +67,9 @@ fn run(seed: u64, verdict: Verdict) -> RunReport {
         replay: format!(
             "shaketable replay queue {seed} --faults standard --without clog --bug recipe-dequeue"
         ),
+        plan: None,
+        shrunk: None,
+        history: None,
     }
 }
 

@@ -64,6 +64,9 @@ impl<'a> Origin<'a> {
             faults_delivered: result.faults.iter().map(|(f, n)| (f.name().to_owned(), *n)).collect(),
             configuration: drawn,
             replay: self.replay_line(),
+            plan: None,
+            shrunk: None,
+            history: None,
         }
     }
 }

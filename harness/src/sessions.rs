@@ -16,6 +16,11 @@ pub fn slots() -> Slots {
     Slots::new(Subspace::from("sessions"))
 }
 
+/// Whether a key is a part of the stored sessions.
+pub(crate) fn has(key: &[u8]) -> bool {
+    key.starts_with(Subspace::from("sessions").bytes())
+}
+
 /// The result of a setup in a retry loop. Panics if the layer refuses it: the panic is a finding of the run and
 /// has the refusal's message, which an error of the database cannot have.
 pub(crate) fn set_up<E: RetryError + Display>(filled: Result<(), RunError<E>>) -> tx::Result<()> {

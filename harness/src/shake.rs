@@ -9,7 +9,8 @@
 //!
 //! The environment variable `SHAKETABLE_SEEDS` overrides the seeds of every such test. `100` and `..100` are the
 //! seeds 0 to 99, `5..10` are the seeds 5 to 9, as on the command line. A failure writes a repro file into
-//! `target/shaketable`, and its message ends with the line that replays it.
+//! `target/shaketable`. Its message has what remains of the run when it is shrunk, as a story, and ends with the line that
+//! replays it.
 
 use crate::{
     finding::{Finding, Kind, Verdict},
@@ -18,9 +19,10 @@ use crate::{
     pool::{self, Update},
     runner::{self, RunResult},
     seeds,
+    shrink::{Shrunk, Typed, shrink},
     workload::Workload,
 };
-use shaketable_reports::Counters;
+use shaketable_reports::{Counters, text};
 use shaketable_sim::{
     config::ClusterBug,
     faults::{Family, Profile},
@@ -39,6 +41,10 @@ use std::{
 /// The environment variable that overrides the seeds.
 pub const SEEDS_VARIABLE: &str = "SHAKETABLE_SEEDS";
 
+/// How long, and for how many runs, a failed run is shrunk unless told otherwise.
+const SHRINK_BUDGET: Duration = Duration::from_secs(10);
+const SHRINK_REPLAYS: u64 = 1_000;
+
 /// A sweep of one workload over a range of seeds.
 #[derive(Clone, Debug)]
 pub struct Shake<W> {
@@ -48,6 +54,7 @@ pub struct Shake<W> {
     budget: Option<Duration>,
     twice: bool,
     trace: bool,
+    shrink_budget: Duration,
     regressions: Option<PathBuf>,
     workload: PhantomData<fn() -> W>,
 }
@@ -83,6 +90,7 @@ impl<W: Workload> Shake<W> {
             budget: None,
             twice: false,
             trace: false,
+            shrink_budget: SHRINK_BUDGET,
             regressions: None,
             workload: PhantomData,
         }
@@ -139,6 +147,13 @@ impl<W: Workload> Shake<W> {
     /// Writes the transcript of a failed run into a file next to its repro file.
     pub fn trace(mut self) -> Self {
         self.trace = true;
+        self
+    }
+
+    /// Sets the time, in real time, for which [`assert`](Shake::assert) shrinks the plan of a failed run; 10 seconds unless
+    /// set. With zero the run is not shrunk.
+    pub fn shrink_budget(mut self, budget: Duration) -> Self {
+        self.shrink_budget = budget;
         self
     }
 
@@ -258,6 +273,17 @@ impl<W: Workload> Shake<W> {
         }
     }
 
+    /// What the failure of a plan needs. `None` if it is not to be shrunk, or does not fail again.
+    fn shrunk(&self, plan: &Plan<W>) -> Option<Shrunk> {
+        if self.shrink_budget.is_zero() {
+            return None;
+        }
+        let until = now() + self.shrink_budget;
+        let mut subject = Typed::new(plan.clone());
+        let found = shrink(&mut subject, &mut |so_far| so_far.replays < SHRINK_REPLAYS && now() < until);
+        found.map(|found| subject.shrunk(found))
+    }
+
     /// The description of a failed run for its user. Its last line is the command that replays the run.
     fn describe(&self, seed: u64, result: &RunResult) -> String {
         let plan = Plan::<W>::draw(Seed(seed), &self.demands);
@@ -265,6 +291,7 @@ impl<W: Workload> Shake<W> {
             format!("{} failed with seed {seed}, {:?}\n{}", W::NAME, result.verdict(), findings(result));
         text += &plan.summary();
         text += &format!("event hash {:016x}\n", result.event_hash);
+        let shrunk = self.shrunk(&plan);
         let planted = self.demands.bug.as_ref().map_or(String::new(), |bug| format!("-{bug}"));
         let write = |extension: &str, content: String| match write_file(
             &format!("{}{planted}-{seed}.{extension}", W::NAME),
@@ -274,6 +301,14 @@ impl<W: Workload> Shake<W> {
             Err(error) => format!("could not be written: {error}"),
         };
         text += &format!("repro file: {}\n", write("json", plan.to_json()));
+        if let Some(shrunk) = shrunk {
+            text += &format!("shrunk to {}: {}\n", shrunk.after, write("shrunk.json", shrunk.repro.clone()));
+            if let Ok(plan) = Plan::<W>::from_json(&shrunk.repro) {
+                let replayed = runner::run(&plan, true);
+                text += &findings(&replayed);
+                text += &replayed.history.as_deref().map_or_else(String::new, text::story);
+            }
+        }
         if self.trace {
             text += &format!("transcript: {}\n", write("trace", runner::run(&plan, true).transcript));
         }
@@ -282,7 +317,7 @@ impl<W: Workload> Shake<W> {
     }
 }
 
-/// The real time. It only decides whether a further seed is started.
+/// The real time. It only decides whether a further seed is started, and how long a failure is shrunk.
 #[expect(clippy::disallowed_methods, reason = "a budget is in real time")]
 fn now() -> Instant {
     Instant::now()

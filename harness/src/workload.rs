@@ -168,6 +168,19 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         false
     }
 
+    /// A key in the words of the layer, for stories and time lines: `the item at the head`. Keys are shown as tuples where
+    /// this is `None`.
+    fn describe_key(&self, key: &[u8]) -> Option<String> {
+        let _ = key;
+        None
+    }
+
+    /// The value of a key in the words of the layer. Values are shown as text, numbers or tuples where this is `None`.
+    fn describe_value(&self, key: &[u8], value: &[u8]) -> Option<String> {
+        let _ = (key, value);
+        None
+    }
+
     /// Prepares the empty database, before any fault.
     fn setup<D: Database>(&self, db: &D) -> impl Future<Output = Result<(), Error>> {
         let _ = db;

@@ -144,6 +144,9 @@ pub struct CallEntry {
     pub more: u64,
     /// Whether a read got its answer.
     pub answered: bool,
+    /// Whether it touches a key, or a range with a key, that several transactions touch and one of them writes.
+    #[serde(default)]
+    pub shared: bool,
     /// Whether it is of interest to nobody else: the record of an exactly-once session.
     #[serde(default)]
     pub bookkeeping: bool,

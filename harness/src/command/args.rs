@@ -124,6 +124,12 @@ pub struct RunArguments {
     /// output
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
+    /// Do not shrink the first failure of each workload
+    #[arg(long)]
+    pub no_shrink: bool,
+    /// Shrink the first failure of each workload for at most this CPU time: 10s, 2m
+    #[arg(long, value_name = "TIME", value_parser = choose::duration, default_value = "10s")]
+    pub shrink_budget: Duration,
     #[command(flatten)]
     pub backend: BackendArguments,
 }

@@ -63,6 +63,7 @@ fn sweep(interrupt: &Interrupt) -> Result<Vec<Figure>, Refusal> {
         budget: None,
         backend: Backend::Simulated,
         earlier: None,
+        shrink_budget: None,
         outputs: Outputs::default(),
     }
     .perform(interrupt);

@@ -210,6 +210,10 @@ fn whole(
     sum.failing_seeds.sort_unstable();
     sum.failures.sort_by_key(|failure| failure.seed);
     sum.failures.truncate(FAILURES_KEPT);
+    // As in one sweep, only the first failure has its plans: each shard shrank the first of its own.
+    for later in sum.failures.iter_mut().skip(1) {
+        (later.plan, later.shrunk) = (None, None);
+    }
     sum.ran = ran;
     let delivered = |family: Family| sum.faults_delivered.get(family.name()).copied().unwrap_or(0);
     let vacuous = vacuous::judge(&sum.counters, delivered, demands, sum.runs);

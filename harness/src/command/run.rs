@@ -12,6 +12,7 @@ use super::{
     refuse,
     report::{self, Origin},
     resume::{Earlier, Ran, Share},
+    shrink::{self, Limits},
 };
 use crate::entry::Entry;
 use crate::{
@@ -64,6 +65,8 @@ pub struct Sweep {
     pub backend: Backend,
     /// The earlier part of a sweep that is continued.
     pub earlier: Option<Earlier>,
+    /// The CPU time for which the first failure of each workload is shrunk; `None` for not at all.
+    pub shrink_budget: Option<Duration>,
     /// Where the report goes.
     pub outputs: Outputs,
 }
@@ -87,6 +90,8 @@ pub fn main_job() -> Result<Conclusion, Refusal> {
         shard: None,
         json: Some(PathBuf::from(FOLDER).join("report.json")),
         junit: None,
+        no_shrink: false,
+        shrink_budget: shrink::BUDGET,
         backend: BackendArguments::default(),
     })
 }
@@ -153,6 +158,11 @@ pub fn settle(
     }
 }
 
+/// The CPU time for which failures are shrunk, if they are.
+fn shrink_budget(arguments: &RunArguments) -> Option<Duration> {
+    (!arguments.no_shrink).then_some(arguments.shrink_budget)
+}
+
 /// The number of logical processors of the machine.
 pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
@@ -194,6 +204,7 @@ impl Sweep {
             budget: arguments.budget,
             backend: Backend::Simulated,
             earlier: None,
+            shrink_budget: shrink_budget(arguments),
             outputs: Outputs::default(),
         })
     }
@@ -219,6 +230,7 @@ impl Sweep {
             budget: arguments.budget,
             backend: Backend::Simulated,
             earlier: Some(earlier),
+            shrink_budget: shrink_budget(arguments),
             outputs: Outputs::default(),
         })
     }
@@ -298,6 +310,7 @@ impl Sweep {
                 report
             })
             .collect();
+        let workloads = self.shrink_failures(workloads, interrupt);
         let ending = match done {
             _ if self.backend.is_lost() => Ending::Lost,
             done if done == pieces && (self.backend.is_simulated() || !interrupt.is_set()) => {
@@ -326,6 +339,50 @@ impl Sweep {
                 None => meter.cost(),
             },
         }
+    }
+
+    /// Shrinks the first failure of each workload, unless that was done before.
+    fn shrink_failures(
+        &self,
+        mut workloads: Vec<WorkloadReport>,
+        interrupt: &Interrupt,
+    ) -> Vec<WorkloadReport> {
+        let Some(budget) = self.shrink_budget.filter(|_| self.backend.is_simulated()) else {
+            return workloads;
+        };
+        let is_left = |w: &WorkloadReport| w.failures.first().is_some_and(|failure| failure.shrunk.is_none());
+        let left: Vec<usize> = (0..workloads.len()).filter(|n| is_left(&workloads[*n])).collect();
+        if left.is_empty() || interrupt.is_set() {
+            return workloads;
+        }
+        let plans: Vec<String> = left
+            .iter()
+            .map(|n| self.entries[*n].plan(Seed(workloads[*n].failures[0].seed), &self.demands))
+            .collect();
+        let mut progress =
+            Progress::new(&[("shrinking", left.len() as u64)], ("failure", "failures"), "not shrunk");
+        let shrink = |place: u64| {
+            let limits = Limits::new(shrink::REPLAYS, budget, interrupt);
+            let place = place as usize;
+            shrink::shrunk_plan(self.entries[left[place]].as_ref(), &plans[place], &limits)
+        };
+        pool::run(
+            left.len() as u64,
+            self.jobs,
+            || interrupt.is_set(),
+            shrink,
+            |update| match update {
+                Update::Tick => progress.tick(),
+                Update::Done(place, shrunk) => {
+                    progress.done(0, shrunk.is_some());
+                    let failure = &mut workloads[left[place as usize]].failures[0];
+                    failure.plan = serde_json::from_str(&plans[place as usize]).ok();
+                    failure.shrunk = shrunk.map(Box::new);
+                }
+            },
+        );
+        progress.end();
+        workloads
     }
 
     /// Performs one run. Returns `None` if it was interrupted.
@@ -456,6 +513,7 @@ mod tests {
             budget: None,
             backend: Backend::Simulated,
             earlier: None,
+            shrink_budget: None,
             outputs: Outputs::default(),
         }
     }

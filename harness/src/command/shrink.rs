@@ -11,11 +11,11 @@ use super::{
     progress::Progress,
     refuse,
     replay::{self, Source},
-    report::{Origin, quoted},
+    report::{self, Origin, quoted},
     run::{FOLDER, settle},
 };
-use crate::{entry::Entry, plan::PlanError, shrink::Shrunk};
-use shaketable_reports::{Body, Conclusion, text};
+use crate::{entry::Entry, finding::deciding, plan::PlanError, shrink::Shrunk};
+use shaketable_reports::{Body, Conclusion, ShrunkRun, text};
 use shaketable_sim::seed::Seed;
 use std::{path::PathBuf, time::Duration};
 
@@ -68,7 +68,6 @@ pub fn shrink(arguments: &ShrinkArguments) -> Result<Conclusion, Refusal> {
     };
     let given = Target::check_named(arguments.output.as_deref())?;
     let interrupt = Interrupt::listen()?;
-    let meter = cost::Meter::start();
     let shrunk = shrunk(entry.as_ref(), &repro, arguments, &interrupt);
     let Some(shrunk) = shrunk.map_err(|error| Refusal::Usage(format!("{}: {error}", arguments.what)))? else {
         if interrupt.is_set() {
@@ -83,24 +82,15 @@ pub fn shrink(arguments: &ShrinkArguments) -> Result<Conclusion, Refusal> {
         None if std::fs::create_dir_all(FOLDER).is_err() => refuse!("cannot write {FOLDER}"),
         None => Target::check(&path)?,
     };
-    let replayed = entry.replay(&shrunk.repro, true).map_err(|e| Refusal::Usage(e.to_string()))?;
     let head = entry.head(&shrunk.repro).map_err(|e| Refusal::Usage(e.to_string()))?;
     let shown = path.to_string_lossy();
     let origin = Origin {
         repro: Some(&shown),
         ..Origin::of(entry.name(), head.seed, &head.demands, &Backend::Simulated)
     };
-    let report = origin.report(&replayed, head.summary);
+    let mut report = origin.report(&shrunk.result, head.summary);
     target.write(&shrunk.repro)?;
-    output::print(&format!(
-        "before   {}\nshrunk   {} ({}; {}, {} CPU s)\n\n{}\n",
-        shrunk.before,
-        shrunk.after,
-        if shrunk.is_minimal { "nothing more can be taken away" } else { "the search was ended" },
-        text::plural(shrunk.replays, "run", "runs"),
-        text::seconds(meter.cost().cpu_ns),
-        replayed.story,
-    ))?;
+    report.shrunk = told(entry.as_ref(), &shrunk).map(Box::new);
     output::print_error(&format!("plan in {}", quoted(&shown)));
     let outcome = report.verdict.outcome();
     let interrupted =
@@ -108,6 +98,27 @@ pub fn shrink(arguments: &ShrinkArguments) -> Result<Conclusion, Refusal> {
     let printed = text::replay(&report, program().commit);
     let written = output::publish(&printed, json.as_ref(), Body::Replay(Box::new(report)));
     settle(outcome, written, interrupted)
+}
+
+/// Shrinks the plan of a failure for its report. `None` if it does not fail again: it is not deterministic.
+pub fn shrunk_plan(entry: &dyn Entry, plan: &str, limits: &Limits<'_>) -> Option<ShrunkRun> {
+    let shrunk = entry.shrink(plan, &mut |so_far| limits.allow(so_far.replays)).ok().flatten()?;
+    told(entry, &shrunk)
+}
+
+/// A shrunk run with what happens in it, as data of a report.
+fn told(entry: &dyn Entry, shrunk: &Shrunk) -> Option<ShrunkRun> {
+    let replayed = entry.replay(&shrunk.repro, true).ok()?;
+    Some(ShrunkRun {
+        plan: serde_json::from_str(&shrunk.repro).ok()?,
+        before: shrunk.before,
+        after: shrunk.after,
+        replays: shrunk.replays,
+        is_minimal: shrunk.is_minimal,
+        message: deciding(&replayed.findings).map_or_else(String::new, |finding| finding.message.clone()),
+        event_hash: report::hash(&replayed),
+        history: replayed.history.map(|history| *history).unwrap_or_default(),
+    })
 }
 
 /// Shrinks the plan of a repro file. `None` if the run passes.

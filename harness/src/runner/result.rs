@@ -2,7 +2,7 @@
 
 use crate::finding::{Finding, Verdict};
 use shaketable_layers::points::Seen;
-use shaketable_reports::Counters;
+use shaketable_reports::{Counters, RunHistory};
 use shaketable_sim::{
     faults::{Decision, Family, Requests},
     rt::Nanos,
@@ -35,8 +35,8 @@ pub struct RunResult {
     pub trace: Vec<Event>,
     /// The operations, transactions and faults as text, if events were kept.
     pub transcript: String,
-    /// What matters of the transcript as a chart with a column for each client, if events were kept.
-    pub story: String,
+    /// What happened, as plain data with decoded keys, if events were kept.
+    pub history: Option<Box<RunHistory>>,
 }
 
 impl RunResult {

@@ -7,7 +7,7 @@ use super::{
     client::run_client,
     count::commits_may_land,
     host::Machine,
-    story::story,
+    run_history::{Recorded, run_history, witness},
     supervise::supervised,
     testbed::{AUDITOR, Act, Job, Testbed},
     transcript::transcript,
@@ -50,10 +50,14 @@ pub fn run<W: Workload>(plan: &Plan<W>, keep_trace: bool) -> RunResult {
     };
     let simulated = || rt::simulate(plan.run_seed(), run);
     let name = format!("{} with seed {} (replay {0} {1})", W::NAME, plan.seed);
-    match watchdog::watched(name, || supervised(simulated)) {
+    let mut result = match watchdog::watched(name, || supervised(simulated)) {
         Ok(result) => result,
         Err(never) => match never {},
+    };
+    if let Some(history) = &mut result.history {
+        history.witness = witness(&result.findings, &plan.configuration);
     }
+    result
 }
 
 struct Simulated<'a> {
@@ -238,7 +242,13 @@ impl<W: Workload> Testbed<W> for Simulated<'_> {
             let history = world.history.lock();
             let machine = |node| world.name(node);
             result.transcript = transcript(plan, operations, &history, &result.trace, &machine);
-            result.story = story(plan, operations, &history, &result.trace, &machine);
+            let recorded = Recorded {
+                history: &history,
+                events: &result.trace,
+                ended: result.virtual_time,
+                machine: &machine,
+            };
+            result.history = Some(Box::new(run_history(plan, operations, &recorded)));
         }
         self.cluster.shutdown().await;
         result

@@ -29,10 +29,10 @@ const MOST_ROWS: usize = 8;
 const MOST_BYTES: usize = 64;
 
 /// One or more lines of the transcript, at one point in time.
-pub(super) struct Entry {
-    pub(super) at: Nanos,
-    pub(super) who: String,
-    pub(super) text: String,
+struct Entry {
+    at: Nanos,
+    who: String,
+    text: String,
 }
 
 /// Writes the transcript of a run on a simulated cluster. `machine` returns the name of a machine of the cluster.
@@ -84,7 +84,7 @@ fn text_of(
     })
 }
 
-pub(super) fn of_event(event: &Event, machine: &dyn Fn(NodeId) -> String) -> Option<Entry> {
+fn of_event(event: &Event, machine: &dyn Fn(NodeId) -> String) -> Option<Entry> {
     let text = match event.kind {
         Kind::Fault => {
             let family = Family::ALL.iter().find(|family| **family as u64 == event.a)?;
@@ -130,7 +130,13 @@ fn of_attempt(id: usize, attempt: &Attempt, history: &History, truth: &Truth) ->
     for call in &attempt.calls {
         let _ = write!(text, "\n    {}", of_call(call));
     }
-    let end = match attempt.reported {
+    let _ = write!(text, "\n    => {}", end(id, attempt, history, truth));
+    Entry { at: attempt.ended, who: who(attempt.client), text }
+}
+
+/// How an attempt ended, in words.
+pub(super) fn end(id: usize, attempt: &Attempt, history: &History, truth: &Truth) -> String {
+    match attempt.reported {
         Reported::Nothing if attempt.commit_sent.is_some() => {
             format!("dropped during its commit{}", final_outcome(id, truth))
         }
@@ -144,9 +150,7 @@ fn of_attempt(id: usize, attempt: &Attempt, history: &History, truth: &Truth) ->
             format!("failed: {error}{}", final_outcome(id, truth))
         }
         Reported::Failed(error) => format!("failed: {error}"),
-    };
-    let _ = write!(text, "\n    => {end}");
-    Entry { at: attempt.ended, who: who(attempt.client), text }
+    }
 }
 
 fn who(client: ClientId) -> String {
@@ -157,26 +161,46 @@ fn who(client: ClientId) -> String {
 }
 
 /// The final outcome of a commit whose client does not know it.
-pub(super) fn final_outcome(id: usize, truth: &Truth) -> String {
+fn final_outcome(id: usize, truth: &Truth) -> String {
     match truth.place(AttemptId(id as u32)) {
         Some((version, _)) => format!("; it committed at version {version}"),
         None => "; it did not commit".to_owned(),
     }
 }
 
-/// The write with which an attempt conflicted.
-pub(super) fn conflict(attempt: &Attempt, history: &History, truth: &Truth) -> String {
+/// The write that refused a commit.
+pub(super) struct Refusal {
+    /// What the refused attempt had read.
+    read: KeyRange,
+    /// The version of the write.
+    version: Version,
+    /// The attempt that wrote.
+    pub(super) by: Option<AttemptId>,
+}
+
+/// The write with which an attempt conflicted; `None` if no committed write did.
+pub(super) fn refusal(attempt: &Attempt, history: &History, truth: &Truth) -> Option<Refusal> {
     let since = attempt.read_version.unwrap_or(Version::MAX);
     let later = truth.entries.iter().filter(|entry| entry.version > since);
-    for (version, tx) in later.flat_map(|entry| entry.transactions.iter().map(|tx| (entry.version, tx))) {
-        let hit = |read: &&KeyRange| written(tx, history).iter().any(|write| write.intersects(read));
-        if let Some(read) = attempt.read_ranges.iter().find(hit) {
-            let by = tx.attempt.map_or_else(String::new, |id| format!(" by attempt {}", id.0));
-            return format!("; {} was written at version {version}{by}", range(read));
+    later.flat_map(|entry| entry.transactions.iter().map(|tx| (entry.version, tx))).find_map(
+        |(version, tx)| {
+            let hit = |read: &&KeyRange| written(tx, history).iter().any(|write| write.intersects(read));
+            let read = attempt.read_ranges.iter().find(hit)?.clone();
+            Some(Refusal { read, version, by: tx.attempt })
+        },
+    )
+}
+
+/// The write with which an attempt conflicted, in words.
+fn conflict(attempt: &Attempt, history: &History, truth: &Truth) -> String {
+    match refusal(attempt, history, truth) {
+        Some(Refusal { read, version, by }) => {
+            let by = by.map_or_else(String::new, |id| format!(" by attempt {}", id.0));
+            format!("; {} was written at version {version}{by}", range(&read))
         }
+        None => "; no committed write explains it: a fault caused it, or a transaction that did not become durable"
+            .to_owned(),
     }
-    "; no committed write explains it: a fault caused it, or a transaction that did not become durable"
-        .to_owned()
 }
 
 /// The write conflict ranges of a committed transaction.
@@ -232,22 +256,23 @@ fn of_call(call: &Call) -> String {
         Call::Write(Mutation::Set(at, to)) => format!("set {} = {}", key(at), value(to)),
         Call::Write(Mutation::ClearRange(cleared)) => format!("clear {}", range(cleared)),
         Call::Write(Mutation::Atomic(at, operand, op)) => {
-            // The last four bytes are the offset of the versionstamp.
-            let (at, operand) = match op {
-                MutationType::SetVersionstampedKey => {
-                    (at.len().checked_sub(4).map_or(&at[..], |end| &at[..end]), &operand[..])
-                }
-                MutationType::SetVersionstampedValue => {
-                    (&at[..], operand.len().checked_sub(4).map_or(&operand[..], |end| &operand[..end]))
-                }
-                _ => (&at[..], &operand[..]),
-            };
+            let (at, operand) = stamped(at, operand, *op);
             format!("{op:?} {} with {}", key(at), value(operand))
         }
     }
 }
 
-fn selector(selector: &KeySelector) -> String {
+/// The key and the operand of an atomic operation, without the offset of a versionstamp in their last four bytes.
+pub(super) fn stamped<'a>(at: &'a [u8], operand: &'a [u8], op: MutationType) -> (&'a [u8], &'a [u8]) {
+    let without_offset = |bytes: &'a [u8]| bytes.len().checked_sub(4).map_or(bytes, |end| &bytes[..end]);
+    match op {
+        MutationType::SetVersionstampedKey => (without_offset(at), operand),
+        MutationType::SetVersionstampedValue => (at, without_offset(operand)),
+        _ => (at, operand),
+    }
+}
+
+pub(super) fn selector(selector: &KeySelector) -> String {
     match (selector.or_equal, selector.offset) {
         (false, 1) => key(&selector.key),
         (true, 1) => format!("after {}", key(&selector.key)),

@@ -23,6 +23,7 @@ pub use sketch::Sketch;
 pub(crate) use typed::Typed;
 
 use crate::runner::RunResult;
+pub use shaketable_reports::Size;
 
 /// What is shrunk: the operations of a plan, with their types.
 pub trait Subject {
@@ -55,24 +56,4 @@ pub struct Shrunk {
     pub replays: u64,
     /// Whether nothing more can be taken away; `false` if the search was ended.
     pub is_minimal: bool,
-}
-
-/// How large a plan is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
-    /// Operations.
-    pub operations: usize,
-    /// Clients with an operation.
-    pub clients: usize,
-    /// Strikes and decisions.
-    pub faults: usize,
-}
-
-impl std::fmt::Display for Size {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let of = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
-        let [operations, clients, faults] =
-            [of(self.operations, "operation"), of(self.clients, "client"), of(self.faults, "fault")];
-        write!(f, "{operations} of {clients}, {faults}")
-    }
 }

@@ -108,9 +108,10 @@ impl Sketch {
     /// How large it is.
     pub fn size(&self) -> Size {
         Size {
-            operations: self.operations.iter().map(Vec::len).sum(),
-            clients: self.operations.iter().filter(|kept| !kept.is_empty()).count(),
-            faults: self.faults.strikes.len() + self.faults.decisions.len() + self.faults.deaths.len(),
+            operations: self.operations.iter().map(|kept| kept.len() as u64).sum(),
+            clients: self.operations.iter().filter(|kept| !kept.is_empty()).count() as u64,
+            faults: (self.faults.strikes.len() + self.faults.decisions.len() + self.faults.deaths.len())
+                as u64,
         }
     }
 }

@@ -7,6 +7,7 @@ mod conformance;
 mod contract;
 mod explore;
 pub(crate) mod run;
+mod story;
 pub(crate) mod sweep;
 mod table;
 
@@ -17,6 +18,7 @@ pub use self::{
     contract::contract,
     explore::explore,
     run::{failure, replay},
+    story::story,
     sweep::sweep,
     table::{Align, Table},
 };

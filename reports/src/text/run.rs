@@ -1,7 +1,10 @@
 //! The text of one run: the block printed for a failure, and the output of a replay.
 
-use super::{COLUMNS, count, faults, indent, lines, seconds};
-use crate::run::{LOST, RunReport, Verdict};
+use super::{COLUMNS, count, faults, indent, lines, plural, seconds, story};
+use crate::{
+    history::ShrunkRun,
+    run::{LOST, RunReport, Verdict},
+};
 use std::fmt::Write;
 
 /// The maximum number of further findings that are printed.
@@ -19,10 +22,29 @@ pub fn failure(run: &RunReport, commit: &str) -> String {
     if let Some(more @ 1..) = run.other_findings.len().checked_sub(ALSO_PRINTED) {
         let _ = writeln!(out, "  and {} more", count(more as u64));
     }
+    if let Some(shrunk) = &run.shrunk {
+        out.push_str(&of_shrunk(shrunk, run.verdict.message()));
+    }
     out.push('\n');
     out.push_str(&facts(run, commit));
     let _ = write!(out, "\nreplay with\n{}\n", run.replay);
     out
+}
+
+/// What remained of a failure when it was shrunk: its size, what the judge finds in it if that is something else, and its
+/// story.
+pub(crate) fn of_shrunk(shrunk: &ShrunkRun, message: Option<&str>) -> String {
+    let ShrunkRun { before, after, .. } = shrunk;
+    let ended = match shrunk.is_minimal {
+        true => "nothing more can be taken away",
+        false => "a limit ended the search",
+    };
+    let runs = plural(shrunk.replays, "run", "runs");
+    let mut out = format!("\n  shrunk from {before}\n  to {after} ({runs}; {ended})\n");
+    if message != Some(shrunk.message.as_str()) {
+        out.push_str(&indent(&shrunk.message, "  "));
+    }
+    format!("{out}\n{}", story(&shrunk.history))
 }
 
 /// The output of a replay: its verdict and everything known about the run; a failure ends with its replay

@@ -1,0 +1,279 @@
+//! The story of a small run: its transactions in commit order, a column for each client, with what they read and who had
+//! written it, what they wrote, the faults that hit them, and how they ended.
+//!
+//! Only what matters for the contradiction is shown: transactions of operations, and the keys that several transactions
+//! touch, one of which writes. If that is more than a screen, transactions that neither write such a key nor belong to the
+//! witness are left out.
+
+use super::plural;
+use crate::history::{
+    Access, CallEntry, EventKind, Fate, OperationEntry, RowEntry, RunHistory, TransactionEntry, WitnessEntry,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The number of characters of a line.
+const WIDTH: usize = 112;
+/// The narrowest column of a client. With more clients, the transactions are listed one below the other.
+const NARROWEST: usize = 36;
+/// The most reads and writes of a transaction that are shown.
+const MOST_CALLS: usize = 8;
+/// The most rows of a read that are shown.
+const MOST_ROWS: usize = 6;
+/// The most characters of a line before it is wrapped.
+const MOST_CHARACTERS: usize = 140;
+/// The number of lines of a screen. A longer story is thinned out.
+const SCREEN: usize = 60;
+
+/// A part of the chart: lines of a client, or of the cluster.
+struct Cell {
+    at: u64,
+    client: Option<u16>,
+    lines: Vec<String>,
+}
+
+/// Tells the story of a run.
+pub fn story(history: &RunHistory) -> String {
+    let whole = chart(history, |_| true);
+    let matters = |tx: &TransactionEntry| {
+        history.witness.transactions.contains(&tx.id)
+            || tx.calls.iter().any(|call| call.shared && !call.access.is_read())
+    };
+    let is_left_out = |tx: &&TransactionEntry| is_of_operation(tx) && !matters(tx);
+    let left_out = history.transactions.iter().filter(is_left_out).count();
+    let mut text = match whole.lines().count() > SCREEN && left_out > 0 {
+        true => {
+            let left_out = plural(left_out as u64, "transaction", "transactions");
+            chart(history, matters) + &format!("\n{left_out} without a write that matters: left out\n")
+        }
+        false => whole,
+    };
+    text += &difference(&history.witness);
+    text
+}
+
+/// What the judge expected and what it found, one below the other.
+fn difference(witness: &WitnessEntry) -> String {
+    match (&witness.expected, &witness.found) {
+        (Some(expected), Some(found)) => format!("\nexpected  {expected}\nfound     {found}\n"),
+        _ => String::new(),
+    }
+}
+
+fn is_of_operation(tx: &TransactionEntry) -> bool {
+    tx.client.is_some() && tx.operation.is_some()
+}
+
+fn chart(history: &RunHistory, shows: impl Fn(&TransactionEntry) -> bool) -> String {
+    let clients: BTreeSet<u16> = history.operations.iter().map(|operation| operation.client).collect();
+    let clients: Vec<u16> = clients.into_iter().collect();
+    let mut cells = cells(history, shows);
+    cells.sort_by_key(|cell| cell.at);
+    let width = WIDTH / clients.len().max(1);
+    match width >= NARROWEST {
+        true => in_columns(&clients, width, &cells),
+        false => in_turn(&cells),
+    }
+}
+
+fn in_columns(clients: &[u16], width: usize, cells: &[Cell]) -> String {
+    let header: String =
+        clients.iter().map(|client| format!("{:<width$}", format!("client {client}"))).collect();
+    let mut text = format!("{:>8}  {}\n", "ms", header.trim_end());
+    for cell in cells {
+        let column = cell.client.and_then(|client| clients.iter().position(|one| *one == client));
+        let room = column.map_or(WIDTH, |_| width - 2);
+        let lines = cell.lines.iter().flat_map(|line| wrapped(line, room));
+        for (number, line) in lines.enumerate() {
+            let time = if number == 0 { milliseconds(cell.at) } else { String::new() };
+            let indent = column.unwrap_or(0) * width;
+            text += format!("{time:>8}  {:indent$}{line}", "").trim_end();
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn in_turn(cells: &[Cell]) -> String {
+    let mut text = String::new();
+    for cell in cells {
+        let who = cell.client.map_or_else(String::new, |client| format!("client {client}: "));
+        for (number, line) in cell.lines.iter().flat_map(|line| wrapped(line, WIDTH - 12)).enumerate() {
+            text += &match number {
+                0 => format!("{:>8}  {who}{line}\n", milliseconds(cell.at)),
+                _ => format!("{:>8}    {line}\n", ""),
+            };
+        }
+    }
+    text
+}
+
+fn milliseconds(at: u64) -> String {
+    format!("{:.3}", at as f64 / 1e6)
+}
+
+/// The lines of a line, which is truncated if it is very long. Its further lines are indented.
+fn wrapped(line: &str, width: usize) -> Vec<String> {
+    let line = &brief(line);
+    let mut shown: String = line.chars().take(MOST_CHARACTERS).collect();
+    if shown.len() < line.len() {
+        shown.push('…');
+    }
+    let indent = " ".repeat(line.len() - line.trim_start().len() + 2);
+    let options = textwrap::Options::new(width).subsequent_indent(&indent);
+    textwrap::wrap(&shown, options).into_iter().map(std::borrow::Cow::into_owned).collect()
+}
+
+/// The text with only the beginning of each long sequence of escaped bytes.
+fn brief(text: &str) -> String {
+    const ESCAPED: usize = 4;
+    const MOST: usize = 6;
+    let (mut shown, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find("\\x") {
+        shown += &rest[..at];
+        rest = &rest[at..];
+        let is_escaped = |bytes: &[u8]| bytes.len() == ESCAPED && bytes.starts_with(b"\\x");
+        let length = ESCAPED * rest.as_bytes().chunks(ESCAPED).take_while(|bytes| is_escaped(bytes)).count();
+        let length = length.max(2);
+        match length > MOST * ESCAPED {
+            true => shown = shown + &rest[..3 * ESCAPED] + "…",
+            false => shown += &rest[..length],
+        }
+        rest = &rest[length..];
+    }
+    shown + rest
+}
+
+fn cells(history: &RunHistory, shows: impl Fn(&TransactionEntry) -> bool) -> Vec<Cell> {
+    let writers = Writers::of(history);
+    let mut cells: Vec<Cell> = Vec::new();
+    for operation in &history.operations {
+        let OperationEntry { client, index, call, called, returned, outcome } = operation;
+        let marked = if history.witness.operations.contains(&(*client, *index)) { "*" } else { "" };
+        cells.push(Cell {
+            at: *called,
+            client: Some(*client),
+            lines: vec![format!("{marked}{index}: {call}")],
+        });
+        let lines = vec![format!("{marked}{index} {outcome}")];
+        cells.push(Cell { at: returned.unwrap_or(history.ended), client: Some(*client), lines });
+    }
+    for tx in history.transactions.iter().filter(|tx| is_of_operation(tx) && shows(tx)) {
+        let lines = transaction(tx, history.witness.transactions.contains(&tx.id), &writers);
+        cells.push(Cell { at: tx.durable.unwrap_or(tx.ended), client: tx.client, lines });
+    }
+    let last = history.operations.iter().map(|operation| operation.returned.unwrap_or(history.ended)).max();
+    let is_shown = |client: &u16| history.operations.iter().any(|operation| operation.client == *client);
+    for event in history.events.iter().filter(|event| event.kind != EventKind::Act && Some(event.at) <= last)
+    {
+        if event.client.as_ref().is_some_and(|client| !is_shown(client)) {
+            continue;
+        }
+        let lasted = event.until.map_or_else(String::new, |until| {
+            format!(", for {} ms", milliseconds(until.saturating_sub(event.at)))
+        });
+        let place = match (&event.machine, event.kind, event.client) {
+            (Some(machine), EventKind::Fault, None) => format!(" at {machine}"),
+            _ => String::new(),
+        };
+        let lines = vec![format!("! {}{place}{lasted}", event.text)];
+        cells.push(Cell { at: event.at, client: event.client, lines });
+    }
+    cells
+}
+
+/// Who wrote, in words, by transaction.
+struct Writers(BTreeMap<u32, String>);
+
+impl Writers {
+    fn of(history: &RunHistory) -> Writers {
+        let who = |tx: &TransactionEntry| match (tx.client, tx.operation) {
+            (Some(client), Some(operation)) => format!("client {client}, {operation}"),
+            (Some(client), None) => format!("client {client}"),
+            (None, _) => "setup".to_owned(),
+        };
+        Writers(history.transactions.iter().map(|tx| (tx.id, who(tx))).collect())
+    }
+
+    /// Who had written a row that `reader` read.
+    fn named(&self, row: &RowEntry, reader: u32) -> String {
+        match row.writer {
+            Some(writer) if writer == reader => " [itself]".to_owned(),
+            Some(writer) => self.0.get(&writer).map_or_else(String::new, |who| format!(" [{who}]")),
+            None => String::new(),
+        }
+    }
+}
+
+fn transaction(tx: &TransactionEntry, is_witness: bool, writers: &Writers) -> Vec<String> {
+    let at = tx.read_version.map_or_else(|| "no read version".to_owned(), |at| format!("at version {at}"));
+    let mark = if is_witness { "* " } else { "  " };
+    let mut lines = vec![format!("{mark}transaction {}, {at}", tx.id)];
+    let calls: Vec<String> = tx.calls.iter().filter_map(|call| of_call(call, tx.id, writers)).collect();
+    let more = calls.len().saturating_sub(MOST_CALLS);
+    lines.extend(calls.into_iter().take(MOST_CALLS));
+    if more > 0 {
+        lines.push(format!("    … {more} more"));
+    }
+    let late = match (tx.fate, tx.durable) {
+        (Fate::UnknownCommitted | Fate::DroppedCommitted, Some(durable)) if durable > tx.ended => {
+            format!(" {} ms later", milliseconds(durable - tx.ended))
+        }
+        _ => String::new(),
+    };
+    lines.push(format!("  => {}{late}", tx.end));
+    lines
+}
+
+/// A read or a write of a key that matters.
+fn of_call(call: &CallEntry, id: u32, writers: &Writers) -> Option<String> {
+    if !call.shared || call.bookkeeping {
+        return None;
+    }
+    let snapshot = if call.snapshot { " (snapshot)" } else { "" };
+    let found = |row: &RowEntry| match &row.value {
+        Some(value) => value.clone() + &writers.named(row, id),
+        None => "nothing".to_owned() + &writers.named(row, id),
+    };
+    match (call.access, &call.rows[..]) {
+        (access, _) if access.is_read() && !call.answered => {
+            Some(format!("    reads{snapshot} {}: no reply", call.at))
+        }
+        (Access::Get, [row]) => Some(format!("    reads{snapshot} {} = {}", call.at, found(row))),
+        (Access::GetKey, [row]) => Some(format!("    finds{snapshot} the key {}", row.key)),
+        (Access::GetRange, rows) => {
+            let shared: Vec<&RowEntry> = rows.iter().filter(|row| row.shared).collect();
+            let each = shared.iter().take(MOST_ROWS).map(|row| format!("{} = {}", row.key, found(row)));
+            let mut each: Vec<String> = each.collect();
+            if shared.len() > MOST_ROWS {
+                each.push(format!("{} more", shared.len() - MOST_ROWS));
+            }
+            match (rows.is_empty(), each.is_empty()) {
+                (true, _) => Some(format!("    reads{snapshot} {}: nothing", call.at)),
+                (false, true) => None,
+                (false, false) => Some(format!("    reads{snapshot} {}", each.join("; "))),
+            }
+        }
+        (Access::Set, [row]) => Some(format!("    sets {} = {}", call.at, found(row))),
+        (Access::Clear, _) => Some(format!("    clears {}", call.at)),
+        (Access::Atomic, [row]) => Some(format!("    {} {} {}", call.atomic, call.at, found(row))),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_sequences_of_bytes_are_cut() {
+        assert_eq!(brief(r"a\x01\x02b\\x"), r"a\x01\x02b\\x");
+        assert_eq!(brief(&format!(r"(7, b{}, é)", r"\xff".repeat(16))), r"(7, b\xff\xff\xff…, é)");
+        assert_eq!(brief(r"\x"), r"\x");
+    }
+
+    #[test]
+    fn lines_are_wrapped_below_their_beginning() {
+        assert_eq!(wrapped("  reads a b c", 10), ["  reads a", "    b c"]);
+        assert!(wrapped(&"word ".repeat(100), 80).last().is_some_and(|line| line.ends_with('…')));
+    }
+}

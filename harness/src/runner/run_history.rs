@@ -161,20 +161,39 @@ impl<'a> Known<'a> {
     }
 }
 
-/// The keys that several attempts of operations touch, one of which writes. The records of exactly-once sessions matter to
-/// no other client.
+/// The keys that several attempts of operations touch, one of which writes. A range read touches the keys that it finds, and
+/// those that others write within its range. The records of exactly-once sessions matter to no other client.
 fn shared(history: &History) -> BTreeSet<Bytes> {
     let mut touched: BTreeMap<Bytes, (BTreeSet<usize>, bool)> = BTreeMap::new();
-    for (id, attempt) in history.attempts.iter().enumerate() {
-        let Some(attempt) = attempt.as_ref().filter(|attempt| attempt.operation.is_some()) else { continue };
+    let of_operations = || {
+        let attempts = history.attempts.iter().enumerate();
+        attempts.filter_map(|(id, attempt)| Some((id, attempt.as_ref().filter(|a| a.operation.is_some())?)))
+    };
+    for (id, attempt) in of_operations() {
         for (key, writes) in attempt.calls.iter().flat_map(keys_of).filter(|(key, _)| !sessions::has(key)) {
             let touched = touched.entry(key).or_default();
             touched.0.insert(id);
             touched.1 |= writes;
         }
     }
+    for (id, attempt) in of_operations() {
+        for range in attempt.calls.iter().filter_map(range_of).filter(|range| range.begin < range.end) {
+            for (by, _) in touched.range_mut(range.begin..range.end).map(|(_, touched)| touched) {
+                by.insert(id);
+            }
+        }
+    }
     let shared = touched.into_iter().filter(|(_, (by, written))| *written && by.len() > 1);
     shared.map(|(key, _)| key).collect()
+}
+
+/// The range that a range read or a clear spans.
+fn range_of(call: &Call) -> Option<KeyRange> {
+    match call {
+        Call::GetRange { begin, end, .. } => Some(KeyRange::new(begin.key.clone(), end.key.clone())),
+        Call::Write(Mutation::ClearRange(range)) => Some(range.clone()),
+        _ => None,
+    }
 }
 
 /// The keys that a call touches, and whether it writes them.
@@ -318,7 +337,10 @@ fn of_call(call: &Call, id: u32, attempt: &Attempt, own: &Own, known: &Known<'_>
         }
         Call::Write(Mutation::ClearRange(cleared)) => CallEntry {
             access: Access::Clear,
-            at: range(cleared),
+            at: match cleared.end.strip_suffix(b"\0") == Some(&cleared.begin) {
+                true => known.key(&cleared.begin),
+                false => range(cleared),
+            },
             answered: true,
             shared: known.is_shared(cleared),
             bookkeeping: sessions::has(&cleared.begin),

@@ -128,6 +128,18 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         false
     }
 
+    /// A key in the words of the layer, as [`Workload::describe_key`](crate::workload::Workload::describe_key).
+    fn describe_key(&self, key: &[u8]) -> Option<String> {
+        let _ = key;
+        None
+    }
+
+    /// A value in the words of the layer, as [`Workload::describe_value`](crate::workload::Workload::describe_value).
+    fn describe_value(&self, key: &[u8], value: &[u8]) -> Option<String> {
+        let _ = (key, value);
+        None
+    }
+
     /// Prepares the empty database, before any fault.
     fn setup<D: Database>(&self, db: &D) -> impl Future<Output = Result<(), tx::Error>> {
         let _ = db;

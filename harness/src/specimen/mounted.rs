@@ -110,6 +110,14 @@ impl<S: Specimen> Workload for Mounted<S> {
         ops.iter().all(|op| self.specimen.is_conflict_free(op))
     }
 
+    fn describe_key(&self, key: &[u8]) -> Option<String> {
+        self.specimen.describe_key(key)
+    }
+
+    fn describe_value(&self, key: &[u8], value: &[u8]) -> Option<String> {
+        self.specimen.describe_value(key, value)
+    }
+
     async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
         self.specimen.setup(db).await
     }

@@ -123,43 +123,52 @@ fn wrapped(line: &str, width: usize) -> Vec<String> {
     textwrap::wrap(&shown, options).into_iter().map(std::borrow::Cow::into_owned).collect()
 }
 
-/// The text with only the beginning of each long sequence of escaped bytes.
+/// The text with only the beginning of each long run of one character or of escaped bytes.
 fn brief(text: &str) -> String {
-    const ESCAPED: usize = 4;
     const MOST: usize = 6;
-    let (mut shown, mut rest) = (String::new(), text);
-    while let Some(at) = rest.find("\\x") {
-        shown += &rest[..at];
-        rest = &rest[at..];
-        let is_escaped = |bytes: &[u8]| bytes.len() == ESCAPED && bytes.starts_with(b"\\x");
-        let length = ESCAPED * rest.as_bytes().chunks(ESCAPED).take_while(|bytes| is_escaped(bytes)).count();
-        let length = length.max(2);
-        match length > MOST * ESCAPED {
-            true => shown = shown + &rest[..3 * ESCAPED] + "…",
-            false => shown += &rest[..length],
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        // One unit is an escaped byte, or a character.
+        let unit = if is_escaped(rest) { 4 } else { first.len_utf8() };
+        let repeats = |piece: &[u8]| {
+            if unit == 4 { is_escaped_bytes(piece) } else { piece == &rest.as_bytes()[..unit] }
+        };
+        let length = unit * rest.as_bytes().chunks(unit).take_while(|piece| repeats(piece)).count();
+        let is_kept = length <= MOST * unit || first == ' ';
+        shown += if is_kept { &rest[..length] } else { &rest[..3 * unit] };
+        if !is_kept {
+            shown.push('…');
         }
         rest = &rest[length..];
     }
-    shown + rest
+    shown
+}
+
+fn is_escaped(text: &str) -> bool {
+    text.as_bytes().get(..4).is_some_and(is_escaped_bytes)
+}
+
+/// Whether this is a byte in the form of `\x0f`.
+fn is_escaped_bytes(bytes: &[u8]) -> bool {
+    bytes.len() == 4 && bytes.starts_with(b"\\x") && bytes[2..].iter().all(u8::is_ascii_hexdigit)
 }
 
 fn cells(history: &RunHistory, shows: impl Fn(&TransactionEntry) -> bool) -> Vec<Cell> {
     let writers = Writers::of(history);
     let mut cells: Vec<Cell> = Vec::new();
+    // In the order in which a client did them, which counts at equal times.
     for operation in &history.operations {
         let OperationEntry { client, index, call, called, returned, outcome } = operation;
+        let of = |at: u64, lines: Vec<String>| Cell { at, client: Some(*client), lines };
         let marked = if history.witness.operations.contains(&(*client, *index)) { "*" } else { "" };
-        cells.push(Cell {
-            at: *called,
-            client: Some(*client),
-            lines: vec![format!("{marked}{index}: {call}")],
-        });
-        let lines = vec![format!("{marked}{index} {outcome}")];
-        cells.push(Cell { at: returned.unwrap_or(history.ended), client: Some(*client), lines });
-    }
-    for tx in history.transactions.iter().filter(|tx| is_of_operation(tx) && shows(tx)) {
-        let lines = transaction(tx, history.witness.transactions.contains(&tx.id), &writers);
-        cells.push(Cell { at: tx.durable.unwrap_or(tx.ended), client: tx.client, lines });
+        cells.push(of(*called, vec![format!("{marked}{index}: {call}")]));
+        let is_its_own = |tx: &&TransactionEntry| (tx.client, tx.operation) == (Some(*client), Some(*index));
+        for tx in history.transactions.iter().filter(|tx| is_its_own(tx) && shows(tx)) {
+            let lines = transaction(tx, history.witness.transactions.contains(&tx.id), &writers);
+            cells.push(of(tx.durable.unwrap_or(tx.ended), lines));
+        }
+        cells.push(of(returned.unwrap_or(history.ended), vec![format!("{marked}{index} {outcome}")]));
     }
     let last = history.operations.iter().map(|operation| operation.returned.unwrap_or(history.ended)).max();
     let is_shown = |client: &u16| history.operations.iter().any(|operation| operation.client == *client);
@@ -269,6 +278,8 @@ mod tests {
         assert_eq!(brief(r"a\x01\x02b\\x"), r"a\x01\x02b\\x");
         assert_eq!(brief(&format!(r"(7, b{}, é)", r"\xff".repeat(16))), r"(7, b\xff\xff\xff…, é)");
         assert_eq!(brief(r"\x"), r"\x");
+        assert_eq!(brief(&format!("\"{}b\"    1", "a".repeat(7))), "\"aaa…b\"    1");
+        assert_eq!(brief("ääääää"), "ääääää");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod builder;
 mod context;
 mod delete;
+mod describe;
 mod header;
 mod keyspace;
 mod load;
@@ -17,6 +18,7 @@ mod upgrade;
 
 pub use builder::RecordStoreBuilder;
 pub use context::RecordContext;
+pub use describe::{describe_key, describe_value};
 pub use header::FORMAT_VERSION;
 pub use keyspace::{Keyspace, Part, suffix};
 pub use path::KeySpacePath;

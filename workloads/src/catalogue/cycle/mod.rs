@@ -130,6 +130,15 @@ impl Workload for Cycle {
         vec((0..self.nodes).prop_map(Rotate), self.operations.clone()).boxed()
     }
 
+    fn describe_key(&self, key: &[u8]) -> Option<String> {
+        let node = key.strip_prefix(b"cycle/")?.try_into().ok()?;
+        Some(format!("node {}", u32::from_be_bytes(node)))
+    }
+
+    fn describe_value(&self, _key: &[u8], value: &[u8]) -> Option<String> {
+        Some(u32::from_be_bytes(value.try_into().ok()?).to_string())
+    }
+
     async fn setup<D: Database>(&self, db: &D) -> Result<()> {
         let ring = Ring::new(self.nodes);
         let ring = &ring;

@@ -17,7 +17,7 @@ pub use operations::{Answer, Batch, Item, Look, Name, Op, Spot};
 use crate::{beside, catalogue::shared};
 use bytes::Bytes;
 use client::{dequeued_item, enqueued_at};
-use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
+use foundationdb_tuple::{Bytes as TupleBytes, Element, Subspace};
 use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -27,6 +27,7 @@ use shaketable::{
     workload::{Bug, Outcome},
 };
 use shaketable_layers::{
+    nesting,
     once::{self, Fate, OpId, Session},
     queue::{self as layer, Error, Order},
     tx::{
@@ -50,6 +51,11 @@ pub struct Queue {
     /// The weights of enqueues, dequeues, and looks.
     mix: [u32; 3],
     planted: Option<Planted>,
+}
+
+/// The last four bytes in hexadecimal.
+fn shown(bytes: &[u8]) -> String {
+    bytes[bytes.len().saturating_sub(4)..].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Queue {
@@ -137,6 +143,17 @@ impl Specimen for Queue {
 
     fn is_conflict_free(&self, op: &Op) -> bool {
         matches!(op, Op::Enqueue(_) | Op::Look(_, true))
+    }
+
+    fn describe_key(&self, key: &[u8]) -> Option<String> {
+        let elements: Vec<Element<'_>> = nesting::unpack(key.strip_prefix(&self.prefix[..])?).ok()?;
+        match &elements[..] {
+            [Element::Int(index), Element::Bytes(id)] => Some(format!("item {index} with id {}", shown(id))),
+            [Element::Versionstamp(stamp), Element::Int(rank), Element::Bytes(id)] if stamp.is_complete() => {
+                Some(format!("item {}/{rank} with id {}", shown(stamp.transaction_version()), shown(id)))
+            }
+            _ => None,
+        }
     }
 
     async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {

@@ -53,7 +53,7 @@ use shaketable_layers::{
 };
 use shaketable_record::{
     error::Error,
-    store::{RecordContext, RecordStore},
+    store::{RecordContext, RecordStore, describe_key, describe_value},
 };
 use shaketable_sim::seed::Stream;
 use std::{fmt::Debug, future::Future, ops::Range};
@@ -223,6 +223,14 @@ impl Specimen for Records {
 
     fn is_read_only(op: &Op) -> bool {
         op.is_read_only()
+    }
+
+    fn describe_key(&self, key: &[u8]) -> Option<String> {
+        describe_key(&layout::store(), &self.schema.meta_data()[1], key)
+    }
+
+    fn describe_value(&self, key: &[u8], value: &[u8]) -> Option<String> {
+        describe_value(&layout::store(), &self.schema.meta_data()[1], key, value)
     }
 
     async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {

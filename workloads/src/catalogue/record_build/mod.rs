@@ -48,7 +48,7 @@ use shaketable_layers::{
 use shaketable_record::{
     error::Error,
     index::scrub::Scrub,
-    store::{RebuildPolicy, RecordContext, RecordStore},
+    store::{RebuildPolicy, RecordContext, RecordStore, describe_key, describe_value},
 };
 use shaketable_sim::seed::Stream;
 use std::{collections::BTreeMap, ops::Range};
@@ -198,6 +198,14 @@ impl Workload for RecordBuild {
 
     fn operations(&self, _client: usize) -> BoxedStrategy<Vec<Op>> {
         self.drawn()
+    }
+
+    fn describe_key(&self, key: &[u8]) -> Option<String> {
+        describe_key(&space(), &meta_data()[1], key)
+    }
+
+    fn describe_value(&self, key: &[u8], value: &[u8]) -> Option<String> {
+        describe_value(&space(), &meta_data()[1], key, value)
     }
 
     async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {

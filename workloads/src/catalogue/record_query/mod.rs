@@ -55,7 +55,10 @@ use shaketable_layers::{
 use shaketable_record::{
     error::Error,
     query::{RecordQuery, RecordQueryPlan},
-    store::{RecordContext, RecordExistenceCheck, RecordStore, RecordStoreBuilder, SaveVersion},
+    store::{
+        RecordContext, RecordExistenceCheck, RecordStore, RecordStoreBuilder, SaveVersion, describe_key,
+        describe_value,
+    },
     version::RecordVersion,
 };
 use shaketable_sim::seed::{Seed, Stream};
@@ -231,6 +234,14 @@ impl Workload for Queries {
 
     fn operations(&self, _: usize) -> BoxedStrategy<Vec<Op>> {
         self.drawn()
+    }
+
+    fn describe_key(&self, key: &[u8]) -> Option<String> {
+        describe_key(&space(), &self.schema().meta_data, key)
+    }
+
+    fn describe_value(&self, key: &[u8], value: &[u8]) -> Option<String> {
+        describe_value(&space(), &self.schema().meta_data, key, value)
     }
 
     async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {

@@ -45,7 +45,7 @@ use shaketable_layers::{
 use shaketable_record::{
     error::Error,
     index::Registry,
-    store::{RecordContext, RecordStore},
+    store::{RecordContext, RecordStore, describe_key, describe_value},
 };
 use shaketable_sim::seed::Stream;
 use std::ops::Range;
@@ -155,6 +155,14 @@ impl Specimen for Ranks {
 
     fn is_read_only(op: &Op) -> bool {
         !op.writes()
+    }
+
+    fn describe_key(&self, key: &[u8]) -> Option<String> {
+        describe_key(&store(), &self.schema.meta_data(), key)
+    }
+
+    fn describe_value(&self, key: &[u8], value: &[u8]) -> Option<String> {
+        describe_value(&store(), &self.schema.meta_data(), key, value)
     }
 
     async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {

@@ -4,10 +4,12 @@ mod schema;
 
 use insta::assert_snapshot;
 use shaketable_reports::{
-    BenchReport, Body, BugReport, BugsReport, Catch, Conclusion, ConformanceReport, ContractCase,
-    ContractReport, Cost, Counters, Difference, Document, Ending, ExploreReport, ExploredFailure,
-    ExploredPart, ExploredWorkload, Figure, FileReport, FindingReport, Impossible, PointReport, RunReport,
-    SCHEMA, SweepReport, Verdict, WorkloadReport, annotations, json, junit, markdown, run::LOST, text,
+    Access, BenchReport, Body, BugReport, BugsReport, CallEntry, Catch, Conclusion, ConformanceReport,
+    ContractCase, ContractReport, Cost, Counters, Difference, Document, Ending, EventEntry, EventKind,
+    ExploreReport, ExploredFailure, ExploredPart, ExploredWorkload, Fate, Figure, FileReport, FindingReport,
+    Impossible, OperationEntry, PointReport, RowEntry, RunHistory, RunReport, SCHEMA, ShrunkRun, Size,
+    SweepReport, TransactionEntry, Verdict, WitnessEntry, WorkloadReport, annotations, json, junit, markdown,
+    run::LOST, text,
 };
 use std::collections::BTreeMap;
 
@@ -214,6 +216,167 @@ fn a_replay_that_passed() {
 #[test]
 fn a_replay_that_failed() {
     assert_snapshot!(text::replay(&run(7, violated()), COMMIT));
+}
+
+/// Two clients add to a counter. The first one does it twice: its first attempt has an unknown result, and committed.
+fn history() -> RunHistory {
+    let operation = |client, index, call: &str, (called, returned), outcome: &str| OperationEntry {
+        client,
+        index,
+        call: call.into(),
+        called,
+        returned: Some(returned),
+        outcome: outcome.into(),
+    };
+    let row = |value: &str, writer| RowEntry {
+        key: "(\"counter\",)".into(),
+        value: Some(value.into()),
+        writer,
+        shared: true,
+    };
+    let call = |access, row| CallEntry {
+        access,
+        at: "(\"counter\",)".into(),
+        rows: vec![row],
+        answered: true,
+        shared: true,
+        ..CallEntry::default()
+    };
+    let transaction =
+        |id, client, at: (u64, u64), versions: (i64, i64), calls, fate, end: &str| TransactionEntry {
+            id,
+            client: Some(client),
+            operation: Some(0),
+            began: at.0,
+            read_version: Some(versions.0),
+            calls,
+            commit_sent: Some(at.1 - 500_000),
+            durable: Some(at.1),
+            ended: at.1 + 100_000,
+            fate,
+            version: Some(versions.1),
+            end: end.into(),
+            refused_by: None,
+        };
+    let unknown = "failed: commit_unknown_result (1021); it committed at version 20";
+    let add = |from: &str, to: &str, writer| {
+        vec![call(Access::Get, row(from, Some(writer))), call(Access::Set, row(to, None))]
+    };
+    RunHistory {
+        operations: vec![
+            operation(0, 0, "Add(1)", (1_000_000, 9_000_000), "returns ()"),
+            operation(1, 0, "Add(10)", (12_000_000, 15_000_000), "returns ()"),
+        ],
+        transactions: vec![
+            TransactionEntry { id: 0, client: None, fate: Fate::Committed, ..TransactionEntry::default() },
+            transaction(
+                1,
+                0,
+                (2_000_000, 4_000_000),
+                (10, 20),
+                add("0", "1", 0),
+                Fate::UnknownCommitted,
+                unknown,
+            ),
+            transaction(
+                2,
+                0,
+                (6_000_000, 8_000_000),
+                (20, 30),
+                add("1", "2", 1),
+                Fate::Committed,
+                "committed at version 30",
+            ),
+            transaction(
+                3,
+                1,
+                (13_000_000, 14_000_000),
+                (30, 40),
+                add("2", "12", 2),
+                Fate::Committed,
+                "committed at version 40",
+            ),
+        ],
+        events: vec![
+            EventEntry {
+                at: 3_600_000,
+                client: Some(0),
+                machine: Some("client-0".into()),
+                text: "unknown-committed".into(),
+                ..EventEntry::default()
+            },
+            EventEntry {
+                kind: EventKind::Dead,
+                at: 10_000_000,
+                until: Some(11_500_000),
+                machine: Some("storage-2".into()),
+                text: "storage-2 is killed".into(),
+                ..EventEntry::default()
+            },
+            EventEntry {
+                kind: EventKind::Act,
+                at: 16_000_000,
+                text: "check".into(),
+                ..EventEntry::default()
+            },
+        ],
+        witness: WitnessEntry {
+            operations: vec![(0, 0)],
+            transactions: vec![1, 2],
+            keys: vec!["(\"counter\",)".into()],
+            expected: Some("11".into()),
+            found: Some("12".into()),
+        },
+        ended: 20_000_000,
+    }
+}
+
+fn shrunk() -> ShrunkRun {
+    ShrunkRun {
+        plan: serde_json::json!({ "seed": 7 }),
+        before: Size { operations: 80, clients: 4, faults: 1 },
+        after: Size { operations: 2, clients: 2, faults: 1 },
+        replays: 117,
+        is_minimal: true,
+        message: "the counter is 12, and should be 11".into(),
+        event_hash: "00c0ffee87654321".into(),
+        history: history(),
+    }
+}
+
+#[test]
+fn a_failure_that_was_shrunk() {
+    let failed = RunReport { shrunk: Some(Box::new(shrunk())), ..run(7, violated()) };
+    assert_snapshot!(text::replay(&failed, COMMIT));
+    let document = document(Body::Replay(Box::new(failed)));
+    assert_eq!(json::parse(&json::render(&document)).as_ref(), Ok(&document));
+}
+
+#[test]
+fn a_story_of_many_clients_has_no_columns() {
+    let mut many = history();
+    for client in 2..4 {
+        let operation = OperationEntry { client, ..many.operations[1].clone() };
+        many.operations.push(operation);
+    }
+    assert_snapshot!(text::story(&many));
+}
+
+#[test]
+fn a_long_story_is_thinned_out() {
+    let mut long = history();
+    for id in 4..40 {
+        let mut read = long.transactions[3].clone();
+        (read.id, read.fate, read.version) = (id, Fate::ReadOnly, None);
+        read.calls.truncate(1);
+        long.transactions.push(read);
+    }
+    let story = text::story(&long);
+    assert!(story.lines().count() < 40, "{story}");
+    assert!(story.contains("36 transactions without a write that matters: left out"), "{story}");
+    assert!(story.contains("transaction 3,") && !story.contains("transaction 4,"), "{story}");
+    long.witness.transactions.push(4);
+    assert!(text::story(&long).contains("* transaction 4,"));
 }
 
 fn bug(place: &str, name: &str, runs: u64, caught: Option<Catch>) -> BugReport {

@@ -8,7 +8,7 @@ use crate::{
     finding::{Finding, Kind, Verdict},
     plan::{Demands, PlanError},
     runner::RunResult,
-    shrink::{Progress, Shrunk},
+    shrink::{Progress, Shrunk, Size},
 };
 use shaketable_reports::Counters;
 use shaketable_sim::{
@@ -103,8 +103,8 @@ impl Entry for Fake {
     ) -> Result<RunResult, crate::real::RunError> {
         Ok(self.run(seed, demands, false))
     }
-    fn plan(&self, _seed: Seed, _demands: &Demands) -> String {
-        String::new()
+    fn plan(&self, seed: Seed, _demands: &Demands) -> String {
+        seed.0.to_string()
     }
     fn summary(&self, seed: Seed, _demands: &Demands) -> String {
         format!("drawn from {}", seed.0)
@@ -114,10 +114,21 @@ impl Entry for Fake {
     }
     fn shrink(
         &self,
-        _repro: &str,
-        _goes_on: &mut dyn FnMut(&Progress) -> bool,
+        repro: &str,
+        goes_on: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<Option<Shrunk>, PlanError> {
-        Err(PlanError::Incomplete("a fake".to_owned()))
+        let result = self.replay(repro, false)?;
+        let size = |operations| Size { operations, clients: 1, faults: 0 };
+        let is_minimal = goes_on(&Progress { replays: 1, size: size(9) });
+        let shrunk = Shrunk {
+            repro: repro.to_owned(),
+            result,
+            before: size(9),
+            after: size(1),
+            replays: 1,
+            is_minimal,
+        };
+        Ok(Some(shrunk).filter(|shrunk| shrunk.result.verdict() != Verdict::Passed))
     }
     fn few(&self, seed: Seed, demands: &Demands) -> Box<dyn Subject> {
         Box::new(FakeSubject {
@@ -126,8 +137,9 @@ impl Entry for Fake {
             fails: (self.ends)(seed.0, demands) == Verdict::Violated,
         })
     }
-    fn replay(&self, _repro: &str, _keep_trace: bool) -> Result<RunResult, PlanError> {
-        Err(PlanError::Incomplete("a fake".to_owned()))
+    fn replay(&self, repro: &str, keep_trace: bool) -> Result<RunResult, PlanError> {
+        let seed = repro.parse().map_err(|_| PlanError::Incomplete("a fake".to_owned()))?;
+        Ok(self.run(Seed(seed), &Demands::default(), keep_trace))
     }
 }
 

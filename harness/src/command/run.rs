@@ -590,6 +590,25 @@ mod tests {
     }
 
     #[test]
+    fn the_first_failure_of_each_workload_is_shrunk() {
+        let mut sweep = over(mixed(), 60, 2);
+        let without = sweep.perform(&Interrupt::default());
+        assert!(without.failures().all(|failure| failure.shrunk.is_none() && failure.plan.is_none()));
+        sweep.shrink_budget = Some(Duration::from_secs(10));
+        let report = sweep.perform(&Interrupt::default());
+        let [first, later @ ..] = &report.workloads[1].failures[..] else { panic!("failures") };
+        let shrunk = first.shrunk.as_ref().expect("it is shrunk");
+        assert_eq!((first.plan.as_ref(), &shrunk.plan), (Some(&3.into()), &3.into()), "the plans of seed 3");
+        assert_eq!((shrunk.after.operations, shrunk.is_minimal), (1, true));
+        assert_eq!(shrunk.message, "seed 3 is bad");
+        assert!(later.iter().all(|failure| failure.shrunk.is_none() && failure.plan.is_none()));
+        sweep.shrink_budget = Some(Duration::ZERO);
+        let report = sweep.perform(&Interrupt::default());
+        let shrunk = report.workloads[1].failures[0].shrunk.as_ref().expect("one run was allowed");
+        assert!(!shrunk.is_minimal, "the budget ended the search");
+    }
+
+    #[test]
     fn a_harness_fault_outweighs_a_violation() {
         let ends = |seed: u64, _: &Demands| if seed == 5 { Verdict::Harness } else { Verdict::Violated };
         let report = over(vec![fake("both", ends)], 10, 2).perform(&Interrupt::default());

@@ -47,6 +47,9 @@ pub fn story(history: &RunHistory) -> String {
         }
         false => whole,
     };
+    if !(history.witness.operations.is_empty() && history.witness.transactions.is_empty()) {
+        text += "\n* contradicts the claim\n";
+    }
     text += &difference(&history.witness);
     text
 }
@@ -196,7 +199,7 @@ struct Writers(BTreeMap<u32, String>);
 impl Writers {
     fn of(history: &RunHistory) -> Writers {
         let who = |tx: &TransactionEntry| match (tx.client, tx.operation) {
-            (Some(client), Some(operation)) => format!("client {client}, {operation}"),
+            (Some(client), Some(operation)) => format!("client {client}, operation {operation}"),
             (Some(client), None) => format!("client {client}"),
             (None, _) => "setup".to_owned(),
         };

@@ -440,6 +440,28 @@ mod refused {
     }
 }
 
+/// What a test says of a register that fails.
+fn said(shake: &Shake<Register>) -> String {
+    let panic = std::panic::catch_unwind(|| shake.assert()).expect_err("a panic");
+    panic.downcast_ref::<String>().expect("a message").clone()
+}
+
+#[test]
+fn a_failed_test_tells_what_remains_of_its_run() {
+    let shake = Shake::<Register>::new().seeds(0..50).bug(&format!("{:?}", Behavior::FromMemory));
+    let message = said(&shake);
+    let (whole, shrunk) = message.split_once("\nshrunk to ").expect(&message);
+    assert!(whole.contains("repro file: "), "{message}");
+    assert!(
+        shrunk.contains("shaketable/register-FromMemory-") && shrunk.contains(".shrunk.json\n"),
+        "{message}"
+    );
+    assert!(shrunk.contains(" transaction ") && shrunk.contains("client "), "a story: {message}");
+    assert!(message.lines().last().is_some_and(|line| line.starts_with("SHAKETABLE_SEEDS=")), "{message}");
+    let whole = said(&shake.shrink_budget(std::time::Duration::ZERO));
+    assert!(!whole.contains("shrunk"), "{whole}");
+}
+
 #[test]
 fn a_refused_setup_names_the_refusal() {
     let result = Shake::<shaketable::Guarded<refused::Full>>::new().seeds(0..1).run();

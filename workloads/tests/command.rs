@@ -294,6 +294,39 @@ fn a_planted_bug_is_caught_and_its_replay_line_shows_the_same_failure() {
     fact(&stdout(&first), "planted bug");
 }
 
+#[test]
+fn a_sweep_shrinks_its_first_failure_and_reports_both_plans() {
+    let folder = folder("shrinks");
+    let path = folder.join("report.json");
+    let report = path.to_str().expect("a plain path");
+    let arguments = ["run", "queue", "--bug", "snapshot-dequeue", "--seeds", "20", "--json", report];
+    let output = run(&arguments);
+    assert_eq!(code(&output), 1, "{}", stdout(&output));
+    assert!(
+        stdout(&output).contains("\n  shrunk from ") && stdout(&output).contains("(snapshot)"),
+        "a story"
+    );
+    let document = shaketable_reports::json::parse(&fs::read_to_string(&path).expect("a report"));
+    let Ok(shaketable_reports::Document { body: shaketable_reports::Body::Sweep(sweep), .. }) = document
+    else {
+        panic!("no report of a sweep: {document:?}")
+    };
+    let first = sweep.failures().next().expect("a failure");
+    let shrunk = first.shrunk.as_ref().expect("it is shrunk");
+    assert!(shrunk.after.operations <= 4 && shrunk.after.clients <= 2, "{}", shrunk.after);
+    for (plan, hash) in
+        [(first.plan.as_ref().expect("its plan"), &first.event_hash), (&shrunk.plan, &shrunk.event_hash)]
+    {
+        let path = folder.join("plan.json");
+        fs::write(&path, plan.to_string()).expect("a file");
+        let replayed = run(&["replay", path.to_str().expect("a plain path")]);
+        assert_eq!(code(&replayed), 1);
+        assert!(fact(&stdout(&replayed), "event hash").contains(hash), "{}", stdout(&replayed));
+    }
+    let whole = run(&[&arguments[..6], &["--no-shrink"]].concat());
+    assert!(!stdout(&whole).contains("shrunk"), "{}", stdout(&whole));
+}
+
 #[cfg(unix)]
 #[test]
 fn a_replay_line_works_where_it_is_printed() {

@@ -22,6 +22,8 @@ use std::collections::BTreeMap;
 
 /// The least share of the attempts of a kind that conflicts must waste to be noted, per cent.
 const NOTED: u64 = 5;
+/// The least share of the time of all attempts that conflicts over a range must waste, per cent.
+const NOTED_OF_ALL: u64 = 1;
 /// The fewest conflicts that are noted.
 const FEWEST: u64 = 5;
 
@@ -104,10 +106,11 @@ impl Conflicts {
         }
         let mut groups: Vec<_> = groups.into_iter().collect();
         groups.sort_by_key(|(_, group)| std::cmp::Reverse((group.waste.time, group.waste.attempts)));
+        let all: u64 = traffic.kinds.values().map(|totals| totals.time).sum();
         let is_noted = |group: &Group<'_>| {
             let many =
                 |(kind, n): (&&str, &u64)| *n >= FEWEST && n * 100 >= traffic.totals(kind).attempts * NOTED;
-            group.refused.iter().any(many)
+            group.waste.time * 100 >= all * NOTED_OF_ALL && group.refused.iter().any(many)
         };
         let noted = groups.iter().filter(|(_, group)| is_noted(group));
         let mut entries: Vec<AdviceEntry> =

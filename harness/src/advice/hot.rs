@@ -15,6 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The least share of the operations of a kind that write a key which the layer makes hot, rather than a workload that
 /// draws from few keys, per cent: of a key above the lower rate, and above the upper one.
 const STRUCTURAL: [u64; 2] = [50, 20];
+/// The least share of writes after a read with which a hot key is worse than its rate, per cent: the others do not
+/// conflict with one another.
+const AFTER_READ: u64 = 25;
 /// The fewest operations of a kind of which a share says something.
 const FEWEST: u64 = 10;
 
@@ -151,7 +154,8 @@ impl Hot {
 fn of_group(name: &str, group: &Group<'_>) -> AdviceEntry {
     let (count, all, kind) = group.share;
     let is_structural = count * 100 >= all * STRUCTURAL[0];
-    let severity = match group.hottest > HOT[1] && is_structural && group.writes.after_read > 0 {
+    let conflicts = group.writes.after_read * 100 >= group.writes.all() * AFTER_READ;
+    let severity = match group.hottest > HOT[1] && is_structural && conflicts {
         true => Severity::Over,
         false => Severity::Look,
     };

@@ -142,7 +142,7 @@ impl OfKind {
             return None;
         }
         let measured = format!(
-            "{kind} reads ranges of {} in a transaction on average, of at most {}",
+            "{kind} reads ranges of {} in a transaction on average, at most {}",
             bytes(mean),
             bytes(most)
         );

@@ -130,6 +130,12 @@ fn a_key_that_every_operation_of_a_kind_writes_is_hot() {
     let add = Mutation::Atomic(counter.clone(), Bytes::from_static(b"\x01"), MutationType::Add);
     assert_eq!(said(2, false, add), [(Severity::Look, text("atomically"))]);
     assert_eq!(said(2, false, set(&counter)), [(Severity::Look, text("without a read"))]);
+    let mut made = Made::new(2);
+    for n in 0..40 {
+        let read = if n % 5 == 0 { vec![single(&counter)] } else { Vec::new() };
+        made.writes((n % 2, "Add"), &read, vec![set(&counter)]);
+    }
+    assert_eq!(made.advice("hot key")[0].severity, Severity::Look);
     // A key of a single client has no contention.
     assert_eq!(said(1, true, set(&counter)), []);
 }
@@ -277,7 +283,7 @@ fn ranges_offsets_and_watches_are_noted_if_they_are_large() {
     assert_eq!(large.said("offsets")[0].1, "Scan reads with a key selector of offset 99");
     assert_eq!(
         large.said("range size")[0].1,
-        "Scan reads ranges of 10.0 kB in a transaction on average, of at most 10.0 kB"
+        "Scan reads ranges of 10.0 kB in a transaction on average, at most 10.0 kB"
     );
 }
 

@@ -75,7 +75,7 @@ fn of_workload<'a>(workload: &'a WorkloadAdvice, guidelines: &mut Guidelines<'a>
     let shown = shown(workload);
     for entry in &shown {
         let text = format!("{} [{}]", entry.measured, guidelines.number(entry));
-        hanging(&format!("  {}  {}", entry.severity.name(), entry.topic), 24, &text, out);
+        hanging(&format!("  {}  {}", entry.severity.name(), entry.topic), 26, &text, out);
     }
     let hidden = workload.noted().count() - shown.len();
     if hidden > 0 {

@@ -43,15 +43,16 @@ fn pieces<'a>(
     entries: &'a [Box<dyn Entry>],
     arguments: &AdviseArguments,
 ) -> Result<Vec<(&'a dyn Entry, Demands)>, Refusal> {
-    let piece = |entry: &'a Box<dyn Entry>| {
-        let mut demands =
-            Demands { profile: arguments.faults.unwrap_or(Profile::Calm), ..Demands::default() };
+    let mut pieces = Vec::new();
+    for entry in entries {
+        let profile = arguments.faults.unwrap_or(Profile::Calm);
+        let mut demands = Demands { profile, ..Demands::default() };
         if let Some(bug) = &arguments.bug {
             choose::plant(&mut demands, entry.as_ref(), bug)?;
         }
-        Ok((entry.as_ref(), demands))
-    };
-    entries.iter().map(piece).collect()
+        pieces.push((entry.as_ref(), demands));
+    }
+    Ok(pieces)
 }
 
 fn perform(

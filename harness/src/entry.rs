@@ -24,6 +24,8 @@ pub trait Entry: Send + Sync {
     fn points(&self) -> &'static [&'static str];
     /// Draws the plan of a seed and performs it.
     fn run(&self, seed: Seed, demands: &Demands, keep_trace: bool) -> RunResult;
+    /// Draws the plan of a seed and performs it. The result has the traffic of the run.
+    fn observe(&self, seed: Seed, demands: &Demands) -> RunResult;
     /// Draws the plan of a seed and performs it on a real cluster.
     #[cfg(feature = "fdb-client")]
     fn run_on(
@@ -87,6 +89,9 @@ impl<W: Workload> Entry for Of<W> {
     }
     fn run(&self, seed: Seed, demands: &Demands, keep_trace: bool) -> RunResult {
         runner::run(&Plan::<W>::draw(seed, demands), keep_trace)
+    }
+    fn observe(&self, seed: Seed, demands: &Demands) -> RunResult {
+        runner::observe(&Plan::<W>::draw(seed, demands))
     }
     #[cfg(feature = "fdb-client")]
     fn run_on(

@@ -4,6 +4,7 @@
 
 mod macros;
 
+pub mod advice;
 pub mod calm;
 #[cfg(feature = "command")]
 pub mod command;

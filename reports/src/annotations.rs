@@ -23,9 +23,12 @@ pub fn render(body: &Body) -> String {
             };
             missed.map(error).collect()
         }
-        Body::Replay(_) | Body::Explore(_) | Body::Bench(_) | Body::Conformance(_) | Body::Contract(_) => {
-            Vec::new()
-        }
+        Body::Replay(_)
+        | Body::Explore(_)
+        | Body::Advice(_)
+        | Body::Bench(_)
+        | Body::Conformance(_)
+        | Body::Contract(_) => Vec::new(),
     };
     if errors.len() > SHOWN {
         let more = errors.len() - (SHOWN - 1);

@@ -1,7 +1,8 @@
 //! The envelope around every report that is written to a file.
 
 use crate::{
-    BenchReport, BugsReport, ConformanceReport, ContractReport, ExploreReport, RunReport, SweepReport,
+    AdviceReport, BenchReport, BugsReport, ConformanceReport, ContractReport, ExploreReport, RunReport,
+    SweepReport,
 };
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,8 @@ pub enum Body {
     Bugs(BugsReport),
     /// Explorations.
     Explore(ExploreReport),
+    /// Advice on traffic.
+    Advice(AdviceReport),
     /// Figures.
     Bench(BenchReport),
     /// A comparison with recordings.

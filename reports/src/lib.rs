@@ -4,6 +4,7 @@
 //! This crate does not depend on how a run is performed. The data is what [`json`] writes and reads; all
 //! other renderers use the same data without adding to it, so that a new one can be applied to saved reports.
 
+pub mod advice;
 pub mod annotations;
 pub mod bench;
 pub mod bugs;
@@ -19,6 +20,7 @@ pub mod run;
 pub mod sweep;
 pub mod text;
 
+pub use advice::{AdviceEntry, AdviceReport, Severity, WorkloadAdvice};
 pub use bench::{BenchReport, Figure};
 pub use bugs::{BugReport, BugsReport, Catch, Shrunk};
 pub use conformance::{ConformanceReport, Difference, FileReport, Impossible};

@@ -17,9 +17,12 @@ pub fn render(document: &Document) -> Option<String> {
     match &document.body {
         Body::Sweep(sweep) => Some(of_sweep(sweep, &document.commit)),
         Body::Bugs(bugs) => Some(of_bugs(bugs, &document.commit)),
-        Body::Replay(_) | Body::Explore(_) | Body::Bench(_) | Body::Conformance(_) | Body::Contract(_) => {
-            None
-        }
+        Body::Replay(_)
+        | Body::Explore(_)
+        | Body::Advice(_)
+        | Body::Bench(_)
+        | Body::Conformance(_)
+        | Body::Contract(_) => None,
     }
 }
 

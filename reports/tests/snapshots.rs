@@ -4,12 +4,12 @@ mod schema;
 
 use insta::assert_snapshot;
 use shaketable_reports::{
-    Access, BenchReport, Body, BugReport, BugsReport, CallEntry, Catch, Conclusion, ConformanceReport,
-    ContractCase, ContractReport, Cost, Counters, Difference, Document, Ending, EventEntry, EventKind,
-    ExploreReport, ExploredFailure, ExploredPart, ExploredWorkload, Fate, Figure, FileReport, FindingReport,
-    Impossible, OperationEntry, PointReport, RowEntry, RunHistory, RunReport, SCHEMA, ShrunkRun, Size,
-    SweepReport, TransactionEntry, Verdict, WitnessEntry, WorkloadReport, annotations, json, junit, markdown,
-    run::LOST, text,
+    Access, AdviceEntry, AdviceReport, BenchReport, Body, BugReport, BugsReport, CallEntry, Catch,
+    Conclusion, ConformanceReport, ContractCase, ContractReport, Cost, Counters, Difference, Document,
+    Ending, EventEntry, EventKind, ExploreReport, ExploredFailure, ExploredPart, ExploredWorkload, Fate,
+    Figure, FileReport, FindingReport, Impossible, OperationEntry, PointReport, RowEntry, RunHistory,
+    RunReport, SCHEMA, Severity, ShrunkRun, Size, SweepReport, TransactionEntry, Verdict, WitnessEntry,
+    WorkloadAdvice, WorkloadReport, annotations, json, junit, markdown, run::LOST, text,
 };
 use std::collections::BTreeMap;
 
@@ -495,6 +495,74 @@ fn found(part: &str, harness: bool) -> ExploredFailure {
         harness,
         replay: Some("shaketable replay target/shaketable/explore-signup-0.json".into()),
     }
+}
+
+fn advice(topic: &str, severity: Severity, measured: &str, guideline: &str) -> AdviceEntry {
+    AdviceEntry {
+        topic: topic.into(),
+        severity,
+        kind: None,
+        measured: measured.into(),
+        number: 1.0,
+        unit: "writes/s".into(),
+        guideline: guideline.into(),
+        source: "FoundationDB documentation, Developer Guide, Minimizing conflicts".into(),
+    }
+}
+
+#[test]
+fn advice_on_traffic() {
+    let of = |workload: &str, entries| WorkloadAdvice {
+        workload: workload.into(),
+        runs: 20,
+        clients: (2, 8),
+        operations: 4_000,
+        rates: (63.21, 1002.4),
+        entries,
+        ..WorkloadAdvice::default()
+    };
+    let hot = "a key that is modified more than 10 to 100 times a second calls for another data model";
+    let conflicts = "frequent conflicts are inefficient: spread what is updated often over many keys";
+    let many = |n: usize, topic: &str| -> Vec<AdviceEntry> {
+        (0..n).map(|n| advice(topic, Severity::Look, &format!("{topic} number {n}"), conflicts)).collect()
+    };
+    let measured =
+        "(\"counter\",): up to 191 writes/s; 100 % of Add write it (98 % after a read, 2 % atomically)";
+    let counter = vec![
+        advice("hot key", Severity::Over, measured, hot),
+        advice(
+            "conflicts",
+            Severity::Look,
+            "(\"counter\",), read by Add (17 % of its attempts), was written by Add",
+            conflicts,
+        ),
+        advice("hot key", Severity::Fine, "3 keys", hot),
+        advice("value size", Severity::Fine, "12 bytes", hot),
+        advice("duration", Severity::Fine, "12 ms", hot),
+    ];
+    let queue =
+        [many(5, "conflicts"), many(2, "round trips"), many(3, "growth"), many(1, "duration")].concat();
+    let fine = vec![advice("growth", Severity::Fine, "none", hot)];
+    let workloads = vec![
+        of("counter", counter),
+        WorkloadAdvice {
+            bug: Some("snapshot-dequeue".into()),
+            failed: 3,
+            clients: (4, 4),
+            ..of("queue", queue)
+        },
+        of("log", fine),
+        of("table", Vec::new()),
+    ];
+    let cost = Cost { cpu_ns: 1_650_000_000, ..Cost::default() };
+    let report =
+        AdviceReport { seeds: 0..20, faults: "calm".into(), ending: Ending::Complete, workloads, cost };
+    let shown = text::advice(&report, COMMIT);
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    assert_snapshot!(shown);
+    let body = Body::Advice(report);
+    let document = Document { schema: SCHEMA, version: "1".into(), commit: COMMIT.into(), body };
+    assert_eq!(json::parse(&json::render(&document)), Ok(document));
 }
 
 #[test]

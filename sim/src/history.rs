@@ -101,6 +101,11 @@ pub struct Attempt {
     pub snapshot_read_your_writes: bool,
     /// The calls, in the order in which they were issued.
     pub calls: Vec<Call>,
+    /// The round trips of its reads to storage servers, as far as each was asked after the reply to the one before; reads
+    /// that are asked at once are one. 0 where this cannot be observed, as on a real cluster.
+    pub round_trips: u32,
+    /// The watches that it set.
+    pub watches: u32,
     /// When the commit was sent, if it was.
     pub commit_sent: Option<Nanos>,
     /// Whether 1021 implies that the outcome is final: not if causal write risk was accepted (option 10), in

@@ -19,6 +19,7 @@ fn help() {
         ("help_replay", &["replay", "--help"]),
         ("help_shrink", &["shrink", "--help"]),
         ("help_explore", &["explore", "--help"]),
+        ("help_advise", &["advise", "--help"]),
         ("help_bugs", &["bugs", "--help"]),
         ("help_report", &["report", "--help"]),
         ("help_merge", &["report", "merge", "--help"]),
@@ -121,6 +122,10 @@ fn bad_usage_is_one_line_and_exit_code_2() {
         &["shrink", "cycle", "5", "--output", &report],
         &["shrink", &torn],
         &["shrink", &half, "--faults", "storm"],
+        &["advise", "quue"],
+        &["advise", "queue", "--bug", "snapshot-read"],
+        &["advise", "--faults", "strom"],
+        &["advise", "queue", "--json", &missing],
         &["explore", "quue"],
         &["explore", "queue", "--bug", "snapshot-read"],
         &["explore", "queue", "--budget", "0s"],
@@ -604,6 +609,27 @@ fn bugs_are_selected_by_workload_name_seeds_and_share() {
 }
 
 #[test]
+fn advice_is_no_verdict() {
+    let folder = folder("advise");
+    let report = folder.join("advice.json").to_str().expect("a plain path").to_owned();
+    let output = run(&["advise", "cycle", "--bug", "snapshot-read", "--seeds", "4", "--json", &report]);
+    assert_eq!(code(&output), 0, "{}", stdout(&output));
+    let text = stdout(&output);
+    assert!(text.starts_with("cycle with snapshot-read: 4 runs, "), "{text}");
+    assert!(text.contains("\nGuidelines\n[1]  "), "{text}");
+    let written: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(report).expect("written")).expect("JSON");
+    assert_eq!(written["report"], "advice");
+    assert_eq!(written["workloads"][0]["runs"], 4);
+    let sources = written["workloads"][0]["entries"].as_array().expect("a list").iter();
+    assert!(sources.clone().count() > 5, "{written}");
+    assert!(
+        sources.clone().all(|entry| entry["source"].as_str().is_some_and(|of| !of.is_empty())),
+        "{written}"
+    );
+}
+
+#[test]
 fn an_exploration_finds_a_planted_bug_and_writes_its_plan() {
     let folder = folder("explore");
     let explored = |arguments: &[&str]| {
@@ -695,6 +721,7 @@ fn what_is_printed_fits_a_terminal_of_80_columns() {
     for arguments in [
         &["list"][..],
         &["bugs", "cycle", "index", "--seeds", "1"],
+        &["advise", "cycle", "index", "--seeds", "5"],
         &["explore", "cycle", "--seeds", "1", "--budget", "1s"],
         &["explore", "cycle", "--seeds", "1", "--budget", "1s", "--bugs"],
         &["run", "cycle", "index", "--seeds", "5"],

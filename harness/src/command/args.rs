@@ -44,6 +44,12 @@ pub(super) enum Command<Extra: Subcommand> {
     /// Run every outcome and every order of a few operations
     #[command(after_help = EXIT_CODES)]
     Explore(ExploreArguments),
+    /// Compare traffic with FoundationDB's guidelines
+    ///
+    /// Runs workloads and prints what the guidelines of FoundationDB's documentation say about their keys,
+    /// conflicts, sizes and reads. Advice is no verdict: the exit code is 0, unless the command is used
+    /// wrongly or interrupted.
+    Advise(AdviseArguments),
     /// Run every planted bug until it is caught
     #[command(after_help = EXIT_CODES)]
     Bugs(BugsArguments),
@@ -219,6 +225,29 @@ pub struct ExploreArguments {
     /// Explore with each planted bug of the workloads until it is found, and print which were
     #[arg(long, conflicts_with = "bug")]
     pub bugs: bool,
+    /// Write the report as JSON; - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct AdviseArguments {
+    /// The workloads [default: all]
+    #[arg(value_name = "WORKLOAD")]
+    pub workloads: Vec<String>,
+    /// The number of seeds from 0, or a range that excludes B [default: 20]
+    #[arg(long, value_name = "N|A..B", value_parser = seeds::range)]
+    pub seeds: Option<Range<u64>>,
+    /// The number of threads [default: one per processor]
+    #[arg(long, value_name = "N", value_parser = choose::jobs)]
+    pub jobs: Option<usize>,
+    /// The fault profile: calm, standard or storm; the guidelines are about traffic without faults
+    /// [default: calm]
+    #[arg(long, value_name = "PROFILE", value_parser = choose::profile)]
+    pub faults: Option<Profile>,
+    /// Switch on a planted bug that every selected workload has (see `list bugs`)
+    #[arg(long, value_name = "NAME")]
+    pub bug: Option<String>,
     /// Write the report as JSON; - for standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,

@@ -8,6 +8,7 @@
 //! the user), [`pool`](crate::pool) (threads), [`progress`], [`output`] (files and the terminal), [`cost`] and
 //! [`interrupt`].
 
+mod advise;
 mod args;
 pub mod backend;
 pub mod bench;
@@ -210,6 +211,7 @@ fn dispatch<Extra: Subcommand>(
         Some(Command::Replay(arguments)) => replay::replay(&arguments),
         Some(Command::Shrink(arguments)) => shrink::shrink(&arguments),
         Some(Command::Explore(arguments)) => explore::explore(&arguments),
+        Some(Command::Advise(arguments)) => advise::advise(&arguments),
         Some(Command::Bugs(arguments)) => bugs::bugs(&arguments),
         Some(Command::Report(ReportCommand::Merge(arguments))) => merge::merge(&arguments),
         Some(Command::List(arguments)) => list::list(&arguments),

@@ -20,6 +20,7 @@ mod search;
 mod typed;
 
 pub use case::{Case, Part};
+pub(crate) use scene::kind;
 pub use search::{Done, Exploration, Failure, Found, Tally};
 pub(crate) use typed::Few;
 

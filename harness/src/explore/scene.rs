@@ -24,7 +24,7 @@ type Group = Vec<(usize, usize)>;
 
 /// The name of an operation's kind: of its variant, by its debug output. Operations that do several things at once are
 /// one kind.
-fn kind(shown: &str) -> String {
+pub(crate) fn kind(shown: &str) -> String {
     let name = |text: &str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
     let Some(list) = shown.strip_prefix('[') else { return name(shown) };
     let mut depth = 0;

@@ -33,6 +33,8 @@ impl Story {
             read_your_writes: true,
             snapshot_read_your_writes: true,
             calls,
+            round_trips: 0,
+            watches: 0,
             commit_sent: None,
             outcome_is_final: true,
             read_ranges: Vec::new(),

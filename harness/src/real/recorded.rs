@@ -241,6 +241,8 @@ impl Drop for Record {
             read_your_writes: self.read_your_writes,
             snapshot_read_your_writes: self.snapshot_read_your_writes >= 0,
             calls: std::mem::take(&mut self.calls),
+            round_trips: 0,
+            watches: 0,
             commit_sent: self.commit_sent,
             outcome_is_final: self.outcome_is_final,
             // The C client does not expose them.

@@ -22,7 +22,8 @@ pub(crate) use client::{Client, Participants, run_client};
 pub(crate) use count::commits_may_land;
 pub(crate) use host::Host;
 pub use result::RunResult;
-pub use simulated::run;
+pub use simulated::{observe, run};
 #[cfg(feature = "fdb-client")]
 pub(crate) use supervise::supervised;
 pub(crate) use testbed::{AUDITOR, Act, Job, Testbed};
+pub(crate) use transcript::{element, written};

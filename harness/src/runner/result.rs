@@ -1,6 +1,9 @@
 //! The result of a run, as plain data.
 
-use crate::finding::{Finding, Verdict};
+use crate::{
+    advice::Traffic,
+    finding::{Finding, Verdict},
+};
 use shaketable_layers::points::Seen;
 use shaketable_reports::{Counters, RunHistory};
 use shaketable_sim::{
@@ -37,6 +40,8 @@ pub struct RunResult {
     pub transcript: String,
     /// What happened, as plain data with decoded keys, if events were kept.
     pub history: Option<Box<RunHistory>>,
+    /// The traffic, if it was observed.
+    pub traffic: Option<Traffic>,
 }
 
 impl RunResult {

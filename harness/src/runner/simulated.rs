@@ -14,6 +14,7 @@ use super::{
     watchdog,
 };
 use crate::{
+    advice::{Done, Traffic, kind},
     judges::{self, Replica},
     panics,
     plan::Plan,
@@ -41,11 +42,30 @@ const POLL_INTERVAL: Nanos = 10 * MILLISECOND;
 /// The node number of the run itself in the event stream.
 const SUPERVISOR: NodeId = NodeId(0);
 
+/// What a result has in addition.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    Nothing,
+    /// The transcript, the story and every event.
+    Trace,
+    /// The traffic.
+    Traffic,
+}
+
 /// Performs a plan on a simulated cluster. With `keep_trace` the result has the transcript and every event. Never
 /// panics: a panic of the simulated cluster is a finding.
 pub fn run<W: Workload>(plan: &Plan<W>, keep_trace: bool) -> RunResult {
+    run_and_keep(plan, if keep_trace { Keep::Trace } else { Keep::Nothing })
+}
+
+/// Like [`run`], and the result has the [`Traffic`] of the run.
+pub fn observe<W: Workload>(plan: &Plan<W>) -> RunResult {
+    run_and_keep(plan, Keep::Traffic)
+}
+
+fn run_and_keep<W: Workload>(plan: &Plan<W>, keep: Keep) -> RunResult {
     let run = async {
-        let testbed = Simulated::start(plan, keep_trace).await;
+        let testbed = Simulated::start(plan, keep).await;
         perform(plan, testbed).await
     };
     let simulated = || rt::simulate(plan.run_seed(), run);
@@ -62,7 +82,7 @@ pub fn run<W: Workload>(plan: &Plan<W>, keep_trace: bool) -> RunResult {
 
 struct Simulated<'a> {
     faults: &'a FaultPlan,
-    keep_trace: bool,
+    keep: Keep,
     world: Arc<World>,
     cluster: Cluster,
     /// When faults began to strike.
@@ -72,13 +92,14 @@ struct Simulated<'a> {
 
 impl<'a> Simulated<'a> {
     /// A cluster that has just been started. The setup act begins with it.
-    async fn start<W: Workload>(plan: &'a Plan<W>, keep_trace: bool) -> Simulated<'a> {
+    async fn start<W: Workload>(plan: &'a Plan<W>, keep: Keep) -> Simulated<'a> {
+        let keep_trace = keep == Keep::Trace;
         let world = World::new(plan.run_seed(), plan.cluster.clone(), &plan.faults, keep_trace);
         world.event(SUPERVISOR, Kind::Act, Act::Setup as u64, 0);
         let cluster = Cluster::start(world.clone()).await;
         Simulated {
             faults: &plan.faults,
-            keep_trace,
+            keep,
             world,
             cluster,
             hurt_since: Mutex::default(),
@@ -238,19 +259,38 @@ impl<W: Workload> Testbed<W> for Simulated<'_> {
         (result.event_hash, result.events) = world.trace.hash();
         result.virtual_time = world.clock.now();
         result.trace = world.trace.take();
-        if self.keep_trace {
-            let history = world.history.lock();
-            let machine = |node| world.name(node);
-            result.transcript = transcript(plan, operations, &history, &result.trace, &machine);
-            let recorded = Recorded {
-                history: &history,
-                events: &result.trace,
-                ended: result.virtual_time,
-                machine: &machine,
-            };
-            result.history = Some(Box::new(run_history(plan, operations, &recorded)));
+        let machine = |node| world.name(node);
+        match self.keep {
+            Keep::Nothing => {}
+            Keep::Trace => {
+                let history = world.history.lock();
+                result.transcript = transcript(plan, operations, &history, &result.trace, &machine);
+                let recorded = Recorded {
+                    history: &history,
+                    events: &result.trace,
+                    ended: result.virtual_time,
+                    machine: &machine,
+                };
+                result.history = Some(Box::new(run_history(plan, operations, &recorded)));
+            }
+            Keep::Traffic => {
+                result.traffic = Some(Traffic::of(&world.history.lock(), &done(plan, operations)));
+            }
         }
         self.cluster.shutdown().await;
         result
     }
+}
+
+/// The operations that were called, without their types.
+fn done<W: Workload>(plan: &Plan<W>, operations: &[Vec<Operation<W::Answer>>]) -> Vec<Vec<Done>> {
+    let of_client = |(list, planned): (&Vec<Operation<W::Answer>>, &Vec<W::Op>)| {
+        let of = |(operation, op): (&Operation<W::Answer>, &W::Op)| Done {
+            kind: kind(&format!("{op:?}")),
+            called: operation.called,
+            returned: operation.returned,
+        };
+        list.iter().zip(planned).map(of).collect()
+    };
+    operations.iter().zip(&plan.operations).map(of_client).collect()
 }

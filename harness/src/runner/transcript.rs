@@ -204,7 +204,7 @@ fn conflict(attempt: &Attempt, history: &History, truth: &Truth) -> String {
 }
 
 /// The write conflict ranges of a committed transaction.
-fn written(tx: &LoggedTransaction, history: &History) -> Vec<KeyRange> {
+pub(crate) fn written(tx: &LoggedTransaction, history: &History) -> Vec<KeyRange> {
     let attempt = tx.attempt.and_then(|id| history.attempts.get(id.0 as usize)?.as_ref());
     if let Some(ranges) = attempt.and_then(|attempt| attempt.write_ranges.clone()) {
         return ranges;
@@ -335,7 +335,7 @@ fn listed(elements: &[Element<'_>]) -> String {
     }
 }
 
-fn element(element: &Element<'_>) -> String {
+pub(crate) fn element(element: &Element<'_>) -> String {
     match element {
         Element::Nil => "null".to_owned(),
         Element::Bytes(bytes) => format!("b{}", raw(bytes)),

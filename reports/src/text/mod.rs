@@ -1,6 +1,7 @@
 //! Reports as text for a terminal: tables, a verdict, and, for a failure, the line that replays it at the
 //! end. Plain characters without colours, so that a log has the same content.
 
+mod advice;
 mod bench;
 pub(crate) mod bugs;
 mod conformance;
@@ -12,6 +13,7 @@ pub(crate) mod sweep;
 mod table;
 
 pub use self::{
+    advice::advice,
     bench::bench,
     bugs::bugs,
     conformance::conformance,

@@ -42,6 +42,7 @@ struct Asked {
     through: bool,
     conflict: bool,
     call: usize,
+    round_trips: u32,
 }
 
 impl State {
@@ -108,7 +109,7 @@ fn issue_get(inner: &Arc<Inner>, key: &[u8], isolation: Isolation) -> Get {
         return Get::Ready(Ok(value));
     }
     let version = read_version(inner, &mut state, false);
-    let epoch = state.epoch;
+    let (epoch, round_trips) = (state.epoch, state.record.round_trips());
     drop(state);
     let sent = match version {
         Awaited::Known(version) => {
@@ -128,6 +129,7 @@ fn issue_get(inner: &Arc<Inner>, key: &[u8], isolation: Isolation) -> Get {
         through: view == View::Bypass,
         conflict,
         call,
+        round_trips,
     }))
 }
 
@@ -151,6 +153,7 @@ impl Asked {
             Ok(below) => {
                 let value = self.stack.over(below.as_ref());
                 state.record.value(self.call, &value);
+                state.record.replied(self.round_trips);
                 let found = below.as_ref().map_or(0, Bytes::len);
                 state.cost += sizes::read_cost(self.range.begin.len() + found);
                 if !self.through {

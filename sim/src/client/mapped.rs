@@ -177,6 +177,8 @@ impl SimTransaction {
                         .map(|(_, batch)| sizes::rows(&batch.rows) as usize)
                         .sum::<usize>(),
             );
+            let round_trips = state.record.round_trips();
+            state.record.replied(round_trips);
             asked.note(&mut state, &found)?;
             drop(state);
             let Found { batch, secondary } = found;

@@ -42,4 +42,5 @@ mod write;
 mod write_map;
 
 pub use database::SimDatabase;
+pub use sizes::commit as commit_size;
 pub use transaction::SimTransaction;

@@ -99,10 +99,12 @@ impl Issued {
     }
 
     async fn fetch(&self, fetch: Fetch) -> Result<Batch> {
+        let round_trips = self.inner.state.lock().record.round_trips();
         let version = self.version().await?;
         let batch = self.inner.client.connection.range(fetch, version).await?;
         let mut state = self.inner.state.lock();
         if state.epoch == self.epoch {
+            state.record.replied(round_trips);
             state.cost += sizes::read_cost(sizes::rows(&batch.rows) as usize);
         }
         Ok(batch)

@@ -17,6 +17,8 @@ pub struct Record {
     operation: Option<u32>,
     id: Option<AttemptId>,
     calls: Vec<Call>,
+    round_trips: u32,
+    watches: u32,
     version_requested: Nanos,
     read_version: Option<Version>,
     fresh: bool,
@@ -64,6 +66,21 @@ impl Record {
         if let Some(Call::GetRange { answer, .. }) = self.calls.get_mut(at) {
             *answer = Some((Arc::from(rows), more));
         }
+    }
+
+    /// The round trips so far, when a request is sent.
+    pub fn round_trips(&self) -> u32 {
+        self.round_trips
+    }
+
+    /// Records the reply to a request that was sent after this number of round trips.
+    pub fn replied(&mut self, round_trips: u32) {
+        self.round_trips = self.round_trips.max(round_trips + 1);
+    }
+
+    /// Records a watch.
+    pub fn watched(&mut self) {
+        self.watches += 1;
     }
 
     /// Records that the read version was requested, and whether it is guaranteed to be fresh.
@@ -138,6 +155,8 @@ impl Record {
             read_your_writes: ryw,
             snapshot_read_your_writes: snapshot_ryw,
             calls: std::mem::take(&mut self.calls),
+            round_trips: self.round_trips,
+            watches: self.watches,
             commit_sent: self.commit_sent,
             outcome_is_final: !self.unsettled,
             read_ranges: std::mem::take(&mut self.read_ranges),

@@ -96,3 +96,22 @@ fn the_result_of_every_read_is_in_the_history() {
         assert_eq!((value.as_deref(), &key[..], rows.len()), (Some(&b"1"[..]), &b"b"[..], 2));
     });
 }
+
+#[test]
+fn reads_at_once_are_one_round_trip_and_cached_reads_are_none() {
+    with(&[], |world, db| async move {
+        let get = |tx: &SimTransaction, key: &'static [u8]| tx.get(key, Isolation::Serializable);
+        let tx = db.create_transaction().expect("a transaction");
+        let at_once = futures::future::try_join(get(&tx, b"a"), get(&tx, b"b"));
+        at_once.await.expect("two reads");
+        get(&tx, b"a").await.expect("a cached read");
+        get(&tx, b"c").await.expect("a read after them");
+        let range = RangeOption::new(&b"d"[..], &b"e"[..]);
+        tx.get_range(&range, 1, Isolation::Snapshot).await.expect("a range after it");
+        let _watch = tx.watch(b"a");
+        tx.commit().await.expect("a read-only commit");
+        let attempts = attempts(&world);
+        let [attempt] = &attempts[..] else { panic!("one attempt: {attempts:?}") };
+        assert_eq!((attempt.round_trips, attempt.watches), (3, 1));
+    });
+}

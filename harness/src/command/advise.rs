@@ -1,0 +1,137 @@
+//! `shaketable advise`: what the documents' guidelines say about the traffic of workloads.
+
+use super::{
+    Refusal,
+    args::AdviseArguments,
+    choose, cost,
+    interrupt::Interrupt,
+    output::{self, Target},
+    program,
+    progress::Progress,
+    run::{processors, settle},
+};
+use crate::{
+    advice::{self, Asked},
+    entry::Entry,
+    plan::Demands,
+};
+use shaketable_reports::{AdviceReport, Body, Conclusion, Ending, text};
+use shaketable_sim::faults::Profile;
+use std::ops::Range;
+
+/// The seeds that are run, unless told otherwise.
+const SEEDS: Range<u64> = 0..20;
+
+/// Runs the workloads, and prints and writes the report. Advice is no verdict: the exit code is 0.
+pub fn advise(arguments: &AdviseArguments) -> Result<Conclusion, Refusal> {
+    let entries = choose::workloads(&arguments.workloads)?;
+    let pieces = pieces(&entries, arguments)?;
+    let json = Target::check_named(arguments.json.as_deref())?;
+    let interrupt = Interrupt::listen()?;
+    let report = perform(&pieces, arguments, &interrupt);
+    let interrupted = (report.ending == Ending::Interrupted).then(|| {
+        let runs = report.workloads.iter().map(|workload| workload.runs).sum();
+        interrupt.refusal(&format!("after {}", text::plural(runs, "run", "runs")))
+    });
+    let printed = text::advice(&report, program().commit);
+    let written = output::publish(&printed, json.as_ref(), Body::Advice(report));
+    settle(Conclusion::Passed, written, interrupted)
+}
+
+/// The workloads, each with the demands on its runs.
+fn pieces<'a>(
+    entries: &'a [Box<dyn Entry>],
+    arguments: &AdviseArguments,
+) -> Result<Vec<(&'a dyn Entry, Demands)>, Refusal> {
+    let mut pieces = Vec::new();
+    for entry in entries {
+        let profile = arguments.faults.unwrap_or(Profile::Calm);
+        let mut demands = Demands { profile, ..Demands::default() };
+        if let Some(bug) = &arguments.bug {
+            choose::plant(&mut demands, entry.as_ref(), bug)?;
+        }
+        pieces.push((entry.as_ref(), demands));
+    }
+    Ok(pieces)
+}
+
+fn perform(
+    pieces: &[(&dyn Entry, Demands)],
+    arguments: &AdviseArguments,
+    interrupt: &Interrupt,
+) -> AdviceReport {
+    let meter = cost::Meter::start();
+    let seeds = arguments.seeds.clone().unwrap_or(SEEDS);
+    let size = seeds.end - seeds.start;
+    let parts: Vec<(&str, u64)> = pieces.iter().map(|(entry, _)| (entry.name(), size)).collect();
+    let mut progress = Progress::new(&parts, ("run", "runs"), "failed");
+    let mut workloads = Vec::new();
+    for (number, (entry, demands)) in pieces.iter().enumerate().take_while(|_| !interrupt.is_set()) {
+        let asked = Asked {
+            seeds: seeds.clone(),
+            demands,
+            jobs: arguments.jobs.unwrap_or_else(processors),
+            stop: &|| interrupt.is_set(),
+        };
+        let advice = advice::advise(*entry, &asked, &mut |ended| match ended {
+            true => progress.done(number, true),
+            false => progress.tick(),
+        });
+        workloads.push(advice);
+    }
+    progress.end();
+    let ending = if interrupt.is_set() { Ending::Interrupted } else { Ending::Complete };
+    AdviceReport {
+        seeds,
+        faults: choose::name_of(arguments.faults.unwrap_or(Profile::Calm)).to_owned(),
+        ending,
+        workloads,
+        cost: meter.cost(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{command::fake::fake, finding::Verdict};
+
+    fn arguments(jobs: usize) -> AdviseArguments {
+        AdviseArguments {
+            workloads: Vec::new(),
+            seeds: Some(3..8),
+            jobs: Some(jobs),
+            faults: None,
+            bug: None,
+            json: None,
+        }
+    }
+
+    #[test]
+    fn every_seed_is_observed_and_calm_unless_asked() {
+        let ends = |seed: u64, demands: &Demands| match (seed, demands.profile) {
+            (3 | 5, Profile::Calm) => Verdict::Violated,
+            _ => Verdict::Passed,
+        };
+        let entries = [fake("one", ends), fake("two", |_, _| Verdict::Passed)];
+        let arguments = arguments(2);
+        let report =
+            perform(&pieces(&entries, &arguments).expect("pieces"), &arguments, &Interrupt::default());
+        assert_eq!((report.faults.as_str(), report.ending), ("calm", Ending::Complete));
+        let [one, two] = &report.workloads[..] else { panic!("two workloads") };
+        assert_eq!((one.workload.as_str(), one.runs, one.failed), ("one", 5, 2));
+        assert_eq!((two.runs, two.failed, two.bug.as_deref()), (5, 0, None));
+    }
+
+    #[test]
+    fn an_unknown_bug_is_refused_and_an_interrupt_ends_it() {
+        let entries = [fake("one", |_, _| Verdict::Passed)];
+        let unknown = AdviseArguments { bug: Some("nothing".to_owned()), ..arguments(1) };
+        assert!(pieces(&entries, &unknown).is_err());
+        let planted = AdviseArguments { bug: Some("late".to_owned()), ..arguments(1) };
+        let planted = pieces(&entries, &planted).expect("a planted bug");
+        let report = perform(&planted, &arguments(1), &Interrupt::already());
+        assert_eq!((report.ending, report.workloads.len()), (Ending::Interrupted, 0));
+        let report = perform(&planted, &arguments(1), &Interrupt::default());
+        assert_eq!(report.workloads[0].bug.as_deref(), Some("late"));
+    }
+}

@@ -23,9 +23,12 @@ pub fn render(body: &Body) -> String {
             };
             missed.map(error).collect()
         }
-        Body::Replay(_) | Body::Explore(_) | Body::Bench(_) | Body::Conformance(_) | Body::Contract(_) => {
-            Vec::new()
-        }
+        Body::Replay(_)
+        | Body::Explore(_)
+        | Body::Regressions(_)
+        | Body::Bench(_)
+        | Body::Conformance(_)
+        | Body::Contract(_) => Vec::new(),
     };
     if errors.len() > SHOWN {
         let more = errors.len() - (SHOWN - 1);
@@ -35,7 +38,7 @@ pub fn render(body: &Body) -> String {
     errors.into_iter().map(|(title, message)| error(&title, &message)).collect()
 }
 
-/// The first failure of each workload, what else it lacked, and then its further failures, so that none of the
+/// The regressions that failed again, the first failure of each workload, what else it lacked, and then its further failures, so that none of the
 /// workloads is left out before another has two lines.
 fn of_sweep(sweep: &SweepReport) -> Vec<(String, String)> {
     let mut errors = Vec::new();
@@ -43,6 +46,12 @@ fn of_sweep(sweep: &SweepReport) -> Vec<(String, String)> {
         let found = run.verdict.message().unwrap_or_default();
         (text::run::headline(run), format!("{found}\nreplay with\n{}", run.replay))
     };
+    let again = |one: &crate::RegressionReport| {
+        let run = one.failure()?;
+        let found = run.verdict.message().unwrap_or_default();
+        Some((text::regressions::headline(one), format!("{found}\nreplay with\n{}", run.replay)))
+    };
+    errors.extend(sweep.regressions().into_iter().filter_map(again));
     errors.extend(sweep.workloads.iter().filter_map(|w| w.failures.first()).map(failure));
     for w in &sweep.workloads {
         let lines = w.shortfall();

@@ -1,7 +1,8 @@
 //! The envelope around every report that is written to a file.
 
 use crate::{
-    BenchReport, BugsReport, ConformanceReport, ContractReport, ExploreReport, RunReport, SweepReport,
+    BenchReport, BugsReport, ConformanceReport, ContractReport, ExploreReport, RegressionsReport, RunReport,
+    SweepReport,
 };
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,8 @@ pub enum Body {
     Bugs(BugsReport),
     /// Explorations.
     Explore(ExploreReport),
+    /// Regressions.
+    Regressions(RegressionsReport),
     /// Figures.
     Bench(BenchReport),
     /// A comparison with recordings.

@@ -15,6 +15,7 @@ pub mod history;
 pub mod json;
 pub mod junit;
 pub mod markdown;
+pub mod regressions;
 pub mod run;
 pub mod sweep;
 pub mod text;
@@ -29,5 +30,6 @@ pub use history::{
     Access, CallEntry, EventEntry, EventKind, Fate, OperationEntry, RowEntry, RunHistory, ShrunkRun, Size,
     TransactionEntry, WitnessEntry,
 };
+pub use regressions::{Regression, RegressionReport, RegressionsReport, Replayed, WorkloadRegressions};
 pub use run::{Conclusion, Counters, FindingReport, PointReport, RunReport, Verdict};
 pub use sweep::{Cost, Ending, SweepReport, WorkloadReport};

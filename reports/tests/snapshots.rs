@@ -108,6 +108,8 @@ fn sweep(outcome: Conclusion, workloads: Vec<WorkloadReport>) -> SweepReport {
         fresh: None,
         require_points: false,
         run_twice: 0,
+        regressions: None,
+        strict_regressions: false,
         shard: None,
         jobs: 2,
         ending: Ending::Complete,

@@ -6,7 +6,9 @@ pub(crate) mod bugs;
 mod conformance;
 mod contract;
 mod explore;
+pub(crate) mod regressions;
 pub(crate) mod run;
+mod story;
 pub(crate) mod sweep;
 mod table;
 
@@ -16,7 +18,9 @@ pub use self::{
     conformance::conformance,
     contract::contract,
     explore::explore,
+    regressions::regressions,
     run::{failure, replay},
+    story::story,
     sweep::sweep,
     table::{Align, Table},
 };

@@ -11,6 +11,7 @@ pub mod conformance;
 pub mod contract;
 pub mod document;
 pub mod explore;
+pub mod failures;
 pub mod history;
 pub mod json;
 pub mod junit;
@@ -26,6 +27,7 @@ pub use conformance::{ConformanceReport, Difference, FileReport, Impossible};
 pub use contract::{ContractCase, ContractReport};
 pub use document::{Body, Document, SCHEMA};
 pub use explore::{ExploreReport, ExploredFailure, ExploredPart, ExploredWorkload};
+pub use failures::{FailureEntry, FailureList, Sighting};
 pub use history::{
     Access, CallEntry, EventEntry, EventKind, Fate, OperationEntry, RowEntry, RunHistory, ShrunkRun, Size,
     TransactionEntry, WitnessEntry,

@@ -124,6 +124,12 @@ impl WorkloadReport {
         lines
     }
 
+    /// Adds regressions.
+    pub fn add_regressions(&mut self, regressions: impl IntoIterator<Item = RegressionReport>) {
+        self.regressions.extend(regressions);
+        self.regressions.sort_by(|one, other| one.file.cmp(&other.file));
+    }
+
     /// Adds the figures of other runs: numbers of runs and of events. Seeds, failures and points are left alone.
     pub fn add_figures(&mut self, other: &WorkloadReport) {
         for (sum, n) in [

@@ -15,6 +15,7 @@ mod bugs;
 pub mod choose;
 mod cost;
 mod explore;
+mod failures;
 #[cfg(test)]
 mod fake;
 pub mod interrupt;
@@ -23,6 +24,7 @@ mod merge;
 mod new;
 pub mod output;
 mod progress;
+mod regressions;
 mod replay;
 mod report;
 mod resume;
@@ -212,6 +214,8 @@ fn dispatch<Extra: Subcommand>(
         Some(Command::Explore(arguments)) => explore::explore(&arguments),
         Some(Command::Bugs(arguments)) => bugs::bugs(&arguments),
         Some(Command::Report(ReportCommand::Merge(arguments))) => merge::merge(&arguments),
+        Some(Command::Report(ReportCommand::Failures(arguments))) => failures::failures(&arguments),
+        Some(Command::Regressions(command)) => regressions::regressions(&command),
         Some(Command::List(arguments)) => list::list(&arguments),
         Some(Command::Bench(arguments)) => bench::bench(&arguments),
         Some(Command::New(arguments)) => new::new(&arguments),

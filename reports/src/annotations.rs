@@ -2,6 +2,7 @@
 
 use crate::{
     document::Body,
+    regressions::Replayed,
     sweep::{Ending, SweepReport},
     text,
 };
@@ -46,10 +47,15 @@ fn of_sweep(sweep: &SweepReport) -> Vec<(String, String)> {
         let found = run.verdict.message().unwrap_or_default();
         (text::run::headline(run), format!("{found}\nreplay with\n{}", run.replay))
     };
-    let again = |one: &crate::RegressionReport| {
-        let run = one.failure()?;
-        let found = run.verdict.message().unwrap_or_default();
-        Some((text::regressions::headline(one), format!("{found}\nreplay with\n{}", run.replay)))
+    let again = |one: &crate::RegressionReport| match &one.replayed {
+        Replayed::Failed { run } => {
+            let found = run.verdict.message().unwrap_or_default();
+            Some((text::regressions::headline(one), format!("{found}\nreplay with\n{}", run.replay)))
+        }
+        Replayed::Unreadable { why, fails: true } => {
+            Some((format!("REGRESSION {}", one.file), format!("It cannot be replayed: {why}")))
+        }
+        Replayed::Passed { .. } | Replayed::Unreadable { .. } => None,
     };
     errors.extend(sweep.regressions().into_iter().filter_map(again));
     errors.extend(sweep.workloads.iter().filter_map(|w| w.failures.first()).map(failure));

@@ -6,8 +6,10 @@ use insta::assert_snapshot;
 use shaketable_reports::{
     BenchReport, Body, BugReport, BugsReport, Catch, Conclusion, ConformanceReport, ContractCase,
     ContractReport, Cost, Counters, Difference, Document, Ending, ExploreReport, ExploredFailure,
-    ExploredPart, ExploredWorkload, Figure, FileReport, FindingReport, Impossible, PointReport, RunReport,
-    SCHEMA, SweepReport, Verdict, WorkloadReport, annotations, json, junit, markdown, run::LOST, text,
+    ExploredPart, ExploredWorkload, FailureList, Figure, FileReport, FindingReport, Impossible,
+    OperationEntry, PointReport, Regression, RegressionReport, RegressionsReport, Replayed, RunHistory,
+    RunReport, SCHEMA, ShrunkRun, Sighting, Size, SweepReport, Verdict, WorkloadRegressions, WorkloadReport,
+    annotations, json, junit, markdown, run::LOST, text,
 };
 use std::collections::BTreeMap;
 
@@ -521,6 +523,152 @@ fn a_sweep_for_ci() {
     assert_snapshot!("ci_markdown", markdown::render(&document(Body::Sweep(for_ci()))).expect("a summary"));
     assert_snapshot!("ci_annotations", annotations::render(&Body::Sweep(for_ci())));
     assert_snapshot!("ci_text", text::sweep(&for_ci(), COMMIT));
+}
+
+/// Regressions of all kinds.
+fn regressions() -> Vec<RegressionReport> {
+    let once = |note: Option<&str>| Regression {
+        judge: Some("model".into()),
+        message: "operation 3 of client 1: dequeue answered item 9; the model answers item 4".into(),
+        version: "0.1.0".into(),
+        commit: COMMIT.into(),
+        note: note.map(str::to_owned),
+    };
+    let one = |name: &str, note, replayed| RegressionReport {
+        file: format!("tests/regressions/queue/{name}.json"),
+        regression: Some(once(note)),
+        replayed,
+    };
+    let again = |seed, verdict| {
+        let file = format!("tests/regressions/queue/model-{seed}.json");
+        let replay = format!("shaketable replay {file}");
+        let run = RunReport { bug: None, repro: Some(file), replay, ..run(seed, verdict) };
+        Replayed::Failed { run: Box::new(run) }
+    };
+    let unreadable = |why: &str, fails| Replayed::Unreadable { why: why.into(), fails };
+    let unmet = vec!["unknown-committed in operation 1 of client 2".into(), "client-death".into()];
+    vec![
+        one("model-1", None, Replayed::Passed { unmet: Vec::new() }),
+        one("model-2", Some("ours"), Replayed::Passed { unmet }),
+        one("model-3", Some("<b>"), again(3, violated())),
+        one("model-4", None, unreadable("schema version 1; this program reads version 2", false)),
+        one("model-5", None, unreadable("not a complete repro file: <unknown> variant", true)),
+    ]
+}
+
+#[test]
+fn regressions_for_ci() {
+    let mut report = sweep(Conclusion::Passed, vec![workload("cycle", 200), workload("queue", 200)]);
+    report.workloads[1].add_regressions(regressions());
+    report.outcome = SweepReport::outcome_of(report.ending, &report.workloads);
+    assert_eq!(report.outcome, Conclusion::Violated);
+    assert_snapshot!("regressions_junit", junit(Body::Sweep(report.clone())));
+    assert_snapshot!(
+        "regressions_markdown",
+        markdown::render(&document(Body::Sweep(report.clone()))).expect("a summary")
+    );
+    assert_snapshot!("regressions_annotations", annotations::render(&Body::Sweep(report.clone())));
+    assert_snapshot!("regressions_sweep", text::sweep(&report, COMMIT));
+    let read = json::parse(&json::render(&document(Body::Sweep(report.clone())))).expect("a report");
+    assert_eq!(read.body, Body::Sweep(report));
+}
+
+#[test]
+fn a_check_of_regressions() {
+    let report = |kept: &[usize]| {
+        let all = regressions();
+        let regressions = kept.iter().map(|at| all[*at].clone()).collect();
+        let workloads = vec![WorkloadRegressions { workload: "queue".into(), regressions }];
+        RegressionsReport::new("tests/regressions".into(), workloads)
+    };
+    for (kept, outcome) in [
+        (&[0][..], Conclusion::Passed),
+        (&[0, 1, 3], Conclusion::Passed),
+        (&[0, 2], Conclusion::Violated),
+        (&[4], Conclusion::Violated),
+        (&[], Conclusion::Passed),
+    ] {
+        assert_eq!(report(kept).outcome, outcome, "{kept:?}");
+    }
+    assert_snapshot!("regressions_check", text::regressions(&report(&[0, 1, 2, 3, 4]), COMMIT));
+    assert_eq!(text::regressions(&report(&[0]), COMMIT), "PASSED: 1 regression passed.\n");
+    assert_eq!(text::regressions(&report(&[]), COMMIT), "There are no regressions in tests/regressions.\n");
+}
+
+/// A failure that was shrunk.
+fn shrunk() -> RunReport {
+    let operation = |client, call: &str, called| OperationEntry {
+        client,
+        call: call.into(),
+        called,
+        outcome: "returns Some(9)".into(),
+        ..OperationEntry::default()
+    };
+    let history = RunHistory {
+        operations: vec![operation(1, "Dequeue", 7), operation(0, "Enqueue <9>", 3)],
+        ..RunHistory::default()
+    };
+    let shrunk = ShrunkRun {
+        plan: serde_json::json!({"schema": 2, "seed": 3}),
+        before: Size { operations: 80, clients: 4, faults: 12 },
+        after: Size { operations: 2, clients: 2, faults: 1 },
+        replays: 311,
+        is_minimal: true,
+        message: "operation 0 of client 1: dequeue answered item 9\nthe model answers none".into(),
+        event_hash: "0123456789abcdef".into(),
+        history,
+    };
+    RunReport { shrunk: Some(Box::new(shrunk)), ..run(3, violated()) }
+}
+
+#[test]
+fn the_story_of_a_failure_is_shown_to_ci() {
+    let mut report = failing();
+    report.workloads[1].failures[0] = shrunk();
+    let junit = junit(Body::Sweep(report.clone()));
+    let markdown = markdown::render(&document(Body::Sweep(report))).expect("a summary");
+    let told = "shrunk from 80 operations of 4 clients, 12 faults to 2 operations of 2 clients, 1 fault:";
+    for text in [&junit, &markdown] {
+        let (_, story) = text.split_once(told).unwrap_or_else(|| panic!("no story: {text}"));
+        let at = |part: &str| story.find(part).unwrap_or_else(|| panic!("no {part}: {story}"));
+        let parts =
+            [at("the model answers none"), at("Enqueue"), at("Dequeue"), at("shaketable replay queue 3 ")];
+        assert!(parts.is_sorted(), "{parts:?}");
+    }
+    assert!(junit.contains("Enqueue &lt;9&gt;"), "{junit}");
+}
+
+#[test]
+fn a_list_of_failures_has_an_entry_for_each() {
+    let seen = |commit: &str, date: &str| Sighting { commit: commit.into(), date: date.into() };
+    let (first, later) = (seen("a", "2026-11-20T02:00:00Z"), seen("b", "2026-11-23T02:00:00Z"));
+    let mut list = FailureList::default();
+    assert_eq!(list.add(&failing(), &later), (4, 4));
+    let mut again = failing();
+    again.workloads[1].failures = vec![shrunk(), RunReport { seed: 4, ..shrunk() }];
+    assert_eq!(list.add(&again, &first), (2, 1), "an older report may be added later");
+    assert_eq!(list.add(&failing(), &later), (4, 0));
+    let seeds: Vec<u64> = list.failures.iter().map(|entry| entry.seed).collect();
+    assert_eq!(seeds, [3, 4, 17, 90, 91]);
+    let entry = &list.failures[0];
+    assert_eq!((entry.count, &entry.first, &entry.last), (3, &first, &later));
+    assert_eq!((entry.judge.as_str(), entry.is_shrunk), ("model", true));
+    assert_eq!(entry.plan, Some(serde_json::json!({"schema": 2, "seed": 3})), "the shrunk plan stays");
+    assert_eq!(FailureList::parse(&list.render()), Ok(list.clone()));
+    let other_judge = Verdict::Violated { judge: "audit".into(), message: "no".into() };
+    again.workloads[1].failures = vec![run(3, other_judge)];
+    assert_eq!(list.add(&again, &later), (1, 1));
+
+    let text = list.render();
+    for (wrong, why) in [
+        (text[..text.len() / 2].to_owned(), "not a list of failures: "),
+        (text.replace("\"schema\": 1", "\"schema\": 2"), "list of failures of schema 2, "),
+        ("{}".to_owned(), "not a list of failures: missing field `schema`"),
+        (text.replace("\"count\"", "\"number\""), "not a list of failures: "),
+    ] {
+        let error = FailureList::parse(&wrong).expect_err("refused");
+        assert!(error.starts_with(why), "{error}");
+    }
 }
 
 #[test]

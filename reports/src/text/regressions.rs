@@ -57,7 +57,7 @@ pub(crate) fn summary(all: &[&RegressionReport]) -> String {
     };
     for one in all {
         if let Some(line) = line(one) {
-            out += &fill(&line, COLUMNS - 2, "  ");
+            out += &format!("  {line}\n");
         }
     }
     out

@@ -11,6 +11,9 @@ use shaketable_reports::{
 };
 use std::path::Path;
 
+/// The number of lines of the table's headings.
+const HEAD: usize = 3;
+
 /// Prints the regressions.
 pub fn list(arguments: &RegressionsListArguments) -> Result<Conclusion, Refusal> {
     let (folder, _, files) = select(arguments.regressions.as_deref(), &arguments.workloads)?;
@@ -28,9 +31,7 @@ pub fn list(arguments: &RegressionsListArguments) -> Result<Conclusion, Refusal>
 fn table(files: &[&Path], folder: &Path) -> String {
     let mut table = Table::new(&[
         ("file", Align::Left),
-        ("operations", Align::Right),
-        ("clients", Align::Right),
-        ("faults", Align::Right),
+        ("operations/\nclients/\nfaults", Align::Left),
         ("since", Align::Left),
     ]);
     let mut below = Vec::new();
@@ -43,16 +44,16 @@ fn table(files: &[&Path], folder: &Path) -> String {
                     ("", "") => String::new(),
                     (version, commit) => format!("{version}, {commit}"),
                 };
-                let size = [kept.size.operations, kept.size.clients, kept.size.faults].map(count);
-                (size.into_iter().chain([since]).collect(), once.what())
+                let size = [kept.size.operations, kept.size.clients, kept.size.faults].map(count).join("/");
+                ([size, since], once.what())
             }
-            Err(error) => (vec![String::new(); 4], format!("cannot be replayed: {error}")),
+            Err(error) => (Default::default(), format!("cannot be replayed: {error}")),
         };
-        table.row(std::iter::once(name).chain::<Vec<String>>(row).collect());
+        table.row(std::iter::once(name).chain(row).collect());
         below.push(fill(&what, COLUMNS - 2, "  "));
     }
     let rendered = table.render();
     let mut lines = rendered.lines().map(|line| format!("{line}\n"));
-    let head = lines.next().unwrap_or_default();
+    let head: String = lines.by_ref().take(HEAD).collect();
     head + &lines.zip(below).map(|(line, below)| line + &below).collect::<String>()
 }

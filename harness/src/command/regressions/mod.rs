@@ -4,6 +4,8 @@ mod add;
 mod check;
 mod list;
 mod swept;
+#[cfg(test)]
+mod tests;
 
 use super::{
     Refusal,
@@ -64,11 +66,13 @@ impl Folder {
         };
         let known = (program().workloads)();
         let belongs = |path: &PathBuf| {
-            path.is_dir() && known.iter().any(|entry| path.file_name() == Some(entry.name().as_ref()))
+            let mut names = known.iter().chain(entries).map(|entry| entry.name());
+            path.is_dir() && names.any(|name| path.file_name() == Some(name.as_ref()))
         };
         let mut foreign = regressions::entries(&self.path).map_err(|error| unreadable(&self.path, error))?;
         // Of the workloads that were not selected, nothing is read.
         foreign.retain(|path| !belongs(path));
+        name_foreign(&foreign, "it is not in the folder of a workload");
         let mut files = Vec::new();
         for entry in entries {
             let path = self.path.join(entry.name());
@@ -77,14 +81,17 @@ impl Folder {
                 continue;
             }
             let found = regressions::files(&path).map_err(|error| unreadable(&path, error))?;
-            foreign.extend(found.foreign);
+            name_foreign(&found.foreign, "it is not a .json file");
             files.push(found.regressions);
         }
-        for path in foreign {
-            let why = if path.is_dir() { "no workload has this name" } else { "it is not a .json file" };
-            output::print_error(&format!("{} is not a regression: {why}", path.display()));
-        }
         Ok(files)
+    }
+}
+
+/// Says what else is in a folder of regressions.
+fn name_foreign(paths: &[PathBuf], why: &str) {
+    for path in paths {
+        output::print_error(&format!("{} is not a regression: {why}", path.display()));
     }
 }
 

@@ -166,7 +166,7 @@ struct CommonParts {
     schedule: Option<u64>,
     /// What the plan once broke, which its run does not depend on.
     #[serde(default, rename = "regression")]
-    _regression: Option<Regression>,
+    _regression: Regression,
 }
 
 /// The workload's own parts of a repro file.

@@ -286,9 +286,10 @@ pub enum ReportCommand {
 }
 
 const FAILURES: &str = "\
-An entry has the seed, the plan (shrunk, if it was), the judge and its finding, and when and with which
-commit it was seen first and last. Of each workload, a report has the first ten failures in full. The date
-is that of the environment variable SOURCE_DATE_EPOCH, if it is set.";
+An entry has the seed, the plan (shrunk, if it was), the judge and its finding, and when and with
+which commit it was seen first and last. Of each workload, a report has the first ten failures in
+full, and only these are added. The date is today's, or that of the environment variable
+SOURCE_DATE_EPOCH.";
 
 #[derive(Clone, Debug, Args)]
 pub struct FailuresArguments {

@@ -119,6 +119,8 @@ fn candidates(arguments: &RegressionsAddArguments) -> Result<Vec<Candidate>, Ref
             let refused = |error: PlanError| Refusal::Usage(format!("{path}: {error}"));
             let kept = Kept::parse(text).map_err(refused)?;
             let entry = workload(path, &kept.workload)?;
+            // Also what it says about what broke must be readable, as it is when it is replayed.
+            entry.head(&kept.repro).map_err(refused)?;
             let Kept { repro, regression, .. } = kept;
             all.push(Candidate { shown: path.clone(), entry, repro, known: regression, shrinks: false });
         }

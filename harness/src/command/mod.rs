@@ -115,7 +115,7 @@ macro_rules! refuse {
 use crate::refuse;
 
 /// Defines the `main` function of a program that shakes these workloads, with the subcommands `run`, `replay`,
-/// `bugs`, `list`, `bench` and `new`, on simulated clusters and, with the feature `fdb`, on real ones.
+/// `regressions`, `bugs`, `list`, `bench` and `new`, on simulated clusters and, with the feature `fdb`, on real ones.
 ///
 /// ```text
 /// shaketable::main!(Guarded<Sums>, Mounted<Accounts>);

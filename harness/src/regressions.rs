@@ -180,7 +180,7 @@ pub enum Outcome {
     /// No judge objected. The faults of the plan that no longer happened are named.
     Passed(Vec<String>),
     /// A judge objected.
-    Failed(RunResult),
+    Failed(Box<RunResult>),
 }
 
 /// Replays a regression of a workload.
@@ -196,7 +196,7 @@ pub fn replay(
     let result = run(&kept.repro)?;
     let outcome = match result.verdict() {
         Verdict::Passed => Outcome::Passed(kept.unmet(&result)),
-        _ => Outcome::Failed(result),
+        _ => Outcome::Failed(Box::new(result)),
     };
     Ok((kept, outcome))
 }

@@ -35,7 +35,7 @@ mod counted {
         }
 
         invariant "it is not five" (tx) {
-            Ok(tx.get(b"n", Serializable).await?.is_none_or(|n| n != &b"5"[..]))
+            Ok(tx.get(b"n", Serializable).await?.is_none_or(|n| n != b"5"[..]))
         }
     }
 }

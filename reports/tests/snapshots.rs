@@ -647,7 +647,13 @@ fn a_list_of_failures_has_an_entry_for_each() {
     let mut again = failing();
     again.workloads[1].failures = vec![shrunk(), RunReport { seed: 4, ..shrunk() }];
     assert_eq!(list.add(&again, &first), (2, 1), "an older report may be added later");
-    assert_eq!(list.add(&failing(), &later), (4, 0));
+    let mut last = failing();
+    last.workloads[1]
+        .failures
+        .iter_mut()
+        .for_each(|run| run.plan = Some(serde_json::json!({"seed": run.seed})));
+    assert_eq!(list.add(&last, &later), (4, 0));
+    assert_eq!(list.failures[2].plan, Some(serde_json::json!({"seed": 17})), "a plan that was not shrunk");
     let seeds: Vec<u64> = list.failures.iter().map(|entry| entry.seed).collect();
     assert_eq!(seeds, [3, 4, 17, 90, 91]);
     let entry = &list.failures[0];

@@ -276,6 +276,7 @@ fn what_cannot_be_kept_is_refused_in_one_line_and_nothing_is_written() {
         (&["run", "cycle", "--failures", "calm.json"], "calm.json: list of failures of schema 3"),
         (&["run", "cycle", "--failures", "."], "cannot write"),
         (&["run", "cycle", "--failures", "-"], "- is not a file"),
+        (&["run", "cycle", "--failures", "new.json", "--json", "new.json"], "is the file of another report"),
         (&["report", "failures", "list.json"], "required"),
         (&["report", "failures", "list.json", "missing.json"], "cannot read missing.json"),
         (&["report", "failures", "list.json", "torn.json"], "torn.json: "),
@@ -291,6 +292,18 @@ fn what_cannot_be_kept_is_refused_in_one_line_and_nothing_is_written() {
         assert!(output.stdout.is_empty(), "{arguments:?}");
         let after = (names(&folder), names(&folder.join("tests/regressions/queue")));
         assert_eq!(after, before, "{arguments:?} writes nothing");
+    }
+    // The first of two plans is written, and removed because the second one cannot be.
+    #[cfg(unix)]
+    {
+        fs::create_dir(folder.join("half")).expect("created");
+        std::os::unix::fs::symlink("nowhere", folder.join("half/queue")).expect("a link");
+        assert_eq!(code(&run_in(&folder, &["replay", "cycle", "3", "--output", "cycle.json"])), 0);
+        let both = ["cycle.json", &good, "--planted", "--passing", "--regressions", "half"];
+        let output = run_in(&folder, &[&["regressions", "add"], &both[..]].concat());
+        assert_eq!((code(&output), stderr(&output).lines().count()), (2, 1), "{}", stderr(&output));
+        assert!(stderr(&output).contains("cannot write half/queue: "), "{}", stderr(&output));
+        assert_eq!(names(&folder.join("half")), ["queue"]);
     }
     let mut wrong_date = shaketable(&["report", "failures", "list.json", "calm.json"]);
     let output =

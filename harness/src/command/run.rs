@@ -118,6 +118,9 @@ pub fn run(arguments: &RunArguments) -> Result<Conclusion, Refusal> {
         refuse!("this shard has no seeds: there are fewer seeds than shards");
     }
     sweep.outputs = Outputs::check(arguments.json.as_deref(), arguments.junit.as_deref())?;
+    if arguments.failures.is_some() && [&arguments.json, &arguments.junit].contains(&&arguments.failures) {
+        refuse!("--failures is the file of another report");
+    }
     let list = arguments.failures.as_deref().map(failures::List::check).transpose()?;
     sweep.regressions = Regressions::choose(&sweep, arguments)?;
     sweep.backend = Backend::open(&arguments.backend, sweep.demands.profile)?;

@@ -245,23 +245,22 @@ fn free(place: &Path, plan: &Plan, new: &[(PathBuf, Plan)]) -> PathBuf {
 
 /// Writes all files, or none.
 fn write(folder: &Path, new: &[(PathBuf, Plan)]) -> Result<(), Refusal> {
-    let mut made = Vec::new();
+    let (mut files, mut folders) = (Vec::new(), Vec::new());
     let written = new.iter().try_for_each(|(path, plan)| {
         let place = path.parent().unwrap_or(folder);
-        for missing in place.ancestors().filter(|at| !at.as_os_str().is_empty() && !at.exists()) {
-            made.push(missing.to_owned());
-        }
+        let missing = place.ancestors().filter(|at| !at.as_os_str().is_empty() && !at.exists());
+        folders.extend(missing.map(Path::to_owned));
         if let Err(error) = fs::create_dir_all(place) {
             refuse!("cannot write {}: {error}", place.display());
         }
-        made.insert(0, path.clone());
+        files.push(path);
         Target::check(path)?.write(&plan.kept.with(&plan.regression))
     });
     if written.is_err() {
-        // Files first, then folders from the innermost one on; those that were not made cannot be removed.
-        for path in made {
-            let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir(&path));
-        }
+        files.into_iter().for_each(|file| drop(fs::remove_file(file)));
+        // Inner folders come after the ones around them. One that is not empty stays.
+        folders.sort();
+        folders.into_iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
     }
     written
 }

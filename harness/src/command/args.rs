@@ -1,6 +1,13 @@
 //! The arguments of the command.
 
-use super::{Refusal, backend::BackendArguments, choose, output};
+use super::{
+    Refusal,
+    backend::BackendArguments,
+    choose,
+    failures::{self, FailuresArguments},
+    output,
+    regressions::RegressionsCommand,
+};
 use crate::{plan::Demands, seeds};
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 use shaketable_reports::Conclusion;
@@ -281,94 +288,8 @@ pub enum ReportCommand {
     #[command(after_help = EXIT_CODES)]
     Merge(MergeArguments),
     /// Add the failures of sweeps to a list with an entry for each workload, seed, faults and judge
-    #[command(after_help = FAILURES)]
+    #[command(after_help = failures::HELP)]
     Failures(FailuresArguments),
-}
-
-const FAILURES: &str = "\
-An entry has the seed, the plan (shrunk, if it was), the judge and its finding, and when and with
-which commit it was seen first and last. Of each workload, a report has the first ten failures in
-full, and only these are added. The date is today's, or that of the environment variable
-SOURCE_DATE_EPOCH.";
-
-#[derive(Clone, Debug, Args)]
-pub struct FailuresArguments {
-    /// The list, a JSON file, which is made if it does not exist
-    #[arg(value_name = "FILE")]
-    pub list: PathBuf,
-    /// The JSON reports of sweeps
-    #[arg(value_name = "REPORT", required = true)]
-    pub reports: Vec<PathBuf>,
-}
-
-#[derive(Clone, Debug, Subcommand)]
-pub enum RegressionsCommand {
-    /// Add plans that fail: repro files, the failures of a report, or a seed, which is shrunk first
-    Add(RegressionsAddArguments),
-    /// List the regressions: how large they are, and what they broke
-    List(RegressionsListArguments),
-    /// Replay the regressions
-    #[command(after_help = EXIT_CODES)]
-    Check(RegressionsCheckArguments),
-}
-
-#[derive(Clone, Debug, Args)]
-pub struct RegressionsAddArguments {
-    /// Repro files and JSON reports of sweeps, or a workload and a seed
-    #[arg(value_name = "FILE|REPORT|WORKLOAD SEED", required = true)]
-    pub what: Vec<String>,
-    #[command(flatten)]
-    pub shaking: Shaking,
-    /// Switch on a planted bug (see `list bugs`); only with a workload and a seed
-    #[arg(long, value_name = "NAME")]
-    pub bug: Option<String>,
-    /// Also add plans of files that have a planted bug, and so fail in every sweep
-    #[arg(long)]
-    pub planted: bool,
-    /// Also add plans that pass, because what they once broke is mended
-    #[arg(long)]
-    pub passing: bool,
-    /// Do not shrink the plan of a seed
-    #[arg(long)]
-    pub no_shrink: bool,
-    /// End shrinking with the smallest plan so far after this CPU time: 60s, 5m
-    #[arg(long, value_name = "TIME", value_parser = choose::duration, default_value = "10s")]
-    pub shrink_budget: Duration,
-    /// A note that is kept with the plans
-    #[arg(long, value_name = "TEXT")]
-    pub note: Option<String>,
-    /// The folder with a folder for each workload [default: tests/regressions]
-    #[arg(long, value_name = "DIR")]
-    pub regressions: Option<PathBuf>,
-}
-
-#[derive(Clone, Debug, Args)]
-pub struct RegressionsListArguments {
-    /// The workloads [default: all]
-    #[arg(value_name = "WORKLOAD")]
-    pub workloads: Vec<String>,
-    /// The folder with a folder for each workload [default: tests/regressions]
-    #[arg(long, value_name = "DIR")]
-    pub regressions: Option<PathBuf>,
-}
-
-#[derive(Clone, Debug, Args)]
-pub struct RegressionsCheckArguments {
-    /// The workloads [default: all]
-    #[arg(value_name = "WORKLOAD")]
-    pub workloads: Vec<String>,
-    /// The folder with a folder for each workload [default: tests/regressions]
-    #[arg(long, value_name = "DIR")]
-    pub regressions: Option<PathBuf>,
-    /// Fail if a regression cannot be replayed because its version or its operations have changed
-    #[arg(long)]
-    pub strict_regressions: bool,
-    /// The number of threads [default: one per processor]
-    #[arg(long, value_name = "N", value_parser = choose::jobs)]
-    pub jobs: Option<usize>,
-    /// Write the report as JSON; - for standard output
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Args)]

@@ -2,11 +2,11 @@
 
 use super::{
     Refusal,
-    args::FailuresArguments,
     output::{self, Target},
     refuse,
     saved::Saved,
 };
+use clap::Args;
 use shaketable_reports::{Conclusion, FailureList, Sighting, SweepReport, text};
 use std::{
     fs::{self, File},
@@ -14,6 +14,23 @@ use std::{
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
+
+/// The end of the help page.
+pub const HELP: &str = "\
+An entry has the seed, the plan (shrunk, if it was), the judge and its finding, and when and with
+which commit it was seen first and last. Of each workload, a report has the first ten failures in
+full, and only these are added. The date is today's, or that of the environment variable
+SOURCE_DATE_EPOCH.";
+
+#[derive(Clone, Debug, Args)]
+pub struct FailuresArguments {
+    /// The list, a JSON file, which is made if it does not exist
+    #[arg(value_name = "FILE")]
+    pub list: PathBuf,
+    /// The JSON reports of sweeps
+    #[arg(value_name = "REPORT", required = true)]
+    pub reports: Vec<PathBuf>,
+}
 
 /// Adds the failures of the reports to the list.
 pub fn failures(arguments: &FailuresArguments) -> Result<Conclusion, Refusal> {

@@ -1,11 +1,9 @@
 //! `shaketable regressions add`: keeps plans that failed.
 
-use super::{FOLDER, broke};
+use super::{FOLDER, arguments::RegressionsAddArguments, broke};
 use crate::{
     command::{
-        Refusal,
-        args::RegressionsAddArguments,
-        choose,
+        Refusal, choose,
         interrupt::Interrupt,
         output::{self, Target},
         refuse,

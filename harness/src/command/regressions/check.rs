@@ -1,9 +1,8 @@
 //! `shaketable regressions check`: replays regressions without a sweep.
 
-use super::{FOLDER, replay, select};
+use super::{FOLDER, arguments::RegressionsCheckArguments, replay, select};
 use crate::command::{
     Refusal,
-    args::RegressionsCheckArguments,
     interrupt::Interrupt,
     output::{self, Target},
     program,

@@ -1,8 +1,8 @@
 //! `shaketable regressions list`: the regressions of a folder, without replaying them.
 
-use super::{FOLDER, select};
+use super::{FOLDER, arguments::RegressionsListArguments, select};
 use crate::{
-    command::{Refusal, args::RegressionsListArguments, output},
+    command::{Refusal, output},
     regressions::Kept,
 };
 use shaketable_reports::{

@@ -1,6 +1,7 @@
 //! `shaketable regressions`, and the regressions that a sweep replays before its seeds.
 
 mod add;
+mod arguments;
 mod check;
 mod list;
 mod swept;
@@ -9,7 +10,6 @@ mod tests;
 
 use super::{
     Refusal,
-    args::RegressionsCommand,
     backend::Backend,
     choose, output, program, refuse,
     report::{Origin, verdict},
@@ -20,6 +20,7 @@ use crate::{
     regressions::{self, FOLDER, Kept, Outcome},
     runner::RunResult,
 };
+pub use arguments::RegressionsCommand;
 use shaketable_reports::{Conclusion, Regression, RegressionReport, Replayed};
 use std::{
     io,

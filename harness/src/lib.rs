@@ -22,6 +22,7 @@ pub mod plan;
 mod pool;
 pub mod prelude;
 pub mod real;
+pub mod regressions;
 pub mod runner;
 pub mod seeds;
 pub mod sessions;

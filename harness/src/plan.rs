@@ -8,6 +8,7 @@ use proptest::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use shaketable_reports::Regression;
 use shaketable_sim::{
     config::{ClusterBug, ClusterConfig},
     faults::{Family, FaultPlan, Profile},
@@ -163,6 +164,9 @@ struct CommonParts {
     cluster: ClusterConfig,
     faults: FaultPlan,
     schedule: Option<u64>,
+    /// What the plan once broke, which its run does not depend on.
+    #[serde(default, rename = "regression")]
+    _regression: Regression,
 }
 
 /// The workload's own parts of a repro file.

@@ -17,6 +17,7 @@ use crate::{
     judges::vacuous,
     plan::{Demands, Plan, PlanError},
     pool::{self, Update},
+    regressions,
     runner::{self, RunResult},
     seeds,
     shrink::{Shrunk, Typed, shrink},
@@ -31,6 +32,7 @@ use shaketable_sim::{
 use std::{
     collections::BTreeMap,
     env, fs,
+    io::Write,
     marker::PhantomData,
     ops::Range,
     path::{Path, PathBuf},
@@ -157,8 +159,10 @@ impl<W: Workload> Shake<W> {
         self
     }
 
-    /// Replays the repro files in this folder, which are runs that once failed, before the seeds, in the order of
-    /// their names. The path is relative to the folder of the package, where `cargo test` runs tests.
+    /// Sets the folder of the regressions: repro files of plans that once failed, which are replayed before the seeds,
+    /// in the order of their names. The path is relative to the folder of the package, where `cargo test` runs tests. It
+    /// is `tests/regressions/WORKLOAD` if it is not set, as `shaketable regressions add` makes it; that folder need not
+    /// exist. A plan that can no longer be replayed is printed, and does not fail the test.
     pub fn regressions(mut self, folder: impl Into<PathBuf>) -> Self {
         self.regressions = Some(folder.into());
         self
@@ -240,20 +244,28 @@ impl<W: Workload> Shake<W> {
 
     #[track_caller]
     fn assert_regressions(&self) {
-        let Some(folder) = &self.regressions else { return };
-        let mut files: Vec<PathBuf> = match fs::read_dir(folder) {
-            Ok(entries) => entries.filter_map(|entry| Some(entry.ok()?.path())).collect(),
+        let usual = Path::new(regressions::FOLDER).join(W::NAME);
+        let folder = match &self.regressions {
+            Some(folder) => folder,
+            None if usual.is_dir() => &usual,
+            None => return,
+        };
+        let files = match regressions::files(folder) {
+            Ok(files) => files,
             Err(error) => panic!("the regressions in {}: {error}", folder.display()),
         };
-        files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
-        files.sort();
-        for file in files {
-            match Self::replay(&file) {
-                Ok(result) if result.verdict() == Verdict::Passed => {}
-                Ok(result) => {
+        for file in files.foreign {
+            note(&format!("{} is not a regression", file.display()));
+        }
+        for file in files.regressions {
+            let replayed =
+                regressions::replay(&file, |repro| Ok(runner::run(&Plan::<W>::from_json(repro)?, false)));
+            match replayed {
+                Ok((_, regressions::Outcome::Passed(_))) => {}
+                Ok((_, regressions::Outcome::Failed(result))) => {
                     panic!("{} failed again, {:?}\n{}", file.display(), result.verdict(), findings(&result))
                 }
-                Err(error) => panic!("{}: {error}", file.display()),
+                Err(error) => note(&format!("{} cannot be replayed: {error}", file.display())),
             }
         }
     }
@@ -321,6 +333,11 @@ impl<W: Workload> Shake<W> {
 #[expect(clippy::disallowed_methods, reason = "a budget is in real time")]
 fn now() -> Instant {
     Instant::now()
+}
+
+/// Prints a line, which the test runner shows also if the test passes.
+fn note(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
 /// The findings, one per line.

@@ -2,6 +2,7 @@
 
 use crate::{
     document::Body,
+    regressions::Replayed,
     sweep::{Ending, SweepReport},
     text,
 };
@@ -26,6 +27,7 @@ pub fn render(body: &Body) -> String {
         Body::Replay(_)
         | Body::Explore(_)
         | Body::Advice(_)
+        | Body::Regressions(_)
         | Body::Bench(_)
         | Body::Conformance(_)
         | Body::Contract(_) => Vec::new(),
@@ -38,7 +40,7 @@ pub fn render(body: &Body) -> String {
     errors.into_iter().map(|(title, message)| error(&title, &message)).collect()
 }
 
-/// The first failure of each workload, what else it lacked, and then its further failures, so that none of the
+/// The regressions that failed again, the first failure of each workload, what else it lacked, and then its further failures, so that none of the
 /// workloads is left out before another has two lines.
 fn of_sweep(sweep: &SweepReport) -> Vec<(String, String)> {
     let mut errors = Vec::new();
@@ -46,6 +48,17 @@ fn of_sweep(sweep: &SweepReport) -> Vec<(String, String)> {
         let found = run.verdict.message().unwrap_or_default();
         (text::run::headline(run), format!("{found}\nreplay with\n{}", run.replay))
     };
+    let again = |one: &crate::RegressionReport| match &one.replayed {
+        Replayed::Failed { run } => {
+            let found = run.verdict.message().unwrap_or_default();
+            Some((text::regressions::headline(one), format!("{found}\nreplay with\n{}", run.replay)))
+        }
+        Replayed::Unreadable { why, fails: true } => {
+            Some((format!("REGRESSION {}", one.file), format!("It cannot be replayed: {why}")))
+        }
+        Replayed::Passed { .. } | Replayed::Unreadable { .. } => None,
+    };
+    errors.extend(sweep.regressions().into_iter().filter_map(again));
     errors.extend(sweep.workloads.iter().filter_map(|w| w.failures.first()).map(failure));
     for w in &sweep.workloads {
         let lines = w.shortfall();

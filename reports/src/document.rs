@@ -1,8 +1,8 @@
 //! The envelope around every report that is written to a file.
 
 use crate::{
-    AdviceReport, BenchReport, BugsReport, ConformanceReport, ContractReport, ExploreReport, RunReport,
-    SweepReport,
+    AdviceReport, BenchReport, BugsReport, ConformanceReport, ContractReport, ExploreReport,
+    RegressionsReport, RunReport, SweepReport,
 };
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,8 @@ pub enum Body {
     Explore(ExploreReport),
     /// Advice on traffic.
     Advice(AdviceReport),
+    /// Regressions.
+    Regressions(RegressionsReport),
     /// Figures.
     Bench(BenchReport),
     /// A comparison with recordings.

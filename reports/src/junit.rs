@@ -1,5 +1,5 @@
 //! Reports as JUnit XML, for CI systems that list tests: a workload is a suite, and each failing seed a test case
-//! with its finding and the line that replays it.
+//! with its finding, its story if it was shrunk, and the line that replays it. Each regression is a case as well.
 //!
 //! The first case of a suite stands for the sweep as a whole, so that a suite without failing seeds is not empty. It
 //! fails if the sweep of its workload was vacuous or ended early by itself.
@@ -7,6 +7,7 @@
 use crate::{
     bugs::{BugReport, BugsReport},
     document::{Body, Document},
+    regressions::{RegressionReport, Replayed},
     run::{RunReport, Verdict},
     sweep::{Ending, SweepReport, WorkloadReport},
     text,
@@ -37,6 +38,7 @@ pub fn render(document: &Document) -> Result<Option<String>, SerializeError> {
         Body::Replay(_)
         | Body::Explore(_)
         | Body::Advice(_)
+        | Body::Regressions(_)
         | Body::Bench(_)
         | Body::Conformance(_)
         | Body::Contract(_) => {
@@ -67,6 +69,7 @@ fn suite(sweep: &SweepReport, workload: &WorkloadReport, commit: &str) -> TestSu
     let mut whole = TestCase::new(SWEEP, whole(sweep.ending, workload));
     whole.set_classname(workload.workload.as_str());
     suite.add_test_case(whole);
+    suite.add_test_cases(workload.regressions.iter().map(|one| regression(&workload.workload, one, commit)));
     for seed in &workload.failing_seeds {
         let kept = workload.failures.iter().find(|failure| failure.seed == *seed);
         let status = match kept {
@@ -102,14 +105,40 @@ fn whole(ending: Ending, workload: &WorkloadReport) -> TestCaseStatus {
     }
 }
 
-/// The status of a failing seed: the finding in one line, and everything known about the run.
+/// The case of a regression.
+fn regression(workload: &str, one: &RegressionReport, commit: &str) -> TestCase {
+    let status = match &one.replayed {
+        Replayed::Passed { .. } => TestCaseStatus::success(),
+        Replayed::Failed { run } => objection_to(run, &text::regressions::failure(one, run, commit)),
+        Replayed::Unreadable { why, fails: true } => {
+            objection(NonSuccessKind::Failure, "unreadable", why, &format!("{}: {why}", one.file))
+        }
+        Replayed::Unreadable { why, fails: false } => {
+            let mut status = TestCaseStatus::skipped();
+            status.set_message(why.as_str());
+            status
+        }
+    };
+    let mut case = TestCase::new(format!("regression {}", one.file), status);
+    case.set_classname(workload);
+    case
+}
+
+/// The status of a failing seed: the finding in one line, what remained of the run when it was shrunk, and everything
+/// known about the run.
 fn finding(run: &RunReport, commit: &str) -> TestCaseStatus {
+    let story = text::run::shrunk(run).map_or(String::new(), |story| format!("{story}\n"));
+    objection_to(run, &(story + &text::failure(run, commit)))
+}
+
+/// The status of a run that did not pass.
+fn objection_to(run: &RunReport, description: &str) -> TestCaseStatus {
     let kind = match run.verdict {
         Verdict::Harness { .. } => NonSuccessKind::Error,
         _ => NonSuccessKind::Failure,
     };
     let message = run.verdict.message().and_then(|message| message.lines().next()).unwrap_or_default();
-    objection(kind, run.verdict.judge().unwrap_or_default(), message, &text::failure(run, commit))
+    objection(kind, run.verdict.judge().unwrap_or_default(), message, description)
 }
 
 /// The status of a failing seed whose run was not kept in full.

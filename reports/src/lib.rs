@@ -12,10 +12,12 @@ pub mod conformance;
 pub mod contract;
 pub mod document;
 pub mod explore;
+pub mod failures;
 pub mod history;
 pub mod json;
 pub mod junit;
 pub mod markdown;
+pub mod regressions;
 pub mod run;
 pub mod sweep;
 pub mod text;
@@ -27,9 +29,11 @@ pub use conformance::{ConformanceReport, Difference, FileReport, Impossible};
 pub use contract::{ContractCase, ContractReport};
 pub use document::{Body, Document, SCHEMA};
 pub use explore::{ExploreReport, ExploredFailure, ExploredPart, ExploredWorkload};
+pub use failures::{FailureEntry, FailureList, Sighting};
 pub use history::{
     Access, CallEntry, EventEntry, EventKind, Fate, OperationEntry, RowEntry, RunHistory, ShrunkRun, Size,
     TransactionEntry, WitnessEntry,
 };
+pub use regressions::{Regression, RegressionReport, RegressionsReport, Replayed, WorkloadRegressions};
 pub use run::{Conclusion, Counters, FindingReport, PointReport, RunReport, Verdict};
 pub use sweep::{Cost, Ending, SweepReport, WorkloadReport};

@@ -20,6 +20,7 @@ pub fn render(document: &Document) -> Option<String> {
         Body::Replay(_)
         | Body::Explore(_)
         | Body::Advice(_)
+        | Body::Regressions(_)
         | Body::Bench(_)
         | Body::Conformance(_)
         | Body::Contract(_) => None,
@@ -43,6 +44,11 @@ fn of_sweep(report: &SweepReport, commit: &str) -> String {
         let figures = [w.runs, w.failed(), c.committed, c.conflicts, unknown, c.retries].map(count);
         let _ = writeln!(out, "| {} | {} |", cell(&w.workload), figures.join(" | "));
     }
+    let again = report.regressions().into_iter().filter_map(|one| Some((one, one.failure()?)));
+    for (one, run) in again.take(FAILURES_IN_FULL) {
+        let block = text::regressions::failure(one, run, commit);
+        out.push_str(&folded(&text::regressions::headline(one), &block, &run.replay));
+    }
     for w in report.workloads.iter().filter(|w| w.failing_seeds.len() > 1) {
         let _ = write!(out, "\n{} fails with seeds {}.\n", cell(&w.workload), text::sweep::seeds(w));
     }
@@ -52,14 +58,20 @@ fn of_sweep(report: &SweepReport, commit: &str) -> String {
     out
 }
 
-/// A failure, folded, with the line that replays it outside of the fold.
+/// A failure: what remained of it when it was shrunk, and everything known about it.
 fn failure(run: &RunReport, commit: &str) -> String {
+    let story = text::run::shrunk(run).map_or(String::new(), |story| format!("\n{}", fenced(&story)));
+    story + &folded(&text::run::headline(run), &text::failure(run, commit), &run.replay)
+}
+
+/// A block, folded, with the line that replays the run outside of the fold.
+fn folded(headline: &str, block: &str, replay: &str) -> String {
     // Inside of an element of HTML there is no Markdown.
-    let headline = text::run::headline(run).replace('&', "&amp;").replace('<', "&lt;");
-    let block = fenced(&text::failure(run, commit));
+    let headline = headline.replace('&', "&amp;").replace('<', "&lt;");
     format!(
-        "\n<details>\n<summary>{headline}</summary>\n\n{block}\n</details>\n\n{}",
-        fenced(&format!("{}\n", run.replay))
+        "\n<details>\n<summary>{headline}</summary>\n\n{}\n</details>\n\n{}",
+        fenced(block),
+        fenced(&format!("{replay}\n"))
     )
 }
 

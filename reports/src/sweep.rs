@@ -1,6 +1,9 @@
 //! A sweep: many seeds for some workloads.
 
-use crate::run::{Conclusion, Counters, PointReport, RunReport};
+use crate::{
+    regressions::RegressionReport,
+    run::{Conclusion, Counters, PointReport, RunReport},
+};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, ops::Range};
 
@@ -78,6 +81,9 @@ pub struct WorkloadReport {
     /// The names of coverage points that this sweep required to be reached and that were not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missed_points: Vec<String>,
+    /// Its regressions, which are not among the runs, by the names of their files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub regressions: Vec<RegressionReport>,
     /// Virtual time, summed, nanoseconds.
     pub virtual_ns: u64,
     /// CPU time, summed, nanoseconds.
@@ -85,8 +91,13 @@ pub struct WorkloadReport {
 }
 
 impl WorkloadReport {
-    /// The worst outcome of its runs, taking vacuous sweeps into account.
+    /// The worst outcome of its runs and of its regressions, taking vacuous sweeps into account.
     pub fn outcome(&self) -> Conclusion {
+        let regressions = self.regressions.iter().map(RegressionReport::outcome).max();
+        self.outcome_of_runs().max(regressions.unwrap_or(Conclusion::Passed))
+    }
+
+    fn outcome_of_runs(&self) -> Conclusion {
         if self.harness > 0 {
             Conclusion::Harness
         } else if self.failed() > 0 {
@@ -111,6 +122,12 @@ impl WorkloadReport {
         }
         lines.extend(self.missed_points.iter().map(|point| format!("never reached: {point}")));
         lines
+    }
+
+    /// Adds regressions.
+    pub fn add_regressions(&mut self, regressions: impl IntoIterator<Item = RegressionReport>) {
+        self.regressions.extend(regressions);
+        self.regressions.sort_by(|one, other| one.file.cmp(&other.file));
     }
 
     /// Adds the figures of other runs: numbers of runs and of events. Seeds, failures and points are left alone.
@@ -170,6 +187,12 @@ pub struct SweepReport {
     /// How many of the first seeds, of all shards together, were to be run twice.
     #[serde(default)]
     pub run_twice: u64,
+    /// The folder of the regressions that were replayed before the seeds, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub regressions: Option<String>,
+    /// Whether a regression that cannot be replayed fails the sweep.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub strict_regressions: bool,
     /// The shard of the seeds that belongs to this sweep: its number, from 1, and the number of shards.
     pub shard: Option<(u64, u64)>,
     /// The number of threads.
@@ -202,6 +225,11 @@ impl SweepReport {
     /// All failures that were kept in full, workload by workload.
     pub fn failures(&self) -> impl Iterator<Item = &RunReport> {
         self.workloads.iter().flat_map(|w| &w.failures)
+    }
+
+    /// All regressions, workload by workload.
+    pub fn regressions(&self) -> Vec<&RegressionReport> {
+        self.workloads.iter().flat_map(|w| &w.regressions).collect()
     }
 
     /// The sum of all workloads, with the name `all`. Failures and points are omitted.

@@ -6,10 +6,11 @@ use insta::assert_snapshot;
 use shaketable_reports::{
     Access, AdviceEntry, AdviceReport, BenchReport, Body, BugReport, BugsReport, CallEntry, Catch,
     Conclusion, ConformanceReport, ContractCase, ContractReport, Cost, Counters, Difference, Document,
-    Ending, EventEntry, EventKind, ExploreReport, ExploredFailure, ExploredPart, ExploredWorkload, Fate,
-    Figure, FileReport, FindingReport, Impossible, OperationEntry, PointReport, RowEntry, RunHistory,
-    RunReport, SCHEMA, Severity, ShrunkRun, Size, SweepReport, TransactionEntry, Verdict, WitnessEntry,
-    WorkloadAdvice, WorkloadReport, annotations, json, junit, markdown, run::LOST, text,
+    Ending, EventEntry, EventKind, ExploreReport, ExploredFailure, ExploredPart, ExploredWorkload,
+    FailureList, Fate, Figure, FileReport, FindingReport, Impossible, OperationEntry, PointReport,
+    Regression, RegressionReport, RegressionsReport, Replayed, RowEntry, RunHistory, RunReport, SCHEMA,
+    Severity, ShrunkRun, Sighting, Size, SweepReport, TransactionEntry, Verdict, WitnessEntry,
+    WorkloadAdvice, WorkloadRegressions, WorkloadReport, annotations, json, junit, markdown, run::LOST, text,
 };
 use std::collections::BTreeMap;
 
@@ -110,6 +111,8 @@ fn sweep(outcome: Conclusion, workloads: Vec<WorkloadReport>) -> SweepReport {
         fresh: None,
         require_points: false,
         run_twice: 0,
+        regressions: None,
+        strict_regressions: false,
         shard: None,
         jobs: 2,
         ending: Ending::Complete,
@@ -750,6 +753,138 @@ fn a_sweep_for_ci() {
     assert_snapshot!("ci_markdown", markdown::render(&document(Body::Sweep(for_ci()))).expect("a summary"));
     assert_snapshot!("ci_annotations", annotations::render(&Body::Sweep(for_ci())));
     assert_snapshot!("ci_text", text::sweep(&for_ci(), COMMIT));
+}
+
+/// Regressions of all kinds.
+fn regressions() -> Vec<RegressionReport> {
+    let once = |note: Option<&str>| Regression {
+        judge: Some("model".into()),
+        message: "operation 3 of client 1: dequeue answered item 9; the model answers item 4".into(),
+        version: "0.1.0".into(),
+        commit: COMMIT.into(),
+        note: note.map(str::to_owned),
+    };
+    let one = |name: &str, note, replayed| RegressionReport {
+        file: format!("tests/regressions/queue/{name}.json"),
+        regression: Some(once(note)),
+        replayed,
+    };
+    let again = |seed, verdict| {
+        let file = format!("tests/regressions/queue/model-{seed}.json");
+        let replay = format!("shaketable replay {file}");
+        let run = RunReport { bug: None, repro: Some(file), replay, ..run(seed, verdict) };
+        Replayed::Failed { run: Box::new(run) }
+    };
+    let unreadable = |why: &str, fails| Replayed::Unreadable { why: why.into(), fails };
+    let unmet = vec!["unknown-committed in operation 1 of client 2".into(), "client-death".into()];
+    vec![
+        one("model-1", None, Replayed::Passed { unmet: Vec::new() }),
+        one("model-2", Some("ours"), Replayed::Passed { unmet }),
+        one("model-3", Some("<b>"), again(3, violated())),
+        one("model-4", None, unreadable("schema version 1; this program reads version 2", false)),
+        one("model-5", None, unreadable("not a complete repro file: <unknown> variant", true)),
+    ]
+}
+
+#[test]
+fn regressions_for_ci() {
+    let mut report = sweep(Conclusion::Passed, vec![workload("cycle", 200), workload("queue", 200)]);
+    report.workloads[1].add_regressions(regressions());
+    report.outcome = SweepReport::outcome_of(report.ending, &report.workloads);
+    assert_eq!(report.outcome, Conclusion::Violated);
+    assert_snapshot!("regressions_junit", junit(Body::Sweep(report.clone())));
+    assert_snapshot!(
+        "regressions_markdown",
+        markdown::render(&document(Body::Sweep(report.clone()))).expect("a summary")
+    );
+    assert_snapshot!("regressions_annotations", annotations::render(&Body::Sweep(report.clone())));
+    assert_snapshot!("regressions_sweep", text::sweep(&report, COMMIT));
+    let read = json::parse(&json::render(&document(Body::Sweep(report.clone())))).expect("a report");
+    assert_eq!(read.body, Body::Sweep(report));
+}
+
+#[test]
+fn a_check_of_regressions() {
+    let report = |kept: &[usize]| {
+        let all = regressions();
+        let regressions = kept.iter().map(|at| all[*at].clone()).collect();
+        let workloads = vec![WorkloadRegressions { workload: "queue".into(), regressions }];
+        RegressionsReport::new("tests/regressions".into(), workloads)
+    };
+    for (kept, outcome) in [
+        (&[0][..], Conclusion::Passed),
+        (&[0, 1, 3], Conclusion::Passed),
+        (&[0, 2], Conclusion::Violated),
+        (&[4], Conclusion::Violated),
+        (&[], Conclusion::Passed),
+    ] {
+        assert_eq!(report(kept).outcome, outcome, "{kept:?}");
+    }
+    assert_snapshot!("regressions_check", text::regressions(&report(&[0, 1, 2, 3, 4]), COMMIT));
+    assert_eq!(text::regressions(&report(&[0]), COMMIT), "PASSED: 1 regression passed.\n");
+    assert_eq!(text::regressions(&report(&[]), COMMIT), "There are no regressions in tests/regressions.\n");
+}
+
+/// A failure that was shrunk.
+fn failed_and_shrunk() -> RunReport {
+    let mut shrunk = shrunk();
+    shrunk.history.operations[0].call = "Add <1>".into();
+    RunReport { shrunk: Some(Box::new(shrunk)), ..run(3, violated()) }
+}
+
+#[test]
+fn the_story_of_a_failure_is_shown_to_ci() {
+    let mut report = failing();
+    report.workloads[1].failures[0] = failed_and_shrunk();
+    let junit = junit(Body::Sweep(report.clone()));
+    let markdown = markdown::render(&document(Body::Sweep(report))).expect("a summary");
+    let told = "shrunk from 80 operations of 4 clients, 1 fault to 2 operations of 2 clients, 1 fault:";
+    for text in [&junit, &markdown] {
+        let (_, story) = text.split_once(told).unwrap_or_else(|| panic!("no story: {text}"));
+        let at = |part: &str| story.find(part).unwrap_or_else(|| panic!("no {part}: {story}"));
+        let parts = [at("should be 11"), at("0: Add"), at("0: Add(10)"), at("shaketable replay queue 3 ")];
+        assert!(parts.is_sorted(), "{parts:?}");
+    }
+    assert!(junit.contains("Add &lt;1&gt;"), "{junit}");
+}
+
+#[test]
+fn a_list_of_failures_has_an_entry_for_each() {
+    let seen = |commit: &str, date: &str| Sighting { commit: commit.into(), date: date.into() };
+    let (first, later) = (seen("a", "2026-11-20T02:00:00Z"), seen("b", "2026-11-23T02:00:00Z"));
+    let mut list = FailureList::default();
+    assert_eq!(list.add(&failing(), &later), (4, 4));
+    let mut again = failing();
+    again.workloads[1].failures = vec![failed_and_shrunk(), RunReport { seed: 4, ..failed_and_shrunk() }];
+    assert_eq!(list.add(&again, &first), (2, 1), "an older report may be added later");
+    let mut last = failing();
+    last.workloads[1]
+        .failures
+        .iter_mut()
+        .for_each(|run| run.plan = Some(serde_json::json!({"seed": run.seed})));
+    assert_eq!(list.add(&last, &later), (4, 0));
+    assert_eq!(list.failures[2].plan, Some(serde_json::json!({"seed": 17})), "a plan that was not shrunk");
+    let seeds: Vec<u64> = list.failures.iter().map(|entry| entry.seed).collect();
+    assert_eq!(seeds, [3, 4, 17, 90, 91]);
+    let entry = &list.failures[0];
+    assert_eq!((entry.count, &entry.first, &entry.last), (3, &first, &later));
+    assert_eq!((entry.judge.as_str(), entry.is_shrunk), ("model", true));
+    assert_eq!(entry.plan, Some(serde_json::json!({"seed": 7})), "the shrunk plan stays");
+    assert_eq!(FailureList::parse(&list.render()), Ok(list.clone()));
+    let other_judge = Verdict::Violated { judge: "audit".into(), message: "no".into() };
+    again.workloads[1].failures = vec![run(3, other_judge)];
+    assert_eq!(list.add(&again, &later), (1, 1));
+
+    let text = list.render();
+    for (wrong, why) in [
+        (text[..text.len() / 2].to_owned(), "not a list of failures: "),
+        (text.replace("\"schema\": 1", "\"schema\": 2"), "list of failures of schema 2, "),
+        ("{}".to_owned(), "not a list of failures: missing field `schema`"),
+        (text.replace("\"count\"", "\"number\""), "not a list of failures: "),
+    ] {
+        let error = FailureList::parse(&wrong).expect_err("refused");
+        assert!(error.starts_with(why), "{error}");
+    }
 }
 
 #[test]

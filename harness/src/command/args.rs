@@ -1,6 +1,13 @@
 //! The arguments of the command.
 
-use super::{Refusal, backend::BackendArguments, choose, output};
+use super::{
+    Refusal,
+    backend::BackendArguments,
+    choose,
+    failures::{self, FailuresArguments},
+    output,
+    regressions::RegressionsCommand,
+};
 use crate::{plan::Demands, seeds};
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 use shaketable_reports::Conclusion;
@@ -56,6 +63,9 @@ pub(super) enum Command<Extra: Subcommand> {
     /// Work with the reports of earlier sweeps
     #[command(subcommand)]
     Report(ReportCommand),
+    /// Keep plans that failed, which every sweep replays first
+    #[command(subcommand)]
+    Regressions(RegressionsCommand),
     /// List workloads, fault families or planted bugs
     List(ListArguments),
     /// Measure the speed of runs
@@ -118,9 +128,21 @@ pub struct RunArguments {
     /// Fail as vacuous (exit code 4) if a coverage point of a workload was never reached
     #[arg(long)]
     pub require_points: bool,
+    /// Replay the regressions in this folder first: a folder of repro files for each workload. Not with
+    /// --bug, nor on a real cluster; of several shards, the first one replays them [default:
+    /// tests/regressions, if it exists]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["bug", "no_regressions"])]
+    pub regressions: Option<PathBuf>,
+    /// Replay no regressions
+    #[arg(long)]
+    pub no_regressions: bool,
+    /// Fail if a regression cannot be replayed because its version or its operations have changed
+    #[arg(long)]
+    pub strict_regressions: bool,
     /// Continue the sweep of this report, which is not complete, and report on the whole sweep
     #[arg(long, value_name = "REPORT", conflicts_with_all = [
-        "workloads", "seeds", "fresh", "faults", "without", "bug", "check_determinism", "shard"
+        "workloads", "seeds", "fresh", "faults", "without", "bug", "check_determinism", "shard", "regressions",
+        "no_regressions", "strict_regressions"
     ])]
     pub resume: Option<PathBuf>,
     /// Write the report as JSON; - for standard output
@@ -136,6 +158,10 @@ pub struct RunArguments {
     /// Shrink the first failure of each workload for at most this CPU time: 10s, 2m
     #[arg(long, value_name = "TIME", value_parser = choose::duration, default_value = "10s")]
     pub shrink_budget: Duration,
+    /// Add the failures to the list in this JSON file, which is made if it does not exist (see `report
+    /// failures`)
+    #[arg(long, value_name = "FILE")]
+    pub failures: Option<PathBuf>,
     #[command(flatten)]
     pub backend: BackendArguments,
 }
@@ -296,6 +322,9 @@ pub enum ReportCommand {
     /// Merge the reports of all shards of a sweep into the report of the whole sweep
     #[command(after_help = EXIT_CODES)]
     Merge(MergeArguments),
+    /// Add the failures of sweeps to a list with an entry for each workload, seed, faults and judge
+    #[command(after_help = failures::HELP)]
+    Failures(FailuresArguments),
 }
 
 #[derive(Clone, Debug, Args)]

@@ -11,6 +11,7 @@ use super::{
     output::{self, Outputs, Target},
     program,
     progress::Progress,
+    regressions::Regressions,
     run::{SEEDS, Sweep, processors},
 };
 pub use cost::thread_cpu;
@@ -62,6 +63,7 @@ fn sweep(interrupt: &Interrupt) -> Result<Vec<Figure>, Refusal> {
         jobs: processors(),
         budget: None,
         backend: Backend::Simulated,
+        regressions: Regressions::default(),
         earlier: None,
         shrink_budget: None,
         outputs: Outputs::default(),

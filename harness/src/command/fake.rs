@@ -7,10 +7,12 @@ use crate::{
     Bug,
     advice::Traffic,
     finding::{Finding, Kind, Verdict},
-    plan::{Demands, PlanError},
+    plan::{self, Demands, PlanError},
     runner::RunResult,
     shrink::{Progress, Shrunk, Size},
 };
+use serde::Deserialize;
+use serde_json::json;
 use shaketable_reports::Counters;
 use shaketable_sim::{
     config::ClusterConfig,
@@ -108,14 +110,27 @@ impl Entry for Fake {
     ) -> Result<RunResult, crate::real::RunError> {
         Ok(self.run(seed, demands, false))
     }
-    fn plan(&self, seed: Seed, _demands: &Demands) -> String {
-        seed.0.to_string()
+    fn plan(&self, seed: Seed, demands: &Demands) -> String {
+        json!({
+            "schema": plan::SCHEMA,
+            "workload": self.name,
+            "seed": seed.0,
+            "demands": demands,
+            "operations": [["Read", "Write"], ["Write"]],
+            "faults": FaultPlan::default(),
+        })
+        .to_string()
     }
     fn summary(&self, seed: Seed, _demands: &Demands) -> String {
         format!("drawn from {}", seed.0)
     }
-    fn head(&self, _repro: &str) -> Result<Head, PlanError> {
-        Err(PlanError::Incomplete("a fake".to_owned()))
+    fn head(&self, repro: &str) -> Result<Head, PlanError> {
+        let plan = FakePlan::read(repro)?;
+        Ok(Head {
+            seed: plan.seed,
+            summary: self.summary(Seed(plan.seed), &plan.demands),
+            demands: plan.demands,
+        })
     }
     fn shrink(
         &self,
@@ -143,8 +158,29 @@ impl Entry for Fake {
         })
     }
     fn replay(&self, repro: &str, keep_trace: bool) -> Result<RunResult, PlanError> {
-        let seed = repro.parse().map_err(|_| PlanError::Incomplete("a fake".to_owned()))?;
-        Ok(self.run(Seed(seed), &Demands::default(), keep_trace))
+        let plan = FakePlan::read(repro)?;
+        Ok(self.run(Seed(plan.seed), &plan.demands, keep_trace))
+    }
+}
+
+/// What a fake reads of its plan.
+#[derive(Deserialize)]
+struct FakePlan {
+    seed: u64,
+    demands: Demands,
+    #[serde(rename = "operations")]
+    _operations: Vec<Vec<FakeOperation>>,
+}
+
+#[derive(Deserialize)]
+enum FakeOperation {
+    Read,
+    Write,
+}
+
+impl FakePlan {
+    fn read(repro: &str) -> Result<FakePlan, PlanError> {
+        serde_json::from_str(repro).map_err(|error| PlanError::Incomplete(error.to_string()))
     }
 }
 

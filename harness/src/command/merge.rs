@@ -92,6 +92,7 @@ fn choices(saved: &Saved) -> Vec<Choice> {
         ("faults", format!("{} without [{}]", report.faults, report.without.join(", ")), true),
         ("seeds that run twice", report.run_twice.to_string(), true),
         ("required points", yes(report.require_points), true),
+        ("strict regressions", yes(report.strict_regressions), true),
         ("seeds", format!("{}..{}", report.seeds.start, report.seeds.end), false),
         ("text of fresh seeds", report.fresh.clone().unwrap_or_else(|| "none".to_owned()), false),
         ("planted bug", report.bug.clone().unwrap_or_else(|| "none".to_owned()), false),
@@ -166,6 +167,9 @@ fn merged(shards: &BTreeMap<u64, Saved>, require_points: bool) -> Result<SweepRe
         fresh: first.fresh.clone(),
         require_points,
         run_twice: reports().map(|report| report.run_twice).max().unwrap_or(0),
+        // The first shard replays them.
+        regressions: first.regressions.clone(),
+        strict_regressions: reports().any(|report| report.strict_regressions),
         shard: None,
         jobs: reports().map(|report| report.jobs).max().unwrap_or(0),
         ending,
@@ -201,6 +205,7 @@ fn whole(
         sum.workload.clone_from(&part.workload);
         sum.failing_seeds.extend(&part.failing_seeds);
         sum.failures.extend(part.failures.iter().cloned());
+        sum.add_regressions(part.regressions.iter().cloned());
         for point in &part.points {
             let (passed, held) = points.entry(point.name.clone()).or_default();
             *passed = passed.saturating_add(point.passed);
@@ -240,6 +245,8 @@ mod tests {
             fresh: None,
             require_points: false,
             run_twice: 0,
+            regressions: None,
+            strict_regressions: false,
             shard,
             jobs: 1,
             ending: Ending::Complete,
@@ -301,6 +308,7 @@ mod tests {
             (|saved| saved.report.faults = "calm".to_owned(), "faults: standard without [], calm without []"),
             (|saved| saved.report.run_twice = 5, "seeds that run twice: 0, 5"),
             (|saved| saved.report.require_points = true, "required points: no, yes"),
+            (|saved| saved.report.strict_regressions = true, "strict regressions: no, yes"),
         ];
         for (change, why) in can_be_forced {
             let expected = format!("1.json and 2.json differ in {why} (--force merges them)");

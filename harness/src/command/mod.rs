@@ -16,6 +16,7 @@ mod bugs;
 pub mod choose;
 mod cost;
 mod explore;
+mod failures;
 #[cfg(test)]
 mod fake;
 pub mod interrupt;
@@ -24,6 +25,7 @@ mod merge;
 mod new;
 pub mod output;
 mod progress;
+mod regressions;
 mod replay;
 mod report;
 mod resume;
@@ -114,7 +116,7 @@ macro_rules! refuse {
 use crate::refuse;
 
 /// Defines the `main` function of a program that shakes these workloads, with the subcommands `run`, `replay`,
-/// `bugs`, `list`, `bench` and `new`, on simulated clusters and, with the feature `fdb`, on real ones.
+/// `regressions`, `bugs`, `list`, `bench` and `new`, on simulated clusters and, with the feature `fdb`, on real ones.
 ///
 /// ```text
 /// shaketable::main!(Guarded<Sums>, Mounted<Accounts>);
@@ -214,6 +216,8 @@ fn dispatch<Extra: Subcommand>(
         Some(Command::Advise(arguments)) => advise::advise(&arguments),
         Some(Command::Bugs(arguments)) => bugs::bugs(&arguments),
         Some(Command::Report(ReportCommand::Merge(arguments))) => merge::merge(&arguments),
+        Some(Command::Report(ReportCommand::Failures(arguments))) => failures::failures(&arguments),
+        Some(Command::Regressions(command)) => regressions::regressions(&command),
         Some(Command::List(arguments)) => list::list(&arguments),
         Some(Command::Bench(arguments)) => bench::bench(&arguments),
         Some(Command::New(arguments)) => new::new(&arguments),

@@ -4,12 +4,13 @@ use super::{
     Refusal,
     args::{RunArguments, Shaking},
     backend::{Backend, BackendArguments},
-    choose, cost,
+    choose, cost, failures,
     interrupt::Interrupt,
     output::{self, Outputs, Watch},
     program,
     progress::Progress,
     refuse,
+    regressions::Regressions,
     report::{self, Origin},
     resume::{Earlier, Ran, Share},
     shrink::{self, Limits},
@@ -63,6 +64,8 @@ pub struct Sweep {
     pub budget: Option<Duration>,
     /// The backend of the runs.
     pub backend: Backend,
+    /// The regressions that are replayed first.
+    pub regressions: Regressions,
     /// The earlier part of a sweep that is continued.
     pub earlier: Option<Earlier>,
     /// The CPU time for which the first failure of each workload is shrunk; `None` for not at all.
@@ -81,6 +84,10 @@ pub fn main_job() -> Result<Conclusion, Refusal> {
         seeds: None,
         fresh: None,
         require_points: false,
+        regressions: None,
+        no_regressions: false,
+        strict_regressions: false,
+        failures: None,
         jobs: None,
         budget: None,
         shaking: Shaking::default(),
@@ -116,6 +123,11 @@ pub fn run(arguments: &RunArguments) -> Result<Conclusion, Refusal> {
         refuse!("this shard has no seeds: there are fewer seeds than shards");
     }
     sweep.outputs = Outputs::check(arguments.json.as_deref(), arguments.junit.as_deref())?;
+    if arguments.failures.is_some() && [&arguments.json, &arguments.junit].contains(&&arguments.failures) {
+        refuse!("--failures is the file of another report");
+    }
+    let list = arguments.failures.as_deref().map(failures::List::check).transpose()?;
+    sweep.regressions = Regressions::choose(&sweep, arguments)?;
     sweep.backend = Backend::open(&arguments.backend, sweep.demands.profile)?;
     let interrupt = Interrupt::listen()?;
     let report = sweep.perform(&interrupt);
@@ -129,11 +141,13 @@ pub fn run(arguments: &RunArguments) -> Result<Conclusion, Refusal> {
         ))
     });
     let printed = text::sweep(&report, program().commit);
+    let listed = list.map_or(Ok(()), |list| list.add(&report, program().commit));
     let ended_by_outputs = report.ending == Ending::Unwritable;
     let mut written = sweep.outputs.publish(&printed, program().commit, Body::Sweep(report));
     if ended_by_outputs {
         written = written.and(Err(output::unwritable()));
     }
+    let written = written.and(listed);
     settle(outcome, written, interrupted)
 }
 
@@ -203,6 +217,7 @@ impl Sweep {
             jobs: arguments.jobs.unwrap_or_else(|| arguments.backend.jobs()),
             budget: arguments.budget,
             backend: Backend::Simulated,
+            regressions: Regressions::default(),
             earlier: None,
             shrink_budget: shrink_budget(arguments),
             outputs: Outputs::default(),
@@ -229,6 +244,7 @@ impl Sweep {
             jobs: arguments.jobs.unwrap_or_else(|| arguments.backend.jobs()),
             budget: arguments.budget,
             backend: Backend::Simulated,
+            regressions: Regressions::default(),
             earlier: Some(earlier),
             shrink_budget: shrink_budget(arguments),
             outputs: Outputs::default(),
@@ -269,6 +285,8 @@ impl Sweep {
         for (workload, tally) in tallies.iter().enumerate() {
             progress.resume(workload, tally.report.runs, tally.report.failed());
         }
+        let replayed = self.regressions.replay(&self.entries, self.jobs, || interrupt.is_set());
+        tallies.iter_mut().zip(replayed).for_each(|(tally, replayed)| tally.report.add_regressions(replayed));
         let unwritable = AtomicBool::new(false);
         let mut watch = Watch::start(&self.outputs, &unwritable);
         let done = pool::run(
@@ -330,6 +348,8 @@ impl Sweep {
             require_points: self.require_points,
             shard: self.shard,
             run_twice: self.run_twice,
+            regressions: self.regressions.folder.clone(),
+            strict_regressions: self.regressions.strict,
             jobs: self.jobs as u64,
             ending,
             outcome: SweepReport::outcome_of(ending, &workloads),
@@ -512,6 +532,7 @@ mod tests {
             jobs: 1,
             budget: None,
             backend: Backend::Simulated,
+            regressions: Regressions::default(),
             earlier: None,
             shrink_budget: None,
             outputs: Outputs::default(),

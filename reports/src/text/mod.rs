@@ -7,6 +7,7 @@ pub(crate) mod bugs;
 mod conformance;
 mod contract;
 mod explore;
+pub(crate) mod regressions;
 pub(crate) mod run;
 mod story;
 pub(crate) mod sweep;
@@ -19,6 +20,7 @@ pub use self::{
     conformance::conformance,
     contract::contract,
     explore::explore,
+    regressions::regressions,
     run::{failure, replay},
     story::story,
     sweep::sweep,

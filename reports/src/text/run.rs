@@ -56,6 +56,16 @@ pub fn replay(run: &RunReport, commit: &str) -> String {
     }
 }
 
+/// What remained of a failing run when it was shrunk: the sizes, what the judge found, and the story; `None` if it was
+/// not shrunk.
+pub(crate) fn shrunk(run: &RunReport) -> Option<String> {
+    let shrunk = run.shrunk.as_ref()?;
+    let minimal = if shrunk.is_minimal { "" } else { " (the search was ended)" };
+    let message = indent(&shrunk.message, "  ");
+    let story = super::story(&shrunk.history);
+    Some(format!("shrunk from {} to {}{minimal}:\n{message}\n{story}", shrunk.before, shrunk.after))
+}
+
 /// What failed, in one line.
 pub(crate) fn headline(run: &RunReport) -> String {
     let place = format!("{}, seed {}", run.workload, run.seed);

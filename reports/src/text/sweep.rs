@@ -2,7 +2,7 @@
 //! replay lines at the end.
 
 use super::{
-    COLUMNS, count, failure, faults, fill, indent, plural,
+    COLUMNS, count, failure, faults, fill, indent, plural, regressions,
     run::wrap,
     seconds,
     table::{Align, Table},
@@ -150,7 +150,14 @@ pub(crate) fn verdict(report: &SweepReport) -> String {
             if total.stuck > 0 {
                 what.push(format!("{} got stuck", count(total.stuck)));
             }
-            format!("FAILED: of {runs}, {}.\n", what.join(" and "))
+            match what.is_empty() {
+                true => format!("FAILED: every invariant held in {runs}, but not every regression passed.\n"),
+                false => format!("FAILED: of {runs}, {}.\n", what.join(" and ")),
+            }
+        }
+        Conclusion::Harness if total.harness == 0 => {
+            "HARNESS FAULT: in a regression shaketable itself failed; rely on none of its other verdicts.\n"
+                .to_owned()
         }
         Conclusion::Harness => format!(
             "HARNESS FAULT: in {} of {runs} shaketable itself failed; rely on none of its other verdicts.\n",
@@ -172,6 +179,7 @@ pub(crate) fn verdict(report: &SweepReport) -> String {
             ),
         };
     }
+    out.push_str(&capitalized(&regressions::summary(&report.regressions())));
     for w in &report.workloads {
         for line in w.shortfall() {
             let _ = writeln!(out, "  {} {line}", w.workload);
@@ -180,8 +188,15 @@ pub(crate) fn verdict(report: &SweepReport) -> String {
     out
 }
 
+/// The text as the beginning of a sentence.
+fn capitalized(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
+}
+
 fn failures(report: &SweepReport, commit: &str) -> String {
     let mut out = String::new();
+    out.push_str(&regressions::failures(&report.regressions(), commit));
     for w in report.workloads.iter().filter(|w| w.failing_seeds.len() > 1) {
         out.push_str(&fill(&format!("{} fails with seeds {}", w.workload, seeds(w)), COLUMNS - 2, "  "));
     }

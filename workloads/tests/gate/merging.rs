@@ -25,9 +25,23 @@ fn merge(reports: &[String], arguments: &[&str]) -> Output {
     run(&[&["report", "merge"], &reports[..], arguments].concat())
 }
 
+/// A folder of regressions of which one fails again, one passes, and one cannot be replayed.
+fn regressions() -> String {
+    let folder = folder("kept-regressions").join("kept");
+    let place = folder.to_str().expect("a plain path").to_owned();
+    for plan in [&["queue", "0", "--bug", "snapshot-dequeue"][..], &["cycle", "3", "--passing"]] {
+        let output = run(&[&["regressions", "add", "--regressions", &place], plan].concat());
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+    }
+    fs::write(folder.join("cycle/torn.json"), "{").expect("written");
+    place
+}
+
 #[test]
 fn eight_shards_merged_equal_the_single_run() {
-    let sweeps: [(&str, &[&str], i32); 3] = [
+    let kept = regressions();
+    let sweeps: [(&str, &[&str], i32); 4] = [
+        ("regressions", &["run", "cycle", "queue", "--seeds", "16", "--regressions", &kept], 1),
         ("passes", &["run", "cycle", "queue", "--seeds", "3..43", "--check-determinism", "9"], 0),
         ("fails", &["run", "cycle", "--bug", "snapshot-read", "--seeds", "70", "--fresh", "a night"], 1),
         // On a calm cluster, no result is unknown.
@@ -61,6 +75,11 @@ fn eight_shards_merged_equal_the_single_run() {
             text[at.expect("a verdict")..].to_owned()
         };
         assert_eq!(verdict(&merged), verdict(&alone), "{name}");
+        if name == "regressions" {
+            assert_eq!((report.runs(), report.total().failed(), report.regressions().len()), (32, 0, 3));
+            // Without the first shard, none of them is known: it must be there.
+            assert_eq!(code(&merge(&reports[..5], &[])), 2);
+        }
         for junit in [&single_junit, &whole_junit] {
             assert_eq!(schema::check(&read(Path::new(junit))), Ok(()), "{name}");
         }

@@ -1,11 +1,11 @@
 //! The scripts of the workflow and of the Kubernetes manifest, run as they are written, and the files around them.
 
 use crate::{
-    process::{code, folder, stderr, stdout},
+    process::{code, folder, shaketable, stderr, stdout},
     read, schema, sweep,
 };
 use serde_yaml_ng::Value;
-use shaketable_reports::Ending;
+use shaketable_reports::{Ending, FailureList};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -91,9 +91,12 @@ fn the_scripts_of_the_workflow_shake_and_merge() {
     fs::copy(env!("CARGO_BIN_EXE_shaketable"), folder.join("shaketable")).expect("a copy");
     let (fixed, variables) = script("fixed", "sweep");
     assert_eq!(variables, ["SEEDS"]);
+    let mut add = shaketable(&["regressions", "add", "cycle", "3", "--passing"]);
+    assert_eq!(code(&add.current_dir(&folder).output().expect("it starts")), 0);
     let output = run_script(&fixed, &folder, &[("ARGUMENTS", "cycle queue"), ("SEEDS", "0..12")]);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
-    assert_eq!(sweep(&folder.join("report.json")).0.runs(), 24);
+    let (fixed, _) = sweep(&folder.join("report.json"));
+    assert_eq!((fixed.runs(), fixed.regressions().len()), (24, 1), "the usual folder is used");
     assert_eq!(schema::check(&read(&folder.join("junit.xml"))), Ok(()));
 
     let (shard, variables) = script("shards", "sweep");
@@ -103,6 +106,12 @@ fn the_scripts_of_the_workflow_shake_and_merge() {
         workflow["jobs"]["shards"]["strategy"]["matrix"]["shard"].as_sequence().expect("shards").clone();
     let (merging, variables) = script("merge", "merge");
     assert!(variables.is_empty());
+    let (listing, variables) = script("merge", "failures");
+    assert!(variables.is_empty());
+    // A merge that was refused leaves no report, and so nothing for the list.
+    fs::remove_file(folder.join("report.json")).expect("removed");
+    assert_eq!(code(&run_script(&listing, &folder, &[])), 0);
+    assert!(!folder.join("failures.json").exists());
     for (arguments, seeds, exit) in [("cycle --bug snapshot-read", "80", 1), ("queue --faults calm", "16", 4)]
     {
         for number in &numbers {
@@ -117,6 +126,18 @@ fn the_scripts_of_the_workflow_shake_and_merge() {
         assert_eq!(code(&output), exit, "{printed}");
         assert!(printed.contains("\n::error title="), "{printed}");
         let (merged, _) = sweep(&folder.join("report.json"));
+        let listed = run_script(&listing, &folder, &[]);
+        assert_eq!(code(&listed), 0, "{}", stderr(&listed));
+        let list = FailureList::parse(&read(&folder.join("failures.json"))).expect("a list");
+        // The second night finds nothing, and keeps what the first one found.
+        let failing = merged.failures().map(|failure| failure.seed);
+        if exit == 1 {
+            assert_eq!(
+                list.failures.iter().map(|entry| entry.seed).collect::<Vec<_>>(),
+                failing.collect::<Vec<_>>()
+            );
+        }
+        assert!(!list.failures.is_empty());
         assert_eq!(
             (merged.runs().to_string().as_str(), merged.shard, merged.ending),
             (seeds, None, Ending::Complete)

@@ -1,0 +1,38 @@
+//! `shaketable regressions check`: replays regressions without a sweep.
+
+use super::{FOLDER, arguments::RegressionsCheckArguments, replay, select};
+use crate::command::{
+    Refusal,
+    interrupt::Interrupt,
+    output::{self, Target},
+    program,
+    run::{processors, settle},
+};
+use shaketable_reports::{Body, Conclusion, RegressionsReport, WorkloadRegressions, text};
+
+/// Replays the regressions, and prints and writes the report.
+pub fn check(arguments: &RegressionsCheckArguments) -> Result<Conclusion, Refusal> {
+    let json = Target::check_named(arguments.json.as_deref())?;
+    let (folder, entries, files) = select(arguments.regressions.as_deref(), &arguments.workloads)?;
+    let interrupt = Interrupt::listen()?;
+    let jobs = arguments.jobs.unwrap_or_else(processors);
+    let replayed = replay(&entries, &files, arguments.strict_regressions, jobs, || interrupt.is_set());
+    let workloads =
+        entries.iter().zip(replayed).filter(|(_, regressions)| !regressions.is_empty()).map(
+            |(entry, regressions)| WorkloadRegressions { workload: entry.name().to_owned(), regressions },
+        );
+    let shown = folder.map_or(FOLDER.to_owned(), |folder| folder.shown());
+    let report = RegressionsReport::new(shown, workloads.collect());
+    let (done, all) = (
+        report.workloads.iter().map(|w| w.regressions.len()).sum::<usize>() as u64,
+        files.iter().map(Vec::len).sum::<usize>() as u64,
+    );
+    let interrupted = (done < all).then(|| {
+        let all = text::plural(all, "regression", "regressions");
+        interrupt.refusal(&format!("after {} of {all}", text::count(done)))
+    });
+    let outcome = report.outcome;
+    let printed = text::regressions(&report, program().commit);
+    let written = output::publish(&printed, json.as_ref(), Body::Regressions(report));
+    settle(outcome, written, interrupted)
+}

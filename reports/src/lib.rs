@@ -20,7 +20,7 @@ pub mod sweep;
 pub mod text;
 
 pub use bench::{BenchReport, Figure};
-pub use bugs::{BugReport, BugsReport, Catch, Shrunk};
+pub use bugs::{BugReport, BugsReport, Catch, Schedule, Shrunk};
 pub use conformance::{ConformanceReport, Difference, FileReport, Impossible};
 pub use contract::{ContractCase, ContractReport};
 pub use document::{Body, Document, SCHEMA};

@@ -150,6 +150,7 @@ impl Subject for FakeSubject {
             cluster: ClusterConfig::smallest(),
             pause: 0,
             schedule: self.seed.0,
+            configuration: None,
         }
     }
     fn operations(&self) -> Vec<Vec<String>> {

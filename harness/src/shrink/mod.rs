@@ -24,6 +24,8 @@ mod promise;
 mod search;
 mod sketch;
 mod take;
+#[cfg(test)]
+mod tests;
 mod typed;
 mod values;
 

@@ -14,8 +14,8 @@ pub(super) const MANY: usize = 12;
 /// Values between one that passes and one that fails that are tried in a row.
 const IN_VAIN: usize = 6;
 
-/// By how much more schedules are tried, one after the other, while more than [`ENOUGH`] operations remain.
-const EFFORTS: [usize; 2] = [1, 4];
+/// By how much more schedules are tried if more than [`ENOUGH`] operations remain, and in how many runs at most.
+const EFFORT: (usize, u64) = (4, 300);
 /// So many operations are understood.
 const ENOUGH: usize = 4;
 
@@ -66,14 +66,15 @@ pub fn shrink(subject: &mut dyn Subject, goes_on: &mut dyn FnMut(&Progress) -> b
         key,
         result,
         passed,
-        effort: 1,
+        effort_until: 0,
+        minimal: None,
         stopped: false,
         goes_on,
     };
     search.decide();
     search.perform();
-    let Search { best, result, replays, stopped, .. } = search;
-    Some(Found { sketch: best, result, replays, is_minimal: !stopped })
+    let Search { best, result, replays, minimal, key, .. } = search;
+    Some(Found { sketch: best, result, replays, is_minimal: minimal == Some(key) })
 }
 
 pub(super) struct Search<'a> {
@@ -86,8 +87,10 @@ pub(super) struct Search<'a> {
     pub(super) result: RunResult,
     /// The keys of candidates that do not fail with the claim.
     passed: BTreeSet<u64>,
-    /// By how much more schedules than usual are tried for what is taken away.
-    pub(super) effort: usize,
+    /// How many runs may have been made while more schedules than usual are tried for what is taken away.
+    effort_until: u64,
+    /// The key of the best from which nothing can be taken away.
+    minimal: Option<u64>,
     /// Whether it is to end.
     pub(super) stopped: bool,
     goes_on: &'a mut dyn FnMut(&Progress) -> bool,
@@ -113,17 +116,24 @@ impl Search<'_> {
         // Much at once first: what remains runs faster.
         self.take_ends();
         self.take_clients();
-        for effort in EFFORTS {
-            self.effort = effort;
-            self.take_groups(Sketch::operations);
-            self.take_groups(Sketch::faults);
-            self.take_all();
-            if self.stopped || self.best.size().operations <= ENOUGH {
-                break;
-            }
+        self.take_all_in_groups();
+        if self.best.size().operations > ENOUGH {
+            self.effort_until = self.replays + EFFORT.1;
+            self.take_all_in_groups();
         }
         self.simplify_schedule();
         self.take_all();
+    }
+
+    fn take_all_in_groups(&mut self) {
+        self.take_groups(Sketch::operations);
+        self.take_groups(Sketch::faults);
+        self.take_all();
+    }
+
+    /// How many schedules are tried where it is usually this many.
+    pub(super) fn schedules(&self, usual: usize) -> usize {
+        if self.replays < self.effort_until { usual * EFFORT.0 } else { usual }
     }
 
     /// Takes away and simplifies whatever can be, until nothing can.
@@ -136,7 +146,11 @@ impl Search<'_> {
             // Simple values collide more often, so that fewer operations may do.
             let is_simpler = self.simplify_values();
             self.simplify_configuration();
-            if self.stopped || (self.best == before && !is_simpler) {
+            if self.stopped {
+                return;
+            }
+            if self.best == before && !is_simpler {
+                self.minimal = Some(self.key);
                 return;
             }
         }

@@ -119,7 +119,7 @@ impl Search<'_> {
                     break;
                 };
                 let candidate = self.best.without(group);
-                if !self.fails(candidate, FEW * self.effort) {
+                if !self.fails(candidate, self.schedules(FEW)) {
                     from += size;
                 }
                 if self.stopped {
@@ -137,7 +137,7 @@ impl Search<'_> {
             // It may have gone with another one.
             if elements(&self.best).contains(&element) {
                 let candidate = self.best.without(std::slice::from_ref(&element));
-                self.fails(candidate, LAST * self.effort);
+                self.fails(candidate, self.schedules(LAST));
             }
             if self.stopped {
                 return;

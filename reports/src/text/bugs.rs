@@ -148,7 +148,7 @@ pub(crate) fn verdict(report: &BugsReport) -> String {
     let different = report.different().count() as u64;
     match (total, missed) {
         _ if different > 0 => format!(
-            "FAILED: {} of {} shrunk to another run; the verdicts above are not reliable.\n",
+            "FAILED: {} of {} shrunk to another run; no verdict above is reliable.\n",
             count(different),
             plural(total, "planted bug was", "planted bugs were")
         ),

@@ -91,7 +91,7 @@ fn little_remains_of_a_run_that_fails() {
 fn take_operation(plan: &mut Value, client: usize, index: usize) {
     plan["operations"][client].as_array_mut().expect("operations").remove(index);
     for (list, step) in [("decisions", ""), ("deaths", "/step"), ("order", "")] {
-        let Some(list) = plan["faults"][list].as_array_mut() else { continue };
+        let Some(list) = plan["faults"].get_mut(list).and_then(Value::as_array_mut) else { continue };
         let is_of = |fault: &Value, is: fn(u64, u64) -> bool| {
             let step = fault.pointer(step).expect("a step");
             step["client"] == json!(client)

@@ -94,15 +94,17 @@ impl<W: Workload> Subject for Typed<W> {
     fn configured(&self, sketch: &Sketch, value: Value) -> Option<Sketch> {
         let configuration: W = plan::configuration(&value)?;
         let clients = sketch.fewer_clients(configuration.clients())?;
+        // An operation that has the number of its client in it keeps it: no other client has it.
+        let names = clients.clone();
         let sketch = Sketch { configuration: Some(Reduced { value, clients }), ..sketch.clone() };
         let candidate = self.plan_of(&sketch);
         candidate.check().ok()?;
         let sample = |seed| {
-            let list = |(client, planned): (usize, &Vec<W::Op>)| match planned.is_empty() {
+            let list = |(client, planned): (&usize, &Vec<W::Op>)| match planned.is_empty() {
                 true => Vec::new(),
-                false => plan::generate(Seed(seed), client, candidate.configuration.operations(client)),
+                false => plan::generate(Seed(seed), *client, candidate.configuration.operations(*client)),
             };
-            let operations = candidate.operations.iter().enumerate().map(list).collect();
+            let operations = names.iter().zip(&candidate.operations).map(list).collect();
             operations_of(&Plan { operations, ..candidate.clone() })
         };
         is_promised(&operations_of(&candidate), &(0..SAMPLES).map(sample).collect::<Vec<_>>())

@@ -132,8 +132,8 @@ fn operations_of<W: Workload>(plan: &Plan<W>) -> Value {
 
 /// Whether the operations of each client are such ones as in the samples.
 fn is_promised(operations: &Value, samples: &[Value]) -> bool {
-    let lists = operations.as_array().into_iter().flatten().enumerate();
+    let mut lists = operations.as_array().into_iter().flatten().enumerate();
     let holds =
         |(client, list)| Promise::of(samples.iter().filter_map(|sample| sample.get(client))).holds(list);
-    lists.map(holds).all(|holds| holds)
+    lists.all(holds)
 }

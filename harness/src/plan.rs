@@ -229,7 +229,7 @@ impl<W: Workload> Plan<W> {
     }
 
     /// Checks that the plan can be run and agrees with its demands.
-    fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         self.cluster.check()?;
         self.faults.check()?;
         let (clients, wanted) = (self.operations.len(), self.configuration.clients());
@@ -294,12 +294,14 @@ impl<W: Workload> Plan<W> {
         Ok(())
     }
 
-    /// What a sketch leaves of the plan; `value` gives the operation of a client by its index in this plan.
+    /// What a sketch leaves of the plan; `value` gives the operation of a client by its numbers in this plan.
     pub(crate) fn cut(&self, sketch: &Sketch, value: impl Fn(usize, usize) -> W::Op) -> Plan<W> {
+        let configuration = sketch.configuration.as_ref().and_then(|reduced| configuration(&reduced.value));
         let list =
-            |(client, kept): (usize, &Vec<usize>)| kept.iter().map(|index| value(client, *index)).collect();
+            |client: usize| sketch.operations[client].iter().map(|index| value(client, *index)).collect();
         Plan {
-            operations: sketch.operations.iter().enumerate().map(list).collect(),
+            configuration: configuration.unwrap_or_else(|| self.configuration.clone()),
+            operations: sketch.clients().into_iter().map(list).collect(),
             faults: sketch.renumbered(),
             cluster: sketch.cluster.clone(),
             pause: sketch.pause,
@@ -388,16 +390,27 @@ fn leaves(value: &impl Serialize) -> Leaves {
         }
     }
     let mut into = Leaves::new();
-    walk(serde_json::to_value(value).unwrap_or_default(), "", &mut into);
+    walk(plain(value), "", &mut into);
     into
+}
+
+/// A configuration as JSON.
+pub(crate) fn plain(configuration: &impl Serialize) -> Value {
+    serde_json::to_value(configuration).unwrap_or_default()
 }
 
 fn drawn<W: Workload>(seed: u64, bug: Option<&str>) -> Leaves {
     leaves(&W::draw(&mut Seed(seed).stream("workload"), bug))
 }
 
+/// A configuration of its JSON; `None` if it is not complete, or has a field that no configuration has.
+pub(crate) fn configuration<W: Workload>(value: &Value) -> Option<W> {
+    let own = serde_json::json!({ "configuration": value, "operations": [] });
+    parts::<OwnParts<W>>(&own.to_string(), |_| false).ok().map(|own| own.configuration)
+}
+
 /// Draws one value of a strategy from the seed's ChaCha stream for this client.
-fn generate<T: fmt::Debug>(seed: Seed, client: usize, strategy: BoxedStrategy<Vec<T>>) -> Vec<T> {
+pub(crate) fn generate<T: fmt::Debug>(seed: Seed, client: usize, strategy: BoxedStrategy<Vec<T>>) -> Vec<T> {
     // Only a strategy with filters can fail. The client then has no operations in this seed.
     tree(seed, client, strategy).map(|tree| tree.current()).unwrap_or_default()
 }

@@ -42,6 +42,25 @@ pub struct Shrunk {
     pub cpu_ns: u64,
     /// Whether nothing more could be taken away; `false` if a limit ended the search.
     pub is_minimal: bool,
+    /// What decides in which order things happen in it.
+    #[serde(default)]
+    pub schedule: Schedule,
+    /// How the run of its repro file differs from the run that was found, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difference: Option<String>,
+}
+
+/// What decides in which order things happen in a run that was shrunk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Schedule {
+    /// The plan alone: every message, and every access of a disk, takes the same time whenever it is made.
+    Even,
+    /// The plan alone: it has an order of read versions and commits.
+    Ordered,
+    /// Delays that are drawn from the seed.
+    #[default]
+    Drawn,
 }
 
 /// One planted bug.
@@ -115,7 +134,7 @@ impl BugsReport {
     /// judge of the wrong kind.
     pub fn outcome(&self) -> Conclusion {
         match self.bugs.len() {
-            _ if self.ending == Ending::Lost => Conclusion::Harness,
+            _ if self.ending == Ending::Lost || self.different().next().is_some() => Conclusion::Harness,
             0 => Conclusion::Vacuous,
             n if self.caught() == n => Conclusion::Passed,
             _ if self.missed() > 0 && !self.is_sufficient() => Conclusion::Violated,
@@ -133,10 +152,26 @@ impl BugsReport {
             && self.bugs.iter().all(|bug| bug.wrong_judge.is_none())
     }
 
-    /// The median of a number of what remained of the runs that were shrunk.
-    pub fn median_shrunk(&self, number: fn(&Shrunk) -> u64) -> Option<u64> {
-        let shrunk = self.bugs.iter().filter_map(|bug| bug.caught.as_ref()?.shrunk.as_ref());
-        median(shrunk.map(number).collect())
+    /// What remained of the runs that were shrunk.
+    pub fn shrunk(&self) -> impl Iterator<Item = &Shrunk> {
+        self.bugs.iter().filter_map(|bug| bug.caught.as_ref()?.shrunk.as_ref())
+    }
+
+    /// The bugs whose run was shrunk to a repro file that gives another run, and how it differs.
+    pub fn different(&self) -> impl Iterator<Item = (&BugReport, &str)> {
+        self.bugs.iter().filter_map(|bug| {
+            let shrunk = bug.caught.as_ref()?.shrunk.as_ref()?;
+            Some((bug, shrunk.difference.as_deref()?))
+        })
+    }
+
+    /// The median, the 90th percentile and the maximum of a number of what remained of the runs that were shrunk; `None`
+    /// if none was.
+    pub fn quantiles_shrunk(&self, number: impl Fn(&Shrunk) -> u64) -> Option<[u64; 3]> {
+        let mut values: Vec<u64> = self.shrunk().map(number).collect();
+        values.sort_unstable();
+        let at = |percent: usize| values.get((values.len() * percent).div_ceil(100).checked_sub(1)?).copied();
+        Some([at(50)?, at(90)?, at(100)?])
     }
 
     /// The median number of runs until a catch, over the bugs caught.

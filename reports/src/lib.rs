@@ -24,7 +24,7 @@ pub mod text;
 
 pub use advice::{AdviceEntry, AdviceReport, Severity, WorkloadAdvice};
 pub use bench::{BenchReport, Figure};
-pub use bugs::{BugReport, BugsReport, Catch, Shrunk};
+pub use bugs::{BugReport, BugsReport, Catch, Schedule, Shrunk};
 pub use conformance::{ConformanceReport, Difference, FileReport, Impossible};
 pub use contract::{ContractCase, ContractReport};
 pub use document::{Body, Document, SCHEMA};

@@ -9,8 +9,9 @@ use shaketable_reports::{
     Ending, EventEntry, EventKind, ExploreReport, ExploredFailure, ExploredPart, ExploredWorkload,
     FailureList, Fate, Figure, FileReport, FindingReport, Impossible, OperationEntry, PointReport,
     Regression, RegressionReport, RegressionsReport, Replayed, RowEntry, RunHistory, RunReport, SCHEMA,
-    Severity, ShrunkRun, Sighting, Size, SweepReport, TransactionEntry, Verdict, WitnessEntry,
-    WorkloadAdvice, WorkloadRegressions, WorkloadReport, annotations, json, junit, markdown, run::LOST, text,
+    Schedule, Severity, Shrunk, ShrunkRun, Sighting, Size, SweepReport, TransactionEntry, Verdict,
+    WitnessEntry, WorkloadAdvice, WorkloadRegressions, WorkloadReport, annotations, json, junit, markdown,
+    run::LOST, text,
 };
 use std::collections::BTreeMap;
 
@@ -425,6 +426,38 @@ fn bugs() -> BugsReport {
 fn all_planted_bugs_caught() {
     assert_eq!(bugs().outcome(), Conclusion::Passed);
     assert_snapshot!(text::bugs(&bugs(), COMMIT));
+}
+
+/// The planted bugs with what remains of the runs that caught them.
+fn shrunk_bugs() -> BugsReport {
+    let mut report = bugs();
+    let schedules = [Schedule::Even, Schedule::Ordered, Schedule::Drawn];
+    for ((bug, schedule), n) in report.bugs.iter_mut().zip(schedules).zip(1..) {
+        bug.caught.as_mut().expect("it was caught").shrunk = Some(Shrunk {
+            operations: n * n,
+            clients: n,
+            faults: n - 1,
+            replays: 400 * n,
+            cpu_ns: 150_000_000 * n,
+            is_minimal: n < 3,
+            schedule,
+            difference: None,
+        });
+    }
+    report
+}
+
+#[test]
+fn what_remains_of_the_runs_that_caught_planted_bugs() {
+    let mut report = shrunk_bugs();
+    assert_eq!(report.outcome(), Conclusion::Passed);
+    assert_eq!(report.quantiles_shrunk(|shrunk| shrunk.operations), Some([4, 9, 9]));
+    assert_eq!(bugs().quantiles_shrunk(|shrunk| shrunk.operations), None);
+    assert_snapshot!(text::bugs(&report, COMMIT));
+    let shrunk = report.bugs[1].caught.as_mut().and_then(|caught| caught.shrunk.as_mut());
+    shrunk.expect("it was shrunk").difference = Some("check objects, and audits did".into());
+    assert_eq!(report.outcome(), Conclusion::Harness);
+    assert_snapshot!("a_shrunk_plan_that_gives_another_run", text::bugs(&report, COMMIT));
 }
 
 #[test]

@@ -114,7 +114,7 @@ impl ClusterBug {
 }
 
 impl ClusterConfig {
-    /// The smallest calm cluster: one of each role, fixed latencies. For conformance and unit tests.
+    /// The smallest calm cluster: one of each role, the same latencies in each run. For conformance and unit tests.
     pub fn smallest() -> ClusterConfig {
         ClusterConfig {
             logs: 1,
@@ -189,6 +189,19 @@ impl ClusterConfig {
             storage_durable_interval: rng.range(50..1_000) * MILLISECOND,
             ..ClusterConfig::smallest()
         }
+    }
+
+    /// The ranges from which the durations of single messages and accesses are drawn. A range of one nanosecond makes
+    /// them even.
+    pub fn durations(&mut self) -> [&mut Range<Nanos>; 5] {
+        let net = &mut self.net;
+        [
+            &mut net.latency,
+            &mut net.detection,
+            &mut self.log_sync,
+            &mut self.storage_read,
+            &mut self.storage_lag,
+        ]
     }
 
     /// Whether such a cluster is possible. A drawn configuration always is; an edited one may not be. The

@@ -6,7 +6,7 @@ use shaketable::{
     entry::Entry,
     finding::Verdict,
     plan::Demands,
-    shrink::{Claim, Shrunk},
+    shrink::{Claim, Shrunk, Size, schedules},
 };
 use shaketable_sim::{faults::Profile, seed::Seed};
 use shaketable_workloads::catalogue::{catalogue, find};
@@ -81,7 +81,121 @@ fn little_remains_of_a_run_that_fails() {
             "{workload} {bug}: {after}"
         );
         assert!(shrunk.is_minimal && shrunk.before.operations > 10, "{workload} {bug}: {}", shrunk.before);
+        let plan: Value = serde_json::from_str(&shrunk.repro).expect("a repro file");
+        // Mounted workloads have two clients at least.
+        assert_eq!(length(&plan["operations"]), 2, "{workload} {bug}: clients without an operation remain");
     }
+}
+
+/// Takes an operation away from the operations of a plan and from its faults, and renumbers those after it.
+fn take_operation(plan: &mut Value, client: usize, index: usize) {
+    plan["operations"][client].as_array_mut().expect("operations").remove(index);
+    for (list, step) in [("decisions", ""), ("deaths", "/step"), ("order", "")] {
+        let Some(list) = plan["faults"].get_mut(list).and_then(Value::as_array_mut) else { continue };
+        let is_of = |fault: &Value, is: fn(u64, u64) -> bool| {
+            let step = fault.pointer(step).expect("a step");
+            step["client"] == json!(client)
+                && step["operation"].as_u64().is_some_and(|operation| is(operation, index as u64))
+        };
+        list.retain(|fault| !is_of(fault, |operation, gone| operation == gone));
+        for fault in list.iter_mut() {
+            if is_of(fault, |operation, gone| operation > gone) {
+                let operation = &mut fault.pointer_mut(step).expect("a step")["operation"];
+                *operation = json!(operation.as_u64().expect("a number") - 1);
+            }
+        }
+    }
+}
+
+fn length(list: &Value) -> usize {
+    list.as_array().map_or(0, Vec::len)
+}
+
+/// The plan without one of its operations or faults, for each of them.
+fn without_one(plan: &Value) -> Vec<Value> {
+    let mut less = Vec::new();
+    for client in 0..length(&plan["operations"]) {
+        for index in 0..length(&plan["operations"][client]) {
+            let mut without = plan.clone();
+            take_operation(&mut without, client, index);
+            less.push(without);
+        }
+    }
+    for list in ["strikes", "decisions", "deaths", "order"] {
+        for index in 0..length(&plan["faults"][list]) {
+            let mut without = plan.clone();
+            without["faults"][list].as_array_mut().expect("faults").remove(index);
+            less.push(without);
+        }
+    }
+    less
+}
+
+fn size(plan: &Value) -> Size {
+    let operations = plan["operations"].as_array().expect("clients").iter().map(length).sum();
+    let faults = ["strikes", "decisions", "deaths"].map(|list| length(&plan["faults"][list])).iter().sum();
+    Size { operations, clients: 0, faults }
+}
+
+/// Sets what plants the bug back.
+fn healthy(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                if name == "planted" || name == "bug" { *field = Value::Null } else { healthy(field) }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(healthy),
+        _ => {}
+    }
+}
+
+fn check_that_all_is_needed(workload: &str, bug: &str) -> bool {
+    let (entry, shrunk) = shrunk(workload, bug, 2_000);
+    let name = format!("{workload} {bug}");
+    assert!(shrunk.is_minimal, "{name}: {}", shrunk.after);
+    let claim = Claim::of(&shrunk.result.findings).expect("it fails");
+    let plan: Value = serde_json::from_str(&shrunk.repro).expect("a repro file");
+    let own = plan["schedule"].as_u64().or(plan["seed"].as_u64()).expect("a seed");
+    for mut less in without_one(&plan) {
+        let size = size(&less);
+        for schedule in schedules(own, size).filter(|_| size.operations > 0) {
+            less["schedule"] = json!(schedule);
+            let run = entry.replay(&less.to_string(), false).expect("a repro file");
+            assert!(!claim.is_in(&run.findings), "{name}: less fails, too: {less}");
+        }
+    }
+    // What is left is the bug's failure, and not that of operations which no configuration gives.
+    let mut without_bug = plan.clone();
+    healthy(&mut without_bug);
+    let run = entry.replay(&without_bug.to_string(), false).expect("a repro file");
+    assert_eq!(run.verdict(), Verdict::Passed, "{name} fails without the bug: {:?}", run.findings);
+    let demands = Demands { bug: Some(bug.to_owned()), ..Demands::default() };
+    let drawn: Value =
+        serde_json::from_str(&entry.plan(Seed(plan["seed"].as_u64().expect("a seed")), &demands))
+            .expect("a plan");
+    drawn["configuration"] != plan["configuration"]
+}
+
+#[test]
+fn all_that_remains_is_needed() {
+    let bugs = [
+        ("queue", "dequeue-as-printed"),
+        ("queue", "snapshot-dequeue"),
+        ("queue", "overwritten-flag"),
+        ("queue", "id-inside"),
+        ("queue", "first-batch"),
+        ("queue", "same-rank"),
+        ("queue", "count-is-index"),
+        ("queue", "item-alone"),
+        ("cycle", "two-transactions"),
+        ("cycle", "kept-reads"),
+    ];
+    let simpler: usize = std::thread::scope(|scope| {
+        let checks = bugs.map(|(workload, bug)| scope.spawn(move || check_that_all_is_needed(workload, bug)));
+        checks.into_iter().map(|check| usize::from(check.join().expect("all is needed"))).sum()
+    });
+    assert!(simpler >= bugs.len() / 2, "{simpler} configurations became simpler");
 }
 
 #[test]

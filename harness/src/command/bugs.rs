@@ -4,6 +4,7 @@ use super::{
     Refusal,
     args::BugsArguments,
     backend::Backend,
+    caught,
     choose::{self, CLUSTER},
     cost,
     interrupt::Interrupt,
@@ -13,16 +14,14 @@ use super::{
     refuse,
     report::{self, Origin},
     run::settle,
-    shrink::{BUDGET, Limits, REPLAYS},
 };
 use crate::entry::Entry;
 use crate::{
     finding::Verdict,
     plan::Demands,
     pool::{self, Update},
-    runner::RunResult,
 };
-use shaketable_reports::{Body, BugReport, BugsReport, Catch, Conclusion, Ending, Shrunk, text};
+use shaketable_reports::{Body, BugReport, BugsReport, Conclusion, Ending, text};
 use shaketable_sim::{config::ClusterBug, seed::Seed};
 
 use std::{
@@ -88,7 +87,7 @@ pub fn bugs(arguments: &BugsArguments) -> Result<Conclusion, Refusal> {
             if arguments.shrink
                 && let Some(catch) = &mut bug.caught
             {
-                catch.shrunk = shrunk(&entries, planted, catch, &interrupt);
+                catch.shrunk = caught::shrunk(&entries, &planted.demands, catch, &interrupt);
             }
             bug
         },
@@ -222,7 +221,7 @@ fn try_seeds(
         bug.runs += 1;
         let origin = Origin::of(entry.name(), seed, &planted.demands, backend);
         if planted.is_caught_by(result.verdict()) {
-            bug.caught = Some(catch(&origin, &result));
+            bug.caught = Some(caught::catch(&origin, &result));
             bug.wrong_judge = None;
             break;
         }
@@ -243,41 +242,6 @@ fn try_seeds(
     }
     bug.cpu_ns = cost::thread_cpu() - before;
     bug
-}
-
-fn catch(origin: &Origin<'_>, result: &RunResult) -> Catch {
-    let verdict = report::verdict(result);
-    Catch {
-        workload: origin.workload.to_owned(),
-        seed: origin.seed,
-        judge: verdict.judge().unwrap_or_default().to_owned(),
-        message: verdict.message().unwrap_or_default().to_owned(),
-        event_hash: report::hash(result),
-        replay: origin.replay_line(),
-        shrunk: None,
-    }
-}
-
-/// Shrinks the run that caught a bug.
-fn shrunk(
-    entries: &[Box<dyn Entry>],
-    planted: &Planted,
-    catch: &Catch,
-    interrupt: &Interrupt,
-) -> Option<Shrunk> {
-    let entry = entries.iter().find(|entry| entry.name() == catch.workload)?;
-    let plan = entry.plan(Seed(catch.seed), &planted.demands);
-    let before = cost::thread_cpu();
-    let limits = Limits::new(REPLAYS, BUDGET, interrupt);
-    let shrunk = entry.shrink(&plan, &mut |so_far| limits.allow(so_far.replays)).ok()??;
-    Some(Shrunk {
-        operations: shrunk.after.operations as u64,
-        clients: shrunk.after.clients as u64,
-        faults: shrunk.after.faults as u64,
-        replays: shrunk.replays,
-        cpu_ns: cost::thread_cpu() - before,
-        is_minimal: shrunk.is_minimal,
-    })
 }
 
 #[cfg(test)]

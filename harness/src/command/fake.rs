@@ -146,6 +146,7 @@ impl Entry for Fake {
             before: size(9),
             after: size(1),
             replays: 1,
+            schedule: crate::shrink::Schedule::Even,
             is_minimal,
         };
         Ok(Some(shrunk).filter(|shrunk| shrunk.result.verdict() != Verdict::Passed))
@@ -203,6 +204,7 @@ impl Subject for FakeSubject {
             cluster: ClusterConfig::smallest(),
             pause: 0,
             schedule: self.seed.0,
+            configuration: None,
         }
     }
     fn operations(&self) -> Vec<Vec<String>> {

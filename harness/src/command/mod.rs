@@ -13,6 +13,7 @@ mod args;
 pub mod backend;
 pub mod bench;
 mod bugs;
+mod caught;
 pub mod choose;
 mod cost;
 mod explore;

@@ -58,6 +58,7 @@ mod tests {
             cluster: ClusterConfig::smallest(),
             pause: 0,
             schedule: 0,
+            configuration: None,
         }
     }
 }

@@ -53,6 +53,7 @@ impl<W: Workload> Subject for Few<W> {
             cluster: self.0.cluster.clone(),
             pause: self.0.pause,
             schedule: self.0.run_seed().0,
+            configuration: None,
         }
     }
 

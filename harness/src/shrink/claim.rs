@@ -31,6 +31,11 @@ impl Claim {
         Claim { kind: finding.kind, name }
     }
 
+    /// Whether the code of the layer or of the workload panicked.
+    pub(super) fn is_panic(&self) -> bool {
+        self.kind == Kind::Panic
+    }
+
     /// Whether one of the findings of a run is this claim, and decides its verdict.
     pub fn is_in(&self, findings: &[Finding]) -> bool {
         Claim::of(findings).as_ref() == Some(self)

@@ -1,17 +1,34 @@
 //! The search for the smallest plan that fails.
 
-use super::{Claim, Sketch, Subject, sketch::Element};
+use super::{Claim, Size, Sketch, Subject};
 use crate::runner::RunResult;
-use shaketable_sim::{config::ClusterConfig, seed::Seed};
+use shaketable_sim::seed::Seed;
+use std::collections::BTreeSet;
 
 /// Schedules that are tried for a candidate from which much was taken.
-const FEW: usize = 3;
-/// Schedules that are tried before faults are known to be needed.
-const MANY: usize = 12;
-/// Schedules that are tried for each candidate from which one element was taken, near the end.
-const LAST: usize = 6;
-/// Times that single elements are taken away, each time all of them.
-const ROUNDS: usize = 4;
+pub(super) const FEW: usize = 3;
+/// Schedules that are tried for each candidate from which one element was taken.
+pub(super) const LAST: usize = 6;
+/// Schedules that are tried where much is gained.
+pub(super) const MANY: usize = 12;
+/// Values between one that passes and one that fails that are tried in a row.
+const IN_VAIN: usize = 6;
+
+/// By how much more schedules are tried if more than [`ENOUGH`] operations remain, and in how many runs at most.
+const EFFORT: (usize, u64) = (4, 300);
+/// So many operations are understood.
+const ENOUGH: u64 = 4;
+
+/// The schedules with which a candidate of this size is tried from which one element was taken: its own, and others.
+pub fn schedules(own: u64, size: Size) -> impl Iterator<Item = u64> {
+    tried(own, size, LAST)
+}
+
+/// The first `count` schedules for a candidate. They follow from its size, so that it is not tried with others later.
+fn tried(own: u64, size: Size, count: usize) -> impl Iterator<Item = u64> {
+    let others = Seed((size.operations * 1_000 + size.faults) as u64).stream("schedules");
+    std::iter::once(own).chain((1..count).scan(others, |others, _| Some(others.u64())))
+}
 
 /// How far a search is.
 #[derive(Clone, Debug)]
@@ -19,7 +36,7 @@ pub struct Progress {
     /// Runs so far.
     pub replays: u64,
     /// The smallest plan so far.
-    pub size: super::Size,
+    pub size: Size,
 }
 
 /// The result of a search.
@@ -40,21 +57,42 @@ pub fn shrink(subject: &mut dyn Subject, goes_on: &mut dyn FnMut(&Progress) -> b
     let whole = subject.whole();
     let result = subject.run(&whole);
     let claim = Claim::of(&result.findings)?;
-    let mut search = Search { subject, claim, replays: 1, best: whole, result, stopped: false, goes_on };
+    let (key, passed) = (subject.key(&whole), BTreeSet::new());
+    let mut search = Search {
+        subject,
+        claim,
+        replays: 1,
+        best: whole,
+        key,
+        result,
+        passed,
+        effort_until: 0,
+        minimal: None,
+        stopped: false,
+        goes_on,
+    };
     search.decide();
     search.perform();
-    let Search { best, result, replays, stopped, .. } = search;
-    Some(Found { sketch: best, result, replays, is_minimal: !stopped })
+    let Search { best, result, replays, minimal, key, .. } = search;
+    Some(Found { sketch: best, result, replays, is_minimal: minimal == Some(key) })
 }
 
-struct Search<'a> {
-    subject: &'a mut dyn Subject,
-    claim: Claim,
+pub(super) struct Search<'a> {
+    pub(super) subject: &'a mut dyn Subject,
+    pub(super) claim: Claim,
     replays: u64,
-    best: Sketch,
-    result: RunResult,
+    pub(super) best: Sketch,
+    /// The key of the best.
+    key: u64,
+    pub(super) result: RunResult,
+    /// The keys of candidates that do not fail with the claim.
+    passed: BTreeSet<u64>,
+    /// How many runs may have been made while more schedules than usual are tried for what is taken away.
+    effort_until: u64,
+    /// The key of the best from which nothing can be taken away.
+    minimal: Option<u64>,
     /// Whether it is to end.
-    stopped: bool,
+    pub(super) stopped: bool,
     goes_on: &'a mut dyn FnMut(&Progress) -> bool,
 }
 
@@ -69,47 +107,91 @@ impl Search<'_> {
 
     fn perform(&mut self) {
         let faults = self.best.faults();
-        let calm = self.best.without(&faults);
         if !faults.is_empty() {
-            self.fails(calm, MANY);
+            self.fails(self.best.without(&faults), MANY);
         }
         self.simplify_cluster();
-        // Groups of operations first: what remains runs faster.
+        self.keep_witness();
+        self.keep_one();
+        // Much at once first: what remains runs faster.
+        self.take_ends();
+        self.take_clients();
+        self.take_all_in_groups();
+        if self.best.size().operations > ENOUGH {
+            self.effort_until = self.replays + EFFORT.1;
+            self.take_all_in_groups();
+        }
+        self.simplify_schedule();
+        self.take_all();
+    }
+
+    fn take_all_in_groups(&mut self) {
         self.take_groups(Sketch::operations);
         self.take_groups(Sketch::faults);
-        for _ in 0..ROUNDS {
-            let before = self.best.size();
+        self.take_all();
+    }
+
+    /// How many schedules are tried where it is usually this many.
+    pub(super) fn schedules(&self, usual: usize) -> usize {
+        if self.replays < self.effort_until { usual * EFFORT.0 } else { usual }
+    }
+
+    /// Takes away and simplifies whatever can be, until nothing can.
+    fn take_all(&mut self) {
+        loop {
+            let before = self.best.clone();
             self.take_singles(Sketch::faults);
             self.take_singles(Sketch::operations);
             self.simplify_cluster();
             // Simple values collide more often, so that fewer operations may do.
-            let simpler = self.simplify_values();
-            if (self.best.size() == before && !simpler) || self.stopped {
+            let is_simpler = self.simplify_values();
+            self.simplify_configuration();
+            if self.stopped {
+                return;
+            }
+            if self.best == before && !is_simpler {
+                self.minimal = Some(self.key);
                 return;
             }
         }
     }
 
+    /// Notes that a candidate is none.
+    pub(super) fn refuse(&mut self, candidate: &Sketch) {
+        self.passed.insert(self.subject.key(candidate));
+    }
+
+    /// Whether a candidate is known to be none.
+    pub(super) fn is_refused(&self, candidate: &Sketch) -> bool {
+        self.passed.contains(&self.subject.key(candidate))
+    }
+
     /// Runs a candidate with up to `schedules` schedules, the present one first. If one fails with the claim, the candidate
-    /// is the best from now on.
-    fn fails(&mut self, candidate: Sketch, schedules: usize) -> bool {
+    /// is the best from now on. What was run before is not run again.
+    pub(super) fn fails(&mut self, candidate: Sketch, schedules: usize) -> bool {
         if candidate.operations.iter().all(Vec::is_empty) {
             return false;
         }
-        for attempt in 0..schedules {
+        for schedule in tried(candidate.schedule, candidate.size(), schedules) {
             if self.stopped {
                 return false;
             }
-            let schedule = match attempt {
-                0 => candidate.schedule,
-                _ => Seed(self.replays).stream("schedules").u64(),
-            };
             let candidate = Sketch { schedule, ..candidate.clone() };
+            let key = self.subject.key(&candidate);
+            if key == self.key {
+                self.best = candidate;
+                return true;
+            }
+            if self.passed.contains(&key) {
+                continue;
+            }
             let result = self.subject.run(&candidate);
             self.replays += 1;
             let fails = self.claim.is_in(&result.findings);
             if fails {
-                (self.best, self.result) = (candidate, result);
+                (self.best, self.key, self.result) = (candidate, key, result);
+            } else {
+                self.passed.insert(key);
             }
             self.stopped = !(self.goes_on)(&Progress { replays: self.replays, size: self.best.size() });
             if fails {
@@ -119,83 +201,31 @@ impl Search<'_> {
         false
     }
 
-    fn simplify_cluster(&mut self) {
-        let cluster = &self.best.cluster;
-        let smallest = ClusterConfig {
-            cluster_bug: cluster.cluster_bug,
-            window: cluster.window,
-            versions_per_second: cluster.versions_per_second,
-            ..ClusterConfig::smallest()
-        };
-        if self.best.cluster != smallest {
-            let candidate = Sketch { cluster: smallest, ..self.best.clone() };
-            self.fails(candidate, FEW);
-        }
-        if self.best.pause > 0 {
-            let candidate = Sketch { pause: 0, ..self.best.clone() };
-            self.fails(candidate, FEW);
-        }
-    }
-
-    /// Takes groups of elements away, from halves down to pairs.
-    fn take_groups(&mut self, elements: fn(&Sketch) -> Vec<Element>) {
-        let mut size = elements(&self.best).len().div_ceil(2);
-        while size > 1 {
-            let mut from = 0;
-            loop {
-                let left = elements(&self.best);
-                let Some(group) = left.get(from..(from + size).min(left.len())).filter(|g| !g.is_empty())
-                else {
-                    break;
-                };
-                let candidate = self.best.without(group);
-                if !self.fails(candidate, FEW) {
-                    from += size;
-                }
-                if self.stopped {
-                    return;
-                }
-            }
-            size = size.div_ceil(2);
-            if size == 1 {
-                break;
-            }
-        }
-    }
-
-    /// Takes each element away alone.
-    fn take_singles(&mut self, elements: fn(&Sketch) -> Vec<Element>) {
-        for element in elements(&self.best) {
-            // It may have gone with another one.
-            if elements(&self.best).contains(&element) {
-                let candidate = self.best.without(std::slice::from_ref(&element));
-                self.fails(candidate, LAST);
-            }
-            if self.stopped {
-                return;
-            }
-        }
-    }
-
     /// Makes the values of the remaining operations simpler, one after the other. Returns whether any became simpler.
     fn simplify_values(&mut self) -> bool {
-        let mut simpler = false;
+        let before = self.key;
         for client in 0..self.best.operations.len() {
             let remaining = self.best.operations[client].clone();
             if remaining.is_empty() {
                 continue;
             }
-            let mut changed = self.subject.simplify(client, &remaining);
+            let (mut changed, mut in_vain) = (self.subject.simplify(client, &remaining), 0);
             while changed {
-                let candidate = self.best.clone();
-                changed = if !self.stopped && self.fails(candidate, FEW) {
-                    simpler = true;
-                    self.subject.simplify(client, &remaining)
-                } else {
-                    self.subject.complicate(client)
+                // Complicated to its end, a value is the one that has failed last.
+                let is_tried = in_vain < IN_VAIN && !self.stopped;
+                let fails = is_tried && self.fails(self.best.clone(), FEW);
+                in_vain = if fails { 0 } else { in_vain + 1 };
+                changed = match fails {
+                    true => self.subject.simplify(client, &remaining),
+                    false => self.subject.complicate(client),
                 };
+                if !changed && !fails && !self.stopped {
+                    // The value after it.
+                    in_vain = 0;
+                    changed = self.subject.simplify(client, &remaining);
+                }
             }
         }
-        simpler
+        self.key != before
     }
 }

@@ -1,12 +1,22 @@
 //! A plan whose operations have types as the subject of the shrinker.
 
-use super::{Shrunk, Sketch, Subject, search::Found, values::Values};
+use super::{Shrunk, Sketch, Subject, promise::Promise, search::Found, sketch::Reduced, values::Values};
 use crate::{
-    plan::{Plan, tree},
+    plan::{self, Plan, tree},
     runner::{self, RunResult},
     workload::Workload,
 };
-use shaketable_sim::seed::Seed;
+use serde_json::Value;
+use shaketable_sim::{
+    faults::{Profile, Step},
+    seed::Seed,
+    trace::hash_bytes,
+};
+
+/// Other configurations that are drawn to see what else a workload may be configured with.
+const CONFIGURATIONS: u64 = 30;
+/// Lists that are drawn of a strategy to see what it promises.
+const SAMPLES: u64 = 8;
 
 /// A plan, and the value trees of its operations.
 pub(crate) struct Typed<W: Workload> {
@@ -41,6 +51,7 @@ impl<W: Workload> Typed<W> {
             result: found.result,
             replays: found.replays,
             is_minimal: found.is_minimal,
+            schedule: found.sketch.what_decides(),
         }
     }
 }
@@ -53,7 +64,51 @@ impl<W: Workload> Subject for Typed<W> {
             cluster: self.plan.cluster.clone(),
             pause: self.plan.pause,
             schedule: self.plan.schedule.unwrap_or(self.plan.seed),
+            configuration: None,
         }
+    }
+
+    fn profile(&self) -> Profile {
+        self.plan.demands.profile
+    }
+
+    fn key(&self, sketch: &Sketch) -> u64 {
+        let mut key = hash_bytes(0, format!("{sketch:?}").as_bytes());
+        for (values, kept) in self.values.iter().zip(&sketch.operations) {
+            let hashes = values.iter().flat_map(|values| kept.iter().map(|index| values.hash_of(*index)));
+            key = hashes.fold(key, |key, hash| hash_bytes(key, &hash.to_be_bytes()));
+        }
+        key
+    }
+
+    fn requests(&self, sketch: &Sketch) -> Vec<Step> {
+        runner::run(&self.plan_of(sketch), true).requests.made
+    }
+
+    fn configurations(&self) -> (Value, Vec<Value>) {
+        let bug = self.plan.demands.bug.as_deref();
+        let drawn = |seed| plan::plain(&W::draw(&mut Seed(seed).stream("workload"), bug));
+        (plan::plain(&self.plan.configuration), (0..CONFIGURATIONS).map(drawn).collect())
+    }
+
+    fn configured(&self, sketch: &Sketch, value: Value) -> Option<Sketch> {
+        let configuration: W = plan::configuration(&value)?;
+        let clients = sketch.fewer_clients(configuration.clients())?;
+        // An operation that has the number of its client in it keeps it: no other client has it.
+        let names = clients.clone();
+        let sketch = Sketch { configuration: Some(Reduced { value, clients }), ..sketch.clone() };
+        let candidate = self.plan_of(&sketch);
+        candidate.check().ok()?;
+        let sample = |seed| {
+            let list = |(client, planned): (&usize, &Vec<W::Op>)| match planned.is_empty() {
+                true => Vec::new(),
+                false => plan::generate(Seed(seed), *client, candidate.configuration.operations(*client)),
+            };
+            let operations = names.iter().zip(&candidate.operations).map(list).collect();
+            operations_of(&Plan { operations, ..candidate.clone() })
+        };
+        is_promised(&operations_of(&candidate), &(0..SAMPLES).map(sample).collect::<Vec<_>>())
+            .then_some(sketch)
     }
 
     fn run(&self, sketch: &Sketch) -> RunResult {
@@ -67,4 +122,18 @@ impl<W: Workload> Subject for Typed<W> {
     fn complicate(&mut self, client: usize) -> bool {
         self.values[client].as_mut().is_some_and(Values::complicate)
     }
+}
+
+/// The operations of a plan as JSON, read from its repro file: a serializer of its own would be compiled for each workload.
+fn operations_of<W: Workload>(plan: &Plan<W>) -> Value {
+    let mut plan: Value = serde_json::from_str(&plan.to_json()).unwrap_or_default();
+    plan["operations"].take()
+}
+
+/// Whether the operations of each client are such ones as in the samples.
+fn is_promised(operations: &Value, samples: &[Value]) -> bool {
+    let mut lists = operations.as_array().into_iter().flatten().enumerate();
+    let holds =
+        |(client, list)| Promise::of(samples.iter().filter_map(|sample| sample.get(client))).holds(list);
+    lists.all(holds)
 }

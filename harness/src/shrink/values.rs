@@ -1,7 +1,8 @@
 //! Simpler values of a client's operations, by the value tree of their strategy.
 
 use proptest::strategy::ValueTree;
-use std::fmt::Debug;
+use shaketable_sim::trace::hash_bytes;
+use std::fmt::{self, Debug};
 
 /// The value tree of a client's list of operations, some of which remain.
 ///
@@ -15,6 +16,23 @@ pub(super) struct Values<Op> {
     next: usize,
     /// The current list.
     current: Vec<Op>,
+    /// The hash of each of its elements.
+    hashes: Vec<u64>,
+}
+
+/// The hash of a value.
+fn hash(value: &impl Debug) -> u64 {
+    struct Hash(u64);
+    impl fmt::Write for Hash {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.0 = hash_bytes(self.0, text.as_bytes());
+            Ok(())
+        }
+    }
+    let mut hash = Hash(0);
+    // Writing to it cannot fail.
+    let _ = fmt::write(&mut hash, format_args!("{value:?}"));
+    hash.0
 }
 
 fn same<Op: Debug>(a: &[Op], b: &[Op]) -> bool {
@@ -25,8 +43,9 @@ impl<Op: Debug + Clone> Values<Op> {
     /// The values of a tree. `None` if its list is another one.
     pub(super) fn new(tree: Box<dyn ValueTree<Value = Vec<Op>>>, whole: &[Op]) -> Option<Values<Op>> {
         let current = tree.current();
-        let values =
-            || Values { present: (0..current.len()).collect(), next: 0, current: current.clone(), tree };
+        let hashes = current.iter().map(hash).collect();
+        let present = (0..current.len()).collect();
+        let values = || Values { present, next: 0, current: current.clone(), hashes, tree };
         same(&current, whole).then(values)
     }
 
@@ -34,6 +53,12 @@ impl<Op: Debug + Clone> Values<Op> {
     pub(super) fn of(&self, index: usize) -> Option<&Op> {
         let at = self.present.iter().position(|present| *present == index)?;
         self.current.get(at)
+    }
+
+    /// The hash of the value of an operation, by its index in the whole list.
+    pub(super) fn hash_of(&self, index: usize) -> u64 {
+        let at = self.present.iter().position(|present| *present == index);
+        at.and_then(|at| self.hashes.get(at)).copied().unwrap_or_default()
     }
 
     /// Makes a value of the remaining operations simpler. Returns whether there was one.
@@ -45,9 +70,10 @@ impl<Op: Debug + Clone> Values<Op> {
                     return false;
                 }
             } else if new.len() == self.current.len() {
-                let changes = |at: usize| format!("{:?}", new[at]) != format!("{:?}", self.current[at]);
+                let hashes: Vec<u64> = new.iter().map(hash).collect();
+                let changes = |at: usize| hashes[at] != self.hashes[at];
                 let matters = (0..new.len()).any(|at| changes(at) && remaining.contains(&self.present[at]));
-                self.current = new;
+                (self.current, self.hashes) = (new, hashes);
                 if matters {
                     return true;
                 }
@@ -74,6 +100,7 @@ impl<Op: Debug + Clone> Values<Op> {
             return self.tree.complicate() && same(&self.tree.current(), &self.current);
         }
         self.present.remove(at);
+        self.hashes.remove(at);
         self.current = new;
         true
     }
@@ -83,6 +110,7 @@ impl<Op: Debug + Clone> Values<Op> {
         let changed = self.tree.complicate();
         let new = self.tree.current();
         if new.len() == self.current.len() {
+            self.hashes = new.iter().map(hash).collect();
             self.current = new;
         }
         changed

@@ -5,7 +5,7 @@ use super::{
     table::{Align, Table},
 };
 use crate::{
-    bugs::{BugReport, BugsReport, Catch},
+    bugs::{BugReport, BugsReport, Catch, Schedule, Shrunk},
     run::Conclusion,
     sweep::Ending,
 };
@@ -19,7 +19,7 @@ pub fn bugs(report: &BugsReport, commit: &str) -> String {
         report.faults,
         plural(report.max_runs(), "seed", "seeds")
     );
-    let is_shrunk = report.median_shrunk(|shrunk| shrunk.operations).is_some();
+    let is_shrunk = report.shrunk().next().is_some();
     let mut columns = vec![
         ("planted in", Left),
         ("bug", Left),
@@ -70,6 +70,13 @@ pub fn bugs(report: &BugsReport, commit: &str) -> String {
             let _ = writeln!(out, "{} of {}: {wrong_judge}\n", bug.bug, bug.place);
         }
     }
+    for (bug, difference) in report.different() {
+        let _ = writeln!(out, "{} of {}: what remains is another run: {difference}\n", bug.bug, bug.place);
+    }
+    if is_shrunk {
+        out.push_str(&remains(report));
+        out.push('\n');
+    }
     match report.ending {
         Ending::Complete => {}
         Ending::Lost => out.push_str("The cluster was lost; this is what is known so far.\n"),
@@ -86,23 +93,51 @@ pub fn bugs(report: &BugsReport, commit: &str) -> String {
             seconds(cpu)
         );
     }
-    let medians = [
-        report.median_shrunk(|shrunk| shrunk.operations),
-        report.median_shrunk(|shrunk| shrunk.clients),
-        report.median_shrunk(|shrunk| shrunk.faults),
-    ];
-    if let [Some(operations), Some(clients), Some(faults)] = medians {
-        let _ = write!(
-            out,
-            "\nMedian of what is needed: {}, {}, {}.",
-            plural(operations, "operation", "operations"),
-            plural(clients, "client", "clients"),
-            plural(faults, "fault", "faults"),
-        );
-    }
     out.truncate(out.trim_end().len());
     out.push('\n');
     out + &verdict(report)
+}
+
+/// The sizes of what remains of the runs that were shrunk, and what its searches took.
+fn remains(report: &BugsReport) -> String {
+    use Align::{Left, Right};
+    let mut table =
+        Table::new(&[("what remains", Left), ("median", Right), ("90 %", Right), ("most", Right)]);
+    let mut row = |name: &str, number: fn(&Shrunk) -> u64, shown: fn(u64) -> String| {
+        let quantiles = report.quantiles_shrunk(number).unwrap_or_default();
+        table.row(std::iter::once(name.to_owned()).chain(quantiles.map(shown)).collect());
+    };
+    row("operations", |shrunk| shrunk.operations, count);
+    row("clients", |shrunk| shrunk.clients, count);
+    row("faults", |shrunk| shrunk.faults, count);
+    row("runs of the search", |shrunk| shrunk.replays, count);
+    row("CPU seconds of the search", |shrunk| shrunk.cpu_ns, seconds);
+    let all = report.shrunk().count() as u64;
+    let of = |schedule| count(report.shrunk().filter(|shrunk| shrunk.schedule == schedule).count() as u64);
+    let ended = report.shrunk().filter(|shrunk| !shrunk.is_minimal).count() as u64;
+    let mut text = table.render();
+    let _ = writeln!(
+        text,
+        "\nDelays: {} with even ones, {} in an order of read versions and commits, {} drawn.",
+        of(Schedule::Even),
+        of(Schedule::Ordered),
+        of(Schedule::Drawn)
+    );
+    if ended > 0 {
+        let _ = writeln!(
+            text,
+            "A limit ended {} before nothing more could be taken away.",
+            plural(ended, "search", "searches")
+        );
+    }
+    let same = all - report.different().count() as u64;
+    let _ = writeln!(
+        text,
+        "{} of {} give the same run again.",
+        count(same),
+        plural(all, "repro file", "repro files")
+    );
+    text
 }
 
 /// The verdict in one line.
@@ -110,7 +145,13 @@ pub(crate) fn verdict(report: &BugsReport) -> String {
     let total = report.bugs.len() as u64;
     let missed = report.missed() as u64;
     let left = report.left() as u64;
+    let different = report.different().count() as u64;
     match (total, missed) {
+        _ if different > 0 => format!(
+            "FAILED: {} of {} shrunk to another run; no verdict above is reliable.\n",
+            count(different),
+            plural(total, "planted bug was", "planted bugs were")
+        ),
         (0, _) => "VACUOUS: no bug was planted.\n".to_owned(),
         _ if left > 0 => {
             let missed = if missed > 0 { format!(", {} missed", count(missed)) } else { String::new() };

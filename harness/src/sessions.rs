@@ -16,6 +16,11 @@ pub fn slots() -> Slots {
     Slots::new(Subspace::from("sessions"))
 }
 
+/// Whether a key is one of [`slots`], the record of a client's session.
+pub(crate) fn is_record(key: &[u8]) -> bool {
+    key.starts_with(&foundationdb_tuple::pack(&("sessions",)))
+}
+
 /// The result of a setup in a retry loop. Panics if the layer refuses it: the panic is a finding of the run and
 /// has the refusal's message, which an error of the database cannot have.
 pub(crate) fn set_up<E: RetryError + Display>(filled: Result<(), RunError<E>>) -> tx::Result<()> {

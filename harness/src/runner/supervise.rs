@@ -2,7 +2,7 @@
 
 use super::RunResult;
 use crate::{
-    finding::{Finding, Kind},
+    finding::{Finding, Kind, Witness},
     panics,
 };
 use shaketable_layers::points;
@@ -22,6 +22,9 @@ pub(crate) fn supervised<E>(perform: impl FnOnce() -> Result<RunResult, E>) -> R
         }
     };
     result.points = recorder.points;
-    result.findings.extend(recorder.broken.into_iter().map(|claim| Finding::new(Kind::Always, claim)));
+    result.findings.extend(recorder.broken.into_iter().map(|claim| {
+        let witness = claim.operation.map(|(client, index)| Witness::operation(client, index));
+        Finding::new(Kind::Always, claim.message).with(witness.unwrap_or_default())
+    }));
     Ok(result)
 }

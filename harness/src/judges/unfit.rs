@@ -1,0 +1,76 @@
+//! What a workload expected and what it found instead, beside the sentence in which it says so.
+
+use shaketable_sim::proto::Version;
+use std::cell::RefCell;
+
+/// Why an answer or the final database does not fit the model of a workload, with both sides of the comparison.
+///
+/// A workload returns what does not fit as a sentence. [`told`](Unfit::told) makes that sentence, and keeps the two sides for
+/// the finding of the judge that receives it:
+///
+/// ```
+/// use shaketable::judges::Unfit;
+///
+/// fn compare(found: u32, expected: u32) -> Result<(), String> {
+///     if found == expected {
+///         return Ok(());
+///     }
+///     let message = format!("read {found} where the model has {expected}");
+///     Err(Unfit::new(message, expected.to_string(), found.to_string()).told())
+/// }
+///
+/// assert_eq!(compare(1, 2), Err("read 1 where the model has 2".to_owned()));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfit {
+    message: String,
+    /// What the model expects.
+    pub(crate) expected: String,
+    /// What was found instead.
+    pub(crate) found: String,
+    /// The version whose commit made an answer possible that came too late.
+    pub(crate) since: Option<Version>,
+}
+
+thread_local! {
+    /// The last one that was told.
+    static TOLD: RefCell<Option<Unfit>> = const { RefCell::new(None) };
+}
+
+impl Unfit {
+    /// What does not fit, in a sentence, and the two sides of the comparison.
+    pub fn new(message: String, expected: String, found: String) -> Unfit {
+        Unfit { message, expected, found, since: None }
+    }
+
+    /// The same, about an answer that the commit of a version had made possible.
+    pub(crate) fn since(self, version: Version) -> Unfit {
+        Unfit { since: Some(version), ..self }
+    }
+
+    /// The sentence. The judge that receives it finds the two sides.
+    pub fn told(self) -> String {
+        let message = self.message.clone();
+        TOLD.set(Some(self));
+        message
+    }
+
+    /// The two sides that belong to this sentence, if it was the last one told on this thread.
+    pub(crate) fn of(message: &str) -> Option<Unfit> {
+        TOLD.take().filter(|unfit| unfit.message == message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_two_sides_belong_to_one_sentence() {
+        let unfit = || Unfit::new("1 is not 2".to_owned(), "2".to_owned(), "1".to_owned());
+        assert_eq!(Unfit::of(&unfit().told()), Some(unfit()));
+        assert_eq!(Unfit::of("1 is not 2"), None, "it was taken");
+        unfit().told();
+        assert_eq!(Unfit::of("another sentence"), None);
+    }
+}

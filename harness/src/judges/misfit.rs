@@ -2,10 +2,14 @@
 //! what it read.
 
 use super::{
-    KnownCommit, Truth, Unfit,
-    writes::{LAST, Place, Writes, spans},
+    KnownCommit, Truth,
+    unfit::{Cause, Unfit},
+    writes::{LAST, Place, Writes, spans, written},
 };
-use crate::finding::{Objection, Witness};
+use crate::{
+    finding::{Objection, Witness},
+    sessions,
+};
 use bytes::Bytes;
 use shaketable_sim::{
     history::{Attempt, AttemptId, History},
@@ -35,42 +39,52 @@ impl Misfit {
         let mut witness = Witness::operation(self.key.0, self.key.1);
         let attempts = self.attempts(history);
         witness.attempts.extend(attempts.iter().map(|(id, _)| *id));
-        match self.unfit.as_ref().and_then(|unfit| unfit.since) {
-            Some(version) => add_cause(&mut witness, &writes, &attempts, version),
-            None => self.add_reads(&mut witness, &writes, &attempts),
+        match self.unfit.as_ref().map_or(Cause::Reads, |unfit| unfit.cause) {
+            Cause::Reads => self.add_reads(&mut witness, &writes, &attempts),
+            Cause::Commit(version) => add_commit(&mut witness, &writes, &attempts, version),
+            Cause::Time => {}
         }
-        if let Some(unfit) = self.unfit {
-            (witness.expected, witness.found) = (Some(unfit.expected), Some(unfit.found));
+        if let Some((expected, found)) = self.unfit.and_then(|unfit| unfit.sides) {
+            (witness.expected, witness.found) = (Some(expected), Some(found));
         }
         Objection { message: self.message, witness }
     }
 
-    /// The attempts that have this place.
+    /// The attempts that have this place. If they read nothing that matters, also the last one of the operation that did.
     fn attempts<'a>(&self, history: &'a History) -> Vec<(AttemptId, &'a Attempt)> {
-        let is_it = |id: AttemptId, attempt: &Attempt| match self.effect {
+        let is_placed = |id: AttemptId, attempt: &Attempt| match self.effect {
             Some((_, effect)) => effect == id,
             None => self.read_version.is_some() && attempt.read_version == self.read_version,
         };
-        of_operation(history, self.key).filter(|(id, attempt)| is_it(*id, attempt)).collect()
+        let mut attempts: Vec<_> =
+            of_operation(history, self.key).filter(|(id, attempt)| is_placed(*id, attempt)).collect();
+        let reads = |attempt: &Attempt| spans(attempt).iter().any(|span| !sessions::is_record(&span.begin));
+        if !attempts.iter().any(|(_, attempt)| reads(attempt)) {
+            attempts.extend(of_operation(history, self.key).filter(|(_, attempt)| reads(attempt)).last());
+        }
+        attempts
     }
 
-    /// Adds what changed between the read version and the commit, and the last writers of what the attempts read. If no
+    /// Adds what changed between the read versions and the commit, and the last writers of what the attempts read. If no
     /// operation had written it, the keys that they wrote themselves.
     fn add_reads(&self, witness: &mut Witness, writes: &Writes<'_>, attempts: &[(AttemptId, &Attempt)]) {
-        let read: Vec<_> = attempts.iter().flat_map(|(_, attempt)| spans(attempt)).collect();
-        let at = self.read_version.map_or((Version::MIN, 0), |version| (version, LAST));
+        let read = attempts.iter().filter_map(|(_, attempt)| Some((spans(attempt), attempt.read_version?)));
+        let read: Vec<_> = read.map(|(spans, version)| (spans, (version, LAST))).collect();
         if let Some((place, _)) = self.effect {
-            witness.add(writes.between(&read, at, place));
+            read.iter().for_each(|(spans, at)| witness.add(writes.between(spans, *at, place)));
         }
-        witness.add(writes.seen(&read, at));
+        read.iter().for_each(|(spans, at)| witness.add(writes.seen(spans, *at)));
         if witness.keys.is_empty() {
             witness.keys.extend(attempts.iter().flat_map(|(id, _)| writes.by(*id)));
+        }
+        if witness.keys.is_empty() {
+            witness.keys.extend(attempts.iter().flat_map(|(_, attempt)| written(attempt)));
         }
     }
 }
 
 /// Adds the transactions that committed at a version, and the keys that they changed and the attempts had read.
-fn add_cause(
+fn add_commit(
     witness: &mut Witness,
     writes: &Writes<'_>,
     attempts: &[(AttemptId, &Attempt)],
@@ -81,6 +95,24 @@ fn add_cause(
     let changed = causes.iter().flat_map(|by| writes.by(*by));
     witness.keys.extend(changed.filter(|key| read.iter().any(|range| range.contains(key))));
     witness.attempts.extend(causes);
+}
+
+/// The witness of an operation: its transactions, and what they wrote. If none of them committed, its last attempt.
+pub(crate) fn of(history: &History, truth: &Truth, key: Key) -> Witness {
+    let its: Vec<_> = of_operation(history, key).collect();
+    let committed = its.iter().filter(|(id, _)| truth.place(*id).is_some());
+    let committed: Vec<AttemptId> = committed.map(|(id, _)| *id).collect();
+    let writes = Writes::of(history, truth);
+    let mut witness = Witness {
+        keys: committed.iter().flat_map(|id| writes.by(*id)).collect(),
+        attempts: committed,
+        ..Witness::operation(key.0, key.1)
+    };
+    if let (true, Some((id, last))) = (witness.attempts.is_empty(), its.last()) {
+        witness.attempts.push(*id);
+        witness.keys = written(last);
+    }
+    witness
 }
 
 /// The attempts of an operation.

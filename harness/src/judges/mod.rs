@@ -26,6 +26,7 @@ mod witness;
 mod writes;
 
 pub use keyspace::Keyspace;
+pub(crate) use misfit::of as of_operation;
 pub use shaketable_sim::storage::Replica;
 pub use snapshot::Snapshot;
 pub use timeline::{KnownCommit, Timeline};

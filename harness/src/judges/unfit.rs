@@ -3,10 +3,11 @@
 use shaketable_sim::proto::Version;
 use std::cell::RefCell;
 
-/// Why an answer or the final database does not fit the model of a workload, with both sides of the comparison.
+/// Why an answer or the final database does not fit the model of a workload, with both sides of the comparison or the
+/// operation that does not fit.
 ///
-/// A workload returns what does not fit as a sentence. [`told`](Unfit::told) makes that sentence, and keeps the two sides for
-/// the finding of the judge that receives it:
+/// A workload returns what does not fit as a sentence. [`told`](Unfit::told) makes that sentence, and keeps the rest for the finding
+/// of the judge that receives it:
 ///
 /// ```
 /// use shaketable::judges::Unfit;
@@ -24,12 +25,23 @@ use std::cell::RefCell;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfit {
     message: String,
-    /// What the model expects.
-    pub(crate) expected: String,
-    /// What was found instead.
-    pub(crate) found: String,
-    /// The version whose commit made an answer possible that came too late.
-    pub(crate) since: Option<Version>,
+    /// What the model expects, and what was found instead.
+    pub(crate) sides: Option<(String, String)>,
+    /// The operation, if the sentence names it: its client, and its index.
+    pub(crate) operation: Option<(usize, usize)>,
+    /// What contradicts the answer.
+    pub(crate) cause: Cause,
+}
+
+/// What contradicts an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// What the operation read, or should have read.
+    Reads,
+    /// What committed at a version: it had made the answer possible.
+    Commit(Version),
+    /// Nothing but its time.
+    Time,
 }
 
 thread_local! {
@@ -40,22 +52,26 @@ thread_local! {
 impl Unfit {
     /// What does not fit, in a sentence, and the two sides of the comparison.
     pub fn new(message: String, expected: String, found: String) -> Unfit {
-        Unfit { message, expected, found, since: None }
+        Unfit { message, sides: Some((expected, found)), operation: None, cause: Cause::Reads }
     }
 
-    /// The same, about an answer that the commit of a version had made possible.
-    pub(crate) fn since(self, version: Version) -> Unfit {
-        Unfit { since: Some(version), ..self }
+    /// An operation that does not fit: its client, its index in the client's list, and a sentence that names it.
+    pub fn of_operation(client: usize, index: usize, message: String) -> Unfit {
+        Unfit { message, sides: None, operation: Some((client, index)), cause: Cause::Reads }
     }
 
-    /// The sentence. The judge that receives it finds the two sides.
+    pub(crate) fn because_of(self, cause: Cause) -> Unfit {
+        Unfit { cause, ..self }
+    }
+
+    /// The sentence. The judge that receives it finds the rest.
     pub fn told(self) -> String {
         let message = self.message.clone();
         TOLD.set(Some(self));
         message
     }
 
-    /// The two sides that belong to this sentence, if it was the last one told on this thread.
+    /// What belongs to this sentence, if it was the last one told on this thread.
     pub(crate) fn of(message: &str) -> Option<Unfit> {
         TOLD.take().filter(|unfit| unfit.message == message)
     }
@@ -66,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_two_sides_belong_to_one_sentence() {
+    fn what_is_known_belongs_to_one_sentence() {
         let unfit = || Unfit::new("1 is not 2".to_owned(), "2".to_owned(), "1".to_owned());
         assert_eq!(Unfit::of(&unfit().told()), Some(unfit()));
         assert_eq!(Unfit::of("1 is not 2"), None, "it was taken");

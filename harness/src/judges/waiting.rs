@@ -5,7 +5,10 @@
 //! describes each [`Wait`] when it steps its model, and passes it to
 //! [`Step::waited`](crate::workload::Step::waited).
 
-use super::{Timeline, Unfit};
+use super::{
+    Timeline,
+    unfit::{Cause, Unfit},
+};
 use shaketable_sim::{
     history::History,
     proto::Version,
@@ -74,7 +77,7 @@ impl Timing {
                 let patience = format!("{:.3} s", seconds(wait.patience));
                 let message =
                     format!("answered after {waited} that nothing came, but was to wait for {patience}");
-                return Err(Unfit::new(message, patience, waited).told());
+                return Err(Unfit::new(message, patience, waited).because_of(Cause::Time).told());
             }
             let known = self.known_at(end);
             return match read_version {
@@ -86,7 +89,7 @@ impl Timing {
                     );
                     let expected = format!("a read version of at least {known}");
                     let found = format!("read version {read_version}");
-                    Err(Unfit::new(message, expected, found).since(known).told())
+                    Err(Unfit::new(message, expected, found).because_of(Cause::Commit(known)).told())
                 }
                 _ => Ok(()),
             };
@@ -101,7 +104,7 @@ impl Timing {
             );
             let expected = format!("an answer by {:.3} s", seconds(deadline));
             let answered = format!("an answer at {:.3} s", seconds(returned));
-            return Err(Unfit::new(message, expected, answered).since(found).told());
+            return Err(Unfit::new(message, expected, answered).because_of(Cause::Commit(found)).told());
         }
         Ok(())
     }

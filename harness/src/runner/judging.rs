@@ -86,10 +86,13 @@ fn complete(
 
 /// The finding of a final database that differs from the model.
 pub(super) fn differs(why: String, history: &History) -> Finding {
-    let truth = Truth::of(history);
-    let mut witness = judges::observed(history, &truth, CHECKER, None);
-    if let Some(unfit) = Unfit::of(&why) {
-        (witness.expected, witness.found) = (Some(unfit.expected), Some(unfit.found));
+    let (truth, unfit) = (Truth::of(history), Unfit::of(&why));
+    let mut witness = match unfit.as_ref().and_then(|unfit| unfit.operation) {
+        Some(operation) => judges::of_operation(history, &truth, operation),
+        None => judges::observed(history, &truth, CHECKER, None),
+    };
+    if let Some((expected, found)) = unfit.and_then(|unfit| unfit.sides) {
+        (witness.expected, witness.found) = (Some(expected), Some(found));
     }
     Finding::new(Kind::Check, why).with(witness)
 }
@@ -175,6 +178,17 @@ mod tests {
         let unfit = Unfit::new("1 is not 2".to_owned(), "2".to_owned(), "1".to_owned());
         let found = differs(unfit.told(), &story().history).witness;
         assert_eq!((found.expected, found.found), (Some("2".to_owned()), Some("1".to_owned())));
+        // The check names an operation: the first one, whose second attempt does not commit, or one that has no effect.
+        let mut story = story();
+        let (_, second) = story.attempt(10, Vec::new());
+        (second.client, second.operation) = (ClientId(0), Some(0));
+        let (_, lost) = story.attempt(10, write("z").into_iter().map(Call::Write).collect());
+        (lost.client, lost.operation) = (ClientId(3), Some(7));
+        for (key, attempts, keys) in [((0, 0), &[0], &["a"]), ((3, 7), &[9], &["z"])] {
+            let unfit = Unfit::of_operation(key.0, key.1, "it does not fit".to_owned());
+            let found = differs(unfit.told(), &story.history).witness;
+            assert_eq!(found, Witness { operations: vec![key], ..witness(attempts, keys) });
+        }
     }
 
     #[test]

@@ -69,6 +69,27 @@ fn a_wrong_effect_names_what_changed_between_its_read_version_and_its_commit() {
 }
 
 #[test]
+fn an_effect_that_read_nothing_names_what_its_operation_had_read_before() {
+    let mut run = Run::default();
+    run.set(0, "a", 10, [100, 150, 200]);
+    run.set(0, "b", 20, [210, 220, 900]);
+    run.operation(1, Op::Get, (100, 400)).answers(1, Some("a")).attempt(1, 10, None, 300);
+    run.attempt(1, 25, Some((30, 390)), 400);
+    run.reads(2, "register");
+    let found = of((1, 0), &[0, 1, 2, 3], &["register"]);
+    assert_eq!(run.witness(), differs(found, "Some(\"b\")", "Some(\"a\")"));
+}
+
+#[test]
+fn an_operation_without_an_effect_names_what_it_would_have_written() {
+    let mut run = Run::default();
+    run.operation(0, Op::Set("a".to_owned()), (100, 200)).attempt(0, 5, None, 200);
+    let attempt = run.story.history.attempts[0].as_mut().expect("an attempt");
+    attempt.calls.push(Call::Write(set("register", "a")));
+    assert_eq!(run.witness(), of((0, 0), &[0], &["register"]));
+}
+
+#[test]
 fn an_early_answer_names_its_effect() {
     let mut run = Run::default();
     run.set(0, "a", 10, [100, 201, 200]);
@@ -122,6 +143,11 @@ fn a_late_answer_names_the_transaction_that_made_it_possible() {
     run.reads(2, "register");
     let found = of((1, 0), &[1, 2], &["register"]);
     assert_eq!(run.witness(), differs(found, "an answer by 1.000 s", "an answer at 4.000 s"));
+    // Nothing may be answered before the time limit, whatever was read.
+    let mut run = Run { workload: Register { waits: true, ..Register::default() }, ..Run::default() };
+    run.get(1, None, Some(20), (240, 4 * SECOND));
+    run.reads(0, "register");
+    assert_eq!(run.witness(), differs(of((1, 0), &[0], &[]), "5.000 s", "4.000 s"));
 }
 
 #[test]

@@ -156,11 +156,10 @@ impl Model {
         for ((client, index), (feed, reader, pages)) in &self.read {
             let seen = readers.entry((*client, *reader, feed)).or_default();
             for page in pages {
-                self.judge_page(feed, page, seen.last().map(|entry| entry.version))
-                    .map_err(|why| {
-                        let message = format!("operation {index} of client {client} ({feed:?}): {why}");
-                        Unfit::of_operation(*client, *index, message).told()
-                    })?;
+                self.judge_page(feed, page, seen.last().map(|entry| entry.version)).map_err(|why| {
+                    let message = format!("operation {index} of client {client} ({feed:?}): {why}");
+                    Unfit::of_operation(*client, *index, message).told()
+                })?;
                 seen.extend(&page.entries);
             }
         }

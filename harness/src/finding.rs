@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use shaketable_sim::history::AttemptId;
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])* $kind:ident = $name:literal by $accused:ident,)*) => {
@@ -108,15 +108,63 @@ pub struct Witness {
     pub found: Option<String>,
 }
 
+impl Witness {
+    /// The largest number of operations, of attempts and of keys that the witness of a finding names.
+    pub const MOST: usize = 20;
+
+    /// A witness of one operation.
+    pub fn operation(client: usize, index: usize) -> Witness {
+        Witness { operations: vec![(client, index)], ..Witness::default() }
+    }
+
+    /// The witness as a finding has it. Judges name what matters most first: the rest is left out, and so are duplicates,
+    /// and what remains is ascending.
+    fn settled(self) -> Witness {
+        let text = |text: Option<String>| text.map(truncated);
+        Witness {
+            operations: first_ones(self.operations),
+            attempts: first_ones(self.attempts),
+            keys: first_ones(self.keys),
+            expected: text(self.expected),
+            found: text(self.found),
+        }
+    }
+}
+
+/// The first different ones, ascending.
+fn first_ones<T: Ord>(named: Vec<T>) -> Vec<T> {
+    let mut ones = BTreeSet::new();
+    for one in named {
+        if ones.len() < Witness::MOST {
+            ones.insert(one);
+        }
+    }
+    ones.into_iter().collect()
+}
+
+/// What a judge objects to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Objection {
+    /// Describes what contradicts the judge's claim.
+    pub message: String,
+    /// The operations, attempts and keys that contradict it, those that matter most first.
+    pub witness: Witness,
+}
+
 impl Finding {
     /// Creates a finding without a witness, and truncates its message if necessary.
     pub fn new(kind: Kind, message: impl Into<String>) -> Finding {
         Finding { kind, message: truncated(message.into()), witness: Witness::default() }
     }
 
-    /// The finding with what contradicts the claim.
+    /// The finding of a judge.
+    pub fn of(kind: Kind, objection: Objection) -> Finding {
+        Finding::new(kind, objection.message).with(objection.witness)
+    }
+
+    /// The finding with what contradicts the claim: the first [`MOST`](Witness::MOST) of each, in ascending order.
     pub fn with(self, witness: Witness) -> Finding {
-        Finding { witness, ..self }
+        Finding { witness: witness.settled(), ..self }
     }
 
     /// The verdict on a run of which this is the only finding.
@@ -208,5 +256,16 @@ mod tests {
         let message = Finding::new(Kind::Model, long).message;
         assert_eq!(message, format!("{}… (3 characters more)", "ä".repeat(2_000)));
         assert_eq!(Finding::new(Kind::Model, "ä".repeat(2_000)).message.chars().count(), 2_000);
+    }
+
+    #[test]
+    fn a_witness_keeps_what_is_named_first_in_order() {
+        let named = (0..30u32).rev().flat_map(|id| [AttemptId(id), AttemptId(id)]).collect();
+        let long = "x".repeat(2_001);
+        let witness = Witness { attempts: named, found: Some(long), ..Witness::operation(1, 2) };
+        let witness = Finding::new(Kind::Model, "it").with(witness).witness;
+        assert_eq!(witness.attempts, (10..30).map(AttemptId).collect::<Vec<_>>());
+        assert_eq!(witness.operations, [(1, 2)]);
+        assert!(witness.found.is_some_and(|found| found.ends_with("x… (1 characters more)")));
     }
 }

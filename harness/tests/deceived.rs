@@ -396,6 +396,27 @@ fn an_operation_that_commits_forever_is_stuck() {
     is_caught(Behavior::CommitsForever, 2, "has waited for its operation");
 }
 
+/// The message of the finding names the operation as well, and the witness has it as data.
+#[test]
+fn findings_have_what_contradicts_the_claim_as_data() {
+    let found = |bug, kind| {
+        let (_, result) = Shake::<Register>::new().seeds(0..5).bug(bug).run().failed.expect("it is caught");
+        let finding = result.findings.into_iter().find(|finding| finding.kind == kind);
+        finding.expect("a finding of this kind")
+    };
+    for (bug, kind) in [("ReadsForever", Kind::Panic), ("ModelPanics", Kind::WorkloadModel)] {
+        let finding = found(bug, kind);
+        let [(client, index)] = finding.witness.operations[..] else { panic!("{finding:?}") };
+        let named = format!("operation {index} of client {client} (");
+        assert!(finding.message.contains(&named), "{finding:?}");
+    }
+    let finding = found("CommitsForever", Kind::Live);
+    assert!(finding.message.matches("has waited for").count() == finding.witness.operations.len());
+    let finding = found("TemporarilyBroken", Kind::Audit);
+    assert_eq!(finding.witness.keys, [MARK], "{finding:?}");
+    assert_eq!(finding.witness.attempts.len(), 1, "{finding:?}");
+}
+
 /// A panic in the model is not a finding about the layer. The message contains the operation.
 #[test]
 fn a_panic_in_the_model_accuses_the_workload() {

@@ -35,7 +35,16 @@ pub struct Recorder {
     /// `sometimes!` and `reachable!` by name.
     pub points: BTreeMap<&'static str, Seen>,
     /// Broken `always!` claims, in order, the first few only.
-    pub broken: Vec<String>,
+    pub broken: Vec<Broken>,
+}
+
+/// A broken `always!` claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// Its message.
+    pub message: String,
+    /// The client's operation that made it, if one did: the client's number, and the index of the operation.
+    pub operation: Option<(usize, usize)>,
 }
 
 /// The number of broken claims that are kept; further ones add no information.
@@ -72,26 +81,28 @@ pub fn broken(message: impl FnOnce() -> String) {
         if let Some(recorder) = r
             && recorder.broken.len() < MOST_BROKEN
         {
-            recorder.broken.push(message());
+            recorder.broken.push(Broken { message: message(), operation: OPERATION.get() });
         }
     });
 }
 
 thread_local! {
-    /// Whether the code that currently runs on this thread is part of a client's operation.
-    static IN_OPERATION: Cell<bool> = const { Cell::new(false) };
+    /// The client's operation of which the code that currently runs on this thread is part: the client's number, and the
+    /// index of the operation.
+    static OPERATION: Cell<Option<(usize, usize)>> = const { Cell::new(None) };
 }
 
 /// The public functions that an operation of this process has called.
 static CALLED: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
-/// Polls `operation` as a client's operation: the public functions that it calls are recorded.
-pub async fn in_operation<F: Future>(operation: F) -> F::Output {
+/// Polls `operation` as a client's operation: the public functions that it calls are recorded, and the claims that it
+/// breaks are broken `during` it, which is the client's number and the index of the operation.
+pub async fn in_operation<F: Future>(during: (usize, usize), operation: F) -> F::Output {
     let mut operation = pin!(operation);
     std::future::poll_fn(|cx| {
-        let before = IN_OPERATION.replace(true);
+        let before = OPERATION.replace(Some(during));
         let polled = operation.as_mut().poll(cx);
-        IN_OPERATION.set(before);
+        OPERATION.set(before);
         polled
     })
     .await
@@ -117,7 +128,7 @@ impl Called {
 
     /// Records the call if it is made by an operation. `function` is an item declared inside the function.
     pub fn note<F>(&self, _: &F) {
-        if self.0.load(Ordering::Relaxed) || !IN_OPERATION.get() {
+        if self.0.load(Ordering::Relaxed) || OPERATION.get().is_none() {
             return;
         }
         self.0.store(true, Ordering::Relaxed);
@@ -180,7 +191,8 @@ mod tests {
         let recorded = take();
         assert_eq!(recorded.points["line"], Seen { passed: 1, held: 1 });
         assert_eq!(recorded.points["never"], Seen { passed: 1, held: 0 });
-        assert_eq!(recorded.broken, ["1 is not more than 2"]);
+        let message = "1 is not more than 2".to_owned();
+        assert_eq!(recorded.broken, [Broken { message, operation: None }]);
         assert!(!recorded.points.contains_key("before"));
         assert_eq!(take(), Recorder::default());
     }
@@ -204,7 +216,7 @@ mod tests {
         let noted = || called().into_iter().filter(|path| path.contains("points::tests")).collect::<Vec<_>>();
         Layer.look(1).now_or_never().unwrap();
         assert!(noted().is_empty(), "{:?}", noted());
-        in_operation(async {
+        in_operation((0, 0), async {
             Layer.look("x").await;
             Layer.change(2).await;
         })
@@ -212,7 +224,7 @@ mod tests {
         .unwrap();
         let paths = ["change", "look"].map(|name| format!("shaketable_layers::points::tests::Layer::{name}"));
         assert_eq!(noted(), paths);
-        assert!(!IN_OPERATION.get());
+        assert_eq!(OPERATION.get(), None);
     }
 
     #[test]
@@ -220,6 +232,19 @@ mod tests {
         install();
         (0..2 * MOST_BROKEN).for_each(|n| broken(|| n.to_string()));
         let first: Vec<String> = (0..MOST_BROKEN).map(|n| n.to_string()).collect();
-        assert_eq!(take().broken, first);
+        let broken: Vec<String> = take().broken.into_iter().map(|claim| claim.message).collect();
+        assert_eq!(broken, first);
+    }
+
+    #[test]
+    fn a_broken_claim_names_the_operation_that_made_it() {
+        use futures::FutureExt;
+        let claim = |message: &'static str| async move { always!(1 > 2, "{message}") };
+        install();
+        claim("alone").now_or_never().unwrap();
+        in_operation((3, 7), claim("in an operation")).now_or_never().unwrap();
+        claim("afterwards").now_or_never().unwrap();
+        let operations: Vec<_> = take().broken.into_iter().map(|claim| claim.operation).collect();
+        assert_eq!(operations, [None, Some((3, 7)), None]);
     }
 }

@@ -1,9 +1,16 @@
 //! Tests of the judges: each one must accept a sound history and reject a broken one.
 
 mod model;
+mod witness;
 
-use super::{Evidence, Replica, Truth, convergent, durable, live, real_time, serializable};
-use crate::{Outcome, workload::Operation};
+use super::{
+    ClusterJudge, Evidence, Judgement, Replica, Truth, convergent, durable, live, real_time, serializable,
+};
+use crate::{
+    Outcome,
+    finding::{Finding, Kind, Witness},
+    workload::Operation,
+};
 use bytes::Bytes;
 use shaketable_layers::tx::{Error, Isolation, KeySelector, KeyValue, MutationType};
 use shaketable_sim::{
@@ -70,13 +77,30 @@ impl Story {
         self.history.log_durable(1, NodeId(1), &Arc::new(entry), now);
     }
 
-    fn judge(
-        &self,
-        judge: fn(&Evidence<'_>) -> Result<(), String>,
-        replicas: &[Replica],
-    ) -> Result<(), String> {
+    fn judgement(&self, judge: ClusterJudge, replicas: &[Replica]) -> Judgement {
         let truth = Truth::of(&self.history);
         judge(&Evidence { history: &self.history, truth: &truth, replicas })
+    }
+
+    fn judge(&self, judge: ClusterJudge, replicas: &[Replica]) -> Result<(), String> {
+        self.judgement(judge, replicas).map_err(|objection| objection.message)
+    }
+
+    /// The witness of the finding.
+    fn witness(&self, judge: ClusterJudge, replicas: &[Replica]) -> Witness {
+        let objection = self.judgement(judge, replicas).expect_err("the story is broken");
+        Finding::of(Kind::Serializable, *objection).witness
+    }
+}
+
+/// A witness of these attempts and keys, and what was expected and found.
+fn witness(attempts: &[u32], keys: &[&'static str], texts: Option<(&str, &str)>) -> Witness {
+    Witness {
+        operations: Vec::new(),
+        attempts: attempts.iter().copied().map(AttemptId).collect(),
+        keys: keys.iter().copied().map(Bytes::from).collect(),
+        expected: texts.map(|(expected, _)| expected.to_owned()),
+        found: texts.map(|(_, found)| found.to_owned()),
     }
 }
 
@@ -501,11 +525,14 @@ fn convergent_detects_two_replicas_that_differ() {
 fn live_reports_which_client_waits_for_what() {
     let pending: Vec<Operation<()>> = vec![Operation { called: 1_000_000_000, returned: 0, outcome: None }];
     let why = live::judge(&[pending], &[3], 3_000_000_000).unwrap_err();
-    assert_eq!(why, "client 0 has waited for its operation 0 for 2.000 s");
+    assert_eq!(why.message, "client 0 has waited for its operation 0 for 2.000 s");
     let ended = |outcome| Operation { called: 0, returned: 0, outcome: Some(outcome) };
     assert_eq!(live::judge(&[vec![ended(Outcome::Answered(()))]], &[1], 0), Ok(()));
     assert!(
-        live::judge(&[Vec::<Operation<()>>::new()], &[1], 0).unwrap_err().contains("to open its session")
+        live::judge(&[Vec::<Operation<()>>::new()], &[1], 0)
+            .unwrap_err()
+            .message
+            .contains("to open its session")
     );
     assert_eq!(live::judge(&[Vec::<Operation<()>>::new()], &[0], 0), Ok(()));
 }

@@ -3,21 +3,39 @@
 //! They are read on the cluster during the run and at its end, and afterwards in states rebuilt from the log, so
 //! that the first version that breaks an invariant can be reported.
 
-use super::{Keyspace, Snapshot, Truth};
-use crate::workload::Workload;
+use super::{Keyspace, Snapshot, Truth, witness::breaks};
+use crate::{finding::Objection, workload::Workload};
 use futures::FutureExt;
-use shaketable_sim::proto::Version;
+use shaketable_sim::{
+    history::History,
+    proto::{KeyRange, LogEntry, LoggedTransaction, Version},
+};
+use std::sync::Arc;
 
 /// The maximum number of intervals between audited versions. Once an audit fails, every version of the last
 /// interval is audited.
 const MOST_VERSIONS: usize = 40;
 
+/// A broken invariant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// The version from which on it is broken.
+    pub since: Version,
+    /// What is broken, and by which transaction.
+    pub objection: Objection,
+}
+
 /// Audits the states from version `from` on. Returns the number of audits, and the broken invariant as the error.
-pub fn judge<W: Workload>(workload: &W, truth: &Truth, from: Version) -> (u64, Result<(), String>) {
+pub fn judge<W: Workload>(
+    workload: &W,
+    history: &History,
+    truth: &Truth,
+    from: Version,
+) -> (u64, Result<(), Box<Broken>>) {
     let writes: Vec<_> = truth.entries.iter().filter(|e| !e.transactions.is_empty()).collect();
     let first = writes.partition_point(|e| e.version <= from);
     let database = Snapshot::new(Keyspace::default());
-    let advance = |database: &Snapshot, entries: &[&std::sync::Arc<shaketable_sim::proto::LogEntry>]| {
+    let advance = |database: &Snapshot, entries: &[&Arc<LogEntry>]| {
         database.change(|state| {
             let mutations = entries.iter().flat_map(|e| &e.transactions).flat_map(|tx| &tx.mutations);
             mutations.for_each(|mutation| state.apply(mutation, None));
@@ -31,7 +49,14 @@ pub fn judge<W: Workload>(workload: &W, truth: &Truth, from: Version) -> (u64, R
         audited += 1;
         if let Err(broken) = audit(workload, &database) {
             let earliest = first_broken(workload, &writes[..done], done.saturating_sub(stride).max(first));
-            return (audited, Err(earliest.unwrap_or(broken)));
+            let broken = match earliest {
+                Some(first) => first.objection(history, truth),
+                // The setup broke it.
+                None => {
+                    Broken { since: from, objection: Objection { message: broken, ..Objection::default() } }
+                }
+            };
+            return (audited, Err(Box::new(broken)));
         }
         if done == writes.len() {
             return (audited, Ok(()));
@@ -42,12 +67,32 @@ pub fn judge<W: Workload>(workload: &W, truth: &Truth, from: Version) -> (u64, R
     }
 }
 
-/// Describes the first of the versions after the first `sound` ones that breaks an invariant.
-fn first_broken<W: Workload>(
+/// The first transaction that breaks an invariant.
+struct First<'a> {
+    version: Version,
+    tx: &'a LoggedTransaction,
+    /// What the audit says.
+    broken: String,
+    /// What it read.
+    reads: Vec<KeyRange>,
+}
+
+impl First<'_> {
+    fn objection(self, history: &History, truth: &Truth) -> Broken {
+        let by = self.tx.attempt.map_or_else(String::new, |a| format!(", written by attempt {}", a.0));
+        let message = format!("from version {}{by}: {}", self.version, self.broken);
+        let place = (self.version, u32::from(self.tx.batch_index));
+        let witness = breaks(history, truth, place, self.tx.attempt, &self.reads);
+        Broken { since: self.version, objection: Objection { message, witness } }
+    }
+}
+
+/// The first of the transactions after the first `sound` versions that breaks an invariant.
+fn first_broken<'a, W: Workload>(
     workload: &W,
-    writes: &[&std::sync::Arc<shaketable_sim::proto::LogEntry>],
+    writes: &[&'a Arc<LogEntry>],
     sound: usize,
-) -> Option<String> {
+) -> Option<First<'a>> {
     let mut state = Keyspace::default();
     for entry in &writes[..sound] {
         entry.transactions.iter().flat_map(|tx| &tx.mutations).for_each(|m| state.apply(m, None));
@@ -56,9 +101,9 @@ fn first_broken<W: Workload>(
     for entry in &writes[sound..] {
         for tx in &entry.transactions {
             database.change(|state| tx.mutations.iter().for_each(|m| state.apply(m, None)));
+            database.record_reads();
             if let Err(broken) = audit(workload, &database) {
-                let by = tx.attempt.map_or_else(String::new, |a| format!(", written by attempt {}", a.0));
-                return Some(format!("from version {}{by}: {broken}", entry.version));
+                return Some(First { version: entry.version, tx, broken, reads: database.record_reads() });
             }
         }
     }

@@ -3,22 +3,21 @@
 //! A conflict may be rare, or explained by a fault. This judge therefore compares the serializable reads of the
 //! attempts of such operations with the writes of other clients' transactions, regardless of when they happened.
 
-use super::{Truth, show};
-use crate::workload::Workload;
+use super::{Judgement, Truth, show};
+use crate::{
+    finding::{Objection, Witness},
+    workload::Workload,
+};
 use bytes::Bytes;
+use shaketable_layers::tx::key_after;
 use shaketable_sim::{
-    history::History,
+    history::{AttemptId, History},
     proto::{KeyRange, Mutation},
 };
 use std::collections::BTreeMap;
 
 /// Judges the attempts of the operations that the workload calls conflict-free.
-pub fn judge<W: Workload>(
-    workload: &W,
-    plan: &[Vec<W::Op>],
-    history: &History,
-    truth: &Truth,
-) -> Result<(), String> {
+pub fn judge<W: Workload>(workload: &W, plan: &[Vec<W::Op>], history: &History, truth: &Truth) -> Judgement {
     let free: Vec<Vec<bool>> =
         plan.iter().map(|list| list.iter().map(|op| workload.is_conflict_free(op)).collect()).collect();
     if !free.iter().flatten().any(|free| *free) {
@@ -35,15 +34,17 @@ fn conflicts(
     history: &History,
     truth: &Truth,
     describe: &dyn Fn(usize, usize) -> String,
-) -> Result<(), String> {
+) -> Judgement {
     let promised = |client: usize, operation: Option<u32>| {
         let operation = operation? as usize;
         free.get(client)?.get(operation)?.then_some(operation)
     };
     // The writes of these operations, by begin key.
-    let mut written: BTreeMap<Bytes, Vec<(KeyRange, usize, usize)>> = BTreeMap::new();
+    let mut written: BTreeMap<Bytes, Vec<(KeyRange, usize, usize, AttemptId)>> = BTreeMap::new();
     for tx in truth.entries.iter().flat_map(|entry| &entry.transactions) {
-        let Some(attempt) = tx.attempt.and_then(|id| history.attempts[id.0 as usize].as_ref()) else {
+        let Some((id, attempt)) =
+            tx.attempt.and_then(|id| Some((id, history.attempts[id.0 as usize].as_ref()?)))
+        else {
             continue;
         };
         let client = attempt.client.0 as usize;
@@ -51,32 +52,47 @@ fn conflicts(
         for mutation in &tx.mutations {
             let range = match mutation {
                 Mutation::Set(key, _) | Mutation::Atomic(key, ..) => {
-                    KeyRange::new(key.clone(), shaketable_layers::tx::key_after(key))
+                    KeyRange::new(key.clone(), key_after(key))
                 }
                 Mutation::ClearRange(range) => range.clone(),
             };
-            written.entry(range.begin.clone()).or_default().push((range, client, operation));
+            written.entry(range.begin.clone()).or_default().push((range, client, operation, id));
         }
     }
-    for attempt in history.attempts.iter().flatten() {
+    for (id, attempt) in history.attempts.iter().enumerate() {
+        let Some(attempt) = attempt else { continue };
         let client = attempt.client.0 as usize;
         let Some(operation) = promised(client, attempt.operation) else { continue };
         for read in &attempt.read_ranges {
             let met = written
                 .range(..read.end.clone())
                 .flat_map(|(_, writes)| writes)
-                .find(|(range, other, _)| *other != client && range.intersects(read));
-            if let Some((range, other, theirs)) = met {
-                return Err(format!(
+                .find(|(range, other, ..)| *other != client && range.intersects(read));
+            if let Some((range, other, theirs, by)) = met {
+                let message = format!(
                     "{} reads {} to {} serializably, and {} writes {}: they can conflict, and promise not to",
                     describe(client, operation),
                     show(&read.begin),
                     show(&read.end),
                     describe(*other, *theirs),
                     show(&range.begin),
-                ));
+                );
+                let witness = Witness {
+                    operations: vec![(client, operation), (*other, *theirs)],
+                    attempts: vec![AttemptId(id as u32), *by],
+                    keys: common(read, range),
+                    ..Witness::default()
+                };
+                return Err(Box::new(Objection { message, witness }));
             }
         }
     }
     Ok(())
+}
+
+/// What two ranges have in common: a key, or the two ends of a range.
+fn common(one: &KeyRange, other: &KeyRange) -> Vec<Bytes> {
+    let begin = one.begin.clone().max(other.begin.clone());
+    let end = one.end.clone().min(other.end.clone());
+    if end == key_after(&begin) { vec![begin] } else { vec![begin, end] }
 }

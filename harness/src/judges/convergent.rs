@@ -1,9 +1,11 @@
 //! Convergent: all replicas of a shard are identical.
 
-use super::{Evidence, show};
+use super::{Evidence, Judgement, Replica, show};
+use crate::finding::{Objection, Witness};
+use bytes::Bytes;
 
 /// Claims that all replicas of a shard are identical.
-pub fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
+pub fn judge(evidence: &Evidence<'_>) -> Judgement {
     let mut replicas = evidence.replicas;
     while let [one, others @ ..] = replicas {
         replicas = others;
@@ -16,14 +18,27 @@ pub fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
                 let shorter = one.rows.len().min(other.rows.len());
                 one.rows.get(shorter).or(other.rows.get(shorter)).map(|row| &row.0)
             });
-            return Err(format!(
+            let message = format!(
                 "{} and {} differ at {} in the shard that begins at {}",
                 one.server,
                 other.server,
                 key.map_or_else(String::new, |key| show(key)),
                 show(&one.range.begin)
-            ));
+            );
+            let witness = Witness {
+                keys: key.into_iter().cloned().collect(),
+                expected: key.map(|key| held(one, key)),
+                found: key.map(|key| held(other, key)),
+                ..Witness::default()
+            };
+            return Err(Box::new(Objection { message, witness }));
         }
     }
     Ok(())
+}
+
+/// What a server has at a key.
+fn held(replica: &Replica, key: &Bytes) -> String {
+    let value = replica.rows.iter().find(|(one, _)| one == key).map(|(_, value)| show(value));
+    format!("{} has {}", replica.server, value.unwrap_or_else(|| "nothing".to_owned()))
 }

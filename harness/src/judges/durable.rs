@@ -1,71 +1,130 @@
 //! Durable: every acknowledged commit is in the log once, with the versionstamp that was reported, and the final
 //! keyspace is the replay of the log.
 
-use super::{Evidence, Keyspace, show};
-use shaketable_sim::history::Reported;
-use std::collections::BTreeSet;
+use super::{
+    Evidence, Judgement, Keyspace, Replica, show,
+    writes::{END, Writes, written},
+};
+use crate::finding::{Objection, Witness};
+use bytes::Bytes;
+use shaketable_sim::{
+    history::{AttemptId, Reported},
+    proto::Version,
+};
+use std::collections::BTreeMap;
 
 /// Claims that every acknowledged commit is in the log, and that the final keyspace is the replay of the log.
-pub fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
-    if let Some((generation, version, log)) = evidence.history.disagreements.first() {
-        return Err(format!(
-            "log {} has different contents for version {version} of generation {generation}",
-            log.0
-        ));
-    }
+pub fn judge(evidence: &Evidence<'_>) -> Judgement {
+    logs_agree(evidence)?;
+    let state = replayed(evidence)?;
+    acknowledged_commits_are_logged(evidence)?;
+    evidence.replicas.iter().try_for_each(|replica| is_the_replay(evidence, &state, replica))
+}
+
+fn objection(message: String, witness: Witness) -> Box<Objection> {
+    Box::new(Objection { message, witness })
+}
+
+fn logs_agree(evidence: &Evidence<'_>) -> Judgement {
+    let Some((generation, version, log)) = evidence.history.disagreements.first() else { return Ok(()) };
+    let message =
+        format!("log {} has different contents for version {version} of generation {generation}", log.0);
+    let first = evidence.history.logged.get(&(*generation, *version));
+    let attempts = first.iter().flat_map(|entry| &entry.transactions).filter_map(|tx| tx.attempt).collect();
+    Err(objection(message, Witness { attempts, ..Witness::default() }))
+}
+
+/// The replay of the log, in which each attempt and each versionstamp must be unique.
+fn replayed(evidence: &Evidence<'_>) -> Result<Keyspace, Box<Objection>> {
     if let Some(attempt) = evidence.truth.twice() {
-        return Err(format!("attempt {} is in the log twice", attempt.0));
+        let keys = Writes::of(evidence.history, evidence.truth).by(attempt);
+        let witness = Witness { attempts: vec![attempt], keys, ..Witness::default() };
+        return Err(objection(format!("attempt {} is in the log twice", attempt.0), witness));
     }
-    let mut stamps = BTreeSet::new();
+    let mut stamps = BTreeMap::new();
     let mut state = Keyspace::default();
     for entry in &evidence.truth.entries {
         for tx in &entry.transactions {
-            if !stamps.insert((entry.version, tx.batch_index)) {
-                return Err(format!(
+            if let Some(other) = stamps.insert((entry.version, tx.batch_index), tx.attempt) {
+                let message = format!(
                     "two transactions have the versionstamp of version {} and order {}",
                     entry.version, tx.batch_index
-                ));
+                );
+                let attempts = other.into_iter().chain(tx.attempt).collect();
+                return Err(objection(message, Witness { attempts, ..Witness::default() }));
             }
             tx.mutations.iter().for_each(|mutation| state.apply(mutation, None));
         }
     }
+    Ok(state)
+}
+
+fn acknowledged_commits_are_logged(evidence: &Evidence<'_>) -> Judgement {
     for (i, attempt) in evidence.history.attempts.iter().enumerate() {
-        let Some(attempt) = attempt else { continue };
-        if let Reported::Committed { version, batch_index } = attempt.reported {
-            let place = evidence.truth.place(shaketable_sim::history::AttemptId(i as u32));
-            if place != Some((version, batch_index)) {
-                let found = match place {
-                    Some((v, b)) => format!("the log contains it at version {v}, order {b}"),
-                    None => "the log does not contain it".to_owned(),
-                };
-                return Err(format!(
-                    "attempt {i} of client {} was reported as committed at version {version}, order \
-                     {batch_index}, but {found}",
-                    attempt.client.0
-                ));
-            }
+        let (id, Some(attempt)) = (AttemptId(i as u32), attempt) else { continue };
+        let Reported::Committed { version, batch_index } = attempt.reported else { continue };
+        let place = evidence.truth.place(id);
+        if place == Some((version, batch_index)) {
+            continue;
         }
-    }
-    for replica in evidence.replicas {
-        let mut expected = state.0.range(replica.range.begin.clone()..replica.range.end.clone());
-        let mut rows = replica.rows.iter();
-        loop {
-            match (expected.next(), rows.next()) {
-                (None, None) => break,
-                (Some((key, value)), Some((k, v))) if key == k && value == v => {}
-                (expected, found) => {
-                    let row = |row: Option<(&bytes::Bytes, &bytes::Bytes)>| {
-                        row.map_or("nothing".to_owned(), |(k, v)| format!("{} = {}", show(k), show(v)))
-                    };
-                    return Err(format!(
-                        "{} has {} where the replay of the log has {}",
-                        replica.server,
-                        row(found.map(|(k, v)| (k, v))),
-                        row(expected)
-                    ));
-                }
-            }
-        }
+        let at = |(version, order): (Version, u16)| format!("version {version}, order {order}");
+        let found = match place {
+            Some(place) => format!("the log contains it at {}", at(place)),
+            None => "the log does not contain it".to_owned(),
+        };
+        let message = format!(
+            "attempt {i} of client {} was reported as committed at {}, but {found}",
+            attempt.client.0,
+            at((version, batch_index)),
+        );
+        let witness = Witness {
+            attempts: vec![id],
+            keys: written(attempt),
+            expected: Some(at((version, batch_index))),
+            found: Some(place.map_or_else(|| "not in the log".to_owned(), at)),
+            ..Witness::default()
+        };
+        return Err(objection(message, witness));
     }
     Ok(())
+}
+
+/// A key and its value.
+type Row<'a> = (&'a Bytes, &'a Bytes);
+
+fn is_the_replay(evidence: &Evidence<'_>, state: &Keyspace, replica: &Replica) -> Judgement {
+    let mut expected = state.0.range(replica.range.begin.clone()..replica.range.end.clone());
+    let mut rows = replica.rows.iter().map(|(key, value)| (key, value));
+    loop {
+        match (expected.next(), rows.next()) {
+            (None, None) => return Ok(()),
+            (expected, found) if expected == found => {}
+            (expected, found) => return Err(differs(evidence, replica, expected, found)),
+        }
+    }
+}
+
+/// The objection to a row of a replica. The witness names only the first key that differs.
+fn differs(
+    evidence: &Evidence<'_>,
+    replica: &Replica,
+    expected: Option<Row<'_>>,
+    found: Option<Row<'_>>,
+) -> Box<Objection> {
+    let row = |row: Option<Row<'_>>| {
+        row.map_or("nothing".to_owned(), |(key, value)| format!("{} = {}", show(key), show(value)))
+    };
+    let message =
+        format!("{} has {} where the replay of the log has {}", replica.server, row(found), row(expected));
+    let key = [expected, found].into_iter().flatten().map(|(key, _)| key.clone()).min();
+    let writes = Writes::of(evidence.history, evidence.truth);
+    let writer = key.as_ref().and_then(|key| writes.last(key, END)?.by);
+    let witness = Witness {
+        attempts: writer.into_iter().collect(),
+        keys: key.into_iter().collect(),
+        expected: Some(row(expected)),
+        found: Some(row(found)),
+        ..Witness::default()
+    };
+    objection(message, witness)
 }

@@ -12,22 +12,29 @@ pub mod convergent;
 pub mod durable;
 mod keyspace;
 pub mod live;
+mod misfit;
 pub mod model;
 pub mod real_time;
 pub mod serializable;
 mod snapshot;
 mod timeline;
 mod truth;
+mod unfit;
 pub mod vacuous;
 pub mod waiting;
+mod witness;
+mod writes;
 
 pub use keyspace::Keyspace;
+pub(crate) use misfit::of as of_operation;
 pub use shaketable_sim::storage::Replica;
 pub use snapshot::Snapshot;
 pub use timeline::{KnownCommit, Timeline};
 pub use truth::Truth;
+pub use unfit::Unfit;
+pub(crate) use witness::observed;
 
-use crate::finding::Kind;
+use crate::finding::{Kind, Objection};
 use shaketable_sim::history::History;
 
 /// The data that the judges of the cluster read.
@@ -40,8 +47,11 @@ pub struct Evidence<'a> {
     pub replicas: &'a [Replica],
 }
 
-/// A judge of the cluster. The error describes what contradicts its claim.
-pub type ClusterJudge = fn(&Evidence<'_>) -> Result<(), String>;
+/// What a judge says about a run. The error has what contradicts its claim.
+pub type Judgement = Result<(), Box<Objection>>;
+
+/// A judge of the cluster.
+pub type ClusterJudge = fn(&Evidence<'_>) -> Judgement;
 
 /// The judges of the cluster, each with the kind of its finding.
 pub const CLUSTER: &[(Kind, ClusterJudge)] = &[

@@ -15,13 +15,19 @@
 //! An operation that was reported to have no effect must have none. An operation with an unknown outcome may have
 //! one.
 
-use super::{Timeline, Truth, waiting::Timing};
+use super::{
+    KnownCommit, Timeline, Truth, Unfit,
+    misfit::{Key, Misfit, Unplaced},
+    waiting::Timing,
+    writes::{LAST, Place},
+};
 use crate::{
+    finding::Objection,
     panics,
     workload::{Operation, Outcome, Step, Workload},
 };
 use shaketable_sim::{
-    history::History,
+    history::{AttemptId, History},
     proto::{Mutation, Version},
     rt::Nanos,
 };
@@ -38,23 +44,15 @@ use std::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mismatch {
     /// An answer or an effect contradicts the model.
-    Layer(String),
+    Layer(Box<Objection>),
     /// The model itself panicked. This is not a finding about the layer.
-    Model(String),
+    Model(Box<Objection>),
 }
-
-/// An operation: its client, and its index in the client's list.
-type Key = (usize, usize);
-
-/// The place of an operation in the order: version and batch index.
-type Place = (Version, u32);
-
-/// The batch index of a place after every transaction of its version.
-const LAST: u32 = u32::MAX;
 
 /// A committed transaction of an operation.
 struct Effect<'a> {
     place: Place,
+    attempt: AttemptId,
     read_version: Option<Version>,
     mutations: &'a [Mutation],
 }
@@ -73,14 +71,18 @@ impl<'a> Traces<'a> {
         let mut reads: BTreeMap<Key, Vec<Version>> = BTreeMap::new();
         for entry in &truth.entries {
             for tx in &entry.transactions {
-                let attempt = tx.attempt.and_then(|id| history.attempts[id.0 as usize].as_ref());
-                if let Some(attempt) = attempt
+                let attempt = tx.attempt.and_then(|id| Some((id, history.attempts[id.0 as usize].as_ref()?)));
+                if let Some((id, attempt)) = attempt
                     && let Some(operation) = attempt.operation
                     && workload.is_effect(&tx.mutations)
                 {
                     let place = (entry.version, u32::from(tx.batch_index));
-                    let effect =
-                        Effect { place, read_version: attempt.read_version, mutations: &tx.mutations };
+                    let effect = Effect {
+                        place,
+                        attempt: id,
+                        read_version: attempt.read_version,
+                        mutations: &tx.mutations,
+                    };
                     effects.entry((attempt.client.0 as usize, operation as usize)).or_default().push(effect);
                 }
             }
@@ -157,11 +159,16 @@ pub fn judge<W: Workload>(
         for (index, operation) in list.iter().enumerate() {
             let (key, op) = ((client, index), &plan[client][index]);
             let found = candidates(workload, op, key, operation, &traces, &timeline, truth);
-            order.extend(found.map_err(|why| Mismatch::Layer(format!("{}: {why}", describe::<W>(key, op))))?);
+            order.extend(found.map_err(|(unplaced, why)| {
+                let message = format!("{}: {why}", describe::<W>(key, op));
+                let witness = unplaced.witness(key, history, truth);
+                Mismatch::Layer(Box::new(Objection { message, witness }))
+            })?);
         }
     }
     order.sort_by_key(|candidate| (candidate.place, candidate.key));
-    replay(workload, plan, operations, order, &Timing::of(history, timeline))
+    let replayed = replay(workload, plan, operations, order, &Timing::of(history, timeline));
+    replayed.map_err(|(mismatch, misfit)| mismatch(Box::new(misfit.objection(history, truth))))
 }
 
 /// The possible places of an operation.
@@ -173,32 +180,36 @@ fn candidates<'a, W: Workload>(
     traces: &'a Traces<'a>,
     timeline: &Timeline,
     truth: &Truth,
-) -> Result<Vec<Candidate<'a, W::Answer>>, String> {
+) -> Result<Vec<Candidate<'a, W::Answer>>, (Unplaced, String)> {
     let effects = traces.effects(key);
     let answer = match &operation.outcome {
         Some(Outcome::Answered(answer)) => Some(answer),
         _ => None,
     };
     if let (Some(Outcome::Failed(error)), Some(effect)) = (&operation.outcome, effects.first()) {
-        return Err(format!(
+        let message = format!(
             "it was reported to have failed with {error} and without an effect, but it committed at version {}",
             effect.place.0
-        ));
+        );
+        return Err((Unplaced::Failed(effect.place, effect.attempt), message));
     }
     if W::ONE_EFFECT && effects.len() > 1 {
         let versions: Vec<String> = effects.iter().map(|effect| effect.place.0.to_string()).collect();
-        return Err(format!("took effect {} times: at versions {}", effects.len(), versions.join(", ")));
+        let message = format!("took effect {} times: at versions {}", effects.len(), versions.join(", "));
+        let effects = effects.iter().map(|effect| (effect.place, effect.attempt)).collect();
+        return Err((Unplaced::Twice(effects), message));
     }
     let seen = timeline.seen_by(operation.returned);
     if let (Some(answer), Some(first)) = (answer, effects.first())
         && first.place.0 > seen
         && !workload.may_land_late(answer)
     {
-        return Err(format!(
+        let message = format!(
             "it committed at version {}, and was answered at {:.6} s, before that version was durable",
             first.place.0,
             operation.returned as f64 / 1e9
-        ));
+        );
+        return Err((Unplaced::Early(first.attempt), message));
     }
     if !effects.is_empty() {
         let candidate = |effect: &'a Effect<'a>| Candidate {
@@ -230,16 +241,23 @@ fn candidates<'a, W: Workload>(
             let during = during.filter(|version| (Excluded(from), Included(seen)).contains(version));
             Ok(std::iter::once(from).chain(during).map(|version| candidate(version, None)).collect())
         }
-        [.., latest] if *latest < from => Err(format!(
-            "read at version {latest}, but version {from}{} was known to be committed before it was called",
-            decided.and_then(|decided| decided.by).map_or(String::new(), |by| format!(" (attempt {})", by.0))
-        )),
+        [.., latest] if *latest < from => {
+            let by = decided.and_then(|decided| decided.by);
+            let message = format!(
+                "read at version {latest}, but version {from}{} was known to be committed before it was called",
+                by.map_or(String::new(), |by| format!(" (attempt {})", by.0))
+            );
+            Err((Unplaced::Stale(*latest, KnownCommit { version: from, by }), message))
+        }
         reads => {
             let reads = reads.iter().filter(|version| **version >= from);
             Ok(reads.map(|version| candidate(*version, Some(*version))).collect())
         }
     }
 }
+
+/// An operation that does not fit, and which mismatch that is.
+type Unfitting = (fn(Box<Objection>) -> Mismatch, Box<Misfit>);
 
 /// Steps the model through the operations in order.
 fn replay<W: Workload>(
@@ -248,12 +266,13 @@ fn replay<W: Workload>(
     operations: &[Vec<Operation<W::Answer>>],
     order: Vec<Candidate<'_, W::Answer>>,
     timing: &Timing,
-) -> Result<W::Model, Mismatch> {
+) -> Result<W::Model, Unfitting> {
     let mut model = workload.model();
     // Operations without an effect: the mismatch at the last place, or `None` once one of the places matches.
-    let mut mismatches: BTreeMap<Key, Option<String>> = BTreeMap::new();
-    for Candidate { place: (version, batch), key, answer, effect, read_version } in order {
+    let mut mismatches: BTreeMap<Key, Option<Box<Misfit>>> = BTreeMap::new();
+    for Candidate { place, key, answer, effect, read_version } in order {
         let (client, index) = key;
+        let (version, batch) = place;
         let op = &plan[client][index];
         let committed = effect.is_some();
         let Operation { called, returned, .. } = operations[client][index];
@@ -270,13 +289,14 @@ fn replay<W: Workload>(
             returned,
             timing,
         };
+        let misfit = |message, unfit| {
+            let effect = effect.map(|effect| (place, effect.attempt));
+            Box::new(Misfit { key, effect, read_version, message, unfit })
+        };
         let stepped = catch_unwind(AssertUnwindSafe(|| workload.step(&mut model, &step)));
         let stepped = stepped.map_err(|panic| {
-            Mismatch::Model(format!(
-                "it panicked in {}: {}",
-                describe::<W>(key, op),
-                panics::message(&*panic)
-            ))
+            let message = format!("it panicked in {}: {}", describe::<W>(key, op), panics::message(&*panic));
+            (Mismatch::Model as fn(_) -> _, misfit(message, None))
         });
         let matches = stepped?.map_err(|why| {
             let how = match (committed, read_version) {
@@ -284,20 +304,21 @@ fn replay<W: Workload>(
                 (false, Some(_)) => "read",
                 (false, None) => "neither read nor wrote and may take place",
             };
-            format!("{}, which {how} at version {version}: {why}", describe::<W>(key, op))
+            let message = format!("{}, which {how} at version {version}: {why}", describe::<W>(key, op));
+            misfit(message, Unfit::of(&why))
         });
         match matches {
-            Err(why) if committed => return Err(Mismatch::Layer(why)),
-            Err(why) => {
+            Err(misfit) if committed => return Err((Mismatch::Layer, misfit)),
+            Err(misfit) => {
                 // The last of its places is the one that the finding names.
-                if let Some(mismatch) = mismatches.entry(key).or_insert(Some(String::new())) {
-                    *mismatch = why;
+                if mismatches.get(&key).is_none_or(Option::is_some) {
+                    mismatches.insert(key, Some(misfit));
                 }
             }
             Ok(()) => drop(mismatches.insert(key, None)),
         }
     }
-    mismatches.into_values().flatten().next().map_or(Ok(model), |why| Err(Mismatch::Layer(why)))
+    mismatches.into_values().flatten().next().map_or(Ok(model), |misfit| Err((Mismatch::Layer, misfit)))
 }
 
 fn describe<W: Workload>((client, index): Key, op: &W::Op) -> String {

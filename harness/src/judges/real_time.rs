@@ -1,10 +1,12 @@
 //! Real-time order: a transaction that began after another one was acknowledged sees it.
 
-use super::{Evidence, Timeline};
+use super::{Evidence, Judgement, Timeline};
+use crate::finding::{Objection, Witness};
+use shaketable_sim::history::AttemptId;
 
 /// Claims that a transaction that began after another one was acknowledged, or after its unknown result was
 /// reported, sees it if it committed.
-pub fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
+pub fn judge(evidence: &Evidence<'_>) -> Judgement {
     let timeline = Timeline::of(evidence.history, evidence.truth);
     for (id, attempt) in evidence.history.attempts.iter().enumerate() {
         let Some(attempt) = attempt else { continue };
@@ -12,13 +14,20 @@ pub fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
             && let Some(decided) = timeline.known_before(attempt.version_requested)
             && read_version < decided.version
         {
-            return Err(format!(
+            let message = format!(
                 "attempt {id} requested its read version at {:.6} s and received {read_version}, but attempt {} \
                  was known to have committed at version {} before",
                 attempt.version_requested as f64 / 1e9,
                 decided.by.map_or(0, |by| by.0),
                 decided.version,
-            ));
+            );
+            let witness = Witness {
+                attempts: std::iter::once(AttemptId(id as u32)).chain(decided.by).collect(),
+                expected: Some(format!("a read version of at least {}", decided.version)),
+                found: Some(format!("read version {read_version}")),
+                ..Witness::default()
+            };
+            return Err(Box::new(Objection { message, witness }));
         }
     }
     Ok(())

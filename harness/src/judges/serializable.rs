@@ -4,10 +4,13 @@
 //! its keys are not checked at the commit.
 
 use super::{
-    Evidence,
+    Evidence, Judgement,
     keyspace::{Keyspace, Undo},
     show,
+    writes::{LAST, Place, Writes},
 };
+use crate::finding::{Objection, Witness};
+use bytes::Bytes;
 use shaketable_layers::tx::{Isolation, KeySelector, MutationType, key_after};
 use shaketable_sim::{
     history::{Attempt, AttemptId, Call},
@@ -16,7 +19,7 @@ use shaketable_sim::{
 
 /// Claims that every attempt read the state at its read version, and that the serializable reads of each committed
 /// transaction are valid in the state just before its commit.
-pub fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
+pub fn judge(evidence: &Evidence<'_>) -> Judgement {
     let attempts = &evidence.history.attempts;
     let mut by_version: Vec<(Version, AttemptId)> = attempts
         .iter()
@@ -32,8 +35,9 @@ pub fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
     for entry in &evidence.truth.entries {
         while let Some((version, id)) = readers.next_if(|(version, _)| *version < entry.version) {
             if let Some(attempt) = get(id) {
-                check(attempt, &mut state, &mut undo, None)
-                    .map_err(|why| format!("{} read at version {version}: {why}", describe(id, attempt)))?;
+                check(attempt, &mut state, &mut undo, None).map_err(|wrong| {
+                    objection(evidence, id, &format!("read at version {version}"), (version, LAST), *wrong)
+                })?;
             }
         }
         for tx in &entry.transactions {
@@ -42,8 +46,9 @@ pub fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
                 let moved = attempt.read_version != Some(entry.previous)
                     || entry.transactions.first().map(|t| t.batch_index) != Some(tx.batch_index);
                 if moved {
-                    check(attempt, &mut state, &mut undo, Some(&without_conflict)).map_err(|why| {
-                        format!("{} committed at version {}: {why}", describe(id, attempt), entry.version)
+                    check(attempt, &mut state, &mut undo, Some(&without_conflict)).map_err(|wrong| {
+                        let how = format!("committed at version {}", entry.version);
+                        objection(evidence, id, &how, before(entry.version, tx.batch_index), *wrong)
                     })?;
                 }
             }
@@ -59,16 +64,61 @@ pub fn judge(evidence: &Evidence<'_>) -> Result<(), String> {
     }
     for (version, id) in readers {
         if let Some(attempt) = get(id) {
-            check(attempt, &mut state, &mut undo, None)
-                .map_err(|why| format!("{} read at version {version}: {why}", describe(id, attempt)))?;
+            check(attempt, &mut state, &mut undo, None).map_err(|wrong| {
+                objection(evidence, id, &format!("read at version {version}"), (version, LAST), *wrong)
+            })?;
         }
     }
     Ok(())
 }
 
-fn describe(id: AttemptId, attempt: &Attempt) -> String {
-    let op = attempt.operation.map_or_else(|| "no operation".to_owned(), |op| format!("operation {op}"));
-    format!("attempt {} (client {}, {op})", id.0, attempt.client.0)
+/// The last place before a transaction.
+fn before(version: Version, batch_index: u16) -> Place {
+    match batch_index {
+        0 => (version - 1, LAST),
+        index => (version, u32::from(index) - 1),
+    }
+}
+
+/// The objection to an attempt whose read does not fit the state at a place.
+fn objection(evidence: &Evidence<'_>, id: AttemptId, how: &str, at: Place, wrong: Wrong) -> Box<Objection> {
+    let who = evidence.history.attempts[id.0 as usize].as_ref().map_or_else(String::new, |attempt| {
+        let op = attempt.operation.map_or_else(|| "no operation".to_owned(), |op| format!("operation {op}"));
+        format!(" (client {}, {op})", attempt.client.0)
+    });
+    let mut attempts = vec![id];
+    if !wrong.is_own {
+        let writes = Writes::of(evidence.history, evidence.truth);
+        attempts.extend(wrong.keys.iter().filter_map(|key| writes.last(key, at)?.by));
+    }
+    let witness = Witness {
+        attempts,
+        keys: wrong.keys,
+        expected: Some(wrong.expected),
+        found: Some(wrong.found),
+        ..Witness::default()
+    };
+    Box::new(Objection { message: format!("attempt {}{who} {how}: {}", id.0, wrong.message), witness })
+}
+
+/// A read that does not fit the state.
+struct Wrong {
+    message: String,
+    /// The keys at which they differ.
+    keys: Vec<Bytes>,
+    /// What the state has.
+    expected: String,
+    /// What was read.
+    found: String,
+    /// Whether the transaction itself had written the key before, and the read sees that.
+    is_own: bool,
+}
+
+impl Wrong {
+    fn new(message: String, keys: &[&Bytes], expected: String, found: String) -> Box<Wrong> {
+        let keys = keys.iter().copied().cloned().collect();
+        Box::new(Wrong { message, keys, expected, found, is_own: false })
+    }
 }
 
 /// The keys that a mutation may change.
@@ -117,7 +167,7 @@ fn check(
     state: &mut Keyspace,
     undo: &mut Undo,
     at_commit: Option<&[(Version, KeyRange)]>,
-) -> Result<(), String> {
+) -> Result<(), Box<Wrong>> {
     let since = |(version, _): &&(Version, KeyRange)| attempt.read_version.is_none_or(|read| read < *version);
     let skipped: Vec<&KeyRange> =
         at_commit.unwrap_or_default().iter().filter(since).map(|(_, range)| range).collect();
@@ -148,7 +198,9 @@ fn check(
         if !sees_own {
             written.iter().for_each(|mutation| state.apply(mutation, Some(undo)));
         }
-        if wrong.is_err() {
+        if let Err(wrong) = &mut wrong {
+            let wrote = |key: &Bytes| written.iter().any(|mutation| touched(mutation).contains(key));
+            wrong.is_own = sees_own && wrong.keys.iter().any(wrote);
             break;
         }
     }
@@ -169,65 +221,58 @@ fn counts_cleared_keys(call: &Call, written: &[&Mutation]) -> bool {
     resolves && written.iter().any(|m| matches!(m, Mutation::Atomic(_, _, MutationType::CompareAndClear)))
 }
 
-fn compare(call: &Call, state: &Keyspace) -> Result<(), String> {
+fn compare(call: &Call, state: &Keyspace) -> Result<(), Box<Wrong>> {
     match call {
         Call::Get { key, answer: Some(answer), .. } if !is_system(key) => {
             let holds = state.get(key);
             if holds != answer.as_ref() {
-                let value = |v: Option<&bytes::Bytes>| v.map_or("nothing".to_owned(), |v| show(v));
-                return Err(format!(
-                    "get {} returned {}, but the state has {}",
-                    show(key),
-                    value(answer.as_ref()),
-                    value(holds)
-                ));
+                let value = |v: Option<&Bytes>| v.map_or("nothing".to_owned(), |v| show(v));
+                let (found, expected) = (value(answer.as_ref()), value(holds));
+                let message = format!("get {} returned {found}, but the state has {expected}", show(key));
+                return Err(Wrong::new(message, &[key], expected, found));
             }
         }
         Call::GetKey { selector, answer: Some(answer), .. } if !is_system(&selector.key) => {
             let key = state.resolve(selector);
             if key != answer {
-                return Err(format!(
-                    "get_key {selector:?} returned {}, but the state resolves it to {}",
-                    show(answer),
-                    show(&key)
-                ));
+                let (found, expected) = (show(answer), show(&key));
+                let message =
+                    format!("get_key {selector:?} returned {found}, but the state resolves it to {expected}");
+                return Err(Wrong::new(message, &[&key, answer], expected, found));
             }
         }
         Call::GetRange { begin, end, limit, reverse, answer: Some((rows, more)), .. }
             if !is_system(&begin.key) && !is_system(&end.key) =>
         {
+            let range = || format!("{} to {}", show(&begin.key), show(&end.key));
+            let shown = |key: &Bytes, value: &Bytes| format!("{} = {}", show(key), show(value));
             let mut expected = state.range(begin, end, *reverse);
             for row in rows.iter() {
                 match expected.next() {
                     Some((key, value)) if *key == row.key && *value == row.value => {}
                     other => {
-                        let holds = other.map_or("no further row".to_owned(), |(k, v)| {
-                            format!("{} = {}", show(k), show(v))
-                        });
-                        return Err(format!(
-                            "range {} to {} returned {} = {}, but the state has {holds}",
-                            show(&begin.key),
-                            show(&end.key),
-                            show(&row.key),
-                            show(&row.value)
-                        ));
+                        let found = shown(&row.key, &row.value);
+                        let holds = other.map_or("no further row".to_owned(), |(k, v)| shown(k, v));
+                        let message =
+                            format!("range {} returned {found}, but the state has {holds}", range());
+                        let keys: Vec<&Bytes> =
+                            other.map(|(key, _)| key).into_iter().chain([&row.key]).collect();
+                        return Err(Wrong::new(message, &keys, holds, found));
                     }
                 }
             }
             if *limit > 0 && rows.len() > *limit {
-                return Err(format!("a range with limit {limit} returned {} rows", rows.len()));
+                let message = format!("a range with limit {limit} returned {} rows", rows.len());
+                let (most, found) = (format!("at most {limit} rows"), format!("{} rows", rows.len()));
+                return Err(Wrong::new(message, &[&rows[*limit].key], most, found));
             }
             if !more
                 && (*limit == 0 || rows.len() < *limit)
-                && let Some((key, _)) = expected.next()
+                && let Some((key, value)) = expected.next()
             {
-                return Err(format!(
-                    "range {} to {} ended after {} rows and missed {}",
-                    show(&begin.key),
-                    show(&end.key),
-                    rows.len(),
-                    show(key)
-                ));
+                let message =
+                    format!("range {} ended after {} rows and missed {}", range(), rows.len(), show(key));
+                return Err(Wrong::new(message, &[key], shown(key, value), "no further row".to_owned()));
             }
         }
         _ => {}

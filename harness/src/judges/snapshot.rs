@@ -1,7 +1,10 @@
 //! A state rebuilt from the log as a read-only [`Database`], so that the audit that a workload runs on a cluster
 //! also runs, unchanged, on past versions.
 
-use super::Keyspace;
+use super::{
+    Keyspace,
+    writes::{point, resolved, scanned},
+};
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt, ready};
 use parking_lot::Mutex;
@@ -9,12 +12,15 @@ use shaketable_layers::tx::{
     ConflictRangeType, Database, DatabaseOption, Env, Environment, Error, Isolation, KeySelector, KeyValue,
     MutationType, RangeBatch, RangeOption, Result, Transaction, TransactionOption,
 };
+use shaketable_sim::proto::KeyRange;
 use std::{sync::Arc, time::Duration};
 
 /// A database with one state, which its owner can change. Writes are ignored, and watches fail with 2023.
 #[derive(Clone)]
 pub struct Snapshot {
     state: Arc<Mutex<Keyspace>>,
+    /// The ranges read, while they are recorded.
+    reads: Arc<Mutex<Option<Vec<KeyRange>>>>,
     env: Env,
 }
 
@@ -36,7 +42,18 @@ impl Environment for Still {
 impl Snapshot {
     /// Creates a database with this state.
     pub fn new(state: Keyspace) -> Snapshot {
-        Snapshot { state: Arc::new(Mutex::new(state)), env: Env::new(Still) }
+        Snapshot { state: Arc::new(Mutex::new(state)), reads: Arc::default(), env: Env::new(Still) }
+    }
+
+    /// Records the ranges that are read from now on, and returns those recorded so far.
+    pub(super) fn record_reads(&self) -> Vec<KeyRange> {
+        self.reads.lock().replace(Vec::new()).unwrap_or_default()
+    }
+
+    fn note(&self, range: impl FnOnce() -> KeyRange) {
+        if let Some(reads) = &mut *self.reads.lock() {
+            reads.push(range());
+        }
     }
 
     /// Changes the state. No read is in progress, because every read completes immediately.
@@ -61,6 +78,7 @@ impl Database for Snapshot {
 
 impl Transaction for Snapshot {
     fn get(&self, key: &[u8], _: Isolation) -> impl Future<Output = Result<Option<Bytes>>> + Send + use<> {
+        self.note(|| point(key));
         ready(Ok(self.state.lock().get(key).cloned()))
     }
 
@@ -69,7 +87,9 @@ impl Transaction for Snapshot {
         selector: &KeySelector,
         _: Isolation,
     ) -> impl Future<Output = Result<Bytes>> + Send + use<> {
-        ready(Ok(self.state.lock().resolve(selector)))
+        let found = self.state.lock().resolve(selector);
+        self.note(|| resolved(&selector.key, &found));
+        ready(Ok(found))
     }
 
     fn get_range(
@@ -84,6 +104,8 @@ impl Transaction for Snapshot {
         let taken: Vec<KeyValue> =
             rows.by_ref().take(limit).map(|(k, v)| KeyValue::new(k.clone(), v.clone())).collect();
         let more = rows.next().is_some();
+        let asked = || KeyRange::new(range.begin.key.clone(), range.end.key.clone());
+        self.note(|| scanned(asked(), &taken, range.reverse, more));
         ready(Ok(RangeBatch { rows: taken, more }))
     }
 
@@ -204,6 +226,27 @@ mod tests {
         assert_eq!(now(tx.get_estimated_range_size_bytes(b"b", b"d")), Ok(7));
         let points = now(tx.get_range_split_points(b"a", b"d", 1)).expect("points");
         assert_eq!(points, [Bytes::from("a"), Bytes::from("d")]);
+    }
+
+    #[test]
+    fn reads_are_recorded_once_asked_for() {
+        let tx = snapshot();
+        let read = |range: RangeOption| now(tx.get_range(&range, 1, Isolation::Snapshot)).map(drop);
+        now(tx.get(b"a", Isolation::Snapshot)).expect("a value");
+        assert!(tx.record_reads().is_empty());
+        now(tx.get(b"b", Isolation::Snapshot)).expect("a value");
+        now(tx.get_key(&KeySelector::first_greater_than("a"), Isolation::Snapshot)).expect("a key");
+        for range in [
+            RangeOption::new("a", "x"),
+            RangeOption::new("a", "x").limit(2),
+            RangeOption::new("", "c").limit(1).reversed(),
+            RangeOption::new("x", "y"),
+        ] {
+            read(range).expect("rows");
+        }
+        let ranges = [("b", "b\0"), ("a", "b\0"), ("a", "x"), ("a", "b\0"), ("b", "c"), ("x", "y")];
+        assert_eq!(tx.record_reads(), ranges.map(|(begin, end)| KeyRange::new(begin, end)));
+        assert!(tx.record_reads().is_empty());
     }
 
     #[test]

@@ -5,7 +5,10 @@
 //! describes each [`Wait`] when it steps its model, and passes it to
 //! [`Step::waited`](crate::workload::Step::waited).
 
-use super::Timeline;
+use super::{
+    Timeline,
+    unfit::{Cause, Unfit},
+};
 use shaketable_sim::{
     history::History,
     proto::Version,
@@ -58,7 +61,7 @@ impl Timing {
     }
 
     /// Judges a wait of an operation that was called and returned at these times. `read_version` is set if the
-    /// operation only read.
+    /// operation only read. The error is an [`Unfit`] that was told.
     pub(crate) fn judge(
         &self,
         called: Nanos,
@@ -70,29 +73,38 @@ impl Timing {
         let Some(found) = wait.found else {
             let end = called.saturating_add(wait.patience);
             if returned < end {
-                return Err(format!(
-                    "answered after {:.3} s that nothing came, but was to wait for {:.3} s",
-                    seconds(returned.saturating_sub(called)),
-                    seconds(wait.patience)
-                ));
+                let waited = format!("{:.3} s", seconds(returned.saturating_sub(called)));
+                let patience = format!("{:.3} s", seconds(wait.patience));
+                let message =
+                    format!("answered after {waited} that nothing came, but was to wait for {patience}");
+                return Err(Unfit::new(message, patience, waited).because_of(Cause::Time).told());
             }
             let known = self.known_at(end);
             return match read_version {
-                Some(read_version) if read_version < known => Err(format!(
-                    "answered that nothing came, with read version {read_version}, but version {known} was known \
-                     to be committed before the time limit of {:.3} s",
-                    seconds(wait.patience)
-                )),
+                Some(read_version) if read_version < known => {
+                    let message = format!(
+                        "answered that nothing came, with read version {read_version}, but version {known} was known \
+                         to be committed before the time limit of {:.3} s",
+                        seconds(wait.patience)
+                    );
+                    let expected = format!("a read version of at least {known}");
+                    let found = format!("read version {read_version}");
+                    Err(Unfit::new(message, expected, found).because_of(Cause::Commit(known)).told())
+                }
                 _ => Ok(()),
             };
         };
         let Some(known) = self.timeline.decided_since(found) else { return Ok(()) };
         let possible = known.max(called);
-        if returned > self.deadline(possible) {
-            return Err(format!(
+        let deadline = self.deadline(possible);
+        if returned > deadline {
+            let message = format!(
                 "answered {:.3} s after the commit of version {found} had made the answer possible",
                 seconds(returned - possible)
-            ));
+            );
+            let expected = format!("an answer by {:.3} s", seconds(deadline));
+            let answered = format!("an answer at {:.3} s", seconds(returned));
+            return Err(Unfit::new(message, expected, answered).because_of(Cause::Commit(found)).told());
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use super::{
     Act, Job, Participants, RunResult, Testbed,
     count::count,
-    judging::{Judged, judge},
+    judging::{Judged, differs, judge},
     testbed::{CHECKER, SETTER},
 };
 use crate::{
@@ -47,14 +47,15 @@ pub(crate) async fn perform<W: Workload, T: Testbed<W>>(
         findings.push(stuck(plan, &operations, &testbed));
     }
     let replicas = final_state(&testbed, &mut findings).await?;
-    let mut audited = {
+    let (mut audited, broken) = {
         let mut audits = participants.audits.lock();
-        findings.extend(audits.broken.take().map(|why| Finding::new(Kind::Audit, why)));
-        audits.evaluated
+        (audits.evaluated, audits.broken.take())
     };
-    let judged = testbed.history(|history| judge(plan, history, &operations, &replicas, set_up_at));
-    let Judged { findings: found, audited: rebuilt, model } = judged;
-    findings.extend(found);
+    let broken_at = broken.as_ref().map(|broken| broken.version);
+    findings.extend(broken.map(|broken| Finding::new(Kind::Audit, broken.message())));
+    let judged = testbed
+        .history(|history| judge(plan, history, &operations, &replicas, set_up_at, findings, broken_at));
+    let Judged { mut findings, audited: rebuilt, model } = judged;
     audited += rebuilt;
     if let Some(model) = model {
         findings.extend(final_check(plan, &testbed, model, &findings).await?);
@@ -86,7 +87,10 @@ fn stuck<W: Workload, T: Testbed<W>>(
 ) -> Finding {
     let lengths: Vec<usize> = plan.operations.iter().map(Vec::len).collect();
     let waits = judges::live::judge(operations, &lengths, testbed.now());
-    Finding::new(Kind::Live, waits.err().unwrap_or_else(|| "a client did not finish".to_owned()))
+    match waits {
+        Err(objection) => Finding::of(Kind::Live, *objection),
+        Ok(()) => Finding::new(Kind::Live, "a client did not finish"),
+    }
 }
 
 /// The final contents of the cluster's replicas. They are empty if the cluster does not settle, which is a finding.
@@ -118,7 +122,7 @@ async fn final_check<W: Workload, T: Testbed<W>>(
     };
     Ok(match testbed.undisturbed(CHECKER, "checking", check).await? {
         Job::Done(Ok(())) => None,
-        Job::Done(Err(why)) => Some(Finding::new(Kind::Check, why)),
+        Job::Done(Err(why)) => Some(testbed.history(|history| differs(why, history))),
         Job::Failed(error) => Some(Finding::new(Kind::Check, format!("cannot read the database: {error}"))),
         Job::Panicked(message) => Some(Finding::new(Kind::Panic, format!("in the final check: {message}"))),
         Job::TooLong => Some(Finding::new(Kind::Live, "the final check does not finish")),

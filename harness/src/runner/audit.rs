@@ -6,6 +6,7 @@ use futures::FutureExt;
 use parking_lot::Mutex;
 use shaketable_layers::tx::{Database, DatabaseOption, Transaction};
 use shaketable_sim::{
+    proto::Version,
     rt::{MILLISECOND, Nanos},
     trace::Kind,
 };
@@ -20,7 +21,21 @@ pub(crate) struct Audits {
     /// The number of audits evaluated.
     pub(crate) evaluated: u64,
     /// The first broken invariant.
-    pub(crate) broken: Option<String>,
+    pub(crate) broken: Option<Broken>,
+}
+
+/// A broken invariant.
+pub(crate) struct Broken {
+    /// The version at which it is broken.
+    pub(crate) version: Version,
+    why: String,
+}
+
+impl Broken {
+    /// The message of the finding.
+    pub(crate) fn message(&self) -> String {
+        format!("at version {}: {}", self.version, self.why)
+    }
 }
 
 /// Audits the cluster repeatedly until an invariant is broken.
@@ -49,6 +64,6 @@ pub(crate) async fn audit<W: Workload, H: Host>(host: H, workload: W, audits: Ar
         host.event(Kind::Audit, version as u64, u64::from(verdict.is_err()));
         let mut audits = audits.lock();
         audits.evaluated += 1;
-        audits.broken = verdict.err().map(|why| format!("at version {version}: {why}"));
+        audits.broken = verdict.err().map(|why| Broken { version, why });
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{Audits, Host};
 use crate::{
-    finding::{Finding, Kind},
+    finding::{Finding, Kind, Witness},
     panics,
     plan::Plan,
     sessions,
@@ -107,7 +107,7 @@ pub(crate) async fn run_client<W: Workload, H: Host>(host: H, client: Arc<Client
             // Boxed: the future contains those of all layer functions that it calls, and an unoptimized build
             // copies it between the frames of a test thread's small stack.
             let operation = Box::pin(perform::<W, H::Database>(&client.workload, &mut session, op));
-            let done = points::in_operation(operation);
+            let done = points::in_operation((client.number, index), operation);
             let done = cut_short(&host, AssertUnwindSafe(done).catch_unwind()).await;
             host.set_operation(None);
             let Some(outcome) = done else {
@@ -180,16 +180,17 @@ fn end_operation<W: Workload>(
     let mut progress = client.progress.lock();
     let index = progress.operations.len() - 1;
     let name = || format!("operation {index} of client {} ({:?})", client.number, client.planned[index]);
+    let finding = |kind, message| Finding::new(kind, message).with(Witness::operation(client.number, index));
     let outcome = match outcome {
         Ok(Outcome::Violated(why)) => {
             let message = format!("{}: {why}", name());
-            progress.findings.push(Finding::new(Kind::Answer, message.clone()));
+            progress.findings.push(finding(Kind::Answer, message.clone()));
             Outcome::Violated(message)
         }
         Ok(outcome) => outcome,
         Err(panic) => {
             let message = format!("{} panicked: {}", name(), panics::message(&*panic));
-            progress.findings.push(Finding::new(Kind::Panic, message));
+            progress.findings.push(finding(Kind::Panic, message));
             Outcome::Unknown(Error::OPERATION_CANCELLED)
         }
     };

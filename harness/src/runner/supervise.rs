@@ -2,7 +2,7 @@
 
 use super::RunResult;
 use crate::{
-    finding::{Finding, Kind},
+    finding::{Finding, Kind, Witness},
     panics,
 };
 use shaketable_layers::points;
@@ -22,6 +22,30 @@ pub(crate) fn supervised<E>(perform: impl FnOnce() -> Result<RunResult, E>) -> R
         }
     };
     result.points = recorder.points;
-    result.findings.extend(recorder.broken.into_iter().map(|claim| Finding::new(Kind::Always, claim)));
+    result.findings.extend(recorder.broken.into_iter().map(|claim| {
+        let witness = claim.operation.map(|(client, index)| Witness::operation(client, index));
+        Finding::new(Kind::Always, claim.message).with(witness.unwrap_or_default())
+    }));
     Ok(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt;
+    use shaketable_layers::always;
+    use std::convert::Infallible;
+
+    #[test]
+    fn a_broken_claim_is_a_finding_about_the_operation_that_made_it() {
+        let run = || {
+            let operation = async { always!(1 > 2, "1 is not more than 2") };
+            points::in_operation((2, 5), operation).now_or_never().expect("nothing to wait for");
+            always!(2 > 3, "2 is not more than 3");
+            Ok::<_, Infallible>(RunResult::default())
+        };
+        let Ok(result) = supervised(run);
+        let witnesses: Vec<Witness> = result.findings.into_iter().map(|finding| finding.witness).collect();
+        assert_eq!(witnesses, [Witness::operation(2, 5), Witness::default()]);
+    }
 }

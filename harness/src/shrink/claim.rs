@@ -19,15 +19,10 @@ impl Claim {
     fn of_finding(finding: &Finding) -> Claim {
         let message = &finding.message;
         let name = match finding.kind {
-            // "at version 12: NAME: what is wrong"
-            Kind::Audit => {
-                let said = message.strip_prefix("at version ").and_then(|rest| rest.split_once(": "));
-                said.map_or(message.as_str(), |(_, rest)| rest).split(": ").next().unwrap_or_default()
-            }
-            Kind::Always => message,
-            _ => "",
+            Kind::Audit => words(invariant(message)),
+            Kind::Always => words(message),
+            _ => String::new(),
         };
-        let name = name.chars().filter(|c| !c.is_ascii_digit()).collect();
         Claim { kind: finding.kind, name }
     }
 
@@ -40,6 +35,24 @@ impl Claim {
     pub fn is_in(&self, findings: &[Finding]) -> bool {
         Claim::of(findings).as_ref() == Some(self)
     }
+}
+
+/// The name of the invariant in the message of an audit: "at version 12: NAME: what is wrong", or "from version 12, written by
+/// attempt 3: NAME".
+fn invariant(message: &str) -> &str {
+    let said = ["at version ", "from version "].iter().find_map(|begin| message.strip_prefix(begin));
+    let broken = said.and_then(|rest| rest.split_once(": ")).map_or(message, |(_, broken)| broken);
+    broken.split(": ").next().unwrap_or_default()
+}
+
+/// The words of a text, without what is quoted, and without numbers and keys.
+fn words(text: &str) -> String {
+    let unquoted: String = text.split('"').step_by(2).collect();
+    let is_word = |word: &&str| {
+        let bare = word.trim_end_matches([',', ';', '.']);
+        !bare.is_empty() && bare.chars().all(|c| c.is_alphabetic() || c == '-' || c == '\'')
+    };
+    unquoted.split_whitespace().filter(is_word).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -55,7 +68,12 @@ mod tests {
         assert_eq!(Claim::of(&[]), None);
         let sum = claim(Kind::Audit, "at version 17: the sum is 500: it is 400");
         assert_eq!(sum, claim(Kind::Audit, "the sum is 500: it is 620"));
+        assert_eq!(sum, claim(Kind::Audit, "from version 17, written by attempt 3: the sum is 500: it is 4"));
         assert_ne!(sum, claim(Kind::Audit, "at version 17: nobody is twice: 3 is"));
+        let stale = claim(Kind::Audit, r"at version 17: the index has a stale entry \x02a\x00 b");
+        assert_ne!(stale, claim(Kind::Audit, r"at version 17: the index lacks the entry \x02a\x00 b"));
+        let stale = claim(Kind::Audit, r#"at version 17: the entry "\x02a b" of no. 4 is stale"#);
+        assert_eq!(stale, claim(Kind::Audit, r#"the entry "c" of no. 5 is stale"#));
         assert_eq!(claim(Kind::Model, "operation 3: 1"), claim(Kind::Model, "operation 4: 2"));
         assert_ne!(claim(Kind::Model, "it"), claim(Kind::Check, "it"));
         assert_ne!(claim(Kind::Always, "a"), claim(Kind::Always, "b"));

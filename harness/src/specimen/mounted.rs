@@ -6,6 +6,7 @@ use super::{
     planted::{BugState, Planted, UNRECORDED},
 };
 use crate::{
+    judges::Unfit,
     sessions::{self, slots},
     workload::{Bug, Outcome, Step, Workload},
 };
@@ -199,7 +200,9 @@ impl<S: Specimen> Workload for Mounted<S> {
         if let Some(answer) = step.answer
             && *answer != expected
         {
-            return Err(format!("answered {answer:?} where the model answers {expected:?}"));
+            let (found, expected) = (format!("{answer:?}"), format!("{expected:?}"));
+            let message = format!("answered {found} where the model answers {expected}");
+            return Err(Unfit::new(message, expected, found).told());
         }
         if let ([op], Answer::Done(answers), Some(_)) = (&step.op[..], &expected, step.answer)
             && let Some(wait) = self.specimen.wait(&after, op, &answers[0], &at)
@@ -231,7 +234,11 @@ impl<S: Specimen> Workload for Mounted<S> {
             db.run(|tx, _| async move { specimen.read_model(&tx).await }).await.map_err(|e| e.error)?;
         Ok(stored.and_then(|stored| match stored == *model {
             true => Ok(()),
-            false => Err(format!("the database holds {stored:?}, should hold {model:?}")),
+            false => {
+                let (found, expected) = (format!("{stored:?}"), format!("{model:?}"));
+                let message = format!("the database holds {found}, should hold {expected}");
+                Err(Unfit::new(message, expected, found).told())
+            }
         }))
     }
 }

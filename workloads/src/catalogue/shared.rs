@@ -3,7 +3,11 @@
 use bytes::Bytes;
 use foundationdb_tuple::{Subspace, Versionstamp};
 use futures::{FutureExt, future::BoxFuture};
-use shaketable::{judges::Keyspace, sessions::slots, workload::Outcome};
+use shaketable::{
+    judges::{Keyspace, Unfit},
+    sessions::slots,
+    workload::Outcome,
+};
 use shaketable_layers::{
     always, once,
     queue::{ItemId, Position},
@@ -63,7 +67,11 @@ pub(crate) fn check_ended<A>(error: &(impl RetryError + Display)) -> tx::Result<
 pub(crate) fn compare<A: PartialEq + Debug>(stored: &A, expected: &A) -> Result<(), String> {
     match stored == expected {
         true => Ok(()),
-        false => Err(format!("the database holds {stored:?}, should hold {expected:?}")),
+        false => {
+            let (found, expected) = (format!("{stored:?}"), format!("{expected:?}"));
+            let message = format!("the database holds {found}, should hold {expected}");
+            Err(Unfit::new(message, expected, found).told())
+        }
     }
 }
 
@@ -76,7 +84,10 @@ pub(crate) fn objection<A>(
     objection: impl Fn(&Call, &A) -> Option<String>,
 ) -> Result<(), String> {
     match returned.iter().find_map(|(call, answer)| objection(call, answer).map(|why| (call, why))) {
-        Some(((client, index), why)) => Err(format!("operation {index} of client {client} {why}")),
+        Some(((client, index), why)) => {
+            let message = format!("operation {index} of client {client} {why}");
+            Err(Unfit::of_operation(*client, *index, message).told())
+        }
         None => Ok(()),
     }
 }

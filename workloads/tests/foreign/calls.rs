@@ -136,7 +136,7 @@ impl Calls {
         allocations::now(name);
         let before = allocations::watch();
         // On the heap: without optimization, a future is moved once for each function that it passes through.
-        let ended = select(Box::pin(points::in_operation(body)), self.db.env().sleep(PATIENCE)).await;
+        let ended = select(Box::pin(points::in_operation((0, 0), body)), self.db.env().sleep(PATIENCE)).await;
         match ended {
             // A result can be displayed, whatever it contains.
             Either::Left((Ok(answer), _)) => drop(format!("{answer:?}")),

@@ -1,8 +1,11 @@
 //! Tests of the judges of a workload, with sound and broken histories of a register.
 
+mod witness;
+
 use super::{Story, set};
 use crate::{
-    judges::{Truth, audits, conflict_free, model},
+    finding::{Finding, Kind, Objection, Witness},
+    judges::{Truth, Unfit, audits, conflict_free, model, waiting::Wait},
     workload::Operation,
     workload::{Outcome, Step, Workload},
 };
@@ -13,7 +16,7 @@ use shaketable_layers::tx::{self, Database, Error, Isolation, Transaction};
 use shaketable_sim::{
     history::{ClientId, Reported},
     proto::{KeyRange, Mutation, Version},
-    rt::Nanos,
+    rt::{Nanos, SECOND},
     seed::Stream,
 };
 
@@ -26,6 +29,8 @@ struct Register {
     late: bool,
     /// Whether writes promise not to conflict.
     conflict_free: bool,
+    /// Whether reads wait for the last write.
+    waits: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -82,9 +87,15 @@ impl Workload for Register {
                 (*model, *stamp) = (Some(value.clone()), step.stamp);
             }
             (Op::Get, Some(read)) if read != model => {
-                return Err(format!("read {read:?} where the model has {model:?}"));
+                let (found, expected) = (format!("{read:?}"), format!("{model:?}"));
+                let message = format!("read {found} where the model has {expected}");
+                return Err(Unfit::new(message, expected, found).told());
             }
             (Op::Set(_), Some(_)) => return Err("nothing was committed".into()),
+            (Op::Get, Some(_)) if self.waits => {
+                let written = stamp.map(|[a, b, c, d, e, f, g, h, ..]| [a, b, c, d, e, f, g, h]);
+                step.waited(Wait { patience: 5 * SECOND, found: written.map(Version::from_be_bytes) })?;
+            }
             _ => {}
         }
         Ok(())
@@ -170,13 +181,23 @@ impl Run {
         }
     }
 
-    fn judge(&self) -> Result<<Register as Workload>::Model, String> {
+    fn objection(&self) -> Result<<Register as Workload>::Model, Box<Objection>> {
         let truth = Truth::of(&self.story.history);
         let judged = model::judge(&self.workload, &self.plan, &self.operations, &self.story.history, &truth);
         judged.map_err(|unfit| match unfit {
             model::Mismatch::Layer(why) => why,
-            model::Mismatch::Model(why) => panic!("{why}"),
+            model::Mismatch::Model(why) => panic!("{}", why.message),
         })
+    }
+
+    fn judge(&self) -> Result<<Register as Workload>::Model, String> {
+        self.objection().map_err(|objection| objection.message)
+    }
+
+    /// The witness of the finding.
+    fn witness(&self) -> Witness {
+        let objection = self.objection().expect_err("the history is broken");
+        Finding::of(Kind::Model, *objection).witness
     }
 
     fn is_rejected(&self, why: &str) {
@@ -319,7 +340,7 @@ fn operations_that_promise_not_to_conflict_read_nothing_that_others_write() {
         conflict_free::judge(&run.workload, &run.plan, &run.story.history, &truth)
     };
     for client in [0, 1] {
-        assert!(verdict(true, client, ("r", "s")).unwrap_err().contains("they can conflict"));
+        assert!(verdict(true, client, ("r", "s")).unwrap_err().message.contains("they can conflict"));
         assert_eq!(verdict(false, client, ("r", "s")), Ok(()));
         assert_eq!(verdict(true, client, ("s", "t")), Ok(()));
         assert_eq!(verdict(true, client, ("a", "register")), Ok(()));
@@ -341,7 +362,8 @@ fn an_audit_reports_the_first_version_that_breaks_an_invariant() {
             let state = if broken.contains(&version) { set("broken", "") } else { clear };
             story.log(version * 10, vec![(None, 0, vec![set("a", "1")]), (None, 1, vec![state])]);
         }
-        audits::judge(&Register::default(), &Truth::of(&story.history), from)
+        let judged = audits::judge(&Register::default(), &story.history, &Truth::of(&story.history), from);
+        (judged.0, judged.1.map_err(|broken| broken.objection.message))
     };
     assert_eq!(audit(0..0, 0), (41, Ok(())));
     assert_eq!(audit(0..0, 1_990), (2, Ok(())));

@@ -6,7 +6,7 @@ use super::{
     schema::{Content, Feed, STORES, Version},
 };
 use crate::catalogue::shared::Call;
-use shaketable::workload::Step;
+use shaketable::{judges::Unfit, workload::Step};
 use std::collections::BTreeMap;
 
 /// The first bytes of a version that is not complete.
@@ -132,7 +132,9 @@ impl Feeds {
         };
         match step.answer {
             Some(answer) if *answer != expected => {
-                Err(format!("answered {answer:?} where the model answers {expected:?}"))
+                let (found, expected) = (format!("{answer:?}"), format!("{expected:?}"));
+                let message = format!("answered {found} where the model answers {expected}");
+                Err(Unfit::new(message, expected, found).told())
             }
             _ => Ok(()),
         }
@@ -154,8 +156,10 @@ impl Model {
         for ((client, index), (feed, reader, pages)) in &self.read {
             let seen = readers.entry((*client, *reader, feed)).or_default();
             for page in pages {
-                self.judge_page(feed, page, seen.last().map(|entry| entry.version))
-                    .map_err(|why| format!("operation {index} of client {client} ({feed:?}): {why}"))?;
+                self.judge_page(feed, page, seen.last().map(|entry| entry.version)).map_err(|why| {
+                    let message = format!("operation {index} of client {client} ({feed:?}): {why}");
+                    Unfit::of_operation(*client, *index, message).told()
+                })?;
                 seen.extend(&page.entries);
             }
         }

@@ -9,6 +9,7 @@ pub mod bench;
 pub mod bugs;
 pub mod conformance;
 pub mod contract;
+pub mod distribution;
 pub mod document;
 pub mod explore;
 pub mod history;
@@ -23,6 +24,7 @@ pub use bench::{BenchReport, Figure};
 pub use bugs::{BugReport, BugsReport, Catch, Shrunk};
 pub use conformance::{ConformanceReport, Difference, FileReport, Impossible};
 pub use contract::{ContractCase, ContractReport};
+pub use distribution::{Bucket, Distribution};
 pub use document::{Body, Document, SCHEMA};
 pub use explore::{ExploreReport, ExploredFailure, ExploredPart, ExploredWorkload};
 pub use history::{

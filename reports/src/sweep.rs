@@ -1,6 +1,9 @@
 //! A sweep: many seeds for some workloads.
 
-use crate::run::{Conclusion, Counters, PointReport, RunReport};
+use crate::{
+    distribution::Distribution,
+    run::{Conclusion, Counters, PointReport, RunReport},
+};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, ops::Range};
 
@@ -78,6 +81,12 @@ pub struct WorkloadReport {
     /// The names of coverage points that this sweep required to be reached and that were not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missed_points: Vec<String>,
+    /// The virtual time from the call of an operation to its answer, microseconds.
+    #[serde(default, skip_serializing_if = "Distribution::is_empty")]
+    pub latencies: Distribution,
+    /// The attempts at transactions of an operation, with those after a conflict or another error.
+    #[serde(default, skip_serializing_if = "Distribution::is_empty")]
+    pub attempts: Distribution,
     /// Virtual time, summed, nanoseconds.
     pub virtual_ns: u64,
     /// CPU time, summed, nanoseconds.
@@ -113,7 +122,7 @@ impl WorkloadReport {
         lines
     }
 
-    /// Adds the figures of other runs: numbers of runs and of events. Seeds, failures and points are left alone.
+    /// Adds the figures of other runs: numbers of runs and of events, and distributions. Seeds, failures and points are left alone.
     pub fn add_figures(&mut self, other: &WorkloadReport) {
         for (sum, n) in [
             (&mut self.runs, other.runs),
@@ -129,6 +138,8 @@ impl WorkloadReport {
             *sum = sum.saturating_add(n);
         }
         self.counters.add(&other.counters);
+        self.latencies.add(&other.latencies);
+        self.attempts.add(&other.attempts);
         for (family, n) in &other.faults_delivered {
             let sum = self.faults_delivered.entry(family.clone()).or_default();
             *sum = sum.saturating_add(*n);

@@ -393,6 +393,9 @@ impl Tally {
             finding::Verdict::Harness => report.harness += 1,
         }
         report.counters.add(&ran.result.counters);
+        let performed = &ran.result.performed;
+        performed.latencies.iter().for_each(|latency| report.latencies.record(latency / MICROSECOND));
+        performed.attempts.iter().for_each(|attempts| report.attempts.record(u64::from(*attempts)));
         for (family, n) in &ran.result.faults {
             *report.faults_delivered.entry(family.name().to_owned()).or_default() += n;
         }

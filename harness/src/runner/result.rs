@@ -1,5 +1,6 @@
 //! The result of a run, as plain data.
 
+use super::Performed;
 use crate::finding::{Finding, Verdict};
 use shaketable_layers::points::Seen;
 use shaketable_reports::Counters;
@@ -17,6 +18,8 @@ pub struct RunResult {
     pub findings: Vec<Finding>,
     /// The counters.
     pub counters: Counters,
+    /// What the operations took.
+    pub performed: Performed,
     /// Faults delivered, by family.
     pub faults: BTreeMap<Family, u64>,
     /// The faults that the rates gave, or the plan's decisions as far as they were met.

@@ -13,6 +13,7 @@ pub mod distribution;
 pub mod document;
 pub mod explore;
 pub mod history;
+pub mod html;
 pub mod json;
 pub mod junit;
 pub mod markdown;

@@ -7,6 +7,7 @@ mod conformance;
 mod contract;
 mod explore;
 pub(crate) mod run;
+mod story;
 pub(crate) mod sweep;
 mod table;
 
@@ -17,6 +18,7 @@ pub use self::{
     contract::contract,
     explore::explore,
     run::{failure, replay},
+    story::story,
     sweep::sweep,
     table::{Align, Table},
 };
@@ -67,7 +69,7 @@ fn figure(value: f64) -> String {
 }
 
 /// The faults that were requested: `standard`, `storm without clog and loss`.
-fn faults(profile: &str, without: &[String]) -> String {
+pub(crate) fn faults(profile: &str, without: &[String]) -> String {
     match without {
         [] => profile.to_owned(),
         [one] => format!("{profile} without {one}"),

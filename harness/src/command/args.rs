@@ -1,6 +1,11 @@
 //! The arguments of the command.
 
-use super::{Refusal, backend::BackendArguments, choose, output};
+use super::{
+    Refusal,
+    backend::BackendArguments,
+    choose,
+    output::{self, Files},
+};
 use crate::{plan::Demands, seeds};
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 use shaketable_reports::Conclusion;
@@ -22,7 +27,7 @@ Exit codes:
 /// Shakes FoundationDB layers on a simulated FoundationDB cluster, reproducibly from a seed.
 ///
 /// Without a subcommand, every workload is run with 200 seeds and standard faults, and the report is
-/// written to target/shaketable/report.json.
+/// written to target/shaketable/report.json and report.html.
 #[derive(Debug, Parser)]
 #[command(after_help = EXIT_CODES)]
 pub struct Arguments<Extra: Subcommand> {
@@ -124,6 +129,9 @@ pub struct RunArguments {
     /// output
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
+    /// Write the report as an HTML page; - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     #[command(flatten)]
     pub backend: BackendArguments,
 }
@@ -160,6 +168,9 @@ pub struct ReplayArguments {
     /// Write the report as JSON; - for standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Write the report as an HTML page; - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     #[command(flatten)]
     pub backend: BackendArguments,
 }
@@ -189,6 +200,9 @@ pub struct ShrinkArguments {
     /// Write the report of the shrunk run as JSON; - for standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Write the report as an HTML page; - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -252,6 +266,9 @@ pub struct BugsArguments {
     /// output
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
+    /// Write the report as an HTML page; - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     #[command(flatten)]
     pub backend: BackendArguments,
 }
@@ -281,6 +298,31 @@ pub struct MergeArguments {
     /// output
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
+    /// Write the report as an HTML page; - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+}
+
+/// Subcommands that write a report in several forms.
+macro_rules! files {
+    ($($arguments:ident),*) => {
+        $(impl $arguments {
+            /// The files of the report.
+            pub fn files(&self) -> Files<'_> {
+                let [json, junit, html] = [&self.json, &self.junit, &self.html].map(Option::as_deref);
+                Files { json, junit, html, plan: None }
+            }
+        })*
+    };
+}
+files!(RunArguments, BugsArguments, MergeArguments);
+
+impl ReplayArguments {
+    /// The files of the report, and that of the plan.
+    pub fn files(&self) -> Files<'_> {
+        let [json, html, plan] = [&self.json, &self.html, &self.output].map(Option::as_deref);
+        Files { json, html, plan, junit: None }
+    }
 }
 
 /// The things that can be listed.

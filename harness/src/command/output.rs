@@ -1,7 +1,7 @@
 //! Output to the terminal, which may be closed early, and to files, which are written completely or not at all.
 
 use super::{Refusal, cost, program, refuse};
-use shaketable_reports::{Body, Document, SCHEMA, annotations, json, junit, markdown};
+use shaketable_reports::{Body, Document, SCHEMA, annotations, html, json, junit, markdown};
 use std::{
     ffi::OsStr,
     fs::{self, File},
@@ -46,31 +46,67 @@ pub fn publish(text: &str, json: Option<&Target>, body: Body) -> Result<(), Refu
 pub struct Outputs {
     json: Option<Target>,
     junit: Option<Target>,
+    html: Option<Target>,
     /// The file to which a job of GitHub appends its summary in Markdown.
     summary: Option<PathBuf>,
     /// Whether the output is read by GitHub's runner, which makes annotations of lines that begin with `::`.
     annotates: bool,
 }
 
+/// The files that the command line names for a report.
+#[derive(Clone, Copy, Default)]
+pub struct Files<'a> {
+    /// `--json`
+    pub json: Option<&'a Path>,
+    /// `--junit`
+    pub junit: Option<&'a Path>,
+    /// `--html`
+    pub html: Option<&'a Path>,
+    /// `--output`, a repro file, which is written by itself
+    pub plan: Option<&'a Path>,
+}
+
+impl Files<'_> {
+    /// Refuses two outputs to the same file, or to standard output.
+    fn check_apart(&self) -> Result<(), Refusal> {
+        let all =
+            [("--json", self.json), ("--junit", self.junit), ("--html", self.html), ("--output", self.plan)];
+        let named: Vec<_> = all.into_iter().filter_map(|(option, path)| Some((option, path?))).collect();
+        for (n, (option, path)) in named.iter().enumerate() {
+            for (other, other_path) in &named[..n] {
+                match *path == Path::new("-") {
+                    true if path == other_path => {
+                        refuse!("only one of {other} and {option} can be -, standard output")
+                    }
+                    false if is_same(path, other_path) => refuse!("{other} and {option} are the same file"),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether two paths are the same file, which may not exist yet. Devices and pipes can be written twice.
+fn is_same(a: &Path, b: &Path) -> bool {
+    let is_special = |path: &Path| fs::metadata(path).is_ok_and(|found| !found.is_file());
+    let resolved = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let (a, b) = (resolved(a), resolved(b));
+    place(&a) == place(&b) && !is_special(&a)
+}
+
 impl Outputs {
     /// Checks that the files can be written, without creating them, and asks the environment whether this is a job
     /// of GitHub.
-    pub fn check(json: Option<&Path>, junit: Option<&Path>) -> Result<Outputs, Refusal> {
-        let (json, junit) = (Target::check_named(json)?, Target::check_named(junit)?);
-        match (&json, &junit) {
-            (Some(Target::Stdout), Some(Target::Stdout)) => {
-                refuse!("only one of --json and --junit can be -, standard output")
-            }
-            (
-                Some(Target::File { path: a, special: false, .. }),
-                Some(Target::File { path: b, special: false, .. }),
-            ) if place(a) == place(b) => refuse!("--json and --junit are the same file"),
-            _ => {}
-        }
+    pub fn check(files: Files<'_>) -> Result<Outputs, Refusal> {
+        let [json, junit, html] = [files.json, files.junit, files.html].map(Target::check_named);
+        let (json, junit, html) = (json?, junit?, html?);
+        files.check_apart()?;
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         Ok(Outputs {
             json,
             junit,
+            html,
             summary: set("GITHUB_STEP_SUMMARY").map(PathBuf::from),
             annotates: set("GITHUB_ACTIONS").is_some_and(|value| value == "true"),
         })
@@ -90,6 +126,9 @@ impl Outputs {
             let one = content.and_then(|content| junit.write_noted("JUnit report", &content));
             written = written.and(one);
         }
+        if let (Some(html), Some(page)) = (&self.html, html::render(&document)) {
+            written = written.and(html.write_noted("HTML report", &page));
+        }
         if let (Some(path), Some(summary)) = (&self.summary, markdown::render(&document)) {
             written = written.and(append(path, &format!("{summary}\n")));
         }
@@ -97,7 +136,7 @@ impl Outputs {
         if self.annotates {
             text += &annotations::render(&document.body);
         }
-        if [&self.json, &self.junit].into_iter().flatten().any(|target| matches!(target, Target::Stdout)) {
+        if self.targets().any(|target| matches!(target, Target::Stdout)) {
             print_error(text.trim_end());
             return written;
         }
@@ -106,7 +145,11 @@ impl Outputs {
 
     /// Whether every file can still be written.
     fn check_again(&self) -> Result<(), Refusal> {
-        [&self.json, &self.junit].into_iter().flatten().try_for_each(Target::check_again)
+        self.targets().try_for_each(Target::check_again)
+    }
+
+    fn targets(&self) -> impl Iterator<Item = &Target> {
+        [&self.json, &self.junit, &self.html].into_iter().flatten()
     }
 }
 
@@ -307,12 +350,21 @@ mod tests {
     #[test]
     fn two_reports_are_not_written_to_one_file() {
         let folder = folder("two");
-        let check = |json: &Path, junit: &Path| Outputs::check(Some(json), Some(junit)).is_ok();
+        let check = |json: &Path, html: &Path| {
+            Outputs::check(Files { json: Some(json), html: Some(html), ..Files::default() }).is_ok()
+        };
         assert!(check(&folder.join("a"), &folder.join("b")));
         assert!(!check(&folder.join("a"), &folder.join("a")));
         assert!(!check(&folder.join("a"), &folder.join(".").join("a")), "neither exists");
         assert!(!check(Path::new("-"), Path::new("-")));
         assert!(cfg!(not(unix)) || check(Path::new("/dev/null"), Path::new("/dev/null")));
+        let plan = folder.join("a");
+        let beside =
+            Files { json: Some(&folder.join("b")), html: Some(&plan), plan: Some(&plan), ..Files::default() };
+        assert_eq!(
+            Outputs::check(beside).err(),
+            Some(Refusal::Usage("--html and --output are the same file".to_owned()))
+        );
         fs::remove_dir_all(folder).expect("removed");
     }
 

@@ -87,6 +87,7 @@ pub fn main_job() -> Result<Conclusion, Refusal> {
         shard: None,
         json: Some(PathBuf::from(FOLDER).join("report.json")),
         junit: None,
+        html: Some(PathBuf::from(FOLDER).join("report.html")),
         backend: BackendArguments::default(),
     })
 }
@@ -110,7 +111,7 @@ pub fn run(arguments: &RunArguments) -> Result<Conclusion, Refusal> {
     if sweep.share().len() == 0 {
         refuse!("this shard has no seeds: there are fewer seeds than shards");
     }
-    sweep.outputs = Outputs::check(arguments.json.as_deref(), arguments.junit.as_deref())?;
+    sweep.outputs = Outputs::check(arguments.files())?;
     sweep.backend = Backend::open(&arguments.backend, sweep.demands.profile)?;
     let interrupt = Interrupt::listen()?;
     let report = sweep.perform(&interrupt);
@@ -394,7 +395,7 @@ impl Tally {
         }
         report.counters.add(&ran.result.counters);
         let performed = &ran.result.performed;
-        performed.latencies.iter().for_each(|latency| report.latencies.record(latency / MICROSECOND));
+        performed.latencies.iter().for_each(|latency| report.latencies.record(latency / 1_000));
         performed.attempts.iter().for_each(|attempts| report.attempts.record(u64::from(*attempts)));
         for (family, n) in &ran.result.faults {
             *report.faults_delivered.entry(family.name().to_owned()).or_default() += n;

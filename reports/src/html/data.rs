@@ -39,8 +39,15 @@ pub struct Embedded {
     pub left_out: String,
 }
 
+/// The least bytes of an operation, a transaction or an event.
+const LEAST: usize = 24;
+
 /// The history with as much detail as there is room for; `None` if there is no room for it.
 pub fn embed(history: &RunHistory, share: &Share<'_>) -> Option<Embedded> {
+    let items = history.operations.len() + history.transactions.len() + history.events.len();
+    if share.left() < items.saturating_mul(LEAST) {
+        return None;
+    }
     DETAILS.iter().find_map(|detail| {
         let mut writer =
             Writer { detail: *detail, texts: Vec::new(), places: BTreeMap::new(), rows: 0, cut: 0 };

@@ -88,7 +88,8 @@ function drawBands({ view, x, scene, left, right }) {
     if (event.kind === "act") svg("line", { x1: begin, x2: begin, y1: 14, y2: view.layout.height }, group);
     else svg("rect", { x: begin, y: 16, width: Math.max(end - begin, 2), height }, group);
     const words = fitted(event.text, 110);
-    if (begin >= left && begin - labelled > 118 && words) {
+    const fits = begin >= left && begin + words.length * CHARACTER < right;
+    if (fits && begin - labelled > 118 && words) {
       svg("text", { x: begin + 3, y: 23, class: "event-text" }, group).textContent = words;
       labelled = begin;
     }

@@ -12,10 +12,8 @@ use crate::{
 };
 use maud::{Markup, PreEscaped, html};
 
-/// The most characters of a claim, and of other texts of a report.
-const MOST_CHARACTERS: usize = 4_000;
 /// The most further findings that are shown.
-const FINDINGS_SHOWN: usize = 20;
+const FINDINGS_SHOWN: usize = 5;
 
 /// The page of one run.
 pub fn main(run: &RunReport, commit: &str, room: &Room) -> Markup {
@@ -47,32 +45,32 @@ pub fn body(run: &RunReport, commit: &str, room: &Room) -> Markup {
     let message = run.verdict.message();
     html! {
         @if let Some(shrunk) = &run.shrunk {
-            (of_shrunk(shrunk, run, &share))
+            (of_shrunk(shrunk, run, room, &share))
             details.whole {
                 summary { "The whole run: " (shrunk.before) }
-                @if let Some(message) = message { (claim(message)) }
+                @if let Some(message) = message { (claim(message, room)) }
                 @if let Some(history) = &run.history { (history_of(history, &share)) }
                 @if let Some(plan) = &run.plan { (plan_of(plan, "The plan of the whole run", &share)) }
             }
         } @else {
-            @if let Some(message) = message { (claim(message)) }
+            @if let Some(message) = message { (claim(message, room)) }
             @if let Some(history) = &run.history { (history_of(history, &share)) }
             @if let Some(plan) = &run.plan { (plan_of(plan, "The plan", &share)) }
         }
         (commands(run))
-        (others(run))
+        (others(run, room))
         details.about open[run.history.is_none() && run.shrunk.is_none()] {
             summary { "About the run" }
-            (about(run, commit))
+            (about(run, commit, room))
         }
     }
 }
 
 /// What remained of the run.
-fn of_shrunk(shrunk: &ShrunkRun, run: &RunReport, share: &Share<'_>) -> Markup {
+fn of_shrunk(shrunk: &ShrunkRun, run: &RunReport, room: &Room, share: &Share<'_>) -> Markup {
     let end = if shrunk.is_minimal { "nothing more can be taken away" } else { "the search was ended" };
     html! {
-        (claim(&shrunk.message))
+        (claim(&shrunk.message, room))
         p.note {
             "Shrunk from " (shrunk.before) " to " (shrunk.after) " in " (plural(shrunk.replays, "run", "runs")) "; " (end)
             ". Event hash " code { (shrunk.event_hash) } "."
@@ -83,14 +81,14 @@ fn of_shrunk(shrunk: &ShrunkRun, run: &RunReport, share: &Share<'_>) -> Markup {
 }
 
 /// What a judge found.
-fn claim(message: &str) -> Markup {
-    html! { div.claim tabindex="0" { (lines(message, MOST_CHARACTERS)) } }
+fn claim(message: &str, room: &Room) -> Markup {
+    html! { div.claim tabindex="0" { (lines(message, room.characters)) } }
 }
 
 /// A history: the time line with the witness, what differs, and the story.
 fn history_of(history: &RunHistory, share: &Share<'_>) -> Markup {
     // The story has a part of the room, so that a time line cannot displace it.
-    let told = text::story(history);
+    let told = if share.left() > 0 { text::story(history) } else { String::new() };
     let story = cut_lines(&told, share.left() / 4);
     share.take(story.len());
     html! {
@@ -102,10 +100,12 @@ fn history_of(history: &RunHistory, share: &Share<'_>) -> Markup {
                 pre { (story) }
             }
         }
-        @if story.len() < told.len() {
+        @if share.left() == 0 {
+            p.left-out { "Left out of this page for its size: the story." }
+        } @else if story.len() < told.len() {
             p.left-out {
-                "Left out of this page: " (plural(told[story.len()..].lines().count() as u64, "line", "lines"))
-                " of the story."
+                "Left out of this page for its size: "
+                (plural(told[story.len()..].lines().count() as u64, "line", "lines")) " of the story."
             }
         }
     }
@@ -191,7 +191,7 @@ fn commands(run: &RunReport) -> Markup {
 }
 
 /// Findings in addition to the one that decided.
-fn others(run: &RunReport) -> Markup {
+fn others(run: &RunReport, room: &Room) -> Markup {
     let more = run.other_findings.len().saturating_sub(FINDINGS_SHOWN);
     html! {
         @if !run.other_findings.is_empty() {
@@ -199,7 +199,7 @@ fn others(run: &RunReport) -> Markup {
                 summary { (plural(run.other_findings.len() as u64, "further finding", "further findings")) }
                 @for other in run.other_findings.iter().take(FINDINGS_SHOWN) {
                     h4 { (other.judge) }
-                    (lines(&other.message, MOST_CHARACTERS))
+                    (lines(&other.message, room.characters))
                 }
                 @if more > 0 { p.left-out { "Left out of this page: " (count(more as u64)) " more. The JSON report has them." } }
             }
@@ -208,7 +208,7 @@ fn others(run: &RunReport) -> Markup {
 }
 
 /// The facts about a run.
-fn about(run: &RunReport, commit: &str) -> Markup {
+fn about(run: &RunReport, commit: &str, room: &Room) -> Markup {
     let named = |numbers: Vec<(String, u64)>| {
         let seen = numbers.into_iter().filter(|(_, n)| *n > 0);
         seen.map(|(name, n)| format!("{name} {}", count(n))).collect::<Vec<_>>().join(", ")
@@ -226,7 +226,7 @@ fn about(run: &RunReport, commit: &str) -> Markup {
     html! {
         (facts(&rows))
         h4 { "Drawn from the seed" }
-        (lines(&run.configuration, MOST_CHARACTERS))
+        (lines(&run.configuration, room.characters))
     }
 }
 

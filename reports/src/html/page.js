@@ -3,10 +3,14 @@
 const drawn = new Map();
 let current = null;
 
+function isFolded(root) {
+  return root.closest("details:not([open])") !== null;
+}
+
 // Draws the time lines that are not in a closed part of the page.
 function drawVisible(within) {
   for (const root of within.querySelectorAll(".timeline")) {
-    if (drawn.has(root) || root.offsetParent === null) continue;
+    if (drawn.has(root) || isFolded(root)) continue;
     drawn.set(root, new Timeline(root));
     root.addEventListener("pointerdown", () => (current = root));
     root.addEventListener("focusin", () => (current = root));
@@ -15,7 +19,7 @@ function drawVisible(within) {
 
 // The time line that gets the keys: the last one that was used, or the first one that can be seen.
 function active() {
-  const visible = [...drawn.keys()].filter((root) => root.offsetParent !== null);
+  const visible = [...drawn.keys()].filter((root) => !isFolded(root));
   return drawn.get(visible.includes(current) ? current : visible[0]);
 }
 

@@ -3,21 +3,29 @@
 use crate::{run::RunReport, sweep::SweepReport};
 use std::cell::Cell;
 
+/// The bytes for the texts of judges and plans of all runs of a page, and how many such texts a run has.
+const TEXTS: usize = 800_000;
+const TEXTS_OF_A_RUN: usize = 8;
+
 /// The bytes that are left for the histories of a page, and for how many of them.
 pub struct Room {
     left: Cell<usize>,
     runs: Cell<usize>,
+    /// The most characters of a text of a judge or of a plan's summary.
+    pub characters: usize,
 }
 
 impl Room {
     /// The room of a page with the histories of some runs.
     pub fn new(size: usize, runs: usize) -> Room {
-        Room { left: Cell::new(size), runs: Cell::new(runs) }
+        Room { left: Cell::new(size), runs: Cell::new(runs), characters: 4_000 }
     }
 
     /// The room of the page of a sweep.
     pub fn for_sweep(size: usize, sweep: &SweepReport) -> Room {
-        Room::new(size, sweep.failures().filter(|run| is_large(run)).count())
+        let failures = sweep.failures().count().max(1);
+        let characters = (TEXTS / failures / TEXTS_OF_A_RUN).clamp(200, 4_000);
+        Room { characters, ..Room::new(size, sweep.failures().filter(|run| is_large(run)).count()) }
     }
 
     /// The bytes that the next run may have; what earlier runs did not use is shared among the others.

@@ -74,16 +74,26 @@ fn table(report: &SweepReport) -> Markup {
     }
 }
 
+/// The most failures of a page.
+const FAILURES_SHOWN: usize = 400;
+
 fn failures(report: &SweepReport, commit: &str, room: &Room) -> Markup {
     let failing = || report.workloads.iter().filter(|w| !w.failing_seeds.is_empty());
+    let most = (FAILURES_SHOWN / failing().count().max(1)).max(1);
     html! {
         @if failing().next().is_some() {
             section {
                 h2 { "Failures" }
                 @for w in failing() {
                     p.note { (w.workload) " fails with " (plural(w.failing_seeds.len() as u64, "seed", "seeds")) ": " (text::sweep::seeds(w)) }
-                    @for (n, run) in w.failures.iter().enumerate() {
+                    @for (n, run) in w.failures.iter().take(most).enumerate() {
                         (failure::folded(run, commit, room, n == 0 && failing().count() == 1))
+                    }
+                    @if w.failures.len() > most {
+                        p.left-out {
+                            "Left out of this page: " (plural((w.failures.len() - most) as u64, "failure", "failures"))
+                            " more. The JSON report has them."
+                        }
                     }
                 }
             }

@@ -255,6 +255,19 @@ function legend(history) {
     svg("rect", { x: 1, y: 1, width: 16, height: 10, rx: 2.5, class: "bar" }, svg("g", { class: `transaction ${fate}` }, sample));
     list.append(element("span", {}, sample, FATES[fate][0]));
   }
+  const drawn = (name, words, content) => {
+    const sample = svg("svg", { width: 18, height: 12, "aria-hidden": "true" });
+    content(svg("g", { class: name }, sample));
+    list.append(element("span", {}, sample, words));
+  };
+  const box = (group) => svg("rect", { x: 1, y: 1, width: 16, height: 10, rx: 2.5, class: "bar" }, group);
+  const { operations, transactions: marked } = history.witness;
+  if (operations.size + marked.size > 0) drawn("transaction witness", "witness", box);
+  const kinds = new Set(history.events.map((e) => e.kind));
+  if (kinds.has("fault")) drawn("event fault", "fault", (group) => svg("path", { d: "M9 1l5 5l-5 5l-5 -5z" }, group));
+  if (kinds.has("dead")) drawn("event dead", "machine dead", box);
+  if (kinds.has("paused")) drawn("event paused", "machine paused", box);
+  if (kinds.has("recovery")) drawn("event recovery", "recovery", box);
   list.append(element("span", { class: "keys" }, "keys: n p transactions · + − zoom · ← → move · 0 first view · a all · Esc none"));
   return list;
 }

@@ -157,9 +157,10 @@ impl Window<'_> {
         bad.map(|entry| entry["message"].to_string()).collect()
     }
 
-    /// The view as a picture, in base 64.
-    pub fn picture(&self) -> String {
-        call(&format!("{}/screenshot", self.session), None).as_str().expect("a picture").to_owned()
+    /// The view as a picture: the bytes of a PNG.
+    pub fn picture(&self) -> Vec<u8> {
+        let picture = call(&format!("{}/screenshot", self.session), None);
+        base64(picture.as_str().expect("a picture"))
     }
 }
 
@@ -180,4 +181,20 @@ fn call(url: &str, body: Option<&Value>) -> Value {
     let answered: Value = answer.body_mut().read_json().unwrap_or_else(|error| panic!("{url}: {error}"));
     assert!(answer.status().is_success(), "{url}: {}", answered["value"]["message"]);
     answered["value"].clone()
+}
+
+/// Decodes base 64.
+fn base64(text: &str) -> Vec<u8> {
+    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digits = text.bytes().filter_map(|byte| DIGITS.iter().position(|digit| *digit == byte));
+    let mut bytes = Vec::new();
+    let (mut bits, mut held) = (0_usize, 0);
+    for digit in digits {
+        (bits, held) = ((bits << 6 | digit) & 0xffff, held + 6);
+        if held >= 8 {
+            held -= 8;
+            bytes.push((bits >> held & 0xff) as u8);
+        }
+    }
+    bytes
 }

@@ -138,7 +138,7 @@ mod tests {
         let mut state = 17_u64;
         std::iter::repeat_with(|| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 44) * (state >> 44) >> (state % 30)
+            ((state >> 44) * (state >> 44)) >> (state % 30)
         })
         .take(5_000)
         .chain([0, 1, u64::MAX])

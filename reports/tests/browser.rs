@@ -3,6 +3,8 @@
 //! The browser is driven through chromedriver. Where it is not installed, these tests print that they are skipped; in CI,
 //! and with `SHAKETABLE_BROWSER=1`, they fail.
 
+#![expect(clippy::print_stdout, reason = "measured times, and that a test is skipped")]
+
 #[allow(dead_code, reason = "the pages of other tests")]
 mod pages;
 mod webdriver;

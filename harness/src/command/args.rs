@@ -1,11 +1,6 @@
 //! The arguments of the command.
 
-use super::{
-    Refusal,
-    backend::BackendArguments,
-    choose,
-    output::{self, Files},
-};
+use super::{Refusal, backend::BackendArguments, choose, files::Files, output};
 use crate::{plan::Demands, seeds};
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 use shaketable_reports::Conclusion;

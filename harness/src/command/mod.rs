@@ -17,6 +17,7 @@ mod cost;
 mod explore;
 #[cfg(test)]
 mod fake;
+mod files;
 pub mod interrupt;
 mod list;
 mod merge;

@@ -1,9 +1,8 @@
 //! Output to the terminal, which may be closed early, and to files, which are written completely or not at all.
 
-use super::{Refusal, cost, program, refuse};
+use super::{Refusal, cost, files::Files, program, refuse};
 use shaketable_reports::{Body, Document, SCHEMA, annotations, html, json, junit, markdown};
 use std::{
-    ffi::OsStr,
     fs::{self, File},
     io::{self, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
@@ -51,48 +50,6 @@ pub struct Outputs {
     summary: Option<PathBuf>,
     /// Whether the output is read by GitHub's runner, which makes annotations of lines that begin with `::`.
     annotates: bool,
-}
-
-/// The files that the command line names for a report.
-#[derive(Clone, Copy, Default)]
-pub struct Files<'a> {
-    /// `--json`
-    pub json: Option<&'a Path>,
-    /// `--junit`
-    pub junit: Option<&'a Path>,
-    /// `--html`
-    pub html: Option<&'a Path>,
-    /// `--output`, a repro file, which is written by itself
-    pub plan: Option<&'a Path>,
-}
-
-impl Files<'_> {
-    /// Refuses two outputs to the same file, or to standard output.
-    fn check_apart(&self) -> Result<(), Refusal> {
-        let all =
-            [("--json", self.json), ("--junit", self.junit), ("--html", self.html), ("--output", self.plan)];
-        let named: Vec<_> = all.into_iter().filter_map(|(option, path)| Some((option, path?))).collect();
-        for (n, (option, path)) in named.iter().enumerate() {
-            for (other, other_path) in &named[..n] {
-                match *path == Path::new("-") {
-                    true if path == other_path => {
-                        refuse!("only one of {other} and {option} can be -, standard output")
-                    }
-                    false if is_same(path, other_path) => refuse!("{other} and {option} are the same file"),
-                    _ => {}
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Whether two paths are the same file, which may not exist yet. Devices and pipes can be written twice.
-fn is_same(a: &Path, b: &Path) -> bool {
-    let is_special = |path: &Path| fs::metadata(path).is_ok_and(|found| !found.is_file());
-    let resolved = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let (a, b) = (resolved(a), resolved(b));
-    place(&a) == place(&b) && !is_special(&a)
 }
 
 impl Outputs {
@@ -151,12 +108,6 @@ impl Outputs {
     fn targets(&self) -> impl Iterator<Item = &Target> {
         [&self.json, &self.junit, &self.html].into_iter().flatten()
     }
-}
-
-/// The folder of a file that may not exist yet, with links resolved, and the name of the file.
-fn place(path: &Path) -> (PathBuf, Option<&OsStr>) {
-    let folder = folder_of(path);
-    (fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned()), path.file_name())
 }
 
 /// The interval at which [`Watch`] looks at the files, nanoseconds.
@@ -306,7 +257,7 @@ fn reason(error: &io::Error) -> String {
 }
 
 /// The folder of a file; the current one if the path has none.
-fn folder_of(path: &Path) -> &Path {
+pub(super) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -358,13 +309,6 @@ mod tests {
         assert!(!check(&folder.join("a"), &folder.join(".").join("a")), "neither exists");
         assert!(!check(Path::new("-"), Path::new("-")));
         assert!(cfg!(not(unix)) || check(Path::new("/dev/null"), Path::new("/dev/null")));
-        let plan = folder.join("a");
-        let beside =
-            Files { json: Some(&folder.join("b")), html: Some(&plan), plan: Some(&plan), ..Files::default() };
-        assert_eq!(
-            Outputs::check(beside).err(),
-            Some(Refusal::Usage("--html and --output are the same file".to_owned()))
-        );
         fs::remove_dir_all(folder).expect("removed");
     }
 

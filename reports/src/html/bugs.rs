@@ -36,12 +36,12 @@ fn figures(report: &BugsReport) -> Markup {
     let seeds: Distribution =
         report.bugs.iter().filter(|bug| bug.caught.is_some()).map(|bug| bug.runs).collect();
     let number = |n: Option<u64>| n.map_or_else(String::new, count);
-    let shrunk = |of: fn(&Shrunk) -> u64| number(report.median_shrunk(of));
-    let sizes: [(&str, fn(&Shrunk) -> u64); 4] = [
-        ("operations", |s| s.operations),
-        ("clients", |s| s.clients),
-        ("faults", |s| s.faults),
-        ("runs", |s| s.replays),
+    let median = |of: fn(&Shrunk) -> u64| format!("median {}", number(report.median_shrunk(of)));
+    let sizes = [
+        ("operations", median(|s| s.operations)),
+        ("clients", median(|s| s.clients)),
+        ("faults", median(|s| s.faults)),
+        ("runs", median(|s| s.replays)),
     ];
     html! {
         div.columns {
@@ -59,7 +59,7 @@ fn figures(report: &BugsReport) -> Markup {
             @if report.median_shrunk(|s| s.operations).is_some() {
                 section {
                     h2 { "When shrunk" }
-                    (facts(&sizes.map(|(name, of)| (name, format!("median {}", shrunk(of))))))
+                    (facts(&sizes))
                 }
             }
         }

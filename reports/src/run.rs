@@ -167,6 +167,19 @@ impl RunReport {
         let (before, after) = self.replay.split_once(&format!(" replay {} {} ", self.workload, self.seed))?;
         Some(format!("{before} replay {} {seed} {after}", self.workload))
     }
+
+    /// The command line that shrinks the run. Returns `None` if the run passed, or was on a real cluster.
+    pub fn shrink_line(&self) -> Option<String> {
+        if self.verdict == Verdict::Passed || self.replay.contains(" --backend ") {
+            return None;
+        }
+        let what = match &self.repro {
+            None => format!("{} {}", self.workload, self.seed),
+            Some(_) => String::new(),
+        };
+        let (before, after) = self.replay.split_once(&format!(" replay {what}"))?;
+        Some(format!("{before} shrink {what}{after}"))
+    }
 }
 
 /// A judge's finding in addition to the one that determined the verdict.

@@ -1,6 +1,7 @@
 //! A sweep: many seeds for some workloads.
 
 use crate::{
+    distribution::Distribution,
     regressions::RegressionReport,
     run::{Conclusion, Counters, PointReport, RunReport},
 };
@@ -84,6 +85,12 @@ pub struct WorkloadReport {
     /// Its regressions, which are not among the runs, by the names of their files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub regressions: Vec<RegressionReport>,
+    /// The virtual time from the call of an operation to its answer, microseconds.
+    #[serde(default, skip_serializing_if = "Distribution::is_empty")]
+    pub latencies: Distribution,
+    /// The attempts at transactions of an operation, with those after a conflict or another error.
+    #[serde(default, skip_serializing_if = "Distribution::is_empty")]
+    pub attempts: Distribution,
     /// Virtual time, summed, nanoseconds.
     pub virtual_ns: u64,
     /// CPU time, summed, nanoseconds.
@@ -130,7 +137,7 @@ impl WorkloadReport {
         self.regressions.sort_by(|one, other| one.file.cmp(&other.file));
     }
 
-    /// Adds the figures of other runs: numbers of runs and of events. Seeds, failures and points are left alone.
+    /// Adds the figures of other runs: numbers of runs and of events, and distributions. Seeds, failures and points are left alone.
     pub fn add_figures(&mut self, other: &WorkloadReport) {
         for (sum, n) in [
             (&mut self.runs, other.runs),
@@ -146,6 +153,8 @@ impl WorkloadReport {
             *sum = sum.saturating_add(n);
         }
         self.counters.add(&other.counters);
+        self.latencies.add(&other.latencies);
+        self.attempts.add(&other.attempts);
         for (family, n) in &other.faults_delivered {
             let sum = self.faults_delivered.entry(family.clone()).or_default();
             *sum = sum.saturating_add(*n);

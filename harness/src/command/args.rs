@@ -5,6 +5,7 @@ use super::{
     backend::BackendArguments,
     choose,
     failures::{self, FailuresArguments},
+    files::Files,
     output,
     regressions::RegressionsCommand,
 };
@@ -29,7 +30,7 @@ Exit codes:
 /// Shakes FoundationDB layers on a simulated FoundationDB cluster, reproducibly from a seed.
 ///
 /// Without a subcommand, every workload is run with 200 seeds and standard faults, and the report is
-/// written to target/shaketable/report.json.
+/// written to target/shaketable/report.json and report.html.
 #[derive(Debug, Parser)]
 #[command(after_help = EXIT_CODES)]
 pub struct Arguments<Extra: Subcommand> {
@@ -162,6 +163,9 @@ pub struct RunArguments {
     /// failures`)
     #[arg(long, value_name = "FILE")]
     pub failures: Option<PathBuf>,
+    /// Write the report as an HTML page; - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     #[command(flatten)]
     pub backend: BackendArguments,
 }
@@ -198,6 +202,9 @@ pub struct ReplayArguments {
     /// Write the report as JSON; - for standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Write the report as an HTML page; - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     #[command(flatten)]
     pub backend: BackendArguments,
 }
@@ -227,6 +234,9 @@ pub struct ShrinkArguments {
     /// Write the report of the shrunk run as JSON; - for standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Write the report as an HTML page; - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -313,6 +323,9 @@ pub struct BugsArguments {
     /// output
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
+    /// Write the report as an HTML page; - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     #[command(flatten)]
     pub backend: BackendArguments,
 }
@@ -345,6 +358,40 @@ pub struct MergeArguments {
     /// output
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
+    /// Write the report as an HTML page; - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+}
+
+/// Subcommands that write a report in several forms.
+macro_rules! files {
+    ($($arguments:ident),*) => {
+        $(impl $arguments {
+            /// The files of the report.
+            pub fn files(&self) -> Files<'_> {
+                let [json, junit, html] = [&self.json, &self.junit, &self.html].map(Option::as_deref);
+                Files { json, junit, html, ..Files::default() }
+            }
+        })*
+    };
+}
+files!(BugsArguments, MergeArguments);
+
+impl RunArguments {
+    /// The files of the report, and that of the list of failures.
+    pub fn files(&self) -> Files<'_> {
+        let [json, junit, html, failures] =
+            [&self.json, &self.junit, &self.html, &self.failures].map(Option::as_deref);
+        Files { json, junit, html, failures, ..Files::default() }
+    }
+}
+
+impl ReplayArguments {
+    /// The files of the report, and that of the plan.
+    pub fn files(&self) -> Files<'_> {
+        let [json, html, plan] = [&self.json, &self.html, &self.output].map(Option::as_deref);
+        Files { json, html, plan, ..Files::default() }
+    }
 }
 
 /// The things that can be listed.

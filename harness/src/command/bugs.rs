@@ -63,7 +63,7 @@ pub fn bugs(arguments: &BugsArguments) -> Result<Conclusion, Refusal> {
             refuse!("planted bugs of the simulated cluster cannot be switched on in a real one");
         }
     }
-    let outputs = Outputs::check(arguments.json.as_deref(), arguments.junit.as_deref())?;
+    let outputs = Outputs::check(arguments.files())?;
     let interrupt = Interrupt::listen()?;
     let backend = Backend::open(&arguments.backend, demands.profile)?;
 

@@ -21,7 +21,7 @@ const MISSING_LISTED: usize = 10;
 
 /// Merges the reports, and prints and writes the result.
 pub fn merge(arguments: &MergeArguments) -> Result<Conclusion, Refusal> {
-    let outputs = Outputs::check(arguments.json.as_deref(), arguments.junit.as_deref())?;
+    let outputs = Outputs::check(arguments.files())?;
     let saved = arguments.reports.iter().map(|path| Saved::read(path)).collect::<Result<Vec<_>, _>>()?;
     let shards = by_number(saved)?;
     agree(&shards, arguments.force)?;

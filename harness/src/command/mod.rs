@@ -20,6 +20,7 @@ mod explore;
 mod failures;
 #[cfg(test)]
 mod fake;
+mod files;
 pub mod interrupt;
 mod list;
 mod merge;

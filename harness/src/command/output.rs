@@ -1,9 +1,8 @@
 //! Output to the terminal, which may be closed early, and to files, which are written completely or not at all.
 
-use super::{Refusal, cost, program, refuse};
-use shaketable_reports::{Body, Document, SCHEMA, annotations, json, junit, markdown};
+use super::{Refusal, cost, files::Files, program, refuse};
+use shaketable_reports::{Body, Document, SCHEMA, annotations, html, json, junit, markdown};
 use std::{
-    ffi::OsStr,
     fs::{self, File},
     io::{self, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
@@ -46,6 +45,7 @@ pub fn publish(text: &str, json: Option<&Target>, body: Body) -> Result<(), Refu
 pub struct Outputs {
     json: Option<Target>,
     junit: Option<Target>,
+    html: Option<Target>,
     /// The file to which a job of GitHub appends its summary in Markdown.
     summary: Option<PathBuf>,
     /// Whether the output is read by GitHub's runner, which makes annotations of lines that begin with `::`.
@@ -55,22 +55,15 @@ pub struct Outputs {
 impl Outputs {
     /// Checks that the files can be written, without creating them, and asks the environment whether this is a job
     /// of GitHub.
-    pub fn check(json: Option<&Path>, junit: Option<&Path>) -> Result<Outputs, Refusal> {
-        let (json, junit) = (Target::check_named(json)?, Target::check_named(junit)?);
-        match (&json, &junit) {
-            (Some(Target::Stdout), Some(Target::Stdout)) => {
-                refuse!("only one of --json and --junit can be -, standard output")
-            }
-            (
-                Some(Target::File { path: a, special: false, .. }),
-                Some(Target::File { path: b, special: false, .. }),
-            ) if place(a) == place(b) => refuse!("--json and --junit are the same file"),
-            _ => {}
-        }
+    pub fn check(files: Files<'_>) -> Result<Outputs, Refusal> {
+        let [json, junit, html] = [files.json, files.junit, files.html].map(Target::check_named);
+        let (json, junit, html) = (json?, junit?, html?);
+        files.check_apart()?;
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         Ok(Outputs {
             json,
             junit,
+            html,
             summary: set("GITHUB_STEP_SUMMARY").map(PathBuf::from),
             annotates: set("GITHUB_ACTIONS").is_some_and(|value| value == "true"),
         })
@@ -90,6 +83,9 @@ impl Outputs {
             let one = content.and_then(|content| junit.write_noted("JUnit report", &content));
             written = written.and(one);
         }
+        if let (Some(html), Some(page)) = (&self.html, html::render(&document)) {
+            written = written.and(html.write_noted("HTML report", &page));
+        }
         if let (Some(path), Some(summary)) = (&self.summary, markdown::render(&document)) {
             written = written.and(append(path, &format!("{summary}\n")));
         }
@@ -97,7 +93,7 @@ impl Outputs {
         if self.annotates {
             text += &annotations::render(&document.body);
         }
-        if [&self.json, &self.junit].into_iter().flatten().any(|target| matches!(target, Target::Stdout)) {
+        if self.targets().any(|target| matches!(target, Target::Stdout)) {
             print_error(text.trim_end());
             return written;
         }
@@ -106,14 +102,12 @@ impl Outputs {
 
     /// Whether every file can still be written.
     fn check_again(&self) -> Result<(), Refusal> {
-        [&self.json, &self.junit].into_iter().flatten().try_for_each(Target::check_again)
+        self.targets().try_for_each(Target::check_again)
     }
-}
 
-/// The folder of a file that may not exist yet, with links resolved, and the name of the file.
-fn place(path: &Path) -> (PathBuf, Option<&OsStr>) {
-    let folder = folder_of(path);
-    (fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned()), path.file_name())
+    fn targets(&self) -> impl Iterator<Item = &Target> {
+        [&self.json, &self.junit, &self.html].into_iter().flatten()
+    }
 }
 
 /// The interval at which [`Watch`] looks at the files, nanoseconds.
@@ -263,7 +257,7 @@ fn reason(error: &io::Error) -> String {
 }
 
 /// The folder of a file; the current one if the path has none.
-fn folder_of(path: &Path) -> &Path {
+pub(super) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -307,7 +301,9 @@ mod tests {
     #[test]
     fn two_reports_are_not_written_to_one_file() {
         let folder = folder("two");
-        let check = |json: &Path, junit: &Path| Outputs::check(Some(json), Some(junit)).is_ok();
+        let check = |json: &Path, html: &Path| {
+            Outputs::check(Files { json: Some(json), html: Some(html), ..Files::default() }).is_ok()
+        };
         assert!(check(&folder.join("a"), &folder.join("b")));
         assert!(!check(&folder.join("a"), &folder.join("a")));
         assert!(!check(&folder.join("a"), &folder.join(".").join("a")), "neither exists");

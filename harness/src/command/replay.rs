@@ -6,7 +6,7 @@ use super::{
     backend::Backend,
     choose,
     interrupt::Interrupt,
-    output::{self, Target},
+    output::{self, Outputs, Target},
     program, refuse,
     report::Origin,
     run::settle,
@@ -23,7 +23,7 @@ use shaketable_sim::seed::Seed;
 /// Performs the run, and prints and writes the report.
 pub fn replay(arguments: &ReplayArguments) -> Result<Conclusion, Refusal> {
     print_panics();
-    let json = Target::check_named(arguments.json.as_deref())?;
+    let outputs = Outputs::check(arguments.files())?;
     let repro = Target::check_named(arguments.output.as_deref())?;
     if arguments.backend.is_real()? && (arguments.seed.is_none() || arguments.trace.is_some()) {
         refuse!("--backend fdb requires a seed, and does not support --trace");
@@ -51,7 +51,8 @@ pub fn replay(arguments: &ReplayArguments) -> Result<Conclusion, Refusal> {
     if let (Ok(()), Some(path)) = (&saved, &arguments.output) {
         output::print_error(&format!("plan in {}", path.display()));
     }
-    let written = saved.and(output::publish(&printed, json.as_ref(), Body::Replay(Box::new(report))));
+    let published = outputs.publish(&printed, program().commit, Body::Replay(Box::new(report)));
+    let written = saved.and(published);
     settle(outcome, written, None)
 }
 

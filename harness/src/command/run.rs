@@ -99,6 +99,7 @@ pub fn main_job() -> Result<Conclusion, Refusal> {
         junit: None,
         no_shrink: false,
         shrink_budget: shrink::BUDGET,
+        html: Some(PathBuf::from(FOLDER).join("report.html")),
         backend: BackendArguments::default(),
     })
 }
@@ -122,10 +123,7 @@ pub fn run(arguments: &RunArguments) -> Result<Conclusion, Refusal> {
     if sweep.share().len() == 0 {
         refuse!("this shard has no seeds: there are fewer seeds than shards");
     }
-    sweep.outputs = Outputs::check(arguments.json.as_deref(), arguments.junit.as_deref())?;
-    if arguments.failures.is_some() && [&arguments.json, &arguments.junit].contains(&&arguments.failures) {
-        refuse!("--failures is the file of another report");
-    }
+    sweep.outputs = Outputs::check(arguments.files())?;
     let list = arguments.failures.as_deref().map(failures::List::check).transpose()?;
     sweep.regressions = Regressions::choose(&sweep, arguments)?;
     sweep.backend = Backend::open(&arguments.backend, sweep.demands.profile)?;
@@ -470,6 +468,9 @@ impl Tally {
             finding::Verdict::Harness => report.harness += 1,
         }
         report.counters.add(&ran.result.counters);
+        let performed = &ran.result.performed;
+        performed.latencies.iter().for_each(|latency| report.latencies.record(latency / 1_000));
+        performed.attempts.iter().for_each(|attempts| report.attempts.record(u64::from(*attempts)));
         for (family, n) in &ran.result.faults {
             *report.faults_delivered.entry(family.name().to_owned()).or_default() += n;
         }

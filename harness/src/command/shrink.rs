@@ -5,8 +5,9 @@ use super::{
     args::ShrinkArguments,
     backend::Backend,
     choose, cost,
+    files::Files,
     interrupt::Interrupt,
-    output::{self, Target},
+    output::{self, Outputs, Target},
     program,
     progress::Progress,
     refuse,
@@ -46,7 +47,6 @@ impl Limits<'_> {
 
 /// Shrinks the run, and prints and writes what remains.
 pub fn shrink(arguments: &ShrinkArguments) -> Result<Conclusion, Refusal> {
-    let json = Target::check_named(arguments.json.as_deref())?;
     let (entry, repro, named) = match arguments.seed {
         Some(seed) => {
             let entry = choose::workload(&arguments.what)?;
@@ -67,6 +67,10 @@ pub fn shrink(arguments: &ShrinkArguments) -> Result<Conclusion, Refusal> {
         }
     };
     let given = Target::check_named(arguments.output.as_deref())?;
+    let path =
+        arguments.output.clone().unwrap_or_else(|| PathBuf::from(FOLDER).join(format!("{named}.json")));
+    let [json, html] = [&arguments.json, &arguments.html].map(Option::as_deref);
+    let outputs = Outputs::check(Files { json, html, plan: Some(&path), ..Files::default() })?;
     let interrupt = Interrupt::listen()?;
     let shrunk = shrunk(entry.as_ref(), &repro, arguments, &interrupt);
     let Some(shrunk) = shrunk.map_err(|error| Refusal::Usage(format!("{}: {error}", arguments.what)))? else {
@@ -75,8 +79,6 @@ pub fn shrink(arguments: &ShrinkArguments) -> Result<Conclusion, Refusal> {
         }
         refuse!("the run passes: there is nothing to shrink");
     };
-    let path =
-        arguments.output.clone().unwrap_or_else(|| PathBuf::from(FOLDER).join(format!("{named}.json")));
     let target = match given {
         Some(target) => target,
         None if std::fs::create_dir_all(FOLDER).is_err() => refuse!("cannot write {FOLDER}"),
@@ -96,7 +98,7 @@ pub fn shrink(arguments: &ShrinkArguments) -> Result<Conclusion, Refusal> {
     let interrupted =
         interrupt.is_set().then(|| interrupt.refusal("before nothing more could be taken away"));
     let printed = text::replay(&report, program().commit);
-    let written = output::publish(&printed, json.as_ref(), Body::Replay(Box::new(report)));
+    let written = outputs.publish(&printed, program().commit, Body::Replay(Box::new(report)));
     settle(outcome, written, interrupted)
 }
 

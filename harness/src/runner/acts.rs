@@ -4,6 +4,7 @@ use super::{
     Act, Job, Participants, RunResult, Testbed,
     count::count,
     judging::{Judged, differs, judge},
+    performed::performed,
     testbed::{CHECKER, SETTER},
 };
 use crate::{
@@ -60,8 +61,9 @@ pub(crate) async fn perform<W: Workload, T: Testbed<W>>(
     if let Some(model) = model {
         findings.extend(final_check(plan, &testbed, model, &findings).await?);
     }
-    let counters = testbed.history(|history| count(history, &operations, audited));
-    let result = RunResult { findings, counters, ..RunResult::default() };
+    let (counters, performed) =
+        testbed.history(|history| (count(history, &operations, audited), performed(history, &operations)));
+    let result = RunResult { findings, counters, performed, ..RunResult::default() };
     Ok(testbed.close(plan, &operations, &replicas, result).await)
 }
 

@@ -8,6 +8,7 @@ mod client;
 mod count;
 mod host;
 mod judging;
+mod performed;
 mod result;
 mod run_history;
 mod simulated;
@@ -21,6 +22,7 @@ pub(crate) use audit::{Audits, audit};
 pub(crate) use client::{Client, Participants, run_client};
 pub(crate) use count::commits_may_land;
 pub(crate) use host::Host;
+pub use performed::Performed;
 pub use result::RunResult;
 pub use simulated::{observe, run};
 #[cfg(feature = "fdb-client")]

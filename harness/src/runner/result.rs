@@ -1,5 +1,6 @@
 //! The result of a run, as plain data.
 
+use super::Performed;
 use crate::{
     advice::Traffic,
     finding::{Finding, Verdict},
@@ -20,6 +21,8 @@ pub struct RunResult {
     pub findings: Vec<Finding>,
     /// The counters.
     pub counters: Counters,
+    /// What the operations took.
+    pub performed: Performed,
     /// Faults delivered, by family.
     pub faults: BTreeMap<Family, u64>,
     /// The faults that the rates gave, or the plan's decisions as far as they were met.

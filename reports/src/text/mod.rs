@@ -73,7 +73,7 @@ fn figure(value: f64) -> String {
 }
 
 /// The faults that were requested: `standard`, `storm without clog and loss`.
-fn faults(profile: &str, without: &[String]) -> String {
+pub(crate) fn faults(profile: &str, without: &[String]) -> String {
     match without {
         [] => profile.to_owned(),
         [one] => format!("{profile} without {one}"),

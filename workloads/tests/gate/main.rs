@@ -105,6 +105,58 @@ fn planted_bugs_are_test_cases() {
 }
 
 #[test]
+fn reports_are_pages() {
+    let folder = folder("pages");
+    let bug = ["--bug", "snapshot-read"];
+    let commands: [(&str, &[&str], &str); 4] = [
+        ("run.html", &["run", "cycle", "--seeds", "10"], "<title>sweep · shaketable</title>"),
+        ("replay.html", &["replay", "cycle", "3"], "<title>cycle, seed 3 · shaketable</title>"),
+        (
+            "shrink.html",
+            &["shrink", "cycle", "3", "--replays", "1"],
+            "<title>cycle, seed 3 · shaketable</title>",
+        ),
+        ("bugs.html", &["bugs", "cycle"], "<title>planted bugs · shaketable</title>"),
+    ];
+    for (name, arguments, title) in commands {
+        let page = folder.join(name);
+        let plan = folder.join("plan.json");
+        let page_arguments = ["--html", page.to_str().expect("a plain path")];
+        let plan_arguments = ["--output", plan.to_str().expect("a plain path")];
+        let plan_arguments = if name == "shrink.html" { &plan_arguments[..] } else { &[] };
+        let output = run(&[arguments, &bug, &page_arguments, plan_arguments].concat());
+        let expected = if name == "bugs.html" { 0 } else { 1 };
+        assert_eq!(code(&output), expected, "{name}: {}", stderr(&output));
+        let text = read(&page);
+        assert!(text.contains(title) && text.len() < 2_000_000, "{name}");
+        assert!(
+            stderr(&output).contains(&format!("HTML report in {}", page.display())),
+            "{}",
+            stderr(&output)
+        );
+    }
+    // A page is written even if another form of the report is not.
+    let page = folder.join("alone.html");
+    let page_argument = page.to_str().expect("a plain path");
+    if Path::new("/dev/full").exists() {
+        let output = run(&[
+            "run",
+            "cycle",
+            "--seeds",
+            "1",
+            "--faults",
+            "calm",
+            "--json",
+            "/dev/full",
+            "--html",
+            page_argument,
+        ]);
+        assert!(error(&output).starts_with("shaketable: cannot write /dev/full"), "{}", stderr(&output));
+        assert!(read(&page).ends_with("</html>"));
+    }
+}
+
+#[test]
 fn github_gets_annotations_and_a_summary() {
     let folder = folder("github");
     let summary = folder.join("summary.md");

@@ -57,7 +57,8 @@ fn eight_shards_merged_equal_the_single_run() {
         // The order of the files does not matter.
         reports.rotate_left(3);
         let (whole, whole_junit) = (path("whole.json"), path("whole.xml"));
-        let merged = merge(&reports, &["--json", &whole, "--junit", &whole_junit]);
+        let page = path("whole.html");
+        let merged = merge(&reports, &["--json", &whole, "--junit", &whole_junit, "--html", &page]);
         assert_eq!((code(&alone), code(&merged)), (exit, exit), "{name}: {}", stdout(&merged));
         let (report, commit) = sweep(Path::new(&whole));
         assert_eq!(
@@ -79,6 +80,11 @@ fn eight_shards_merged_equal_the_single_run() {
             assert_eq!((report.runs(), report.total().failed(), report.regressions().len()), (32, 0, 3));
             // Without the first shard, none of them is known: it must be there.
             assert_eq!(code(&merge(&reports[..5], &[])), 2);
+        }
+        assert!(read(Path::new(&page)).starts_with("<!DOCTYPE html>"), "{name}");
+        for workload in &report.workloads {
+            assert!(workload.latencies.count() > 0, "{name}: operations are answered");
+            assert_eq!(workload.attempts.count(), workload.counters.operations, "{name}");
         }
         for junit in [&single_junit, &whole_junit] {
             assert_eq!(schema::check(&read(Path::new(junit))), Ok(()), "{name}");

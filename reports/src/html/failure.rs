@@ -1,0 +1,250 @@
+//! One run: for a failure, the claim that is broken, the time line with the witness, what was expected and found, the
+//! story, the plan and the commands; first of the shrunk run, if it was shrunk, and then of the whole one.
+
+use super::{
+    badge, command, data, diff, facts, lines,
+    room::{Room, Share, cut_lines},
+};
+use crate::{
+    history::{RunHistory, ShrunkRun, WitnessEntry},
+    run::{RunReport, Verdict},
+    text::{self, count, plural, seconds},
+};
+use maud::{Markup, PreEscaped, html};
+
+/// The most further findings that are shown.
+const FINDINGS_SHOWN: usize = 5;
+
+/// The page of one run.
+pub fn main(run: &RunReport, commit: &str, room: &Room) -> Markup {
+    html! {
+        header { h1 { (state(run)) } }
+        (body(run, commit, room))
+    }
+}
+
+/// The verdict in a word, the workload and the seed, and the judge.
+fn state(run: &RunReport) -> Markup {
+    let (class, word) = match &run.verdict {
+        Verdict::Passed => ("passed", "passed"),
+        Verdict::Violated { .. } => ("failed", "failed"),
+        Verdict::Stuck { .. } => ("failed", "stuck"),
+        Verdict::Harness { .. } => ("failed", "harness fault"),
+    };
+    html! {
+        (badge(class, word)) " " strong { (run.workload) ", seed " (run.seed) }
+        @if let (Some(judge), false) = (run.verdict.judge(), matches!(run.verdict, Verdict::Stuck { .. })) {
+            ": " span.judge { (judge) }
+        }
+    }
+}
+
+/// Everything known about a run, without its heading.
+pub fn body(run: &RunReport, commit: &str, room: &Room) -> Markup {
+    let share = room.of_next_run(run);
+    let message = run.verdict.message();
+    html! {
+        @if let Some(shrunk) = &run.shrunk {
+            (of_shrunk(shrunk, run, room, &share))
+            details.whole {
+                summary { "The whole run: " (shrunk.before) }
+                @if let Some(message) = message { (claim(message, room)) }
+                @if let Some(history) = &run.history { (history_of(history, &share)) }
+                @if let Some(plan) = &run.plan { (plan_of(plan, "The plan of the whole run", &share)) }
+            }
+        } @else {
+            @if let Some(message) = message { (claim(message, room)) }
+            @if let Some(history) = &run.history { (history_of(history, &share)) }
+            @if let Some(plan) = &run.plan { (plan_of(plan, "The plan", &share)) }
+        }
+        (commands(run))
+        (others(run, room))
+        details.about open[run.history.is_none() && run.shrunk.is_none()] {
+            summary { "About the run" }
+            (about(run, commit, room))
+        }
+    }
+}
+
+/// What remained of the run.
+fn of_shrunk(shrunk: &ShrunkRun, run: &RunReport, room: &Room, share: &Share<'_>) -> Markup {
+    let end = if shrunk.is_minimal { "nothing more can be taken away" } else { "the search was ended" };
+    html! {
+        (claim(&shrunk.message, room))
+        p.note {
+            "Shrunk from " (shrunk.before) " to " (shrunk.after) " in " (plural(shrunk.replays, "run", "runs")) "; " (end)
+            ". Event hash " code { (shrunk.event_hash) } "."
+        }
+        (history_of(&shrunk.history, share))
+        (plan_of(&shrunk.plan, if run.plan.is_some() { "The shrunk plan" } else { "The plan" }, share))
+    }
+}
+
+/// What a judge found.
+fn claim(message: &str, room: &Room) -> Markup {
+    html! { div.claim tabindex="0" { (lines(message, room.characters)) } }
+}
+
+/// A history: the time line with the witness, what differs, and the story.
+fn history_of(history: &RunHistory, share: &Share<'_>) -> Markup {
+    // The story has a part of the room, so that a time line cannot displace it.
+    let told = if share.left() > 0 { text::story(history) } else { String::new() };
+    let story = cut_lines(&told, share.left() / 4);
+    share.take(story.len());
+    html! {
+        (time_line(history, share))
+        (witness(&history.witness))
+        @if !story.is_empty() {
+            details.story open[told.lines().count() <= 120] {
+                summary { "The story" }
+                pre { (story) }
+            }
+        }
+        @if share.left() == 0 {
+            p.left-out { "Left out of this page for its size: the story." }
+        } @else if story.len() < told.len() {
+            p.left-out {
+                "Left out of this page for its size: "
+                (plural(told[story.len()..].lines().count() as u64, "line", "lines")) " of the story."
+            }
+        }
+    }
+}
+
+/// The time line. The scripts of the page draw it.
+fn time_line(history: &RunHistory, share: &Share<'_>) -> Markup {
+    let Some(data) = data::embed(history, share) else {
+        return html! {
+            p.left-out {
+                "Left out of this page for its size: the time line of "
+                (plural(history.transactions.len() as u64, "transaction", "transactions")) "."
+            }
+        };
+    };
+    html! {
+        div.timeline {
+            script type="application/json" { (PreEscaped(data.json)) }
+            noscript { p.note { "The time line needs JavaScript." } }
+        }
+        @if !data.left_out.is_empty() {
+            p.left-out { "Left out of this page for its size: " (data.left_out) ". The JSON report has them." }
+        }
+    }
+}
+
+/// The witness in words. Scripts make links of the numbers of transactions.
+fn witness(witness: &WitnessEntry) -> Markup {
+    if witness.is_empty() {
+        return html! {};
+    }
+    let mut rows = Vec::new();
+    let operation = |(client, index): &(u16, u32)| format!("{index} of client {client}");
+    rows.push(("operations", listed(witness.operations.iter().map(operation))));
+    rows.push(("transactions", listed(witness.transactions.iter().map(|id| format!("T{id}")))));
+    rows.push(("keys", listed(witness.keys.iter().cloned())));
+    html! {
+        section.witness-text {
+            h3 { "What contradicts" }
+            (facts(&rows))
+            (diff::sides(witness.expected.as_deref(), witness.found.as_deref()))
+        }
+    }
+}
+
+/// Items with commas between them; many are counted.
+fn listed(items: impl ExactSizeIterator<Item = String>) -> String {
+    const MOST: usize = 12;
+    let more = items.len().saturating_sub(MOST);
+    let mut listed: Vec<String> = items.take(MOST).collect();
+    if more > 0 {
+        listed.push(format!("{} more", count(more as u64)));
+    }
+    listed.join(", ")
+}
+
+fn plan_of(plan: &serde_json::Value, title: &str, share: &Share<'_>) -> Markup {
+    let json = serde_json::to_string_pretty(plan).unwrap_or_default();
+    if !share.take(json.len()) {
+        return html! {
+            p.left-out {
+                "Left out of this page for its size: " (title.to_lowercase()) ", " (count(json.len() as u64)) " bytes."
+            }
+        };
+    }
+    html! {
+        details.plan {
+            summary { (title) }
+            button.copy type="button" { "Copy" }
+            pre { (json) }
+        }
+    }
+}
+
+/// The commands that repeat the run, and that shrink it.
+fn commands(run: &RunReport) -> Markup {
+    html! {
+        section.commands {
+            (command("replay", &run.replay))
+            @if let Some(line) = run.shrink_line() { (command("shrink", &line)) }
+        }
+    }
+}
+
+/// Findings in addition to the one that decided.
+fn others(run: &RunReport, room: &Room) -> Markup {
+    let more = run.other_findings.len().saturating_sub(FINDINGS_SHOWN);
+    html! {
+        @if !run.other_findings.is_empty() {
+            details {
+                summary { (plural(run.other_findings.len() as u64, "further finding", "further findings")) }
+                @for other in run.other_findings.iter().take(FINDINGS_SHOWN) {
+                    h4 { (other.judge) }
+                    (lines(&other.message, room.characters))
+                }
+                @if more > 0 { p.left-out { "Left out of this page: " (count(more as u64)) " more. The JSON report has them." } }
+            }
+        }
+    }
+}
+
+/// The facts about a run.
+fn about(run: &RunReport, commit: &str, room: &Room) -> Markup {
+    let named = |numbers: Vec<(String, u64)>| {
+        let seen = numbers.into_iter().filter(|(_, n)| *n > 0);
+        seen.map(|(name, n)| format!("{name} {}", count(n))).collect::<Vec<_>>().join(", ")
+    };
+    let rows = [
+        ("commit", commit.to_owned()),
+        ("faults", text::faults(&run.faults, &run.without)),
+        ("planted bug", run.bug.clone().unwrap_or_default()),
+        ("repro file", run.repro.clone().unwrap_or_default()),
+        ("event hash", format!("{} over {}", run.event_hash, plural(run.events, "event", "events"))),
+        ("virtual time", format!("{} s", seconds(run.virtual_ns))),
+        ("happened", named(run.counters.named().into_iter().map(|(name, n)| (name.to_owned(), n)).collect())),
+        ("struck", named(run.faults_delivered.iter().map(|(name, n)| (name.clone(), *n)).collect())),
+    ];
+    html! {
+        (facts(&rows))
+        h4 { "Drawn from the seed" }
+        (lines(&run.configuration, room.characters))
+    }
+}
+
+/// A failure of a sweep, folded: its verdict and its claim in the summary.
+pub fn folded(run: &RunReport, commit: &str, room: &Room, is_open: bool) -> Markup {
+    html! {
+        details.failure open[is_open] {
+            summary {
+                (state(run))
+                span.first-line { (first_line(run)) }
+            }
+            (body(run, commit, room))
+        }
+    }
+}
+
+/// The first line of what the judge found.
+fn first_line(run: &RunReport) -> String {
+    let line = run.verdict.message().and_then(|message| message.lines().next()).unwrap_or_default();
+    super::room::cut(line, 200).to_owned()
+}

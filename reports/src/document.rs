@@ -2,7 +2,7 @@
 
 use crate::{
     AdviceReport, BenchReport, BugsReport, ConformanceReport, ContractReport, ExploreReport,
-    RegressionsReport, RunReport, SweepReport,
+    RegressionsReport, RunReport, SweepReport, WorkloadAdvice,
 };
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +43,9 @@ pub struct Document {
     pub version: String,
     /// Commit of the project that the program was built from.
     pub commit: String,
+    /// Advice on the traffic of the workloads in the report, if it was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub advice: Vec<WorkloadAdvice>,
     /// The report.
     #[serde(flatten)]
     pub body: Body,

@@ -123,7 +123,7 @@ const HOSTILE: &str = "</script></pre><img src=x onerror=alert(1)><!--<script>\"
 
 /// Replaces all texts of a report, except for those that only have some values.
 fn hostile(value: &mut serde_json::Value) {
-    const CHOICES: [&str; 10] = [
+    const CHOICES: [&str; 12] = [
         "report",
         "verdict",
         "outcome_",
@@ -134,6 +134,8 @@ fn hostile(value: &mut serde_json::Value) {
         "outcome",
         "latencies",
         "attempts",
+        "schedule",
+        "severity",
     ];
     match value {
         serde_json::Value::String(text) => *text = format!("{text}{HOSTILE}"),
@@ -166,6 +168,21 @@ fn hostile_pages() -> Vec<String> {
             html::render(&document).expect("a page")
         })
         .collect()
+}
+
+#[test]
+fn every_page_has_advice_with_its_source() {
+    for body in [Body::Replay(Box::new(failure(history()))), Body::Sweep(passing()), Body::Bugs(bugs())] {
+        let page = html::render(&document(body)).expect("a page");
+        let (_, advice) = page.split_once("<h2>Advice</h2>").expect("a section");
+        assert!(advice.contains("up to 120 writes/s") && advice.contains("Minimizing conflicts"), "{advice}");
+        assert!(
+            advice.contains("1 note, from 5 runs") && !advice.contains("11 bytes"),
+            "only what is noted: {advice}"
+        );
+    }
+    let without = Document { advice: Vec::new(), ..document(Body::Bugs(bugs())) };
+    assert!(!html::render(&without).expect("a page").contains("<h2>Advice</h2>"));
 }
 
 #[test]

@@ -142,7 +142,7 @@ fn failing() -> SweepReport {
 }
 
 fn document(body: Body) -> Document {
-    Document { schema: SCHEMA, version: "0.1.0".into(), commit: COMMIT.into(), body }
+    Document { schema: SCHEMA, version: "0.1.0".into(), commit: COMMIT.into(), advice: Vec::new(), body }
 }
 
 #[test]
@@ -597,7 +597,8 @@ fn advice_on_traffic() {
     assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
     assert_snapshot!(shown);
     let body = Body::Advice(report);
-    let document = Document { schema: SCHEMA, version: "1".into(), commit: COMMIT.into(), body };
+    let document =
+        Document { schema: SCHEMA, version: "1".into(), commit: COMMIT.into(), advice: Vec::new(), body };
     assert_eq!(json::parse(&json::render(&document)), Ok(document));
 }
 

@@ -5,7 +5,7 @@ use super::{
     args::AdviseArguments,
     choose, cost,
     interrupt::Interrupt,
-    output::{self, Target},
+    output::{self, Outputs, Target},
     program,
     progress::Progress,
     run::{processors, settle},
@@ -15,7 +15,7 @@ use crate::{
     entry::Entry,
     plan::Demands,
 };
-use shaketable_reports::{AdviceReport, Body, Conclusion, Ending, text};
+use shaketable_reports::{AdviceReport, Body, Conclusion, Ending, WorkloadAdvice, text};
 use shaketable_sim::faults::Profile;
 use std::ops::Range;
 
@@ -36,6 +36,26 @@ pub fn advise(arguments: &AdviseArguments) -> Result<Conclusion, Refusal> {
     let printed = text::advice(&report, program().commit);
     let written = output::publish(&printed, json.as_ref(), Body::Advice(report));
     settle(Conclusion::Passed, written, interrupted)
+}
+
+/// The seeds that are run for the advice on a page.
+const SEEDS_OF_PAGE: Range<u64> = 0..5;
+
+/// The advice for an HTML page on these workloads; none if there is no page.
+pub fn for_page<'a>(
+    outputs: &Outputs,
+    entries: impl IntoIterator<Item = &'a dyn Entry>,
+    jobs: usize,
+    interrupt: &Interrupt,
+) -> Vec<WorkloadAdvice> {
+    if !outputs.has_page() {
+        return Vec::new();
+    }
+    let demands = Demands { profile: Profile::Calm, ..Demands::default() };
+    let stop = || interrupt.is_set();
+    let asked = || Asked { seeds: SEEDS_OF_PAGE, demands: &demands, jobs, stop: &stop };
+    let entries = entries.into_iter().take_while(|_| !interrupt.is_set());
+    entries.map(|entry| advice::advise(entry, &asked(), &mut |_| ())).collect()
 }
 
 /// The workloads, each with the demands on its runs.

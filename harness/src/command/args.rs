@@ -387,6 +387,11 @@ impl RunArguments {
 }
 
 impl ReplayArguments {
+    /// Whether the events of the run are needed.
+    pub fn keeps_trace(&self) -> bool {
+        self.trace.is_some() || self.html.is_some()
+    }
+
     /// The files of the report, and that of the plan.
     pub fn files(&self) -> Files<'_> {
         let [json, html, plan] = [&self.json, &self.html, &self.output].map(Option::as_deref);

@@ -1,7 +1,7 @@
 //! `shaketable bugs`: runs every planted bug, seed after seed, until a judge catches it.
 
 use super::{
-    Refusal,
+    Refusal, advise,
     args::BugsArguments,
     backend::Backend,
     caught,
@@ -63,7 +63,7 @@ pub fn bugs(arguments: &BugsArguments) -> Result<Conclusion, Refusal> {
             refuse!("planted bugs of the simulated cluster cannot be switched on in a real one");
         }
     }
-    let outputs = Outputs::check(arguments.files())?;
+    let mut outputs = Outputs::check(arguments.files())?;
     let interrupt = Interrupt::listen()?;
     let backend = Backend::open(&arguments.backend, demands.profile)?;
 
@@ -76,10 +76,11 @@ pub fn bugs(arguments: &BugsArguments) -> Result<Conclusion, Refusal> {
         || interrupt.is_set() || backend.is_lost() || over_budget() || unwritable.load(Ordering::Relaxed);
     let mut progress =
         Progress::new(&[("bugs", planted.len() as u64)], ("planted bug", "planted bugs"), "missed");
+    let jobs = arguments.jobs.unwrap_or_else(|| arguments.backend.jobs());
     let mut found: Vec<Option<BugReport>> = planted.iter().map(|_| None).collect();
     pool::run(
         planted.len() as u64,
-        arguments.jobs.unwrap_or_else(|| arguments.backend.jobs()),
+        jobs,
         stop,
         |n| {
             let planted = &planted[n as usize];
@@ -125,6 +126,11 @@ pub fn bugs(arguments: &BugsArguments) -> Result<Conclusion, Refusal> {
         let done = report.caught() + report.missed();
         interrupt.refusal(&format!("after {} of {all}", text::count(done as u64)))
     });
+    if backend.is_simulated() {
+        let is_in = |entry: &&dyn Entry| planted.iter().any(|planted| planted.place == entry.name());
+        let shown = entries.iter().map(AsRef::as_ref).filter(is_in);
+        outputs.advice = advise::for_page(&outputs, shown, jobs, &interrupt);
+    }
     let printed = text::bugs(&report, program().commit);
     let ended_by_outputs = report.ending == Ending::Unwritable;
     let mut written = outputs.publish(&printed, program().commit, Body::Bugs(report));

@@ -1,7 +1,7 @@
 //! Output to the terminal, which may be closed early, and to files, which are written completely or not at all.
 
 use super::{Refusal, cost, files::Files, program, refuse};
-use shaketable_reports::{Body, Document, SCHEMA, annotations, html, json, junit, markdown};
+use shaketable_reports::{Body, Document, SCHEMA, WorkloadAdvice, annotations, html, json, junit, markdown};
 use std::{
     fs::{self, File},
     io::{self, Seek, SeekFrom, Write},
@@ -46,6 +46,8 @@ pub struct Outputs {
     json: Option<Target>,
     junit: Option<Target>,
     html: Option<Target>,
+    /// The advice on the page's workloads.
+    pub advice: Vec<WorkloadAdvice>,
     /// The file to which a job of GitHub appends its summary in Markdown.
     summary: Option<PathBuf>,
     /// Whether the output is read by GitHub's runner, which makes annotations of lines that begin with `::`.
@@ -64,6 +66,7 @@ impl Outputs {
             json,
             junit,
             html,
+            advice: Vec::new(),
             summary: set("GITHUB_STEP_SUMMARY").map(PathBuf::from),
             annotates: set("GITHUB_ACTIONS").is_some_and(|value| value == "true"),
         })
@@ -72,7 +75,7 @@ impl Outputs {
     /// Prints the report, and writes all its forms. If one of them cannot be written, the others still are, and the
     /// first error is returned.
     pub fn publish(&self, text: &str, commit: &str, body: Body) -> Result<(), Refusal> {
-        let document = document(commit, body);
+        let document = Document { advice: self.advice.clone(), ..document(commit, body) };
         let mut written = Ok(());
         if let Some(json) = &self.json {
             written = written.and(json.write_noted("report", &json::render(&document)));
@@ -98,6 +101,11 @@ impl Outputs {
             return written;
         }
         written.and(print(&text))
+    }
+
+    /// Whether there is an HTML page among them.
+    pub fn has_page(&self) -> bool {
+        self.html.is_some()
     }
 
     /// Whether every file can still be written.
@@ -159,7 +167,7 @@ fn append(path: &Path, text: &str) -> Result<(), Refusal> {
 /// A report with its identification. The commit is that from which the program that ran it was built.
 fn document(commit: &str, body: Body) -> Document {
     let version = program().version.to_owned();
-    Document { schema: SCHEMA, version, commit: commit.to_owned(), body }
+    Document { schema: SCHEMA, version, commit: commit.to_owned(), advice: Vec::new(), body }
 }
 
 /// The destination of a report or a plan. It is checked at the beginning and written at the end.

@@ -1,7 +1,7 @@
 //! `shaketable replay`: repeats one run, from its seed or from a repro file.
 
 use super::{
-    Refusal,
+    Refusal, advise,
     args::{ReplayArguments, Shaking, Trace},
     backend::Backend,
     choose,
@@ -23,16 +23,23 @@ use shaketable_sim::seed::Seed;
 /// Performs the run, and prints and writes the report.
 pub fn replay(arguments: &ReplayArguments) -> Result<Conclusion, Refusal> {
     print_panics();
-    let outputs = Outputs::check(arguments.files())?;
+    let mut outputs = Outputs::check(arguments.files())?;
     let repro = Target::check_named(arguments.output.as_deref())?;
     if arguments.backend.is_real()? && (arguments.seed.is_none() || arguments.trace.is_some()) {
         refuse!("--backend fdb requires a seed, and does not support --trace");
     }
     let backend = Backend::open(&arguments.backend, arguments.shaking.faults.unwrap_or_default())?;
-    let Replayed { result, report, plan } = match arguments.seed {
+    let Replayed { entry, mut result, mut report, plan } = match arguments.seed {
         Some(seed) => from_seed(arguments, seed, &backend)?,
         None => from_file(arguments)?,
     };
+    if outputs.has_page() {
+        report.history = result.history.take();
+        report.plan = serde_json::from_str(&plan).ok();
+        if backend.is_simulated() {
+            outputs.advice = advise::for_page(&outputs, [entry.as_ref()], 1, &Interrupt::default());
+        }
+    }
     match arguments.trace {
         None => {}
         Some(Trace::Operations) => output::print(&format!("{}\n", result.transcript))?,
@@ -57,6 +64,7 @@ pub fn replay(arguments: &ReplayArguments) -> Result<Conclusion, Refusal> {
 }
 
 struct Replayed {
+    entry: Box<dyn Entry>,
     result: RunResult,
     report: RunReport,
     plan: String,
@@ -70,7 +78,7 @@ fn from_seed(arguments: &ReplayArguments, seed: u64, backend: &Backend) -> Resul
         choose::plant(&mut demands, entry.as_ref(), bug)?;
     }
     let result = if backend.is_simulated() {
-        entry.run(Seed(seed), &demands, arguments.trace.is_some())
+        entry.run(Seed(seed), &demands, arguments.keeps_trace())
     } else {
         let interrupt = Interrupt::listen()?;
         match backend.run(entry.as_ref(), Seed(seed), &demands, &|| interrupt.is_set()) {
@@ -80,7 +88,8 @@ fn from_seed(arguments: &ReplayArguments, seed: u64, backend: &Backend) -> Resul
     };
     let origin = Origin::of(entry.name(), seed, &demands, backend);
     let report = origin.report(&result, entry.summary(Seed(seed), &demands));
-    Ok(Replayed { result, report, plan: entry.plan(Seed(seed), &demands) })
+    let plan = entry.plan(Seed(seed), &demands);
+    Ok(Replayed { entry, result, report, plan })
 }
 
 /// A repro file, and its workload.
@@ -114,11 +123,11 @@ fn from_file(arguments: &ReplayArguments) -> Result<Replayed, Refusal> {
     let Source { entry, repro } = read(path, &arguments.shaking, arguments.bug.as_deref())?;
     let refusal = |error: PlanError| Refusal::Usage(format!("{path}: {error}"));
     let head = entry.head(&repro).map_err(refusal)?;
-    let result = entry.replay(&repro, arguments.trace.is_some()).map_err(refusal)?;
+    let result = entry.replay(&repro, arguments.keeps_trace()).map_err(refusal)?;
     let origin = Origin {
         repro: Some(path),
         ..Origin::of(entry.name(), head.seed, &head.demands, &Backend::Simulated)
     };
     let report = origin.report(&result, head.summary);
-    Ok(Replayed { result, report, plan: repro })
+    Ok(Replayed { entry, result, report, plan: repro })
 }

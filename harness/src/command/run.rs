@@ -1,7 +1,7 @@
 //! `shaketable run`, and the command without a subcommand: a sweep of workloads over many seeds.
 
 use super::{
-    Refusal,
+    Refusal, advise,
     args::{RunArguments, Shaking},
     backend::{Backend, BackendArguments},
     choose, cost, failures,
@@ -138,6 +138,10 @@ pub fn run(arguments: &RunArguments) -> Result<Conclusion, Refusal> {
             text::plural(all, "run", "runs")
         ))
     });
+    if sweep.backend.is_simulated() {
+        let entries = sweep.entries.iter().map(AsRef::as_ref);
+        sweep.outputs.advice = advise::for_page(&sweep.outputs, entries, sweep.jobs, &interrupt);
+    }
     let printed = text::sweep(&report, program().commit);
     let listed = list.map_or(Ok(()), |list| list.add(&report, program().commit));
     let ended_by_outputs = report.ending == Ending::Unwritable;

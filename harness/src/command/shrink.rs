@@ -1,7 +1,7 @@
 //! `shaketable shrink`: cuts a failing run down to what its failure needs.
 
 use super::{
-    Refusal,
+    Refusal, advise,
     args::ShrinkArguments,
     backend::Backend,
     choose, cost,
@@ -70,7 +70,7 @@ pub fn shrink(arguments: &ShrinkArguments) -> Result<Conclusion, Refusal> {
     let path =
         arguments.output.clone().unwrap_or_else(|| PathBuf::from(FOLDER).join(format!("{named}.json")));
     let [json, html] = [&arguments.json, &arguments.html].map(Option::as_deref);
-    let outputs = Outputs::check(Files { json, html, plan: Some(&path), ..Files::default() })?;
+    let mut outputs = Outputs::check(Files { json, html, plan: Some(&path), ..Files::default() })?;
     let interrupt = Interrupt::listen()?;
     let shrunk = shrunk(entry.as_ref(), &repro, arguments, &interrupt);
     let Some(shrunk) = shrunk.map_err(|error| Refusal::Usage(format!("{}: {error}", arguments.what)))? else {
@@ -97,6 +97,7 @@ pub fn shrink(arguments: &ShrinkArguments) -> Result<Conclusion, Refusal> {
     let outcome = report.verdict.outcome();
     let interrupted =
         interrupt.is_set().then(|| interrupt.refusal("before nothing more could be taken away"));
+    outputs.advice = advise::for_page(&outputs, [entry.as_ref()], 1, &interrupt);
     let printed = text::replay(&report, program().commit);
     let written = outputs.publish(&printed, program().commit, Body::Replay(Box::new(report)));
     settle(outcome, written, interrupted)

@@ -4,6 +4,7 @@
 //! page from data that is embedded as JSON ([`data`]). A page has at most [`LIMIT`] bytes; what does not fit is left out,
 //! and the page says so ([`room`]).
 
+mod advice;
 mod bugs;
 mod chart;
 mod data;
@@ -77,7 +78,7 @@ fn page_with(document: &Document, size: usize) -> Option<String> {
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                main { (main) }
+                main { (main) (advice::section(&document.advice)) }
                 footer { "shaketable " (document.version) ", commit " (commit) }
                 script { (PreEscaped(script())) }
             }

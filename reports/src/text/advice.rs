@@ -86,7 +86,7 @@ fn of_workload<'a>(workload: &'a WorkloadAdvice, guidelines: &mut Guidelines<'a>
 }
 
 /// The entries that are shown, in their order: the first of each topic before the second of another one.
-fn shown(workload: &WorkloadAdvice) -> Vec<&AdviceEntry> {
+pub fn shown(workload: &WorkloadAdvice) -> Vec<&AdviceEntry> {
     let noted: Vec<&AdviceEntry> = workload.noted().collect();
     let rank = |at: usize| noted[..at].iter().filter(|other| other.topic == noted[at].topic).count();
     let mut chosen: Vec<usize> = (0..noted.len()).filter(|at| rank(*at) < MOST_OF_A_TOPIC).collect();

@@ -14,7 +14,7 @@ pub(crate) mod sweep;
 mod table;
 
 pub use self::{
-    advice::advice,
+    advice::{advice, shown as shown_advice},
     bench::bench,
     bugs::bugs,
     conformance::conformance,

@@ -1,17 +1,45 @@
 //! Made-up reports for pages: a small failure, a run of thousands of events, a sweep, planted bugs.
 
 use shaketable_reports::{
-    Access, Body, BugReport, BugsReport, CallEntry, Catch, Conclusion, Cost, Counters, Distribution,
-    Document, Ending, EventEntry, EventKind, Fate, FindingReport, OperationEntry, PointReport, RowEntry,
-    RunHistory, RunReport, SCHEMA, Schedule, Shrunk, ShrunkRun, Size, SweepReport, TransactionEntry, Verdict,
-    WitnessEntry, WorkloadReport,
+    Access, AdviceEntry, Body, BugReport, BugsReport, CallEntry, Catch, Conclusion, Cost, Counters,
+    Distribution, Document, Ending, EventEntry, EventKind, Fate, FindingReport, OperationEntry, PointReport,
+    RowEntry, RunHistory, RunReport, SCHEMA, Schedule, Severity, Shrunk, ShrunkRun, Size, SweepReport,
+    TransactionEntry, Verdict, WitnessEntry, WorkloadAdvice, WorkloadReport,
 };
 use std::collections::BTreeMap;
 
 const MS: u64 = 1_000_000;
 
+fn advice() -> WorkloadAdvice {
+    let entry = |severity, topic: &str, measured: &str| AdviceEntry {
+        topic: topic.into(),
+        severity,
+        kind: None,
+        measured: measured.into(),
+        number: 120.0,
+        unit: "writes/s".into(),
+        guideline: "a key takes 10 to 100 writes a second".into(),
+        source: "Developer Guide, Minimizing conflicts".into(),
+    };
+    WorkloadAdvice {
+        workload: "queue".into(),
+        runs: 5,
+        entries: vec![
+            entry(Severity::Over, "hot key", "(\"queue\", 0): up to 120 writes/s"),
+            entry(Severity::Fine, "key size", "11 bytes"),
+        ],
+        ..WorkloadAdvice::default()
+    }
+}
+
 pub fn document(body: Body) -> Document {
-    Document { schema: SCHEMA, version: "0.1.0".into(), commit: "0123456789ab".into(), body }
+    Document {
+        schema: SCHEMA,
+        version: "0.1.0".into(),
+        commit: "0123456789ab".into(),
+        advice: vec![advice()],
+        body,
+    }
 }
 
 fn row(key: &str, value: &str, writer: Option<u32>) -> RowEntry {

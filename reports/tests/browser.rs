@@ -246,6 +246,24 @@ fn a_filter_leaves_the_transactions_of_a_key() {
 }
 
 #[test]
+fn a_witness_that_is_a_key_filters_by_it() {
+    let Some(driver) = Driver::start() else { return };
+    let mut history = history();
+    history.witness.operations.clear();
+    history.witness.transactions.clear();
+    history.transactions[4].calls.clear();
+    let window = driver.open(VIEWS[0], false);
+    window.load(&written("key", Body::Replay(Box::new(whole(history)))));
+    let shown = "return [document.querySelector('input[type=search]').value, document.querySelector('.count').textContent]";
+    assert_eq!(window.script(shown), json!(["(\"counter\", 7)", "4 of 5 transactions"]));
+    assert_eq!(
+        window.script("return document.querySelectorAll('.canvas .transaction.dim').length"),
+        json!(1)
+    );
+    assert_eq!(window.complaints(), [""; 0]);
+}
+
+#[test]
 fn hostile_texts_stay_texts() {
     let Some(driver) = Driver::start() else { return };
     const HOSTILE: &str = "</script><img src=x onerror=document.title=1>";

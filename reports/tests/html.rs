@@ -126,7 +126,7 @@ fn hostile(value: &mut serde_json::Value) {
     const CHOICES: [&str; 12] = [
         "report",
         "verdict",
-        "outcome_",
+        "schedule",
         "kind",
         "fate",
         "access",

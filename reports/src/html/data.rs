@@ -23,7 +23,8 @@ struct Detail {
 }
 
 /// From the most detail to the least. Keys are filtered by what is embedded, so that calls are kept as long as possible.
-const DETAILS: [Detail; 5] = [
+const DETAILS: [Detail; 6] = [
+    Detail { rows: 1_000, characters: 20_000, has_calls: true },
     Detail { rows: 100, characters: 2_000, has_calls: true },
     Detail { rows: 12, characters: 400, has_calls: true },
     Detail { rows: 4, characters: 120, has_calls: true },

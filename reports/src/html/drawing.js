@@ -75,18 +75,18 @@ function drawAxis({ view, x, scene, left, right }) {
   }
 }
 
-// What concerns the whole cluster: recoveries as bands, the acts of the run as lines.
+// What concerns the whole cluster: recoveries and faults as bands, the acts of the run as lines.
 function drawBands({ view, x, scene, left, right }) {
   let labelled = -Infinity;
   for (const event of view.history.events) {
     if (event.client !== null || event.machine !== null) continue;
     const [begin, end] = [x(event.at), x(event.until ?? event.at)];
     if (end < left || begin > right) continue;
-    const group = svg("g", { "data-name": event.name, class: `event ${event.kind}` }, scene);
+    const group = svg("g", { "data-name": event.name, class: `event cluster ${event.kind}` }, scene);
     svg("title", {}, group).textContent = event.text;
     const height = view.layout.height - 16;
     if (event.kind === "act") svg("line", { x1: begin, x2: begin, y1: 14, y2: view.layout.height }, group);
-    else svg("rect", { x: begin, y: 16, width: Math.max(end - begin, 2), height }, group);
+    else svg("rect", { x: begin, y: 16, width: Math.max(end - begin, 1.5), height }, group);
     const words = fitted(event.text, 110);
     const fits = begin >= left && begin + words.length * CHARACTER < right;
     if (fits && begin - labelled > 118 && words) {

@@ -15,6 +15,9 @@ use maud::{Markup, PreEscaped, html};
 /// The most further findings that are shown.
 const FINDINGS_SHOWN: usize = 5;
 
+/// The most lines of a story that is not folded.
+const STORY_SHOWN: usize = 250;
+
 /// The page of one run.
 pub fn main(run: &RunReport, commit: &str, room: &Room) -> Markup {
     html! {
@@ -46,11 +49,13 @@ pub fn body(run: &RunReport, commit: &str, room: &Room) -> Markup {
     html! {
         @if let Some(shrunk) = &run.shrunk {
             (of_shrunk(shrunk, run, room, &share))
+            @if run.history.is_some() || run.plan.is_some() || message != Some(shrunk.message.as_str()) {
             details.whole {
                 summary { "The whole run: " (shrunk.before) }
                 @if let Some(message) = message { (claim(message, room)) }
                 @if let Some(history) = &run.history { (history_of(history, &share)) }
                 @if let Some(plan) = &run.plan { (plan_of(plan, "The plan of the whole run", &share)) }
+            }
             }
         } @else {
             @if let Some(message) = message { (claim(message, room)) }
@@ -95,7 +100,7 @@ fn history_of(history: &RunHistory, share: &Share<'_>) -> Markup {
         (time_line(history, share))
         (witness(&history.witness))
         @if !story.is_empty() {
-            details.story open[told.lines().count() <= 120] {
+            details.story open[told.lines().count() <= STORY_SHOWN] {
                 summary { "The story" }
                 pre { (story) }
             }

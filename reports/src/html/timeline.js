@@ -19,6 +19,12 @@ class Timeline {
     this.reset();
     show(this.panel, this.history, this.history.byName.get(this.selected));
     this.scrollTo(first);
+    // A witness may be no more than a key: then who touches it is what there is to see.
+    const { operations, transactions, keys } = this.history.witness;
+    if (operations.size + transactions.size === 0 && keys.size > 0) {
+      [this.filter.value] = keys;
+      this.filterBy(this.filter.value);
+    }
   }
 
   build() {

@@ -477,7 +477,7 @@ fn a_failed_test_tells_what_remains_of_its_run() {
         shrunk.contains("shaketable/register-FromMemory-") && shrunk.contains(".shrunk.json\n"),
         "{message}"
     );
-    assert!(shrunk.contains(" transaction ") && shrunk.contains("client "), "a story: {message}");
+    assert!(shrunk.contains(" attempt ") && shrunk.contains("client "), "a story: {message}");
     assert!(message.lines().last().is_some_and(|line| line.starts_with("SHAKETABLE_SEEDS=")), "{message}");
     let whole = said(&shake.shrink_budget(std::time::Duration::ZERO));
     assert!(!whole.contains("shrunk"), "{whole}");

@@ -378,9 +378,9 @@ fn a_long_story_is_thinned_out() {
     let story = text::story(&long);
     assert!(story.lines().count() < 40, "{story}");
     assert!(story.contains("36 transactions without a write that matters: left out"), "{story}");
-    assert!(story.contains("transaction 3,") && !story.contains("transaction 4,"), "{story}");
+    assert!(story.contains("attempt 3,") && !story.contains("attempt 4,"), "{story}");
     long.witness.transactions.push(4);
-    assert!(text::story(&long).contains("* transaction 4,"));
+    assert!(text::story(&long).contains("* attempt 4,"));
 }
 
 fn bug(place: &str, name: &str, runs: u64, caught: Option<Catch>) -> BugReport {

@@ -52,23 +52,9 @@ pub fn figure(name: &str, value: f64, unit: &str, profile: &str) -> Figure {
 
 /// The figures of the sweep that the command does without a subcommand, with every seed run twice.
 fn sweep(interrupt: &Interrupt) -> Result<Vec<Figure>, Refusal> {
-    let report = Sweep {
-        entries: choose::workloads(&[])?,
-        demands: Demands::default(),
-        seeds: 0..SEEDS,
-        fresh: None,
-        require_points: false,
-        shard: None,
-        run_twice: SEEDS,
-        jobs: processors(),
-        budget: None,
-        backend: Backend::Simulated,
-        regressions: Regressions::default(),
-        earlier: None,
-        shrink_budget: None,
-        outputs: Outputs::default(),
-    }
-    .perform(interrupt);
+    let sweep =
+        Sweep { run_twice: SEEDS, jobs: processors(), ..Sweep::plain(choose::workloads(&[])?, 0..SEEDS) };
+    let report = sweep.perform(interrupt);
     if report.ending != shaketable_reports::Ending::Complete {
         return Err(interrupt.refusal("before anything was measured"));
     }

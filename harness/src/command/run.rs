@@ -195,6 +195,26 @@ struct OneRun {
 }
 
 impl Sweep {
+    /// A sweep of these seeds on simulated clusters, on one thread, without anything that a user can ask for beyond that.
+    pub fn plain(entries: Vec<Box<dyn Entry>>, seeds: Range<u64>) -> Sweep {
+        Sweep {
+            entries,
+            demands: Demands::default(),
+            seeds,
+            fresh: None,
+            require_points: false,
+            shard: None,
+            run_twice: 0,
+            jobs: 1,
+            budget: None,
+            backend: Backend::Simulated,
+            regressions: Regressions::default(),
+            earlier: None,
+            shrink_budget: None,
+            outputs: Outputs::default(),
+        }
+    }
+
     fn new(arguments: &RunArguments) -> Result<Sweep, Refusal> {
         let entries = choose::workloads(&arguments.workloads)?;
         let mut demands = arguments.shaking.demands()?;
@@ -209,20 +229,15 @@ impl Sweep {
         };
         let Some(seeds) = seeds else { refuse!("the range of seeds is too long for --fresh") };
         Ok(Sweep {
-            entries,
             demands,
-            seeds,
             fresh: arguments.fresh.clone(),
             require_points: arguments.require_points,
             shard: arguments.shard,
             run_twice,
             jobs: arguments.jobs.unwrap_or_else(|| arguments.backend.jobs()),
             budget: arguments.budget,
-            backend: Backend::Simulated,
-            regressions: Regressions::default(),
-            earlier: None,
             shrink_budget: shrink_budget(arguments),
-            outputs: Outputs::default(),
+            ..Sweep::plain(entries, seeds)
         })
     }
 
@@ -236,21 +251,22 @@ impl Sweep {
         let entries = choose::workloads(&names)?;
         let demands = earlier.demands(|demands, bug| plant(demands, &entries, bug))?;
         Ok(Sweep {
-            seeds: report.seeds.clone(),
             fresh: report.fresh.clone(),
             require_points: arguments.require_points || report.require_points,
             shard: report.shard,
             run_twice: report.run_twice,
-            entries,
             demands,
             jobs: arguments.jobs.unwrap_or_else(|| arguments.backend.jobs()),
             budget: arguments.budget,
-            backend: Backend::Simulated,
-            regressions: Regressions::default(),
-            earlier: Some(earlier),
             shrink_budget: shrink_budget(arguments),
-            outputs: Outputs::default(),
-        })
+            ..Sweep::plain(entries, report.seeds.clone())
+        }
+        .continuing(earlier))
+    }
+
+    /// The sweep as the remaining part of an earlier one.
+    fn continuing(self, earlier: Earlier) -> Sweep {
+        Sweep { earlier: Some(earlier), ..self }
     }
 
     /// The seeds of this shard.
@@ -526,22 +542,8 @@ mod tests {
     use crate::finding::Verdict;
 
     fn sweep(seeds: Range<u64>, shard: Option<(u64, u64)>) -> Sweep {
-        Sweep {
-            entries: vec![fake("one", |_, _| Verdict::Passed), fake("two", |_, _| Verdict::Passed)],
-            demands: Demands::default(),
-            seeds,
-            fresh: None,
-            require_points: false,
-            shard,
-            run_twice: 0,
-            jobs: 1,
-            budget: None,
-            backend: Backend::Simulated,
-            regressions: Regressions::default(),
-            earlier: None,
-            shrink_budget: None,
-            outputs: Outputs::default(),
-        }
+        let entries = vec![fake("one", |_, _| Verdict::Passed), fake("two", |_, _| Verdict::Passed)];
+        Sweep { shard, ..Sweep::plain(entries, seeds) }
     }
 
     #[test]

@@ -6,7 +6,8 @@ use crate::{
 };
 use shaketable_layers::tx::Error;
 use shaketable_reports::Counters;
-use shaketable_sim::history::{AttemptId, History, Reported};
+use shaketable_sim::history::{AttemptId, ClientId, History, Reported};
+use std::collections::BTreeMap;
 
 /// Whether a commit whose client did not wait for its result may still take effect. It can until its read version
 /// is too old. After 1021 it cannot: that error is returned only when the outcome is final.
@@ -35,13 +36,13 @@ pub(crate) fn count<A>(history: &History, operations: &[Vec<Operation<A>>], audi
     let unknown = |o: &&Operation<A>| matches!(o.outcome, Some(Outcome::Unknown(_)) | None);
     counters.unknown_operations = operations.iter().flatten().filter(unknown).count() as u64;
     counters.committed = truth.entries.iter().map(|e| e.transactions.len() as u64).sum();
-    let mut last = None;
+    let mut last: BTreeMap<ClientId, u32> = BTreeMap::new();
     for (i, attempt) in history.attempts.iter().enumerate() {
         let Some(attempt) = attempt else { continue };
         counters.attempts += 1;
-        let operation = attempt.operation.map(|op| (attempt.client, op));
-        counters.retries += u64::from(operation.is_some() && operation == last);
-        last = operation;
+        if let Some(operation) = attempt.operation {
+            counters.retries += u64::from(last.insert(attempt.client, operation) == Some(operation));
+        }
         let committed = truth.place(AttemptId(i as u32)).is_some();
         match (attempt.reported, committed) {
             (Reported::Failed(Error::NOT_COMMITTED), _) => counters.conflicts += 1,
@@ -124,15 +125,16 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_of_another_client_with_the_same_number_is_not_a_retry() {
+    fn a_retry_is_a_further_attempt_of_the_same_client() {
         let mut story = Story::default();
-        for client in [0, 1, 1] {
+        // The attempts of several clients take turns in the history.
+        for client in [0, 1, 1, 0] {
             let (_, attempt) = story.attempt(0, Vec::new());
             (attempt.client, attempt.operation) = (ClientId(client), Some(0));
         }
         story.attempt(0, Vec::new()).1.operation = None;
         story.attempt(0, Vec::new()).1.operation = None;
-        assert_eq!(count::<()>(&story.history, &[], 0).retries, 1);
+        assert_eq!(count::<()>(&story.history, &[], 0).retries, 2);
     }
 
     #[test]

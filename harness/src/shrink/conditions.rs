@@ -105,6 +105,11 @@ impl Search<'_> {
         if self.stopped || self.is_refused(&unchecked) {
             return false;
         }
+        // The samples of its strategies can take as long as a run.
+        self.ask_to_go_on();
+        if self.stopped {
+            return false;
+        }
         let configured = || self.subject.configured(&self.best, value);
         // An impossible one may panic when its operations are drawn.
         let candidate = panics::recorded(|| catch_unwind(AssertUnwindSafe(configured))).ok().flatten();

@@ -51,7 +51,7 @@ pub struct Found {
     pub is_minimal: bool,
 }
 
-/// Shrinks a subject whose run fails. `goes_on` is called after each run; the search ends when it returns `false`, with
+/// Shrinks a subject whose run fails. `goes_on` is called after each run and before other long work; the search ends when it returns `false`, with
 /// the smallest plan so far. Returns `None` if the run of the whole plan passes.
 pub fn shrink(subject: &mut dyn Subject, goes_on: &mut dyn FnMut(&Progress) -> bool) -> Option<Found> {
     let whole = subject.whole();
@@ -156,6 +156,11 @@ impl Search<'_> {
         }
     }
 
+    /// Ends the search if it may not go on.
+    pub(super) fn ask_to_go_on(&mut self) {
+        self.stopped |= !(self.goes_on)(&Progress { replays: self.replays, size: self.best.size() });
+    }
+
     /// Notes that a candidate is none.
     pub(super) fn refuse(&mut self, candidate: &Sketch) {
         self.passed.insert(self.subject.key(candidate));
@@ -193,7 +198,7 @@ impl Search<'_> {
             } else {
                 self.passed.insert(key);
             }
-            self.stopped = !(self.goes_on)(&Progress { replays: self.replays, size: self.best.size() });
+            self.ask_to_go_on();
             if fails {
                 return true;
             }

@@ -1,4 +1,4 @@
-//! The story of a small run: its transactions in commit order, a column for each client, with what they read and who had
+//! The story of a small run: its attempts at transactions in commit order, a column for each client, with what they read and who had
 //! written it, what they wrote, the faults that hit them, and how they ended.
 //!
 //! Only what matters for the contradiction is shown: transactions of operations, and the keys that several transactions
@@ -138,12 +138,14 @@ fn brief(text: &str) -> String {
             if unit == 4 { is_escaped_bytes(piece) } else { piece == &rest.as_bytes()[..unit] }
         };
         let length = unit * rest.as_bytes().chunks(unit).take_while(|piece| repeats(piece)).count();
-        let is_kept = length <= MOST * unit || first == ' ';
+        let is_kept = length <= MOST * unit || first == ' ' || first.is_ascii_digit();
         shown += if is_kept { &rest[..length] } else { &rest[..3 * unit] };
+        rest = &rest[length..];
         if !is_kept {
             shown.push('…');
+            // It was cut before.
+            rest = ["...", "…"].iter().find_map(|cut| rest.strip_prefix(cut)).unwrap_or(rest);
         }
-        rest = &rest[length..];
     }
     shown
 }
@@ -172,6 +174,14 @@ fn cells(history: &RunHistory, shows: impl Fn(&TransactionEntry) -> bool) -> Vec
             cells.push(of(tx.durable.unwrap_or(tx.ended), lines));
         }
         cells.push(of(returned.unwrap_or(history.ended), vec![format!("{marked}{index} {outcome}")]));
+    }
+    // The setup is of interest only as a witness.
+    let of_setup =
+        |tx: &&TransactionEntry| tx.client.is_none() && history.witness.transactions.contains(&tx.id);
+    for tx in history.transactions.iter().filter(of_setup) {
+        let mut lines = transaction(tx, true, &writers);
+        lines.insert(0, "setup".to_owned());
+        cells.push(Cell { at: tx.durable.unwrap_or(tx.ended), client: None, lines });
     }
     let last = history.operations.iter().map(|operation| operation.returned.unwrap_or(history.ended)).max();
     let is_shown = |client: &u16| history.operations.iter().any(|operation| operation.client == *client);
@@ -219,7 +229,7 @@ impl Writers {
 fn transaction(tx: &TransactionEntry, is_witness: bool, writers: &Writers) -> Vec<String> {
     let at = tx.read_version.map_or_else(|| "no read version".to_owned(), |at| format!("at version {at}"));
     let mark = if is_witness { "* " } else { "  " };
-    let mut lines = vec![format!("{mark}transaction {}, {at}", tx.id)];
+    let mut lines = vec![format!("{mark}attempt {}, {at}", tx.id)];
     let calls: Vec<String> = tx.calls.iter().filter_map(|call| of_call(call, tx.id, writers)).collect();
     let more = calls.len().saturating_sub(MOST_CALLS);
     lines.extend(calls.into_iter().take(MOST_CALLS));
@@ -283,6 +293,7 @@ mod tests {
         assert_eq!(brief(r"\x"), r"\x");
         assert_eq!(brief(&format!("\"{}b\"    1", "a".repeat(7))), "\"aaa…b\"    1");
         assert_eq!(brief("ääääää"), "ääääää");
+        assert_eq!(brief("1000000000 xxxxxxx... (7 bytes)"), "1000000000 xxx… (7 bytes)");
     }
 
     #[test]

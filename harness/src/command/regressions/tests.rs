@@ -58,22 +58,7 @@ fn arguments(words: &[&str]) -> RunArguments {
 }
 
 fn sweep(shard: Option<(u64, u64)>) -> Sweep {
-    Sweep {
-        entries: entries(),
-        demands: Demands::default(),
-        seeds: 0..4,
-        fresh: None,
-        require_points: false,
-        shard,
-        run_twice: 0,
-        jobs: 2,
-        budget: None,
-        backend: Backend::Simulated,
-        regressions: Regressions::default(),
-        earlier: None,
-        shrink_budget: None,
-        outputs: Outputs::default(),
-    }
+    Sweep { shard, jobs: 2, ..Sweep::plain(entries(), 0..4) }
 }
 
 fn swept(mut sweep: Sweep, words: &[&str]) -> SweepReport {

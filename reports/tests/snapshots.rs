@@ -381,6 +381,9 @@ fn a_long_story_is_thinned_out() {
     assert!(story.contains("attempt 3,") && !story.contains("attempt 4,"), "{story}");
     long.witness.transactions.push(4);
     assert!(text::story(&long).contains("* attempt 4,"));
+    assert!(!text::story(&long).contains("setup\n"), "its writes are named where they are read");
+    long.witness.transactions.push(0);
+    assert!(text::story(&long).contains("0.000  setup\n          * attempt 0,"), "{}", text::story(&long));
 }
 
 fn bug(place: &str, name: &str, runs: u64, caught: Option<Catch>) -> BugReport {

@@ -349,6 +349,23 @@ fn a_sweep_shrinks_its_first_failure_and_reports_both_plans() {
     assert!(!stdout(&whole).contains("shrunk"), "{}", stdout(&whole));
 }
 
+#[test]
+fn the_story_of_the_readme_is_what_the_command_tells() {
+    let folder = folder("readme-story");
+    let readme = include_str!("../../README.md");
+    let (_, block) = readme.split_once("```text\n$ shaketable shrink ").expect("a story");
+    let (line, rest) = block.split_once('\n').expect("a command line");
+    let (story, _) = rest.split_once("```").expect("the end of the block");
+    let plan = folder.join("plan.json");
+    let mut arguments = vec!["shrink"];
+    arguments.extend(line.split(' '));
+    arguments.extend(["--output", plan.to_str().expect("a plain path")]);
+    let told = stdout(&run(&arguments));
+    for line in story.lines() {
+        assert!(told.lines().any(|other| other == line), "{line:?} is not in {told}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn a_replay_line_works_where_it_is_printed() {

@@ -132,9 +132,10 @@ fn without_one(plan: &Value) -> Vec<Value> {
 }
 
 fn size(plan: &Value) -> Size {
-    let operations = plan["operations"].as_array().expect("clients").iter().map(length).sum();
-    let faults = ["strikes", "decisions", "deaths"].map(|list| length(&plan["faults"][list])).iter().sum();
-    Size { operations, clients: 0, faults }
+    let operations: usize = plan["operations"].as_array().expect("clients").iter().map(length).sum();
+    let faults: usize =
+        ["strikes", "decisions", "deaths"].map(|list| length(&plan["faults"][list])).iter().sum();
+    Size { operations: operations as u64, clients: 0, faults: faults as u64 }
 }
 
 /// Sets what plants the bug back.

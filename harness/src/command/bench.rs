@@ -5,20 +5,18 @@
 use super::{
     Refusal,
     args::BenchArguments,
-    backend::Backend,
     choose, cost,
     interrupt::Interrupt,
-    output::{self, Outputs, Target},
+    output::{self, Target},
     program,
     progress::Progress,
-    regressions::Regressions,
     run::{SEEDS, Sweep, processors},
 };
 pub use cost::thread_cpu;
 
 use crate::{
     finding::Verdict,
-    plan::{Demands, Plan},
+    plan::Plan,
     pool::{self, Update},
     runner,
     workload::Workload,

@@ -26,7 +26,7 @@ pub fn schedules(own: u64, size: Size) -> impl Iterator<Item = u64> {
 
 /// The first `count` schedules for a candidate. They follow from its size, so that it is not tried with others later.
 fn tried(own: u64, size: Size, count: usize) -> impl Iterator<Item = u64> {
-    let others = Seed((size.operations * 1_000 + size.faults) as u64).stream("schedules");
+    let others = Seed(size.operations * 1_000 + size.faults).stream("schedules");
     std::iter::once(own).chain((1..count).scan(others, |others, _| Some(others.u64())))
 }
 

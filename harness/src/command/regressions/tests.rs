@@ -7,7 +7,6 @@ use crate::{
         args::RunArguments,
         fake::fake,
         interrupt::Interrupt,
-        output::Outputs,
         parse,
         resume::{Earlier, Ran},
         run::Sweep,

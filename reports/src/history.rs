@@ -115,6 +115,8 @@ pub enum Access {
     Clear,
     /// An atomic operation.
     Atomic,
+    /// A watch, which begins with the commit.
+    Watch,
 }
 
 impl Access {

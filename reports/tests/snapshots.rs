@@ -369,6 +369,13 @@ fn a_story_of_many_clients_has_no_columns() {
 #[test]
 fn a_long_story_is_thinned_out() {
     let mut long = history();
+    let watch = CallEntry {
+        access: Access::Watch,
+        at: "(\"counter\",)".into(),
+        shared: true,
+        ..CallEntry::default()
+    };
+    long.transactions[3].calls.push(watch);
     for id in 4..40 {
         let mut read = long.transactions[3].clone();
         (read.id, read.fate, read.version) = (id, Fate::ReadOnly, None);
@@ -379,6 +386,7 @@ fn a_long_story_is_thinned_out() {
     assert!(story.lines().count() < 40, "{story}");
     assert!(story.contains("36 transactions without a write that matters: left out"), "{story}");
     assert!(story.contains("attempt 3,") && !story.contains("attempt 4,"), "{story}");
+    assert!(story.contains("watches (\"counter\",)"), "{story}");
     long.witness.transactions.push(4);
     assert!(text::story(&long).contains("* attempt 4,"));
     assert!(!text::story(&long).contains("setup\n"), "its writes are named where they are read");

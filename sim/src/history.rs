@@ -104,8 +104,8 @@ pub struct Attempt {
     /// The round trips of its reads to storage servers, as far as each was asked after the reply to the one before; reads
     /// that are asked at once are one. 0 where this cannot be observed, as on a real cluster.
     pub round_trips: u32,
-    /// The watches that it set.
-    pub watches: u32,
+    /// The keys that it watches; empty where this cannot be observed, as on a real cluster.
+    pub watches: Vec<Bytes>,
     /// When the commit was sent, if it was.
     pub commit_sent: Option<Nanos>,
     /// Whether 1021 implies that the outcome is final: not if causal write risk was accepted (option 10), in

@@ -162,7 +162,7 @@ impl Reads {
     pub(super) fn observe(&mut self, tried: &[Tried<'_>]) {
         let mut watches: BTreeMap<u16, u64> = BTreeMap::new();
         for one in tried {
-            *watches.entry(one.attempt.client.0).or_default() += u64::from(one.attempt.watches);
+            *watches.entry(one.attempt.client.0).or_default() += one.attempt.watches.len() as u64;
             if one.is_complete() && one.is_of_one_kind() {
                 self.kinds.entry(one.kind.to_owned()).or_default().observe(one);
             }

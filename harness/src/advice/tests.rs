@@ -270,9 +270,11 @@ fn reads_one_after_another_are_counted() {
 
 #[test]
 fn ranges_offsets_and_watches_are_noted_if_they_are_large() {
-    let made = |rows: u64, offset: i32, watches: u32| {
+    let made = |rows: u64, offset: i32, watches: usize| {
         let mut made = Made::new(1);
-        made.attempt((0, "Scan"), 0, vec![range(rows, 995, offset)], None, |a| a.watches = watches);
+        made.attempt((0, "Scan"), 0, vec![range(rows, 995, offset)], None, |a| {
+            a.watches = vec!["w".into(); watches]
+        });
         made
     };
     let small = made(3, 1, 1_000);

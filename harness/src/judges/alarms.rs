@@ -41,7 +41,7 @@ impl Story {
             snapshot_read_your_writes: true,
             calls,
             round_trips: 0,
-            watches: 0,
+            watches: Vec::new(),
             commit_sent: None,
             outcome_is_final: true,
             read_ranges: Vec::new(),

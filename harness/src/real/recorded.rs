@@ -242,7 +242,7 @@ impl Drop for Record {
             snapshot_read_your_writes: self.snapshot_read_your_writes >= 0,
             calls: std::mem::take(&mut self.calls),
             round_trips: 0,
-            watches: 0,
+            watches: Vec::new(),
             commit_sent: self.commit_sent,
             outcome_is_final: self.outcome_is_final,
             // The C client does not expose them.

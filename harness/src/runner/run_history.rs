@@ -230,7 +230,14 @@ fn transaction(
         own.add(call);
         entry
     });
-    let calls = calls.collect();
+    let mut calls: Vec<CallEntry> = calls.collect();
+    calls.extend(attempt.watches.iter().map(|key| CallEntry {
+        access: Access::Watch,
+        at: known.key(key),
+        answered: true,
+        shared: true,
+        ..CallEntry::default()
+    }));
     TransactionEntry {
         id,
         client: (attempt.client != SETTER).then_some(attempt.client.0),
@@ -498,6 +505,7 @@ mod tests {
         (attempt.client, attempt.operation) = (ClientId(1), Some(0));
         attempt.reported = Reported::Committed { version: 3, batch_index: 0 };
         let (_, attempt) = story.attempt(3, vec![get("b", None), range("b", "c", &[])]);
+        attempt.watches = vec!["a".into()];
         attempt.reported = Reported::ReadOnly;
         let (_, attempt) = story.attempt(0, Vec::new());
         attempt.client = CHECKER;
@@ -552,7 +560,9 @@ mod tests {
         let shared =
             |id: usize| -> Vec<bool> { told.transactions[id].calls.iter().map(|c| c.shared).collect() };
         assert_eq!(shared(1), [true, true, true]);
-        assert_eq!(shared(3), [true, true], "an empty range whose key another one cleared");
+        assert_eq!(shared(3), [true; 3], "an empty range whose key another one cleared, and a watch");
+        let watch = told.transactions[3].calls.last().map(|call| (call.access, call.at.as_str()));
+        assert_eq!(watch, Some((Access::Watch, "the counter")));
     }
 
     #[test]

@@ -212,5 +212,6 @@ fn name(call: &CallEntry) -> &str {
         Access::Clear => "clear",
         Access::Atomic if !call.atomic.is_empty() => &call.atomic,
         Access::Atomic => "atomic_op",
+        Access::Watch => "watch",
     }
 }

@@ -78,10 +78,16 @@ fn chart(history: &RunHistory, shows: impl Fn(&TransactionEntry) -> bool) -> Str
     }
 }
 
+/// The width of the times.
+fn time_width(cells: &[Cell]) -> usize {
+    cells.iter().map(|cell| milliseconds(cell.at).len()).max().unwrap_or(0).max(8)
+}
+
 fn in_columns(clients: &[u16], width: usize, cells: &[Cell]) -> String {
+    let times = time_width(cells);
     let header: String =
         clients.iter().map(|client| format!("{:<width$}", format!("client {client}"))).collect();
-    let mut text = format!("{:>8}  {}\n", "ms", header.trim_end());
+    let mut text = format!("{:>times$}  {}\n", "ms", header.trim_end());
     for cell in cells {
         let column = cell.client.and_then(|client| clients.iter().position(|one| *one == client));
         let room = column.map_or(WIDTH, |_| width - 2);
@@ -89,7 +95,7 @@ fn in_columns(clients: &[u16], width: usize, cells: &[Cell]) -> String {
         for (number, line) in lines.enumerate() {
             let time = if number == 0 { milliseconds(cell.at) } else { String::new() };
             let indent = column.unwrap_or(0) * width;
-            text += format!("{time:>8}  {:indent$}{line}", "").trim_end();
+            text += format!("{time:>times$}  {:indent$}{line}", "").trim_end();
             text.push('\n');
         }
     }
@@ -98,12 +104,13 @@ fn in_columns(clients: &[u16], width: usize, cells: &[Cell]) -> String {
 
 fn in_turn(cells: &[Cell]) -> String {
     let mut text = String::new();
+    let times = time_width(cells);
     for cell in cells {
         let who = cell.client.map_or_else(String::new, |client| format!("client {client}: "));
         for (number, line) in cell.lines.iter().flat_map(|line| wrapped(line, WIDTH - 12)).enumerate() {
             text += &match number {
-                0 => format!("{:>8}  {who}{line}\n", milliseconds(cell.at)),
-                _ => format!("{:>8}    {line}\n", ""),
+                0 => format!("{:>times$}  {who}{line}\n", milliseconds(cell.at)),
+                _ => format!("{:>times$}    {line}\n", ""),
             };
         }
     }
@@ -277,6 +284,7 @@ fn of_call(call: &CallEntry, id: u32, writers: &Writers) -> Option<String> {
         }
         (Access::Set, [row]) => Some(format!("    sets {} = {}", call.at, found(row))),
         (Access::Clear, _) => Some(format!("    clears {}", call.at)),
+        (Access::Watch, _) => Some(format!("    watches {}", call.at)),
         (Access::Atomic, [row]) => Some(format!("    {} {} {}", call.atomic, call.at, found(row))),
         _ => None,
     }

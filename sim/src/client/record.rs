@@ -18,7 +18,7 @@ pub struct Record {
     id: Option<AttemptId>,
     calls: Vec<Call>,
     round_trips: u32,
-    watches: u32,
+    watches: Vec<Bytes>,
     version_requested: Nanos,
     read_version: Option<Version>,
     fresh: bool,
@@ -79,8 +79,8 @@ impl Record {
     }
 
     /// Records a watch.
-    pub fn watched(&mut self) {
-        self.watches += 1;
+    pub fn watched(&mut self, key: Bytes) {
+        self.watches.push(key);
     }
 
     /// Records that the read version was requested, and whether it is guaranteed to be fresh.
@@ -156,7 +156,7 @@ impl Record {
             snapshot_read_your_writes: snapshot_ryw,
             calls: std::mem::take(&mut self.calls),
             round_trips: self.round_trips,
-            watches: self.watches,
+            watches: std::mem::take(&mut self.watches),
             commit_sent: self.commit_sent,
             outcome_is_final: !self.unsettled,
             read_ranges: std::mem::take(&mut self.read_ranges),

@@ -226,7 +226,7 @@ impl SimTransaction {
             read: Mutex::default(),
         });
         state.watches.push(cell.clone());
-        state.record.watched();
+        state.record.watched(cell.key.clone());
         drop(state);
         // The read and the watch must not keep the transaction alive: dropping the transaction ends them.
         let value = self.weak_get(key, Isolation::Serializable);

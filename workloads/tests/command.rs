@@ -425,7 +425,7 @@ fn a_failing_run_is_shrunk_to_a_repro_file_that_fails_alike() {
     // It is as small as it can be.
     let again =
         run(&["shrink", small, "--output", path.with_extension("again").to_str().expect("a plain path")]);
-    assert!(stdout(&again).contains("before   2 operations of 2 clients, 0 faults"), "{}", stdout(&again));
+    assert!(stdout(&again).contains("shrunk from 2 operations of 2 clients, 0 faults"), "{}", stdout(&again));
 }
 
 #[test]

@@ -1,0 +1,231 @@
+//! Databases and tenants.
+
+use super::{
+    errors::{CONNECTION_STRING_INVALID, SUCCESS, TENANTS_DISABLED},
+    future::{FDBFuture, code},
+    memory::{copy_option, store},
+    network::Network,
+    transaction::FDBTransaction,
+    types::fdb_error_t,
+    value::Value,
+};
+use crate::{
+    session::{Command, DatabaseId, Session},
+    settings::seed_of,
+};
+use bytes::Bytes;
+use shaketable_layers::tx::{DatabaseOption, Error, Result};
+use std::{
+    ffi::{CStr, OsStr, c_char, c_int},
+    os::unix::ffi::OsStrExt,
+};
+
+/// The protocol of FoundationDB 7.4.
+const PROTOCOL: u64 = 0x0FDB_00B0_7400_0000;
+
+/// A database: a client of the simulated cluster.
+pub struct FDBDatabase {
+    session: &'static dyn Session,
+    id: DatabaseId,
+}
+
+/// A tenant: the cluster has none, so that its transactions fail with `tenants_disabled`.
+pub struct FDBTenant {
+    session: &'static dyn Session,
+    id: DatabaseId,
+}
+
+/// Creates a database whose cluster file has this text.
+fn create(cluster_file: &str) -> Result<*mut FDBDatabase> {
+    let network = Network::get()?;
+    if let Some(seed) = seed_of(cluster_file).map_err(|_| CONNECTION_STRING_INVALID)? {
+        network.name_seed(seed)?;
+    }
+    let session = network.session();
+    Ok(Box::into_raw(Box::new(FDBDatabase { session, id: session.open() })))
+}
+
+/// Stores a new handle, or returns the error.
+///
+/// # Safety
+///
+/// `out` is null or valid for a write.
+unsafe fn hand_out<T>(out: *mut *mut T, created: Result<*mut T>) -> fdb_error_t {
+    // SAFETY: as the caller promises.
+    code(created.map(|handle| unsafe { store(out, handle) }))
+}
+
+/// The bytes of a text.
+///
+/// # Safety
+///
+/// `text` is null or ends with a zero byte.
+unsafe fn text<'a>(text: *const c_char) -> &'a [u8] {
+    // SAFETY: it ends with a zero byte, as the caller promises, and is used during the call only.
+    if text.is_null() { &[] } else { unsafe { CStr::from_ptr(text) }.to_bytes() }
+}
+
+/// Creates a database. The cluster file need not exist; see [`crate::settings`].
+///
+/// # Safety
+///
+/// `cluster_file_path` is null or ends with a zero byte, and `out_database` is valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_create_database(
+    cluster_file_path: *const c_char,
+    out_database: *mut *mut FDBDatabase,
+) -> fdb_error_t {
+    // SAFETY: as the caller promises.
+    let path = OsStr::from_bytes(unsafe { text(cluster_file_path) });
+    let cluster_file = std::fs::read_to_string(path).unwrap_or_default();
+    // SAFETY: as the caller promises.
+    unsafe { hand_out(out_database, create(&cluster_file)) }
+}
+
+/// Creates a database from the text of a cluster file.
+///
+/// # Safety
+///
+/// `connection_string` is null or ends with a zero byte, and `out_database` is valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_create_database_from_connection_string(
+    connection_string: *const c_char,
+    out_database: *mut *mut FDBDatabase,
+) -> fdb_error_t {
+    // SAFETY: as the caller promises.
+    let string = String::from_utf8_lossy(unsafe { text(connection_string) });
+    // SAFETY: as the caller promises.
+    unsafe { hand_out(out_database, create(&string)) }
+}
+
+/// Destroys a database. Its transactions remain usable.
+///
+/// # Safety
+///
+/// `d` is a database that was not destroyed, and is not used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_database_destroy(d: *mut FDBDatabase) {
+    if !d.is_null() {
+        // SAFETY: the handle came from `Box::into_raw`, and this is the one time that it is taken back.
+        drop(unsafe { Box::from_raw(d) });
+    }
+}
+
+/// Sets an option: 2007 for an unknown code. A value that the option does not accept makes later calls fail with 2006.
+///
+/// # Safety
+///
+/// `d` is a database that was not destroyed, and `value` is null or readable for `value_length` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_database_set_option(
+    d: *mut FDBDatabase,
+    option: c_int,
+    value: *const u8,
+    value_length: c_int,
+) -> fdb_error_t {
+    if !DatabaseOption::CODES.contains(&option) {
+        return Error::INVALID_OPTION.code();
+    }
+    // SAFETY: as the caller promises.
+    let (database, value) = unsafe { (&*d, copy_option(value, value_length)) };
+    database.session.command(database.id, Command::SetDatabaseOption { code: option, value });
+    SUCCESS
+}
+
+/// Creates a transaction.
+///
+/// # Safety
+///
+/// `d` is a database that was not destroyed, and `out_transaction` is valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_database_create_transaction(
+    d: *mut FDBDatabase,
+    out_transaction: *mut *mut FDBTransaction,
+) -> fdb_error_t {
+    // SAFETY: as the caller promises.
+    let database = unsafe { &*d };
+    let transaction = FDBTransaction::create(database.session, database.id, None);
+    // SAFETY: as the caller promises.
+    unsafe { hand_out(out_transaction, Ok(transaction)) }
+}
+
+/// Opens a tenant. The cluster has none: what is done with it fails with `tenants_disabled` (2136).
+///
+/// # Safety
+///
+/// `d` is a database that was not destroyed, and `out_tenant` is valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_database_open_tenant(
+    d: *mut FDBDatabase,
+    _tenant_name: *const u8,
+    _tenant_name_length: c_int,
+    out_tenant: *mut *mut FDBTenant,
+) -> fdb_error_t {
+    // SAFETY: as the caller promises.
+    let &FDBDatabase { session, id } = unsafe { &*d };
+    let tenant = Box::into_raw(Box::new(FDBTenant { session, id }));
+    // SAFETY: as the caller promises.
+    unsafe { hand_out(out_tenant, Ok(tenant)) }
+}
+
+/// Creates a transaction of a tenant: its calls fail with `tenants_disabled` (2136).
+///
+/// # Safety
+///
+/// `tenant` is a tenant that was not destroyed, and `out_transaction` is valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_tenant_create_transaction(
+    tenant: *mut FDBTenant,
+    out_transaction: *mut *mut FDBTransaction,
+) -> fdb_error_t {
+    // SAFETY: as the caller promises.
+    let tenant = unsafe { &*tenant };
+    let transaction = FDBTransaction::create(tenant.session, tenant.id, Some(TENANTS_DISABLED));
+    // SAFETY: as the caller promises.
+    unsafe { hand_out(out_transaction, Ok(transaction)) }
+}
+
+/// The number of a tenant: `tenants_disabled` (2136).
+#[unsafe(no_mangle)]
+pub extern "C" fn fdb_tenant_get_id(_tenant: *mut FDBTenant) -> *mut FDBFuture {
+    FDBFuture::ready(Err(TENANTS_DISABLED))
+}
+
+/// Destroys a tenant.
+///
+/// # Safety
+///
+/// `tenant` is a tenant that was not destroyed, and is not used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_tenant_destroy(tenant: *mut FDBTenant) {
+    if !tenant.is_null() {
+        // SAFETY: the handle came from `Box::into_raw`, and this is the one time that it is taken back.
+        drop(unsafe { Box::from_raw(tenant) });
+    }
+}
+
+/// How busy the network thread is: 0, because it is busy as long as something waits.
+#[unsafe(no_mangle)]
+pub extern "C" fn fdb_database_get_main_thread_busyness(_database: *mut FDBDatabase) -> f64 {
+    0.0
+}
+
+/// The protocol of the cluster, that of FoundationDB 7.4. It never changes: a call that expects this one is not ready
+/// until it is cancelled.
+#[unsafe(no_mangle)]
+pub extern "C" fn fdb_database_get_server_protocol(
+    _database: *mut FDBDatabase,
+    expected_version: u64,
+) -> *mut FDBFuture {
+    match expected_version {
+        PROTOCOL => FDBFuture::never(),
+        _ => FDBFuture::ready(Ok(Value::UInt64(PROTOCOL))),
+    }
+}
+
+/// The status of the client, as JSON: it is healthy.
+#[unsafe(no_mangle)]
+pub extern "C" fn fdb_database_get_client_status(_database: *mut FDBDatabase) -> *mut FDBFuture {
+    let status = Bytes::from_static(br#"{"Healthy":true,"InitializationState":"created"}"#);
+    FDBFuture::ready(Ok(Value::Key(status)))
+}

@@ -1,0 +1,89 @@
+//! Names and predicates of error codes.
+
+use super::types::{fdb_bool_t, fdb_error_t};
+use shaketable_layers::tx::Error;
+use std::{
+    collections::BTreeMap,
+    ffi::{CStr, CString, c_char, c_int},
+    sync::LazyLock,
+};
+
+/// Success.
+pub const SUCCESS: fdb_error_t = 0;
+/// `network_not_setup`
+pub const NETWORK_NOT_SETUP: fdb_error_t = 2008;
+/// `network_already_setup`
+pub const NETWORK_ALREADY_SETUP: fdb_error_t = 2009;
+/// `environment_variable_network_option_failed`
+pub const ENVIRONMENT_FAILED: fdb_error_t = 2022;
+/// `network_cannot_be_restarted`
+pub const NETWORK_CANNOT_BE_RESTARTED: fdb_error_t = 2025;
+/// `blocked_from_network_thread`
+pub const BLOCKED_FROM_NETWORK_THREAD: fdb_error_t = 2026;
+/// `api_version_unset`
+pub const API_VERSION_UNSET: fdb_error_t = 2200;
+/// `api_version_already_set`
+pub const API_VERSION_ALREADY_SET: fdb_error_t = 2201;
+/// `api_version_invalid`
+pub const API_VERSION_INVALID: fdb_error_t = 2202;
+/// `api_version_not_supported`
+pub const API_VERSION_NOT_SUPPORTED: fdb_error_t = 2203;
+/// `platform_error`
+pub const PLATFORM_ERROR: fdb_error_t = 1500;
+
+/// `future_released`
+pub const FUTURE_RELEASED: Error = Error::from_code(1102);
+/// `connection_string_invalid`
+pub const CONNECTION_STRING_INVALID: Error = Error::from_code(2104);
+/// `tenants_disabled`
+pub const TENANTS_DISABLED: Error = Error::from_code(2136);
+
+/// The codes of FoundationDB 7.4 and their names, a pair in each line.
+const NAMES: &str = include_str!("errors.txt");
+
+static TABLE: LazyLock<BTreeMap<c_int, CString>> = LazyLock::new(|| {
+    let pair = |line: &str| {
+        let (code, name) = line.split_once(' ')?;
+        Some((code.parse().ok()?, CString::new(name).ok()?))
+    };
+    NAMES.lines().filter_map(pair).collect()
+});
+
+/// The name of a code.
+fn name(code: c_int) -> &'static CStr {
+    TABLE.get(&code).map_or(c"UNKNOWN_ERROR", CString::as_c_str)
+}
+
+/// The name of an error code, such as `not_committed`; never null.
+#[unsafe(no_mangle)]
+pub extern "C" fn fdb_get_error(code: fdb_error_t) -> *const c_char {
+    name(code).as_ptr()
+}
+
+/// Whether a code satisfies a predicate: 50000 retryable, 50001 maybe committed, 50002 retryable and not committed.
+#[unsafe(no_mangle)]
+pub extern "C" fn fdb_error_predicate(predicate: c_int, code: fdb_error_t) -> fdb_bool_t {
+    let error = Error::from_code(code);
+    let holds = match predicate {
+        50_000 => error.is_retryable(),
+        50_001 => error.is_maybe_committed(),
+        50_002 => error.is_retryable_not_committed(),
+        _ => false,
+    };
+    holds.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_has_one_name_and_those_of_the_contract_agree() {
+        assert_eq!(TABLE.len(), NAMES.lines().count());
+        for error in Error::ALL {
+            assert_eq!(name(error.code()).to_str(), Ok(error.name()));
+        }
+        assert_eq!(name(1), c"end_of_stream");
+        assert_eq!(name(31_000), c"UNKNOWN_ERROR");
+    }
+}

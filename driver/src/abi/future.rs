@@ -1,0 +1,372 @@
+//! Futures: each owns its result until it is destroyed or its memory is released.
+//!
+//! A handle is a reference to a [`FDBFuture`] that its owner gives back with [`fdb_future_destroy`]; the session has
+//! another one until the future is ready, so that a future may be destroyed at any time and from any thread.
+//!
+//! A callback that is set before the future is ready is called on the network thread, otherwise on the calling thread
+//! at once. If the future is cancelled or destroyed first, its callbacks are called all the same, with
+//! `operation_cancelled`.
+
+use super::{
+    errors::{BLOCKED_FROM_NETWORK_THREAD, FUTURE_RELEASED, SUCCESS},
+    memory::store,
+    types::{FDBCallback, FDBKey, FDBKeyRange, FDBKeyValue, FDBMappedKeyValue, fdb_bool_t, fdb_error_t},
+    value::{Value, length},
+};
+use crate::session::{Call, CallId, DatabaseId, Reply, Session, TransactionId};
+use parking_lot::{Condvar, Mutex};
+use shaketable_layers::tx::{Error, Result};
+use std::{
+    ffi::{c_char, c_int, c_void},
+    sync::{Arc, OnceLock},
+};
+
+/// A result that is, or will be, there.
+pub struct FDBFuture {
+    state: Mutex<State>,
+    ready: Condvar,
+    /// The call whose answer it waits for.
+    call: OnceLock<(&'static dyn Session, CallId)>,
+}
+
+struct State {
+    result: Option<Result<Value>>,
+    callbacks: Vec<Callback>,
+    is_wanted: bool,
+}
+
+/// A callback and its parameter.
+struct Callback(unsafe extern "C" fn(*mut FDBFuture, *mut c_void), *mut c_void);
+
+// SAFETY: the parameter is handed back to the function that it belongs to and to nothing else. Whoever sets a callback
+// expects it on the network thread.
+unsafe impl Send for Callback {}
+
+impl FDBFuture {
+    fn new(result: Option<Result<Value>>) -> Arc<FDBFuture> {
+        let state = Mutex::new(State { result, callbacks: Vec::new(), is_wanted: false });
+        Arc::new(FDBFuture { state, ready: Condvar::new(), call: OnceLock::new() })
+    }
+
+    /// A handle of a future that is ready.
+    pub fn ready(result: Result<Value>) -> *mut FDBFuture {
+        Arc::into_raw(Self::new(Some(result))).cast_mut()
+    }
+
+    /// A handle of a future with the answer of a call; `seen` looks at the answer first.
+    pub fn calling(
+        session: &'static dyn Session,
+        database: DatabaseId,
+        transaction: TransactionId,
+        call: Call,
+        seen: impl FnOnce(&Result<Reply>) + Send + 'static,
+    ) -> *mut FDBFuture {
+        let future = Self::new(None);
+        let answered = future.clone();
+        let completion = move |answer: Result<Reply>| {
+            seen(&answer);
+            answered.complete(answer.map(Value::from));
+        };
+        let id = session.call(database, transaction, call, Box::new(completion));
+        // Set once, here.
+        let _ = future.call.set((session, id));
+        Arc::into_raw(future).cast_mut()
+    }
+
+    fn complete(self: &Arc<Self>, result: Result<Value>) {
+        let mut state = self.state.lock();
+        if state.result.is_some() {
+            return;
+        }
+        state.result = Some(result);
+        let callbacks = std::mem::take(&mut state.callbacks);
+        drop(state);
+        self.ready.notify_all();
+        for Callback(function, parameter) in callbacks {
+            // SAFETY: function and parameter belong together, as the caller of `fdb_future_set_callback` promised. The
+            // handle is valid during the call, because `self` is.
+            unsafe { function(Arc::as_ptr(self).cast_mut(), parameter) };
+        }
+    }
+
+    /// Announces that something waits for the result.
+    fn want(&self) {
+        let is_new = {
+            let mut state = self.state.lock();
+            state.result.is_none() && !std::mem::replace(&mut state.is_wanted, true)
+        };
+        if let (true, Some((session, call))) = (is_new, self.call.get()) {
+            session.want(*call);
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        self.state.lock().result.is_some()
+    }
+
+    /// A handle of a future that is ready only once it is cancelled.
+    pub fn never() -> *mut FDBFuture {
+        Arc::into_raw(Self::new(None)).cast_mut()
+    }
+
+    fn cancel(self: &Arc<Self>) {
+        if self.is_ready() {
+            return;
+        }
+        match self.call.get() {
+            Some((session, call)) => session.cancel(*call),
+            None => self.complete(Err(Error::OPERATION_CANCELLED)),
+        }
+    }
+
+    /// Picks from the result: 2015 if there is none yet, 2000 if it is of another type.
+    fn pick<T>(&self, pick: impl FnOnce(&Value) -> Option<T>) -> Result<T> {
+        match &self.state.lock().result {
+            None => Err(Error::FUTURE_NOT_SET),
+            Some(Err(error)) => Err(*error),
+            Some(Ok(value)) => pick(value).ok_or(Error::CLIENT_INVALID_OPERATION),
+        }
+    }
+}
+
+/// The code of an outcome.
+pub fn code(outcome: Result<()>) -> fdb_error_t {
+    outcome.map_or_else(Error::code, |()| SUCCESS)
+}
+
+/// The future of a handle.
+///
+/// # Safety
+///
+/// `handle` comes from this library and was not destroyed, for as long as the reference is used.
+unsafe fn borrow<'a>(handle: *mut FDBFuture) -> &'a FDBFuture {
+    // SAFETY: as the caller promises: each handle is a reference of its owner's, given back with `fdb_future_destroy`.
+    unsafe { &*handle }
+}
+
+/// Ends the call of a future with `operation_cancelled`, unless it is ready.
+///
+/// # Safety
+///
+/// `f` is a future that was not destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_future_cancel(f: *mut FDBFuture) {
+    // SAFETY: the handle is a reference that its owner holds; this is another one, given back at once.
+    let future = unsafe {
+        Arc::increment_strong_count(f.cast_const());
+        Arc::from_raw(f.cast_const())
+    };
+    future.cancel();
+}
+
+/// Frees the result of a future. Later reads of it return `future_released`.
+///
+/// # Safety
+///
+/// `f` is a future that was not destroyed. Pointers into its result must not be used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_future_release_memory(f: *mut FDBFuture) {
+    // SAFETY: as the caller promises.
+    let mut state = unsafe { borrow(f) }.state.lock();
+    if let Some(result @ Ok(_)) = &mut state.result {
+        *result = Err(FUTURE_RELEASED);
+    }
+}
+
+/// Destroys a future, and cancels it if it is not ready.
+///
+/// # Safety
+///
+/// `f` is a future that was not destroyed. Neither it nor pointers into its result may be used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_future_destroy(f: *mut FDBFuture) {
+    if f.is_null() {
+        return;
+    }
+    // SAFETY: the handle came from `Arc::into_raw`, and this is the one time that its reference is taken back.
+    let future = unsafe { Arc::from_raw(f.cast_const()) };
+    future.cancel();
+}
+
+/// Blocks until the future is ready. On the network thread it fails with 2026, because it would never be.
+///
+/// # Safety
+///
+/// `f` is a future that was not destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_future_block_until_ready(f: *mut FDBFuture) -> fdb_error_t {
+    // SAFETY: as the caller promises.
+    let future = unsafe { borrow(f) };
+    if future.is_ready() {
+        return SUCCESS;
+    }
+    if future.call.get().is_some_and(|(session, _)| session.is_here()) {
+        return BLOCKED_FROM_NETWORK_THREAD;
+    }
+    future.want();
+    let mut state = future.state.lock();
+    while state.result.is_none() {
+        future.ready.wait(&mut state);
+    }
+    SUCCESS
+}
+
+/// Whether the future is ready. A program that asks is one that waits: virtual time advances.
+///
+/// # Safety
+///
+/// `f` is a future that was not destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_future_is_ready(f: *mut FDBFuture) -> fdb_bool_t {
+    // SAFETY: as the caller promises.
+    let future = unsafe { borrow(f) };
+    future.want();
+    future.is_ready().into()
+}
+
+/// Calls `callback` once: now if the future is ready, otherwise on the network thread when it is.
+///
+/// # Safety
+///
+/// `f` is a future that was not destroyed, and `callback` may be called with `parameter` on the network thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_future_set_callback(
+    f: *mut FDBFuture,
+    callback: FDBCallback,
+    parameter: *mut c_void,
+) -> fdb_error_t {
+    let Some(function) = callback else { return Error::CLIENT_INVALID_OPERATION.code() };
+    // SAFETY: as the caller promises.
+    let future = unsafe { borrow(f) };
+    let mut state = future.state.lock();
+    if state.result.is_none() {
+        state.callbacks.push(Callback(function, parameter));
+        drop(state);
+        future.want();
+    } else {
+        drop(state);
+        // SAFETY: as the caller promises.
+        unsafe { function(f, parameter) };
+    }
+    SUCCESS
+}
+
+/// The error of a future: 0 if it succeeded, 2015 if it is not ready.
+///
+/// # Safety
+///
+/// `f` is a future that was not destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_future_get_error(f: *mut FDBFuture) -> fdb_error_t {
+    // SAFETY: as the caller promises.
+    code(unsafe { borrow(f) }.pick(|_| Some(())))
+}
+
+/// Defines a function that reads results of one type.
+macro_rules! getters {
+    ($($(#[doc = $doc:literal])+ $name:ident($($out:ident: $type:ty),+), $pattern:pat => ($($part:expr),+);)*) => {
+        $(
+            $(#[doc = $doc])+
+            ///
+            /// # Safety
+            ///
+            /// `f` is a future that was not destroyed, and the other pointers are null or valid for writes. What is
+            /// stored there may be used until the future is destroyed or its memory is released.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name(f: *mut FDBFuture, $($out: *mut $type),+) -> fdb_error_t {
+                let read = |value: &Value| match value {
+                    $pattern => {
+                        // SAFETY: valid for writes, as the caller promises.
+                        $(unsafe { store($out, $part) };)+
+                        Some(())
+                    }
+                    _ => None,
+                };
+                // SAFETY: as the caller promises.
+                code(unsafe { borrow(f) }.pick(read))
+            }
+        )*
+    };
+}
+
+getters! {
+    /// A number: a version, a size or a cost.
+    fdb_future_get_int64(out: i64), Value::Int64(number) => (*number);
+    /// A protocol version.
+    fdb_future_get_uint64(out: u64), Value::UInt64(number) => (*number);
+    /// Seconds.
+    fdb_future_get_double(out: f64), Value::Double(seconds) => (*seconds);
+    /// A key, a versionstamp or a status.
+    fdb_future_get_key(out: *const u8, out_length: c_int), Value::Key(key) => (key.as_ptr(), length(key.len()));
+    /// The rows of a range, and whether rows may remain.
+    fdb_future_get_keyvalue_array(out: *const FDBKeyValue, out_count: c_int, out_more: fdb_bool_t),
+        Value::Rows(batch) => (batch.rows.start(), batch.rows.length(), batch.more);
+    /// The rows of a mapped range, and whether rows may remain.
+    fdb_future_get_mappedkeyvalue_array(out: *const FDBMappedKeyValue, out_count: c_int, out_more: fdb_bool_t),
+        Value::Mapped(batch) => (batch.rows.start(), batch.rows.length(), batch.more);
+    /// Keys.
+    fdb_future_get_key_array(out: *const FDBKey, out_count: c_int),
+        Value::Keys(keys) => (keys.start(), keys.length());
+    /// Texts that end with a zero byte.
+    fdb_future_get_string_array(out: *const *const c_char, out_count: c_int),
+        Value::Strings(texts) => (texts.start(), texts.length());
+}
+
+/// A value, if the key has one.
+///
+/// # Safety
+///
+/// As for [`fdb_future_get_key`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_future_get_value(
+    f: *mut FDBFuture,
+    out_present: *mut fdb_bool_t,
+    out: *mut *const u8,
+    out_length: *mut c_int,
+) -> fdb_error_t {
+    let read = |value: &Value| {
+        let Value::Value(value) = value else { return None };
+        // SAFETY: valid for writes, as the caller promises. Without a value only the first is written.
+        unsafe { store(out_present, value.is_some().into()) };
+        if let Some(value) = value {
+            // SAFETY: valid for writes, as the caller promises.
+            unsafe { store(out, value.as_ptr()) };
+            // SAFETY: valid for writes, as the caller promises.
+            unsafe { store(out_length, length(value.len())) };
+        }
+        Some(())
+    };
+    // SAFETY: as the caller promises.
+    code(unsafe { borrow(f) }.pick(read))
+}
+
+/// Defines a function that reads results of a type that no future has here: 2000, unless the future has an error.
+macro_rules! no_such_results {
+    ($($(#[doc = $doc:literal])+ $name:ident($($type:ty),+);)*) => {
+        $(
+            $(#[doc = $doc])+
+            ///
+            /// No future has one here: 2000, or the error of the future.
+            ///
+            /// # Safety
+            ///
+            /// `f` is a future that was not destroyed. Nothing is stored.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name(f: *mut FDBFuture, $(_: *mut $type),+) -> fdb_error_t {
+                // SAFETY: as the caller promises.
+                code(unsafe { borrow(f) }.pick(|_| None))
+            }
+        )*
+    };
+}
+
+no_such_results! {
+    /// A truth value.
+    fdb_future_get_bool(fdb_bool_t);
+    /// Ranges of keys.
+    fdb_future_get_keyrange_array(*const FDBKeyRange, c_int);
+    /// Summaries of blob granules.
+    fdb_future_get_granule_summary_array(*const c_void, c_int);
+    /// Descriptions of blob granules.
+    fdb_future_readbg_get_descriptions(*mut c_void, c_int);
+}

@@ -1,0 +1,238 @@
+//! The version of the API, the network thread and its options.
+//!
+//! The network thread runs the simulated cluster, with the first database that is created. A network runs once.
+
+use super::{
+    errors::{
+        API_VERSION_ALREADY_SET, API_VERSION_INVALID, API_VERSION_NOT_SUPPORTED, API_VERSION_UNSET,
+        CONNECTION_STRING_INVALID, ENVIRONMENT_FAILED, NETWORK_ALREADY_SETUP, NETWORK_CANNOT_BE_RESTARTED,
+        NETWORK_NOT_SETUP, PLATFORM_ERROR, SUCCESS,
+    },
+    memory::copy_option,
+    network_option,
+    types::{CompletionHook, fdb_error_t},
+};
+use crate::{
+    output,
+    session::{Host, Session},
+    settings::{Environment, Settings},
+};
+use parking_lot::{Condvar, Mutex};
+use shaketable_layers::tx::{Error, Result};
+use shaketable_sim::seed::Seed;
+use std::{
+    ffi::{c_char, c_int, c_void},
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, AtomicI32, Ordering},
+    },
+};
+
+/// The newest version of the API.
+pub const MAX_API_VERSION: c_int = 740;
+/// The oldest version of the API that this library speaks.
+const MIN_API_VERSION: c_int = 630;
+
+/// The selected version, 0 before.
+static API_VERSION: AtomicI32 = AtomicI32::new(0);
+/// The network, once it is set up.
+static NETWORK: OnceLock<Network> = OnceLock::new();
+
+/// What is set up once in a process.
+pub struct Network {
+    host: Host,
+    environment: Environment,
+    /// The seed of the first cluster file that names one.
+    seed: Mutex<Option<Seed>>,
+    hooks: Mutex<Vec<Hook>>,
+    has_run: AtomicBool,
+    is_over: Mutex<bool>,
+    ended: Condvar,
+}
+
+struct Hook(unsafe extern "C" fn(*mut c_void), *mut c_void);
+
+// SAFETY: the parameter is handed back to its function and to nothing else, on the thread on which whoever added the
+// hook expects it.
+unsafe impl Send for Hook {}
+
+impl Network {
+    /// The network, or 2008 before it is set up.
+    pub fn get() -> Result<&'static Network> {
+        NETWORK.get().ok_or(Error::from_code(NETWORK_NOT_SETUP))
+    }
+
+    /// The session of the process.
+    pub fn session(&'static self) -> &'static dyn Session {
+        &self.host
+    }
+
+    /// A cluster file names a seed. There is one cluster: another seed is refused with 2104.
+    pub fn name_seed(&self, seed: Seed) -> Result<()> {
+        let mut named = self.seed.lock();
+        match *named.get_or_insert(seed) == seed || self.environment.seed.is_some() {
+            true => Ok(()),
+            false => Err(CONNECTION_STRING_INVALID),
+        }
+    }
+
+    fn settings(&self) -> Settings {
+        self.environment.settings(*self.seed.lock())
+    }
+
+    /// Runs the cluster until the network is stopped, and reports.
+    fn run(&self) -> fdb_error_t {
+        if self.has_run.swap(true, Ordering::SeqCst) {
+            return NETWORK_CANNOT_BE_RESTARTED;
+        }
+        let code = match self.host.run(|| self.settings()) {
+            Ok(report) => {
+                if let (Some(report), Some(to)) = (report, &self.environment.report) {
+                    output::write(to, &report.to_string());
+                }
+                SUCCESS
+            }
+            Err(panic) => {
+                let seed = self.settings().seed.0;
+                output::complain(&format!("the simulated cluster with seed {seed} failed: {panic}"));
+                Error::INTERNAL_ERROR.code()
+            }
+        };
+        for Hook(function, parameter) in std::mem::take(&mut *self.hooks.lock()) {
+            // SAFETY: function and parameter belong together, as whoever added the hook promised.
+            unsafe { function(parameter) };
+        }
+        *self.is_over.lock() = true;
+        self.ended.notify_all();
+        code
+    }
+
+    /// Stops the network and waits for its report, unless this is the network thread.
+    fn finish(&self) {
+        self.host.stop();
+        if self.has_run.load(Ordering::SeqCst) && !self.host.is_here() {
+            let mut is_over = self.is_over.lock();
+            while !*is_over {
+                self.ended.wait(&mut is_over);
+            }
+        }
+    }
+}
+
+/// Selects the version of the API, from 630 to 740; once.
+#[unsafe(no_mangle)]
+pub extern "C" fn fdb_select_api_version_impl(runtime: c_int, header: c_int) -> fdb_error_t {
+    if API_VERSION.load(Ordering::SeqCst) != 0 {
+        return API_VERSION_ALREADY_SET;
+    }
+    if runtime > header {
+        return API_VERSION_INVALID;
+    }
+    if header > MAX_API_VERSION || runtime < MIN_API_VERSION {
+        return API_VERSION_NOT_SUPPORTED;
+    }
+    let selected = API_VERSION.compare_exchange(0, runtime, Ordering::SeqCst, Ordering::SeqCst);
+    selected.map_or(API_VERSION_ALREADY_SET, |_| SUCCESS)
+}
+
+/// 740.
+#[unsafe(no_mangle)]
+pub extern "C" fn fdb_get_max_api_version() -> c_int {
+    MAX_API_VERSION
+}
+
+/// The version of the client that this library stands for, its source and its protocol, separated by commas.
+#[unsafe(no_mangle)]
+pub extern "C" fn fdb_get_client_version() -> *const c_char {
+    c"7.4.0,shaketable,fdb00b074000000".as_ptr()
+}
+
+/// Sets an option of the network. They have no effect on the simulated cluster, but their codes (2007) and values (2006)
+/// are checked.
+///
+/// # Safety
+///
+/// `value` is null or readable for `value_length` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_network_set_option(
+    option: c_int,
+    value: *const u8,
+    value_length: c_int,
+) -> fdb_error_t {
+    if API_VERSION.load(Ordering::SeqCst) == 0 {
+        return API_VERSION_UNSET;
+    }
+    // SAFETY: readable, as the caller promises.
+    let value = unsafe { copy_option(value, value_length) };
+    let checked = network_option::check(option, value.as_deref(), NETWORK.get().is_some());
+    super::future::code(checked)
+}
+
+/// Reads the environment and sets up the network; once.
+#[unsafe(no_mangle)]
+pub extern "C" fn fdb_setup_network() -> fdb_error_t {
+    if API_VERSION.load(Ordering::SeqCst) == 0 {
+        return API_VERSION_UNSET;
+    }
+    let environment = match Environment::read(|name| std::env::var(name).ok()) {
+        Ok(environment) => environment,
+        Err(line) => {
+            output::complain(&line);
+            return ENVIRONMENT_FAILED;
+        }
+    };
+    let Ok(host) = Host::new() else { return PLATFORM_ERROR };
+    let network = Network {
+        host,
+        environment,
+        seed: Mutex::default(),
+        hooks: Mutex::default(),
+        has_run: AtomicBool::new(false),
+        is_over: Mutex::new(false),
+        ended: Condvar::new(),
+    };
+    let reports = network.environment.report.is_some();
+    if NETWORK.set(network).is_err() {
+        return NETWORK_ALREADY_SETUP;
+    }
+    if reports {
+        // SAFETY: the function takes nothing and may be called at any time after this.
+        unsafe { libc::atexit(report_at_exit) };
+    }
+    SUCCESS
+}
+
+/// A program that ends without stopping the network has a report all the same.
+extern "C" fn report_at_exit() {
+    if let Some(network) = NETWORK.get() {
+        network.finish();
+    }
+}
+
+/// Makes this thread the network thread, until the network is stopped.
+#[unsafe(no_mangle)]
+pub extern "C" fn fdb_run_network() -> fdb_error_t {
+    Network::get().map_or_else(Error::code, Network::run)
+}
+
+/// Stops the network: [`fdb_run_network`] reports and returns. What is outstanding ends with 1101.
+#[unsafe(no_mangle)]
+pub extern "C" fn fdb_stop_network() -> fdb_error_t {
+    super::future::code(Network::get().map(|network| network.host.stop()))
+}
+
+/// Calls a function on the network thread when it is about to return.
+///
+/// # Safety
+///
+/// `hook` may be called with `parameter` on the network thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_add_network_thread_completion_hook(
+    hook: CompletionHook,
+    parameter: *mut c_void,
+) -> fdb_error_t {
+    let Ok(network) = Network::get() else { return NETWORK_NOT_SETUP };
+    let Some(function) = hook else { return Error::CLIENT_INVALID_OPERATION.code() };
+    network.hooks.lock().push(Hook(function, parameter));
+    SUCCESS
+}

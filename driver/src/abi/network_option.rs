@@ -1,0 +1,94 @@
+//! The options of the network: their codes and the values that they accept.
+
+use shaketable_layers::tx::{Error, Result};
+use std::{ffi::c_int, ops::RangeInclusive};
+
+/// The value that an option accepts.
+enum Accepts {
+    /// None.
+    Nothing,
+    /// Any, or none.
+    Anything,
+    /// Any value.
+    Some,
+    /// A value that is not empty.
+    NotEmpty,
+    /// Eight bytes, little-endian, within a range.
+    Integer(RangeInclusive<i64>),
+    /// One of these texts.
+    OneOf(&'static [&'static str]),
+    /// `name=value`.
+    Knob,
+    /// Letters, digits and underscores.
+    Identifier,
+}
+
+/// What the option with this code accepts; `None` for an unknown code.
+fn accepts(code: c_int) -> Option<Accepts> {
+    Some(match code {
+        // The local address and the cluster file are deprecated, and the log group may be absent.
+        10 | 20 | 30 | 33 => Accepts::Anything,
+        31 | 32 => Accepts::Integer(0..=i64::MAX),
+        34 => Accepts::OneOf(&["xml", "json"]),
+        35 => Accepts::OneOf(&["now", "realtime"]),
+        36 => Accepts::Identifier,
+        39 | 41..=43 | 45..=47 | 52..=54 => Accepts::Some,
+        40 => Accepts::Knob,
+        // FoundationDB ignores the values of these.
+        38 | 48 | 49 | 55 | 72 | 80 | 81 => Accepts::Anything,
+        50 | 51 | 82 | 83 => Accepts::Integer(0..=100),
+        37 | 60 | 61 | 64 | 67..=71 => Accepts::Nothing,
+        62 | 63 | 66 | 91 => Accepts::NotEmpty,
+        65 => Accepts::Integer(1..=1024),
+        90 => Accepts::OneOf(&["none", "disabled", "logfile", "file", "log_file", "network_lossy"]),
+        1000..=1002 => Accepts::Anything,
+        _ => return None,
+    })
+}
+
+/// Options that come too late once the network is set up.
+const BEFORE_SETUP: &[c_int] = &[60, 61, 62, 63, 64, 65, 66, 72];
+
+/// Checks an option: 2007 for an unknown code or one that comes too late, 2006 for a value that it does not accept.
+pub fn check(code: c_int, value: Option<&[u8]>, is_set_up: bool) -> Result<()> {
+    let accepts = accepts(code).ok_or(Error::INVALID_OPTION)?;
+    if is_set_up && BEFORE_SETUP.contains(&code) {
+        return Err(Error::INVALID_OPTION);
+    }
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let is_accepted = match (accepts, value) {
+        (Accepts::Anything, _) => true,
+        (Accepts::Nothing, value) => value.is_none_or(<[u8]>::is_empty),
+        (_, None) => false,
+        (Accepts::Some, Some(_)) => true,
+        (Accepts::NotEmpty, Some(value)) => !value.is_empty(),
+        (Accepts::Integer(range), Some(value)) => {
+            value.try_into().is_ok_and(|bytes| range.contains(&i64::from_le_bytes(bytes)))
+        }
+        (Accepts::OneOf(texts), Some(value)) => texts.iter().any(|text| text.as_bytes() == value),
+        (Accepts::Knob, Some(value)) => value.contains(&b'='),
+        (Accepts::Identifier, Some(value)) => value.iter().all(is_word),
+    };
+    is_accepted.then_some(()).ok_or(Error::INVALID_OPTION_VALUE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_and_values_are_checked() {
+        assert_eq!(check(30, Some(b"/tmp"), false), Ok(()));
+        assert_eq!(check(30, None, true), Ok(()));
+        assert_eq!(check(31, Some(&10_i64.to_le_bytes()), false), Ok(()));
+        assert_eq!(check(31, Some(&[1, 0, 0, 0]), false), Err(Error::INVALID_OPTION_VALUE));
+        assert_eq!(check(82, Some(&101_i64.to_le_bytes()), false), Err(Error::INVALID_OPTION_VALUE));
+        assert_eq!(check(34, Some(b"yaml"), false), Err(Error::INVALID_OPTION_VALUE));
+        assert_eq!(check(62, Some(b""), false), Err(Error::INVALID_OPTION_VALUE));
+        assert_eq!(check(60, None, false), Ok(()));
+        assert_eq!(check(60, None, true), Err(Error::INVALID_OPTION));
+        for unknown in [0, 11, 44, 999, -1] {
+            assert_eq!(check(unknown, None, false), Err(Error::INVALID_OPTION));
+        }
+    }
+}

@@ -1,0 +1,458 @@
+//! Transactions: each call is copied and handed to the session, in the order of the calls.
+
+use super::{
+    errors::SUCCESS,
+    future::FDBFuture,
+    memory::{copy, copy_option, store},
+    types::{fdb_bool_t, fdb_error_t},
+};
+use crate::session::{Action, Call, Command, DatabaseId, Reply, Session, TransactionId};
+use bytes::Bytes;
+use shaketable_layers::tx::{
+    ConflictRangeType, Error, Isolation, KeySelector, RangeOption, Result, StreamingMode, TransactionOption,
+};
+use std::{
+    ffi::c_int,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+};
+
+/// The commit version before a commit and of a read-only transaction.
+const NO_VERSION: i64 = -1;
+
+/// A transaction.
+pub struct FDBTransaction {
+    session: &'static dyn Session,
+    database: DatabaseId,
+    id: TransactionId,
+    /// The version of the last commit.
+    committed: Arc<AtomicI64>,
+    /// The error of every call, for a transaction that the cluster does not have.
+    refused: Option<Error>,
+}
+
+impl FDBTransaction {
+    /// A handle of a new transaction. With an error, every call returns it.
+    pub fn create(
+        session: &'static dyn Session,
+        database: DatabaseId,
+        refused: Option<Error>,
+    ) -> *mut FDBTransaction {
+        let id = session.next_transaction();
+        if refused.is_none() {
+            session.command(database, Command::Create(id));
+        }
+        let committed = Arc::new(AtomicI64::new(NO_VERSION));
+        Box::into_raw(Box::new(FDBTransaction { session, database, id, committed, refused }))
+    }
+
+    fn act(&self, action: Action) {
+        if self.refused.is_none() {
+            self.session.command(self.database, Command::Transaction(self.id, action));
+        }
+    }
+
+    fn call(&self, call: Call) -> *mut FDBFuture {
+        self.call_and_see(call, |_| {})
+    }
+
+    fn call_and_see(&self, call: Call, seen: impl FnOnce(&Result<Reply>) + Send + 'static) -> *mut FDBFuture {
+        match self.refused {
+            Some(error) => FDBFuture::ready(Err(error)),
+            None => FDBFuture::calling(self.session, self.database, self.id, call, seen),
+        }
+    }
+
+    /// A call about a range: 2005 for an inverted one.
+    fn call_range(
+        &self,
+        begin: Bytes,
+        end: Bytes,
+        call: impl FnOnce(Bytes, Bytes) -> Call,
+    ) -> *mut FDBFuture {
+        match begin > end {
+            true => FDBFuture::ready(Err(Error::INVERTED_RANGE)),
+            false => self.call(call(begin, end)),
+        }
+    }
+}
+
+/// The transaction of a handle.
+///
+/// # Safety
+///
+/// `handle` comes from this library and was not destroyed, for as long as the reference is used.
+unsafe fn borrow<'a>(handle: *mut FDBTransaction) -> &'a FDBTransaction {
+    // SAFETY: the handle came from `Box::into_raw` and was not taken back, as the caller promises. References are
+    // shared only, and a transaction may be used by several threads.
+    unsafe { &*handle }
+}
+
+fn isolation(snapshot: fdb_bool_t) -> Isolation {
+    if snapshot != 0 { Isolation::Snapshot } else { Isolation::Serializable }
+}
+
+/// Destroys a transaction. Futures that are not ready end with 1025, except for watches of a commit.
+///
+/// # Safety
+///
+/// `tr` is a transaction that was not destroyed, and is not used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_transaction_destroy(tr: *mut FDBTransaction) {
+    if !tr.is_null() {
+        // SAFETY: the handle came from `Box::into_raw`, and this is the one time that it is taken back.
+        let transaction = unsafe { Box::from_raw(tr) };
+        transaction.act(Action::Destroy);
+    }
+}
+
+/// Defines functions that do something to a transaction and return nothing.
+macro_rules! actions {
+    ($($(#[doc = $doc:literal])+ $name:ident($($argument:ident: $type:ty),*) => $action:expr;)*) => {
+        $(
+            $(#[doc = $doc])+
+            ///
+            /// # Safety
+            ///
+            /// `tr` is a transaction that was not destroyed, and each pointer is null or readable for the length that
+            /// follows it.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name(tr: *mut FDBTransaction, $($argument: $type),*) {
+                // SAFETY: as the caller promises.
+                let (transaction, action) = unsafe { (borrow(tr), $action) };
+                transaction.act(action);
+            }
+        )*
+    };
+}
+
+actions! {
+    /// Cancels what is outstanding with 1025. Only a reset makes the transaction usable again.
+    fdb_transaction_cancel() => Action::Cancel;
+    /// Sets the read version.
+    fdb_transaction_set_read_version(version: i64) => Action::SetReadVersion(version);
+    /// Sets a key.
+    fdb_transaction_set(key: *const u8, key_length: c_int, value: *const u8, value_length: c_int) =>
+        Action::Set(copy(key, key_length), copy(value, value_length));
+    /// Clears a key.
+    fdb_transaction_clear(key: *const u8, key_length: c_int) => Action::Clear(copy(key, key_length));
+    /// Clears a range.
+    fdb_transaction_clear_range(begin: *const u8, begin_length: c_int, end: *const u8, end_length: c_int) =>
+        Action::ClearRange(copy(begin, begin_length), copy(end, end_length));
+    /// Applies an atomic operation. The next call fails with 2018 if the code is unknown.
+    fdb_transaction_atomic_op(
+        key: *const u8, key_length: c_int, operand: *const u8, operand_length: c_int, operation: c_int
+    ) => Action::Atomic {
+        key: copy(key, key_length),
+        operand: copy(operand, operand_length),
+        code: operation.cast_unsigned(),
+    };
+}
+
+/// Resets a transaction.
+///
+/// # Safety
+///
+/// `tr` is a transaction that was not destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_transaction_reset(tr: *mut FDBTransaction) {
+    // SAFETY: as the caller promises.
+    let transaction = unsafe { borrow(tr) };
+    transaction.committed.store(NO_VERSION, Ordering::SeqCst);
+    transaction.act(Action::Reset);
+}
+
+/// Sets an option: 2007 for an unknown code. Other errors are those of the next call, as for the C client.
+///
+/// # Safety
+///
+/// `tr` is a transaction that was not destroyed, and `value` is null or readable for `value_length` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_transaction_set_option(
+    tr: *mut FDBTransaction,
+    option: c_int,
+    value: *const u8,
+    value_length: c_int,
+) -> fdb_error_t {
+    if !TransactionOption::CODES.contains(&option) {
+        return Error::INVALID_OPTION.code();
+    }
+    // SAFETY: as the caller promises.
+    let (transaction, value) = unsafe { (borrow(tr), copy_option(value, value_length)) };
+    transaction.act(Action::SetOption { code: option, value });
+    SUCCESS
+}
+
+/// Adds a conflict range, read (0) or write (1): 2005 for an inverted range, 2000 for another type.
+///
+/// # Safety
+///
+/// `tr` is a transaction that was not destroyed, and the keys are null or readable for their lengths.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_transaction_add_conflict_range(
+    tr: *mut FDBTransaction,
+    begin: *const u8,
+    begin_length: c_int,
+    end: *const u8,
+    end_length: c_int,
+    kind: c_int,
+) -> fdb_error_t {
+    // SAFETY: as the caller promises.
+    let (transaction, begin, end) = unsafe { (borrow(tr), copy(begin, begin_length), copy(end, end_length)) };
+    if begin > end {
+        return Error::INVERTED_RANGE.code();
+    }
+    let kind = match kind {
+        0 => ConflictRangeType::Read,
+        1 => ConflictRangeType::Write,
+        _ => return Error::CLIENT_INVALID_OPERATION.code(),
+    };
+    transaction.act(Action::AddConflictRange(begin, end, kind));
+    SUCCESS
+}
+
+/// The version of the last commit; -1 before it and for a read-only transaction.
+///
+/// # Safety
+///
+/// `tr` is a transaction that was not destroyed, and `out_version` is valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_transaction_get_committed_version(
+    tr: *mut FDBTransaction,
+    out_version: *mut i64,
+) -> fdb_error_t {
+    // SAFETY: as the caller promises.
+    let transaction = unsafe { borrow(tr) };
+    if let Some(error) = transaction.refused {
+        return error.code();
+    }
+    // SAFETY: as the caller promises.
+    unsafe { store(out_version, transaction.committed.load(Ordering::SeqCst)) };
+    SUCCESS
+}
+
+/// Commits.
+///
+/// # Safety
+///
+/// `tr` is a transaction that was not destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_transaction_commit(tr: *mut FDBTransaction) -> *mut FDBFuture {
+    // SAFETY: as the caller promises.
+    let transaction = unsafe { borrow(tr) };
+    let committed = transaction.committed.clone();
+    transaction.call_and_see(Call::Commit, move |answer| {
+        if let Ok(Reply::Committed(version)) = answer {
+            committed.store(*version, Ordering::SeqCst);
+        }
+    })
+}
+
+/// Waits and resets the transaction if the error is retryable; fails with it otherwise.
+///
+/// # Safety
+///
+/// `tr` is a transaction that was not destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_transaction_on_error(
+    tr: *mut FDBTransaction,
+    error: fdb_error_t,
+) -> *mut FDBFuture {
+    // SAFETY: as the caller promises.
+    let transaction = unsafe { borrow(tr) };
+    transaction.committed.store(NO_VERSION, Ordering::SeqCst);
+    transaction.call(Call::OnError(Error::from_code(error)))
+}
+
+/// Defines functions that return a future.
+macro_rules! calls {
+    ($($(#[doc = $doc:literal])+ $name:ident($($argument:ident: $type:ty),*) => $call:expr;)*) => {
+        $(
+            $(#[doc = $doc])+
+            ///
+            /// # Safety
+            ///
+            /// `tr` is a transaction that was not destroyed, and each pointer is null or readable for the length that
+            /// follows it.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name(tr: *mut FDBTransaction, $($argument: $type),*) -> *mut FDBFuture {
+                // SAFETY: as the caller promises.
+                let (transaction, call) = unsafe { (borrow(tr), $call) };
+                transaction.call(call)
+            }
+        )*
+    };
+}
+
+calls! {
+    /// The read version.
+    fdb_transaction_get_read_version() => Call::GetReadVersion;
+    /// The value of a key.
+    fdb_transaction_get(key: *const u8, key_length: c_int, snapshot: fdb_bool_t) =>
+        Call::Get(copy(key, key_length), isolation(snapshot));
+    /// The key that a selector resolves to.
+    fdb_transaction_get_key(
+        key: *const u8, key_length: c_int, or_equal: fdb_bool_t, offset: c_int, snapshot: fdb_bool_t
+    ) => Call::GetKey(KeySelector::new(copy(key, key_length), or_equal != 0, offset), isolation(snapshot));
+    /// The addresses of the servers that hold a key.
+    fdb_transaction_get_addresses_for_key(key: *const u8, key_length: c_int) =>
+        Call::GetAddresses(copy(key, key_length));
+    /// A watch: ready when the value of the key differs from what the transaction saw, after its commit.
+    fdb_transaction_watch(key: *const u8, key_length: c_int) => Call::Watch(copy(key, key_length));
+    /// The versionstamp of the commit; to be requested before it.
+    fdb_transaction_get_versionstamp() => Call::GetVersionstamp;
+    /// The size of the commit.
+    fdb_transaction_get_approximate_size() => Call::GetApproximateSize;
+    /// How long throttling has delayed the transaction, in seconds.
+    fdb_transaction_get_tag_throttled_duration() => Call::GetTagThrottledDuration;
+    /// The cost of the transaction.
+    fdb_transaction_get_total_cost() => Call::GetTotalCost;
+}
+
+/// The sampled size of a range.
+///
+/// # Safety
+///
+/// `tr` is a transaction that was not destroyed, and the keys are null or readable for their lengths.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_transaction_get_estimated_range_size_bytes(
+    tr: *mut FDBTransaction,
+    begin: *const u8,
+    begin_length: c_int,
+    end: *const u8,
+    end_length: c_int,
+) -> *mut FDBFuture {
+    // SAFETY: as the caller promises.
+    let (transaction, begin, end) = unsafe { (borrow(tr), copy(begin, begin_length), copy(end, end_length)) };
+    transaction.call_range(begin, end, Call::GetEstimatedRangeSize)
+}
+
+/// Keys that divide a range into chunks of about a size.
+///
+/// # Safety
+///
+/// `tr` is a transaction that was not destroyed, and the keys are null or readable for their lengths.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_transaction_get_range_split_points(
+    tr: *mut FDBTransaction,
+    begin: *const u8,
+    begin_length: c_int,
+    end: *const u8,
+    end_length: c_int,
+    chunk_size: i64,
+) -> *mut FDBFuture {
+    // SAFETY: as the caller promises.
+    let (transaction, begin, end) = unsafe { (borrow(tr), copy(begin, begin_length), copy(end, end_length)) };
+    transaction.call_range(begin, end, |begin, end| Call::GetRangeSplitPoints(begin, end, chunk_size))
+}
+
+/// The parameters of a range read that are not keys.
+struct Limits {
+    limit: c_int,
+    target_bytes: c_int,
+    mode: c_int,
+    iteration: c_int,
+    reverse: fdb_bool_t,
+}
+
+impl Limits {
+    /// The range between two selectors, and the iteration. 2000 for an unknown mode and for iterator mode without an
+    /// iteration, 2210 for exact mode without limits, 2012 for negative limits.
+    fn range(&self, begin: KeySelector, end: KeySelector) -> Result<(RangeOption, usize)> {
+        let mode = match self.mode {
+            -2 => StreamingMode::WantAll,
+            -1 if self.iteration <= 0 => return Err(Error::CLIENT_INVALID_OPERATION),
+            -1 => StreamingMode::Iterator,
+            0 if self.limit == 0 && self.target_bytes == 0 => return Err(Error::EXACT_MODE_WITHOUT_LIMITS),
+            0 => StreamingMode::Exact,
+            1 => StreamingMode::Small,
+            2 => StreamingMode::Medium,
+            3 => StreamingMode::Large,
+            4 => StreamingMode::Serial,
+            _ => return Err(Error::CLIENT_INVALID_OPERATION),
+        };
+        let count = |n: c_int| usize::try_from(n).map_err(|_| Error::RANGE_LIMITS_INVALID);
+        let range = RangeOption {
+            limit: Some(count(self.limit)?).filter(|limit| *limit > 0),
+            target_bytes: count(self.target_bytes)?,
+            mode,
+            reverse: self.reverse != 0,
+            ..RangeOption::between(begin, end)
+        };
+        Ok((range, usize::try_from(self.iteration).unwrap_or(0).max(1)))
+    }
+}
+
+/// A batch of a range.
+///
+/// # Safety
+///
+/// `tr` is a transaction that was not destroyed, and the keys are null or readable for their lengths.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_transaction_get_range(
+    tr: *mut FDBTransaction,
+    begin: *const u8,
+    begin_length: c_int,
+    begin_or_equal: fdb_bool_t,
+    begin_offset: c_int,
+    end: *const u8,
+    end_length: c_int,
+    end_or_equal: fdb_bool_t,
+    end_offset: c_int,
+    limit: c_int,
+    target_bytes: c_int,
+    mode: c_int,
+    iteration: c_int,
+    snapshot: fdb_bool_t,
+    reverse: fdb_bool_t,
+) -> *mut FDBFuture {
+    // SAFETY: as the caller promises.
+    let (transaction, begin, end) = unsafe { (borrow(tr), copy(begin, begin_length), copy(end, end_length)) };
+    let begin = KeySelector::new(begin, begin_or_equal != 0, begin_offset);
+    let end = KeySelector::new(end, end_or_equal != 0, end_offset);
+    match (Limits { limit, target_bytes, mode, iteration, reverse }).range(begin, end) {
+        Ok((range, iteration)) => transaction.call(Call::GetRange(range, iteration, isolation(snapshot))),
+        Err(error) => FDBFuture::ready(Err(error)),
+    }
+}
+
+/// A batch of a mapped range.
+///
+/// # Safety
+///
+/// `tr` is a transaction that was not destroyed, and keys and mapper are null or readable for their lengths.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_transaction_get_mapped_range(
+    tr: *mut FDBTransaction,
+    begin: *const u8,
+    begin_length: c_int,
+    begin_or_equal: fdb_bool_t,
+    begin_offset: c_int,
+    end: *const u8,
+    end_length: c_int,
+    end_or_equal: fdb_bool_t,
+    end_offset: c_int,
+    mapper: *const u8,
+    mapper_length: c_int,
+    limit: c_int,
+    target_bytes: c_int,
+    mode: c_int,
+    iteration: c_int,
+    snapshot: fdb_bool_t,
+    reverse: fdb_bool_t,
+) -> *mut FDBFuture {
+    // SAFETY: as the caller promises.
+    let (transaction, begin, end, mapper) = unsafe {
+        (borrow(tr), copy(begin, begin_length), copy(end, end_length), copy(mapper, mapper_length))
+    };
+    let begin = KeySelector::new(begin, begin_or_equal != 0, begin_offset);
+    let end = KeySelector::new(end, end_or_equal != 0, end_offset);
+    match (Limits { limit, target_bytes, mode, iteration, reverse }).range(begin, end) {
+        Ok((range, iteration)) => {
+            transaction.call(Call::GetMappedRange(range, mapper, iteration, isolation(snapshot)))
+        }
+        Err(error) => FDBFuture::ready(Err(error)),
+    }
+}

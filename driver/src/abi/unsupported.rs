@@ -1,0 +1,165 @@
+//! What the simulated cluster does not have: blob granules, snapshots, and the management of its processes.
+//!
+//! Calls that return a future, or a result, fail with `unsupported_operation` (2108).
+
+use super::{
+    database::{FDBDatabase, FDBTenant},
+    future::FDBFuture,
+    transaction::FDBTransaction,
+    types::{FDBKeyValue, FDBReadBlobGranuleContext, fdb_bool_t, fdb_error_t},
+};
+use shaketable_layers::tx::Error;
+use std::ffi::{c_int, c_void};
+
+/// The result of a synchronous computation: an error, always.
+pub struct FDBResult(Error);
+
+/// A handle of a result that is `unsupported_operation`.
+fn unsupported_result() -> *mut FDBResult {
+    Box::into_raw(Box::new(FDBResult(Error::UNSUPPORTED_OPERATION)))
+}
+
+/// Destroys a result.
+///
+/// # Safety
+///
+/// `r` is a result that was not destroyed, and is not used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_result_destroy(r: *mut FDBResult) {
+    if !r.is_null() {
+        // SAFETY: the handle came from `Box::into_raw`, and this is the one time that it is taken back.
+        drop(unsafe { Box::from_raw(r) });
+    }
+}
+
+/// The rows of a result: its error.
+///
+/// # Safety
+///
+/// `r` is a result that was not destroyed. Nothing is stored.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_result_get_keyvalue_array(
+    r: *mut FDBResult,
+    _out: *mut *const FDBKeyValue,
+    _out_count: *mut c_int,
+    _out_more: *mut fdb_bool_t,
+) -> fdb_error_t {
+    // SAFETY: as the caller promises.
+    unsafe { &*r }.0.code()
+}
+
+/// The mutations of a result: its error.
+///
+/// # Safety
+///
+/// `r` is a result that was not destroyed. Nothing is stored.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_result_get_bg_mutations_array(
+    r: *mut FDBResult,
+    _out: *mut *const c_void,
+    _out_count: *mut c_int,
+) -> fdb_error_t {
+    // SAFETY: as the caller promises.
+    unsafe { &*r }.0.code()
+}
+
+/// Reads blob granules: 2108.
+#[unsafe(no_mangle)]
+pub extern "C" fn fdb_transaction_read_blob_granules(
+    _: *mut FDBTransaction,
+    _: *const u8,
+    _: c_int,
+    _: *const u8,
+    _: c_int,
+    _: i64,
+    _: i64,
+    _: FDBReadBlobGranuleContext,
+) -> *mut FDBResult {
+    unsupported_result()
+}
+
+/// Reads a snapshot file of blob granules: 2108.
+#[unsafe(no_mangle)]
+pub extern "C" fn fdb_readbg_parse_snapshot_file(
+    _: *const u8,
+    _: c_int,
+    _: *const c_void,
+    _: *const c_void,
+) -> *mut FDBResult {
+    unsupported_result()
+}
+
+/// Reads a delta file of blob granules: 2108.
+#[unsafe(no_mangle)]
+pub extern "C" fn fdb_readbg_parse_delta_file(
+    _: *const u8,
+    _: c_int,
+    _: *const c_void,
+    _: *const c_void,
+) -> *mut FDBResult {
+    unsupported_result()
+}
+
+/// Defines functions whose future fails with 2108.
+macro_rules! unsupported {
+    ($($(#[doc = $doc:literal])+ $name:ident($($type:ty),*);)*) => {
+        $(
+            $(#[doc = $doc])+
+            #[unsafe(no_mangle)]
+            pub extern "C" fn $name($(_: $type),*) -> *mut FDBFuture {
+                FDBFuture::ready(Err(Error::UNSUPPORTED_OPERATION))
+            }
+        )*
+    };
+}
+
+unsupported! {
+    /// Restarts a process: 2108.
+    fdb_database_reboot_worker(*mut FDBDatabase, *const u8, c_int, fdb_bool_t, c_int);
+    /// Forces a recovery: 2108.
+    fdb_database_force_recovery_with_data_loss(*mut FDBDatabase, *const u8, c_int);
+    /// Takes a snapshot: 2108.
+    fdb_database_create_snapshot(*mut FDBDatabase, *const u8, c_int, *const u8, c_int);
+    /// Purges blob granules: 2108.
+    fdb_database_purge_blob_granules(*mut FDBDatabase, *const u8, c_int, *const u8, c_int, i64, fdb_bool_t);
+    /// Waits for a purge: 2108.
+    fdb_database_wait_purge_granules_complete(*mut FDBDatabase, *const u8, c_int);
+    /// Makes a range one of blob granules: 2108.
+    fdb_database_blobbify_range(*mut FDBDatabase, *const u8, c_int, *const u8, c_int);
+    /// Makes a range one of blob granules, and waits for it: 2108.
+    fdb_database_blobbify_range_blocking(*mut FDBDatabase, *const u8, c_int, *const u8, c_int);
+    /// Makes a range one without blob granules: 2108.
+    fdb_database_unblobbify_range(*mut FDBDatabase, *const u8, c_int, *const u8, c_int);
+    /// Lists ranges of blob granules: 2108.
+    fdb_database_list_blobbified_ranges(*mut FDBDatabase, *const u8, c_int, *const u8, c_int, c_int);
+    /// Verifies a range of blob granules: 2108.
+    fdb_database_verify_blob_range(*mut FDBDatabase, *const u8, c_int, *const u8, c_int, i64);
+    /// Flushes a range of blob granules: 2108.
+    fdb_database_flush_blob_range(*mut FDBDatabase, *const u8, c_int, *const u8, c_int, fdb_bool_t, i64);
+    /// Purges blob granules of a tenant: 2108.
+    fdb_tenant_purge_blob_granules(*mut FDBTenant, *const u8, c_int, *const u8, c_int, i64, fdb_bool_t);
+    /// Waits for a purge: 2108.
+    fdb_tenant_wait_purge_granules_complete(*mut FDBTenant, *const u8, c_int);
+    /// Makes a range one of blob granules: 2108.
+    fdb_tenant_blobbify_range(*mut FDBTenant, *const u8, c_int, *const u8, c_int);
+    /// Makes a range one of blob granules, and waits for it: 2108.
+    fdb_tenant_blobbify_range_blocking(*mut FDBTenant, *const u8, c_int, *const u8, c_int);
+    /// Makes a range one without blob granules: 2108.
+    fdb_tenant_unblobbify_range(*mut FDBTenant, *const u8, c_int, *const u8, c_int);
+    /// Lists ranges of blob granules: 2108.
+    fdb_tenant_list_blobbified_ranges(*mut FDBTenant, *const u8, c_int, *const u8, c_int, c_int);
+    /// Verifies a range of blob granules: 2108.
+    fdb_tenant_verify_blob_range(*mut FDBTenant, *const u8, c_int, *const u8, c_int, i64);
+    /// Flushes a range of blob granules: 2108.
+    fdb_tenant_flush_blob_range(*mut FDBTenant, *const u8, c_int, *const u8, c_int, fdb_bool_t, i64);
+    /// Lists ranges of blob granules: 2108.
+    fdb_transaction_get_blob_granule_ranges(*mut FDBTransaction, *const u8, c_int, *const u8, c_int, c_int);
+    /// Summarizes blob granules: 2108.
+    fdb_transaction_summarize_blob_granules(
+        *mut FDBTransaction, *const u8, c_int, *const u8, c_int, i64, c_int
+    );
+    /// Describes blob granules: 2108.
+    fdb_transaction_read_blob_granules_description(
+        *mut FDBTransaction, *const u8, c_int, *const u8, c_int, i64, i64, *mut i64
+    );
+}

@@ -1,0 +1,21 @@
+//! FoundationDB's C client library over a simulated cluster.
+//!
+//! A program that is written against FoundationDB's C library, or against a binding of it, runs on the simulated cluster
+//! of [`shaketable_sim`] if it finds this library in its place:
+//!
+//! ```text
+//! cargo build -p shaketable-driver
+//! LD_LIBRARY_PATH=target/debug SHAKETABLE_SEED=7 SHAKETABLE_FAULTS=standard SHAKETABLE_REPORT=- python3 program.py
+//! ```
+//!
+//! [`settings`] says what determines a run. [`session`] carries calls to the cluster and answers back. [`abi`] is the C
+//! interface. [`report`] is what the cluster did to the program.
+//!
+//! The library exports FoundationDB's functions and nothing else: the simulator's runtime replaces functions of the C
+//! library, such as `clock_gettime`, for itself, and not for the program that loads it.
+
+pub mod abi;
+mod output;
+pub mod report;
+pub mod session;
+pub mod settings;

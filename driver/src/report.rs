@@ -1,0 +1,172 @@
+//! The report of a run: what the cluster did to the program.
+
+use crate::settings::{Settings, profile_name};
+use shaketable_layers::tx::Error;
+use shaketable_sim::{
+    faults::Family,
+    history::{Attempt, AttemptId, Call, History, Reported},
+    proto::{KeyRange, Mutation},
+    rt::{MILLISECOND, Nanos},
+    world::World,
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+/// How many unknown results and keys are listed.
+const LISTED: usize = 20;
+
+/// A commit whose result the program was not told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownResult {
+    /// The number of the attempt.
+    pub attempt: usize,
+    /// When it was reported.
+    pub at: Nanos,
+    /// The error that was reported.
+    pub error: Error,
+    /// Whether it is committed.
+    pub is_committed: bool,
+    /// What it wrote: the first keys.
+    pub writes: Vec<String>,
+}
+
+/// What happened in a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// What determined the run.
+    pub settings: Settings,
+    /// The hash of all events, and their number. Runs that were equal have equal hashes.
+    pub events: (u64, u64),
+    /// The virtual time at the end.
+    pub virtual_time: Nanos,
+    /// Attempts of transactions, and how many of them committed a write or only read.
+    pub attempts: usize,
+    /// Attempts that committed.
+    pub committed: usize,
+    /// The errors of commits and of attempts that ended otherwise, with their numbers.
+    pub errors: BTreeMap<Error, usize>,
+    /// Faults, with their numbers.
+    pub faults: BTreeMap<Family, u64>,
+    /// Commits whose result the program was not told.
+    pub unknown: Vec<UnknownResult>,
+    /// Where the read conflict ranges of refused transactions begin, most frequent first.
+    pub hot_keys: Vec<(String, usize)>,
+}
+
+impl Report {
+    /// The report of a run so far.
+    pub fn of(settings: &Settings, world: &World) -> Report {
+        let history = world.history.lock();
+        let committed: BTreeSet<AttemptId> = history
+            .committed()
+            .flat_map(|entry| &entry.transactions)
+            .filter_map(|transaction| transaction.attempt)
+            .collect();
+        let attempts = || history.attempts.iter().enumerate().filter_map(|(n, a)| Some((n, a.as_ref()?)));
+        let mut errors = BTreeMap::new();
+        let mut successes = 0;
+        for (_, attempt) in attempts() {
+            match attempt.reported {
+                Reported::Failed(error) => *errors.entry(error).or_default() += 1,
+                Reported::ReadOnly | Reported::Committed { .. } => successes += 1,
+                Reported::Nothing => {}
+            }
+        }
+        let unknown =
+            attempts().filter_map(|(number, attempt)| unknown(number, attempt, &committed)).collect();
+        Report {
+            settings: settings.clone(),
+            events: world.trace.hash(),
+            virtual_time: world.clock.now(),
+            attempts: history.attempts.len(),
+            committed: successes,
+            errors,
+            faults: world.faults.delivered(),
+            unknown,
+            hot_keys: hot_keys(&history),
+        }
+    }
+}
+
+/// The unknown result of an attempt, if it has one.
+fn unknown(number: usize, attempt: &Attempt, committed: &BTreeSet<AttemptId>) -> Option<UnknownResult> {
+    let Reported::Failed(error) = attempt.reported else { return None };
+    if attempt.commit_sent.is_none() || !error.leaves_commit_unknown() {
+        return None;
+    }
+    let writes = attempt.calls.iter().filter_map(|call| match call {
+        Call::Write(mutation) => Some(describe(mutation)),
+        _ => None,
+    });
+    Some(UnknownResult {
+        attempt: number,
+        at: attempt.ended,
+        error,
+        is_committed: committed.contains(&AttemptId(number as u32)),
+        writes: writes.take(LISTED).collect(),
+    })
+}
+
+fn describe(mutation: &Mutation) -> String {
+    match mutation {
+        Mutation::Set(key, _) => format!("set {}", key.escape_ascii()),
+        Mutation::ClearRange(range) => {
+            format!("clear {} to {}", range.begin.escape_ascii(), range.end.escape_ascii())
+        }
+        Mutation::Atomic(key, _, operation) => format!("{operation:?} {}", key.escape_ascii()),
+    }
+}
+
+fn hot_keys(history: &History) -> Vec<(String, usize)> {
+    let refused = history.attempts.iter().flatten();
+    let refused = refused.filter(|a| a.reported == Reported::Failed(Error::NOT_COMMITTED));
+    let mut keys: BTreeMap<String, usize> = BTreeMap::new();
+    // The range that a transaction has of its own, so that it conflicts with its retry, is nobody's key.
+    let is_own = |range: &KeyRange| range.begin.starts_with(b"\xff/SC/");
+    for range in refused.flat_map(|attempt| &attempt.read_ranges).filter(|range| !is_own(range)) {
+        *keys.entry(range.begin.escape_ascii().to_string()).or_default() += 1;
+    }
+    let mut keys: Vec<_> = keys.into_iter().collect();
+    keys.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
+    keys.truncate(LISTED);
+    keys
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Settings { seed, faults, without } = &self.settings;
+        writeln!(f, "shaketable: seed {}, faults {}", seed.0, profile_name(*faults))?;
+        let (hash, events) = self.events;
+        writeln!(f, "events: {events}, hash {hash:016x}")?;
+        writeln!(f, "virtual time: {} ms", self.virtual_time / MILLISECOND)?;
+        writeln!(f, "attempts: {}, {} committed", self.attempts, self.committed)?;
+        for (error, times) in &self.errors {
+            writeln!(f, "  {times} times {error}")?;
+        }
+        writeln!(f, "faults: {}", self.faults.values().sum::<u64>())?;
+        for (family, times) in &self.faults {
+            writeln!(f, "  {times} times {}", family.name())?;
+        }
+        writeln!(f, "unknown results: {}", self.unknown.len())?;
+        for result in self.unknown.iter().take(LISTED) {
+            let truth = if result.is_committed { "committed" } else { "not committed" };
+            let at = result.at / MILLISECOND;
+            writeln!(f, "  attempt {} at {at} ms: {}, and it is {truth}", result.attempt, result.error)?;
+            result.writes.iter().try_for_each(|write| writeln!(f, "    {write}"))?;
+        }
+        if !self.hot_keys.is_empty() {
+            writeln!(f, "keys of conflicts:")?;
+        }
+        for (key, times) in &self.hot_keys {
+            writeln!(f, "  {times} times {key}")?;
+        }
+        write!(f, "again: SHAKETABLE_SEED={} SHAKETABLE_FAULTS={}", seed.0, profile_name(*faults))?;
+        if !without.is_empty() {
+            let names: Vec<_> = without.iter().map(|family| family.name()).collect();
+            write!(f, " SHAKETABLE_WITHOUT={}", names.join(","))?;
+        }
+        writeln!(f)
+    }
+}

@@ -1,0 +1,144 @@
+//! The calls in progress: who expects their answers, and which have ended.
+
+use super::{CallId, Completion, Reply, inbox::Inbox};
+use futures::task::AtomicWaker;
+use parking_lot::Mutex;
+use shaketable_layers::tx::{Error, Result};
+use shaketable_sim::rt::Task;
+use std::collections::{BTreeMap, VecDeque};
+
+/// How urgent the answers are that something waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Demand {
+    /// Nothing waits.
+    Nothing,
+    /// Something waits for watches.
+    Watches,
+    /// Something waits for another call.
+    Calls,
+}
+
+/// A call whose answer is outstanding.
+struct Pending {
+    completion: Completion,
+    is_watch: bool,
+    is_wanted: bool,
+    /// The task that performs it, once it has begun. Dropping it ends the task.
+    task: Option<Task>,
+}
+
+/// The calls in progress, shared by the cluster's main task and the clients.
+#[derive(Default)]
+pub struct Desk {
+    state: Mutex<State>,
+    /// The main task.
+    main: AtomicWaker,
+}
+
+#[derive(Default)]
+struct State {
+    pending: BTreeMap<CallId, Pending>,
+    ended: VecDeque<(CallId, Result<Reply>)>,
+    wanted_calls: usize,
+    wanted_watches: usize,
+}
+
+impl State {
+    fn count(&mut self, is_watch: bool) -> &mut usize {
+        if is_watch { &mut self.wanted_watches } else { &mut self.wanted_calls }
+    }
+
+    fn remove(&mut self, id: CallId) -> Option<Pending> {
+        let pending = self.pending.remove(&id)?;
+        if pending.is_wanted {
+            *self.count(pending.is_watch) -= 1;
+        }
+        Some(pending)
+    }
+}
+
+impl Desk {
+    /// Adds a call.
+    pub fn add(&self, id: CallId, is_watch: bool, completion: Completion) {
+        let pending = Pending { completion, is_watch, is_wanted: false, task: None };
+        self.state.lock().pending.insert(id, pending);
+    }
+
+    /// Something waits for the call.
+    pub fn want(&self, id: CallId) {
+        let mut state = self.state.lock();
+        let Some(pending) = state.pending.get_mut(&id) else { return };
+        if !std::mem::replace(&mut pending.is_wanted, true) {
+            let is_watch = pending.is_watch;
+            *state.count(is_watch) += 1;
+        }
+    }
+
+    /// What is waited for.
+    pub fn demand(&self) -> Demand {
+        let state = self.state.lock();
+        match (state.wanted_calls, state.wanted_watches) {
+            (0, 0) => Demand::Nothing,
+            (0, _) => Demand::Watches,
+            _ => Demand::Calls,
+        }
+    }
+
+    /// The call has begun and goes on in `task`. A call that nobody expects any more ends here.
+    pub fn begun(&self, id: CallId, task: Task) {
+        let mut state = self.state.lock();
+        let unexpected = match state.pending.get_mut(&id) {
+            Some(pending) => pending.task.replace(task),
+            None => Some(task),
+        };
+        drop(state);
+        drop(unexpected);
+    }
+
+    /// The call has ended. Wakes the main task, which delivers the answer.
+    pub fn ended(&self, id: CallId, answer: Result<Reply>) {
+        self.state.lock().ended.push_back((id, answer));
+        self.main.wake();
+    }
+
+    /// Whether a call has ended whose answer was not delivered; if not, wakes the task when one has.
+    pub fn has_ended(&self, waker: &std::task::Waker) -> bool {
+        self.main.register(waker);
+        !self.state.lock().ended.is_empty()
+    }
+
+    /// Delivers the answers of calls that have ended, until the inbox is closed.
+    pub fn deliver(&self, inbox: &Inbox) {
+        while !inbox.is_stopped() {
+            let mut state = self.state.lock();
+            let Some((id, answer)) = state.ended.pop_front() else { return };
+            let pending = state.remove(id);
+            drop(state);
+            if let Some(pending) = pending {
+                (pending.completion)(answer);
+            }
+        }
+    }
+
+    /// Ends a call with 1101, if its answer is outstanding.
+    pub fn cancel(&self, id: CallId) {
+        let pending = self.state.lock().remove(id);
+        if let Some(Pending { completion, task, .. }) = pending {
+            drop(task);
+            completion(Err(Error::OPERATION_CANCELLED));
+        }
+    }
+
+    /// Ends every call with an error.
+    pub fn close(&self, error: Error) {
+        loop {
+            let first = self.state.lock().pending.keys().next().copied();
+            let Some(id) = first else { return };
+            let pending = self.state.lock().remove(id);
+            if let Some(Pending { completion, task, .. }) = pending {
+                drop(task);
+                completion(Err(error));
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The main task of a cluster that serves a session: runs the cluster, hands messages to its clients, delivers answers,
+//! and lets virtual time advance when something waits.
+
+use super::{
+    DatabaseId,
+    client::{self, Job},
+    desk::{Demand, Desk},
+    inbox::{Inbox, Message},
+    wall::Pace,
+    weather,
+};
+use crate::{report::Report, settings::Settings};
+use futures::channel::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use parking_lot::Mutex;
+use shaketable_layers::tx::Error;
+use shaketable_sim::{
+    client::SimDatabase,
+    cluster::Cluster,
+    config::ClusterConfig,
+    history::ClientId,
+    rt::{Alarm, MILLISECOND, Nanos},
+    world::{Class, World},
+};
+use std::{collections::BTreeMap, future::poll_fn, sync::Arc, task::Poll, time::Duration};
+
+/// How much virtual time passes at most before messages that arrive meanwhile are taken.
+const TICK: Nanos = MILLISECOND / 5;
+
+/// Serves the inbox until it is stopped, and reports.
+pub async fn serve(inbox: Arc<Inbox>, desk: Arc<Desk>, settings: Settings) -> Report {
+    let plan = weather::plan(&settings);
+    let cluster = ClusterConfig::draw(settings.seed, &[]);
+    let world = World::new(settings.seed, cluster, &plan, false);
+    let cluster = Cluster::start(world.clone()).await;
+    weather::begin(&world, settings.clone(), plan);
+    let mut engine = Engine { inbox, desk, world: world.clone(), cluster, clients: BTreeMap::new() };
+    engine.run().await;
+    let report = Report::of(&settings, &world);
+    engine.desk.close(Error::OPERATION_CANCELLED);
+    engine.cluster.shutdown().await;
+    report
+}
+
+struct Engine {
+    inbox: Arc<Inbox>,
+    desk: Arc<Desk>,
+    world: Arc<World>,
+    cluster: Cluster,
+    clients: BTreeMap<DatabaseId, UnboundedSender<Job>>,
+}
+
+impl Engine {
+    async fn run(&mut self) {
+        let mut pace = None;
+        while !self.inbox.is_stopped() {
+            self.desk.deliver(&self.inbox);
+            while let Some(message) = self.inbox.pop() {
+                self.take(message);
+            }
+            match self.desk.demand() {
+                Demand::Nothing => {
+                    pace = None;
+                    // Blocks the thread: neither other tasks nor time proceed.
+                    self.inbox.wait(None);
+                }
+                Demand::Calls => {
+                    pace = None;
+                    self.advance(TICK).await;
+                }
+                Demand::Watches => self.keep(pace.get_or_insert_with(|| Pace::start(self.now()))).await,
+            }
+        }
+    }
+
+    fn now(&self) -> Duration {
+        Duration::from_nanos(self.world.clock.now())
+    }
+
+    /// Lets virtual time advance until a call has ended, at most for `duration`.
+    async fn advance(&self, duration: Nanos) {
+        let clock = &self.world.clock;
+        let (until, mut alarm) = (clock.now() + duration, Alarm::default());
+        let ended = poll_fn(|cx| match self.desk.has_ended(cx.waker()) || alarm.poll(clock, until, cx) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        });
+        ended.await;
+    }
+
+    /// Advances virtual time to where the wall clock is, or waits for the wall clock.
+    async fn keep(&self, pace: &Pace) {
+        let behind = pace.behind(self.now());
+        match Nanos::try_from(behind.as_nanos()).unwrap_or(Nanos::MAX) {
+            0..TICK => self.inbox.wait(Some(Duration::from_nanos(TICK))),
+            nanos => self.advance(nanos.min(MILLISECOND)).await,
+        }
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Open(id) => self.open(id),
+            Message::Command(id, command) => self.give(id, Job::Command(command)),
+            Message::Call { id, database, transaction, call, completion } => {
+                self.desk.add(id, call.is_watch(), completion);
+                self.give(database, Job::Call(id, transaction, call));
+            }
+            Message::Want(id) => self.desk.want(id),
+            Message::Cancel(id) => self.desk.cancel(id),
+        }
+    }
+
+    fn give(&self, database: DatabaseId, job: Job) {
+        if let Some(client) = self.clients.get(&database) {
+            // A client ends with the cluster only.
+            let _ = client.unbounded_send(job);
+        }
+    }
+
+    /// Adds a client to the cluster.
+    fn open(&mut self, id: DatabaseId) {
+        let (sender, jobs) = mpsc::unbounded();
+        self.clients.insert(id, sender);
+        let jobs: Mutex<Option<UnboundedReceiver<Job>>> = Mutex::new(Some(jobs));
+        let (desk, controller) = (self.desk.clone(), self.cluster.controller());
+        self.world.add_machine(Class::Client, &format!("client-{}", id.0), move |world, node| {
+            let (jobs, desk) = (jobs.lock().take(), desk.clone());
+            async move {
+                // No fault kills a client, so that it starts once.
+                let Some(jobs) = jobs else { return };
+                let clock = world.clock.clone();
+                let db = SimDatabase::new(world, node, ClientId(id.0), controller);
+                client::serve(db, jobs, desk, clock).await;
+            }
+        });
+    }
+}

@@ -1,0 +1,75 @@
+//! What other threads have given to the cluster's thread and it has not taken yet.
+
+use super::{Call, CallId, Command, Completion, DatabaseId, TransactionId, bell::Bell};
+use parking_lot::Mutex;
+use std::{
+    collections::VecDeque,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+/// A message to the cluster's thread.
+pub enum Message {
+    /// A database was opened.
+    Open(DatabaseId),
+    /// A command.
+    Command(DatabaseId, Command),
+    /// A call.
+    Call {
+        /// Its number.
+        id: CallId,
+        /// Its database.
+        database: DatabaseId,
+        /// Its transaction.
+        transaction: TransactionId,
+        /// The call.
+        call: Call,
+        /// What receives the answer.
+        completion: Completion,
+    },
+    /// Something waits for a call.
+    Want(CallId),
+    /// A call is cancelled.
+    Cancel(CallId),
+}
+
+/// The messages, in order, and a bell.
+pub struct Inbox {
+    messages: Mutex<VecDeque<Message>>,
+    stopped: AtomicBool,
+    bell: Bell,
+}
+
+impl Inbox {
+    /// An empty inbox. Fails if the process cannot open a pipe.
+    pub fn new() -> std::io::Result<Inbox> {
+        Ok(Inbox { messages: Mutex::default(), stopped: AtomicBool::new(false), bell: Bell::new()? })
+    }
+
+    /// Adds a message.
+    pub fn push(&self, message: Message) {
+        self.messages.lock().push_back(message);
+        self.bell.ring();
+    }
+
+    /// Takes the first message.
+    pub fn pop(&self) -> Option<Message> {
+        self.messages.lock().pop_front()
+    }
+
+    /// Asks the cluster's thread to end.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        self.bell.ring();
+    }
+
+    /// Whether it was asked to end.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst)
+    }
+
+    /// Blocks the thread until there is a message, until it is asked to end, or until the timeout.
+    pub fn wait(&self, timeout: Option<Duration>) {
+        self.bell.wait(timeout, || !self.is_stopped() && self.messages.lock().is_empty());
+    }
+}

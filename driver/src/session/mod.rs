@@ -1,0 +1,202 @@
+//! Sessions: what a client library asks of a simulated cluster, and how the answers come back.
+//!
+//! A [`Session`] takes [`Command`]s, which have no answer, and [`Call`]s, whose answer arrives once through a
+//! [`Completion`]. Both are plain data and are performed in the order in which they were given, so that a session need
+//! not be where its cluster is. The errors of commands are FoundationDB's deferred errors: the next call of the
+//! transaction returns them.
+//!
+//! [`Host`] is a session whose cluster runs on a thread of this process: the thread that calls [`Host::run`]. Virtual
+//! time follows the demand for answers, which callers announce with [`Session::want`]:
+//!
+//! | something waits for | virtual time |
+//! |---|---|
+//! | a call | runs as fast as it can |
+//! | only watches | keeps the pace of the wall clock |
+//! | nothing | stands still |
+//!
+//! A program that calls from one thread and blocks for its answers is therefore alone with its seed: however long it
+//! computes between two calls, the cluster sees the same calls at the same virtual times. With several threads, or with
+//! callbacks instead of blocking, the order of arrival decides.
+
+mod bell;
+mod calls;
+mod client;
+mod desk;
+mod engine;
+mod host;
+mod inbox;
+mod wall;
+mod weather;
+
+pub use host::Host;
+
+use bytes::Bytes;
+use shaketable_layers::tx::{
+    ConflictRangeType, Error, Isolation, KeySelector, MappedBatch, RangeBatch, RangeOption, Result,
+};
+use std::time::Duration;
+
+/// A database handle of a session. Each is a client of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DatabaseId(pub u16);
+
+/// A transaction handle of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TransactionId(pub u64);
+
+/// A call whose answer is outstanding or was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallId(pub u64);
+
+/// What has no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Sets an option of the database.
+    SetDatabaseOption {
+        /// FoundationDB's code.
+        code: i32,
+        /// The value as the C API encodes it.
+        value: Option<Bytes>,
+    },
+    /// Creates a transaction.
+    Create(TransactionId),
+    /// Does something to a transaction.
+    Transaction(TransactionId, Action),
+}
+
+/// What a command does to a transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Sets an option.
+    SetOption {
+        /// FoundationDB's code.
+        code: i32,
+        /// The value as the C API encodes it.
+        value: Option<Bytes>,
+    },
+    /// Sets the read version.
+    SetReadVersion(i64),
+    /// Sets a key.
+    Set(Bytes, Bytes),
+    /// Clears a key.
+    Clear(Bytes),
+    /// Clears a range.
+    ClearRange(Bytes, Bytes),
+    /// Applies an atomic operation, given by its code, with an operand.
+    Atomic {
+        /// The key.
+        key: Bytes,
+        /// The operand.
+        operand: Bytes,
+        /// FoundationDB's code of the operation.
+        code: u32,
+    },
+    /// Adds a conflict range.
+    AddConflictRange(Bytes, Bytes, ConflictRangeType),
+    /// Resets the transaction.
+    Reset,
+    /// Cancels it.
+    Cancel,
+    /// Destroys the handle: what is outstanding ends with 1025, except for watches of a commit.
+    Destroy,
+}
+
+/// What has an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// A value: [`Reply::Value`].
+    Get(Bytes, Isolation),
+    /// The key that a selector resolves to: [`Reply::Key`].
+    GetKey(KeySelector, Isolation),
+    /// A batch of a range: [`Reply::Range`].
+    GetRange(RangeOption, usize, Isolation),
+    /// A batch of a mapped range: [`Reply::Mapped`].
+    GetMappedRange(RangeOption, Bytes, usize, Isolation),
+    /// The read version: [`Reply::Number`].
+    GetReadVersion,
+    /// Commits: [`Reply::Committed`].
+    Commit,
+    /// Waits and resets after an error: [`Reply::Done`].
+    OnError(Error),
+    /// Waits until a key changes: [`Reply::Done`].
+    Watch(Bytes),
+    /// The versionstamp of the commit: [`Reply::Key`].
+    GetVersionstamp,
+    /// The size of the commit: [`Reply::Number`].
+    GetApproximateSize,
+    /// The sampled size of a range: [`Reply::Number`].
+    GetEstimatedRangeSize(Bytes, Bytes),
+    /// Keys that divide a range: [`Reply::Keys`].
+    GetRangeSplitPoints(Bytes, Bytes, i64),
+    /// The servers that hold a key: [`Reply::Addresses`].
+    GetAddresses(Bytes),
+    /// How long throttling has delayed the transaction: [`Reply::Time`].
+    GetTagThrottledDuration,
+    /// The cost of the transaction: [`Reply::Number`].
+    GetTotalCost,
+}
+
+impl Call {
+    /// Whether nobody expects the answer soon.
+    pub fn is_watch(&self) -> bool {
+        matches!(self, Call::Watch(_))
+    }
+}
+
+/// The answer of a [`Call`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    /// It is done.
+    Done,
+    /// Committed at this version; -1 if the transaction was read-only.
+    Committed(i64),
+    /// A version, a size or a cost.
+    Number(i64),
+    /// A length of time.
+    Time(Duration),
+    /// A key or a versionstamp.
+    Key(Bytes),
+    /// A value, if the key has one.
+    Value(Option<Bytes>),
+    /// A batch of a range.
+    Range(RangeBatch),
+    /// A batch of a mapped range.
+    Mapped(MappedBatch),
+    /// Keys.
+    Keys(Vec<Bytes>),
+    /// Addresses, as `IP:port`.
+    Addresses(Vec<String>),
+}
+
+/// What receives the answer of a call, once.
+pub type Completion = Box<dyn FnOnce(Result<Reply>) + Send>;
+
+/// A way to a simulated cluster.
+pub trait Session: Send + Sync {
+    /// Opens a database handle.
+    fn open(&self) -> DatabaseId;
+
+    /// A number for a transaction that [`Command::Create`] is about to create.
+    fn next_transaction(&self) -> TransactionId;
+
+    /// Performs a command after everything given before.
+    fn command(&self, database: DatabaseId, command: Command);
+
+    /// Performs a call after everything given before. Its answer arrives on the thread of the cluster.
+    fn call(
+        &self,
+        database: DatabaseId,
+        transaction: TransactionId,
+        call: Call,
+        completion: Completion,
+    ) -> CallId;
+
+    /// Announces that something waits for the answer of a call. Does nothing if it was given.
+    fn want(&self, call: CallId);
+
+    /// Ends a call with 1101, unless its answer was given.
+    fn cancel(&self, call: CallId);
+
+    /// Whether the current thread is the one on which answers arrive: it must not wait for one.
+    fn is_here(&self) -> bool;
+}

@@ -1,0 +1,31 @@
+//! The wall clock, as seen from within the simulation.
+
+use rustix::time::{ClockId, clock_gettime};
+use std::time::Duration;
+
+/// The time of a clock that only advances. The standard library's shows virtual time within the simulation; this asks
+/// the kernel.
+pub fn now() -> Duration {
+    let time = clock_gettime(ClockId::Monotonic);
+    Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
+}
+
+/// Keeps virtual time at the pace of the wall clock: how far one may be ahead of the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    wall: Duration,
+    virtual_time: Duration,
+}
+
+impl Pace {
+    /// A pace at which both clocks show the same time now.
+    pub fn start(virtual_time: Duration) -> Pace {
+        Pace { wall: now(), virtual_time }
+    }
+
+    /// How far virtual time is behind.
+    pub fn behind(&self, virtual_time: Duration) -> Duration {
+        let due = self.virtual_time + now().saturating_sub(self.wall);
+        due.saturating_sub(virtual_time)
+    }
+}

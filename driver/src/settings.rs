@@ -1,0 +1,169 @@
+//! What determines a cluster: from the environment and from the cluster file.
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `SHAKETABLE_SEED` | the seed, a number; 0 unless given, or what the cluster file says |
+//! | `SHAKETABLE_FAULTS` | `calm`, `standard` or `storm`; `calm` unless given |
+//! | `SHAKETABLE_WITHOUT` | fault families to leave out, separated by commas |
+//! | `SHAKETABLE_REPORT` | a file for the report of the run, or `-` for standard error |
+//!
+//! A cluster file, or a connection string, whose description is `shaketable` has the seed as its id:
+//! `shaketable:7@127.0.0.1:1`. The environment takes precedence over it. Every other cluster file stands for the
+//! simulated cluster as well, with what the environment says, whether it exists or not: a program that is used to its
+//! file need not have another one, and nothing is ever sent to the addresses in it.
+
+use shaketable_sim::{
+    faults::{Family, Profile},
+    seed::Seed,
+};
+use std::path::PathBuf;
+
+/// Where the report of a run goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReportTo {
+    /// Standard error.
+    StandardError,
+    /// A file, which is replaced.
+    File(PathBuf),
+}
+
+/// What determines a cluster and its faults.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The seed.
+    pub seed: Seed,
+    /// The fault profile.
+    pub faults: Profile,
+    /// Fault families that are left out.
+    pub without: Vec<Family>,
+}
+
+/// What the environment says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// The seed.
+    pub seed: Option<Seed>,
+    /// The fault profile.
+    pub faults: Option<Profile>,
+    /// Fault families that are left out.
+    pub without: Vec<Family>,
+    /// Where the report goes.
+    pub report: Option<ReportTo>,
+}
+
+impl Environment {
+    /// Reads the variables with `read`. The error is one line about a value that is not understood.
+    pub fn read(read: impl Fn(&str) -> Option<String>) -> Result<Environment, String> {
+        let set = |name: &str| read(name).filter(|value| !value.is_empty());
+        let mut environment = Environment::default();
+        if let Some(text) = set("SHAKETABLE_SEED") {
+            let seed = text.parse().map_err(|_| format!("SHAKETABLE_SEED is not a number: {text}"))?;
+            environment.seed = Some(Seed(seed));
+        }
+        if let Some(text) = set("SHAKETABLE_FAULTS") {
+            environment.faults =
+                Some(profile(&text).ok_or_else(|| {
+                    format!("SHAKETABLE_FAULTS is none of calm, standard and storm: {text}")
+                })?);
+        }
+        for name in set("SHAKETABLE_WITHOUT").iter().flat_map(|text| text.split(',')) {
+            let family = Family::named(name.trim())
+                .ok_or_else(|| format!("SHAKETABLE_WITHOUT names no fault family: {}", name.trim()))?;
+            environment.without.push(family);
+        }
+        environment.report = set("SHAKETABLE_REPORT").map(|to| match to.as_str() {
+            "-" => ReportTo::StandardError,
+            path => ReportTo::File(path.into()),
+        });
+        Ok(environment)
+    }
+
+    /// The settings of a cluster whose cluster file names `seed`, if it names one.
+    pub fn settings(&self, seed: Option<Seed>) -> Settings {
+        Settings {
+            seed: self.seed.or(seed).unwrap_or(Seed(0)),
+            faults: self.faults.unwrap_or(Profile::Calm),
+            without: self.without.clone(),
+        }
+    }
+}
+
+fn profile(name: &str) -> Option<Profile> {
+    match name {
+        "calm" => Some(Profile::Calm),
+        "standard" => Some(Profile::Standard),
+        "storm" => Some(Profile::Storm),
+        _ => None,
+    }
+}
+
+/// The name of a profile, as in the environment.
+pub fn profile_name(profile: Profile) -> &'static str {
+    match profile {
+        Profile::Calm => "calm",
+        Profile::Standard => "standard",
+        Profile::Storm => "storm",
+    }
+}
+
+/// A connection string describes the simulated cluster, but its id is not a seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotASeed;
+
+/// The seed in the text of a cluster file; `None` if the file describes another cluster.
+pub fn seed_of(cluster_file: &str) -> Result<Option<Seed>, NotASeed> {
+    let mut lines = cluster_file.lines().map(str::trim);
+    let connection = lines.find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or_default();
+    let Some(("shaketable", rest)) = connection.split_once(':') else { return Ok(None) };
+    let (id, _) = rest.split_once('@').ok_or(NotASeed)?;
+    id.parse().map(|seed| Some(Seed(seed))).map_err(|_| NotASeed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pairs: &[(&str, &str)]) -> Result<Environment, String> {
+        let find = |name: &str| pairs.iter().find(|pair| pair.0 == name).map(|pair| pair.1.to_owned());
+        Environment::read(find)
+    }
+
+    #[test]
+    fn the_environment_takes_precedence_over_the_cluster_file() {
+        let empty = read(&[("SHAKETABLE_SEED", "")]).expect("nothing is said");
+        assert_eq!(empty, Environment::default());
+        assert_eq!(empty.settings(None).seed, Seed(0));
+        assert_eq!(empty.settings(Some(Seed(7))).seed, Seed(7));
+        let said = read(&[
+            ("SHAKETABLE_SEED", "12"),
+            ("SHAKETABLE_FAULTS", "storm"),
+            ("SHAKETABLE_WITHOUT", "kill, loss"),
+            ("SHAKETABLE_REPORT", "-"),
+        ])
+        .expect("it is understood");
+        let settings = said.settings(Some(Seed(7)));
+        assert_eq!((settings.seed, settings.faults), (Seed(12), Profile::Storm));
+        assert_eq!(settings.without, [Family::Kill, Family::Loss]);
+        assert_eq!(said.report, Some(ReportTo::StandardError));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused_in_one_line() {
+        for (name, value) in
+            [("SHAKETABLE_SEED", "x"), ("SHAKETABLE_FAULTS", "wild"), ("SHAKETABLE_WITHOUT", "kill,wild")]
+        {
+            let refused = read(&[(name, value)]).expect_err("it is wrong");
+            assert!(refused.starts_with(name) && !refused.contains('\n'), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_cluster_file_of_ours_has_the_seed_as_its_id() {
+        assert_eq!(seed_of("shaketable:7@127.0.0.1:4500"), Ok(Some(Seed(7))));
+        assert_eq!(seed_of("# by hand\n\nshaketable:7@127.0.0.1:4500\n"), Ok(Some(Seed(7))));
+        assert_eq!(seed_of("docker:docker@127.0.0.1:4500"), Ok(None));
+        assert_eq!(seed_of(""), Ok(None));
+        assert_eq!(seed_of("shaketable:seven@127.0.0.1:4500"), Err(NotASeed));
+        assert_eq!(seed_of("shaketable:7"), Err(NotASeed));
+    }
+}

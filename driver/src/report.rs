@@ -14,7 +14,7 @@ use std::{
     fmt,
 };
 
-/// How many unknown results and keys are listed.
+/// How many writes of an unknown result, and how many keys of conflicts, are listed.
 const LISTED: usize = 20;
 
 /// A commit whose result the program was not told.
@@ -41,7 +41,7 @@ pub struct Report {
     pub events: (u64, u64),
     /// The virtual time at the end.
     pub virtual_time: Nanos,
-    /// Attempts of transactions, and how many of them committed a write or only read.
+    /// Attempts of transactions.
     pub attempts: usize,
     /// Attempts that committed.
     pub committed: usize,
@@ -150,7 +150,7 @@ impl fmt::Display for Report {
             writeln!(f, "  {times} times {}", family.name())?;
         }
         writeln!(f, "unknown results: {}", self.unknown.len())?;
-        for result in self.unknown.iter().take(LISTED) {
+        for result in &self.unknown {
             let truth = if result.is_committed { "committed" } else { "not committed" };
             let at = result.at / MILLISECOND;
             writeln!(f, "  attempt {} at {at} ms: {}, and it is {truth}", result.attempt, result.error)?;

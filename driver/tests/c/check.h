@@ -31,14 +31,14 @@
 
 static pthread_t network;
 
-static void *run_network(void *unused) {
+static inline void *run_network(void *unused) {
     (void)unused;
     SAME(fdb_run_network(), 0);
     return NULL;
 }
 
 // Selects the version, starts the network thread and opens a database.
-static FDBDatabase *start(const char *cluster_file) {
+static inline FDBDatabase *start(const char *cluster_file) {
     FDBDatabase *db = NULL;
     SAME(fdb_select_api_version(740), 0);
     SAME(fdb_setup_network(), 0);
@@ -47,33 +47,33 @@ static FDBDatabase *start(const char *cluster_file) {
     return db;
 }
 
-static void stop(FDBDatabase *db) {
+static inline void stop(FDBDatabase *db) {
     fdb_database_destroy(db);
     SAME(fdb_stop_network(), 0);
     SAME(pthread_join(network, NULL), 0);
 }
 
-static FDBTransaction *begin(FDBDatabase *db) {
+static inline FDBTransaction *begin(FDBDatabase *db) {
     FDBTransaction *tr = NULL;
     SAME(fdb_database_create_transaction(db, &tr), 0);
     return tr;
 }
 
 // Waits for a future, and returns its error.
-static fdb_error_t wait_for(FDBFuture *f) {
+static inline fdb_error_t wait_for(FDBFuture *f) {
     SAME(fdb_future_block_until_ready(f), 0);
     return fdb_future_get_error(f);
 }
 
 // Waits for a future, destroys it, and returns its error.
-static fdb_error_t finish(FDBFuture *f) {
+static inline fdb_error_t finish(FDBFuture *f) {
     fdb_error_t error = wait_for(f);
     fdb_future_destroy(f);
     return error;
 }
 
 // Whether the key has this value, or none if it is null.
-static int has(FDBTransaction *tr, const char *key, const char *value) {
+static inline int has(FDBTransaction *tr, const char *key, const char *value) {
     FDBFuture *f = fdb_transaction_get(tr, KEY(key), 0);
     SAME(wait_for(f), 0);
     fdb_bool_t present;

@@ -1,0 +1,83 @@
+//! Compiles C programs against FoundationDB's own header and the library under test.
+
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    sync::LazyLock,
+};
+use tempfile::TempDir;
+
+/// The folder of `fdb_c.h` 7.4, in the sources of the package `foundationdb-sys` that cargo has downloaded.
+pub static HEADER: LazyLock<PathBuf> = LazyLock::new(|| {
+    let metadata = Command::new(env!("CARGO"))
+        .args([
+            "metadata",
+            "--format-version=1",
+            "--all-features",
+            "--filter-platform",
+            env!("DRIVER_TARGET"),
+        ])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo runs");
+    let metadata: serde_json::Value =
+        serde_json::from_slice(&metadata.stdout).expect("cargo metadata prints JSON");
+    let packages = metadata["packages"].as_array().expect("there are packages");
+    let sys = packages.iter().find(|package| package["name"] == "foundationdb-sys").expect("it is one");
+    let manifest = Path::new(sys["manifest_path"].as_str().expect("a path"));
+    manifest.with_file_name("include").join("740")
+});
+
+/// The library under test: cargo builds it before its tests, next to them.
+pub fn library() -> PathBuf {
+    let test = std::env::current_exe().expect("this program has a path");
+    let library = test.with_file_name("libfdb_c.so");
+    assert!(library.exists(), "{} is not there", library.display());
+    library
+}
+
+/// A C program of `tests/c`, compiled.
+pub struct Program {
+    folder: TempDir,
+}
+
+impl Program {
+    /// Compiles a program.
+    pub fn compile(name: &str) -> Program {
+        let folder = tempfile::tempdir().expect("a folder");
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c");
+        let libraries = library();
+        let compiled = Command::new("cc")
+            .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-g", "-I"])
+            .arg(&*HEADER)
+            .arg(sources.join(name).with_extension("c"))
+            .arg("-o")
+            .arg(folder.path().join("program"))
+            .arg("-L")
+            .arg(libraries.parent().expect("it is in a folder"))
+            .args(["-lfdb_c", "-lpthread"])
+            .output()
+            .expect("there is a C compiler");
+        assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+        Program { folder }
+    }
+
+    /// Runs it with these variables, and returns what it printed. It must succeed.
+    pub fn run<A: AsRef<OsStr>>(&self, arguments: &[A], variables: &[(&str, &str)]) -> String {
+        let output = self.output(arguments, variables);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}: {errors}", output.status);
+        String::from_utf8(output.stdout).expect("it prints text")
+    }
+
+    /// Runs it with these variables.
+    pub fn output<A: AsRef<OsStr>>(&self, arguments: &[A], variables: &[(&str, &str)]) -> Output {
+        Command::new(self.folder.path().join("program"))
+            .args(arguments)
+            .env("LD_LIBRARY_PATH", library().parent().expect("it is in a folder"))
+            .envs(variables.iter().copied())
+            .output()
+            .expect("it was compiled")
+    }
+}

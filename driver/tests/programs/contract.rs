@@ -1,0 +1,21 @@
+//! The contract of the C interface, and what stays the program's own.
+
+use super::build::Program;
+
+#[test]
+fn a_program_in_c_gets_what_the_header_promises() {
+    assert_eq!(Program::compile("contract").run::<&str>(&[], &[]), "passed\n");
+}
+
+#[test]
+fn clock_randomness_and_threads_are_the_programs() {
+    let program = Program::compile("host");
+    let seed = [("SHAKETABLE_SEED", "1")];
+    let (first, second) = (program.run::<&str>(&[], &seed), program.run::<&str>(&[], &seed));
+    let lines: Vec<_> = first.lines().chain(second.lines()).collect();
+    assert_eq!(lines.len(), 4, "one on the program's thread and one in a callback");
+    let mut different = lines.clone();
+    different.sort_unstable();
+    different.dedup();
+    assert_eq!(different.len(), 4, "the seed decides nothing of the program's: {lines:?}");
+}

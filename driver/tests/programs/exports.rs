@@ -1,0 +1,39 @@
+//! The symbols that leave the library: the functions of the header, and nothing else.
+
+use super::build::{HEADER, library};
+use object::{Object, ObjectSymbol};
+use std::{collections::BTreeSet, process::Command};
+
+/// The functions that the header declares for a version of the API.
+fn declared(version: u32) -> BTreeSet<String> {
+    let header = Command::new("cc")
+        .arg(format!("-DFDB_API_VERSION={version}"))
+        .args(["-E", "-P"])
+        .arg(HEADER.join("fdb_c.h"))
+        .output()
+        .expect("there is a C compiler");
+    assert!(header.status.success(), "{}", String::from_utf8_lossy(&header.stderr));
+    let text = String::from_utf8(header.stdout).expect("the header is text");
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut functions = BTreeSet::new();
+    for (at, _) in text.match_indices('(') {
+        let before = text[..at].trim_end();
+        let name = &before[before.rfind(|c| !is_letter(c)).map_or(0, |end| end + 1)..];
+        if name.starts_with("fdb_") {
+            functions.insert(name.to_owned());
+        }
+    }
+    functions
+}
+
+#[test]
+fn the_functions_of_the_header_leave_the_library_and_nothing_else() {
+    let declared: BTreeSet<String> = [630, 740].into_iter().flat_map(declared).collect();
+    assert!(declared.len() >= 96 && declared.contains("fdb_transaction_commit"), "{}", declared.len());
+    let bytes = std::fs::read(library()).expect("it is there");
+    let file = object::File::parse(&*bytes).expect("it is a library");
+    let leaving = file.dynamic_symbols().filter(|symbol| symbol.is_definition() && symbol.is_global());
+    let exported: BTreeSet<String> =
+        leaving.map(|symbol| symbol.name().expect("symbols have names").to_owned()).collect();
+    assert_eq!(exported, declared);
+}

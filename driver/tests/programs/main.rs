@@ -1,0 +1,6 @@
+//! The built library, as programs in C use it: its symbols, its contract, its determinism.
+
+mod build;
+mod contract;
+mod exports;
+mod runs;

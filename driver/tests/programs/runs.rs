@@ -1,0 +1,80 @@
+//! Runs: what the same seed repeats, what faults do, and what the report says.
+
+use super::build::Program;
+
+/// Runs a program with variables and a report. Returns what it printed and the report.
+fn run(program: &Program, arguments: &[&str], variables: &[(&str, &str)]) -> (String, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("report");
+    let report = ("SHAKETABLE_REPORT", path.to_str().expect("the path is text"));
+    let printed = program.run(arguments, &[variables, &[report]].concat());
+    (printed, std::fs::read_to_string(path).expect("there is a report"))
+}
+
+#[test]
+fn a_seed_repeats_its_answers_and_its_events() {
+    let program = Program::compile("transfers");
+    let mut different = Vec::new();
+    for seed in ["1", "2", "3", "4", "5"] {
+        let variables = [("SHAKETABLE_SEED", seed), ("SHAKETABLE_FAULTS", "standard")];
+        let first = run(&program, &[], &variables);
+        assert!(first.1.contains("hash ") && first.0.lines().count() >= 60, "{first:?}");
+        for _ in 0..3 {
+            assert_eq!(run(&program, &[], &variables), first);
+        }
+        different.push(first.1);
+    }
+    different.sort();
+    different.dedup();
+    assert_eq!(different.len(), 5, "seeds differ");
+}
+
+#[test]
+fn faults_strike_and_the_report_names_unknown_results_and_how_to_run_it_again() {
+    let program = Program::compile("transfers");
+    let (mut retries, mut unknown, mut listed) = (0, 0, 0);
+    for seed in 0..20 {
+        let seed = seed.to_string();
+        let variables = [("SHAKETABLE_SEED", seed.as_str()), ("SHAKETABLE_FAULTS", "storm")];
+        let (printed, report) = run(&program, &[], &variables);
+        retries += printed.lines().count() - 60;
+        unknown += printed.lines().filter(|line| line.contains("error 1021")).count();
+        listed +=
+            report.lines().filter(|line| line.contains("commit_unknown_result (1021), and it is")).count();
+        assert!(
+            report.contains(&format!("again: SHAKETABLE_SEED={seed} SHAKETABLE_FAULTS=storm")),
+            "{report}"
+        );
+    }
+    assert!(retries > 20 && unknown > 0, "{retries} retries, {unknown} unknown results");
+    assert_eq!(listed, unknown);
+}
+
+#[test]
+fn the_seed_can_stand_in_the_cluster_file() {
+    let program = Program::compile("transfers");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("fdb.cluster");
+    std::fs::write(&file, "shaketable:77@127.0.0.1:4500\n").expect("it can be written");
+    let file = file.to_str().expect("the path is text");
+    let (_, by_file) = run(&program, &[file], &[]);
+    assert_eq!(by_file, run(&program, &[], &[("SHAKETABLE_SEED", "77")]).1);
+    let (_, by_both) = run(&program, &[file], &[("SHAKETABLE_SEED", "78")]);
+    assert!(by_both.contains("seed 78"), "{by_both}");
+}
+
+#[test]
+fn a_program_that_just_ends_has_a_report() {
+    let (_, report) = run(&Program::compile("abandon"), &[], &[("SHAKETABLE_SEED", "5")]);
+    assert!(report.contains("seed 5") && report.contains("attempts: 1, 1 committed"), "{report}");
+}
+
+#[test]
+fn a_variable_that_is_wrong_is_one_line_and_an_error() {
+    let output = Program::compile("abandon").output::<&str>(&[], &[("SHAKETABLE_FAULTS", "wild")]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    let said = "shaketable: SHAKETABLE_FAULTS is none of calm, standard and storm: wild\n";
+    assert!(errors.starts_with(said), "{errors}");
+    assert!(errors.contains("fdb_setup_network() is 2022"), "{errors}");
+}

@@ -99,6 +99,8 @@ pub struct State {
     pub waiting: Wakers,
     /// Watches that the commit will arm.
     pub watches: Vec<Arc<WatchCell>>,
+    /// Watches that have ended. They are dropped with this life, when the state is not locked.
+    pub watches_over: Vec<Arc<WatchCell>>,
     /// The tasks that wait for the versionstamp.
     pub stamp: Option<Arc<StampCell>>,
     /// The commit version; -1 before the commit and for a read-only transaction.
@@ -129,8 +131,21 @@ impl Drop for Inner {
         let state = state.get_mut();
         state.end(client, Reported::Nothing);
         let cancelled = Error::TRANSACTION_CANCELLED;
-        let woken = state.abandon(cancelled, cancelled);
-        woken.into_iter().for_each(Waker::wake);
+        state.abandon(cancelled, cancelled).wake();
+    }
+}
+
+/// What an abandoned life leaves: tasks to wake, and watches to drop, whose reads lock the state once more. Both only after
+/// the state is unlocked.
+#[must_use = "tasks would wait for ever"]
+struct Abandoned {
+    woken: Vec<Waker>,
+    _watches: Vec<Arc<WatchCell>>,
+}
+
+impl Abandoned {
+    fn wake(self) {
+        self.woken.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -161,6 +176,7 @@ impl State {
             reading_error: None,
             waiting: Wakers::default(),
             watches: Vec::new(),
+            watches_over: Vec::new(),
             stamp: None,
             committed_version: -1,
             outcome: None,
@@ -269,16 +285,16 @@ impl State {
     }
 
     /// Ends everything that waits: the versionstamp with `unstamped`, all else with `error`.
-    fn abandon(&mut self, error: Error, unstamped: Error) -> Vec<Waker> {
-        for watch in self.watches.drain(..) {
-            watch.fail(error);
-        }
+    fn abandon(&mut self, error: Error, unstamped: Error) -> Abandoned {
+        let mut watches = std::mem::take(&mut self.watches);
+        watches.iter().for_each(|watch| watch.fail(error));
+        watches.append(&mut self.watches_over);
         if let Some(stamp) = self.stamp.take() {
             stamp.set(Err(unstamped));
         }
         let mut woken = self.waiting.take();
         woken.append(&mut self.idle);
-        woken
+        Abandoned { woken, _watches: watches }
     }
 
     /// Sets an option.
@@ -300,10 +316,10 @@ impl State {
     /// Starts the next life: options that do not persist are lost, and all calls in progress end with 1025,
     /// except for the versionstamp: it ends with 1100, or with the error that had ended the transaction
     /// before.
-    fn renew(&mut self, client: &Client) -> Vec<Waker> {
+    fn renew(&mut self, client: &Client) -> Abandoned {
         self.end(client, Reported::Nothing);
         let unstamped = self.failure.unwrap_or(Error::BROKEN_PROMISE);
-        let woken = self.abandon(Error::TRANSACTION_CANCELLED, unstamped);
+        let abandoned = self.abandon(Error::TRANSACTION_CANCELLED, unstamped);
         let mut next = State::new(client, self.record.operation());
         next.epoch = self.epoch + 1;
         next.persistent = std::mem::take(&mut self.persistent);
@@ -312,7 +328,7 @@ impl State {
         next.backoff = self.backoff;
         next.restore_options(client);
         *self = next;
-        woken
+        abandoned
     }
 }
 
@@ -324,9 +340,9 @@ impl SimTransaction {
         state.created = self.0.client.now();
         state.retries = 0;
         state.backoff = backoff::FIRST;
-        let woken = state.renew(&self.0.client);
+        let abandoned = state.renew(&self.0.client);
         drop(state);
-        woken.into_iter().for_each(Waker::wake);
+        abandoned.wake();
     }
 
     /// Ends every call with 1025 until a reset.
@@ -343,16 +359,16 @@ impl SimTransaction {
         let inner = &self.0;
         let answer = self.retry(error).await;
         let mut state = inner.state.lock();
-        let woken = match answer {
+        let abandoned = match answer {
             Ok(()) => state.renew(&inner.client),
             Err(_) => {
                 state.failure.get_or_insert(Error::TRANSACTION_CANCELLED);
                 state.end(&inner.client, Reported::Failed(error));
-                state.waiting.take()
+                Abandoned { woken: state.waiting.take(), _watches: Vec::new() }
             }
         };
         drop(state);
-        woken.into_iter().for_each(Waker::wake);
+        abandoned.wake();
         answer
     }
 

@@ -7,7 +7,7 @@ use super::{
     connection::{Connection, VersionFlags},
     database::Client,
     keys::{METADATA_VERSION, max_write_key_size},
-    transaction::SimTransaction,
+    transaction::{SimTransaction, State},
     wakers::Wakers,
 };
 use crate::{
@@ -191,12 +191,13 @@ impl WatchCell {
 
 /// Applies the transaction's own writes of `range` to the watches: they end those on changed keys. `None` if
 /// the resulting value of the keys is not known.
-pub fn trigger(watches: &mut Vec<Arc<WatchCell>>, range: &KeyRange, value: Option<&Option<Bytes>>) {
-    if watches.is_empty() {
+pub fn trigger(state: &mut State, range: &KeyRange, value: Option<&Option<Bytes>>) {
+    if state.watches.is_empty() {
         return;
     }
-    watches.iter().filter(|watch| range.contains(&watch.key)).for_each(|watch| watch.wrote(value));
-    watches.retain(|watch| !watch.is_over());
+    state.watches.iter().filter(|watch| range.contains(&watch.key)).for_each(|watch| watch.wrote(value));
+    // Dropping a read locks the state once more.
+    state.watches_over.extend(state.watches.extract_if(.., |watch| watch.is_over()));
 }
 
 impl SimTransaction {

@@ -65,7 +65,7 @@ impl State {
             self.write_through(mutation, conflict.then_some(range));
             return Ok(());
         }
-        watch::trigger(&mut self.watches, &range, Some(&Some(value.clone())));
+        watch::trigger(self, &range, Some(&Some(value.clone())));
         Arc::make_mut(&mut self.writes).mutate(key, Op::Set(Some(value)), conflict);
         Ok(())
     }
@@ -136,7 +136,7 @@ impl State {
         if self.options.ryw_disabled {
             return self.write_through(mutation, conflict.then_some(range));
         }
-        watch::trigger(&mut self.watches, &range, Some(&None));
+        watch::trigger(self, &range, Some(&None));
         Arc::make_mut(&mut self.writes).clear(range.begin, range.end, conflict);
     }
 
@@ -177,7 +177,7 @@ impl State {
             self.write_through(mutation, conflict.then_some(range));
             return Ok(());
         }
-        watch::trigger(&mut self.watches, &range, None);
+        watch::trigger(self, &range, None);
         Arc::make_mut(&mut self.writes).mutate(range.begin, Op::Atomic(op, operand), conflict);
         Ok(())
     }

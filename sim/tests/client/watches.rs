@@ -121,3 +121,28 @@ fn a_watch_outlives_the_errors_of_a_server_that_lags() {
         });
     }
 }
+
+/// A transaction whose watch was dropped while it reads its key: only the transaction still refers to it.
+async fn with_a_dropped_watch(world: &World, db: &SimDatabase) -> SimTransaction {
+    let tx = db.create_transaction().expect("a transaction");
+    let mut watch = tx.watch(b"k");
+    std::future::poll_fn(|cx| {
+        assert!(watch.as_mut().poll(cx).is_pending(), "the read takes time");
+        std::task::Poll::Ready(())
+    })
+    .await;
+    world.clock.sleep(1).await;
+    tx
+}
+
+#[test]
+fn a_dropped_watch_that_reads_its_key_ends_with_the_reset_and_with_a_write() {
+    with(&[], |world, db| async move {
+        let tx = with_a_dropped_watch(&world, &db).await;
+        tx.reset();
+        assert_eq!(tx.get(b"k", Isolation::Snapshot).await, Ok(None));
+        let tx = with_a_dropped_watch(&world, &db).await;
+        tx.set(b"k", b"v");
+        assert_eq!(tx.commit().await, Ok(()));
+    });
+}

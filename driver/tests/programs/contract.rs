@@ -19,3 +19,11 @@ fn clock_randomness_and_threads_are_the_programs() {
     different.dedup();
     assert_eq!(different.len(), 4, "the seed decides nothing of the program's: {lines:?}");
 }
+
+#[test]
+fn threads_cancel_and_destroy_in_any_order_and_each_callback_is_called_once() {
+    let program = Program::compile("threads");
+    for (seed, faults) in [("1", "calm"), ("2", "standard"), ("3", "storm"), ("4", "storm")] {
+        program.run::<&str>(&[], &[("SHAKETABLE_SEED", seed), ("SHAKETABLE_FAULTS", faults)]);
+    }
+}

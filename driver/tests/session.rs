@@ -1,0 +1,155 @@
+//! Sessions with a cluster on another thread: virtual time, the end, and a simulator that fails.
+
+use bytes::Bytes;
+use fdb_c::{
+    session::{Action, Call, Command, DatabaseId, Host, Reply, Session, TransactionId},
+    settings::Environment,
+};
+use shaketable_layers::tx::{Error, Result};
+use std::{
+    sync::{
+        Arc,
+        mpsc::{Receiver, channel},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+/// A session, its thread and a database.
+struct Open {
+    host: Arc<Host>,
+    thread: JoinHandle<Result<bool, String>>,
+    database: DatabaseId,
+}
+
+fn open() -> Open {
+    let host = Arc::new(Host::new().expect("a pipe"));
+    let served = host.clone();
+    let settings = || Environment::default().settings(None);
+    let thread = thread::spawn(move || served.run(settings).map(|report| report.is_some()));
+    let database = host.open();
+    Open { host, thread, database }
+}
+
+impl Open {
+    fn begin(&self) -> TransactionId {
+        let id = self.host.next_transaction();
+        self.host.command(self.database, Command::Create(id));
+        id
+    }
+
+    fn act(&self, id: TransactionId, action: Action) {
+        self.host.command(self.database, Command::Transaction(id, action));
+    }
+
+    /// Calls, and waits for the answer if it is wanted.
+    fn call(&self, id: TransactionId, call: Call, is_wanted: bool) -> Receiver<Result<Reply>> {
+        let (sender, answer) = channel();
+        let completion = Box::new(move |reply| sender.send(reply).expect("it is waited for"));
+        let call = self.host.call(self.database, id, call, completion);
+        if is_wanted {
+            self.host.want(call);
+        }
+        answer
+    }
+
+    fn ask(&self, id: TransactionId, call: Call) -> Result<Reply> {
+        self.call(id, call, true).recv().expect("each call is answered")
+    }
+
+    /// The version of a commit: versions are microseconds of virtual time.
+    fn version(&self) -> i64 {
+        let tx = self.begin();
+        self.act(tx, Action::Clear(Bytes::from_static(b"clock")));
+        match self.ask(tx, Call::Commit) {
+            Ok(Reply::Committed(version)) => version,
+            other => panic!("no version: {other:?}"),
+        }
+    }
+
+    fn stop(self) -> Result<bool, String> {
+        self.host.stop();
+        self.thread.join().expect("it catches panics")
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "what time passes outside is the point")]
+fn sleep(milliseconds: u64) {
+    thread::sleep(Duration::from_millis(milliseconds));
+}
+
+#[test]
+fn time_stands_still_while_nothing_waits_and_keeps_pace_while_a_watch_does() {
+    let open = open();
+    let first = open.version();
+    sleep(300);
+    let second = open.version();
+    assert!((1..100_000).contains(&(second - first)), "{}", second - first);
+    let tx = open.begin();
+    let watch = open.call(tx, Call::Watch(Bytes::from_static(b"k")), true);
+    assert_eq!(open.ask(tx, Call::Commit), Ok(Reply::Committed(-1)));
+    let before = open.version();
+    sleep(300);
+    let passed = open.version() - before;
+    assert!((250_000..5_000_000).contains(&passed), "{passed}");
+    let writer = open.begin();
+    open.act(writer, Action::Set(Bytes::from_static(b"k"), Bytes::from_static(b"v")));
+    assert!(matches!(open.ask(writer, Call::Commit), Ok(Reply::Committed(1..))));
+    assert_eq!(watch.recv(), Ok(Ok(Reply::Done)));
+    assert_eq!(open.stop(), Ok(true));
+}
+
+#[test]
+fn a_call_that_nothing_waits_for_is_made_in_its_order_all_the_same() {
+    let open = open();
+    let writer = open.begin();
+    open.act(writer, Action::Set(Bytes::from_static(b"k"), Bytes::from_static(b"v")));
+    let committed = open.call(writer, Call::Commit, false);
+    sleep(50);
+    assert!(committed.try_recv().is_err(), "nothing waits, so that no time passes");
+    while committed.try_recv().is_err() {
+        open.version();
+    }
+    let key = Call::Get(Bytes::from_static(b"k"), shaketable_layers::tx::Isolation::Serializable);
+    assert_eq!(open.ask(open.begin(), key), Ok(Reply::Value(Some(Bytes::from_static(b"v")))));
+    assert_eq!(open.stop(), Ok(true));
+}
+
+#[test]
+fn the_end_answers_what_is_outstanding_and_what_comes_later() {
+    let open = open();
+    let tx = open.begin();
+    let watch = open.call(tx, Call::Watch(Bytes::from_static(b"k")), false);
+    open.version();
+    let host = open.host.clone();
+    let (database, cancelled) = (open.database, Ok(Err(Error::OPERATION_CANCELLED)));
+    assert_eq!(open.stop(), Ok(true));
+    assert_eq!(watch.recv(), cancelled);
+    let (sender, answer) = channel();
+    host.call(database, tx, Call::GetReadVersion, Box::new(move |reply| drop(sender.send(reply))));
+    assert_eq!(answer.recv(), cancelled);
+}
+
+#[test]
+fn a_session_without_messages_has_no_cluster() {
+    let host = Host::new().expect("a pipe");
+    host.stop();
+    assert_eq!(host.run(|| Environment::default().settings(None)), Ok(None));
+}
+
+#[test]
+fn many_commands_at_once_are_no_endless_loop_and_one_transaction_without_end_is() {
+    let open = open();
+    let tx = open.begin();
+    for n in 0..50_000_u32 {
+        open.act(tx, Action::Clear(Bytes::copy_from_slice(&n.to_be_bytes())));
+    }
+    assert!(matches!(open.ask(tx, Call::Commit), Ok(Reply::Committed(1..))));
+    let endless = open.begin();
+    for _ in 0..200_000 {
+        open.act(endless, Action::Clear(Bytes::from_static(b"k")));
+    }
+    assert_eq!(open.ask(endless, Call::Commit), Err(Error::INTERNAL_ERROR));
+    let said = open.stop().expect_err("the simulator has failed");
+    assert!(said.contains("loops without end"), "{said}");
+}

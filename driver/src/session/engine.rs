@@ -61,7 +61,7 @@ impl Engine {
                 Demand::Nothing => {
                     pace = None;
                     // Blocks the thread: neither other tasks nor time proceed.
-                    self.inbox.wait(None);
+                    self.inbox.wait_for_work();
                 }
                 Demand::Calls => {
                     pace = None;

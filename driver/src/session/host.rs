@@ -50,7 +50,7 @@ impl Host {
     /// that hold then; `None` if there was none. The error is what the simulator panicked with: every call ends with 4100.
     pub fn run(&self, settings: impl FnOnce() -> Settings) -> Result<Option<Report>, String> {
         let _ = self.thread.set(thread::current().id());
-        self.inbox.wait(None);
+        self.inbox.wait_for_work();
         let report = match self.inbox.is_stopped() {
             true => Ok(None),
             false => self.simulate(settings()),

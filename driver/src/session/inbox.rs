@@ -68,8 +68,20 @@ impl Inbox {
         self.stopped.load(Ordering::SeqCst)
     }
 
-    /// Blocks the thread until there is a message, until it is asked to end, or until the timeout.
+    /// Blocks the thread until there is a message, until it is asked to end, or until the timeout. A signal may end it
+    /// earlier.
     pub fn wait(&self, timeout: Option<Duration>) {
-        self.bell.wait(timeout, || !self.is_stopped() && self.messages.lock().is_empty());
+        self.bell.wait(timeout, || self.is_idle());
+    }
+
+    /// Blocks the thread until there is a message or it is asked to end.
+    pub fn wait_for_work(&self) {
+        while self.is_idle() {
+            self.wait(None);
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        !self.is_stopped() && self.messages.lock().is_empty()
     }
 }

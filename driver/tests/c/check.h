@@ -1,6 +1,8 @@
 // What the C programs of the tests share: checks, and a network thread.
 
+#ifndef FDB_API_VERSION
 #define FDB_API_VERSION 740
+#endif
 #include <fdb_c.h>
 
 #include <pthread.h>
@@ -40,7 +42,7 @@ static inline void *run_network(void *unused) {
 // Selects the version, starts the network thread and opens a database.
 static inline FDBDatabase *start(const char *cluster_file) {
     FDBDatabase *db = NULL;
-    SAME(fdb_select_api_version(740), 0);
+    SAME(fdb_select_api_version(FDB_API_VERSION), 0);
     SAME(fdb_setup_network(), 0);
     SAME(pthread_create(&network, NULL, run_network, NULL), 0);
     SAME(fdb_create_database(cluster_file, &db), 0);

@@ -18,6 +18,7 @@ static void before_the_network(void) {
 static void network_options(void) {
     int64_t ten = 10;
     SAME(fdb_select_api_version(740), 2201);
+    SAME(fdb_select_api_version(730), 2201);
     SAME(fdb_setup_network(), 2009);
     SAME(fdb_network_set_option(FDB_NET_OPTION_TRACE_ENABLE, NULL, 0), 0);
     SAME(fdb_network_set_option(FDB_NET_OPTION_TRACE_ROLL_SIZE, (const uint8_t *)&ten, 8), 0);

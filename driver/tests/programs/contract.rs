@@ -8,6 +8,11 @@ fn a_program_in_c_gets_what_the_header_promises() {
 }
 
 #[test]
+fn a_program_of_the_oldest_version_of_the_api_runs() {
+    assert_eq!(Program::compile("oldest").run::<&str>(&[], &[]), "passed\n");
+}
+
+#[test]
 fn clock_randomness_and_threads_are_the_programs() {
     let program = Program::compile("host");
     let seed = [("SHAKETABLE_SEED", "1")];

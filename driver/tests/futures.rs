@@ -4,10 +4,10 @@ use fdb_c::abi::{
     database::{FDBDatabase, fdb_create_database, fdb_database_create_transaction},
     future::{
         FDBFuture, fdb_future_block_until_ready, fdb_future_cancel, fdb_future_destroy, fdb_future_get_error,
-        fdb_future_get_int64, fdb_future_get_value, fdb_future_is_ready, fdb_future_release_memory,
-        fdb_future_set_callback,
+        fdb_future_is_ready, fdb_future_release_memory, fdb_future_set_callback,
     },
     network::{fdb_run_network, fdb_select_api_version_impl, fdb_setup_network},
+    results::{fdb_future_get_int64, fdb_future_get_value},
     transaction::{
         FDBTransaction, fdb_transaction_destroy, fdb_transaction_get, fdb_transaction_get_read_version,
         fdb_transaction_set, fdb_transaction_watch,

@@ -32,6 +32,8 @@ pub mod future;
 pub mod memory;
 pub mod network;
 mod network_option;
+pub mod ranges;
+pub mod results;
 pub mod transaction;
 pub mod types;
 pub mod unsupported;

@@ -1,0 +1,173 @@
+//! Calls of a transaction about ranges of keys.
+
+use super::{
+    future::FDBFuture,
+    memory::copy,
+    transaction::{FDBTransaction, borrow, isolation},
+    types::fdb_bool_t,
+};
+use crate::session::Call;
+use bytes::Bytes;
+use shaketable_layers::tx::{Error, KeySelector, RangeOption, Result, StreamingMode};
+use std::ffi::c_int;
+
+impl FDBTransaction {
+    /// A call about a range: 2005 for an inverted one.
+    fn call_range(
+        &self,
+        begin: Bytes,
+        end: Bytes,
+        call: impl FnOnce(Bytes, Bytes) -> Call,
+    ) -> *mut FDBFuture {
+        match begin > end {
+            true => FDBFuture::ready(Err(Error::INVERTED_RANGE)),
+            false => self.call(call(begin, end)),
+        }
+    }
+}
+
+/// The sampled size of a range.
+///
+/// # Safety
+///
+/// `tr` is a transaction that was not destroyed, and the keys are null or readable for their lengths.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_transaction_get_estimated_range_size_bytes(
+    tr: *mut FDBTransaction,
+    begin: *const u8,
+    begin_length: c_int,
+    end: *const u8,
+    end_length: c_int,
+) -> *mut FDBFuture {
+    // SAFETY: as the caller promises.
+    let (transaction, begin, end) = unsafe { (borrow(tr), copy(begin, begin_length), copy(end, end_length)) };
+    transaction.call_range(begin, end, Call::GetEstimatedRangeSize)
+}
+
+/// Keys that divide a range into chunks of about a size.
+///
+/// # Safety
+///
+/// `tr` is a transaction that was not destroyed, and the keys are null or readable for their lengths.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_transaction_get_range_split_points(
+    tr: *mut FDBTransaction,
+    begin: *const u8,
+    begin_length: c_int,
+    end: *const u8,
+    end_length: c_int,
+    chunk_size: i64,
+) -> *mut FDBFuture {
+    // SAFETY: as the caller promises.
+    let (transaction, begin, end) = unsafe { (borrow(tr), copy(begin, begin_length), copy(end, end_length)) };
+    transaction.call_range(begin, end, |begin, end| Call::GetRangeSplitPoints(begin, end, chunk_size))
+}
+
+/// The parameters of a range read that are not keys.
+struct Limits {
+    limit: c_int,
+    target_bytes: c_int,
+    mode: c_int,
+    iteration: c_int,
+    reverse: fdb_bool_t,
+}
+
+impl Limits {
+    /// The range between two selectors, and the iteration. 2000 for an unknown mode and for iterator mode without an
+    /// iteration, 2210 for exact mode without limits, 2012 for negative limits.
+    fn range(&self, begin: KeySelector, end: KeySelector) -> Result<(RangeOption, usize)> {
+        let mode = match self.mode {
+            -2 => StreamingMode::WantAll,
+            -1 if self.iteration <= 0 => return Err(Error::CLIENT_INVALID_OPERATION),
+            -1 => StreamingMode::Iterator,
+            0 if self.limit == 0 && self.target_bytes == 0 => return Err(Error::EXACT_MODE_WITHOUT_LIMITS),
+            0 => StreamingMode::Exact,
+            1 => StreamingMode::Small,
+            2 => StreamingMode::Medium,
+            3 => StreamingMode::Large,
+            4 => StreamingMode::Serial,
+            _ => return Err(Error::CLIENT_INVALID_OPERATION),
+        };
+        let count = |n: c_int| usize::try_from(n).map_err(|_| Error::RANGE_LIMITS_INVALID);
+        let range = RangeOption {
+            limit: Some(count(self.limit)?).filter(|limit| *limit > 0),
+            target_bytes: count(self.target_bytes)?,
+            mode,
+            reverse: self.reverse != 0,
+            ..RangeOption::between(begin, end)
+        };
+        Ok((range, usize::try_from(self.iteration).unwrap_or(0).max(1)))
+    }
+}
+
+/// A batch of a range.
+///
+/// # Safety
+///
+/// `tr` is a transaction that was not destroyed, and the keys are null or readable for their lengths.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_transaction_get_range(
+    tr: *mut FDBTransaction,
+    begin: *const u8,
+    begin_length: c_int,
+    begin_or_equal: fdb_bool_t,
+    begin_offset: c_int,
+    end: *const u8,
+    end_length: c_int,
+    end_or_equal: fdb_bool_t,
+    end_offset: c_int,
+    limit: c_int,
+    target_bytes: c_int,
+    mode: c_int,
+    iteration: c_int,
+    snapshot: fdb_bool_t,
+    reverse: fdb_bool_t,
+) -> *mut FDBFuture {
+    // SAFETY: as the caller promises.
+    let (transaction, begin, end) = unsafe { (borrow(tr), copy(begin, begin_length), copy(end, end_length)) };
+    let begin = KeySelector::new(begin, begin_or_equal != 0, begin_offset);
+    let end = KeySelector::new(end, end_or_equal != 0, end_offset);
+    match (Limits { limit, target_bytes, mode, iteration, reverse }).range(begin, end) {
+        Ok((range, iteration)) => transaction.call(Call::GetRange(range, iteration, isolation(snapshot))),
+        Err(error) => FDBFuture::ready(Err(error)),
+    }
+}
+
+/// A batch of a mapped range.
+///
+/// # Safety
+///
+/// `tr` is a transaction that was not destroyed, and keys and mapper are null or readable for their lengths.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_transaction_get_mapped_range(
+    tr: *mut FDBTransaction,
+    begin: *const u8,
+    begin_length: c_int,
+    begin_or_equal: fdb_bool_t,
+    begin_offset: c_int,
+    end: *const u8,
+    end_length: c_int,
+    end_or_equal: fdb_bool_t,
+    end_offset: c_int,
+    mapper: *const u8,
+    mapper_length: c_int,
+    limit: c_int,
+    target_bytes: c_int,
+    mode: c_int,
+    iteration: c_int,
+    snapshot: fdb_bool_t,
+    reverse: fdb_bool_t,
+) -> *mut FDBFuture {
+    // SAFETY: as the caller promises.
+    let (transaction, begin, end, mapper) = unsafe {
+        (borrow(tr), copy(begin, begin_length), copy(end, end_length), copy(mapper, mapper_length))
+    };
+    let begin = KeySelector::new(begin, begin_or_equal != 0, begin_offset);
+    let end = KeySelector::new(end, end_or_equal != 0, end_offset);
+    match (Limits { limit, target_bytes, mode, iteration, reverse }).range(begin, end) {
+        Ok((range, iteration)) => {
+            transaction.call(Call::GetMappedRange(range, mapper, iteration, isolation(snapshot)))
+        }
+        Err(error) => FDBFuture::ready(Err(error)),
+    }
+}

@@ -26,12 +26,16 @@ use std::{
         OnceLock,
         atomic::{AtomicBool, AtomicI32, Ordering},
     },
+    time::Duration,
 };
 
 /// The newest version of the API.
 pub const MAX_API_VERSION: c_int = 740;
 /// The oldest version of the API that this library speaks.
 const MIN_API_VERSION: c_int = 630;
+
+/// How long the end of a process waits for the network thread.
+const LONGEST_END: Duration = Duration::from_secs(10);
 
 /// The selected version, 0 before.
 static API_VERSION: AtomicI32 = AtomicI32::new(0);
@@ -107,14 +111,13 @@ impl Network {
         code
     }
 
-    /// Stops the network and waits for its report, unless this is the network thread.
+    /// Stops the network and waits for its report, unless this is the network thread. A callback that never returns
+    /// does not keep the process from ending.
     fn finish(&self) {
         self.host.stop();
         if self.has_run.load(Ordering::SeqCst) && !self.host.is_here() {
             let mut is_over = self.is_over.lock();
-            while !*is_over {
-                self.ended.wait(&mut is_over);
-            }
+            self.ended.wait_while_for(&mut is_over, |is_over| !*is_over, LONGEST_END);
         }
     }
 }

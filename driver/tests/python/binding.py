@@ -27,12 +27,13 @@ def again(step):
     """Faults strike steps that have no retry loop of their own: they are repeated from their beginning."""
 
     def repeated():
+        pause = db.create_transaction()
         for _ in range(100):
             try:
                 return step()
             except fdb.FDBError as error:
-                if not fdb.predicates.is_retryable(error):
-                    raise
+                # Waits, or fails if the error cannot be retried.
+                pause.on_error(error).wait()
         raise AssertionError("it never ends")
 
     return repeated

@@ -39,6 +39,12 @@ pub enum StartError {
         /// The API version that is required.
         wanted: i32,
     },
+    /// The C library is shaketable's driver, whose cluster is simulated. Cargo puts the folder of its own build first on
+    /// the path of libraries, so that the driver can be found there in place of FoundationDB's library.
+    #[error(
+        "the FoundationDB client library is shaketable's simulated one: remove libfdb_c.so from cargo's target folder"
+    )]
+    Simulated,
     /// The client returned an error.
     #[error("the FoundationDB client's network does not start: {0}")]
     Refused(crate::tx::Error),
@@ -65,6 +71,9 @@ impl Network {
         let (wanted, library) = (builder.runtime_version(), api::get_max_api_version());
         if library < wanted {
             return Err(StartError::TooOld { library, wanted });
+        }
+        if raw::client_version().contains("shaketable") {
+            return Err(StartError::Simulated);
         }
         if STARTED.swap(true, Ordering::AcqRel) {
             return Err(StartError::Again);

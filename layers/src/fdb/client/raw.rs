@@ -41,6 +41,13 @@ fn made<T>(pointer: *mut T) -> FdbResult<NonNull<T>> {
     NonNull::new(pointer).ok_or(FdbError::from_code(INTERNAL_ERROR))
 }
 
+/// The version of the C library, with the revision that it was built from.
+pub fn client_version() -> String {
+    // SAFETY: the library returns a text that is never freed, and ends with NUL.
+    let version = unsafe { CStr::from_ptr(sys::fdb_get_client_version()) };
+    version.to_string_lossy().into_owned()
+}
+
 /// An option's value as a pointer and a length, as the C API takes it.
 fn parts(value: Option<&[u8]>) -> FdbResult<(*const u8, i32)> {
     const INVALID_OPTION_VALUE: sys::fdb_error_t = 2006;

@@ -367,6 +367,18 @@ fn a_story_of_many_clients_has_no_columns() {
 }
 
 #[test]
+fn a_story_shows_the_keys_of_its_witness_also_if_one_transaction_alone_touches_them() {
+    let mut stale = history();
+    let mut entry = stale.transactions[3].calls[1].clone();
+    (entry.at, entry.shared) = ("(\"entry\",)".into(), false);
+    (entry.rows[0].key, entry.rows[0].shared) = (entry.at.clone(), false);
+    stale.transactions[3].calls.push(entry);
+    assert!(!text::story(&stale).contains("entry"), "{}", text::story(&stale));
+    stale.witness.keys.push("(\"entry\",)".into());
+    assert!(text::story(&stale).contains("sets (\"entry\",) = 12"), "{}", text::story(&stale));
+}
+
+#[test]
 fn a_long_story_is_thinned_out() {
     let mut long = history();
     let watch = CallEntry {

@@ -1,8 +1,8 @@
 //! The story of a small run: its attempts at transactions in commit order, a column for each client, with what they read and who had
 //! written it, what they wrote, the faults that hit them, and how they ended.
 //!
-//! Only what matters for the contradiction is shown: transactions of operations, and the keys that several transactions
-//! touch, one of which writes. If that is more than a screen, transactions that neither write such a key nor belong to the
+//! Only what matters for the contradiction is shown: transactions of operations, the keys that several transactions
+//! touch, one of which writes, and the keys of the witness. If that is more than a screen, transactions that neither write such a key nor belong to the
 //! witness are left out.
 
 use super::plural;
@@ -210,30 +210,36 @@ fn cells(history: &RunHistory, shows: impl Fn(&TransactionEntry) -> bool) -> Vec
     cells
 }
 
-/// Who wrote, in words, by transaction.
-struct Writers(BTreeMap<u32, String>);
+/// Who wrote, in words, by transaction, and the keys that the judge points at.
+struct Writers<'a> {
+    names: BTreeMap<u32, String>,
+    witness: BTreeSet<&'a str>,
+}
 
-impl Writers {
-    fn of(history: &RunHistory) -> Writers {
+impl Writers<'_> {
+    fn of(history: &RunHistory) -> Writers<'_> {
         let who = |tx: &TransactionEntry| match (tx.client, tx.operation) {
             (Some(client), Some(operation)) => format!("client {client}, operation {operation}"),
             (Some(client), None) => format!("client {client}"),
             (None, _) => "setup".to_owned(),
         };
-        Writers(history.transactions.iter().map(|tx| (tx.id, who(tx))).collect())
+        Writers {
+            names: history.transactions.iter().map(|tx| (tx.id, who(tx))).collect(),
+            witness: history.witness.keys.iter().map(String::as_str).collect(),
+        }
     }
 
     /// Who had written a row that `reader` read.
     fn named(&self, row: &RowEntry, reader: u32) -> String {
         match row.writer {
             Some(writer) if writer == reader => " [itself]".to_owned(),
-            Some(writer) => self.0.get(&writer).map_or_else(String::new, |who| format!(" [{who}]")),
+            Some(writer) => self.names.get(&writer).map_or_else(String::new, |who| format!(" [{who}]")),
             None => String::new(),
         }
     }
 }
 
-fn transaction(tx: &TransactionEntry, is_witness: bool, writers: &Writers) -> Vec<String> {
+fn transaction(tx: &TransactionEntry, is_witness: bool, writers: &Writers<'_>) -> Vec<String> {
     let at = tx.read_version.map_or_else(|| "no read version".to_owned(), |at| format!("at version {at}"));
     let mark = if is_witness { "* " } else { "  " };
     let mut lines = vec![format!("{mark}attempt {}, {at}", tx.id)];
@@ -254,8 +260,10 @@ fn transaction(tx: &TransactionEntry, is_witness: bool, writers: &Writers) -> Ve
 }
 
 /// A read or a write of a key that matters.
-fn of_call(call: &CallEntry, id: u32, writers: &Writers) -> Option<String> {
-    if !call.shared || call.bookkeeping {
+fn of_call(call: &CallEntry, id: u32, writers: &Writers<'_>) -> Option<String> {
+    let is_witness = |key: &String| writers.witness.contains(key.as_str());
+    let matters = call.shared || is_witness(&call.at) || call.rows.iter().any(|row| is_witness(&row.key));
+    if !matters || call.bookkeeping {
         return None;
     }
     let snapshot = if call.snapshot { " (snapshot)" } else { "" };
@@ -270,7 +278,8 @@ fn of_call(call: &CallEntry, id: u32, writers: &Writers) -> Option<String> {
         (Access::Get, [row]) => Some(format!("    reads{snapshot} {} = {}", call.at, found(row))),
         (Access::GetKey, [row]) => Some(format!("    finds{snapshot} the key {}", row.key)),
         (Access::GetRange, rows) => {
-            let shared: Vec<&RowEntry> = rows.iter().filter(|row| row.shared).collect();
+            let shared: Vec<&RowEntry> =
+                rows.iter().filter(|row| row.shared || is_witness(&row.key)).collect();
             let each = shared.iter().take(MOST_ROWS).map(|row| format!("{} = {}", row.key, found(row)));
             let mut each: Vec<String> = each.collect();
             if shared.len() > MOST_ROWS {

@@ -18,7 +18,7 @@ use super::{
 use crate::{entry::Entry, finding::deciding, plan::PlanError, shrink::Shrunk};
 use shaketable_reports::{Body, Conclusion, ShrunkRun, text};
 use shaketable_sim::seed::Seed;
-use std::{path::PathBuf, time::Duration};
+use std::{cell::Cell, path::PathBuf, time::Duration};
 
 /// The runs and the CPU time after which a search ends, unless told otherwise.
 pub const REPLAYS: u64 = 1_000;
@@ -27,21 +27,42 @@ pub const BUDGET: Duration = Duration::from_secs(10);
 /// When a search ends although more could be taken away.
 pub struct Limits<'a> {
     replays: u64,
-    budget: u64,
     began: u64,
+    pace: Cell<Pace>,
     interrupt: &'a Interrupt,
+}
+
+/// The CPU time of a search and of its pieces, nanoseconds.
+#[derive(Clone, Copy)]
+struct Pace {
+    budget: u64,
+    /// When the last piece ended.
+    last: u64,
+    /// What the longest piece took.
+    longest: u64,
+}
+
+impl Pace {
+    /// The pace after a piece that ended now, and whether another piece like the longest one fits into the budget.
+    fn after(self, now: u64) -> (Pace, bool) {
+        let longest = self.longest.max(now.saturating_sub(self.last));
+        (Pace { last: now, longest, ..self }, now.saturating_add(longest) < self.budget)
+    }
 }
 
 impl Limits<'_> {
     /// The limits of a search that begins now, on this thread.
     pub fn new(replays: u64, budget: Duration, interrupt: &Interrupt) -> Limits<'_> {
         let budget = u64::try_from(budget.as_nanos()).unwrap_or(u64::MAX);
-        Limits { replays, budget, began: cost::thread_cpu(), interrupt }
+        let pace = Cell::new(Pace { budget, last: 0, longest: 0 });
+        Limits { replays, began: cost::thread_cpu(), pace, interrupt }
     }
 
-    /// Whether the search may go on after this many runs.
+    /// Whether the search may go on after this many runs: a search ends before a run that could exceed its budget.
     pub fn allow(&self, replays: u64) -> bool {
-        replays < self.replays && cost::thread_cpu() - self.began < self.budget && !self.interrupt.is_set()
+        let (pace, fits) = self.pace.get().after(cost::thread_cpu() - self.began);
+        self.pace.set(pace);
+        replays < self.replays && fits && !self.interrupt.is_set()
     }
 }
 
@@ -145,4 +166,21 @@ fn shrunk(
         progress.end();
     }
     shrunk
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_ends_before_a_run_that_could_exceed_its_budget() {
+        let begin = Pace { budget: 100, last: 0, longest: 0 };
+        assert!(!Pace { budget: 0, ..begin }.after(0).1, "a budget of zero");
+        let (pace, fits) = begin.after(30);
+        assert!(fits, "another 30 fit");
+        let (pace, fits) = pace.after(40);
+        assert!(fits && pace.longest == 30);
+        assert!(pace.after(69).1);
+        assert!(!pace.after(70).1, "another 30 would not be below 100");
+    }
 }

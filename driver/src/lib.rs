@@ -8,14 +8,11 @@
 //! LD_LIBRARY_PATH=target/debug SHAKETABLE_SEED=7 SHAKETABLE_FAULTS=standard SHAKETABLE_REPORT=- python3 program.py
 //! ```
 //!
-//! [`settings`] says what determines a run. [`session`] carries calls to the cluster and answers back. [`abi`] is the C
-//! interface. [`report`] is what the cluster did to the program.
+//! [`shaketable_session`] carries calls to the cluster and answers back: its [`settings`](shaketable_session::settings)
+//! say what determines a run, and its [`report`](shaketable_session::report) what the cluster did to the program. [`abi`]
+//! is the C interface.
 //!
 //! The library exports FoundationDB's functions and nothing else: the simulator's runtime replaces functions of the C
 //! library, such as `clock_gettime`, for itself, and not for the program that loads it.
 
 pub mod abi;
-mod output;
-pub mod report;
-pub mod session;
-pub mod settings;

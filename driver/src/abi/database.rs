@@ -9,15 +9,14 @@ use super::{
     types::fdb_error_t,
     value::Value,
 };
-use crate::{
-    session::{Command, DatabaseId, Session},
-    settings::seed_of,
-};
+
 use bytes::Bytes;
 use shaketable_layers::tx::{DatabaseOption, Error, Result};
+use shaketable_session::{Command, DatabaseId, Session, settings::seed_of};
 use std::{
     ffi::{CStr, OsStr, c_char, c_int},
     os::unix::ffi::OsStrExt,
+    sync::Arc,
 };
 
 /// The protocol of FoundationDB 7.4.
@@ -25,13 +24,13 @@ const PROTOCOL: u64 = 0x0FDB_00B0_7400_0000;
 
 /// A database: a client of the simulated cluster.
 pub struct FDBDatabase {
-    session: &'static dyn Session,
+    session: Arc<dyn Session>,
     id: DatabaseId,
 }
 
 /// A tenant: the cluster has none, so that its transactions fail with `tenants_disabled`.
 pub struct FDBTenant {
-    session: &'static dyn Session,
+    session: Arc<dyn Session>,
     id: DatabaseId,
 }
 
@@ -42,7 +41,8 @@ fn create(cluster_file: &str) -> Result<*mut FDBDatabase> {
         network.name_seed(seed)?;
     }
     let session = network.session();
-    Ok(Box::into_raw(Box::new(FDBDatabase { session, id: session.open() })))
+    let id = session.open();
+    Ok(Box::into_raw(Box::new(FDBDatabase { session, id })))
 }
 
 /// Stores a new handle, or returns the error.
@@ -65,7 +65,7 @@ unsafe fn text<'a>(text: *const c_char) -> &'a [u8] {
     if text.is_null() { &[] } else { unsafe { CStr::from_ptr(text) }.to_bytes() }
 }
 
-/// Creates a database. The cluster file need not exist; see [`crate::settings`].
+/// Creates a database. The cluster file need not exist; see [`shaketable_session::settings`].
 ///
 /// # Safety
 ///
@@ -144,7 +144,7 @@ pub unsafe extern "C" fn fdb_database_create_transaction(
 ) -> fdb_error_t {
     // SAFETY: as the caller promises.
     let database = unsafe { &*d };
-    let transaction = FDBTransaction::create(database.session, database.id, None);
+    let transaction = FDBTransaction::create(database.session.clone(), database.id, None);
     // SAFETY: as the caller promises.
     unsafe { hand_out(out_transaction, Ok(transaction)) }
 }
@@ -162,8 +162,8 @@ pub unsafe extern "C" fn fdb_database_open_tenant(
     out_tenant: *mut *mut FDBTenant,
 ) -> fdb_error_t {
     // SAFETY: as the caller promises.
-    let &FDBDatabase { session, id } = unsafe { &*d };
-    let tenant = Box::into_raw(Box::new(FDBTenant { session, id }));
+    let FDBDatabase { session, id } = unsafe { &*d };
+    let tenant = Box::into_raw(Box::new(FDBTenant { session: session.clone(), id: *id }));
     // SAFETY: as the caller promises.
     unsafe { hand_out(out_tenant, Ok(tenant)) }
 }
@@ -180,7 +180,7 @@ pub unsafe extern "C" fn fdb_tenant_create_transaction(
 ) -> fdb_error_t {
     // SAFETY: as the caller promises.
     let tenant = unsafe { &*tenant };
-    let transaction = FDBTransaction::create(tenant.session, tenant.id, Some(TENANTS_DISABLED));
+    let transaction = FDBTransaction::create(tenant.session.clone(), tenant.id, Some(TENANTS_DISABLED));
     // SAFETY: as the caller promises.
     unsafe { hand_out(out_transaction, Ok(transaction)) }
 }

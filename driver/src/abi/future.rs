@@ -12,9 +12,9 @@ use super::{
     types::{FDBCallback, fdb_bool_t, fdb_error_t},
     value::Value,
 };
-use crate::session::{Call, CallId, DatabaseId, Reply, Session, TransactionId};
 use parking_lot::{Condvar, Mutex};
 use shaketable_layers::tx::{Error, Result};
+use shaketable_session::{Call, CallId, DatabaseId, Reply, Session, TransactionId};
 use std::{
     ffi::c_void,
     sync::{Arc, OnceLock},
@@ -25,7 +25,7 @@ pub struct FDBFuture {
     state: Mutex<State>,
     ready: Condvar,
     /// The call whose answer it waits for.
-    call: OnceLock<(&'static dyn Session, CallId)>,
+    call: OnceLock<(Arc<dyn Session>, CallId)>,
 }
 
 struct State {
@@ -54,7 +54,7 @@ impl FDBFuture {
 
     /// A handle of a future with the answer of a call; `seen` looks at the answer first.
     pub fn calling(
-        session: &'static dyn Session,
+        session: Arc<dyn Session>,
         database: DatabaseId,
         transaction: TransactionId,
         call: Call,

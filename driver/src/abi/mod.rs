@@ -23,7 +23,7 @@
 //! * [`fdb_get_error`](errors::fdb_get_error) returns the name of a code.
 //! * A result that is read as another type is 2000 `client_invalid_operation`; the C client does not check.
 //! * What is outstanding when the network stops ends with 1101 `operation_cancelled`; with the C client it never ends.
-//! * A cluster file need not exist, and its addresses have no meaning ([`crate::settings`]).
+//! * A cluster file need not exist, and its addresses have no meaning ([`shaketable_session::settings`]).
 //! * Network options are checked and have no effect: there are no trace files, TLS or other client libraries.
 
 pub mod database;

@@ -12,18 +12,18 @@ use super::{
     network_option,
     types::{CompletionHook, fdb_error_t},
 };
-use crate::{
-    output,
-    session::{Host, Session},
-    settings::{Environment, Settings},
-};
+
 use parking_lot::{Condvar, Mutex};
 use shaketable_layers::tx::{Error, Result};
+use shaketable_session::{
+    Host, Session, output,
+    settings::{Environment, Settings},
+};
 use shaketable_sim::seed::Seed;
 use std::{
     ffi::{c_char, c_int, c_void},
     sync::{
-        OnceLock,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicI32, Ordering},
     },
     time::Duration,
@@ -44,7 +44,7 @@ static NETWORK: OnceLock<Network> = OnceLock::new();
 
 /// What is set up once in a process.
 pub struct Network {
-    host: Host,
+    host: Arc<Host>,
     environment: Environment,
     /// The seed of the first cluster file that names one.
     seed: Mutex<Option<Seed>>,
@@ -67,8 +67,8 @@ impl Network {
     }
 
     /// The session of the process.
-    pub fn session(&'static self) -> &'static dyn Session {
-        &self.host
+    pub fn session(&self) -> Arc<dyn Session> {
+        self.host.clone()
     }
 
     /// A cluster file names a seed. There is one cluster: another seed is refused with 2104.
@@ -186,7 +186,7 @@ pub extern "C" fn fdb_setup_network() -> fdb_error_t {
     };
     let Ok(host) = Host::new() else { return PLATFORM_ERROR };
     let network = Network {
-        host,
+        host: Arc::new(host),
         environment,
         seed: Mutex::default(),
         hooks: Mutex::default(),

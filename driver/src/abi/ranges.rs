@@ -6,9 +6,9 @@ use super::{
     transaction::{FDBTransaction, borrow, isolation},
     types::fdb_bool_t,
 };
-use crate::session::Call;
 use bytes::Bytes;
 use shaketable_layers::tx::{Error, KeySelector, RangeOption, Result, StreamingMode};
+use shaketable_session::Call;
 use std::ffi::c_int;
 
 impl FDBTransaction {

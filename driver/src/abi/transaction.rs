@@ -6,8 +6,8 @@ use super::{
     memory::{copy, copy_option, store},
     types::{fdb_bool_t, fdb_error_t},
 };
-use crate::session::{Action, Call, Command, DatabaseId, Reply, Session, TransactionId};
 use shaketable_layers::tx::{ConflictRangeType, Error, Isolation, KeySelector, Result, TransactionOption};
+use shaketable_session::{Action, Call, Command, DatabaseId, Reply, Session, TransactionId};
 use std::{
     ffi::c_int,
     sync::{
@@ -21,7 +21,7 @@ const NO_VERSION: i64 = -1;
 
 /// A transaction.
 pub struct FDBTransaction {
-    session: &'static dyn Session,
+    session: Arc<dyn Session>,
     database: DatabaseId,
     id: TransactionId,
     /// The version of the last commit.
@@ -33,7 +33,7 @@ pub struct FDBTransaction {
 impl FDBTransaction {
     /// A handle of a new transaction. With an error, every call returns it.
     pub fn create(
-        session: &'static dyn Session,
+        session: Arc<dyn Session>,
         database: DatabaseId,
         refused: Option<Error>,
     ) -> *mut FDBTransaction {
@@ -59,7 +59,7 @@ impl FDBTransaction {
     fn call_and_see(&self, call: Call, seen: impl FnOnce(&Result<Reply>) + Send + 'static) -> *mut FDBFuture {
         match self.refused {
             Some(error) => FDBFuture::ready(Err(error)),
-            None => FDBFuture::calling(self.session, self.database, self.id, call, seen),
+            None => FDBFuture::calling(self.session.clone(), self.database, self.id, call, seen),
         }
     }
 }

@@ -3,9 +3,9 @@
 use super::types::{
     FDBGetRangeReqAndResult, FDBKey, FDBKeySelector, FDBKeyValue, FDBMappedKeyValue, fdb_bool_t,
 };
-use crate::session::Reply;
 use bytes::Bytes;
 use shaketable_layers::tx::{KeyValue, MappedBatch, MappedRow, RangeBatch};
+use shaketable_session::Reply;
 use std::ffi::{CString, c_char, c_int};
 
 /// The result of a future.

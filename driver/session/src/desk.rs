@@ -1,6 +1,6 @@
 //! The calls in progress: who expects their answers, and which have ended.
 
-use super::{CallId, Completion, Reply, inbox::Inbox};
+use crate::{CallId, Completion, Reply, inbox::Inbox};
 use futures::task::AtomicWaker;
 use parking_lot::Mutex;
 use shaketable_layers::tx::{Error, Result};

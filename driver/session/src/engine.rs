@@ -1,15 +1,16 @@
 //! The main task of a cluster that serves a session: runs the cluster, hands messages to its clients, delivers answers,
 //! and lets virtual time advance when something waits.
 
-use super::{
+use crate::{
     DatabaseId,
     client::{self, Job},
     desk::{Demand, Desk},
     inbox::{Inbox, Message},
+    report::Report,
+    settings::Settings,
     wall::Pace,
     weather,
 };
-use crate::{report::Report, settings::Settings};
 use futures::channel::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use parking_lot::Mutex;
 use shaketable_layers::tx::Error;

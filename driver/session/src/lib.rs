@@ -19,12 +19,15 @@
 //! callbacks instead of blocking, the order of arrival decides.
 
 mod bell;
-mod calls;
+pub mod calls;
 mod client;
 mod desk;
 mod engine;
 mod host;
 mod inbox;
+pub mod output;
+pub mod report;
+pub mod settings;
 mod wall;
 mod weather;
 

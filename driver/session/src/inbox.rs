@@ -1,6 +1,6 @@
 //! What other threads have given to the cluster's thread and it has not taken yet.
 
-use super::{Call, CallId, Command, Completion, DatabaseId, TransactionId, bell::Bell};
+use crate::{Call, CallId, Command, Completion, DatabaseId, TransactionId, bell::Bell};
 use parking_lot::Mutex;
 use std::{
     collections::VecDeque,

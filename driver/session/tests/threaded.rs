@@ -1,11 +1,10 @@
 //! Sessions with a cluster on another thread: virtual time, the end, and a simulator that fails.
 
 use bytes::Bytes;
-use fdb_c::{
-    session::{Action, Call, Command, DatabaseId, Host, Reply, Session, TransactionId},
-    settings::Environment,
-};
 use shaketable_layers::tx::{Error, Result};
+use shaketable_session::{
+    Action, Call, Command, DatabaseId, Host, Reply, Session, TransactionId, settings::Environment,
+};
 use std::{
     sync::{
         Arc,

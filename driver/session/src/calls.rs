@@ -1,6 +1,6 @@
 //! Commands and calls, performed on a simulated transaction.
 
-use super::{Action, Call, Reply};
+use crate::{Action, Call, Reply};
 use futures::{FutureExt, TryFutureExt, future::BoxFuture};
 use shaketable_layers::tx::{Result, Transaction};
 

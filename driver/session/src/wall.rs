@@ -4,16 +4,6 @@ use std::time::Duration;
 
 /// The time of a clock that only advances. Within the simulation the C library's shows virtual time; this asks the
 /// kernel.
-#[cfg(target_os = "linux")]
-pub fn now() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel writes one `timespec`, which lives until the call returns. This clock always exists.
-    unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_MONOTONIC, &raw mut time) };
-    Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
-}
-
-/// The time of a clock that only advances.
-#[cfg(not(target_os = "linux"))]
 pub fn now() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))

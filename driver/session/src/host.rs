@@ -1,12 +1,13 @@
 //! A session whose cluster runs on a thread of this process.
 
-use super::{
+use crate::{
     Call, CallId, Command, Completion, DatabaseId, Session, TransactionId,
     desk::Desk,
     engine,
     inbox::{Inbox, Message},
+    report::Report,
+    settings::Settings,
 };
-use crate::{report::Report, settings::Settings};
 use shaketable_layers::tx::Error;
 use shaketable_sim::rt;
 use std::{

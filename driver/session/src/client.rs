@@ -1,6 +1,6 @@
 //! A client of the simulated cluster: performs the commands and calls of one database handle.
 
-use super::{
+use crate::{
     Action, Call, CallId, Command, TransactionId,
     calls::{issue, perform},
     desk::Desk,
@@ -89,7 +89,7 @@ impl Client {
         self.desk.begun(id, task);
     }
 
-    fn issue(&mut self, transaction: TransactionId, call: Call) -> BoxFuture<'static, Result<super::Reply>> {
+    fn issue(&mut self, transaction: TransactionId, call: Call) -> BoxFuture<'static, Result<crate::Reply>> {
         let refused = |error| Box::pin(std::future::ready(Err(error)));
         let Some(open) = self.transactions.get_mut(&transaction) else {
             return refused(Error::TRANSACTION_CANCELLED);

@@ -4,7 +4,7 @@
 mod merging;
 #[path = "../process/mod.rs"]
 mod process;
-#[path = "../../../reports/tests/schema/mod.rs"]
+#[path = "../../../reports/tests/rendering/schema/mod.rs"]
 mod schema;
 mod scripts;
 

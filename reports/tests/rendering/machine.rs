@@ -1,0 +1,47 @@
+//! Reports as JSON: they read back, and what is incomplete is refused.
+
+use crate::checks::conformance;
+use crate::checks::contract;
+use crate::planted_bugs::bugs;
+use crate::samples::small::{document, failing, run, violated};
+use insta::assert_snapshot;
+use shaketable_reports::{BenchReport, Body, Cost, RunReport, SCHEMA, json};
+
+#[test]
+fn json_of_a_failing_sweep() {
+    let mut report = failing();
+    report.workloads.remove(0);
+    report.workloads[0].failures.truncate(2);
+    assert_snapshot!(json::render(&document(Body::Sweep(report))));
+}
+
+#[test]
+fn every_report_reads_back_as_it_was_written() {
+    let large = RunReport { seed: u64::MAX, ..run(1, violated()) };
+    let bench = BenchReport { processors: 2, figures: Vec::new(), cost: Cost::default() };
+    for body in [
+        Body::Sweep(failing()),
+        Body::Replay(Box::new(large)),
+        Body::Bugs(bugs()),
+        Body::Bench(bench),
+        Body::Conformance(conformance()),
+        Body::Contract(contract()),
+    ] {
+        let document = document(body);
+        assert_eq!(json::parse(&json::render(&document)), Ok(document));
+    }
+}
+
+#[test]
+fn an_incomplete_or_foreign_report_is_refused_in_one_line() {
+    let whole = json::render(&document(Body::Bugs(bugs())));
+    let foreign = whole.replace(&format!("\"schema\": {SCHEMA}"), "\"schema\": 99");
+    for text in [&whole[..whole.len() / 2], "", "{}", &foreign] {
+        let refusal = json::parse(text).expect_err("must be refused");
+        assert_eq!(refusal.lines().count(), 1, "{refusal}");
+    }
+    assert_eq!(
+        json::parse(&foreign),
+        Err(format!("report of schema 99, this program reads schema {SCHEMA}"))
+    );
+}

@@ -1,0 +1,84 @@
+//! Texts on single runs: replays and stories.
+
+use crate::samples::small::{COMMIT, document, history, run, shrunk, violated};
+use insta::assert_snapshot;
+use shaketable_reports::{Access, Body, CallEntry, Fate, OperationEntry, RunReport, Verdict, json, text};
+
+#[test]
+fn a_replay_that_passed() {
+    let mut run = run(7, Verdict::Passed);
+    run.bug = None;
+    run.repro = Some("small.json".into());
+    assert_snapshot!(text::replay(&run, COMMIT));
+}
+
+#[test]
+fn a_replay_that_failed() {
+    assert_snapshot!(text::replay(&run(7, violated()), COMMIT));
+}
+
+#[test]
+fn a_failure_that_was_shrunk() {
+    let failed = RunReport { shrunk: Some(Box::new(shrunk())), ..run(7, violated()) };
+    assert_snapshot!(text::replay(&failed, COMMIT));
+    let document = document(Body::Replay(Box::new(failed)));
+    assert_eq!(json::parse(&json::render(&document)).as_ref(), Ok(&document));
+}
+
+#[test]
+fn a_story_of_many_clients_has_no_columns() {
+    let mut many = history();
+    for client in 2..4 {
+        let operation = OperationEntry { client, ..many.operations[1].clone() };
+        many.operations.push(operation);
+    }
+    assert_snapshot!(text::story(&many));
+}
+
+#[test]
+fn a_story_shows_the_keys_of_its_witness_also_if_one_transaction_alone_touches_them() {
+    let mut stale = history();
+    let mut entry = stale.transactions[3].calls[1].clone();
+    (entry.at, entry.shared) = ("(\"entry\",)".into(), false);
+    (entry.rows[0].key, entry.rows[0].shared) = (entry.at.clone(), false);
+    stale.transactions[3].calls.push(entry);
+    assert!(!text::story(&stale).contains("entry"), "{}", text::story(&stale));
+    stale.witness.keys.push("(\"entry\",)".into());
+    assert!(text::story(&stale).contains("sets (\"entry\",) = 12"), "{}", text::story(&stale));
+}
+
+#[test]
+fn a_long_story_is_thinned_out() {
+    let mut long = history();
+    let watch = CallEntry {
+        access: Access::Watch,
+        at: "(\"counter\",)".into(),
+        shared: true,
+        ..CallEntry::default()
+    };
+    long.transactions[3].calls.push(watch);
+    for id in 4..40 {
+        let mut read = long.transactions[3].clone();
+        (read.id, read.fate, read.version) = (id, Fate::ReadOnly, None);
+        read.calls.truncate(1);
+        long.transactions.push(read);
+    }
+    let story = text::story(&long);
+    assert!(story.lines().count() < 40, "{story}");
+    assert!(story.contains("36 transactions without a write that matters: left out"), "{story}");
+    assert!(story.contains("attempt 3,") && !story.contains("attempt 4,"), "{story}");
+    assert!(story.contains("watches (\"counter\",)"), "{story}");
+    long.witness.transactions.push(4);
+    assert!(text::story(&long).contains("* attempt 4,"));
+    assert!(!text::story(&long).contains("setup\n"), "its writes are named where they are read");
+    long.witness.transactions.push(0);
+    assert!(text::story(&long).contains("0.000  setup\n          * attempt 0,"), "{}", text::story(&long));
+}
+
+#[test]
+fn a_failure_gives_the_replay_line_of_another_seed() {
+    let line = "shaketable replay queue 44 --faults standard --without clog --bug recipe-dequeue";
+    assert_eq!(run(3, violated()).replay_of(44).as_deref(), Some(line));
+    let repro = RunReport { replay: "shaketable replay small.json".into(), ..run(3, violated()) };
+    assert_eq!(repro.replay_of(44), None);
+}

@@ -1,9 +1,7 @@
 //! Runs that can observe only their own client, with the simulated cluster in place of a real one.
 
-mod cluster;
-
+use crate::cluster::Machine;
 use bytes::Bytes;
-use cluster::Machine;
 use shaketable::{Workload, finding::Verdict};
 use shaketable::{
     plan::{Demands, Plan},

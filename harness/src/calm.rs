@@ -26,9 +26,9 @@ where
         let result = Arc::new(Mutex::new(None));
         let slot = result.clone();
         world.add_machine(Class::Client, "client", move |world, node| {
-            let db = SimDatabase::new(world, node, ClientId(0), controller);
             let (job, slot) = (job.clone(), slot.clone());
             async move {
+                let db = SimDatabase::new(world, node, ClientId(0), controller);
                 let returned = job(db).await;
                 *slot.lock() = Some(returned);
             }

@@ -1,0 +1,4 @@
+//! Functions that are written against the crate `foundationdb`, and the workloads that shake them.
+
+pub mod sale;
+pub mod shop;

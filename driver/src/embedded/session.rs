@@ -92,13 +92,7 @@ impl Session for Embedded {
         self.transactions.lock().command(command);
     }
 
-    fn call(
-        &self,
-        _: DatabaseId,
-        transaction: TransactionId,
-        call: Call,
-        completion: Completion,
-    ) -> CallId {
+    fn call(&self, _: DatabaseId, transaction: TransactionId, call: Call, completion: Completion) -> CallId {
         let id = CallId(self.next_call.fetch_add(1, Ordering::Relaxed));
         if !self.is_within() {
             completion(Err(Error::CLIENT_INVALID_OPERATION));

@@ -187,7 +187,9 @@ impl Workload for Sale {
             (Op::Count, _) => Answer::Count(model.free.len()),
         };
         match step.answer {
-            Some(answer) if *answer != expected => Err(format!("returned {answer:?}, should return {expected:?}")),
+            Some(answer) if *answer != expected => {
+                Err(format!("returned {answer:?}, should return {expected:?}"))
+            }
             _ => Ok(()),
         }
     }

@@ -3,14 +3,17 @@
 use parking_lot::Mutex;
 use shaketable_layers::tx::{Error, Result};
 use shaketable_session::{
-    Call, CallId, Command, Completion, DatabaseId, Reply, Session, TransactionId, transactions::Transactions,
+    Action, Call, CallId, Command, Completion, DatabaseId, Reply, Session, TransactionId,
+    transactions::Transactions,
 };
 use shaketable_sim::{
     client::SimDatabase,
     rt::{self, Task},
+    trace::hash_bytes,
 };
 use std::{
     collections::BTreeMap,
+    fmt::{self, Debug, Write},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -24,10 +27,21 @@ use std::{
 /// ends with the machine.
 pub struct Embedded {
     thread: ThreadId,
+    db: SimDatabase,
     transactions: Mutex<Transactions<SimDatabase>>,
     pending: Arc<Mutex<BTreeMap<CallId, Pending>>>,
     next_transaction: AtomicU64,
     next_call: AtomicU64,
+}
+
+/// A hash of what is written to it.
+struct Digest(u64);
+
+impl Write for Digest {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0 = hash_bytes(self.0, text.as_bytes());
+        Ok(())
+    }
 }
 
 /// A call whose answer is outstanding.
@@ -65,10 +79,19 @@ impl Embedded {
     pub fn new(db: SimDatabase) -> Embedded {
         Embedded {
             thread: thread::current().id(),
-            transactions: Mutex::new(Transactions::new(db)),
+            transactions: Mutex::new(Transactions::new(db.clone())),
+            db,
             pending: Arc::default(),
             next_transaction: AtomicU64::new(0),
             next_call: AtomicU64::new(0),
+        }
+    }
+
+    /// Adds what the program asks for to the events of the run.
+    fn asked(&self, what: &dyn Debug) {
+        let mut digest = Digest(0);
+        if write!(digest, "{what:?}").is_ok() {
+            self.db.called(digest.0);
         }
     }
 
@@ -88,7 +111,10 @@ impl Session for Embedded {
     }
 
     fn command(&self, _: DatabaseId, command: Command) {
-        // Handles may be destroyed after the run, or by another thread.
+        // Handles may be destroyed after the run, or by another thread: that is no event of it.
+        if self.is_here() && !matches!(command, Command::Transaction(_, Action::Destroy)) {
+            self.asked(&command);
+        }
         self.transactions.lock().command(command);
     }
 
@@ -98,6 +124,7 @@ impl Session for Embedded {
             completion(Err(Error::CLIENT_INVALID_OPERATION));
             return id;
         }
+        self.asked(&(transaction, &call));
         let answer = self.transactions.lock().issue(transaction, call);
         self.pending.lock().insert(id, Pending { completion, task: None });
         let cancelled = Err(Error::OPERATION_CANCELLED);

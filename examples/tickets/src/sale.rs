@@ -15,6 +15,7 @@ planted_bugs! {
     BoughtTwice = "bought-twice", "an order does not look for its seat before it takes one", "the retry loop of the crate `foundationdb`";
     NothingToGive = "nothing-to-give", "the answer says which seat was given back", "the same";
     FirstBatch = "first-batch", "the seats are counted in the first batch of their range", "a call of `get_range` taken for the whole range";
+    NumberedByStatic = "numbered-by-static", "orders are numbered by a counter in a static, which survives the run", "a process-wide counter: two runs of a seed differ";
 }
 
 /// The workload, drawn.
@@ -139,6 +140,9 @@ impl Workload for Sale {
             }
             (Planted::NothingToGive, Op::GiveBack { order }) => {
                 Some(outcome(shop::take_back(db, *order).await.map(Answer::GivenBackSeat), refused))
+            }
+            (Planted::NumberedByStatic, Op::Buy { .. }) => {
+                Some(outcome(shop::buy(db, shop::next_order()).await.map(Answer::Seat), refused))
             }
             (Planted::FirstBatch, Op::Count) => {
                 Some(outcome(shop::count_first_batch(db).await.map(Answer::Count), refused))

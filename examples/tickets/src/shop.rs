@@ -6,7 +6,11 @@ use foundationdb::{
     tuple::{Subspace, pack, unpack},
 };
 use futures::TryStreamExt;
-use std::{error::Error, fmt};
+use std::{
+    error::Error,
+    fmt,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 /// Every seat is sold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +64,12 @@ async fn take(tx: &RetryableTransaction, number: u64) -> Result<u32, FdbBindingE
     tx.set(&sold(seat), &pack(&number));
     tx.set(&order(number), &pack(&seat));
     Ok(seat)
+}
+
+/// The number of the next order of this process. Two processes, or two runs in one, have no order in common by luck alone.
+pub fn next_order() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1_000_000);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// Buys a seat: the one that the order has, if it has one already.

@@ -12,6 +12,7 @@ use crate::{
     history::ClientId,
     net::{Endpoint, NodeId},
     rt::{self, Nanos},
+    trace::Kind,
     world::World,
 };
 use futures::future::BoxFuture;
@@ -141,6 +142,13 @@ impl SimDatabase {
         let Shared { client, env, operation } = &*self.0;
         let client = Client::new(client.connection.clone(), client.id);
         SimDatabase(Arc::new(Shared { client, env: env.clone(), operation: operation.clone() }))
+    }
+
+    /// Adds a program's call of its client library to the event stream, so that two runs whose programs differ have different
+    /// events from that call on.
+    pub fn called(&self, digest: u64) {
+        let connection = &self.0.client.connection;
+        connection.world.event(connection.node, Kind::Library, digest, 0);
     }
 
     /// A reference that does not keep it.

@@ -34,16 +34,39 @@ fn a_handle_of_a_client_is_that_client_and_has_options_of_its_own() {
             let handle = Handle(embedded::pointer(&db).as_ptr());
             assert_eq!(write(handle, b"k").await, 0);
             assert!(holds(&db, b"k").await);
-            let limit = 3_i64.to_le_bytes();
+            let (limit, long) = (32_i64.to_le_bytes(), b"a key that is longer than the limit");
             // SAFETY: the database is alive, and the value is readable. 503: the limit of the size of transactions.
             assert_eq!(unsafe { fdb_database_set_option(handle.0, 503, limit.as_ptr(), 8) }, 0);
-            assert_eq!(write(handle, b"k").await, 2006, "the limit is below the smallest");
-            assert_eq!(write(Handle(embedded::pointer(&db).as_ptr()), b"k").await, 0);
+            assert_eq!(write(handle, long).await, 2101, "transaction_too_large");
+            let too_low = 3_i64.to_le_bytes();
+            // SAFETY: as above.
+            assert_eq!(unsafe { fdb_database_set_option(handle.0, 503, too_low.as_ptr(), 8) }, 0);
+            assert_eq!(write(handle, b"k").await, 2006, "invalid_option_value");
+            assert_eq!(write(Handle(embedded::pointer(&db).as_ptr()), long).await, 0);
             handle.destroy();
         })
     };
     let (_, clients) = run(1, Box::leak(Box::new([job])));
     assert!(clients.len() >= 3 && clients.iter().flatten().all(|client| *client == ClientId(0)));
+}
+
+static LIMITED: Mutex<Option<Handle>> = Mutex::new(None);
+
+#[test]
+fn an_option_of_a_handle_holds_for_the_clients_of_later_runs() {
+    let job: Job = |_, _| {
+        Box::pin(async move {
+            let handle = *LIMITED.lock().get_or_insert_with(|| {
+                let (handle, limit) = (Handle::create(), 32_i64.to_le_bytes());
+                // SAFETY: the database is alive, and the value is readable. 503: the limit of the size of transactions.
+                assert_eq!(unsafe { fdb_database_set_option(handle.0, 503, limit.as_ptr(), 8) }, 0);
+                handle
+            });
+            assert_eq!(write(handle, b"a key that is longer than the limit").await, 2101);
+        })
+    };
+    let jobs: &[Job] = Box::leak(Box::new([job]));
+    (0..3).for_each(|seed| drop(run(seed, jobs)));
 }
 
 static SHARED: Mutex<Option<Handle>> = Mutex::new(None);

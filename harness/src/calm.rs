@@ -29,7 +29,8 @@ where
             let (job, slot) = (job.clone(), slot.clone());
             async move {
                 let db = SimDatabase::new(world, node, ClientId(0), controller);
-                let returned = job(db).await;
+                // Kept here as well: a job that has no use for it may open the client's database by other means.
+                let returned = job(db.clone()).await;
                 *slot.lock() = Some(returned);
             }
         });

@@ -25,8 +25,8 @@
 //! test over any [`Database`] calls the same functions on a real cluster.
 //!
 //! Runs with `--backend fdb` are another matter: they keep the keys of each run below a prefix and record every call, so
-//! that the judges have a history. Calls of the crate `foundationdb` cannot be led there. [`database()`] is refused in
-//! such a run, before anything is written to the cluster.
+//! that the judges have a history. Calls of the crate `foundationdb` cannot be led there: [`database()`] panics in such a
+//! run, which is a finding that says so, and nothing is written outside of the prefix.
 //!
 //! [`Workload::open`]: crate::Workload::open
 //! [`Workload::apply`]: crate::Workload::apply
@@ -35,31 +35,33 @@
 mod databases {
     use crate::Outcome;
     use foundationdb::FdbBindingError;
-    use shaketable_layers::tx::{Database, Error, Result};
+    use shaketable_layers::tx::{Database, Error};
     use std::{any::Any, sync::Arc};
 
     /// The database of a client as the crate `foundationdb` has it: a new handle of the same client, with options of its
-    /// own. Fails with 2108 `unsupported_operation` for any other database than a simulated or a real one, such as that of
-    /// a recorded run on a real cluster.
-    pub fn database<D: Database>(db: &D) -> Result<Arc<foundationdb::Database>> {
+    /// own. Panics for any other database than a simulated or a real one, such as that of a recorded run on a real
+    /// cluster: the panic is a finding of the run.
+    pub fn database<D: Database>(db: &D) -> Arc<foundationdb::Database> {
         let db: &dyn Any = db;
         #[cfg(feature = "foundationdb")]
         if let Some(db) = db.downcast_ref() {
-            return Ok(Arc::new(fdb_c::embedded::database(db)));
+            return Arc::new(fdb_c::embedded::database(db));
         }
         #[cfg(feature = "fdb-client")]
         if let Some(db) = db.downcast_ref::<shaketable_layers::fdb::FdbDatabase>() {
-            return Ok(db.foundationdb());
+            return db.foundationdb();
         }
         let _ = db;
-        Err(Error::UNSUPPORTED_OPERATION)
+        panic!(
+            "calls of the crate `foundationdb` can be shaken on the simulated cluster only: this run records its own"
+        );
     }
 
     /// How an operation ended that is one call of `foundationdb::Database::run`. An error of FoundationDB leaves open
     /// whether the operation took effect: `run` does not tell whether an earlier attempt had an unknown result. Any other
     /// error is the function's own, whose answer `refused` gives; it returns `None` for what must not happen.
     pub fn outcome<A>(
-        result: std::result::Result<A, FdbBindingError>,
+        result: Result<A, FdbBindingError>,
         refused: impl FnOnce(&FdbBindingError) -> Option<A>,
     ) -> Outcome<A> {
         match result {

@@ -48,7 +48,7 @@ pub fn run(seed: u64, jobs: &'static [Job]) -> ((u64, u64), Vec<Option<ClientId>
                 let slot = slot.clone();
                 async move {
                     let db = SimDatabase::new(world.clone(), node, ClientId(number as u16), controller);
-                    job(world, db).await;
+                    job(world, db.clone()).await;
                     *slot.lock() = true;
                 }
             });

@@ -205,7 +205,7 @@ impl Workload for Election {
     }
 
     async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
-        let (db, config) = (database(db)?, self.config());
+        let (db, config) = (database(db), self.config());
         let initialized = db.run(|tx, _| {
             let config = config.clone();
             async move { Ok(LeaderElection::new(space()).initialize_with_config(&tx, config).await?) }
@@ -214,7 +214,7 @@ impl Workload for Election {
     }
 
     async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Process> {
-        let (db, env, priority) = (database(db)?, db.env().clone(), client as i32 % 3);
+        let (db, env, priority) = (database(db), db.env().clone(), client as i32 % 3);
         let process = Process { db, name: name(client), priority, env };
         let (name, env) = (&process.name, &process.env);
         let registered = process.db.run(|tx, _| async move {

@@ -167,7 +167,7 @@ impl Workload for Register {
     }
 
     async fn open<D: Database>(&self, db: &D, _: usize) -> tx::Result<Arc<Fdb>> {
-        database(db)
+        Ok(database(db))
     }
 
     async fn apply_planted<D: Database>(&self, db: &mut Arc<Fdb>, op: &Op) -> Option<Outcome<Answer>> {

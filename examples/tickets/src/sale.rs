@@ -121,12 +121,12 @@ impl Workload for Sale {
     }
 
     async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
-        let opened = shop::open(&*database(db)?, self.seats).await;
+        let opened = shop::open(&database(db), self.seats).await;
         opened.map_err(|e| tx::Error::from_code(e.get_fdb_error().map_or(4100, |e| e.code())))
     }
 
     async fn open<D: Database>(&self, db: &D, _: usize) -> tx::Result<Self::Session<D>> {
-        database(db)
+        Ok(database(db))
     }
 
     async fn apply_planted<D: Database>(

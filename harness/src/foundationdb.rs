@@ -22,7 +22,7 @@
 //! With the feature `fdb` a program has the functions of FoundationDB's own library. One program has one of the two: a
 //! crate that wants both has a feature for each, and builds twice. (With both, it builds and runs on the simulated
 //! cluster; the real backend refuses to start.) [`database()`] then returns the database of an `FdbDatabase`, so that a
-//! test over any [`Database`] calls the same functions on a real cluster.
+//! test over any `Database` of the contract calls the same functions on a real cluster.
 //!
 //! Runs with `--backend fdb` are another matter: they keep the keys of each run below a prefix and record every call, so
 //! that the judges have a history. Calls of the crate `foundationdb` cannot be led there: [`database()`] panics in such a

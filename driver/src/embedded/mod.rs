@@ -8,7 +8,7 @@
 //!
 //! There are two ways to a database:
 //!
-//! * [`pointer`] makes one for a [`SimDatabase`], and, with the feature `foundationdb`, `database` makes a
+//! * [`pointer()`] makes one for a [`SimDatabase`], and, with the feature `foundationdb`, `database` makes a
 //!   `foundationdb::Database` of it.
 //! * `fdb_create_database` within a simulation, which `foundationdb::Database::default()` and `from_path` call, makes one
 //!   that stands for the client of the machine whose task is being polled. It is looked up for each transaction, so that
@@ -26,13 +26,15 @@
 //!
 //! # What is simulated
 //!
-//! Calls of the C library that madsim replaces: the clocks (`std::time`), the random numbers that the operating system
-//! provides (`getrandom`, the seeds of hash maps and of `rand::rng()` of a thread's first use within a run), host name and
-//! number of processors. Threads are refused. Files, sockets and the environment are the real ones. Tasks, timers and
-//! sockets of tokio are simulated for a crate that takes tokio from madsim
+//! Calls of the C library that madsim replaces: the clocks (`std::time`), the random numbers of the operating system
+//! (`getrandom`, and with it the seeds of hash maps and of `rand::rng()`, because each run has a thread of its own), host
+//! name and number of processors. Threads are refused. Files, sockets and the environment are the real ones. Tasks, timers
+//! and sockets of tokio are simulated for a crate that takes tokio from madsim
 //! (`tokio = { package = "madsim-tokio", .. }`); those of a tokio runtime of its own are not, and do not work without one.
-//! A thread-local value that survives a run, an address, or the order of a hash map that was made before it can make two
-//! runs of a seed differ: `run --check-determinism` names the first event that does.
+//! Nothing within a run may block its thread (`futures::executor::block_on`): the run would never go on.
+//!
+//! A static that survives a run, or an address, can make two runs of a seed differ. Each call is an event of the run:
+//! `run --check-determinism` names the first one that differs.
 
 mod clients;
 #[cfg(feature = "foundationdb")]

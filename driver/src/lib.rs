@@ -12,7 +12,10 @@
 //! say what determines a run, and its [`report`](shaketable_session::report) what the cluster did to the program. [`abi`]
 //! is the C interface.
 //!
+//! Crates in Rust that use `foundationdb` run within the simulation itself: see [`embedded`].
+//!
 //! The library exports FoundationDB's functions and nothing else: the simulator's runtime replaces functions of the C
 //! library, such as `clock_gettime`, for itself, and not for the program that loads it.
 
 pub mod abi;
+pub mod embedded;

@@ -12,6 +12,8 @@ pub mod determinism;
 pub mod entry;
 pub mod explore;
 pub mod finding;
+#[cfg(any(feature = "embedded", feature = "fdb-client"))]
+pub mod foundationdb;
 pub mod invariants;
 pub mod isolation;
 pub mod judges;

@@ -1,6 +1,7 @@
 //! Distributes work over threads: numbered pieces, started in order, each done entirely by one thread.
 
 use std::{
+    panic::resume_unwind,
     sync::{
         atomic::{AtomicU64, Ordering},
         mpsc::{self, RecvTimeoutError},
@@ -67,6 +68,19 @@ pub fn run<T: Send>(
         }
     });
     done
+}
+
+/// Does a run's work. Functions of a crate's own may keep values of their thread, such as its random numbers and the keys of
+/// its hash maps: with the feature `embedded` each run has a thread of its own, so that none is left from the run before.
+pub fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    if cfg!(not(feature = "embedded")) {
+        return work();
+    }
+    let done = thread::scope(|scope| {
+        let builder = thread::Builder::new().name("run".to_owned()).stack_size(STACK);
+        builder.spawn_scoped(scope, work).expect("the system can start a thread").join()
+    });
+    done.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 #[cfg(test)]

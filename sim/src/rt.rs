@@ -6,15 +6,19 @@ use futures::{
     future::{AbortHandle, abortable},
 };
 use madsim::{
+    plugin,
     runtime::{Handle, Runtime},
     task::NodeId as MadsimNode,
     time::{Sleep, TimeHandle},
 };
 use std::{
+    any::Any,
+    cell::RefCell,
+    collections::BTreeMap,
     future::Future,
     pin::{Pin, pin},
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicU32, AtomicU64, Ordering},
     },
     task::{Context, Poll},
@@ -39,9 +43,37 @@ pub fn simulate<F: Future>(seed: Seed, main: F) -> F::Output {
         Runtime::with_seed_and_config(seed.0, madsim::Config::default()).block_on(main);
     }
     let mut output = None;
+    // A run that panicked has left its values behind.
+    LOCALS.take();
     block_on(seed, Box::pin(async { output = Some(main.await) }));
+    LOCALS.take();
     // The runtime panics if it cannot run its main task to its end.
     output.expect("the main task has ended")
+}
+
+thread_local! {
+    /// One value of each machine of this thread's run.
+    static LOCALS: RefCell<BTreeMap<MadsimNode, Weak<dyn Any + Send + Sync>>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+/// Whether this thread runs a simulation.
+pub fn is_simulating() -> bool {
+    Handle::try_current().is_ok()
+}
+
+/// Keeps a value for the machine whose task is being polled, in place of the one before, as long as its owner does.
+/// Outside of a simulation there is no machine, and nothing is kept.
+pub(crate) fn set_machine_local(value: Weak<dyn Any + Send + Sync>) {
+    if is_simulating() {
+        LOCALS.with_borrow_mut(|locals| locals.insert(plugin::node(), value));
+    }
+}
+
+/// The value that is kept for the machine whose task is being polled.
+pub(crate) fn machine_local() -> Option<Arc<dyn Any + Send + Sync>> {
+    is_simulating()
+        .then(|| LOCALS.with_borrow(|locals| locals.get(&plugin::node()).and_then(Weak::upgrade)))
+        .flatten()
 }
 
 /// The number of clock reads at one instant of virtual time that indicates a loop without waiting. A task

@@ -17,6 +17,9 @@
 //! A program that calls from one thread and blocks for its answers is therefore alone with its seed: however long it
 //! computes between two calls, the cluster sees the same calls at the same virtual times. With several threads, or with
 //! callbacks instead of blocking, the order of arrival decides.
+//!
+//! A session whose callers are themselves tasks of the simulated cluster needs none of this: it performs commands and
+//! calls on [`Transactions`](transactions::Transactions) at once.
 
 mod bell;
 pub mod calls;
@@ -28,6 +31,7 @@ mod inbox;
 pub mod output;
 pub mod report;
 pub mod settings;
+pub mod transactions;
 mod wall;
 mod weather;
 

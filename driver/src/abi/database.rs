@@ -1,7 +1,7 @@
 //! Databases and tenants.
 
 use super::{
-    errors::{CONNECTION_STRING_INVALID, SUCCESS, TENANTS_DISABLED},
+    errors::{CONNECTION_STRING_INVALID, NETWORK_NOT_SETUP, SUCCESS, TENANTS_DISABLED},
     future::{FDBFuture, code},
     memory::{copy_option, store},
     network::Network,
@@ -10,12 +10,15 @@ use super::{
     value::Value,
 };
 
+use crate::embedded::Clients;
 use bytes::Bytes;
 use shaketable_layers::tx::{DatabaseOption, Error, Result};
 use shaketable_session::{Command, DatabaseId, Session, settings::seed_of};
+use shaketable_sim::client::SimDatabase;
 use std::{
     ffi::{CStr, OsStr, c_char, c_int},
     os::unix::ffi::OsStrExt,
+    ptr::NonNull,
     sync::Arc,
 };
 
@@ -24,8 +27,32 @@ const PROTOCOL: u64 = 0x0FDB_00B0_7400_0000;
 
 /// A database: a client of the simulated cluster.
 pub struct FDBDatabase {
-    session: Arc<dyn Session>,
-    id: DatabaseId,
+    /// Its clients within simulations.
+    embedded: Clients,
+    /// The session of the process, if it was created outside of a simulation.
+    threaded: Option<(Arc<dyn Session>, DatabaseId)>,
+}
+
+impl FDBDatabase {
+    /// A new handle of a client within a simulation.
+    pub fn of(db: SimDatabase) -> NonNull<FDBDatabase> {
+        let database = FDBDatabase { embedded: Clients::only(db), threaded: None };
+        NonNull::from(Box::leak(Box::new(database)))
+    }
+
+    /// The session in which transactions are created now, and its database: that of the client that is running, or that
+    /// of the process.
+    fn session(&self) -> Result<(Arc<dyn Session>, DatabaseId)> {
+        let embedded = self.embedded.session().map(|session| (session, DatabaseId(0)));
+        embedded.or_else(|| self.threaded.clone()).ok_or(Error::from_code(NETWORK_NOT_SETUP))
+    }
+
+    fn set_option(&self, option: Command) {
+        self.embedded.set_option(&option);
+        if let Some((session, id)) = &self.threaded {
+            session.command(*id, option);
+        }
+    }
 }
 
 /// A tenant: the cluster has none, so that its transactions fail with `tenants_disabled`.
@@ -34,15 +61,23 @@ pub struct FDBTenant {
     id: DatabaseId,
 }
 
-/// Creates a database whose cluster file has this text.
+/// Creates a database whose cluster file has this text. It has no meaning to a client within a simulation.
 fn create(cluster_file: &str) -> Result<*mut FDBDatabase> {
+    let threaded = match SimDatabase::current() {
+        Some(_) => None,
+        None => Some(open_threaded(cluster_file)?),
+    };
+    Ok(Box::into_raw(Box::new(FDBDatabase { embedded: Clients::default(), threaded })))
+}
+
+fn open_threaded(cluster_file: &str) -> Result<(Arc<dyn Session>, DatabaseId)> {
     let network = Network::get()?;
     if let Some(seed) = seed_of(cluster_file).map_err(|_| CONNECTION_STRING_INVALID)? {
         network.name_seed(seed)?;
     }
     let session = network.session();
     let id = session.open();
-    Ok(Box::into_raw(Box::new(FDBDatabase { session, id })))
+    Ok((session, id))
 }
 
 /// Stores a new handle, or returns the error.
@@ -128,7 +163,7 @@ pub unsafe extern "C" fn fdb_database_set_option(
     }
     // SAFETY: as the caller promises.
     let (database, value) = unsafe { (&*d, copy_option(value, value_length)) };
-    database.session.command(database.id, Command::SetDatabaseOption { code: option, value });
+    database.set_option(Command::SetDatabaseOption { code: option, value });
     SUCCESS
 }
 
@@ -144,9 +179,9 @@ pub unsafe extern "C" fn fdb_database_create_transaction(
 ) -> fdb_error_t {
     // SAFETY: as the caller promises.
     let database = unsafe { &*d };
-    let transaction = FDBTransaction::create(database.session.clone(), database.id, None);
+    let created = database.session().map(|(session, id)| FDBTransaction::create(session, id, None));
     // SAFETY: as the caller promises.
-    unsafe { hand_out(out_transaction, Ok(transaction)) }
+    unsafe { hand_out(out_transaction, created) }
 }
 
 /// Opens a tenant. The cluster has none: what is done with it fails with `tenants_disabled` (2136).
@@ -162,10 +197,10 @@ pub unsafe extern "C" fn fdb_database_open_tenant(
     out_tenant: *mut *mut FDBTenant,
 ) -> fdb_error_t {
     // SAFETY: as the caller promises.
-    let FDBDatabase { session, id } = unsafe { &*d };
-    let tenant = Box::into_raw(Box::new(FDBTenant { session: session.clone(), id: *id }));
+    let database = unsafe { &*d };
+    let opened = database.session().map(|(session, id)| Box::into_raw(Box::new(FDBTenant { session, id })));
     // SAFETY: as the caller promises.
-    unsafe { hand_out(out_tenant, Ok(tenant)) }
+    unsafe { hand_out(out_tenant, opened) }
 }
 
 /// Creates a transaction of a tenant: its calls fail with `tenants_disabled` (2136).

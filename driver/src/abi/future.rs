@@ -15,6 +15,7 @@ use super::{
 use parking_lot::{Condvar, Mutex};
 use shaketable_layers::tx::{Error, Result};
 use shaketable_session::{Call, CallId, DatabaseId, Reply, Session, TransactionId};
+use shaketable_sim::rt;
 use std::{
     ffi::c_void,
     sync::{Arc, OnceLock},
@@ -187,7 +188,8 @@ pub unsafe extern "C" fn fdb_future_destroy(f: *mut FDBFuture) {
     future.cancel();
 }
 
-/// Blocks until the future is ready. On the network thread it fails with 2026, because it would never be.
+/// Blocks until the future is ready. On the network thread, and within a simulation, it fails with 2026, because it
+/// would never be.
 ///
 /// # Safety
 ///
@@ -199,7 +201,7 @@ pub unsafe extern "C" fn fdb_future_block_until_ready(f: *mut FDBFuture) -> fdb_
     if future.is_ready() {
         return SUCCESS;
     }
-    if future.call.get().is_some_and(|(session, _)| session.is_here()) {
+    if rt::is_simulating() || future.call.get().is_some_and(|(session, _)| session.is_here()) {
         return BLOCKED_FROM_NETWORK_THREAD;
     }
     future.want();

@@ -19,7 +19,7 @@ use shaketable_session::{
     Host, Session, output,
     settings::{Environment, Settings},
 };
-use shaketable_sim::seed::Seed;
+use shaketable_sim::{rt, seed::Seed};
 use std::{
     ffi::{c_char, c_int, c_void},
     sync::{
@@ -171,11 +171,15 @@ pub unsafe extern "C" fn fdb_network_set_option(
     super::future::code(checked)
 }
 
-/// Reads the environment and sets up the network; once.
+/// Reads the environment and sets up the network; once, and not within a simulation (2000).
 #[unsafe(no_mangle)]
 pub extern "C" fn fdb_setup_network() -> fdb_error_t {
     if API_VERSION.load(Ordering::SeqCst) == 0 {
         return API_VERSION_UNSET;
+    }
+    if rt::is_simulating() {
+        output::complain("a simulation has no network thread: call boot() before it, or not at all");
+        return Error::CLIENT_INVALID_OPERATION.code();
     }
     let environment = match Environment::read(|name| std::env::var(name).ok()) {
         Ok(environment) => environment,
@@ -212,10 +216,14 @@ extern "C" fn report_at_exit() {
     }
 }
 
-/// Makes this thread the network thread, until the network is stopped.
+/// Makes this thread the network thread, until the network is stopped. A thread that runs a simulation cannot be it
+/// (2000).
 #[unsafe(no_mangle)]
 pub extern "C" fn fdb_run_network() -> fdb_error_t {
-    Network::get().map_or_else(Error::code, Network::run)
+    match rt::is_simulating() {
+        true => Error::CLIENT_INVALID_OPERATION.code(),
+        false => Network::get().map_or_else(Error::code, Network::run),
+    }
 }
 
 /// Stops the network: [`fdb_run_network`] reports and returns. What is outstanding ends with 1101.

@@ -9,7 +9,11 @@ use std::{
 use tempfile::TempDir;
 
 /// The folder of `fdb_c.h` 7.4, in the sources of the package `foundationdb-sys` that cargo has downloaded.
-pub static HEADER: LazyLock<PathBuf> = LazyLock::new(|| {
+pub static HEADER: LazyLock<PathBuf> =
+    LazyLock::new(|| package("foundationdb-sys").with_file_name("include").join("740"));
+
+/// The manifest of a package that cargo has downloaded.
+pub fn package(name: &str) -> PathBuf {
     let metadata = Command::new(env!("CARGO"))
         .args([
             "metadata",
@@ -24,10 +28,9 @@ pub static HEADER: LazyLock<PathBuf> = LazyLock::new(|| {
     let metadata: serde_json::Value =
         serde_json::from_slice(&metadata.stdout).expect("cargo metadata prints JSON");
     let packages = metadata["packages"].as_array().expect("there are packages");
-    let sys = packages.iter().find(|package| package["name"] == "foundationdb-sys").expect("it is one");
-    let manifest = Path::new(sys["manifest_path"].as_str().expect("a path"));
-    manifest.with_file_name("include").join("740")
-});
+    let found = packages.iter().find(|package| package["name"] == name).expect("it is one");
+    found["manifest_path"].as_str().expect("a path").into()
+}
 
 /// The library under test: cargo builds it before its tests, next to them.
 pub fn library() -> PathBuf {

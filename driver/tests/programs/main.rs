@@ -3,4 +3,5 @@
 mod build;
 mod contract;
 mod exports;
+mod published;
 mod runs;

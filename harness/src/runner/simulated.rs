@@ -18,6 +18,7 @@ use crate::{
     judges::{self, Replica},
     panics,
     plan::Plan,
+    pool,
     workload::{Operation, Workload},
 };
 use futures::FutureExt;
@@ -64,13 +65,15 @@ pub fn observe<W: Workload>(plan: &Plan<W>) -> RunResult {
 }
 
 fn run_and_keep<W: Workload>(plan: &Plan<W>, keep: Keep) -> RunResult {
-    let run = async {
-        let testbed = Simulated::start(plan, keep).await;
-        perform(plan, testbed).await
+    let simulated = || {
+        let run = async {
+            let testbed = Simulated::start(plan, keep).await;
+            perform(plan, testbed).await
+        };
+        rt::simulate(plan.run_seed(), run)
     };
-    let simulated = || rt::simulate(plan.run_seed(), run);
     let name = format!("{} with seed {} (replay {0} {1})", W::NAME, plan.seed);
-    let mut result = match watchdog::watched(name, || supervised(simulated)) {
+    let mut result = match watchdog::watched(name, || pool::alone(|| supervised(simulated))) {
         Ok(result) => result,
         Err(never) => match never {},
     };

@@ -11,14 +11,16 @@ use crate::{
     faults::Cut,
     history::ClientId,
     net::{Endpoint, NodeId},
-    rt::Nanos,
+    rt::{self, Nanos},
+    trace::Kind,
     world::World,
 };
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use shaketable_layers::tx::{Database, DatabaseOption, Env, Environment, Error, Result, TransactionOption};
 use std::{
-    sync::{Arc, atomic::AtomicI64},
+    any::Any,
+    sync::{Arc, Weak, atomic::AtomicI64},
     time::Duration,
 };
 
@@ -29,10 +31,26 @@ const ABSOLUTE_MAX_WATCHES: i64 = 1_000_000;
 #[derive(Clone)]
 pub struct SimDatabase(Arc<Shared>);
 
+/// A [`SimDatabase`] that may be gone.
+#[derive(Clone)]
+pub struct WeakDatabase(Weak<Shared>);
+
+impl WeakDatabase {
+    /// Whether it is this one.
+    pub fn is(&self, db: &SimDatabase) -> bool {
+        std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&db.0))
+    }
+
+    /// Whether nobody holds it any more.
+    pub fn is_gone(&self) -> bool {
+        self.0.strong_count() == 0
+    }
+}
+
 struct Shared {
     client: Arc<Client>,
     env: Env,
-    operation: Mutex<Option<u32>>,
+    operation: Arc<Mutex<Option<u32>>>,
 }
 
 /// The state shared by all transactions of a client.
@@ -50,6 +68,16 @@ pub struct Client {
 }
 
 impl Client {
+    fn new(connection: Arc<Connection>, id: ClientId) -> Arc<Client> {
+        Arc::new(Client {
+            connection,
+            id,
+            defaults: Mutex::new(Defaults { options: Vec::new(), snapshot_ryw: 1, max_watches: 10_000 }),
+            watches: AtomicI64::new(0),
+            empty_writes: Arc::default(),
+        })
+    }
+
     /// Virtual time.
     pub fn now(&self) -> Nanos {
         self.connection.world.clock.now()
@@ -95,14 +123,37 @@ impl SimDatabase {
         let chance = world.seed.stream(&format!("client-{}-{}", client.0, world.clock.now()));
         let connection = Connection::new(world, node, client, controller, chance);
         let env = Env::new(MachineEnvironment { connection: connection.clone() });
-        let client = Arc::new(Client {
-            connection,
-            id: client,
-            defaults: Mutex::new(Defaults { options: Vec::new(), snapshot_ryw: 1, max_watches: 10_000 }),
-            watches: AtomicI64::new(0),
-            empty_writes: Arc::default(),
-        });
-        SimDatabase(Arc::new(Shared { client, env, operation: Mutex::new(None) }))
+        let client = Client::new(connection, client);
+        let shared = Arc::new(Shared { client, env, operation: Arc::default() });
+        let kept: Weak<Shared> = Arc::downgrade(&shared);
+        rt::set_machine_local(kept);
+        SimDatabase(shared)
+    }
+
+    /// The database that was created last on the machine whose task is being polled, if anybody holds it.
+    pub fn current() -> Option<SimDatabase> {
+        let kept: Arc<dyn Any + Send + Sync> = rt::machine_local()?;
+        kept.downcast().ok().map(SimDatabase)
+    }
+
+    /// Another database of the same client, with options and watches of its own: what a program gets that opens its
+    /// database again.
+    pub fn reopened(&self) -> SimDatabase {
+        let Shared { client, env, operation } = &*self.0;
+        let client = Client::new(client.connection.clone(), client.id);
+        SimDatabase(Arc::new(Shared { client, env: env.clone(), operation: operation.clone() }))
+    }
+
+    /// Adds a program's call of its client library to the event stream, so that two runs whose programs differ have different
+    /// events from that call on.
+    pub fn called(&self, digest: u64) {
+        let connection = &self.0.client.connection;
+        connection.world.event(connection.node, Kind::Library, digest, 0);
+    }
+
+    /// A reference that does not keep it.
+    pub fn downgrade(&self) -> WeakDatabase {
+        WeakDatabase(Arc::downgrade(&self.0))
     }
 
     /// The client's machine.

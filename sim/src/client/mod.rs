@@ -41,6 +41,6 @@ mod watch;
 mod write;
 mod write_map;
 
-pub use database::SimDatabase;
+pub use database::{SimDatabase, WeakDatabase};
 pub use sizes::commit as commit_size;
 pub use transaction::SimTransaction;

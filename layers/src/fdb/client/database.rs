@@ -52,6 +52,12 @@ impl FdbDatabase {
         Ok(FdbDatabase { raw: Arc::new(raw), env: Env::new(RealTime::new()) })
     }
 
+    /// The same database, with the same options, as the crate `foundationdb` has it. It may live longer than this handle,
+    /// but not than the [`Network`].
+    pub fn foundationdb(&self) -> Arc<foundationdb::Database> {
+        self.raw.database()
+    }
+
     /// Requests a read version and waits for it for at most `patience`.
     pub fn reach(
         &self,

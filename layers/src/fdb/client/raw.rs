@@ -13,12 +13,12 @@ use foundationdb::{
     future::{FdbFuture, FdbFutureHandle},
 };
 use foundationdb_sys as sys;
-use std::{ffi::CStr, ops::Deref, ptr, ptr::NonNull};
+use std::{ffi::CStr, ops::Deref, ptr, ptr::NonNull, sync::Arc};
 
 /// A database of the C client.
 pub struct RawDatabase {
     /// Owns the pointer.
-    _database: Database,
+    database: Arc<Database>,
     pointer: NonNull<sys::FDBDatabase>,
 }
 
@@ -88,7 +88,13 @@ impl RawDatabase {
         checked(unsafe { sys::fdb_create_database(cluster_file.as_ptr(), &mut pointer) })?;
         let pointer = made(pointer)?;
         // SAFETY: the database was just created, and nothing else destroys it.
-        Ok(RawDatabase { _database: unsafe { Database::new_from_pointer(pointer) }, pointer })
+        let database = unsafe { Database::new_from_pointer(pointer) };
+        Ok(RawDatabase { database: Arc::new(database), pointer })
+    }
+
+    /// The database as the crate has it, with the same options.
+    pub fn database(&self) -> Arc<Database> {
+        self.database.clone()
     }
 
     /// Sets an option.

@@ -1,0 +1,73 @@
+//! Transactions by number: performs commands and calls, and keeps the errors of commands for the next call.
+
+use crate::{
+    Action, Call, Command, Reply, TransactionId,
+    calls::{issue, perform},
+};
+use futures::future::BoxFuture;
+use shaketable_layers::tx::{Database, Error, Result};
+use std::collections::BTreeMap;
+
+/// A transaction and the error that its calls return until it is reset.
+struct Open<T> {
+    tx: T,
+    deferred: Result<()>,
+}
+
+/// The transactions of one database handle, wherever its session performs them.
+pub struct Transactions<D: Database> {
+    db: D,
+    /// The error of a database option, which every later call returns.
+    deferred: Result<()>,
+    transactions: BTreeMap<TransactionId, Open<D::Transaction>>,
+}
+
+impl<D: Database> Transactions<D> {
+    /// None yet.
+    pub fn new(db: D) -> Transactions<D> {
+        Transactions { db, deferred: Ok(()), transactions: BTreeMap::new() }
+    }
+
+    /// Performs a command.
+    pub fn command(&mut self, command: Command) {
+        match command {
+            Command::SetDatabaseOption { code, value } => {
+                let set = self.db.set_option_raw(code, value.as_deref());
+                self.deferred = self.deferred.and(set);
+            }
+            Command::Create(id) => {
+                // A database of this contract always creates one, and a call of one that is not there fails.
+                if let Ok(tx) = self.db.create_transaction() {
+                    self.transactions.insert(id, Open { tx, deferred: self.deferred });
+                }
+            }
+            Command::Transaction(id, action) => self.act(id, action),
+        }
+    }
+
+    fn act(&mut self, id: TransactionId, action: Action) {
+        let Some(open) = self.transactions.get_mut(&id) else { return };
+        let performed = perform(&open.tx, &action);
+        match action {
+            Action::Reset => open.deferred = self.deferred,
+            Action::Destroy => drop(self.transactions.remove(&id)),
+            _ => open.deferred = open.deferred.and(performed),
+        }
+    }
+
+    /// Issues a call: it takes effect now, and the future returns its answer.
+    pub fn issue(&mut self, transaction: TransactionId, call: Call) -> BoxFuture<'static, Result<Reply>> {
+        let refused = |error| Box::pin(std::future::ready(Err(error)));
+        let Some(open) = self.transactions.get_mut(&transaction) else {
+            return refused(Error::TRANSACTION_CANCELLED);
+        };
+        if matches!(call, Call::OnError(_)) {
+            // It resets the transaction, and the error with it.
+            open.deferred = self.deferred;
+        }
+        match open.deferred {
+            Ok(()) => issue(&open.tx, call),
+            Err(error) => refused(error),
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! The ranked register that the crate `foundationdb` ships, shaken: writers with ranks of their own read, write and look.
+//!
+//! What must be true: the register never goes back, neither its ranks nor its value, and a write takes effect exactly if
+//! its rank is high enough, and is told so. Within `run` the last is not true of the recipe alone: a write that is
+//! repeated after an unknown result finds its own rank and is told that it was refused. [`write`] remembers its ranks; the
+//! planted bug does not.
+
+use foundationdb::{
+    Database as Fdb, FdbBindingError, RetryableTransaction,
+    recipes::ranked_register::{Rank, RankedRegister, RankedRegisterError},
+    tuple::{Subspace, unpack},
+};
+use shaketable::{
+    foundationdb::{database, outcome},
+    prelude::*,
+};
+use std::sync::Arc;
+
+planted_bugs! {
+    ToldRefused = "told-refused", "a write is told that it was refused, and took effect", "the recipe within `run`: an unknown result";
+}
+
+/// The workload, drawn.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Register {
+    writers: usize,
+    planted: Option<Planted>,
+}
+
+/// A call of a writer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Op {
+    Read { rank: u64 },
+    Write { rank: u64 },
+    Look,
+}
+
+/// What it returns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Answer {
+    /// The rank of the last write, and its value.
+    Read(u64, Option<Vec<u8>>),
+    Written(bool),
+    Looked(Option<Vec<u8>>),
+}
+
+/// The register as it is stored: the highest rank of a read and of a write, whether it has a value, the value.
+type Row = (u64, u64, bool, Vec<u8>);
+
+/// What should be stored.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Model {
+    read: u64,
+    write: u64,
+    value: Option<Vec<u8>>,
+}
+
+fn space() -> Subspace {
+    Subspace::from("register")
+}
+
+fn state_key() -> Vec<u8> {
+    space().pack(&("state",))
+}
+
+/// The error of the recipe as `run` understands it, so that it repeats what can be repeated.
+fn retried(error: RankedRegisterError) -> FdbBindingError {
+    match error {
+        RankedRegisterError::Fdb(error) => error.into(),
+        error => FdbBindingError::new_custom_error(Box::new(error)),
+    }
+}
+
+async fn read(db: &Fdb, rank: u64) -> Result<Answer, FdbBindingError> {
+    db.run(|tx, _| async move {
+        let read = RankedRegister::new(space()).read(&tx, Rank::from(rank)).await.map_err(retried)?;
+        Ok(Answer::Read(read.write_rank().as_u64(), read.into_value()))
+    })
+    .await
+}
+
+async fn write_in(tx: &RetryableTransaction, rank: u64) -> Result<bool, FdbBindingError> {
+    let value = rank.to_string();
+    let written = RankedRegister::new(space()).write(tx, Rank::from(rank), value.as_bytes()).await;
+    Ok(written.map_err(retried)?.is_committed())
+}
+
+/// Writes, and remembers the rank in the same transaction: whether it was written is known also after an unknown result.
+async fn write(db: &Fdb, rank: u64) -> Result<Answer, FdbBindingError> {
+    db.run(|tx, _| async move {
+        let mine = space().pack(&("written", rank));
+        if tx.get(&mine, false).await?.is_some() {
+            return Ok(Answer::Written(true));
+        }
+        let is_written = write_in(&tx, rank).await?;
+        if is_written {
+            tx.set(&mine, b"");
+        }
+        Ok(Answer::Written(is_written))
+    })
+    .await
+}
+
+/// Writes as the documentation of the recipe does.
+async fn write_as_documented(db: &Fdb, rank: u64) -> Result<Answer, FdbBindingError> {
+    db.run(|tx, _| async move { Ok(Answer::Written(write_in(&tx, rank).await?)) }).await
+}
+
+async fn look(db: &Fdb) -> Result<Answer, FdbBindingError> {
+    db.run(|tx, _| async move {
+        RankedRegister::new(space()).value(&tx).await.map(Answer::Looked).map_err(retried)
+    })
+    .await
+}
+
+impl Register {
+    async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
+        let Some(row) = tx.get(&state_key(), Serializable).await? else { return Ok(Ok(Model::default())) };
+        Ok(match unpack::<Row>(&row) {
+            Ok((read, write, has_value, value)) => {
+                Ok(Model { read, write, value: has_value.then_some(value) })
+            }
+            Err(error) => Err(format!("the register: {error:?}")),
+        })
+    }
+}
+
+impl Workload for Register {
+    type Op = Op;
+    type Answer = Answer;
+    type Session<D: Database> = Arc<Fdb>;
+    type Model = Model;
+
+    const NAME: &'static str = "register";
+    const ABOUT: &'static str = "the ranked register of the crate `foundationdb`";
+
+    fn bugs() -> &'static [Bug] {
+        BUGS
+    }
+
+    fn draw(rng: &mut Stream, bug: Option<&str>) -> Register {
+        Register { writers: rng.range(2..7) as usize, planted: bug.and_then(Planted::named) }
+    }
+
+    fn clients(&self) -> usize {
+        self.writers
+    }
+
+    fn keys(&self) -> Vec<Bytes> {
+        vec![state_key().into(), space().pack(&("written", 40)).into()]
+    }
+
+    /// Each call has a rank that no other call has, and that is mostly higher than those before.
+    fn operations(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
+        let op = prop_oneof![
+            2 => (0..6u64).prop_map(|rank| Op::Read { rank }),
+            4 => (0..6u64).prop_map(|rank| Op::Write { rank }),
+            1 => Just(Op::Look),
+        ];
+        let ranked = move |(number, mut op): (usize, Op)| {
+            if let Op::Read { rank } | Op::Write { rank } = &mut op {
+                *rank = 1 + 10 * (6 * number as u64 + *rank) + client as u64;
+            }
+            op
+        };
+        vec(op, 10..30).prop_map(move |ops| ops.into_iter().enumerate().map(ranked).collect()).boxed()
+    }
+
+    async fn open<D: Database>(&self, db: &D, _: usize) -> tx::Result<Arc<Fdb>> {
+        Ok(database(db))
+    }
+
+    async fn apply_planted<D: Database>(&self, db: &mut Arc<Fdb>, op: &Op) -> Option<Outcome<Answer>> {
+        match (self.planted?, op) {
+            (Planted::ToldRefused, Op::Write { rank }) => {
+                Some(outcome(write_as_documented(db, *rank).await, |_| None))
+            }
+            _ => None,
+        }
+    }
+
+    async fn apply<D: Database>(&self, db: &mut Arc<Fdb>, op: &Op) -> Outcome<Answer> {
+        let answer = match *op {
+            Op::Read { rank } => read(db, rank).await,
+            Op::Write { rank } => write(db, rank).await,
+            Op::Look => look(db).await,
+        };
+        outcome(answer, |_| None)
+    }
+
+    fn model(&self) -> Model {
+        Model::default()
+    }
+
+    fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
+        let mut after = model.clone();
+        let expected = match *step.op {
+            Op::Read { rank } => {
+                after.read = model.read.max(rank);
+                Answer::Read(model.write, model.value.clone())
+            }
+            Op::Write { rank } => {
+                let is_high = rank >= model.read && rank > model.write;
+                if is_high {
+                    (after.write, after.value) = (rank, Some(rank.to_string().into_bytes()));
+                }
+                Answer::Written(is_high)
+            }
+            Op::Look => Answer::Looked(model.value.clone()),
+        };
+        if step.committed != (after != *model) {
+            return Err(format!("wrote: {}; it should be {after:?}", step.committed));
+        }
+        *model = after;
+        if let (Some(Answer::Read(rank, value)), true) = (step.answer, step.committed)
+            && *rank > model.write
+        {
+            // It raised the rank of reads, was repeated after an unknown result, and read a later write.
+            let is_a_write = *value == Some(rank.to_string().into_bytes());
+            return is_a_write.then_some(()).ok_or(format!("returned {value:?} for rank {rank}"));
+        }
+        match step.answer {
+            Some(answer) if *answer != expected => {
+                Err(format!("returned {answer:?}, should return {expected:?}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A register that was written has a value.
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), String>> {
+        Ok(self.stored(tx).await?.and_then(|stored| match (stored.write > 0) == stored.value.is_some() {
+            true => Ok(()),
+            false => Err(format!("{stored:?}")),
+        }))
+    }
+
+    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), String>> {
+        let stored = db.run(|tx, _| async move { self.stored(&tx).await }).await;
+        let stored = stored.map_err(|failed: tx::RunError<tx::Error>| failed.error)?;
+        Ok(stored.and_then(|stored| match stored == *model {
+            true => Ok(()),
+            false => Err(format!("{stored:?} is stored, and should be {model:?}")),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_register_never_goes_back_and_every_write_is_told_what_became_of_it() {
+        Shake::<Register>::new().check_determinism().assert();
+    }
+
+    #[test]
+    fn a_write_that_is_told_wrong_is_found() {
+        Shake::<Register>::new().bug("told-refused").assert_caught();
+    }
+}

@@ -1,0 +1,231 @@
+//! The workload: the shop's functions on the databases of the clients, every answer compared with a model.
+
+use crate::shop::{self, SoldOut};
+use foundationdb::{FdbBindingError, tuple::unpack};
+use shaketable::{
+    foundationdb::{database, outcome},
+    prelude::*,
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+planted_bugs! {
+    BoughtTwice = "bought-twice", "an order does not look for its seat before it takes one", "the retry loop of the crate `foundationdb`";
+    NothingToGive = "nothing-to-give", "the answer says which seat was given back", "the same";
+    FirstBatch = "first-batch", "the seats are counted in the first batch of their range", "a call of `get_range` taken for the whole range";
+    NumberedByStatic = "numbered-by-static", "orders are numbered by a counter in a static, which survives the run", "a process-wide counter: two runs of a seed differ";
+}
+
+/// The workload, drawn.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Sale {
+    seats: u32,
+    clients: usize,
+    planted: Option<Planted>,
+}
+
+/// A call of the shop.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Op {
+    Buy { order: u64 },
+    GiveBack { order: u64 },
+    Count,
+}
+
+/// What it returns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Answer {
+    Seat(u32),
+    SoldOut,
+    GivenBack,
+    GivenBackSeat(Option<u32>),
+    Count(usize),
+}
+
+/// The seats on sale, and the seat of each order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Model {
+    free: BTreeSet<u32>,
+    orders: BTreeMap<u64, u32>,
+}
+
+fn refused(error: &FdbBindingError) -> Option<Answer> {
+    match error {
+        FdbBindingError::CustomError(error) if error.is::<SoldOut>() => Some(Answer::SoldOut),
+        _ => None,
+    }
+}
+
+impl Sale {
+    /// Reads the stored seats. The inner error says what contradicts itself.
+    async fn read<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
+        let rows = tx.get_range_all(RangeOption::from(shop::space().range()), Serializable).await?;
+        let (mut stored, mut sold) = (Model::default(), BTreeMap::new());
+        for row in rows {
+            let value = || unpack::<u64>(&row.value).map_err(|_| format!("{row:?}"));
+            match shop::space().unpack::<(String, u64)>(&row.key) {
+                Ok((kind, seat)) if kind == "free" => drop(stored.free.insert(seat as u32)),
+                Ok((kind, order)) if kind == "order" => match value() {
+                    Ok(seat) => drop(stored.orders.insert(order, seat as u32)),
+                    Err(row) => return Ok(Err(row)),
+                },
+                Ok((kind, seat)) if kind == "sold" => match value() {
+                    Ok(order) => drop(sold.insert(order, seat as u32)),
+                    Err(row) => return Ok(Err(row)),
+                },
+                _ => return Ok(Err(format!("{row:?}"))),
+            }
+        }
+        let seats = stored.free.len() + sold.len();
+        Ok(match (sold == stored.orders, seats == self.seats as usize) {
+            (true, true) => Ok(stored),
+            (false, _) => Err(format!("sold are {sold:?}, and ordered {:?}", stored.orders)),
+            (true, false) => Err(format!("there are {seats} seats in place of {}", self.seats)),
+        })
+    }
+}
+
+impl Workload for Sale {
+    type Op = Op;
+    type Answer = Answer;
+    type Session<D: Database> = Arc<foundationdb::Database>;
+    type Model = Model;
+
+    const NAME: &'static str = "sale";
+    const ABOUT: &'static str = "seats bought and given back by functions of the crate `foundationdb`";
+
+    fn bugs() -> &'static [Bug] {
+        BUGS
+    }
+
+    fn draw(rng: &mut Stream, bug: Option<&str>) -> Sale {
+        let planted = bug.and_then(Planted::named);
+        Sale { seats: rng.range(1..20) as u32, clients: rng.range(2..7) as usize, planted }
+    }
+
+    fn clients(&self) -> usize {
+        self.clients
+    }
+
+    fn keys(&self) -> Vec<Bytes> {
+        (0..self.seats).map(|seat| shop::free(seat).into()).collect()
+    }
+
+    fn operations(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
+        let order = move |n: u64| 1_000 * client as u64 + n;
+        let buy = (0..10u64).prop_map(move |n| Op::Buy { order: order(n) });
+        let give_back = (0..10u64).prop_map(move |n| Op::GiveBack { order: order(n) });
+        vec(prop_oneof![4 => buy, 3 => give_back, 1 => Just(Op::Count)], 8..30).boxed()
+    }
+
+    async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
+        let opened = shop::open(&database(db), self.seats).await;
+        opened.map_err(|e| tx::Error::from_code(e.get_fdb_error().map_or(4100, |e| e.code())))
+    }
+
+    async fn open<D: Database>(&self, db: &D, _: usize) -> tx::Result<Self::Session<D>> {
+        Ok(database(db))
+    }
+
+    async fn apply_planted<D: Database>(
+        &self,
+        db: &mut Self::Session<D>,
+        op: &Op,
+    ) -> Option<Outcome<Answer>> {
+        match (self.planted?, op) {
+            (Planted::BoughtTwice, Op::Buy { order }) => {
+                Some(outcome(shop::buy_as_written_first(db, *order).await.map(Answer::Seat), refused))
+            }
+            (Planted::NothingToGive, Op::GiveBack { order }) => {
+                Some(outcome(shop::take_back(db, *order).await.map(Answer::GivenBackSeat), refused))
+            }
+            (Planted::NumberedByStatic, Op::Buy { .. }) => {
+                Some(outcome(shop::buy(db, shop::next_order()).await.map(Answer::Seat), refused))
+            }
+            (Planted::FirstBatch, Op::Count) => {
+                Some(outcome(shop::count_first_batch(db).await.map(Answer::Count), refused))
+            }
+            _ => None,
+        }
+    }
+
+    async fn apply<D: Database>(&self, db: &mut Self::Session<D>, op: &Op) -> Outcome<Answer> {
+        let answer = match *op {
+            Op::Buy { order } => shop::buy(db, order).await.map(Answer::Seat),
+            Op::GiveBack { order } => shop::give_back(db, order).await.map(|()| Answer::GivenBack),
+            Op::Count => shop::count(db).await.map(Answer::Count),
+        };
+        outcome(answer, refused)
+    }
+
+    fn model(&self) -> Model {
+        Model { free: (0..self.seats).collect(), orders: BTreeMap::new() }
+    }
+
+    fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
+        let expected = match (step.op, step.committed) {
+            (Op::Buy { order }, committed) => match (model.orders.get(order), committed) {
+                (Some(seat), false) => Answer::Seat(*seat),
+                (Some(seat), true) => return Err(format!("bought another seat, and has {seat}")),
+                (None, true) => {
+                    let seat = model.free.pop_first().ok_or("bought a seat, and none was free")?;
+                    model.orders.insert(*order, seat);
+                    Answer::Seat(seat)
+                }
+                (None, false) if model.free.is_empty() => Answer::SoldOut,
+                (None, false) => return Err("bought nothing, and a seat was free".to_owned()),
+            },
+            (Op::GiveBack { order }, committed) => {
+                let seat = committed.then(|| model.orders.remove(order)).flatten();
+                if committed != seat.is_some() || model.orders.contains_key(order) {
+                    return Err("did not give the seat of its order back".to_owned());
+                }
+                model.free.extend(seat);
+                match self.planted {
+                    Some(Planted::NothingToGive) => Answer::GivenBackSeat(seat),
+                    _ => Answer::GivenBack,
+                }
+            }
+            (Op::Count, _) => Answer::Count(model.free.len()),
+        };
+        match step.answer {
+            Some(answer) if *answer != expected => {
+                Err(format!("returned {answer:?}, should return {expected:?}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Each seat is either free or sold to one order.
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), String>> {
+        Ok(self.read(tx).await?.map(|_| ()))
+    }
+
+    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), String>> {
+        let stored = db.run(|tx, _| async move { self.read(&tx).await }).await;
+        let stored = stored.map_err(|failed: tx::RunError<tx::Error>| failed.error)?;
+        Ok(stored.and_then(|stored| match stored == *model {
+            true => Ok(()),
+            false => Err(format!("{stored:?} is stored, and should be {model:?}")),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_order_has_one_seat() {
+        Shake::<Sale>::new().check_determinism().assert();
+    }
+
+    #[test]
+    fn planted_bugs_are_caught() {
+        for bug in BUGS {
+            Shake::<Sale>::new().bug(bug.name).assert_caught();
+        }
+    }
+}

@@ -102,7 +102,9 @@ static void ranges(FDBDatabase *db) {
     fdb_future_destroy(f);
     SAME(finish(range(tr, 0, FDB_STREAMING_MODE_EXACT, 0, 0)), 2210);
     SAME(finish(range(tr, 0, FDB_STREAMING_MODE_ITERATOR, 0, 0)), 2000);
-    SAME(finish(range(tr, -1, FDB_STREAMING_MODE_WANT_ALL, 0, 0)), 2012);
+    SAME(finish(range(tr, -1, FDB_STREAMING_MODE_EXACT, 0, 0)), 2210);
+    SAME(finish(range(tr, -1, FDB_STREAMING_MODE_WANT_ALL, 0, 0)), 0);
+    SAME(finish(range(tr, -2, FDB_STREAMING_MODE_WANT_ALL, 0, 0)), 2012);
     const uint8_t *key;
     f = fdb_transaction_get_key(tr, FDB_KEYSEL_LAST_LESS_THAN((const uint8_t *)"r3", 2), 0);
     SAME(wait_for(f), 0);

@@ -1,7 +1,7 @@
 //! Transactions: each call is copied and handed to the session, in the order of the calls.
 
 use super::{
-    errors::SUCCESS,
+    errors::{SUCCESS, from_program},
     future::FDBFuture,
     memory::{copy, copy_option, store},
     types::{fdb_bool_t, fdb_error_t},
@@ -236,7 +236,8 @@ pub unsafe extern "C" fn fdb_transaction_commit(tr: *mut FDBTransaction) -> *mut
     })
 }
 
-/// Waits and resets the transaction if the error is retryable; fails with it otherwise.
+/// Waits and resets the transaction if the error is retryable; fails with it otherwise, with 4000 for what is no error
+/// code.
 ///
 /// # Safety
 ///
@@ -249,7 +250,7 @@ pub unsafe extern "C" fn fdb_transaction_on_error(
     // SAFETY: as the caller promises.
     let transaction = unsafe { borrow(tr) };
     transaction.committed.store(NO_VERSION, Ordering::SeqCst);
-    transaction.call(Call::OnError(Error::from_code(error)))
+    transaction.call(Call::OnError(from_program(error)))
 }
 
 /// Defines functions that return a future.

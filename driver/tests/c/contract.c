@@ -118,6 +118,8 @@ static void ranges(FDBDatabase *db) {
     CHECK(count >= 2 && !memcmp(keys[0].key, "r", 1));
     fdb_future_destroy(f);
     SAME(finish(fdb_transaction_get_range_split_points(tr, KEY("s"), KEY("r"), 1000)), 2005);
+    // There are special keys behind the last shard.
+    SAME(finish(fdb_transaction_get_estimated_range_size_bytes(tr, KEY("r"), KEY("\xff\xff/status"))), 0);
     const char **texts;
     f = fdb_transaction_get_addresses_for_key(tr, KEY("r"));
     SAME(wait_for(f), 0);
@@ -139,6 +141,8 @@ static void conflicts(FDBDatabase *db) {
     SAME(finish(fdb_transaction_on_error(second, error)), 0);
     CHECK(has(second, "counter", "1"));
     SAME(finish(fdb_transaction_on_error(second, 2101)), 2101);
+    fdb_transaction_reset(second);
+    SAME(finish(fdb_transaction_on_error(second, -1)), 4000);
     fdb_transaction_reset(second);
     SAME(fdb_transaction_add_conflict_range(second, KEY("b"), KEY("a"), FDB_CONFLICT_RANGE_TYPE_READ), 2005);
     SAME(fdb_transaction_add_conflict_range(second, KEY("a"), KEY("b"), 7), 2000);

@@ -142,8 +142,9 @@ macro_rules! range_reads {
                 reverse: fdb_bool_t,
             ) -> *mut FDBFuture {
                 // SAFETY: as the caller promises.
-                let (transaction, begin, end) =
-                    unsafe { (borrow(tr), copy(begin, begin_length), copy(end, end_length)) };
+                let transaction = unsafe { borrow(tr) };
+                // SAFETY: as the caller promises.
+                let (begin, end) = unsafe { (copy(begin, begin_length), copy(end, end_length)) };
                 let begin = KeySelector::new(begin, begin_or_equal != 0, begin_offset);
                 let end = KeySelector::new(end, end_or_equal != 0, end_offset);
                 match (Limits { limit, target_bytes, mode, iteration, reverse }).range(begin, end) {

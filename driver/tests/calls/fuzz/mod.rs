@@ -5,6 +5,7 @@
 //! and, if one of them fails or crashes, one for each attempt to shrink it. `SHAKETABLE_FUZZ_CASES` says how many
 //! sequences a seed has. What failed is printed as JSON; `SHAKETABLE_FUZZ_AGAIN` names a file with it and performs it.
 
+mod asks;
 mod hands;
 mod perform;
 mod read;
@@ -105,6 +106,7 @@ fn runner(seed: u8, max_shrink_iters: u32) -> TestRunner {
 }
 
 /// Performs the sequences of a seed in this process.
+#[expect(clippy::print_stdout, reason = "the process that waits for it reads this")]
 fn perform_all(progress: &Path) {
     let seed = std::env::var("SHAKETABLE_SEED").expect("there is a seed").parse().expect("it is a number");
     let (done, number) = (Done::default(), AtomicUsize::new(0));
@@ -177,6 +179,7 @@ fn shrink(seed: u8, faults: &str, number: usize, file: &Path) -> String {
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "figures of a test")]
 fn calls_in_any_order_do_no_harm() {
     if let Some(file) = std::env::var_os(AGAIN) {
         let json = std::fs::read(file).expect("there is a sequence");

@@ -89,8 +89,9 @@ fn run(case: &Case, done: &Done) {
 
 /// Sequences of a seed.
 const CASES: u32 = 150;
-/// How long the sequences of a seed may take, and one of them.
+/// How long a process may take, with this many sequences in each second, and for one.
 const SECONDS: u32 = 60;
+const PER_SECOND: u32 = 10;
 const SECONDS_ALONE: u32 = 5;
 /// The file that tells the number of the sequence which is being performed, from 0.
 const PROGRESS: &str = "SHAKETABLE_FUZZ_PROGRESS";
@@ -99,9 +100,12 @@ const AGAIN: &str = "SHAKETABLE_FUZZ_AGAIN";
 /// This test, by its name.
 const NAME: &str = "fuzz::calls_in_any_order_do_no_harm";
 
+fn cases() -> u32 {
+    std::env::var("SHAKETABLE_FUZZ_CASES").map_or(CASES, |n| n.parse().expect("it is a number"))
+}
+
 fn runner(seed: u8, max_shrink_iters: u32) -> TestRunner {
-    let cases = std::env::var("SHAKETABLE_FUZZ_CASES").map_or(CASES, |n| n.parse().expect("it is a number"));
-    let config = Config { cases, max_shrink_iters, failure_persistence: None, ..Config::default() };
+    let config = Config { cases: cases(), max_shrink_iters, failure_persistence: None, ..Config::default() };
     TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]))
 }
 
@@ -136,7 +140,7 @@ fn elsewhere(seed: u8, faults: &str, variable: &str, path: &Path) -> Result<Stri
         .stderr(file)
         .spawn()
         .expect("it runs again");
-    let limit = if variable == AGAIN { SECONDS_ALONE } else { SECONDS };
+    let limit = if variable == AGAIN { SECONDS_ALONE } else { SECONDS + cases() / PER_SECOND };
     let mut status = None;
     for _ in 0..limit * 100 {
         status = process.try_wait().expect("it can be asked");

@@ -2,6 +2,8 @@
 
 #include "check.h"
 
+#include <limits.h>
+
 static void before_the_network(void) {
     FDBDatabase *db;
     SAME(fdb_setup_network(), 2200);
@@ -111,6 +113,14 @@ static void ranges(FDBDatabase *db) {
     SAME(fdb_future_get_key(f, &key, &count), 0);
     CHECK(count == 2 && !memcmp(key, "r2", 2));
     fdb_future_destroy(f);
+    // Offsets far beyond all keys.
+    const int offsets[] = {INT_MIN, INT_MAX};
+    for (int i = 0; i < 4; i++) {
+        SAME(finish(fdb_transaction_get_key(tr, KEY("r3"), i % 2, offsets[i / 2], 0)), 0);
+        SAME(finish(fdb_transaction_get_range(tr, KEY("r1"), 0, offsets[i / 2], KEY("r3"), 0, offsets[i % 2], 0, 0,
+                                              FDB_STREAMING_MODE_WANT_ALL, 0, 0, i % 2)),
+             0);
+    }
     const FDBKey *keys;
     f = fdb_transaction_get_range_split_points(tr, KEY("r"), KEY("s"), 1000000);
     SAME(wait_for(f), 0);

@@ -123,9 +123,12 @@ impl Network {
     }
 }
 
-/// The selected version of the API.
+/// The selected version of the API; the newest if there is none.
 pub fn api_version() -> c_int {
-    API_VERSION.load(Ordering::SeqCst)
+    match API_VERSION.load(Ordering::SeqCst) {
+        0 => MAX_API_VERSION,
+        version => version,
+    }
 }
 
 /// Selects the version of the API, from 630 to 740; once.

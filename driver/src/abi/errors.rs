@@ -38,6 +38,11 @@ pub const CONNECTION_STRING_INVALID: Error = Error::from_code(2104);
 /// `tenants_disabled`
 pub const TENANTS_DISABLED: Error = Error::from_code(2136);
 
+/// What a program passes as an error: `unknown_error` (4000) for what is no code.
+pub fn from_program(code: fdb_error_t) -> Error {
+    Error::from_code(if (0..=30_000).contains(&code) { code } else { 4000 })
+}
+
 /// The codes of FoundationDB 7.4 and their names, a pair in each line.
 const NAMES: &str = include_str!("errors.txt");
 

@@ -11,6 +11,7 @@ use super::{
     memory::copy_option,
     network_option,
     types::{CompletionHook, fdb_error_t},
+    versions::network_option_set,
 };
 
 use parking_lot::{Condvar, Mutex};
@@ -122,6 +123,14 @@ impl Network {
     }
 }
 
+/// The selected version of the API; the newest if there is none.
+pub fn api_version() -> c_int {
+    match API_VERSION.load(Ordering::SeqCst) {
+        0 => MAX_API_VERSION,
+        version => version,
+    }
+}
+
 /// Selects the version of the API, from 630 to 740; once.
 #[unsafe(no_mangle)]
 pub extern "C" fn fdb_select_api_version_impl(runtime: c_int, header: c_int) -> fdb_error_t {
@@ -168,6 +177,9 @@ pub unsafe extern "C" fn fdb_network_set_option(
     // SAFETY: readable, as the caller promises.
     let value = unsafe { copy_option(value, value_length) };
     let checked = network_option::check(option, value.as_deref(), NETWORK.get().is_some());
+    if checked.is_ok() {
+        network_option_set(option);
+    }
     super::future::code(checked)
 }
 

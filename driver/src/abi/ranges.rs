@@ -72,6 +72,14 @@ struct Limits {
     reverse: fdb_bool_t,
 }
 
+/// A limit: 0 and, as for the C client, -1 are none. 2012 for other negative ones.
+fn limit(n: c_int) -> Result<Option<usize>> {
+    match n {
+        -1 | 0 => Ok(None),
+        n => usize::try_from(n).map(Some).map_err(|_| Error::RANGE_LIMITS_INVALID),
+    }
+}
+
 impl Limits {
     /// The range between two selectors, and the iteration. 2000 for an unknown mode and for iterator mode without an
     /// iteration, 2210 for exact mode without limits, 2012 for negative limits.
@@ -80,7 +88,9 @@ impl Limits {
             -2 => StreamingMode::WantAll,
             -1 if self.iteration <= 0 => return Err(Error::CLIENT_INVALID_OPERATION),
             -1 => StreamingMode::Iterator,
-            0 if self.limit == 0 && self.target_bytes == 0 => return Err(Error::EXACT_MODE_WITHOUT_LIMITS),
+            0 if matches!((self.limit, self.target_bytes), (-1 | 0, -1 | 0)) => {
+                return Err(Error::EXACT_MODE_WITHOUT_LIMITS);
+            }
             0 => StreamingMode::Exact,
             1 => StreamingMode::Small,
             2 => StreamingMode::Medium,
@@ -88,10 +98,9 @@ impl Limits {
             4 => StreamingMode::Serial,
             _ => return Err(Error::CLIENT_INVALID_OPERATION),
         };
-        let count = |n: c_int| usize::try_from(n).map_err(|_| Error::RANGE_LIMITS_INVALID);
         let range = RangeOption {
-            limit: Some(count(self.limit)?).filter(|limit| *limit > 0),
-            target_bytes: count(self.target_bytes)?,
+            limit: limit(self.limit)?,
+            target_bytes: limit(self.target_bytes)?.unwrap_or(0),
             mode,
             reverse: self.reverse != 0,
             ..RangeOption::between(begin, end)
@@ -100,74 +109,63 @@ impl Limits {
     }
 }
 
-/// A batch of a range.
-///
-/// # Safety
-///
-/// `tr` is a transaction that was not destroyed, and the keys are null or readable for their lengths.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fdb_transaction_get_range(
-    tr: *mut FDBTransaction,
-    begin: *const u8,
-    begin_length: c_int,
-    begin_or_equal: fdb_bool_t,
-    begin_offset: c_int,
-    end: *const u8,
-    end_length: c_int,
-    end_or_equal: fdb_bool_t,
-    end_offset: c_int,
-    limit: c_int,
-    target_bytes: c_int,
-    mode: c_int,
-    iteration: c_int,
-    snapshot: fdb_bool_t,
-    reverse: fdb_bool_t,
-) -> *mut FDBFuture {
-    // SAFETY: as the caller promises.
-    let (transaction, begin, end) = unsafe { (borrow(tr), copy(begin, begin_length), copy(end, end_length)) };
-    let begin = KeySelector::new(begin, begin_or_equal != 0, begin_offset);
-    let end = KeySelector::new(end, end_or_equal != 0, end_offset);
-    match (Limits { limit, target_bytes, mode, iteration, reverse }).range(begin, end) {
-        Ok((range, iteration)) => transaction.call(Call::GetRange(range, iteration, isolation(snapshot))),
-        Err(error) => FDBFuture::ready(Err(error)),
-    }
+/// Defines functions that read a range between two selectors. Their own parameters follow the selectors.
+macro_rules! range_reads {
+    ($(
+        $(#[doc = $doc:literal])+
+        $name:ident($($own:ident: $type:ty),*) => |$range:ident, $iteration:ident, $isolation:ident| $call:expr;
+    )*) => {
+        $(
+            $(#[doc = $doc])+
+            ///
+            /// # Safety
+            ///
+            /// `tr` is a transaction that was not destroyed, and each pointer is null or readable for the length that
+            /// follows it.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name(
+                tr: *mut FDBTransaction,
+                begin: *const u8,
+                begin_length: c_int,
+                begin_or_equal: fdb_bool_t,
+                begin_offset: c_int,
+                end: *const u8,
+                end_length: c_int,
+                end_or_equal: fdb_bool_t,
+                end_offset: c_int,
+                $($own: $type,)*
+                limit: c_int,
+                target_bytes: c_int,
+                mode: c_int,
+                iteration: c_int,
+                snapshot: fdb_bool_t,
+                reverse: fdb_bool_t,
+            ) -> *mut FDBFuture {
+                // SAFETY: as the caller promises.
+                let transaction = unsafe { borrow(tr) };
+                // SAFETY: as the caller promises.
+                let (begin, end) = unsafe { (copy(begin, begin_length), copy(end, end_length)) };
+                let begin = KeySelector::new(begin, begin_or_equal != 0, begin_offset);
+                let end = KeySelector::new(end, end_or_equal != 0, end_offset);
+                match (Limits { limit, target_bytes, mode, iteration, reverse }).range(begin, end) {
+                    Ok(($range, $iteration)) => {
+                        let $isolation = isolation(snapshot);
+                        transaction.call($call)
+                    }
+                    Err(error) => FDBFuture::ready(Err(error)),
+                }
+            }
+        )*
+    };
 }
 
-/// A batch of a mapped range.
-///
-/// # Safety
-///
-/// `tr` is a transaction that was not destroyed, and keys and mapper are null or readable for their lengths.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fdb_transaction_get_mapped_range(
-    tr: *mut FDBTransaction,
-    begin: *const u8,
-    begin_length: c_int,
-    begin_or_equal: fdb_bool_t,
-    begin_offset: c_int,
-    end: *const u8,
-    end_length: c_int,
-    end_or_equal: fdb_bool_t,
-    end_offset: c_int,
-    mapper: *const u8,
-    mapper_length: c_int,
-    limit: c_int,
-    target_bytes: c_int,
-    mode: c_int,
-    iteration: c_int,
-    snapshot: fdb_bool_t,
-    reverse: fdb_bool_t,
-) -> *mut FDBFuture {
-    // SAFETY: as the caller promises.
-    let (transaction, begin, end, mapper) = unsafe {
-        (borrow(tr), copy(begin, begin_length), copy(end, end_length), copy(mapper, mapper_length))
+range_reads! {
+    /// A batch of a range.
+    fdb_transaction_get_range() => |range, iteration, isolation| Call::GetRange(range, iteration, isolation);
+    /// A batch of a mapped range.
+    fdb_transaction_get_mapped_range(mapper: *const u8, mapper_length: c_int) => |range, iteration, isolation| {
+        // SAFETY: readable for its length, as the caller promises.
+        let mapper = unsafe { copy(mapper, mapper_length) };
+        Call::GetMappedRange(range, mapper, iteration, isolation)
     };
-    let begin = KeySelector::new(begin, begin_or_equal != 0, begin_offset);
-    let end = KeySelector::new(end, end_or_equal != 0, end_offset);
-    match (Limits { limit, target_bytes, mode, iteration, reverse }).range(begin, end) {
-        Ok((range, iteration)) => {
-            transaction.call(Call::GetMappedRange(range, mapper, iteration, isolation(snapshot)))
-        }
-        Err(error) => FDBFuture::ready(Err(error)),
-    }
 }

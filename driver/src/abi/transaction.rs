@@ -1,10 +1,11 @@
 //! Transactions: each call is copied and handed to the session, in the order of the calls.
 
 use super::{
-    errors::SUCCESS,
+    errors::{SUCCESS, from_program},
     future::FDBFuture,
     memory::{copy, copy_option, store},
     types::{fdb_bool_t, fdb_error_t},
+    versions::{Restart, translate},
 };
 use shaketable_layers::tx::{ConflictRangeType, Error, Isolation, KeySelector, Result, TransactionOption};
 use shaketable_session::{Action, Call, Command, DatabaseId, Reply, Session, TransactionId};
@@ -21,9 +22,11 @@ const NO_VERSION: i64 = -1;
 
 /// A transaction.
 pub struct FDBTransaction {
-    session: Arc<dyn Session>,
-    database: DatabaseId,
-    id: TransactionId,
+    pub(super) session: Arc<dyn Session>,
+    pub(super) database: DatabaseId,
+    pub(super) id: TransactionId,
+    /// What its commit has changed, in old versions of the API.
+    pub(super) restart: Arc<Restart>,
     /// The version of the last commit.
     committed: Arc<AtomicI64>,
     /// The error of every call, for a transaction that the cluster does not have.
@@ -42,12 +45,14 @@ impl FDBTransaction {
             session.command(database, Command::Create(id));
         }
         let committed = Arc::new(AtomicI64::new(NO_VERSION));
-        Box::into_raw(Box::new(FDBTransaction { session, database, id, committed, refused }))
+        let restart = Arc::default();
+        Box::into_raw(Box::new(FDBTransaction { session, database, id, restart, committed, refused }))
     }
 
     fn act(&self, action: Action) {
         if self.refused.is_none() {
-            self.session.command(self.database, Command::Transaction(self.id, action));
+            self.renew();
+            self.session.command(self.database, Command::Transaction(self.id, translate(action)));
         }
     }
 
@@ -59,7 +64,7 @@ impl FDBTransaction {
     fn call_and_see(&self, call: Call, seen: impl FnOnce(&Result<Reply>) + Send + 'static) -> *mut FDBFuture {
         match self.refused {
             Some(error) => FDBFuture::ready(Err(error)),
-            None => FDBFuture::calling(self.session.clone(), self.database, self.id, call, seen),
+            None => FDBFuture::calling(self.session.clone(), self.database, self.called(&call), call, seen),
         }
     }
 }
@@ -228,15 +233,18 @@ pub unsafe extern "C" fn fdb_transaction_get_committed_version(
 pub unsafe extern "C" fn fdb_transaction_commit(tr: *mut FDBTransaction) -> *mut FDBFuture {
     // SAFETY: as the caller promises.
     let transaction = unsafe { borrow(tr) };
-    let committed = transaction.committed.clone();
+    let (committed, restart) = (transaction.committed.clone(), transaction.restart.clone());
+    let life = restart.life();
     transaction.call_and_see(Call::Commit, move |answer| {
+        restart.commit_ended(life);
         if let Ok(Reply::Committed(version)) = answer {
             committed.store(*version, Ordering::SeqCst);
         }
     })
 }
 
-/// Waits and resets the transaction if the error is retryable; fails with it otherwise.
+/// Waits and resets the transaction if the error is retryable; fails with it otherwise, with 4000 for what is no error
+/// code.
 ///
 /// # Safety
 ///
@@ -249,7 +257,7 @@ pub unsafe extern "C" fn fdb_transaction_on_error(
     // SAFETY: as the caller promises.
     let transaction = unsafe { borrow(tr) };
     transaction.committed.store(NO_VERSION, Ordering::SeqCst);
-    transaction.call(Call::OnError(Error::from_code(error)))
+    transaction.call(Call::OnError(from_program(error)))
 }
 
 /// Defines functions that return a future.

@@ -113,6 +113,39 @@ macro_rules! unsupported {
     };
 }
 
+/// Functions of blob granules that databases and tenants have: both in one list.
+macro_rules! of_both {
+    ($($(#[doc = $doc:literal])+ $database:ident, $tenant:ident($($type:ty),*);)*) => {
+        unsupported! {
+            $(
+                $(#[doc = $doc])+
+                $database(*mut FDBDatabase, *const u8, c_int $(, $type)*);
+                $(#[doc = $doc])+
+                $tenant(*mut FDBTenant, *const u8, c_int $(, $type)*);
+            )*
+        }
+    };
+}
+
+of_both! {
+    /// Purges blob granules: 2108.
+    fdb_database_purge_blob_granules, fdb_tenant_purge_blob_granules(*const u8, c_int, i64, fdb_bool_t);
+    /// Waits for a purge: 2108.
+    fdb_database_wait_purge_granules_complete, fdb_tenant_wait_purge_granules_complete();
+    /// Makes a range one of blob granules: 2108.
+    fdb_database_blobbify_range, fdb_tenant_blobbify_range(*const u8, c_int);
+    /// Makes a range one of blob granules, and waits for it: 2108.
+    fdb_database_blobbify_range_blocking, fdb_tenant_blobbify_range_blocking(*const u8, c_int);
+    /// Makes a range one without blob granules: 2108.
+    fdb_database_unblobbify_range, fdb_tenant_unblobbify_range(*const u8, c_int);
+    /// Lists ranges of blob granules: 2108.
+    fdb_database_list_blobbified_ranges, fdb_tenant_list_blobbified_ranges(*const u8, c_int, c_int);
+    /// Verifies a range of blob granules: 2108.
+    fdb_database_verify_blob_range, fdb_tenant_verify_blob_range(*const u8, c_int, i64);
+    /// Flushes a range of blob granules: 2108.
+    fdb_database_flush_blob_range, fdb_tenant_flush_blob_range(*const u8, c_int, fdb_bool_t, i64);
+}
+
 unsupported! {
     /// Restarts a process: 2108.
     fdb_database_reboot_worker(*mut FDBDatabase, *const u8, c_int, fdb_bool_t, c_int);
@@ -120,38 +153,6 @@ unsupported! {
     fdb_database_force_recovery_with_data_loss(*mut FDBDatabase, *const u8, c_int);
     /// Takes a snapshot: 2108.
     fdb_database_create_snapshot(*mut FDBDatabase, *const u8, c_int, *const u8, c_int);
-    /// Purges blob granules: 2108.
-    fdb_database_purge_blob_granules(*mut FDBDatabase, *const u8, c_int, *const u8, c_int, i64, fdb_bool_t);
-    /// Waits for a purge: 2108.
-    fdb_database_wait_purge_granules_complete(*mut FDBDatabase, *const u8, c_int);
-    /// Makes a range one of blob granules: 2108.
-    fdb_database_blobbify_range(*mut FDBDatabase, *const u8, c_int, *const u8, c_int);
-    /// Makes a range one of blob granules, and waits for it: 2108.
-    fdb_database_blobbify_range_blocking(*mut FDBDatabase, *const u8, c_int, *const u8, c_int);
-    /// Makes a range one without blob granules: 2108.
-    fdb_database_unblobbify_range(*mut FDBDatabase, *const u8, c_int, *const u8, c_int);
-    /// Lists ranges of blob granules: 2108.
-    fdb_database_list_blobbified_ranges(*mut FDBDatabase, *const u8, c_int, *const u8, c_int, c_int);
-    /// Verifies a range of blob granules: 2108.
-    fdb_database_verify_blob_range(*mut FDBDatabase, *const u8, c_int, *const u8, c_int, i64);
-    /// Flushes a range of blob granules: 2108.
-    fdb_database_flush_blob_range(*mut FDBDatabase, *const u8, c_int, *const u8, c_int, fdb_bool_t, i64);
-    /// Purges blob granules of a tenant: 2108.
-    fdb_tenant_purge_blob_granules(*mut FDBTenant, *const u8, c_int, *const u8, c_int, i64, fdb_bool_t);
-    /// Waits for a purge: 2108.
-    fdb_tenant_wait_purge_granules_complete(*mut FDBTenant, *const u8, c_int);
-    /// Makes a range one of blob granules: 2108.
-    fdb_tenant_blobbify_range(*mut FDBTenant, *const u8, c_int, *const u8, c_int);
-    /// Makes a range one of blob granules, and waits for it: 2108.
-    fdb_tenant_blobbify_range_blocking(*mut FDBTenant, *const u8, c_int, *const u8, c_int);
-    /// Makes a range one without blob granules: 2108.
-    fdb_tenant_unblobbify_range(*mut FDBTenant, *const u8, c_int, *const u8, c_int);
-    /// Lists ranges of blob granules: 2108.
-    fdb_tenant_list_blobbified_ranges(*mut FDBTenant, *const u8, c_int, *const u8, c_int, c_int);
-    /// Verifies a range of blob granules: 2108.
-    fdb_tenant_verify_blob_range(*mut FDBTenant, *const u8, c_int, *const u8, c_int, i64);
-    /// Flushes a range of blob granules: 2108.
-    fdb_tenant_flush_blob_range(*mut FDBTenant, *const u8, c_int, *const u8, c_int, fdb_bool_t, i64);
     /// Lists ranges of blob granules: 2108.
     fdb_transaction_get_blob_granule_ranges(*mut FDBTransaction, *const u8, c_int, *const u8, c_int, c_int);
     /// Summarizes blob granules: 2108.

@@ -2,6 +2,8 @@
 
 #include "check.h"
 
+#include <limits.h>
+
 static void before_the_network(void) {
     FDBDatabase *db;
     SAME(fdb_setup_network(), 2200);
@@ -102,13 +104,23 @@ static void ranges(FDBDatabase *db) {
     fdb_future_destroy(f);
     SAME(finish(range(tr, 0, FDB_STREAMING_MODE_EXACT, 0, 0)), 2210);
     SAME(finish(range(tr, 0, FDB_STREAMING_MODE_ITERATOR, 0, 0)), 2000);
-    SAME(finish(range(tr, -1, FDB_STREAMING_MODE_WANT_ALL, 0, 0)), 2012);
+    SAME(finish(range(tr, -1, FDB_STREAMING_MODE_EXACT, 0, 0)), 2210);
+    SAME(finish(range(tr, -1, FDB_STREAMING_MODE_WANT_ALL, 0, 0)), 0);
+    SAME(finish(range(tr, -2, FDB_STREAMING_MODE_WANT_ALL, 0, 0)), 2012);
     const uint8_t *key;
     f = fdb_transaction_get_key(tr, FDB_KEYSEL_LAST_LESS_THAN((const uint8_t *)"r3", 2), 0);
     SAME(wait_for(f), 0);
     SAME(fdb_future_get_key(f, &key, &count), 0);
     CHECK(count == 2 && !memcmp(key, "r2", 2));
     fdb_future_destroy(f);
+    // Offsets far beyond all keys.
+    const int offsets[] = {INT_MIN, INT_MAX};
+    for (int i = 0; i < 4; i++) {
+        SAME(finish(fdb_transaction_get_key(tr, KEY("r3"), i % 2, offsets[i / 2], 0)), 0);
+        SAME(finish(fdb_transaction_get_range(tr, KEY("r1"), 0, offsets[i / 2], KEY("r3"), 0, offsets[i % 2], 0, 0,
+                                              FDB_STREAMING_MODE_WANT_ALL, 0, 0, i % 2)),
+             0);
+    }
     const FDBKey *keys;
     f = fdb_transaction_get_range_split_points(tr, KEY("r"), KEY("s"), 1000000);
     SAME(wait_for(f), 0);
@@ -116,6 +128,8 @@ static void ranges(FDBDatabase *db) {
     CHECK(count >= 2 && !memcmp(keys[0].key, "r", 1));
     fdb_future_destroy(f);
     SAME(finish(fdb_transaction_get_range_split_points(tr, KEY("s"), KEY("r"), 1000)), 2005);
+    // There are special keys behind the last shard.
+    SAME(finish(fdb_transaction_get_estimated_range_size_bytes(tr, KEY("r"), KEY("\xff\xff/status"))), 0);
     const char **texts;
     f = fdb_transaction_get_addresses_for_key(tr, KEY("r"));
     SAME(wait_for(f), 0);
@@ -137,6 +151,8 @@ static void conflicts(FDBDatabase *db) {
     SAME(finish(fdb_transaction_on_error(second, error)), 0);
     CHECK(has(second, "counter", "1"));
     SAME(finish(fdb_transaction_on_error(second, 2101)), 2101);
+    fdb_transaction_reset(second);
+    SAME(finish(fdb_transaction_on_error(second, -1)), 4000);
     fdb_transaction_reset(second);
     SAME(fdb_transaction_add_conflict_range(second, KEY("b"), KEY("a"), FDB_CONFLICT_RANGE_TYPE_READ), 2005);
     SAME(fdb_transaction_add_conflict_range(second, KEY("a"), KEY("b"), 7), 2000);

@@ -48,11 +48,18 @@ pub struct Program {
 impl Program {
     /// Compiles a program.
     pub fn compile(name: &str) -> Program {
+        Program::compile_with(name, &[])
+    }
+
+    /// Compiles a program with these arguments too.
+    pub fn compile_with(name: &str, arguments: &[&str]) -> Program {
         let folder = tempfile::tempdir().expect("a folder");
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c");
         let libraries = library();
         let compiled = Command::new("cc")
-            .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-g", "-I"])
+            .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-g"])
+            .args(arguments)
+            .arg("-I")
             .arg(&*HEADER)
             .arg(sources.join(name).with_extension("c"))
             .arg("-o")

@@ -13,6 +13,14 @@ fn a_program_of_the_oldest_version_of_the_api_runs() {
 }
 
 #[test]
+fn each_version_of_the_api_has_its_own_behaviour() {
+    for version in ["630", "699", "700", "710", "719", "720", "730", "740"] {
+        let program = Program::compile_with("versions", &[&format!("-DFDB_API_VERSION={version}")]);
+        assert_eq!(program.run::<&str>(&[], &[]), "passed\n", "{version}");
+    }
+}
+
+#[test]
 fn clock_randomness_and_threads_are_the_programs() {
     let program = Program::compile("host");
     let seed = [("SHAKETABLE_SEED", "1")];

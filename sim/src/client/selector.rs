@@ -20,6 +20,9 @@ pub struct Selector {
     pub offset: i32,
 }
 
+/// More keys than a database has: a larger offset resolves to the same key, and arithmetic on it could overflow.
+const LARGEST_OFFSET: i32 = 1 << 30;
+
 impl Selector {
     /// The first key at or after `key`.
     pub fn first_at(key: Bytes) -> Selector {
@@ -32,7 +35,7 @@ impl Selector {
             true => key_after(&selector.key),
             false => selector.key.clone(),
         };
-        Selector { key, offset: selector.offset }
+        Selector { key, offset: selector.offset.clamp(-LARGEST_OFFSET, LARGEST_OFFSET) }
     }
 
     /// Whether it resolves to its base key when it is the end of a range.

@@ -1,12 +1,12 @@
-//! Futures and callbacks of the C interface, from Rust.
+//! Futures and callbacks.
 
+use super::process::PROCESS;
 use fdb_c::abi::{
-    database::{FDBDatabase, fdb_create_database, fdb_database_create_transaction},
+    database::fdb_database_create_transaction,
     future::{
         FDBFuture, fdb_future_block_until_ready, fdb_future_cancel, fdb_future_destroy, fdb_future_get_error,
         fdb_future_is_ready, fdb_future_release_memory, fdb_future_set_callback,
     },
-    network::{fdb_run_network, fdb_select_api_version_impl, fdb_setup_network},
     results::{fdb_future_get_int64, fdb_future_get_value},
     transaction::{
         FDBTransaction, fdb_transaction_destroy, fdb_transaction_get, fdb_transaction_get_read_version,
@@ -16,28 +16,9 @@ use fdb_c::abi::{
 use std::{
     ffi::{c_int, c_void},
     ptr,
-    sync::{
-        LazyLock,
-        mpsc::{Receiver, Sender, channel},
-    },
+    sync::mpsc::{Receiver, Sender, channel},
     thread::{self, ThreadId},
 };
-
-/// The database of this process, and its network thread.
-struct Process {
-    database: usize,
-    network: ThreadId,
-}
-
-static PROCESS: LazyLock<Process> = LazyLock::new(|| {
-    assert_eq!(fdb_select_api_version_impl(740, 740), 0);
-    assert_eq!(fdb_setup_network(), 0);
-    let network = thread::spawn(|| fdb_run_network()).thread().id();
-    let mut database: *mut FDBDatabase = ptr::null_mut();
-    // SAFETY: the pointer is valid for a write.
-    assert_eq!(unsafe { fdb_create_database(ptr::null(), &mut database) }, 0);
-    Process { database: database as usize, network }
-});
 
 /// A transaction that is destroyed with this.
 struct Open(*mut FDBTransaction);
@@ -50,10 +31,9 @@ impl Drop for Open {
 }
 
 fn begin() -> Open {
-    let database = PROCESS.database as *mut FDBDatabase;
     let mut transaction = ptr::null_mut();
     // SAFETY: the database is never destroyed, and the pointer is valid for a write.
-    assert_eq!(unsafe { fdb_database_create_transaction(database, &mut transaction) }, 0);
+    assert_eq!(unsafe { fdb_database_create_transaction(PROCESS.database(), &mut transaction) }, 0);
     Open(transaction)
 }
 

@@ -1,0 +1,137 @@
+//! What depends on the version of the API that the program selected.
+
+use super::{network::api_version, transaction::FDBTransaction};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use shaketable_session::{Action, Call, Command, TransactionId};
+use std::{
+    ffi::c_int,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
+};
+
+/// From this version on, transactions write special keys, and a commit leaves its transaction as it is.
+const KEEPS_COMMITTED: c_int = 700;
+/// From this version on, the cache of read versions belongs to the state that the databases of several client libraries
+/// share.
+const SHARED_CACHE: c_int = 720;
+
+/// The transaction option `USE_GRV_CACHE`.
+const USE_GRV_CACHE: c_int = 1101;
+/// A code that no option has: its error is that of a refused option, with the next call.
+const NO_OPTION: c_int = 0;
+/// A key that no transaction writes, and that is no special key.
+const BEYOND: Bytes = Bytes::from_static(b"\xff\xff\xff");
+
+/// Whether the databases have shared state: several client libraries may be loaded.
+static HAS_SHARED_STATE: AtomicBool = AtomicBool::new(false);
+
+/// A network option was set. `EXTERNAL_CLIENT_LIBRARY`, `EXTERNAL_CLIENT_DIRECTORY` and `DISABLE_CLIENT_BYPASS` end the
+/// shortcut past the client that chooses between several libraries.
+pub fn network_option_set(code: c_int) {
+    if matches!(code, 62 | 63 | 72) {
+        HAS_SHARED_STATE.store(true, SeqCst);
+    }
+}
+
+fn is_special(key: &[u8]) -> bool {
+    (&b"\xff\xff"[..]..&BEYOND).contains(&key)
+}
+
+/// An action as the selected version takes it.
+pub fn translate(action: Action) -> Action {
+    let before = |version| api_version() < version;
+    match action {
+        // Keys like any other that lie outside of the legal range.
+        Action::Set(key, value) if is_special(&key) && before(KEEPS_COMMITTED) => Action::Set(BEYOND, value),
+        Action::Clear(key) if is_special(&key) && before(KEEPS_COMMITTED) => Action::Clear(BEYOND),
+        Action::ClearRange(begin, end)
+            if is_special(&begin) && begin <= end && end <= BEYOND && before(KEEPS_COMMITTED) =>
+        {
+            Action::ClearRange(BEYOND, Bytes::from_static(b"\xff\xff\xff\0"))
+        }
+        Action::SetOption { code: USE_GRV_CACHE, value }
+            if value.as_ref().is_none_or(Bytes::is_empty)
+                && !before(SHARED_CACHE)
+                && !HAS_SHARED_STATE.load(SeqCst) =>
+        {
+            Action::SetOption { code: NO_OPTION, value: None }
+        }
+        action => action,
+    }
+}
+
+/// What a commit makes of a transaction before version 700: it begins again, with a new read version, although the
+/// transaction itself can only be reset.
+#[derive(Default)]
+pub struct Restart {
+    /// The number of the part of the transaction's life between two resets.
+    life: AtomicU64,
+    /// One more than the life in which a commit has ended, or 0.
+    ended: AtomicU64,
+    /// The transaction that has the new read version.
+    fresh: Mutex<Option<TransactionId>>,
+}
+
+impl Restart {
+    /// The life in which a commit is made.
+    pub fn life(&self) -> u64 {
+        self.life.load(SeqCst)
+    }
+
+    /// A commit of this life has ended, with or without success.
+    pub fn commit_ended(&self, life: u64) {
+        if api_version() < KEEPS_COMMITTED {
+            self.ended.store(life + 1, SeqCst);
+        }
+    }
+}
+
+/// Whether a call is answered by what has begun again.
+fn is_of_the_new_one(call: &Call) -> bool {
+    matches!(call, Call::GetReadVersion | Call::GetTotalCost | Call::GetTagThrottledDuration)
+}
+
+impl FDBTransaction {
+    /// The transaction that a call is made on.
+    pub fn called(&self, call: &Call) -> TransactionId {
+        let restart = &self.restart;
+        if matches!(call, Call::OnError(_)) {
+            self.renew();
+        }
+        if restart.ended.load(SeqCst) != restart.life() + 1 {
+            return self.id;
+        }
+        if is_of_the_new_one(call) {
+            let create = || {
+                let id = self.session.next_transaction();
+                self.session.command(self.database, Command::Create(id));
+                id
+            };
+            return *restart.fresh.lock().get_or_insert_with(create);
+        }
+        if !matches!(call, Call::GetApproximateSize | Call::GetVersionstamp) {
+            // A transaction that is used after its commit has an error, which every later call returns.
+            self.renew();
+        }
+        self.id
+    }
+
+    /// The transaction is reset, or cannot be used until it is.
+    pub fn renew(&self) {
+        self.restart.life.fetch_add(1, SeqCst);
+        if let Some(fresh) = self.restart.fresh.lock().take() {
+            self.session.command(self.database, Command::Transaction(fresh, Action::Destroy));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn special_keys_are_those_between_the_users_and_the_end() {
+        assert!(is_special(b"\xff\xff") && is_special(b"\xff\xff/status/json"));
+        assert!(!is_special(b"\xff\x02") && !is_special(b"\xff\xff\xff") && !is_special(b""));
+    }
+}

@@ -2,8 +2,8 @@
 //! and lets virtual time advance when something waits.
 
 use crate::{
-    DatabaseId,
-    client::{self, Job},
+    CallId, DatabaseId,
+    client::{self, Job, Turn},
     desk::{Demand, Desk},
     inbox::{Inbox, Message},
     report::Report,
@@ -18,7 +18,9 @@ use shaketable_sim::{
     client::SimDatabase,
     cluster::Cluster,
     config::ClusterConfig,
+    faults::Family,
     history::ClientId,
+    net::NodeId,
     rt::{Alarm, MILLISECOND, Nanos},
     world::{Class, World},
 };
@@ -34,7 +36,8 @@ pub async fn serve(inbox: Arc<Inbox>, desk: Arc<Desk>, settings: Settings) -> Re
     let world = World::new(settings.seed, cluster, &plan, false);
     let cluster = Cluster::start(world.clone()).await;
     weather::begin(&world, settings.clone(), plan);
-    let mut engine = Engine { inbox, desk, world: world.clone(), cluster, clients: BTreeMap::new() };
+    let mut engine =
+        Engine { inbox, desk, world: world.clone(), cluster, clients: BTreeMap::new(), turn: Arc::default() };
     engine.run().await;
     let report = Report::of(&settings, &world);
     engine.desk.close(Error::OPERATION_CANCELLED);
@@ -47,7 +50,16 @@ struct Engine {
     desk: Arc<Desk>,
     world: Arc<World>,
     cluster: Cluster,
-    clients: BTreeMap<DatabaseId, UnboundedSender<Job>>,
+    clients: BTreeMap<DatabaseId, Client>,
+    turn: Arc<Turn>,
+}
+
+/// A client of the cluster.
+struct Client {
+    node: NodeId,
+    jobs: UnboundedSender<Job>,
+    /// What its machine is to take when it starts.
+    next: Arc<Mutex<Option<UnboundedReceiver<Job>>>>,
 }
 
 impl Engine {
@@ -107,31 +119,54 @@ impl Engine {
             }
             Message::Want(id) => self.desk.want(id),
             Message::Cancel(id) => self.desk.cancel(id),
+            Message::Kill(databases, calls) => self.kill(&databases, &calls),
         }
     }
 
     fn give(&self, database: DatabaseId, job: Job) {
         if let Some(client) = self.clients.get(&database) {
-            // A client ends with the cluster only.
-            let _ = client.unbounded_send(job);
+            // A client that is dead is given nothing.
+            let _ = client.jobs.unbounded_send(job);
         }
     }
 
-    /// Adds a client to the cluster.
+    /// Adds a client to the cluster, or starts one again that died.
     fn open(&mut self, id: DatabaseId) {
-        let (sender, jobs) = mpsc::unbounded();
-        self.clients.insert(id, sender);
-        let jobs: Mutex<Option<UnboundedReceiver<Job>>> = Mutex::new(Some(jobs));
-        let (desk, controller) = (self.desk.clone(), self.cluster.controller());
+        let (jobs, receiver) = mpsc::unbounded();
+        let receiver = Some(receiver);
+        if let Some(dead) = self.clients.get_mut(&id) {
+            *dead.next.lock() = receiver;
+            dead.jobs = jobs;
+            self.world.start(dead.node);
+            return;
+        }
+        let next = Arc::new(Mutex::new(receiver));
+        let node = self.add_machine(id, next.clone());
+        self.clients.insert(id, Client { node, jobs, next });
+    }
+
+    fn add_machine(&self, id: DatabaseId, next: Arc<Mutex<Option<UnboundedReceiver<Job>>>>) -> NodeId {
+        let (desk, turn, controller) = (self.desk.clone(), self.turn.clone(), self.cluster.controller());
         self.world.add_machine(Class::Client, &format!("client-{}", id.0), move |world, node| {
-            let (jobs, desk) = (jobs.lock().take(), desk.clone());
+            let (jobs, desk, turn) = (next.lock().take(), desk.clone(), turn.clone());
             async move {
-                // No fault kills a client, so that it starts once.
+                // Faults kill no client: each start has been given jobs.
                 let Some(jobs) = jobs else { return };
                 let clock = world.clock.clone();
                 let db = SimDatabase::new(world, node, ClientId(id.0), controller);
-                client::serve(db, jobs, desk, clock).await;
+                client::serve(db, jobs, desk, turn, clock).await;
             }
-        });
+        })
+    }
+
+    /// Clients die. It counts as a fault if something was under way.
+    fn kill(&self, databases: &[DatabaseId], calls: &[CallId]) {
+        for client in databases.iter().filter_map(|id| self.clients.get(id)) {
+            self.world.kill(client.node);
+        }
+        if calls.iter().any(|call| self.desk.expects(*call)) {
+            self.world.faults.count(Family::ClientDeath);
+        }
+        calls.iter().for_each(|call| self.desk.cancel(*call));
     }
 }

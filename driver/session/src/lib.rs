@@ -18,6 +18,7 @@
 //! computes between two calls, the cluster sees the same calls at the same virtual times. With several threads, or with
 //! callbacks instead of blocking, the order of arrival decides.
 
+pub mod address;
 mod bell;
 pub mod calls;
 mod client;
@@ -26,7 +27,10 @@ mod engine;
 mod host;
 mod inbox;
 pub mod output;
+mod protocol;
+pub mod remote;
 pub mod report;
+pub mod server;
 pub mod settings;
 mod wall;
 mod weather;
@@ -34,25 +38,26 @@ mod weather;
 pub use host::Host;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use shaketable_layers::tx::{
     ConflictRangeType, Error, Isolation, KeySelector, MappedBatch, RangeBatch, RangeOption, Result,
 };
 use std::time::Duration;
 
 /// A database handle of a session. Each is a client of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DatabaseId(pub u16);
 
 /// A transaction handle of a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TransactionId(pub u64);
 
 /// A call whose answer is outstanding or was given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CallId(pub u64);
 
 /// What has no answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
     /// Sets an option of the database.
     SetDatabaseOption {
@@ -68,7 +73,7 @@ pub enum Command {
 }
 
 /// What a command does to a transaction.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Action {
     /// Sets an option.
     SetOption {
@@ -105,7 +110,7 @@ pub enum Action {
 }
 
 /// What has an answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Call {
     /// A value: [`Reply::Value`].
     Get(Bytes, Isolation),
@@ -147,7 +152,7 @@ impl Call {
 }
 
 /// The answer of a [`Call`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Reply {
     /// It is done.
     Done,

@@ -27,7 +27,7 @@ mod engine;
 mod host;
 mod inbox;
 pub mod output;
-mod protocol;
+pub mod protocol;
 pub mod remote;
 pub mod report;
 pub mod server;

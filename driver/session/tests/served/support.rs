@@ -148,3 +148,35 @@ impl Program {
 
 /// The error of everything that a program asks once its server is gone.
 pub const GONE: Error = Error::TRANSACTION_TIMED_OUT;
+
+#[expect(clippy::disallowed_methods, reason = "what time passes outside is the point")]
+pub fn sleep(milliseconds: u64) {
+    thread::sleep(Duration::from_millis(milliseconds));
+}
+
+/// Whether this process runs one test alone, so that its memory is that of the test. If not, runs the test so.
+pub fn is_alone(test: &str) -> bool {
+    const ALONE: &str = "SHAKETABLE_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return true;
+    }
+    let this = std::env::current_exe().expect("this program has a path");
+    let run =
+        std::process::Command::new(this).args([test, "--exact", "--nocapture"]).env(ALONE, "1").output();
+    let run = run.expect("it runs");
+    let printed = String::from_utf8_lossy(&run.stdout);
+    assert!(
+        run.status.success() && printed.contains("1 passed"),
+        "{printed}{}",
+        String::from_utf8_lossy(&run.stderr)
+    );
+    false
+}
+
+/// The memory that this process uses now, in bytes.
+pub fn memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux says it");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("Linux says it");
+    let kilobytes: u64 = line.split_whitespace().nth(1).expect("a number").parse().expect("a number");
+    kilobytes << 10
+}

@@ -12,7 +12,7 @@ use super::{
 
 use bytes::Bytes;
 use shaketable_layers::tx::{DatabaseOption, Error, Result};
-use shaketable_session::{Command, DatabaseId, Session, settings::seed_of};
+use shaketable_session::{Command, DatabaseId, Session, address::server_of, settings::seed_of};
 use std::{
     ffi::{CStr, OsStr, c_char, c_int},
     os::unix::ffi::OsStrExt,
@@ -37,10 +37,13 @@ pub struct FDBTenant {
 /// Creates a database whose cluster file has this text.
 fn create(cluster_file: &str) -> Result<*mut FDBDatabase> {
     let network = Network::get()?;
-    if let Some(seed) = seed_of(cluster_file).map_err(|_| CONNECTION_STRING_INVALID)? {
+    let server = server_of(cluster_file).map_err(|_| CONNECTION_STRING_INVALID)?;
+    if server.is_none()
+        && let Some(seed) = seed_of(cluster_file).map_err(|_| CONNECTION_STRING_INVALID)?
+    {
         network.name_seed(seed)?;
     }
-    let session = network.session();
+    let session = network.session(server)?;
     let id = session.open();
     Ok(Box::into_raw(Box::new(FDBDatabase { session, id })))
 }

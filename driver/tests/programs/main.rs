@@ -1,6 +1,7 @@
-//! The built library, as programs in C use it: its symbols, its contract, its determinism.
+//! The built library, as programs in C use it: its symbols, its contract, its determinism, servers.
 
 mod build;
 mod contract;
 mod exports;
 mod runs;
+mod served;

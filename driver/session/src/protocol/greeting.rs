@@ -1,5 +1,6 @@
-//! The first sixteen bytes of each side: ten that name the protocol, its version (two bytes, little-endian), and the
-//! longest frame that this side accepts (four bytes, little-endian).
+//! The first sixteen bytes of each side: ten that name the protocol, in small letters from a client and in capital
+//! letters from a server; the version (two bytes, little-endian); the longest frame that this side accepts (four bytes,
+//! little-endian).
 //!
 //! The client greets first. A server that does not speak its version greets all the same, and then says so with a
 //! [`Response::Refused`](super::Response::Refused), which every version can read.
@@ -8,8 +9,24 @@ use super::{LONGEST_REQUEST, LONGEST_RESPONSE, VERSION, wire::Wire};
 use rustix::io::Errno;
 use std::{fmt, time::Duration};
 
-/// The name of the protocol.
-const NAME: &[u8; 10] = b"shaketable";
+/// A side of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// A program.
+    Client,
+    /// A server.
+    Server,
+}
+
+impl Side {
+    /// How it names the protocol.
+    fn name(self) -> &'static [u8; 10] {
+        match self {
+            Side::Client => b"shaketable",
+            Side::Server => b"SHAKETABLE",
+        }
+    }
+}
 
 /// The length of a greeting.
 const LENGTH: usize = 16;
@@ -20,6 +37,8 @@ pub const PATIENCE: Duration = Duration::from_secs(5);
 /// Who one side is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Greeting {
+    /// Whose it is.
+    pub side: Side,
     /// The version of the protocol that it speaks.
     pub version: u16,
     /// The longest frame that it accepts.
@@ -28,18 +47,18 @@ pub struct Greeting {
 
 impl Greeting {
     /// What a client says.
-    pub const CLIENT: Greeting = Greeting { version: VERSION, longest: LONGEST_RESPONSE };
+    pub const CLIENT: Greeting = Greeting { side: Side::Client, version: VERSION, longest: LONGEST_RESPONSE };
     /// What a server says.
-    pub const SERVER: Greeting = Greeting { version: VERSION, longest: LONGEST_REQUEST };
+    pub const SERVER: Greeting = Greeting { side: Side::Server, version: VERSION, longest: LONGEST_REQUEST };
 
     /// Sends it.
     pub fn send(&self, wire: &Wire) -> Result<(), Errno> {
         let version = self.version.to_le_bytes();
-        wire.write(&[&NAME[..], &version, &self.longest.to_le_bytes()].concat())
+        wire.write(&[&self.side.name()[..], &version, &self.longest.to_le_bytes()].concat())
     }
 
-    /// Receives the other side's.
-    pub fn receive(wire: &Wire) -> Result<Greeting, Strange> {
+    /// Receives that of the other side, which is this one.
+    pub fn receive(wire: &Wire, side: Side) -> Result<Greeting, Strange> {
         wire.limit_reads(Some(PATIENCE)).map_err(|_| Strange::Gone)?;
         let mut bytes = [0; LENGTH];
         let mut filled = 0;
@@ -50,14 +69,18 @@ impl Greeting {
                 Err(Errno::AGAIN) => return Err(Strange::Silent),
                 Err(_) => return Err(Strange::Gone),
             }
-            let known = filled.min(NAME.len());
-            if bytes[..known] != NAME[..known] {
+            let known = filled.min(side.name().len());
+            if bytes[..known] != side.name()[..known] {
                 return Err(Strange::Other);
             }
         }
         wire.limit_reads(None).map_err(|_| Strange::Gone)?;
         let [.., v0, v1, l0, l1, l2, l3] = bytes;
-        Ok(Greeting { version: u16::from_le_bytes([v0, v1]), longest: u32::from_le_bytes([l0, l1, l2, l3]) })
+        Ok(Greeting {
+            side,
+            version: u16::from_le_bytes([v0, v1]),
+            longest: u32::from_le_bytes([l0, l1, l2, l3]),
+        })
     }
 }
 

@@ -6,8 +6,8 @@
 //!
 //! # When there is no server
 //!
-//! If none answers, if the server ends or refuses the program, or if the connection is lost, [`Remote::run`] returns the
-//! reason, and every call, outstanding or later, ends with 1031 `transaction_timed_out`. That is what a program with a
+//! If none answers, if the server ends or refuses the program, or if the connection is lost, [`Remote::run`] says
+//! why, and every call, outstanding or later, ends with 1031 `transaction_timed_out`. That is what a program with a
 //! timeout gets from a cluster of FoundationDB that cannot be reached. Retry loops end on it, because it is not
 //! retryable; and it says the truth about a commit, which may have happened. The connection is not made again: a client
 //! that lost it is dead to the cluster.
@@ -18,7 +18,7 @@ use crate::{
     protocol::{
         LONGEST_RESPONSE, Request, Response, VERSION, decode, encode,
         frames::Frames,
-        greeting::{Greeting, Strange},
+        greeting::{Greeting, Side, Strange},
         outbox::Outbox,
         wire::Wire,
     },
@@ -97,19 +97,17 @@ impl Remote {
         &self.address
     }
 
-    /// Connects, and delivers answers on this thread until [`stop`](Remote::stop). The error is one line about what
-    /// ended the session before.
-    pub fn run(&self) -> Result<(), String> {
+    /// Connects, and delivers answers on this thread until [`stop`](Remote::stop). If something else ends the session,
+    /// `lost` is told what, in one line, before the calls end: the program may exit at once when they do.
+    pub fn run(&self, lost: impl FnOnce(&str)) {
         let _ = self.thread.set(thread::current().id());
-        let ended = self.connect().and_then(|wire| self.serve(&wire));
-        let stopped = self.line.lock().is_stopped;
-        let (error, ended) = match stopped {
-            true => (Error::OPERATION_CANCELLED, Ok(())),
-            false => (UNREACHABLE, ended),
-        };
+        let reason = self.connect().map_or_else(|reason| reason, |wire| self.serve(&wire));
         self.outbox.close();
-        self.finish(error);
-        ended
+        let is_stopped = self.line.lock().is_stopped;
+        if !is_stopped {
+            lost(&reason);
+        }
+        self.finish(if is_stopped { Error::OPERATION_CANCELLED } else { UNREACHABLE });
     }
 
     /// Ends the session. Calls whose answers are outstanding end with 1101.
@@ -160,7 +158,7 @@ impl Remote {
         drop(line);
         // If it fails, the server's greeting does not come.
         let _ = Greeting::CLIENT.send(&wire);
-        match Greeting::receive(&wire) {
+        match Greeting::receive(&wire, Side::Server) {
             Ok(Greeting { version, .. }) if version != VERSION => Err(format!(
                 "the server at {address} speaks version {version} of the protocol, and this library version {VERSION}: \
                  use both of one release"
@@ -175,7 +173,7 @@ impl Remote {
     }
 
     /// Delivers answers until the connection ends, and says why it did.
-    fn serve(&self, wire: &Arc<Wire>) -> Result<(), String> {
+    fn serve(&self, wire: &Arc<Wire>) -> String {
         let writer = {
             let (outbox, wire) = (self.outbox.clone(), wire.clone());
             thread::Builder::new().name("requests".to_owned()).spawn(move || {
@@ -183,7 +181,10 @@ impl Remote {
                 wire.end_writes();
             })
         };
-        let writer = writer.map_err(|error| format!("no thread for requests: {error}"))?;
+        let writer = match writer {
+            Ok(writer) => writer,
+            Err(error) => return format!("no thread for requests: {error}"),
+        };
         let reason = self.deliver(wire);
         self.outbox.close();
         if self.line.lock().is_stopped {
@@ -193,7 +194,7 @@ impl Remote {
         wire.end();
         // It has no panic to pass on.
         let _ = writer.join();
-        Err(reason)
+        reason
     }
 
     fn deliver(&self, wire: &Wire) -> String {

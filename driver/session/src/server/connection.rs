@@ -4,7 +4,7 @@ use super::{House, guest::Guest, limits};
 use crate::protocol::{
     LONGEST_REQUEST, Response, VERSION, encode,
     frames::{Frames, Torn},
-    greeting::{Greeting, Strange},
+    greeting::{Greeting, Side, Strange},
     outbox::Outbox,
     wire::Wire,
 };
@@ -73,7 +73,7 @@ impl House {
 
     /// Exchanges greetings. Returns the length of the longest answer that the program accepts.
     fn greet(&self, wire: &Wire) -> Result<u32, Reason> {
-        let received = Greeting::receive(wire);
+        let received = Greeting::receive(wire, Side::Client);
         // A program that is gone does not notice.
         let _ = Greeting::SERVER.send(wire);
         let refused = |line: String| Err(Reason::Refused(line));

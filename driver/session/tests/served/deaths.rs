@@ -21,7 +21,7 @@ pub struct Doomed(TcpStream);
 impl Doomed {
     pub fn connect(program: &Program) -> Doomed {
         let mut stream = TcpStream::connect(program.remote.address().to_string()).expect("a server");
-        let Greeting { version, longest } = Greeting::CLIENT;
+        let Greeting { version, longest, .. } = Greeting::CLIENT;
         let greeting = [&b"shaketable"[..], &version.to_le_bytes(), &longest.to_le_bytes()].concat();
         stream.write_all(&greeting).expect("it listens");
         stream.read_exact(&mut [0; 16]).expect("it greets");

@@ -65,11 +65,12 @@ fn calls_end_when_the_server_does() {
 #[test]
 fn a_server_that_vanishes_or_is_another_is_one_line() {
     let greeting = |version: u16, longest: u32| {
-        [b"shaketable".to_vec(), version.to_le_bytes().to_vec(), longest.to_le_bytes().to_vec()].concat()
+        [b"SHAKETABLE".to_vec(), version.to_le_bytes().to_vec(), longest.to_le_bytes().to_vec()].concat()
     };
     let good = greeting(1, u32::MAX);
     let cases = [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), "is no server of shaketable"),
+        (b"shaketable\x01\0\xff\xff\xff\xff".to_vec(), "is no server of shaketable"),
         (Vec::new(), "the connection ended before a greeting"),
         (greeting(2, u32::MAX), "speaks version 2 of the protocol, and this library version 1"),
         (greeting(1, 100), "accepts requests of 100 bytes only"),

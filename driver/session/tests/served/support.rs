@@ -66,14 +66,18 @@ impl Served {
 pub struct Program {
     pub remote: Arc<Remote>,
     pub database: DatabaseId,
-    network: JoinHandle<Result<(), String>>,
+    network: JoinHandle<Option<String>>,
 }
 
 impl Program {
     pub fn connect(address: Address) -> Program {
         let remote = Arc::new(Remote::new(address));
         let running = remote.clone();
-        let network = thread::spawn(move || running.run());
+        let network = thread::spawn(move || {
+            let mut said = None;
+            running.run(|line| said = Some(line.to_owned()));
+            said
+        });
         let database = remote.open();
         Program { remote, database, network }
     }
@@ -137,12 +141,12 @@ impl Program {
     /// Ends the program in an orderly way.
     pub fn stop(self) {
         self.remote.stop();
-        self.network.join().expect("no panic").expect("it was stopped");
+        assert_eq!(self.network.join().expect("no panic"), None, "it was stopped");
     }
 
     /// What the network thread says when the session ends by itself.
     pub fn ended(self) -> String {
-        self.network.join().expect("no panic").expect_err("nobody has stopped it")
+        self.network.join().expect("no panic").expect("nobody has stopped it")
     }
 }
 

@@ -30,6 +30,8 @@ pub enum Address {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotAnAddress;
 
+impl std::error::Error for NotAnAddress {}
+
 impl fmt::Display for NotAnAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an address is HOST:PORT or unix:PATH")
@@ -69,6 +71,16 @@ impl Address {
     /// The text of a cluster file that names this server.
     pub fn cluster_file(&self) -> String {
         format!("shaketable:serve@{self}\n")
+    }
+
+    /// The address for programs on this machine, if a server listens at this one: `0.0.0.0` and `::` are all of its
+    /// addresses and none to connect to.
+    pub fn reachable(&self) -> Address {
+        match self {
+            Address::Tcp(host, port) if host == "0.0.0.0" => Address::Tcp("127.0.0.1".to_owned(), *port),
+            Address::Tcp(host, port) if host == "::" => Address::Tcp("::1".to_owned(), *port),
+            other => other.clone(),
+        }
     }
 
     /// Whether other machines can reach it.
@@ -130,6 +142,8 @@ mod tests {
         let is_public =
             |text: &str| text.parse::<Address>().expect("an address").is_public().expect("numbers");
         assert!(!is_public("127.0.0.1:1") && !is_public("[::1]:1") && !is_public("unix:/tmp/socket"));
+        let all: Address = "0.0.0.0:7".parse().expect("an address");
+        assert_eq!(all.reachable().to_string(), "127.0.0.1:7");
         assert!(is_public("0.0.0.0:1") && is_public("[::]:1") && is_public("192.0.2.1:1"));
     }
 

@@ -16,6 +16,7 @@ use shaketable_session::{Command, DatabaseId, Session, address::server_of, setti
 use std::{
     ffi::{CStr, OsStr, c_char, c_int},
     os::unix::ffi::OsStrExt,
+    path::PathBuf,
     sync::Arc,
 };
 
@@ -48,6 +49,13 @@ fn create(cluster_file: &str) -> Result<*mut FDBDatabase> {
     Ok(Box::into_raw(Box::new(FDBDatabase { session, id })))
 }
 
+/// The cluster file of a program that names none, as FoundationDB finds it.
+fn default_cluster_file() -> PathBuf {
+    let named = std::env::var_os("FDB_CLUSTER_FILE").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let here = || Some(PathBuf::from("fdb.cluster")).filter(|path| path.exists());
+    named.or_else(here).unwrap_or_else(|| PathBuf::from("/etc/foundationdb/fdb.cluster"))
+}
+
 /// Stores a new handle, or returns the error.
 ///
 /// # Safety
@@ -68,7 +76,8 @@ unsafe fn text<'a>(text: *const c_char) -> &'a [u8] {
     if text.is_null() { &[] } else { unsafe { CStr::from_ptr(text) }.to_bytes() }
 }
 
-/// Creates a database. The cluster file need not exist; see [`shaketable_session::settings`].
+/// Creates a database. Without a path the cluster file is that of `FDB_CLUSTER_FILE`, `./fdb.cluster` or
+/// `/etc/foundationdb/fdb.cluster`. It need not exist; see [`shaketable_session::settings`].
 ///
 /// # Safety
 ///
@@ -80,6 +89,7 @@ pub unsafe extern "C" fn fdb_create_database(
 ) -> fdb_error_t {
     // SAFETY: as the caller promises.
     let path = OsStr::from_bytes(unsafe { text(cluster_file_path) });
+    let path = if path.is_empty() { default_cluster_file() } else { path.into() };
     let cluster_file = std::fs::read_to_string(path).unwrap_or_default();
     // SAFETY: as the caller promises.
     unsafe { hand_out(out_database, create(&cluster_file)) }

@@ -226,6 +226,10 @@ fn an_address_that_is_wrong_is_an_error_at_once() {
 fn settings_that_have_no_effect_are_named() {
     let served = Served::start(1, Profile::Calm);
     let output = Program::compile("worker").output(&[&served.file(), "a", "2"], &[("SHAKETABLE_SEED", "5")]);
+    // The file is found as FoundationDB finds it.
+    let by_variable =
+        Program::compile("worker").output(&["", "b", "1"], &[("FDB_CLUSTER_FILE", &served.file())]);
+    assert_eq!((by_variable.status.code(), served.server.visitors().served), (Some(0), 2));
     let said = format!(
         "shaketable: the server at {} has its own settings: those here have no effect\n",
         served.server.address()

@@ -85,7 +85,7 @@ impl Host {
         self.inbox.stop();
     }
 
-    /// Opens a database handle like [`open`](Session::open), unless there are 65,536 already.
+    /// Opens a database handle like [`open`](Session::open), unless there are 65,535 already.
     pub fn try_open(&self) -> Option<DatabaseId> {
         let id = self.databases.lock().take()?;
         self.push(Message::Open(id));
@@ -119,8 +119,8 @@ struct Numbers {
 }
 
 impl Numbers {
-    /// The last number.
-    const LAST: DatabaseId = DatabaseId(u16::MAX);
+    /// The last number that is given.
+    const LAST: DatabaseId = DatabaseId(u16::MAX - 1);
 
     /// The lowest number that nobody has; none if there is none.
     fn take(&mut self) -> Option<DatabaseId> {
@@ -174,5 +174,22 @@ impl Session for Host {
 
     fn is_here(&self) -> bool {
         self.thread.get() == Some(&thread::current().id())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_given_once_until_they_are_free_again() {
+        let mut numbers = Numbers::default();
+        let given: BTreeSet<_> = std::iter::from_fn(|| numbers.take()).collect();
+        assert_eq!((given.len(), given.last()), (65_535, Some(&Numbers::LAST)));
+        numbers.free.extend([DatabaseId(7), DatabaseId(3)]);
+        assert_eq!(
+            [numbers.take(), numbers.take(), numbers.take()],
+            [Some(DatabaseId(3)), Some(DatabaseId(7)), None]
+        );
     }
 }

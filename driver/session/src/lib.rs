@@ -14,9 +14,12 @@
 //! | only watches | keeps the pace of the wall clock |
 //! | nothing | stands still |
 //!
+//! [`Remote`](remote::Remote) is a session whose cluster is at a [`Server`](server::Server), which several programs share.
+//! All that wait, in any program, count.
+//!
 //! A program that calls from one thread and blocks for its answers is therefore alone with its seed: however long it
-//! computes between two calls, the cluster sees the same calls at the same virtual times. With several threads, or with
-//! callbacks instead of blocking, the order of arrival decides.
+//! computes between two calls, the cluster sees the same calls at the same virtual times. With several threads, with
+//! callbacks instead of blocking, or with several programs, the order of arrival decides.
 
 pub mod address;
 mod bell;

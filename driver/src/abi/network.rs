@@ -1,6 +1,7 @@
 //! The version of the API, the network thread and its options.
 //!
-//! The network thread runs the simulated cluster, with the first database that is created. A network runs once.
+//! The network thread runs the simulated cluster, with the first database that is created, or delivers the answers of a
+//! server. A network runs once.
 
 use super::{
     errors::{

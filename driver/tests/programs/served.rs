@@ -168,8 +168,8 @@ fn killed_programs_leave_a_correct_cluster() {
     let sum: usize = acknowledged.values().sum();
     assert!(sum > 40, "{sum} items");
     let (visitors, report) = served.stop();
-    println!("{sum} items acknowledged, {count} there; {visitors}{report}");
-    assert_eq!(visitors.refused, 0, "{visitors}");
+    assert!((20..=41).contains(&visitors.served) && visitors.refused == 0, "{visitors}");
+    assert!(!report.faults.is_empty() && report.attempts > sum, "{report}");
 }
 
 /// A worker whose server goes away, or was never there, ends with one line and an error that ends its retry loop.

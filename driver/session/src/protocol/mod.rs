@@ -1,6 +1,6 @@
 //! What a client program and a server send each other.
 //!
-//! Each side begins with a [greeting](greeting). Frames follow: the length of a body, four bytes, little-endian, and
+//! Each side begins with a [greeting]. Frames follow: the length of a body, four bytes, little-endian, and
 //! the body, a [`Request`] or a [`Response`] in the encoding of postcard. A frame that is longer than the receiver
 //! announced, or whose body is not exactly one message, ends the connection: the server says why with
 //! [`Response::Refused`].

@@ -107,7 +107,7 @@ fn the_encoding_of_this_version_stays() {
     let set = Action::Set(Bytes::from_static(b"k"), Bytes::from_static(b"v"));
     let set = Request::Command(DatabaseId(0), Command::Transaction(TransactionId(1), set));
     assert_eq!(body(&set), [1, 0, 2, 1, 2, 1, b'k', 1, b'v']);
-    let all: Vec<u8> = requests(3).iter().flat_map(|request| body(request)).collect();
+    let all: Vec<u8> = requests(3).iter().flat_map(body).collect();
     let answers = responses().into_iter().flat_map(|response| encode(&response).expect("an encoding"));
     let sum = |bytes: Vec<u8>| {
         bytes.iter().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add((*byte).into()))

@@ -107,7 +107,6 @@ fn what_was_not_committed_is_gone_and_a_commit_that_was_sent_is_there_once_or_no
     let (visitors, report) = served.stop();
     assert_eq!((visitors.served, visitors.refused), (61, 0));
     let report = report.expect("it ran");
-    println!("{there} commits of the dead are there, {gone} are not; {report}");
     assert!(report.faults.contains_key(&Family::ClientDeath) || gone == 0, "{report}");
 }
 

@@ -28,7 +28,7 @@ fn without_a_server_every_call_ends_with_an_error_that_ends_retry_loops() {
     assert_eq!(done, Err(GONE));
     assert!(!GONE.is_retryable() && GONE.leaves_commit_unknown());
     // Later calls do not wait.
-    assert_eq!(program.transact(|tx| Ok(program.set(tx, "k", 1))), Err(GONE));
+    assert_eq!(program.put("k", 1), Err(GONE));
     let said = program.ended();
     assert!(said.starts_with(&format!("no server at {address}: ")) && !said.contains('\n'), "{said}");
 }

@@ -142,7 +142,7 @@ fn ten_thousand_connections_of_nonsense_do_not_disturb_the_others() {
     let served = serve(settings(1, Profile::Calm));
     let address = served.address().to_string();
     let (good, is_over) = (served.program(), AtomicBool::new(false));
-    good.transact(|tx| Ok(good.set(tx, "good", 0))).expect("it is calm");
+    good.put("good", 0).expect("it is calm");
     let before = memory();
     let transactions = thread::scope(|scope| {
         let working = scope.spawn(|| {
@@ -175,8 +175,8 @@ fn ten_thousand_connections_of_nonsense_do_not_disturb_the_others() {
     good.stop();
     let (visitors, report) = served.stop();
     assert!(visitors.refused > 4_000 && visitors.reasons.len() == 5 && visitors.now == 0, "{visitors}");
-    let attempts = report.expect("it ran").attempts;
-    println!("{transactions} transactions beside; {grown} bytes more; {attempts} attempts; {visitors}");
+    let report = report.expect("it ran");
+    assert!(report.attempts as i64 > transactions, "some nonsense is performed: {report}");
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn each_kind_of_nonsense_has_its_line() {
             after(&[(LONGEST_REQUEST + 1).to_le_bytes().to_vec()]),
             "a frame of 16777217 bytes, and at most 16777216 are accepted",
         ),
-        (after(&[create.clone()]), "database 0 is not open"),
+        (after(std::slice::from_ref(&create)), "database 0 is not open"),
         (after(&[open.clone(), open.clone()]), "database 0 was opened instead of database 1"),
         (after(&[open.clone(), create.clone(), create.clone()]), "transaction 1 was created twice"),
         (after(&[open.clone(), create.clone(), get(5), get(5)]), "two calls with the number 5"),
@@ -287,7 +287,11 @@ fn a_program_that_does_not_read_waits_alone() {
     let good = served.program();
     let value = Bytes::from(vec![1; 100_000]);
     let key = Bytes::from_static(b"large");
-    good.transact(|tx| Ok(good.act(tx, Action::Set(key.clone(), value.clone())))).expect("it is calm");
+    let set = |tx| {
+        good.act(tx, Action::Set(key.clone(), value.clone()));
+        Ok(())
+    };
+    good.transact(set).expect("it is calm");
     let mut lazy = Doomed::connect(&good);
     let (db, tx) = (DatabaseId(0), TransactionId(1));
     lazy.send(&Request::Command(db, Command::Create(tx)));
@@ -313,7 +317,6 @@ fn a_program_that_does_not_read_waits_alone() {
     // Two gigabytes, if nothing held it up.
     let grown = memory().saturating_sub(before);
     assert!(grown < 512 << 20, "{grown} bytes more");
-    println!("{grown} bytes more");
     good.stop();
     served.stop();
     // What it still sends fails, since nobody listens.
@@ -358,5 +361,5 @@ fn requests_that_nobody_means_do_not_end_the_cluster() {
     assert!(performed > 2_000, "{performed}");
     assert_eq!(good.number(good.begin(), "k").map(|n| n >= 1), Ok(true));
     let report = served.stop().1.expect("it ran");
-    println!("{performed} requests, {report}");
+    assert!(report.attempts > 350, "{report}");
 }

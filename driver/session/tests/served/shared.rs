@@ -11,18 +11,18 @@ use std::{thread, time::Duration};
 fn programs_see_the_writes_of_each_other_and_their_watches_fire() {
     let served = serve(settings(1, Profile::Calm));
     let (one, two) = (served.program(), served.program());
-    one.transact(|tx| Ok(one.set(tx, "k", 5))).expect("it commits");
+    one.put("k", 5).expect("it commits");
     assert_eq!(two.number(two.begin(), "k"), Ok(5));
     let waiting = two.begin();
     let watch = two.call(waiting, Call::Watch(Bytes::from_static(b"k")), true);
     assert_eq!(two.ask(waiting, Call::Commit), Ok(Reply::Committed(-1)));
     assert!(watch.recv_timeout(Duration::from_millis(200)).is_err(), "nothing has changed");
-    one.transact(|tx| Ok(one.set(tx, "k", 6))).expect("it commits");
+    one.put("k", 6).expect("it commits");
     assert_eq!(watch.recv_timeout(Duration::from_secs(60)), Ok(Ok(Reply::Done)));
     // A transaction of one conflicts with one of the other.
     let first = one.begin();
     assert_eq!(one.number(first, "k"), Ok(6));
-    two.transact(|tx| Ok(two.set(tx, "k", 7))).expect("it commits");
+    two.put("k", 7).expect("it commits");
     one.set(first, "other", 1);
     assert_eq!(one.ask(first, Call::Commit), Err(Error::NOT_COMMITTED));
     one.stop();
@@ -41,7 +41,7 @@ fn a_unix_socket_serves_too_and_is_removed_in_the_end() {
     for _ in 0..2 {
         let served = serve_at(&address, settings(2, Profile::Calm));
         let program = served.program();
-        program.transact(|tx| Ok(program.set(tx, "k", 1))).expect("it commits");
+        program.put("k", 1).expect("it commits");
         let refused = shaketable_session::server::Server::start(
             &address,
             std::sync::Arc::new(shaketable_session::Host::new().expect("a pipe")),

@@ -138,6 +138,14 @@ impl Program {
         }
     }
 
+    /// Sets a key in a transaction of its own.
+    pub fn put(&self, key: &str, number: i64) -> Result<()> {
+        self.transact(|tx| {
+            self.set(tx, key, number);
+            Ok(())
+        })
+    }
+
     /// Ends the program in an orderly way.
     pub fn stop(self) {
         self.remote.stop();

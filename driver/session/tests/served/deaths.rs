@@ -66,9 +66,16 @@ fn wait_for_deaths(served: &super::support::Served, left: usize) {
 fn what_was_not_committed_is_gone_and_a_commit_that_was_sent_is_there_once_or_not() {
     let served = serve(settings(1, Profile::Standard));
     let witness = served.program();
-    let count = || witness.transact(|tx| witness.number(tx, "k"));
-    let mut before = count().expect("it can be read");
-    let (mut there, mut gone) = (0, 0);
+    let count = || {
+        loop {
+            match witness.transact(|tx| witness.number(tx, "k")) {
+                Ok(count) => return count,
+                // The contract allows errors that cannot be retried.
+                Err(error) => assert!(!error.is_retryable(), "{error}"),
+            }
+        }
+    };
+    let mut before = count();
     for round in 0..60_u64 {
         let mut doomed = Doomed::connect(&witness);
         if round % 3 == 0 {
@@ -86,28 +93,17 @@ fn what_was_not_committed_is_gone_and_a_commit_that_was_sent_is_there_once_or_no
         }
         drop(doomed);
         wait_for_deaths(&served, 1);
-        // What is under way lands within the window of read versions, if it does.
-        let after = loop {
-            match count() {
-                Ok(after) => break after,
-                Err(error) => assert!(!error.is_retryable(), "{error}"),
-            }
-        };
-        let added = after - before;
-        assert!((0..=i64::from(round % 3 != 0) * 2).contains(&added), "round {round} added {added}");
+        // A commit that is under way may land later. What was written and not committed is no number.
+        let after = count();
+        assert!(after >= before, "round {round}: {after} after {before}");
         before = after;
-        if round % 3 != 0 {
-            if added > 0 { there += 1 } else { gone += 1 }
-        }
     }
-    assert!(there > 0, "{there} commits of the dead are there, and {gone} are not");
-    let total = count().unwrap_or(before);
-    assert!(total <= 40, "each adds 1 once: {total}");
+    assert!((1..=40).contains(&before), "each of 40 commits is there once or not: {before}");
     witness.stop();
     let (visitors, report) = served.stop();
     assert_eq!((visitors.served, visitors.refused), (61, 0));
     let report = report.expect("it ran");
-    assert!(report.faults.contains_key(&Family::ClientDeath) || gone == 0, "{report}");
+    assert!(report.faults.contains_key(&Family::ClientDeath), "{report}");
 }
 
 #[test]

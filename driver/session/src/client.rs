@@ -11,40 +11,11 @@ use shaketable_sim::{
     client::{SimDatabase, SimTransaction},
     rt,
 };
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, AtomicU64, Ordering},
-    },
-};
+use std::{collections::BTreeMap, sync::Arc};
 
-/// How many jobs a client does at one instant of virtual time. The simulator takes endless work at one instant for a loop
+/// How many jobs are done at one instant of virtual time. The simulator takes endless work at one instant for a loop
 /// that does not wait.
 const JOBS_PER_INSTANT: u32 = 1_000;
-
-/// How many jobs all clients do at one instant, about.
-const JOBS_OF_ALL: u32 = 10_000;
-
-/// Counts what all clients do at an instant.
-#[derive(Default)]
-pub struct Turn {
-    instant: AtomicU64,
-    jobs: AtomicU32,
-}
-
-impl Turn {
-    /// Counts a job at this instant. Whether there were too many.
-    fn count(&self, now: rt::Nanos) -> bool {
-        // One thread counts.
-        let jobs = match self.instant.swap(now, Ordering::Relaxed) == now {
-            true => self.jobs.load(Ordering::Relaxed) + 1,
-            false => 1,
-        };
-        self.jobs.store(jobs, Ordering::Relaxed);
-        jobs > JOBS_OF_ALL
-    }
-}
 
 /// Work for a client.
 pub enum Job {
@@ -61,13 +32,7 @@ struct Open {
 }
 
 /// Does the jobs of a client in order. Ends when no more can come.
-pub async fn serve(
-    db: SimDatabase,
-    mut jobs: UnboundedReceiver<Job>,
-    desk: Arc<Desk>,
-    turn: Arc<Turn>,
-    clock: rt::Clock,
-) {
+pub async fn serve(db: SimDatabase, mut jobs: UnboundedReceiver<Job>, desk: Arc<Desk>, clock: rt::Clock) {
     let mut client = Client { db, desk, deferred: Ok(()), transactions: BTreeMap::new() };
     let mut done = 0;
     while let Some(job) = jobs.next().await {
@@ -76,7 +41,7 @@ pub async fn serve(
             Job::Call(id, transaction, call) => client.call(id, transaction, call),
         }
         done += 1;
-        if done % JOBS_PER_INSTANT == 0 || turn.count(clock.now()) {
+        if done % JOBS_PER_INSTANT == 0 {
             clock.sleep(1).await;
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::{
     CallId, DatabaseId,
-    client::{self, Job, Turn},
+    client::{self, Job},
     desk::{Demand, Desk},
     inbox::{Inbox, Message},
     report::Report,
@@ -36,8 +36,7 @@ pub async fn serve(inbox: Arc<Inbox>, desk: Arc<Desk>, settings: Settings) -> Re
     let world = World::new(settings.seed, cluster, &plan, false);
     let cluster = Cluster::start(world.clone()).await;
     weather::begin(&world, settings.clone(), plan);
-    let mut engine =
-        Engine { inbox, desk, world: world.clone(), cluster, clients: BTreeMap::new(), turn: Arc::default() };
+    let mut engine = Engine { inbox, desk, world: world.clone(), cluster, clients: BTreeMap::new() };
     engine.run().await;
     let report = Report::of(&settings, &world);
     engine.desk.close(Error::OPERATION_CANCELLED);
@@ -51,7 +50,6 @@ struct Engine {
     world: Arc<World>,
     cluster: Cluster,
     clients: BTreeMap<DatabaseId, Client>,
-    turn: Arc<Turn>,
 }
 
 /// A client of the cluster.
@@ -146,15 +144,15 @@ impl Engine {
     }
 
     fn add_machine(&self, id: DatabaseId, next: Arc<Mutex<Option<UnboundedReceiver<Job>>>>) -> NodeId {
-        let (desk, turn, controller) = (self.desk.clone(), self.turn.clone(), self.cluster.controller());
+        let (desk, controller) = (self.desk.clone(), self.cluster.controller());
         self.world.add_machine(Class::Client, &format!("client-{}", id.0), move |world, node| {
-            let (jobs, desk, turn) = (next.lock().take(), desk.clone(), turn.clone());
+            let (jobs, desk) = (next.lock().take(), desk.clone());
             async move {
                 // Faults kill no client: each start has been given jobs.
                 let Some(jobs) = jobs else { return };
                 let clock = world.clock.clone();
                 let db = SimDatabase::new(world, node, ClientId(id.0), controller);
-                client::serve(db, jobs, desk, turn, clock).await;
+                client::serve(db, jobs, desk, clock).await;
             }
         })
     }

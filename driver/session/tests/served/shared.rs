@@ -105,28 +105,6 @@ fn a_hundred_programs_at_once_lose_nothing() {
     assert_eq!((visitors.served, visitors.most, visitors.refused), (100, 100, 0));
 }
 
-#[test]
-fn many_programs_with_many_commands_are_no_endless_loop() {
-    let served = serve(settings(5, Profile::Calm));
-    let programs: Vec<Program> = (0..60).map(|_| served.program()).collect();
-    let begun: Vec<_> = programs.iter().map(Program::begin).collect();
-    for (program, tx) in programs.iter().zip(&begun) {
-        (0..5_000_u32)
-            .for_each(|n| program.act(*tx, Action::Clear(Bytes::copy_from_slice(&n.to_be_bytes()))));
-    }
-    let commits: Vec<_> =
-        programs.iter().zip(&begun).map(|(program, tx)| program.call(*tx, Call::Commit, false)).collect();
-    programs[0].transact(|tx| programs[0].number(tx, "k")).expect("it is calm");
-    // Time advances while something waits.
-    assert!(matches!(programs[1].ask(begun[1], Call::GetReadVersion), Ok(_) | Err(_)));
-    for (program, commit) in programs.iter().zip(commits) {
-        while commit.try_recv().is_err() {
-            program.transact(|tx| program.number(tx, "k")).expect("it is calm");
-        }
-    }
-    served.stop();
-}
-
 /// What is too long for a frame fails as what is too long for the cluster.
 #[test]
 fn large_texts_and_large_answers_are_errors_of_their_calls() {

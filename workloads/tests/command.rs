@@ -1,6 +1,8 @@
 //! The command from a user's point of view: its output, its errors and its exit codes.
 
 mod process;
+#[cfg(unix)]
+mod serving;
 
 use insta::assert_snapshot;
 use process::{code, folder, names, run, shaketable, stderr, stdout};
@@ -31,6 +33,7 @@ fn help() {
         ("help_list", &["list", "--help"]),
         ("help_bench", &["bench", "--help"]),
         ("help_new", &["new", "--help"]),
+        ("help_serve", &["serve", "--help"]),
         ("help_conformance", &["conformance", "check", "--help"]),
         ("help_record", &["conformance", "record", "--help"]),
         ("help_contract", &["contract", "--help"]),

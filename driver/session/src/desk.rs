@@ -120,6 +120,11 @@ impl Desk {
         }
     }
 
+    /// Whether the answer of a call is outstanding that is no watch.
+    pub fn expects(&self, id: CallId) -> bool {
+        self.state.lock().pending.get(&id).is_some_and(|pending| !pending.is_watch)
+    }
+
     /// Ends a call with 1101, if its answer is outstanding.
     pub fn cancel(&self, id: CallId) {
         let pending = self.state.lock().remove(id);

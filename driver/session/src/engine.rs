@@ -2,7 +2,7 @@
 //! and lets virtual time advance when something waits.
 
 use crate::{
-    DatabaseId,
+    CallId, DatabaseId,
     client::{self, Job},
     desk::{Demand, Desk},
     inbox::{Inbox, Message},
@@ -18,7 +18,9 @@ use shaketable_sim::{
     client::SimDatabase,
     cluster::Cluster,
     config::ClusterConfig,
+    faults::Family,
     history::ClientId,
+    net::NodeId,
     rt::{Alarm, MILLISECOND, Nanos},
     world::{Class, World},
 };
@@ -47,7 +49,15 @@ struct Engine {
     desk: Arc<Desk>,
     world: Arc<World>,
     cluster: Cluster,
-    clients: BTreeMap<DatabaseId, UnboundedSender<Job>>,
+    clients: BTreeMap<DatabaseId, Client>,
+}
+
+/// A client of the cluster.
+struct Client {
+    node: NodeId,
+    jobs: UnboundedSender<Job>,
+    /// What its machine is to take when it starts.
+    next: Arc<Mutex<Option<UnboundedReceiver<Job>>>>,
 }
 
 impl Engine {
@@ -107,31 +117,54 @@ impl Engine {
             }
             Message::Want(id) => self.desk.want(id),
             Message::Cancel(id) => self.desk.cancel(id),
+            Message::Kill(databases, calls) => self.kill(&databases, &calls),
         }
     }
 
     fn give(&self, database: DatabaseId, job: Job) {
         if let Some(client) = self.clients.get(&database) {
-            // A client ends with the cluster only.
-            let _ = client.unbounded_send(job);
+            // A client that is dead is given nothing.
+            let _ = client.jobs.unbounded_send(job);
         }
     }
 
-    /// Adds a client to the cluster.
+    /// Adds a client to the cluster, or starts one again that died.
     fn open(&mut self, id: DatabaseId) {
-        let (sender, jobs) = mpsc::unbounded();
-        self.clients.insert(id, sender);
-        let jobs: Mutex<Option<UnboundedReceiver<Job>>> = Mutex::new(Some(jobs));
+        let (jobs, receiver) = mpsc::unbounded();
+        let receiver = Some(receiver);
+        if let Some(dead) = self.clients.get_mut(&id) {
+            *dead.next.lock() = receiver;
+            dead.jobs = jobs;
+            self.world.start(dead.node);
+            return;
+        }
+        let next = Arc::new(Mutex::new(receiver));
+        let node = self.add_machine(id, next.clone());
+        self.clients.insert(id, Client { node, jobs, next });
+    }
+
+    fn add_machine(&self, id: DatabaseId, next: Arc<Mutex<Option<UnboundedReceiver<Job>>>>) -> NodeId {
         let (desk, controller) = (self.desk.clone(), self.cluster.controller());
         self.world.add_machine(Class::Client, &format!("client-{}", id.0), move |world, node| {
-            let (jobs, desk) = (jobs.lock().take(), desk.clone());
+            let (jobs, desk) = (next.lock().take(), desk.clone());
             async move {
-                // No fault kills a client, so that it starts once.
+                // Faults kill no client: each start has been given jobs.
                 let Some(jobs) = jobs else { return };
                 let clock = world.clock.clone();
                 let db = SimDatabase::new(world, node, ClientId(id.0), controller);
                 client::serve(db, jobs, desk, clock).await;
             }
-        });
+        })
+    }
+
+    /// Clients die. It counts as a fault if something was under way.
+    fn kill(&self, databases: &[DatabaseId], calls: &[CallId]) {
+        for client in databases.iter().filter_map(|id| self.clients.get(id)) {
+            self.world.kill(client.node);
+        }
+        if calls.iter().any(|call| self.desk.expects(*call)) {
+            self.world.faults.count(Family::ClientDeath);
+        }
+        calls.iter().for_each(|call| self.desk.cancel(*call));
     }
 }

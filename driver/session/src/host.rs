@@ -8,13 +8,15 @@ use crate::{
     report::Report,
     settings::Settings,
 };
+use parking_lot::Mutex;
 use shaketable_layers::tx::Error;
 use shaketable_sim::rt;
 use std::{
+    collections::BTreeSet,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread::{self, ThreadId},
 };
@@ -23,7 +25,7 @@ use std::{
 pub struct Host {
     inbox: Arc<Inbox>,
     desk: Arc<Desk>,
-    databases: AtomicU16,
+    databases: Mutex<Numbers>,
     transactions: AtomicU64,
     calls: AtomicU64,
     /// The thread of the cluster, once there is one.
@@ -39,7 +41,7 @@ impl Host {
         Ok(Host {
             inbox: Arc::new(Inbox::new()?),
             desk: Arc::default(),
-            databases: AtomicU16::new(0),
+            databases: Mutex::default(),
             transactions: AtomicU64::new(0),
             calls: AtomicU64::new(0),
             thread: OnceLock::new(),
@@ -83,11 +85,50 @@ impl Host {
         self.inbox.stop();
     }
 
+    /// Opens a database handle like [`open`](Session::open), unless there are 65,535 already.
+    pub fn try_open(&self) -> Option<DatabaseId> {
+        let id = self.databases.lock().take()?;
+        self.push(Message::Open(id));
+        Some(id)
+    }
+
+    /// The clients behind some database handles die at once, with these calls in progress, which end with 1101. What
+    /// they have not committed is gone; a commit that was sent may be there. The handles must not be used any more.
+    pub fn kill(&self, databases: Vec<DatabaseId>, calls: Vec<CallId>) {
+        if databases.is_empty() {
+            return;
+        }
+        self.push(Message::Kill(databases.clone(), calls));
+        // Whoever gets one of the numbers opens it after this.
+        self.databases.lock().free.extend(databases);
+    }
+
     fn push(&self, message: Message) {
         self.inbox.push(message);
         if self.is_over.load(Ordering::SeqCst) {
             self.refuse(Error::OPERATION_CANCELLED);
         }
+    }
+}
+
+/// The numbers of database handles: those of clients that died are given again, for the same machines.
+#[derive(Default)]
+struct Numbers {
+    next: u16,
+    free: BTreeSet<DatabaseId>,
+}
+
+impl Numbers {
+    /// The last number that is given.
+    const LAST: DatabaseId = DatabaseId(u16::MAX - 1);
+
+    /// The lowest number that nobody has; none if there is none.
+    fn take(&mut self) -> Option<DatabaseId> {
+        self.free.pop_first().or_else(|| {
+            let id = DatabaseId(self.next);
+            self.next = self.next.checked_add(1)?;
+            Some(id)
+        })
     }
 }
 
@@ -98,10 +139,9 @@ fn message(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 impl Session for Host {
+    /// When all numbers are taken, the last one is shared: nothing says that databases are different clients.
     fn open(&self) -> DatabaseId {
-        let id = DatabaseId(self.databases.fetch_add(1, Ordering::SeqCst));
-        self.push(Message::Open(id));
-        id
+        self.try_open().unwrap_or(Numbers::LAST)
     }
 
     fn next_transaction(&self) -> TransactionId {
@@ -134,5 +174,22 @@ impl Session for Host {
 
     fn is_here(&self) -> bool {
         self.thread.get() == Some(&thread::current().id())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_given_once_until_they_are_free_again() {
+        let mut numbers = Numbers::default();
+        let given: BTreeSet<_> = std::iter::from_fn(|| numbers.take()).collect();
+        assert_eq!((given.len(), given.last()), (65_535, Some(&Numbers::LAST)));
+        numbers.free.extend([DatabaseId(7), DatabaseId(3)]);
+        assert_eq!(
+            [numbers.take(), numbers.take(), numbers.take()],
+            [Some(DatabaseId(3)), Some(DatabaseId(7)), None]
+        );
     }
 }

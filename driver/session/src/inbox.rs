@@ -31,6 +31,8 @@ pub enum Message {
     Want(CallId),
     /// A call is cancelled.
     Cancel(CallId),
+    /// The clients of some databases die, with these calls in progress.
+    Kill(Vec<DatabaseId>, Vec<CallId>),
 }
 
 /// The messages, in order, and a bell.

@@ -14,13 +14,17 @@
 //! | only watches | keeps the pace of the wall clock |
 //! | nothing | stands still |
 //!
+//! [`Remote`](remote::Remote) is a session whose cluster is at a [`Server`](server::Server), which several programs share.
+//! All that wait, in any program, count.
+//!
 //! A program that calls from one thread and blocks for its answers is therefore alone with its seed: however long it
-//! computes between two calls, the cluster sees the same calls at the same virtual times. With several threads, or with
-//! callbacks instead of blocking, the order of arrival decides.
+//! computes between two calls, the cluster sees the same calls at the same virtual times. With several threads, with
+//! callbacks instead of blocking, or with several programs, the order of arrival decides.
 //!
 //! A session whose callers are themselves tasks of the simulated cluster needs none of this: it performs commands and
 //! calls on [`Transactions`](transactions::Transactions) at once.
 
+pub mod address;
 mod bell;
 pub mod calls;
 mod client;
@@ -29,7 +33,10 @@ mod engine;
 mod host;
 mod inbox;
 pub mod output;
+pub mod protocol;
+pub mod remote;
 pub mod report;
+pub mod server;
 pub mod settings;
 pub mod transactions;
 mod wall;
@@ -38,25 +45,26 @@ mod weather;
 pub use host::Host;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use shaketable_layers::tx::{
     ConflictRangeType, Error, Isolation, KeySelector, MappedBatch, RangeBatch, RangeOption, Result,
 };
 use std::time::Duration;
 
 /// A database handle of a session. Each is a client of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DatabaseId(pub u16);
 
 /// A transaction handle of a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TransactionId(pub u64);
 
 /// A call whose answer is outstanding or was given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CallId(pub u64);
 
 /// What has no answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
     /// Sets an option of the database.
     SetDatabaseOption {
@@ -72,7 +80,7 @@ pub enum Command {
 }
 
 /// What a command does to a transaction.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Action {
     /// Sets an option.
     SetOption {
@@ -109,7 +117,7 @@ pub enum Action {
 }
 
 /// What has an answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Call {
     /// A value: [`Reply::Value`].
     Get(Bytes, Isolation),
@@ -151,7 +159,7 @@ impl Call {
 }
 
 /// The answer of a [`Call`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Reply {
     /// It is done.
     Done,

@@ -5,7 +5,8 @@ use std::io::Write;
 
 /// Writes one line to standard error: the C interface has no place for it.
 pub fn complain(line: &str) {
-    let _ = writeln!(std::io::stderr(), "shaketable: {line}");
+    // In one piece, so that lines of the program do not come between.
+    let _ = std::io::stderr().write_all(format!("shaketable: {line}\n").as_bytes());
 }
 
 /// Writes a report. A file that cannot be written is reported in its place.

@@ -6,12 +6,15 @@
 //! | `SHAKETABLE_FAULTS` | `calm`, `standard` or `storm`; `calm` unless given |
 //! | `SHAKETABLE_WITHOUT` | fault families to leave out, separated by commas |
 //! | `SHAKETABLE_REPORT` | a file for the report of the run, or `-` for standard error |
+//! | `SHAKETABLE_SERVER` | the [address](crate::address) of a server whose cluster is used instead of one of the process |
 //!
 //! A cluster file, or a connection string, whose description is `shaketable` has the seed as its id:
-//! `shaketable:7@127.0.0.1:1`. The environment takes precedence over it. Every other cluster file stands for the
+//! `shaketable:7@127.0.0.1:1`. With the id `serve` it names a server: `shaketable:serve@127.0.0.1:4500`. What determines
+//! the cluster is then the server's, which also has the report. The environment takes precedence over it. Every other cluster file stands for the
 //! simulated cluster as well, with what the environment says, whether it exists or not: a program that is used to its
 //! file need not have another one, and nothing is ever sent to the addresses in it.
 
+use crate::address::Address;
 use shaketable_sim::{
     faults::{Family, Profile},
     seed::Seed,
@@ -49,6 +52,8 @@ pub struct Environment {
     pub without: Vec<Family>,
     /// Where the report goes.
     pub report: Option<ReportTo>,
+    /// The server to use.
+    pub server: Option<Address>,
 }
 
 impl Environment {
@@ -75,6 +80,10 @@ impl Environment {
             "-" => ReportTo::StandardError,
             path => ReportTo::File(path.into()),
         });
+        if let Some(text) = set("SHAKETABLE_SERVER") {
+            let server = text.parse().map_err(|wrong| format!("SHAKETABLE_SERVER: {wrong}: {text}"))?;
+            environment.server = Some(server);
+        }
         Ok(environment)
     }
 
@@ -139,19 +148,24 @@ mod tests {
             ("SHAKETABLE_FAULTS", "storm"),
             ("SHAKETABLE_WITHOUT", "kill, loss"),
             ("SHAKETABLE_REPORT", "-"),
+            ("SHAKETABLE_SERVER", "unix:/tmp/socket"),
         ])
         .expect("it is understood");
         let settings = said.settings(Some(Seed(7)));
         assert_eq!((settings.seed, settings.faults), (Seed(12), Profile::Storm));
         assert_eq!(settings.without, [Family::Kill, Family::Loss]);
         assert_eq!(said.report, Some(ReportTo::StandardError));
+        assert_eq!(said.server, Some(Address::Unix("/tmp/socket".into())));
     }
 
     #[test]
     fn what_is_not_understood_is_refused_in_one_line() {
-        for (name, value) in
-            [("SHAKETABLE_SEED", "x"), ("SHAKETABLE_FAULTS", "wild"), ("SHAKETABLE_WITHOUT", "kill,wild")]
-        {
+        for (name, value) in [
+            ("SHAKETABLE_SEED", "x"),
+            ("SHAKETABLE_FAULTS", "wild"),
+            ("SHAKETABLE_WITHOUT", "kill,wild"),
+            ("SHAKETABLE_SERVER", "nowhere"),
+        ] {
             let refused = read(&[(name, value)]).expect_err("it is wrong");
             assert!(refused.starts_with(name) && !refused.contains('\n'), "{refused}");
         }

@@ -13,11 +13,12 @@ use super::{
 use crate::embedded::Clients;
 use bytes::Bytes;
 use shaketable_layers::tx::{DatabaseOption, Error, Result};
-use shaketable_session::{Command, DatabaseId, Session, settings::seed_of};
+use shaketable_session::{Command, DatabaseId, Session, address::server_of, settings::seed_of};
 use shaketable_sim::client::SimDatabase;
 use std::{
     ffi::{CStr, OsStr, c_char, c_int},
     os::unix::ffi::OsStrExt,
+    path::PathBuf,
     ptr::NonNull,
     sync::Arc,
 };
@@ -72,12 +73,22 @@ fn create(cluster_file: &str) -> Result<*mut FDBDatabase> {
 
 fn open_threaded(cluster_file: &str) -> Result<(Arc<dyn Session>, DatabaseId)> {
     let network = Network::get()?;
-    if let Some(seed) = seed_of(cluster_file).map_err(|_| CONNECTION_STRING_INVALID)? {
+    let server = server_of(cluster_file).map_err(|_| CONNECTION_STRING_INVALID)?;
+    if server.is_none()
+        && let Some(seed) = seed_of(cluster_file).map_err(|_| CONNECTION_STRING_INVALID)?
+    {
         network.name_seed(seed)?;
     }
-    let session = network.session();
+    let session = network.session(server)?;
     let id = session.open();
     Ok((session, id))
+}
+
+/// The cluster file of a program that names none, as FoundationDB finds it.
+fn default_cluster_file() -> PathBuf {
+    let named = std::env::var_os("FDB_CLUSTER_FILE").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let here = || Some(PathBuf::from("fdb.cluster")).filter(|path| path.exists());
+    named.or_else(here).unwrap_or_else(|| PathBuf::from("/etc/foundationdb/fdb.cluster"))
 }
 
 /// Stores a new handle, or returns the error.
@@ -100,7 +111,8 @@ unsafe fn text<'a>(text: *const c_char) -> &'a [u8] {
     if text.is_null() { &[] } else { unsafe { CStr::from_ptr(text) }.to_bytes() }
 }
 
-/// Creates a database. The cluster file need not exist; see [`shaketable_session::settings`].
+/// Creates a database. Without a path the cluster file is that of `FDB_CLUSTER_FILE`, `./fdb.cluster` or
+/// `/etc/foundationdb/fdb.cluster`. It need not exist; see [`shaketable_session::settings`].
 ///
 /// # Safety
 ///
@@ -112,6 +124,7 @@ pub unsafe extern "C" fn fdb_create_database(
 ) -> fdb_error_t {
     // SAFETY: as the caller promises.
     let path = OsStr::from_bytes(unsafe { text(cluster_file_path) });
+    let path = if path.is_empty() { default_cluster_file() } else { path.into() };
     let cluster_file = std::fs::read_to_string(path).unwrap_or_default();
     // SAFETY: as the caller promises.
     unsafe { hand_out(out_database, create(&cluster_file)) }

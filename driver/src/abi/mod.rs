@@ -48,7 +48,9 @@
 //! * [`fdb_get_error`](errors::fdb_get_error) returns the name of a code.
 //! * A result that is read as another type is 2000 `client_invalid_operation`; the C client does not check.
 //! * What is outstanding when the network stops ends with 1101 `operation_cancelled`; with the C client it never ends.
-//! * A cluster file need not exist, and its addresses have no meaning ([`shaketable_session::settings`]).
+//! * A cluster file need not exist, and its addresses have no meaning ([`shaketable_session::settings`]), unless it names
+//!   a server of ours ([`shaketable_session::address`]). If that cannot be reached, calls end with 1031
+//!   ([`shaketable_session::remote`]); with the C client they never end.
 //! * Network options are checked and have no effect: there are no trace files, TLS or other client libraries.
 
 pub mod database;

@@ -1,6 +1,7 @@
 //! The version of the API, the network thread and its options.
 //!
-//! The network thread runs the simulated cluster, with the first database that is created. A network runs once.
+//! The network thread runs the simulated cluster, with the first database that is created, or delivers the answers of a
+//! server. A network runs once.
 
 use super::{
     errors::{
@@ -17,7 +18,10 @@ use super::{
 use parking_lot::{Condvar, Mutex};
 use shaketable_layers::tx::{Error, Result};
 use shaketable_session::{
-    Host, Session, output,
+    Host, Session,
+    address::Address,
+    output,
+    remote::Remote,
     settings::{Environment, Settings},
 };
 use shaketable_sim::{rt, seed::Seed};
@@ -46,6 +50,8 @@ static NETWORK: OnceLock<Network> = OnceLock::new();
 /// What is set up once in a process.
 pub struct Network {
     host: Arc<Host>,
+    /// The session with a server, if the first database is behind one. The host has no cluster then.
+    remote: OnceLock<Option<Arc<Remote>>>,
     environment: Environment,
     /// The seed of the first cluster file that names one.
     seed: Mutex<Option<Seed>>,
@@ -67,9 +73,28 @@ impl Network {
         NETWORK.get().ok_or(Error::from_code(NETWORK_NOT_SETUP))
     }
 
-    /// The session of the process.
-    pub fn session(&self) -> Arc<dyn Session> {
-        self.host.clone()
+    /// The session of the process. The first database decides whether its cluster is that of a server, which the
+    /// environment or the cluster file names; another cluster is refused with 2104.
+    pub fn session(&self, server: Option<Address>) -> Result<Arc<dyn Session>> {
+        let server = self.environment.server.clone().or(server);
+        let chosen = self.remote.get_or_init(|| {
+            let server = server.clone()?;
+            if (Environment { server: None, ..self.environment.clone() }) != Environment::default() {
+                output::complain(&format!(
+                    "the server at {server} has its own settings: those here have no effect"
+                ));
+            }
+            Some(Arc::new(Remote::new(server)))
+        });
+        match chosen {
+            None if server.is_none() => Ok(self.host.clone()),
+            Some(remote) if server.as_ref() == Some(remote.address()) => {
+                // The network thread now finds the remote session.
+                self.host.stop();
+                Ok(remote.clone())
+            }
+            _ => Err(CONNECTION_STRING_INVALID),
+        }
     }
 
     /// A cluster file names a seed. There is one cluster: another seed is refused with 2104.
@@ -91,6 +116,7 @@ impl Network {
             return NETWORK_CANNOT_BE_RESTARTED;
         }
         let code = match self.host.run(|| self.settings()) {
+            Ok(None) => self.run_remote(),
             Ok(report) => {
                 if let (Some(report), Some(to)) = (report, &self.environment.report) {
                     output::write(to, &report.to_string());
@@ -112,10 +138,26 @@ impl Network {
         code
     }
 
+    /// Delivers the answers of a server until the network is stopped, if there is a server.
+    fn run_remote(&self) -> fdb_error_t {
+        let Some(Some(remote)) = self.remote.get() else { return SUCCESS };
+        remote.run(output::complain);
+        // As with an unreachable cluster, what ends with an error are the calls.
+        SUCCESS
+    }
+
+    fn stop(&self) {
+        // Once the network has stopped, no database is the first.
+        if let Some(remote) = self.remote.get_or_init(|| None) {
+            remote.stop();
+        }
+        self.host.stop();
+    }
+
     /// Stops the network and waits for its report, unless this is the network thread. A callback that never returns
     /// does not keep the process from ending.
     fn finish(&self) {
-        self.host.stop();
+        self.stop();
         if self.has_run.load(Ordering::SeqCst) && !self.host.is_here() {
             let mut is_over = self.is_over.lock();
             self.ended.wait_while_for(&mut is_over, |is_over| !*is_over, LONGEST_END);
@@ -203,6 +245,7 @@ pub extern "C" fn fdb_setup_network() -> fdb_error_t {
     let Ok(host) = Host::new() else { return PLATFORM_ERROR };
     let network = Network {
         host: Arc::new(host),
+        remote: OnceLock::new(),
         environment,
         seed: Mutex::default(),
         hooks: Mutex::default(),
@@ -241,7 +284,7 @@ pub extern "C" fn fdb_run_network() -> fdb_error_t {
 /// Stops the network: [`fdb_run_network`] reports and returns. What is outstanding ends with 1101.
 #[unsafe(no_mangle)]
 pub extern "C" fn fdb_stop_network() -> fdb_error_t {
-    super::future::code(Network::get().map(|network| network.host.stop()))
+    super::future::code(Network::get().map(Network::stop))
 }
 
 /// Calls a function on the network thread when it is about to return.

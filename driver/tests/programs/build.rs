@@ -83,11 +83,16 @@ impl Program {
 
     /// Runs it with these variables.
     pub fn output<A: AsRef<OsStr>>(&self, arguments: &[A], variables: &[(&str, &str)]) -> Output {
-        Command::new(self.folder.path().join("program"))
+        self.command(arguments, variables).output().expect("it was compiled")
+    }
+
+    /// What runs it with these variables.
+    pub fn command<A: AsRef<OsStr>>(&self, arguments: &[A], variables: &[(&str, &str)]) -> Command {
+        let mut command = Command::new(self.folder.path().join("program"));
+        command
             .args(arguments)
             .env("LD_LIBRARY_PATH", library().parent().expect("it is in a folder"))
-            .envs(variables.iter().copied())
-            .output()
-            .expect("it was compiled")
+            .envs(variables.iter().copied());
+        command
     }
 }

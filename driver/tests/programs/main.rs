@@ -1,7 +1,8 @@
-//! The built library, as programs in C use it: its symbols, its contract, its determinism.
+//! The built library, as programs in C use it: its symbols, its contract, its determinism, servers.
 
 mod build;
 mod contract;
 mod exports;
 mod published;
 mod runs;
+mod served;

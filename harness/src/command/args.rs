@@ -8,10 +8,12 @@ use super::{
     files::Files,
     output,
     regressions::RegressionsCommand,
+    serve,
 };
 use crate::{plan::Demands, seeds};
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 use shaketable_reports::Conclusion;
+use shaketable_session::address::Address;
 use shaketable_sim::faults::Profile;
 use std::{ops::Range, path::PathBuf, time::Duration};
 
@@ -73,6 +75,14 @@ pub(super) enum Command<Extra: Subcommand> {
     Bench(BenchArguments),
     /// Create a crate with a layer, its workload and their tests
     New(NewArguments),
+    /// Serve a simulated cluster to programs that use FoundationDB's C library
+    ///
+    /// Programs find the library of the package shaketable-driver in place of FoundationDB's, and the cluster
+    /// through their cluster file or SHAKETABLE_SERVER. When it is ready it prints one line; at the end, the
+    /// report of the run. Calls arrive in an order that the seed does not determine, unless one program alone
+    /// calls from one thread.
+    #[command(after_help = serve::EXIT_CODES)]
+    Serve(ServeArguments),
     #[command(flatten)]
     Extra(Extra),
 }
@@ -431,6 +441,27 @@ pub struct NewArguments {
     /// Depend on the sources of shaketable in this folder instead of released versions
     #[arg(long, value_name = "DIR")]
     pub path: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct ServeArguments {
+    /// The seed of the cluster
+    #[arg(long, value_name = "SEED", value_parser = seeds::seed, default_value_t = 0)]
+    pub seed: u64,
+    #[command(flatten)]
+    pub shaking: Shaking,
+    /// Where to listen: HOST:PORT, where port 0 is any that is free, or unix:PATH
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    pub listen: Address,
+    /// Listen at an address that other machines can reach: whoever connects can use the cluster
+    #[arg(long)]
+    pub public: bool,
+    /// Write a cluster file that names the server
+    #[arg(long, value_name = "FILE")]
+    pub cluster_file: Option<PathBuf>,
+    /// Write the report to a file; - for standard output, as without it
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
 }
 
 /// Handles a clap error: help and version are printed, and everything else is refused in one line.

@@ -33,6 +33,7 @@ mod report;
 mod resume;
 mod run;
 mod saved;
+mod serve;
 mod shrink;
 
 use crate::entry::Entry;
@@ -223,6 +224,7 @@ fn dispatch<Extra: Subcommand>(
         Some(Command::List(arguments)) => list::list(&arguments),
         Some(Command::Bench(arguments)) => bench::bench(&arguments),
         Some(Command::New(arguments)) => new::new(&arguments),
+        Some(Command::Serve(arguments)) => serve::serve(&arguments),
         Some(Command::Extra(arguments)) => run_extra(arguments),
     }
 }

@@ -3,12 +3,13 @@
 //! Codes and names are those of `flow/error_definitions.h`; the retry predicates are those of
 //! `fdb_error_predicate` in `bindings/c/fdb_c.cpp` (release 7.4).
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// An error as a FoundationDB client reports it: only a numeric code.
 ///
 /// The code determines everything that a caller can do about the error; see the predicates.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Error(i32);
 
 /// The result of a call of the transaction contract.

@@ -16,10 +16,11 @@
 
 use super::{Error, KeyValue, Result};
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// A row of a mapped range, and the range that it maps to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MappedRow {
     /// The row itself.
     pub parent: KeyValue,
@@ -33,7 +34,7 @@ pub struct MappedRow {
 }
 
 /// One batch of a mapped range.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct MappedBatch {
     /// The rows, in the requested order.
     pub rows: Vec<MappedRow>,

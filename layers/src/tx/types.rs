@@ -26,7 +26,7 @@ pub enum Isolation {
 }
 
 /// A key and its value.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct KeyValue {
     /// The key.
     pub key: Bytes,
@@ -44,7 +44,7 @@ impl KeyValue {
 /// Identifies a key relative to another: the first key at or after (or strictly after) `key`, moved by
 /// `offset - 1` keys. FoundationDB resolves it to an existing key, or to the beginning or the end of the
 /// keyspace.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct KeySelector {
     /// The base key.
     pub key: Bytes,
@@ -98,7 +98,7 @@ pub enum StreamingMode {
 }
 
 /// The parameters of a range read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RangeOption {
     /// Where the range begins (inclusive after resolution).
     pub begin: KeySelector,
@@ -158,7 +158,7 @@ impl From<(Vec<u8>, Vec<u8>)> for RangeOption {
 }
 
 /// One batch of a range read.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RangeBatch {
     /// The rows, in the requested order.
     pub rows: Vec<KeyValue>,

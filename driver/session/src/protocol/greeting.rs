@@ -1,0 +1,106 @@
+//! The first sixteen bytes of each side: ten that name the protocol, in small letters from a client and in capital
+//! letters from a server; the version (two bytes, little-endian); the longest frame that this side accepts (four bytes,
+//! little-endian).
+//!
+//! The client greets first. A server that does not speak its version greets all the same, and then says so with a
+//! [`Response::Refused`](super::Response::Refused), which every version can read.
+
+use super::{LONGEST_REQUEST, LONGEST_RESPONSE, VERSION, wire::Wire};
+use rustix::io::Errno;
+use std::{fmt, time::Duration};
+
+/// A side of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// A program.
+    Client,
+    /// A server.
+    Server,
+}
+
+impl Side {
+    /// How it names the protocol.
+    fn name(self) -> &'static [u8; 10] {
+        match self {
+            Side::Client => b"shaketable",
+            Side::Server => b"SHAKETABLE",
+        }
+    }
+}
+
+/// The length of a greeting.
+const LENGTH: usize = 16;
+
+/// How long either side waits for the other's greeting.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Who one side is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Greeting {
+    /// Whose it is.
+    pub side: Side,
+    /// The version of the protocol that it speaks.
+    pub version: u16,
+    /// The longest frame that it accepts.
+    pub longest: u32,
+}
+
+impl Greeting {
+    /// What a client says.
+    pub const CLIENT: Greeting = Greeting { side: Side::Client, version: VERSION, longest: LONGEST_RESPONSE };
+    /// What a server says.
+    pub const SERVER: Greeting = Greeting { side: Side::Server, version: VERSION, longest: LONGEST_REQUEST };
+
+    /// Sends it.
+    pub fn send(&self, wire: &Wire) -> Result<(), Errno> {
+        let version = self.version.to_le_bytes();
+        wire.write(&[&self.side.name()[..], &version, &self.longest.to_le_bytes()].concat())
+    }
+
+    /// Receives that of the other side, which is this one.
+    pub fn receive(wire: &Wire, side: Side) -> Result<Greeting, Strange> {
+        wire.limit_reads(Some(PATIENCE)).map_err(|_| Strange::Gone)?;
+        let mut bytes = [0; LENGTH];
+        let mut filled = 0;
+        while filled < LENGTH {
+            match wire.read(&mut bytes[filled..]) {
+                Ok(0) => return Err(Strange::Gone),
+                Ok(read) => filled += read,
+                Err(Errno::AGAIN) => return Err(Strange::Silent),
+                Err(_) => return Err(Strange::Gone),
+            }
+            let known = filled.min(side.name().len());
+            if bytes[..known] != side.name()[..known] {
+                return Err(Strange::Other);
+            }
+        }
+        wire.limit_reads(None).map_err(|_| Strange::Gone)?;
+        let [.., v0, v1, l0, l1, l2, l3] = bytes;
+        Ok(Greeting {
+            side,
+            version: u16::from_le_bytes([v0, v1]),
+            longest: u32::from_le_bytes([l0, l1, l2, l3]),
+        })
+    }
+}
+
+/// What is no greeting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strange {
+    /// The connection ended first.
+    Gone,
+    /// Nothing came in time.
+    Silent,
+    /// It speaks another protocol.
+    Other,
+}
+
+impl fmt::Display for Strange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Strange::Gone => "the connection ended before a greeting",
+            Strange::Silent => "no greeting within 5 seconds",
+            Strange::Other => "what is sent is not shaketable's protocol",
+        })
+    }
+}

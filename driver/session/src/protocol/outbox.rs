@@ -1,0 +1,94 @@
+//! What is to be sent: any thread adds frames without waiting, and one thread writes them.
+
+use super::wire::Wire;
+use parking_lot::{Condvar, Mutex};
+use std::time::Duration;
+
+/// How many bytes wait at most for a frame that brings them along.
+const MOST_WAITING: usize = 64 << 10;
+
+/// Frames that were not written yet.
+#[derive(Default)]
+pub struct Outbox {
+    state: Mutex<State>,
+    /// Something is to be written, or the outbox was closed.
+    more: Condvar,
+    /// Something was written, or cannot be any more.
+    less: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    bytes: Vec<u8>,
+    /// The bytes that the writer has taken and not written.
+    writing: usize,
+    is_ringing: bool,
+    is_closed: bool,
+    is_broken: bool,
+}
+
+impl State {
+    fn size(&self) -> usize {
+        self.bytes.len() + self.writing
+    }
+}
+
+impl Outbox {
+    /// Adds a frame. One that may wait is written together with the next one that may not.
+    pub fn push(&self, body: &[u8], may_wait: bool) {
+        // Bodies are far below 4 GiB, because their senders check them.
+        let Ok(length) = u32::try_from(body.len()) else { return };
+        let mut state = self.state.lock();
+        if state.is_closed || state.is_broken {
+            return;
+        }
+        state.bytes.extend_from_slice(&length.to_le_bytes());
+        state.bytes.extend_from_slice(body);
+        if !may_wait || state.bytes.len() > MOST_WAITING {
+            state.is_ringing = true;
+            self.more.notify_one();
+        }
+    }
+
+    /// Writes frames until the outbox is closed and empty, or until the other side is gone.
+    pub fn write(&self, wire: &Wire) {
+        loop {
+            let mut state = self.state.lock();
+            self.more.wait_while(&mut state, |state| !state.is_ringing && !state.is_closed);
+            state.is_ringing = false;
+            let bytes = std::mem::take(&mut state.bytes);
+            state.writing = bytes.len();
+            let is_last = state.is_closed;
+            drop(state);
+            let written = wire.write(&bytes);
+            let mut state = self.state.lock();
+            state.writing = 0;
+            state.is_broken = is_last || written.is_err();
+            self.less.notify_all();
+            if state.is_broken {
+                state.bytes = Vec::new();
+                return;
+            }
+        }
+    }
+
+    /// Waits until less than this is to be written.
+    pub fn wait_below(&self, bytes: usize) {
+        let mut state = self.state.lock();
+        self.less
+            .wait_while(&mut state, |state| state.size() >= bytes && !state.is_broken && !state.is_closed);
+    }
+
+    /// No more frames: the writer ends when it has written what there is.
+    pub fn close(&self) {
+        self.state.lock().is_closed = true;
+        self.more.notify_all();
+        self.less.notify_all();
+    }
+
+    /// Waits until the writer has ended, at most for `timeout`.
+    pub fn wait_for_end(&self, timeout: Duration) {
+        let mut state = self.state.lock();
+        self.less.wait_while_for(&mut state, |state| !state.is_broken, timeout);
+    }
+}

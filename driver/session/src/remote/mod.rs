@@ -1,0 +1,291 @@
+//! A session whose cluster is behind a socket: at a [`Server`](crate::server::Server).
+//!
+//! The thread that calls [`Remote::run`] connects, and delivers answers: it is the network thread of the program. What
+//! is given before is sent once the connection stands. While no server answers, it tries again for
+//! [five seconds](PATIENCE), so that server and programs may be started at once.
+//!
+//! # When there is no server
+//!
+//! If none answers, if the server ends or refuses the program, or if the connection is lost, [`Remote::run`] says
+//! why, and every call, outstanding or later, ends with 1031 `transaction_timed_out`. That is what a program with a
+//! timeout gets from a cluster of FoundationDB that cannot be reached. Retry loops end on it, because it is not
+//! retryable; and it says the truth about a commit, which may have happened. The connection is not made again: a client
+//! that lost it is dead to the cluster.
+
+use crate::{
+    Call, CallId, Command, Completion, DatabaseId, Reply, Session, TransactionId,
+    address::Address,
+    protocol::{
+        LONGEST_RESPONSE, Request, Response, VERSION, decode, encode,
+        frames::Frames,
+        greeting::{Greeting, Side, Strange},
+        outbox::Outbox,
+        wire::Wire,
+    },
+};
+use parking_lot::{Condvar, Mutex};
+use shaketable_layers::tx::{Error, Result};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU16, AtomicU64, Ordering},
+    },
+    thread::{self, ThreadId},
+    time::Duration,
+};
+
+/// How long the network thread tries to connect.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The pause between two tries.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// How long the end of a session waits for the server to read what was given before.
+const LONGEST_END: Duration = Duration::from_secs(1);
+
+/// The error of calls when there is no server.
+pub const UNREACHABLE: Error = Error::TRANSACTION_TIMED_OUT;
+
+/// A session with a cluster behind a socket.
+pub struct Remote {
+    address: Address,
+    outbox: Arc<Outbox>,
+    calls: Mutex<Calls>,
+    databases: AtomicU16,
+    transactions: AtomicU64,
+    line: Mutex<Line>,
+    /// The session was stopped.
+    stopped: Condvar,
+    /// The network thread, once there is one.
+    thread: OnceLock<ThreadId>,
+}
+
+/// The calls in progress.
+#[derive(Default)]
+struct Calls {
+    next: u64,
+    outstanding: BTreeMap<CallId, Completion>,
+    /// The error of every call, once the session is over.
+    over: Option<Error>,
+}
+
+/// The connection.
+#[derive(Default)]
+struct Line {
+    wire: Option<Arc<Wire>>,
+    is_stopped: bool,
+}
+
+impl Remote {
+    /// A session with the server at an address, not yet connected.
+    pub fn new(address: Address) -> Remote {
+        Remote {
+            address,
+            outbox: Arc::default(),
+            calls: Mutex::default(),
+            databases: AtomicU16::new(0),
+            transactions: AtomicU64::new(0),
+            line: Mutex::default(),
+            stopped: Condvar::new(),
+            thread: OnceLock::new(),
+        }
+    }
+
+    /// Where the server is.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Connects, and delivers answers on this thread until [`stop`](Remote::stop). If something else ends the session,
+    /// `lost` is told what, in one line, before the calls end: the program may exit at once when they do.
+    pub fn run(&self, lost: impl FnOnce(&str)) {
+        let _ = self.thread.set(thread::current().id());
+        let reason = self.connect().map_or_else(|reason| reason, |wire| self.serve(&wire));
+        self.outbox.close();
+        let is_stopped = self.line.lock().is_stopped;
+        if !is_stopped {
+            lost(&reason);
+        }
+        self.finish(if is_stopped { Error::OPERATION_CANCELLED } else { UNREACHABLE });
+    }
+
+    /// Ends the session. Calls whose answers are outstanding end with 1101.
+    pub fn stop(&self) {
+        let mut line = self.line.lock();
+        line.is_stopped = true;
+        self.stopped.notify_all();
+        let wire = line.wire.clone();
+        drop(line);
+        match wire {
+            Some(wire) => wire.end_reads(),
+            None => self.finish_unless_running(),
+        }
+    }
+
+    /// A session that never ran answers its calls all the same.
+    fn finish_unless_running(&self) {
+        if self.thread.get().is_none() {
+            self.finish(Error::OPERATION_CANCELLED);
+        }
+    }
+
+    /// Connects and greets, with patience.
+    fn connect(&self) -> Result<Arc<Wire>, String> {
+        let mut last = String::new();
+        for _ in 0..PATIENCE.as_millis() / PAUSE.as_millis() {
+            if self.line.lock().is_stopped {
+                break;
+            }
+            match Wire::connect(&self.address) {
+                Ok(wire) => return self.greet(wire),
+                Err(error) => last = error.to_string(),
+            }
+            let mut line = self.line.lock();
+            self.stopped.wait_while_for(&mut line, |line| !line.is_stopped, PAUSE);
+        }
+        Err(format!("no server at {}: {last}", self.address))
+    }
+
+    fn greet(&self, wire: Wire) -> Result<Arc<Wire>, String> {
+        let address = &self.address;
+        let wire = Arc::new(wire);
+        let mut line = self.line.lock();
+        line.wire = Some(wire.clone());
+        if line.is_stopped {
+            return Err(String::new());
+        }
+        drop(line);
+        // If it fails, the server's greeting does not come.
+        let _ = Greeting::CLIENT.send(&wire);
+        match Greeting::receive(&wire, Side::Server) {
+            Ok(Greeting { version, .. }) if version != VERSION => Err(format!(
+                "the server at {address} speaks version {version} of the protocol, and this library version {VERSION}: \
+                 use both of one release"
+            )),
+            Ok(greeting) if greeting.longest < Greeting::SERVER.longest => {
+                Err(format!("the server at {address} accepts requests of {} bytes only", greeting.longest))
+            }
+            Ok(_) => Ok(wire),
+            Err(Strange::Other) => Err(format!("what answers at {address} is no server of shaketable")),
+            Err(strange) => Err(format!("the server at {address}: {strange}")),
+        }
+    }
+
+    /// Delivers answers until the connection ends, and says why it did.
+    fn serve(&self, wire: &Arc<Wire>) -> String {
+        let writer = {
+            let (outbox, wire) = (self.outbox.clone(), wire.clone());
+            thread::Builder::new().name("requests".to_owned()).spawn(move || {
+                outbox.write(&wire);
+                wire.end_writes();
+            })
+        };
+        let writer = match writer {
+            Ok(writer) => writer,
+            Err(error) => return format!("no thread for requests: {error}"),
+        };
+        let reason = self.deliver(wire);
+        self.outbox.close();
+        if self.line.lock().is_stopped {
+            // What was given before the end is sent, unless the server does not read it.
+            self.outbox.wait_for_end(LONGEST_END);
+        }
+        wire.end();
+        // It has no panic to pass on.
+        let _ = writer.join();
+        reason
+    }
+
+    fn deliver(&self, wire: &Wire) -> String {
+        let address = &self.address;
+        let mut frames = Frames::new(LONGEST_RESPONSE);
+        loop {
+            let body = match frames.next(wire) {
+                Ok(body) => body,
+                Err(torn) => return format!("the server at {address} is gone: {torn}"),
+            };
+            match decode(body) {
+                Some(Response::Answer(id, answer)) => self.answer(id, answer),
+                Some(Response::Refused(line)) => {
+                    return format!("the server at {address} has closed the connection: {line}");
+                }
+                None => return format!("the server at {address} sends what is no answer"),
+            }
+        }
+    }
+
+    fn answer(&self, id: CallId, answer: Result<Reply>) {
+        let completion = self.calls.lock().outstanding.remove(&id);
+        if let Some(completion) = completion {
+            completion(answer);
+        }
+    }
+
+    /// Ends every call, now and later, with an error.
+    fn finish(&self, error: Error) {
+        self.calls.lock().over.get_or_insert(error);
+        loop {
+            let first = self.calls.lock().outstanding.pop_first();
+            let Some((_, completion)) = first else { return };
+            completion(Err(error));
+        }
+    }
+
+    fn send(&self, request: Request) {
+        let request = request.cut();
+        // What a program can give has an encoding.
+        if let Some(body) = encode(&request) {
+            self.outbox.push(&body, request.can_wait());
+        }
+    }
+}
+
+impl Session for Remote {
+    fn open(&self) -> DatabaseId {
+        let id = DatabaseId(self.databases.fetch_add(1, Ordering::SeqCst));
+        self.send(Request::Open(id));
+        id
+    }
+
+    fn next_transaction(&self) -> TransactionId {
+        TransactionId(self.transactions.fetch_add(1, Ordering::SeqCst))
+    }
+
+    fn command(&self, database: DatabaseId, command: Command) {
+        self.send(Request::Command(database, command));
+    }
+
+    fn call(
+        &self,
+        database: DatabaseId,
+        transaction: TransactionId,
+        call: Call,
+        completion: Completion,
+    ) -> CallId {
+        let mut calls = self.calls.lock();
+        let id = CallId(calls.next);
+        calls.next += 1;
+        if let Some(error) = calls.over {
+            drop(calls);
+            completion(Err(error));
+            return id;
+        }
+        calls.outstanding.insert(id, completion);
+        drop(calls);
+        self.send(Request::Call(id, database, transaction, call));
+        id
+    }
+
+    fn want(&self, call: CallId) {
+        self.send(Request::Want(call));
+    }
+
+    fn cancel(&self, call: CallId) {
+        self.send(Request::Cancel(call));
+    }
+
+    fn is_here(&self) -> bool {
+        self.thread.get() == Some(&thread::current().id())
+    }
+}

@@ -1,0 +1,20 @@
+//! What a connection may do at most. FoundationDB's limits are far below, or there are none.
+
+/// Connections at once.
+pub const CONNECTIONS: usize = 1_000;
+
+/// Databases of a connection.
+pub const DATABASES: usize = 1_000;
+
+/// Transactions of a connection that exist at once.
+pub const TRANSACTIONS: usize = 100_000;
+
+/// Calls of a connection whose answers are outstanding.
+pub const CALLS: usize = 100_000;
+
+/// Commands and calls of a transaction between two resets. The simulator takes a transaction with a few more for a loop
+/// without end, and fails.
+pub const STEPS: u32 = 190_000;
+
+/// Bytes of answers that a program has not read. Until it does, its requests wait.
+pub const UNREAD: usize = 32 << 20;

@@ -31,6 +31,7 @@ fn help() {
         ("help_list", &["list", "--help"]),
         ("help_bench", &["bench", "--help"]),
         ("help_new", &["new", "--help"]),
+        ("help_with", &["with", "--help"]),
         ("help_conformance", &["conformance", "check", "--help"]),
         ("help_record", &["conformance", "record", "--help"]),
         ("help_contract", &["contract", "--help"]),

@@ -17,6 +17,20 @@ use std::{
 /// How many writes of an unknown result, and how many keys of conflicts, are listed.
 const LISTED: usize = 20;
 
+/// How the line of a report begins that accuses the simulated cluster, and not the program.
+pub const ACCUSED: &str = "SIMULATED CLUSTER FAILED: ";
+
+/// The line of a report that accuses the simulated cluster: nothing else that the run shows can be relied on.
+pub fn accused(report: &str) -> Option<&str> {
+    report.lines().find(|line| line.starts_with(ACCUSED))
+}
+
+/// The report of a run whose simulator panicked.
+pub fn of_panic(settings: &Settings, panic: &str) -> String {
+    let panic = panic.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("{ACCUSED}the simulator panicked: {panic}\nagain: {}\n", settings.again())
+}
+
 /// A commit whose result the program was not told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownResult {
@@ -136,7 +150,7 @@ fn hot_keys(history: &History) -> Vec<(String, usize)> {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Settings { seed, faults, without } = &self.settings;
+        let Settings { seed, faults, .. } = &self.settings;
         writeln!(f, "shaketable: seed {}, faults {}", seed.0, profile_name(*faults))?;
         let (hash, events) = self.events;
         writeln!(f, "events: {events}, hash {hash:016x}")?;
@@ -162,11 +176,6 @@ impl fmt::Display for Report {
         for (key, times) in &self.hot_keys {
             writeln!(f, "  {times} times {key}")?;
         }
-        write!(f, "again: SHAKETABLE_SEED={} SHAKETABLE_FAULTS={}", seed.0, profile_name(*faults))?;
-        if !without.is_empty() {
-            let names: Vec<_> = without.iter().map(|family| family.name()).collect();
-            write!(f, " SHAKETABLE_WITHOUT={}", names.join(","))?;
-        }
-        writeln!(f)
+        writeln!(f, "again: {}", self.settings.again())
     }
 }

@@ -5,7 +5,7 @@
 //! | `SHAKETABLE_SEED` | the seed, a number; 0 unless given, or what the cluster file says |
 //! | `SHAKETABLE_FAULTS` | `calm`, `standard` or `storm`; `calm` unless given |
 //! | `SHAKETABLE_WITHOUT` | fault families to leave out, separated by commas |
-//! | `SHAKETABLE_REPORT` | a file for the report of the run, or `-` for standard error |
+//! | `SHAKETABLE_REPORT` | a file for the report of the run, or `-` for standard error; in a folder that exists, each process writes its own file |
 //!
 //! A cluster file, or a connection string, whose description is `shaketable` has the seed as its id:
 //! `shaketable:7@127.0.0.1:1`. The environment takes precedence over it. Every other cluster file stands for the
@@ -23,7 +23,7 @@ use std::path::PathBuf;
 pub enum ReportTo {
     /// Standard error.
     StandardError,
-    /// A file, which is replaced.
+    /// A file, which is replaced, or a folder for the files of several processes.
     File(PathBuf),
 }
 
@@ -36,6 +36,19 @@ pub struct Settings {
     pub faults: Profile,
     /// Fault families that are left out.
     pub without: Vec<Family>,
+}
+
+impl Settings {
+    /// The variables that repeat a run.
+    pub fn again(&self) -> String {
+        let mut line =
+            format!("SHAKETABLE_SEED={} SHAKETABLE_FAULTS={}", self.seed.0, profile_name(self.faults));
+        if !self.without.is_empty() {
+            let names: Vec<_> = self.without.iter().map(|family| family.name()).collect();
+            line += &format!(" SHAKETABLE_WITHOUT={}", names.join(","));
+        }
+        line
+    }
 }
 
 /// What the environment says.

@@ -16,7 +16,7 @@ use super::{
 use parking_lot::{Condvar, Mutex};
 use shaketable_layers::tx::{Error, Result};
 use shaketable_session::{
-    Host, Session, output,
+    Host, Session, output, report,
     settings::{Environment, Settings},
 };
 use shaketable_sim::seed::Seed;
@@ -89,19 +89,20 @@ impl Network {
         if self.has_run.swap(true, Ordering::SeqCst) {
             return NETWORK_CANNOT_BE_RESTARTED;
         }
-        let code = match self.host.run(|| self.settings()) {
-            Ok(report) => {
-                if let (Some(report), Some(to)) = (report, &self.environment.report) {
-                    output::write(to, &report.to_string());
-                }
-                SUCCESS
-            }
+        let (report, code) = match self.host.run(|| self.settings()) {
+            Ok(report) => (report.map(|report| report.to_string()), SUCCESS),
             Err(panic) => {
-                let seed = self.settings().seed.0;
-                output::complain(&format!("the simulated cluster with seed {seed} failed: {panic}"));
-                Error::INTERNAL_ERROR.code()
+                let settings = self.settings();
+                output::complain(&format!(
+                    "the simulated cluster with seed {} failed: {panic}",
+                    settings.seed.0
+                ));
+                (Some(report::of_panic(&settings, &panic)), Error::INTERNAL_ERROR.code())
             }
         };
+        if let (Some(report), Some(to)) = (report, &self.environment.report) {
+            output::write(to, &report);
+        }
         for Hook(function, parameter) in std::mem::take(&mut *self.hooks.lock()) {
             // SAFETY: function and parameter belong together, as whoever added the hook promised.
             unsafe { function(parameter) };

@@ -34,6 +34,7 @@ mod resume;
 mod run;
 mod saved;
 mod shrink;
+mod with;
 
 use crate::entry::Entry;
 pub use args::EXIT_CODES;
@@ -223,6 +224,7 @@ fn dispatch<Extra: Subcommand>(
         Some(Command::List(arguments)) => list::list(&arguments),
         Some(Command::Bench(arguments)) => bench::bench(&arguments),
         Some(Command::New(arguments)) => new::new(&arguments),
+        Some(Command::With(arguments)) => with::with(&arguments),
         Some(Command::Extra(arguments)) => run_extra(arguments),
     }
 }

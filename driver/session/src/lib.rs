@@ -25,6 +25,7 @@ mod desk;
 mod engine;
 mod host;
 mod inbox;
+mod keys;
 pub mod output;
 pub mod report;
 pub mod settings;

@@ -1,6 +1,9 @@
 //! The report of a run: what the cluster did to the program.
 
-use crate::settings::{Settings, profile_name};
+use crate::{
+    keys,
+    settings::{Settings, profile_name},
+};
 use shaketable_layers::tx::Error;
 use shaketable_sim::{
     faults::Family,
@@ -125,11 +128,9 @@ fn unknown(number: usize, attempt: &Attempt, committed: &BTreeSet<AttemptId>) ->
 
 fn describe(mutation: &Mutation) -> String {
     match mutation {
-        Mutation::Set(key, _) => format!("set {}", key.escape_ascii()),
-        Mutation::ClearRange(range) => {
-            format!("clear {} to {}", range.begin.escape_ascii(), range.end.escape_ascii())
-        }
-        Mutation::Atomic(key, _, operation) => format!("{operation:?} {}", key.escape_ascii()),
+        Mutation::Set(key, _) => format!("set {}", keys::show(key)),
+        Mutation::ClearRange(range) => format!("clear {}", keys::show_range(&range.begin, &range.end)),
+        Mutation::Atomic(key, _, operation) => format!("{operation:?} {}", keys::show(key)),
     }
 }
 
@@ -140,7 +141,7 @@ fn hot_keys(history: &History) -> Vec<(String, usize)> {
     // The range that a transaction has of its own, so that it conflicts with its retry, is nobody's key.
     let is_own = |range: &KeyRange| range.begin.starts_with(b"\xff/SC/");
     for range in refused.flat_map(|attempt| &attempt.read_ranges).filter(|range| !is_own(range)) {
-        *keys.entry(range.begin.escape_ascii().to_string()).or_default() += 1;
+        *keys.entry(keys::show_range(&range.begin, &range.end)).or_default() += 1;
     }
     let mut keys: Vec<_> = keys.into_iter().collect();
     keys.sort_by_key(|(_, times)| std::cmp::Reverse(*times));

@@ -43,14 +43,23 @@ pub struct Program {
 }
 
 impl Program {
-    /// Compiles a program.
+    /// Compiles a program of the tests.
     pub fn compile(name: &str) -> Program {
+        Self::compile_from("tests/c", name)
+    }
+
+    /// Compiles a program of a folder of this package. It finds the header also where FoundationDB installs it, in a
+    /// folder `foundationdb`.
+    pub fn compile_from(folder: &str, name: &str) -> Program {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
         let folder = tempfile::tempdir().expect("a folder");
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c");
+        std::os::unix::fs::symlink(&*HEADER, folder.path().join("foundationdb")).expect("a link");
         let libraries = library();
         let compiled = Command::new("cc")
             .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-g", "-I"])
             .arg(&*HEADER)
+            .arg("-I")
+            .arg(folder.path())
             .arg(sources.join(name).with_extension("c"))
             .arg("-o")
             .arg(folder.path().join("program"))

@@ -78,3 +78,27 @@ fn a_variable_that_is_wrong_is_one_line_and_an_error() {
     assert!(errors.starts_with(said), "{errors}");
     assert!(errors.contains("fdb_setup_network() is 2022"), "{errors}");
 }
+
+#[test]
+fn the_counter_of_the_examples_counts_twice_after_an_unknown_result_that_committed() {
+    let program = Program::compile_from("examples", "counter");
+    assert_eq!(run(&program, &[], &[]).0, "20\n");
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut wrong, mut named) = (0, 0);
+    for seed in 0..20 {
+        let (seed, path) = (seed.to_string(), folder.path().join("report"));
+        let path = path.to_str().expect("the path is text");
+        let variables =
+            [("SHAKETABLE_SEED", seed.as_str()), ("SHAKETABLE_FAULTS", "storm"), ("SHAKETABLE_REPORT", path)];
+        let printed = program.output::<&str>(&[], &variables).stdout;
+        let count: usize =
+            String::from_utf8(printed).expect("it is text").trim().parse().expect("it is a number");
+        let report = std::fs::read_to_string(path).expect("there is a report");
+        let unknown = report.split("unknown results: ").nth(1).expect("they are listed");
+        let committed = unknown.lines().filter(|line| line.ends_with(", and it is committed")).count();
+        assert_eq!(count, 20 + committed, "{report}");
+        wrong += usize::from(count > 20);
+        named += unknown.lines().filter(|line| *line == "    Add counter").count();
+    }
+    assert!(wrong > 2 && named >= wrong, "{wrong} runs count wrong, {named} unknown results are named");
+}

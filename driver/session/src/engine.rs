@@ -6,8 +6,9 @@ use crate::{
     client::{self, Job},
     desk::{Demand, Desk},
     inbox::{Inbox, Message},
-    report::Report,
+    report::{End, Report},
     settings::Settings,
+    verdict,
     wall::Pace,
     weather,
 };
@@ -30,14 +31,18 @@ const TICK: Nanos = MILLISECOND / 5;
 /// Serves the inbox until it is stopped, and reports.
 pub async fn serve(inbox: Arc<Inbox>, desk: Arc<Desk>, settings: Settings) -> Report {
     let plan = weather::plan(&settings);
-    let cluster = ClusterConfig::draw(settings.seed, &[]);
-    let world = World::new(settings.seed, cluster, &plan, false);
+    let mut cluster = ClusterConfig::draw(settings.seed, &[]);
+    settings.topology.apply(&mut cluster);
+    cluster.cluster_bug = settings.bug;
+    let world = World::new(settings.seed, cluster, &plan, settings.keeps_events);
     let cluster = Cluster::start(world.clone()).await;
     weather::begin(&world, settings.clone(), plan);
     let mut engine = Engine { inbox, desk, world: world.clone(), cluster, clients: BTreeMap::new() };
     engine.run().await;
-    let report = Report::of(&settings, &world);
+    let end = End::of(&world);
     engine.desk.close(Error::OPERATION_CANCELLED);
+    let objections = verdict::of(&world, &engine.cluster).await;
+    let report = Report::of(&settings, &world, end, objections);
     engine.cluster.shutdown().await;
     report
 }

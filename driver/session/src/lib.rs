@@ -29,6 +29,8 @@ mod keys;
 pub mod output;
 pub mod report;
 pub mod settings;
+pub mod topology;
+mod verdict;
 mod wall;
 mod weather;
 

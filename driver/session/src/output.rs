@@ -1,8 +1,10 @@
 //! Where the library writes what is for people.
 
 use crate::settings::ReportTo;
+use shaketable_sim::trace::Event;
 use std::{
-    io::Write,
+    fs::File,
+    io::{self, BufWriter, Write},
     path::{Path, PathBuf},
 };
 
@@ -18,18 +20,32 @@ pub fn write(to: &ReportTo, report: &str) {
             let _ = std::io::stderr().write_all(report.as_bytes());
         }
         ReportTo::File(path) => {
-            let path = &file(path);
-            if let Err(error) = std::fs::write(path, report) {
-                complain(&format!("cannot write the report to {}: {error}", path.display()));
-            }
+            keep("report", path, |file| file.write_all(report.as_bytes()));
         }
     }
 }
 
+/// Writes the events of a run, one in a line.
+pub fn write_events(path: &Path, events: &[Event]) {
+    keep("events", path, |file| events.iter().try_for_each(|event| writeln!(file, "{event}")));
+}
+
+/// Writes a file, or reports that it cannot be written.
+fn keep(what: &str, path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) {
+    let path = file(what, path);
+    let written = File::create(&path).map(BufWriter::new).and_then(|mut file| {
+        write(&mut file)?;
+        file.flush()
+    });
+    if let Err(error) = written {
+        complain(&format!("cannot write the {what} to {}: {error}", path.display()));
+    }
+}
+
 /// The file of this process: in a folder, each process that writes there has its own.
-fn file(path: &Path) -> PathBuf {
+fn file(what: &str, path: &Path) -> PathBuf {
     match path.is_dir() {
-        true => path.join(format!("report-{}.txt", std::process::id())),
+        true => path.join(format!("{what}-{}.txt", std::process::id())),
         false => path.to_owned(),
     }
 }

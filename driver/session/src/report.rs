@@ -10,6 +10,7 @@ use shaketable_sim::{
     history::{Attempt, AttemptId, Call, History, Reported},
     proto::{KeyRange, Mutation},
     rt::{MILLISECOND, Nanos},
+    trace::Event,
     world::World,
 };
 use std::{
@@ -49,23 +50,46 @@ pub struct UnknownResult {
     pub writes: Vec<String>,
 }
 
+/// What a run has come to when its program ends, before the cluster is judged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct End {
+    /// The hash of all events, and their number. Runs that were equal have equal hashes.
+    pub hash: (u64, u64),
+    /// The events, if the settings keep them.
+    pub events: Vec<Event>,
+    /// The virtual time.
+    pub virtual_time: Nanos,
+    /// Faults, with their numbers.
+    pub faults: BTreeMap<Family, u64>,
+}
+
+impl End {
+    /// How it is now.
+    pub fn of(world: &World) -> End {
+        End {
+            hash: world.trace.hash(),
+            events: world.trace.take(),
+            virtual_time: world.clock.now(),
+            faults: world.faults.delivered(),
+        }
+    }
+}
+
 /// What happened in a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// What determined the run.
     pub settings: Settings,
-    /// The hash of all events, and their number. Runs that were equal have equal hashes.
-    pub events: (u64, u64),
-    /// The virtual time at the end.
-    pub virtual_time: Nanos,
+    /// How it was when the program ended.
+    pub end: End,
+    /// What the judges of the simulated cluster found against it: nothing, unless the simulator is wrong.
+    pub objections: Vec<String>,
     /// Attempts of transactions.
     pub attempts: usize,
     /// Attempts that committed.
     pub committed: usize,
     /// The errors of commits and of attempts that ended otherwise, with their numbers.
     pub errors: BTreeMap<Error, usize>,
-    /// Faults, with their numbers.
-    pub faults: BTreeMap<Family, u64>,
     /// Commits whose result the program was not told.
     pub unknown: Vec<UnknownResult>,
     /// Where the read conflict ranges of refused transactions begin, most frequent first.
@@ -73,8 +97,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// The report of a run so far.
-    pub fn of(settings: &Settings, world: &World) -> Report {
+    /// The report of a run that has ended and was judged.
+    pub fn of(settings: &Settings, world: &World, end: End, objections: Vec<String>) -> Report {
         let history = world.history.lock();
         let committed: BTreeSet<AttemptId> = history
             .committed()
@@ -95,12 +119,11 @@ impl Report {
             attempts().filter_map(|(number, attempt)| unknown(number, attempt, &committed)).collect();
         Report {
             settings: settings.clone(),
-            events: world.trace.hash(),
-            virtual_time: world.clock.now(),
+            end,
+            objections,
             attempts: history.attempts.len(),
             committed: successes,
             errors,
-            faults: world.faults.delivered(),
             unknown,
             hot_keys: hot_keys(&history),
         }
@@ -151,17 +174,23 @@ fn hot_keys(history: &History) -> Vec<(String, usize)> {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Settings { seed, faults, .. } = &self.settings;
-        writeln!(f, "shaketable: seed {}, faults {}", seed.0, profile_name(*faults))?;
-        let (hash, events) = self.events;
+        let Settings { seed, faults: profile, .. } = &self.settings;
+        writeln!(f, "shaketable: seed {}, faults {}", seed.0, profile_name(*profile))?;
+        for objection in &self.objections {
+            writeln!(f, "{ACCUSED}{}", objection.split_whitespace().collect::<Vec<_>>().join(" "))?;
+        }
+        if self.objections.is_empty() {
+            writeln!(f, "the cluster kept FoundationDB's promises, as its judges found")?;
+        }
+        let End { hash: (hash, events), virtual_time, faults, .. } = &self.end;
         writeln!(f, "events: {events}, hash {hash:016x}")?;
-        writeln!(f, "virtual time: {} ms", self.virtual_time / MILLISECOND)?;
+        writeln!(f, "virtual time: {} ms", virtual_time / MILLISECOND)?;
         writeln!(f, "attempts: {}, {} committed", self.attempts, self.committed)?;
         for (error, times) in &self.errors {
             writeln!(f, "  {times} times {error}")?;
         }
-        writeln!(f, "faults: {}", self.faults.values().sum::<u64>())?;
-        for (family, times) in &self.faults {
+        writeln!(f, "faults: {}", faults.values().sum::<u64>())?;
+        for (family, times) in faults {
             writeln!(f, "  {times} times {}", family.name())?;
         }
         writeln!(f, "unknown results: {}", self.unknown.len())?;

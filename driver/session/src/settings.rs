@@ -5,14 +5,19 @@
 //! | `SHAKETABLE_SEED` | the seed, a number; 0 unless given, or what the cluster file says |
 //! | `SHAKETABLE_FAULTS` | `calm`, `standard` or `storm`; `calm` unless given |
 //! | `SHAKETABLE_WITHOUT` | fault families to leave out, separated by commas |
-//! | `SHAKETABLE_REPORT` | a file for the report of the run, or `-` for standard error; in a folder that exists, each process writes its own file |
+//! | `SHAKETABLE_CLUSTER` | numbers of machines and copies that are not drawn: `storage_servers=5,replicas=3`; also `logs`, `grv_proxies`, `commit_proxies`, `resolvers` and `spares` |
+//! | `SHAKETABLE_BUG` | a planted bug of the cluster, which its judges find (`shaketable list bugs cluster`) |
+//! | `SHAKETABLE_EVENTS` | a file for the events of the cluster, one in a line, as `shaketable replay --trace=cluster` prints them |
+//! | `SHAKETABLE_REPORT` | a file for the report of the run, or `-` for standard error; in a folder that exists, each process writes its own file, as it does with events |
 //!
 //! A cluster file, or a connection string, whose description is `shaketable` has the seed as its id:
 //! `shaketable:7@127.0.0.1:1`. The environment takes precedence over it. Every other cluster file stands for the
 //! simulated cluster as well, with what the environment says, whether it exists or not: a program that is used to its
 //! file need not have another one, and nothing is ever sent to the addresses in it.
 
+use crate::topology::Topology;
 use shaketable_sim::{
+    config::ClusterBug,
     faults::{Family, Profile},
     seed::Seed,
 };
@@ -36,6 +41,12 @@ pub struct Settings {
     pub faults: Profile,
     /// Fault families that are left out.
     pub without: Vec<Family>,
+    /// What is fixed of the cluster.
+    pub topology: Topology,
+    /// A planted bug of the cluster.
+    pub bug: Option<ClusterBug>,
+    /// Whether the report has the events of the run.
+    pub keeps_events: bool,
 }
 
 impl Settings {
@@ -46,6 +57,12 @@ impl Settings {
         if !self.without.is_empty() {
             let names: Vec<_> = self.without.iter().map(|family| family.name()).collect();
             line += &format!(" SHAKETABLE_WITHOUT={}", names.join(","));
+        }
+        if !self.topology.is_free() {
+            line += &format!(" SHAKETABLE_CLUSTER={}", self.topology);
+        }
+        if let Some(bug) = self.bug {
+            line += &format!(" SHAKETABLE_BUG={}", bug.name());
         }
         line
     }
@@ -60,6 +77,12 @@ pub struct Environment {
     pub faults: Option<Profile>,
     /// Fault families that are left out.
     pub without: Vec<Family>,
+    /// What is fixed of the cluster.
+    pub topology: Topology,
+    /// A planted bug of the cluster.
+    pub bug: Option<ClusterBug>,
+    /// Where the events go.
+    pub events: Option<PathBuf>,
     /// Where the report goes.
     pub report: Option<ReportTo>,
 }
@@ -84,6 +107,17 @@ impl Environment {
                 .ok_or_else(|| format!("SHAKETABLE_WITHOUT names no fault family: {}", name.trim()))?;
             environment.without.push(family);
         }
+        if let Some(text) = set("SHAKETABLE_CLUSTER") {
+            environment.topology =
+                Topology::parse(&text).map_err(|error| format!("SHAKETABLE_CLUSTER: {error}"))?;
+        }
+        if let Some(name) = set("SHAKETABLE_BUG") {
+            let bug = ClusterBug::named(&name);
+            environment.bug = Some(
+                bug.ok_or_else(|| format!("SHAKETABLE_BUG names no planted bug of the cluster: {name}"))?,
+            );
+        }
+        environment.events = set("SHAKETABLE_EVENTS").map(PathBuf::from);
         environment.report = set("SHAKETABLE_REPORT").map(|to| match to.as_str() {
             "-" => ReportTo::StandardError,
             path => ReportTo::File(path.into()),
@@ -97,6 +131,9 @@ impl Environment {
             seed: self.seed.or(seed).unwrap_or(Seed(0)),
             faults: self.faults.unwrap_or(Profile::Calm),
             without: self.without.clone(),
+            topology: self.topology.clone(),
+            bug: self.bug,
+            keeps_events: self.events.is_some(),
         }
     }
 }
@@ -152,19 +189,30 @@ mod tests {
             ("SHAKETABLE_FAULTS", "storm"),
             ("SHAKETABLE_WITHOUT", "kill, loss"),
             ("SHAKETABLE_REPORT", "-"),
+            ("SHAKETABLE_CLUSTER", "logs=2,replicas=1"),
+            ("SHAKETABLE_EVENTS", "events.txt"),
         ])
         .expect("it is understood");
         let settings = said.settings(Some(Seed(7)));
         assert_eq!((settings.seed, settings.faults), (Seed(12), Profile::Storm));
         assert_eq!(settings.without, [Family::Kill, Family::Loss]);
         assert_eq!(said.report, Some(ReportTo::StandardError));
+        assert_eq!((said.events, settings.keeps_events), (Some("events.txt".into()), true));
+        assert_eq!(
+            settings.again(),
+            "SHAKETABLE_SEED=12 SHAKETABLE_FAULTS=storm SHAKETABLE_WITHOUT=kill,loss SHAKETABLE_CLUSTER=replicas=1,logs=2"
+        );
     }
 
     #[test]
     fn what_is_not_understood_is_refused_in_one_line() {
-        for (name, value) in
-            [("SHAKETABLE_SEED", "x"), ("SHAKETABLE_FAULTS", "wild"), ("SHAKETABLE_WITHOUT", "kill,wild")]
-        {
+        for (name, value) in [
+            ("SHAKETABLE_SEED", "x"),
+            ("SHAKETABLE_FAULTS", "wild"),
+            ("SHAKETABLE_WITHOUT", "kill,wild"),
+            ("SHAKETABLE_CLUSTER", "logs=none"),
+            ("SHAKETABLE_BUG", "none"),
+        ] {
             let refused = read(&[(name, value)]).expect_err("it is wrong");
             assert!(refused.starts_with(name) && !refused.contains('\n'), "{refused}");
         }

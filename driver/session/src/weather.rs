@@ -42,6 +42,9 @@ pub fn begin(world: &Arc<World>, settings: Settings, first: FaultPlan) {
         let mut seeds = settings.seed.stream("windows of faults");
         loop {
             all.clock.sleep(WINDOW).await;
+            if !all.faults.are_on() {
+                return;
+            }
             faults::begin(&all, &draw(&settings, Seed(seeds.u64())));
         }
     });

@@ -16,7 +16,8 @@ use super::{
 use parking_lot::{Condvar, Mutex};
 use shaketable_layers::tx::{Error, Result};
 use shaketable_session::{
-    Host, Session, output, report,
+    Host, Session, output,
+    report::{self, ACCUSED},
     settings::{Environment, Settings},
 };
 use shaketable_sim::seed::Seed;
@@ -90,7 +91,15 @@ impl Network {
             return NETWORK_CANNOT_BE_RESTARTED;
         }
         let (report, code) = match self.host.run(|| self.settings()) {
-            Ok(report) => (report.map(|report| report.to_string()), SUCCESS),
+            Ok(report) => {
+                if let (Some(report), Some(path)) = (&report, &self.environment.events) {
+                    output::write_events(path, &report.end.events);
+                }
+                // Nobody may have asked for the report.
+                let objections = report.iter().flat_map(|report| &report.objections);
+                objections.for_each(|objection| output::complain(&format!("{ACCUSED}{objection}")));
+                (report.map(|report| report.to_string()), SUCCESS)
+            }
             Err(panic) => {
                 let settings = self.settings();
                 output::complain(&format!(
@@ -195,7 +204,7 @@ pub extern "C" fn fdb_setup_network() -> fdb_error_t {
         is_over: Mutex::new(false),
         ended: Condvar::new(),
     };
-    let reports = network.environment.report.is_some();
+    let reports = network.environment.report.is_some() || network.environment.events.is_some();
     if NETWORK.set(network).is_err() {
         return NETWORK_ALREADY_SETUP;
     }

@@ -102,3 +102,37 @@ fn the_counter_of_the_examples_counts_twice_after_an_unknown_result_that_committ
     }
     assert!(wrong > 2 && named >= wrong, "{wrong} runs count wrong, {named} unknown results are named");
 }
+
+#[test]
+fn a_cluster_that_breaks_its_promises_is_accused_in_the_report_and_on_standard_error() {
+    let program = Program::compile("transfers");
+    let bug = [("SHAKETABLE_SEED", "1"), ("SHAKETABLE_BUG", "stale-read-version")];
+    let (_, report) = run(&program, &[], &bug);
+    let accused = "SIMULATED CLUSTER FAILED: it is not so that a transaction sees what was acknowledged before it began: attempt ";
+    assert!(report.lines().nth(1).is_some_and(|line| line.starts_with(accused)), "{report}");
+    assert!(report.ends_with("SHAKETABLE_FAULTS=calm SHAKETABLE_BUG=stale-read-version\n"), "{report}");
+    let output = program.output::<&str>(&[], &bug);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.starts_with(&format!("shaketable: {accused}")), "{errors}");
+    let (_, sound) = run(&program, &[], &bug[..1]);
+    assert!(sound.contains("\nthe cluster kept FoundationDB's promises"), "{sound}");
+}
+
+#[test]
+fn the_topology_can_be_fixed_and_the_events_kept() {
+    let program = Program::compile("transfers");
+    let folder = tempfile::tempdir().expect("a folder");
+    let events = folder.path().join("events");
+    let seed = ("SHAKETABLE_SEED", "1");
+    let kept = [seed, ("SHAKETABLE_EVENTS", events.to_str().expect("the path is text"))];
+    let (_, report) = run(&program, &[], &kept);
+    let lines = std::fs::read_to_string(&events).expect("there are events").lines().count();
+    assert!(report.contains(&format!("events: {lines}, hash ")), "{lines} lines: {report}");
+    assert_eq!(report, run(&program, &[], &[seed]).1, "keeping them changes nothing");
+    let (_, report) =
+        run(&program, &[], &[&kept[..], &[("SHAKETABLE_CLUSTER", "storage_servers=7")]].concat());
+    assert!(report.ends_with(" SHAKETABLE_CLUSTER=storage_servers=7\n"), "{report}");
+    let started = std::fs::read_to_string(&events).expect("there are events");
+    let before = started.lines().take_while(|line| line.contains(" 0.000000 s")).count();
+    assert!(before > 7 && lines > 100, "{before} machines");
+}

@@ -15,8 +15,18 @@
 //! | nothing | stands still |
 //!
 //! A program that calls from one thread and blocks for its answers is therefore alone with its seed: however long it
-//! computes between two calls, the cluster sees the same calls at the same virtual times. With several threads, or with
-//! callbacks instead of blocking, the order of arrival decides.
+//! computes between two calls, the cluster sees the same calls at the same virtual times.
+//!
+//! So is a program that calls from one thread and is called back ([`Session::expect`]), such as one with an event loop:
+//! answers are given one at a time, and virtual time does not advance before every thread of the process sleeps (on
+//! Linux; on other systems, the order of arrival decides). Not if a thread of the process never rests for ten seconds,
+//! which the report says; nor while the program waits for something else than the cluster, such as the wall clock, a file
+//! or another process, and calls are outstanding.
+//!
+//! With several threads that call, the order of arrival decides. Watches alone keep the pace of the wall clock, so that
+//! the virtual time at which a program that waits for nothing else calls again differs from run to run.
+//!
+//! The history of the whole run is kept, for the judges of the cluster: about 2 kB for a small transaction.
 
 mod bell;
 pub mod calls;
@@ -28,6 +38,7 @@ mod inbox;
 mod keys;
 pub mod output;
 pub mod report;
+mod rest;
 pub mod settings;
 pub mod topology;
 mod verdict;
@@ -199,6 +210,12 @@ pub trait Session: Send + Sync {
 
     /// Announces that something waits for the answer of a call. Does nothing if it was given.
     fn want(&self, call: CallId);
+
+    /// Like [`want`](Session::want), for an answer that is not waited for by a thread that sleeps until it arrives, but
+    /// by a callback: time does not advance while the program reacts to answers.
+    fn expect(&self, call: CallId) {
+        self.want(call);
+    }
 
     /// Ends a call with 1101, unless its answer was given.
     fn cancel(&self, call: CallId);

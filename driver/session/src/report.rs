@@ -57,6 +57,8 @@ pub struct End {
     pub hash: (u64, u64),
     /// The events, if the settings keep them.
     pub events: Vec<Event>,
+    /// Whether the program was called back, and its threads never rested: the seed alone does not determine the run.
+    pub is_restless: bool,
     /// The virtual time.
     pub virtual_time: Nanos,
     /// Faults, with their numbers.
@@ -65,10 +67,11 @@ pub struct End {
 
 impl End {
     /// How it is now.
-    pub fn of(world: &World) -> End {
+    pub fn of(world: &World, is_restless: bool) -> End {
         End {
             hash: world.trace.hash(),
             events: world.trace.take(),
+            is_restless,
             virtual_time: world.clock.now(),
             faults: world.faults.delivered(),
         }
@@ -184,6 +187,9 @@ impl fmt::Display for Report {
         }
         let End { hash: (hash, events), virtual_time, faults, .. } = &self.end;
         writeln!(f, "events: {events}, hash {hash:016x}")?;
+        if self.end.is_restless {
+            writeln!(f, "not determined by the seed alone: a thread of the program never rested")?;
+        }
         writeln!(f, "virtual time: {} ms", virtual_time / MILLISECOND)?;
         writeln!(f, "attempts: {}, {} committed", self.attempts, self.committed)?;
         for (error, times) in &self.errors {

@@ -30,6 +30,23 @@ fn a_seed_repeats_its_answers_and_its_events() {
 }
 
 #[test]
+fn a_seed_repeats_a_program_whose_event_loop_is_woken_by_callbacks() {
+    let program = Program::compile("loop");
+    let mut different = Vec::new();
+    for seed in 0..10 {
+        let seed = seed.to_string();
+        let variables = [("SHAKETABLE_SEED", seed.as_str()), ("SHAKETABLE_FAULTS", "standard")];
+        let first = run(&program, &[], &variables);
+        assert!(first.0.lines().count() >= 400, "{first:?}");
+        assert_eq!(run(&program, &[], &variables), first);
+        different.push(first.1);
+    }
+    different.sort();
+    different.dedup();
+    assert_eq!(different.len(), 10, "seeds differ");
+}
+
+#[test]
 fn faults_strike_and_the_report_names_unknown_results_and_how_to_run_it_again() {
     let program = Program::compile("transfers");
     let (mut retries, mut unknown, mut listed) = (0, 0, 0);

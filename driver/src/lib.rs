@@ -8,6 +8,8 @@
 //! LD_LIBRARY_PATH=target/debug SHAKETABLE_SEED=7 SHAKETABLE_FAULTS=standard SHAKETABLE_REPORT=- python3 program.py
 //! ```
 //!
+//! `shaketable with` does so with many seeds: see the README, "Your program, unchanged".
+//!
 //! [`shaketable_session`] carries calls to the cluster and answers back: its [`settings`](shaketable_session::settings)
 //! say what determines a run, and its [`report`](shaketable_session::report) what the cluster did to the program. [`abi`]
 //! is the C interface.

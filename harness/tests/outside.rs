@@ -152,7 +152,9 @@ fn the_examples_and_a_new_crate_build_from_the_packages() {
     printed(&root, &["package", "--workspace", "--no-verify", "--allow-dirty", "--locked", "--offline"]);
     let version = env!("CARGO_PKG_VERSION");
     let mut patch = "\n[patch.crates-io]\n".to_owned();
-    for package in ["shaketable", "shaketable-layers", "shaketable-reports", "shaketable-sim"] {
+    for package in
+        ["shaketable", "shaketable-layers", "shaketable-reports", "shaketable-session", "shaketable-sim"]
+    {
         let packed = target().join("package").join(format!("{package}-{version}.crate"));
         // New times of modification: in a package they are all the same, and cargo would take what an earlier test
         // built for what is there now.

@@ -153,7 +153,8 @@ impl Engine {
             Message::Want(id) => self.desk.want(id),
             Message::Expect(id) => {
                 if self.rest.is_none() && !self.is_restless {
-                    self.rest = Some(Rest::new());
+                    self.rest = Rest::new();
+                    self.is_restless = self.rest.is_none();
                 }
                 self.desk.want(id);
             }

@@ -57,7 +57,8 @@ pub struct End {
     pub hash: (u64, u64),
     /// The events, if the settings keep them.
     pub events: Vec<Event>,
-    /// Whether the program was called back, and its threads never rested: the seed alone does not determine the run.
+    /// Whether the program was called back, and its threads never rested or the system does not tell when they do: the
+    /// seed alone does not determine the run.
     pub is_restless: bool,
     /// The virtual time.
     pub virtual_time: Nanos,
@@ -188,7 +189,7 @@ impl fmt::Display for Report {
         let End { hash: (hash, events), virtual_time, faults, .. } = &self.end;
         writeln!(f, "events: {events}, hash {hash:016x}")?;
         if self.end.is_restless {
-            writeln!(f, "not determined by the seed alone: a thread of the program never rested")?;
+            writeln!(f, "not determined by the seed alone: it is not known when the program rests")?;
         }
         writeln!(f, "virtual time: {} ms", virtual_time / MILLISECOND)?;
         writeln!(f, "attempts: {}, {} committed", self.attempts, self.committed)?;

@@ -12,6 +12,9 @@ use rustix::{
 };
 use std::{collections::BTreeMap, fs, time::Duration};
 
+/// Where Linux lists the threads of the process.
+const THREADS: &str = "/proc/self/task";
+
 /// How long a program may take until it rests. One that takes longer may be one that never does.
 const LONGEST: Duration = Duration::from_secs(10);
 
@@ -31,13 +34,14 @@ pub struct Rest {
 }
 
 impl Rest {
-    /// Looks from this thread, which does not count.
-    pub fn new() -> Rest {
-        Rest { this: gettid(), longest: LONGEST }
+    /// Looks from this thread, which does not count; `None` if the system does not tell.
+    pub fn new() -> Option<Rest> {
+        fs::metadata(THREADS).ok()?;
+        Some(Rest { this: gettid(), longest: LONGEST })
     }
 
     /// Waits until all other threads sleep, or until `is_over`. Returns whether they can be relied on to do so: not if
-    /// they take too long, or if the system does not tell.
+    /// they take too long.
     pub fn wait(&self, is_over: impl Fn() -> bool) -> bool {
         let (start, mut looks, mut before) = (wall::now(), 0, None);
         while !is_over() {
@@ -63,7 +67,7 @@ impl Rest {
     /// How often each other thread has been on a processor, if all of them sleep.
     fn asleep(&self) -> Option<Switches> {
         let mut switches = Switches::new();
-        for thread in fs::read_dir("/proc/self/task").ok()? {
+        for thread in fs::read_dir(THREADS).ok()? {
             let thread = thread.ok()?;
             let number: u32 = thread.file_name().to_str()?.parse().ok()?;
             if number != self.this.as_raw_nonzero().get().unsigned_abs() {
@@ -89,15 +93,15 @@ fn pause() {
     let _ = poll(&mut [], Some(&Timespec { tv_sec: 0, tv_nsec: PAUSE }));
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]
     fn a_thread_that_never_rests_is_given_up() {
-        let (is_over, here) =
-            (AtomicBool::new(false), Rest { longest: Duration::from_millis(50), ..Rest::new() });
+        let is_over = AtomicBool::new(false);
+        let here = Rest { longest: Duration::from_millis(50), ..Rest::new().expect("this is Linux") };
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {

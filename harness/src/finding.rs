@@ -1,9 +1,9 @@
 //! Findings: what went wrong in a run, and the verdict that follows from it.
 
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use shaketable_sim::history::AttemptId;
-use std::{collections::BTreeSet, fmt};
+use shaketable_sim::judges::{Judge, truncated};
+pub use shaketable_sim::judges::{Objection, Witness};
+use std::fmt;
 
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])* $kind:ident = $name:literal by $accused:ident,)*) => {
@@ -67,6 +67,17 @@ kinds! {
     Live = "live" by Layer,
 }
 
+impl From<Judge> for Kind {
+    fn from(judge: Judge) -> Kind {
+        match judge {
+            Judge::Serializable => Kind::Serializable,
+            Judge::RealTime => Kind::RealTime,
+            Judge::Durable => Kind::Durable,
+            Judge::Convergent => Kind::Convergent,
+        }
+    }
+}
+
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -90,64 +101,6 @@ pub struct Finding {
     /// The details. A message of more than 2,000 characters is truncated, with a note of how many are missing.
     pub message: String,
     /// What contradicts the claim.
-    pub witness: Witness,
-}
-
-/// What contradicts a claim: the operations, the attempts at transactions and the keys that a judge saw.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Witness {
-    /// Operations: the client's number, and the index in its list of operations.
-    pub operations: Vec<(usize, usize)>,
-    /// Attempts at transactions.
-    pub attempts: Vec<AttemptId>,
-    /// Keys.
-    pub keys: Vec<Bytes>,
-    /// What the judge expected, if it compares.
-    pub expected: Option<String>,
-    /// What it found instead.
-    pub found: Option<String>,
-}
-
-impl Witness {
-    /// The largest number of operations, of attempts and of keys that the witness of a finding names.
-    pub const MOST: usize = 20;
-
-    /// A witness of one operation.
-    pub fn operation(client: usize, index: usize) -> Witness {
-        Witness { operations: vec![(client, index)], ..Witness::default() }
-    }
-
-    /// The witness as a finding has it. Judges name what matters most first: the rest is left out, and so are duplicates,
-    /// and what remains is ascending.
-    fn settled(self) -> Witness {
-        let text = |text: Option<String>| text.map(truncated);
-        Witness {
-            operations: first_ones(self.operations),
-            attempts: first_ones(self.attempts),
-            keys: first_ones(self.keys),
-            expected: text(self.expected),
-            found: text(self.found),
-        }
-    }
-}
-
-/// The first different ones, ascending.
-fn first_ones<T: Ord>(named: Vec<T>) -> Vec<T> {
-    let mut ones = BTreeSet::new();
-    for one in named {
-        if ones.len() < Witness::MOST {
-            ones.insert(one);
-        }
-    }
-    ones.into_iter().collect()
-}
-
-/// What a judge objects to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Objection {
-    /// Describes what contradicts the judge's claim.
-    pub message: String,
-    /// The operations, attempts and keys that contradict it, those that matter most first.
     pub witness: Witness,
 }
 
@@ -175,17 +128,6 @@ impl Finding {
             (Accused::Layer, _) => Verdict::Violated,
         }
     }
-}
-
-/// Truncates a long message.
-fn truncated(mut message: String) -> String {
-    const LONGEST: usize = 2_000;
-    if let Some((at, _)) = message.char_indices().nth(LONGEST) {
-        let rest = message[at..].chars().count();
-        message.truncate(at);
-        message += &format!("… ({rest} characters more)");
-    }
-    message
 }
 
 /// How a run ended, in the order of severity.
@@ -219,6 +161,7 @@ pub fn deciding(findings: &[Finding]) -> Option<&Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shaketable_sim::history::AttemptId;
 
     #[test]
     fn the_most_severe_finding_decides() {

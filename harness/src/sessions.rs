@@ -8,17 +8,17 @@ use shaketable_layers::{
     once::{self, Fate, OpId, Session, Slots},
     tx::{self, Database, DatabaseOption, RetryError, RunError},
 };
-use shaketable_sim::{proto::Mutation, seed::Stream};
+use shaketable_sim::{judges::SESSIONS, proto::Mutation, seed::Stream};
 use std::{fmt::Display, future::poll_fn, pin::pin, task::Poll, time::Duration};
 
 /// Where the sessions of a workload's clients are stored.
 pub fn slots() -> Slots {
-    Slots::new(Subspace::from("sessions"))
+    Slots::new(Subspace::from_bytes(SESSIONS))
 }
 
 /// Whether a key is a part of the stored sessions.
 pub(crate) fn has(key: &[u8]) -> bool {
-    key.starts_with(Subspace::from("sessions").bytes())
+    key.starts_with(SESSIONS)
 }
 
 /// The result of a setup in a retry loop. Panics if the layer refuses it: the panic is a finding of the run and

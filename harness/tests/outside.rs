@@ -78,6 +78,18 @@ fn functions_of_the_crate_foundationdb_are_shaken_without_its_library() {
     let caught = command(&tickets, &["bugs"]);
     assert!(caught.contains("all 8 planted bugs were caught"), "{caught}");
     // A number that a static keeps makes two runs of a seed differ: the first call with another argument is named.
+    // What the README shows.
+    let (shop, manifest) = (tickets.join("src/shop.rs"), tickets.join("Cargo.toml"));
+    let source = [shop, manifest].map(|path| fs::read_to_string(path).expect("a source")).concat();
+    let (_, section) = include_str!("../../README.md").split_once("### Rust\n").expect("the section");
+    let blocks: Vec<&str> = section.split("```").collect();
+    assert!(blocks[1].strip_prefix("toml\n").is_some_and(|shown| source.contains(shown)), "{}", blocks[1]);
+    assert!(blocks[3].strip_prefix("rust\n").is_some_and(|shown| source.contains(shown)), "{}", blocks[3]);
+    let failed =
+        cargo(&tickets, &["run", "--locked", "--quiet", "--", "run", "sale", "--bug", "bought-twice"]);
+    let said = String::from_utf8_lossy(&failed.stdout).into_owned();
+    assert_eq!(failed.status.code(), Some(1), "{said}");
+    assert!(said.contains("to 1 operation of 1 client, 1 fault"), "{said}");
     let twice = ["run", "sale", "--bug", "numbered-by-static", "--seeds", "2", "--check-determinism", "2"];
     let different = cargo(&tickets, &[&["run", "--locked", "--quiet", "--"], &twice[..]].concat());
     let said = String::from_utf8_lossy(&different.stdout).into_owned();
@@ -169,7 +181,9 @@ fn the_examples_and_a_new_crate_build_from_the_packages() {
     printed(&root, &["package", "--workspace", "--no-verify", "--allow-dirty", "--locked", "--offline"]);
     let version = env!("CARGO_PKG_VERSION");
     let mut patch = "\n[patch.crates-io]\n".to_owned();
-    for package in ["shaketable", "shaketable-layers", "shaketable-reports", "shaketable-sim"] {
+    for package in
+        ["shaketable", "shaketable-layers", "shaketable-reports", "shaketable-session", "shaketable-sim"]
+    {
         let packed = target().join("package").join(format!("{package}-{version}.crate"));
         // New times of modification: in a package they are all the same, and cargo would take what an earlier test
         // built for what is there now.

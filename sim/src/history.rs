@@ -147,6 +147,21 @@ impl History {
             .map(|(_, entry)| entry)
     }
 
+    /// Whether a commit whose client did not wait for its result may still take effect. It can until its read version
+    /// is too old. After 1021 it cannot: that error is returned only when the outcome is final.
+    pub fn commits_may_land(&self) -> bool {
+        self.attempts.iter().any(|attempt| match attempt {
+            // The client died before it recorded the attempt.
+            None => true,
+            Some(attempt) => match attempt.reported {
+                Reported::Nothing => attempt.commit_sent.is_some(),
+                Reported::Failed(Error::COMMIT_UNKNOWN_RESULT) => !attempt.outcome_is_final,
+                Reported::Failed(error) => error.leaves_commit_unknown(),
+                Reported::ReadOnly | Reported::Committed { .. } => false,
+            },
+        })
+    }
+
     /// Reserves a number for an attempt that is about to commit or has ended.
     pub fn reserve(&mut self) -> AttemptId {
         self.attempts.push(None);

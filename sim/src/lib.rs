@@ -41,6 +41,8 @@ pub mod history;
 #[cfg(madsim)]
 mod idempotency;
 #[cfg(madsim)]
+pub mod judges;
+#[cfg(madsim)]
 mod log;
 #[cfg(madsim)]
 pub mod net;

@@ -1,6 +1,6 @@
 //! The calls in progress: who expects their answers, and which have ended.
 
-use crate::{CallId, Completion, Reply, inbox::Inbox};
+use crate::{CallId, Completion, Reply};
 use futures::task::AtomicWaker;
 use parking_lot::Mutex;
 use shaketable_layers::tx::{Error, Result};
@@ -107,17 +107,16 @@ impl Desk {
         !self.state.lock().ended.is_empty()
     }
 
-    /// Delivers the answers of calls that have ended, until the inbox is closed.
-    pub fn deliver(&self, inbox: &Inbox) {
-        while !inbox.is_stopped() {
-            let mut state = self.state.lock();
-            let Some((id, answer)) = state.ended.pop_front() else { return };
-            let pending = state.remove(id);
-            drop(state);
-            if let Some(pending) = pending {
-                (pending.completion)(answer);
-            }
+    /// Delivers the answer of the call that ended first, if there is one.
+    pub fn deliver(&self) -> bool {
+        let mut state = self.state.lock();
+        let Some((id, answer)) = state.ended.pop_front() else { return false };
+        let pending = state.remove(id);
+        drop(state);
+        if let Some(pending) = pending {
+            (pending.completion)(answer);
         }
+        true
     }
 
     /// Whether the answer of a call is outstanding that is no watch.

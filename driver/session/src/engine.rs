@@ -6,8 +6,10 @@ use crate::{
     client::{self, Job},
     desk::{Demand, Desk},
     inbox::{Inbox, Message},
-    report::Report,
+    report::{End, Report},
+    rest::Rest,
     settings::Settings,
+    verdict,
     wall::Pace,
     weather,
 };
@@ -32,14 +34,27 @@ const TICK: Nanos = MILLISECOND / 5;
 /// Serves the inbox until it is stopped, and reports.
 pub async fn serve(inbox: Arc<Inbox>, desk: Arc<Desk>, settings: Settings) -> Report {
     let plan = weather::plan(&settings);
-    let cluster = ClusterConfig::draw(settings.seed, &[]);
-    let world = World::new(settings.seed, cluster, &plan, false);
+    let mut cluster = ClusterConfig::draw(settings.seed, &[]);
+    settings.topology.apply(&mut cluster);
+    cluster.cluster_bug = settings.bug;
+    let world = World::new(settings.seed, cluster, &plan, settings.keeps_events);
     let cluster = Cluster::start(world.clone()).await;
     weather::begin(&world, settings.clone(), plan);
-    let mut engine = Engine { inbox, desk, world: world.clone(), cluster, clients: BTreeMap::new() };
+    let mut engine = Engine {
+        inbox,
+        desk,
+        world: world.clone(),
+        cluster,
+        clients: BTreeMap::new(),
+        rest: None,
+        is_rested: false,
+        is_restless: false,
+    };
     engine.run().await;
-    let report = Report::of(&settings, &world);
+    let end = End::of(&world, engine.is_restless);
     engine.desk.close(Error::OPERATION_CANCELLED);
+    let objections = verdict::of(&world, &engine.cluster).await;
+    let report = Report::of(&settings, &world, end, objections);
     engine.cluster.shutdown().await;
     report
 }
@@ -50,6 +65,12 @@ struct Engine {
     world: Arc<World>,
     cluster: Cluster,
     clients: BTreeMap<DatabaseId, Client>,
+    /// Looks whether the program rests, once it is called back.
+    rest: Option<Rest>,
+    /// Whether the program has rested since it was given an answer and since it asked for something.
+    is_rested: bool,
+    /// Whether it cannot be told when the program rests.
+    is_restless: bool,
 }
 
 /// A client of the cluster.
@@ -64,8 +85,12 @@ impl Engine {
     async fn run(&mut self) {
         let mut pace = None;
         while !self.inbox.is_stopped() {
-            self.desk.deliver(&self.inbox);
+            if self.desk.deliver() {
+                self.let_rest();
+                continue;
+            }
             while let Some(message) = self.inbox.pop() {
+                self.is_rested = false;
                 self.take(message);
             }
             match self.desk.demand() {
@@ -74,11 +99,31 @@ impl Engine {
                     // Blocks the thread: neither other tasks nor time proceed.
                     self.inbox.wait_for_work();
                 }
+                _ if !self.is_rested => self.let_rest(),
                 Demand::Calls => {
                     pace = None;
                     self.advance(TICK).await;
                 }
                 Demand::Watches => self.keep(pace.get_or_insert_with(|| Pace::start(self.now()))).await,
+            }
+        }
+    }
+
+    /// Waits until the program rests, if it is called back, and takes what it has asked for until then.
+    fn let_rest(&mut self) {
+        self.is_rested = false;
+        while !self.is_rested && !self.inbox.is_stopped() {
+            if let Some(rest) = &self.rest
+                && !rest.wait(|| self.inbox.is_stopped())
+            {
+                self.rest = None;
+                self.is_restless = true;
+            }
+            self.is_rested = true;
+            while let Some(message) = self.inbox.pop() {
+                // Calls and commands wake nobody, but a call that is cancelled here ends here.
+                self.is_rested &= !matches!(message, Message::Cancel(_));
+                self.take(message);
             }
         }
     }
@@ -116,6 +161,13 @@ impl Engine {
                 self.give(database, Job::Call(id, transaction, call));
             }
             Message::Want(id) => self.desk.want(id),
+            Message::Expect(id) => {
+                if self.rest.is_none() && !self.is_restless {
+                    self.rest = Rest::new();
+                    self.is_restless = self.rest.is_none();
+                }
+                self.desk.want(id);
+            }
             Message::Cancel(id) => self.desk.cancel(id),
             Message::Kill(databases, calls) => self.kill(&databases, &calls),
         }

@@ -168,6 +168,10 @@ impl Session for Host {
         self.push(Message::Want(call));
     }
 
+    fn expect(&self, call: CallId) {
+        self.push(Message::Expect(call));
+    }
+
     fn cancel(&self, call: CallId) {
         self.push(Message::Cancel(call));
     }

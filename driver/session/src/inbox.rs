@@ -29,6 +29,8 @@ pub enum Message {
     },
     /// Something waits for a call.
     Want(CallId),
+    /// A callback waits for a call.
+    Expect(CallId),
     /// A call is cancelled.
     Cancel(CallId),
     /// The clients of some databases die, with these calls in progress.

@@ -18,8 +18,18 @@
 //! All that wait, in any program, count.
 //!
 //! A program that calls from one thread and blocks for its answers is therefore alone with its seed: however long it
-//! computes between two calls, the cluster sees the same calls at the same virtual times. With several threads, with
-//! callbacks instead of blocking, or with several programs, the order of arrival decides.
+//! computes between two calls, the cluster sees the same calls at the same virtual times.
+//!
+//! So is a program that calls from one thread and is called back ([`Session::expect`]), such as one with an event loop:
+//! answers are given one at a time, and virtual time does not advance before every thread of the process sleeps (on
+//! Linux; on other systems, the order of arrival decides). Not if a thread of the process never rests for ten seconds,
+//! which the report says; nor while the program waits for something else than the cluster, such as the wall clock, a file
+//! or another process, and calls are outstanding.
+//!
+//! With several threads that call, or with several programs, the order of arrival decides. Watches alone keep the pace of the wall clock, so that
+//! the virtual time at which a program that waits for nothing else calls again differs from run to run.
+//!
+//! The history of the whole run is kept, for the judges of the cluster: about 2 kB for a small transaction.
 //!
 //! A session whose callers are themselves tasks of the simulated cluster needs none of this: it performs commands and
 //! calls on [`Transactions`](transactions::Transactions) at once.
@@ -32,13 +42,17 @@ mod desk;
 mod engine;
 mod host;
 mod inbox;
+mod keys;
 pub mod output;
 pub mod protocol;
 pub mod remote;
 pub mod report;
+mod rest;
 pub mod server;
 pub mod settings;
+pub mod topology;
 pub mod transactions;
+mod verdict;
 mod wall;
 mod weather;
 
@@ -208,6 +222,12 @@ pub trait Session: Send + Sync {
 
     /// Announces that something waits for the answer of a call. Does nothing if it was given.
     fn want(&self, call: CallId);
+
+    /// Like [`want`](Session::want), for an answer that is not waited for by a thread that sleeps until it arrives, but
+    /// by a callback: time does not advance while the program reacts to answers.
+    fn expect(&self, call: CallId) {
+        self.want(call);
+    }
 
     /// Ends a call with 1101, unless its answer was given.
     fn cancel(&self, call: CallId);

@@ -1,12 +1,16 @@
 //! The report of a run: what the cluster did to the program.
 
-use crate::settings::{Settings, profile_name};
+use crate::{
+    keys,
+    settings::{Settings, profile_name},
+};
 use shaketable_layers::tx::Error;
 use shaketable_sim::{
     faults::Family,
     history::{Attempt, AttemptId, Call, History, Reported},
     proto::{KeyRange, Mutation},
     rt::{MILLISECOND, Nanos},
+    trace::Event,
     world::World,
 };
 use std::{
@@ -16,6 +20,20 @@ use std::{
 
 /// How many writes of an unknown result, and how many keys of conflicts, are listed.
 const LISTED: usize = 20;
+
+/// How the line of a report begins that accuses the simulated cluster, and not the program.
+pub const ACCUSED: &str = "SIMULATED CLUSTER FAILED: ";
+
+/// The line of a report that accuses the simulated cluster: nothing else that the run shows can be relied on.
+pub fn accused(report: &str) -> Option<&str> {
+    report.lines().find(|line| line.starts_with(ACCUSED))
+}
+
+/// The report of a run whose simulator panicked.
+pub fn of_panic(settings: &Settings, panic: &str) -> String {
+    let panic = panic.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("{ACCUSED}the simulator panicked: {panic}\nagain: {}\n", settings.again())
+}
 
 /// A commit whose result the program was not told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,23 +50,50 @@ pub struct UnknownResult {
     pub writes: Vec<String>,
 }
 
+/// What a run has come to when its program ends, before the cluster is judged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct End {
+    /// The hash of all events, and their number. Runs that were equal have equal hashes.
+    pub hash: (u64, u64),
+    /// The events, if the settings keep them.
+    pub events: Vec<Event>,
+    /// Whether the program was called back, and its threads never rested or the system does not tell when they do: the
+    /// seed alone does not determine the run.
+    pub is_restless: bool,
+    /// The virtual time.
+    pub virtual_time: Nanos,
+    /// Faults, with their numbers.
+    pub faults: BTreeMap<Family, u64>,
+}
+
+impl End {
+    /// How it is now.
+    pub fn of(world: &World, is_restless: bool) -> End {
+        End {
+            hash: world.trace.hash(),
+            events: world.trace.take(),
+            is_restless,
+            virtual_time: world.clock.now(),
+            faults: world.faults.delivered(),
+        }
+    }
+}
+
 /// What happened in a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// What determined the run.
     pub settings: Settings,
-    /// The hash of all events, and their number. Runs that were equal have equal hashes.
-    pub events: (u64, u64),
-    /// The virtual time at the end.
-    pub virtual_time: Nanos,
+    /// How it was when the program ended.
+    pub end: End,
+    /// What the judges of the simulated cluster found against it: nothing, unless the simulator is wrong.
+    pub objections: Vec<String>,
     /// Attempts of transactions.
     pub attempts: usize,
     /// Attempts that committed.
     pub committed: usize,
     /// The errors of commits and of attempts that ended otherwise, with their numbers.
     pub errors: BTreeMap<Error, usize>,
-    /// Faults, with their numbers.
-    pub faults: BTreeMap<Family, u64>,
     /// Commits whose result the program was not told.
     pub unknown: Vec<UnknownResult>,
     /// Where the read conflict ranges of refused transactions begin, most frequent first.
@@ -56,8 +101,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// The report of a run so far.
-    pub fn of(settings: &Settings, world: &World) -> Report {
+    /// The report of a run that has ended and was judged.
+    pub fn of(settings: &Settings, world: &World, end: End, objections: Vec<String>) -> Report {
         let history = world.history.lock();
         let committed: BTreeSet<AttemptId> = history
             .committed()
@@ -78,12 +123,11 @@ impl Report {
             attempts().filter_map(|(number, attempt)| unknown(number, attempt, &committed)).collect();
         Report {
             settings: settings.clone(),
-            events: world.trace.hash(),
-            virtual_time: world.clock.now(),
+            end,
+            objections,
             attempts: history.attempts.len(),
             committed: successes,
             errors,
-            faults: world.faults.delivered(),
             unknown,
             hot_keys: hot_keys(&history),
         }
@@ -111,11 +155,9 @@ fn unknown(number: usize, attempt: &Attempt, committed: &BTreeSet<AttemptId>) ->
 
 fn describe(mutation: &Mutation) -> String {
     match mutation {
-        Mutation::Set(key, _) => format!("set {}", key.escape_ascii()),
-        Mutation::ClearRange(range) => {
-            format!("clear {} to {}", range.begin.escape_ascii(), range.end.escape_ascii())
-        }
-        Mutation::Atomic(key, _, operation) => format!("{operation:?} {}", key.escape_ascii()),
+        Mutation::Set(key, _) => format!("set {}", keys::show(key)),
+        Mutation::ClearRange(range) => format!("clear {}", keys::show_range(&range.begin, &range.end)),
+        Mutation::Atomic(key, _, operation) => format!("{operation:?} {}", keys::show(key)),
     }
 }
 
@@ -126,7 +168,7 @@ fn hot_keys(history: &History) -> Vec<(String, usize)> {
     // The range that a transaction has of its own, so that it conflicts with its retry, is nobody's key.
     let is_own = |range: &KeyRange| range.begin.starts_with(b"\xff/SC/");
     for range in refused.flat_map(|attempt| &attempt.read_ranges).filter(|range| !is_own(range)) {
-        *keys.entry(range.begin.escape_ascii().to_string()).or_default() += 1;
+        *keys.entry(keys::show_range(&range.begin, &range.end)).or_default() += 1;
     }
     let mut keys: Vec<_> = keys.into_iter().collect();
     keys.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
@@ -136,17 +178,26 @@ fn hot_keys(history: &History) -> Vec<(String, usize)> {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Settings { seed, faults, without } = &self.settings;
-        writeln!(f, "shaketable: seed {}, faults {}", seed.0, profile_name(*faults))?;
-        let (hash, events) = self.events;
+        let Settings { seed, faults: profile, .. } = &self.settings;
+        writeln!(f, "shaketable: seed {}, faults {}", seed.0, profile_name(*profile))?;
+        for objection in &self.objections {
+            writeln!(f, "{ACCUSED}{}", objection.split_whitespace().collect::<Vec<_>>().join(" "))?;
+        }
+        if self.objections.is_empty() {
+            writeln!(f, "the cluster kept FoundationDB's promises, as its judges found")?;
+        }
+        let End { hash: (hash, events), virtual_time, faults, .. } = &self.end;
         writeln!(f, "events: {events}, hash {hash:016x}")?;
-        writeln!(f, "virtual time: {} ms", self.virtual_time / MILLISECOND)?;
+        if self.end.is_restless {
+            writeln!(f, "not determined by the seed alone: it is not known when the program rests")?;
+        }
+        writeln!(f, "virtual time: {} ms", virtual_time / MILLISECOND)?;
         writeln!(f, "attempts: {}, {} committed", self.attempts, self.committed)?;
         for (error, times) in &self.errors {
             writeln!(f, "  {times} times {error}")?;
         }
-        writeln!(f, "faults: {}", self.faults.values().sum::<u64>())?;
-        for (family, times) in &self.faults {
+        writeln!(f, "faults: {}", faults.values().sum::<u64>())?;
+        for (family, times) in faults {
             writeln!(f, "  {times} times {}", family.name())?;
         }
         writeln!(f, "unknown results: {}", self.unknown.len())?;
@@ -162,11 +213,6 @@ impl fmt::Display for Report {
         for (key, times) in &self.hot_keys {
             writeln!(f, "  {times} times {key}")?;
         }
-        write!(f, "again: SHAKETABLE_SEED={} SHAKETABLE_FAULTS={}", seed.0, profile_name(*faults))?;
-        if !without.is_empty() {
-            let names: Vec<_> = without.iter().map(|family| family.name()).collect();
-            write!(f, " SHAKETABLE_WITHOUT={}", names.join(","))?;
-        }
-        writeln!(f)
+        writeln!(f, "again: {}", self.settings.again())
     }
 }

@@ -5,17 +5,21 @@
 //! | `SHAKETABLE_SEED` | the seed, a number; 0 unless given, or what the cluster file says |
 //! | `SHAKETABLE_FAULTS` | `calm`, `standard` or `storm`; `calm` unless given |
 //! | `SHAKETABLE_WITHOUT` | fault families to leave out, separated by commas |
-//! | `SHAKETABLE_REPORT` | a file for the report of the run, or `-` for standard error |
+//! | `SHAKETABLE_CLUSTER` | numbers of machines and copies that are not drawn: `storage_servers=5,replicas=3`; also `logs`, `grv_proxies`, `commit_proxies`, `resolvers` and `spares` |
+//! | `SHAKETABLE_BUG` | a planted bug of the cluster, which its judges find (`shaketable list bugs cluster`) |
+//! | `SHAKETABLE_EVENTS` | a file for the events of the cluster, one in a line, as `shaketable replay --trace=cluster` prints them |
+//! | `SHAKETABLE_REPORT` | a file for the report of the run, or `-` for standard error; in a folder that exists, each process writes its own file, as it does with events |
 //! | `SHAKETABLE_SERVER` | the [address](crate::address) of a server whose cluster is used instead of one of the process |
 //!
 //! A cluster file, or a connection string, whose description is `shaketable` has the seed as its id:
 //! `shaketable:7@127.0.0.1:1`. With the id `serve` it names a server: `shaketable:serve@127.0.0.1:4500`. What determines
-//! the cluster is then the server's, which also has the report. The environment takes precedence over it. Every other cluster file stands for the
-//! simulated cluster as well, with what the environment says, whether it exists or not: a program that is used to its
-//! file need not have another one, and nothing is ever sent to the addresses in it.
+//! the cluster is then the server's, which also has the report. The environment takes precedence over it. Every other
+//! cluster file stands for the simulated cluster as well, with what the environment says, whether it exists or not: a
+//! program that is used to its file need not have another one, and nothing is ever sent to the addresses in it.
 
-use crate::address::Address;
+use crate::{address::Address, topology::Topology};
 use shaketable_sim::{
+    config::ClusterBug,
     faults::{Family, Profile},
     seed::Seed,
 };
@@ -26,7 +30,7 @@ use std::path::PathBuf;
 pub enum ReportTo {
     /// Standard error.
     StandardError,
-    /// A file, which is replaced.
+    /// A file, which is replaced, or a folder for the files of several processes.
     File(PathBuf),
 }
 
@@ -39,6 +43,31 @@ pub struct Settings {
     pub faults: Profile,
     /// Fault families that are left out.
     pub without: Vec<Family>,
+    /// What is fixed of the cluster.
+    pub topology: Topology,
+    /// A planted bug of the cluster.
+    pub bug: Option<ClusterBug>,
+    /// Whether the report has the events of the run.
+    pub keeps_events: bool,
+}
+
+impl Settings {
+    /// The variables that repeat a run.
+    pub fn again(&self) -> String {
+        let mut line =
+            format!("SHAKETABLE_SEED={} SHAKETABLE_FAULTS={}", self.seed.0, profile_name(self.faults));
+        if !self.without.is_empty() {
+            let names: Vec<_> = self.without.iter().map(|family| family.name()).collect();
+            line += &format!(" SHAKETABLE_WITHOUT={}", names.join(","));
+        }
+        if !self.topology.is_free() {
+            line += &format!(" SHAKETABLE_CLUSTER={}", self.topology);
+        }
+        if let Some(bug) = self.bug {
+            line += &format!(" SHAKETABLE_BUG={}", bug.name());
+        }
+        line
+    }
 }
 
 /// What the environment says.
@@ -50,6 +79,12 @@ pub struct Environment {
     pub faults: Option<Profile>,
     /// Fault families that are left out.
     pub without: Vec<Family>,
+    /// What is fixed of the cluster.
+    pub topology: Topology,
+    /// A planted bug of the cluster.
+    pub bug: Option<ClusterBug>,
+    /// Where the events go.
+    pub events: Option<PathBuf>,
     /// Where the report goes.
     pub report: Option<ReportTo>,
     /// The server to use.
@@ -76,6 +111,17 @@ impl Environment {
                 .ok_or_else(|| format!("SHAKETABLE_WITHOUT names no fault family: {}", name.trim()))?;
             environment.without.push(family);
         }
+        if let Some(text) = set("SHAKETABLE_CLUSTER") {
+            environment.topology =
+                Topology::parse(&text).map_err(|error| format!("SHAKETABLE_CLUSTER: {error}"))?;
+        }
+        if let Some(name) = set("SHAKETABLE_BUG") {
+            let bug = ClusterBug::named(&name);
+            environment.bug = Some(
+                bug.ok_or_else(|| format!("SHAKETABLE_BUG names no planted bug of the cluster: {name}"))?,
+            );
+        }
+        environment.events = set("SHAKETABLE_EVENTS").map(PathBuf::from);
         environment.report = set("SHAKETABLE_REPORT").map(|to| match to.as_str() {
             "-" => ReportTo::StandardError,
             path => ReportTo::File(path.into()),
@@ -93,6 +139,9 @@ impl Environment {
             seed: self.seed.or(seed).unwrap_or(Seed(0)),
             faults: self.faults.unwrap_or(Profile::Calm),
             without: self.without.clone(),
+            topology: self.topology.clone(),
+            bug: self.bug,
+            keeps_events: self.events.is_some(),
         }
     }
 }
@@ -149,6 +198,8 @@ mod tests {
             ("SHAKETABLE_WITHOUT", "kill, loss"),
             ("SHAKETABLE_REPORT", "-"),
             ("SHAKETABLE_SERVER", "unix:/tmp/socket"),
+            ("SHAKETABLE_CLUSTER", "logs=2,replicas=1"),
+            ("SHAKETABLE_EVENTS", "events.txt"),
         ])
         .expect("it is understood");
         let settings = said.settings(Some(Seed(7)));
@@ -156,6 +207,11 @@ mod tests {
         assert_eq!(settings.without, [Family::Kill, Family::Loss]);
         assert_eq!(said.report, Some(ReportTo::StandardError));
         assert_eq!(said.server, Some(Address::Unix("/tmp/socket".into())));
+        assert_eq!((said.events, settings.keeps_events), (Some("events.txt".into()), true));
+        assert_eq!(
+            settings.again(),
+            "SHAKETABLE_SEED=12 SHAKETABLE_FAULTS=storm SHAKETABLE_WITHOUT=kill,loss SHAKETABLE_CLUSTER=replicas=1,logs=2"
+        );
     }
 
     #[test]
@@ -165,6 +221,8 @@ mod tests {
             ("SHAKETABLE_FAULTS", "wild"),
             ("SHAKETABLE_WITHOUT", "kill,wild"),
             ("SHAKETABLE_SERVER", "nowhere"),
+            ("SHAKETABLE_CLUSTER", "logs=none"),
+            ("SHAKETABLE_BUG", "none"),
         ] {
             let refused = read(&[(name, value)]).expect_err("it is wrong");
             assert!(refused.starts_with(name) && !refused.contains('\n'), "{refused}");

@@ -33,6 +33,7 @@ struct State {
     result: Option<Result<Value>>,
     callbacks: Vec<Callback>,
     is_wanted: bool,
+    is_expected: bool,
 }
 
 /// A callback and its parameter.
@@ -44,7 +45,7 @@ unsafe impl Send for Callback {}
 
 impl FDBFuture {
     fn new(result: Option<Result<Value>>) -> Arc<FDBFuture> {
-        let state = Mutex::new(State { result, callbacks: Vec::new(), is_wanted: false });
+        let state = Mutex::new(State { result, callbacks: Vec::new(), is_wanted: false, is_expected: false });
         Arc::new(FDBFuture { state, ready: Condvar::new(), call: OnceLock::new() })
     }
 
@@ -97,6 +98,17 @@ impl FDBFuture {
         };
         if let (true, Some((session, call))) = (is_new, self.call.get()) {
             session.want(*call);
+        }
+    }
+
+    /// Announces that a callback waits for the result.
+    fn expect(&self) {
+        let is_new = {
+            let mut state = self.state.lock();
+            state.result.is_none() && !std::mem::replace(&mut state.is_expected, true)
+        };
+        if let (true, Some((session, call))) = (is_new, self.call.get()) {
+            session.expect(*call);
         }
     }
 
@@ -243,7 +255,7 @@ pub unsafe extern "C" fn fdb_future_set_callback(
     if state.result.is_none() {
         state.callbacks.push(Callback(function, parameter));
         drop(state);
-        future.want();
+        future.expect();
     } else {
         drop(state);
         // SAFETY: as the caller promises.

@@ -22,6 +22,7 @@ use shaketable_session::{
     address::Address,
     output,
     remote::Remote,
+    report::{self, ACCUSED},
     settings::{Environment, Settings},
 };
 use shaketable_sim::{rt, seed::Seed};
@@ -115,20 +116,30 @@ impl Network {
         if self.has_run.swap(true, Ordering::SeqCst) {
             return NETWORK_CANNOT_BE_RESTARTED;
         }
-        let code = match self.host.run(|| self.settings()) {
-            Ok(None) => self.run_remote(),
-            Ok(report) => {
-                if let (Some(report), Some(to)) = (report, &self.environment.report) {
-                    output::write(to, &report.to_string());
+        let (report, code) = match self.host.run(|| self.settings()) {
+            Ok(None) => (None, self.run_remote()),
+            Ok(Some(report)) => {
+                if let Some(path) = &self.environment.events {
+                    output::write_events(path, &report.end.events);
                 }
-                SUCCESS
+                // Nobody may have asked for the report.
+                for objection in &report.objections {
+                    output::complain(&format!("{ACCUSED}{objection}"));
+                }
+                (Some(report.to_string()), SUCCESS)
             }
             Err(panic) => {
-                let seed = self.settings().seed.0;
-                output::complain(&format!("the simulated cluster with seed {seed} failed: {panic}"));
-                Error::INTERNAL_ERROR.code()
+                let settings = self.settings();
+                output::complain(&format!(
+                    "the simulated cluster with seed {} failed: {panic}",
+                    settings.seed.0
+                ));
+                (Some(report::of_panic(&settings, &panic)), Error::INTERNAL_ERROR.code())
             }
         };
+        if let (Some(report), Some(to)) = (report, &self.environment.report) {
+            output::write(to, &report);
+        }
         for Hook(function, parameter) in std::mem::take(&mut *self.hooks.lock()) {
             // SAFETY: function and parameter belong together, as whoever added the hook promised.
             unsafe { function(parameter) };
@@ -253,7 +264,7 @@ pub extern "C" fn fdb_setup_network() -> fdb_error_t {
         is_over: Mutex::new(false),
         ended: Condvar::new(),
     };
-    let reports = network.environment.report.is_some();
+    let reports = network.environment.report.is_some() || network.environment.events.is_some();
     if NETWORK.set(network).is_err() {
         return NETWORK_ALREADY_SETUP;
     }

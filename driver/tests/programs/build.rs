@@ -46,21 +46,30 @@ pub struct Program {
 }
 
 impl Program {
-    /// Compiles a program.
+    /// Compiles a program of the tests.
     pub fn compile(name: &str) -> Program {
-        Program::compile_with(name, &[])
+        Self::compile_with(name, &[])
     }
 
-    /// Compiles a program with these arguments too.
+    /// Compiles a program of the tests with these arguments too.
     pub fn compile_with(name: &str, arguments: &[&str]) -> Program {
+        Self::compile_from("tests/c", name, arguments)
+    }
+
+    /// Compiles a program of a folder of this package. It finds the header also where FoundationDB installs it, in a
+    /// folder `foundationdb`.
+    pub fn compile_from(folder: &str, name: &str, arguments: &[&str]) -> Program {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
         let folder = tempfile::tempdir().expect("a folder");
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c");
+        std::os::unix::fs::symlink(&*HEADER, folder.path().join("foundationdb")).expect("a link");
         let libraries = library();
         let compiled = Command::new("cc")
             .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-g"])
             .args(arguments)
             .arg("-I")
             .arg(&*HEADER)
+            .arg("-I")
+            .arg(folder.path())
             .arg(sources.join(name).with_extension("c"))
             .arg("-o")
             .arg(folder.path().join("program"))

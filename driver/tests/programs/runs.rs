@@ -30,6 +30,23 @@ fn a_seed_repeats_its_answers_and_its_events() {
 }
 
 #[test]
+fn a_seed_repeats_a_program_whose_event_loop_is_woken_by_callbacks() {
+    let program = Program::compile("loop");
+    let mut different = Vec::new();
+    for seed in 0..10 {
+        let seed = seed.to_string();
+        let variables = [("SHAKETABLE_SEED", seed.as_str()), ("SHAKETABLE_FAULTS", "standard")];
+        let first = run(&program, &[], &variables);
+        assert!(first.0.lines().count() >= 400, "{first:?}");
+        assert_eq!(run(&program, &[], &variables), first);
+        different.push(first.1);
+    }
+    different.sort();
+    different.dedup();
+    assert_eq!(different.len(), 10, "seeds differ");
+}
+
+#[test]
 fn faults_strike_and_the_report_names_unknown_results_and_how_to_run_it_again() {
     let program = Program::compile("transfers");
     let (mut retries, mut unknown, mut listed) = (0, 0, 0);
@@ -77,4 +94,62 @@ fn a_variable_that_is_wrong_is_one_line_and_an_error() {
     let said = "shaketable: SHAKETABLE_FAULTS is none of calm, standard and storm: wild\n";
     assert!(errors.starts_with(said), "{errors}");
     assert!(errors.contains("fdb_setup_network() is 2022"), "{errors}");
+}
+
+#[test]
+fn the_counter_of_the_examples_counts_twice_after_an_unknown_result_that_committed() {
+    let program = Program::compile_from("examples", "counter", &[]);
+    assert_eq!(run(&program, &[], &[]).0, "20\n");
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut wrong, mut named) = (0, 0);
+    for seed in 0..20 {
+        let (seed, path) = (seed.to_string(), folder.path().join("report"));
+        let path = path.to_str().expect("the path is text");
+        let variables =
+            [("SHAKETABLE_SEED", seed.as_str()), ("SHAKETABLE_FAULTS", "storm"), ("SHAKETABLE_REPORT", path)];
+        let printed = program.output::<&str>(&[], &variables).stdout;
+        let count: usize =
+            String::from_utf8(printed).expect("it is text").trim().parse().expect("it is a number");
+        let report = std::fs::read_to_string(path).expect("there is a report");
+        let unknown = report.split("unknown results: ").nth(1).expect("they are listed");
+        let committed = unknown.lines().filter(|line| line.ends_with(", and it is committed")).count();
+        assert_eq!(count, 20 + committed, "{report}");
+        wrong += usize::from(count > 20);
+        named += unknown.lines().filter(|line| *line == "    Add counter").count();
+    }
+    assert!(wrong > 2 && named >= wrong, "{wrong} runs count wrong, {named} unknown results are named");
+}
+
+#[test]
+fn a_cluster_that_breaks_its_promises_is_accused_in_the_report_and_on_standard_error() {
+    let program = Program::compile("transfers");
+    let bug = [("SHAKETABLE_SEED", "1"), ("SHAKETABLE_BUG", "stale-read-version")];
+    let (_, report) = run(&program, &[], &bug);
+    let accused = "SIMULATED CLUSTER FAILED: it is not so that a transaction sees what was acknowledged before it began: attempt ";
+    assert!(report.lines().nth(1).is_some_and(|line| line.starts_with(accused)), "{report}");
+    assert!(report.ends_with("SHAKETABLE_FAULTS=calm SHAKETABLE_BUG=stale-read-version\n"), "{report}");
+    let output = program.output::<&str>(&[], &bug);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.starts_with(&format!("shaketable: {accused}")), "{errors}");
+    let (_, sound) = run(&program, &[], &bug[..1]);
+    assert!(sound.contains("\nthe cluster kept FoundationDB's promises"), "{sound}");
+}
+
+#[test]
+fn the_topology_can_be_fixed_and_the_events_kept() {
+    let program = Program::compile("transfers");
+    let folder = tempfile::tempdir().expect("a folder");
+    let events = folder.path().join("events");
+    let seed = ("SHAKETABLE_SEED", "1");
+    let kept = [seed, ("SHAKETABLE_EVENTS", events.to_str().expect("the path is text"))];
+    let (_, report) = run(&program, &[], &kept);
+    let lines = std::fs::read_to_string(&events).expect("there are events").lines().count();
+    assert!(report.contains(&format!("events: {lines}, hash ")), "{lines} lines: {report}");
+    assert_eq!(report, run(&program, &[], &[seed]).1, "keeping them changes nothing");
+    let (_, report) =
+        run(&program, &[], &[&kept[..], &[("SHAKETABLE_CLUSTER", "storage_servers=7")]].concat());
+    assert!(report.ends_with(" SHAKETABLE_CLUSTER=storage_servers=7\n"), "{report}");
+    let started = std::fs::read_to_string(&events).expect("there are events");
+    let before = started.lines().take_while(|line| line.contains(" 0.000000 s")).count();
+    assert!(before > 7 && lines > 100, "{before} machines");
 }

@@ -169,7 +169,7 @@ fn killed_programs_leave_a_correct_cluster() {
     assert!(sum > 40, "{sum} items");
     let (visitors, report) = served.stop();
     assert!((20..=41).contains(&visitors.served) && visitors.refused == 0, "{visitors}");
-    assert!(!report.faults.is_empty() && report.attempts > sum, "{report}");
+    assert!(!report.end.faults.is_empty() && report.attempts > sum, "{report}");
 }
 
 /// A worker whose server goes away, or was never there, ends with one line and an error that ends its retry loop.

@@ -8,14 +8,14 @@ use super::{
     files::Files,
     output,
     regressions::RegressionsCommand,
-    serve,
+    serve, with,
 };
 use crate::{plan::Demands, seeds};
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 use shaketable_reports::Conclusion;
 use shaketable_session::address::Address;
 use shaketable_sim::faults::Profile;
-use std::{ops::Range, path::PathBuf, time::Duration};
+use std::{ffi::OsString, ops::Range, path::PathBuf, time::Duration};
 
 /// The exit codes, for the end of a help page.
 pub const EXIT_CODES: &str = "\
@@ -83,6 +83,12 @@ pub(super) enum Command<Extra: Subcommand> {
     /// calls from one thread.
     #[command(after_help = serve::EXIT_CODES)]
     Serve(ServeArguments),
+    /// Run a program that uses FoundationDB's C library on simulated clusters, a seed each
+    ///
+    /// The program finds the library of the package shaketable-driver in place of FoundationDB's. Its output
+    /// is shown if it fails, with the report of the simulated cluster and the line that runs it again.
+    #[command(after_help = with::EXIT_CODES)]
+    With(WithArguments),
     #[command(flatten)]
     Extra(Extra),
 }
@@ -462,6 +468,27 @@ pub struct ServeArguments {
     /// Write the report to a file; - for standard output, as without it
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct WithArguments {
+    /// The number of seeds from 0, or a range that excludes B [default: 50]
+    #[arg(long, value_name = "N|A..B", value_parser = seeds::range)]
+    pub seeds: Option<Range<u64>>,
+    #[command(flatten)]
+    pub shaking: Shaking,
+    /// The folder of libfdb_c.so [default: that of this program]
+    #[arg(long, value_name = "DIR")]
+    pub library: Option<PathBuf>,
+    /// A run fails if it takes longer than this: 60s, 5m
+    #[arg(long, value_name = "TIME", value_parser = choose::duration)]
+    pub timeout: Option<Duration>,
+    /// Let every run write to the terminal, instead of showing the output of the one that fails
+    #[arg(long)]
+    pub show_output: bool,
+    /// The program and its arguments; it has no standard input
+    #[arg(value_name = "COMMAND", last = true, required = true)]
+    pub command: Vec<OsString>,
 }
 
 /// Handles a clap error: help and version are printed, and everything else is refused in one line.

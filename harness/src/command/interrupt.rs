@@ -45,9 +45,15 @@ impl Interrupt {
     #[cfg(test)]
     pub fn already() -> Interrupt {
         let interrupt = Interrupt::default();
-        interrupt.signal.store(signal_hook::consts::SIGTERM as usize, Ordering::Relaxed);
-        interrupt.is_set.store(true, Ordering::Relaxed);
+        interrupt.set();
         interrupt
+    }
+
+    /// Interrupts, as SIGTERM does.
+    #[cfg(test)]
+    pub fn set(&self) {
+        self.signal.store(signal_hook::consts::SIGTERM as usize, Ordering::Relaxed);
+        self.is_set.store(true, Ordering::Relaxed);
     }
 
     /// Whether there was a signal.

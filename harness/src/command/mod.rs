@@ -35,6 +35,7 @@ mod run;
 mod saved;
 mod serve;
 mod shrink;
+mod with;
 
 use crate::entry::Entry;
 pub use args::EXIT_CODES;
@@ -225,6 +226,7 @@ fn dispatch<Extra: Subcommand>(
         Some(Command::Bench(arguments)) => bench::bench(&arguments),
         Some(Command::New(arguments)) => new::new(&arguments),
         Some(Command::Serve(arguments)) => serve::serve(&arguments),
+        Some(Command::With(arguments)) => with::with(&arguments),
         Some(Command::Extra(arguments)) => run_extra(arguments),
     }
 }

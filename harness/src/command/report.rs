@@ -72,7 +72,7 @@ impl<'a> Origin<'a> {
 }
 
 /// The command that starts this program again, so that printed command lines work in the same shell.
-fn invocation() -> String {
+pub(super) fn invocation() -> String {
     let name = std::env::args_os().next().unwrap_or_else(|| "shaketable".into());
     let file = std::env::current_exe().unwrap_or_default();
     let is_release = file.parent().is_some_and(|folder| folder.ends_with("release"));

@@ -12,7 +12,7 @@ use shaketable_reports::Conclusion;
 use shaketable_session::{
     Host,
     address::Address,
-    report::Report,
+    report::{ACCUSED, Report},
     server::{Server, Visitors},
     settings::{Environment, Settings},
 };
@@ -28,7 +28,7 @@ pub const EXIT_CODES: &str = "\
 Exit codes:
   0  it served until Ctrl-C, SIGTERM or SIGHUP
   2  bad usage, an address in use, a file that cannot be written (one line on stderr)
-  3  the simulated cluster failed";
+  3  the simulated cluster failed, or its judges object to what it did";
 
 /// How often the command looks whether it is to end.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -49,9 +49,12 @@ pub fn serve(arguments: &ServeArguments) -> Result<Conclusion, Refusal> {
     // Also if it did not serve: a Unix socket is removed.
     let visitors = server.stop();
     host.stop();
-    let text = ended(served?, &visitors)?;
+    let (text, objection) = ended(served?, &visitors)?;
     report.map_or_else(|| output::print(&text), |file| file.write(&text))?;
-    Ok(Conclusion::Passed)
+    match objection {
+        None => Ok(Conclusion::Passed),
+        Some(objection) => Err(Refusal::Cluster(format!("{ACCUSED}{objection}"))),
+    }
 }
 
 fn settings(arguments: &ServeArguments) -> Result<Settings, Refusal> {
@@ -125,11 +128,11 @@ fn ready(arguments: &ServeArguments, settings: &Settings, address: &Address) -> 
     format!("serving seed {seed}, {faults} faults: set SHAKETABLE_SERVER={address}{file}\n")
 }
 
-/// What is printed in the end.
-fn ended(cluster: Cluster, visitors: &Visitors) -> Result<String, Refusal> {
+/// What is printed in the end, and the first objection of the cluster's judges.
+fn ended(cluster: Cluster, visitors: &Visitors) -> Result<(String, Option<String>), Refusal> {
     match cluster.join() {
-        Ok(Ok(Some(report))) => Ok(format!("{report}{visitors}")),
-        Ok(Ok(None)) => Ok(format!("nobody used the cluster\n{visitors}")),
+        Ok(Ok(Some(report))) => Ok((format!("{report}{visitors}"), report.objections.into_iter().next())),
+        Ok(Ok(None)) => Ok((format!("nobody used the cluster\n{visitors}"), None)),
         Ok(Err(panic)) => Err(Refusal::Cluster(format!("the simulated cluster failed: {panic}"))),
         // The host catches the panics of the cluster.
         Err(panic) => std::panic::resume_unwind(panic),

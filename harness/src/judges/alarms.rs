@@ -3,9 +3,7 @@
 mod model;
 mod witness;
 
-use super::{
-    ClusterJudge, Evidence, Judgement, Replica, Truth, convergent, durable, live, real_time, serializable,
-};
+use super::{Evidence, Judgement, Replica, Truth, convergent, durable, live, real_time, serializable};
 use crate::{
     Outcome,
     finding::{Finding, Kind, Witness},
@@ -77,17 +75,17 @@ impl Story {
         self.history.log_durable(1, NodeId(1), &Arc::new(entry), now);
     }
 
-    fn judgement(&self, judge: ClusterJudge, replicas: &[Replica]) -> Judgement {
+    fn judgement(&self, judge: fn(&Evidence<'_>) -> Judgement, replicas: &[Replica]) -> Judgement {
         let truth = Truth::of(&self.history);
         judge(&Evidence { history: &self.history, truth: &truth, replicas })
     }
 
-    fn judge(&self, judge: ClusterJudge, replicas: &[Replica]) -> Result<(), String> {
+    fn judge(&self, judge: fn(&Evidence<'_>) -> Judgement, replicas: &[Replica]) -> Result<(), String> {
         self.judgement(judge, replicas).map_err(|objection| objection.message)
     }
 
     /// The witness of the finding.
-    fn witness(&self, judge: ClusterJudge, replicas: &[Replica]) -> Witness {
+    fn witness(&self, judge: fn(&Evidence<'_>) -> Judgement, replicas: &[Replica]) -> Witness {
         let objection = self.judgement(judge, replicas).expect_err("the story is broken");
         Finding::of(Kind::Serializable, *objection).witness
     }

@@ -9,7 +9,7 @@
 //! small.
 
 use super::prefixed::{Prefixed, PrefixedTransaction, Space};
-use crate::{pass_on::pass_on, runner::commits_may_land};
+use crate::pass_on::pass_on;
 use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
 use parking_lot::Mutex;
@@ -41,9 +41,9 @@ impl SharedHistory {
         self.0.lock().attempts.iter().flatten().map(version).max().unwrap_or(0)
     }
 
-    /// Whether a commit may still take effect: see [`commits_may_land`].
+    /// Whether a commit may still take effect: see [`History::commits_may_land`].
     pub fn commits_may_land(&self) -> bool {
-        commits_may_land(&self.0.lock())
+        self.0.lock().commits_may_land()
     }
 
     /// The history. `log` shows what committed: it has the versionstamp and the attempt of each entry.

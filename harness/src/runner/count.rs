@@ -1,4 +1,4 @@
-//! The counters of a run, and whether a commit may still take effect.
+//! The counters of a run.
 
 use crate::{
     judges::Truth,
@@ -8,21 +8,6 @@ use shaketable_layers::tx::Error;
 use shaketable_reports::Counters;
 use shaketable_sim::history::{AttemptId, ClientId, History, Reported};
 use std::collections::BTreeMap;
-
-/// Whether a commit whose client did not wait for its result may still take effect. It can until its read version
-/// is too old. After 1021 it cannot: that error is returned only when the outcome is final.
-pub(crate) fn commits_may_land(history: &History) -> bool {
-    history.attempts.iter().any(|attempt| match attempt {
-        // The client died before it recorded the attempt.
-        None => true,
-        Some(attempt) => match attempt.reported {
-            Reported::Nothing => attempt.commit_sent.is_some(),
-            Reported::Failed(Error::COMMIT_UNKNOWN_RESULT) => !attempt.outcome_is_final,
-            Reported::Failed(error) => error.leaves_commit_unknown(),
-            Reported::ReadOnly | Reported::Committed { .. } => false,
-        },
-    })
-}
 
 /// Counts the contents of the history and of the clients' operations. Recoveries and faults stay at zero: the
 /// testbed counts them.
@@ -142,7 +127,7 @@ mod tests {
         let land = |reported, change: &dyn Fn(&mut shaketable_sim::history::Attempt)| {
             let mut history = history(&[(reported, None, None)]);
             change(history.attempts[0].as_mut().expect("recorded"));
-            commits_may_land(&history)
+            history.commits_may_land()
         };
         let as_it_is = |_: &mut _| {};
         assert!(!land(Reported::Nothing, &as_it_is));
@@ -155,6 +140,6 @@ mod tests {
         assert!(!land(Reported::Committed { version: 1, batch_index: 0 }, &as_it_is));
         let mut died = History::default();
         died.reserve();
-        assert!(commits_may_land(&died));
+        assert!(died.commits_may_land());
     }
 }

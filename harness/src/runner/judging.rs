@@ -3,7 +3,7 @@
 use super::testbed::{AUDITOR, CHECKER};
 use crate::{
     finding::{Finding, Kind},
-    judges::{self, Evidence, Replica, Truth, Unfit, audits::Broken, model::Mismatch},
+    judges::{self, Evidence, Judge, Replica, Truth, Unfit, audits::Broken, model::Mismatch},
     panics,
     plan::Plan,
     workload::{Operation, Workload},
@@ -35,8 +35,8 @@ pub(super) fn judge<W: Workload>(
     let truth = Truth::of(history);
     let evidence = Evidence { history, truth: &truth, replicas };
     let so_far = findings.len();
-    for (kind, judge) in judges::CLUSTER {
-        findings.extend(judge(&evidence).err().map(|objection| Finding::of(*kind, *objection)));
+    for judge in Judge::ALL {
+        findings.extend(judge.judge(&evidence).err().map(|objection| Finding::of(judge.into(), *objection)));
     }
     let (workload, plan) = (&plan.configuration, &plan.operations);
     let model = caught(|| judges::model::judge(workload, plan, operations, history, &truth), &mut findings);

@@ -20,7 +20,6 @@ mod watchdog;
 pub(crate) use acts::perform;
 pub(crate) use audit::{Audits, audit};
 pub(crate) use client::{Client, Participants, run_client};
-pub(crate) use count::commits_may_land;
 pub(crate) use host::Host;
 pub use performed::Performed;
 pub use result::RunResult;

@@ -5,7 +5,6 @@ use super::{
     acts::perform,
     audit::audit,
     client::run_client,
-    count::commits_may_land,
     host::Machine,
     run_history::{Recorded, run_history, witness},
     supervise::supervised,
@@ -220,7 +219,7 @@ impl<W: Workload> Testbed<W> for Simulated<'_> {
         // Clients that are done have no transaction in progress.
         let ended = if late { self.world.machines(Class::Client) } else { auditor.into_iter().collect() };
         ended.into_iter().for_each(|node| self.world.kill(node));
-        let may_land = commits_may_land(&self.world.history.lock());
+        let may_land = self.world.history.lock().commits_may_land();
         if may_land {
             let config = &self.world.config;
             let window = config.window as u64 * SECOND / config.versions_per_second.max(1) as u64;

@@ -103,7 +103,7 @@ fn what_was_not_committed_is_gone_and_a_commit_that_was_sent_is_there_once_or_no
     let (visitors, report) = served.stop();
     assert_eq!((visitors.served, visitors.refused), (61, 0));
     let report = report.expect("it ran");
-    assert!(report.faults.contains_key(&Family::ClientDeath), "{report}");
+    assert!(report.end.faults.contains_key(&Family::ClientDeath), "{report}");
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_client_that_dies_in_a_commit_is_counted_and_one_that_ends_is_not() {
     later.stop();
     witness.stop();
     let report = served.stop().1.expect("it ran");
-    assert_eq!(report.faults.get(&Family::ClientDeath), Some(&1), "{report}");
+    assert_eq!(report.end.faults.get(&Family::ClientDeath), Some(&1), "{report}");
 }
 
 #[test]

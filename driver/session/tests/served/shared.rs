@@ -30,7 +30,7 @@ fn programs_see_the_writes_of_each_other_and_their_watches_fire() {
     let (visitors, report) = served.stop();
     assert_eq!((visitors.served, visitors.most, visitors.now, visitors.refused), (2, 2, 0, 0));
     let report = report.expect("there were clients");
-    assert!(report.committed >= 4 && report.faults.is_empty(), "{report}");
+    assert!(report.committed >= 4 && report.end.faults.is_empty(), "{report}");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_seed_gives_one_run_to_a_single_program() {
         }
         program.stop();
         let report = served.stop().1.expect("it ran");
-        (report.attempts, report.errors, report.events)
+        (report.attempts, report.errors, report.end.hash)
     };
     let first = run();
     assert!(first.0 >= 30, "{first:?}");

@@ -5,12 +5,12 @@ use super::{
     Evidence, Judgement, Keyspace, Replica, show,
     writes::{END, Writes, written},
 };
-use crate::finding::{Objection, Witness};
-use bytes::Bytes;
-use shaketable_sim::{
+use super::{Objection, Witness};
+use crate::{
     history::{AttemptId, Reported},
     proto::Version,
 };
+use bytes::Bytes;
 use std::collections::BTreeMap;
 
 /// Claims that every acknowledged commit is in the log, and that the final keyspace is the replay of the log.

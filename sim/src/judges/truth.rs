@@ -1,11 +1,11 @@
 //! What committed: the entries of the logs that were valid at the end of their generation.
 
-use shaketable_layers::tx::Error;
-use shaketable_sim::{
+use crate::{
     history::{AttemptId, History, Reported},
     proto::{LogEntry, Version},
     rt::Nanos,
 };
+use shaketable_layers::tx::Error;
 use std::{collections::BTreeMap, sync::Arc};
 
 /// The committed entries in order, and the place of each attempt of the history in them.
@@ -37,7 +37,7 @@ impl Truth {
 
     /// The time at which each commit was known to be final, its version and its attempt: the time of its
     /// acknowledgement, or of the report of 1021.
-    pub(crate) fn decided(&self, history: &History) -> Vec<(Nanos, Version, AttemptId)> {
+    pub fn decided(&self, history: &History) -> Vec<(Nanos, Version, AttemptId)> {
         let attempts = history.attempts.iter().enumerate();
         let decided = attempts.filter_map(|(i, attempt)| {
             let (id, attempt) = (AttemptId(i as u32), attempt.as_ref()?);

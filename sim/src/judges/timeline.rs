@@ -4,7 +4,7 @@
 //! is what was acknowledged before the call; the upper bound is what was durable before the return.
 
 use super::Truth;
-use shaketable_sim::{
+use crate::{
     history::{AttemptId, History},
     proto::Version,
     rt::Nanos,
@@ -54,7 +54,7 @@ impl Timeline {
     }
 
     /// A timeline with these known versions, in which every version is visible from the start.
-    pub(super) fn known(decided: impl Iterator<Item = (Nanos, KnownCommit)>) -> Timeline {
+    pub fn known(decided: impl Iterator<Item = (Nanos, KnownCommit)>) -> Timeline {
         let mut decided: Vec<_> = decided.collect();
         decided.sort();
         let mut latest: Option<KnownCommit> = None;

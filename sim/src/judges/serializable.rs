@@ -9,13 +9,13 @@ use super::{
     show,
     writes::{LAST, Place, Writes},
 };
-use crate::finding::{Objection, Witness};
-use bytes::Bytes;
-use shaketable_layers::tx::{Isolation, KeySelector, MutationType, key_after};
-use shaketable_sim::{
+use super::{Objection, Witness};
+use crate::{
     history::{Attempt, AttemptId, Call},
     proto::{KeyRange, Mutation, Version},
 };
+use bytes::Bytes;
+use shaketable_layers::tx::{Isolation, KeySelector, MutationType, key_after};
 
 /// Claims that every attempt read the state at its read version, and that the serializable reads of each committed
 /// transaction are valid in the state just before its commit.

@@ -1,7 +1,7 @@
 //! Convergent: all replicas of a shard are identical.
 
 use super::{Evidence, Judgement, Replica, show};
-use crate::finding::{Objection, Witness};
+use super::{Objection, Witness};
 use bytes::Bytes;
 
 /// Claims that all replicas of a shard are identical.

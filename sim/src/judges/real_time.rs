@@ -1,8 +1,8 @@
 //! Real-time order: a transaction that began after another one was acknowledged sees it.
 
 use super::{Evidence, Judgement, Timeline};
-use crate::finding::{Objection, Witness};
-use shaketable_sim::history::AttemptId;
+use super::{Objection, Witness};
+use crate::history::AttemptId;
 
 /// Claims that a transaction that began after another one was acknowledged, or after its unknown result was
 /// reported, sees it if it committed.

@@ -1,9 +1,9 @@
 //! The state of the database as the judges rebuild it from the log, version by version.
 
-use crate::models::keyspace::combine;
+use super::combine;
+use crate::proto::Mutation;
 use bytes::Bytes;
 use shaketable_layers::tx::{KeySelector, MutationType};
-use shaketable_sim::proto::Mutation;
 use std::{
     collections::BTreeMap,
     ops::Bound::{Excluded, Included, Unbounded},
@@ -106,7 +106,7 @@ impl Keyspace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shaketable_sim::proto::KeyRange;
+    use crate::proto::KeyRange;
 
     fn abc() -> Keyspace {
         let mut space = Keyspace::default();

@@ -3,44 +3,44 @@
 //! It is built from the log once a claim is broken, and not in a run that passes.
 
 use super::Truth;
-use crate::{finding::Witness, sessions};
-use bytes::Bytes;
-use shaketable_layers::tx::{KeyValue, key_after};
-use shaketable_sim::{
+use super::{SESSIONS, Witness};
+use crate::{
     history::{Attempt, AttemptId, Call, History},
     proto::{KeyRange, Mutation, Version},
 };
+use bytes::Bytes;
+use shaketable_layers::tx::{KeyValue, key_after};
 use std::{cmp::Reverse, collections::BTreeMap};
 
 /// A place in the order of commits: version and batch index.
-pub(super) type Place = (Version, u32);
+pub type Place = (Version, u32);
 
 /// The batch index of a place after every transaction of its version.
-pub(super) const LAST: u32 = u32::MAX;
+pub const LAST: u32 = u32::MAX;
 
 /// The place after every transaction.
-pub(super) const END: Place = (Version::MAX, LAST);
+pub const END: Place = (Version::MAX, LAST);
 
 /// One write of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Written {
+pub struct Written {
     /// Where it committed.
-    pub(super) at: Place,
+    pub at: Place,
     /// The attempt, if it is in the history.
-    pub(super) by: Option<AttemptId>,
+    pub by: Option<AttemptId>,
     /// Whether the key was cleared.
     clears: bool,
 }
 
 /// The writes of each key, ascending by place.
-pub(super) struct Writes<'a> {
+pub struct Writes<'a> {
     history: &'a History,
     of: BTreeMap<Bytes, Vec<Written>>,
 }
 
 impl<'a> Writes<'a> {
     /// The writes of a run.
-    pub(super) fn of(history: &'a History, truth: &Truth) -> Writes<'a> {
+    pub fn of(history: &'a History, truth: &Truth) -> Writes<'a> {
         let mut of: BTreeMap<Bytes, Vec<Written>> = BTreeMap::new();
         for entry in &truth.entries {
             for tx in &entry.transactions {
@@ -65,19 +65,19 @@ impl<'a> Writes<'a> {
     }
 
     /// The last write of a key up to a place.
-    pub(super) fn last(&self, key: &[u8], until: Place) -> Option<Written> {
+    pub fn last(&self, key: &[u8], until: Place) -> Option<Written> {
         last_of(self.of.get(key)?, until)
     }
 
     /// The keys that an attempt changed.
-    pub(super) fn by(&self, attempt: AttemptId) -> Vec<Bytes> {
+    pub fn by(&self, attempt: AttemptId) -> Vec<Bytes> {
         let is_its = |written: &Written| written.by == Some(attempt);
         let keys = self.of.iter().filter(|(_, writes)| writes.iter().any(is_its));
         matters(keys.map(|(key, _)| key.clone()).collect(), |key| key)
     }
 
     /// The attempts of operations that committed at a version.
-    pub(super) fn at(&self, version: Version) -> Vec<AttemptId> {
+    pub fn at(&self, version: Version) -> Vec<AttemptId> {
         let writes = self.of.values().flatten().filter(|written| written.at.0 == version);
         let mut at: Vec<(Place, AttemptId)> =
             writes.filter_map(|written| Some((written.at, self.operation(written)?))).collect();
@@ -88,7 +88,7 @@ impl<'a> Writes<'a> {
 
     /// What reads of these ranges at a place saw, as far as operations wrote it: the keys with their last writers, the latest
     /// first.
-    pub(super) fn seen(&self, spans: &[KeyRange], at: Place) -> Vec<(Bytes, AttemptId)> {
+    pub fn seen(&self, spans: &[KeyRange], at: Place) -> Vec<(Bytes, AttemptId)> {
         let mut seen = Vec::new();
         for span in spans {
             let last = |(key, writes): (&Bytes, &Vec<Written>)| Some((key.clone(), last_of(writes, at)?));
@@ -105,7 +105,7 @@ impl<'a> Writes<'a> {
     }
 
     /// What operations wrote in these ranges after a place and before another one, the latest first.
-    pub(super) fn between(&self, spans: &[KeyRange], after: Place, before: Place) -> Vec<(Bytes, AttemptId)> {
+    pub fn between(&self, spans: &[KeyRange], after: Place, before: Place) -> Vec<(Bytes, AttemptId)> {
         let within = |written: &&Written| after < written.at && written.at < before;
         let each = spans.iter().flat_map(|span| self.in_span(span));
         let each = each
@@ -136,7 +136,7 @@ impl<'a> Writes<'a> {
 
 impl Witness {
     /// Adds keys and those who wrote them.
-    pub(super) fn add(&mut self, writes: Vec<(Bytes, AttemptId)>) {
+    pub fn add(&mut self, writes: Vec<(Bytes, AttemptId)>) {
         let (keys, attempts): (Vec<Bytes>, Vec<AttemptId>) = writes.into_iter().unzip();
         self.keys.extend(keys);
         self.attempts.extend(attempts);
@@ -151,16 +151,21 @@ fn last_of(writes: &[Written], until: Place) -> Option<Written> {
     writes[..writes.partition_point(|written| written.at <= until)].last().copied()
 }
 
+/// Whether a key is a part of the stored sessions of clients.
+fn is_session(key: &[u8]) -> bool {
+    key.starts_with(SESSIONS)
+}
+
 /// Those that are not about the records of sessions, unless all of them are.
 fn matters<T>(mut all: Vec<T>, key: impl Fn(&T) -> &Bytes) -> Vec<T> {
-    if all.iter().any(|one| !sessions::has(key(one))) {
-        all.retain(|one| !sessions::has(key(one)));
+    if all.iter().any(|one| !is_session(key(one))) {
+        all.retain(|one| !is_session(key(one)));
     }
     all
 }
 
 /// The keys that an attempt wrote, whether or not it committed.
-pub(super) fn written(attempt: &Attempt) -> Vec<Bytes> {
+pub fn written(attempt: &Attempt) -> Vec<Bytes> {
     let key = |call: &Call| match call {
         Call::Write(Mutation::Set(key, _) | Mutation::Atomic(key, ..)) => Some(key.clone()),
         Call::Write(Mutation::ClearRange(range)) => Some(range.begin.clone()),
@@ -170,7 +175,7 @@ pub(super) fn written(attempt: &Attempt) -> Vec<Bytes> {
 }
 
 /// The ranges that an attempt read, one for each read that was answered.
-pub(super) fn spans(attempt: &Attempt) -> Vec<KeyRange> {
+pub fn spans(attempt: &Attempt) -> Vec<KeyRange> {
     let span = |call: &Call| match call {
         Call::Get { key, answer: Some(_), .. } => Some(point(key)),
         Call::GetKey { selector, answer: Some(found), .. } => Some(resolved(&selector.key, found)),
@@ -184,17 +189,17 @@ pub(super) fn spans(attempt: &Attempt) -> Vec<KeyRange> {
 }
 
 /// A range of one key.
-pub(super) fn point(key: &[u8]) -> KeyRange {
+pub fn point(key: &[u8]) -> KeyRange {
     KeyRange::new(Bytes::copy_from_slice(key), key_after(key))
 }
 
 /// What the resolution of a selector reads.
-pub(super) fn resolved(from: &Bytes, found: &Bytes) -> KeyRange {
+pub fn resolved(from: &Bytes, found: &Bytes) -> KeyRange {
     KeyRange::new(from.min(found).clone(), key_after(from.max(found)))
 }
 
 /// The part of a range that was read until these rows were found.
-pub(super) fn scanned(asked: KeyRange, rows: &[KeyValue], reverse: bool, more: bool) -> KeyRange {
+pub fn scanned(asked: KeyRange, rows: &[KeyValue], reverse: bool, more: bool) -> KeyRange {
     let keys = || rows.iter().map(|row| &row.key);
     let (Some(first), Some(last)) = (keys().min(), keys().max()) else { return asked };
     let begin = if more && reverse { first.clone() } else { asked.begin.min(first.clone()) };

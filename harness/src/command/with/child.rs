@@ -1,0 +1,104 @@
+//! One run of the command: a process with a process group of its own, which ends with its time or at an interrupt.
+
+use super::super::{cost, interrupt::Interrupt};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::{
+    fmt,
+    os::unix::process::{CommandExt, ExitStatusExt},
+    process::{Command, ExitStatus, Stdio},
+    sync::mpsc::{Receiver, RecvTimeoutError, channel},
+    time::Duration,
+};
+
+/// How long a run has to end by itself once it was asked to.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// The interval at which interrupts are looked for.
+const TICK: Duration = Duration::from_millis(50);
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// By itself.
+    Exited(ExitStatus),
+    /// Its time was up.
+    TimedOut(Duration),
+}
+
+impl Ending {
+    /// Whether it ended by itself with the exit code 0.
+    pub fn is_success(self) -> bool {
+        matches!(self, Ending::Exited(status) if status.success())
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ending::TimedOut(after) => write!(f, "did not end within {}", humantime::format_duration(*after)),
+            Ending::Exited(status) => match (status.code(), status.signal()) {
+                (Some(code), _) => write!(f, "ended with exit code {code}"),
+                (None, Some(signal)) => write!(f, "was ended by signal {signal}"),
+                (None, None) => write!(f, "ended with {status}"),
+            },
+        }
+    }
+}
+
+/// A process that runs.
+pub struct Child {
+    group: Pid,
+    ended: Receiver<std::io::Result<ExitStatus>>,
+}
+
+impl Child {
+    /// Starts a process, without standard input: it would read from a terminal that is not its own.
+    pub fn start(mut command: Command) -> std::io::Result<Child> {
+        let mut child = command.stdin(Stdio::null()).process_group(0).spawn()?;
+        let group = Pid::from_child(&child);
+        let (sender, ended) = channel();
+        std::thread::spawn(move || sender.send(child.wait()));
+        Ok(Child { group, ended })
+    }
+
+    /// Waits for its end, calling `tick` meanwhile; `None` if it was interrupted. When its time is up, and at an
+    /// interrupt, it gets SIGINT, with which most programs end in order, and SIGKILL if it goes on.
+    pub fn wait(
+        self,
+        timeout: Option<Duration>,
+        interrupt: &Interrupt,
+        mut tick: impl FnMut(),
+    ) -> Option<Ending> {
+        let deadline = timeout.map(cost::deadline);
+        loop {
+            match self.ended.recv_timeout(TICK) {
+                Ok(Ok(status)) => return Some(Ending::Exited(status)),
+                // Its status is lost, for example because the parent ignores children: it has ended in an unknown way.
+                Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => {
+                    return Some(Ending::Exited(ExitStatus::from_raw(1 << 8)));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            tick();
+            if interrupt.is_set() {
+                self.end();
+                return None;
+            }
+            if let (Some(timeout), true) = (timeout, deadline.is_some_and(cost::is_past)) {
+                self.end();
+                return Some(Ending::TimedOut(timeout));
+            }
+        }
+    }
+
+    /// Ends the process and those that it has started.
+    fn end(&self) {
+        let _ = kill_process_group(self.group, Signal::INT);
+        let has_ended = self.ended.recv_timeout(GRACE).is_ok();
+        // Also what the process has left behind.
+        let _ = kill_process_group(self.group, Signal::KILL);
+        if !has_ended {
+            let _ = self.ended.recv();
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! `shaketable with`: runs a program that uses FoundationDB's C library once per seed, on a simulated cluster.
+//!
+//! The program finds the library of the package `shaketable-driver` in place of FoundationDB's, with a seed and faults in
+//! its environment. What it prints is shown for the run that fails. Each process of a run that uses the library leaves a
+//! report: the reports of the failing run are printed, and they tell whether a run used a simulated cluster at all.
+
+mod child;
+
+use super::{
+    Refusal,
+    args::WithArguments,
+    choose,
+    interrupt::Interrupt,
+    output,
+    progress::Progress,
+    refuse,
+    report::{invocation, quoted},
+};
+use child::{Child, Ending};
+use shaketable_reports::{Conclusion, text::plural};
+use shaketable_session::report;
+use shaketable_sim::faults::{Family, Profile};
+use std::{
+    ffi::OsString,
+    fmt::Write,
+    fs::{self, File},
+    io::{Read, Seek, SeekFrom},
+    ops::Range,
+    path::{Path, PathBuf},
+    process::Command,
+};
+use tempfile::TempDir;
+
+/// The seeds unless the command line names others.
+const SEEDS: Range<u64> = 0..50;
+
+/// How much is shown of the end of what a run printed, bytes.
+const SHOWN: u64 = 1 << 20;
+
+/// The file name of the library, and the variable with the folders in which programs look for it.
+const LIBRARY: (&str, &str) = if cfg!(target_os = "macos") {
+    ("libfdb_c.dylib", "DYLD_LIBRARY_PATH")
+} else {
+    ("libfdb_c.so", "LD_LIBRARY_PATH")
+};
+
+/// The exit codes, for the end of the help page.
+pub const EXIT_CODES: &str = "\
+Exit codes:
+  0  the command succeeded with every seed
+  1  the command failed with a seed: its exit code was not 0, a signal ended it, or it took
+     longer than --timeout
+  2  bad usage, no library, or a command that cannot be started (one line on stderr)
+  3  the simulated cluster failed, or its own judges found that it broke FoundationDB's
+     promises; do not rely on what else the run shows
+  4  no run used the simulated cluster: the command does not load the library
+  130, 143, 129
+     interrupted (Ctrl-C, SIGTERM, SIGHUP); the command is ended as well";
+
+/// Runs the command with each seed until it fails, and prints what the failing run shows.
+pub fn with(arguments: &WithArguments) -> Result<Conclusion, Refusal> {
+    let shake = Shake::of(arguments)?;
+    let shaken = shake.run(&Interrupt::listen()?)?;
+    output::print(&shake.text(&shaken))?;
+    Ok(shaken.conclusion())
+}
+
+/// What is run, and how.
+struct Shake<'a> {
+    arguments: &'a WithArguments,
+    faults: Profile,
+    without: Vec<Family>,
+    /// The folder of the library.
+    library: PathBuf,
+}
+
+/// The run of one seed.
+struct Run {
+    ending: Ending,
+    /// The end of what it printed.
+    printed: Vec<u8>,
+    /// The reports of its processes.
+    reports: Vec<String>,
+}
+
+/// What the runs showed.
+struct Shaken {
+    /// The number of runs.
+    runs: u64,
+    /// The runs that used a simulated cluster.
+    used: u64,
+    /// The first seed whose run failed.
+    failed: Option<(u64, Run)>,
+}
+
+impl Run {
+    /// The first line of a report that accuses the simulated cluster.
+    fn accused(&self) -> Option<&str> {
+        self.reports.iter().find_map(|text| report::accused(text))
+    }
+
+    fn is_failed(&self) -> bool {
+        !self.ending.is_success() || self.accused().is_some()
+    }
+}
+
+impl Shaken {
+    fn conclusion(&self) -> Conclusion {
+        match &self.failed {
+            Some((_, run)) if run.accused().is_some() => Conclusion::Harness,
+            Some(_) => Conclusion::Violated,
+            None if self.used == 0 => Conclusion::Vacuous,
+            None => Conclusion::Passed,
+        }
+    }
+}
+
+impl Shake<'_> {
+    fn of(arguments: &WithArguments) -> Result<Shake<'_>, Refusal> {
+        let demands = arguments.shaking.demands()?;
+        let program = std::env::current_exe().ok();
+        let library = library(arguments.library.as_deref(), program.as_deref().and_then(Path::parent))?;
+        Ok(Shake { arguments, faults: demands.profile, without: demands.without, library })
+    }
+
+    fn name(&self) -> String {
+        let program = self.arguments.command.first().map(Path::new).and_then(Path::file_name);
+        program.unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Runs the command with one seed after the other, until it fails.
+    fn run(&self, interrupt: &Interrupt) -> Result<Shaken, Refusal> {
+        let seeds = self.arguments.seeds.clone().unwrap_or(SEEDS);
+        let count = seeds.end - seeds.start;
+        let mut shaken = Shaken { runs: 0, used: 0, failed: None };
+        let shows = self.arguments.show_output;
+        let mut progress =
+            (!shows).then(|| Progress::new(&[(&self.name(), count)], ("run", "runs"), "failed"));
+        for seed in seeds {
+            let run = self.run_seed(seed, interrupt, || progress.iter_mut().for_each(Progress::tick))?;
+            let Some(run) = run else {
+                progress.into_iter().for_each(Progress::end);
+                return Err(interrupt.refusal(&format!(
+                    "after {} of {}",
+                    shaken.runs,
+                    plural(count, "run", "runs")
+                )));
+            };
+            shaken.runs += 1;
+            shaken.used += u64::from(!run.reports.is_empty());
+            progress.iter_mut().for_each(|progress| progress.done(0, !run.is_failed()));
+            if run.is_failed() {
+                shaken.failed = Some((seed, run));
+                break;
+            }
+        }
+        progress.into_iter().for_each(Progress::end);
+        Ok(shaken)
+    }
+
+    /// Runs the command with a seed; `None` if it was interrupted.
+    fn run_seed(&self, seed: u64, interrupt: &Interrupt, tick: impl FnMut()) -> Result<Option<Run>, Refusal> {
+        let folder = tempfile::tempdir()
+            .map_err(|error| Refusal::Usage(format!("cannot create a temporary folder: {error}")))?;
+        let unreadable = |error| Refusal::Usage(format!("cannot keep what the command prints: {error}"));
+        let reports = folder.path().join("reports");
+        fs::create_dir(&reports).map_err(unreadable)?;
+        let printed = folder.path().join("printed");
+        let mut command = self.command(seed, &reports);
+        if !self.arguments.show_output {
+            let file = File::create(&printed).map_err(unreadable)?;
+            command.stderr(file.try_clone().map_err(unreadable)?).stdout(file);
+        }
+        let child = Child::start(command)
+            .map_err(|error| Refusal::Usage(format!("cannot start {}: {error}", self.name_of_command())))?;
+        let Some(ending) = child.wait(self.arguments.timeout, interrupt, tick) else { return Ok(None) };
+        let printed = if self.arguments.show_output { Ok(Vec::new()) } else { end_of(&printed) };
+        let run = Run { ending, printed: printed.map_err(unreadable)?, reports: collect(&reports) };
+        close(folder);
+        Ok(Some(run))
+    }
+
+    fn name_of_command(&self) -> String {
+        self.arguments.command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    fn command(&self, seed: u64, reports: &Path) -> Command {
+        let empty = OsString::new();
+        let (program, arguments) = self.arguments.command.split_first().unwrap_or((&empty, &[]));
+        let (_, variable) = LIBRARY;
+        let mut folders = vec![self.library.clone()];
+        folders.extend(std::env::var_os(variable).iter().flat_map(std::env::split_paths));
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            // Folders that came from this variable can be joined again, and the library's has no separator.
+            .env(variable, std::env::join_paths(folders).unwrap_or_else(|_| self.library.clone().into()))
+            .env("SHAKETABLE_SEED", seed.to_string())
+            .env("SHAKETABLE_FAULTS", choose::name_of(self.faults))
+            .env("SHAKETABLE_WITHOUT", self.names_without())
+            .env("SHAKETABLE_REPORT", reports);
+        command
+    }
+
+    fn names_without(&self) -> String {
+        let names: Vec<_> = self.without.iter().map(|family| family.name()).collect();
+        names.join(",")
+    }
+
+    /// What the user sees of the runs.
+    fn text(&self, shaken: &Shaken) -> String {
+        let runs = plural(shaken.runs, "run", "runs");
+        let faults = choose::name_of(self.faults);
+        let Some((seed, run)) = &shaken.failed else {
+            return match shaken.used {
+                0 => format!(
+                    "{runs} passed, and none used the simulated cluster: {} does not load {}\n",
+                    self.name(),
+                    LIBRARY.0
+                ),
+                _ => format!("{runs} passed with {faults} faults\n"),
+            };
+        };
+        let mut text = String::from_utf8_lossy(&run.printed).into_owned();
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        let _ = writeln!(text, "\nseed {seed}: {} {}", self.name(), run.ending);
+        if let Some(accused) = run.accused() {
+            let _ = writeln!(text, "{accused}");
+        }
+        for report in &run.reports {
+            let _ = writeln!(text, "\n{}", report.trim_end());
+        }
+        if run.reports.is_empty() {
+            let _ = writeln!(text, "no report: it did not use the simulated cluster, or was ended too early");
+        }
+        let _ = writeln!(text, "\nreplay: {}", self.replay_line(*seed));
+        text
+    }
+
+    /// The command line that runs the seed again.
+    fn replay_line(&self, seed: u64) -> String {
+        // The seed is in a range that excludes its end, so that there is a next one.
+        let mut line = format!("{} with --seeds {seed}..{}", invocation(), seed + 1);
+        let _ = write!(line, " --faults {}", choose::name_of(self.faults));
+        if !self.without.is_empty() {
+            let _ = write!(line, " --without {}", self.names_without());
+        }
+        if let Some(folder) = &self.arguments.library {
+            let _ = write!(line, " --library {}", quoted(&folder.to_string_lossy()));
+        }
+        if let Some(timeout) = self.arguments.timeout {
+            let _ = write!(line, " --timeout {}", quoted(&humantime::format_duration(timeout).to_string()));
+        }
+        line += " --";
+        for word in &self.arguments.command {
+            let _ = write!(line, " {}", quoted(&word.to_string_lossy()));
+        }
+        line
+    }
+}
+
+/// The folder of the library: the one that is named, or that of this program.
+fn library(named: Option<&Path>, beside: Option<&Path>) -> Result<PathBuf, Refusal> {
+    let folder = named.or(beside).unwrap_or(Path::new("."));
+    let (file, _) = LIBRARY;
+    let there = folder.join(file).is_file().then(|| fs::canonicalize(folder)).and_then(Result::ok);
+    match there {
+        Some(folder) if folder.as_os_str().to_string_lossy().contains(':') => {
+            refuse!("the folder of {file} must not have a colon in its name: {}", folder.display())
+        }
+        Some(folder) => Ok(folder),
+        None if named.is_some() => refuse!("there is no {file} in {}", folder.display()),
+        None => refuse!(
+            "there is no {file} beside this program, in {}: build the package shaketable-driver, or name its \
+             folder with --library",
+            folder.display()
+        ),
+    }
+}
+
+/// The end of a file.
+fn end_of(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let mut bytes = Vec::new();
+    if length > SHOWN {
+        file.seek(SeekFrom::Start(length - SHOWN))?;
+        bytes.extend_from_slice(format!("({} bytes are left out)\n", length - SHOWN).as_bytes());
+    }
+    file.take(SHOWN).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The reports in a folder, in the order of their names.
+fn collect(folder: &Path) -> Vec<String> {
+    let mut files: Vec<_> =
+        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    files.sort();
+    files.iter().filter_map(|file| fs::read(file).ok()).map(|text| lossy(&text)).collect()
+}
+
+fn lossy(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).into_owned()
+}
+
+/// Removes a temporary folder. One that remains, because a process of the command still writes to it, is the system's to
+/// remove.
+fn close(folder: TempDir) {
+    let _ = folder.close();
+}
+
+#[cfg(test)]
+mod tests;

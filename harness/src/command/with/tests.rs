@@ -1,0 +1,148 @@
+//! `with`, with shell scripts as programs that use the library: they write the reports themselves.
+
+use super::*;
+use crate::command::{Nothing, args, parse};
+
+/// A folder with an empty file in place of the library.
+fn place() -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join(LIBRARY.0), "").expect("written");
+    folder
+}
+
+/// The arguments of a command line after `with`.
+fn arguments(words: &[&str]) -> WithArguments {
+    let line = [&["shaketable", "with"], words].concat();
+    match parse::<Nothing, _>(line).expect("it is understood").command {
+        Some(args::Command::With(arguments)) => arguments,
+        other => panic!("another command: {other:?}"),
+    }
+}
+
+/// Runs a script with the library in `place`. Returns what is printed, and the exit code.
+fn shake(place: &TempDir, options: &[&str], script: &str) -> (String, u8) {
+    let library = place.path().to_str().expect("a plain path");
+    let arguments = arguments(&[&["--library", library], options, &["--", "sh", "-c", script]].concat());
+    let shake = Shake::of(&arguments).expect("it can be run");
+    let shaken = shake.run(&Interrupt::default()).expect("it is not interrupted");
+    (shake.text(&shaken), shaken.conclusion().exit_code())
+}
+
+const REPORT: &str = "echo report of $SHAKETABLE_SEED >$SHAKETABLE_REPORT/report-1.txt";
+
+#[test]
+fn runs_go_on_until_one_fails_and_its_line_replays_it() {
+    let place = place();
+    let script = format!("{REPORT}; echo it is $SHAKETABLE_SEED; echo err >&2; test $SHAKETABLE_SEED != 5");
+    let (text, code) = shake(&place, &["--seeds", "3..9", "--without", "kill,clog"], &script);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.starts_with("it is 5\nerr\n\nseed 5: sh ended with exit code 1\n\nreport of 5\n"), "{text}");
+    let line = text.lines().last().expect("a line");
+    let expected = format!(
+        " with --seeds 5..6 --faults standard --without kill,clog --library {} -- sh -c ",
+        place.path().display()
+    );
+    assert!(line.starts_with("replay: ") && line.contains(&expected), "{line}");
+    let again = shlex::split(line).expect("words of a shell");
+    let from = again.iter().position(|word| word == "with").expect("the subcommand") + 1;
+    let again: Vec<&str> = again[from..].iter().map(String::as_str).collect();
+    assert_eq!(arguments(&again).command[2], script.as_str());
+    let (text, code) = shake(&place, &["--seeds", "6..9"], &script);
+    assert_eq!((text.as_str(), code), ("3 runs passed with standard faults\n", 0));
+}
+
+#[test]
+fn the_command_finds_its_settings_in_the_environment() {
+    let place = place();
+    let (text, code) = shake(
+        &place,
+        &["--seeds", "7..8", "--faults", "storm", "--without", "loss"],
+        "echo $SHAKETABLE_SEED $SHAKETABLE_FAULTS $SHAKETABLE_WITHOUT; echo $LD_LIBRARY_PATH; read x; exit 9",
+    );
+    let library = fs::canonicalize(place.path()).expect("it exists");
+    let expected = format!("7 storm loss\n{}", library.display());
+    assert!(code == 1 && text.starts_with(&expected), "{text}");
+    assert!(text.contains("ended with exit code 9\nno report: "), "{text}");
+}
+
+#[test]
+fn a_report_that_accuses_the_cluster_fails_a_run_that_passes() {
+    let script = format!("echo '{}keys are lost' >$SHAKETABLE_REPORT/a; {REPORT}", report::ACCUSED);
+    let (text, code) = shake(&place(), &["--seeds", "2"], &script);
+    let said = format!("seed 0: sh ended with exit code 0\n{}keys are lost\n", report::ACCUSED);
+    assert!(code == 3 && text.contains(&said) && text.contains("report of 0"), "{text}");
+}
+
+#[test]
+fn runs_that_never_use_the_cluster_prove_nothing() {
+    let (text, code) = shake(&place(), &["--seeds", "2"], "true");
+    let said = "2 runs passed, and none used the simulated cluster: sh does not load libfdb_c.so\n";
+    assert_eq!((text.as_str(), code), (said, 4));
+}
+
+#[test]
+fn a_signal_and_the_end_of_its_time_fail_a_run() {
+    let place = place();
+    let (text, code) = shake(&place, &["--seeds", "2"], &format!("{REPORT}; kill -9 $$"));
+    assert!(code == 1 && text.contains("seed 0: sh was ended by signal 9\n"), "{text}");
+    let script = format!("trap 'echo asked' INT; {REPORT}; sleep 100 & sleep 100; sleep 100");
+    let (text, code) = shake(&place, &["--timeout", "1s"], &script);
+    assert!(code == 1 && text.contains("seed 0: sh did not end within 1s\n\nreport of 0"), "{text}");
+    assert!(text.starts_with("asked\n"), "{text}");
+}
+
+#[test]
+fn an_interrupt_ends_the_command() {
+    let place = place();
+    let (pid, library) = (place.path().join("pid"), place.path().to_str().expect("a plain path"));
+    let script = format!("echo $$ >{}.new; mv {0}.new {0}; sleep 100", pid.display());
+    let arguments = arguments(&["--library", library, "--", "sh", "-c", &script]);
+    let interrupt = Interrupt::default();
+    let (begun, signal) = (pid.clone(), interrupt.clone());
+    let sender = std::thread::spawn(move || {
+        while !begun.exists() {
+            std::thread::yield_now();
+        }
+        signal.set();
+    });
+    let refused = Shake::of(&arguments).expect("it can be run").run(&interrupt);
+    assert_eq!(refused.err(), Some(Refusal::Interrupted(143, "interrupted after 0 of 50 runs".to_owned())));
+    sender.join().expect("it has ended");
+    let pid: i32 = fs::read_to_string(pid).expect("it had begun").trim().parse().expect("a number");
+    let pid = rustix::process::Pid::from_raw(pid).expect("a process");
+    assert!(rustix::process::test_kill_process(pid).is_err(), "it has ended");
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_in_one_line() {
+    let empty = tempfile::tempdir().expect("a folder");
+    let folder = empty.path().to_str().expect("a plain path");
+    for (words, said) in [
+        (&["--library", folder, "--", "true"][..], "there is no libfdb_c.so in "),
+        (&["--without", "klog", "--", "true"], "unknown fault family"),
+    ] {
+        let refused = Shake::of(&arguments(words)).err().expect("it is refused").to_string();
+        assert!(refused.contains(said) && !refused.contains('\n'), "{refused}");
+    }
+    let beside = library(None, Some(empty.path())).expect_err("there is none").to_string();
+    assert!(beside.contains("beside this program, in ") && beside.contains("--library"), "{beside}");
+    let place = place();
+    assert_eq!(library(None, Some(place.path())), Ok(fs::canonicalize(place.path()).expect("it exists")));
+    let folder = place.path().to_str().expect("a plain path");
+    let arguments = arguments(&["--library", folder, "--", "/nowhere/program"]);
+    let refused = Shake::of(&arguments).expect("the library is there").run(&Interrupt::default());
+    let refused = refused.err().expect("there is no such program").to_string();
+    assert!(refused.starts_with("cannot start /nowhere/program: "), "{refused}");
+    for words in [&["shaketable", "with"][..], &["shaketable", "with", "true"], &["shaketable", "with", "--"]]
+    {
+        assert!(parse::<Nothing, _>(words.iter().copied()).is_err(), "{words:?}");
+    }
+}
+
+#[test]
+fn of_a_long_output_the_end_is_shown() {
+    let script = format!("{REPORT}; head -c 2000000 /dev/zero | tr '\\0' x; echo the end; false");
+    let (text, code) = shake(&place(), &["--seeds", "1"], &script);
+    assert!(code == 1 && text.starts_with("(951432 bytes are left out)\nxxx"), "{}", &text[..80]);
+    assert!(text.contains("xxxthe end\n\nseed 0"), "the end is there");
+}

@@ -2,7 +2,11 @@
 //! the cluster by a judge of the cluster, with fixed seeds.
 
 use shaketable::entry::Entry;
-use shaketable::{finding::Verdict, judges, plan::Demands};
+use shaketable::{
+    finding::{Kind, Verdict},
+    judges::Judge,
+    plan::Demands,
+};
 use shaketable_sim::{config::ClusterBug, seed::Seed};
 use shaketable_workloads::catalogue::catalogue;
 
@@ -63,7 +67,7 @@ fn every_planted_bug_shows_in_its_plan() {
 #[test]
 fn every_planted_bug_of_the_cluster_is_caught_by_a_judge_of_the_cluster() {
     let catalogue = catalogue();
-    let of_cluster = |kind| judges::CLUSTER.iter().any(|(judge, _)| *judge == kind);
+    let of_cluster = |kind| Judge::ALL.iter().any(|judge| Kind::from(*judge) == kind);
     for bug in ClusterBug::ALL {
         let demands = Demands { cluster_bug: Some(*bug), ..Demands::default() };
         let caught = (0..SEEDS).any(|seed| {

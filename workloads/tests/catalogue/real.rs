@@ -1,6 +1,6 @@
 //! Runs that can observe only their own client, with the simulated cluster in place of a real one.
 
-use crate::cluster::Machine;
+use crate::cluster::{self, Machine};
 use bytes::Bytes;
 use shaketable::{Workload, finding::Verdict};
 use shaketable::{

@@ -62,6 +62,49 @@ pub enum Call {
     Write(Mutation),
 }
 
+/// Which of its own writes a transaction's reads see. Options decide it, and may change between two reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnWrites {
+    /// Reads see them: option 51 is off.
+    pub read: bool,
+    /// Snapshot reads see them: the counter of options 600 and 601 is not negative.
+    pub snapshot_read: bool,
+    /// A read of a key whose versionstamp is not known yet is answered instead of refused with 1036: option 1100.
+    pub unreadable: bool,
+}
+
+impl Default for OwnWrites {
+    fn default() -> OwnWrites {
+        OwnWrites { read: true, snapshot_read: true, unreadable: false }
+    }
+}
+
+impl OwnWrites {
+    /// Whether a read with this isolation sees them.
+    pub fn are_seen(self, isolation: Isolation) -> bool {
+        self.read && (isolation == Isolation::Serializable || self.snapshot_read)
+    }
+}
+
+/// Which of its own writes each read of an attempt sees.
+#[derive(Clone, Debug, Default)]
+pub struct OwnWritesByCall(Vec<(usize, OwnWrites)>);
+
+impl OwnWritesByCall {
+    /// Notes what the reads from this call on see. Calls come in their order.
+    pub fn note(&mut self, call: usize, own: OwnWrites) {
+        if self.at(call) != own {
+            self.0.push((call, own));
+        }
+    }
+
+    /// What the read with this number among the attempt's calls sees.
+    pub fn at(&self, call: usize) -> OwnWrites {
+        let noted = self.0.partition_point(|(from, _)| *from <= call);
+        noted.checked_sub(1).map_or_else(OwnWrites::default, |last| self.0[last].1)
+    }
+}
+
 /// How an attempt ended, as reported to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reported {
@@ -94,11 +137,8 @@ pub struct Attempt {
     /// Whether the read version is guaranteed to include every acknowledged commit: not if it was set
     /// explicitly, is causally risky or came from a cache.
     pub fresh: bool,
-    /// Whether reads see the transaction's own writes: option 51 is off.
-    pub read_your_writes: bool,
-    /// Whether snapshot reads see the transaction's own writes: the counter of options 600 and 601 is not
-    /// negative.
-    pub snapshot_read_your_writes: bool,
+    /// Which of the transaction's own writes its reads see.
+    pub own_writes: OwnWritesByCall,
     /// The calls, in the order in which they were issued.
     pub calls: Vec<Call>,
     /// The round trips of its reads to storage servers, as far as each was asked after the reply to the one before; reads

@@ -12,7 +12,7 @@ use crate::{
 use bytes::Bytes;
 use shaketable_layers::tx::{Error, Isolation, KeySelector, KeyValue, MutationType};
 use shaketable_sim::{
-    history::{Attempt, AttemptId, Call, ClientId, History, Reported},
+    history::{Attempt, AttemptId, Call, ClientId, History, OwnWrites, OwnWritesByCall, Reported},
     net::NodeId,
     proto::{KeyRange, LogEntry, LoggedTransaction, Mutation, Version},
     rt::Nanos,
@@ -35,8 +35,7 @@ impl Story {
             version_requested: 0,
             read_version: Some(read_version),
             fresh: true,
-            read_your_writes: true,
-            snapshot_read_your_writes: true,
+            own_writes: OwnWritesByCall::default(),
             calls,
             round_trips: 0,
             watches: Vec::new(),
@@ -285,7 +284,7 @@ fn serializable_distinguishes_reads_that_see_own_writes() {
     let written = |read: Call| vec![Call::Write(set("b", "own")), read, get("c", Some("1"))];
     let own = |call: fn(Call) -> Call, read: bool, snapshot: bool, answer| {
         serializable(false, written(call(get("b", Some(answer)))), |_, attempt| {
-            (attempt.read_your_writes, attempt.snapshot_read_your_writes) = (read, snapshot);
+            attempt.own_writes.note(0, OwnWrites { read, snapshot_read: snapshot, unreadable: false });
         })
     };
     let serializably: fn(Call) -> Call = |call| call;
@@ -308,8 +307,44 @@ fn serializable_distinguishes_reads_that_see_own_writes() {
         get("b", Some("own")),
         at_snapshot(get("b", Some("1"))),
     ];
-    let without = |_: &mut Attempt, attempt: &mut Attempt| attempt.snapshot_read_your_writes = false;
+    let blind = OwnWrites { snapshot_read: false, ..OwnWrites::default() };
+    let without = |_: &mut Attempt, attempt: &mut Attempt| attempt.own_writes.note(0, blind);
     assert_eq!(serializable(false, calls, without), Ok(()));
+    // The options may change between two reads.
+    let calls = vec![
+        Call::Write(set("b", "own")),
+        at_snapshot(get("b", Some("1"))),
+        at_snapshot(get("b", Some("own"))),
+    ];
+    let from = |call: usize| {
+        serializable(false, calls.clone(), |_, attempt| {
+            attempt.own_writes.note(0, blind);
+            attempt.own_writes.note(call, OwnWrites::default());
+        })
+    };
+    assert_eq!([1, 2, 3].map(|call| from(call).is_ok()), [false, true, false]);
+}
+
+#[test]
+fn serializable_skips_reads_of_versionstamps_that_are_not_known() {
+    let stamped =
+        |key: &str, kind| Mutation::Atomic(Bytes::copy_from_slice(key.as_bytes()), Bytes::new(), kind);
+    let judged = |kind, read: Call, unreadable| {
+        let calls = vec![Call::Write(stamped("b", kind)), read];
+        serializable(false, calls, |_, attempt| {
+            attempt.own_writes.note(0, OwnWrites { unreadable, ..OwnWrites::default() });
+        })
+    };
+    let (value, key) = (MutationType::SetVersionstampedValue, MutationType::SetVersionstampedKey);
+    for (kind, read, skipped) in [
+        (value, get("b", Some("operand")), true),
+        (value, get("c", Some("operand")), false),
+        (key, get("c", Some("operand")), true),
+        (MutationType::Max, get("b", Some("operand")), false),
+    ] {
+        assert_eq!(judged(kind, read.clone(), true).is_ok(), skipped, "{kind:?} {read:?}");
+        assert!(judged(kind, read, false).is_err());
+    }
 }
 
 #[test]

@@ -19,7 +19,7 @@ use shaketable_layers::tx::{
 };
 use shaketable_sim::{
     atomic,
-    history::{Attempt, AttemptId, Call, ClientId, History, Reported},
+    history::{Attempt, AttemptId, Call, ClientId, History, OwnWrites, OwnWritesByCall, Reported},
     proto::{Generation, KeyRange, LogEntry, LoggedTransaction, Mutation, Version},
     rt::Nanos,
 };
@@ -178,7 +178,9 @@ struct Record {
     version_requested: Option<Nanos>,
     fresh: bool,
     read_version: Option<Version>,
-    read_your_writes: bool,
+    own_writes: OwnWritesByCall,
+    /// What the next read sees of them.
+    seen: OwnWrites,
     snapshot_read_your_writes: i32,
     waives_conflicts: bool,
     commit_sent: Option<Nanos>,
@@ -199,7 +201,8 @@ impl Record {
             version_requested: None,
             fresh: true,
             read_version: None,
-            read_your_writes: true,
+            own_writes: OwnWritesByCall::default(),
+            seen: OwnWrites::default(),
             snapshot_read_your_writes: 0,
             waives_conflicts: false,
             commit_sent: None,
@@ -238,8 +241,7 @@ impl Drop for Record {
             version_requested: self.version_requested.unwrap_or(0),
             read_version: self.read_version,
             fresh: self.fresh && self.version_requested.is_some(),
-            read_your_writes: self.read_your_writes,
-            snapshot_read_your_writes: self.snapshot_read_your_writes >= 0,
+            own_writes: std::mem::take(&mut self.own_writes),
             calls: std::mem::take(&mut self.calls),
             round_trips: 0,
             watches: Vec::new(),
@@ -284,6 +286,8 @@ impl<D: Database> RecordedTransaction<D> {
         if !matches!(call, Call::Write(_)) {
             record.version_requested.get_or_insert(now);
         }
+        let (number, seen) = (record.calls.len(), record.seen);
+        record.own_writes.note(number, seen);
         record.calls.push(call);
         (record.number, record.calls.len() - 1)
     }
@@ -417,14 +421,16 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
         self.inner.set_option(option.clone())?;
         let mut record = self.record.lock();
         match option {
-            TransactionOption::ReadYourWritesDisable => record.read_your_writes = false,
+            TransactionOption::ReadYourWritesDisable => record.seen.read = false,
             TransactionOption::SnapshotRywEnable => record.snapshot_read_your_writes += 1,
             TransactionOption::SnapshotRywDisable => record.snapshot_read_your_writes -= 1,
+            TransactionOption::BypassUnreadable => record.seen.unreadable = true,
             TransactionOption::CausalReadRisky | TransactionOption::UseGrvCache => record.fresh = false,
             TransactionOption::CausalWriteRisky => record.outcome_is_final = false,
             TransactionOption::NextWriteNoWriteConflictRange => record.waives_conflicts = true,
             _ => {}
         }
+        record.seen.snapshot_read = record.snapshot_read_your_writes >= 0;
         Ok(())
     }
 

@@ -225,8 +225,8 @@ fn transaction(
         .then(|| refusal(attempt, history, truth))
         .flatten();
     let mut own = Own::default();
-    let calls = attempt.calls.iter().map(|call| {
-        let entry = of_call(call, id, attempt, &own, known);
+    let calls = attempt.calls.iter().enumerate().map(|(number, call)| {
+        let entry = of_call((number, call), id, attempt, &own, known);
         own.add(call);
         entry
     });
@@ -293,11 +293,20 @@ impl Own {
     }
 }
 
-fn of_call(call: &Call, id: u32, attempt: &Attempt, own: &Own, known: &Known<'_>) -> CallEntry {
+fn of_call(
+    (number, call): (usize, &Call),
+    id: u32,
+    attempt: &Attempt,
+    own: &Own,
+    known: &Known<'_>,
+) -> CallEntry {
+    let sees = attempt.own_writes.at(number);
     let writer = |key: &Bytes, isolation: Isolation| {
-        let sees_own = attempt.read_your_writes
-            && (isolation == Isolation::Serializable || attempt.snapshot_read_your_writes);
-        if sees_own && own.has(key) { Some(id) } else { known.writer(key, attempt.read_version) }
+        if sees.are_seen(isolation) && own.has(key) {
+            Some(id)
+        } else {
+            known.writer(key, attempt.read_version)
+        }
     };
     let is_snapshot = |isolation: &Isolation| *isolation == Isolation::Snapshot;
     match call {

@@ -68,7 +68,9 @@ fn issue_get(inner: &Arc<Inner>, key: &[u8], isolation: Isolation) -> Get {
     state.has_read = true;
     let range = single_key(key);
     let serializable = isolation == Isolation::Serializable;
-    let call = state.record.call(Call::Get { key: range.begin.clone(), isolation, answer: None });
+    let call = Call::Get { key: range.begin.clone(), isolation, answer: None };
+    let own = state.options.own_writes();
+    let call = state.record.read(call, own);
     let view = state.view(isolation);
     let mut conflict = serializable;
     let mut stack = Stack::Empty;

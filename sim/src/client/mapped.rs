@@ -149,7 +149,8 @@ impl State {
     fn note_range(&mut self, begin: KeySelector, end: KeySelector, reverse: bool, batch: &Batch) {
         let limit = if batch.more { batch.rows.len() } else { 0 };
         let isolation = Isolation::Serializable;
-        let call = self.record.call(Call::GetRange { begin, end, limit, reverse, isolation, answer: None });
+        let call = Call::GetRange { begin, end, limit, reverse, isolation, answer: None };
+        let call = self.record.read(call, self.options.own_writes());
         self.record.rows(call, &batch.rows, batch.more);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::sizes::TRANSACTION_SIZE_LIMIT;
 use crate::{
+    history::OwnWrites,
     proto::Priority,
     rt::{MILLISECOND, Nanos, SECOND},
 };
@@ -80,6 +81,15 @@ impl Options {
     /// Whether snapshot reads see the transaction's own writes.
     pub fn snapshot_ryw(&self) -> bool {
         self.snapshot_ryw > 0
+    }
+
+    /// Which of the transaction's own writes its reads see.
+    pub fn own_writes(&self) -> OwnWrites {
+        OwnWrites {
+            read: !self.ryw_disabled,
+            snapshot_read: self.snapshot_ryw(),
+            unreadable: self.bypass_unreadable,
+        }
     }
 
     /// Sets one option. The caller must check whether [`TransactionOption::ReadYourWritesDisable`] is set too

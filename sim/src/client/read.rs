@@ -229,7 +229,7 @@ fn lose_own_write(client: &Client, writes: &Arc<WriteMap>) -> Arc<WriteMap> {
 impl SimTransaction {
     fn issue(&self, state: &mut State, call: Call, isolation: Isolation) -> Issued {
         state.has_read = true;
-        let view = state.view(isolation);
+        let (view, own) = (state.view(isolation), state.options.own_writes());
         let client = &self.0.client;
         let writes = match (view, &call) {
             (View::Own, Call::GetRange { .. }) => lose_own_write(client, &state.writes),
@@ -241,7 +241,7 @@ impl SimTransaction {
             epoch: state.epoch,
             writes,
             max: state.max_read(),
-            call: state.record.call(call),
+            call: state.record.read(call, own),
             view,
             serializable: isolation == Isolation::Serializable,
         }
@@ -319,7 +319,8 @@ impl SimTransaction {
             answer: None,
         };
         if begin.offset >= end.offset && begin.key >= end.key {
-            let call = state.record.call(call);
+            let own = state.options.own_writes();
+            let call = state.record.read(call, own);
             state.record.rows(call, &[] as &[KeyValue], false);
             return Ok(None);
         }

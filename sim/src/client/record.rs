@@ -2,8 +2,8 @@
 
 use super::database::Client;
 use crate::{
-    history::{Attempt, AttemptId, Call, Reported},
-    proto::{KeyRange, Version},
+    history::{Attempt, AttemptId, Call, OwnWrites, OwnWritesByCall, Reported},
+    proto::{KeyRange, Mutation, Version},
     rt::Nanos,
     trace::Kind,
 };
@@ -17,6 +17,7 @@ pub struct Record {
     operation: Option<u32>,
     id: Option<AttemptId>,
     calls: Vec<Call>,
+    own_writes: OwnWritesByCall,
     round_trips: u32,
     watches: Vec<Bytes>,
     version_requested: Nanos,
@@ -41,8 +42,15 @@ impl Record {
         self.operation
     }
 
-    /// Records a call; the returned number identifies it when its result is recorded.
-    pub fn call(&mut self, call: Call) -> usize {
+    /// Records a write.
+    pub fn write(&mut self, mutation: Mutation) {
+        self.calls.push(Call::Write(mutation));
+    }
+
+    /// Records a read, and which of the transaction's own writes it sees. The returned number identifies it when its
+    /// result is recorded.
+    pub fn read(&mut self, call: Call, own: OwnWrites) -> usize {
+        self.own_writes.note(self.calls.len(), own);
         self.calls.push(call);
         self.calls.len() - 1
     }
@@ -139,7 +147,7 @@ impl Record {
 
     /// Records the end of the attempt. Does nothing for a second call, or for an attempt without any
     /// activity.
-    pub fn end(&mut self, client: &Client, reported: Reported, (ryw, snapshot_ryw): (bool, bool)) {
+    pub fn end(&mut self, client: &Client, reported: Reported) {
         let idle = self.calls.is_empty() && self.read_version.is_none() && self.commit_sent.is_none();
         if std::mem::replace(&mut self.ended, true) || (idle && self.id.is_none()) {
             return;
@@ -152,8 +160,7 @@ impl Record {
             version_requested: self.version_requested,
             read_version: self.read_version,
             fresh: self.fresh,
-            read_your_writes: ryw,
-            snapshot_read_your_writes: snapshot_ryw,
+            own_writes: std::mem::take(&mut self.own_writes),
             calls: std::mem::take(&mut self.calls),
             round_trips: self.round_trips,
             watches: std::mem::take(&mut self.watches),

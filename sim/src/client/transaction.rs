@@ -280,8 +280,7 @@ impl State {
 
     /// Records the attempt's end.
     pub fn end(&mut self, client: &Client, reported: Reported) {
-        let flags = (!self.options.ryw_disabled, self.options.snapshot_ryw());
-        self.record.end(client, reported, flags);
+        self.record.end(client, reported);
     }
 
     /// Ends everything that waits: the versionstamp with `unstamped`, all else with `error`.

@@ -13,7 +13,6 @@ use super::{
 };
 use crate::{
     atomic,
-    history::Call,
     proto::{KeyRange, Mutation},
 };
 use bytes::Bytes;
@@ -60,7 +59,7 @@ impl State {
         let range = single_key(key);
         let (key, value) = (range.begin.clone(), Bytes::copy_from_slice(value));
         let mutation = Mutation::Set(key.clone(), value.clone());
-        self.record.call(Call::Write(mutation.clone()));
+        self.record.write(mutation.clone());
         if self.options.ryw_disabled {
             self.write_through(mutation, conflict.then_some(range));
             return Ok(());
@@ -132,7 +131,7 @@ impl State {
 
     fn clear_keys(&mut self, range: KeyRange, conflict: bool) {
         let mutation = Mutation::ClearRange(range.clone());
-        self.record.call(Call::Write(mutation.clone()));
+        self.record.write(mutation.clone());
         if self.options.ryw_disabled {
             return self.write_through(mutation, conflict.then_some(range));
         }
@@ -171,7 +170,7 @@ impl State {
         }
         self.size += sizes::mutation(key.len(), operand.len())
             + if conflict { sizes::single_key(key.len()) } else { 0 };
-        self.record.call(Call::Write(asked));
+        self.record.write(asked);
         if self.options.ryw_disabled {
             let mutation = Mutation::Atomic(range.begin.clone(), operand, op);
             self.write_through(mutation, conflict.then_some(range));

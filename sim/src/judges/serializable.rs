@@ -173,7 +173,7 @@ fn check(
         at_commit.unwrap_or_default().iter().filter(since).map(|(_, range)| range).collect();
     let mut written = Vec::new();
     let mut wrong = Ok(());
-    for call in &attempt.calls {
+    for (number, call) in attempt.calls.iter().enumerate() {
         let isolation = match call {
             Call::Write(mutation) => {
                 state.apply(mutation, Some(undo));
@@ -187,12 +187,14 @@ fn check(
         if at_commit.is_some() && (isolation == Isolation::Snapshot || may_touch(call, &skipped)) {
             continue;
         }
-        let sees_own = attempt.read_your_writes
-            && (isolation == Isolation::Serializable || attempt.snapshot_read_your_writes);
+        let own = attempt.own_writes.at(number);
+        let sees_own = own.are_seen(isolation);
         if !sees_own {
             state.revert(undo);
         }
-        if !(sees_own && counts_cleared_keys(call, &written)) {
+        let differs =
+            counts_cleared_keys(call, &written) || (own.unreadable && meets_versionstamps(call, &written));
+        if !(sees_own && differs) {
             wrong = compare(call, state);
         }
         if !sees_own {
@@ -219,6 +221,19 @@ fn counts_cleared_keys(call: &Call, written: &[&Mutation]) -> bool {
         _ => false,
     };
     resolves && written.iter().any(|m| matches!(m, Mutation::Atomic(_, _, MutationType::CompareAndClear)))
+}
+
+/// Whether a read may meet a key of which the versionstamp is not known yet. With option 1100 the client answers it with
+/// what the transaction holds: the operand of the write, which is no state of the database.
+fn meets_versionstamps(call: &Call, written: &[&Mutation]) -> bool {
+    written.iter().any(|mutation| match mutation {
+        // Its key may be any.
+        Mutation::Atomic(_, _, MutationType::SetVersionstampedKey) => true,
+        Mutation::Atomic(_, _, MutationType::SetVersionstampedValue) => {
+            may_touch(call, &[&touched(mutation)])
+        }
+        _ => false,
+    })
 }
 
 fn compare(call: &Call, state: &Keyspace) -> Result<(), Box<Wrong>> {

@@ -51,6 +51,19 @@ pub struct Model {
     orders: BTreeMap<u64, u32>,
 }
 
+/// Each purchase is an order of its own, from this number on; what is given back is one of the latest orders.
+fn numbered(first: u64, mut ops: Vec<Op>) -> Vec<Op> {
+    let mut next = first;
+    for op in &mut ops {
+        match op {
+            Op::Buy { order } => (*order, next) = (next, next + 1),
+            Op::GiveBack { order } => *order = next.saturating_sub(*order).max(first),
+            Op::Count => {}
+        }
+    }
+    ops
+}
+
 fn refused(error: &FdbBindingError) -> Option<Answer> {
     match error {
         FdbBindingError::CustomError(error) if error.is::<SoldOut>() => Some(Answer::SoldOut),
@@ -114,10 +127,10 @@ impl Workload for Sale {
     }
 
     fn operations(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
-        let order = move |n: u64| 1_000 * client as u64 + n;
-        let buy = (0..10u64).prop_map(move |n| Op::Buy { order: order(n) });
-        let give_back = (0..10u64).prop_map(move |n| Op::GiveBack { order: order(n) });
-        vec(prop_oneof![4 => buy, 3 => give_back, 1 => Just(Op::Count)], 8..30).boxed()
+        let give_back = (1..10u64).prop_map(|order| Op::GiveBack { order });
+        let op = prop_oneof![4 => Just(Op::Buy { order: 0 }), 3 => give_back, 1 => Just(Op::Count)];
+        let first = 1_000 * client as u64;
+        vec(op, 8..30).prop_map(move |ops| numbered(first, ops)).boxed()
     }
 
     async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {

@@ -45,6 +45,9 @@ pub struct Shrunk {
     /// What decides in which order things happen in it.
     #[serde(default)]
     pub schedule: Schedule,
+    /// The families of its faults.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub families: Vec<String>,
     /// How the run of its repro file differs from the run that was found, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<String>,

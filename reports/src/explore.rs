@@ -1,6 +1,7 @@
 //! Explorations: how many outcomes and orders of a few operations there are, how many were run, and which failed.
 
 use crate::{
+    bugs::Catch,
     run::Conclusion,
     sweep::{Cost, Ending},
 };
@@ -10,7 +11,8 @@ use std::ops::Range;
 /// A part of an exploration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExploredPart {
-    /// What its runs differ in: `plain`, `outcome`, `order`, `two-outcomes` or `order-of-three`.
+    /// What its runs differ in: `whole` (plans as they are drawn), `plain` (a few operations as they are), `outcome`,
+    /// `order`, `two-outcomes` or `order-of-three`.
     pub part: String,
     /// How many there are, as far as the runs have shown.
     pub known: u64,
@@ -58,6 +60,9 @@ pub struct ExploredWorkload {
     pub failures: Vec<ExploredFailure>,
     /// Whether its budget or an interrupt ended it.
     pub stopped: bool,
+    /// For a planted bug that was not found: a run with drawn faults that catches it, cut down to what it needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drawn: Option<Catch>,
     /// Its CPU time, nanoseconds.
     pub cpu_ns: u64,
 }
@@ -80,7 +85,13 @@ impl ExploredWorkload {
 
     /// Outcomes and orders that were run.
     pub fn explored(&self) -> u64 {
-        self.sum(|part| if part.part == "plain" { 0 } else { part.ran })
+        self.sum(|part| if ["whole", "plain"].contains(&part.part.as_str()) { 0 } else { part.ran })
+    }
+
+    /// The failure with which a planted bug is found: of what was explored, and not of a whole plan, where the delays that a
+    /// seed draws decide.
+    pub fn found(&self) -> Option<&ExploredFailure> {
+        self.failures.iter().find(|failure| failure.part != "whole")
     }
 }
 
@@ -116,6 +127,6 @@ impl ExploreReport {
 
     /// The planted bugs that were found.
     pub fn found(&self) -> usize {
-        self.workloads.iter().filter(|workload| !workload.failures.is_empty()).count()
+        self.workloads.iter().filter_map(ExploredWorkload::found).count()
     }
 }

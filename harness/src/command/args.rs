@@ -13,7 +13,7 @@ use super::{
 use crate::{plan::Demands, seeds};
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 use shaketable_reports::Conclusion;
-use shaketable_session::address::Address;
+use shaketable_session::{address::Address, topology::Topology};
 use shaketable_sim::faults::Profile;
 use std::{ffi::OsString, ops::Range, path::PathBuf, time::Duration};
 
@@ -456,6 +456,9 @@ pub struct ServeArguments {
     pub seed: u64,
     #[command(flatten)]
     pub shaking: Shaking,
+    /// Numbers of machines and copies that are not drawn: storage_servers=5,replicas=3
+    #[arg(long, value_name = "NAME=N,..", value_parser = Topology::parse)]
+    pub topology: Option<Topology>,
     /// Where to listen: HOST:PORT, where port 0 is any that is free, or unix:PATH
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub listen: Address,

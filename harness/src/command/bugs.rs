@@ -15,27 +15,27 @@ use super::{
     report::{self, Origin},
     run::settle,
 };
-use crate::entry::Entry;
 use crate::{
+    entry::Entry,
     finding::Verdict,
     plan::Demands,
     pool::{self, Update},
+    workload::Bug,
 };
 use shaketable_reports::{Body, BugReport, BugsReport, Conclusion, Ending, text};
 use shaketable_sim::{config::ClusterBug, seed::Seed};
-
 use std::{
     ops::Range,
     sync::atomic::{AtomicBool, Ordering},
 };
 
 /// A planted bug, and the workloads that take turns with it.
-struct Planted {
+pub(super) struct Planted {
     place: &'static str,
     name: &'static str,
     about: &'static str,
     workloads: Vec<usize>,
-    demands: Demands,
+    pub(super) demands: Demands,
 }
 
 /// Runs the planted bugs, and prints and writes the report.
@@ -149,13 +149,7 @@ fn planted(
     let wanted = choose::places(places)?;
     let mut planted = Vec::new();
     for (n, entry) in entries.iter().enumerate().filter(|(_, entry)| wanted(entry.name())) {
-        planted.extend(entry.bugs().iter().map(|bug| Planted {
-            place: entry.name(),
-            name: bug.name,
-            about: bug.about,
-            workloads: vec![n],
-            demands: Demands { bug: Some(bug.name.to_owned()), ..demands.clone() },
-        }));
+        planted.extend(entry.bugs().iter().map(|bug| Planted::of(n, entry.as_ref(), bug, demands)));
     }
     if wanted(CLUSTER) {
         planted.extend(ClusterBug::ALL.iter().map(|bug| Planted {
@@ -170,6 +164,17 @@ fn planted(
 }
 
 impl Planted {
+    /// A planted bug of the workload at this place of the entries.
+    pub(super) fn of(entry: usize, of: &dyn Entry, bug: &Bug, demands: &Demands) -> Planted {
+        Planted {
+            place: of.name(),
+            name: bug.name,
+            about: bug.about,
+            workloads: vec![entry],
+            demands: Demands { bug: Some(bug.name.to_owned()), ..demands.clone() },
+        }
+    }
+
     fn report(&self) -> BugReport {
         BugReport {
             place: self.place.to_owned(),
@@ -208,7 +213,7 @@ fn keep_named(planted: &mut Vec<Planted>, names: &[String]) -> Result<(), Refusa
 }
 
 /// Runs seed after seed until the bug is caught or `stop` returns true.
-fn try_seeds(
+pub(super) fn try_seeds(
     entries: &[Box<dyn Entry>],
     planted: &Planted,
     seeds: Range<u64>,

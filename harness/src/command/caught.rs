@@ -50,6 +50,7 @@ pub fn shrunk(
         cpu_ns,
         is_minimal: shrunk.is_minimal,
         schedule: shrunk.schedule,
+        families: shrunk.result.faults.keys().map(|family| family.name().to_owned()).collect(),
         difference: difference(entry.as_ref(), catch, &shrunk),
     })
 }

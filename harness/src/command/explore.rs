@@ -4,7 +4,8 @@ use super::backend::Backend;
 use super::{
     Refusal,
     args::ExploreArguments,
-    choose, cost,
+    bugs::{self, Planted},
+    caught, choose, cost,
     interrupt::Interrupt,
     output::{self, Target},
     program,
@@ -20,7 +21,7 @@ use crate::{
     plan::Demands,
 };
 use shaketable_reports::{
-    Body, Conclusion, Ending, ExploreReport, ExploredFailure, ExploredPart, ExploredWorkload, text,
+    Body, Catch, Conclusion, Ending, ExploreReport, ExploredFailure, ExploredPart, ExploredWorkload, text,
 };
 use shaketable_sim::seed::Seed;
 use std::{fs, ops::Range, path::Path, time::Duration};
@@ -30,6 +31,8 @@ const SEEDS: Range<u64> = 0..12;
 /// The time for a workload, and for a planted bug.
 const BUDGET: Duration = Duration::from_secs(30);
 const BUDGET_OF_A_BUG: Duration = Duration::from_secs(10);
+/// The most seeds with drawn faults for a planted bug that was not found.
+const SEEDS_OF_A_BUG: u64 = 500;
 /// The folder of the plans that fail.
 const FOLDER: &str = "target/shaketable";
 
@@ -37,6 +40,8 @@ const FOLDER: &str = "target/shaketable";
 struct Piece<'a> {
     entry: &'a dyn Entry,
     demands: Demands,
+    /// The planted bug that is to be found.
+    sought: Option<Planted>,
 }
 
 /// Explores, and prints and writes the report.
@@ -50,7 +55,7 @@ pub fn explore(arguments: &ExploreArguments) -> Result<Conclusion, Refusal> {
     }
     let json = Target::check_named(arguments.json.as_deref())?;
     let interrupt = Interrupt::listen()?;
-    let report = perform(&pieces, arguments, &interrupt)?;
+    let report = perform(&entries, &pieces, arguments, &interrupt)?;
     let outcome = report.outcome();
     let interrupted = (report.ending == Ending::Interrupted).then(|| {
         let runs = report.workloads.iter().map(|workload| workload.sum(|part| part.ran)).sum();
@@ -67,23 +72,26 @@ fn pieces<'a>(
     arguments: &ExploreArguments,
 ) -> Result<Vec<Piece<'a>>, Refusal> {
     let mut pieces = Vec::new();
-    for entry in entries {
+    for (number, entry) in entries.iter().enumerate() {
         let entry = entry.as_ref();
         if arguments.bugs {
-            let with = |name: &str| Demands { bug: Some(name.to_owned()), ..Demands::default() };
-            pieces.extend(entry.bugs().iter().map(|bug| Piece { entry, demands: with(bug.name) }));
+            pieces.extend(entry.bugs().iter().map(|bug| {
+                let planted = Planted::of(number, entry, bug, &Demands::default());
+                Piece { entry, demands: planted.demands.clone(), sought: Some(planted) }
+            }));
         } else {
             let mut demands = Demands::default();
             if let Some(bug) = &arguments.bug {
                 choose::plant(&mut demands, entry, bug)?;
             }
-            pieces.push(Piece { entry, demands });
+            pieces.push(Piece { entry, demands, sought: None });
         }
     }
     Ok(pieces)
 }
 
 fn perform(
+    entries: &[Box<dyn Entry>],
     pieces: &[Piece<'_>],
     arguments: &ExploreArguments,
     interrupt: &Interrupt,
@@ -97,7 +105,10 @@ fn perform(
     let mut progress = Progress::new(&[("explored", pieces.len() as u64)], what, failed);
     let mut workloads = Vec::new();
     for piece in pieces.iter().take_while(|_| !interrupt.is_set()) {
-        let explored = explored(piece, seeds.clone(), arguments, interrupt, &mut progress)?;
+        let mut explored = explored(piece, seeds.clone(), arguments, interrupt, &mut progress)?;
+        if let Some(planted) = piece.sought.as_ref().filter(|_| explored.found().is_none()) {
+            explored.drawn = drawn(entries, planted, arguments, interrupt);
+        }
         progress.done(0, explored.failures.is_empty());
         workloads.push(explored);
     }
@@ -132,6 +143,21 @@ fn explored(
     };
     let found = exploration.perform(&mut |_| progress.tick());
     report(piece, &found, (!arguments.bugs).then_some(Path::new(FOLDER)), meter.cost().cpu_ns)
+}
+
+/// A run with drawn faults that catches a planted bug, and what remains of it.
+fn drawn(
+    entries: &[Box<dyn Entry>],
+    planted: &Planted,
+    arguments: &ExploreArguments,
+    interrupt: &Interrupt,
+) -> Option<Catch> {
+    let deadline = cost::deadline(arguments.budget.unwrap_or(BUDGET_OF_A_BUG));
+    let stop = || interrupt.is_set() || cost::is_past(deadline);
+    let mut catch =
+        bugs::try_seeds(entries, planted, 0..SEEDS_OF_A_BUG, &Backend::Simulated, interrupt, &stop).caught?;
+    catch.shrunk = caught::shrunk(entries, &planted.demands, &catch, interrupt);
+    Some(catch)
 }
 
 /// The report of an exploration. The plans that fail are written into the folder, if there is one.
@@ -179,6 +205,7 @@ fn report(
         parts: Part::ALL.iter().map(part).collect(),
         failures,
         stopped: found.stopped,
+        drawn: None,
         cpu_ns,
     })
 }
@@ -214,7 +241,7 @@ mod tests {
     fn performed(entry: Box<dyn Entry>, bugs: bool, interrupt: &Interrupt) -> ExploreReport {
         let (entries, arguments) = ([entry], arguments(bugs));
         let pieces = pieces(&entries, &arguments).expect("pieces");
-        perform(&pieces, &arguments, interrupt).expect("a report")
+        perform(&entries, &pieces, &arguments, interrupt).expect("a report")
     }
 
     #[test]
@@ -228,8 +255,9 @@ mod tests {
         // Two seeds with four operations of one transaction each. A fake operation cannot be dropped, and its client cannot
         // die: twelve ends of each of 8 commits, two of them deaths, and 8 drops at 8 polls each.
         assert_eq!(part("outcome"), (96 + 64, 96 + 64, 16 + 64, 0));
-        // In each seed Read and Read, Write and Write, and Read and Write in both ways: six orders of each.
-        assert_eq!(part("order"), (48, 48, 0, 0));
+        // In each seed Read and Read, Write and Write, and Read and Write in both ways: six orders of each. The first of each
+        // kind also has what was done before.
+        assert_eq!(part("order"), (48 + 36, 48 + 36, 0, 0));
         // After each of ten ends of a commit, twelve of each of the later ones: of 3, 2, 1 and 0 in each seed.
         assert_eq!(part("two-outcomes"), (1_440, 1_440, 240, 0));
         assert_eq!(part("order-of-three"), (0, 0, 0, 0));
@@ -240,6 +268,7 @@ mod tests {
     fn a_planted_bug_is_explored_until_it_is_found() {
         let ends = |seed: u64, demands: &Demands| match demands.bug.as_deref() {
             Some("early") if seed == 1 => Verdict::Violated,
+            Some("late") if seed == 40 => Verdict::Violated,
             _ => Verdict::Passed,
         };
         let report = performed(fake("one", ends), true, &Interrupt::default());
@@ -250,6 +279,9 @@ mod tests {
         assert_eq!(failure.what, "commit 0 of operation 0 of client 0 is applied, and unknown (1021)");
         assert_eq!((failure.replay.as_deref(), late.failures.len()), (None, 0));
         assert!(early.explored() < late.explored());
+        // What is not found is searched with drawn faults.
+        let seed = |bug: &ExploredWorkload| bug.drawn.as_ref().map(|drawn| drawn.seed);
+        assert_eq!((seed(early), seed(late)), (None, Some(40)));
     }
 
     #[test]

@@ -235,6 +235,9 @@ impl Subject for FakeSubject {
             ..RunResult::default()
         }
     }
+    fn observe(&self, sketch: &Sketch) -> RunResult {
+        self.run(sketch, false)
+    }
     fn repro(&self, _sketch: &Sketch) -> String {
         "a plan".to_owned()
     }

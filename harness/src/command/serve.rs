@@ -62,6 +62,7 @@ fn settings(arguments: &ServeArguments) -> Result<Settings, Refusal> {
         seed: Some(Seed(arguments.seed)),
         faults: Some(arguments.shaking.faults.unwrap_or_default()),
         without: choose::families(&arguments.shaking.without)?,
+        topology: arguments.topology.clone().unwrap_or_default(),
         ..Environment::default()
     };
     Ok(environment.settings(None))
@@ -136,5 +137,28 @@ fn ended(cluster: Cluster, visitors: &Visitors) -> Result<(String, Option<String
         Ok(Err(panic)) => Err(Refusal::Cluster(format!("the simulated cluster failed: {panic}"))),
         // The host catches the panics of the cluster.
         Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::args::Shaking;
+    use shaketable_session::topology::Topology;
+
+    #[test]
+    fn what_is_asked_for_is_served() {
+        let arguments = ServeArguments {
+            seed: 7,
+            shaking: Shaking::default(),
+            topology: Some(Topology::parse("storage_servers=5,replicas=3").expect("a topology")),
+            listen: "127.0.0.1:0".parse().expect("an address"),
+            public: false,
+            cluster_file: None,
+            report: None,
+        };
+        let settings = settings(&arguments).unwrap_or_else(|_| panic!("nothing is wrong with it"));
+        assert_eq!(settings.seed, Seed(7));
+        assert_eq!(settings.topology.to_string(), "storage_servers=5,replicas=3");
     }
 }

@@ -11,7 +11,9 @@ use std::fmt;
 /// The parts of an exploration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// Operations as they are, for their requests.
+    /// The whole plan of a seed as it is, for what its operations read and write.
+    Whole,
+    /// A few operations as they are, for their requests.
     Plain,
     /// One outcome of one commit, or one dropped operation.
     Outcome,
@@ -25,12 +27,13 @@ pub enum Part {
 
 impl Part {
     /// Every part, in the order in which they are run.
-    pub const ALL: [Part; 5] =
-        [Part::Plain, Part::Outcome, Part::Order, Part::TwoOutcomes, Part::OrderOfThree];
+    pub const ALL: [Part; 6] =
+        [Part::Whole, Part::Plain, Part::Outcome, Part::Order, Part::TwoOutcomes, Part::OrderOfThree];
 
     /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
+            Part::Whole => "whole",
             Part::Plain => "plain",
             Part::Outcome => "outcome",
             Part::Order => "order",
@@ -56,6 +59,8 @@ pub struct Case {
     pub(super) outcomes: Vec<Outcome>,
     /// The requests of the explored operations in their order.
     pub(super) order: Vec<Step>,
+    /// Those of the operations that follow them, in an order.
+    pub(super) after: Vec<Step>,
 }
 
 /// A request as text: `0 reads`, `1 commits`.
@@ -67,6 +72,28 @@ fn request(step: &Step) -> String {
     format!("{} {does}", step.client.0)
 }
 
+impl Case {
+    /// A case of operations to which nothing happens.
+    pub(super) fn plain(subject: usize, sketch: Sketch) -> Case {
+        Case {
+            part: Part::Plain,
+            subject,
+            sketch,
+            explored: Vec::new(),
+            outcomes: Vec::new(),
+            order: Vec::new(),
+            after: Vec::new(),
+        }
+    }
+
+    /// The explored operations make their requests in this order, and then those that follow them.
+    pub(super) fn set_order(&mut self, order: Vec<Step>) {
+        let asked = order.iter().chain(&self.after);
+        self.sketch.faults.order.extend(asked);
+        self.order = order;
+    }
+}
+
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of = |(client, index): &(usize, usize)| {
@@ -74,6 +101,7 @@ impl fmt::Display for Case {
             format!("operation {index} of client {client}")
         };
         let said: Vec<String> = match self.part {
+            Part::Whole => return f.write_str("nothing happens to the whole plan"),
             Part::Plain => return f.write_str("nothing happens"),
             Part::Outcome | Part::TwoOutcomes => {
                 self.outcomes.iter().map(|outcome| outcome.shown(&self.sketch).to_string()).collect()

@@ -8,10 +8,13 @@
 //! *Orders*: for each pair of kinds of operations of two clients, every order of their read versions and
 //! commits ([`FaultPlan::order`](shaketable_sim::faults::FaultPlan::order)). Then the same for three clients.
 //!
-//! The operations are those that a seed draws. A [`Subject`] runs what a [`Sketch`] leaves of its plan, on the smallest
+//! The operations are those that a seed draws. The whole plan of a seed is run first, and shows which keys each of them reads
+//! and writes ([`Accesses`]): pairs are made of operations that conflict, after those that made their data and before those
+//! that read what they wrote. A [`Subject`] runs what a [`Sketch`] leaves of its plan, on the smallest
 //! cluster and without any other fault, so that the exploration does not depend on the workload's types. What it
 //! covers is determined by the seeds; nothing in it is left to chance.
 
+mod accesses;
 mod case;
 mod orders;
 mod outcome;
@@ -19,6 +22,7 @@ mod scene;
 mod search;
 mod typed;
 
+pub use accesses::Accesses;
 pub use case::{Case, Part};
 pub(crate) use scene::kind;
 pub use search::{Done, Exploration, Failure, Found, Tally};
@@ -40,6 +44,9 @@ pub trait Subject: Send + Sync {
 
     /// Runs what a sketch leaves of the plan.
     fn run(&self, sketch: &Sketch, keep_trace: bool) -> RunResult;
+
+    /// Runs what a sketch leaves of the plan. The result has the [`Accesses`] of the run.
+    fn observe(&self, sketch: &Sketch) -> RunResult;
 
     /// The plan of a sketch as a repro file.
     fn repro(&self, sketch: &Sketch) -> String;

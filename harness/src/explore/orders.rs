@@ -25,8 +25,8 @@ pub(super) fn one_after_another(group: &Case, part: Part) -> Vec<Case> {
         let mut case = Case { part, explored, ..group.clone() };
         let steps =
             case.explored.iter().flat_map(|(client, index)| serial(ClientId(*client as u16), *index as u32));
-        case.order = steps.collect();
-        case.sketch.faults.order.extend(&case.order);
+        let order = steps.collect();
+        case.set_order(order);
         case
     };
     permutations(&group.explored).into_iter().map(in_turn).collect()
@@ -73,8 +73,7 @@ pub(super) fn orders(group: &Case, part: Part, lists: &[Vec<Step>]) -> (u64, Vec
     }
     let case = |order: Vec<Step>| {
         let mut case = Case { part, ..group.clone() };
-        case.sketch.faults.order.extend(&order);
-        case.order = order;
+        case.set_order(order);
         case
     };
     (total, found.into_iter().map(case).collect())
@@ -139,14 +138,7 @@ mod tests {
     }
 
     fn all(lists: &[Vec<Step>]) -> (u64, Vec<Vec<Step>>) {
-        let group = Case {
-            part: Part::Plain,
-            subject: 0,
-            sketch: crate::explore::tests::empty(2),
-            explored: Vec::new(),
-            outcomes: Vec::new(),
-            order: Vec::new(),
-        };
+        let group = Case::plain(0, crate::explore::tests::empty(2));
         let (total, cases) = orders(&group, Part::Order, lists);
         (total, cases.into_iter().map(|case| case.order).collect())
     }

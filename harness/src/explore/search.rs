@@ -1,7 +1,7 @@
 //! The runs of an exploration, in waves: what is run next depends on the requests that earlier runs made.
 
 use super::{
-    Subject,
+    Accesses, Subject,
     case::{Case, Part},
     orders, outcome,
     scene::{Kinds, Stage},
@@ -15,6 +15,9 @@ use std::{
     collections::BTreeMap,
     sync::atomic::{AtomicBool, Ordering},
 };
+
+/// The plans whose outcomes and orders are run before those of the next ones.
+const AT_A_TIME: usize = 3;
 
 /// How much of a part there is and was run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,6 +63,13 @@ pub struct Found {
     pub stopped: bool,
 }
 
+impl Found {
+    /// Whether something failed that was explored, and not only a whole plan.
+    fn is_explored(&self) -> bool {
+        self.failures.iter().any(|failure| failure.part != Part::Whole)
+    }
+}
+
 /// The progress of an exploration: cases run, cases known, failures.
 pub type Done = (u64, u64, u64);
 
@@ -81,6 +91,7 @@ struct Ran {
     verdict: Verdict,
     is_met: bool,
     made: Vec<Step>,
+    accesses: Option<Accesses>,
     /// The cases that follow, now and in the second half.
     next: Vec<Case>,
     second: Vec<Case>,
@@ -97,7 +108,10 @@ impl Exploration<'_> {
     fn run(&self, case: &Case) -> Ran {
         let subject = self.subjects[case.subject].as_ref();
         // The requests of a plan without faults are recorded on demand.
-        let result = subject.run(&case.sketch, case.part == Part::Plain);
+        let result = match case.part {
+            Part::Whole => subject.observe(&case.sketch),
+            part => subject.run(&case.sketch, part == Part::Plain),
+        };
         let (mut next, mut second) = (Vec::new(), Vec::new());
         match case.part {
             Part::Plain => next = outcome::single(subject, case, &result),
@@ -105,17 +119,27 @@ impl Exploration<'_> {
                 next = outcome::later(subject, case, &result);
                 second = outcome::second(subject, case, &result);
             }
-            Part::Order | Part::TwoOutcomes | Part::OrderOfThree => {}
+            Part::Whole | Part::Order | Part::TwoOutcomes | Part::OrderOfThree => {}
         }
         Ran {
             finding: deciding(&result.findings).cloned(),
             verdict: result.verdict(),
             is_met: outcome::is_met(case, &result) && result.requests.overdue == 0,
             made: outcome::made(&case.sketch, &result),
+            accesses: result.accesses,
             next,
             second,
         }
     }
+}
+
+/// The case of a whole plan, which shows what its operations read and write.
+fn whole(number: usize, subject: &dyn Subject) -> Case {
+    let mut sketch = subject.empty();
+    for (kept, shown) in sketch.operations.iter_mut().zip(subject.operations()) {
+        *kept = (0..shown.len()).collect();
+    }
+    Case { part: Part::Whole, ..Case::plain(number, sketch) }
 }
 
 /// A group of operations, and the indices of the cases in which they are done one after another.
@@ -132,16 +156,39 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn perform(&mut self) {
-        let subjects = self.of.subjects;
-        let stages: Vec<Stage<'_>> = subjects
-            .iter()
-            .enumerate()
-            .map(|(number, subject)| Stage::new(number, subject.as_ref()))
-            .collect();
-        let mut kinds = Kinds::default();
-        let mut cases: Vec<Case> = stages.iter().flat_map(|stage| stage.outcomes(&mut kinds)).collect();
+        let subjects: Vec<(usize, &dyn Subject)> =
+            self.of.subjects.iter().map(AsRef::as_ref).enumerate().collect();
+        let (mut kinds, mut stages, mut second) = (Kinds::default(), Vec::new(), Vec::new());
+        for subjects in subjects.chunks(AT_A_TIME) {
+            let new = self.stages(subjects);
+            second.extend(self.singles(&new, &mut kinds));
+            stages.extend(new);
+        }
         self.found.kinds = kinds.counts();
-        let groups = of_groups(&stages, Part::Order, &mut cases);
+        let mut cases = Vec::new();
+        let groups = of_groups(&stages, Part::OrderOfThree, &mut cases);
+        let ran = self.wave(&cases);
+        let orders = self.orders(&groups, Part::OrderOfThree, &ran);
+        // Both parts get a share of the time that is left.
+        self.wave(&alternating(second, orders));
+    }
+
+    /// Runs the whole plans of subjects, for what their operations read and write.
+    fn stages<'s>(&mut self, subjects: &[(usize, &'s dyn Subject)]) -> Vec<Stage<'s>> {
+        let wholes: Vec<Case> = subjects.iter().map(|(number, subject)| whole(*number, *subject)).collect();
+        let ran = self.wave(&wholes);
+        let stage = |((number, subject), ran): (&(usize, &'s dyn Subject), Option<Ran>)| {
+            let accesses = ran.and_then(|ran| ran.accesses).unwrap_or_default();
+            Stage::new(*number, *subject, accesses)
+        };
+        subjects.iter().zip(ran).map(stage).collect()
+    }
+
+    /// Runs every outcome alone, and every order of two operations. Returns the cases of two outcomes.
+    fn singles(&mut self, stages: &[Stage<'_>], kinds: &mut Kinds) -> Vec<Case> {
+        let scenes = |stage: &Stage<'_>| [stage.outcomes(kinds), stage.alone(kinds)].concat();
+        let mut cases: Vec<Case> = stages.iter().flat_map(scenes).collect();
+        let groups = of_groups(stages, Part::Order, &mut cases);
         let ran = self.wave(&cases);
         let mut cases = next(&ran);
         cases.extend(self.orders(&groups, Part::Order, &ran));
@@ -151,12 +198,7 @@ impl Search<'_> {
             cases = next(&ran);
             second.extend(ran.into_iter().flatten().flat_map(|ran| ran.second));
         }
-        let mut cases = Vec::new();
-        let groups = of_groups(&stages, Part::OrderOfThree, &mut cases);
-        let ran = self.wave(&cases);
-        let orders = self.orders(&groups, Part::OrderOfThree, &ran);
-        // Both parts get a share of the time that is left.
-        self.wave(&alternating(second, orders));
+        second
     }
 
     /// Runs cases, and counts them. The results are those of the cases that were run.
@@ -165,7 +207,7 @@ impl Search<'_> {
             self.found.tallies.entry(case.part).or_default().known += 1;
         }
         let mut ran: Vec<Option<Ran>> = cases.iter().map(|_| None).collect();
-        let (explore, failed) = (self.of, AtomicBool::new(!self.found.failures.is_empty()));
+        let (explore, failed) = (self.of, AtomicBool::new(self.found.is_explored()));
         let ends = || (explore.only_first && failed.load(Ordering::Relaxed)) || (explore.stop)();
         let known: u64 = self.found.tallies.values().map(|tally| tally.known).sum();
         let before: u64 = self.found.tallies.values().map(|tally| tally.ran).sum();
@@ -178,7 +220,7 @@ impl Search<'_> {
             ends,
             |n| {
                 let ran = explore.run(&cases[n as usize]);
-                if ran.finding.is_some() {
+                if ran.finding.is_some() && cases[n as usize].part != Part::Whole {
                     failed.store(true, Ordering::Relaxed);
                 }
                 ran
@@ -210,8 +252,12 @@ impl Search<'_> {
         tally.failed += 1;
         let failures = &self.found.failures;
         let is_known = |kind: Kind| failures.iter().any(|failure| failure.finding.kind == kind);
-        let is_wanted = failures.is_empty() || !self.of.only_first;
-        if is_wanted && !is_known(finding.kind) {
+        let is_wanted = match self.of.only_first {
+            true if case.part == Part::Whole => failures.is_empty(),
+            true => !self.found.is_explored(),
+            false => !is_known(finding.kind),
+        };
+        if is_wanted {
             let subject = self.of.subjects[case.subject].as_ref();
             self.found.failures.push(Failure {
                 part: case.part,

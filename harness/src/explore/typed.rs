@@ -66,6 +66,10 @@ impl<W: Workload> Subject for Few<W> {
         runner::run(&self.plan_of(sketch), keep_trace)
     }
 
+    fn observe(&self, sketch: &Sketch) -> RunResult {
+        runner::run_with_accesses(&self.plan_of(sketch))
+    }
+
     fn repro(&self, sketch: &Sketch) -> String {
         self.plan_of(sketch).to_json()
     }

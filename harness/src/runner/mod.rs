@@ -23,6 +23,7 @@ pub(crate) use client::{Client, Participants, run_client};
 pub(crate) use host::Host;
 pub use performed::Performed;
 pub use result::RunResult;
+pub(crate) use simulated::run_with_accesses;
 pub use simulated::{observe, run};
 #[cfg(feature = "fdb-client")]
 pub(crate) use supervise::supervised;

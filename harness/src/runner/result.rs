@@ -3,6 +3,7 @@
 use super::Performed;
 use crate::{
     advice::Traffic,
+    explore::Accesses,
     finding::{Finding, Verdict},
 };
 use shaketable_layers::points::Seen;
@@ -43,6 +44,8 @@ pub struct RunResult {
     pub transcript: String,
     /// What happened, as plain data with decoded keys, if events were kept.
     pub history: Option<Box<RunHistory>>,
+    /// The keys that operations read and wrote, if they were observed.
+    pub accesses: Option<Accesses>,
     /// The traffic, if it was observed.
     pub traffic: Option<Traffic>,
 }

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     advice::{Done, Traffic, kind},
+    explore::Accesses,
     judges::{self, Replica},
     panics,
     plan::Plan,
@@ -50,6 +51,8 @@ enum Keep {
     Trace,
     /// The traffic.
     Traffic,
+    /// The keys that operations read and wrote.
+    Accesses,
 }
 
 /// Performs a plan on a simulated cluster. With `keep_trace` the result has the transcript and every event. Never
@@ -61,6 +64,11 @@ pub fn run<W: Workload>(plan: &Plan<W>, keep_trace: bool) -> RunResult {
 /// Like [`run`], and the result has the [`Traffic`] of the run.
 pub fn observe<W: Workload>(plan: &Plan<W>) -> RunResult {
     run_and_keep(plan, Keep::Traffic)
+}
+
+/// Like [`run`], and the result has the [`Accesses`] of the run.
+pub(crate) fn run_with_accesses<W: Workload>(plan: &Plan<W>) -> RunResult {
+    run_and_keep(plan, Keep::Accesses)
 }
 
 fn run_and_keep<W: Workload>(plan: &Plan<W>, keep: Keep) -> RunResult {
@@ -275,6 +283,7 @@ impl<W: Workload> Testbed<W> for Simulated<'_> {
                 };
                 result.history = Some(Box::new(run_history(plan, operations, &recorded)));
             }
+            Keep::Accesses => result.accesses = Some(Accesses::of(&world.history.lock())),
             Keep::Traffic => {
                 result.traffic = Some(Traffic::of(&world.history.lock(), &done(plan, operations)));
             }

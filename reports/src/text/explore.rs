@@ -5,6 +5,7 @@ use super::{
     table::{Align, Table},
 };
 use crate::{
+    bugs::{Schedule, Shrunk},
     explore::{ExploreReport, ExploredWorkload},
     run::Conclusion,
 };
@@ -119,6 +120,58 @@ fn failures(workload: &ExploredWorkload, out: &mut String) {
     }
 }
 
+/// What the planted bugs need that were not found.
+fn needs(report: &ExploreReport) -> String {
+    use Align::{Left, Right};
+    let mut table = Table::new(&[
+        ("not found", Left),
+        ("bug", Left),
+        ("whole\nplan", Right),
+        ("seed", Right),
+        ("ops", Right),
+        ("clients", Right),
+        ("delays", Left),
+        ("faults", Left),
+    ]);
+    let is_left = |bug: &&ExploredWorkload| bug.found().is_none() && bug.sum(|part| part.ran) > 0;
+    let left: Vec<&ExploredWorkload> = report.workloads.iter().filter(is_left).collect();
+    if left.is_empty() {
+        return String::new();
+    }
+    for bug in left {
+        let shrunk = bug.drawn.as_ref().and_then(|drawn| drawn.shrunk.as_ref());
+        let number = |of: fn(&Shrunk) -> u64| shrunk.map_or(String::new(), |shrunk| count(of(shrunk)));
+        let delays = match shrunk.map(|shrunk| shrunk.schedule) {
+            None | Some(Schedule::Even) => "",
+            Some(Schedule::Ordered) => "ordered",
+            Some(Schedule::Drawn) => "drawn",
+        };
+        table.row(vec![
+            bug.workload.clone(),
+            bug.bug.clone().unwrap_or_default(),
+            bug.failures.first().map_or(String::new(), |whole| whole.seed.to_string()),
+            bug.drawn.as_ref().map_or("not caught".to_owned(), |drawn| drawn.seed.to_string()),
+            number(|shrunk| shrunk.operations),
+            number(|shrunk| shrunk.clients),
+            delays.to_owned(),
+            shrunk.map_or(String::new(), |shrunk| shrunk.families.join(", ")),
+        ]);
+    }
+    format!(
+        "\n{}\n",
+        table.render() + "\n"
+            + fill(
+                "The seed of the first explored plan that fails as a whole, if one does. Then what remains of the first run with \
+                 drawn faults that catches the bug: its operations, with values that \
+                 its seed draws, the clients that perform them, and the faults. The delays of its messages matter where \
+                 they are drawn, the order of its read versions and commits where they are ordered.",
+                COLUMNS,
+                "",
+            )
+            .trim_end()
+    )
+}
+
 fn bugs(report: &ExploreReport) -> String {
     use Align::{Left, Right};
     let mut table = Table::new(&[
@@ -131,7 +184,7 @@ fn bugs(report: &ExploreReport) -> String {
         ("judge", Left),
     ]);
     for bug in &report.workloads {
-        let first = bug.failures.first();
+        let first = bug.found();
         let by = match first {
             Some(first) => first.part.replace('-', " "),
             None if bug.sum(|part| part.ran) == 0 => "not done".to_owned(),
@@ -151,7 +204,7 @@ fn bugs(report: &ExploreReport) -> String {
     out.push('\n');
     let (found, all) = (report.found() as u64, report.workloads.len() as u64);
     let by = |part: &str| {
-        let first = report.workloads.iter().filter_map(|bug| bug.failures.first());
+        let first = report.workloads.iter().filter_map(ExploredWorkload::found);
         first.filter(|first| first.part == part).count() as u64
     };
     let _ = writeln!(
@@ -161,8 +214,7 @@ fn bugs(report: &ExploreReport) -> String {
             &format!(
                 "Found without chance: {} by an outcome, {} by an order of two operations, {} by two outcomes, {} by an order of \
                  three, {} without any. The others need what was not run, or what is not explored: faults of machines and \
-                 of the network, errors of reads, watches that fire early or late, more data, or other values. `bugs` finds \
-                 them with drawn faults. {} CPU seconds.",
+                 of the network, errors of reads, watches that fire early or late, more data, or other values. {} CPU seconds.",
                 count(by("outcome")),
                 count(by("order")),
                 count(by("two-outcomes")),
@@ -175,6 +227,7 @@ fn bugs(report: &ExploreReport) -> String {
         )
         .trim_end()
     );
+    out.push_str(&needs(report));
     for bug in report.workloads.iter().filter(|bug| bug.failures.iter().any(|failure| failure.harness)) {
         failures(bug, &mut out);
     }

@@ -65,6 +65,7 @@ fn shrunk_bugs() -> BugsReport {
             cpu_ns: 150_000_000 * n,
             is_minimal: n < 3,
             schedule,
+            families: (1..n).map(|_| "unknown-committed".to_owned()).collect(),
             difference: None,
         });
     }
@@ -140,6 +141,7 @@ fn explored(workload: &str, bug: Option<&str>, failures: Vec<ExploredFailure>) -
         parts: vec![part("plain", 8), part("outcome", 584), part("order", 435), part("two-outcomes", 21_111)],
         failures: failures.clone(),
         stopped: true,
+        drawn: None,
         cpu_ns: 7_000_000_000,
     }
 }
@@ -184,10 +186,18 @@ fn an_exploration() {
 
 #[test]
 fn planted_bugs_that_are_explored() {
+    let mut caught = shrunk_bugs().bugs.into_iter().filter_map(|bug| bug.caught);
+    let mut left = |workload, bug| ExploredWorkload {
+        drawn: caught.next(),
+        ..explored(workload, Some(bug), Vec::new())
+    };
     let workloads = vec![
         explored("queue", Some("dequeue-as-printed"), vec![found("outcome", false)]),
         explored("signup", Some("snapshot-seats"), vec![found("order", false)]),
-        explored("index", Some("unread-old-zip"), Vec::new()),
+        left("index", "unread-old-zip"),
+        left("index", "starts-alike"),
+        left("log", "deaf-after-error"),
+        left("log", "watches-once"),
     ];
     let report = ExploreReport {
         seeds: 0..4,

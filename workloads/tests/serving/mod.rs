@@ -108,6 +108,7 @@ fn what_it_cannot_serve_is_one_line_and_exit_code_2() {
         (&["--cluster-file", missing], "cannot write /missing/fdb.cluster: "),
         (&["--report", missing], "cannot write /missing/fdb.cluster: "),
         (&["--without", "kil"], "unknown fault family \"kil\" (did you mean kill?)"),
+        (&["--topology", "disks=3"], "disks is none of storage_servers, "),
         (&["--seed", "x"], "invalid value 'x' for '--seed <SEED>'"),
     ] {
         let output = shaketable(&["serve"]).args(arguments).output().expect("it starts");

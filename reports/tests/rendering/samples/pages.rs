@@ -424,6 +424,7 @@ pub fn bugs() -> BugsReport {
                 cpu_ns: n * 9_000_000,
                 is_minimal: true,
                 schedule: Schedule::Even,
+                families: Vec::new(),
                 difference: None,
             }),
         }),

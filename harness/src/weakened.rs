@@ -13,27 +13,17 @@ use std::{future::Future, sync::Arc, time::Duration};
 /// A range of keys: its begin, and its exclusive end.
 pub type Span = (Vec<u8>, Vec<u8>);
 
-/// What a [`Weakened`] transaction leaves out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Weakness {
-    /// Every read is at snapshot, and no read conflict range is added.
-    Reads,
-    /// Read conflict ranges that are added explicitly are left out; reads are as serializable as they were.
-    AddedRanges,
-}
-
 /// A transaction that passes every call on, except that reads that begin in some spans do not conflict with changes.
 #[derive(Clone, Debug)]
 pub struct Weakened<T> {
     inner: T,
-    weakness: Weakness,
     spans: Arc<[Span]>,
 }
 
 impl<T: Transaction> Weakened<T> {
     /// A transaction that is weak in these spans.
-    pub fn new(inner: T, weakness: Weakness, spans: impl Into<Arc<[Span]>>) -> Weakened<T> {
-        Weakened { inner, weakness, spans: spans.into() }
+    pub fn new(inner: T, spans: impl Into<Arc<[Span]>>) -> Weakened<T> {
+        Weakened { inner, spans: spans.into() }
     }
 
     fn is_weak(&self, key: &[u8]) -> bool {
@@ -42,7 +32,7 @@ impl<T: Transaction> Weakened<T> {
 
     /// The isolation of a read that begins at this key.
     fn at(&self, key: &[u8], isolation: Isolation) -> Isolation {
-        match self.weakness == Weakness::Reads && self.is_weak(key) {
+        match self.is_weak(key) {
             true => Isolation::Snapshot,
             false => isolation,
         }

@@ -45,8 +45,13 @@ fn bugs_of_one_result_or_one_race_are_found() {
         ("cycle", "snapshot-read"),
     ] {
         let found = explored(workload, Some(bug), 0..4, 2, 3_000);
-        let [failure] = &found.failures[..] else { panic!("{bug} of {workload}: {:?}", found.tallies) };
-        assert!(failure.part <= Part::Order, "{bug} of {workload} needs {:?}", failure.part);
+        // Besides it, a whole plan may have failed.
+        let Some(failure) = found.failures.last() else { panic!("{bug} of {workload}: {:?}", found.tallies) };
+        assert!(
+            (Part::Plain..=Part::Order).contains(&failure.part),
+            "{bug} of {workload} needs {:?}",
+            failure.part
+        );
         let entry = find(workload).expect("a workload");
         let replayed = entry.replay(&failure.repro, true).expect("a repro file");
         assert_eq!(

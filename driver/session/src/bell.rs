@@ -16,7 +16,7 @@ use std::{
 };
 
 /// How often the listener looks before it sleeps.
-const LOOKS: u32 = 40;
+const LOOKS: u32 = 200;
 
 /// A bell with one listener and any number of ringers.
 pub struct Bell {

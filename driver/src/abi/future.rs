@@ -23,7 +23,7 @@ use std::{
 };
 
 /// How often a thread looks for an answer before it sleeps until it is woken, which takes longer than most answers.
-const LOOKS: u32 = 40;
+const LOOKS: u32 = 200;
 
 /// A result that is, or will be, there.
 pub struct FDBFuture {

@@ -253,13 +253,13 @@ mod tests {
             (part.known, part.ran, part.impossible, part.failed)
         };
         // Two seeds with four operations of one transaction each. A fake operation cannot be dropped, and its client cannot
-        // die: twelve ends of each of 8 commits, two of them deaths, and 8 drops at 8 polls each.
-        assert_eq!(part("outcome"), (96 + 64, 96 + 64, 16 + 64, 0));
+        // die: 14 ends of each of 8 commits, two of them deaths, and 8 drops at 8 polls each.
+        assert_eq!(part("outcome"), (112 + 64, 112 + 64, 16 + 64, 0));
         // In each seed Read and Read, Write and Write, and Read and Write in both ways: six orders of each. The first of each
         // kind also has what was done before.
         assert_eq!(part("order"), (48 + 36, 48 + 36, 0, 0));
-        // After each of ten ends of a commit, twelve of each of the later ones: of 3, 2, 1 and 0 in each seed.
-        assert_eq!(part("two-outcomes"), (1_440, 1_440, 240, 0));
+        // After each of 12 ends of a commit, 14 of each of the later ones: of 3, 2, 1 and 0 in each seed.
+        assert_eq!(part("two-outcomes"), (2_016, 2_016, 288, 0));
         assert_eq!(part("order-of-three"), (0, 0, 0, 0));
         assert_eq!((report.workloads[0].kinds, report.workloads[0].kinds_drawn), (2, 2));
     }

@@ -2,7 +2,7 @@
 //! the read versions and commits of two operations is run, instead of drawing some of them.
 //!
 //! *Outcomes*: each commit of a few concurrent operations has, one at a time, each outcome that the contract
-//! allows: refused, unknown and applied, unknown and not applied, landing late, the death of the client before and after.
+//! allows: refused, unknown and applied, unknown and not applied (also for good), landing late, the death of the client before and after.
 //! Each operation is also dropped after each of its polls. Then a second outcome follows each first one.
 //!
 //! *Orders*: for each pair of kinds of operations of two clients, every order of their read versions and

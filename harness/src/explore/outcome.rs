@@ -20,6 +20,8 @@ pub(super) enum End {
     Refused,
     /// Its result is unknown; `late`: other clients have time to act before that is known.
     Unknown { applied: bool, late: bool },
+    /// Its result is unknown, and it is not to be tried again: `commit_unknown_result_fatal`.
+    Fatal { applied: bool },
     /// `cluster_version_changed`, and it is not sent.
     Changed,
     /// `transaction_timed_out` or, without `timeout`, `cluster_version_changed`; it lands soon or, with `late`, after seconds.
@@ -29,12 +31,14 @@ pub(super) enum End {
 }
 
 /// Every end of a commit.
-const ENDS: [End; 12] = [
+const ENDS: [End; 14] = [
     End::Refused,
     End::Unknown { applied: true, late: false },
     End::Unknown { applied: true, late: true },
     End::Unknown { applied: false, late: false },
     End::Unknown { applied: false, late: true },
+    End::Fatal { applied: true },
+    End::Fatal { applied: false },
     End::Changed,
     End::Lands { timeout: false, late: false },
     End::Lands { timeout: false, late: true },
@@ -49,10 +53,11 @@ impl End {
     fn family(self) -> Option<(usize, Family)> {
         match self {
             End::Refused => Some((0, Family::SpuriousConflict)),
-            End::Unknown { applied: false, .. } => Some((1, Family::UnknownNotCommitted)),
-            End::Unknown { applied: true, .. } => Some((2, Family::UnknownCommitted)),
-            End::Lands { timeout: true, .. } => Some((3, Family::LateLanding)),
-            End::Changed | End::Lands { timeout: false, .. } => Some((4, Family::ClusterVersionChanged)),
+            End::Fatal { .. } => Some((1, Family::UnknownFatal)),
+            End::Unknown { applied: false, .. } => Some((2, Family::UnknownNotCommitted)),
+            End::Unknown { applied: true, .. } => Some((3, Family::UnknownCommitted)),
+            End::Lands { timeout: true, .. } => Some((4, Family::LateLanding)),
+            End::Changed | End::Lands { timeout: false, .. } => Some((5, Family::ClusterVersionChanged)),
             End::Dies { .. } => None,
         }
     }
@@ -74,6 +79,7 @@ impl End {
                 if late { delay > 50 * MILLISECOND } else { delay == 0 }
             })
             .map(|at| vec![at]),
+            End::Fatal { applied } => Some(vec![is_sent(applied)?]),
             End::Changed => Some(vec![is_sent(false)?]),
             End::Lands { timeout: true, late } => Some(vec![lands(late)?]),
             End::Lands { timeout: false, late } => Some(vec![is_sent(true)?, lands(late)?]),
@@ -87,6 +93,8 @@ impl End {
             End::Unknown { applied: true, late: true } => "is applied, and unknown (1021) after a while",
             End::Unknown { applied: false, late: false } => "is not applied, and unknown (1021)",
             End::Unknown { applied: false, late: true } => "is not applied, and unknown (1021) after a while",
+            End::Fatal { applied: true } => "is applied, and unknown for good (1022)",
+            End::Fatal { applied: false } => "is not applied, and unknown for good (1022)",
             End::Changed => "is not sent (1039)",
             End::Lands { timeout: false, late: false } => "lands soon after its error (1039)",
             End::Lands { timeout: false, late: true } => "lands seconds after its error (1039)",

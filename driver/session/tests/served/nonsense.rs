@@ -361,5 +361,6 @@ fn requests_that_nobody_means_do_not_end_the_cluster() {
     assert!(performed > 2_000, "{performed}");
     assert_eq!(good.number(good.begin(), "k").map(|n| n >= 1), Ok(true));
     let report = served.stop().1.expect("it ran");
-    assert!(report.attempts > 350, "{report}");
+    // The 300 of the good program, and some that strange ones began before they went.
+    assert!(report.attempts > 310, "{report}");
 }

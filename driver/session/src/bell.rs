@@ -7,16 +7,12 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io,
     pipe::{PipeFlags, pipe_with},
-    thread::sched_yield,
 };
 use std::{
     os::fd::OwnedFd,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
-
-/// How often the listener looks before it sleeps.
-const LOOKS: u32 = 200;
 
 /// A bell with one listener and any number of ringers.
 pub struct Bell {
@@ -43,14 +39,6 @@ impl Bell {
 
     /// Waits for a ring or until the timeout; returns at once if `is_idle` is false.
     pub fn wait(&self, timeout: Option<Duration>, is_idle: impl Fn() -> bool) {
-        // A thread that was just answered asks again soon, and waking costs more than the answer.
-        let looks = if timeout.is_none() { LOOKS } else { 0 };
-        for _ in 0..looks {
-            if !is_idle() {
-                return;
-            }
-            sched_yield();
-        }
         self.waits.store(true, Ordering::SeqCst);
         if is_idle() {
             let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());

@@ -50,14 +50,10 @@ impl Inbox {
         Ok(Inbox { messages: Mutex::default(), stopped: AtomicBool::new(false), bell: Bell::new()? })
     }
 
-    /// Adds a message, and wakes the cluster's thread if it may have to do something for it now.
+    /// Adds a message.
     pub fn push(&self, message: Message) {
-        // While nothing is waited for, time stands still: nothing comes of these until something is, or ever.
-        let is_patient = matches!(message, Message::Command(..) | Message::Call { .. });
         self.messages.lock().push_back(message);
-        if !is_patient {
-            self.bell.ring();
-        }
+        self.bell.ring();
     }
 
     /// Takes the first message.
@@ -76,8 +72,8 @@ impl Inbox {
         self.stopped.load(Ordering::SeqCst)
     }
 
-    /// Blocks the thread until there is a message that wakes it, until it is asked to end, or until the timeout. A signal
-    /// may end it earlier.
+    /// Blocks the thread until there is a message, until it is asked to end, or until the timeout. A signal may end it
+    /// earlier.
     pub fn wait(&self, timeout: Option<Duration>) {
         self.bell.wait(timeout, || self.is_idle());
     }

@@ -19,11 +19,7 @@ use shaketable_sim::rt;
 use std::{
     ffi::c_void,
     sync::{Arc, OnceLock},
-    thread,
 };
-
-/// How often a thread looks for an answer before it sleeps until it is woken, which takes longer than most answers.
-const LOOKS: u32 = 200;
 
 /// A result that is, or will be, there.
 pub struct FDBFuture {
@@ -221,12 +217,6 @@ pub unsafe extern "C" fn fdb_future_block_until_ready(f: *mut FDBFuture) -> fdb_
         return BLOCKED_FROM_NETWORK_THREAD;
     }
     future.want();
-    for _ in 0..LOOKS {
-        if future.is_ready() {
-            return SUCCESS;
-        }
-        thread::yield_now();
-    }
     let mut state = future.state.lock();
     while state.result.is_none() {
         future.ready.wait(&mut state);

@@ -13,8 +13,10 @@ mod planted;
 
 pub use content::Content;
 pub use mounted::{Client, Mounted};
-pub use perform::{Recorded, ran, refused, told};
-pub use planted::{DEFERRED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, RISKY_READ, UNRECORDED, UNWRITTEN};
+pub use perform::{Recorded, join, ran, refused, told};
+pub use planted::{
+    DEFERRED, INTERLEAVED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, RISKY_READ, UNRECORDED, UNWRITTEN,
+};
 
 use crate::{
     judges::waiting::Wait,
@@ -78,9 +80,15 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     const TRANSACTIONS: Range<u64> = 8..40;
     /// The maximum number of calls in one transaction is drawn from this range.
     const TOGETHER: Range<u64> = 1..5;
+    /// Whether several calls may run side by side in one transaction, with joined futures. Their effects and answers
+    /// must be those of calls one after the other, in the order in which their futures were first polled. A layer whose
+    /// calls take turns ([`Transaction::writing`]) promises this.
+    const JOINS: bool = true;
+    /// Whether a call that is refused writes nothing, so that its caller may do something else in the transaction.
+    const REFUSES_CLEANLY: bool = true;
 
     /// Its planted bugs. [`Mounted`] implements those named [`UNRECORDED`], [`UNWRITTEN`], [`DEFERRED`],
-    /// [`REMEMBERED`], [`KEPT_VERSION`], [`RISKY_READ`] and [`NOT_AWAITED`].
+    /// [`REMEMBERED`], [`KEPT_VERSION`], [`RISKY_READ`], [`NOT_AWAITED`] and [`INTERLEAVED`].
     fn bugs() -> &'static [Bug] {
         &[]
     }

@@ -130,6 +130,14 @@ pub(crate) async fn in_order<'a, Op, A, E, F: Future<Output = Result<A, E>>>(
     Ok(answers)
 }
 
+/// A handle for a call that makes several calls of the layer, which are to be one for calls that run beside it.
+pub(crate) async fn one_call<T: Transaction>(tx: &T, is_read_only: bool) -> T {
+    match is_read_only {
+        true => tx.reading().await,
+        false => tx.writing().await,
+    }
+}
+
 /// Claims that what FoundationDB refuses for its size was refused before it was written.
 pub(crate) async fn fits<T: Transaction>(tx: &T, what: &impl Debug) -> tx::Result<()> {
     let size = tx.get_approximate_size().await;

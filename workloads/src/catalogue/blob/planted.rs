@@ -9,7 +9,7 @@ use super::{
 use crate::catalogue::shared;
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, pack, unpack};
-use shaketable::specimen::{Content, UNRECORDED};
+use shaketable::specimen::{Content, INTERLEAVED, UNRECORDED};
 use shaketable_layers::{
     blob::{Error, Generation},
     tx::{
@@ -19,6 +19,7 @@ use shaketable_layers::{
 };
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "two appends that run side by side in one transaction begin at the same end", "two futures in one transaction";
     Unrecorded = UNRECORDED, "an append is retried after an unknown result without an operation record", "an append done twice";
     TailKept = "tail-kept", "a write does not clear the previous content, and a read takes every chunk", "the official recipe's write";
     EmptyIsMissing = "empty-is-missing", "a blob without a chunk is taken for a missing blob", "the recipe, which stores nothing but chunks";

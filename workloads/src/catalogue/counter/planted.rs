@@ -4,7 +4,8 @@ use super::{Answer, Op, Which, get, perform as right};
 use crate::catalogue::shared;
 use shaketable::{
     specimen::{
-        self, DEFERRED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, Recorded, UNRECORDED, UNWRITTEN, ran, told,
+        self, DEFERRED, INTERLEAVED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, Recorded, UNRECORDED, UNWRITTEN,
+        ran, told,
     },
     workload::Outcome,
 };
@@ -19,6 +20,7 @@ use shaketable_layers::{
 };
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "two changes within bounds that run side by side in one transaction are checked against one value", "two futures in one transaction";
     Unrecorded = UNRECORDED, "an addition is retried after an unknown result without an operation record", "the documentation's own counter";
     Unwritten = UNWRITTEN, "an addition is acknowledged and never committed", "a write-behind cache";
     Deferred = DEFERRED, "an addition is acknowledged at once and committed with the client's next one", "batching without a wait";

@@ -1,9 +1,12 @@
 //! How one call is performed in a transaction.
 
 use super::{Answer, Directory, Names, Op};
-use crate::catalogue::shared::paged;
+use crate::catalogue::shared::{one_call, paged};
 use foundationdb_tuple::unpack;
-use shaketable::{isolation, specimen::Content};
+use shaketable::{
+    isolation,
+    specimen::{Content, Specimen},
+};
 use shaketable_layers::{
     always,
     directory::{self, CandidateSeed, Error},
@@ -27,6 +30,15 @@ impl Directory {
         isolation: Isolation,
     ) -> Result<Answer, Error> {
         let all = self.directories();
+        let tx = &match op {
+            Op::Pages(_)
+            | Op::Put(..)
+            | Op::PutLater(..)
+            | Op::Read(_)
+            | Op::ByHandle(_)
+            | Op::Declare(_) => one_call(tx, <Self as Specimen>::is_read_only(op)).await,
+            _ => tx.clone(),
+        };
         Ok(match op {
             Op::Create(names, tag, None, chance) => {
                 opened(&all.create(tx, &path(names), tag, *chance).await?)

@@ -7,7 +7,7 @@ use super::{
 };
 use bytes::Bytes;
 use foundationdb_tuple::{pack, unpack};
-use shaketable::specimen::UNRECORDED;
+use shaketable::specimen::{INTERLEAVED, UNRECORDED};
 use shaketable_layers::{
     directory::{self as layer, Allocator, CandidateSeed, Directories, Error, Node, VERSION},
     tx::{
@@ -18,6 +18,7 @@ use shaketable_layers::{
 };
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "a move and a removal that run side by side in one transaction find the same directory", "two futures in one transaction";
     Unrecorded = UNRECORDED, "a create is retried after an unknown result, and finds its own directory", "a create that fails because it succeeded";
     CandidateAtSnapshot = "candidate-at-snapshot", "the allocator reads a candidate's mark at snapshot", "an allocator without isolation";
     SilentCandidate = "silent-candidate", "the allocator marks a candidate without a write conflict", "an allocator that does not declare its choice";

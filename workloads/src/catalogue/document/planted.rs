@@ -7,7 +7,7 @@ use crate::{
 };
 use serde_json::{Map, Value};
 use shaketable::{
-    specimen::{Answer as Answers, UNRECORDED, ran},
+    specimen::{Answer as Answers, INTERLEAVED, UNRECORDED, ran},
     workload::Outcome,
 };
 use shaketable_layers::{
@@ -22,6 +22,7 @@ use shaketable_layers::{
 };
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "two changes of a document that run side by side in one transaction update the index from one state", "two futures in one transaction";
     Unrecorded = UNRECORDED, "a merge is retried after an unknown result without an operation record", "a write done twice";
     IdInTransaction = "id-in-transaction", "the id is drawn inside the transaction function, differently in each attempt", "the recipe's insert_doc";
     BlindReplace = "blind-replace", "the leaves of a document are written in addition to those that are stored", "the recipe's insert_doc over an id that exists";

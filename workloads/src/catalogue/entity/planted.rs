@@ -1,7 +1,7 @@
 //! Planted bugs: entities and relationships implemented or used wrongly.
 
 use super::{Answer, Op, layer, operations::RELATIONSHIPS, space};
-use shaketable::specimen::{Content, UNRECORDED};
+use shaketable::specimen::{Content, INTERLEAVED, UNRECORDED};
 use shaketable_layers::{
     entity::{Cardinality, Direction, Error},
     id::Id,
@@ -12,6 +12,7 @@ use shaketable_layers::{
 };
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "two relationships that are added side by side in one transaction are both the first", "two futures in one transaction";
     Unrecorded = UNRECORDED, "an attribute is set again after an unknown result without an operation record", "a blind write done twice";
     SharedSpace = "shared-space", "attributes and relationships share one space", "the guide's key layout";
     InverseStays = "inverse-stays", "ending a relationship does not remove it from the inverse index", "an index beside the guide's relationships";

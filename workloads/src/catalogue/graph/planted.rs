@@ -1,7 +1,9 @@
 //! Planted bugs: a graph implemented or used wrongly.
 
 use super::{Answer, Kind, Op, space};
-use shaketable::specimen::{DEFERRED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, UNRECORDED, UNWRITTEN};
+use shaketable::specimen::{
+    DEFERRED, INTERLEAVED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, UNRECORDED, UNWRITTEN,
+};
 use shaketable_layers::{
     graph::{Error, Graph},
     id::Id,
@@ -14,6 +16,7 @@ use shaketable_layers::{
 use std::{collections::BTreeSet, time::Duration};
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "a user is removed while another call of the transaction makes a friend", "two futures in one transaction";
     Unrecorded = UNRECORDED, "a friend is added again after an unknown result without an operation record", "a blind write done twice";
     Unwritten = UNWRITTEN, "an edge is acknowledged and never committed", "a write-behind cache";
     Deferred = DEFERRED, "an edge is acknowledged at once and committed with the client's next one", "batching without a wait";

@@ -3,7 +3,7 @@
 use super::{Answer, Op, layer, space};
 use crate::models::json::{Item, Shown, key, tuple};
 use serde_json::{Map, Value};
-use shaketable::specimen::UNRECORDED;
+use shaketable::specimen::{INTERLEAVED, UNRECORDED};
 use shaketable_layers::{
     hierarchy::{EMPTY_ARRAY, EMPTY_OBJECT, Error, Step, Tuple, to_tuples},
     tx::{
@@ -13,6 +13,7 @@ use shaketable_layers::{
 };
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "two changes that run side by side in one transaction decide about the same rows", "two futures in one transaction";
     Unrecorded = UNRECORDED, "an insert is retried after an unknown result without an operation record", "a write done twice";
     BlindInsert = "blind-insert", "an insert writes its tuples in addition to whatever is stored", "the recipe's insert_hier";
     LeafByLeaf = "leaf-by-leaf", "a replace clears only what its own leaves overwrite: a shorter list keeps its end", "the recipe's insert_hier, partly repaired";

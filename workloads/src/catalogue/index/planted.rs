@@ -13,7 +13,7 @@ use crate::catalogue::shared::in_order;
 use foundationdb_tuple::{Subspace, pack};
 use parking_lot::Mutex;
 use shaketable::{
-    specimen::{self, Recorded, UNRECORDED, ran},
+    specimen::{self, INTERLEAVED, Recorded, UNRECORDED, ran},
     workload::Outcome,
 };
 use shaketable_layers::{
@@ -28,6 +28,7 @@ use shaketable_layers::{
 };
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "two changes of a record that run side by side in one transaction remove the same entries", "two futures in one transaction";
     Unrecorded = UNRECORDED, "a write is retried after an unknown result without an operation record", "a blind write done twice";
     AsPrinted = "as-printed", "the zip code is part of the user's key, and old index entries remain", "the recipe's set_user";
     OldAtSnapshot = "old-at-snapshot", "the record to be replaced is read at snapshot", "a read without isolation";

@@ -3,7 +3,7 @@
 use super::{Answer, Op, space};
 use crate::catalogue::shared;
 use bytes::Bytes;
-use shaketable::specimen::{Content, UNRECORDED};
+use shaketable::specimen::{Content, INTERLEAVED, UNRECORDED};
 use shaketable_layers::{
     id::Id,
     list::{Error, List},
@@ -14,6 +14,7 @@ use shaketable_layers::{
 };
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "two insertions that run side by side in one transaction follow the same link", "two futures in one transaction";
     Unrecorded = UNRECORDED, "a removal is retried after an unknown result without an operation record", "the guide's remove_next_node";
     NullLink = "null-link", "an absent link is taken for a link to a node named null", "the guide's remove_next_node, on a list whose last node has no link";
     EmptyLink = "empty-link", "an empty link is taken for a link to a node without a name", "the guide's remove_next_node, where bytes are no text";

@@ -8,7 +8,7 @@ use super::{
 use crate::models::labels::{Which, label};
 use foundationdb_tuple::{Element, Subspace};
 use shaketable::{
-    specimen::{self, UNRECORDED, ran},
+    specimen::{self, INTERLEAVED, UNRECORDED, ran},
     workload::Outcome,
 };
 use shaketable_layers::{
@@ -24,6 +24,7 @@ use shaketable_layers::{
 };
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "two removals of copies that run side by side in one transaction are checked against one count", "two futures in one transaction";
     Unrecorded = UNRECORDED, "an addition is retried after an unknown result without an operation record", "the counter of the documentation's own example";
     OwnTransaction = "own-transaction", "an addition inside a transaction is given the database and commits by itself", "the older guide's add_class";
     FirstBatch = "first-batch", "the first batch of a range read is taken for all values", "a range that is longer than a batch";

@@ -9,7 +9,7 @@ use super::{
 use crate::catalogue::shared::{isolation, item_id};
 use foundationdb_tuple::Bytes as TupleBytes;
 use shaketable::{
-    specimen::{self, Recorded, UNRECORDED, ran},
+    specimen::{self, INTERLEAVED, Recorded, UNRECORDED, ran},
     workload::Outcome,
 };
 use shaketable_layers::{
@@ -24,6 +24,7 @@ use shaketable_layers::{
 };
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "two pops that run side by side in one transaction return one item", "two futures in one transaction";
     Unrecorded = UNRECORDED, "the items that an attempt with an unknown result popped are lost, and those that it pushed are pushed again", "the recipe's push and pop";
     PushAsPrinted = "push-as-printed", "the random part of the key is drawn in the transaction function, and nothing is recorded", "the recipe's push";
     PopMaxAsPrinted = "pop-max-as-printed", "pop_max takes the last item of the highest priority, which was pushed last", "the recipe's pop(max=True)";

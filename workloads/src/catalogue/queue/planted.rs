@@ -9,7 +9,7 @@ use crate::catalogue::shared::{in_order, isolation, item_id};
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, Versionstamp};
 use shaketable::{
-    specimen::{self, Recorded, ran},
+    specimen::{self, INTERLEAVED, Recorded, ran},
     workload::Outcome,
 };
 use shaketable_layers::{
@@ -25,6 +25,7 @@ use shaketable_layers::{
 use shaketable_sim::proto::Mutation;
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "two dequeues that run side by side in one transaction return one item", "two futures in one transaction";
     EnqueueAsPrinted = "enqueue-as-printed", "the random part of the key is drawn in the transaction function, and nothing is recorded", "the recipe's enqueue";
     DequeueAsPrinted = "dequeue-as-printed", "an item whose removal had an unknown result is lost to a retry", "the recipe's dequeue";
     SnapshotDequeue = "snapshot-dequeue", "the first item is read at snapshot and cleared blindly", "a blind clear";

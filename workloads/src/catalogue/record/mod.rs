@@ -158,6 +158,7 @@ impl Specimen for Records {
 
     const NAME: &'static str = "record";
     const ABOUT: &'static str = "records of two types in one store: every index is the projection of the records, and unique ones are unique";
+    const JOINS: bool = false;
 
     /// A save changes fifteen indexes: fewer transactions take as long as those of other workloads.
     const TRANSACTIONS: Range<u64> = 8..30;

@@ -9,7 +9,7 @@ use super::{
 use crate::catalogue::shared::in_order;
 use parking_lot::Mutex;
 use shaketable::{
-    specimen::{self, Recorded, Specimen, ran, told},
+    specimen::{self, INTERLEAVED, Recorded, Specimen, ran, told},
     workload::Outcome,
 };
 use shaketable_layers::{
@@ -27,6 +27,7 @@ use shaketable_layers::{
 use std::future::Future;
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "two sign-ups that run side by side in one transaction count the same seats", "two futures in one transaction";
     AddClassAsPrinted = "add-class-as-printed", "add_class sets the seats of a class that students have signed up for", "the tutorial's add_class";
     InitAsPrinted = "init-as-printed", "init clears everything before it adds the classes", "the tutorial's init";
     NoOpRecord = "no-op-record", "signup, drop and switch are retried without an operation record", "the tutorial's \"all of the transactions are idempotent\"";

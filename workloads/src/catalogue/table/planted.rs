@@ -8,7 +8,7 @@ use super::{
 use crate::models::labels::{Family, Which, label};
 use foundationdb_tuple::{Element, Subspace};
 use shaketable::{
-    specimen::{self, Content, UNRECORDED, ran},
+    specimen::{self, Content, INTERLEAVED, UNRECORDED, ran},
     workload::Outcome,
 };
 use shaketable_layers::{
@@ -24,6 +24,7 @@ use shaketable_layers::{
 };
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "a line is replaced while another call of the transaction sets one of its cells", "two futures in one transaction";
     Unrecorded = UNRECORDED, "a cell is set again after an unknown result without an operation record", "a blind write done twice";
     SetRowAsPrinted = "set-row-as-printed", "replacing a row clears it in the order of rows only", "the recipe's table_set_row";
     GetCellAsPrinted = "get-cell-as-printed", "an unassigned cell is decoded as if it had a value", "the recipe's table_get_cell";

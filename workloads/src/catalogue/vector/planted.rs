@@ -5,7 +5,8 @@ use crate::catalogue::shared;
 use foundationdb_tuple::Subspace;
 use shaketable::{
     specimen::{
-        self, Content, DEFERRED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, Recorded, UNRECORDED, UNWRITTEN, told,
+        self, Content, DEFERRED, INTERLEAVED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, Recorded, UNRECORDED,
+        UNWRITTEN, told,
     },
     workload::Outcome,
 };
@@ -20,6 +21,7 @@ use shaketable_layers::{
 };
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "two pushes that run side by side in one transaction get one index", "two futures in one transaction";
     Unrecorded = UNRECORDED, "a push is retried after an unknown result without an operation record", "the recipe's vector_push";
     Unwritten = UNWRITTEN, "a push is acknowledged and never committed", "a write-behind cache";
     Deferred = DEFERRED, "a push is acknowledged at once and committed with the client's next one", "batching without a wait";

@@ -12,7 +12,7 @@ use shaketable_layers::{
     always,
     tx::{
         ConflictRangeType, Error, Isolation, KeySelector, MappedBatch, MutationType, RangeBatch, RangeOption,
-        Result, RetryError, Transaction, TransactionOption, key_after,
+        Result, RetryError, Transaction, TransactionOption, Turns, key_after,
     },
 };
 use std::{
@@ -162,6 +162,12 @@ fn show_span(span: Option<&Span>) -> String {
 }
 
 impl<T: Transaction> Transaction for CheckedReads<T> {
+    pass_on! { <T> inner: turns }
+
+    fn with_turns(&self, turns: Turns) -> Self {
+        CheckedReads { inner: self.inner.with_turns(turns), ..self.clone() }
+    }
+
     fn get(
         &self,
         of: &[u8],

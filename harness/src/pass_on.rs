@@ -7,6 +7,11 @@ macro_rules! pass_on {
     (<$T:ident> $inner:ident: $($method:ident),+ $(,)?) => {
         $(pass_on!(@$method $T $inner);)+
     };
+    (@turns $T:ident $inner:ident) => {
+        fn turns(&self) -> &Turns {
+            self.$inner.turns()
+        }
+    };
     (@set $T:ident $inner:ident) => {
         fn set(&self, key: &[u8], value: &[u8]) {
             self.$inner.set(key, value);

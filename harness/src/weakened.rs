@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use shaketable_layers::tx::{
     ConflictRangeType, Error, Isolation, KeySelector, MappedBatch, MutationType, RangeBatch, RangeOption,
-    Result, Transaction, TransactionOption,
+    Result, Transaction, TransactionOption, Turns,
 };
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -40,6 +40,12 @@ impl<T: Transaction> Weakened<T> {
 }
 
 impl<T: Transaction> Transaction for Weakened<T> {
+    pass_on! { <T> inner: turns }
+
+    fn with_turns(&self, turns: Turns) -> Self {
+        Weakened { inner: self.inner.with_turns(turns), ..self.clone() }
+    }
+
     fn get(
         &self,
         key: &[u8],

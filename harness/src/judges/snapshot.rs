@@ -10,7 +10,7 @@ use futures::future::{BoxFuture, FutureExt, ready};
 use parking_lot::Mutex;
 use shaketable_layers::tx::{
     ConflictRangeType, Database, DatabaseOption, Env, Environment, Error, Isolation, KeySelector, KeyValue,
-    MutationType, RangeBatch, RangeOption, Result, Transaction, TransactionOption,
+    MutationType, RangeBatch, RangeOption, Result, Transaction, TransactionOption, Turns,
 };
 use shaketable_sim::proto::KeyRange;
 use std::{sync::Arc, time::Duration};
@@ -22,6 +22,7 @@ pub struct Snapshot {
     /// The ranges read, while they are recorded.
     reads: Arc<Mutex<Option<Vec<KeyRange>>>>,
     env: Env,
+    turns: Turns,
 }
 
 /// An environment without time and randomness.
@@ -42,7 +43,8 @@ impl Environment for Still {
 impl Snapshot {
     /// Creates a database with this state.
     pub fn new(state: Keyspace) -> Snapshot {
-        Snapshot { state: Arc::new(Mutex::new(state)), reads: Arc::default(), env: Env::new(Still) }
+        let state = Arc::new(Mutex::new(state));
+        Snapshot { state, reads: Arc::default(), env: Env::new(Still), turns: Turns::default() }
     }
 
     /// Records the ranges that are read from now on, and returns those recorded so far.
@@ -66,7 +68,7 @@ impl Database for Snapshot {
     type Transaction = Snapshot;
 
     fn create_transaction(&self) -> Result<Snapshot> {
-        Ok(self.clone())
+        Ok(self.with_turns(Turns::default()))
     }
     fn set_option(&self, _: DatabaseOption) -> Result<()> {
         Ok(())
@@ -77,6 +79,14 @@ impl Database for Snapshot {
 }
 
 impl Transaction for Snapshot {
+    fn turns(&self) -> &Turns {
+        &self.turns
+    }
+
+    fn with_turns(&self, turns: Turns) -> Self {
+        Snapshot { turns, ..self.clone() }
+    }
+
     fn get(&self, key: &[u8], _: Isolation) -> impl Future<Output = Result<Option<Bytes>>> + Send + use<> {
         self.note(|| point(key));
         ready(Ok(self.state.lock().get(key).cloned()))

@@ -23,7 +23,7 @@ use futures::{
 };
 use shaketable_layers::tx::{
     ConflictRangeType, Database, DatabaseOption, Env, Error, Isolation, KeySelector, KeyValue, MutationType,
-    RangeBatch, RangeOption, Result, Transaction, TransactionOption, strinc,
+    RangeBatch, RangeOption, Result, Transaction, TransactionOption, Turns, strinc,
 };
 use std::{future::Future, time::Duration};
 
@@ -175,6 +175,12 @@ fn may_leave(selector: &KeySelector, forwards: bool) -> bool {
 }
 
 impl<T: Transaction> Transaction for PrefixedTransaction<T> {
+    pass_on! { <T> inner: turns }
+
+    fn with_turns(&self, turns: Turns) -> Self {
+        PrefixedTransaction { inner: self.inner.with_turns(turns), ..self.clone() }
+    }
+
     fn get(
         &self,
         key: &[u8],

@@ -15,7 +15,7 @@ use futures::{FutureExt, future::BoxFuture};
 use parking_lot::Mutex;
 use shaketable_layers::tx::{
     ConflictRangeType, Database, DatabaseOption, Env, Error, Isolation, KeySelector, MutationType,
-    RangeBatch, RangeOption, Result, Transaction, TransactionOption,
+    RangeBatch, RangeOption, Result, Transaction, TransactionOption, Turns,
 };
 use shaketable_sim::{
     atomic,
@@ -308,6 +308,12 @@ impl<D: Database> RecordedTransaction<D> {
 }
 
 impl<D: Database> Transaction for RecordedTransaction<D> {
+    pass_on! { <D> inner: turns }
+
+    fn with_turns(&self, turns: Turns) -> Self {
+        RecordedTransaction { inner: self.inner.with_turns(turns), ..self.clone() }
+    }
+
     fn get(
         &self,
         key: &[u8],

@@ -31,6 +31,7 @@ impl Array {
     /// Sets the value of a cell.
     pub async fn set<T: Transaction>(&self, tx: &T, index: &[i64], value: &[u8]) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let key = self.cell(index)?;
         limits::row(&key, value)?;
         tx.set(&key, value);
@@ -45,12 +46,14 @@ impl Array {
         isolation: Isolation,
     ) -> Result<Option<Bytes>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         Ok(tx.get(&self.cell(index)?, isolation).await?)
     }
 
     /// Clears a cell.
     pub async fn clear<T: Transaction>(&self, tx: &T, index: &[i64]) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         tx.clear(&self.cell(index)?);
         Ok(())
     }
@@ -64,6 +67,7 @@ impl Array {
         isolation: Isolation,
     ) -> Result<Vec<(Vec<i64>, Bytes)>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let range = RangeOption::from(self.below(prefix)?);
         self.read(read::all::<_, Error>(tx, range, isolation).await?)
     }
@@ -80,6 +84,7 @@ impl Array {
         isolation: Isolation,
     ) -> Result<Vec<(Vec<i64>, Bytes)>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let (mut begin, end) = self.below(prefix)?;
         if let Some(after) = after {
             begin = begin.max(key_after(&self.cell(after)?).into());

@@ -61,6 +61,7 @@ impl Blobs {
     /// Replaces or creates a blob.
     pub async fn write<T: Transaction>(&self, tx: &T, blob: &[u8], data: &[u8]) -> Result<Generation, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         self.fits(blob, Place::Own, self.chunk, data.len())?;
         let old = self.manifest(tx, blob, Isolation::Serializable).await?;
         let generation = next(tx, old).await?;
@@ -81,6 +82,7 @@ impl Blobs {
         data: &[u8],
     ) -> Result<Generation, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let old = self.manifest_to_write(tx, blob).await?;
         self.splice(tx, blob, old, old.map_or(0, |old| old.size), data).await
     }
@@ -95,6 +97,7 @@ impl Blobs {
         data: &[u8],
     ) -> Result<Generation, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         end(start, data.len() as u64)?;
         let old = self.manifest_to_write(tx, blob).await?;
         match old.map_or(0, |old| old.size) {
@@ -111,6 +114,7 @@ impl Blobs {
         size: u64,
     ) -> Result<Generation, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let old = self.manifest_to_write(tx, blob).await?.ok_or(Error::Missing)?;
         if size > old.size {
             return Err(Error::BeyondEnd { offset: size, size: old.size });
@@ -132,6 +136,7 @@ impl Blobs {
     /// Removes a blob; returns whether it existed.
     pub async fn delete<T: Transaction>(&self, tx: &T, blob: &[u8]) -> Result<bool, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let Some(old) = self.manifest_to_write(tx, blob).await? else { return Ok(false) };
         self.clear(tx, blob, &old, 0);
         tx.clear(&keys::manifest(&self.subspace, blob));
@@ -163,6 +168,7 @@ impl Blobs {
         isolation: Isolation,
     ) -> Result<Option<Bytes>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let end = end(start, length)?;
         let Some(manifest) = self.manifest(tx, blob, isolation).await? else { return Ok(None) };
         self.slice(tx, blob, &manifest, start, end, isolation).await.map(Some)
@@ -179,6 +185,7 @@ impl Blobs {
         isolation: Isolation,
     ) -> Result<Bytes, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let end = end(start, length)?;
         let manifest = self.manifest(tx, blob, isolation).await?;
         match manifest.filter(|manifest| manifest.generation == generation) {
@@ -220,6 +227,7 @@ impl Blobs {
         isolation: Isolation,
     ) -> Result<Option<Stat>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let manifest = self.manifest(tx, blob, isolation).await?;
         Ok(manifest.map(|manifest| Stat { size: manifest.size, generation: manifest.generation }))
     }

@@ -76,6 +76,7 @@ impl Blobs {
         upload: UploadId,
     ) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         self.fits(blob, Place::Own, self.chunk, 0)?;
         let version = tx.get_read_version().await?;
         let blob = Bytes::copy_from_slice(blob);
@@ -107,6 +108,7 @@ impl Blobs {
         data: &[u8],
     ) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         // Serializable: no part can be added to an upload that ends meanwhile.
         let record = self.record(tx, upload).await?.ok_or(Error::NoUpload(upload))?;
         let bytes = data.len();
@@ -140,6 +142,7 @@ impl Blobs {
         isolation: Isolation,
     ) -> Result<Vec<(u64, u64)>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let marks = keys::marks(&self.subspace, upload);
         let rows = read::all::<_, Error>(tx, RangeOption::from(marks.range()), isolation).await?;
         rows.iter().map(|row| part(&marks, row)).collect()
@@ -154,6 +157,7 @@ impl Blobs {
         isolation: Isolation,
     ) -> Result<Vec<UploadId>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let rows = self.records(tx, after, most, isolation).await?;
         rows.iter().map(|row| keys::upload(&self.subspace, &row.key)).collect()
     }
@@ -166,6 +170,7 @@ impl Blobs {
         expect: Expect,
     ) -> Result<Generation, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let record = self.record(tx, upload).await?.ok_or(Error::NoUpload(upload))?;
         let parts = self.parts(tx, upload, Isolation::Serializable).await?;
         for (expected, window) in (0..).zip(parts.windows(2)) {
@@ -206,6 +211,7 @@ impl Blobs {
     /// Abandons an upload and removes its parts; returns whether it was in progress.
     pub async fn abandon_upload<T: Transaction>(&self, tx: &T, upload: UploadId) -> Result<bool, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let Some(record) = self.record(tx, upload).await? else { return Ok(false) };
         let content = record.manifest(upload, 0, Generation { version: 0, step: 0 });
         self.clear(tx, &record.blob, &content, 0);

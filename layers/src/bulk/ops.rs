@@ -64,6 +64,7 @@ impl Job {
     /// The progress of the job.
     pub async fn progress<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Progress, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         match tx.get(&self.key, isolation).await? {
             Some(value) => {
                 let progress = Progress::decode(&self.key, &value)?;
@@ -82,6 +83,7 @@ impl Job {
     /// transaction commits.
     pub async fn has_passed<T: Transaction>(&self, tx: &T, key: &[u8]) -> Result<bool, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         if !(&self.begin[..]..&self.end[..]).contains(&key) {
             return Err(Error::OutsideRange { key: Bytes::copy_from_slice(key) });
         }
@@ -98,6 +100,7 @@ impl Job {
         E: From<Error>,
     {
         crate::called!();
+        let tx = &tx.writing().await;
         let fdb = |e: tx::Error| E::from(Error::Fdb(e));
         let began = env.now();
         let mut progress = self.progress(tx, Isolation::Serializable).await?;
@@ -198,6 +201,7 @@ impl Job {
     /// Resets the job to its state before it was begun; the effects of its work stay.
     pub async fn forget<T: Transaction>(&self, tx: &T) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         tx.clear(&self.key);
         Ok(())
     }

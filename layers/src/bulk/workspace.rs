@@ -56,6 +56,7 @@ impl Workspace {
         isolation: Isolation,
     ) -> Result<Option<(BuildId, Subspace)>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let key = keys::pointer(&self.subspace);
         let Some(value) = tx.get(&key, isolation).await? else { return Ok(None) };
         let build = keys::pointed(&key, &value)?;
@@ -70,6 +71,7 @@ impl Workspace {
         isolation: Isolation,
     ) -> Result<Subspace, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         match self.current(tx, isolation).await? {
             Some((found, space)) if found == build => Ok(space),
             current => {
@@ -83,6 +85,7 @@ impl Workspace {
     /// nothing.
     pub async fn begin<T: Transaction>(&self, tx: &T, build: BuildId) -> Result<Option<BuildId>, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let version = tx.get_read_version().await?;
         let base = self.current(tx, Isolation::Serializable).await?.map(|(build, _)| build);
         if let Some(record) = self.record(tx, build).await? {
@@ -102,6 +105,7 @@ impl Workspace {
     /// not conflict through their claims.
     pub async fn claim<T: Transaction>(&self, tx: &T, build: BuildId) -> Result<Subspace, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         self.under_way(tx, build).await?;
         let claims = keys::claims(&self.subspace, build);
         tx.atomic_op(&claims, &1i64.to_le_bytes(), MutationType::Add);
@@ -111,6 +115,7 @@ impl Workspace {
     /// Makes a build the current one. The previous one is retired.
     pub async fn publish<T: Transaction>(&self, tx: &T, build: BuildId) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let record = self.under_way(tx, build).await?;
         let current = self.current(tx, Isolation::Serializable).await?.map(|(build, _)| build);
         if current != record.base {
@@ -128,6 +133,7 @@ impl Workspace {
     /// Discards a build. Returns whether it was in progress.
     pub async fn discard<T: Transaction>(&self, tx: &T, build: BuildId) -> Result<bool, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let under_way = self.record(tx, build).await?.is_some();
         if under_way {
             self.end(tx, build);
@@ -146,6 +152,7 @@ impl Workspace {
         most: usize,
     ) -> Result<Vec<Observed>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let part = keys::records(&self.subspace);
         let (first, end) = part.range();
         let begin = after.map_or(first.into(), |build| key_after(&keys::record(&self.subspace, build)));
@@ -169,6 +176,7 @@ impl Workspace {
     /// otherwise use [`discard_unchanged`](Workspace::discard_unchanged).
     pub async fn discard_observed<T: Transaction>(&self, tx: &T, observed: Observed) -> Result<bool, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let Observed { build, version, claims } = observed;
         let same = self.record(tx, build).await?.is_some_and(|record| record.version == version)
             && self.claims(tx, build, Isolation::Serializable).await? == claims;
@@ -224,6 +232,7 @@ impl Workspace {
     /// because the build may then be begun again.
     pub async fn clear_retired<T: Transaction>(&self, tx: &T, most: usize) -> Result<Cleared, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let part = keys::retirements(&self.subspace);
         let retired =
             read::all::<_, Error>(tx, RangeOption::from(part.range()).limit(2), Isolation::Snapshot).await?;

@@ -30,6 +30,7 @@ impl Counter {
     /// Changes the counter without reading it.
     pub async fn add<T: Transaction>(&self, tx: &T, by: i64) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         tx.atomic_op(&self.key, &by.to_le_bytes(), MutationType::Add);
         Ok(())
     }
@@ -43,6 +44,7 @@ impl Counter {
         most: i64,
     ) -> Result<i64, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let after = within(self.get(tx, Isolation::Serializable).await?, by, least, most)?;
         self.add(tx, by).await?;
         Ok(after)
@@ -51,6 +53,7 @@ impl Counter {
     /// Sets the value of the counter.
     pub async fn set<T: Transaction>(&self, tx: &T, value: i64) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         tx.set(&self.key, &value.to_le_bytes());
         Ok(())
     }
@@ -58,6 +61,7 @@ impl Counter {
     /// The value of the counter.
     pub async fn get<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<i64, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         tx.get(&self.key, isolation).await?.map_or(Ok(0), |value| keys::value(&self.key, &value))
     }
 }
@@ -72,6 +76,7 @@ impl SplitCounter {
     /// Changes the counter in this part, without reading it.
     pub async fn add<T: Transaction>(&self, tx: &T, part: Part, by: i64) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let key = keys::part(&self.subspace, part, self.parts);
         tx.atomic_op(&key, &by.to_le_bytes(), MutationType::Add);
         Ok(())
@@ -88,6 +93,7 @@ impl SplitCounter {
         most: i64,
     ) -> Result<i64, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let after = within(self.get(tx, Isolation::Serializable).await?, by, least, most)?;
         self.add(tx, part, by).await?;
         Ok(after)
@@ -97,6 +103,7 @@ impl SplitCounter {
     /// wrote them.
     pub async fn set<T: Transaction>(&self, tx: &T, value: i64) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let (begin, end) = self.subspace.range();
         tx.clear_range(&begin, &end);
         tx.set(&keys::part(&self.subspace, Part(0), self.parts), &value.to_le_bytes());
@@ -106,6 +113,7 @@ impl SplitCounter {
     /// The value of the counter: the sum of all existing parts.
     pub async fn get<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<i64, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let rows = read::all::<_, Error>(tx, RangeOption::from(self.subspace.range()), isolation).await?;
         sometimes!(rows.len() > 2, "counter: a counter has several parts");
         keys::sum(&self.subspace, &rows)

@@ -80,6 +80,7 @@ impl Allocator {
     /// transactions that take one candidate the second conflicts.
     pub async fn allocate<T: Transaction>(&self, tx: &T, mut seed: CandidateSeed) -> Result<Bytes, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         self.allocate_from(tx, &mut seed).await
     }
 

@@ -73,6 +73,7 @@ impl Directories {
     /// Opens a directory. If `tag` is not empty, it must equal the directory's layer tag.
     pub async fn open<T: Transaction>(&self, tx: &T, path: &[&str], tag: &[u8]) -> Result<Directory, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let lookup = self.follow(tx, path, OPENING).await?;
         match () {
             () if lookup.names.is_empty() => Err(Error::Root("opened")),
@@ -86,6 +87,7 @@ impl Directories {
     /// removal or move conflicts.
     pub async fn check<T: Transaction>(&self, tx: &T, directory: &Directory) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let stale = || Error::Stale(directory.path.clone());
         let names = directory.path.names().strip_prefix(self.partition.names()).ok_or_else(stale)?;
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -106,6 +108,7 @@ impl Directories {
         seed: CandidateSeed,
     ) -> Result<Directory, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         self.make(tx, path, Creation { tag, prefix: None, opens: false }, seed).await
     }
 
@@ -120,6 +123,7 @@ impl Directories {
         seed: CandidateSeed,
     ) -> Result<Directory, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         self.make(tx, path, Creation { tag, prefix: Some(prefix), opens: false }, seed).await
     }
 
@@ -132,6 +136,7 @@ impl Directories {
         seed: CandidateSeed,
     ) -> Result<Directory, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         self.make(tx, path, Creation { tag, prefix: None, opens: true }, seed).await
     }
 
@@ -144,6 +149,7 @@ impl Directories {
         to: &[&str],
     ) -> Result<Directory, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let (mut layer, mut unversioned) = (self.clone(), Vec::new());
         let (mut from, mut to) = (self.names(from), self.names(to));
         loop {
@@ -190,6 +196,7 @@ impl Directories {
     /// first.
     pub async fn remove<T: Transaction>(&self, tx: &T, path: &[&str]) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let lookup = self.follow(tx, path, CHANGING).await?;
         match lookup.exists() {
             true => lookup.remove(tx).await,
@@ -201,6 +208,7 @@ impl Directories {
     /// whether it existed.
     pub async fn remove_if_exists<T: Transaction>(&self, tx: &T, path: &[&str]) -> Result<bool, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let lookup = self.follow(tx, path, CHANGING).await?;
         let exists = lookup.exists();
         match exists {
@@ -218,6 +226,7 @@ impl Directories {
         isolation: Isolation,
     ) -> Result<Vec<String>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let children = self.children(tx, path, isolation).await?.children();
         let rows = read::all::<_, Error>(tx, children.range().into(), isolation).await?;
         rows.iter().map(|row| keys::name(&children, &row.key)).collect()
@@ -234,6 +243,7 @@ impl Directories {
         isolation: Isolation,
     ) -> Result<Vec<String>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let node = self.children(tx, path, isolation).await?;
         let children = node.children();
         let (mut begin, end) = children.range();
@@ -268,6 +278,7 @@ impl Directories {
         isolation: Isolation,
     ) -> Result<bool, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         Ok(self.follow(tx, path, LookupOptions { isolation, ..OPENING }).await?.exists())
     }
 

@@ -81,6 +81,7 @@ impl Documents {
     /// Adds a document. If the document exists, it is not changed and the insert is refused.
     pub async fn insert<T: Transaction>(&self, tx: &T, id: &Id, doc: &Value) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let tree = self.tree(id)?;
         agree(id, &[], doc)?;
         if tree.shape(tx, &[]).await?.is_some() {
@@ -93,6 +94,7 @@ impl Documents {
     /// Writes a document in place of everything under its id.
     pub async fn replace<T: Transaction>(&self, tx: &T, id: &Id, doc: &Value) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let tree = self.tree(id)?;
         agree(id, &[], doc)?;
         self.indexed(tx, id, &tree, tree.put(tx, &[], doc, Absent::Create)).await?;
@@ -109,6 +111,7 @@ impl Documents {
         item: &Value,
     ) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let tree = self.tree(id)?;
         agree(id, path, item)?;
         self.needed(id, self.indexed(tx, id, &tree, tree.put(tx, path, item, Absent::Leave)).await?)
@@ -125,6 +128,7 @@ impl Documents {
         item: &Value,
     ) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let tree = self.tree(id)?;
         agree(id, path, item)?;
         self.needed(id, self.indexed(tx, id, &tree, tree.merge(tx, path, item, Absent::Leave)).await?)
@@ -135,6 +139,7 @@ impl Documents {
     /// its last member or element stays as an empty one.
     pub async fn remove<T: Transaction>(&self, tx: &T, id: &Id, path: &[Step]) -> Result<bool, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let tree = self.tree(id)?;
         self.indexed(tx, id, &tree, tree.remove(tx, path)).await
     }
@@ -149,6 +154,7 @@ impl Documents {
         isolation: Isolation,
     ) -> Result<Option<Value>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         Ok(self.tree(id)?.get(tx, path, isolation).await?)
     }
 
@@ -166,6 +172,7 @@ impl Documents {
         isolation: Isolation,
     ) -> Result<Vec<Id>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let index = self.indexes.iter().find(|index| index.path == path);
         let index = index.ok_or_else(|| Error::NoIndex(pointer(path)))?;
         let Some((begin, is_shared)) = entries(&index.subspace, leaf) else { return Ok(Vec::new()) };

@@ -29,6 +29,7 @@ impl Ordered {
     /// Sets the value of a key.
     pub async fn set<T: Transaction>(&self, tx: &T, key: &[Part], value: &[u8]) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let key = keys::key(&self.subspace, &self.columns, key)?;
         limits::row(&key, value)?;
         tx.set(&key, value);
@@ -43,12 +44,14 @@ impl Ordered {
         isolation: Isolation,
     ) -> Result<Option<Bytes>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         Ok(tx.get(&keys::key(&self.subspace, &self.columns, key)?, isolation).await?)
     }
 
     /// Removes a key.
     pub async fn delete<T: Transaction>(&self, tx: &T, key: &[Part]) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         tx.clear(&keys::key(&self.subspace, &self.columns, key)?);
         Ok(())
     }
@@ -63,6 +66,7 @@ impl Ordered {
         isolation: Isolation,
     ) -> Result<Vec<Row>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let (begin, end) = self.range(prefix)?;
         self.rows(tx, RangeOption::new(begin, end), isolation).await
     }
@@ -78,6 +82,7 @@ impl Ordered {
         isolation: Isolation,
     ) -> Result<Vec<Row>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let (mut begin, end) = self.range(prefix)?;
         if let Some(after) = after {
             begin = begin.max(key_after(&keys::key(&self.subspace, &self.columns, after)?));
@@ -98,6 +103,7 @@ impl Ordered {
         isolation: Isolation,
     ) -> Result<Vec<Row>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let begin = keys::prefix(&self.subspace, &self.columns, from)?;
         let end = keys::prefix(&self.subspace, &self.columns, to)?;
         if begin >= end {

@@ -86,6 +86,7 @@ impl Entities {
         value: &[u8],
     ) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let key = keys::attribute(&self.subspace, entity, attribute);
         limits::row(&key, value)?;
         tx.set(&key, value);
@@ -100,6 +101,7 @@ impl Entities {
         attribute: &str,
     ) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let key = keys::attribute(&self.subspace, entity, attribute);
         limits::key(&key)?;
         tx.clear(&key);
@@ -115,6 +117,7 @@ impl Entities {
         isolation: Isolation,
     ) -> Result<Option<Bytes>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let key = keys::attribute(&self.subspace, entity, attribute);
         limits::key(&key)?;
         Ok(tx.get(&key, isolation).await?)
@@ -128,6 +131,7 @@ impl Entities {
         isolation: Isolation,
     ) -> Result<Vec<(String, Bytes)>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let range = RangeOption::from(keys::attributes(&self.subspace, entity).range());
         let rows = read::all::<_, Error>(tx, range, isolation).await?;
         rows.into_iter().map(|row| Ok((keys::name(&self.subspace, entity, &row.key)?, row.value))).collect()
@@ -142,6 +146,7 @@ impl Entities {
         foreign: &Id,
     ) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let cardinality = self.cardinality(relationship)?;
         let keys = keys::both(&self.subspace, relationship, primary, foreign)?;
         for (direction, entity, other) in
@@ -177,6 +182,7 @@ impl Entities {
         foreign: &Id,
     ) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         self.cardinality(relationship)?;
         for key in keys::both(&self.subspace, relationship, primary, foreign)? {
             tx.clear(&key);
@@ -192,6 +198,7 @@ impl Entities {
         isolation: Isolation,
     ) -> Result<Vec<(Id, Id)>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         self.cardinality(relationship)?;
         let all = keys::pairs(&self.subspace, Direction::Forward, relationship);
         let rows = read::all::<_, Error>(tx, RangeOption::from(all.range()), isolation).await?;
@@ -210,6 +217,7 @@ impl Entities {
         isolation: Isolation,
     ) -> Result<Vec<(Id, Id)>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         self.cardinality(relationship)?;
         let all = keys::pairs(&self.subspace, Direction::Forward, relationship);
         let (mut begin, end) = all.range();
@@ -232,6 +240,7 @@ impl Entities {
         isolation: Isolation,
     ) -> Result<BTreeSet<Id>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         self.cardinality(relationship)?;
         self.related(tx, &read::Allowance::new(), (relationship, direction), entity, isolation).await
     }
@@ -249,6 +258,7 @@ impl Entities {
         isolation: Isolation,
     ) -> Result<Vec<Id>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         self.cardinality(relationship)?;
         let of = keys::related(&self.subspace, direction, relationship, entity);
         let (mut begin, end) = of.range();
@@ -271,6 +281,7 @@ impl Entities {
         isolation: Isolation,
     ) -> Result<bool, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         self.cardinality(relationship)?;
         let key = keys::pair(&self.subspace, Direction::Forward, relationship, primary, foreign);
         limits::key(&key)?;
@@ -280,6 +291,7 @@ impl Entities {
     /// Deletes an entity: its attributes, and every pair that contains it. Returns the number of pairs.
     pub async fn delete_entity<T: Transaction>(&self, tx: &T, entity: &Id) -> Result<u64, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let declared = self.relationships.keys();
         let sides: Vec<_> =
             declared.flat_map(|name| [(name, Direction::Forward), (name, Direction::Inverse)]).collect();

@@ -29,30 +29,35 @@ impl Graph {
     /// Makes two users friends. Does nothing if they are friends already.
     pub async fn add_friend<T: Transaction>(&self, tx: &T, one: &Id, other: &Id) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         self.connect(tx, one, Kind::FriendsWith, other)
     }
 
     /// Ends a friendship for both users. Does nothing if they are not friends.
     pub async fn remove_friend<T: Transaction>(&self, tx: &T, one: &Id, other: &Id) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         self.disconnect(tx, one, Kind::FriendsWith, other)
     }
 
     /// Makes `follower` follow `followed`.
     pub async fn follow<T: Transaction>(&self, tx: &T, follower: &Id, followed: &Id) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         self.connect(tx, follower, Kind::HasFollowed, followed)
     }
 
     /// Makes `follower` stop following `followed`.
     pub async fn unfollow<T: Transaction>(&self, tx: &T, follower: &Id, followed: &Id) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         self.disconnect(tx, follower, Kind::HasFollowed, followed)
     }
 
     /// Removes a user: every edge, at both ends. Returns the number of edges.
     pub async fn remove_user<T: Transaction>(&self, tx: &T, user: &Id) -> Result<u64, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let below = keys::user(&self.users, user);
         let all = RangeOption::from(below.range());
         let rows = read::all::<_, Error>(tx, all, Isolation::Serializable).await?;
@@ -81,6 +86,7 @@ impl Graph {
         isolation: Isolation,
     ) -> Result<bool, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let key = keys::edge(&self.users, one, Kind::FriendsWith, other);
         limits::key(&key)?;
         Ok(tx.get(&key, isolation).await?.is_some())
@@ -95,6 +101,7 @@ impl Graph {
         isolation: Isolation,
     ) -> Result<bool, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let key = keys::edge(&self.users, follower, Kind::HasFollowed, followed);
         limits::key(&key)?;
         Ok(tx.get(&key, isolation).await?.is_some())
@@ -108,6 +115,7 @@ impl Graph {
         isolation: Isolation,
     ) -> Result<BTreeSet<Id>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         self.ends(tx, user, Kind::FriendsWith, &read::Allowance::new(), isolation).await
     }
 
@@ -122,6 +130,7 @@ impl Graph {
         isolation: Isolation,
     ) -> Result<Vec<Id>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         self.page(tx, user, Kind::FriendsWith, after, limit, isolation).await
     }
 
@@ -137,6 +146,7 @@ impl Graph {
         isolation: Isolation,
     ) -> Result<BTreeSet<Id>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let allowance = &read::Allowance::new();
         let friends = self.ends(tx, user, Kind::FriendsWith, allowance, isolation).await?;
         allowance.reads(friends.len())?;
@@ -161,6 +171,7 @@ impl Graph {
         isolation: Isolation,
     ) -> Result<BTreeSet<Id>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         self.ends(tx, user, Kind::HasFollowed, &read::Allowance::new(), isolation).await
     }
 
@@ -175,6 +186,7 @@ impl Graph {
         isolation: Isolation,
     ) -> Result<Vec<Id>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         self.page(tx, user, Kind::HasFollowed, after, limit, isolation).await
     }
 
@@ -186,6 +198,7 @@ impl Graph {
         isolation: Isolation,
     ) -> Result<BTreeSet<Id>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         self.ends(tx, user, Kind::FollowedBy, &read::Allowance::new(), isolation).await
     }
 
@@ -200,6 +213,7 @@ impl Graph {
         isolation: Isolation,
     ) -> Result<Vec<Id>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         self.page(tx, user, Kind::FollowedBy, after, limit, isolation).await
     }
 

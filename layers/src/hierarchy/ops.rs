@@ -32,6 +32,7 @@ impl Hierarchy {
     /// Missing parents on the path are created. An element of a list must be an existing one or the next.
     pub async fn insert<T: Transaction>(&self, tx: &T, path: &[Step], item: &Value) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         self.tree.merge(tx, path, item, Absent::Create).await?;
         Ok(())
     }
@@ -39,6 +40,7 @@ impl Hierarchy {
     /// Puts an item at a path in place of everything there; otherwise like [`insert`](Self::insert).
     pub async fn replace<T: Transaction>(&self, tx: &T, path: &[Step], item: &Value) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         self.tree.put(tx, path, item, Absent::Create).await?;
         Ok(())
     }
@@ -47,6 +49,7 @@ impl Hierarchy {
     /// of a list move up; an object or list that loses its last member or element stays as an empty one.
     pub async fn remove<T: Transaction>(&self, tx: &T, path: &[Step]) -> Result<bool, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         self.tree.remove(tx, path).await
     }
 
@@ -58,6 +61,7 @@ impl Hierarchy {
         isolation: Isolation,
     ) -> Result<Option<Value>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         self.tree.get(tx, path, isolation).await
     }
 
@@ -69,6 +73,7 @@ impl Hierarchy {
         isolation: Isolation,
     ) -> Result<Vec<Tuple>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let rows = read::all::<_, Error>(tx, self.tree.range(path)?.into(), isolation).await?;
         Ok(self.tree.tuples(self.tree.at(path).len(), &rows)?.0)
     }

@@ -36,6 +36,7 @@ impl<R: Record> Table<R> {
     /// Stores a record in place of the one with its id, and returns the replaced one.
     pub async fn set<T: Transaction>(&self, tx: &T, record: &R) -> Result<Option<R>, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         self.keys.fits(record)?;
         self.replace(tx, record.id(), Some(record)).await
     }
@@ -43,6 +44,7 @@ impl<R: Record> Table<R> {
     /// Removes the record with that id and returns it; `None` if there was none.
     pub async fn delete<T: Transaction>(&self, tx: &T, id: &R::Id) -> Result<Option<R>, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         self.replace(tx, id, None).await
     }
 
@@ -54,6 +56,7 @@ impl<R: Record> Table<R> {
         isolation: Isolation,
     ) -> Result<Option<R>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         match tx.get(&self.keys.record(id), isolation).await? {
             None => Ok(None),
             Some(value) => decode(id.clone(), &value).map(Some),
@@ -82,6 +85,7 @@ impl<R: Record> Table<R> {
         isolation: Isolation,
     ) -> Result<Vec<(R::Id, Bytes)>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let under = self.keys.under(declared::<R>(index)?, &foundationdb_tuple::pack(key));
         let rows = read::all::<_, Error>(tx, RangeOption::from(under.range()), isolation).await?;
         rows.into_iter().map(|row| entry(index, &under, row)).collect()
@@ -100,6 +104,7 @@ impl<R: Record> Table<R> {
         isolation: Isolation,
     ) -> Result<Vec<(R::Id, Bytes)>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let under = self.keys.under(declared::<R>(index)?, &foundationdb_tuple::pack(key));
         let (mut begin, end) = under.range();
         if let Some(after) = after {
@@ -121,6 +126,7 @@ impl<R: Record> Table<R> {
         isolation: Isolation,
     ) -> Result<Vec<(K, R::Id, Bytes)>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let at = declared::<R>(index)?;
         let all = self.keys.under(at, b"");
         // The entries of a key range from the key itself to the end of its subspace.
@@ -149,6 +155,7 @@ impl<R: Record> Table<R> {
     /// All records, in the order of ids.
     pub async fn records<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Vec<R>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let rows = read::all::<_, Error>(tx, RangeOption::from(self.keys.records()), isolation).await?;
         rows.iter().map(|row| decode(self.keys.record_id::<R>(&row.key)?, &row.value)).collect()
     }
@@ -163,6 +170,7 @@ impl<R: Record> Table<R> {
         isolation: Isolation,
     ) -> Result<Vec<R>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let (mut begin, end) = self.keys.records();
         if let Some(after) = after {
             begin = page_begin(&self.keys.record(after))?;

@@ -68,6 +68,7 @@ impl LeasedQueue {
     /// never inside it.
     pub async fn enqueue<T: Transaction>(&self, tx: &T, id: ItemId, value: &[u8]) -> Result<Position, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         limits::value_up_to(MAX_VALUE_BYTES, self.keys.waiting.bytes(), value)?;
         // With a known read version, only later stamps become unreadable in this transaction, and existing
         // items stay readable.
@@ -84,6 +85,7 @@ impl LeasedQueue {
     /// the latest: a worker must start its timer for the lease before the call.
     pub async fn claim<T: Transaction>(&self, tx: &T) -> Result<Option<Claim>, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let (allowance, waiting) = (&Allowance::new(), &self.keys.waiting);
         let first = self.rows(tx, allowance, waiting, None, 1, Isolation::Serializable).await?.pop();
         let Some(row) = first else {
@@ -103,6 +105,7 @@ impl LeasedQueue {
     /// must start its timer for the lease before the call. Returns the number of renewals.
     pub async fn renew<T: Transaction>(&self, tx: &T, hold: Hold) -> Result<i64, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let lease = self.held(tx, hold).await?;
         let revision = self.after(hold.position, lease.revision)?;
         self.put(tx, &Lease { hold, revision }, true);
@@ -112,6 +115,7 @@ impl LeasedQueue {
     /// Removes an item whose work is done: in this same transaction, if it is work in the database.
     pub async fn acknowledge<T: Transaction>(&self, tx: &T, hold: Hold) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         self.held(tx, hold).await?;
         tx.clear(&hold.position.pack(&self.keys.claimed));
         tx.clear(&hold.position.pack(&self.keys.leases));
@@ -122,6 +126,7 @@ impl LeasedQueue {
     /// that were given back.
     pub async fn release<T: Transaction>(&self, tx: &T, hold: Hold) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let lease = self.held(tx, hold).await?;
         self.give_back(tx, lease).await
     }
@@ -131,6 +136,7 @@ impl LeasedQueue {
     /// [`expire_unchanged`](LeasedQueue::expire_unchanged).
     pub async fn expire<T: Transaction>(&self, tx: &T, observed: Lease) -> Result<bool, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         match self.lease(tx, observed.hold.position).await? {
             Some((lease, true)) if lease == observed => {
                 reachable!("leased_queue: a lease ends");
@@ -151,6 +157,7 @@ impl LeasedQueue {
         isolation: Isolation,
     ) -> Result<Leases, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let rows = self.rows(tx, &Allowance::new(), &self.keys.leases, after, most.max(1), isolation).await?;
         let mut page = Leases { held: Vec::new(), next: None };
         for row in &rows {
@@ -170,6 +177,7 @@ impl LeasedQueue {
         isolation: Isolation,
     ) -> Result<(usize, usize), Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let (allowance, most) = (&Allowance::new(), most.max(1));
         let waiting = self.rows(tx, allowance, &self.keys.waiting, None, most, isolation).await?.len();
         let claimed = self.rows(tx, allowance, &self.keys.claimed, None, most, isolation).await?.len();

@@ -35,6 +35,7 @@ impl List {
     /// Inserts a new node before all others.
     pub async fn push_front<T: Transaction>(&self, tx: &T, id: &Id, value: &[u8]) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         self.insert(tx, &keys::head(&self.subspace), id, value).await
     }
 
@@ -47,6 +48,7 @@ impl List {
         value: &[u8],
     ) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         self.must_exist(tx, after, Isolation::Serializable).await?;
         self.insert(tx, &keys::next(&self.subspace, after), id, value).await
     }
@@ -54,6 +56,7 @@ impl List {
     /// Removes the first node with everything about it, and returns its id.
     pub async fn remove_first<T: Transaction>(&self, tx: &T) -> Result<Option<Id>, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         self.unlink(tx, &keys::head(&self.subspace)).await
     }
 
@@ -61,6 +64,7 @@ impl List {
     /// last one.
     pub async fn remove_next_node<T: Transaction>(&self, tx: &T, node: &Id) -> Result<Option<Id>, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         self.must_exist(tx, node, Isolation::Serializable).await?;
         self.unlink(tx, &keys::next(&self.subspace, node)).await
     }
@@ -74,6 +78,7 @@ impl List {
         expected: Option<&Id>,
     ) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let found = self.next(tx, node, Isolation::Serializable).await?;
         if found.as_ref() != expected {
             reachable!("list: what comes next is not what was expected");
@@ -86,6 +91,7 @@ impl List {
     /// The first node, if there is one.
     pub async fn first<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Option<Id>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         self.follow(tx, &keys::head(&self.subspace), isolation).await
     }
 
@@ -97,6 +103,7 @@ impl List {
         isolation: Isolation,
     ) -> Result<Option<Id>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         self.must_exist(tx, node, isolation).await?;
         self.follow(tx, &keys::next(&self.subspace, node), isolation).await
     }
@@ -109,6 +116,7 @@ impl List {
         isolation: Isolation,
     ) -> Result<bool, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         Ok(self.read_node(tx, node, isolation).await?.is_some())
     }
 
@@ -124,6 +132,7 @@ impl List {
         isolation: Isolation,
     ) -> Result<Vec<Node>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let mut met = BTreeSet::new();
         let (mut nodes, allowance) = (Vec::new(), read::Allowance::new());
         let mut link = match after {
@@ -156,6 +165,7 @@ impl List {
     /// Replaces a node's value.
     pub async fn set_value<T: Transaction>(&self, tx: &T, node: &Id, value: &[u8]) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         keys::fits(&self.subspace, node, value)?;
         self.must_exist(tx, node, Isolation::Serializable).await?;
         tx.set(keys::node(&self.subspace, node).bytes(), value);
@@ -170,6 +180,7 @@ impl List {
         isolation: Isolation,
     ) -> Result<Bytes, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         self.read_node(tx, node, isolation).await?.ok_or_else(|| Error::NoSuchNode(node.clone()))
     }
 
@@ -183,6 +194,7 @@ impl List {
         value: &[u8],
     ) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let key = keys::attribute(&self.subspace, node, name)?;
         limits::row(&key, value)?;
         self.must_exist(tx, node, Isolation::Serializable).await?;
@@ -193,6 +205,7 @@ impl List {
     /// Removes an attribute of a node, if it exists.
     pub async fn clear_attribute<T: Transaction>(&self, tx: &T, node: &Id, name: &str) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let key = keys::attribute(&self.subspace, node, name)?;
         limits::key(&key)?;
         self.must_exist(tx, node, Isolation::Serializable).await?;
@@ -209,6 +222,7 @@ impl List {
         isolation: Isolation,
     ) -> Result<Option<Bytes>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let key = keys::attribute(&self.subspace, node, name)?;
         limits::key(&key)?;
         self.must_exist(tx, node, isolation).await?;
@@ -223,6 +237,7 @@ impl List {
         isolation: Isolation,
     ) -> Result<Vec<(String, Bytes)>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         self.must_exist(tx, node, isolation).await?;
         let range = RangeOption::from(keys::node(&self.subspace, node).range());
         let rows = read::all::<_, Error>(tx, range, isolation).await?;

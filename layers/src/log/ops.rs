@@ -38,6 +38,7 @@ impl Log {
     /// Appends an entry. Its stamp is known only after the commit.
     pub async fn append<T: Transaction>(&self, tx: &T, value: &[u8]) -> Result<Appended, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         keys::fits(&self.subspace, value)?;
         // With a known read version, only later stamps become unreadable in this transaction, and existing
         // entries stay readable.
@@ -59,6 +60,7 @@ impl Log {
         isolation: Isolation,
     ) -> Result<Vec<Entry>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         // FoundationDB treats a limit of 0 as unlimited.
         if limit == 0 {
             return Ok(Vec::new());
@@ -72,6 +74,7 @@ impl Log {
     /// The last entry.
     pub async fn last<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Option<Entry>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let range = RangeOption::from(keys::entries(&self.subspace).range()).reversed().limit(1);
         let mut rows = read::all::<_, Error>(tx, range, isolation).await.map_err(own)?;
         rows.pop().map(|row| self.entry(row)).transpose()
@@ -80,6 +83,7 @@ impl Log {
     /// Removes the entries up to and including a position.
     pub async fn trim<T: Transaction>(&self, tx: &T, up_to: Position) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let (begin, _) = keys::entries(&self.subspace).range();
         tx.clear_range(&begin, &key_after(&keys::entry(&self.subspace, &up_to)));
         Ok(())

@@ -30,6 +30,7 @@ impl Multimap {
     /// Adds a value to an index; does nothing if it is already there.
     pub async fn add<T: Transaction>(&self, tx: &T, index: &Label, value: &Label) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let key = keys::pair(&self.subspace, index, value);
         limits::key(&key)?;
         nesting::check(&key[self.subspace.bytes().len()..])?;
@@ -40,6 +41,7 @@ impl Multimap {
     /// Removes a value from an index; does nothing if it is not there.
     pub async fn remove<T: Transaction>(&self, tx: &T, index: &Label, value: &Label) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         tx.clear(&keys::pair(&self.subspace, index, value));
         Ok(())
     }
@@ -47,6 +49,7 @@ impl Multimap {
     /// Removes all values from an index.
     pub async fn remove_all<T: Transaction>(&self, tx: &T, index: &Label) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let (begin, end) = keys::under(&self.subspace, index).range();
         tx.clear_range(&begin, &end);
         Ok(())
@@ -61,6 +64,7 @@ impl Multimap {
         isolation: Isolation,
     ) -> Result<bool, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         // The stored value is empty: only its existence matters.
         Ok(tx.get(&keys::pair(&self.subspace, index, value), isolation).await?.is_some())
     }
@@ -76,6 +80,7 @@ impl Multimap {
         isolation: Isolation,
     ) -> Result<Vec<Label>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let after = after.map(|value| keys::pair(&self.subspace, index, value));
         let rows = rows(tx, &keys::under(&self.subspace, index), after, most, isolation).await?;
         rows.iter().map(|row| Ok(keys::member(&self.subspace, row)?.1)).collect()
@@ -91,6 +96,7 @@ impl Multimap {
         isolation: Isolation,
     ) -> Result<Vec<(Label, Label)>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let after = after.map(|(index, value)| keys::pair(&self.subspace, index, value));
         let rows = rows(tx, &self.subspace, after, most, isolation).await?;
         rows.iter().map(|row| keys::member(&self.subspace, row)).collect()
@@ -113,6 +119,7 @@ impl Multiset {
         copies: u32,
     ) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let key = keys::pair(&self.subspace, index, value);
         limits::key(&key)?;
         nesting::check(&key[self.subspace.bytes().len()..])?;
@@ -132,6 +139,7 @@ impl Multiset {
         copies: u32,
     ) -> Result<u64, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let have = self.count(tx, index, value, Isolation::Serializable).await?;
         let left = have.checked_sub(copies.into());
         sometimes!(left.is_none(), "multimap: there are fewer copies than are to be removed");
@@ -148,6 +156,7 @@ impl Multiset {
     /// Removes all copies of all values from an index.
     pub async fn remove_all<T: Transaction>(&self, tx: &T, index: &Label) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let (begin, end) = keys::under(&self.subspace, index).range();
         tx.clear_range(&begin, &end);
         Ok(())
@@ -162,6 +171,7 @@ impl Multiset {
         isolation: Isolation,
     ) -> Result<u64, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let key = keys::pair(&self.subspace, index, value);
         tx.get(&key, isolation).await?.map_or(Ok(0), |copies| keys::copies(&key, &copies))
     }
@@ -177,6 +187,7 @@ impl Multiset {
         isolation: Isolation,
     ) -> Result<Vec<(Label, u64)>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let after = after.map(|value| keys::pair(&self.subspace, index, value));
         let rows = rows(tx, &keys::under(&self.subspace, index), after, most, isolation).await?;
         let value = |row: &KeyValue| {
@@ -195,6 +206,7 @@ impl Multiset {
         isolation: Isolation,
     ) -> Result<Vec<((Label, Label), u64)>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let after = after.map(|(index, value)| keys::pair(&self.subspace, index, value));
         let rows = rows(tx, &self.subspace, after, most, isolation).await?;
         let pair = |row: &KeyValue| {

@@ -58,6 +58,7 @@ impl PriorityQueue {
         value: &[u8],
     ) -> Result<Place, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         limits::value_up_to(MAX_VALUE_BYTES, self.under(priority).bytes(), value)?;
         let place = Place { priority, count: self.next_count(tx, priority).await?, id };
         let key = place.pack(&self.subspace);
@@ -69,6 +70,7 @@ impl PriorityQueue {
     /// Removes and returns the first item at an end; `None` if there is none.
     pub async fn pop<T: Transaction>(&self, tx: &T, end: End) -> Result<Option<Item>, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let item = self.peek(tx, end, Isolation::Serializable).await?;
         match &item {
             Some(item) => tx.clear(&item.place.pack(&self.subspace)),
@@ -98,6 +100,7 @@ impl PriorityQueue {
         isolation: Isolation,
     ) -> Result<Option<Item>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let row = match end {
             End::Min => self.one(tx, self.range(), isolation).await?,
             End::Max => self.first_of_highest(tx, isolation).await?,
@@ -130,6 +133,7 @@ impl PriorityQueue {
     /// place.
     pub async fn change<T: Transaction>(&self, tx: &T, place: Place, priority: i64) -> Result<Place, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let key = place.pack(&self.subspace);
         let value = tx.get(&key, Isolation::Serializable).await?.ok_or(Error::Gone(place))?;
         if priority == place.priority {
@@ -144,6 +148,7 @@ impl PriorityQueue {
     /// Whether there is no item.
     pub async fn is_empty<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<bool, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         Ok(self.one(tx, self.range(), isolation).await?.is_none())
     }
 
@@ -151,6 +156,7 @@ impl PriorityQueue {
     /// [`READ_LIMIT`](limits::READ_LIMIT) bytes; if serializable, it conflicts with every change.
     pub async fn len<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<usize, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         Ok(read::all::<_, Error>(tx, self.range(), isolation).await?.len())
     }
 
@@ -158,6 +164,7 @@ impl PriorityQueue {
     /// [`items_page`](PriorityQueue::items_page) reads them in pages.
     pub async fn items<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Vec<Item>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let rows = read::all::<_, Error>(tx, self.range(), isolation).await?;
         rows.into_iter().map(|row| self.item(row)).collect()
     }
@@ -172,6 +179,7 @@ impl PriorityQueue {
         isolation: Isolation,
     ) -> Result<Vec<Item>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let (mut begin, end) = self.subspace.range();
         if let Some(after) = after {
             begin = key_after(&after.pack(&self.subspace)).into();

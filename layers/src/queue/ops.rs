@@ -46,6 +46,7 @@ impl Queue {
     /// Appends an item. In commit order, the position's stamp is known only after the commit.
     pub async fn enqueue<T: Transaction>(&self, tx: &T, id: ItemId, value: &[u8]) -> Result<Position, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         self.fits(value)?;
         let position = match self.order {
             Order::Index => {
@@ -73,6 +74,7 @@ impl Queue {
     /// conflicts, an enqueue after it does not.
     pub async fn dequeue<T: Transaction>(&self, tx: &T) -> Result<Option<Item>, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let Some(row) = self.first(tx, Isolation::Serializable).await? else {
             reachable!("queue: a dequeue finds no item");
             return Ok(None);
@@ -84,12 +86,14 @@ impl Queue {
     /// The first item, which stays in the queue. At [`Isolation::Snapshot`] it may be gone at the commit.
     pub async fn peek<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Option<Item>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         self.first(tx, isolation).await?.map(|row| self.item(row)).transpose()
     }
 
     /// Whether there is no item.
     pub async fn is_empty<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<bool, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         Ok(self.first(tx, isolation).await?.is_none())
     }
 
@@ -97,6 +101,7 @@ impl Queue {
     /// [`READ_LIMIT`](limits::READ_LIMIT) bytes; if serializable, it conflicts with every change.
     pub async fn len<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<usize, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         Ok(read::all::<_, Error>(tx, self.range(), isolation).await.map_err(own)?.len())
     }
 
@@ -104,6 +109,7 @@ impl Queue {
     /// [`items_page`](Queue::items_page) reads them in pages.
     pub async fn items<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Vec<Item>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let rows = read::all::<_, Error>(tx, self.range(), isolation).await.map_err(own)?;
         rows.into_iter().map(|row| self.item(row)).collect()
     }
@@ -118,6 +124,7 @@ impl Queue {
         isolation: Isolation,
     ) -> Result<Vec<Item>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let (mut begin, end) = self.subspace.range();
         if let Some(after) = after {
             begin = key_after(&after.pack(&self.subspace)).into();

@@ -77,6 +77,7 @@ impl Scheduling {
     /// left.
     pub async fn add_class<T: Transaction>(&self, tx: &T, class: &str, seats: u32) -> Result<Change, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         keys::check_name(class)?;
         let key = self.keys.course(class);
         if tx.get(&key, Serializable).await?.is_some() {
@@ -99,6 +100,7 @@ impl Scheduling {
         C::Item: AsRef<str>,
     {
         crate::called!();
+        let tx = &tx.writing().await;
         let mut missing = BTreeSet::new();
         for class in classes {
             keys::check_name(class.as_ref())?;
@@ -149,6 +151,7 @@ impl Scheduling {
         most: usize,
     ) -> Result<Page, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let mut range = self.keys.courses().limit(most.max(1));
         if let Some(after) = after {
             range.begin = KeySelector::first_greater_than(self.keys.course(after));
@@ -171,6 +174,7 @@ impl Scheduling {
     /// The seats left in `class`, or `None` if it is not offered.
     pub async fn seats_left<T: Transaction>(&self, tx: &T, class: &str) -> Result<Option<u32>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let key = self.keys.course(class);
         match tx.get(&key, Serializable).await? {
             Some(value) => Ok(Some(keys::unpack_seats(&key, &value)?)),
@@ -181,6 +185,7 @@ impl Scheduling {
     /// The classes that `student` takes, in the order of their names.
     pub async fn classes_of<T: Transaction>(&self, tx: &T, student: &str) -> Result<Vec<String>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let rows = read::all::<_, Error>(tx, self.keys.attendances_of(student), Serializable).await?;
         rows.iter().map(|row| Ok(self.keys.student_and_class(&row.key)?.1)).collect()
     }
@@ -190,6 +195,7 @@ impl Scheduling {
     /// [`Refusal::TooManyClasses`], in this order of precedence.
     pub async fn signup<T: Transaction>(&self, tx: &T, student: &str, class: &str) -> Result<Change, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         keys::check_name(student)?;
         keys::check_name(class)?;
         let attendance = self.keys.attendance(student, class);
@@ -219,6 +225,7 @@ impl Scheduling {
     /// take it, or if the class does not exist.
     pub async fn drop<T: Transaction>(&self, tx: &T, student: &str, class: &str) -> Result<Change, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let attendance = self.keys.attendance(student, class);
         if tx.get(&attendance, Serializable).await?.is_none() {
             return Ok(Change::Unneeded);
@@ -243,6 +250,7 @@ impl Scheduling {
         new: &str,
     ) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         if old == new {
             return Err(Refusal::SameClass.into());
         }

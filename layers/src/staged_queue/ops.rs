@@ -85,6 +85,7 @@ impl StagedQueue {
     /// Appends an item. The position's stamp is known only after the commit.
     pub async fn enqueue<T: Transaction>(&self, tx: &T, id: ItemId, value: &[u8]) -> Result<Position, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         limits::value_up_to(MAX_VALUE_BYTES, self.keys.items.bytes(), value)?;
         append(tx, &self.keys.items, id, value).await
     }
@@ -96,6 +97,7 @@ impl StagedQueue {
     /// [`register`](StagedQueue::register).
     pub async fn take<T: Transaction>(&self, tx: &T, ticket: ItemId) -> Result<Taken, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let waiting = rows(tx, &self.keys.requests, 1, Isolation::Serializable).await?;
         if !waiting.is_empty() {
             reachable!("staged_queue: a dequeue finds others waiting");
@@ -109,6 +111,7 @@ impl StagedQueue {
     /// Registers a request. It does not conflict with other registrations or with enqueues.
     pub async fn register<T: Transaction>(&self, tx: &T, ticket: ItemId) -> Result<Registered, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         append(tx, &self.keys.requests, ticket, b"").await.map(Registered)
     }
 
@@ -121,6 +124,7 @@ impl StagedQueue {
     /// none follows. Rows appended after them do not conflict.
     pub async fn fulfil<T: Transaction>(&self, tx: &T, most: usize) -> Result<usize, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let (requests, _) = first_up_to(tx, &self.keys.requests, most.max(1)).await?;
         let (items, stopped) = first_up_to(tx, &self.keys.items, requests.len().max(1)).await?;
         // If the read stopped early, more items may follow: no request may then get the result that there is
@@ -151,6 +155,7 @@ impl StagedQueue {
         isolation: Isolation,
     ) -> Result<RequestState, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let key = self.keys.parked(request.ticket());
         if let Some(value) = tx.get(&key, isolation).await? {
             return Ok(RequestState::Given(given(&key, value)?));
@@ -164,6 +169,7 @@ impl StagedQueue {
     /// Takes the result of a request, if it was served.
     pub async fn collect<T: Transaction>(&self, tx: &T, request: Request) -> Result<RequestState, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let state = self.state(tx, request, Isolation::Serializable).await?;
         if let RequestState::Given(_) = state {
             tx.clear(&self.keys.parked(request.ticket()));
@@ -175,6 +181,7 @@ impl StagedQueue {
     /// [`RequestState::Gone`].
     pub async fn leave<T: Transaction>(&self, tx: &T, request: Request) -> Result<RequestState, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         match self.collect(tx, request).await? {
             RequestState::Waiting(_) => {
                 reachable!("staged_queue: a client leaves while it waits");
@@ -190,6 +197,7 @@ impl StagedQueue {
     /// client to be dead: a client that is alive finds its request gone.
     pub async fn reclaim<T: Transaction>(&self, tx: &T, ticket: ItemId) -> Result<bool, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let key = self.keys.parked(ticket);
         let Some(value) = tx.get(&key, Isolation::Serializable).await? else { return Ok(false) };
         if let Some(item) = given(&key, value)? {
@@ -204,6 +212,7 @@ impl StagedQueue {
     /// [`READ_LIMIT`](limits::READ_LIMIT) bytes.
     pub async fn parked<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Vec<ItemId>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let rows = rows(tx, &self.keys.parked, 0, isolation).await?;
         rows.iter().map(|row| self.ticket(row)).collect()
     }
@@ -232,6 +241,7 @@ impl StagedQueue {
     /// The first item, which stays in the queue. Parked items are not in the queue.
     pub async fn peek<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Option<Item>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let first = rows(tx, &self.keys.items, 1, isolation).await?.pop();
         first.map(|row| self.keys.item(&row)).transpose()
     }
@@ -240,6 +250,7 @@ impl StagedQueue {
     /// [`READ_LIMIT`](limits::READ_LIMIT) bytes.
     pub async fn len<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<usize, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         Ok(rows(tx, &self.keys.items, 0, isolation).await?.len())
     }
 

@@ -51,6 +51,7 @@ impl Grid {
     /// Sets the value of a cell.
     pub async fn set<T: Transaction>(&self, tx: &T, cell: &[Label], value: &[u8]) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let mut bytes = 0;
         let keys = self.keys(cell)?;
         cell.iter().try_for_each(|label| nesting::check(label.packed()))?;
@@ -71,12 +72,14 @@ impl Grid {
         isolation: Isolation,
     ) -> Result<Option<Bytes>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         Ok(tx.get(&self.keys(cell)?[0], isolation).await?)
     }
 
     /// Clears a cell.
     pub async fn delete<T: Transaction>(&self, tx: &T, cell: &[Label]) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         self.keys(cell)?.iter().for_each(|key| tx.clear(key));
         Ok(())
     }
@@ -91,6 +94,7 @@ impl Grid {
         isolation: Isolation,
     ) -> Result<Cells, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let (order, below) = self.orders_below(fixed).next().ok_or_else(|| no_order(fixed))?;
         let rows = read::all::<_, Error>(tx, RangeOption::from(below.range()), isolation).await?;
         rows.into_iter().map(|row| Ok((order.cell(&row.key)?, row.value))).collect()
@@ -107,6 +111,7 @@ impl Grid {
         isolation: Isolation,
     ) -> Result<Vec<(Vec<Label>, Bytes)>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let (order, below) = self.orders_below(fixed).next().ok_or_else(|| no_order(fixed))?;
         let (mut begin, end) = below.range();
         if let Some(after) = after {
@@ -129,6 +134,7 @@ impl Grid {
         cells: &Cells,
     ) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let (mut bytes, mut sets) = (0, Vec::new());
         let mut ranges: Vec<_> = self.orders_below(fixed).map(|(_, below)| below.range()).collect();
         if ranges.is_empty() {

@@ -18,6 +18,7 @@ mod error;
 mod mapped;
 mod options;
 mod run;
+mod turns;
 mod types;
 
 pub use env::{Env, Environment};
@@ -25,6 +26,7 @@ pub use error::{Error, Result};
 pub use mapped::{MappedBatch, MappedRow, Mapper};
 pub use options::{DatabaseOption, TransactionOption};
 pub use run::{Attempt, RetryError, RunError};
+pub use turns::Turns;
 pub use types::{
     ConflictRangeType, Isolation, KEY_SIZE_LIMIT, KeySelector, KeyValue, MutationType, RangeBatch,
     RangeOption, StreamingMode, VALUE_SIZE_LIMIT, key_after, strinc,
@@ -89,7 +91,32 @@ pub trait Database: Clone + Send + Sync + 'static {
 /// After [`commit`](Transaction::commit) has started, every other call returns 2017, and the commit then
 /// fails with 2017 too unless option 701 is set. After a successful commit the transaction must be
 /// [`reset`](Transaction::reset) before it is used again.
+///
+/// Calls of layers may run side by side in one transaction: each takes its turn ([`writing`](Transaction::writing),
+/// [`reading`](Transaction::reading)), so that they have the effects and answers of calls one after the other, in
+/// the order in which their futures were first polled. A call that has begun must be polled to its end, or dropped,
+/// before the next one can go on.
 pub trait Transaction: Clone + Send + Sync + 'static {
+    /// The turns of this transaction. A backend keeps one [`Turns::default`] for each transaction, in its handles.
+    fn turns(&self) -> &Turns;
+
+    /// A handle of the same transaction with these turns in place of its own.
+    fn with_turns(&self, turns: Turns) -> Self;
+
+    /// Waits until the calls of layers that began before this one have ended. The turn lasts until the last clone
+    /// of the returned handle is dropped; calls through it are part of the turn, and do not wait.
+    ///
+    /// A layer's call that writes begins with `let tx = &tx.writing().await;`, and passes this handle on to whatever
+    /// it calls.
+    fn writing(&self) -> impl Future<Output = Self> + Send {
+        async { self.turns().alone().await.map_or_else(|| self.clone(), |turns| self.with_turns(turns)) }
+    }
+
+    /// [`writing`](Transaction::writing) for a call that only reads: it shares its turn with others that do.
+    fn reading(&self) -> impl Future<Output = Self> + Send {
+        async { self.turns().shared().await.map_or_else(|| self.clone(), |turns| self.with_turns(turns)) }
+    }
+
     /// The value of `key`, or `None`.
     fn get(
         &self,

@@ -50,6 +50,7 @@ impl Vector {
         isolation: Isolation,
     ) -> Result<Bytes, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         keys::element(&self.subspace, index)?;
         match self.first_from(tx, index, isolation).await? {
             Some(found) if found.index == index => Ok(found.value),
@@ -65,6 +66,7 @@ impl Vector {
     /// between are holes. Reads nothing.
     pub async fn set<T: Transaction>(&self, tx: &T, index: i64, value: &[u8]) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let key = keys::element(&self.subspace, index)?;
         keys::fits(&key, value)?;
         tx.set(&key, value);
@@ -77,6 +79,7 @@ impl Vector {
     /// element.
     pub async fn push<T: Transaction>(&self, tx: &T, value: &[u8]) -> Result<i64, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let index = self.size(tx, Isolation::Serializable).await?;
         self.set(tx, index, value).await?;
         Ok(index)
@@ -85,6 +88,7 @@ impl Vector {
     /// Removes and returns the last element; `None` if there is none.
     pub async fn pop<T: Transaction>(&self, tx: &T) -> Result<Option<Bytes>, Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let mut last = self.last(tx, 2, Isolation::Serializable).await?.into_iter();
         let Some(popped) = last.next() else {
             reachable!("vector: a pop finds nothing");
@@ -103,12 +107,14 @@ impl Vector {
     /// The last element; `None` when there is none.
     pub async fn back<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Option<Bytes>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         Ok(self.last(tx, 1, isolation).await?.pop().map(|stored| stored.value))
     }
 
     /// The number of elements, including holes.
     pub async fn size<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<i64, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         // Indexes are below the maximum, so that the size does not overflow.
         Ok(self.last(tx, 1, isolation).await?.pop().map_or(0, |stored| stored.index + 1))
     }
@@ -122,6 +128,7 @@ impl Vector {
     /// Swaps two elements, both of which must exist.
     pub async fn swap<T: Transaction>(&self, tx: &T, one: i64, other: i64) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let first = self.get(tx, one, Isolation::Serializable).await?;
         let second = self.get(tx, other, Isolation::Serializable).await?;
         if one != other {
@@ -134,12 +141,14 @@ impl Vector {
     /// Makes the vector `size` elements long: elements beyond are removed, missing ones are holes.
     pub async fn resize<T: Transaction>(&self, tx: &T, size: i64) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         self.cut(tx, size, true).await
     }
 
     /// Removes the elements from index `size` on. Does nothing if the vector is not longer.
     pub async fn truncate<T: Transaction>(&self, tx: &T, size: i64) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         self.cut(tx, size, false).await
     }
 
@@ -155,6 +164,7 @@ impl Vector {
         isolation: Isolation,
     ) -> Result<Vec<Bytes>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let rows = self.stored(tx, start, end, isolation).await?;
         let behind = rows.last().map_or(start, |(index, _)| index + 1);
         // The last element is stored: the indexes after the last row are a hole only if an element follows.
@@ -186,6 +196,7 @@ impl Vector {
         isolation: Isolation,
     ) -> Result<Vec<(i64, Bytes)>, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let begin = keys::from(&self.subspace, keys::counts(start)?);
         let end = match end.map(keys::counts).transpose()? {
             Some(end) if end <= start => return Ok(Vec::new()),
@@ -282,6 +293,7 @@ impl Matrix {
     /// The number of rows: up to the last row that has an element.
     pub async fn rows<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<i64, Error> {
         crate::called!();
+        let tx = &tx.reading().await;
         let range = RangeOption::from(self.subspace.range()).reversed().limit(1);
         let last = read::all::<_, Error>(tx, range, isolation).await?.pop();
         last.map_or(Ok(0), |row| Ok(keys::place(&self.subspace, &row.key)?.0 + 1))
@@ -290,6 +302,7 @@ impl Matrix {
     /// Removes the rows from index `rows` on.
     pub async fn truncate<T: Transaction>(&self, tx: &T, rows: i64) -> Result<(), Error> {
         crate::called!();
+        let tx = &tx.writing().await;
         let begin = keys::from(&self.subspace, keys::counts(rows)?);
         tx.clear_range(&begin, &keys::end(&self.subspace));
         Ok(())

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use shaketable_layers::tx::{
     ConflictRangeType, Error, Isolation, KeySelector, MappedBatch, MutationType, RangeBatch, RangeOption,
-    Result, Transaction, TransactionOption,
+    Result, Transaction, TransactionOption, Turns,
 };
 use std::{future::Future, time::Duration};
 
@@ -14,6 +14,14 @@ const MIN_V2: u32 = 18;
 const AND_V2: u32 = 19;
 
 impl Transaction for SimTransaction {
+    fn turns(&self) -> &Turns {
+        &self.1
+    }
+
+    fn with_turns(&self, turns: Turns) -> Self {
+        SimTransaction(self.0.clone(), turns)
+    }
+
     fn get(
         &self,
         key: &[u8],

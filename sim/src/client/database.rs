@@ -17,7 +17,9 @@ use crate::{
 };
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
-use shaketable_layers::tx::{Database, DatabaseOption, Env, Environment, Error, Result, TransactionOption};
+use shaketable_layers::tx::{
+    Database, DatabaseOption, Env, Environment, Error, Result, TransactionOption, Turns,
+};
 use std::{
     any::Any,
     sync::{Arc, Weak, atomic::AtomicI64},
@@ -184,7 +186,7 @@ impl Database for SimDatabase {
 
     fn create_transaction(&self) -> Result<SimTransaction> {
         let operation = *self.0.operation.lock();
-        Ok(SimTransaction(Inner::new(self.0.client.clone(), operation)))
+        Ok(SimTransaction(Inner::new(self.0.client.clone(), operation), Turns::default()))
     }
 
     fn set_option(&self, option: DatabaseOption) -> Result<()> {

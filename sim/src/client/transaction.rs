@@ -21,7 +21,7 @@ use crate::{
 };
 use bytes::Bytes;
 use parking_lot::Mutex;
-use shaketable_layers::tx::{Error, Result, TransactionOption};
+use shaketable_layers::tx::{Error, Result, TransactionOption, Turns};
 use std::{sync::Arc, task::Waker};
 
 /// A number of calls that exceeds both the size limit and the five-second limit of a transaction.
@@ -29,7 +29,7 @@ const MOST_CALLS: u32 = 200_000;
 
 /// A transaction's handle; clones refer to the same transaction.
 #[derive(Clone)]
-pub struct SimTransaction(pub(super) Arc<Inner>);
+pub struct SimTransaction(pub(super) Arc<Inner>, pub(super) Turns);
 
 /// The state shared by the handles.
 pub struct Inner {

@@ -5,7 +5,7 @@ use crate::{
     fdb::offsets,
     tx::{
         ConflictRangeType, Error, Isolation, KeySelector, KeyValue, MappedBatch, MappedRow, Mapper,
-        MutationType, RangeBatch, RangeOption, Result, StreamingMode, Transaction, TransactionOption,
+        MutationType, RangeBatch, RangeOption, Result, StreamingMode, Transaction, TransactionOption, Turns,
     },
 };
 use bytes::Bytes;
@@ -22,6 +22,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 #[derive(Clone)]
 pub struct FdbTransaction {
     raw: Arc<RawTransaction>,
+    turns: Turns,
 }
 
 pub(super) fn error(error: FdbError) -> Error {
@@ -30,7 +31,7 @@ pub(super) fn error(error: FdbError) -> Error {
 
 impl FdbTransaction {
     pub(super) fn new(raw: RawTransaction) -> FdbTransaction {
-        FdbTransaction { raw: Arc::new(raw) }
+        FdbTransaction { raw: Arc::new(raw), turns: Turns::default() }
     }
 
     /// Awaits an outstanding call; holds the transaction until the call has finished, because dropping the
@@ -108,6 +109,14 @@ fn mapped(values: &MappedKeyValues) -> MappedBatch {
 }
 
 impl Transaction for FdbTransaction {
+    fn turns(&self) -> &Turns {
+        &self.turns
+    }
+
+    fn with_turns(&self, turns: Turns) -> Self {
+        FdbTransaction { raw: self.raw.clone(), turns }
+    }
+
     fn get(
         &self,
         key: &[u8],

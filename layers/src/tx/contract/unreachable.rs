@@ -56,6 +56,12 @@ fn never<T>(never: &Never) -> Ready<T> {
 }
 
 impl Transaction for Never {
+    fn turns(&self) -> &Turns {
+        match *self {}
+    }
+    fn with_turns(&self, _: Turns) -> Never {
+        match *self {}
+    }
     fn get(&self, _: &[u8], _: Isolation) -> impl Future<Output = Result<Option<Bytes>>> + Send + use<> {
         never(self)
     }

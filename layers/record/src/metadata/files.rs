@@ -6,16 +6,8 @@ use super::{
 };
 use prost::Message;
 use prost_reflect::{DescriptorPool, FileDescriptor};
+use prost_types::{DescriptorProto, EnumDescriptorProto, FileDescriptorProto};
 use std::{collections::BTreeMap, sync::OnceLock};
-
-/// What names a `FileDescriptorProto` and its imports.
-#[derive(Clone, PartialEq, prost::Message)]
-struct FileRow {
-    #[prost(string, optional, tag = "1")]
-    name: Option<String>,
-    #[prost(string, repeated, tag = "3")]
-    imports: Vec<String>,
-}
 
 /// A `FileDescriptorSet`.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -52,14 +44,14 @@ pub(super) fn imported(file: &FileDescriptor) -> Vec<Vec<u8>> {
 /// The file with these bytes, which imports those of the others, in any order, and those of this crate.
 pub(super) fn load(file: Vec<u8>, others: Vec<Vec<u8>>) -> Result<FileDescriptor, MetaDataError> {
     let torn = |reason: String| MetaDataError::Torn(format!("the records: {reason}"));
-    let name = row(&file)?.name.unwrap_or_default();
+    let name = read(&file)?.name.unwrap_or_default();
     let mut files = BTreeMap::new();
     let mut pending = others;
     pending.push(file);
     while let Some(bytes) = pending.pop() {
-        let row = row(&bytes)?;
-        files.insert(row.name.unwrap_or_default(), bytes);
-        let missing = row.imports.iter().filter(|import| !files.contains_key(*import));
+        let file = read(&bytes)?;
+        files.insert(file.name.unwrap_or_default(), bytes);
+        let missing = file.dependency.iter().filter(|import| !files.contains_key(*import));
         pending.extend(missing.filter_map(|import| own().get(import).cloned()));
     }
     let set = FileSetRow { files: files.into_values().collect() };
@@ -67,6 +59,44 @@ pub(super) fn load(file: Vec<u8>, others: Vec<Vec<u8>>) -> Result<FileDescriptor
     pool.get_file_by_name(&name).ok_or_else(|| torn(format!("there is no file {name}")))
 }
 
-fn row(bytes: &[u8]) -> Result<FileRow, MetaDataError> {
-    FileRow::decode(bytes).map_err(|error| MetaDataError::Torn(format!("a file of records: {error}")))
+/// A file without its options. Its syntax and its names are checked: a [`DescriptorPool`] panics for a syntax that it
+/// does not know, and does not find what it has under a name that is not an identifier.
+fn read(bytes: &[u8]) -> Result<FileDescriptorProto, MetaDataError> {
+    let torn = |reason: String| MetaDataError::Torn(format!("a file of records: {reason}"));
+    let file = FileDescriptorProto::decode(bytes).map_err(|error| torn(error.to_string()))?;
+    if !matches!(file.syntax.as_deref(), None | Some("proto2" | "proto3")) {
+        return Err(torn(format!("its syntax is {:?}", file.syntax())));
+    }
+    let package = file.package.iter().filter(|package| !package.is_empty()).flat_map(|name| name.split('.'));
+    let services = file.service.iter().flat_map(|service| {
+        let methods = service.method.iter().map(|method| method.name());
+        methods.chain([service.name()])
+    });
+    let extensions = file.extension.iter().map(|extension| extension.name());
+    let mut names: Vec<&str> = package.chain(services).chain(extensions).collect();
+    file.enum_type.iter().for_each(|it| enum_names(it, &mut names));
+    file.message_type.iter().for_each(|it| message_names(it, &mut names));
+    match names.iter().find(|name| !is_identifier(name)) {
+        Some(name) => Err(torn(format!("{name:?} is not a name"))),
+        None => Ok(file),
+    }
+}
+
+fn message_names<'a>(message: &'a DescriptorProto, names: &mut Vec<&'a str>) {
+    names.push(message.name());
+    names.extend(message.field.iter().chain(&message.extension).map(|field| field.name()));
+    names.extend(message.oneof_decl.iter().map(|oneof| oneof.name()));
+    message.enum_type.iter().for_each(|it| enum_names(it, names));
+    message.nested_type.iter().for_each(|it| message_names(it, names));
+}
+
+fn enum_names<'a>(of: &'a EnumDescriptorProto, names: &mut Vec<&'a str>) {
+    names.push(of.name());
+    names.extend(of.value.iter().map(|value| value.name()));
+}
+
+fn is_identifier(name: &str) -> bool {
+    let is_start = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';
+    name.as_bytes().first().is_some_and(is_start)
+        && name.bytes().all(|byte| is_start(&byte) || byte.is_ascii_digit())
 }

@@ -3,6 +3,7 @@
 use crate::{
     config::ClusterConfig,
     data_distribution::ShardMap,
+    database_lock::DatabaseLock,
     faults::{FaultPlan, Faults},
     history::History,
     net::{Endpoint, Net, NodeId},
@@ -51,10 +52,13 @@ pub struct World {
     pub tunables: Tunables,
     /// Which storage servers hold which shards.
     pub shards: Mutex<ShardMap>,
+    /// Whether a commit has locked the database.
+    pub lock: DatabaseLock,
     machines: Mutex<Vec<MachineState>>,
     /// Background tasks of the supervisor, such as those that apply faults: they end with the world.
     tasks: Mutex<Vec<rt::Task>>,
     addresses: Mutex<BTreeMap<NodeId, Endpoint>>,
+    roles: Mutex<BTreeMap<NodeId, Vec<&'static str>>>,
 }
 
 struct MachineState {
@@ -109,10 +113,12 @@ impl World {
             faults: Faults::recording(seed, plan, keep_trace),
             tunables: Tunables::new(config.window),
             shards: Mutex::new(ShardMap::new(&config)),
+            lock: DatabaseLock::default(),
             config,
             machines: Mutex::new(Vec::new()),
             tasks: Mutex::new(Vec::new()),
             addresses: Mutex::new(BTreeMap::new()),
+            roles: Mutex::new(BTreeMap::new()),
         })
     }
 
@@ -254,6 +260,25 @@ impl World {
     /// The inbox at a machine's well-known address: the one published last.
     pub fn address(&self, node: NodeId) -> Option<Endpoint> {
         self.addresses.lock().get(&node).copied()
+    }
+
+    /// Notes the roles that a worker's machine has, by FoundationDB's names.
+    pub fn has_roles(&self, node: NodeId, roles: Vec<&'static str>) {
+        self.roles.lock().insert(node, roles);
+    }
+
+    /// The machines that belong to the cluster, each with its class and its roles.
+    pub fn processes(&self) -> Vec<(NodeId, Class, Vec<&'static str>)> {
+        let roles = self.roles.lock();
+        let recruited = |node| roles.get(&node).cloned().unwrap_or_default();
+        let machines = self.machines.lock();
+        let of_cluster = machines.iter().filter(|m| !matches!(m.class, Class::Client | Class::Observer));
+        let process = |m: &MachineState| match m.class {
+            Class::Controller => (m.node, m.class, vec!["coordinator", "cluster_controller"]),
+            Class::Storage => (m.node, m.class, vec!["storage"]),
+            _ => (m.node, m.class, recruited(m.node)),
+        };
+        of_cluster.map(process).collect()
     }
 
     /// Whether the machine is up.

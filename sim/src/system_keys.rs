@@ -36,9 +36,6 @@ pub const CONSISTENCY_CHECK: &[u8] = b"\xff\x02/ConsistencyCheck/Suspend";
 pub const DATA_DISTRIBUTION_MODE: &[u8] = b"\xff/dataDistributionMode";
 /// Whether it leaves the balance of data alone.
 pub const REBALANCE_IGNORED: &[u8] = b"\xff\x02/rebalanceDDIgnored";
-/// The least version of the next commit.
-pub const MIN_REQUIRED_VERSION: &[u8] = b"\xff/minRequiredCommitVersion";
-
 /// The protocol version of 7.4, and that of the values that have not changed since 6.2
 /// (`flow/ProtocolVersions.cmake`).
 const PROTOCOL: u64 = 0x0fdb_00b0_7400_0000;
@@ -197,7 +194,10 @@ fn configuration(world: &World) -> impl Iterator<Item = Mutation> {
     let numbers = numbers.map(|(name, n)| (name, Bytes::from(n.to_string())));
     let policies = [("log_replication_policy", copies), ("storage_replication_policy", replicas)];
     let policies = policies.map(|(name, copies)| (name, policy(copies).into()));
-    numbers.into_iter().chain(policies).map(|(name, value)| set([CONFIGURATION, name.as_bytes()].concat(), value))
+    numbers
+        .into_iter()
+        .chain(policies)
+        .map(|(name, value)| set([CONFIGURATION, name.as_bytes()].concat(), value))
 }
 
 /// FoundationDB's number of the storage engine `memory`.

@@ -2,13 +2,14 @@
 
 use crate::{
     config::ClusterConfig,
-    data_distribution::ShardMap,
+    data_distribution::{Shard, ShardMap},
     database_lock::DatabaseLock,
     faults::{FaultPlan, Faults},
     history::History,
     net::{Endpoint, Net, NodeId},
     rt::{self, Clock, Machine, Nanos},
     seed::Seed,
+    storage::StorageDisk,
     trace::{Kind, Trace},
     tunables::Tunables,
 };
@@ -59,6 +60,7 @@ pub struct World {
     tasks: Mutex<Vec<rt::Task>>,
     addresses: Mutex<BTreeMap<NodeId, Endpoint>>,
     roles: Mutex<BTreeMap<NodeId, Vec<&'static str>>>,
+    disks: Mutex<Vec<Arc<StorageDisk>>>,
 }
 
 struct MachineState {
@@ -119,6 +121,7 @@ impl World {
             tasks: Mutex::new(Vec::new()),
             addresses: Mutex::new(BTreeMap::new()),
             roles: Mutex::new(BTreeMap::new()),
+            disks: Mutex::default(),
         })
     }
 
@@ -260,6 +263,21 @@ impl World {
     /// The inbox at a machine's well-known address: the one published last.
     pub fn address(&self, node: NodeId) -> Option<Endpoint> {
         self.addresses.lock().get(&node).copied()
+    }
+
+    /// Adds the disk of the next storage server.
+    pub fn has_disk(&self, disk: Arc<StorageDisk>) {
+        self.disks.lock().push(disk);
+    }
+
+    /// The shards, each with the bytes that its first server estimates.
+    pub fn shard_sizes(&self) -> Vec<(Shard, i64)> {
+        let (map, disks) = (self.shards.lock(), self.disks.lock());
+        let size = |shard: &Shard| {
+            let disk = shard.team.first().and_then(|server| disks.get(usize::from(*server)));
+            (shard.clone(), disk.map_or(0, |disk| disk.bytes(&shard.range)))
+        };
+        map.shards().iter().map(size).collect()
     }
 
     /// Notes the roles that a worker's machine has, by FoundationDB's names.

@@ -30,7 +30,7 @@ impl Cluster {
         let log_machines = add_workers(&world, Class::Log, "log", config.logs.max(1) + config.spares.min(1));
         let controller = add_controller(&world, workers, log_machines);
         let storage = storage::add_servers(&world, controller);
-        data_distribution::add(&world);
+        data_distribution::add(&world, controller);
         let cluster = Cluster { world, controller, storage };
         cluster.wait_for_generation().await;
         cluster

@@ -33,6 +33,8 @@ mod controller;
 #[cfg(madsim)]
 mod data_distribution;
 #[cfg(madsim)]
+mod database_lock;
+#[cfg(madsim)]
 pub mod faults;
 #[cfg(madsim)]
 mod grv_proxy;
@@ -58,6 +60,8 @@ pub mod seed;
 mod sequencer;
 #[cfg(madsim)]
 pub mod storage;
+#[cfg(madsim)]
+mod system_keys;
 #[cfg(madsim)]
 pub mod trace;
 #[cfg(madsim)]

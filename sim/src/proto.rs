@@ -218,6 +218,22 @@ pub enum Role {
     GrvProxy(Arc<TransactionSystem>),
 }
 
+/// The name of a log's role.
+pub const LOG: &str = "log";
+
+impl Role {
+    /// FoundationDB's name of the role.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Role::Sequencer { .. } => "master",
+            Role::Resolver { .. } => "resolver",
+            Role::Log(_) => LOG,
+            Role::CommitProxy(_) => "commit_proxy",
+            Role::GrvProxy(_) => "grv_proxy",
+        }
+    }
+}
+
 /// The initial content of a new generation's log.
 #[derive(Clone, Debug, Default)]
 pub struct LogSeed {

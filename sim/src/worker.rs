@@ -4,7 +4,7 @@ use crate::{
     commit_proxy, grv_proxy,
     log::{self, LogDisk},
     net::{Endpoint, ReplyTo},
-    proto::{Generation, LogSeed, Message, Role},
+    proto::{Generation, LOG, LogSeed, Message, Role},
     resolver,
     rt::{self, Task},
     sequencer,
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// A role that runs on this machine.
 struct Running {
     generation: Generation,
-    is_log: bool,
+    name: &'static str,
     _task: Task,
 }
 
@@ -25,16 +25,17 @@ pub async fn run(world: Arc<World>, home: Endpoint, disk: Arc<LogDisk>) {
     let mut roles: Vec<Running> = Vec::new();
     let mut latest = 0;
     loop {
+        world.has_roles(home.node, roles.iter().map(|running| running.name).collect());
         match inbox.recv().await.message {
             Message::Recruit { generation, role, reply } if generation >= latest => {
                 latest = generation;
                 roles.retain(|running| running.generation >= generation);
-                let is_log = matches!(*role, Role::Log(_));
+                let name = role.name();
                 let _task = start(&world, home, &disk, generation, *role, reply);
-                roles.push(Running { generation, is_log, _task });
+                roles.push(Running { generation, name, _task });
             }
             Message::LockLog { generation, reply } => {
-                roles.retain(|running| !(running.is_log && running.generation == generation));
+                roles.retain(|running| !(running.name == LOG && running.generation == generation));
                 if let Some(log) = disk.read(generation) {
                     reply.send(log);
                 }

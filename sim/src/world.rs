@@ -2,12 +2,14 @@
 
 use crate::{
     config::ClusterConfig,
-    data_distribution::ShardMap,
+    data_distribution::{Shard, ShardMap},
+    database_lock::DatabaseLock,
     faults::{FaultPlan, Faults},
     history::History,
     net::{Endpoint, Net, NodeId},
     rt::{self, Clock, Machine, Nanos},
     seed::Seed,
+    storage::StorageDisk,
     trace::{Kind, Trace},
     tunables::Tunables,
 };
@@ -51,10 +53,14 @@ pub struct World {
     pub tunables: Tunables,
     /// Which storage servers hold which shards.
     pub shards: Mutex<ShardMap>,
+    /// Whether a commit has locked the database.
+    pub lock: DatabaseLock,
     machines: Mutex<Vec<MachineState>>,
     /// Background tasks of the supervisor, such as those that apply faults: they end with the world.
     tasks: Mutex<Vec<rt::Task>>,
     addresses: Mutex<BTreeMap<NodeId, Endpoint>>,
+    roles: Mutex<BTreeMap<NodeId, Vec<&'static str>>>,
+    disks: Mutex<Vec<Arc<StorageDisk>>>,
 }
 
 struct MachineState {
@@ -109,10 +115,13 @@ impl World {
             faults: Faults::recording(seed, plan, keep_trace),
             tunables: Tunables::new(config.window),
             shards: Mutex::new(ShardMap::new(&config)),
+            lock: DatabaseLock::default(),
             config,
             machines: Mutex::new(Vec::new()),
             tasks: Mutex::new(Vec::new()),
             addresses: Mutex::new(BTreeMap::new()),
+            roles: Mutex::new(BTreeMap::new()),
+            disks: Mutex::default(),
         })
     }
 
@@ -254,6 +263,40 @@ impl World {
     /// The inbox at a machine's well-known address: the one published last.
     pub fn address(&self, node: NodeId) -> Option<Endpoint> {
         self.addresses.lock().get(&node).copied()
+    }
+
+    /// Adds the disk of the next storage server.
+    pub fn has_disk(&self, disk: Arc<StorageDisk>) {
+        self.disks.lock().push(disk);
+    }
+
+    /// The shards, each with the bytes that its first server estimates.
+    pub fn shard_sizes(&self) -> Vec<(Shard, i64)> {
+        let (map, disks) = (self.shards.lock(), self.disks.lock());
+        let size = |shard: &Shard| {
+            let disk = shard.team.first().and_then(|server| disks.get(usize::from(*server)));
+            (shard.clone(), disk.map_or(0, |disk| disk.bytes(&shard.range)))
+        };
+        map.shards().iter().map(size).collect()
+    }
+
+    /// Notes the roles that a worker's machine has, by FoundationDB's names.
+    pub fn has_roles(&self, node: NodeId, roles: Vec<&'static str>) {
+        self.roles.lock().insert(node, roles);
+    }
+
+    /// The machines that belong to the cluster, each with its class and its roles.
+    pub fn processes(&self) -> Vec<(NodeId, Class, Vec<&'static str>)> {
+        let roles = self.roles.lock();
+        let recruited = |node| roles.get(&node).cloned().unwrap_or_default();
+        let machines = self.machines.lock();
+        let of_cluster = machines.iter().filter(|m| !matches!(m.class, Class::Client | Class::Observer));
+        let process = |m: &MachineState| match m.class {
+            Class::Controller => (m.node, m.class, vec!["coordinator", "cluster_controller"]),
+            Class::Storage => (m.node, m.class, vec!["storage"]),
+            _ => (m.node, m.class, recruited(m.node)),
+        };
+        of_cluster.map(process).collect()
     }
 
     /// Whether the machine is up.

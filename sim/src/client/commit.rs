@@ -5,7 +5,7 @@ use super::{
     connection::{Commit, Connection, VersionFlags},
     guard::{guarded, idle},
     keys::{ALL_END, Edge, SELF_CONFLICT_PREFIX, single_key},
-    sizes, stamp,
+    sizes, special_keys, stamp,
     transaction::{Inner, Native, SimTransaction, State},
     version::read_version,
     write_map::{Op, Segment, conflict_ranges},
@@ -344,6 +344,7 @@ impl Inner {
 /// Commits; `None` for a transaction without writes.
 async fn commit(inner: &Arc<Inner>, epoch: u32) -> Result<Option<CommitReply>> {
     let connection = &inner.client.connection;
+    special_keys::commit(inner, epoch).await?;
     let watches = inner.state.lock().watches.clone();
     for watch in watches {
         watch.read().await;

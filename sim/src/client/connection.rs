@@ -127,21 +127,9 @@ impl Connection {
         self.world.clock.sleep(duration).await;
     }
 
-    /// The cluster's status as this client sees it, in the form of `status json`.
-    pub fn status(&self) -> String {
-        let info = self.proxies.current();
-        let available = !info.commit_proxies.is_empty() && !info.grv_proxies.is_empty();
-        let client = format!(
-            r#"{{"coordinators":{{"quorum_reachable":true}},"database_status":{{"available":{available},"healthy":{available}}}}}"#
-        );
-        let cluster = format!(
-            r#"{{"generation":{},"commit_proxies":{},"grv_proxies":{},"database_lock_state":{{"locked":{}}}}}"#,
-            info.generation,
-            info.commit_proxies.len(),
-            info.grv_proxies.len(),
-            self.world.tunables.locked()
-        );
-        format!(r#"{{"client":{client},"cluster":{cluster}}}"#)
+    /// The proxies that the client knows.
+    pub fn info(&self) -> Arc<ClientInfo> {
+        self.proxies.current()
     }
 
     /// Sets how many locations are cached.

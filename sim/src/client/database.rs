@@ -3,6 +3,7 @@
 use super::{
     connection::Connection,
     options::{Options, default_of},
+    special_keys::HealthCache,
     transaction::{Inner, SimTransaction},
     watch,
     write_map::WriteMap,
@@ -22,7 +23,10 @@ use shaketable_layers::tx::{
 };
 use std::{
     any::Any,
-    sync::{Arc, Weak, atomic::AtomicI64},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicI64, AtomicU64},
+    },
     time::Duration,
 };
 
@@ -67,6 +71,10 @@ pub struct Client {
     pub watches: watch::Count,
     /// An empty write map, shared by new transactions.
     pub empty_writes: Arc<WriteMap>,
+    /// The number of lives of its transactions.
+    pub lives: AtomicU64,
+    /// What it knows about the health of the cluster.
+    pub health: Mutex<HealthCache>,
 }
 
 impl Client {
@@ -77,6 +85,8 @@ impl Client {
             defaults: Mutex::new(Defaults { options: Vec::new(), snapshot_ryw: 1, max_watches: 10_000 }),
             watches: AtomicI64::new(0),
             empty_writes: Arc::default(),
+            lives: AtomicU64::new(0),
+            health: Mutex::default(),
         })
     }
 

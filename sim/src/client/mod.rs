@@ -42,5 +42,6 @@ mod write;
 mod write_map;
 
 pub use database::{SimDatabase, WeakDatabase};
+pub(crate) use proxies::Proxies;
 pub use sizes::commit as commit_size;
 pub use transaction::SimTransaction;

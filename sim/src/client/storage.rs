@@ -7,8 +7,8 @@ use super::{
     version::read_version,
 };
 use crate::{
-    net::Endpoint,
     proto::{KeyRange, Location, Message},
+    system_keys::address,
 };
 use bytes::Bytes;
 use shaketable_layers::tx::{Error, Result};
@@ -98,7 +98,7 @@ impl SimTransaction {
                     return Ok(Vec::new());
                 }
                 let location = inner.client.connection.location(&key, false).await;
-                Ok(location.servers.iter().map(address).collect())
+                Ok(location.servers.iter().map(|server| address(server.node)).collect())
             };
             let answer = guarded(&inner, epoch, true, found).await;
             let mut state = inner.state.lock();
@@ -116,12 +116,6 @@ impl SimTransaction {
         let range = KeyRange::new(Bytes::copy_from_slice(begin), Bytes::copy_from_slice(end));
         Ok((self.0.clone(), state.epoch, range))
     }
-}
-
-/// A machine's address, as it would be in an IP network.
-fn address(server: &Endpoint) -> String {
-    let [high, low] = server.node.0.to_be_bytes();
-    format!("10.0.{high}.{low}:4500")
 }
 
 /// Sends a request to a replica of each shard that intersects `range`, in order, and accumulates the replies.

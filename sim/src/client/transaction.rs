@@ -8,6 +8,7 @@ use super::{
     options::{Options, is_persistent},
     record::Record,
     snapshot_cache::SnapshotCache,
+    special_keys,
     stamp::StampCell,
     version::ReadVersion,
     wakers::Wakers,
@@ -113,6 +114,12 @@ pub struct State {
     pub idempotency_id: Option<Bytes>,
     /// Whether 1039 was returned: the client library was switched, and `on_error` uses the new one.
     pub switched: bool,
+    /// The special keys that it has written.
+    pub special: special_keys::Writes,
+    /// Why a call of special keys has failed.
+    pub special_error: Option<String>,
+    /// What identifies it in traces.
+    pub span: special_keys::Span,
     /// The record of this attempt for the history.
     pub record: Record,
 }
@@ -183,6 +190,9 @@ impl State {
             conflicting: RangeSet::default(),
             idempotency_id: None,
             switched: false,
+            special: special_keys::Writes::default(),
+            special_error: None,
+            span: special_keys::Span::new(client),
             record: Record::new(operation),
         };
         state.restore_options(client);

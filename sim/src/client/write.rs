@@ -33,20 +33,12 @@ impl State {
         !waived
     }
 
-    /// No module accepts writes.
-    fn special_write<T>(&self) -> Result<T> {
-        match self.options.special_keys_writes {
-            true => Err(Error::SPECIAL_KEYS_NO_WRITE_MODULE_FOUND),
-            false => Err(Error::SPECIAL_KEYS_WRITE_DISABLED),
-        }
-    }
-
     fn set(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         if key == METADATA_VERSION {
             return Err(Error::CLIENT_INVALID_OPERATION);
         }
         if is_special(key) {
-            return self.special_write();
+            return self.special_set(key, value);
         }
         let conflict = self.takes_conflict();
         self.unused()?;
@@ -89,7 +81,7 @@ impl State {
         let conflict = self.takes_conflict();
         self.unused()?;
         if is_special(key) {
-            return self.special_write();
+            return self.special_clear(&single_key(key));
         }
         if *key >= self.max_write()[..] {
             return Err(Error::KEY_OUTSIDE_LEGAL_RANGE);
@@ -112,10 +104,7 @@ impl State {
         let conflict = self.takes_conflict();
         self.unused()?;
         if *begin >= ALL_END[..] && *end <= SPECIAL_END[..] {
-            return match self.options.special_keys_writes && begin == end {
-                true => Ok(()),
-                false => self.special_write(),
-            };
+            return self.special_clear(&KeyRange::new(begin.to_vec(), end.to_vec()));
         }
         let max = self.max_write();
         if *begin > max[..] || *end > max[..] {

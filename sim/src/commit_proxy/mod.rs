@@ -14,6 +14,7 @@ use crate::{
     batcher::Batcher,
     config::ClusterBug,
     data_distribution,
+    database_lock::effect,
     net::{Broken, Inbox, NodeId, ReplyTo},
     proto::{CommitData, CommitReply, LogEntry, Message, Resolution, TransactionSystem, Version},
     rt::{Alarm, MILLISECOND, Nanos},
@@ -111,17 +112,29 @@ impl Proxy {
             replies.push(reply);
         }
         let transactions = Arc::new(transactions);
+        let (lock, ended) = (&self.world.lock, system.recovery_version);
+        let changes_lock = transactions.iter().flat_map(|data| &data.mutations).any(|m| effect(m).is_some());
+        if changes_lock {
+            lock.announce(ended, version);
+        }
         let resolutions = self.resolve(previous, version, &transactions).await?;
 
-        let locked = self.world.tunables.locked();
-        let accepted =
-            transactions.iter().zip(&resolutions).enumerate().filter_map(|(i, (data, resolution))| {
-                let accepted = *resolution == Resolution::Committed && (!locked || data.lock_aware);
-                accepted.then(|| logged(data, version, i as u16))
-            });
+        let locked = self.world.tunables.locked() || lock.locked_before(ended, version).await;
+        let accepted: Vec<_> = transactions
+            .iter()
+            .zip(&resolutions)
+            .enumerate()
+            .filter(|(_, (data, resolution))| {
+                **resolution == Resolution::Committed && (!locked || data.lock_aware)
+            })
+            .map(|(i, (data, _))| logged(data, version, i as u16))
+            .collect();
+        if changes_lock {
+            let mutations = accepted.iter().flat_map(|transaction| &transaction.mutations);
+            lock.resolve(ended, version, mutations.filter_map(effect).last());
+        }
         let known_committed = self.committed.get();
-        let entry =
-            Arc::new(LogEntry { previous, version, known_committed, transactions: accepted.collect() });
+        let entry = Arc::new(LogEntry { previous, version, known_committed, transactions: accepted });
         let pushes: Vec<_> = system
             .logs
             .iter()

@@ -14,10 +14,11 @@ use crate::{
     config::ClusterBug,
     net::{Broken, Endpoint, ReplyTo},
     proto::{
-        ClientInfo, CommitData, CommitReply, Generation, LogSeed, LogSystem, Message, Role,
+        ClientInfo, CommitData, CommitReply, Generation, LogSeed, LogSystem, Message, Mutation, Role,
         TransactionSystem, Version,
     },
     rt::Nanos,
+    system_keys,
     trace::Kind,
 };
 use futures::future::join_all;
@@ -83,13 +84,17 @@ impl Controller {
             // Abandoned attempts between the two never accepted a commit.
             history.ended.extend((old..generation).map(|ended| (ended, recovery_version)));
         }
-        let log_system = LogSystem { generation, logs: log_endpoints.clone(), ends: record.ends };
+        self.world.lock.recovered(recovery_version);
+        let log_system = LogSystem { generation, logs: log_endpoints.clone(), ends: record.ends.clone() };
         self.published.borrow_mut().publish_logs(log_system);
         for home in self.workers.iter().chain(&self.log_machines) {
             self.world.net.send(self.home.node, *home, Message::EndGenerations { before: generation });
         }
 
-        let version = self.recovery_transaction(commit_proxies[0]).await?;
+        let mutations = if record.initialized { Vec::new() } else { system_keys::initial(&self.world) };
+        let version = self.recovery_transaction(commit_proxies[0], mutations).await?;
+        record.initialized = true;
+        self.disk.write(record);
         self.world.event(self.home.node, Kind::RecoveryEnd, generation, version as u64);
         let roles = [&core[..], &log_endpoints, &commit_proxies, &grv_proxies].concat();
         Ok(Formed { roles, clients: ClientInfo { generation, grv_proxies, commit_proxies } })
@@ -131,9 +136,13 @@ impl Controller {
         join_all(recruits).await.into_iter().collect()
     }
 
-    /// The generation's first commit, an empty one: its version is the first readable version.
-    async fn recovery_transaction(&self, proxy: Endpoint) -> Result<Version, Broken> {
-        let data = Arc::new(CommitData { lock_aware: true, ..CommitData::default() });
+    /// The generation's first commit: its version is the first readable version. It is empty, except in a new cluster.
+    async fn recovery_transaction(
+        &self,
+        proxy: Endpoint,
+        mutations: Vec<Mutation>,
+    ) -> Result<Version, Broken> {
+        let data = Arc::new(CommitData { mutations, lock_aware: true, ..CommitData::default() });
         match self.ask(proxy, 10, |reply| Message::Commit { data, reply }).await? {
             Ok(CommitReply::Committed { version, .. }) => Ok(version),
             _ => Err(Broken),

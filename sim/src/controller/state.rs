@@ -24,6 +24,8 @@ pub struct Record {
     pub logs: Vec<Endpoint>,
     /// The end of each earlier generation.
     pub ends: BTreeMap<Generation, Version>,
+    /// Whether the cluster's own keys are written.
+    pub initialized: bool,
 }
 
 impl ControllerDisk {

@@ -3,7 +3,7 @@
 mod map;
 mod serve;
 
-pub use map::ShardMap;
+pub use map::{Shard, ShardMap};
 pub use serve::add;
 
 use crate::{

@@ -2,12 +2,15 @@
 //!
 //! Its progress is stored in the shard map, which survives it: after a restart it continues from there, and
 //! repeats requests that may have been sent before. The order of the steps protects the data: the new team
-//! has the shard durably, then clients are directed to it, then the old team drops it.
+//! has the shard durably, then the database says so, then clients are directed to it, then the old team drops it.
 
+use super::Shard;
 use crate::{
-    net::{Broken, Call, NodeId, ReplyTo},
-    proto::{KeyRange, Message},
+    client::Proxies,
+    net::{Broken, Call, Endpoint, NodeId, ReplyTo},
+    proto::{CommitData, CommitReply, KeyRange, Message, Mutation},
     rt::{MILLISECOND, Nanos},
+    system_keys,
     trace::Kind,
     world::{Class, World},
 };
@@ -17,16 +20,18 @@ use std::sync::Arc;
 /// The interval at which the distributor looks for work, and retries failed steps.
 const INTERVAL: Nanos = 100 * MILLISECOND;
 
-/// Adds the data distributor's machine.
-pub fn add(world: &Arc<World>) {
-    world.add_machine(Class::Stateless, "data distributor", run);
+/// Adds the data distributor's machine, which asks `controller` for the proxies.
+pub fn add(world: &Arc<World>, controller: Endpoint) {
+    world.add_machine(Class::Stateless, "data distributor", move |world, node| run(world, node, controller));
 }
 
-async fn run(world: Arc<World>, node: NodeId) {
+async fn run(world: Arc<World>, node: NodeId, controller: Endpoint) {
+    world.has_roles(node, vec!["data_distributor"]);
+    let proxies = Proxies::follow(&world, node, controller);
     loop {
         let next = world.shards.lock().next_move();
         let done = match next {
-            Some(shard) => step(&world, node, shard).await,
+            Some(shard) => step(&world, node, shard, &proxies).await,
             None => Err(Broken),
         };
         if done.is_err() {
@@ -36,7 +41,7 @@ async fn run(world: Arc<World>, node: NodeId) {
 }
 
 /// Advances a shard's move as far as the servers reply.
-async fn step(world: &World, node: NodeId, shard: usize) -> Result<(), Broken> {
+async fn step(world: &World, node: NodeId, shard: usize, proxies: &Proxies) -> Result<(), Broken> {
     let servers = world.machines(Class::Storage);
     let node_of = |server: &u16| servers[usize::from(*server)];
     let at = world.shards.lock().shards()[shard].clone();
@@ -47,6 +52,8 @@ async fn step(world: &World, node: NodeId, shard: usize) -> Result<(), Broken> {
             ask(world, node, node_of(server), add)
         });
         try_join_all(fetches).await?;
+        let moved = Shard { team: team.clone(), ..at.clone() };
+        write(world, node, proxies, system_keys::key_servers(world, &moved)).await?;
         let team = team.first().copied().unwrap_or_default();
         world.shards.lock().switch(shard);
         world.event(node, Kind::ShardMoved, shard as u64, u64::from(team));
@@ -58,6 +65,20 @@ async fn step(world: &World, node: NodeId, shard: usize) -> Result<(), Broken> {
         world.shards.lock().left(shard, server);
     }
     Ok(())
+}
+
+/// Commits a change of the cluster's own keys. It is repeated until it is known to be committed, which changes nothing more.
+async fn write(world: &World, node: NodeId, proxies: &Proxies, change: Mutation) -> Result<(), Broken> {
+    let info = proxies.current();
+    let to = *info.commit_proxies.first().ok_or(Broken)?;
+    let mutations = vec![change];
+    let write_ranges = system_keys::written(&mutations);
+    let data = Arc::new(CommitData { mutations, write_ranges, lock_aware: true, ..CommitData::default() });
+    let sent = world.net.call(node, to, |reply| Message::Commit { data, reply });
+    match proxies.unless_changed(info.generation, sent).await {
+        Some(Ok(Ok(CommitReply::Committed { .. }))) => Ok(()),
+        _ => Err(Broken),
+    }
 }
 
 /// Sends a request to a storage server; fails if its machine has never been up.

@@ -22,16 +22,14 @@ pub async fn serve(world: Arc<World>, inbox: Inbox, recovery_version: Version) {
         match inbox.recv().await.message {
             Message::GetCommitVersion { reply } => reply.send(versions.next(world.clock.now())),
             Message::GetLiveCommittedVersion { reply } => match versions.live() {
-                Some(version) => {
-                    reply.send(ReadVersionReply { version, locked: world.tunables.locked() });
-                }
+                Some(version) => reply.send(read_version(&world, version)),
                 None => waiting.push(reply),
             },
             Message::ReportCommitted { version, reply } => {
                 versions.committed(version);
                 reply.send(());
                 for reply in waiting.drain(..) {
-                    reply.send(ReadVersionReply { version, locked: world.tunables.locked() });
+                    reply.send(read_version(&world, version));
                 }
             }
             Message::Ping { reply } => reply.send(()),
@@ -39,4 +37,8 @@ pub async fn serve(world: Arc<World>, inbox: Inbox, recovery_version: Version) {
             _ => {}
         }
     }
+}
+
+fn read_version(world: &World, version: Version) -> ReadVersionReply {
+    ReadVersionReply { version, locked: world.tunables.locked() || world.lock.locked_at(version) }
 }

@@ -46,6 +46,11 @@ impl StorageDisk {
         self.state.lock().version()
     }
 
+    /// The approximate number of bytes of a range; 0 if the server does not hold it.
+    pub fn bytes(&self, range: &KeyRange) -> i64 {
+        self.state.lock().storage_metrics(range).unwrap_or_default()
+    }
+
     /// Every row of a shard at a version, to compare replicas; `None` if the server does not hold the shard
     /// or cannot read at that version.
     pub fn snapshot(&self, shard: &KeyRange, version: Version) -> Option<Vec<KeyValue>> {
@@ -60,6 +65,7 @@ pub fn add_servers(world: &Arc<World>, controller: Endpoint) -> Vec<Arc<StorageD
         .map(|server| {
             let disk = Arc::new(StorageDisk::new(server, &world.shards.lock()));
             let kept = disk.clone();
+            world.has_disk(disk.clone());
             world.add_machine_with_endpoint(
                 Class::Storage,
                 &format!("storage {server}"),

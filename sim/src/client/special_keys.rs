@@ -79,7 +79,7 @@ impl State {
 
     fn write_conflicts(&self, committed: Option<[u8; 10]>) -> RangeSet {
         let mut set = RangeSet::default();
-        let written = write_map::conflict_ranges(&self.writes, &write_map::EVERYTHING);
+        let written = write_map::conflict_ranges(&self.writes, &Bytes::new(), &write_map::EVERYTHING);
         written.into_iter().for_each(|range| set.insert(range));
         if self.options.ryw_disabled {
             self.native.write_ranges.iter().cloned().for_each(|range| set.insert(range));

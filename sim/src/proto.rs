@@ -58,6 +58,16 @@ pub enum Mutation {
     Atomic(Bytes, Bytes, MutationType),
 }
 
+impl Mutation {
+    /// The bytes of its keys and values.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Mutation::Set(first, second) | Mutation::Atomic(first, second, _) => first.len() + second.len(),
+            Mutation::ClearRange(range) => range.begin.len() + range.end.len(),
+        }
+    }
+}
+
 /// The data that a client sends to a commit proxy (`CommitTransactionRef` and its flags).
 #[derive(Clone, Debug, Default)]
 pub struct CommitData {

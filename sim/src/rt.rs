@@ -76,9 +76,9 @@ pub(crate) fn machine_local() -> Option<Arc<dyn Any + Send + Sync>> {
         .flatten()
 }
 
-/// The number of clock reads at one instant of virtual time that indicates a loop without waiting. A task
-/// that works normally reads the clock some hundred times.
-const MAX_READS_PER_INSTANT: u32 = 200_000;
+/// The number of clock reads at one instant of virtual time that indicates a loop without waiting. Every call of a
+/// transaction reads the clock; a program may make a quarter of a million of them before it waits for anything.
+const MAX_READS_PER_INSTANT: u32 = 1_000_000;
 
 /// A handle to the virtual clock.
 #[derive(Clone)]

@@ -17,7 +17,7 @@ use futures::channel::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use parking_lot::Mutex;
 use shaketable_layers::tx::Error;
 use shaketable_sim::{
-    client::SimDatabase,
+    client::{ReadVersions, SimDatabase},
     cluster::Cluster,
     config::ClusterConfig,
     faults::Family,
@@ -78,7 +78,14 @@ struct Client {
     node: NodeId,
     jobs: UnboundedSender<Job>,
     /// What its machine is to take when it starts.
-    next: Arc<Mutex<Option<UnboundedReceiver<Job>>>>,
+    next: Arc<Mutex<Option<Start>>>,
+}
+
+/// What a client's machine starts with.
+struct Start {
+    jobs: UnboundedReceiver<Job>,
+    /// Shared by the databases of its process.
+    versions: ReadVersions,
 }
 
 impl Engine {
@@ -154,7 +161,7 @@ impl Engine {
 
     fn take(&mut self, message: Message) {
         match message {
-            Message::Open(id) => self.open(id),
+            Message::Open(id, versions) => self.open(id, versions),
             Message::Command(id, command) => self.give(id, Job::Command(command)),
             Message::Call { id, database, transaction, call, completion } => {
                 self.desk.add(id, call.is_watch(), completion);
@@ -181,29 +188,29 @@ impl Engine {
     }
 
     /// Adds a client to the cluster, or starts one again that died.
-    fn open(&mut self, id: DatabaseId) {
+    fn open(&mut self, id: DatabaseId, versions: ReadVersions) {
         let (jobs, receiver) = mpsc::unbounded();
-        let receiver = Some(receiver);
+        let start = Some(Start { jobs: receiver, versions });
         if let Some(dead) = self.clients.get_mut(&id) {
-            *dead.next.lock() = receiver;
+            *dead.next.lock() = start;
             dead.jobs = jobs;
             self.world.start(dead.node);
             return;
         }
-        let next = Arc::new(Mutex::new(receiver));
+        let next = Arc::new(Mutex::new(start));
         let node = self.add_machine(id, next.clone());
         self.clients.insert(id, Client { node, jobs, next });
     }
 
-    fn add_machine(&self, id: DatabaseId, next: Arc<Mutex<Option<UnboundedReceiver<Job>>>>) -> NodeId {
+    fn add_machine(&self, id: DatabaseId, next: Arc<Mutex<Option<Start>>>) -> NodeId {
         let (desk, controller) = (self.desk.clone(), self.cluster.controller());
         self.world.add_machine(Class::Client, &format!("client-{}", id.0), move |world, node| {
-            let (jobs, desk) = (next.lock().take(), desk.clone());
+            let (start, desk) = (next.lock().take(), desk.clone());
             async move {
                 // Faults kill no client: each start has been given jobs.
-                let Some(jobs) = jobs else { return };
+                let Some(Start { jobs, versions }) = start else { return };
                 let clock = world.clock.clone();
-                let db = SimDatabase::new(world, node, ClientId(id.0), controller);
+                let db = SimDatabase::of_process(world, node, ClientId(id.0), controller, versions);
                 client::serve(db, jobs, desk, clock).await;
             }
         })

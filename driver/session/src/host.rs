@@ -10,7 +10,7 @@ use crate::{
 };
 use parking_lot::Mutex;
 use shaketable_layers::tx::Error;
-use shaketable_sim::rt;
+use shaketable_sim::{client::ReadVersions, rt};
 use std::{
     collections::BTreeSet,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -26,6 +26,8 @@ pub struct Host {
     inbox: Arc<Inbox>,
     desk: Arc<Desk>,
     databases: Mutex<Numbers>,
+    /// The read versions that the databases of this process share.
+    versions: ReadVersions,
     transactions: AtomicU64,
     calls: AtomicU64,
     /// The thread of the cluster, once there is one.
@@ -42,6 +44,7 @@ impl Host {
             inbox: Arc::new(Inbox::new()?),
             desk: Arc::default(),
             databases: Mutex::default(),
+            versions: ReadVersions::default(),
             transactions: AtomicU64::new(0),
             calls: AtomicU64::new(0),
             thread: OnceLock::new(),
@@ -85,10 +88,11 @@ impl Host {
         self.inbox.stop();
     }
 
-    /// Opens a database handle like [`open`](Session::open), unless there are 65,535 already.
-    pub fn try_open(&self) -> Option<DatabaseId> {
+    /// Opens a database handle like [`open`](Session::open), unless there are 65,535 already. It belongs to the process
+    /// whose databases share `versions`.
+    pub fn try_open(&self, versions: &ReadVersions) -> Option<DatabaseId> {
         let id = self.databases.lock().take()?;
-        self.push(Message::Open(id));
+        self.push(Message::Open(id, versions.clone()));
         Some(id)
     }
 
@@ -141,7 +145,7 @@ fn message(panic: &(dyn std::any::Any + Send)) -> String {
 impl Session for Host {
     /// When all numbers are taken, the last one is shared: nothing says that databases are different clients.
     fn open(&self) -> DatabaseId {
-        self.try_open().unwrap_or(Numbers::LAST)
+        self.try_open(&self.versions).unwrap_or(Numbers::LAST)
     }
 
     fn next_transaction(&self) -> TransactionId {

@@ -2,6 +2,7 @@
 
 use crate::{Call, CallId, Command, Completion, DatabaseId, TransactionId, bell::Bell};
 use parking_lot::Mutex;
+use shaketable_sim::client::ReadVersions;
 use std::{
     collections::VecDeque,
     sync::atomic::{AtomicBool, Ordering},
@@ -10,8 +11,8 @@ use std::{
 
 /// A message to the cluster's thread.
 pub enum Message {
-    /// A database was opened.
-    Open(DatabaseId),
+    /// A database was opened, by the process with these read versions.
+    Open(DatabaseId, ReadVersions),
     /// A command.
     Command(DatabaseId, Command),
     /// A call.

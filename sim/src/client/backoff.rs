@@ -16,7 +16,7 @@ const BLOB_GRANULE_REQUEST_FAILED: Error = Error::BLOB_GRANULE_REQUEST_FAILED;
 pub fn delay(error: Error, backoff: Nanos, max: Nanos, draw: impl FnOnce() -> f64) -> Option<(Nanos, Nanos)> {
     match error {
         Error::TRANSACTION_TOO_OLD | Error::FUTURE_VERSION => Some((FIRST.min(max), backoff)),
-        // As the plain client does: only the multi-version client retries this error.
+        // The multi-version client retries this error itself, without a delay.
         Error::CLUSTER_VERSION_CHANGED => None,
         _ if error.is_retryable() || error == BLOB_GRANULE_REQUEST_FAILED => {
             let limit = match error {

@@ -275,7 +275,7 @@ proptest! {
                 set.insert(range);
             }
         }
-        prop_assert_eq!(conflict_ranges(&map, &ALL_END), set.ranges());
+        prop_assert_eq!(conflict_ranges(&map, &Bytes::new(), &ALL_END), set.ranges());
         // Segments cover the keyspace in both directions.
         let mut cursor = map.cursor_at(b"");
         let mut edges = vec![cursor.begin().to_bytes()];

@@ -5,7 +5,8 @@ use super::{
     connection::{Commit, Connection, VersionFlags},
     guard::{guarded, idle},
     keys::{ALL_END, Edge, SELF_CONFLICT_PREFIX, single_key},
-    sizes, special_keys, stamp,
+    sizes, special_keys,
+    stamp::{self, StampCell},
     transaction::{Inner, Native, SimTransaction, State},
     version::read_version,
     write_map::{Op, Segment, conflict_ranges},
@@ -19,8 +20,9 @@ use crate::{
     rt::{self, MILLISECOND, Nanos, SECOND},
 };
 use bytes::Bytes;
+use futures::future::select;
 use shaketable_layers::tx::{Error, KeySelector, Result, key_after};
-use std::{future::Future, sync::Arc};
+use std::{future::Future, pin::pin, sync::Arc};
 
 /// The number of versions after its read version within which a transaction can commit.
 const LIFE: Version = 5_000_000;
@@ -28,7 +30,6 @@ const LIFE: Version = 5_000_000;
 impl State {
     /// Moves the writes of `range` to the mutations to be sent, clears first.
     pub fn flush(&mut self, range: &KeyRange) {
-        let end = Edge::at(&range.end);
         let mut cursor = self.writes.cursor_at(&range.begin);
         let mut cleared: Option<Bytes> = None;
         let begin = |edge: Edge<'_>| match edge < Edge::at(&range.begin) {
@@ -37,7 +38,7 @@ impl State {
         };
         let mutations = &mut self.native.mutations;
         let flushed = mutations.len();
-        while cursor.begin() < end {
+        while cursor.begins_before(&range.end) {
             if cursor.segment() == Segment::Cleared {
                 cleared.get_or_insert_with(|| begin(cursor.begin()));
             } else if let Some(from) = cleared.take() {
@@ -50,7 +51,7 @@ impl State {
             mutations.push(Mutation::ClearRange(KeyRange { begin: from, end: range.end.clone() }));
         }
         let mut cursor = self.writes.cursor_at(&range.begin);
-        while cursor.begin() < end {
+        while cursor.begins_before(&range.end) {
             if cursor.is_operation() {
                 let key = cursor.key_bytes();
                 mutations.extend(cursor.stack().ops().iter().map(|op| match op {
@@ -62,12 +63,7 @@ impl State {
             cursor.next();
         }
         self.cost += self.native.mutations[flushed..].iter().map(sizes::write_cost).sum::<i64>();
-        for conflict in conflict_ranges(&self.writes, &range.end) {
-            let begin = conflict.begin.max(range.begin.clone());
-            if begin < conflict.end {
-                self.native.write_ranges.push(KeyRange { begin, end: conflict.end });
-            }
-        }
+        self.native.write_ranges.extend(conflict_ranges(&self.writes, &range.begin, &range.end));
     }
 
     /// Builds the data to be sent; the returned size is that of what the transaction requested.
@@ -83,7 +79,7 @@ impl State {
             self.native.extra_reads = extra_reads.clone();
             self.native.write_ranges = write_ranges.clone();
         } else {
-            read_ranges = self.reads.ranges().to_vec();
+            read_ranges = self.reads.ranges();
         }
         let size = sizes::commit(&mutations, &read_ranges, &write_ranges);
         read_ranges.extend(extra_reads.into_iter().filter_map(|r| clip(&r.begin, &r.end)));
@@ -275,17 +271,26 @@ impl SimTransaction {
         async move {
             let epoch = begun?;
             let committed = guarded(&inner, epoch, false, commit(&inner, epoch)).await;
-            inner.conclude(epoch, committed)
+            let (answer, stamp) = inner.conclude(epoch, committed);
+            if let Some(stamp) = stamp {
+                stamp.received(&inner.client.connection.world.clock).await;
+            }
+            answer
         }
     }
 }
 
 impl Inner {
-    /// Reports the result of the commit to everything that waits for it.
-    fn conclude(&self, epoch: u32, committed: Result<Option<CommitReply>>) -> Result<()> {
+    /// Reports the result of the commit to everything that waits for it. Also returns the versionstamp's cell, if it was
+    /// asked for.
+    fn conclude(
+        &self,
+        epoch: u32,
+        committed: Result<Option<CommitReply>>,
+    ) -> (Result<()>, Option<Arc<StampCell>>) {
         let mut state = self.state.lock();
         if state.epoch != epoch {
-            return Err(Error::TRANSACTION_CANCELLED);
+            return (Err(Error::TRANSACTION_CANCELLED), None);
         }
         let reported = match &committed {
             Ok(Some(CommitReply::Committed { version, batch_index })) => {
@@ -316,9 +321,8 @@ impl Inner {
             Err(e) => (Err(e), stamp::FAILED),
         };
         state.outcome = committed.ok().flatten();
-        state.switched |= answer == Err(Error::CLUSTER_VERSION_CHANGED);
         drop(state);
-        if let Some(stamp) = stamp {
+        if let Some(stamp) = &stamp {
             stamp.set(stamped);
         }
         for watch in watches {
@@ -327,14 +331,22 @@ impl Inner {
                 Err(e) => watch.fail(e),
             }
         }
-        answer.map(|_| ())
+        (answer.map(|_| ()), stamp)
     }
 
-    /// Sends the commit after `delay` from a separate task, which outlives the transaction.
-    fn send_later(&self, data: Arc<CommitData>, delay: Nanos) {
+    /// Sends the commit after `delay` from a separate task, which outlives the transaction. After 1039 it arrives before any
+    /// later commit of the client: the client closes the old connection before it opens a new one.
+    fn send_later(&self, data: Arc<CommitData>, delay: Nanos, error: Error) {
         let connection = self.client.connection.clone();
+        let mut hurry = match error {
+            Error::CLUSTER_VERSION_CHANGED => Some(connection.landings.add()),
+            _ => None,
+        };
         rt::spawn(async move {
-            connection.sleep(delay).await;
+            match &mut hurry {
+                Some(landing) => drop(select(pin!(connection.sleep(delay)), landing.hurried()).await),
+                None => connection.sleep(delay).await,
+            }
             // The result is discarded: the application was already informed that it is unknown.
             connection.commit(data).await;
         });
@@ -371,6 +383,7 @@ async fn commit(inner: &Arc<Inner>, epoch: u32) -> Result<Option<CommitReply>> {
         // A transaction without reads needs no causally consistent version.
         (data, read_version(inner, &mut state, true), fault, turn)
     };
+    connection.landings.settle().await;
     let causal_write_risky = inner.state.lock().options.causal_write_risky;
     let settle_at = make_settleable(connection, &mut data, causal_write_risky);
     data.read_version = version.get().await?;
@@ -391,7 +404,7 @@ async fn commit(inner: &Arc<Inner>, epoch: u32) -> Result<Option<CommitReply>> {
     };
     let answer = match fault {
         Some(Fault::SendLater(error, delay)) => {
-            inner.send_later(data, delay);
+            inner.send_later(data, delay, error);
             if error == Error::TRANSACTION_TIMED_OUT {
                 inner.state.lock().failure.get_or_insert(error);
             }

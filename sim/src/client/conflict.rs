@@ -10,32 +10,32 @@ use super::{
 use crate::proto::KeyRange;
 use bytes::Bytes;
 use shaketable_layers::tx::{KeySelector, key_after};
+use std::collections::BTreeMap;
 
 /// A set of keys as ranges: in ascending order, joined where they touch.
 #[derive(Clone, Debug, Default)]
-pub struct RangeSet(Vec<KeyRange>);
+pub struct RangeSet(BTreeMap<Bytes, Bytes>);
 
 impl RangeSet {
     /// The ranges.
-    pub fn ranges(&self) -> &[KeyRange] {
-        &self.0
+    pub fn ranges(&self) -> Vec<KeyRange> {
+        self.0.iter().map(|(begin, end)| KeyRange::new(begin.clone(), end.clone())).collect()
     }
 
     /// Adds a range; an empty one has no effect.
-    pub fn insert(&mut self, mut range: KeyRange) {
-        if range.is_empty() {
+    pub fn insert(&mut self, KeyRange { mut begin, mut end }: KeyRange) {
+        if begin >= end {
             return;
         }
-        if self.0.last().is_none_or(|last| last.end < range.begin) {
-            return self.0.push(range);
+        // Of the ranges that begin no later than this one ends, the last ones may touch it.
+        while let Some((other, until)) = self.0.range::<Bytes, _>(..=&end).next_back()
+            && *until >= begin
+        {
+            let other = other.clone();
+            end = end.max(self.0.remove(&other).unwrap_or_default());
+            begin = begin.min(other);
         }
-        let from = self.0.partition_point(|r| r.end < range.begin);
-        let to = self.0.partition_point(|r| r.begin <= range.end);
-        if from < to {
-            range.begin = range.begin.min(self.0[from].begin.clone());
-            range.end = range.end.max(self.0[to - 1].end.clone());
-        }
-        self.0.splice(from..to, [range]);
+        self.0.insert(begin, end);
     }
 }
 
@@ -53,7 +53,7 @@ pub fn add_read(set: &mut RangeSet, writes: &WriteMap, range: KeyRange) -> i64 {
     }
     let mut added = 0;
     let mut cursor = writes.cursor_at(&range.begin);
-    while cursor.begin() < Edge::at(&range.end) {
+    while cursor.begins_before(&range.end) {
         if cursor.reads_snapshot() {
             let (begin, end) = (cursor.begin(), cursor.end());
             let begin = match begin > Edge::at(&range.begin) {

@@ -1,7 +1,7 @@
 //! The only module from which a client sends messages: to proxies and to storage servers, including the
 //! choice of a replica, the location cache and the retries that are invisible to layers.
 
-use super::{locations::Locations, proxies::Proxies};
+use super::{landings::Landings, locations::Locations, proxies::Proxies};
 use crate::{
     faults::{Family, Occurrence, Request, Turn},
     history::ClientId,
@@ -51,6 +51,17 @@ impl VersionCache {
     }
 }
 
+/// The cached read version of a process, which all of its databases of one cluster share (`DatabaseContext`'s
+/// `sharedStatePtr`).
+#[derive(Clone, Default)]
+pub struct ReadVersions(Arc<Mutex<VersionCache>>);
+
+impl ReadVersions {
+    fn update(&self, version: Version, requested_at: Nanos) {
+        self.0.lock().update(version, requested_at);
+    }
+}
+
 /// A client's connection to the cluster.
 pub struct Connection {
     /// The run.
@@ -61,8 +72,10 @@ pub struct Connection {
     pub client: ClientId,
     proxies: Arc<Proxies>,
     locations: Mutex<Locations>,
-    versions: Mutex<VersionCache>,
+    versions: ReadVersions,
     chance: Mutex<Stream>,
+    /// Commits that ended with 1039 and are still on their way.
+    pub landings: Landings,
 }
 
 /// The result of a commit.
@@ -96,14 +109,15 @@ pub struct VersionFlags {
 }
 
 impl Connection {
-    /// A connection of `client` on `node`, with `chance` as its source of randomness. Runs its monitor on
-    /// the caller's machine.
+    /// A connection of `client` on `node`, with `chance` as its source of randomness and the process's read
+    /// versions. Runs its monitor on the caller's machine.
     pub fn new(
         world: Arc<World>,
         node: NodeId,
         client: ClientId,
         controller: Endpoint,
         chance: Stream,
+        versions: ReadVersions,
     ) -> Arc<Connection> {
         let proxies = Proxies::follow(&world, node, controller);
         Arc::new(Connection {
@@ -112,8 +126,9 @@ impl Connection {
             client,
             proxies,
             locations: Mutex::new(Locations::default()),
-            versions: Mutex::default(),
+            versions,
             chance: Mutex::new(chance),
+            landings: Landings::default(),
         })
     }
 
@@ -176,7 +191,7 @@ impl Connection {
                 match this.proxies.unless_changed(info.generation, sent).await {
                     Some(Ok(answer)) => {
                         if let Ok(reply) = &answer {
-                            this.versions.lock().update(reply.version, requested_at);
+                            this.versions.update(reply.version, requested_at);
                         }
                         return answer;
                     }
@@ -191,7 +206,7 @@ impl Connection {
 
     /// A version that was recently known to be committed, without a request.
     pub fn cached_version(&self) -> Option<Version> {
-        self.versions.lock().fresh(self.world.clock.now())
+        self.versions.0.lock().fresh(self.world.clock.now())
     }
 
     /// Waits for a short time, or until the proxies change.
@@ -205,7 +220,7 @@ impl Connection {
         let requested_at = self.world.clock.now();
         let answer = self.send_commit(data).await;
         if let Commit::Answered(Ok(CommitReply::Committed { version, .. })) = answer {
-            self.versions.lock().update(version, requested_at);
+            self.versions.update(version, requested_at);
         }
         answer
     }

@@ -1,7 +1,7 @@
 //! The database handle: the state shared by all transactions of a client.
 
 use super::{
-    connection::Connection,
+    connection::{Connection, ReadVersions},
     options::{Options, default_of},
     special_keys::HealthCache,
     transaction::{Inner, SimTransaction},
@@ -130,10 +130,21 @@ impl SimDatabase {
     /// The database as seen by client `client` on machine `node`; `controller` provides the proxies'
     /// endpoints. Must be called on that machine: the client's background tasks run there.
     pub fn new(world: Arc<World>, node: NodeId, client: ClientId, controller: Endpoint) -> SimDatabase {
+        SimDatabase::of_process(world, node, client, controller, ReadVersions::default())
+    }
+
+    /// Like [`new`](SimDatabase::new), for a process that may have several clients: its databases share `versions`.
+    pub fn of_process(
+        world: Arc<World>,
+        node: NodeId,
+        client: ClientId,
+        controller: Endpoint,
+        versions: ReadVersions,
+    ) -> SimDatabase {
         // Each incarnation has a new stream: if it repeated its predecessor's ids, it would not be a
         // different client.
         let chance = world.seed.stream(&format!("client-{}-{}", client.0, world.clock.now()));
-        let connection = Connection::new(world, node, client, controller, chance);
+        let connection = Connection::new(world, node, client, controller, chance, versions);
         let env = Env::new(MachineEnvironment { connection: connection.clone() });
         let client = Client::new(connection, client);
         let shared = Arc::new(Shared { client, env, operation: Arc::default() });

@@ -13,6 +13,8 @@ pub const ALL_END: Bytes = Bytes::from_static(b"\xff\xff");
 pub const SPECIAL_END: Bytes = Bytes::from_static(b"\xff\xff\xff");
 /// The key whose value changes with the cluster's metadata; readable by every transaction.
 pub const METADATA_VERSION: &[u8] = b"\xff/metadataVersion";
+/// The end of the range that holds only [`METADATA_VERSION`].
+pub const METADATA_VERSION_END: &[u8] = b"\xff/metadataVersion\0";
 /// The only operand with which [`METADATA_VERSION`] may be set.
 pub const METADATA_VERSION_OPERAND: &[u8] = &[0; 14];
 /// The prefix of keys that are used only in conflict ranges.

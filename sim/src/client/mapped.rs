@@ -7,7 +7,7 @@
 use super::{
     conflict,
     guard::guarded,
-    keys::{ALL_END, Edge, SPECIAL_END},
+    keys::{ALL_END, SPECIAL_END},
     limits::{Limits, REPLY_BYTE_LIMIT},
     range::{Batch, Fetch},
     selector::Selector,
@@ -128,7 +128,7 @@ impl State {
         let size = sizes::range(range.begin.len(), range.end.len());
         let (mut parts, mut met) = (Vec::new(), false);
         let mut cursor = self.writes.cursor_at(&range.begin);
-        while cursor.begin() < Edge::at(&range.end) {
+        while cursor.begins_before(&range.end) {
             met = cursor.segment() != Segment::Unmodified;
             if met {
                 break;

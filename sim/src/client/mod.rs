@@ -17,6 +17,7 @@ mod database;
 mod get;
 mod guard;
 mod keys;
+mod landings;
 mod limits;
 mod locations;
 mod mapped;
@@ -41,6 +42,7 @@ mod watch;
 mod write;
 mod write_map;
 
+pub use connection::ReadVersions;
 pub use database::{SimDatabase, WeakDatabase};
 pub(crate) use proxies::Proxies;
 pub use sizes::commit as commit_size;

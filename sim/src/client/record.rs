@@ -1,6 +1,6 @@
 //! The record of one attempt in the history.
 
-use super::database::Client;
+use super::{database::Client, sizes::TRANSACTION_SIZE_LIMIT};
 use crate::{
     history::{Attempt, AttemptId, Call, OwnWrites, OwnWritesByCall, Reported},
     proto::{KeyRange, Mutation, Version},
@@ -10,6 +10,9 @@ use crate::{
 use bytes::Bytes;
 use shaketable_layers::tx::KeyValue;
 use std::sync::Arc;
+
+/// The bytes of writes of an attempt that was never sent to be committed which the history keeps in any case.
+const KEPT: usize = 100_000;
 
 /// The attempt so far.
 #[derive(Debug, Default)]
@@ -145,12 +148,34 @@ impl Record {
         connection.world.event(connection.node, Kind::Commit, u64::from(id.0), answer as u64);
     }
 
+    /// The bytes that its writes hold.
+    fn written(&self) -> usize {
+        self.calls.iter().map(|call| if let Call::Write(m) = call { m.bytes() } else { 0 }).sum()
+    }
+
+    /// Of an attempt that was never sent to be committed, nothing depends on its writes but its later reads. Frees the writes
+    /// that no read follows, and all after the first, reads included, if they are more than a transaction may write.
+    fn free_writes(&mut self) {
+        let is_read = |call: &Call| !matches!(call, Call::Write(_));
+        if self.written() > KEPT {
+            self.calls.truncate(self.calls.iter().rposition(is_read).map_or(0, |last| last + 1));
+        }
+        if self.written() > TRANSACTION_SIZE_LIMIT as usize {
+            let reads = self.calls.iter().position(|call| !is_read(call)).unwrap_or_default();
+            self.calls.truncate(reads);
+        }
+        self.calls.shrink_to_fit();
+    }
+
     /// Records the end of the attempt. Does nothing for a second call, or for an attempt without any
     /// activity.
     pub fn end(&mut self, client: &Client, reported: Reported) {
         let idle = self.calls.is_empty() && self.read_version.is_none() && self.commit_sent.is_none();
         if std::mem::replace(&mut self.ended, true) || (idle && self.id.is_none()) {
             return;
+        }
+        if self.commit_sent.is_none() {
+            self.free_writes();
         }
         let id = self.id(client);
         let world = &client.connection.world;

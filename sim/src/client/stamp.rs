@@ -4,40 +4,98 @@ use super::{
     guard::{Guard, guard},
     transaction::SimTransaction,
 };
-use crate::client::wakers::Wakers;
+use crate::{
+    client::wakers::Wakers,
+    rt::{Clock, MILLISECOND, Nanos},
+};
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use shaketable_layers::tx::{Error, Result};
 use std::{
     sync::Arc,
-    task::{Poll, Waker},
+    task::{Context, Poll, Waker},
 };
 
 /// The versionstamp, and the tasks that wait for it.
 #[derive(Debug, Default)]
-pub struct StampCell(Mutex<(Option<Result<[u8; 10]>>, Wakers)>);
+pub struct StampCell(Mutex<Cell>);
+
+#[derive(Debug, Default)]
+struct Cell {
+    stamp: Option<Result<[u8; 10]>>,
+    waiting: Wakers,
+    /// How many tasks wait.
+    waiters: usize,
+    /// The commit, which waits until they have received the stamp.
+    commit: Option<Waker>,
+}
+
+/// How long a commit waits for those who wait for its versionstamp, nanoseconds. A task that can run runs at once: only one
+/// that has stopped polling, and does not say so, takes longer.
+const RECEIVES: Nanos = MILLISECOND / 10;
 
 impl StampCell {
     /// Sets the stamp, or the error. Only the first call has an effect.
     pub fn set(&self, stamp: Result<[u8; 10]>) {
         let mut cell = self.0.lock();
-        cell.0.get_or_insert(stamp);
-        let woken = cell.1.take();
+        cell.stamp.get_or_insert(stamp);
+        let woken = cell.waiting.take();
         drop(cell);
         woken.into_iter().for_each(Waker::wake);
     }
 
-    async fn get(&self) -> Result<[u8; 10]> {
-        let mut place = None;
-        std::future::poll_fn(move |cx| {
+    /// Completes when every task that waits has received the stamp: the client sends it before it reports the commit
+    /// (`NativeAPI.actor.cpp`, `tryCommit`).
+    pub async fn received(&self, clock: &Clock) {
+        if self.0.lock().waiters == 0 {
+            return;
+        }
+        let received = std::future::poll_fn(|cx| {
             let mut cell = self.0.lock();
-            if let Some(stamp) = cell.0 {
-                return Poll::Ready(stamp);
+            if cell.waiters == 0 {
+                return Poll::Ready(());
             }
-            place = Some(cell.1.register(place, cx));
+            cell.commit = Some(cx.waker().clone());
             Poll::Pending
-        })
-        .await
+        });
+        clock.timeout(RECEIVES, received).await;
+    }
+
+    async fn get(&self) -> Result<[u8; 10]> {
+        let mut waiter = Waiter { cell: self, place: None };
+        std::future::poll_fn(|cx| waiter.poll(cx)).await
+    }
+}
+
+/// A task that waits for the stamp.
+struct Waiter<'a> {
+    cell: &'a StampCell,
+    place: Option<usize>,
+}
+
+impl Waiter<'_> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<[u8; 10]>> {
+        let mut cell = self.cell.0.lock();
+        if let Some(stamp) = cell.stamp {
+            return Poll::Ready(stamp);
+        }
+        if self.place.is_none() {
+            cell.waiters += 1;
+        }
+        self.place = Some(cell.waiting.register(self.place, cx));
+        Poll::Pending
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        let Some(place) = self.place else { return };
+        let mut cell = self.cell.0.lock();
+        cell.waiting.forget(place);
+        cell.waiters -= 1;
+        let woken = if cell.waiters == 0 { cell.commit.take() } else { None };
+        drop(cell);
+        woken.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -53,10 +111,10 @@ impl SimTransaction {
         drop(state);
         Box::pin(async move {
             // A stamp that was set remains valid, regardless of later events of the transaction.
-            let known = cell.0.lock().0;
+            let known = cell.0.lock().stamp;
             match known {
                 Some(stamp) => stamp,
-                None => guard(guarded, cell.get()).await.or_else(|e| cell.0.lock().0.unwrap_or(Err(e))),
+                None => guard(guarded, cell.get()).await.or_else(|e| cell.0.lock().stamp.unwrap_or(Err(e))),
             }
         })
     }

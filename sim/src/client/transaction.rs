@@ -25,8 +25,9 @@ use parking_lot::Mutex;
 use shaketable_layers::tx::{Error, Result, TransactionOption, Turns};
 use std::{sync::Arc, task::Waker};
 
-/// A number of calls that exceeds both the size limit and the five-second limit of a transaction.
-const MOST_CALLS: u32 = 200_000;
+/// The calls of one transaction that are recorded at most, which would take a gigabyte: forty times what any program is
+/// known to need. The clock finds a loop that never waits much earlier.
+const MOST_CALLS: u32 = 10_000_000;
 
 /// A transaction's handle; clones refer to the same transaction.
 #[derive(Clone)]
@@ -112,8 +113,6 @@ pub struct State {
     pub conflicting: RangeSet,
     /// The id with which an unknown result is looked up.
     pub idempotency_id: Option<Bytes>,
-    /// Whether 1039 was returned: the client library was switched, and `on_error` uses the new one.
-    pub switched: bool,
     /// The special keys that it has written.
     pub special: special_keys::Writes,
     /// Why a call of special keys has failed.
@@ -189,7 +188,6 @@ impl State {
             outcome: None,
             conflicting: RangeSet::default(),
             idempotency_id: None,
-            switched: false,
             special: special_keys::Writes::default(),
             special_error: None,
             span: special_keys::Span::new(client),
@@ -260,9 +258,11 @@ impl State {
         self.deferred.get_or_insert(error);
     }
 
-    /// Fails with 2017 once a commit has started, and makes that commit fail as well. Panics after more calls
-    /// than any transaction can make, so that an endless loop becomes a finding of its seed.
-    pub fn unused(&mut self) -> Result<()> {
+    /// Fails with 2017 once a commit has started, and makes that commit fail as well. An endless loop of calls panics, so
+    /// that it becomes a finding of its seed: if virtual time stands still (see [`Clock::now`](crate::rt::Clock::now)),
+    /// or after more calls than can be recorded.
+    pub fn unused(&mut self, client: &Client) -> Result<()> {
+        client.now();
         self.calls += 1;
         assert!(self.calls < MOST_CALLS, "it loops without end: {MOST_CALLS} calls of one transaction");
         if !self.commit_started {
@@ -278,14 +278,13 @@ impl State {
     /// The checks that every call that returns a result starts with.
     pub fn enter(&mut self, client: &Client) -> Result<()> {
         self.deferred()?;
-        self.unused()?;
+        self.unused(client)?;
         self.alive(client)
     }
 
     /// Records that a read has failed: the commit will fail with the same error.
     pub fn read_failed(&mut self, error: Error) {
         self.reading_error.get_or_insert(error);
-        self.switched |= error == Error::CLUSTER_VERSION_CHANGED;
     }
 
     /// Records the attempt's end.
@@ -385,11 +384,14 @@ impl SimTransaction {
         let inner = &self.0;
         let (delay, epoch) = {
             let mut state = inner.state.lock();
-            state.alive(&inner.client)?;
-            state.end(&inner.client, Reported::Failed(error));
-            if error == Error::CLUSTER_VERSION_CHANGED && state.switched {
+            if error == Error::CLUSTER_VERSION_CHANGED {
+                // The multi-version client goes on with a transaction of another library, whatever became of this one
+                // (`MultiVersionTransaction::onError`).
+                state.end(&inner.client, Reported::Failed(error));
                 return Ok(());
             }
+            state.alive(&inner.client)?;
+            state.end(&inner.client, Reported::Failed(error));
             let limit = state.options.retry_limit;
             let limit_hit = limit != -1 && state.retries >= limit;
             state.retries = state.retries.saturating_add(1);

@@ -2,9 +2,10 @@
 
 use super::{
     conflict::{self, add_read},
+    database::Client,
     keys::{
-        ALL_END, METADATA_VERSION, METADATA_VERSION_OPERAND, SPECIAL_END, max_key_size, max_write_key_size,
-        single_key,
+        ALL_END, METADATA_VERSION, METADATA_VERSION_END, METADATA_VERSION_OPERAND, SPECIAL_END, max_key_size,
+        max_write_key_size, single_key,
     },
     sizes,
     transaction::{SimTransaction, State},
@@ -33,7 +34,7 @@ impl State {
         !waived
     }
 
-    fn set(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+    fn set(&mut self, client: &Client, key: &[u8], value: &[u8]) -> Result<()> {
         if key == METADATA_VERSION {
             return Err(Error::CLIENT_INVALID_OPERATION);
         }
@@ -41,7 +42,7 @@ impl State {
             return self.special_set(key, value);
         }
         let conflict = self.takes_conflict();
-        self.unused()?;
+        self.unused(client)?;
         if *key >= self.max_write()[..] {
             return Err(Error::KEY_OUTSIDE_LEGAL_RANGE);
         }
@@ -77,9 +78,9 @@ impl State {
         self.native.write_ranges.extend(conflict);
     }
 
-    fn clear(&mut self, key: &[u8]) -> Result<()> {
+    fn clear(&mut self, client: &Client, key: &[u8]) -> Result<()> {
         let conflict = self.takes_conflict();
-        self.unused()?;
+        self.unused(client)?;
         if is_special(key) {
             return self.special_clear(&single_key(key));
         }
@@ -97,12 +98,12 @@ impl State {
         Ok(())
     }
 
-    fn clear_range(&mut self, begin: &[u8], end: &[u8]) -> Result<()> {
+    fn clear_range(&mut self, client: &Client, begin: &[u8], end: &[u8]) -> Result<()> {
         if begin > end {
             return Err(Error::INVERTED_RANGE);
         }
         let conflict = self.takes_conflict();
-        self.unused()?;
+        self.unused(client)?;
         if *begin >= ALL_END[..] && *end <= SPECIAL_END[..] {
             return self.special_clear(&KeyRange::new(begin.to_vec(), end.to_vec()));
         }
@@ -128,9 +129,15 @@ impl State {
         Arc::make_mut(&mut self.writes).clear(range.begin, range.end, conflict);
     }
 
-    fn atomic_op(&mut self, key: &[u8], operand: &[u8], op: Option<MutationType>) -> Result<()> {
+    fn atomic_op(
+        &mut self,
+        client: &Client,
+        key: &[u8],
+        operand: &[u8],
+        op: Option<MutationType>,
+    ) -> Result<()> {
         let mut conflict = self.takes_conflict();
-        self.unused()?;
+        self.unused(client)?;
         if key == METADATA_VERSION {
             if op != Some(MutationType::SetVersionstampedValue) || operand != METADATA_VERSION_OPERAND {
                 return Err(Error::CLIENT_INVALID_OPERATION);
@@ -170,13 +177,20 @@ impl State {
         Ok(())
     }
 
-    fn add_conflict_range(&mut self, begin: &[u8], end: &[u8], kind: ConflictRangeType) -> Result<()> {
-        self.unused()?;
+    fn add_conflict_range(
+        &mut self,
+        client: &Client,
+        begin: &[u8],
+        end: &[u8],
+        kind: ConflictRangeType,
+    ) -> Result<()> {
+        self.unused(client)?;
         let max = match kind {
             ConflictRangeType::Read => self.max_read(),
             ConflictRangeType::Write => self.max_write(),
         };
-        let metadata = kind == ConflictRangeType::Read && begin == METADATA_VERSION;
+        let metadata =
+            kind == ConflictRangeType::Read && begin == METADATA_VERSION && end == METADATA_VERSION_END;
         if (*begin > max[..] || *end > max[..]) && !metadata {
             return Err(Error::KEY_OUTSIDE_LEGAL_RANGE);
         }
@@ -208,9 +222,9 @@ fn with_least_stamp(key: &[u8], version: i64) -> Vec<u8> {
 }
 
 impl SimTransaction {
-    fn write(&self, write: impl FnOnce(&mut State) -> Result<()>) -> Result<()> {
+    fn write(&self, write: impl FnOnce(&mut State, &Client) -> Result<()>) -> Result<()> {
         let mut state = self.0.state.lock();
-        let answer = write(&mut state);
+        let answer = write(&mut state, &self.0.client);
         if let Err(e) = answer {
             state.defer(e);
         }
@@ -219,19 +233,19 @@ impl SimTransaction {
 
     pub(super) fn do_set(&self, key: &[u8], value: &[u8]) {
         // Deferred to the next call that returns a result.
-        let _ = self.write(|state| state.set(key, value));
+        let _ = self.write(|state, client| state.set(client, key, value));
     }
 
     pub(super) fn do_clear(&self, key: &[u8]) {
-        let _ = self.write(|state| state.clear(key));
+        let _ = self.write(|state, client| state.clear(client, key));
     }
 
     pub(super) fn do_clear_range(&self, begin: &[u8], end: &[u8]) {
-        let _ = self.write(|state| state.clear_range(begin, end));
+        let _ = self.write(|state, client| state.clear_range(client, begin, end));
     }
 
     pub(super) fn do_atomic_op(&self, key: &[u8], operand: &[u8], op: Option<MutationType>) -> Result<()> {
-        self.write(|state| state.atomic_op(key, operand, op))
+        self.write(|state, client| state.atomic_op(client, key, operand, op))
     }
 
     pub(super) fn do_add_conflict_range(
@@ -244,7 +258,7 @@ impl SimTransaction {
             // The only error of this call that the C API returns immediately.
             return Err(Error::INVERTED_RANGE);
         }
-        self.write(|state| state.add_conflict_range(begin, end, kind))
+        self.write(|state, client| state.add_conflict_range(client, begin, end, kind))
     }
 }
 

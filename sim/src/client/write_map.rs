@@ -6,6 +6,7 @@
 
 use super::keys::{ALL_END, Edge};
 pub use super::stack::{Op, Stack};
+use crate::proto::KeyRange;
 use bytes::Bytes;
 use shaketable_layers::tx::MutationType;
 use std::{
@@ -137,7 +138,7 @@ impl WriteMap {
         } else {
             conflict = !conflict;
         }
-        while cursor.end() < Edge::at(&end) {
+        while cursor.ends_before(&end) {
             cursor.next();
             if last != cursor.is_conflict() {
                 insertions.push(cursor.begin().to_bytes());
@@ -225,7 +226,7 @@ impl WriteMap {
             }
             insertions.push((begin, entry));
         }
-        while cursor.end() < Edge::at(&end) {
+        while cursor.ends_before(&end) {
             cursor.next();
             if cursor.key_at_begin() && !full(cursor.entry) {
                 let mut entry = cursor.entry.clone();
@@ -371,6 +372,17 @@ impl<'a> WriteCursor<'a> {
         if self.after_key { Edge::at(self.next) } else { Edge::after(self.key) }
     }
 
+    /// Whether the segment begins before `end` and has keys that exist. Every walk ends at the end of the keyspace, wherever
+    /// its own end is.
+    pub fn begins_before(&self, end: &[u8]) -> bool {
+        self.key < ALL_END_KEY && self.begin() < Edge::at(end)
+    }
+
+    /// Whether another segment whose keys exist begins before `end`.
+    fn ends_before(&self, end: &[u8]) -> bool {
+        self.key < ALL_END_KEY && self.end() < Edge::at(end)
+    }
+
     fn key_at_begin(&self) -> bool {
         !self.after_key || self.entry.stack.is_empty()
     }
@@ -410,24 +422,24 @@ impl<'a> WriteCursor<'a> {
     }
 }
 
-/// The write conflict ranges of `map` below `end`, in order, joined where they touch.
-pub fn conflict_ranges(map: &WriteMap, end: &Bytes) -> Vec<crate::proto::KeyRange> {
+/// The write conflict ranges of `map` in `[begin, end)`, in order, joined where they touch.
+pub fn conflict_ranges(map: &WriteMap, begin: &Bytes, end: &Bytes) -> Vec<KeyRange> {
     let mut ranges = Vec::new();
     let mut from: Option<Bytes> = None;
-    let mut cursor = map.cursor_at(b"");
-    while cursor.begin() < Edge::at(end) {
+    let mut cursor = map.cursor_at(begin);
+    while cursor.begins_before(end) {
         match (&from, cursor.is_conflict()) {
-            (None, true) => from = Some(cursor.begin().to_bytes()),
+            (None, true) => from = Some(cursor.begin().to_bytes().max(begin.clone())),
             (Some(_), false) => {
                 let begin = from.take().unwrap_or_default();
-                ranges.push(crate::proto::KeyRange { begin, end: cursor.begin().to_bytes() });
+                ranges.push(KeyRange { begin, end: cursor.begin().to_bytes() });
             }
             _ => {}
         }
         cursor.next();
     }
     if let Some(begin) = from {
-        ranges.push(crate::proto::KeyRange { begin, end: end.clone() });
+        ranges.push(KeyRange { begin, end: end.clone() });
     }
     ranges
 }

@@ -141,16 +141,51 @@ fn a_commit_never_times_out_without_a_timeout() {
     });
 }
 
+/// The multi-version client goes on with a new transaction, whatever became of the old one.
 #[test]
-fn a_changed_cluster_version_is_retried_only_where_it_was_met() {
-    with(&[Family::ClusterVersionChanged], |world, db| async move {
+fn a_changed_cluster_version_is_always_retried() {
+    with(&[Family::ClusterVersionChanged, Family::SpuriousWatch], |world, db| async move {
+        let changed = Error::CLUSTER_VERSION_CHANGED;
         world.faults.switch(true);
         let tx = set(&db, b"1");
-        assert_eq!(tx.commit().await, Err(Error::CLUSTER_VERSION_CHANGED));
-        assert_eq!(tx.on_error(Error::CLUSTER_VERSION_CHANGED).await, Ok(()));
+        assert_eq!(tx.commit().await, Err(changed));
+        assert_eq!(tx.on_error(changed).await, Ok(()));
+        let tx = db.create_transaction().expect("a transaction");
+        let watch = tx.watch(b"k");
+        tx.commit().await.expect("a read-only commit");
+        assert_eq!(watch.await, Err(changed));
+        assert_eq!(tx.on_error(changed).await, Ok(()), "a watch ended with it");
         world.faults.switch(false);
-        let plain = set(&db, b"2");
-        assert_eq!(plain.on_error(Error::CLUSTER_VERSION_CHANGED).await, Err(Error::CLUSTER_VERSION_CHANGED));
+        for prepare in [SimTransaction::cancel, SimTransaction::reset] {
+            let tx = set(&db, b"2");
+            tx.set_option(TransactionOption::RetryLimit(0)).expect("an option");
+            prepare(&tx);
+            assert_eq!(tx.on_error(changed).await, Ok(()), "nothing ended with it");
+            assert_eq!(tx.get(b"l", Isolation::Serializable).await, Ok(None));
+        }
+    });
+}
+
+/// The client closes its old connections before it opens new ones.
+#[test]
+fn a_commit_that_ended_with_1039_lands_before_a_later_one_or_never() {
+    with(&[Family::ClusterVersionChanged], |world, db| async move {
+        let mut landed = 0;
+        for n in 0..40u8 {
+            world.faults.switch(true);
+            let tx = db.create_transaction().expect("a transaction");
+            tx.set(b"k", &[n]);
+            tx.set(b"landed", &[n]);
+            assert_eq!(tx.commit().await, Err(Error::CLUSTER_VERSION_CHANGED));
+            world.faults.switch(false);
+            set(&db, b"later").commit().await.expect("a calm commit");
+            world.clock.sleep(6 * SECOND).await;
+            assert_eq!(value(&db).await.as_deref(), Some(&b"later"[..]), "{n}");
+            let tx = db.create_transaction().expect("a transaction");
+            let last = tx.get(b"landed", Isolation::Snapshot).await.expect("a calm read");
+            landed += usize::from(last.as_deref() == Some(&[n][..]));
+        }
+        assert!((8..32).contains(&landed), "{landed} of 40");
     });
 }
 
@@ -245,17 +280,6 @@ fn refused_commits_do_not_happen() {
             assert_eq!(value(&db).await, None);
         });
     }
-}
-
-#[test]
-fn only_a_switch_of_the_cluster_is_retried_as_one() {
-    with(&[], |_, db| async move {
-        let tx = db.create_transaction().expect("a transaction");
-        tx.atomic_op(b"a", &[0; 14], MutationType::SetVersionstampedValue);
-        assert_eq!(tx.get(b"a", Isolation::Serializable).await, Err(Error::ACCESSED_UNREADABLE));
-        let refused = tx.on_error(Error::CLUSTER_VERSION_CHANGED).await;
-        assert_eq!(refused, Err(Error::CLUSTER_VERSION_CHANGED), "no call has returned this error");
-    });
 }
 
 #[test]

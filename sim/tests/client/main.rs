@@ -1,11 +1,13 @@
 //! The results that the contract allows a client to get, and what must hold nevertheless.
 
+mod calls;
 mod commits;
 mod history;
 mod mapped;
 mod native;
 mod reads;
 mod special;
+mod strange;
 mod watches;
 
 use bytes::Bytes;

@@ -83,15 +83,6 @@ fn one_row_batches_lose_no_row() {
     });
 }
 
-#[test]
-#[should_panic(expected = "it loops without end")]
-fn a_transaction_that_is_called_without_end_is_stopped() {
-    with(&[], |_, db| async move {
-        let tx = db.create_transaction().expect("a transaction");
-        (0..200_000).for_each(|_| tx.set(b"k", b""));
-    });
-}
-
 /// The read version of a transaction that accepts a cached one.
 #[test]
 fn every_batch_of_a_range_is_charged_by_its_pages() {

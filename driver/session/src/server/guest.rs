@@ -7,6 +7,7 @@ use crate::{
 };
 use parking_lot::Mutex;
 use shaketable_layers::tx::{Error, RangeOption, Result};
+use shaketable_sim::client::ReadVersions;
 use std::{collections::BTreeMap, sync::Arc};
 
 /// What is wrong with a request: one line.
@@ -18,6 +19,8 @@ pub struct Guest<'a> {
     outbox: Arc<Outbox>,
     /// The host's numbers of its databases, by its own.
     databases: Vec<DatabaseId>,
+    /// The read versions that they share.
+    versions: ReadVersions,
     open: Arc<Mutex<Open>>,
     /// The longest answer that it accepts.
     longest: u32,
@@ -42,7 +45,14 @@ impl Drop for Guest<'_> {
 impl<'a> Guest<'a> {
     /// A program that has no databases yet.
     pub fn new(host: &'a Host, outbox: &Arc<Outbox>, longest: u32) -> Guest<'a> {
-        Guest { host, outbox: outbox.clone(), databases: Vec::new(), open: Arc::default(), longest }
+        Guest {
+            host,
+            outbox: outbox.clone(),
+            databases: Vec::new(),
+            versions: ReadVersions::default(),
+            open: Arc::default(),
+            longest,
+        }
     }
 
     /// Takes the body of a request.
@@ -64,7 +74,8 @@ impl<'a> Guest<'a> {
         if number == limits::DATABASES {
             return Err(format!("more than {number} databases"));
         }
-        let opened = self.host.try_open().ok_or("the cluster has no room for another client")?;
+        let opened =
+            self.host.try_open(&self.versions).ok_or("the cluster has no room for another client")?;
         self.databases.push(opened);
         Ok(())
     }

@@ -5,7 +5,7 @@ use super::{
     expect::{Broken, fails, holds, same, succeeds},
     world::{Serializable, Snapshot, some},
 };
-use crate::tx::{ConflictRangeType, Database, Error, Transaction, TransactionOption};
+use crate::tx::{ConflictRangeType, Database, Error, MutationType, Transaction, TransactionOption};
 use futures::future::{join, join_all};
 use std::collections::BTreeSet;
 
@@ -49,6 +49,8 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
             "Write conflict ranges count toward the size limit.";
         "size-limit/default", size_default,
             "A transaction of more than 10,000,000 bytes is 2101.";
+        "many-calls", many_calls,
+            "250,000 calls of every kind in one transaction are no error by themselves.";
         "outstanding-reads", outstanding_reads,
             "Commit waits for outstanding reads, and their conflict ranges count.";
         "idempotency/plain", idempotency,
@@ -289,4 +291,31 @@ async fn plain<D: Database>(c: Ctx<D>, tx: D::Transaction) -> Expectation {
     let version = tx.get_committed_version()?;
     same("the stamp's version", stamp.await?[..8].to_vec(), version.to_be_bytes().to_vec())?;
     same("the value", c.value("a").await?, some("1"))
+}
+
+/// The number of calls of a transaction that makes many.
+const MANY: u32 = 250_000;
+
+async fn many_calls<D: Database>(c: Ctx<D>) -> Expectation {
+    let keys: Vec<_> = (0..50).map(|n| c.key(format!("{n:02}"))).collect();
+    let (tx, after) = (c.tx()?, c.key("z"));
+    let stamped = [&c.key("s/")[..], &[0; 10], &(c.key("s/").len() as u32).to_le_bytes()].concat();
+    for n in 0..MANY {
+        let key = &keys[n as usize % keys.len()];
+        match n / keys.len() as u32 % 10 {
+            0 => tx.set(key, &n.to_le_bytes()),
+            1 => tx.atomic_op(key, &n.to_le_bytes(), MutationType::Add),
+            2 => drop(tx.get(key, Serializable).await?),
+            3 => drop(tx.get(key, Snapshot).await?),
+            4 => tx.clear(key),
+            5 => tx.clear_range(key, &after),
+            6 => tx.add_conflict_range(key, &after, ConflictRangeType::Write)?,
+            7 => tx.add_conflict_key(key, ConflictRangeType::Read)?,
+            8 => tx.atomic_op(&stamped, b"v", MutationType::SetVersionstampedKey),
+            _ => drop(tx.get_approximate_size().await?),
+        }
+    }
+    tx.set(&keys[0], b"last");
+    succeeds("the commit", tx.commit().await)?;
+    same("the last value", c.value("00").await?, some("last"))
 }

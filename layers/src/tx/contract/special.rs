@@ -6,7 +6,7 @@ use super::{
     world::{CONFLICTING_KEYS, READ_CONFLICTS, Serializable, Snapshot, WRITE_CONFLICTS, ranges, some},
 };
 use crate::tx::{
-    ConflictRangeType::Read,
+    ConflictRangeType::{self, Read},
     Database, Error, MutationType,
     MutationType::*,
     RangeOption, Result, Transaction,
@@ -66,6 +66,8 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
             "Read in the transaction that set it, it is 1036.";
         "metadata-version/conflict", metadata_conflict,
             "A serializable read of it conflicts with a change.";
+        "metadata-version/conflict-range", metadata_range,
+            "A read conflict range of exactly this key needs no option, also after a write; any other of system keys is 2004.";
         "metadata-version/consistent", metadata_consistent,
             "Its value is that of the read version.";
     }
@@ -291,6 +293,41 @@ async fn metadata_unreadable<D: Database>(c: Ctx<D>) -> Expectation {
 async fn metadata_conflict<D: Database>(c: Ctx<D>) -> Expectation {
     let tx = c.tx()?;
     tx.get(METADATA_VERSION, Serializable).await?;
+    change_metadata(&c).await?;
+    c.touch(&tx)?;
+    fails("the commit", tx.commit().await, Error::NOT_COMMITTED)
+}
+
+/// The ends of read conflict ranges that begin at the metadata version's key: only the first ends directly after it.
+const RANGE_ENDS: &[&[u8]] = &[
+    b"\xff/metadataVersion\0",
+    b"\xff/metadataVersion",
+    b"\xff/metadataVersion\0\0",
+    b"\xff/metadataVersion\x01",
+    b"\xff/n",
+    b"\xff\xff",
+    b"\xff\xff\0",
+    b"\xff\xff\xff",
+    b"\xff\xff\xff\xff",
+];
+
+async fn metadata_range<D: Database>(c: Ctx<D>) -> Expectation {
+    for end in RANGE_ENDS {
+        let tx = c.tx()?;
+        c.touch(&tx)?;
+        // What the call itself returns is not promised: the error is that of the next call.
+        let _ = tx.add_conflict_range(METADATA_VERSION, end, ConflictRangeType::Read);
+        let answer = tx.get(&c.key("a"), Serializable).await;
+        match *end == RANGE_ENDS[0] {
+            true => drop(succeeds("a read after the exact range", answer)?),
+            false => {
+                fails(&format!("a read after the range to {end:?}"), answer, Error::KEY_OUTSIDE_LEGAL_RANGE)?
+            }
+        }
+    }
+    let tx = c.tx()?;
+    tx.get_read_version().await?;
+    tx.add_conflict_range(METADATA_VERSION, RANGE_ENDS[0], ConflictRangeType::Read)?;
     change_metadata(&c).await?;
     c.touch(&tx)?;
     fails("the commit", tx.commit().await, Error::NOT_COMMITTED)

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::tx::{Database, Error, MutationType::*, RangeOption, Result, Transaction};
 use bytes::Bytes;
+use futures::{FutureExt, StreamExt, TryFutureExt, stream::FuturesUnordered};
 
 const SECTION: &str = "versionstamps";
 
@@ -26,6 +27,8 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
             "A stamp whose transaction is reset is 1100, also when on_error resets it.";
         "stamp/cancel", stamp_cancelled,
             "A stamp whose transaction is cancelled, or dropped, is 1025.";
+        "stamp/before-commit", stamp_first,
+            "The stamp is ready no later than the answer of its commit.";
         "stamp/plain-write", stamp_plain,
             "A transaction without versionstamped writes has a stamp too.";
         "key/offsets", key_offsets,
@@ -110,6 +113,23 @@ async fn stamps_rise<D: Database>(c: Ctx<D>) -> Expectation {
         let stamp = commit_stamp::<D>(&tx).await?;
         holds(stamp > last, || format!("a stamp above {last:?}, seen {stamp:?}"))?;
         last = stamp;
+    }
+    Ok(())
+}
+
+async fn stamp_first<D: Database>(c: Ctx<D>) -> Expectation {
+    for n in 0..20u8 {
+        let tx = c.tx()?;
+        tx.set(&c.key("a"), &[n]);
+        // Each is polled when it is woken, in this order.
+        let stamp = tx.get_versionstamp().map_ok(|_| "stamp").boxed();
+        let commit = tx.commit().map_ok(|()| "commit").boxed();
+        let mut answers: FuturesUnordered<_> = [stamp, commit].into_iter().collect();
+        let mut order = Vec::new();
+        while let Some(answer) = answers.next().await {
+            order.push(answer?);
+        }
+        same("the order of the answers", order, vec!["stamp", "commit"])?;
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ use crate::{
     },
     proto::{CommitReply, KeyRange},
 };
+use bytes::Bytes;
 use shaketable_layers::tx::{KeyValue, Result};
 
 impl State {
@@ -30,7 +31,7 @@ impl State {
             _ => None,
         };
         let mut set = RangeSet::default();
-        let written = write_map::conflict_ranges(&self.writes, &write_map::EVERYTHING);
+        let written = write_map::conflict_ranges(&self.writes, &Bytes::new(), &write_map::EVERYTHING);
         written.into_iter().for_each(|range| set.insert(range));
         if self.options.ryw_disabled {
             self.native.write_ranges.iter().cloned().for_each(|range| set.insert(range));
@@ -60,7 +61,7 @@ impl Reader {
         };
         let boundaries = set
             .ranges()
-            .iter()
+            .into_iter()
             .flat_map(|range| [named(part, &range.begin, "1"), named(part, &range.end, "0")]);
         Ok(boundaries.collect())
     }

@@ -9,7 +9,8 @@
 //! | `SHAKETABLE_BUG` | a planted bug of the cluster, which its judges find (`shaketable list bugs cluster`) |
 //! | `SHAKETABLE_EVENTS` | a file for the events of the cluster, one in a line, as `shaketable replay --trace=cluster` prints them |
 //! | `SHAKETABLE_REPORT` | a file for the report of the run, or `-` for standard error; in a folder that exists, each process writes its own file, as it does with events |
-//! | `SHAKETABLE_SERVER` | the [address](crate::address) of a server whose cluster is used instead of one of the process |
+//! | `SHAKETABLE_JOURNAL` | a file for the [journal](crate::journal) of the run, or a folder as above |
+//! | `SHAKETABLE_SERVER` | the [address](crate::address) of a server whose cluster is used instead of one of the process; `none` if cluster files that name one are not to be followed |
 //!
 //! A cluster file, or a connection string, whose description is `shaketable` has the seed as its id:
 //! `shaketable:7@127.0.0.1:1`. With the id `serve` it names a server: `shaketable:serve@127.0.0.1:4500`. What determines
@@ -17,7 +18,7 @@
 //! cluster file stands for the simulated cluster as well, with what the environment says, whether it exists or not: a
 //! program that is used to its file need not have another one, and nothing is ever sent to the addresses in it.
 
-use crate::{address::Address, topology::Topology};
+use crate::{address::Address, output, topology::Topology};
 use shaketable_sim::{
     config::ClusterBug,
     faults::{Family, Profile},
@@ -49,6 +50,8 @@ pub struct Settings {
     pub bug: Option<ClusterBug>,
     /// Whether the report has the events of the run.
     pub keeps_events: bool,
+    /// The file of the journal.
+    pub journal: Option<PathBuf>,
 }
 
 impl Settings {
@@ -87,8 +90,12 @@ pub struct Environment {
     pub events: Option<PathBuf>,
     /// Where the report goes.
     pub report: Option<ReportTo>,
+    /// Where the journal goes.
+    pub journal: Option<PathBuf>,
     /// The server to use.
     pub server: Option<Address>,
+    /// Whether the cluster is one of the process, whatever a cluster file says.
+    pub is_own: bool,
 }
 
 impl Environment {
@@ -126,7 +133,9 @@ impl Environment {
             "-" => ReportTo::StandardError,
             path => ReportTo::File(path.into()),
         });
-        if let Some(text) = set("SHAKETABLE_SERVER") {
+        environment.journal = set("SHAKETABLE_JOURNAL").map(PathBuf::from);
+        environment.is_own = set("SHAKETABLE_SERVER").is_some_and(|text| text == "none");
+        if let Some(text) = set("SHAKETABLE_SERVER").filter(|text| text != "none") {
             let server = text.parse().map_err(|wrong| format!("SHAKETABLE_SERVER: {wrong}: {text}"))?;
             environment.server = Some(server);
         }
@@ -142,6 +151,7 @@ impl Environment {
             topology: self.topology.clone(),
             bug: self.bug,
             keeps_events: self.events.is_some(),
+            journal: self.journal.as_deref().map(|path| output::file("journal", path)),
         }
     }
 }

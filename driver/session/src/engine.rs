@@ -10,7 +10,7 @@ use crate::{
     report::{End, Report},
     rest::Rest,
     settings::Settings,
-    verdict,
+    verdict::Verdict,
     wall::Pace,
     weather,
 };
@@ -24,13 +24,16 @@ use shaketable_sim::{
     faults::Family,
     history::ClientId,
     net::NodeId,
-    rt::{Alarm, MILLISECOND, Nanos},
+    rt::{self, Alarm, MILLISECOND, Nanos},
     world::{Class, World},
 };
 use std::{collections::BTreeMap, future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
 /// How much virtual time passes at most before messages that arrive meanwhile are taken.
 const TICK: Nanos = MILLISECOND / 5;
+
+/// The number of steps after which tasks that have ended are forgotten.
+const STEPS_BETWEEN_SWEEPS: u64 = 1 << 16;
 
 /// Serves the inbox until it is stopped, and reports. A script fills the inbox, if there is one.
 pub async fn serve(inbox: Arc<Inbox>, desk: Arc<Desk>, settings: Settings, script: Option<Script>) -> Report {
@@ -39,6 +42,7 @@ pub async fn serve(inbox: Arc<Inbox>, desk: Arc<Desk>, settings: Settings, scrip
     settings.topology.apply(&mut cluster);
     cluster.cluster_bug = settings.bug;
     let world = World::new(settings.seed, cluster, &plan, settings.keeps_events);
+    world.history.lock().forgets_unsent = true;
     let cluster = Cluster::start(world.clone()).await;
     weather::begin(&world, settings.clone(), plan);
     let mut engine = Engine {
@@ -47,17 +51,19 @@ pub async fn serve(inbox: Arc<Inbox>, desk: Arc<Desk>, settings: Settings, scrip
         journal: settings.journal.as_ref().map(|path| Journal::create(path, &settings)),
         script,
         world: world.clone(),
+        verdict: Verdict::new(settings.memory),
         cluster,
         clients: BTreeMap::new(),
         rest: None,
         is_rested: false,
         is_restless: false,
+        steps: 0,
     };
     engine.run().await;
     let end = End::of(&world, engine.is_restless);
     engine.desk.close(Error::OPERATION_CANCELLED);
-    let objections = verdict::of(&world, &engine.cluster).await;
-    let report = Report::of(&settings, &world, end, objections);
+    let (tally, objections) = engine.verdict.end(&world, &engine.cluster).await;
+    let report = Report::of(&settings, &world.history.lock(), end, tally, objections);
     engine.cluster.shutdown().await;
     report
 }
@@ -70,6 +76,7 @@ struct Engine {
     /// What is asked, if the run is one that is performed again.
     script: Option<Script>,
     world: Arc<World>,
+    verdict: Verdict,
     cluster: Cluster,
     clients: BTreeMap<DatabaseId, Client>,
     /// Looks whether the program rests, once it is called back.
@@ -78,6 +85,8 @@ struct Engine {
     is_rested: bool,
     /// Whether it cannot be told when the program rests.
     is_restless: bool,
+    /// The answers that were given, and how often virtual time has advanced.
+    steps: u64,
 }
 
 /// A client of the cluster.
@@ -137,6 +146,11 @@ impl Engine {
     fn stepped(&mut self) {
         self.journal.iter_mut().for_each(Journal::stepped);
         self.script.iter_mut().for_each(Script::stepped);
+        self.verdict.keep_up(&self.world);
+        self.steps += 1;
+        if self.steps % STEPS_BETWEEN_SWEEPS == 0 {
+            rt::forget_ended_tasks();
+        }
         self.follow_script();
     }
 

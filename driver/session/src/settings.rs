@@ -10,6 +10,7 @@
 //! | `SHAKETABLE_EVENTS` | a file for the events of the cluster, one in a line, as `shaketable replay --trace=cluster` prints them |
 //! | `SHAKETABLE_REPORT` | a file for the report of the run, or `-` for standard error; in a folder that exists, each process writes its own file, as it does with events |
 //! | `SHAKETABLE_JOURNAL` | a file for the [journal](crate::journal) of the run, or a folder as above |
+//! | `SHAKETABLE_MEMORY` | how much of its history a cluster keeps before it is judged, megabytes; 1,000 unless given |
 //! | `SHAKETABLE_SERVER` | the [address](crate::address) of a server whose cluster is used instead of one of the process; `none` if cluster files that name one are not to be followed |
 //!
 //! A cluster file, or a connection string, whose description is `shaketable` has the seed as its id:
@@ -25,6 +26,9 @@ use shaketable_sim::{
     seed::Seed,
 };
 use std::path::PathBuf;
+
+/// How much of the history is kept unless the environment says otherwise, megabytes.
+const MEMORY: usize = 1_000;
 
 /// Where the report of a run goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +56,8 @@ pub struct Settings {
     pub keeps_events: bool,
     /// The file of the journal.
     pub journal: Option<PathBuf>,
+    /// How much of the history is kept before it is judged and forgotten, bytes.
+    pub memory: usize,
 }
 
 impl Settings {
@@ -92,6 +98,8 @@ pub struct Environment {
     pub report: Option<ReportTo>,
     /// Where the journal goes.
     pub journal: Option<PathBuf>,
+    /// How much of the history is kept, megabytes.
+    pub memory: Option<usize>,
     /// The server to use.
     pub server: Option<Address>,
     /// Whether the cluster is one of the process, whatever a cluster file says.
@@ -133,6 +141,12 @@ impl Environment {
             "-" => ReportTo::StandardError,
             path => ReportTo::File(path.into()),
         });
+        if let Some(text) = set("SHAKETABLE_MEMORY") {
+            let megabytes = text.parse().ok().filter(|megabytes| (1..=1_000_000).contains(megabytes));
+            environment.memory = Some(megabytes.ok_or_else(|| {
+                format!("SHAKETABLE_MEMORY is not a number of megabytes from 1 to 1000000: {text}")
+            })?);
+        }
         environment.journal = set("SHAKETABLE_JOURNAL").map(PathBuf::from);
         environment.is_own = set("SHAKETABLE_SERVER").is_some_and(|text| text == "none");
         if let Some(text) = set("SHAKETABLE_SERVER").filter(|text| text != "none") {
@@ -151,6 +165,7 @@ impl Environment {
             topology: self.topology.clone(),
             bug: self.bug,
             keeps_events: self.events.is_some(),
+            memory: self.memory.unwrap_or(MEMORY) * 1_000_000,
             journal: self.journal.as_deref().map(|path| output::file("journal", path)),
         }
     }
@@ -233,6 +248,7 @@ mod tests {
             ("SHAKETABLE_SERVER", "nowhere"),
             ("SHAKETABLE_CLUSTER", "logs=none"),
             ("SHAKETABLE_BUG", "none"),
+            ("SHAKETABLE_MEMORY", "0"),
         ] {
             let refused = read(&[(name, value)]).expect_err("it is wrong");
             assert!(refused.starts_with(name) && !refused.contains('\n'), "{refused}");

@@ -19,7 +19,10 @@ pub struct Replica {
 /// Waits until every server has applied everything committed so far and no shard is moving. On a cluster that
 /// is not healed, it may wait forever.
 pub async fn settle(world: &World, disks: &[Arc<StorageDisk>]) {
-    let committed = world.history.lock().committed().last().map_or(0, |entry| entry.version);
+    let committed = {
+        let history = world.history.lock();
+        history.committed().last().map_or(history.judged, |entry| entry.version)
+    };
     let is_settled = || world.shards.lock().is_settled() && disks.iter().all(|d| d.version() >= committed);
     while !is_settled() {
         world.clock.sleep(10 * MILLISECOND).await;

@@ -161,11 +161,55 @@ pub struct Attempt {
     pub ended: Nanos,
 }
 
+impl Attempt {
+    /// Whether it has read anything.
+    fn reads(&self) -> bool {
+        self.calls.iter().any(|call| !matches!(call, Call::Write(_)))
+    }
+
+    /// Its size in memory, bytes, about.
+    pub fn size(&self) -> usize {
+        let ranges = self.read_ranges.len() + self.write_ranges.as_ref().map_or(0, Vec::len);
+        let ranges = ranges * size_of::<KeyRange>();
+        size_of::<Attempt>() + ranges + self.calls.iter().map(Call::size).sum::<usize>()
+    }
+}
+
+impl Call {
+    /// Its size in memory, bytes, about.
+    fn size(&self) -> usize {
+        let row = |row: &KeyValue| size_of::<KeyValue>() + row.key.len() + row.value.len();
+        let bytes = match self {
+            Call::Get { key, answer, .. } => key.len() + answer.iter().flatten().map(Bytes::len).sum::<usize>(),
+            Call::GetKey { selector, answer, .. } => {
+                selector.key.len() + answer.as_ref().map_or(0, Bytes::len)
+            }
+            Call::GetRange { answer, .. } => {
+                answer.iter().flat_map(|(rows, _)| rows.iter()).map(row).sum()
+            }
+            Call::Write(Mutation::Set(key, value) | Mutation::Atomic(key, value, _)) => key.len() + value.len(),
+            Call::Write(Mutation::ClearRange(range)) => range.begin.len() + range.end.len(),
+        };
+        size_of::<Call>() + bytes
+    }
+}
+
 /// Everything recorded of a run.
 #[derive(Default)]
 pub struct History {
-    /// Attempts by number; `None` for those that are still in progress.
+    /// The number of the first attempt that is kept: those before it were judged and forgotten.
+    pub first: u32,
+    /// Attempts by number, from the first that is kept; `None` for those that are still in progress.
     pub attempts: Vec<Option<Attempt>>,
+    /// The version up to which entries of the logs were judged and forgotten.
+    pub judged: Version,
+    /// Attempts that ended after they would have had to be judged: what they read is not.
+    pub late: u64,
+    /// Whether writes that were never sent are forgotten, unless a read follows them: no judge of the cluster needs
+    /// them. Who tells the story of a run does.
+    pub forgets_unsent: bool,
+    /// What is kept, bytes, about.
+    size: usize,
     /// Versions made durable: by generation and version, the entry as the first log stored it.
     pub logged: BTreeMap<(Generation, Version), Arc<LogEntry>>,
     /// When the first log made a version durable; empty where this cannot be observed, as on a real cluster.
@@ -190,7 +234,8 @@ impl History {
     /// Whether a commit whose client did not wait for its result may still take effect. It can until its read version
     /// is too old. After 1021 it cannot: that error is returned only when the outcome is final.
     pub fn commits_may_land(&self) -> bool {
-        self.attempts.iter().any(|attempt| match attempt {
+        // Those that were forgotten are not asked.
+        self.first > 0 || self.attempts.iter().any(|attempt| match attempt {
             // The client died before it recorded the attempt.
             None => true,
             Some(attempt) => match attempt.reported {
@@ -205,18 +250,72 @@ impl History {
     /// Reserves a number for an attempt that is about to commit or has ended.
     pub fn reserve(&mut self) -> AttemptId {
         self.attempts.push(None);
-        AttemptId(self.attempts.len() as u32 - 1)
+        AttemptId(self.first + self.attempts.len() as u32 - 1)
     }
 
     /// Records an attempt that has ended or is abandoned.
-    pub fn record(&mut self, id: AttemptId, attempt: Attempt) {
-        self.attempts[id.0 as usize] = Some(attempt);
+    pub fn record(&mut self, id: AttemptId, mut attempt: Attempt) {
+        let Some(index) = id.0.checked_sub(self.first) else {
+            self.late += 1;
+            return;
+        };
+        if self.forgets_unsent && attempt.commit_sent.is_none() {
+            let is_write = |call: &Call| matches!(call, Call::Write(_));
+            let read = attempt.calls.iter().rposition(|call| !is_write(call));
+            attempt.calls.truncate(read.map_or(0, |last| last + 1));
+            attempt.calls.shrink_to_fit();
+        }
+        self.late +=
+            u64::from(attempt.read_version.is_some_and(|version| version < self.judged) && attempt.reads());
+        self.size += attempt.size();
+        self.attempts[index as usize] = Some(attempt);
+    }
+
+    /// The attempt with a number, if it is kept and has ended.
+    pub fn attempt(&self, id: AttemptId) -> Option<&Attempt> {
+        self.attempts.get(id.0.checked_sub(self.first)? as usize)?.as_ref()
+    }
+
+    /// The attempts that are kept and have ended, with their numbers.
+    pub fn numbered(&self) -> impl Iterator<Item = (AttemptId, &Attempt)> {
+        let numbers = (self.first..).map(AttemptId);
+        numbers.zip(&self.attempts).filter_map(|(id, attempt)| Some((id, attempt.as_ref()?)))
+    }
+
+    /// What is kept, bytes, about.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Forgets the attempts before the first one that ended at `ended` or later, and the entries up to a version. An
+    /// attempt that has not ended does not keep others, if it began before `ended`. Returns the attempts.
+    pub fn forget(&mut self, until: Version, ended: Nanos) -> Vec<(AttemptId, Attempt)> {
+        let is_kept = |attempt: &Option<Attempt>| attempt.as_ref().is_some_and(|a| a.ended >= ended);
+        let is_old = |attempt: &Option<Attempt>| attempt.as_ref().is_some_and(|a| a.ended < ended);
+        // What has a lower number than one that has ended began before that.
+        let old = self.attempts.iter().rposition(is_old).map_or(0, |last| last + 1);
+        let count = self.attempts.iter().position(is_kept).map_or(old, |kept| kept.min(old));
+        let numbers = self.first..;
+        let forgotten = numbers.zip(self.attempts.drain(..count));
+        let forgotten: Vec<_> = forgotten.filter_map(|(id, a)| Some((AttemptId(id), a?))).collect();
+        self.first += count as u32;
+        self.size -= forgotten.iter().map(|(_, attempt)| attempt.size()).sum::<usize>();
+        let size = &mut self.size;
+        self.logged.retain(|(_, version), entry| {
+            let is_kept = *version > until;
+            *size -= if is_kept { 0 } else { entry.size() };
+            is_kept
+        });
+        self.durable.retain(|(_, version), _| *version > until);
+        self.judged = self.judged.max(until);
+        forgotten
     }
 
     /// Records that a log made an entry durable.
     pub fn log_durable(&mut self, generation: Generation, log: NodeId, entry: &Arc<LogEntry>, now: Nanos) {
         match self.logged.entry((generation, entry.version)) {
             std::collections::btree_map::Entry::Vacant(slot) => {
+                self.size += entry.size();
                 slot.insert(entry.clone());
                 self.durable.insert((generation, entry.version), now);
             }

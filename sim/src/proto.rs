@@ -172,6 +172,15 @@ pub struct LogEntry {
     pub transactions: Vec<LoggedTransaction>,
 }
 
+impl LogEntry {
+    /// Its size in memory, bytes, about, without the keys and values, which it shares with those who wrote them.
+    pub fn size(&self) -> usize {
+        let mutations = self.transactions.iter().map(|tx| tx.mutations.len() * size_of::<Mutation>());
+        let transactions = self.transactions.len() * size_of::<LoggedTransaction>();
+        size_of::<LogEntry>() + transactions + mutations.sum::<usize>()
+    }
+}
+
 /// A storage server's reply to a range read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GetKeyValuesReply {

@@ -265,6 +265,11 @@ impl Drop for Task {
     }
 }
 
+/// Forgets the tasks that have ended. The runtime keeps a few bytes of each until its tasks are counted.
+pub fn forget_ended_tasks() {
+    Handle::current().metrics().num_tasks();
+}
+
 /// Spawns a task like [`spawn`], which ends at the latest when the returned handle is dropped.
 #[must_use = "dropping the task ends it"]
 pub fn spawn_task<F>(future: F) -> Task

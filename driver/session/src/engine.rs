@@ -6,10 +6,11 @@ use crate::{
     client::{self, Job},
     desk::{Demand, Desk},
     inbox::{Inbox, Message},
+    journal::{Journal, Script},
     report::{End, Report},
     rest::Rest,
     settings::Settings,
-    verdict,
+    verdict::Verdict,
     wall::Pace,
     weather,
 };
@@ -23,7 +24,7 @@ use shaketable_sim::{
     faults::Family,
     history::ClientId,
     net::NodeId,
-    rt::{Alarm, MILLISECOND, Nanos},
+    rt::{self, Alarm, MILLISECOND, Nanos},
     world::{Class, World},
 };
 use std::{collections::BTreeMap, future::poll_fn, sync::Arc, task::Poll, time::Duration};
@@ -31,30 +32,38 @@ use std::{collections::BTreeMap, future::poll_fn, sync::Arc, task::Poll, time::D
 /// How much virtual time passes at most before messages that arrive meanwhile are taken.
 const TICK: Nanos = MILLISECOND / 5;
 
-/// Serves the inbox until it is stopped, and reports.
-pub async fn serve(inbox: Arc<Inbox>, desk: Arc<Desk>, settings: Settings) -> Report {
+/// The number of steps after which tasks that have ended are forgotten.
+const STEPS_BETWEEN_SWEEPS: u64 = 1 << 16;
+
+/// Serves the inbox until it is stopped, and reports. A script fills the inbox, if there is one.
+pub async fn serve(inbox: Arc<Inbox>, desk: Arc<Desk>, settings: Settings, script: Option<Script>) -> Report {
     let plan = weather::plan(&settings);
     let mut cluster = ClusterConfig::draw(settings.seed, &[]);
     settings.topology.apply(&mut cluster);
     cluster.cluster_bug = settings.bug;
     let world = World::new(settings.seed, cluster, &plan, settings.keeps_events);
+    world.history.lock().forgets_unsent = true;
     let cluster = Cluster::start(world.clone()).await;
     weather::begin(&world, settings.clone(), plan);
     let mut engine = Engine {
         inbox,
         desk,
+        journal: settings.journal.as_ref().map(|path| Journal::create(path, &settings)),
+        script,
         world: world.clone(),
+        verdict: Verdict::new(settings.memory),
         cluster,
         clients: BTreeMap::new(),
         rest: None,
         is_rested: false,
         is_restless: false,
+        steps: 0,
     };
     engine.run().await;
     let end = End::of(&world, engine.is_restless);
     engine.desk.close(Error::OPERATION_CANCELLED);
-    let objections = verdict::of(&world, &engine.cluster).await;
-    let report = Report::of(&settings, &world, end, objections);
+    let (tally, objections) = engine.verdict.end(&world, &engine.cluster).await;
+    let report = Report::of(&settings, &world.history.lock(), end, tally, objections);
     engine.cluster.shutdown().await;
     report
 }
@@ -62,7 +71,12 @@ pub async fn serve(inbox: Arc<Inbox>, desk: Arc<Desk>, settings: Settings) -> Re
 struct Engine {
     inbox: Arc<Inbox>,
     desk: Arc<Desk>,
+    /// Keeps what the program asks, if the settings want it.
+    journal: Option<Journal>,
+    /// What is asked, if the run is one that is performed again.
+    script: Option<Script>,
     world: Arc<World>,
+    verdict: Verdict,
     cluster: Cluster,
     clients: BTreeMap<DatabaseId, Client>,
     /// Looks whether the program rests, once it is called back.
@@ -71,6 +85,8 @@ struct Engine {
     is_rested: bool,
     /// Whether it cannot be told when the program rests.
     is_restless: bool,
+    /// The answers that were given, and how often virtual time has advanced.
+    steps: u64,
 }
 
 /// A client of the cluster.
@@ -91,18 +107,24 @@ struct Start {
 impl Engine {
     async fn run(&mut self) {
         let mut pace = None;
+        self.follow_script();
         while !self.inbox.is_stopped() {
+            self.journal.iter_mut().for_each(Journal::flush);
             if self.desk.deliver() {
+                self.stepped();
                 self.let_rest();
                 continue;
             }
-            while let Some(message) = self.inbox.pop() {
+            while let Some(message) = self.next() {
                 self.is_rested = false;
                 self.take(message);
             }
             match self.desk.demand() {
+                // A script goes on only with what is waited for.
+                Demand::Nothing if self.script.is_some() => self.inbox.stop(),
                 Demand::Nothing => {
                     pace = None;
+                    self.journal.iter_mut().for_each(Journal::flush);
                     // Blocks the thread: neither other tasks nor time proceed.
                     self.inbox.wait_for_work();
                 }
@@ -111,9 +133,36 @@ impl Engine {
                     pace = None;
                     self.advance(TICK).await;
                 }
-                Demand::Watches => self.keep(pace.get_or_insert_with(|| Pace::start(self.now()))).await,
+                Demand::Watches => {
+                    let pace = *pace.get_or_insert_with(|| Pace::start(self.now()));
+                    self.keep(&pace).await;
+                }
             }
         }
+        self.journal.iter_mut().for_each(Journal::stopped);
+    }
+
+    /// The next message, if one is there.
+    fn next(&mut self) -> Option<Message> {
+        let message = self.inbox.pop()?;
+        self.journal.iter_mut().for_each(|journal| journal.asked(&message));
+        Some(message)
+    }
+
+    /// An answer was given, or virtual time has advanced.
+    fn stepped(&mut self) {
+        self.journal.iter_mut().for_each(Journal::stepped);
+        self.script.iter_mut().for_each(Script::stepped);
+        self.verdict.keep_up(&self.world);
+        self.steps += 1;
+        if self.steps % STEPS_BETWEEN_SWEEPS == 0 {
+            rt::forget_ended_tasks();
+        }
+        self.follow_script();
+    }
+
+    fn follow_script(&mut self) {
+        self.script.iter_mut().for_each(|script| script.ask(&self.inbox));
     }
 
     /// Waits until the program rests, if it is called back, and takes what it has asked for until then.
@@ -127,7 +176,7 @@ impl Engine {
                 self.is_restless = true;
             }
             self.is_rested = true;
-            while let Some(message) = self.inbox.pop() {
+            while let Some(message) = self.next() {
                 // Calls and commands wake nobody, but a call that is cancelled here ends here.
                 self.is_rested &= !matches!(message, Message::Cancel(_));
                 self.take(message);
@@ -140,7 +189,7 @@ impl Engine {
     }
 
     /// Lets virtual time advance until a call has ended, at most for `duration`.
-    async fn advance(&self, duration: Nanos) {
+    async fn advance(&mut self, duration: Nanos) {
         let clock = &self.world.clock;
         let (until, mut alarm) = (clock.now() + duration, Alarm::default());
         let ended = poll_fn(|cx| match self.desk.has_ended(cx.waker()) || alarm.poll(clock, until, cx) {
@@ -148,14 +197,28 @@ impl Engine {
             false => Poll::Pending,
         });
         ended.await;
+        self.stepped();
     }
 
     /// Advances virtual time to where the wall clock is, or waits for the wall clock.
-    async fn keep(&self, pace: &Pace) {
+    async fn keep(&mut self, pace: &Pace) {
+        if let Some(script) = &mut self.script {
+            return match script.follows() {
+                Some(nanos) => self.advance(nanos).await,
+                None => self.inbox.stop(),
+            };
+        }
         let behind = pace.behind(self.now());
         match Nanos::try_from(behind.as_nanos()).unwrap_or(Nanos::MAX) {
-            0..TICK => self.inbox.wait(Some(Duration::from_nanos(TICK))),
-            nanos => self.advance(nanos.min(MILLISECOND)).await,
+            0..TICK => {
+                self.journal.iter_mut().for_each(Journal::flush);
+                self.inbox.wait(Some(Duration::from_nanos(TICK)));
+            }
+            nanos => {
+                let nanos = nanos.min(MILLISECOND);
+                self.journal.iter_mut().for_each(|journal| journal.follows(nanos));
+                self.advance(nanos).await;
+            }
         }
     }
 

@@ -5,7 +5,8 @@ use crate::{
     desk::Desk,
     engine,
     inbox::{Inbox, Message},
-    report::Report,
+    journal::Script,
+    report::{self, Report},
     settings::Settings,
 };
 use parking_lot::Mutex;
@@ -59,7 +60,7 @@ impl Host {
         self.inbox.wait_for_work();
         let report = match self.inbox.is_stopped() {
             true => Ok(None),
-            false => self.simulate(settings()),
+            false => self.simulate(settings(), None),
         };
         self.is_over.store(true, Ordering::SeqCst);
         let error = if report.is_ok() { Error::OPERATION_CANCELLED } else { Error::INTERNAL_ERROR };
@@ -68,10 +69,25 @@ impl Host {
         report
     }
 
-    fn simulate(&self, settings: Settings) -> Result<Option<Report>, String> {
+    fn simulate(&self, settings: Settings, script: Option<Script>) -> Result<Option<Report>, String> {
         let (inbox, desk) = (self.inbox.clone(), self.desk.clone());
-        let run = || rt::simulate(settings.seed, engine::serve(inbox, desk, settings.clone()));
+        let run = || rt::simulate(settings.seed, engine::serve(inbox, desk, settings.clone(), script));
         catch_unwind(AssertUnwindSafe(run)).map(Some).map_err(|panic| message(&*panic))
+    }
+
+    /// Performs a run again from its [journal](crate::journal), on this thread, and returns the text of its report;
+    /// `None` if nothing was asked. Fails if the process cannot open a pipe.
+    pub fn replay(journal: Vec<u8>) -> std::io::Result<Option<String>> {
+        let Some((settings, script)) = Script::read(journal) else { return Ok(None) };
+        let is_cut = script.is_cut();
+        let text = match Host::new()?.simulate(settings.clone(), Some(script)) {
+            Ok(report) => report.map(|report| report.to_string()),
+            Err(panic) => Some(report::of_panic(&settings, &panic)),
+        };
+        Ok(text.map(|text| match is_cut {
+            true => format!("{text}the journal of the run is not whole: what came later was not judged\n"),
+            false => text,
+        }))
     }
 
     /// Ends the calls that the cluster has not taken.

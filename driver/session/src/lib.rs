@@ -42,6 +42,7 @@ mod desk;
 mod engine;
 mod host;
 mod inbox;
+pub mod journal;
 mod keys;
 pub mod output;
 pub mod protocol;

@@ -44,7 +44,7 @@ fn keep(what: &str, path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io:
 }
 
 /// The file of this process: in a folder, each process that writes there has its own.
-fn file(what: &str, path: &Path) -> PathBuf {
+pub fn file(what: &str, path: &Path) -> PathBuf {
     match path.is_dir() {
         true => path.join(format!("{what}-{}.txt", std::process::id())),
         false => path.to_owned(),

@@ -13,13 +13,13 @@ use shaketable_sim::{
     trace::Event,
     world::World,
 };
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-};
+use std::{collections::BTreeMap, fmt};
 
 /// How many writes of an unknown result, and how many keys of conflicts, are listed.
 const LISTED: usize = 20;
+
+/// How many unknown results are listed, and how many different keys of conflicts are counted.
+const COUNTED: usize = 1_000;
 
 /// How the line of a report begins that accuses the simulated cluster, and not the program.
 pub const ACCUSED: &str = "SIMULATED CLUSTER FAILED: ";
@@ -94,63 +94,98 @@ pub struct Report {
     pub committed: usize,
     /// The errors of commits and of attempts that ended otherwise, with their numbers.
     pub errors: BTreeMap<Error, usize>,
-    /// Commits whose result the program was not told.
-    pub unknown: Vec<UnknownResult>,
+    /// The number of commits whose result the program was not told.
+    pub unknown: usize,
+    /// The first of them.
+    pub unknown_results: Vec<UnknownResult>,
+    /// Attempts of which not everything was judged, because they ended after what they read was forgotten.
+    pub late: u64,
     /// Where the read conflict ranges of refused transactions begin, most frequent first.
     pub hot_keys: Vec<(String, usize)>,
 }
 
-impl Report {
-    /// The report of a run that has ended and was judged.
-    pub fn of(settings: &Settings, world: &World, end: End, objections: Vec<String>) -> Report {
-        let history = world.history.lock();
-        let committed: BTreeSet<AttemptId> = history
-            .committed()
-            .flat_map(|entry| &entry.transactions)
-            .filter_map(|transaction| transaction.attempt)
-            .collect();
-        let attempts = || history.attempts.iter().enumerate().filter_map(|(n, a)| Some((n, a.as_ref()?)));
-        let mut errors = BTreeMap::new();
-        let mut successes = 0;
-        for (_, attempt) in attempts() {
-            match attempt.reported {
-                Reported::Failed(error) => *errors.entry(error).or_default() += 1,
-                Reported::ReadOnly | Reported::Committed { .. } => successes += 1,
-                Reported::Nothing => {}
+/// What the attempts of a run add up to.
+#[derive(Default)]
+pub struct Tally {
+    committed: usize,
+    errors: BTreeMap<Error, usize>,
+    unknown: usize,
+    unknown_results: Vec<UnknownResult>,
+    conflicts: BTreeMap<KeyRange, usize>,
+}
+
+impl Tally {
+    /// Adds an attempt that has ended.
+    pub fn add(&mut self, id: AttemptId, attempt: &Attempt, is_committed: bool) {
+        let error = match attempt.reported {
+            Reported::Failed(error) => error,
+            Reported::ReadOnly | Reported::Committed { .. } => {
+                self.committed += 1;
+                return;
+            }
+            Reported::Nothing => return,
+        };
+        *self.errors.entry(error).or_default() += 1;
+        if error == Error::NOT_COMMITTED {
+            self.conflicted(&attempt.read_ranges);
+        }
+        if attempt.commit_sent.is_some() && error.leaves_commit_unknown() {
+            self.unknown += 1;
+            if self.unknown_results.len() < COUNTED {
+                self.unknown_results.push(unknown(id, attempt, error, is_committed));
             }
         }
-        let unknown =
-            attempts().filter_map(|(number, attempt)| unknown(number, attempt, &committed)).collect();
+    }
+
+    fn conflicted(&mut self, ranges: &[KeyRange]) {
+        // The range that a transaction has of its own, so that it conflicts with its retry, is nobody's key.
+        for range in ranges.iter().filter(|range| !range.begin.starts_with(b"\xff/SC/")) {
+            if self.conflicts.len() < COUNTED || self.conflicts.contains_key(range) {
+                *self.conflicts.entry(range.clone()).or_default() += 1;
+            }
+        }
+    }
+
+    /// The ranges with most conflicts, most frequent first.
+    fn hot_keys(&self) -> Vec<(String, usize)> {
+        let mut keys: Vec<_> = self.conflicts.iter().collect();
+        keys.sort_by_key(|(_, times)| std::cmp::Reverse(**times));
+        keys.truncate(LISTED);
+        keys.into_iter().map(|(range, times)| (keys::show_range(&range.begin, &range.end), *times)).collect()
+    }
+}
+
+impl Report {
+    /// The report of a run that has ended and was judged.
+    pub fn of(settings: &Settings, history: &History, end: End, tally: Tally, objections: Vec<String>) -> Report {
         Report {
             settings: settings.clone(),
             end,
             objections,
-            attempts: history.attempts.len(),
-            committed: successes,
-            errors,
-            unknown,
-            hot_keys: hot_keys(&history),
+            attempts: history.first as usize + history.attempts.len(),
+            committed: tally.committed,
+            hot_keys: tally.hot_keys(),
+            errors: tally.errors,
+            unknown: tally.unknown,
+            unknown_results: tally.unknown_results,
+            late: history.late,
         }
     }
 }
 
-/// The unknown result of an attempt, if it has one.
-fn unknown(number: usize, attempt: &Attempt, committed: &BTreeSet<AttemptId>) -> Option<UnknownResult> {
-    let Reported::Failed(error) = attempt.reported else { return None };
-    if attempt.commit_sent.is_none() || !error.leaves_commit_unknown() {
-        return None;
-    }
+/// The unknown result of an attempt.
+fn unknown(id: AttemptId, attempt: &Attempt, error: Error, is_committed: bool) -> UnknownResult {
     let writes = attempt.calls.iter().filter_map(|call| match call {
         Call::Write(mutation) => Some(describe(mutation)),
         _ => None,
     });
-    Some(UnknownResult {
-        attempt: number,
+    UnknownResult {
+        attempt: id.0 as usize,
         at: attempt.ended,
         error,
-        is_committed: committed.contains(&AttemptId(number as u32)),
+        is_committed,
         writes: writes.take(LISTED).collect(),
-    })
+    }
 }
 
 fn describe(mutation: &Mutation) -> String {
@@ -159,21 +194,6 @@ fn describe(mutation: &Mutation) -> String {
         Mutation::ClearRange(range) => format!("clear {}", keys::show_range(&range.begin, &range.end)),
         Mutation::Atomic(key, _, operation) => format!("{operation:?} {}", keys::show(key)),
     }
-}
-
-fn hot_keys(history: &History) -> Vec<(String, usize)> {
-    let refused = history.attempts.iter().flatten();
-    let refused = refused.filter(|a| a.reported == Reported::Failed(Error::NOT_COMMITTED));
-    let mut keys: BTreeMap<String, usize> = BTreeMap::new();
-    // The range that a transaction has of its own, so that it conflicts with its retry, is nobody's key.
-    let is_own = |range: &KeyRange| range.begin.starts_with(b"\xff/SC/");
-    for range in refused.flat_map(|attempt| &attempt.read_ranges).filter(|range| !is_own(range)) {
-        *keys.entry(keys::show_range(&range.begin, &range.end)).or_default() += 1;
-    }
-    let mut keys: Vec<_> = keys.into_iter().collect();
-    keys.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
-    keys.truncate(LISTED);
-    keys
 }
 
 impl fmt::Display for Report {
@@ -200,12 +220,18 @@ impl fmt::Display for Report {
         for (family, times) in faults {
             writeln!(f, "  {times} times {}", family.name())?;
         }
-        writeln!(f, "unknown results: {}", self.unknown.len())?;
-        for result in &self.unknown {
+        if self.late > 0 {
+            writeln!(f, "not judged in full: {} that ended after what they read was forgotten", self.late)?;
+        }
+        writeln!(f, "unknown results: {}", self.unknown)?;
+        for result in &self.unknown_results {
             let truth = if result.is_committed { "committed" } else { "not committed" };
             let at = result.at / MILLISECOND;
             writeln!(f, "  attempt {} at {at} ms: {}, and it is {truth}", result.attempt, result.error)?;
             result.writes.iter().try_for_each(|write| writeln!(f, "    {write}"))?;
+        }
+        if self.unknown > self.unknown_results.len() {
+            writeln!(f, "  … {} more", self.unknown - self.unknown_results.len())?;
         }
         if !self.hot_keys.is_empty() {
             writeln!(f, "keys of conflicts:")?;

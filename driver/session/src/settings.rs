@@ -9,7 +9,9 @@
 //! | `SHAKETABLE_BUG` | a planted bug of the cluster, which its judges find (`shaketable list bugs cluster`) |
 //! | `SHAKETABLE_EVENTS` | a file for the events of the cluster, one in a line, as `shaketable replay --trace=cluster` prints them |
 //! | `SHAKETABLE_REPORT` | a file for the report of the run, or `-` for standard error; in a folder that exists, each process writes its own file, as it does with events |
-//! | `SHAKETABLE_SERVER` | the [address](crate::address) of a server whose cluster is used instead of one of the process |
+//! | `SHAKETABLE_JOURNAL` | a file for the [journal](crate::journal) of the run, or a folder as above |
+//! | `SHAKETABLE_MEMORY` | how much of its history a cluster keeps before it is judged, megabytes; 1,000 unless given |
+//! | `SHAKETABLE_SERVER` | the [address](crate::address) of a server whose cluster is used instead of one of the process; `none` if cluster files that name one are not to be followed |
 //!
 //! A cluster file, or a connection string, whose description is `shaketable` has the seed as its id:
 //! `shaketable:7@127.0.0.1:1`. With the id `serve` it names a server: `shaketable:serve@127.0.0.1:4500`. What determines
@@ -17,13 +19,16 @@
 //! cluster file stands for the simulated cluster as well, with what the environment says, whether it exists or not: a
 //! program that is used to its file need not have another one, and nothing is ever sent to the addresses in it.
 
-use crate::{address::Address, topology::Topology};
+use crate::{address::Address, output, topology::Topology};
 use shaketable_sim::{
     config::ClusterBug,
     faults::{Family, Profile},
     seed::Seed,
 };
 use std::path::PathBuf;
+
+/// How much of the history is kept unless the environment says otherwise, megabytes.
+const MEMORY: usize = 1_000;
 
 /// Where the report of a run goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +54,10 @@ pub struct Settings {
     pub bug: Option<ClusterBug>,
     /// Whether the report has the events of the run.
     pub keeps_events: bool,
+    /// The file of the journal.
+    pub journal: Option<PathBuf>,
+    /// How much of the history is kept before it is judged and forgotten, bytes.
+    pub memory: usize,
 }
 
 impl Settings {
@@ -87,8 +96,14 @@ pub struct Environment {
     pub events: Option<PathBuf>,
     /// Where the report goes.
     pub report: Option<ReportTo>,
+    /// Where the journal goes.
+    pub journal: Option<PathBuf>,
+    /// How much of the history is kept, megabytes.
+    pub memory: Option<usize>,
     /// The server to use.
     pub server: Option<Address>,
+    /// Whether the cluster is one of the process, whatever a cluster file says.
+    pub is_own: bool,
 }
 
 impl Environment {
@@ -126,7 +141,15 @@ impl Environment {
             "-" => ReportTo::StandardError,
             path => ReportTo::File(path.into()),
         });
-        if let Some(text) = set("SHAKETABLE_SERVER") {
+        if let Some(text) = set("SHAKETABLE_MEMORY") {
+            let megabytes = text.parse().ok().filter(|megabytes| (1..=1_000_000).contains(megabytes));
+            environment.memory = Some(megabytes.ok_or_else(|| {
+                format!("SHAKETABLE_MEMORY is not a number of megabytes from 1 to 1000000: {text}")
+            })?);
+        }
+        environment.journal = set("SHAKETABLE_JOURNAL").map(PathBuf::from);
+        environment.is_own = set("SHAKETABLE_SERVER").is_some_and(|text| text == "none");
+        if let Some(text) = set("SHAKETABLE_SERVER").filter(|text| text != "none") {
             let server = text.parse().map_err(|wrong| format!("SHAKETABLE_SERVER: {wrong}: {text}"))?;
             environment.server = Some(server);
         }
@@ -142,6 +165,8 @@ impl Environment {
             topology: self.topology.clone(),
             bug: self.bug,
             keeps_events: self.events.is_some(),
+            memory: self.memory.unwrap_or(MEMORY) * 1_000_000,
+            journal: self.journal.as_deref().map(|path| output::file("journal", path)),
         }
     }
 }
@@ -223,6 +248,7 @@ mod tests {
             ("SHAKETABLE_SERVER", "nowhere"),
             ("SHAKETABLE_CLUSTER", "logs=none"),
             ("SHAKETABLE_BUG", "none"),
+            ("SHAKETABLE_MEMORY", "0"),
         ] {
             let refused = read(&[(name, value)]).expect_err("it is wrong");
             assert!(refused.starts_with(name) && !refused.contains('\n'), "{refused}");

@@ -77,7 +77,7 @@ impl Network {
     /// The session of the process. The first database decides whether its cluster is that of a server, which the
     /// environment or the cluster file names; another cluster is refused with 2104.
     pub fn session(&self, server: Option<Address>) -> Result<Arc<dyn Session>> {
-        let server = self.environment.server.clone().or(server);
+        let server = self.environment.server.clone().or(server.filter(|_| !self.environment.is_own));
         let chosen = self.remote.get_or_init(|| {
             let server = server.clone()?;
             if (Environment { server: None, ..self.environment.clone() }) != Environment::default() {

@@ -1,6 +1,7 @@
 //! Runs: what the same seed repeats, what faults do, and what the report says.
 
 use super::build::Program;
+use shaketable_session::Host;
 
 /// Runs a program with variables and a report. Returns what it printed and the report.
 fn run(program: &Program, arguments: &[&str], variables: &[(&str, &str)]) -> (String, String) {
@@ -84,6 +85,66 @@ fn the_seed_can_stand_in_the_cluster_file() {
 fn a_program_that_just_ends_has_a_report() {
     let (_, report) = run(&Program::compile("abandon"), &[], &[("SHAKETABLE_SEED", "5")]);
     assert!(report.contains("seed 5") && report.contains("attempts: 1, 1 committed"), "{report}");
+}
+
+/// The report of a run that is performed again from its journal.
+fn replayed(journal: &std::path::Path) -> String {
+    let journal = std::fs::read(journal).expect("there is a journal");
+    Host::replay(journal).expect("a pipe").expect("something was asked")
+}
+
+#[test]
+fn a_journal_gives_the_run_again() {
+    for (name, arguments) in [("transfers", &[][..]), ("loop", &[]), ("threads", &[]), ("ends", &["exit"])] {
+        let program = Program::compile(name);
+        for seed in ["1", "2", "3"] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join("journal");
+            let journal = ("SHAKETABLE_JOURNAL", path.to_str().expect("the path is text"));
+            let variables = [("SHAKETABLE_SEED", seed), ("SHAKETABLE_FAULTS", "standard"), journal];
+            let (_, report) = run(&program, arguments, &variables);
+            assert_eq!(replayed(&path), report, "{name} with seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn a_program_that_ends_without_a_report_is_judged_by_its_journal() {
+    let program = Program::compile("ends");
+    for how in ["_exit", "abort", "crash", "kill"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = |name: &str| folder.path().join(name).to_str().expect("the path is text").to_owned();
+        let (path, unwritten) = (file("journal"), file("report"));
+        let variables =
+            [("SHAKETABLE_SEED", "5"), ("SHAKETABLE_JOURNAL", &path), ("SHAKETABLE_REPORT", &unwritten)];
+        let output = program.output(&[how], &variables);
+        assert_eq!(output.status.success(), how == "_exit", "{output:?}");
+        assert!(!std::path::Path::new(&unwritten).exists(), "{how}");
+        let report = replayed(path.as_ref());
+        assert!(report.contains("seed 5") && report.contains("\nattempts: 3, 3 committed"), "{report}");
+        assert!(report.contains("\nthe cluster kept FoundationDB's promises"), "{report}");
+    }
+    // The cluster of such a program is accused as that of any other.
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("journal");
+    let journal = ("SHAKETABLE_JOURNAL", path.to_str().expect("the path is text"));
+    let bug = [("SHAKETABLE_SEED", "1"), ("SHAKETABLE_BUG", "stale-read-version"), journal];
+    Program::compile("transfers").output::<&str>(&[], &bug);
+    let torn = std::fs::read(&path).expect("there is a journal");
+    let report = Host::replay(torn[..torn.len() - 1].to_vec()).expect("a pipe").expect("something was asked");
+    assert!(report.contains("SIMULATED CLUSTER FAILED: it is not so that a transaction sees"), "{report}");
+}
+
+/// A cluster file that names a server is not followed if the environment says so.
+#[test]
+fn the_cluster_can_be_one_of_the_process_whatever_a_file_says() {
+    let program = Program::compile("transfers");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("fdb.cluster");
+    std::fs::write(&file, "shaketable:serve@127.0.0.1:1\n").expect("it can be written");
+    let file = file.to_str().expect("the path is text");
+    let own = [("SHAKETABLE_SEED", "7"), ("SHAKETABLE_SERVER", "none")];
+    assert_eq!(run(&program, &[file], &own), run(&program, &[], &own[..1]));
 }
 
 #[test]

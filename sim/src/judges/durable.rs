@@ -7,7 +7,7 @@ use super::{
 };
 use super::{Objection, Witness};
 use crate::{
-    history::{AttemptId, Reported},
+    history::Reported,
     proto::Version,
 };
 use bytes::Bytes;
@@ -15,10 +15,23 @@ use std::collections::BTreeMap;
 
 /// Claims that every acknowledged commit is in the log, and that the final keyspace is the replay of the log.
 pub fn judge(evidence: &Evidence<'_>) -> Judgement {
+    is_logged(evidence, Version::MAX)?;
+    let mut state = Keyspace::default();
+    let transactions = evidence.truth.entries.iter().flat_map(|entry| &entry.transactions);
+    transactions.flat_map(|tx| &tx.mutations).for_each(|mutation| state.apply(mutation, None));
+    is_kept(evidence, &state)
+}
+
+/// Claims that what was acknowledged up to a version is in the log, once.
+pub fn is_logged(evidence: &Evidence<'_>, until: Version) -> Judgement {
     logs_agree(evidence)?;
-    let state = replayed(evidence)?;
-    acknowledged_commits_are_logged(evidence)?;
-    evidence.replicas.iter().try_for_each(|replica| is_the_replay(evidence, &state, replica))
+    each_is_there_once(evidence)?;
+    acknowledged_commits_are_logged(evidence, until)
+}
+
+/// Claims that the replicas are the replay of the log.
+pub fn is_kept(evidence: &Evidence<'_>, state: &Keyspace) -> Judgement {
+    evidence.replicas.iter().try_for_each(|replica| is_the_replay(evidence, state, replica))
 }
 
 fn objection(message: String, witness: Witness) -> Box<Objection> {
@@ -34,15 +47,14 @@ fn logs_agree(evidence: &Evidence<'_>) -> Judgement {
     Err(objection(message, Witness { attempts, ..Witness::default() }))
 }
 
-/// The replay of the log, in which each attempt and each versionstamp must be unique.
-fn replayed(evidence: &Evidence<'_>) -> Result<Keyspace, Box<Objection>> {
+/// In the log each attempt and each versionstamp must be unique.
+fn each_is_there_once(evidence: &Evidence<'_>) -> Judgement {
     if let Some(attempt) = evidence.truth.twice() {
         let keys = Writes::of(evidence.history, evidence.truth).by(attempt);
         let witness = Witness { attempts: vec![attempt], keys, ..Witness::default() };
         return Err(objection(format!("attempt {} is in the log twice", attempt.0), witness));
     }
     let mut stamps = BTreeMap::new();
-    let mut state = Keyspace::default();
     for entry in &evidence.truth.entries {
         for tx in &entry.transactions {
             if let Some(other) = stamps.insert((entry.version, tx.batch_index), tx.attempt) {
@@ -53,18 +65,16 @@ fn replayed(evidence: &Evidence<'_>) -> Result<Keyspace, Box<Objection>> {
                 let attempts = other.into_iter().chain(tx.attempt).collect();
                 return Err(objection(message, Witness { attempts, ..Witness::default() }));
             }
-            tx.mutations.iter().for_each(|mutation| state.apply(mutation, None));
         }
     }
-    Ok(state)
+    Ok(())
 }
 
-fn acknowledged_commits_are_logged(evidence: &Evidence<'_>) -> Judgement {
-    for (i, attempt) in evidence.history.attempts.iter().enumerate() {
-        let (id, Some(attempt)) = (AttemptId(i as u32), attempt) else { continue };
+fn acknowledged_commits_are_logged(evidence: &Evidence<'_>, until: Version) -> Judgement {
+    for (id, attempt) in evidence.history.numbered() {
         let Reported::Committed { version, batch_index } = attempt.reported else { continue };
         let place = evidence.truth.place(id);
-        if place == Some((version, batch_index)) {
+        if version > until || place == Some((version, batch_index)) {
             continue;
         }
         let at = |(version, order): (Version, u16)| format!("version {version}, order {order}");
@@ -73,7 +83,8 @@ fn acknowledged_commits_are_logged(evidence: &Evidence<'_>) -> Judgement {
             None => "the log does not contain it".to_owned(),
         };
         let message = format!(
-            "attempt {i} of client {} was reported as committed at {}, but {found}",
+            "attempt {} of client {} was reported as committed at {}, but {found}",
+            id.0,
             attempt.client.0,
             at((version, batch_index)),
         );

@@ -6,6 +6,7 @@ pub mod convergent;
 pub mod durable;
 mod keyspace;
 mod objection;
+mod ongoing;
 pub mod real_time;
 pub mod serializable;
 mod timeline;
@@ -16,6 +17,7 @@ pub use crate::storage::Replica;
 pub use combine::combine;
 pub use keyspace::{Keyspace, Undo};
 pub use objection::{Objection, Witness, truncated};
+pub use ongoing::Ongoing;
 pub use timeline::{KnownCommit, Timeline};
 pub use truth::Truth;
 
@@ -39,7 +41,7 @@ pub struct Evidence<'a> {
 pub type Judgement = Result<(), Box<Objection>>;
 
 /// A judge of the cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Judge {
     /// [`serializable`]
     Serializable,

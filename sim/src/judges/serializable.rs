@@ -12,7 +12,7 @@ use super::{
 use super::{Objection, Witness};
 use crate::{
     history::{Attempt, AttemptId, Call},
-    proto::{KeyRange, Mutation, Version},
+    proto::{KeyRange, LogEntry, LoggedTransaction, Mutation, Version},
 };
 use bytes::Bytes;
 use shaketable_layers::tx::{Isolation, KeySelector, MutationType, key_after};
@@ -20,56 +20,93 @@ use shaketable_layers::tx::{Isolation, KeySelector, MutationType, key_after};
 /// Claims that every attempt read the state at its read version, and that the serializable reads of each committed
 /// transaction are valid in the state just before its commit.
 pub fn judge(evidence: &Evidence<'_>) -> Judgement {
-    let attempts = &evidence.history.attempts;
-    let mut by_version: Vec<(Version, AttemptId)> = attempts
-        .iter()
-        .enumerate()
-        .filter_map(|(i, a)| Some((a.as_ref()?.read_version?, AttemptId(i as u32))))
-        .collect();
-    by_version.sort();
-    let mut readers = by_version.into_iter().peekable();
-    let mut state = Keyspace::default();
-    let mut undo = Undo::new();
-    let mut without_conflict: Vec<(Version, KeyRange)> = Vec::new();
-    let get = |id: AttemptId| attempts[id.0 as usize].as_ref();
-    for entry in &evidence.truth.entries {
-        while let Some((version, id)) = readers.next_if(|(version, _)| *version < entry.version) {
-            if let Some(attempt) = get(id) {
-                check(attempt, &mut state, &mut undo, None).map_err(|wrong| {
-                    objection(evidence, id, &format!("read at version {version}"), (version, LAST), *wrong)
-                })?;
+    let mut replay = Replay::default();
+    replay.advance(evidence, Version::MAX);
+    replay.objection.map_or(Ok(()), Err)
+}
+
+/// The replay of the log up to a version, beside the attempts that read the states on its way.
+#[derive(Default)]
+pub struct Replay {
+    /// The state at the version.
+    pub state: Keyspace,
+    /// The first objection: attempts after it are not checked.
+    pub objection: Option<Box<Objection>>,
+    until: Option<Version>,
+    undo: Undo,
+    /// What was written without a write conflict range, and when.
+    without_conflict: Vec<(Version, KeyRange)>,
+}
+
+impl Replay {
+    /// Replays the entries up to a version, and checks the attempts that are kept: those that read at the versions on the
+    /// way, and those that committed at them.
+    pub fn advance(&mut self, evidence: &Evidence<'_>, until: Version) {
+        let since = self.until;
+        let passed = |version: &Version| since.is_none_or(|since| since < *version) && *version <= until;
+        let read = |(id, attempt): (AttemptId, &Attempt)| Some((attempt.read_version.filter(passed)?, id));
+        let mut by_version: Vec<(Version, AttemptId)> = evidence.history.numbered().filter_map(read).collect();
+        by_version.sort();
+        let mut readers = by_version.into_iter().peekable();
+        let entries = evidence.truth.entries.iter();
+        for entry in entries.filter(|entry| passed(&entry.version)) {
+            while let Some((version, id)) = readers.next_if(|(version, _)| *version < entry.version) {
+                self.reads(evidence, id, version);
+            }
+            entry.transactions.iter().for_each(|tx| self.commits(evidence, entry, tx));
+        }
+        readers.for_each(|(version, id)| self.reads(evidence, id, version));
+        self.until = Some(until);
+    }
+
+    /// Forgets which writes were made without a conflict range up to a version: nobody read so long ago.
+    pub fn forget(&mut self, until: Version) {
+        self.without_conflict.retain(|(version, _)| *version > until);
+    }
+
+    /// An attempt has read at the version of the state.
+    fn reads(&mut self, evidence: &Evidence<'_>, id: AttemptId, version: Version) {
+        let how = || format!("read at version {version}");
+        self.check(evidence, id, how, (version, LAST), false);
+    }
+
+    /// A transaction commits.
+    fn commits(&mut self, evidence: &Evidence<'_>, entry: &LogEntry, tx: &LoggedTransaction) {
+        let attempt = tx.attempt.and_then(|id| Some((id, evidence.history.attempt(id)?)));
+        if let Some((id, attempt)) = attempt {
+            // If nothing was written since the read version, the reads have been checked already.
+            let moved = attempt.read_version != Some(entry.previous)
+                || entry.transactions.first().map(|t| t.batch_index) != Some(tx.batch_index);
+            if moved {
+                let how = || format!("committed at version {}", entry.version);
+                self.check(evidence, id, how, before(entry.version, tx.batch_index), true);
             }
         }
-        for tx in &entry.transactions {
-            if let Some((id, attempt)) = tx.attempt.and_then(|id| Some((id, get(id)?))) {
-                // If nothing was written since the read version, the reads have been checked already.
-                let moved = attempt.read_version != Some(entry.previous)
-                    || entry.transactions.first().map(|t| t.batch_index) != Some(tx.batch_index);
-                if moved {
-                    check(attempt, &mut state, &mut undo, Some(&without_conflict)).map_err(|wrong| {
-                        let how = format!("committed at version {}", entry.version);
-                        objection(evidence, id, &how, before(entry.version, tx.batch_index), *wrong)
-                    })?;
-                }
-            }
-            let written = tx.attempt.and_then(get).and_then(|attempt| attempt.write_ranges.as_deref());
-            for mutation in &tx.mutations {
-                state.apply(mutation, None);
-                let range = touched(mutation);
-                if written.is_some_and(|written| !covers(written, &range)) {
-                    without_conflict.push((entry.version, range));
-                }
+        let written = attempt.and_then(|(_, attempt)| attempt.write_ranges.as_deref());
+        for mutation in &tx.mutations {
+            self.state.apply(mutation, None);
+            let range = touched(mutation);
+            if written.is_some_and(|written| !covers(written, &range)) {
+                self.without_conflict.push((entry.version, range));
             }
         }
     }
-    for (version, id) in readers {
-        if let Some(attempt) = get(id) {
-            check(attempt, &mut state, &mut undo, None).map_err(|wrong| {
-                objection(evidence, id, &format!("read at version {version}"), (version, LAST), *wrong)
-            })?;
+
+    /// Checks an attempt, unless there is an objection already.
+    fn check(
+        &mut self,
+        evidence: &Evidence<'_>,
+        id: AttemptId,
+        how: impl Fn() -> String,
+        at: Place,
+        at_commit: bool,
+    ) {
+        let (None, Some(attempt)) = (&self.objection, evidence.history.attempt(id)) else { return };
+        let skipped = at_commit.then_some(&self.without_conflict[..]);
+        if let Err(wrong) = check(attempt, &mut self.state, &mut self.undo, skipped) {
+            self.objection = Some(objection(evidence, id, &how(), at, *wrong));
         }
     }
-    Ok(())
 }
 
 /// The last place before a transaction.
@@ -82,7 +119,7 @@ fn before(version: Version, batch_index: u16) -> Place {
 
 /// The objection to an attempt whose read does not fit the state at a place.
 fn objection(evidence: &Evidence<'_>, id: AttemptId, how: &str, at: Place, wrong: Wrong) -> Box<Objection> {
-    let who = evidence.history.attempts[id.0 as usize].as_ref().map_or_else(String::new, |attempt| {
+    let who = evidence.history.attempt(id).map_or_else(String::new, |attempt| {
         let op = attempt.operation.map_or_else(|| "no operation".to_owned(), |op| format!("operation {op}"));
         format!(" (client {}, {op})", attempt.client.0)
     });

@@ -35,7 +35,7 @@ impl Timeline {
     pub fn of(history: &History, truth: &Truth) -> Timeline {
         let acknowledged = truth.decided(history).into_iter();
         let acknowledged = acknowledged.map(|(at, version, by)| (at, KnownCommit { version, by: Some(by) }));
-        let sent = |id: AttemptId| history.attempts.get(id.0 as usize)?.as_ref()?.commit_sent;
+        let sent = |id: AttemptId| history.attempt(id)?.commit_sent;
         let durable: BTreeMap<Version, Nanos> =
             history.durable.iter().map(|((_, version), at)| (*version, *at)).collect();
         let visible = truth.entries.iter().map(|entry| {
@@ -44,6 +44,12 @@ impl Timeline {
             (entry.version, durable.get(&entry.version).copied().or_else(sent).unwrap_or(0))
         });
         Timeline { visible: visible.collect(), ..Timeline::known(acknowledged) }
+    }
+
+    /// Adds what was known at an earlier time.
+    pub fn after(self, known: Option<(Nanos, KnownCommit)>) -> Timeline {
+        let decided = self.decided.into_iter().chain(known);
+        Timeline { visible: self.visible, ..Timeline::known(decided) }
     }
 
     /// Adds times at which a version was known to be committed because an answer shows it.

@@ -19,9 +19,13 @@ pub struct Truth {
 impl Truth {
     /// The truth of a run.
     pub fn of(history: &History) -> Truth {
+        Truth::after(history, BTreeMap::new())
+    }
+
+    /// The truth of what is kept of a run, after these places of attempts that are kept.
+    pub fn after(history: &History, mut places: BTreeMap<AttemptId, (Version, u16)>) -> Truth {
         let mut entries: Vec<Arc<LogEntry>> = history.committed().cloned().collect();
         entries.sort_by_key(|e| e.version);
-        let mut places = BTreeMap::new();
         let mut twice = None;
         for entry in &entries {
             for tx in &entry.transactions {
@@ -38,9 +42,7 @@ impl Truth {
     /// The time at which each commit was known to be final, its version and its attempt: the time of its
     /// acknowledgement, or of the report of 1021.
     pub fn decided(&self, history: &History) -> Vec<(Nanos, Version, AttemptId)> {
-        let attempts = history.attempts.iter().enumerate();
-        let decided = attempts.filter_map(|(i, attempt)| {
-            let (id, attempt) = (AttemptId(i as u32), attempt.as_ref()?);
+        let decided = history.numbered().filter_map(|(id, attempt)| {
             let version = match attempt.reported {
                 Reported::Committed { version, .. } => version,
                 Reported::Failed(Error::COMMIT_UNKNOWN_RESULT) if attempt.outcome_is_final => {
@@ -56,6 +58,11 @@ impl Truth {
     /// The version and batch index at which an attempt committed, if it did.
     pub fn place(&self, attempt: AttemptId) -> Option<(Version, u16)> {
         self.places.get(&attempt).copied()
+    }
+
+    /// The places of the attempts from this one on.
+    pub fn into_places(mut self, first: AttemptId) -> BTreeMap<AttemptId, (Version, u16)> {
+        self.places.split_off(&first)
     }
 
     /// An attempt that is in the logs twice, if there is one.

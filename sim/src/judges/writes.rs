@@ -130,7 +130,7 @@ impl<'a> Writes<'a> {
     /// The attempt, if it is one of an operation.
     fn operation(&self, written: &Written) -> Option<AttemptId> {
         let by = written.by?;
-        self.history.attempts.get(by.0 as usize)?.as_ref()?.operation.map(|_| by)
+        self.history.attempt(by)?.operation.map(|_| by)
     }
 }
 

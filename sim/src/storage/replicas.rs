@@ -20,7 +20,10 @@ pub struct Replica {
 /// is not healed, it may wait forever.
 pub async fn settle(world: &World, disks: &[Arc<StorageDisk>]) {
     // The data distributor commits as well.
-    let committed = || world.history.lock().committed().last().map_or(0, |entry| entry.version);
+    let committed = || {
+        let history = world.history.lock();
+        history.committed().last().map_or(history.judged, |entry| entry.version)
+    };
     let is_settled = || {
         let committed = committed();
         world.shards.lock().is_settled() && disks.iter().all(|d| d.version() >= committed)

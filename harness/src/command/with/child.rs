@@ -6,7 +6,11 @@ use std::{
     fmt,
     os::unix::process::{CommandExt, ExitStatusExt},
     process::{Command, ExitStatus, Stdio},
-    sync::mpsc::{Receiver, RecvTimeoutError, channel},
+    sync::{
+        Once,
+        atomic::AtomicBool,
+        mpsc::{Receiver, RecvTimeoutError, channel},
+    },
     time::Duration,
 };
 
@@ -15,6 +19,18 @@ const GRACE: Duration = Duration::from_secs(3);
 
 /// The interval at which interrupts are looked for.
 const TICK: Duration = Duration::from_millis(50);
+
+/// A signal that this process ignores is ignored by its children as well, unless it is handled here: a shell without job
+/// control starts background jobs so. A child must be able to end at an interrupt.
+fn handle_interrupts() -> std::io::Result<()> {
+    static HANDLED: Once = Once::new();
+    let mut done = Ok(());
+    HANDLED.call_once(|| {
+        let handled = std::sync::Arc::<AtomicBool>::default();
+        done = signal_hook::flag::register(signal_hook::consts::SIGINT, handled).map(drop);
+    });
+    done
+}
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +68,10 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts a process, without standard input: it would read from a terminal that is not its own.
+    /// Starts a process, without standard input: it would read from a terminal that is not its own. It ends at an
+    /// interrupt, also if this process ignores them.
     pub fn start(mut command: Command) -> std::io::Result<Child> {
+        handle_interrupts()?;
         let mut child = command.stdin(Stdio::null()).process_group(0).spawn()?;
         let group = Pid::from_child(&child);
         let (sender, ended) = channel();
@@ -91,11 +109,10 @@ impl Child {
         }
     }
 
-    /// Ends the process and those that it has started.
+    /// Ends the process and its group.
     fn end(&self) {
         let _ = kill_process_group(self.group, Signal::INT);
         let has_ended = self.ended.recv_timeout(GRACE).is_ok();
-        // Also what the process has left behind.
         let _ = kill_process_group(self.group, Signal::KILL);
         if !has_ended {
             let _ = self.ended.recv();

@@ -2,9 +2,13 @@
 //!
 //! The program finds the library of the package `shaketable-driver` in place of FoundationDB's, with a seed and faults in
 //! its environment. What it prints is shown for the run that fails. Each process of a run that uses the library leaves a
-//! report: the reports of the failing run are printed, and they tell whether a run used a simulated cluster at all.
+//! report: the reports of the failing run are printed, and they tell whether a run used a simulated cluster at all. A
+//! process that ends without one (`_exit`, a crash, a signal, every program in Go) leaves a journal of its calls, which
+//! is performed again here: its cluster is judged all the same.
 
 mod child;
+mod left;
+mod printed;
 
 use super::{
     Refusal,
@@ -17,14 +21,14 @@ use super::{
     report::{invocation, quoted},
 };
 use child::{Child, Ending};
+use printed::Printed;
 use shaketable_reports::{Conclusion, text::plural};
-use shaketable_session::report;
+use shaketable_session::{Host, report};
 use shaketable_sim::faults::{Family, Profile};
 use std::{
     ffi::OsString,
     fmt::Write,
-    fs::{self, File},
-    io::{Read, Seek, SeekFrom},
+    fs,
     ops::Range,
     path::{Path, PathBuf},
     process::Command,
@@ -35,7 +39,7 @@ use tempfile::TempDir;
 const SEEDS: Range<u64> = 0..50;
 
 /// How much is shown of the end of what a run printed, bytes.
-const SHOWN: u64 = 1 << 20;
+const SHOWN: usize = 1 << 20;
 
 /// The file name of the library, and the variable with the folders in which programs look for it.
 const LIBRARY: (&str, &str) = if cfg!(target_os = "macos") {
@@ -81,6 +85,8 @@ struct Run {
     printed: Vec<u8>,
     /// The reports of its processes.
     reports: Vec<String>,
+    /// The processes that outlived the command, and did not end by themselves.
+    left: Vec<String>,
 }
 
 /// What the runs showed.
@@ -89,6 +95,8 @@ struct Shaken {
     runs: u64,
     /// The runs that used a simulated cluster.
     used: u64,
+    /// The processes that the first run left which left any.
+    left: Vec<String>,
     /// The first seed whose run failed.
     failed: Option<(u64, Run)>,
 }
@@ -132,13 +140,13 @@ impl Shake<'_> {
     fn run(&self, interrupt: &Interrupt) -> Result<Shaken, Refusal> {
         let seeds = self.arguments.seeds.clone().unwrap_or(SEEDS);
         let count = seeds.end - seeds.start;
-        let mut shaken = Shaken { runs: 0, used: 0, failed: None };
+        let mut shaken = Shaken { runs: 0, used: 0, left: Vec::new(), failed: None };
         let shows = self.arguments.show_output;
         let mut progress =
             (!shows).then(|| Progress::new(&[(&self.name(), count)], ("run", "runs"), "failed"));
         for seed in seeds {
             let run = self.run_seed(seed, interrupt, || progress.iter_mut().for_each(Progress::tick))?;
-            let Some(run) = run else {
+            let Some(mut run) = run else {
                 progress.into_iter().for_each(Progress::end);
                 return Err(interrupt.refusal(&format!(
                     "after {} of {}",
@@ -148,6 +156,9 @@ impl Shake<'_> {
             };
             shaken.runs += 1;
             shaken.used += u64::from(!run.reports.is_empty());
+            if shaken.left.is_empty() {
+                shaken.left = std::mem::take(&mut run.left);
+            }
             progress.iter_mut().for_each(|progress| progress.done(0, !run.is_failed()));
             if run.is_failed() {
                 shaken.failed = Some((seed, run));
@@ -165,17 +176,18 @@ impl Shake<'_> {
         let unreadable = |error| Refusal::Usage(format!("cannot keep what the command prints: {error}"));
         let reports = folder.path().join("reports");
         fs::create_dir(&reports).map_err(unreadable)?;
-        let printed = folder.path().join("printed");
         let mut command = self.command(seed, &reports);
-        if !self.arguments.show_output {
-            let file = File::create(&printed).map_err(unreadable)?;
-            command.stderr(file.try_clone().map_err(unreadable)?).stdout(file);
-        }
+        let printed = match self.arguments.show_output {
+            true => None,
+            false => Some(Printed::by(&mut command).map_err(unreadable)?),
+        };
         let child = Child::start(command)
             .map_err(|error| Refusal::Usage(format!("cannot start {}: {error}", self.name_of_command())))?;
-        let Some(ending) = child.wait(self.arguments.timeout, interrupt, tick) else { return Ok(None) };
-        let printed = if self.arguments.show_output { Ok(Vec::new()) } else { end_of(&printed) };
-        let run = Run { ending, printed: printed.map_err(unreadable)?, reports: collect(&reports) };
+        let ending = child.wait(self.arguments.timeout, interrupt, tick);
+        let left = left::end(&reports, interrupt);
+        let Some(ending) = ending.filter(|_| !interrupt.is_set()) else { return Ok(None) };
+        let printed = printed.map(Printed::end).unwrap_or_default();
+        let run = Run { ending, printed, reports: collect(&reports), left };
         close(folder);
         Ok(Some(run))
     }
@@ -198,7 +210,10 @@ impl Shake<'_> {
             .env("SHAKETABLE_SEED", seed.to_string())
             .env("SHAKETABLE_FAULTS", choose::name_of(self.faults))
             .env("SHAKETABLE_WITHOUT", self.names_without())
-            .env("SHAKETABLE_REPORT", reports);
+            .env("SHAKETABLE_REPORT", reports)
+            .env("SHAKETABLE_JOURNAL", reports)
+            // A cluster file that a server has left is not followed.
+            .env("SHAKETABLE_SERVER", "none");
         command
     }
 
@@ -211,20 +226,26 @@ impl Shake<'_> {
     fn text(&self, shaken: &Shaken) -> String {
         let runs = plural(shaken.runs, "run", "runs");
         let faults = choose::name_of(self.faults);
+        let left = match shaken.left.len() {
+            0 => String::new(),
+            _ => format!("ended, because they outlived {}: {}\n", self.name(), shaken.left.join(", ")),
+        };
         let Some((seed, run)) = &shaken.failed else {
-            return match shaken.used {
-                0 => format!(
-                    "{runs} passed, and none used the simulated cluster: {} does not load {}\n",
-                    self.name(),
-                    LIBRARY.0
-                ),
-                _ => format!("{runs} passed with {faults} faults\n"),
-            };
+            return left
+                + &match shaken.used {
+                    0 => format!(
+                        "{runs} passed, and none used the simulated cluster: {} does not load {}\n",
+                        self.name(),
+                        LIBRARY.0
+                    ),
+                    _ => format!("{runs} passed with {faults} faults\n"),
+                };
         };
         let mut text = String::from_utf8_lossy(&run.printed).into_owned();
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
+        text += &left;
         let _ = writeln!(text, "\nseed {seed}: {} {}", self.name(), run.ending);
         if let Some(accused) = run.accused() {
             let _ = writeln!(text, "{accused}");
@@ -280,25 +301,24 @@ fn library(named: Option<&Path>, beside: Option<&Path>) -> Result<PathBuf, Refus
     }
 }
 
-/// The end of a file.
-fn end_of(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
-    let length = file.metadata()?.len();
-    let mut bytes = Vec::new();
-    if length > SHOWN {
-        file.seek(SeekFrom::Start(length - SHOWN))?;
-        bytes.extend_from_slice(format!("({} bytes are left out)\n", length - SHOWN).as_bytes());
-    }
-    file.take(SHOWN).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-/// The reports in a folder, in the order of their names.
+/// The reports in a folder, in the order of their names. A journal without a report is performed again.
 fn collect(folder: &Path) -> Vec<String> {
     let mut files: Vec<_> =
         fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
     files.sort();
-    files.iter().filter_map(|file| fs::read(file).ok()).map(|text| lossy(&text)).collect()
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let report = |path: &PathBuf| match name(path).strip_prefix("journal-") {
+        None => fs::read(path).ok().map(|text| lossy(&text)),
+        Some(process) if files.contains(&path.with_file_name(format!("report-{process}"))) => None,
+        Some(_) => replayed(path),
+    };
+    files.iter().filter_map(report).collect()
+}
+
+/// The report of a process that has left only its journal.
+fn replayed(journal: &Path) -> Option<String> {
+    let text = fs::read(journal).and_then(Host::replay).ok()??;
+    Some(format!("of a process that ended without a report; its calls were performed again:\n{text}"))
 }
 
 fn lossy(text: &[u8]) -> String {

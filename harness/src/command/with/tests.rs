@@ -57,10 +57,11 @@ fn the_command_finds_its_settings_in_the_environment() {
     let (text, code) = shake(
         &place,
         &["--seeds", "7..8", "--faults", "storm", "--without", "loss"],
-        "echo $SHAKETABLE_SEED $SHAKETABLE_FAULTS $SHAKETABLE_WITHOUT; echo $LD_LIBRARY_PATH; read x; exit 9",
+        "echo $SHAKETABLE_SEED $SHAKETABLE_FAULTS $SHAKETABLE_WITHOUT $SHAKETABLE_SERVER; echo $LD_LIBRARY_PATH; read x
+        exit 9",
     );
     let library = fs::canonicalize(place.path()).expect("it exists");
-    let expected = format!("7 storm loss\n{}", library.display());
+    let expected = format!("7 storm loss none\n{}", library.display());
     assert!(code == 1 && text.starts_with(&expected), "{text}");
     assert!(text.contains("ended with exit code 9\nno report: "), "{text}");
 }
@@ -89,6 +90,67 @@ fn a_signal_and_the_end_of_its_time_fail_a_run() {
     let (text, code) = shake(&place, &["--timeout", "1s"], &script);
     assert!(code == 1 && text.contains("seed 0: sh did not end within 1s\n\nreport of 0"), "{text}");
     assert!(text.starts_with("asked\n"), "{text}");
+}
+
+/// A process that ends by itself a little after the command leaves its report; others are ended, also those that have a
+/// process group of their own or ignore an interrupt.
+#[test]
+fn what_outlives_the_command_is_waited_for_and_then_ended() {
+    let place = place();
+    let (text, code) = shake(&place, &["--seeds", "2"], &format!("(sleep 0.3; {REPORT}) & exit 0"));
+    assert_eq!((text.as_str(), code), ("2 runs passed with standard faults\n", 0));
+    let pids = place.path().join("pids");
+    let script = format!(
+        "{REPORT}; for i in 1 2; do setsid sh -c 'trap \"\" INT; echo $$ >>{}; while :; do sleep 1; done' & done
+        sleep 0.3; exit 0",
+        pids.display()
+    );
+    let (text, code) = shake(&place, &["--seeds", "1"], &script);
+    assert!(text.starts_with("ended, because they outlived sh: sh ("), "{text}");
+    assert!(code == 0 && text.ends_with("1 run passed with standard faults\n"), "{text}");
+    let pids = fs::read_to_string(pids).expect("they had begun");
+    assert_eq!(pids.lines().count(), 2, "{pids}");
+    for pid in pids.lines() {
+        // The dead may wait for whoever reaps them.
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        assert!(status.is_empty() || status.contains("\nState:\tZ"), "{status}");
+    }
+}
+
+#[test]
+fn a_command_ends_at_an_interrupt_that_this_process_ignores() {
+    let test = std::env::current_exe().expect("this program has a path");
+    let name = "command::with::tests::a_signal_and_the_end_of_its_time_fail_a_run";
+    let output = Command::new("sh").args(["-c", "trap '' INT; exec $0 $1"]).arg(test).arg(name).output();
+    let output = output.expect("there is a shell");
+    assert!(output.status.success(), "{}", lossy(&output.stdout));
+    assert!(lossy(&output.stdout).contains("1 passed"), "{}", lossy(&output.stdout));
+}
+
+/// A program in Go, or one that crashes, leaves the journal of its calls, and no report.
+#[test]
+fn a_process_without_a_report_is_judged_by_its_journal() {
+    let journal = r"printf 'SHAKETABLE_SEED=3 SHAKETABLE_FAULTS=calm\n\000\000\000\000' >$SHAKETABLE_REPORT/journal-7.txt";
+    let (text, code) = shake(&place(), &["--seeds", "1"], journal);
+    assert_eq!((text.as_str(), code), ("1 run passed with standard faults\n", 0));
+    let (text, code) = shake(&place(), &["--seeds", "1"], &format!("{journal}; kill -9 $$"));
+    let said =
+        "of a process that ended without a report; its calls were performed again:\nshaketable: seed 3, ";
+    assert!(code == 1 && text.contains(said), "{text}");
+    let bug = journal.replace("calm", "calm SHAKETABLE_BUG=stale-read-version");
+    let (text, _) = shake(&place(), &["--seeds", "1"], &format!("{bug}; false"));
+    assert!(text.contains("again: SHAKETABLE_SEED=3 SHAKETABLE_FAULTS=calm SHAKETABLE_BUG="), "{text}");
+    let both = format!("{journal}; echo own >$SHAKETABLE_REPORT/report-7.txt; false");
+    let (text, _) = shake(&place(), &["--seeds", "1"], &both);
+    assert!(text.contains("\nown\n") && !text.contains("performed again"), "{text}");
+}
+
+#[test]
+fn a_run_that_prints_without_an_end_keeps_the_end_of_it() {
+    let place = place();
+    let (text, code) = shake(&place, &["--timeout", "2s"], &format!("{REPORT}; yes; exit 0"));
+    assert!(code == 1 && text.len() < SHOWN + 4_096, "{} bytes", text.len());
+    assert!(text.starts_with('(') && text.contains(" bytes are left out)\n"), "{}", &text[..80]);
 }
 
 #[test]

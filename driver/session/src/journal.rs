@@ -1,0 +1,224 @@
+//! The journal of a run: what a program has asked, and when. It survives a process that ends without a report, by a
+//! signal, `_exit` or a crash: [`Host::replay`](crate::Host::replay) performs the same run again, and judges it.
+//!
+//! The first line is what repeats the run ([`Settings::again`]). Entries follow, in the encoding of postcard. Time is
+//! counted in steps: an answer that is given, or virtual time that advances. Whatever is asked between two steps takes
+//! effect at one instant. The steps of a run follow from its seed and from what is asked, except for those that keep the
+//! pace of the wall clock: they are entries of their own.
+
+use crate::{
+    inbox::{Inbox, Message},
+    output::complain,
+    protocol::Request,
+    settings::{Environment, Settings},
+};
+use serde::{Deserialize, Serialize};
+use shaketable_sim::rt::Nanos;
+use std::{
+    fs::File,
+    io::{self, Write},
+    path::Path,
+};
+
+/// How long a journal may become, bytes. What is asked after that is not in it.
+const LONGEST: usize = 1 << 30;
+
+/// How many steps are made at most after the end of a journal, for what was still waited for.
+const MOST_AFTER: u32 = 300_000;
+
+/// How many bytes wait at most to be written.
+const MOST_WAITING: usize = 64 << 10;
+
+/// An entry: the steps since the one before, and what happened.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Entry(u64, Event);
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+enum Event {
+    /// The program asked for something.
+    Asked(Request),
+    /// Virtual time follows the wall clock, nanoseconds.
+    Follows(Nanos),
+    /// The program stopped the network.
+    Stopped,
+    /// The journal has become too long.
+    Cut,
+}
+
+/// Writes a journal.
+pub struct Journal {
+    /// None if it cannot be written, or is too long.
+    file: Option<File>,
+    waiting: Vec<u8>,
+    length: usize,
+    /// The steps since the last entry.
+    steps: u64,
+}
+
+impl Journal {
+    /// Begins a journal. If it cannot be written, that is said, and the run goes on without one.
+    pub fn create(path: &Path, settings: &Settings) -> Journal {
+        let begun = File::create(path).and_then(|mut file| {
+            writeln!(file, "{}", settings.again())?;
+            Ok(file)
+        });
+        let file = begun.map_err(|error| cannot_write(&error)).ok();
+        Journal { file, waiting: Vec::new(), length: 0, steps: 0 }
+    }
+
+    /// Something was asked.
+    pub fn asked(&mut self, message: &Message) {
+        if let (Some(_), Some(request)) = (&self.file, request(message)) {
+            self.add(Event::Asked(request));
+        }
+    }
+
+    /// Virtual time is about to follow the wall clock.
+    pub fn follows(&mut self, nanos: Nanos) {
+        self.add(Event::Follows(nanos));
+    }
+
+    /// There was a step.
+    pub fn stepped(&mut self) {
+        self.steps += 1;
+    }
+
+    /// The program has stopped the network.
+    pub fn stopped(&mut self) {
+        self.add(Event::Stopped);
+        self.flush();
+    }
+
+    fn add(&mut self, event: Event) {
+        if self.file.is_none() {
+            return;
+        }
+        let is_cut = event == Event::Cut;
+        // What a program can ask has an encoding.
+        let Ok(entry) = postcard::to_stdvec(&Entry(std::mem::take(&mut self.steps), event)) else { return };
+        self.length += entry.len();
+        self.waiting.extend_from_slice(&entry);
+        if self.waiting.len() > MOST_WAITING {
+            self.flush();
+        }
+        if self.length > LONGEST && !is_cut {
+            self.add(Event::Cut);
+            self.flush();
+            self.file = None;
+        }
+    }
+
+    /// Writes what waits. To be called before an answer is given: the program may end with it.
+    pub fn flush(&mut self) {
+        if let (Some(file), false) = (&mut self.file, self.waiting.is_empty())
+            && let Err(error) = file.write_all(&self.waiting)
+        {
+            cannot_write(&error);
+            self.file = None;
+        }
+        self.waiting.clear();
+    }
+}
+
+fn cannot_write(error: &io::Error) {
+    complain(&format!("cannot write the journal of the run: {error}"));
+}
+
+/// The request that a message stands for. Nobody of the process kills clients.
+fn request(message: &Message) -> Option<Request> {
+    Some(match message {
+        Message::Open(id) => Request::Open(*id),
+        Message::Command(database, command) => Request::Command(*database, command.clone()),
+        Message::Call { id, database, transaction, call, .. } => {
+            Request::Call(*id, *database, *transaction, call.clone())
+        }
+        Message::Want(id) | Message::Expect(id) => Request::Want(*id),
+        Message::Cancel(id) => Request::Cancel(*id),
+        Message::Kill(..) => return None,
+    })
+}
+
+/// The message that a request stands for; nobody waits for its answer.
+fn message(request: Request) -> Message {
+    match request {
+        Request::Open(id) => Message::Open(id),
+        Request::Command(database, command) => Message::Command(database, command),
+        Request::Call(id, database, transaction, call) => {
+            Message::Call { id, database, transaction, call, completion: Box::new(drop) }
+        }
+        Request::Want(id) => Message::Want(id),
+        Request::Cancel(id) => Message::Cancel(id),
+    }
+}
+
+/// A journal that is performed again.
+pub struct Script {
+    bytes: Vec<u8>,
+    /// Where the next entry begins.
+    at: usize,
+    next: Option<Entry>,
+    is_cut: bool,
+    /// The steps after the end.
+    after: u32,
+}
+
+impl Script {
+    /// Reads a journal: what determined the run, and what was asked. `None` if its first line is not whole, so that
+    /// nothing was asked.
+    pub fn read(bytes: Vec<u8>) -> Option<(Settings, Script)> {
+        let at = bytes.iter().position(|byte| *byte == b'\n')?;
+        let line = std::str::from_utf8(&bytes[..at]).ok()?;
+        let said = |name: &str| {
+            let words = line.split(' ').filter_map(|word| word.split_once('='));
+            words.filter(|(said, _)| *said == name).map(|(_, value)| value.to_owned()).next()
+        };
+        let settings = Environment::read(said).ok()?.settings(None);
+        let mut script = Script { bytes, at: at + 1, next: None, is_cut: false, after: 0 };
+        script.turn();
+        Some((settings, script))
+    }
+
+    /// Whether more was asked than the journal has.
+    pub fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    /// Reads the next entry; none at the end, where one may be torn.
+    fn turn(&mut self) {
+        let read = postcard::take_from_bytes(&self.bytes[self.at..]).ok();
+        self.next = read.map(|(entry, rest): (Entry, _)| {
+            self.at = self.bytes.len() - rest.len();
+            entry
+        });
+        self.is_cut |= matches!(self.next, Some(Entry(_, Event::Cut)));
+    }
+
+    /// Asks what was asked before the next step. The program ends where it stopped the network; without that, what it
+    /// waited for is given to it.
+    pub fn ask(&mut self, inbox: &Inbox) {
+        while let Some(Entry(0, Event::Asked(_))) = self.next {
+            if let Some(Entry(_, Event::Asked(request))) = self.next.take() {
+                inbox.push(message(request));
+            }
+            self.turn();
+        }
+        if matches!(self.next, Some(Entry(0, Event::Stopped | Event::Cut))) || self.after > MOST_AFTER {
+            inbox.stop();
+        }
+    }
+
+    /// There was a step.
+    pub fn stepped(&mut self) {
+        match &mut self.next {
+            Some(Entry(steps, _)) => *steps = steps.saturating_sub(1),
+            None => self.after += 1,
+        }
+    }
+
+    /// How far virtual time followed the wall clock in the next step, if it did.
+    pub fn follows(&mut self) -> Option<Nanos> {
+        let Some(Entry(0, Event::Follows(nanos))) = self.next else { return None };
+        self.turn();
+        Some(nanos)
+    }
+}

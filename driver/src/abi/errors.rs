@@ -20,8 +20,6 @@ pub const ENVIRONMENT_FAILED: fdb_error_t = 2022;
 pub const NETWORK_CANNOT_BE_RESTARTED: fdb_error_t = 2025;
 /// `blocked_from_network_thread`
 pub const BLOCKED_FROM_NETWORK_THREAD: fdb_error_t = 2026;
-/// `api_version_unset`
-pub const API_VERSION_UNSET: fdb_error_t = 2200;
 /// `api_version_already_set`
 pub const API_VERSION_ALREADY_SET: fdb_error_t = 2201;
 /// `api_version_invalid`

@@ -5,9 +5,9 @@
 
 use super::{
     errors::{
-        API_VERSION_ALREADY_SET, API_VERSION_INVALID, API_VERSION_NOT_SUPPORTED, API_VERSION_UNSET,
-        CONNECTION_STRING_INVALID, ENVIRONMENT_FAILED, NETWORK_ALREADY_SETUP, NETWORK_CANNOT_BE_RESTARTED,
-        NETWORK_NOT_SETUP, PLATFORM_ERROR, SUCCESS,
+        API_VERSION_ALREADY_SET, API_VERSION_INVALID, API_VERSION_NOT_SUPPORTED, CONNECTION_STRING_INVALID,
+        ENVIRONMENT_FAILED, NETWORK_ALREADY_SETUP, NETWORK_CANNOT_BE_RESTARTED, NETWORK_NOT_SETUP,
+        PLATFORM_ERROR, SUCCESS,
     },
     memory::copy_option,
     network_option,
@@ -184,6 +184,17 @@ pub fn api_version() -> c_int {
     }
 }
 
+/// Ends the process with a sentence if no version of the API is selected: FoundationDB's library crashes in this function
+/// then, because it has no client yet (`fdb_c.cpp`, `MultiVersionTransaction.actor.cpp`).
+fn require_api_version(function: &str) {
+    if API_VERSION.load(Ordering::SeqCst) == 0 {
+        output::complain(&format!(
+            "{function} is called before fdb_select_api_version, where FoundationDB's library crashes"
+        ));
+        std::process::abort();
+    }
+}
+
 /// Selects the version of the API, from 630 to 740; once.
 #[unsafe(no_mangle)]
 pub extern "C" fn fdb_select_api_version_impl(runtime: c_int, header: c_int) -> fdb_error_t {
@@ -206,14 +217,17 @@ pub extern "C" fn fdb_get_max_api_version() -> c_int {
     MAX_API_VERSION
 }
 
-/// The version of the client that this library stands for, its source and its protocol, separated by commas.
+/// The version of the client that this library stands for, its source and its protocol, separated by commas. Aborts
+/// before the version of the API is selected.
 #[unsafe(no_mangle)]
 pub extern "C" fn fdb_get_client_version() -> *const c_char {
+    require_api_version("fdb_get_client_version");
     c"7.4.0,shaketable,fdb00b074000000".as_ptr()
 }
 
-/// Sets an option of the network. They have no effect on the simulated cluster, but their codes (2007) and values (2006)
-/// are checked.
+/// Sets an option of the network. They have no effect on the simulated cluster, but their codes (2007), values (2006) and
+/// order (2007, 4100) are checked. Before the version of the API is selected, this aborts for an option of the client
+/// itself; the options by which it chooses between libraries are taken.
 ///
 /// # Safety
 ///
@@ -224,8 +238,8 @@ pub unsafe extern "C" fn fdb_network_set_option(
     value: *const u8,
     value_length: c_int,
 ) -> fdb_error_t {
-    if API_VERSION.load(Ordering::SeqCst) == 0 {
-        return API_VERSION_UNSET;
+    if network_option::is_of_the_client(option) {
+        require_api_version("fdb_network_set_option");
     }
     // SAFETY: readable, as the caller promises.
     let value = unsafe { copy_option(value, value_length) };
@@ -236,12 +250,11 @@ pub unsafe extern "C" fn fdb_network_set_option(
     super::future::code(checked)
 }
 
-/// Reads the environment and sets up the network; once, and not within a simulation (2000).
+/// Reads the environment and sets up the network; once, and not within a simulation (2000). Aborts before the version of
+/// the API is selected.
 #[unsafe(no_mangle)]
 pub extern "C" fn fdb_setup_network() -> fdb_error_t {
-    if API_VERSION.load(Ordering::SeqCst) == 0 {
-        return API_VERSION_UNSET;
-    }
+    require_api_version("fdb_setup_network");
     if rt::is_simulating() {
         output::complain("a simulation has no network thread: call boot() before it, or not at all");
         return Error::CLIENT_INVALID_OPERATION.code();

@@ -47,13 +47,36 @@ fn accepts(code: c_int) -> Option<Accepts> {
 }
 
 /// Options that come too late once the network is set up.
-const BEFORE_SETUP: &[c_int] = &[60, 61, 62, 63, 64, 65, 66, 72];
+const BEFORE_SETUP: &[c_int] = &[60, 61, 62, 63, 64, CLIENT_THREADS_PER_VERSION, 66];
 
-/// Checks an option: 2007 for an unknown code or one that comes too late, 2006 for a value that it does not accept.
+const CLIENT_THREADS_PER_VERSION: c_int = 65;
+const DISABLE_CLIENT_BYPASS: c_int = 72;
+const SUPPORTED_CLIENT_VERSIONS: c_int = 1000;
+const EXTERNAL_CLIENT: c_int = 1001;
+
+/// Whether an option reaches the client: the others are kept by what chooses between several libraries, which is there
+/// before the version of the API is selected.
+pub fn is_of_the_client(code: c_int) -> bool {
+    let is_kept = matches!(code, 37 | 60..=69 | DISABLE_CLIENT_BYPASS | 91 | SUPPORTED_CLIENT_VERSIONS);
+    accepts(code).is_some() && !is_kept
+}
+
+/// Whether the client takes this for a mistake of its own, an assertion of `MultiVersionApi::setNetworkOptionInternal`.
+fn breaks_an_assertion(code: c_int, value: Option<&[u8]>, is_set_up: bool) -> bool {
+    match code {
+        DISABLE_CLIENT_BYPASS => is_set_up,
+        SUPPORTED_CLIENT_VERSIONS => value.is_none() || !is_set_up,
+        EXTERNAL_CLIENT => value.is_some() || is_set_up,
+        _ => false,
+    }
+}
+
+/// Checks an option: 2007 for an unknown code or one that comes too late, 2006 for a value that it does not accept, and
+/// 4100 for an order that the client does not expect.
 pub fn check(code: c_int, value: Option<&[u8]>, is_set_up: bool) -> Result<()> {
     let accepts = accepts(code).ok_or(Error::INVALID_OPTION)?;
-    if is_set_up && BEFORE_SETUP.contains(&code) {
-        return Err(Error::INVALID_OPTION);
+    if breaks_an_assertion(code, value, is_set_up) {
+        return Err(Error::INTERNAL_ERROR);
     }
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     let is_accepted = match (accepts, value) {
@@ -69,6 +92,11 @@ pub fn check(code: c_int, value: Option<&[u8]>, is_set_up: bool) -> Result<()> {
         (Accepts::Knob, Some(value)) => value.contains(&b'='),
         (Accepts::Identifier, Some(value)) => value.iter().all(is_word),
     };
+    // The one number among them is looked at after the order.
+    let is_given = is_accepted || code == CLIENT_THREADS_PER_VERSION && value.is_some_and(|v| !v.is_empty());
+    if is_set_up && BEFORE_SETUP.contains(&code) && is_given {
+        return Err(Error::INVALID_OPTION);
+    }
     is_accepted.then_some(()).ok_or(Error::INVALID_OPTION_VALUE)
 }
 
@@ -87,6 +115,13 @@ mod tests {
         assert_eq!(check(62, Some(b""), false), Err(Error::INVALID_OPTION_VALUE));
         assert_eq!(check(60, None, false), Ok(()));
         assert_eq!(check(60, None, true), Err(Error::INVALID_OPTION));
+        assert_eq!(check(60, Some(b"x"), true), Err(Error::INVALID_OPTION_VALUE));
+        assert_eq!(check(65, Some(b"x"), true), Err(Error::INVALID_OPTION));
+        assert_eq!(check(65, Some(b"x"), false), Err(Error::INVALID_OPTION_VALUE));
+        for (code, value, is_set_up) in [(72, None, true), (1000, None, true), (1000, Some(&b"x"[..]), false)]
+        {
+            assert_eq!(check(code, value, is_set_up), Err(Error::INTERNAL_ERROR), "{code}");
+        }
         for unknown in [0, 11, 44, 999, -1] {
             assert_eq!(check(unknown, None, false), Err(Error::INVALID_OPTION));
         }

@@ -3,6 +3,7 @@
 mod build;
 mod contract;
 mod exports;
+mod orders;
 mod published;
 mod runs;
 mod served;

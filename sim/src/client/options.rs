@@ -140,7 +140,7 @@ impl Options {
             ReportConflictingKeys => self.report_conflicting_keys = true,
             SpecialKeySpaceRelaxed => self.special_keys_relaxed = true,
             SpecialKeySpaceEnableWrites => self.special_keys_writes = true,
-            Tag(tag) | AutoThrottleTag(tag) if tag.len() > 16 => return Err(TAG_TOO_LONG),
+            Tag(tag) | AutoThrottleTag(tag) if tag.len() > 255 => return Err(TAG_TOO_LONG),
             Tag(_) | AutoThrottleTag(_) if self.tags >= 5 => return Err(TOO_MANY_TAGS),
             Tag(_) | AutoThrottleTag(_) => self.tags += 1,
             BypassUnreadable => self.bypass_unreadable = true,
@@ -262,8 +262,8 @@ mod tests {
             let taken: Vec<usize> = (0..300).filter(|length| takes(option(*length))).collect();
             assert_eq!(taken, (least..=most).collect::<Vec<_>>(), "{:?}", option(least));
         };
-        lengths(|length| Tag("t".repeat(length)), 0, 16);
-        lengths(|length| AutoThrottleTag("t".repeat(length)), 0, 16);
+        lengths(|length| Tag("t".repeat(length)), 0, 255);
+        lengths(|length| AutoThrottleTag("t".repeat(length)), 0, 255);
         lengths(|length| DebugTransactionIdentifier("i".repeat(length)), 1, 100);
         lengths(|length| TransactionLoggingEnable("i".repeat(length)), 1, 100);
         lengths(|length| IdempotencyId(vec![7; length].into()), 16, 255);

@@ -365,7 +365,11 @@ impl SimTransaction {
     /// Waits and starts the next attempt, or returns the error and leaves the transaction cancelled.
     pub(super) async fn do_on_error(&self, error: Error) -> Result<()> {
         let inner = &self.0;
-        let answer = self.retry(error).await;
+        // FoundationDB's client takes a broken promise for the end of its own transaction.
+        let answer = self.retry(error).await.map_err(|e| match e {
+            Error::BROKEN_PROMISE => Error::TRANSACTION_CANCELLED,
+            e => e,
+        });
         let mut state = inner.state.lock();
         let abandoned = match answer {
             Ok(()) => state.renew(&inner.client),

@@ -18,8 +18,8 @@ const UNNAMED: [i32; 3] = [1000, 1004, 1500];
 enum Answer {
     /// Waits and resets.
     Retries,
-    /// Returns the error.
-    GivesBack,
+    /// Returns this error.
+    Gives(Error),
     /// Either: it depends on the client's configuration.
     Either,
 }
@@ -31,7 +31,9 @@ fn answer(error: Error) -> Answer {
         // Not in the predicate, but retried nevertheless.
         Error::BLOB_GRANULE_REQUEST_FAILED => Answer::Retries,
         e if e.is_retryable() => Answer::Retries,
-        _ => Answer::GivesBack,
+        // The client takes it for the end of its own transaction (`ReadYourWrites.actor.cpp`).
+        Error::BROKEN_PROMISE => Answer::Gives(Error::TRANSACTION_CANCELLED),
+        e => Answer::Gives(e),
     }
 }
 
@@ -82,7 +84,12 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
     for error in Error::ALL.iter().copied().chain(unnamed) {
         let promise = match answer(error) {
             Answer::Retries => format!("on_error retries {error}."),
-            Answer::GivesBack => format!("on_error gives {error} back and leaves the transaction cancelled."),
+            Answer::Gives(given) if given == error => {
+                format!("on_error gives {error} back and leaves the transaction cancelled.")
+            }
+            Answer::Gives(given) => {
+                format!("on_error answers {error} with {given} and leaves the transaction cancelled.")
+            }
             Answer::Either => format!("on_error retries {error} or gives it back."),
         };
         let topic = format!("on_error/{}", error.code());
@@ -119,9 +126,11 @@ async fn on_error<D: Database>(c: Ctx<D>, error: Error) -> Expectation {
     let seen = tx.on_error(error).await;
     let retried = match (answer(error), seen) {
         (Answer::Retries | Answer::Either, Ok(())) => true,
-        (Answer::GivesBack | Answer::Either, Err(e)) if e == error => false,
+        (Answer::Gives(given), Err(e)) if e == given => false,
+        (Answer::Either, Err(e)) if e == error => false,
         (Answer::Retries, seen) => return same("on_error", seen, Ok(())),
-        (Answer::GivesBack | Answer::Either, seen) => return same("on_error", seen, Err(error)),
+        (Answer::Gives(given), seen) => return same("on_error", seen, Err(given)),
+        (Answer::Either, seen) => return same("on_error", seen, Err(error)),
     };
     if retried {
         same("the write before on_error", tx.get(&c.key("a"), Serializable).await?, None)?;

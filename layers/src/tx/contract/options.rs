@@ -169,7 +169,7 @@ const REFUSED_RAW: &[(Raw, &[Error])] = &[
     (("idempotency-id-of-256-bytes", 504, Some(LONG)), &[Error::INVALID_OPTION]),
     (("span-parent-of-32-bytes", 900, Some(LONG.split_at(32).0)), &[Error::INVALID_OPTION_VALUE]),
     (("tag-missing", 800, None), &[Error::INVALID_OPTION_VALUE]),
-    (("tag-of-17-bytes", 800, Some(LONG.split_at(17).0)), &[Error::from_code(2110)]),
+    (("tag-of-256-bytes", 800, Some(LONG)), &[Error::from_code(2110)]),
 ];
 
 /// Options without an effect that an undisturbed transaction can observe.
@@ -188,7 +188,7 @@ const HARMLESS_RAW: &[Raw] = &[
     ("read-priority-low", 510, None),
     ("read-priority-high", 511, None),
     ("tag", 800, Some(b"contract")),
-    ("tag-of-16-bytes", 800, Some(LONG.split_at(16).0)),
+    ("tag-of-255-bytes", 800, Some(LONG.split_at(255).0)),
     ("skip-grv-cache", 1102, None),
 ];
 

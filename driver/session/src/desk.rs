@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, VecDeque};
 pub enum Demand {
     /// Nothing waits.
     Nothing,
-    /// Something waits for watches.
-    Watches,
+    /// Something waits for what may take for ever, such as watches.
+    Patience,
     /// Something waits for another call.
     Calls,
 }
@@ -21,7 +21,7 @@ pub enum Demand {
 /// A call whose answer is outstanding.
 struct Pending {
     completion: Completion,
-    is_watch: bool,
+    is_patient: bool,
     is_wanted: bool,
     /// The task that performs it, once it has begun. Dropping it ends the task.
     task: Option<Task>,
@@ -40,18 +40,18 @@ struct State {
     pending: BTreeMap<CallId, Pending>,
     ended: VecDeque<(CallId, Result<Reply>)>,
     wanted_calls: usize,
-    wanted_watches: usize,
+    wanted_patient: usize,
 }
 
 impl State {
-    fn count(&mut self, is_watch: bool) -> &mut usize {
-        if is_watch { &mut self.wanted_watches } else { &mut self.wanted_calls }
+    fn count(&mut self, is_patient: bool) -> &mut usize {
+        if is_patient { &mut self.wanted_patient } else { &mut self.wanted_calls }
     }
 
     fn remove(&mut self, id: CallId) -> Option<Pending> {
         let pending = self.pending.remove(&id)?;
         if pending.is_wanted {
-            *self.count(pending.is_watch) -= 1;
+            *self.count(pending.is_patient) -= 1;
         }
         Some(pending)
     }
@@ -59,8 +59,8 @@ impl State {
 
 impl Desk {
     /// Adds a call.
-    pub fn add(&self, id: CallId, is_watch: bool, completion: Completion) {
-        let pending = Pending { completion, is_watch, is_wanted: false, task: None };
+    pub fn add(&self, id: CallId, is_patient: bool, completion: Completion) {
+        let pending = Pending { completion, is_patient, is_wanted: false, task: None };
         self.state.lock().pending.insert(id, pending);
     }
 
@@ -69,17 +69,27 @@ impl Desk {
         let mut state = self.state.lock();
         let Some(pending) = state.pending.get_mut(&id) else { return };
         if !std::mem::replace(&mut pending.is_wanted, true) {
-            let is_watch = pending.is_watch;
-            *state.count(is_watch) += 1;
+            let is_patient = pending.is_patient;
+            *state.count(is_patient) += 1;
+        }
+    }
+
+    /// A call that could take for ever is about to end: what waits for it waits for a call like any other.
+    pub fn hasten(&self, id: CallId) {
+        let mut state = self.state.lock();
+        let Some(pending) = state.pending.get_mut(&id) else { return };
+        if std::mem::replace(&mut pending.is_patient, false) && pending.is_wanted {
+            state.wanted_patient -= 1;
+            state.wanted_calls += 1;
         }
     }
 
     /// What is waited for.
     pub fn demand(&self) -> Demand {
         let state = self.state.lock();
-        match (state.wanted_calls, state.wanted_watches) {
+        match (state.wanted_calls, state.wanted_patient) {
             (0, 0) => Demand::Nothing,
-            (0, _) => Demand::Watches,
+            (0, _) => Demand::Patience,
             _ => Demand::Calls,
         }
     }
@@ -121,7 +131,7 @@ impl Desk {
 
     /// Whether the answer of a call is outstanding that is no watch.
     pub fn expects(&self, id: CallId) -> bool {
-        self.state.lock().pending.get(&id).is_some_and(|pending| !pending.is_watch)
+        self.state.lock().pending.get(&id).is_some_and(|pending| !pending.is_patient)
     }
 
     /// Ends a call with 1101, if its answer is outstanding.

@@ -2,7 +2,7 @@
 //! and lets virtual time advance when something waits.
 
 use crate::{
-    CallId, DatabaseId,
+    Action, Call, CallId, Command, DatabaseId, TransactionId,
     client::{self, Job},
     desk::{Demand, Desk},
     inbox::{Inbox, Message},
@@ -54,6 +54,7 @@ pub async fn serve(inbox: Arc<Inbox>, desk: Arc<Desk>, settings: Settings, scrip
         verdict: Verdict::new(settings.memory),
         cluster,
         clients: BTreeMap::new(),
+        stamps: Stamps::default(),
         rest: None,
         is_rested: false,
         is_restless: false,
@@ -79,6 +80,7 @@ struct Engine {
     verdict: Verdict,
     cluster: Cluster,
     clients: BTreeMap<DatabaseId, Client>,
+    stamps: Stamps,
     /// Looks whether the program rests, once it is called back.
     rest: Option<Rest>,
     /// Whether the program has rested since it was given an answer and since it asked for something.
@@ -102,6 +104,32 @@ struct Start {
     jobs: UnboundedReceiver<Job>,
     /// Shared by the databases of its process.
     versions: ReadVersions,
+}
+
+/// The versionstamps that were asked for before the commit of their transaction. Whoever waits for one waits for nothing
+/// until then.
+#[derive(Default)]
+struct Stamps(BTreeMap<(DatabaseId, TransactionId), Vec<CallId>>);
+
+impl Stamps {
+    /// A call was made.
+    fn see(&mut self, desk: &Desk, of: (DatabaseId, TransactionId), id: CallId, call: &Call) {
+        match call {
+            Call::GetVersionstamp => self.0.entry(of).or_default().push(id),
+            Call::Commit | Call::OnError(_) => self.decide(desk, of),
+            _ => {}
+        }
+    }
+
+    /// What ends a transaction was asked for: its versionstamps are about to be known, or to fail.
+    fn decide(&mut self, desk: &Desk, of: (DatabaseId, TransactionId)) {
+        self.0.remove(&of).unwrap_or_default().into_iter().for_each(|id| desk.hasten(id));
+    }
+
+    /// A client has died.
+    fn forget(&mut self, database: DatabaseId) {
+        self.0.retain(|(of, _), _| *of != database);
+    }
 }
 
 impl Engine {
@@ -133,10 +161,14 @@ impl Engine {
                     pace = None;
                     self.advance(TICK).await;
                 }
-                Demand::Watches => {
-                    let pace = *pace.get_or_insert_with(|| Pace::start(self.now()));
-                    self.keep(&pace).await;
-                }
+                Demand::Patience => match pace {
+                    Some(pace) => self.keep(&pace).await,
+                    None => {
+                        // What needs no time is answered at once, whatever the wall clock shows.
+                        self.advance(TICK).await;
+                        pace = Some(Pace::start(self.now()));
+                    }
+                },
             }
         }
         self.journal.iter_mut().for_each(Journal::stopped);
@@ -225,9 +257,15 @@ impl Engine {
     fn take(&mut self, message: Message) {
         match message {
             Message::Open(id, versions) => self.open(id, versions),
-            Message::Command(id, command) => self.give(id, Job::Command(command)),
+            Message::Command(id, command) => {
+                if let Command::Transaction(tx, Action::Reset | Action::Cancel | Action::Destroy) = command {
+                    self.stamps.decide(&self.desk, (id, tx));
+                }
+                self.give(id, Job::Command(command));
+            }
             Message::Call { id, database, transaction, call, completion } => {
-                self.desk.add(id, call.is_watch(), completion);
+                self.desk.add(id, call.is_patient(), completion);
+                self.stamps.see(&self.desk, (database, transaction), id, &call);
                 self.give(database, Job::Call(id, transaction, call));
             }
             Message::Want(id) => self.desk.want(id),
@@ -280,7 +318,7 @@ impl Engine {
     }
 
     /// Clients die. It counts as a fault if something was under way.
-    fn kill(&self, databases: &[DatabaseId], calls: &[CallId]) {
+    fn kill(&mut self, databases: &[DatabaseId], calls: &[CallId]) {
         for client in databases.iter().filter_map(|id| self.clients.get(id)) {
             self.world.kill(client.node);
         }
@@ -288,5 +326,6 @@ impl Engine {
             self.world.faults.count(Family::ClientDeath);
         }
         calls.iter().for_each(|call| self.desk.cancel(*call));
+        databases.iter().for_each(|id| self.stamps.forget(*id));
     }
 }

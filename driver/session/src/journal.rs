@@ -13,7 +13,7 @@ use crate::{
     settings::{Environment, Settings},
 };
 use serde::{Deserialize, Serialize};
-use shaketable_sim::rt::Nanos;
+use shaketable_sim::{client::ReadVersions, rt::Nanos};
 use std::{
     fs::File,
     io::{self, Write},
@@ -127,7 +127,7 @@ fn cannot_write(error: &io::Error) {
 /// The request that a message stands for. Nobody of the process kills clients.
 fn request(message: &Message) -> Option<Request> {
     Some(match message {
-        Message::Open(id) => Request::Open(*id),
+        Message::Open(id, _) => Request::Open(*id),
         Message::Command(database, command) => Request::Command(*database, command.clone()),
         Message::Call { id, database, transaction, call, .. } => {
             Request::Call(*id, *database, *transaction, call.clone())
@@ -139,9 +139,9 @@ fn request(message: &Message) -> Option<Request> {
 }
 
 /// The message that a request stands for; nobody waits for its answer.
-fn message(request: Request) -> Message {
+fn message(request: Request, versions: &ReadVersions) -> Message {
     match request {
-        Request::Open(id) => Message::Open(id),
+        Request::Open(id) => Message::Open(id, versions.clone()),
         Request::Command(database, command) => Message::Command(database, command),
         Request::Call(id, database, transaction, call) => {
             Message::Call { id, database, transaction, call, completion: Box::new(drop) }
@@ -160,6 +160,8 @@ pub struct Script {
     is_cut: bool,
     /// The steps after the end.
     after: u32,
+    /// Shared by the databases of the process.
+    versions: ReadVersions,
 }
 
 impl Script {
@@ -173,7 +175,14 @@ impl Script {
             words.filter(|(said, _)| *said == name).map(|(_, value)| value.to_owned()).next()
         };
         let settings = Environment::read(said).ok()?.settings(None);
-        let mut script = Script { bytes, at: at + 1, next: None, is_cut: false, after: 0 };
+        let mut script = Script {
+            bytes,
+            at: at + 1,
+            next: None,
+            is_cut: false,
+            after: 0,
+            versions: ReadVersions::default(),
+        };
         script.turn();
         Some((settings, script))
     }
@@ -198,7 +207,7 @@ impl Script {
     pub fn ask(&mut self, inbox: &Inbox) {
         while let Some(Entry(0, Event::Asked(_))) = self.next {
             if let Some(Entry(_, Event::Asked(request))) = self.next.take() {
-                inbox.push(message(request));
+                inbox.push(message(request, &self.versions));
             }
             self.turn();
         }

@@ -11,7 +11,7 @@
 //! | something waits for | virtual time |
 //! |---|---|
 //! | a call | runs as fast as it can |
-//! | only watches | keeps the pace of the wall clock |
+//! | only watches, and versionstamps of transactions that were not committed | keeps the pace of the wall clock |
 //! | nothing | stands still |
 //!
 //! [`Remote`](remote::Remote) is a session whose cluster is at a [`Server`](server::Server), which several programs share.
@@ -167,9 +167,9 @@ pub enum Call {
 }
 
 impl Call {
-    /// Whether nobody expects the answer soon.
-    pub fn is_watch(&self) -> bool {
-        matches!(self, Call::Watch(_))
+    /// Whether nobody expects the answer soon. That of a versionstamp is expected from the commit on.
+    pub fn is_patient(&self) -> bool {
+        matches!(self, Call::Watch(_) | Call::GetVersionstamp)
     }
 }
 

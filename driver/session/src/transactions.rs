@@ -4,7 +4,11 @@ use crate::{
     Action, Call, Command, Reply, TransactionId,
     calls::{issue, perform},
 };
-use futures::future::BoxFuture;
+use futures::{
+    FutureExt,
+    channel::oneshot,
+    future::{BoxFuture, Shared},
+};
 use shaketable_layers::tx::{Database, Error, Result};
 use std::collections::BTreeMap;
 
@@ -12,6 +16,39 @@ use std::collections::BTreeMap;
 struct Open<T> {
     tx: T,
     deferred: Result<()>,
+    /// The versionstamps that were asked for since it was new.
+    stamps: Vec<Stamp>,
+}
+
+/// A versionstamp that was asked for.
+struct Stamp {
+    answer: Shared<BoxFuture<'static, Result<Reply>>>,
+    /// Ends when the call has, or is not awaited any more.
+    given: oneshot::Receiver<()>,
+}
+
+/// The answer of a call for the versionstamp, and what its commit knows of it.
+fn stamp(
+    answer: BoxFuture<'static, Result<Reply>>,
+) -> (Stamp, impl Future<Output = Result<Reply>> + Send + 'static) {
+    let (sender, given) = oneshot::channel();
+    let answer = answer.shared();
+    let call = answer.clone().map(move |answer| {
+        drop(sender);
+        answer
+    });
+    (Stamp { answer, given }, call)
+}
+
+/// The answer of a commit, after those of the versionstamps that it has decided: FoundationDB's client sends them first.
+async fn after(stamps: Vec<Stamp>, commit: BoxFuture<'static, Result<Reply>>) -> Result<Reply> {
+    let committed = commit.await;
+    for Stamp { answer, given } in stamps {
+        if answer.now_or_never().is_some() {
+            let _ = given.await;
+        }
+    }
+    committed
 }
 
 /// The transactions of one database handle, wherever its session performs them.
@@ -38,7 +75,7 @@ impl<D: Database> Transactions<D> {
             Command::Create(id) => {
                 // A database of this contract always creates one, and a call of one that is not there fails.
                 if let Ok(tx) = self.db.create_transaction() {
-                    self.transactions.insert(id, Open { tx, deferred: self.deferred });
+                    self.transactions.insert(id, Open { tx, deferred: self.deferred, stamps: Vec::new() });
                 }
             }
             Command::Transaction(id, action) => self.act(id, action),
@@ -49,7 +86,10 @@ impl<D: Database> Transactions<D> {
         let Some(open) = self.transactions.get_mut(&id) else { return };
         let performed = perform(&open.tx, &action);
         match action {
-            Action::Reset => open.deferred = self.deferred,
+            Action::Reset => {
+                open.deferred = self.deferred;
+                open.stamps.clear();
+            }
             Action::Destroy => drop(self.transactions.remove(&id)),
             _ => open.deferred = open.deferred.and(performed),
         }
@@ -64,10 +104,21 @@ impl<D: Database> Transactions<D> {
         if matches!(call, Call::OnError(_)) {
             // It resets the transaction, and the error with it.
             open.deferred = self.deferred;
+            open.stamps.clear();
         }
-        match open.deferred {
-            Ok(()) => issue(&open.tx, call),
-            Err(error) => refused(error),
+        if let Err(error) = open.deferred {
+            return refused(error);
+        }
+        let (is_commit, is_stamp) = (matches!(call, Call::Commit), matches!(call, Call::GetVersionstamp));
+        let answer = issue(&open.tx, call);
+        if is_stamp {
+            let (stamp, answer) = stamp(answer);
+            open.stamps.push(stamp);
+            return answer.boxed();
+        }
+        match is_commit && !open.stamps.is_empty() {
+            true => after(std::mem::take(&mut open.stamps), answer).boxed(),
+            false => answer,
         }
     }
 }

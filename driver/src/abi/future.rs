@@ -1,7 +1,8 @@
 //! Futures: each owns its result until it is destroyed or its memory is released.
 //!
 //! A handle is a reference to a [`FDBFuture`] that its owner gives back with [`fdb_future_destroy`]; the session has
-//! another one until the future is ready, so that a future may be destroyed at any time and from any thread.
+//! another one until the future is ready, so that a future may be destroyed at any time and from any thread. A function
+//! that runs callbacks, or that wakes threads which may destroy the future, holds a reference of its own ([`hold`]).
 //!
 //! A callback that is set before the future is ready is called on the network thread, otherwise on the calling thread
 //! at once. If the future is cancelled or destroyed first, its callbacks are called all the same, with
@@ -31,6 +32,8 @@ pub struct FDBFuture {
 
 struct State {
     result: Option<Result<Value>>,
+    /// Reads of the result less releases, as FoundationDB counts them: the release that makes it 0 frees the result.
+    readers: i32,
     callbacks: Vec<Callback>,
     is_wanted: bool,
     is_expected: bool,
@@ -45,7 +48,13 @@ unsafe impl Send for Callback {}
 
 impl FDBFuture {
     fn new(result: Option<Result<Value>>) -> Arc<FDBFuture> {
-        let state = Mutex::new(State { result, callbacks: Vec::new(), is_wanted: false, is_expected: false });
+        let state = Mutex::new(State {
+            result,
+            readers: 0,
+            callbacks: Vec::new(),
+            is_wanted: false,
+            is_expected: false,
+        });
         Arc::new(FDBFuture { state, ready: Condvar::new(), call: OnceLock::new() })
     }
 
@@ -131,12 +140,35 @@ impl FDBFuture {
         }
     }
 
-    /// Picks from the result: 2015 if there is none yet, 2000 if it is of another type.
-    pub fn pick<T>(&self, pick: impl FnOnce(&Value) -> Option<T>) -> Result<T> {
+    /// The error: 2015 if the future is not ready.
+    fn outcome(&self) -> Result<()> {
         match &self.state.lock().result {
             None => Err(Error::FUTURE_NOT_SET),
             Some(Err(error)) => Err(*error),
+            Some(Ok(_)) => Ok(()),
+        }
+    }
+
+    /// Reads the result: 2015 if there is none yet, 2000 if it is of another type.
+    pub fn pick<T>(&self, pick: impl FnOnce(&Value) -> Option<T>) -> Result<T> {
+        let mut state = self.state.lock();
+        let picked = match &state.result {
+            None => Err(Error::FUTURE_NOT_SET),
+            Some(Err(error)) => Err(*error),
             Some(Ok(value)) => pick(value).ok_or(Error::CLIENT_INVALID_OPERATION),
+        };
+        state.readers += i32::from(picked.is_ok());
+        picked
+    }
+
+    /// Gives one read of the result back. What is freed reads as `future_released`.
+    fn release(&self) {
+        let mut state = self.state.lock();
+        state.readers -= 1;
+        if state.readers == 0
+            && let Some(result @ Ok(_)) = &mut state.result
+        {
+            *result = Err(FUTURE_RELEASED);
         }
     }
 }
@@ -156,6 +188,20 @@ pub unsafe fn borrow<'a>(handle: *mut FDBFuture) -> &'a FDBFuture {
     unsafe { &*handle }
 }
 
+/// Another reference to the future of a handle, for a function during which the owner's may end: it runs callbacks, or
+/// wakes a thread, and either may destroy the future.
+///
+/// # Safety
+///
+/// `handle` is a future that was not destroyed.
+unsafe fn hold(handle: *mut FDBFuture) -> Arc<FDBFuture> {
+    // SAFETY: the handle is a reference that its owner holds, as the caller promises; this adds another one.
+    unsafe {
+        Arc::increment_strong_count(handle.cast_const());
+        Arc::from_raw(handle.cast_const())
+    }
+}
+
 /// Ends the call of a future with `operation_cancelled`, unless it is ready.
 ///
 /// # Safety
@@ -163,26 +209,20 @@ pub unsafe fn borrow<'a>(handle: *mut FDBFuture) -> &'a FDBFuture {
 /// `f` is a future that was not destroyed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fdb_future_cancel(f: *mut FDBFuture) {
-    // SAFETY: the handle is a reference that its owner holds; this is another one, given back at once.
-    let future = unsafe {
-        Arc::increment_strong_count(f.cast_const());
-        Arc::from_raw(f.cast_const())
-    };
-    future.cancel();
+    // SAFETY: as the caller promises.
+    unsafe { hold(f) }.cancel();
 }
 
-/// Frees the result of a future. Later reads of it return `future_released`.
+/// Gives one read of the result back. As many releases as reads free it, and later reads return `future_released`
+/// (FoundationDB's `ThreadHelper.actor.h`).
 ///
 /// # Safety
 ///
-/// `f` is a future that was not destroyed. Pointers into its result must not be used any more.
+/// `f` is a future that was not destroyed. Pointers into a result that is freed must not be used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fdb_future_release_memory(f: *mut FDBFuture) {
     // SAFETY: as the caller promises.
-    let mut state = unsafe { borrow(f) }.state.lock();
-    if let Some(result @ Ok(_)) = &mut state.result {
-        *result = Err(FUTURE_RELEASED);
-    }
+    unsafe { borrow(f) }.release();
 }
 
 /// Destroys a future, and cancels it if it is not ready.
@@ -209,7 +249,7 @@ pub unsafe extern "C" fn fdb_future_destroy(f: *mut FDBFuture) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fdb_future_block_until_ready(f: *mut FDBFuture) -> fdb_error_t {
     // SAFETY: as the caller promises.
-    let future = unsafe { borrow(f) };
+    let future = unsafe { hold(f) };
     if future.is_ready() {
         return SUCCESS;
     }
@@ -232,7 +272,7 @@ pub unsafe extern "C" fn fdb_future_block_until_ready(f: *mut FDBFuture) -> fdb_
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fdb_future_is_ready(f: *mut FDBFuture) -> fdb_bool_t {
     // SAFETY: as the caller promises.
-    let future = unsafe { borrow(f) };
+    let future = unsafe { hold(f) };
     future.want();
     future.is_ready().into()
 }
@@ -250,7 +290,7 @@ pub unsafe extern "C" fn fdb_future_set_callback(
 ) -> fdb_error_t {
     let Some(function) = callback else { return Error::CLIENT_INVALID_OPERATION.code() };
     // SAFETY: as the caller promises.
-    let future = unsafe { borrow(f) };
+    let future = unsafe { hold(f) };
     let mut state = future.state.lock();
     if state.result.is_none() {
         state.callbacks.push(Callback(function, parameter));
@@ -272,5 +312,104 @@ pub unsafe extern "C" fn fdb_future_set_callback(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fdb_future_get_error(f: *mut FDBFuture) -> fdb_error_t {
     // SAFETY: as the caller promises.
-    code(unsafe { borrow(f) }.pick(|_| Some(())))
+    code(unsafe { borrow(f) }.outcome())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shaketable_session::{Command, Completion};
+    use std::{
+        ptr,
+        sync::{
+            Weak,
+            atomic::{AtomicBool, AtomicPtr, Ordering},
+        },
+    };
+
+    /// A session that ends its one call, and has the program destroy the future, as soon as something waits for it: as if
+    /// other threads did so at the first instant at which they can.
+    struct Hasty {
+        this: Weak<Hasty>,
+        completion: Mutex<Option<Completion>>,
+        handle: AtomicPtr<FDBFuture>,
+        /// Whether the future was still there when it was destroyed: it keeps its session.
+        was_kept: Arc<AtomicBool>,
+    }
+
+    impl Hasty {
+        fn hurry(&self) {
+            let (this, kept) = (self.this.clone(), self.was_kept.clone());
+            if let Some(completion) = self.completion.lock().take() {
+                completion(Ok(Reply::Done));
+            }
+            let handle = self.handle.swap(ptr::null_mut(), Ordering::SeqCst);
+            // SAFETY: it is destroyed here and nowhere else; the caller's function has a reference of its own.
+            unsafe { fdb_future_destroy(handle) };
+            kept.store(this.strong_count() > 0, Ordering::SeqCst);
+        }
+    }
+
+    impl Session for Hasty {
+        fn open(&self) -> DatabaseId {
+            DatabaseId(0)
+        }
+        fn next_transaction(&self) -> TransactionId {
+            TransactionId(0)
+        }
+        fn command(&self, _: DatabaseId, _: Command) {}
+        fn call(&self, _: DatabaseId, _: TransactionId, _: Call, completion: Completion) -> CallId {
+            *self.completion.lock() = Some(completion);
+            CallId(0)
+        }
+        fn want(&self, _: CallId) {
+            self.hurry();
+        }
+        fn cancel(&self, _: CallId) {
+            self.hurry();
+        }
+        fn is_here(&self) -> bool {
+            false
+        }
+    }
+
+    unsafe extern "C" fn ignore(_: *mut FDBFuture, _: *mut c_void) {}
+
+    #[test]
+    fn a_function_keeps_the_future_that_its_program_destroys_meanwhile() {
+        let functions: [(&str, fn(*mut FDBFuture)); 4] = [
+            // SAFETY: the future is valid when the function is called, here and below.
+            ("set_callback", |f| {
+                let _ = unsafe { fdb_future_set_callback(f, Some(ignore), ptr::null_mut()) };
+            }),
+            // SAFETY: as above.
+            ("block_until_ready", |f| {
+                let _ = unsafe { fdb_future_block_until_ready(f) };
+            }),
+            // SAFETY: as above.
+            ("is_ready", |f| {
+                let _ = unsafe { fdb_future_is_ready(f) };
+            }),
+            // SAFETY: as above.
+            ("cancel", |f| unsafe { fdb_future_cancel(f) }),
+        ];
+        for (name, function) in functions {
+            let was_kept = Arc::new(AtomicBool::new(false));
+            let kept = was_kept.clone();
+            let session = Arc::new_cyclic(|this| Hasty {
+                this: this.clone(),
+                completion: Mutex::new(None),
+                handle: AtomicPtr::default(),
+                was_kept: kept,
+            });
+            let weak = session.this.clone();
+            let future =
+                FDBFuture::calling(session.clone(), DatabaseId(0), TransactionId(0), Call::Commit, |_| {});
+            session.handle.store(future, Ordering::SeqCst);
+            drop(session);
+            function(future);
+            assert!(was_kept.load(Ordering::SeqCst), "{name} has used a future that was freed");
+            assert_eq!(weak.strong_count(), 0, "{name} has lost a future");
+        }
+    }
 }

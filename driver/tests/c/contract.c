@@ -84,6 +84,21 @@ static void ranges(FDBDatabase *db) {
     CHECK(rows[2].key_length == 2 && !memcmp(rows[2].key, "r3", 2));
     CHECK(rows[2].value_length == 5 && !memcmp(rows[2].value, "three", 5));
     SAME(fdb_future_get_int64(f, &(int64_t){0}), 2000);
+    // As many releases as reads free it; one that failed is none.
+    SAME(fdb_future_get_keyvalue_array(f, &rows, &count, &more), 0);
+    fdb_future_release_memory(f);
+    SAME(fdb_future_get_error(f), 0);
+    CHECK(!memcmp(rows[2].key, "r3", 2));
+    fdb_future_release_memory(f);
+    SAME(fdb_future_get_keyvalue_array(f, &rows, &count, &more), 1102);
+    SAME(fdb_future_get_error(f), 1102);
+    fdb_future_destroy(f);
+    // A release before the first read cancels that read out.
+    f = range(tr, 0, FDB_STREAMING_MODE_WANT_ALL, 0, 0);
+    SAME(wait_for(f), 0);
+    fdb_future_release_memory(f);
+    SAME(fdb_future_get_keyvalue_array(f, &rows, &count, &more), 0);
+    SAME(fdb_future_get_keyvalue_array(f, &rows, &count, &more), 0);
     fdb_future_release_memory(f);
     SAME(fdb_future_get_keyvalue_array(f, &rows, &count, &more), 1102);
     fdb_future_destroy(f);

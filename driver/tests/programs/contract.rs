@@ -40,3 +40,16 @@ fn threads_cancel_and_destroy_in_any_order_and_each_callback_is_called_once() {
         program.run::<&str>(&[], &[("SHAKETABLE_SEED", seed), ("SHAKETABLE_FAULTS", faults)]);
     }
 }
+
+#[test]
+fn a_future_may_be_destroyed_as_soon_as_its_callback_can_be_called() {
+    assert_eq!(Program::compile("callbacks").run::<&str>(&[], &[("SHAKETABLE_SEED", "1")]), "passed\n");
+}
+
+#[test]
+fn a_versionstamp_is_ready_before_its_commit_and_waits_for_nothing_without_one() {
+    let program = Program::compile("stamps");
+    for seed in ["1", "2", "3"] {
+        assert_eq!(program.run::<&str>(&[], &[("SHAKETABLE_SEED", seed)]), "passed\n");
+    }
+}

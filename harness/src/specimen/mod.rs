@@ -129,8 +129,8 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
 
     /// Whether this call, if it is refused, has written nothing, so that its caller may do something else in the
     /// transaction. Not so for a call that consists of several calls of the layer.
-    fn refuses_cleanly(op: &Self::Op) -> bool {
-        let _ = op;
+    fn refuses_cleanly(op: &Self::Op, refusal: &Self::Error) -> bool {
+        let _ = (op, refusal);
         true
     }
 

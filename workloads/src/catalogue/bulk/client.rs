@@ -182,7 +182,7 @@ impl Bulk {
     /// it. What a builder has written stays as long as it is never silent.
     async fn revive<D: Database>(&self, db: &D, most: usize) -> Result<Outcome<Answer>, RunError<Error>> {
         let (workspace, build) = (&workspace(), build_id(SHARED));
-        let (mut timer, mut active) = (Timer::new(db, self.silence()), true);
+        let (mut timer, mut active) = (Timer::new(db, self.silence()), false);
         match converging(db, |tx| async move { workspace.begin(&tx, build).await }).await {
             Ok(_) => {}
             // It is being cleared.
@@ -206,18 +206,20 @@ impl Bulk {
                 Ok::<_, Error>(lost.copied())
             });
             let claimed = claimed.await;
-            active &= !timer.is_over();
+            let in_time = active && !timer.is_over();
             match claimed {
-                Ok(Some(row)) if active => {
+                Ok(Some(row)) if in_time => {
                     return Ok(Outcome::Violated(format!("row {row} of a build in progress is gone")));
                 }
-                Err(e) if active && matches!(e.error, Error::NoBuild(_)) => {
+                Err(e) if in_time && matches!(e.error, Error::NoBuild(_)) => {
                     let why = "a build was given up although its builder was active";
                     return Ok(Outcome::Violated(why.to_owned()));
                 }
                 Ok(_) => {}
                 Err(e) => return Err(e),
             }
+            // From its first claim on, observers see it, until it has once been silent.
+            active = in_time || written.is_empty() && !active;
             written.extend(batch);
             timer = anew;
         }

@@ -110,7 +110,6 @@ impl Specimen for Directory {
             "directory: a removal takes others with it",
             "directory: a window is used up",
             "directory: an allocated prefix clashes with a manual one",
-            "directory: another call of the transaction is first",
             "directory: a handle is stale",
         ]
     }
@@ -145,8 +144,10 @@ impl Specimen for Directory {
         self.drawn()
     }
 
-    fn refuses_cleanly(op: &Op) -> bool {
-        !matches!(op, Op::Both(..))
+    fn refuses_cleanly(op: &Op, refusal: &Error) -> bool {
+        // A prefix that cannot be used is never allocated again.
+        let has_allocated = matches!(refusal, Error::PrefixClash { .. } | Error::PrefixNotEmpty { .. });
+        !has_allocated && !matches!(op, Op::Both(..))
     }
 
     fn is_read_only(op: &Op) -> bool {

@@ -118,7 +118,7 @@ impl Specimen for Queue {
         }
     }
 
-    fn refuses_cleanly(op: &Op) -> bool {
+    fn refuses_cleanly(op: &Op, _: &Error) -> bool {
         !matches!(op, Op::Push(_) | Op::Change { stale: true, .. })
     }
 

@@ -137,7 +137,7 @@ impl Specimen for Queue {
         }
     }
 
-    fn refuses_cleanly(op: &Op) -> bool {
+    fn refuses_cleanly(op: &Op, _: &Error) -> bool {
         !matches!(op, Op::Enqueue(batch) if batch.items > 1)
     }
 

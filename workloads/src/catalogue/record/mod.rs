@@ -223,7 +223,7 @@ impl Specimen for Records {
     }
 
     /// Not so, because opening the store may write its header.
-    fn refuses_cleanly(_: &Op) -> bool {
+    fn refuses_cleanly(_: &Op, _: &Error) -> bool {
         false
     }
 

@@ -109,7 +109,7 @@ impl Specimen for Signups {
         self.drawn()
     }
 
-    fn refuses_cleanly(op: &Op) -> bool {
+    fn refuses_cleanly(op: &Op, _: &Error) -> bool {
         !matches!(op, Op::Switch(..))
     }
 

@@ -84,8 +84,6 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     /// must be those of calls one after the other, in the order in which their futures were first polled. A layer whose
     /// calls take turns ([`Transaction::writing`]) promises this.
     const JOINS: bool = true;
-    /// Whether a call that is refused writes nothing, so that its caller may do something else in the transaction.
-    const REFUSES_CLEANLY: bool = true;
 
     /// Its planted bugs. [`Mounted`] implements those named [`UNRECORDED`], [`UNWRITTEN`], [`DEFERRED`],
     /// [`REMEMBERED`], [`KEPT_VERSION`], [`RISKY_READ`], [`NOT_AWAITED`] and [`INTERLEAVED`].
@@ -128,6 +126,13 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
 
     /// Whether a call never writes.
     fn is_read_only(op: &Self::Op) -> bool;
+
+    /// Whether this call, if it is refused, has written nothing, so that its caller may do something else in the
+    /// transaction. Not so for a call that consists of several calls of the layer.
+    fn refuses_cleanly(op: &Self::Op, refusal: &Self::Error) -> bool {
+        let _ = (op, refusal);
+        true
+    }
 
     /// Whether the layer promises that this call never conflicts with another call for which this is true. A judge
     /// checks it.

@@ -67,7 +67,7 @@ fn perform_one<'a, S: Specimen, T: Transaction>(
         let checked = Checked::new(tx.clone());
         let answer = Box::pin(specimen.perform(&checked, env, op, Isolation::Serializable)).await;
         if let Err(refusal) = &answer
-            && S::REFUSES_CLEANLY
+            && S::refuses_cleanly(op, refusal)
             && refusal.fdb().is_none()
         {
             checked.check_refusal(op, refusal);

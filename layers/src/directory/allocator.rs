@@ -73,8 +73,6 @@ impl Allocator {
 
     /// Allocates a prefix that no other call ever returns.
     ///
-    /// Several calls may run concurrently in one transaction, within one task.
-    ///
     /// Windows and counts are read at snapshot: they only determine where to search. The uniqueness of a
     /// prefix relies on its mark, which is read serializably and declared as written, so that of two
     /// transactions that take one candidate the second conflicts.
@@ -94,8 +92,7 @@ impl Allocator {
             for _ in 0..MOST_TAKEN {
                 let candidate = start + seed.below(size);
                 let mark = self.mark(candidate);
-                // The read is issued before the write, without an await between them: of two calls in one
-                // transaction, the second sees the first one's mark.
+                // The read is issued before the write: it sees the marks of earlier calls of the transaction.
                 let marked = tx.get(&mark, Isolation::Serializable);
                 tx.set_option(TransactionOption::NextWriteNoWriteConflictRange)?;
                 tx.set(&mark, b"");

@@ -1,13 +1,13 @@
-//! Creation of directories: free prefixes for them, and which of several calls of a transaction is first.
+//! Creation of directories, and free prefixes for them.
 
 use super::{
     CandidateSeed, Directories, Directory, Error, Path,
-    keys::{self, Node},
+    keys::Node,
     lookup::{CHANGING, Lookup, LookupOptions, OPENING},
 };
 use crate::{
     limits, reachable, read,
-    tx::{ConflictRangeType, Isolation, MutationType, RangeOption, Transaction},
+    tx::{ConflictRangeType, Isolation, RangeOption, Transaction},
 };
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt, try_join};
@@ -50,26 +50,21 @@ impl Directories {
         mut seed: CandidateSeed,
     ) -> Result<Directory, Error> {
         let gives_prefix = creation.prefix.is_some();
-        loop {
-            let mut lookup = self.follow(tx, path, LookupOptions { gives_prefix, ..OPENING }).await?;
-            if lookup.names.is_empty() {
-                return Err(Error::Root("opened"));
-            }
-            if lookup.exists() {
-                return match creation.opens {
-                    true => lookup.open(creation.tag),
-                    false => Err(Error::AlreadyExists(lookup.path())),
-                };
-            }
-            let version = lookup.layer.check_version(tx, CHANGING).await?;
-            let missing = lookup.plan(tx, creation, &mut seed).await?;
-            lookup.unversioned.extend(version);
-            if let Some(directory) = lookup.create_all(tx, missing).await? {
-                return Ok(directory);
-            }
-            // A concurrent call in this transaction has created a directory on the path first.
-            reachable!("directory: another call of the transaction is first");
+        let mut lookup = self.follow(tx, path, LookupOptions { gives_prefix, ..OPENING }).await?;
+        if lookup.names.is_empty() {
+            return Err(Error::Root("opened"));
         }
+        if lookup.exists() {
+            return match creation.opens {
+                true => lookup.open(creation.tag),
+                false => Err(Error::AlreadyExists(lookup.path())),
+            };
+        }
+        let version = lookup.layer.check_version(tx, CHANGING).await?;
+        let missing = lookup.plan(tx, creation, &mut seed).await?;
+        lookup.unversioned.extend(version);
+        // There is a name, and no directory at its path.
+        lookup.create_all(tx, missing).ok_or(Error::Root("opened"))
     }
 
     /// Allocates a prefix that is not used by any other directory.
@@ -160,47 +155,22 @@ impl Lookup {
             let node = layer.nodes.of(&prefix);
             let tag = if last { tag.clone() } else { Bytes::new() };
             limits::row(&node.tag(), &tag)?;
-            limits::key(&parent.claim(name))?;
+            limits::row(&parent.child(name), &prefix)?;
             missing.push(NewDirectory { parent, name: name.clone(), node, tag });
         }
         Ok(missing)
     }
 
-    /// Writes the directories, from the first one on. Returns the last one, or `None` as soon as another call
-    /// of the transaction has created one of them first.
-    ///
-    /// Two calls that find a directory missing both try to create it. They coordinate at its claim key: each
-    /// appends the data that it would write and reads the key. The first claim determines the directory; the
-    /// other call writes the same data, in case the first has not done so yet, and starts again.
-    async fn create_all<T: Transaction>(
-        self,
-        tx: &T,
-        missing: Vec<NewDirectory>,
-    ) -> Result<Option<Directory>, Error> {
+    /// Writes the directories, from the first one on. Returns the last one; `None` if there is none.
+    fn create_all<T: Transaction>(self, tx: &T, missing: Vec<NewDirectory>) -> Option<Directory> {
         let path = self.path();
-        let Lookup { layer, mut unversioned, .. } = self;
-        let mut last = None;
-        for NewDirectory { parent, name, node, tag } in missing {
-            let (key, claim) = (parent.child(&name), parent.claim(&name));
-            tx.atomic_op(&claim, &keys::claim(node.prefix(), &tag), MutationType::AppendIfFits);
-            let written = tx.get(&key, Isolation::Serializable);
-            let claims = tx.get(&claim, Isolation::Serializable);
-            let (written, claims) = try_join(written, claims).await?;
-            if written.is_some() {
-                tx.clear(&claim);
-                return Ok(None);
-            }
-            let (prefix, first_tag) = keys::first_claim(&claim, &claims.unwrap_or_default())?;
-            let first = layer.nodes.of(&prefix);
-            layer.set_versions(tx, std::mem::take(&mut unversioned));
-            tx.set(&key, &prefix);
-            tx.set(&first.tag(), &first_tag);
-            tx.clear(&claim);
-            if first != node {
-                return Ok(None);
-            }
-            last = Some((prefix, tag));
+        let Lookup { layer, unversioned, .. } = self;
+        layer.set_versions(tx, unversioned);
+        for NewDirectory { parent, name, node, tag } in &missing {
+            tx.set(&parent.child(name), node.prefix());
+            tx.set(&node.tag(), tag);
         }
-        Ok(last.map(|(prefix, tag)| layer.directory(path, prefix, tag)))
+        let NewDirectory { node, tag, .. } = missing.into_iter().next_back()?;
+        Some(layer.directory(path, node.prefix().clone(), tag))
     }
 }

@@ -133,11 +133,6 @@ impl Node {
         crate::called!();
         self.subspace.range()
     }
-
-    /// The key at which the calls of one transaction that would create this directory coordinate.
-    pub(super) fn claim(&self, name: &str) -> Vec<u8> {
-        self.subspace.pack(&(bytes(b"claim"), name))
-    }
 }
 
 /// The name of the subdirectory to which a key of [`children`](Node::children) belongs.
@@ -157,21 +152,6 @@ pub(super) fn version(key: &[u8], value: &[u8]) -> Result<[u32; 3], Error> {
 /// The encoded version.
 pub(super) fn version_value() -> Vec<u8> {
     VERSION.iter().flat_map(|n| n.to_le_bytes()).collect()
-}
-
-/// The claim of a call: the prefix and the tag of the directory that it would create.
-pub(super) fn claim(prefix: &[u8], tag: &[u8]) -> Vec<u8> {
-    foundationdb_tuple::pack(&(bytes(prefix), bytes(tag)))
-}
-
-/// The first of several concatenated claims.
-pub(super) fn first_claim(key: &[u8], claims: &[u8]) -> Result<(Bytes, Bytes), Error> {
-    match nesting::unpack::<Vec<Element>>(claims).as_deref() {
-        Ok([Element::Bytes(prefix), Element::Bytes(tag), ..]) => {
-            Ok((Bytes::copy_from_slice(prefix), Bytes::copy_from_slice(tag)))
-        }
-        _ => Err(Error::foreign(key)),
-    }
 }
 
 #[cfg(test)]
@@ -194,7 +174,7 @@ mod tests {
     fn a_prefix_is_read_from_any_key_of_its_node() {
         for prefix in [&b"\x15\x00\xff"[..], b"1A", b"\0"] {
             let node = nodes().of(prefix);
-            for key in [node.tag(), node.child(""), node.child("x\0y"), node.claim("a")] {
+            for key in [node.tag(), node.child(""), node.child("x\0y")] {
                 assert_eq!(nodes().prefix_of(&key).unwrap(), prefix);
                 assert!(node.range().0 < key && key < node.range().1);
             }
@@ -216,14 +196,6 @@ mod tests {
         let inside = |key: &&Vec<u8>| begin <= **key && **key < end;
         assert_eq!(keys.iter().filter(inside).count(), 4);
         assert_eq!(nodes().beginning_with(b"\xff"), None);
-    }
-
-    #[test]
-    fn the_first_of_several_claims_is_decoded() {
-        let claims = [claim(b"\x15\0", b"t"), claim(b"\x16", b""), claim(b"", b"x")].concat();
-        assert_eq!(first_claim(b"k", &claims).unwrap(), (b"\x15\0"[..].into(), b"t"[..].into()));
-        assert_eq!(first_claim(b"k", b"x"), Err(Error::foreign(b"k")));
-        assert_eq!(first_claim(b"k", &[0x05; 100_000]), Err(Error::foreign(b"k")));
     }
 
     #[test]

@@ -12,8 +12,8 @@
 //! * Removal deletes the directory, all directories below it and their content, in one transaction.
 //! * A directory keeps the layer tag with which it was created; opening it with another tag is refused. The
 //!   tag `partition` makes it a separate layer, which stores everything below the directory's prefix.
-//! * Calls of one transaction may run concurrently in one task: calls that create the same path create one
-//!   directory with one prefix.
+//! * Calls of one transaction may run concurrently: calls that create the same path create one directory with
+//!   one prefix.
 //! * Directories can be created concurrently without conflicts, except with the same name in the same parent.
 //! * In a [session](crate::once), operations take effect exactly once: after an unknown result, a create does
 //!   not fail because its own directory exists already, nor a removal because its own directory is already
@@ -23,8 +23,7 @@
 //!
 //! * It does not prevent writes below the prefix of a directory that was moved or removed: see
 //!   [`Directories::check`].
-//! * It does not clear a prefix that is given manually. Concurrent calls of one transaction that give
-//!   prefixes manually do not detect each other's prefixes.
+//! * It does not clear a prefix that is given manually.
 //! * A transaction that does not read its own writes (options 51 and 601) can neither create directories nor
 //!   allocate prefixes.
 //! * A removal is one transaction: a tree with too many directories is refused, and must be removed in

@@ -110,7 +110,6 @@ impl Specimen for Directory {
             "directory: a removal takes others with it",
             "directory: a window is used up",
             "directory: an allocated prefix clashes with a manual one",
-            "directory: another call of the transaction is first",
             "directory: a handle is stale",
         ]
     }
@@ -143,6 +142,12 @@ impl Specimen for Directory {
 
     fn operation(&self, _: usize) -> BoxedStrategy<Op> {
         self.drawn()
+    }
+
+    fn refuses_cleanly(op: &Op, refusal: &Error) -> bool {
+        // A prefix that cannot be used is never allocated again.
+        let has_allocated = matches!(refusal, Error::PrefixClash { .. } | Error::PrefixNotEmpty { .. });
+        !has_allocated && !matches!(op, Op::Both(..))
     }
 
     fn is_read_only(op: &Op) -> bool {

@@ -109,6 +109,8 @@ impl Document {
         let inside = match (path, item) {
             ([], Some(item)) => item.get(DOC_ID),
             ([Step::Key(name)], item) if name == DOC_ID => item,
+            // An object or a list is no id.
+            ([Step::Key(name), _, ..], Some(_)) if name == DOC_ID => Some(&Value::Null),
             _ => None,
         };
         match inside {

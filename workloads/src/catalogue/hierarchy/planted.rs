@@ -27,6 +27,8 @@ shaketable::planted_bugs! {
     SkipsLong = "skips-long", "a leaf that is too long for a key is left out", "a limit that is discovered late";
     SnapshotGround = "snapshot-ground", "whether a path leads through an object is read at snapshot", "the wrong isolation";
     TuplesConflict = "tuples-conflict", "tuples that are requested at snapshot are read serializably", "an isolation that is not passed on";
+    ClearedFirst = "cleared-first", "what is at a path is cleared before it is known whether the path can be written", "a refusal that comes too late";
+    MembersEnd = "members-end", "the members of an object are read up to the name U+FFFF", "a range that ends at a constant";
 }
 
 /// The isolation at which a look is performed that was requested at `asked`.
@@ -97,6 +99,21 @@ pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Optio
         (Planted::OneNumber, Op::Replace(path, item)) => {
             hierarchy.replace(tx, path, &one_number(item.value())).await.map(|()| Answer::Written)
         }
+        (Planted::ClearedFirst, Op::Replace(path, item)) => {
+            let replaced = hierarchy.replace(tx, path, &item.value()).await;
+            if matches!(replaced, Err(Error::NotAnObject(_) | Error::NotAList(_) | Error::Gap { .. })) {
+                clear(tx, path);
+            }
+            replaced.map(|()| Answer::Written)
+        }
+        (Planted::MembersEnd, Op::Get(path)) => read(hierarchy.get(tx, path, Serializable).await, |value| {
+            value.map(|value| match value {
+                Value::Object(members) => {
+                    members.into_iter().filter(|(name, _)| &name[..] < "\u{ffff}").collect()
+                }
+                other => other,
+            })
+        }),
         (Planted::SkipsLong, Op::Replace(path, item)) => {
             match hierarchy.replace(tx, path, &item.value()).await {
                 Err(Error::TooLarge(_)) => Ok(Answer::Written),

@@ -42,6 +42,8 @@ shaketable::planted_bugs! {
     PageSkips = "page-skips", "a page begins after all keys with the previous value's key as a prefix", "a cursor that is a prefix";
     RemovesAll = "removes-all", "removing a copy removes all copies", "a multiset taken for a set";
     CountConflicts = "count-conflicts", "a count that is requested at snapshot is read serializably", "an isolation that is not passed on";
+    RemovedFirst = "removed-first", "copies are removed before it is known whether there are as many", "a refusal that comes too late";
+    ValuesEnd = "values-end", "the values under an index are listed up to the text U+FFFF", "a range that ends at a constant";
 }
 
 /// Performs a call with the bug, or correctly if the bug does not change this call.
@@ -123,6 +125,19 @@ pub async fn perform<T: Transaction>(
                 }
             }
             Ok(Answer::Copies(left))
+        }
+        (Planted::RemovedFirst, Op::RemoveCopies(i, v, _)) => {
+            let removed = right(tx, op, isolation).await;
+            if let Err(Error::TooFew { .. }) = removed {
+                tx.clear(&key(copies_space(), *i, *v));
+            }
+            removed
+        }
+        (Planted::ValuesEnd, Op::Get(i, None, usize::MAX)) => {
+            let (begin, end) = set_space().subspace(&(label(*i),)).range();
+            let mut rows = tx.get_range_all(RangeOption::new(begin, end), Serializable).await?;
+            rows.retain(|row| !row.key.windows(2).any(|bytes| bytes == b"\xf4\x8f"));
+            Ok(values(&rows))
         }
         (Planted::ZeroAppears, Op::AddCopies(i, v, 0)) => {
             let key = key(copies_space(), *i, *v);

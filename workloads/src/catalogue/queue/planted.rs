@@ -51,6 +51,8 @@ shaketable::planted_bugs! {
     LimitIncluded = "limit-included", "a value of exactly the limit is refused", "a limit off by one";
     LimitBeyond = "limit-beyond", "a value one byte beyond the limit is accepted", "a limit off by one";
     NoIndexLeft = "no-index-left", "after the largest index comes the smallest", "a counter that wraps around";
+    LengthEnds = "length-ends", "a queue of more than 24 items is as long as 24", "a limit that tests never reach";
+    LastOfBatch = "last-of-batch", "of more than six items that are enqueued at once the last one is lost", "a loop that ends one too early";
 }
 
 impl Planted {
@@ -111,6 +113,27 @@ pub async fn perform<T: Transaction>(
                 }
             }
             Ok(Answer::Enqueued(vec![spot(&at)]))
+        }
+        (Planted::LengthEnds, Op::Look(Look::Len, snapshot)) => {
+            let length = queue.len(tx, isolation(*snapshot)).await;
+            length.map(|length| Answer::Len(length.min(24)))
+        }
+        (Planted::LastOfBatch, Op::Enqueue(batch)) if batch.items > 6 => {
+            let mut spots = Vec::new();
+            for (name, value) in batch.items() {
+                let is_last = usize::from(batch.items) == spots.len() + 1;
+                match spots.last() {
+                    Some(last) if is_last => spots.push(match last {
+                        Spot::Index(index) => Spot::Index(index + 1),
+                        other => *other,
+                    }),
+                    _ => match queue.enqueue(tx, workload.id(env, name), &value).await {
+                        Ok(at) => spots.push(spot(&at)),
+                        Err(e) => return Some(Err(e)),
+                    },
+                }
+            }
+            Ok(Answer::Enqueued(spots))
         }
         (Planted::SnapshotDequeue, Op::Dequeue) => take(tx, workload, Snapshot).await,
         (Planted::ItemAlone, Op::Dequeue) => {

@@ -222,6 +222,11 @@ impl Specimen for Records {
         self.drawn()
     }
 
+    /// Not so, because opening the store may write its header.
+    fn refuses_cleanly(_: &Op, _: &Error) -> bool {
+        false
+    }
+
     fn is_read_only(op: &Op) -> bool {
         op.is_read_only()
     }

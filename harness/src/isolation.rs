@@ -1,8 +1,9 @@
-//! Checks of read-only operations at both isolation levels. A read at snapshot isolation must not conflict with
-//! anything, and a serializable read must conflict with every change of what it reads.
+//! Checks of single operations. A read at snapshot isolation must not conflict with anything, and a serializable read
+//! must conflict with every change of what it reads. A refused operation must not have written anything: its caller
+//! may do something else in the same transaction.
 //!
-//! A [`CheckedReads`] transaction delegates every call and records the isolation level of each read. The conflict ranges
-//! themselves are not used, because they do not contain reads of the transaction's own writes.
+//! A [`Checked`] transaction delegates every call, and records its writes and the isolation level of each read. The
+//! conflict ranges themselves are not used, because they do not contain reads of the transaction's own writes.
 
 use crate::pass_on::pass_on;
 use bytes::Bytes;
@@ -18,7 +19,7 @@ use shaketable_layers::{
 use std::{
     fmt::{Debug, Display},
     future::Future,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -28,7 +29,7 @@ use std::{
 pub async fn at_both_levels<T, A, E, F>(
     tx: &T,
     what: &impl Debug,
-    read: impl Fn(CheckedReads<T>, Isolation) -> F,
+    read: impl Fn(Checked<T>, Isolation) -> F,
 ) -> std::result::Result<A, E>
 where
     T: Transaction,
@@ -37,7 +38,7 @@ where
     F: Future<Output = std::result::Result<A, E>>,
 {
     let at = |asked: Isolation| {
-        let noted = CheckedReads { inner: tx.clone(), asked, notes: Some(Arc::default()) };
+        let noted = Checked { asked, notes: Some(Arc::default()), ..Checked::new(tx.clone()) };
         (noted.clone(), read(noted, asked))
     };
     let (noted, reading) = at(Isolation::Snapshot);
@@ -78,12 +79,14 @@ where
     second
 }
 
-/// A transaction that records the isolation level of each read.
+/// A transaction that records what one operation does in it.
 #[derive(Clone)]
-pub struct CheckedReads<T> {
+pub struct Checked<T> {
     inner: T,
     asked: Isolation,
     notes: Option<Arc<Mutex<Notes>>>,
+    /// The first key that was written.
+    wrote: Arc<OnceLock<Bytes>>,
 }
 
 /// A range of keys: its begin, and its exclusive end.
@@ -99,11 +102,24 @@ struct Notes {
     conflicting: Vec<Span>,
 }
 
-impl<T: Transaction> CheckedReads<T> {
-    /// A transaction that records nothing. With it a layer's functions are compiled for one type of transaction
-    /// only, whether its reads are checked or not.
-    pub(crate) fn off(inner: T) -> CheckedReads<T> {
-        CheckedReads { inner, asked: Isolation::Serializable, notes: None }
+impl<T: Transaction> Checked<T> {
+    /// A transaction for one operation, whose reads are not recorded.
+    pub(crate) fn new(inner: T) -> Checked<T> {
+        Checked { inner, asked: Isolation::Serializable, notes: None, wrote: Arc::default() }
+    }
+
+    /// Claims that a refused operation has written nothing.
+    pub(crate) fn check_refusal(&self, what: &impl Debug, refusal: &impl Display) {
+        let wrote = self.wrote.get();
+        always!(
+            wrote.is_none(),
+            "{what:?} is refused ({refusal}), and has written \"{}\"",
+            wrote.map(|key| key.escape_ascii().to_string()).unwrap_or_default()
+        );
+    }
+
+    fn writes(&self, key: &[u8]) {
+        self.wrote.get_or_init(|| Bytes::copy_from_slice(key));
     }
 
     /// Checks what was read. Returns whether anything was read.
@@ -161,11 +177,11 @@ fn show_span(span: Option<&Span>) -> String {
         .unwrap_or_default()
 }
 
-impl<T: Transaction> Transaction for CheckedReads<T> {
+impl<T: Transaction> Transaction for Checked<T> {
     pass_on! { <T> inner: turns }
 
     fn with_turns(&self, turns: Turns) -> Self {
-        CheckedReads { inner: self.inner.with_turns(turns), ..self.clone() }
+        Checked { inner: self.inner.with_turns(turns), ..self.clone() }
     }
 
     fn get(
@@ -224,9 +240,29 @@ impl<T: Transaction> Transaction for CheckedReads<T> {
         self.inner.add_conflict_range(begin, end, kind)
     }
 
+    fn set(&self, key: &[u8], value: &[u8]) {
+        self.writes(key);
+        self.inner.set(key, value);
+    }
+
+    fn clear(&self, key: &[u8]) {
+        self.writes(key);
+        self.inner.clear(key);
+    }
+
+    fn clear_range(&self, begin: &[u8], end: &[u8]) {
+        self.writes(begin);
+        self.inner.clear_range(begin, end);
+    }
+
+    fn atomic_op(&self, key: &[u8], operand: &[u8], op: MutationType) {
+        self.writes(key);
+        self.inner.atomic_op(key, operand, op);
+    }
+
     pass_on! {
         <T> inner:
-            set, clear, clear_range, atomic_op, watch, get_read_version, set_read_version,
+            watch, get_read_version, set_read_version,
             get_committed_version, get_versionstamp, get_approximate_size,
             get_estimated_range_size_bytes, get_range_split_points, get_addresses_for_key,
             get_tag_throttled_duration, get_total_cost, set_option, commit, on_error, reset,

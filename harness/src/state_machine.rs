@@ -87,6 +87,7 @@
 //!     const ABOUT: &'static str = "no book is lent to two readers";
 //!
 //!     async fn perform<T: Transaction>(tx: &T, transition: &Transition) -> Result<(), Refusal> {
+//!         let tx = &tx.writing().await;
 //!         let (Lend(book) | Return(book)) = *transition;
 //!         let is_lent = tx.get(&[b'#', book], Serializable).await?.is_some();
 //!         match transition {
@@ -173,7 +174,8 @@ pub trait Machine:
         false
     }
 
-    /// Does a transition in a transaction. An error other than FoundationDB's is a refusal.
+    /// Does a transition in a transaction. It takes its turn ([`Transaction::writing`]), because others may run beside
+    /// it. An error other than FoundationDB's is a refusal.
     fn perform<T: Transaction>(
         tx: &T,
         transition: &Self::Transition,

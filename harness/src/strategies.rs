@@ -9,7 +9,7 @@ use proptest::{
 use shaketable_layers::tx::VALUE_SIZE_LIMIT;
 
 /// Short byte strings that are easily confused: the empty string, NUL, 0xff, and prefixes of each other.
-pub const CONFUSED: [&[u8]; 12] = [
+pub const CONFUSED: [&[u8]; 14] = [
     b"",
     b"\0",
     b"\0\0",
@@ -22,11 +22,26 @@ pub const CONFUSED: [&[u8]; 12] = [
     b"\xfe",
     b"\xff",
     b"\xff\xff",
+    b"a\xff\xff",
+    b"\xff\xff\xff",
 ];
 
-/// Text that is easily confused: the empty string, NUL, prefixes of each other, a code point outside of the basic
-/// multilingual plane, and the composed and the decomposed form of one letter.
-pub const CONFUSED_TEXT: [&str; 9] = ["", "\0", "a", "a\0", "a\0b", "ab", "é", "e\u{301}", "\u{10ffff}"];
+/// Text that is easily confused: the empty string, NUL, prefixes of each other, code points on both sides of the end of
+/// the basic multilingual plane, alone and after a prefix, and the composed and the decomposed form of one letter.
+pub const CONFUSED_TEXT: [&str; 12] = [
+    "",
+    "\0",
+    "a",
+    "a\u{10ffff}",
+    "a\0",
+    "a\0b",
+    "ab",
+    "é",
+    "e\u{301}",
+    "\u{10ffff}",
+    "a\u{ffff}",
+    "\u{ffff}",
+];
 
 /// Integers at which the length of their tuple encoding changes, zero, and the smallest and largest integer.
 pub fn integers() -> BoxedStrategy<i64> {

@@ -97,6 +97,7 @@ impl<const SOUND: bool> Machine for Halls<SOUND> {
     }
 
     async fn perform<T: Transaction>(tx: &T, transition: &Transition) -> Result<u64, Refusal> {
+        let tx = &tx.writing().await;
         let (Book(hall) | GiveUp(hall)) = *transition;
         let isolation = if SOUND { Serializable } else { Snapshot };
         let booked = count(tx.get(&key(hall), isolation).await?.as_ref());

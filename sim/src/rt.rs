@@ -15,7 +15,7 @@ use std::{
     any::Any,
     cell::RefCell,
     collections::BTreeMap,
-    future::Future,
+    future::{Future, poll_fn},
     pin::{Pin, pin},
     sync::{
         Arc, Weak,
@@ -231,6 +231,18 @@ impl Machine {
     pub fn resume(&self) {
         self.handle.resume(self.id);
     }
+}
+
+/// Is ready when it is polled again.
+pub fn yield_now() -> impl Future<Output = ()> + Send {
+    let mut yielded = false;
+    poll_fn(move |cx| match std::mem::replace(&mut yielded, true) {
+        true => Poll::Ready(()),
+        false => {
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }
+    })
 }
 
 /// Spawns a task on the calling machine (on the supervisor, outside of any machine).

@@ -30,6 +30,7 @@ pub fn deposit<T: Transaction>(tx: &T, account: u32, amount: u64) {
 
 /// Moves an amount from one account to another.
 pub async fn transfer<T: Transaction>(tx: &T, from: u32, to: u32, amount: u64) -> Result<(), Refusal> {
+    let tx = &tx.writing().await;
     let has = balance(tx, from, Isolation::Serializable).await?;
     let rest = has.checked_sub(amount).ok_or(Refusal::Poor)?;
     tx.set(&key(from), &rest.to_le_bytes());
@@ -39,6 +40,7 @@ pub async fn transfer<T: Transaction>(tx: &T, from: u32, to: u32, amount: u64) -
 
 /// What an account holds.
 pub async fn balance<T: Transaction>(tx: &T, account: u32, isolation: Isolation) -> Result<u64, Refusal> {
+    let tx = tx.reading().await;
     Ok(tx.get(&key(account), isolation).await?.map_or(0, |value| amount(&value)))
 }
 

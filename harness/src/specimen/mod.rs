@@ -13,8 +13,10 @@ mod planted;
 
 pub use content::Content;
 pub use mounted::{Client, Mounted};
-pub use perform::{Recorded, ran, refused, told};
-pub use planted::{DEFERRED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, RISKY_READ, UNRECORDED, UNWRITTEN};
+pub use perform::{Recorded, join, ran, refused, told};
+pub use planted::{
+    DEFERRED, INTERLEAVED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, RISKY_READ, UNRECORDED, UNWRITTEN,
+};
 
 use crate::{
     judges::waiting::Wait,
@@ -78,9 +80,13 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     const TRANSACTIONS: Range<u64> = 8..40;
     /// The maximum number of calls in one transaction is drawn from this range.
     const TOGETHER: Range<u64> = 1..5;
+    /// Whether several calls may run side by side in one transaction, with joined futures. Their effects and answers
+    /// must be those of calls one after the other, in the order in which their futures were first polled. A layer whose
+    /// calls take turns ([`Transaction::writing`]) promises this.
+    const JOINS: bool = true;
 
     /// Its planted bugs. [`Mounted`] implements those named [`UNRECORDED`], [`UNWRITTEN`], [`DEFERRED`],
-    /// [`REMEMBERED`], [`KEPT_VERSION`], [`RISKY_READ`] and [`NOT_AWAITED`].
+    /// [`REMEMBERED`], [`KEPT_VERSION`], [`RISKY_READ`], [`NOT_AWAITED`] and [`INTERLEAVED`].
     fn bugs() -> &'static [Bug] {
         &[]
     }
@@ -120,6 +126,13 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
 
     /// Whether a call never writes.
     fn is_read_only(op: &Self::Op) -> bool;
+
+    /// Whether this call, if it is refused, has written nothing, so that its caller may do something else in the
+    /// transaction. Not so for a call that consists of several calls of the layer.
+    fn refuses_cleanly(op: &Self::Op) -> bool {
+        let _ = op;
+        true
+    }
 
     /// Whether the layer promises that this call never conflicts with another call for which this is true. A judge
     /// checks it.

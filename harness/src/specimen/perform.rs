@@ -2,14 +2,18 @@
 
 use super::{Answer, Specimen};
 use crate::{
-    isolation::{self, CheckedReads},
+    isolation::{self, Checked},
     workload::Outcome,
 };
 use bytes::{BufMut, Bytes, BytesMut};
+use futures::{
+    FutureExt,
+    future::{BoxFuture, join_all},
+};
 use serde::{Serialize, de::DeserializeOwned};
 use shaketable_layers::{
     once::{self, Session},
-    tx::{self, Database, Env, Isolation, RetryError, RunError, Transaction, TransactionOption},
+    tx::{self, Database, Env, Isolation, RetryError, RunError, Transaction, TransactionOption, Turns},
 };
 use std::{fmt::Display, future::Future};
 
@@ -45,7 +49,38 @@ fn perform_at_both_levels<'a, S: Specimen, T: Transaction>(
     }
 }
 
-/// Does the calls of one transaction, in order.
+/// Does one call: some of the read-only ones at both isolation levels, unless others run `beside` it.
+#[allow(clippy::manual_async_fn, reason = "see perform_all")]
+fn perform_one<'a, S: Specimen, T: Transaction>(
+    specimen: &'a S,
+    tx: &'a T,
+    env: &'a Env,
+    op: &'a S::Op,
+    beside: bool,
+) -> impl Future<Output = Result<S::Answer, S::Error>> + Send + 'a {
+    async move {
+        let twice =
+            !beside && specimen.takes_isolation(op) && env.random_u64().is_multiple_of(READS_PER_DOUBLE_READ);
+        if twice {
+            return Box::pin(perform_at_both_levels(specimen, tx, env, op)).await;
+        }
+        let checked = Checked::new(tx.clone());
+        let answer = Box::pin(specimen.perform(&checked, env, op, Isolation::Serializable)).await;
+        if let Err(refusal) = &answer
+            && S::refuses_cleanly(op)
+            && refusal.fdb().is_none()
+        {
+            checked.check_refusal(op, refusal);
+        }
+        answer
+    }
+}
+
+/// One in this many transactions with several calls does them side by side.
+const TRANSACTIONS_PER_JOINED: u64 = 2;
+
+/// Does the calls of one transaction in order: one after the other, or with joined futures. The answer is that of the
+/// first call that fails.
 #[allow(
     clippy::manual_async_fn,
     reason = "a plain async fn that borrows into `Database::run` is not Send (rust-lang/rust#100013)"
@@ -57,17 +92,42 @@ pub(super) fn perform_all<'a, S: Specimen, T: Transaction>(
     ops: &'a [S::Op],
 ) -> impl Future<Output = Result<Vec<S::Answer>, S::Error>> + Send + 'a {
     async move {
+        let joins = S::JOINS && ops.len() > 1 && env.random_u64().is_multiple_of(TRANSACTIONS_PER_JOINED);
+        if joins {
+            let mut calls = Vec::with_capacity(ops.len());
+            for op in ops {
+                calls.push(perform_one(specimen, &tx, env, op, true).boxed());
+            }
+            return join(calls).await;
+        }
         let mut answers = Vec::with_capacity(ops.len());
-        let plain = CheckedReads::off(tx.clone());
         for op in ops {
-            let twice =
-                specimen.takes_isolation(op) && env.random_u64().is_multiple_of(READS_PER_DOUBLE_READ);
-            answers.push(match twice {
-                true => Box::pin(perform_at_both_levels(specimen, &tx, env, op)).await?,
-                false => Box::pin(specimen.perform(&plain, env, op, Isolation::Serializable)).await?,
-            });
+            answers.push(perform_one(specimen, &tx, env, op, false).await?);
         }
         Ok(answers)
+    }
+}
+
+/// Polls calls of one transaction side by side, and returns their answers, or the error of the first one that fails.
+pub async fn join<A, E>(calls: Vec<BoxFuture<'_, Result<A, E>>>) -> Result<Vec<A>, E> {
+    join_all(calls).await.into_iter().collect()
+}
+
+/// Does the calls side by side, and lets none wait for another one: each has turns of its own.
+#[allow(clippy::manual_async_fn, reason = "see perform_all")]
+pub(super) fn perform_interleaved<'a, S: Specimen, T: Transaction>(
+    specimen: &'a S,
+    tx: T,
+    env: &'a Env,
+    ops: &'a [S::Op],
+) -> impl Future<Output = Result<Vec<S::Answer>, S::Error>> + Send + 'a {
+    async move {
+        let mut calls = Vec::with_capacity(ops.len());
+        for op in ops {
+            let apart = tx.with_turns(Turns::default());
+            calls.push(async move { perform_one(specimen, &apart, env, op, true).await }.boxed());
+        }
+        join(calls).await
     }
 }
 

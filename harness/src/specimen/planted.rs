@@ -3,7 +3,10 @@
 use super::{
     Answer, Specimen,
     mounted::{Client, Mounted},
-    perform::{Reads, apply_all, perform_all, ran, ran_all, refused, run_all, told, without_commit},
+    perform::{
+        Reads, apply_all, perform_all, perform_interleaved, ran, ran_all, refused, run_all, told,
+        without_commit,
+    },
 };
 use crate::{specimen::Recorded, workload::Outcome};
 use futures::future::select;
@@ -28,6 +31,9 @@ pub const KEPT_VERSION: &str = "kept-version";
 pub const RISKY_READ: &str = "risky-read";
 /// The name of a planted bug that every specimen can list: a write is acknowledged without awaiting its commit.
 pub const NOT_AWAITED: &str = "not-awaited";
+/// The name of a planted bug that every specimen can list: calls that run side by side in one transaction do not take
+/// turns.
+pub const INTERLEAVED: &str = "interleaved";
 
 /// A planted bug in the way a client uses the layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +46,7 @@ pub(super) enum Planted {
     KeptVersion,
     RiskyRead,
     NotAwaited,
+    Interleaved,
 }
 
 impl Planted {
@@ -52,6 +59,7 @@ impl Planted {
             KEPT_VERSION => Planted::KeptVersion,
             RISKY_READ => Planted::RiskyRead,
             NOT_AWAITED => Planted::NotAwaited,
+            INTERLEAVED => Planted::Interleaved,
             _ => return None,
         })
     }
@@ -128,6 +136,11 @@ impl<S: Specimen> Mounted<S> {
                 let wait = Duration::from_micros(env.random_u64() % 2_000);
                 drop(select(pin!(tx.commit()), env.sleep(wait)).await);
                 Some(Outcome::Answered(Answer::Done(answers)))
+            }
+            Planted::Interleaved if ops.len() > 1 => {
+                let calls =
+                    |tx| async move { perform_interleaved(specimen, tx, env, ops).await.map(Recorded) };
+                Some(told(session.apply(calls).await))
             }
             _ => None,
         }

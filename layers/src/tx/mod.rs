@@ -104,17 +104,17 @@ pub trait Transaction: Clone + Send + Sync + 'static {
     fn with_turns(&self, turns: Turns) -> Self;
 
     /// Waits until the calls of layers that began before this one have ended. The turn lasts until the last clone
-    /// of the returned handle is dropped; calls through it are part of the turn, and do not wait.
+    /// of the returned handle is dropped; calls through this handle are part of the turn, and wait for each other only.
     ///
     /// A layer's call that writes begins with `let tx = &tx.writing().await;`, and passes this handle on to whatever
     /// it calls.
     fn writing(&self) -> impl Future<Output = Self> + Send {
-        async { self.turns().alone().await.map_or_else(|| self.clone(), |turns| self.with_turns(turns)) }
+        async { self.with_turns(self.turns().alone().await) }
     }
 
     /// [`writing`](Transaction::writing) for a call that only reads: it shares its turn with others that do.
     fn reading(&self) -> impl Future<Output = Self> + Send {
-        async { self.turns().shared().await.map_or_else(|| self.clone(), |turns| self.with_turns(turns)) }
+        async { self.with_turns(self.turns().shared().await) }
     }
 
     /// The value of `key`, or `None`.

@@ -1,6 +1,7 @@
 //! The transaction contract, call by call.
 
 use super::{transaction::SimTransaction, version};
+use crate::rt;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use shaketable_layers::tx::{
@@ -113,7 +114,13 @@ impl Transaction for SimTransaction {
 
     fn get_approximate_size(&self) -> impl Future<Output = Result<i64>> + Send + use<> {
         let state = self.0.state.lock();
-        std::future::ready(state.deferred().map(|()| state.size))
+        let size = state.deferred().map(|()| state.size);
+        drop(state);
+        // The client's network thread answers: what the caller does next comes before the answer.
+        async move {
+            rt::yield_now().await;
+            size
+        }
     }
 
     fn get_estimated_range_size_bytes(

@@ -6,15 +6,16 @@ use futures::{FutureExt, future::BoxFuture};
 use shaketable::{
     judges::{Keyspace, Unfit},
     sessions::slots,
+    specimen,
     workload::Outcome,
 };
 use shaketable_layers::{
     always, once,
     queue::{ItemId, Position},
     tx::{
-        self, Database,
+        self, Database, Env,
         Isolation::{self, Serializable, Snapshot},
-        KeyValue, RangeOption, RetryError, Transaction,
+        KeyValue, RangeOption, RetryError, Transaction, Turns,
     },
 };
 use shaketable_sim::{proto::Mutation, trace::hash_bytes};
@@ -126,6 +127,34 @@ pub(crate) async fn in_order<'a, Op, A, E, F: Future<Output = Result<A, E>>>(
     let mut answers = Vec::with_capacity(ops.len());
     for op in ops {
         answers.push(perform(op).await?);
+    }
+    Ok(answers)
+}
+
+/// A handle for a call that makes several calls of the layer, which are to be one for calls that run beside it.
+pub(crate) async fn one_call<T: Transaction>(tx: &T, is_read_only: bool) -> T {
+    match is_read_only {
+        true => tx.reading().await,
+        false => tx.writing().await,
+    }
+}
+
+/// Performs the calls numbered up to `calls` in a transaction: one after the other, or, if a coin says so, side by side.
+/// If they are to be interleaved, none waits for another one.
+pub(crate) async fn in_turns<'a, T: Transaction, A, E>(
+    env: &Env,
+    tx: &T,
+    calls: usize,
+    interleaved: bool,
+    perform: impl Fn(usize, T) -> BoxFuture<'a, Result<A, E>>,
+) -> Result<Vec<A>, E> {
+    let handle = || if interleaved { tx.with_turns(Turns::default()) } else { tx.clone() };
+    if interleaved || env.random_u64().is_multiple_of(2) {
+        return specimen::join((0..calls).map(|call| perform(call, handle())).collect()).await;
+    }
+    let mut answers = Vec::with_capacity(calls);
+    for call in 0..calls {
+        answers.push(perform(call, handle()).await?);
     }
     Ok(answers)
 }

@@ -76,8 +76,11 @@ impl Item {
     }
 }
 
-/// The names of members that are drawn: one continues another, and one is empty.
-const NAMES: [&str; 4] = ["a", "a\0b", "b", ""];
+/// The names of members that are drawn: some continue another, one of them with the last code point, and one is empty.
+const NAMES: [&str; 6] = ["a", "a\0b", "b", "a\u{10ffff}", "", "\u{ffff}"];
+
+/// The number of names.
+pub const MOST_NAMES: usize = NAMES.len();
 
 /// One of the first `names` names.
 pub fn name(names: usize) -> impl Strategy<Value = String> + Clone {

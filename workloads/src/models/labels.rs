@@ -1,6 +1,7 @@
 //! Families of labels that are easily confused: a text and a longer text that begins with it; the integer 1, the
 //! text "1" and the float 1.0; the zeros; NaN; nil and the empty text; integers on both sides of where the tuple
-//! layer needs another byte; and long labels that fill several batches of a range read.
+//! layer needs another byte; texts and bytes beyond what is often taken for their end; and long labels that fill
+//! several batches of a range read.
 
 use proptest::{
     sample::select,
@@ -13,8 +14,8 @@ use shaketable_sim::seed::Stream;
 /// A label, as plain data: its family, and its number there.
 pub type Which = (u8, u8);
 
-const LONG: u8 = 4;
-const OVERSIZE: u8 = 5;
+const LONG: u8 = 5;
+const OVERSIZE: u8 = 6;
 
 /// The labels that a run draws from: the first members of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,6 +73,12 @@ pub fn label(which: Which) -> Label {
         (3, 3) => i64::MIN.into(),
         (3, 4) => (&b"\xff\x00\xff"[..]).into(),
         (3, _) => Label::tuple(&["a".into(), Label::nil()]),
+        (4, 0) => "a".into(),
+        (4, 1) => "a\u{10ffff}".into(),
+        (4, 2) => "a\u{ffff}".into(),
+        (4, 3) => (&b"a\xff"[..]).into(),
+        (4, 4) => (&b"\xff\xff"[..]).into(),
+        (4, _) => "\u{10ffff}".into(),
         (LONG, member) => format!("{}{member}", "long".repeat(400)).as_str().into(),
         _ => "long".repeat(2_500).as_str().into(),
     }

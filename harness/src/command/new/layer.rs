@@ -1,6 +1,7 @@
 //! The layer: how many there are of each item.
 //!
-//! Its functions work inside the caller's transaction, and compose in it.
+//! Its functions work inside the caller's transaction, and compose in it: each takes its turn, so that callers may also
+//! join their futures.
 //!
 //! ```text
 //! ("stock", item) = how many there are, eight bytes, little-endian
@@ -30,12 +31,14 @@ fn number(value: &[u8]) -> u64 {
 }
 
 /// Adds some of an item. Two additions do not conflict.
-pub fn add<T: Transaction>(tx: &T, item: u32, many: u64) {
+pub async fn add<T: Transaction>(tx: &T, item: u32, many: u64) {
+    let tx = tx.writing().await;
     tx.atomic_op(&key(item), &many.to_le_bytes(), MutationType::Add);
 }
 
 /// Takes some of an item, and returns how many are left.
 pub async fn take<T: Transaction>(tx: &T, item: u32, many: u64) -> Result<u64, Refusal> {
+    let tx = &tx.writing().await;
     let there_are = count(tx, item, Isolation::Serializable).await?;
     let left = there_are.checked_sub(many).ok_or(Refusal::SoldOut)?;
     tx.set(&key(item), &left.to_le_bytes());
@@ -44,6 +47,7 @@ pub async fn take<T: Transaction>(tx: &T, item: u32, many: u64) -> Result<u64, R
 
 /// How many there are of an item.
 pub async fn count<T: Transaction>(tx: &T, item: u32, isolation: Isolation) -> tx::Result<u64> {
+    let tx = tx.reading().await;
     Ok(tx
         .get(&key(item), isolation)
         .await?
@@ -52,6 +56,7 @@ pub async fn count<T: Transaction>(tx: &T, item: u32, isolation: Isolation) -> t
 
 /// How many there are of each item that is stored, in the items' order.
 pub async fn all<T: Transaction>(tx: &T) -> tx::Result<Vec<u64>> {
+    let tx = tx.reading().await;
     let rows = RangeOption::from(space().range());
     let rows = tx.get_range_all(rows, Isolation::Serializable).await?;
     Ok(rows.iter().map(|row| number(&row.value)).collect())

@@ -78,7 +78,9 @@ impl Specimen for Stock {
 
     async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
         let filled = db.run(|tx, _| async move {
-            (0..ITEMS).for_each(|item| layer::add(&tx, item, BEGIN));
+            for item in 0..ITEMS {
+                layer::add(&tx, item, BEGIN).await;
+            }
             Ok(())
         });
         filled.await.map_err(|e: tx::RunError<tx::Error>| e.error)
@@ -93,7 +95,7 @@ impl Specimen for Stock {
     ) -> Result<Answer, Refusal> {
         Ok(match *op {
             Op::Add(item, many) => {
-                layer::add(tx, item, many);
+                layer::add(tx, item, many).await;
                 Answer::Added
             }
             Op::Take(item, many) if self.planted == Some(Planted::TakenAtSnapshot) => {

@@ -32,6 +32,8 @@ shaketable::planted_bugs! {
     CutShort = "cut-short", "a value beyond the limit is truncated instead of refused", "a limit that is not an error";
     NegativeZero = "negative-zero", "a negative index is taken for index 0", "an index that is clamped instead of refused";
     CellsAtSnapshot = "cells-at-snapshot", "the cells below a prefix are read at snapshot, whatever isolation was requested", "a dropped conflict range";
+    ClearedFirst = "cleared-first", "a cell is cleared before its new value is found to be too large", "a refusal that comes too late";
+    LastCell = "last-cell", "of more than six cells the last one is not read", "a loop that ends one too early";
 }
 
 /// The isolation at which a look is performed that was requested at `asked`.
@@ -82,6 +84,22 @@ pub async fn perform<T: Transaction>(
             let clamped: Vec<i64> = index.iter().map(|i| *i.max(&0)).collect();
             let value = array(dimensions).get(tx, &clamped, Serializable).await;
             Some(value.map(|value| Answer::Value(value.as_ref().map(Content::from))))
+        }
+        (Planted::ClearedFirst, Op::Set(index, byte, length)) => {
+            let set = array(dimensions).set(tx, index, &vec![*byte; *length]).await;
+            if let Err(Error::TooLarge(_)) = set {
+                tx.clear(&space().pack(index));
+            }
+            Some(set.map(|()| Answer::Written))
+        }
+        (Planted::LastCell, Op::Cells(prefix)) => {
+            let cells = array(dimensions).cells(tx, prefix, Serializable).await;
+            Some(cells.map(|mut cells| {
+                if cells.len() > 6 {
+                    cells.pop();
+                }
+                Answer::Cells(contents(cells))
+            }))
         }
         (Planted::TextIndex, op) => text_index(dimensions, tx, op).await,
         _ => None,

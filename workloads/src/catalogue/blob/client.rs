@@ -6,7 +6,7 @@ use super::{
     planted,
     stored::{places, space},
 };
-use crate::catalogue::shared::fits;
+use crate::catalogue::shared::{fits, one_call};
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, unpack};
 use shaketable::specimen::Content;
@@ -83,7 +83,7 @@ impl Blob {
                 Answer::Content(slice.as_ref().map(Content::from))
             }
             Op::ReadRangeOf(name, same, start, length) => {
-                let name = self.name(*name);
+                let (name, tx) = (self.name(*name), &one_call(tx, true).await);
                 let found = one.stat(tx, name, isolation).await?.map(|stat| stat.generation);
                 let ask = generation_to_ask(found, *same);
                 let slice = one.read_range_of(tx, name, ask, *start, *length, isolation).await?;

@@ -143,6 +143,7 @@ impl Specimen for Blob {
         // Conflict ranges of keys beyond the size limit are not reported.
         let bounds = bounds.filter(|_| name < LONG[0] && isolation == Serializable);
         let Some((start, Some(end))) = bounds else { return self.do_it(tx, op, isolation).await };
+        let tx = &tx.writing().await;
         let name = self.name(name);
         let content = places(name).1;
         let (sizes, before) = (self.chunk(tx, name).await?, conflicts(tx, &content).await?);

@@ -9,7 +9,7 @@ use super::{
 use crate::catalogue::shared;
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, pack, unpack};
-use shaketable::specimen::{Content, UNRECORDED};
+use shaketable::specimen::{Content, INTERLEAVED, UNRECORDED};
 use shaketable_layers::{
     blob::{Error, Generation},
     tx::{
@@ -19,6 +19,7 @@ use shaketable_layers::{
 };
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "two appends that run side by side in one transaction begin at the same end", "two futures in one transaction";
     Unrecorded = UNRECORDED, "an append is retried after an unknown result without an operation record", "an append done twice";
     TailKept = "tail-kept", "a write does not clear the previous content, and a read takes every chunk", "the official recipe's write";
     EmptyIsMissing = "empty-is-missing", "a blob without a chunk is taken for a missing blob", "the recipe, which stores nothing but chunks";
@@ -40,6 +41,8 @@ shaketable::planted_bugs! {
     AnyGeneration = "any-generation", "a slice of a generation is read from whatever generation is stored", "a comparison that is left out";
     NameWithoutEnd = "name-without-end", "deleting a blob clears every key with the blob's name as its prefix", "a prefix without an end";
     LongNameWritten = "long-name-written", "a name that is too long is refused only by the commit", "a limit that is not checked";
+    ClearedFirst = "cleared-first", "a truncation beyond the end is refused after the chunks were cleared", "a refusal that comes too late";
+    LastChunkStays = "last-chunk-stays", "a deletion of more than two chunks leaves the last one", "a loop that ends one too early";
 }
 
 /// A manifest as it is stored, of a blob whose content is in place.
@@ -185,6 +188,27 @@ pub async fn perform<T: Transaction>(
                 (new.size, new.generation) = (new.size + bytes.len() as u64, generation);
                 set_manifest(tx, name, &new);
                 Ok(Answer::Written(generation))
+            }
+            .await
+        }
+        (Planted::ClearedFirst, Op::Truncate(name, size)) => {
+            let truncated = blobs(sizes[0]).truncate(tx, name_of(*name), *size).await;
+            if let Err(Error::BeyondEnd { .. }) = truncated {
+                let content = places(name_of(*name)).1;
+                tx.clear_range(&content.pack(&(0u64,)), &content.range().1);
+            }
+            truncated.map(Answer::Written)
+        }
+        (Planted::LastChunkStays, Op::Delete(name)) => {
+            let name = name_of(*name);
+            async {
+                let range = RangeOption::from(places(name).1.range());
+                let rows = tx.get_range_all(range, Serializable).await?;
+                let deleted = blobs(sizes[0]).delete(tx, name).await?;
+                if let ([_, _, .., last], true) = (&rows[..], deleted) {
+                    tx.set(&last.key, &last.value);
+                }
+                Ok(Answer::Deleted(deleted))
             }
             .await
         }

@@ -2,11 +2,13 @@
 
 use super::{
     Answer, Bulk, Looks, Op,
-    composed::{at_once, beyond, together},
+    composed::{at_once, beyond, perform},
     layout::{build_id, built, counts, entries, job, put, rest, tag, tag_of, work, workspace},
+    operations::SHARED,
     planted,
 };
-use crate::catalogue::shared::{Timer, ended, unexpected};
+use crate::catalogue::shared::{Timer, ended, in_turns, unexpected};
+use futures::FutureExt;
 use shaketable::{isolation, specimen::Recorded, workload::Outcome};
 use shaketable_layers::{
     bulk::{BuildId, Error, Progress},
@@ -86,6 +88,7 @@ impl Bulk {
                 };
                 alive(published, &mut timer)
             }
+            Op::Leave(SHARED, most) => self.revive(db, *most).await.unwrap_or_else(|e| refused(e.error)),
             Op::Leave(tag, most) => {
                 let mut timer = Timer::new(db, self.silence());
                 let left = done(self.make(db, *tag, *most, &mut timer).await);
@@ -97,9 +100,10 @@ impl Bulk {
             },
             Op::Together(acts) => {
                 let env = db.env();
+                let interleaved = self.planted == Some(planted::Planted::Interleaved);
                 let together = session.apply(|tx| async move {
-                    let told = together(&tx, env, job, acts).await?;
-                    Ok::<_, Error>(Recorded(told))
+                    let perform = |n: usize, tx| async move { perform(&tx, env, job, acts[n]).await }.boxed();
+                    in_turns(env, &tx, acts.len(), interleaved, perform).await.map(Recorded)
                 });
                 applied(together.await, |Recorded(told)| Answer::Together(told))
             }
@@ -172,6 +176,52 @@ impl Bulk {
             *timer = anew;
         }
         Ok(base.map(tag_of))
+    }
+
+    /// Begins the build that all clients share, which was given up and cleared before, and writes up to `most` batches of
+    /// it. What a builder has written stays as long as it is never silent.
+    async fn revive<D: Database>(&self, db: &D, most: usize) -> Result<Outcome<Answer>, RunError<Error>> {
+        let (workspace, build) = (&workspace(), build_id(SHARED));
+        let (mut timer, mut active) = (Timer::new(db, self.silence()), true);
+        match converging(db, |tx| async move { workspace.begin(&tx, build).await }).await {
+            Ok(_) => {}
+            // It is being cleared.
+            Err(e) if matches!(e.error, Error::NoBuild(_)) => return Ok(Outcome::Answered(Answer::Done)),
+            Err(e) => return Err(e),
+        }
+        let mut written: Vec<i64> = Vec::new();
+        for batch in self.batches().iter().take(most).chain([&Vec::new()]) {
+            self.pause(db).await;
+            let (anew, before) = (Timer::new(db, self.silence()), &written);
+            let claimed = converging(db, |tx| async move {
+                let space = workspace.claim(&tx, build).await?;
+                let rows = rest(&tx, &space, None, None).await?;
+                let lost = before.iter().find(|row| {
+                    let key = space.pack(&(**row,));
+                    rows.iter().all(|found| found.key[..] != key[..])
+                });
+                for row in batch {
+                    tx.set(&space.pack(&(*row,)), &built(SHARED));
+                }
+                Ok::<_, Error>(lost.copied())
+            });
+            let claimed = claimed.await;
+            active &= !timer.is_over();
+            match claimed {
+                Ok(Some(row)) if active => {
+                    return Ok(Outcome::Violated(format!("row {row} of a build in progress is gone")));
+                }
+                Err(e) if active && matches!(e.error, Error::NoBuild(_)) => {
+                    let why = "a build was given up although its builder was active";
+                    return Ok(Outcome::Violated(why.to_owned()));
+                }
+                Ok(_) => {}
+                Err(e) => return Err(e),
+            }
+            written.extend(batch);
+            timer = anew;
+        }
+        Ok(Outcome::Answered(Answer::Done))
     }
 
     /// Reads the current build in batches, each of which verifies that the build is still current.

@@ -5,6 +5,7 @@ use super::{
     layout::{built, job, jobs, put, rest, rows, tag_of, work, workspace, workspace_space},
     planted,
 };
+use crate::catalogue::shared::one_call;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
 use shaketable::isolation;
 use shaketable_layers::{
@@ -13,29 +14,21 @@ use shaketable_layers::{
 };
 use std::time::Duration;
 
-/// Performs several calls about the job.
-pub(super) async fn together<T: Transaction>(
-    tx: &T,
-    env: &Env,
-    job: &Job,
-    acts: &[Act],
-) -> Result<Vec<Told>, Error> {
-    let mut told = Vec::with_capacity(acts.len());
-    for act in acts {
-        told.push(match *act {
-            Act::Put(row, new) => Told::Before(put(tx, job, row, new).await?),
-            Act::Passed(row) => Told::Passed(job.has_passed(tx, &rows().pack(&(row,))).await?),
-            Act::Step(most) => {
-                let limits = Limits { rows: most, bytes: i64::MAX, time: Duration::MAX };
-                progress(job.step(tx, env, &limits, work).await?)
-            }
-            Act::Progress => {
-                let look = |tx, isolation| async move { job.progress(&tx, isolation).await };
-                progress(isolation::at_both_levels(tx, act, look).await?)
-            }
-        });
-    }
-    Ok(told)
+/// Performs a call about the job.
+pub(super) async fn perform<T: Transaction>(tx: &T, env: &Env, job: &Job, act: Act) -> Result<Told, Error> {
+    Ok(match act {
+        Act::Put(row, new) => Told::Before(put(&one_call(tx, false).await, job, row, new).await?),
+        Act::Passed(row) => Told::Passed(job.has_passed(tx, &rows().pack(&(row,))).await?),
+        Act::Step(most) => {
+            let limits = Limits { rows: most, bytes: i64::MAX, time: Duration::MAX };
+            progress(job.step(tx, env, &limits, work).await?)
+        }
+        Act::Progress => {
+            let (tx, look) =
+                (one_call(tx, true).await, |tx, isolation| async move { job.progress(&tx, isolation).await });
+            progress(isolation::at_both_levels(&tx, &act, look).await?)
+        }
+    })
 }
 
 pub(super) fn progress(progress: Progress) -> Told {

@@ -4,6 +4,9 @@ use super::Bulk;
 use proptest::{collection::vec, prelude::*};
 use serde::{Deserialize, Serialize};
 
+/// The tag of a build that every client begins again when it is gone, and that is never published.
+pub(super) const SHARED: u32 = u32::MAX;
+
 /// One operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Op {
@@ -129,8 +132,9 @@ impl Bulk {
             2 * jobs => Just(Op::Again),
             5 * builds => Just(Op::Build(0)),
             builds => (0..4usize).prop_map(|most| Op::Leave(0, most)),
+            5 * builds => (0..4usize).prop_map(|most| Op::Leave(SHARED, most)),
             builds => any::<bool>().prop_map(|publishes| Op::AtOnce(0, publishes)),
-            3 * jobs => vec(act, 1..6).prop_map(Op::Together),
+            3 * jobs => prop_oneof![3 => vec(act.clone(), 1..6), 1 => vec(act, 7..14)].prop_map(Op::Together),
             1 => Just(Op::Beyond),
             6 * builds => Just(Op::Sweep),
             2 * builds => Just(Op::Clear),
@@ -139,7 +143,9 @@ impl Bulk {
         ];
         let tagged = move |mut ops: Vec<Op>| {
             for (number, op) in ops.iter_mut().enumerate() {
-                if let Op::Build(tag) | Op::Leave(tag, _) | Op::AtOnce(tag, _) = op {
+                if let Op::Build(tag) | Op::Leave(tag, _) | Op::AtOnce(tag, _) = op
+                    && *tag != SHARED
+                {
                     *tag = (client << 16 | (number & 0xffff)) as u32;
                 }
             }

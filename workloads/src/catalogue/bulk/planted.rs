@@ -3,7 +3,7 @@
 use super::{
     Act, Answer, Bulk, Client, Op,
     client::{applied, done, refused, worked},
-    composed::{progress, together},
+    composed::{perform, progress},
     layout::{
         build_id, built, job, job_key, put_row, rest, rows, tag, tag_of, work, workspace, workspace_space,
     },
@@ -13,7 +13,7 @@ use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, pack, unpack};
 use shaketable::{
     isolation,
-    specimen::{Recorded, UNRECORDED},
+    specimen::{INTERLEAVED, Recorded, UNRECORDED},
     workload::Outcome,
 };
 use shaketable_layers::{
@@ -51,6 +51,9 @@ shaketable::planted_bugs! {
     PinnedBeside = "pinned-beside", "whether a build is current is read in another transaction than the one that publishes it", "a look-up that is given the database";
     OldStays = "old-stays", "a publication does not retire the previous build", "a swap that leaves the old table";
     ReaderRemembers = "reader-remembers", "a reader reads only once which build is current", "a pointer that is cached";
+    Interleaved = INTERLEAVED, "two batches that run side by side in one transaction begin at one cursor", "two futures in one transaction";
+    IncarnationUnseen = "incarnation-unseen", "a build is given up whose number of claims is as before, although it was begun anew", "an observer that compares a counter";
+    ClearsBlindly = "clears-blindly", "a retired build is cleared without a check that it is still retired", "a build that has begun again";
 }
 
 /// More batches than any job of the workload needs. The operation must end even if the job makes no progress.
@@ -113,7 +116,7 @@ pub async fn apply<D: Database>(
                     let look = |tx, _| async move { job().progress(&tx, Serializable).await };
                     told.push(match act {
                         Act::Progress => progress(isolation::at_both_levels(&tx, act, look).await?),
-                        act => together(&tx, env, &job(), &[*act]).await?.swap_remove(0),
+                        act => perform(&tx, env, &job(), *act).await?,
                     });
                 }
                 Ok::<_, Error>(Recorded(told))
@@ -131,12 +134,28 @@ pub async fn apply<D: Database>(
                 for act in acts {
                     told.push(match act {
                         Act::Progress => look(db.clone()).await?,
-                        act => together(&tx, env, &job(), &[*act]).await?.swap_remove(0),
+                        act => perform(&tx, env, &job(), *act).await?,
                     });
                 }
                 Ok::<_, Error>(Recorded(told))
             });
             Some(applied(told.await, |Recorded(told)| Answer::Together(told)))
+        }
+        (Planted::IncarnationUnseen, Op::Sweep) => Some(match give_up_any(workload, db).await {
+            Ok(()) => done(workspace().clear_all_retired(db, workload.build().1).await),
+            Err(e) => refused(e.error),
+        }),
+        (Planted::ClearsBlindly, Op::Sweep) => {
+            let swept = async {
+                workspace().discard_unchanged(db, workload.silence(), 2).await?;
+                while clear_blindly(db, workload.build().1).await? {}
+                Ok::<_, RunError<Error>>(())
+            };
+            Some(swept.await.map_or_else(|e| refused(e.error), |()| Outcome::Answered(Answer::Done)))
+        }
+        (Planted::ClearsBlindly, Op::Clear) => {
+            let cleared = clear_blindly(db, workload.build().1).await;
+            Some(cleared.map_or_else(|e| refused(e.error), |_| Outcome::Answered(Answer::Done)))
         }
         (Planted::AgeInVersions | Planted::SilenceInVersions | Planted::GivenUpUnseen, Op::Sweep) => {
             Some(match give_up(planted, workload, db).await {
@@ -182,6 +201,59 @@ pub async fn pinned<D: Database>(
         }
         _ => workspace().pinned(tx, build, Serializable).await,
     }
+}
+
+/// Gives up builds whose number of claims is as it was, whichever incarnation counted them.
+async fn give_up_any<D: Database>(workload: &Bulk, db: &D) -> Result<(), RunError<Error>> {
+    let claims = |build: BuildId| workspace_space().pack(&(3, TupleBytes::from(&build.0[..])));
+    let before = db
+        .run(|tx, _| async move {
+            let mut seen = Vec::new();
+            for observed in workspace().observe(&tx, None, usize::MAX).await? {
+                seen.push((observed.build, tx.get(&claims(observed.build), Snapshot).await?));
+            }
+            Ok::<_, Error>(seen)
+        })
+        .await?;
+    if before.is_empty() {
+        return Ok(());
+    }
+    db.env().sleep(workload.silence()).await;
+    for (build, seen) in &before {
+        db.run(|tx, _| async move {
+            match tx.get(&claims(*build), Serializable).await? == *seen {
+                true => workspace().discard(&tx, *build).await,
+                false => Ok(false),
+            }
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// Clears a batch of a retired build, in one transaction after the one that finds it. Returns whether there was one.
+async fn clear_blindly<D: Database>(db: &D, most: usize) -> Result<bool, RunError<Error>> {
+    let range = |part: i64| RangeOption::from(workspace_space().subspace(&(part,)).range());
+    let retired = db
+        .run(|tx, _| async move {
+            Ok::<_, Error>(tx.get_range_all(range(4).limit(1), Snapshot).await?.pop().map(|row| row.key))
+        })
+        .await?;
+    let Some(retired) = &retired else { return Ok(false) };
+    let build = workspace_space().unpack::<(i64, TupleBytes<'_>)>(retired);
+    let Ok((_, build)) = &build else { return Ok(false) };
+    let (begin, end) = workspace_space().subspace(&(2, build)).range();
+    let range = &RangeOption::new(begin, end).limit(most);
+    db.run(|tx, _| async move {
+        let rows = tx.get_range_all(range.clone(), Snapshot).await?;
+        rows.iter().for_each(|row| tx.clear(&row.key));
+        if rows.len() < most {
+            tx.clear(retired);
+        }
+        Ok::<_, Error>(())
+    })
+    .await?;
+    Ok(true)
 }
 
 /// Gives up builds that seem abandoned.

@@ -4,7 +4,8 @@ use super::{Answer, Op, Which, get, perform as right};
 use crate::catalogue::shared;
 use shaketable::{
     specimen::{
-        self, DEFERRED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, Recorded, UNRECORDED, UNWRITTEN, ran, told,
+        self, DEFERRED, INTERLEAVED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, Recorded, UNRECORDED, UNWRITTEN,
+        ran, told,
     },
     workload::Outcome,
 };
@@ -19,6 +20,7 @@ use shaketable_layers::{
 };
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "two changes within bounds that run side by side in one transaction are checked against one value", "two futures in one transaction";
     Unrecorded = UNRECORDED, "an addition is retried after an unknown result without an operation record", "the documentation's own counter";
     Unwritten = UNWRITTEN, "an addition is acknowledged and never committed", "a write-behind cache";
     Deferred = DEFERRED, "an addition is acknowledged at once and committed with the client's next one", "batching without a wait";
@@ -41,6 +43,8 @@ shaketable::planted_bugs! {
     SaturatingSum = "saturating-sum", "a sum that does not fit into 64 bits is returned as the largest number", "an overflow that is hidden";
     WideClear = "wide-clear", "setting a split counter clears all keys with its prefix", "prefix confusion";
     OnePartLeft = "one-part-left", "setting a split counter clears only up to its last part", "a bound off by one";
+    AddedFirst = "added-first", "a change is made before its bounds are checked", "a refusal that comes too late";
+    LastPart = "last-part", "the sum leaves out the last part of more than two", "a loop that ends one too early";
 }
 
 /// Performs a call with the bug, or correctly if the bug does not change this call.
@@ -107,6 +111,22 @@ pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Resul
             Err(Error::Overflow(sum)) => Ok(Answer::Value(if sum > 0 { i64::MAX } else { i64::MIN })),
             other => other,
         },
+        (Planted::AddedFirst, Op::Within(which, part, by, least, most)) => {
+            let value = get(tx, *which, Serializable).await?;
+            tx.atomic_op(&which.key(*part), &by.to_le_bytes(), MutationType::Add);
+            let after = value.checked_add(*by).filter(|after| (*least..=*most).contains(after));
+            let refusal = Error::OutOfBounds { value, by: *by, least: *least, most: *most };
+            after.map(Answer::Value).ok_or(refusal)
+        }
+        (Planted::LastPart, Op::Get(which, false)) if which.split => {
+            let mut rows = shared::rows(tx, &which.space()).await?;
+            if rows.len() > 2 {
+                rows.pop();
+            }
+            let parts = rows.iter().map(|row| row.value[..].try_into().map_or(0, i64::from_le_bytes));
+            let sum = parts.map(i128::from).sum::<i128>();
+            i64::try_from(sum).map(Answer::Value).map_err(|_| Error::Overflow(sum))
+        }
         (Planted::WideClear, Op::Set(which, _)) if which.split => {
             let (begin, mut end) = which.space().range();
             end.push(0xff);

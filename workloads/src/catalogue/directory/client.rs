@@ -1,16 +1,18 @@
 //! How one call is performed in a transaction.
 
-use super::{Answer, Directory, Names, Op};
-use crate::catalogue::shared::paged;
-use foundationdb_tuple::unpack;
-use shaketable::{isolation, specimen::Content};
+use super::{Answer, Directory, Names, Op, operations::CONTENT};
+use crate::catalogue::shared::{one_call, paged};
+use shaketable::{
+    isolation,
+    specimen::{Content, Specimen},
+};
 use shaketable_layers::{
     always,
     directory::{self, CandidateSeed, Error},
     tx::{
         self, Env,
         Isolation::{self, Serializable},
-        Transaction,
+        RangeOption, Transaction,
     },
 };
 
@@ -27,6 +29,15 @@ impl Directory {
         isolation: Isolation,
     ) -> Result<Answer, Error> {
         let all = self.directories();
+        let tx = &match op {
+            Op::Pages(_)
+            | Op::Put(..)
+            | Op::PutLater(..)
+            | Op::Read(_)
+            | Op::ByHandle(_)
+            | Op::Declare(_) => one_call(tx, <Self as Specimen>::is_read_only(op)).await,
+            _ => tx.clone(),
+        };
         Ok(match op {
             Op::Create(names, tag, None, chance) => {
                 opened(&all.create(tx, &path(names), tag, *chance).await?)
@@ -71,10 +82,10 @@ impl Directory {
                 put(tx, &all.open(tx, &path(names), b"").await?, *key, *byte, *length)?
             }
             Op::Read(names) => {
-                let range = all.open(tx, &path(names), b"").await?.subspace()?.range();
-                let begin = range.0.len() - 1;
-                let rows = tx.get_range_all(range.into(), Serializable).await?;
-                let row = |kv: &tx::KeyValue| row(&kv.key[begin..], &kv.value);
+                let prefix = all.open(tx, &path(names), b"").await?.subspace()?.into_bytes();
+                let end = tx::strinc(&prefix).unwrap_or_default();
+                let rows = tx.get_range_all(RangeOption::new(prefix.clone(), end), Serializable).await?;
+                let row = |kv: &tx::KeyValue| row(&kv.key[prefix.len()..], &kv.value);
                 Answer::Content(rows.iter().filter_map(row).collect())
             }
             Op::ByHandle(op) => return self.by_handle(tx, env, op).await,
@@ -149,10 +160,12 @@ pub(super) fn put<T: Transaction>(
     byte: u8,
     length: usize,
 ) -> Result<Answer, Error> {
-    tx.set(&directory.subspace()?.pack(&i64::from(key)), &vec![byte; length]);
+    let key = [directory.subspace()?.bytes(), CONTENT[usize::from(key) % CONTENT.len()]].concat();
+    tx.set(&key, &vec![byte; length]);
     Ok(Answer::Done)
 }
 
 pub(super) fn row(key: &[u8], value: &[u8]) -> Option<(u8, Content)> {
-    Some((u8::try_from(unpack::<i64>(key).ok()?).ok()?, Content::from(value)))
+    let place = CONTENT.iter().position(|known| *known == key)?;
+    Some((place as u8, Content::from(value)))
 }

@@ -145,6 +145,10 @@ impl Specimen for Directory {
         self.drawn()
     }
 
+    fn refuses_cleanly(op: &Op) -> bool {
+        !matches!(op, Op::Both(..))
+    }
+
     fn is_read_only(op: &Op) -> bool {
         match op {
             Op::ByHandle(op) => Self::is_read_only(op),

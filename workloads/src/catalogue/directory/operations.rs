@@ -61,7 +61,11 @@ pub enum Answer {
 pub type Names = Vec<String>;
 
 /// The names that are drawn.
-pub(super) const NAMES: [&str; 4] = ["a", "", "b\0é", "x y"];
+pub(super) const NAMES: [&str; 5] = ["a", "", "b\0é", "a\u{10ffff}", "x y"];
+
+/// What follows the prefix of a directory in the keys of its content: packed tuples, and everything else down to
+/// nothing at all.
+pub(super) const CONTENT: [&[u8]; 6] = [b"\x14", b"\x15\x01", b"", b"\xff", b"\xff\xff\x01", b"\xff\xff\xff"];
 
 /// The layer tags that are drawn.
 const TAGS: [&[u8]; 4] = [b"", b"", b"t\0g", PARTITION];
@@ -100,7 +104,7 @@ impl Directory {
             nested * 6 => Just(below(&pack(&1i64)[..1])),
         ];
         let prefix = prefix.prop_map(Some);
-        let value = (0..3u8, any::<u8>(), 0..=self.longest);
+        let value = (0..CONTENT.len() as u8, any::<u8>(), 0..=self.longest);
         let versions = if self.versions { 1 } else { 0 };
         let any = prop_oneof![
             6 => (path(), tag(), chance()).prop_map(|(p, t, c)| Op::Create(p, t, None, c)),

@@ -7,17 +7,18 @@ use super::{
 };
 use bytes::Bytes;
 use foundationdb_tuple::{pack, unpack};
-use shaketable::specimen::UNRECORDED;
+use shaketable::specimen::{INTERLEAVED, UNRECORDED};
 use shaketable_layers::{
     directory::{self as layer, Allocator, CandidateSeed, Directories, Error, Node, VERSION},
     tx::{
         Env,
         Isolation::{self, Serializable, Snapshot},
-        MutationType, RangeOption, Transaction, TransactionOption, strinc,
+        MutationType, RangeOption, RetryError, Transaction, TransactionOption, strinc,
     },
 };
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "a move and a removal that run side by side in one transaction find the same directory", "two futures in one transaction";
     Unrecorded = UNRECORDED, "a create is retried after an unknown result, and finds its own directory", "a create that fails because it succeeded";
     CandidateAtSnapshot = "candidate-at-snapshot", "the allocator reads a candidate's mark at snapshot", "an allocator without isolation";
     SilentCandidate = "silent-candidate", "the allocator marks a candidate without a write conflict", "an allocator that does not declare its choice";
@@ -37,6 +38,10 @@ shaketable::planted_bugs! {
     VersionIgnored = "version-ignored", "a write ignores that a later version has written the directories", "a check that was forgotten";
     StaleHandle = "stale-handle", "a handle from an earlier transaction is used unchecked", "the hazard that the documentation warns of";
     ListAtSnapshot = "list-at-snapshot", "a list is read at snapshot, whatever isolation was requested", "a dropped conflict range";
+    ContentEnd = "content-end", "a removal clears the content of a directory up to its prefix followed by 0xff", "a range that ends at a constant";
+    ParentsFirst = "parents-first", "the parents of a directory are created before its prefix is checked", "a refusal that comes too late";
+    OneCandidate = "one-candidate", "of two directories that are created side by side in one transaction, the second does not see the candidate of the first", "a mark that is written after an await";
+    NamesEnd = "names-end", "the names below a directory are listed up to U+FFFF", "a range that ends at a constant";
 }
 
 /// The isolation at which a look is performed that was requested at `asked`.
@@ -66,6 +71,23 @@ pub async fn perform<T: Transaction>(
         Err(e) => return Some(Err(e.into())),
     }
     match op {
+        Op::Create(names, tag, Some(prefix), chance) if planted == Planted::ParentsFirst => {
+            let names = path(names);
+            let created = all.create_with_prefix(tx, &names, tag, prefix, *chance).await;
+            if let (Err(e), [above @ .., _]) = (&created, &names[..])
+                && e.fdb().is_none()
+                && !above.is_empty()
+                && let Err(e) = all.create_or_open(tx, above, b"", *chance).await
+                && e.fdb().is_some()
+            {
+                return Some(Err(e));
+            }
+            Some(created.map(|directory| opened(&directory)))
+        }
+        Op::List(names) if planted == Planted::NamesEnd => {
+            let names = all.list(tx, &path(names), Serializable).await;
+            Some(names.map(|all| Answer::Names(all.into_iter().filter(|n| &n[..] < "a\u{ffff}").collect())))
+        }
         Op::Create(names, tag, prefix, chance) => {
             let wish = Wish { tag, prefix: prefix.as_deref(), chance: *chance };
             create(planted, &all, tx, &path(names), wish).await.transpose()
@@ -177,6 +199,7 @@ async fn create<T: Transaction>(
     let touched = match planted {
         Planted::CandidateAtSnapshot
         | Planted::SilentCandidate
+        | Planted::OneCandidate
         | Planted::PathAtSnapshot
         | Planted::ClashUnseen
         | Planted::ClashAtSnapshot => wish.prefix.is_none(),
@@ -230,7 +253,7 @@ async fn make<T: Transaction>(
     let allocator = place.nodes().allocator();
     let allocated = match (planted, wish.prefix) {
         (_, Some(prefix)) => Bytes::copy_from_slice(prefix),
-        (Planted::CandidateAtSnapshot | Planted::SilentCandidate, None) => {
+        (Planted::CandidateAtSnapshot | Planted::SilentCandidate | Planted::OneCandidate, None) => {
             let candidate = candidate(planted, &allocator, tx, wish.chance).await?;
             [&place.content()[..], &pack(&(candidate,))].concat().into()
         }
@@ -366,7 +389,10 @@ async fn remove<T: Transaction>(
     tx: &T,
     names: &[&str],
 ) -> Result<Option<()>, Error> {
-    let touched = matches!(planted, Planted::ContentLeft | Planted::BelowLeft | Planted::RemoveAtSnapshot);
+    let touched = matches!(
+        planted,
+        Planted::ContentLeft | Planted::ContentEnd | Planted::BelowLeft | Planted::RemoveAtSnapshot
+    );
     let [.., name] = names else { return Ok(None) };
     if !touched || !all.exists(tx, names, Serializable).await? {
         return Ok(None);
@@ -382,7 +408,11 @@ async fn remove<T: Transaction>(
             open.extend(below.iter().map(|row| place.nodes().of(&row.value)));
         }
         if planted != Planted::ContentLeft {
-            tx.clear_range(node.prefix(), &strinc(node.prefix()).unwrap_or_default());
+            let end = match planted {
+                Planted::ContentEnd => [node.prefix(), &b"\xff"[..]].concat().into(),
+                _ => strinc(node.prefix()).unwrap_or_default(),
+            };
+            tx.clear_range(node.prefix(), &end);
         }
         let (begin, end) = node.range();
         tx.clear_range(&begin, &end);

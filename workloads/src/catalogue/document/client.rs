@@ -1,6 +1,7 @@
 //! How one call is performed in a transaction.
 
 use super::{Answer, Document, Op};
+use crate::catalogue::shared::one_call;
 use crate::models::json::{Json, Shown};
 use shaketable_layers::{
     always,
@@ -35,6 +36,7 @@ impl Document {
             }
             Op::InsertDrawn(Json(doc)) => {
                 let (id, doc) = Documents::identify(env, doc)?;
+                let tx = &one_call(tx, false).await;
                 documents.insert(tx, &id, &doc).await?;
                 let read = documents.get(tx, &id, &[], Serializable).await?;
                 always!(

@@ -98,7 +98,7 @@ impl Specimen for Document {
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Document {
         let planted = bug.and_then(Planted::named);
         Document {
-            names: rng.range(2..5) as usize,
+            names: rng.range(2..json::MOST_NAMES as u64 + 1) as usize,
             longest: rng.range(1..4) as usize,
             piece: *rng.pick(&[4, 200, 10_000]),
             indexed: rng.chance(0.5) && !planted.is_some_and(Planted::writes_rows)

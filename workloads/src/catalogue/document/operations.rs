@@ -74,6 +74,7 @@ impl Document {
         ];
         let long_id = Id::Text("x".repeat(MAX_ID_BYTES + 1));
         let far = vec![Step::from("x".repeat(tx::KEY_SIZE_LIMIT).as_str())];
+        let step = select(vec![Step::from("a"), Step::Index(0)]);
         let mut kinds = vec![
             (60, (id(), item.clone()).prop_map(|(id, item)| Op::Insert(id, item)).boxed()),
             (20, json::value(names).prop_map(|doc| Op::InsertOwn(Json(doc))).boxed()),
@@ -87,6 +88,14 @@ impl Document {
                 4,
                 json::leaf()
                     .prop_map(|id| Op::Patch(1.into(), vec![DOC_ID.into()], Item::Value(Json(id))))
+                    .boxed(),
+            ),
+            (
+                8,
+                (id(), step, json::leaf())
+                    .prop_map(|(id, step, leaf)| {
+                        Op::Patch(id, vec![DOC_ID.into(), step], Item::Value(Json(leaf)))
+                    })
                     .boxed(),
             ),
             (

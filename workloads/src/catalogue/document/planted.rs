@@ -7,7 +7,7 @@ use crate::{
 };
 use serde_json::{Map, Value};
 use shaketable::{
-    specimen::{Answer as Answers, UNRECORDED, ran},
+    specimen::{Answer as Answers, INTERLEAVED, UNRECORDED, ran},
     workload::Outcome,
 };
 use shaketable_layers::{
@@ -22,6 +22,7 @@ use shaketable_layers::{
 };
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "two changes of a document that run side by side in one transaction update the index from one state", "two futures in one transaction";
     Unrecorded = UNRECORDED, "a merge is retried after an unknown result without an operation record", "a write done twice";
     IdInTransaction = "id-in-transaction", "the id is drawn inside the transaction function, differently in each attempt", "the recipe's insert_doc";
     BlindReplace = "blind-replace", "the leaves of a document are written in addition to those that are stored", "the recipe's insert_doc over an id that exists";
@@ -39,6 +40,10 @@ shaketable::planted_bugs! {
     FirstBatch = "first-batch", "the first batch of a range read is taken for the whole document", "a range that is longer than a batch";
     StaleIndex = "stale-index", "a removal by path does not change the index", "an index beside the documents";
     GetConflicts = "get-conflicts", "a document that is requested at snapshot is read serializably", "an isolation that is not passed on";
+    IdBelow = "id-below", "a patch below the id of a document is written", "a check of the path that looks at one step";
+    ClearedFirst = "cleared-first", "a document is cleared before it is known whether its new content has another id", "a refusal that comes too late";
+    MembersEnd = "members-end", "the members of a document are read up to the name U+FFFF", "a range that ends at a constant";
+    PatchedMissing = "patched-missing", "a patch of a document that does not exist is refused after it was written", "a refusal that comes too late";
 }
 
 impl Planted {
@@ -46,7 +51,11 @@ impl Planted {
     pub(super) fn writes_rows(self) -> bool {
         matches!(
             self,
-            Planted::BlindReplace | Planted::SnapshotPatch | Planted::OtherId | Planted::BytePrefix
+            Planted::BlindReplace
+                | Planted::SnapshotPatch
+                | Planted::OtherId
+                | Planted::BytePrefix
+                | Planted::IdBelow
         )
     }
 }
@@ -122,6 +131,48 @@ pub async fn perform<T: Transaction>(
                 }
                 other => other.map(|()| Answer::Written),
             }
+        }
+        (Planted::IdBelow, Op::Patch(id, path, Item::Value(Json(item))))
+            if path.len() > 1 && path[0] == Step::from(DOC_ID) =>
+        {
+            match documents.get(tx, id, &[], Serializable).await {
+                Ok(Some(Value::Object(members))) if !members.is_empty() => {
+                    let (begin, end) = rows(id, &path[..1]);
+                    tx.clear_range(&begin, &end);
+                    tx.clear(&at(id, &tuple(&path[..1])));
+                    set(tx, id, path, item).map(|()| Answer::Written)
+                }
+                Ok(_) => return None,
+                Err(e) => Err(e),
+            }
+        }
+        (Planted::ClearedFirst, Op::Replace(id, item)) => {
+            let replaced = documents.replace(tx, id, &item.value()).await;
+            if matches!(replaced, Err(Error::OtherId { .. })) {
+                let (begin, end) = rows(id, &[]);
+                tx.clear_range(&begin, &end);
+            }
+            replaced.map(|()| Answer::Written)
+        }
+        (Planted::MembersEnd, Op::Get(id, path)) => {
+            let value = documents.get(tx, id, path, Serializable).await;
+            value.map(|value| {
+                shown(value.map(|value| match value {
+                    Value::Object(members) => {
+                        members.into_iter().filter(|(name, _)| &name[..] < "\u{ffff}").collect()
+                    }
+                    other => other,
+                }))
+            })
+        }
+        (Planted::PatchedMissing, Op::Patch(id, path, Item::Value(Json(item)))) => {
+            let patched = documents.patch(tx, id, path, item).await;
+            if let Err(Error::Missing(_)) = patched
+                && let Err(e) = set(tx, id, path, item)
+            {
+                return Some(Err(e));
+            }
+            patched.map(|()| Answer::Written)
         }
         (Planted::OneNumber, op) => {
             Box::pin(document.rightly(tx, env, &with_item(op, one_number)?, Serializable)).await

@@ -77,7 +77,7 @@ pub(super) const RELATIONSHIPS: [(&str, Cardinality); 6] = [
 const UNDECLARED: &str = "knows";
 
 /// The attributes that are drawn.
-const ATTRIBUTES: [&str; 5] = ["region", "", "a\0", "a", "regio"];
+const ATTRIBUTES: [&str; 6] = ["region", "", "a\0", "a", "regio", "a\u{10ffff}"];
 
 /// The entities that are drawn.
 pub(super) fn entities() -> Vec<Id> {
@@ -89,6 +89,7 @@ pub(super) fn entities() -> Vec<Id> {
         "".into(),
         i64::MIN.into(),
         "region\0".into(),
+        "a\u{10ffff}".into(),
         long(space().pack(&("attribute", "", "region")).len()),
         long(space().pack(&("relationship", "married", "", "a")).len()),
         Bytes::from_static(b"\xff").into(),

@@ -1,7 +1,7 @@
 //! Planted bugs: entities and relationships implemented or used wrongly.
 
 use super::{Answer, Op, layer, operations::RELATIONSHIPS, space};
-use shaketable::specimen::{Content, UNRECORDED};
+use shaketable::specimen::{Content, INTERLEAVED, UNRECORDED};
 use shaketable_layers::{
     entity::{Cardinality, Direction, Error},
     id::Id,
@@ -12,6 +12,7 @@ use shaketable_layers::{
 };
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "two relationships that are added side by side in one transaction are both the first", "two futures in one transaction";
     Unrecorded = UNRECORDED, "an attribute is set again after an unknown result without an operation record", "a blind write done twice";
     SharedSpace = "shared-space", "attributes and relationships share one space", "the guide's key layout";
     InverseStays = "inverse-stays", "ending a relationship does not remove it from the inverse index", "an index beside the guide's relationships";
@@ -28,6 +29,10 @@ shaketable::planted_bugs! {
     AttributesStay = "attributes-stay", "deleting an entity leaves its attributes", "a deletion of relationships only";
     Uncounted = "uncounted", "a cardinality is not checked at all", "the guide's add_relationship";
     RelatedAtSnapshot = "related-at-snapshot", "related entities are read at snapshot, whatever isolation was requested", "a dropped conflict range";
+    WrittenFirst = "written-first", "a pair is written before its cardinality is checked", "a refusal that comes too late";
+    AttributesEnd = "attributes-end", "attributes are listed up to the name U+FFFF", "a range that ends at a constant";
+    RelatedEnd = "related-end", "the related entities are listed up to the text U+FFFF", "a range that ends at a constant";
+    LastStays = "last-stays", "a deletion leaves the last pair of each relationship", "a loop that ends one too early";
 }
 
 const SIDES: [Direction; 2] = [Direction::Forward, Direction::Inverse];
@@ -84,6 +89,41 @@ pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Optio
                 }
                 Err(e) => Err(e),
             }
+        }
+        (Planted::WrittenFirst, Op::Relate(name, primary, foreign)) if of(name).is_some() => {
+            let key = space().pack(&("relationship", name, primary, foreign));
+            let added = layer().add_relationship(tx, name, primary, foreign).await;
+            if matches!(added, Err(Error::Cardinality { .. })) {
+                tx.set(&key, b"");
+            }
+            added.map(|()| Answer::Written)
+        }
+        (Planted::AttributesEnd, Op::Attributes(id)) => {
+            let all = layer().get_attributes(tx, id, Serializable).await;
+            all.map(|all| {
+                let known = all.into_iter().filter(|(name, _)| &name[..] < "\u{ffff}");
+                Answer::Attributes(known.map(|(name, value)| (name, Content::from(&value))).collect())
+            })
+        }
+        (Planted::RelatedEnd, Op::Related(name, side, id)) if of(name).is_some() => {
+            let all = layer().get_related_entities(tx, name, *side, id, Serializable).await;
+            let known = |id: &Id| !matches!(id, Id::Text(text) if text.contains('\u{10ffff}'));
+            all.map(|all| Answer::Entities(all.into_iter().filter(known).collect()))
+        }
+        (Planted::LastStays, Op::Delete(id)) => {
+            let mut kept = Vec::new();
+            for (name, _) in RELATIONSHIPS {
+                match layer().get_related_entities(tx, name, SIDES[0], id, Serializable).await {
+                    Ok(found) => kept.extend(found.into_iter().next_back().map(|other| (name, other))),
+                    Err(e) => return Some(Err(e)),
+                }
+            }
+            let deleted = layer().delete_entity(tx, id).await;
+            for (name, other) in &kept {
+                tx.set(&space().pack(&("relationship", name, id, other)), b"");
+                tx.set(&space().pack(&("inverse", name, other, id)), b"");
+            }
+            deleted.map(Answer::Deleted)
         }
         (Planted::AttributesStay, Op::Delete(id)) => {
             let attributes = layer().get_attributes(tx, id, Serializable).await;

@@ -83,6 +83,7 @@ pub(super) fn users() -> Vec<Id> {
         "a\0".into(),
         i64::MAX.into(),
         Bytes::from_static(b"\xff\0").into(),
+        "a\u{10ffff}".into(),
         "followedBy".into(),
         long(),
         "ab".into(),

@@ -1,7 +1,9 @@
 //! Planted bugs: a graph implemented or used wrongly.
 
 use super::{Answer, Kind, Op, space};
-use shaketable::specimen::{DEFERRED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, UNRECORDED, UNWRITTEN};
+use shaketable::specimen::{
+    DEFERRED, INTERLEAVED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, UNRECORDED, UNWRITTEN,
+};
 use shaketable_layers::{
     graph::{Error, Graph},
     id::Id,
@@ -14,6 +16,7 @@ use shaketable_layers::{
 use std::{collections::BTreeSet, time::Duration};
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "a user is removed while another call of the transaction makes a friend", "two futures in one transaction";
     Unrecorded = UNRECORDED, "a friend is added again after an unknown result without an operation record", "a blind write done twice";
     Unwritten = UNWRITTEN, "an edge is acknowledged and never committed", "a write-behind cache";
     Deferred = DEFERRED, "an edge is acknowledged at once and committed with the client's next one", "batching without a wait";
@@ -33,6 +36,9 @@ shaketable::planted_bugs! {
     BothUnfollow = "both-unfollow", "unfollowing also ends the edge in the other direction", "a directed edge taken for an undirected one";
     SnapshotRemoval = "snapshot-removal", "a removal reads the user's edges at snapshot isolation", "reads that decide a write outside conflict detection";
     TheirsAtSnapshot = "theirs-at-snapshot", "the friends of friends are read at snapshot, and the friends at the requested isolation", "an isolation that is not passed on";
+    OneSideFirst = "one-side-first", "a follower is written before it is known whether the users differ", "a refusal that comes too late";
+    LastEdgeStays = "last-edge-stays", "the removal of a user leaves the last of several edges at its other end", "a loop that ends one too early";
+    FriendsEnd = "friends-end", "friends are listed up to the text U+FFFF", "a range that ends at a constant";
 }
 
 /// Performs a call that the bug changes; `None` for every other call.
@@ -75,6 +81,30 @@ pub async fn perform<T: Transaction>(
             tx.set(&space().pack(&(u, "hasFollowed", v)), b"");
             tx.set(&space().pack(&(v, "followedBy", u)), b"");
             Ok(Answer::Written)
+        }
+        (Planted::OneSideFirst, Op::Follow(u, v)) => {
+            let followed = graph.follow(tx, u, v).await;
+            if followed.is_err() && u == v {
+                tx.set(&space().pack(&(u, "hasFollowed", v)), b"");
+            }
+            followed.map(|()| Answer::Written)
+        }
+        (Planted::LastEdgeStays, Op::RemoveUser(user)) => {
+            let followers = graph.followers(tx, user, Serializable).await;
+            let removed = graph.remove_user(tx, user).await;
+            if let (Ok(followers), Ok(_)) = (followers, &removed)
+                && followers.len() > 1
+            {
+                followers.iter().next_back().into_iter().for_each(|last| {
+                    tx.set(&space().pack(&(last, "hasFollowed", user)), b"");
+                });
+            }
+            removed.map(Answer::Removed)
+        }
+        (Planted::FriendsEnd, Op::Friends(user)) => {
+            let all = graph.friends(tx, user, isolation).await;
+            let known = |id: &Id| !matches!(id, Id::Text(text) if text.contains('\u{10ffff}'));
+            all.map(|all| Answer::Users(all.into_iter().filter(known).collect()))
         }
         (Planted::EdgesStay, Op::RemoveUser(user)) => {
             let own = space().subspace(&(user,)).range();

@@ -100,7 +100,7 @@ impl Specimen for Hierarchy {
 
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Hierarchy {
         Hierarchy {
-            names: rng.range(2..5) as usize,
+            names: rng.range(2..json::MOST_NAMES as u64 + 1) as usize,
             longest: rng.range(2..5) as usize,
             planted: bug.and_then(Planted::named),
         }

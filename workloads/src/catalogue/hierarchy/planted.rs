@@ -3,7 +3,7 @@
 use super::{Answer, Op, layer, space};
 use crate::models::json::{Item, Shown, key, tuple};
 use serde_json::{Map, Value};
-use shaketable::specimen::UNRECORDED;
+use shaketable::specimen::{INTERLEAVED, UNRECORDED};
 use shaketable_layers::{
     hierarchy::{EMPTY_ARRAY, EMPTY_OBJECT, Error, Step, Tuple, to_tuples},
     tx::{
@@ -13,6 +13,7 @@ use shaketable_layers::{
 };
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "two changes that run side by side in one transaction decide about the same rows", "two futures in one transaction";
     Unrecorded = UNRECORDED, "an insert is retried after an unknown result without an operation record", "a write done twice";
     BlindInsert = "blind-insert", "an insert writes its tuples in addition to whatever is stored", "the recipe's insert_hier";
     LeafByLeaf = "leaf-by-leaf", "a replace clears only what its own leaves overwrite: a shorter list keeps its end", "the recipe's insert_hier, partly repaired";
@@ -26,6 +27,8 @@ shaketable::planted_bugs! {
     SkipsLong = "skips-long", "a leaf that is too long for a key is left out", "a limit that is discovered late";
     SnapshotGround = "snapshot-ground", "whether a path leads through an object is read at snapshot", "the wrong isolation";
     TuplesConflict = "tuples-conflict", "tuples that are requested at snapshot are read serializably", "an isolation that is not passed on";
+    ClearedFirst = "cleared-first", "what is at a path is cleared before it is known whether the path can be written", "a refusal that comes too late";
+    MembersEnd = "members-end", "the members of an object are read up to the name U+FFFF", "a range that ends at a constant";
 }
 
 /// The isolation at which a look is performed that was requested at `asked`.
@@ -96,6 +99,21 @@ pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Optio
         (Planted::OneNumber, Op::Replace(path, item)) => {
             hierarchy.replace(tx, path, &one_number(item.value())).await.map(|()| Answer::Written)
         }
+        (Planted::ClearedFirst, Op::Replace(path, item)) => {
+            let replaced = hierarchy.replace(tx, path, &item.value()).await;
+            if matches!(replaced, Err(Error::NotAnObject(_) | Error::NotAList(_) | Error::Gap { .. })) {
+                clear(tx, path);
+            }
+            replaced.map(|()| Answer::Written)
+        }
+        (Planted::MembersEnd, Op::Get(path)) => read(hierarchy.get(tx, path, Serializable).await, |value| {
+            value.map(|value| match value {
+                Value::Object(members) => {
+                    members.into_iter().filter(|(name, _)| &name[..] < "\u{ffff}").collect()
+                }
+                other => other,
+            })
+        }),
         (Planted::SkipsLong, Op::Replace(path, item)) => {
             match hierarchy.replace(tx, path, &item.value()).await {
                 Err(Error::TooLarge(_)) => Ok(Answer::Written),

@@ -5,7 +5,7 @@ use super::{
     operations::{listed, old_thing, old_user, region, told_thing, told_user},
     records::{things, users},
 };
-use crate::catalogue::shared::{isolation, paged};
+use crate::catalogue::shared::{isolation, one_call, paged};
 use bytes::Bytes;
 use shaketable::specimen::Content;
 use shaketable_layers::{
@@ -21,6 +21,11 @@ const PAGE: usize = 3;
 /// Performs one call correctly.
 pub(super) async fn right<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, Error> {
     let (users, things) = (users(), things());
+    let tx = &match op {
+        Op::Swap(..) => one_call(tx, false).await,
+        Op::InRegion(_) | Op::Find(..) | Op::Pages(..) | Op::Things(_) => one_call(tx, true).await,
+        _ => tx.clone(),
+    };
     Ok(match op {
         Op::SetUser(user) => old_user(users.set_user(tx, user).await?),
         Op::DeleteUser(id) => old_user(users.delete_user(tx, id).await?),

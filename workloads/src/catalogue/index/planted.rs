@@ -13,7 +13,7 @@ use crate::catalogue::shared::in_order;
 use foundationdb_tuple::{Subspace, pack};
 use parking_lot::Mutex;
 use shaketable::{
-    specimen::{self, Recorded, UNRECORDED, ran},
+    specimen::{self, INTERLEAVED, Recorded, UNRECORDED, ran},
     workload::Outcome,
 };
 use shaketable_layers::{
@@ -28,6 +28,7 @@ use shaketable_layers::{
 };
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "two changes of a record that run side by side in one transaction remove the same entries", "two futures in one transaction";
     Unrecorded = UNRECORDED, "a write is retried after an unknown result without an operation record", "a blind write done twice";
     AsPrinted = "as-printed", "the zip code is part of the user's key, and old index entries remain", "the recipe's set_user";
     OldAtSnapshot = "old-at-snapshot", "the record to be replaced is read at snapshot", "a read without isolation";
@@ -55,6 +56,9 @@ shaketable::planted_bugs! {
     TypeLost = "type-lost", "a tag of bytes is looked up as text", "equal under one encoding, different under another";
     LimitBeyond = "limit-beyond", "a record one byte beyond the limit is stored", "a limit off by one";
     CoveredUnchecked = "covered-unchecked", "what an index covers is truncated to the limit", "a limit that is ignored";
+    DeletedFirst = "deleted-first", "a record is removed before its successor is found to be too large", "a refusal that comes too late";
+    NamesEnd = "names-end", "a lookup by name begins and ends with the text, and leaves out what follows U+FFFF", "a range that ends at a constant";
+    LastListed = "last-listed", "a listing of more than six records leaves out the last one", "a loop that ends one too early";
 }
 
 /// Performs a call that the bug changes; `None` for every other call.
@@ -126,6 +130,30 @@ pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Optio
         (Planted::TypeLost, Op::Find(Key::Tag(Id::Bytes(bytes)), snapshot)) => {
             let text = Id::Text(String::from_utf8_lossy(bytes).into_owned());
             right(tx, &Op::Find(Key::Tag(text), *snapshot)).await
+        }
+        (Planted::DeletedFirst, Op::Set(thing)) => {
+            let things = shaketable_layers::index::Table::<Thing>::new(&super::records::other_table());
+            let set = things.set(tx, thing).await;
+            if let Err(Error::TooLarge(_)) = set
+                && let Err(e) = things.delete(tx, &thing.id).await
+            {
+                return Some(Err(e));
+            }
+            return set.is_err().then(|| set.map(|_| Answer::Swapped(false)));
+        }
+        (Planted::NamesEnd, Op::ByName(name)) => {
+            let ids = users().get_user_ids_by_name(tx, name).await;
+            ids.map(|ids| Answer::Found(vec![listed(ids.into_iter().filter(|id| &id[..] < "\u{ffff}"))]))
+        }
+        (Planted::LastListed, Op::Users(snapshot)) => {
+            let isolation = if *snapshot { Snapshot } else { Serializable };
+            let all = users().table().records(tx, isolation).await;
+            all.map(|mut all| {
+                if all.len() > 6 {
+                    all.pop();
+                }
+                Answer::Found(vec![listed(all.iter().map(super::operations::told_user))])
+            })
         }
         (Planted::LimitBeyond, Op::Set(thing)) if thing.size() == MAX_RECORD_BYTES + 1 => {
             store(tx, thing, entries_of_thing(thing)).await

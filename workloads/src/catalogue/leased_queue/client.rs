@@ -1,9 +1,9 @@
 //! How a client performs an operation, and how a worker continues after it has claimed an item.
 
-use super::{Answer, End, Leased, Manner, Op, composed::together, leased, operations::name, planted};
-use crate::catalogue::shared::{self, Timer, ended, unexpected};
+use super::{Answer, End, Leased, Manner, Op, composed::perform, leased, operations::name, planted};
+use crate::catalogue::shared::{self, Timer, ended, in_turns, unexpected};
 use foundationdb_tuple::Subspace;
-use futures::future;
+use futures::{FutureExt, future};
 use shaketable::{
     sessions::{self, known},
     specimen::Recorded,
@@ -40,7 +40,13 @@ impl Leased {
                     Some(planted) => planted::together(planted, session, acts, &ids).await,
                     None => {
                         let ids = &ids;
-                        session.apply(|tx| async move { together(&tx, acts, ids).await.map(Recorded) }).await
+                        let env = db.env();
+                        let together = session.apply(|tx| async move {
+                            let perform =
+                                |n: usize, tx| async move { perform(&tx, &acts[n], ids[n]).await }.boxed();
+                            in_turns(env, &tx, acts.len(), false, perform).await.map(Recorded)
+                        });
+                        together.await
                     }
                 };
                 ended(told, |Recorded(told)| Answer::Together(told), refused)

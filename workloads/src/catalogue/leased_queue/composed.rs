@@ -1,6 +1,7 @@
 //! Several calls of the queue in one transaction.
 
 use super::{Act, Hand, Told, leased, operations::name};
+use crate::catalogue::shared::one_call;
 use shaketable::isolation;
 use shaketable_layers::{
     leased_queue::{Claim, Error, Hold, Lease},
@@ -11,45 +12,44 @@ use shaketable_layers::{
     },
 };
 
-/// Performs several calls; `ids` are the ids of the items that they enqueue.
-pub(super) async fn together<T: Transaction>(
-    tx: &T,
-    acts: &[Act],
-    ids: &[ItemId],
-) -> Result<Vec<Told>, Error> {
-    let (queue, mut told) = (leased(), Vec::with_capacity(acts.len()));
-    for (act, id) in acts.iter().zip(ids) {
-        told.push(match act {
-            Act::Put(batch) => {
-                queue.enqueue(tx, *id, &batch.value()).await?;
-                Told::Put
-            }
-            Act::Count(most) => {
-                let look = |tx, isolation| async move { count(&tx, *most, isolation).await };
-                isolation::at_both_levels(tx, act, look).await?
-            }
-            Act::Leases(most) => {
-                let look = |tx, isolation| async move { leases(&tx, *most, isolation).await };
-                isolation::at_both_levels(tx, act, look).await?
-            }
-            Act::Take(hand) => take(tx, *hand).await?,
-            Act::Stale => {
-                let mut ended = 0;
-                if let Some(Lease { hold, revision }) = first_lease(tx).await? {
-                    let elder = Hold { token: hold.token - 1, ..hold };
-                    for stale in [
-                        Lease { hold, revision: revision + 1 },
-                        Lease { hold, revision: revision - 1 },
-                        Lease { hold: elder, revision },
-                    ] {
-                        ended += usize::from(queue.expire(tx, stale).await?);
-                    }
+/// Performs a call; `id` is the id of the item that it enqueues.
+pub(super) async fn perform<T: Transaction>(tx: &T, act: &Act, id: ItemId) -> Result<Told, Error> {
+    let queue = leased();
+    Ok(match act {
+        Act::Put(batch) => {
+            queue.enqueue(tx, id, &batch.value()).await?;
+            Told::Put
+        }
+        Act::Count(most) => {
+            let (tx, look) =
+                (one_call(tx, true).await, |tx, isolation| async move { count(&tx, *most, isolation).await });
+            isolation::at_both_levels(&tx, act, look).await?
+        }
+        Act::Leases(most) => {
+            let (tx, look) =
+                (
+                    one_call(tx, true).await,
+                    |tx, isolation| async move { leases(&tx, *most, isolation).await },
+                );
+            isolation::at_both_levels(&tx, act, look).await?
+        }
+        Act::Take(hand) => take(&one_call(tx, false).await, *hand).await?,
+        Act::Stale => {
+            let tx = &one_call(tx, false).await;
+            let mut ended = 0;
+            if let Some(Lease { hold, revision }) = first_lease(tx).await? {
+                let elder = Hold { token: hold.token - 1, ..hold };
+                for stale in [
+                    Lease { hold, revision: revision + 1 },
+                    Lease { hold, revision: revision - 1 },
+                    Lease { hold: elder, revision },
+                ] {
+                    ended += usize::from(queue.expire(tx, stale).await?);
                 }
-                Told::Ended(ended)
             }
-        });
-    }
-    Ok(told)
+            Told::Ended(ended)
+        }
+    })
 }
 
 pub(super) async fn count<T: Transaction>(tx: &T, most: usize, isolation: Isolation) -> Result<Told, Error> {

@@ -2,12 +2,17 @@
 
 use super::{
     Act, Leased, Told,
-    composed::{count, together as right},
+    composed::{count, perform as right},
     leased,
 };
+use crate::catalogue::shared::in_turns;
 use bytes::BytesMut;
 use foundationdb_tuple::Subspace;
-use shaketable::{isolation, specimen::Recorded};
+use futures::FutureExt;
+use shaketable::{
+    isolation,
+    specimen::{INTERLEAVED, Recorded},
+};
 use shaketable_layers::{
     leased_queue::{Claim, Error, Hold, Lease, Row},
     once::{Answer as _, Outcome, Session},
@@ -18,7 +23,7 @@ use shaketable_layers::{
         KeyValue, RangeOption, RetryError, RunError, Transaction,
     },
 };
-use std::{collections::BTreeSet, slice, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
 shaketable::planted_bugs! {
     AcknowledgesUnfenced = "acknowledges-unfenced", "an acknowledgement checks whether the item is claimed, not by whom", "a completion without a fencing token";
@@ -37,6 +42,7 @@ shaketable::planted_bugs! {
     CountBeside = "count-beside", "a count in a transaction is read in another transaction", "a look-up that is given the database";
     CountAtSnapshot = "count-at-snapshot", "a count is read at snapshot, whatever isolation was requested", "a dropped conflict range";
     ComesBackLast = "comes-back-last", "an item whose lease has ended is enqueued anew", "a retry at the end of the line";
+    Interleaved = INTERLEAVED, "two claims that run side by side in one transaction claim one item", "two futures in one transaction";
 }
 
 fn part(part: i64) -> Subspace {
@@ -227,6 +233,13 @@ pub async fn together<D: Database>(
     ids: &[ItemId],
 ) -> Outcome<Recorded<Told>, Error> {
     let db = &session.database().clone();
+    if planted == Planted::Interleaved {
+        let together = session.apply(|tx| async move {
+            let perform = |n: usize, tx| async move { right(&tx, &acts[n], ids[n]).await }.boxed();
+            in_turns(db.env(), &tx, acts.len(), true, perform).await.map(Recorded)
+        });
+        return together.await;
+    }
     let done = session.apply(|tx| async move {
         let mut told = Vec::new();
         for (act, id) in acts.iter().zip(ids) {
@@ -240,7 +253,7 @@ pub async fn together<D: Database>(
                     let look = |tx, _| async move { count(&tx, *most, Snapshot).await };
                     isolation::at_both_levels(&tx, act, look).await?
                 }
-                _ => right(&tx, slice::from_ref(act), &[*id]).await?.swap_remove(0),
+                _ => right(&tx, act, *id).await?,
             });
         }
         Ok::<_, Error>(Recorded(told))

@@ -68,6 +68,7 @@ pub(super) fn ids() -> Vec<Id> {
         1.into(),
         "".into(),
         "a\0b".into(),
+        "a\u{10ffff}".into(),
         i64::MIN.into(),
         bytes(b""),
         bytes(b"\0\xff"),

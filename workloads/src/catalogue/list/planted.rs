@@ -3,7 +3,7 @@
 use super::{Answer, Op, space};
 use crate::catalogue::shared;
 use bytes::Bytes;
-use shaketable::specimen::{Content, UNRECORDED};
+use shaketable::specimen::{Content, INTERLEAVED, UNRECORDED};
 use shaketable_layers::{
     id::Id,
     list::{Error, List},
@@ -14,6 +14,7 @@ use shaketable_layers::{
 };
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "two insertions that run side by side in one transaction follow the same link", "two futures in one transaction";
     Unrecorded = UNRECORDED, "a removal is retried after an unknown result without an operation record", "the guide's remove_next_node";
     NullLink = "null-link", "an absent link is taken for a link to a node named null", "the guide's remove_next_node, on a list whose last node has no link";
     EmptyLink = "empty-link", "an empty link is taken for a link to a node without a name", "the guide's remove_next_node, where bytes are no text";
@@ -29,6 +30,10 @@ shaketable::planted_bugs! {
     BehindFirst = "behind-first", "a node for the front is inserted after the first one", "an insertion without a case of its own for the head";
     UncheckedNext = "unchecked-next", "the expected next node is not compared", "a removal of whatever comes next";
     WalkAtSnapshot = "walk-at-snapshot", "a walk is read at snapshot, whatever isolation was requested", "a dropped conflict range";
+    WrittenFirst = "written-first", "the value of a new node is written before it is known whether the node exists after which it is inserted", "a refusal that comes too late";
+    AttributesEnd = "attributes-end", "attributes are listed up to the name U+FFFF", "a range that ends at a constant";
+    SetBeforeCheck = "set-before-check", "an attribute is set before it is known whether its node exists", "a refusal that comes too late";
+    SixOnly = "six-only", "a walk returns at most six nodes", "a limit that tests never reach";
 }
 
 /// The isolation at which a look is performed that was requested at `asked`.
@@ -81,6 +86,39 @@ pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Optio
                 Err(e) => return Some(Err(e)),
             }
             Some(Ok(Answer::Written))
+        }
+        (Planted::WrittenFirst, Op::InsertAfter(after, id, byte, length)) if *length <= 2_000 => {
+            let there = async {
+                let exists = list.contains(tx, id, Serializable).await?;
+                Ok(exists || list.contains(tx, after, Serializable).await?)
+            };
+            match there.await {
+                Ok(true) => return None,
+                Ok(false) => tx.set(&space().pack(&("node", id)), &vec![*byte; *length]),
+                Err(e) => return Some(Err(e)),
+            }
+            Some(Err(Error::NoSuchNode(after.clone())))
+        }
+        (Planted::SetBeforeCheck, Op::SetAttribute(node, name, byte, length))
+            if name != "next" && *length <= 2_000 =>
+        {
+            match list.contains(tx, node, Serializable).await {
+                Ok(_) => tx.set(&space().pack(&("node", node, name)), &vec![*byte; *length]),
+                Err(e) => return Some(Err(e)),
+            }
+            let set = list.set_attribute(tx, node, name, &vec![*byte; *length]).await;
+            Some(set.map(|()| Answer::Written))
+        }
+        (Planted::AttributesEnd, Op::Attributes(node)) => {
+            let all = list.attributes(tx, node, Serializable).await;
+            let known = |(name, _): &(String, Bytes)| &name[..] < "\u{ffff}";
+            let content = |(name, value): (String, Bytes)| (name, Content::from(&value));
+            Some(all.map(|all| Answer::Attributes(all.into_iter().filter(known).map(content).collect())))
+        }
+        (Planted::SixOnly, Op::Walk(from, limit)) if *limit < 100 => {
+            let nodes = list.walk(tx, from.as_ref(), (*limit).min(6), Serializable).await;
+            let node = |node: shaketable_layers::list::Node| (node.id, Content::from(&node.value));
+            Some(nodes.map(|nodes| Answer::Walk(nodes.into_iter().map(node).collect())))
         }
         (Planted::AttributesStay, Op::RemoveFirst) => Some(remove_first(tx).await.map(Answer::Node)),
         (Planted::WalkRepeats, Op::Walk(Some(node), limit)) if *limit > 0 => {

@@ -6,6 +6,7 @@ use super::{
     planted::{self, Planted},
     space,
 };
+use crate::catalogue::shared::one_call;
 use shaketable::{specimen, workload::Outcome};
 use shaketable_layers::{
     log::{self, Appended, Entry, Error, Position},
@@ -21,6 +22,11 @@ use std::time::Duration;
 /// Performs a call correctly, a look at this isolation.
 pub(super) async fn perform<T: Transaction>(tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
     let log = log::Log::new(space());
+    let tx = &match op {
+        Op::Page(..) => one_call(tx, true).await,
+        Op::Succeed(_) | Op::Turn(..) | Op::Trim(_) => one_call(tx, false).await,
+        Op::Append(..) | Op::Follow(..) | Op::Last => tx.clone(),
+    };
     match op {
         Op::Append(name, byte, length) => {
             log.append(tx, &value(*name, *byte, *length)).await?;

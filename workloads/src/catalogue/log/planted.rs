@@ -11,7 +11,9 @@ use futures::{
     FutureExt,
     future::{Either, select},
 };
-use shaketable::specimen::{DEFERRED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, UNRECORDED, UNWRITTEN};
+use shaketable::specimen::{
+    DEFERRED, INTERLEAVED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, UNRECORDED, UNWRITTEN,
+};
 use shaketable_layers::{
     limits,
     log::{Entry, Error, Log, Position},
@@ -24,6 +26,7 @@ use shaketable_layers::{
 use std::time::Duration;
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "two appends that run side by side in one transaction get one key", "a size that is read before an await";
     Unrecorded = UNRECORDED, "an append is done again after an unknown result without an operation record", "a blind write done twice";
     Unwritten = UNWRITTEN, "an append is acknowledged and never committed", "a write-behind cache";
     Deferred = DEFERRED, "an append is acknowledged at once and committed with the client's next one", "batching without a wait";

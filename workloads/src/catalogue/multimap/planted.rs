@@ -8,7 +8,7 @@ use super::{
 use crate::models::labels::{Which, label};
 use foundationdb_tuple::{Element, Subspace};
 use shaketable::{
-    specimen::{self, UNRECORDED, ran},
+    specimen::{self, INTERLEAVED, UNRECORDED, ran},
     workload::Outcome,
 };
 use shaketable_layers::{
@@ -24,6 +24,7 @@ use shaketable_layers::{
 };
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "two removals of copies that run side by side in one transaction are checked against one count", "two futures in one transaction";
     Unrecorded = UNRECORDED, "an addition is retried after an unknown result without an operation record", "the counter of the documentation's own example";
     OwnTransaction = "own-transaction", "an addition inside a transaction is given the database and commits by itself", "the older guide's add_class";
     FirstBatch = "first-batch", "the first batch of a range read is taken for all values", "a range that is longer than a batch";
@@ -41,6 +42,8 @@ shaketable::planted_bugs! {
     PageSkips = "page-skips", "a page begins after all keys with the previous value's key as a prefix", "a cursor that is a prefix";
     RemovesAll = "removes-all", "removing a copy removes all copies", "a multiset taken for a set";
     CountConflicts = "count-conflicts", "a count that is requested at snapshot is read serializably", "an isolation that is not passed on";
+    RemovedFirst = "removed-first", "copies are removed before it is known whether there are as many", "a refusal that comes too late";
+    ValuesEnd = "values-end", "the values under an index are listed up to the text U+FFFF", "a range that ends at a constant";
 }
 
 /// Performs a call with the bug, or correctly if the bug does not change this call.
@@ -122,6 +125,19 @@ pub async fn perform<T: Transaction>(
                 }
             }
             Ok(Answer::Copies(left))
+        }
+        (Planted::RemovedFirst, Op::RemoveCopies(i, v, _)) => {
+            let removed = right(tx, op, isolation).await;
+            if let Err(Error::TooFew { .. }) = removed {
+                tx.clear(&key(copies_space(), *i, *v));
+            }
+            removed
+        }
+        (Planted::ValuesEnd, Op::Get(i, None, usize::MAX)) => {
+            let (begin, end) = set_space().subspace(&(label(*i),)).range();
+            let mut rows = tx.get_range_all(RangeOption::new(begin, end), Serializable).await?;
+            rows.retain(|row| !row.key.windows(2).any(|bytes| bytes == b"\xf4\x8f"));
+            Ok(values(&rows))
         }
         (Planted::ZeroAppears, Op::AddCopies(i, v, 0)) => {
             let key = key(copies_space(), *i, *v);

@@ -5,7 +5,7 @@ use super::{
     operations::{digest, told},
     queue,
 };
-use crate::catalogue::shared::{isolation, item_id, item_name, paged};
+use crate::catalogue::shared::{isolation, item_id, item_name, one_call, paged};
 use shaketable_layers::{
     priority_queue::{self as layer, End, Error, Place},
     tx::{Isolation::Snapshot, Transaction},
@@ -17,6 +17,12 @@ const PAGE: usize = 3;
 /// Performs one call correctly.
 pub(super) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, Error> {
     let queue = queue();
+    let tx = &match op {
+        Op::Push(batch) if batch.names().nth(1).is_some() => one_call(tx, false).await,
+        Op::Change { .. } => one_call(tx, false).await,
+        Op::Pages(_) => one_call(tx, true).await,
+        _ => tx.clone(),
+    };
     Ok(match op {
         Op::Push(batch) => {
             let mut counts = Vec::new();

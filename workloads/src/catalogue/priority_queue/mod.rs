@@ -118,6 +118,10 @@ impl Specimen for Queue {
         }
     }
 
+    fn refuses_cleanly(op: &Op) -> bool {
+        !matches!(op, Op::Push(_) | Op::Change { stale: true, .. })
+    }
+
     fn is_read_only(op: &Op) -> bool {
         matches!(op, Op::Peek(..) | Op::IsEmpty(_) | Op::Len(_) | Op::Items(_) | Op::Pages(_))
     }

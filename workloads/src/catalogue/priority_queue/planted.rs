@@ -9,7 +9,7 @@ use super::{
 use crate::catalogue::shared::{isolation, item_id};
 use foundationdb_tuple::Bytes as TupleBytes;
 use shaketable::{
-    specimen::{self, Recorded, UNRECORDED, ran},
+    specimen::{self, INTERLEAVED, Recorded, UNRECORDED, ran},
     workload::Outcome,
 };
 use shaketable_layers::{
@@ -24,6 +24,7 @@ use shaketable_layers::{
 };
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "two pops that run side by side in one transaction return one item", "two futures in one transaction";
     Unrecorded = UNRECORDED, "the items that an attempt with an unknown result popped are lost, and those that it pushed are pushed again", "the recipe's push and pop";
     PushAsPrinted = "push-as-printed", "the random part of the key is drawn in the transaction function, and nothing is recorded", "the recipe's push";
     PopMaxAsPrinted = "pop-max-as-printed", "pop_max takes the last item of the highest priority, which was pushed last", "the recipe's pop(max=True)";
@@ -43,6 +44,7 @@ shaketable::planted_bugs! {
     StaleIsFine = "stale-is-fine", "changing an item that is no longer at its place returns the place", "a refusal forgotten";
     LimitBeyond = "limit-beyond", "a value one byte beyond the limit is accepted", "a limit off by one";
     CountWraps = "count-wraps", "after the largest count comes the smallest", "a counter that wraps around";
+    SixOfHighest = "six-of-highest", "the first item of the highest priority is searched among the last six", "a limit that tests never reach";
 }
 
 /// Performs a call that the bug changes; `None` for every other call.
@@ -50,6 +52,20 @@ pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Optio
     match (planted, op) {
         (Planted::PopMaxAsPrinted, Op::Pop(End::Max, _)) => Some(pop_last(tx).await),
         (Planted::SnapshotPop, Op::Pop(end, _)) => Some(snapshot_pop(tx, *end).await),
+        (Planted::SixOfHighest, Op::Pop(End::Max, _)) => {
+            let range = RangeOption::from(queue().subspace().range()).reversed().limit(6);
+            let popped = async {
+                let rows = tx.get_range_all(range, Serializable).await?;
+                let items = queue().items(tx, Serializable).await?;
+                let last: Vec<_> = items[items.len() - rows.len()..].to_vec();
+                let highest = last.last().map(|item| item.place.priority);
+                let at = last.iter().position(|item| Some(item.place.priority) == highest);
+                let Some(at) = at else { return Ok(Answer::First(None)) };
+                tx.clear(&rows[rows.len() - 1 - at].key);
+                Ok(Answer::First(Some(told(&last[at]))))
+            };
+            Some(popped.await)
+        }
         (Planted::SerializableCount, Op::Push(batch)) => {
             let range = RangeOption::from(queue().subspace().subspace(&batch.priority).range());
             match tx.get_range_all(range.reversed().limit(1), Serializable).await {

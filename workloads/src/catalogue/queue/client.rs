@@ -5,7 +5,7 @@ use super::{
     model::MOST_KEY_BYTES,
     operations::{digest, spot, told},
 };
-use crate::catalogue::shared::{isolation, item_id, paged};
+use crate::catalogue::shared::{isolation, item_id, one_call, paged};
 use foundationdb_tuple::Subspace;
 use shaketable_layers::{
     queue::{self as layer, Error, ItemId, Order, Position},
@@ -21,6 +21,10 @@ impl Queue {
         let queue = self.queue();
         Ok(match op {
             Op::Enqueue(batch) => {
+                let tx = &match batch.items {
+                    1 => tx.clone(),
+                    _ => one_call(tx, false).await,
+                };
                 let mut spots = Vec::new();
                 for (name, value) in batch.items() {
                     spots.push(spot(&queue.enqueue(tx, self.id(env, name), &value).await?));
@@ -36,6 +40,7 @@ impl Queue {
                     Look::Len => Answer::Len(queue.len(tx, isolation).await?),
                     Look::Items => digest(queue.items(tx, isolation).await?.iter().map(told)),
                     Look::Pages => {
+                        let tx = &one_call(tx, true).await;
                         let page = |last: Option<&layer::Item>| {
                             queue.items_page(tx, last.map(|item| item.position), PAGE, isolation)
                         };

@@ -137,6 +137,10 @@ impl Specimen for Queue {
         }
     }
 
+    fn refuses_cleanly(op: &Op) -> bool {
+        !matches!(op, Op::Enqueue(batch) if batch.items > 1)
+    }
+
     fn is_read_only(op: &Op) -> bool {
         matches!(op, Op::Look(..))
     }

@@ -9,7 +9,7 @@ use crate::catalogue::shared::{in_order, isolation, item_id};
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, Versionstamp};
 use shaketable::{
-    specimen::{self, Recorded, ran},
+    specimen::{self, INTERLEAVED, Recorded, ran},
     workload::Outcome,
 };
 use shaketable_layers::{
@@ -25,6 +25,7 @@ use shaketable_layers::{
 use shaketable_sim::proto::Mutation;
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "two dequeues that run side by side in one transaction return one item", "two futures in one transaction";
     EnqueueAsPrinted = "enqueue-as-printed", "the random part of the key is drawn in the transaction function, and nothing is recorded", "the recipe's enqueue";
     DequeueAsPrinted = "dequeue-as-printed", "an item whose removal had an unknown result is lost to a retry", "the recipe's dequeue";
     SnapshotDequeue = "snapshot-dequeue", "the first item is read at snapshot and cleared blindly", "a blind clear";
@@ -50,6 +51,8 @@ shaketable::planted_bugs! {
     LimitIncluded = "limit-included", "a value of exactly the limit is refused", "a limit off by one";
     LimitBeyond = "limit-beyond", "a value one byte beyond the limit is accepted", "a limit off by one";
     NoIndexLeft = "no-index-left", "after the largest index comes the smallest", "a counter that wraps around";
+    LengthEnds = "length-ends", "a queue of more than 24 items is as long as 24", "a limit that tests never reach";
+    LastOfBatch = "last-of-batch", "of more than six items that are enqueued at once the last one is lost", "a loop that ends one too early";
 }
 
 impl Planted {
@@ -110,6 +113,27 @@ pub async fn perform<T: Transaction>(
                 }
             }
             Ok(Answer::Enqueued(vec![spot(&at)]))
+        }
+        (Planted::LengthEnds, Op::Look(Look::Len, snapshot)) => {
+            let length = queue.len(tx, isolation(*snapshot)).await;
+            length.map(|length| Answer::Len(length.min(24)))
+        }
+        (Planted::LastOfBatch, Op::Enqueue(batch)) if batch.items > 6 => {
+            let mut spots = Vec::new();
+            for (name, value) in batch.items() {
+                let is_last = usize::from(batch.items) == spots.len() + 1;
+                match spots.last() {
+                    Some(last) if is_last => spots.push(match last {
+                        Spot::Index(index) => Spot::Index(index + 1),
+                        other => *other,
+                    }),
+                    _ => match queue.enqueue(tx, workload.id(env, name), &value).await {
+                        Ok(at) => spots.push(spot(&at)),
+                        Err(e) => return Some(Err(e)),
+                    },
+                }
+            }
+            Ok(Answer::Enqueued(spots))
         }
         (Planted::SnapshotDequeue, Op::Dequeue) => take(tx, workload, Snapshot).await,
         (Planted::ItemAlone, Op::Dequeue) => {

@@ -98,6 +98,7 @@ impl Specimen for Ranks {
 
     const NAME: &'static str = "record_rank";
     const ABOUT: &'static str = "ranks of records, in groups and with ties, against sorted scores";
+    const JOINS: bool = false;
     const CLIENTS: Range<u64> = 2..7;
     const TRANSACTIONS: Range<u64> = 6..18;
 

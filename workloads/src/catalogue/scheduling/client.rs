@@ -1,6 +1,7 @@
 //! How one call is performed in a transaction.
 
 use super::{Answer, Op, Signups, operations::student};
+use crate::catalogue::shared::one_call;
 use foundationdb_tuple::{Subspace, pack};
 use shaketable::specimen::Content;
 use shaketable_layers::{
@@ -52,7 +53,7 @@ impl Signups {
             Op::SeatsLeft(class) => Answer::Seats(scheduling.seats_left(tx, &self.class(*class)).await?),
             Op::SignUps(most) => {
                 let range = scheduling.keys().attendances().limit((*most).max(1));
-                let rows = tx.get_range_all(range, Serializable).await?;
+                let rows = one_call(tx, true).await.get_range_all(range, Serializable).await?;
                 let sign_up = |row: &KeyValue| {
                     let (student, class) = scheduling.keys().student_and_class(&row.key)?;
                     Ok((Content::from(&student), Content::from(&class)))

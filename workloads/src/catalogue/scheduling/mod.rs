@@ -109,6 +109,10 @@ impl Specimen for Signups {
         self.drawn()
     }
 
+    fn refuses_cleanly(op: &Op) -> bool {
+        !matches!(op, Op::Switch(..))
+    }
+
     fn is_read_only(op: &Op) -> bool {
         matches!(op, Op::Available(..) | Op::ClassesOf(_) | Op::SeatsLeft(_) | Op::SignUps(_))
     }

@@ -9,7 +9,7 @@ use super::{
 use crate::catalogue::shared::in_order;
 use parking_lot::Mutex;
 use shaketable::{
-    specimen::{self, Recorded, Specimen, ran, told},
+    specimen::{self, INTERLEAVED, Recorded, Specimen, ran, told},
     workload::Outcome,
 };
 use shaketable_layers::{
@@ -27,6 +27,7 @@ use shaketable_layers::{
 use std::future::Future;
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "two sign-ups that run side by side in one transaction count the same seats", "two futures in one transaction";
     AddClassAsPrinted = "add-class-as-printed", "add_class sets the seats of a class that students have signed up for", "the tutorial's add_class";
     InitAsPrinted = "init-as-printed", "init clears everything before it adds the classes", "the tutorial's init";
     NoOpRecord = "no-op-record", "signup, drop and switch are retried without an operation record", "the tutorial's \"all of the transactions are idempotent\"";
@@ -47,6 +48,7 @@ shaketable::planted_bugs! {
     FullIsListed = "full-is-listed", "a class without seats is listed as available", "a list of all classes";
     BareStudent = "bare-student", "the classes of a student include those of all students with this prefix", "a prefix without its end";
     SeatsCutOff = "seats-cut-off", "seats are stored in 16 bits", "a number that outgrows its field";
+    SeatFirst = "seat-first", "an attendance is written before a seat is found", "a refusal that comes too late";
 }
 
 /// Performs a call with the bug, or correctly if the bug does not change this call.
@@ -97,6 +99,16 @@ pub async fn perform<T: Transaction>(
         (Planted::FullIsListed, Op::Available(None, most)) => {
             let range = keys.courses().limit((*most).max(1));
             available(&tx.get_range_all(range, Serializable).await?, *most, true)?
+        }
+        (Planted::SeatFirst, Op::Signup(s, class)) => {
+            let (student, class) = (student(*s), signup.class(*class));
+            match scheduling.signup(tx, &student, &class).await {
+                Err(Error::Refused(refusal)) => {
+                    tx.set(&keys.attendance(&student, &class), b"");
+                    return Err(refusal.into());
+                }
+                signed => Answer::Change(signed?),
+            }
         }
         (Planted::SeatsCutOff, Op::AddClass(class, seats)) => {
             let added = scheduling.add_class(tx, &signup.class(*class), *seats & 0xffff).await?;

@@ -8,8 +8,9 @@ use super::{
     stage::stored,
     staged,
 };
-use crate::catalogue::shared::{self, ended, unexpected};
+use crate::catalogue::shared::{self, ended, in_turns, unexpected};
 use bytes::Bytes;
+use futures::FutureExt;
 use shaketable::{
     isolation,
     sessions::{self, known},
@@ -259,16 +260,15 @@ impl Staged {
     }
 
     async fn together<D: Database>(&self, session: &mut Session<D>, parts: &[Part]) -> Outcome<Answer> {
-        let env = session.database().env();
+        let env = &session.database().env().clone();
         let values: Vec<Vec<(ItemId, Bytes)>> = parts.iter().map(|part| part.values(env)).collect();
         let tickets: Vec<ItemId> = parts.iter().map(|_| ItemId::draw(env)).collect();
         let (values, tickets) = (&values, &tickets);
         let done = session.apply(|tx| async move {
-            let mut answers = Vec::new();
-            for ((part, values), ticket) in parts.iter().zip(values).zip(tickets) {
-                answers.push(part.perform(&tx, values, *ticket).await?);
-            }
-            Ok::<_, Error>(Recorded(answers))
+            let perform =
+                |n: usize, tx| async move { parts[n].perform(&tx, &values[n], tickets[n]).await }.boxed();
+            let interleaved = self.planted == Some(planted::Planted::Interleaved);
+            in_turns(env, &tx, parts.len(), interleaved, perform).await.map(Recorded)
         });
         ended(done.await, |Recorded(answers)| Answer::Parts(answers), refused)
     }

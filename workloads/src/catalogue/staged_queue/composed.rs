@@ -1,6 +1,7 @@
 //! Several calls of the queue in one transaction.
 
 use super::{Deal, Dealt, Name, Part, PartAnswer, operations::name, staged};
+use crate::catalogue::shared::one_call;
 use bytes::Bytes;
 use shaketable::isolation;
 use shaketable_layers::{
@@ -78,6 +79,7 @@ impl Part {
     ) -> Result<PartAnswer, Error> {
         Ok(match self {
             Part::Put(_) => {
+                let tx = &one_call(tx, false).await;
                 put(tx, values).await?;
                 PartAnswer::Put
             }
@@ -86,20 +88,24 @@ impl Part {
                 Taken::Waiting(_) => PartAnswer::Registered,
             },
             Part::Crowd(_) => {
+                let tx = &one_call(tx, false).await;
                 for (ticket, _) in values {
                     staged().register(tx, *ticket).await?;
                 }
                 PartAnswer::Registered
             }
             Part::Peek => {
+                let tx = &one_call(tx, true).await;
                 let look = |tx, isolation| async move { staged().peek(&tx, isolation).await };
                 PartAnswer::First(named(isolation::at_both_levels(tx, self, look).await?)?)
             }
             Part::Count => {
+                let tx = &one_call(tx, true).await;
                 let look = |tx, isolation| async move { staged().len(&tx, isolation).await };
                 PartAnswer::Count(isolation::at_both_levels(tx, self, look).await?)
             }
             Part::Parked => {
+                let tx = &one_call(tx, true).await;
                 let look = |tx, isolation| async move { staged().parked(&tx, isolation).await };
                 PartAnswer::Count(isolation::at_both_levels(tx, self, look).await?.len())
             }

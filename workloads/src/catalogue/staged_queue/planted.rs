@@ -9,7 +9,7 @@ use super::{
 use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
 use futures::future::{Either, select};
-use shaketable::{isolation, sessions::known, workload::Outcome};
+use shaketable::{isolation, sessions::known, specimen::INTERLEAVED, workload::Outcome};
 use shaketable_layers::{
     limits,
     once::{Answer as _, Fate, Session},
@@ -44,6 +44,8 @@ shaketable::planted_bugs! {
     Impatient = "impatient", "a dequeue gives up after half of its time limit", "a time-out in another unit";
     SleepsInLine = "sleeps-in-line", "a dequeue that has registered reads its item only after a long sleep", "a wake-up that was lost";
     LeavesBlindly = "leaves-blindly", "a dequeue that gives up removes its request without a check of what it was given", "a time-out around a wait";
+    ResumesNothing = "resumes-nothing", "a dequeue that continues a dropped one returns that there is no item, which was so long before", "a request time-out around a dequeue";
+    Interleaved = INTERLEAVED, "two dequeues that run side by side in one transaction take one item", "two futures in one transaction";
 }
 
 /// Performs an operation that the bug changes; `None` for every other operation.
@@ -90,6 +92,18 @@ pub async fn apply<D: Database>(
                         wait(session, request).await
                     }
                     Err(outcome) => outcome,
+                }
+            };
+            workload.patiently(&db, end).await
+        }
+        Planted::ResumesNothing => {
+            let asked = staged().start_dequeue(session).await;
+            let end = async {
+                match known(session, asked).await {
+                    Ok(Some(RequestState::Given(item))) => taken(item),
+                    Ok(Some(RequestState::Waiting(request))) => wait(session, request).await,
+                    Ok(Some(RequestState::Gone) | None) => register_and_wait(planted, session).await,
+                    Err(e) => refused(e),
                 }
             };
             workload.patiently(&db, end).await
@@ -322,7 +336,7 @@ async fn wait_wrongly<D: Database>(
     session: &mut Session<D>,
     request: Request,
 ) -> Outcome<Answer> {
-    if matches!(planted, Planted::AsksAgain | Planted::Overtakes) {
+    if matches!(planted, Planted::AsksAgain | Planted::Overtakes | Planted::ResumesNothing) {
         return wait(session, request).await;
     }
     let db = session.database().clone();

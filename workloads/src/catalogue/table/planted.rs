@@ -8,7 +8,7 @@ use super::{
 use crate::models::labels::{Family, Which, label};
 use foundationdb_tuple::{Element, Subspace};
 use shaketable::{
-    specimen::{self, Content, UNRECORDED, ran},
+    specimen::{self, Content, INTERLEAVED, UNRECORDED, ran},
     workload::Outcome,
 };
 use shaketable_layers::{
@@ -24,6 +24,7 @@ use shaketable_layers::{
 };
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "a line is replaced while another call of the transaction sets one of its cells", "two futures in one transaction";
     Unrecorded = UNRECORDED, "a cell is set again after an unknown result without an operation record", "a blind write done twice";
     SetRowAsPrinted = "set-row-as-printed", "replacing a row clears it in the order of rows only", "the recipe's table_set_row";
     GetCellAsPrinted = "get-cell-as-printed", "an unassigned cell is decoded as if it had a value", "the recipe's table_get_cell";
@@ -39,6 +40,9 @@ shaketable::planted_bugs! {
     LastAgain = "last-again", "a page begins with the last cell of the page before", "a cursor that is the last key";
     AxisTwice = "axis-twice", "an axis that is given twice counts once", "a request that is not checked";
     LargestRefused = "largest-refused", "a value of the maximum size is refused", "a limit that is off by one";
+    ClearedFirst = "cleared-first", "a line is cleared before its new cells are checked", "a refusal that comes too late";
+    SliceEnd = "slice-end", "a slice leaves out the cells whose last label contains a code point beyond U+FFFF", "a range that ends at a constant";
+    LastCellStays = "last-cell-stays", "a replacement leaves the last one of more than two old cells", "a loop that ends one too early";
 }
 
 impl Planted {
@@ -106,6 +110,37 @@ pub async fn perform<T: Transaction>(
                 shape.keys(&cell).iter().for_each(|key| tx.set(key, &bytes(*value)));
             }
             Ok(Answer::Written)
+        }
+        (Planted::ClearedFirst, Op::Replace(fixed, _)) => {
+            let answer = right(shape, tx, op, isolation).await;
+            if answer.as_ref().is_err_and(|e| matches!(e, Error::TooLarge(_))) && fixed[0].0 == row_axes[0] {
+                let (begin, end) = by_row.subspace(&(label(fixed[0].1),)).range();
+                tx.clear_range(&begin, &end);
+            }
+            answer
+        }
+        (Planted::SliceEnd, Op::Slice(_)) => match right(shape, tx, op, isolation).await? {
+            Answer::Cells(cells) => Ok(Answer::Cells(
+                cells
+                    .into_iter()
+                    .filter(|(cell, _)| !format!("{:?}", cell.last()).contains("\\xf4\\x8f"))
+                    .collect(),
+            )),
+            other => Ok(other),
+        },
+        (Planted::LastCellStays, Op::Replace(fixed, new)) if new.is_empty() && shape != Shape::Cube => {
+            let old = match right(shape, tx, &Op::Slice(fixed.clone()), isolation).await? {
+                Answer::Cells(cells) => cells.len(),
+                _ => 0,
+            };
+            if fixed[0].0 != row_axes[0] || old <= 2 {
+                return right(shape, tx, op, isolation).await;
+            }
+            let range = RangeOption::from(by_row.subspace(&(label(fixed[0].1),)).range());
+            let last = tx.get_range_all(range.reversed().limit(1), Serializable).await?;
+            let answer = right(shape, tx, op, isolation).await;
+            last.iter().for_each(|row| tx.set(&row.key, &row.value));
+            answer
         }
         (Planted::GetCellAsPrinted, Op::Get(cell)) if cell.len() == shape.dimensions() => {
             let key = shape.keys(&labels(cell)).swap_remove(0);

@@ -5,7 +5,8 @@ use crate::catalogue::shared;
 use foundationdb_tuple::Subspace;
 use shaketable::{
     specimen::{
-        self, Content, DEFERRED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, Recorded, UNRECORDED, UNWRITTEN, told,
+        self, Content, DEFERRED, INTERLEAVED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, Recorded, UNRECORDED,
+        UNWRITTEN, told,
     },
     workload::Outcome,
 };
@@ -14,12 +15,13 @@ use shaketable_layers::{
     tx::{
         Database,
         Isolation::{self, Serializable, Snapshot},
-        RangeOption, Transaction,
+        RangeOption, Transaction, TransactionOption,
     },
     vector::Error,
 };
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "two pushes that run side by side in one transaction get one index", "two futures in one transaction";
     Unrecorded = UNRECORDED, "a push is retried after an unknown result without an operation record", "the recipe's vector_push";
     Unwritten = UNWRITTEN, "a push is acknowledged and never committed", "a write-behind cache";
     Deferred = DEFERRED, "a push is acknowledged at once and committed with the client's next one", "batching without a wait";
@@ -40,6 +42,9 @@ shaketable::planted_bugs! {
     StoredBehind = "stored-behind", "a read of what is stored includes the element at its end", "a bound that is inclusive instead of exclusive";
     SizeCounts = "size-counts", "the size is the number of stored elements", "a vector taken for a dense one";
     ScanConflicts = "scan-conflicts", "a scan that is requested at snapshot is read serializably", "an isolation that is not passed on";
+    SwappedFirst = "swapped-first", "a swap writes the first element before it reads the second", "a refusal that comes too late";
+    BackAtStart = "back-at-start", "the last element is the one that was the last when the transaction began", "a read that does not see the transaction's writes";
+    ScanLeavesLast = "scan-leaves-last", "a scan of more than six elements leaves out the last one", "a loop that ends one too early";
 }
 
 /// The isolation at which a look is performed that was requested at `asked`.
@@ -76,6 +81,38 @@ pub async fn perform<T: Transaction>(
         }
         (Planted::SwapBehind, Call::Swap(one, other)) => {
             return swap_behind(vector, tx, op.row, *one, *other).await;
+        }
+        (Planted::SwappedFirst, Call::Swap(one @ 0.., other)) => {
+            match right.get(tx, *one, Serializable).await {
+                Ok(value) => match right.swap(tx, *one, *other).await {
+                    Err(refusal) => {
+                        tx.set(&row.pack(&(*one,)), &value);
+                        Err(refusal)
+                    }
+                    Ok(()) => Ok(Answer::Written),
+                },
+                Err(e) => Err(e),
+            }
+        }
+        (Planted::BackAtStart, Call::Back) => {
+            let option = TransactionOption::SnapshotRywDisable;
+            let back = match tx.set_option(option) {
+                Ok(()) => right.back(tx, Snapshot).await,
+                Err(e) => Err(e.into()),
+            };
+            if let Err(e) = tx.set_option(TransactionOption::SnapshotRywEnable) {
+                return Some(Err(e.into()));
+            }
+            back.map(|back| Answer::Value(back.as_ref().map(Content::from)))
+        }
+        (Planted::ScanLeavesLast, Call::Scan(start, end)) => {
+            let elements = right.scan(tx, *start, *end, Serializable).await;
+            elements.map(|mut elements| {
+                if elements.len() > 6 {
+                    elements.pop();
+                }
+                Answer::Scan(elements.iter().map(Content::from).collect())
+            })
         }
         (Planted::HoleIsAbsent, Call::Get(index @ 0..)) if *index < i64::MAX => {
             let value = tx.get(&row.pack(&(*index,)), Serializable).await;
